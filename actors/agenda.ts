@@ -1,0 +1,68 @@
+/** An agenda: what is due when, by owner. The earliest comes first, whatever the number. */
+
+export interface Entry<What> {
+  /** Epoch milliseconds. */
+  readonly at: number
+  readonly what: What
+}
+
+interface Kept<What> extends Entry<What> {
+  readonly owner: string
+  gone: boolean
+}
+
+export interface Agenda<What> {
+  /** Puts these entries in the place of all that `owner` had. */
+  readonly set: (owner: string, entries: ReadonlyArray<Entry<What>>) => void
+  /** What is due at `now`, earliest first, and when the next entry is. It stays until set anew. */
+  readonly due: (now: number) => { readonly now: ReadonlyArray<What>; readonly next?: number }
+}
+
+/** A binary heap by time; an entry that was replaced stays in it, marked, until it surfaces. */
+const make = <What>(): Agenda<What> => {
+  const heap: Array<Kept<What>> = []
+  const owned = new Map<string, ReadonlyArray<Kept<What>>>()
+  let ripe: Array<Kept<What>> = []
+
+  const before = (a: number, b: number) => (heap[a]?.at ?? Infinity) < (heap[b]?.at ?? Infinity)
+  const swap = (a: number, b: number) => {
+    const [one, other] = [heap[a], heap[b]]
+    if (one && other) [heap[a], heap[b]] = [other, one]
+  }
+  const push = (entry: Kept<What>) => {
+    let at = heap.push(entry) - 1
+    for (let up = (at - 1) >> 1; at > 0 && before(at, up); at = up, up = (at - 1) >> 1) swap(at, up)
+  }
+  const pop = () => {
+    swap(0, heap.length - 1)
+    const first = heap.pop()
+    for (let at = 0; ; ) {
+      const [left, right] = [2 * at + 1, 2 * at + 2]
+      const least = before(right, left) ? right : left
+      if (!before(least, at)) return first
+      swap(at, least)
+      at = least
+    }
+  }
+
+  return {
+    set: (owner, entries) => {
+      for (const entry of owned.get(owner) ?? []) entry.gone = true
+      const kept = entries.map((entry) => ({ ...entry, owner, gone: false }))
+      if (kept.length === 0) owned.delete(owner)
+      else owned.set(owner, kept)
+      for (const entry of kept) push(entry)
+    },
+    due: (now) => {
+      ripe = ripe.filter(({ gone }) => !gone)
+      for (let first = heap[0]; first && (first.gone || first.at <= now); first = heap[0]) {
+        pop()
+        if (!first.gone) ripe.push(first)
+      }
+      const next = heap[0]?.at
+      return { now: ripe.map(({ what }) => what), ...(next === undefined ? {} : { next }) }
+    },
+  }
+}
+
+export const Agenda = { make }

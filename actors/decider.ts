@@ -1,0 +1,136 @@
+/**
+ * A decider drawn as a chart.
+ *
+ * The XState machine speaks in events, never in commands: it is `evolve`. `decide` proposes events
+ * for a command and asks the machine whether they can happen. So each transition is written once,
+ * in the chart.
+ */
+import { Result, type Schema } from "effect"
+import {
+  type AnyMachineSnapshot,
+  type AnyStateMachine,
+  type ContextFrom,
+  type EventFromLogic,
+  initialTransition,
+  type SnapshotFrom,
+  type StateValue,
+  transition,
+} from "xstate"
+import type { Snapshot } from "#events/log.ts"
+import type { Message } from "#schemas/message.ts"
+
+/** A command that the aggregate wants sent to itself at a time, though nobody asks. */
+export interface Timer<Command> {
+  /** Names the timer within the aggregate. */
+  readonly name: string
+  /** RFC 3339 in UTC. */
+  readonly due: string
+  readonly command: Command
+}
+
+// Methods, so that a decider of some command is a decider of unknown ones: whoever holds many
+// kinds (the host of commands, the timer) pairs each state and command with its own decider.
+export interface Decider<out Command, out Event, out State, out Rejection> {
+  /** `<service>.<aggregate>`: the head of each stream's name. */
+  readonly name: string
+  readonly command: Schema.ConstraintCodec<Command, unknown>
+  readonly event: Schema.ConstraintCodec<Event, unknown>
+  readonly rejection: Schema.ConstraintCodec<Rejection, unknown>
+  readonly initialState: State
+  evolve(state: State, event: Event): State
+  decide(state: State, command: Command): Result.Result<ReadonlyArray<Event>, Rejection>
+  timers(state: State): ReadonlyArray<Timer<Command>>
+  save(state: State): Snapshot
+  /** The state that a snapshot holds; undefined when only the history can tell. */
+  restore(snapshot: Snapshot): State | undefined
+}
+
+/** A decider of whatever commands. */
+export type AnyDecider<Rejection = unknown> = Decider<unknown, Message, unknown, Rejection>
+
+type State<Machine extends AnyStateMachine> = SnapshotFrom<Machine> & AnyMachineSnapshot
+
+// XState's SnapshotFrom is a deferred type: these three read it as what it is.
+const can = (state: AnyMachineSnapshot, event: Message) => state.can(event)
+const context = (state: AnyMachineSnapshot) => state.context
+const value = (state: AnyMachineSnapshot): unknown => state.value
+
+/** What each command would make happen, in the order it would happen. */
+type Proposals<Command extends Message, Event, Context> = {
+  readonly [Type in Command["type"]]: (
+    command: Extract<Command, { readonly type: Type }>,
+    context: Context,
+  ) => ReadonlyArray<Event>
+}
+
+/**
+ * Reads a chart as a decider.
+ *
+ * `version` rises when a saved context changes its shape; `upcast` reads an older one, or answers
+ * undefined, and then the history is folded. `evolve` throws when the chart has no such
+ * transition: the log is corrupt.
+ */
+export const decider = <Command extends Message, Machine extends AnyStateMachine, Rejection>({
+  machine,
+  version,
+  command,
+  event,
+  rejection,
+  propose,
+  reject,
+  timers = () => [],
+  upcast = () => undefined,
+}: {
+  readonly machine: Machine
+  readonly version: number
+  readonly command: Schema.ConstraintCodec<Command, unknown>
+  readonly event: Schema.ConstraintCodec<EventFromLogic<Machine>, unknown>
+  readonly rejection: Schema.ConstraintCodec<Rejection, unknown>
+  readonly propose: Proposals<Command, EventFromLogic<Machine>, ContextFrom<Machine>>
+  readonly reject: (state: SnapshotFrom<Machine>, command: Command) => Rejection
+  readonly timers?: (state: SnapshotFrom<Machine>) => ReadonlyArray<Timer<Command>>
+  readonly upcast?: (snapshot: Snapshot) => Snapshot | undefined
+}): Decider<Command, EventFromLogic<Machine>, State<Machine>, Rejection> => {
+  const [initialState] = initialTransition(machine as AnyStateMachine) as [State<Machine>, unknown]
+
+  const evolve = (state: State<Machine>, event: EventFromLogic<Machine>) => {
+    if (!can(state, event)) throw new Error(`${machine.id}: ${event.type} cannot happen here`)
+    return transition(machine, state, event)[0] as State<Machine>
+  }
+
+  const decide = (state: State<Machine>, command: Command) => {
+    const events = propose[command.type as Command["type"]](command as never, context(state))
+    let next = state
+    for (const event of events) {
+      if (!can(next, event)) return Result.fail(reject(state, command))
+      next = evolve(next, event)
+    }
+    return Result.succeed(events)
+  }
+
+  const save = (state: State<Machine>): Snapshot => ({
+    machine: version,
+    value: value(state),
+    context: context(state),
+  })
+
+  const restore = (snapshot: Snapshot) => {
+    const current = snapshot.machine === version ? snapshot : upcast(snapshot)
+    if (current === undefined) return undefined
+    const { value, context } = current as { value: StateValue; context: ContextFrom<Machine> }
+    return machine.resolveState({ value, context }) as State<Machine>
+  }
+
+  return {
+    name: machine.id,
+    command,
+    event,
+    rejection,
+    initialState,
+    decide,
+    evolve,
+    timers,
+    save,
+    restore,
+  }
+}

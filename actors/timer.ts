@@ -1,0 +1,43 @@
+/**
+ * The timer: sends each aggregate the commands that its state asks for at a time.
+ *
+ * Timers are derived from the log, so that what is due happens though nobody loads the aggregate,
+ * and what fell due while nothing ran happens at the next start.
+ */
+import { DateTime, Effect } from "effect"
+import { Agenda } from "#actors/agenda.ts"
+import type { AnyDecider } from "#actors/decider.ts"
+import { stateAfter } from "#actors/host.ts"
+import type { Caused, Process } from "#actors/process.ts"
+import { Log, parseStream } from "#events/log.ts"
+
+/** The timer of these kinds of aggregates, which all belong to `service`. */
+export const timer = (service: string, deciders: ReadonlyArray<AnyDecider>): Process => ({
+  name: `${service}-timer`,
+  part: service,
+  from: "lasts",
+  start: Effect.gen(function* () {
+    const log = yield* Log
+    const kinds = new Map(deciders.map((decider) => [decider.name, decider]))
+    const agenda = Agenda.make<Caused>()
+
+    return {
+      fold: Effect.fnUntraced(function* (recorded) {
+        const { name, id } = parseStream(recorded.stream)
+        const to = kinds.get(name)
+        if (to === undefined) return
+        const state = yield* stateAfter(log, to, recorded)
+        const entries = to.timers(state).map(({ name, due, command }) => ({
+          at: DateTime.toEpochMillis(DateTime.makeUnsafe(due)),
+          what: {
+            command_id: `timer-${recorded.stream}-${name}-${due}`,
+            cause: String(recorded.position),
+            addressed: { to, id, command },
+          },
+        }))
+        agenda.set(recorded.stream, entries)
+      }),
+      due: (now) => agenda.due(now),
+    }
+  }),
+})

@@ -1,0 +1,13 @@
+/**
+ * Who was elected.
+ *
+ * Stream: system.election.<process>. The commit's position is the fencing number: whoever acts in
+ * the process's name shows it, and an aggregate that has seen a later one refuses it.
+ */
+import type { Schema } from "effect"
+import { message, Token } from "#schemas/message.ts"
+
+export const LeaderElected = message("LeaderElected", { holder: Token })
+
+export const ElectionEvent = LeaderElected
+export type ElectionEvent = Schema.Schema.Type<typeof ElectionEvent>

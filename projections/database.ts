@@ -1,0 +1,43 @@
+/** The database of a read model. All of it may be dropped: the log builds it again. */
+import { Context, type Effect, type Scope } from "effect"
+import type { Kysely } from "kysely"
+import type { Write } from "#projections/statement.ts"
+
+/** How far a database has come: the last commit that it shows. */
+export interface Checkpoint {
+  readonly position: number
+  readonly hash: string
+}
+
+export interface Database<Tables> {
+  /** For what a key or a page bounds: it runs in this thread. */
+  readonly db: Kysely<Tables>
+  /** For what is long or unbounded: it runs in a thread of its own, and only reads. */
+  readonly reader: Kysely<Tables>
+  /** The last commit shown; position 0 when there is none. */
+  readonly checkpoint: () => Checkpoint
+  /** Runs the writes and moves the checkpoint, in one transaction. */
+  readonly apply: (writes: ReadonlyArray<Write>, checkpoint: Checkpoint) => void
+  /** An empty database beside this one, with the same tables. */
+  readonly beside: Effect.Effect<Database<Tables>, never, Scope.Scope>
+  /** Puts the one beside in this one's place; `db` and `reader` show it from then on. */
+  readonly replace: (beside: Database<Tables>) => Effect.Effect<void>
+  /** Every row of every table, in a fixed order: two databases of one log are equal in it. */
+  readonly dump: () => Readonly<Record<string, ReadonlyArray<unknown>>>
+}
+
+export interface Design {
+  readonly service: string
+  /** Rises when a table changes its shape: another version is another database. */
+  readonly version: number
+  /** The statements that create the tables. */
+  readonly create: ReadonlyArray<string>
+}
+
+export class Databases extends Context.Service<
+  Databases,
+  {
+    /** Opens the service's database, made when there is none; older versions of it are removed. */
+    readonly open: <Tables>(design: Design) => Effect.Effect<Database<Tables>, never, Scope.Scope>
+  }
+>()("projections/Databases") {}

@@ -1,0 +1,163 @@
+/**
+ * Published events: the part of the log that is told to subscribers, in the log's order.
+ *
+ * Source: DESIGN of the running system, 6.
+ */
+import { Context, Effect, Schedule, Schema, Stream } from "effect"
+import {
+  isPartOf,
+  Log,
+  type LogUnavailable,
+  type Part,
+  parseStream,
+  type Recorded,
+} from "#events/log.ts"
+import type { Place } from "#projections/projection.ts"
+import type { CloudEvent } from "#schemas/cloud-event.ts"
+import type { Message } from "#schemas/message.ts"
+
+/** Pause before the publisher starts again after a failure, in milliseconds. */
+const retry_ms = 500
+
+/** An event with the bus subject's tokens: `events.<service>.<aggregate>.<type>`. */
+export interface Published {
+  readonly service: string
+  readonly aggregate: string
+  readonly event: CloudEvent
+}
+
+export interface Delivered {
+  /** Place among the published events: 1, 2, 3, … */
+  readonly sequence: number
+  readonly event: CloudEvent
+}
+
+/** The bus is out of reach, or another publisher was first. */
+export class PublishFailed extends Schema.TaggedError<PublishFailed>()("PublishFailed", {
+  detail: Schema.String,
+}) {}
+
+export interface Wanted {
+  readonly service?: string | undefined
+  readonly type?: string | undefined
+}
+
+export class PublishedEvents extends Context.Service<
+  PublishedEvents,
+  {
+    /** The last one; undefined when there is none. */
+    readonly last: Effect.Effect<Delivered | undefined, PublishFailed>
+    /** Adds all after the one of sequence `after`, and answers the last one's sequence. */
+    readonly append: (
+      events: ReadonlyArray<Published>,
+      after: number,
+    ) => Effect.Effect<number, PublishFailed>
+    /** Those after `sequence`, oldest first, and then each new one. It never ends. */
+    readonly follow: (sequence: number, wanted: Wanted) => Stream.Stream<Delivered, PublishFailed>
+  }
+>()("projections/PublishedEvents") {}
+
+/** What is told of an event: a type and its data. */
+export interface Told {
+  readonly type: string
+  readonly data: Readonly<Record<string, unknown>>
+  /** In the place of the stream's aggregate and id, where subscribers know a finer one. */
+  readonly aggregate?: string
+  readonly subject?: string
+  readonly project_id?: string
+}
+
+/** What a kind of aggregate publishes; undefined stays internal. */
+export interface Publication {
+  readonly part: Part
+  readonly tell: (event: Message, place: Place) => Told | undefined
+}
+
+/** Declares a publication over decoded events. */
+export const publication = <Event>({
+  part,
+  event,
+  tell,
+}: {
+  readonly part: Part
+  readonly event: Schema.ConstraintCodec<Event, unknown>
+  readonly tell: (event: Event, place: Place) => Told | undefined
+}): Publication => {
+  const decode = Schema.decodeUnknownSync(event)
+  return { part, tell: (message, place) => tell(decode(message), place) }
+}
+
+/** What subscribers are told of a commit. */
+export const publishedOf = (
+  publications: ReadonlyArray<Publication>,
+  { position, stream, commit }: Recorded,
+): ReadonlyArray<Published> => {
+  const { name, id } = parseStream(stream)
+  const [service = "", kind = ""] = name.split(".")
+  const tellers = publications.filter(({ part }) => isPartOf(part, stream))
+  return commit.events.flatMap((event, index) =>
+    tellers.flatMap(({ tell }) => {
+      const told = tell(event, { position, index, stream, id, commit })
+      if (told === undefined) return []
+      const { type, data, aggregate = kind, subject = id, project_id } = told
+      const { request_id, correlation_id, actor, at } = commit
+      const cloud: CloudEvent = {
+        specversion: "1.0",
+        id: `${position}.${index}`,
+        source: `/almanac/${service}/${aggregate}`,
+        type,
+        subject,
+        time: at,
+        datacontenttype: "application/json",
+        position,
+        actor,
+        ...(request_id === undefined ? {} : { requestid: request_id }),
+        ...(correlation_id === undefined ? {} : { correlationid: correlation_id }),
+        ...(project_id === undefined ? {} : { projectid: project_id }),
+        data,
+      }
+      return [{ service, aggregate, event: cloud }]
+    }),
+  )
+}
+
+const indexOf = ({ id }: CloudEvent) => Number(id.slice(id.indexOf(".") + 1))
+
+/** Publishes from where the published events end, until it fails. */
+const publishFrom = Effect.fnUntraced(function* (publications: ReadonlyArray<Publication>) {
+  const log = yield* Log
+  const published = yield* PublishedEvents
+  const last = yield* published.last
+  const begin = last ?? { sequence: 0, event: undefined }
+  let sequence = begin.sequence
+
+  const isNews = ({ event }: Published) =>
+    begin.event === undefined ||
+    event.position > begin.event.position ||
+    indexOf(event) > indexOf(begin.event)
+
+  // The last commit is read again: it may have been told in part.
+  const position = Math.max(0, (begin.event?.position ?? 0) - 1)
+  return yield* Stream.runForEachArray(log.follow("", position), (stretch) => {
+    const news = stretch.flatMap((recorded) => publishedOf(publications, recorded)).filter(isNews)
+    if (news.length === 0) return Effect.void
+    return Effect.map(published.append(news, sequence), (end) => {
+      sequence = end
+    })
+  })
+})
+
+/**
+ * Publishes for as long as it runs; only one publisher may (a lease elects it).
+ *
+ * Its place is the last published event itself, and each append names the one before: neither a
+ * crash nor an outage, nor a second publisher, doubles or drops an event.
+ */
+export const publisher = (publications: ReadonlyArray<Publication>) =>
+  publishFrom(publications).pipe(
+    Effect.tapError((failure: PublishFailed | LogUnavailable) =>
+      Effect.logWarning(`The publisher waits: ${failure.detail}`),
+    ),
+    Effect.retry(Schedule.spaced(retry_ms)),
+    Effect.andThen(Effect.never),
+  )

@@ -1,0 +1,60 @@
+/**
+ * Statements: a query written with Kysely once, its values bound for each event.
+ *
+ * Compiling a query costs ten times what running it does, and a projection runs the same few for
+ * every event of the log.
+ */
+import {
+  type Compilable,
+  DummyDriver,
+  Kysely,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from "kysely"
+
+/** One write to a read model, ready to run. */
+export interface Write {
+  readonly sql: string
+  readonly parameters: ReadonlyArray<unknown>
+}
+
+/** A database that compiles queries and runs none. */
+export const compiler = <Tables>() =>
+  new Kysely<Tables>({
+    dialect: {
+      createAdapter: () => new SqliteAdapter(),
+      createDriver: () => new DummyDriver(),
+      createIntrospector: (db) => new SqliteIntrospector(db),
+      createQueryCompiler: () => new SqliteQueryCompiler(),
+    },
+  })
+
+interface Slot {
+  readonly slot: string
+}
+
+const isSlot = (parameter: unknown): parameter is Slot =>
+  typeof parameter === "object" && parameter !== null && "slot" in parameter
+
+/**
+ * A statement over `Tables` whose query is built from named values.
+ *
+ * `build` runs once, with a stand-in for each value: it may place values, never look at them.
+ */
+export const statement =
+  <Tables>() =>
+  <Values extends object>(build: (db: Kysely<Tables>, values: Values) => Compilable) => {
+    const slots = new Proxy({}, { get: (_, name) => ({ slot: String(name) }) })
+    // The stand-ins take the place of the values for this one call.
+    const { sql, parameters } = build(compiler<Tables>(), slots as Values).compile()
+    const names = parameters.map((parameter) => (isSlot(parameter) ? parameter.slot : undefined))
+
+    return (values: Values): Write => {
+      const given = new Map<string, unknown>(Object.entries(values))
+      return {
+        sql,
+        parameters: names.map((name, i) => (name === undefined ? parameters[i] : given.get(name))),
+      }
+    }
+  }

@@ -1,0 +1,224 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Result, Stream } from "effect"
+import { address, Commands } from "#actors/commands.ts"
+import { host } from "#actors/host.ts"
+import { logMemory } from "#adapters/log-memory.ts"
+import {
+  commands_remembered_max,
+  Log,
+  LogUnavailable,
+  type Origin,
+  OutcomeUnknown,
+  parseStream,
+  VersionConflict,
+} from "#events/log.ts"
+import { Close, Count, Counter, CounterFull } from "../counter.ts"
+
+const at = "2026-11-20T12:00:00.000Z"
+const origin = (command_id: string): Origin => ({ command_id, actor: "test", at })
+const count = (id: string, by: number) => address(Counter, id, Count.make({ by }))
+
+const totals = Effect.gen(function* () {
+  const log = yield* Log
+  const lasts = yield* Stream.runCollect(log.lasts("test.counter"))
+  return Object.fromEntries(
+    lasts.map(({ stream, commit }) => [
+      parseStream(stream).id,
+      (commit.snapshot.context as { total: number }).total,
+    ]),
+  )
+})
+
+/** Two hosts over one log: what another process would be. */
+const hosts = Effect.gen(function* () {
+  const one = yield* Effect.provide(Commands, Layer.fresh(host))
+  const other = yield* Effect.provide(Commands, Layer.fresh(host))
+  return [one, other] as const
+})
+
+/** A log whose next appends fail in a given way, before or after the write. */
+const faulty = (faults: Array<"conflict" | "before" | "after" | "down">) =>
+  Layer.effect(
+    Log,
+    Effect.map(Log, (log) =>
+      Log.of({
+        ...log,
+        append: (commits) => {
+          const fault = faults.shift()
+          const detail = "injected"
+          if (fault === "conflict") return Effect.fail(new VersionConflict({ detail }))
+          if (fault === "before") return Effect.fail(new OutcomeUnknown({ detail }))
+          if (fault === "down") return Effect.fail(new LogUnavailable({ detail }))
+          if (fault === undefined) return log.append(commits)
+          return Effect.andThen(log.append(commits), Effect.fail(new OutcomeUnknown({ detail })))
+        },
+      }),
+    ),
+  ).pipe(Layer.provide(logMemory))
+
+describe("a host", () => {
+  it.effect("does a command and answers the position that shows it", () =>
+    Effect.gen(function* () {
+      const commands = yield* Commands
+      assert.equal(yield* commands.send(origin("a"), count("x", 2)), 1)
+      assert.equal(yield* commands.send(origin("b"), count("x", 3)), 2)
+      assert.deepEqual(yield* totals, { x: 5 })
+    }).pipe(Effect.provide(host), Effect.provide(logMemory)),
+  )
+
+  it.effect("answers a refusal, and writes nothing then", () =>
+    Effect.gen(function* () {
+      const commands = yield* Commands
+      yield* commands.send(origin("a"), count("x", 999_999))
+      const refused = yield* Effect.flip(commands.send(origin("b"), count("x", 2)))
+      assert(refused instanceof CounterFull)
+      assert.equal(refused.total, 999_999)
+      assert.equal(yield* (yield* Log).head(""), 1)
+    }).pipe(Effect.provide(host), Effect.provide(logMemory)),
+  )
+
+  it.effect("writes nothing for a command that changes nothing", () =>
+    Effect.gen(function* () {
+      const commands = yield* Commands
+      yield* commands.send(origin("a"), count("x", 1))
+      assert.equal(yield* commands.send(origin("b"), count("x", 0)), 1)
+      assert.equal(yield* (yield* Log).head(""), 1)
+    }).pipe(Effect.provide(host), Effect.provide(logMemory)),
+  )
+
+  it.effect("does a command once, however often it is sent, also after later commits", () =>
+    Effect.gen(function* () {
+      const commands = yield* Commands
+      const log = yield* Log
+      yield* commands.send(origin("first"), count("x", 1))
+      for (let i = 0; i < commands_remembered_max - 1; i++) {
+        yield* commands.send(origin(`later-${i}`), count("x", 1))
+        yield* commands.send(origin("first"), count("x", 1))
+      }
+      assert.deepEqual(yield* totals, { x: commands_remembered_max })
+      assert.equal((yield* log.load("test.counter.x"))?.commit.commands.length, 64)
+    }).pipe(Effect.provide(host), Effect.provide(logMemory)),
+  )
+
+  it.effect("does a command once when both of two hosts get it", () =>
+    Effect.gen(function* () {
+      for (const commands of yield* hosts) yield* commands.send(origin("same"), count("x", 1))
+      assert.deepEqual(yield* totals, { x: 1 })
+    }).pipe(Effect.provide(logMemory)),
+  )
+
+  it.effect("changes several aggregates in one step, or none of them", () =>
+    Effect.gen(function* () {
+      const commands = yield* Commands
+      yield* commands.send(origin("a"), count("x", 1), count("y", 2))
+      assert.deepEqual(yield* totals, { x: 1, y: 2 })
+      const refused = yield* Effect.flip(
+        commands.send(origin("b"), count("x", 1), count("y", 1_000_000)),
+      )
+      assert(refused instanceof CounterFull)
+      assert.deepEqual(yield* totals, { x: 1, y: 2 })
+    }).pipe(Effect.provide(host), Effect.provide(logMemory)),
+  )
+
+  it.effect("does a command over several aggregates once, also when only one of them changed", () =>
+    Effect.gen(function* () {
+      const commands = yield* Commands
+      for (let i = 0; i < 2; i++) yield* commands.send(origin("a"), count("x", 1), count("y", 0))
+      assert.deepEqual(yield* totals, { x: 1 })
+    }).pipe(Effect.provide(host), Effect.provide(logMemory)),
+  )
+
+  it.live("decides again when another host was first", () =>
+    Effect.gen(function* () {
+      const [one, other] = yield* hosts
+      for (let i = 0; i < 10; i++) {
+        yield* one.send(origin(`one-${i}`), count("x", 1))
+        yield* other.send(origin(`other-${i}`), count("x", 1))
+      }
+      assert.deepEqual(yield* totals, { x: 20 })
+    }).pipe(Effect.provide(logMemory)),
+  )
+
+  it.live("refuses by what the log says, not by what it remembers", () =>
+    Effect.gen(function* () {
+      const [one, other] = yield* hosts
+      yield* one.send(origin("a"), count("x", 999_999))
+      yield* other.send(origin("b"), count("x", -999_999))
+      assert.equal(yield* one.send(origin("c"), count("x", 5)), 3)
+      yield* other.send(origin("d"), address(Counter, "x", Close.make({})))
+      const refused = yield* Effect.flip(one.send(origin("e"), count("x", 1)))
+      assert(refused instanceof CounterFull)
+      assert.equal(refused.total, 5)
+    }).pipe(Effect.provide(logMemory)),
+  )
+
+  it.live("counts right with many senders at once", () =>
+    Effect.gen(function* () {
+      const both = yield* hosts
+      yield* Effect.forEach(
+        Array.from({ length: 60 }, (_, i) => i),
+        (i) => (both[i % 2] ?? both[0]).send(origin(`c-${i}`), count("x", 1), count("y", 1)),
+        { concurrency: 6 },
+      )
+      assert.deepEqual(yield* totals, { x: 60, y: 60 })
+    }).pipe(Effect.provide(logMemory)),
+  )
+
+  for (const fault of ["before", "after"] as const) {
+    it.live(`does a command once when the answer is lost ${fault} the write`, () =>
+      Effect.gen(function* () {
+        const commands = yield* Commands
+        yield* commands.send(origin("a"), count("x", 1))
+        assert.deepEqual(yield* totals, { x: 1 })
+      }).pipe(Effect.provide(host), Effect.provide(faulty([fault]))),
+    )
+  }
+
+  it.live("gives up after ten tries against others, and says so", () =>
+    Effect.gen(function* () {
+      const commands = yield* Commands
+      const failed = yield* Effect.flip(commands.send(origin("a"), count("x", 1)))
+      assert(!(failed instanceof CounterFull))
+      assert.equal(failed._tag, "Unavailable")
+      assert.equal(yield* commands.send(origin("a"), count("x", 1)), 1)
+    }).pipe(
+      Effect.provide(host),
+      Effect.provide(faulty(Array.from({ length: 10 }, () => "conflict"))),
+    ),
+  )
+
+  it.effect("does not try again when the log is out of reach: nothing was written", () =>
+    Effect.gen(function* () {
+      const commands = yield* Commands
+      const sent = yield* Effect.result(commands.send(origin("a"), count("x", 1)))
+      assert(Result.isFailure(sent))
+      assert.deepEqual(yield* totals, {})
+    }).pipe(Effect.provide(host), Effect.provide(faulty(["down"]))),
+  )
+
+  it.effect("chains the commits of an aggregate by their hashes", () =>
+    Effect.gen(function* () {
+      const commands = yield* Commands
+      const log = yield* Log
+      for (const id of ["a", "b", "c"]) yield* commands.send(origin(id), count("x", 1))
+      const commits = yield* Stream.runCollect(log.read("test.counter.x"))
+      const before = [log.genesis("test.counter.x"), ...commits.map(({ hash }) => hash)]
+      assert.deepEqual(
+        commits.map(({ commit }) => commit.prev),
+        before.slice(0, 3),
+      )
+    }).pipe(Effect.provide(host), Effect.provide(logMemory)),
+  )
+
+  it.effect("folds the history where a snapshot is too old to read", () =>
+    Effect.gen(function* () {
+      const commands = yield* Commands
+      yield* commands.send(origin("a"), count("x", 2))
+      yield* commands.send(origin("b"), count("x", 3))
+      const Newer = { ...Counter, restore: () => undefined }
+      const [fresh] = yield* hosts
+      yield* fresh.send(origin("c"), address(Newer, "x", Count.make({ by: 4 })))
+      assert.deepEqual(yield* totals, { x: 9 })
+    }).pipe(Effect.provide(host), Effect.provide(logMemory)),
+  )
+})

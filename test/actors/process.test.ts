@@ -1,0 +1,105 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Layer, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { address, Commands } from "#actors/commands.ts"
+import { host } from "#actors/host.ts"
+import { runProcess } from "#actors/process.ts"
+import { timer } from "#actors/timer.ts"
+import { logMemory } from "#adapters/log-memory.ts"
+import { Log } from "#events/log.ts"
+import { Close, CloseAt, Count, Counter } from "../counter.ts"
+
+const send = Effect.fnUntraced(function* (
+  id: string,
+  command: Parameters<typeof Counter.decide>[1],
+) {
+  const commands = yield* Commands
+  const command_id = crypto.randomUUID()
+  const at = "1970-01-01T00:00:00.000Z"
+  return yield* commands.send({ command_id, actor: "test", at }, address(Counter, id, command))
+})
+
+const stateOf = Effect.fnUntraced(function* (id: string) {
+  const last = yield* (yield* Log).load(`test.counter.${id}`)
+  return last?.commit.snapshot.value
+})
+
+/** Waits until the log has nothing new to say: the process has acted on it. */
+const settled = Effect.gen(function* () {
+  for (let i = 0; i < 100; i++) yield* Effect.yieldNow
+})
+
+const closing = timer("test", [Counter])
+const app = Layer.provideMerge(host, logMemory)
+const at = (seconds: number) => new Date(seconds * 1000).toISOString()
+
+describe("the timer", () => {
+  it.effect("sends what an aggregate asked for when it is due, and not before", () =>
+    Effect.gen(function* () {
+      yield* Effect.forkScoped(runProcess(closing))
+      yield* send("x", CloseAt.make({ due: at(100) }))
+      yield* settled
+      yield* TestClock.adjust("99 seconds")
+      yield* settled
+      assert.equal(yield* stateOf("x"), "open")
+      yield* TestClock.adjust("1 seconds")
+      yield* settled
+      assert.equal(yield* stateOf("x"), "closed")
+    }).pipe(Effect.provide(app)),
+  )
+
+  it.effect("sends at its start what fell due while nothing ran", () =>
+    Effect.gen(function* () {
+      yield* send("x", CloseAt.make({ due: at(10) }))
+      yield* TestClock.adjust("60 seconds")
+      yield* Effect.forkScoped(runProcess(closing))
+      yield* settled
+      assert.equal(yield* stateOf("x"), "closed")
+    }).pipe(Effect.provide(app)),
+  )
+
+  it.effect("follows a time that was moved, and forgets one that was dropped", () =>
+    Effect.gen(function* () {
+      yield* Effect.forkScoped(runProcess(closing))
+      yield* send("moved", CloseAt.make({ due: at(10) }))
+      yield* send("moved", CloseAt.make({ due: at(500) }))
+      yield* send("dropped", CloseAt.make({ due: at(10) }))
+      yield* send("dropped", Close.make({}))
+      yield* settled
+      yield* TestClock.adjust("60 seconds")
+      yield* settled
+      assert.equal(yield* stateOf("moved"), "open")
+      assert.equal(yield* (yield* Log).head("test.counter.dropped"), 4)
+    }).pipe(Effect.provide(app)),
+  )
+
+  it.effect("does it once, though it is killed and started again around the moment", () =>
+    Effect.gen(function* () {
+      yield* send("x", CloseAt.make({ due: at(10) }))
+      yield* send("x", Count.make({ by: 1 }))
+      for (let i = 0; i < 20; i++) {
+        const running = yield* Effect.forkScoped(runProcess(closing))
+        for (let step = 0; step < i; step++) yield* Effect.yieldNow
+        yield* TestClock.adjust("1 seconds")
+        yield* Fiber.interrupt(running)
+      }
+      yield* Effect.forkScoped(runProcess(closing))
+      yield* settled
+      const commits = yield* Stream.runCollect((yield* Log).read("test.counter.x"))
+      const types = commits.flatMap(({ commit }) => commit.events.map(({ type }) => type))
+      assert.deepEqual(types, ["ClosePlanned", "Counted", "Closed"])
+    }).pipe(Effect.provide(app)),
+  )
+
+  it.effect("names the cause of what it sends, and signs with its own name", () =>
+    Effect.gen(function* () {
+      const cause = yield* send("x", CloseAt.make({ due: at(0) }))
+      yield* Effect.forkScoped(runProcess(closing))
+      yield* settled
+      const last = yield* (yield* Log).load("test.counter.x")
+      assert.equal(last?.commit.cause, String(cause))
+      assert.equal(last?.commit.actor, "test-timer")
+      assert.equal(last?.commit.commands.at(-1), `timer-test.counter.x-close-${at(0)}`)
+    }).pipe(Effect.provide(app)),
+  )
+})

@@ -1,0 +1,105 @@
+/** What every adapter of PublishedEvents promises. */
+import { assert, it } from "@effect/vitest"
+import { Effect, Fiber, type Layer, Stream } from "effect"
+import { type Published, PublishedEvents } from "#projections/published-events.ts"
+
+const published = (n: number, service = "blob-storage", type = "node_joined"): Published => ({
+  service,
+  aggregate: "cluster",
+  event: {
+    specversion: "1.0",
+    id: `${n}.0`,
+    source: `/almanac/${service}/cluster`,
+    type,
+    subject: "main",
+    time: "2026-11-20T12:00:00.000Z",
+    datacontenttype: "application/json",
+    position: n,
+    actor: "test – ünïcode",
+    data: { n },
+  },
+})
+
+const numbers = (from: number, to: number) =>
+  Array.from({ length: to - from + 1 }, (_, i) => from + i)
+
+/** Runs the suite; `make` answers a layer that is empty of events. */
+export const publishedEventsContract = <E>(make: () => Layer.Layer<PublishedEvents, E>) => {
+  const test = (name: string, body: Effect.Effect<void, unknown, PublishedEvents>) =>
+    it.live(name, () => Effect.provide(body, make()))
+
+  test(
+    "has no last event at first, and then the last one",
+    Effect.gen(function* () {
+      const events = yield* PublishedEvents
+      assert.equal(yield* events.last, undefined)
+      assert.equal(
+        yield* events.append(
+          numbers(1, 3).map((n) => published(n)),
+          0,
+        ),
+        3,
+      )
+      assert.deepEqual(yield* events.last, { sequence: 3, event: published(3).event })
+    }),
+  )
+
+  test(
+    "adds only after the event that the publisher saw last",
+    Effect.gen(function* () {
+      const events = yield* PublishedEvents
+      yield* events.append([published(1)], 0)
+      for (const stale of [0, 2]) {
+        const refused = yield* Effect.flip(events.append([published(9), published(10)], stale))
+        assert.equal(refused._tag, "PublishFailed")
+      }
+      assert.equal((yield* events.last)?.sequence, 1)
+    }),
+  )
+
+  test(
+    "delivers what was there and what comes, in order, each once",
+    Effect.gen(function* () {
+      const events = yield* PublishedEvents
+      yield* events.append(
+        numbers(1, 600).map((n) => published(n)),
+        0,
+      )
+      const following = yield* events
+        .follow(100, {})
+        .pipe(Stream.take(900), Stream.runCollect, Effect.forkChild({ startImmediately: true }))
+      yield* events.append(
+        numbers(601, 1000).map((n) => published(n)),
+        600,
+      )
+      const all = yield* Fiber.join(following)
+      assert.deepEqual(
+        all.map(({ sequence, event }) => [sequence, event.position]),
+        numbers(101, 1000).map((n) => [n, n]),
+      )
+    }),
+  )
+
+  test(
+    "filters by service and by type, and keeps the sequence of all",
+    Effect.gen(function* () {
+      const events = yield* PublishedEvents
+      yield* events.append(
+        [
+          published(1),
+          published(2, "share-protection", "job_queued"),
+          published(3, "share-protection", "job_finished"),
+          published(4),
+        ],
+        0,
+      )
+      const taken = (wanted: Parameters<typeof events.follow>[1], n: number) =>
+        Effect.map(Stream.runCollect(Stream.take(events.follow(0, wanted), n)), (all) =>
+          all.map(({ sequence }) => sequence),
+        )
+      assert.deepEqual(yield* taken({ service: "blob-storage" }, 2), [1, 4])
+      assert.deepEqual(yield* taken({ type: "job_finished" }, 1), [3])
+      assert.deepEqual(yield* taken({ service: "share-protection", type: "job_queued" }, 1), [2])
+    }),
+  )
+}

@@ -1,0 +1,211 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, type Scope } from "effect"
+import { sql } from "kysely"
+import { address, Commands } from "#actors/commands.ts"
+import { host } from "#actors/host.ts"
+import { logMemory } from "#adapters/log-memory.ts"
+import { sqlite } from "#adapters/sqlite.ts"
+import type { Log } from "#events/log.ts"
+import { projection } from "#projections/projection.ts"
+import { type Blueprint, readModel } from "#projections/read-model.ts"
+import { statement } from "#projections/statement.ts"
+import { Count, Counter, CounterEvent } from "../counter.ts"
+
+interface Tables {
+  readonly counter: { readonly id: string; readonly total: number; readonly state: string }
+}
+
+const create = statement<Tables>()
+const counted = create<{ id: string; by: number }>((db, { id, by }) =>
+  db
+    .insertInto("counter")
+    .values({ id, total: by, state: "open" })
+    .onConflict((conflict) =>
+      conflict.column("id").doUpdateSet({ total: sql`counter.total + excluded.total` }),
+    ),
+)
+const closed = create<{ id: string }>((db, { id }) =>
+  db.updateTable("counter").set({ state: "closed" }).where("id", "=", id),
+)
+
+const counters = projection<Tables, CounterEvent>({
+  part: "test.counter",
+  event: CounterEvent,
+  create: ({ schema }) => [
+    schema
+      .createTable("counter")
+      .addColumn("id", "text", (column) => column.primaryKey())
+      .addColumn("total", "integer", (column) => column.notNull())
+      .addColumn("state", "text", (column) => column.notNull()),
+  ],
+  project: (event, { id }) =>
+    CounterEvent.match(event, {
+      Counted: ({ by }) => [counted({ id, by })],
+      ClosePlanned: () => [],
+      Closed: () => [closed({ id })],
+    }),
+})
+
+const blueprint: Blueprint<Tables> = {
+  service: "test",
+  version: 1,
+  part: "test",
+  projections: [counters],
+}
+
+const count = Effect.fnUntraced(function* (id: string, by: number) {
+  const commands = yield* Commands
+  const command_id = crypto.randomUUID()
+  const at = "2026-11-20T12:00:00.000Z"
+  const command = address(Counter, id, Count.make({ by }))
+  return yield* commands.send({ command_id, actor: "test", at }, command)
+})
+
+const folder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "almanac-"))),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true })),
+)
+
+const inFolder = <A, E>(
+  body: (path: string) => Effect.Effect<A, E, Log | Commands | Scope.Scope>,
+) =>
+  folder.pipe(
+    Effect.flatMap(body),
+    Effect.scoped,
+    Effect.provide(Layer.provideMerge(host, logMemory)),
+  )
+
+const opened = <T>(path: string, of: Blueprint<T>) =>
+  Effect.provide(readModel(of), sqlite(path), { local: true })
+
+describe("a statement", () => {
+  it("is compiled once and binds named values and constants in their places", () => {
+    assert.deepEqual(closed({ id: "x" }), {
+      sql: 'update "counter" set "state" = ? where "id" = ?',
+      parameters: ["closed", "x"],
+    })
+    assert.deepEqual(counted({ id: "x", by: 3 }).parameters, ["x", 3, "open"])
+  })
+})
+
+describe("a read model", () => {
+  it.live("shows what the log held when it was opened", () =>
+    inFolder((path) =>
+      Effect.gen(function* () {
+        yield* count("x", 2)
+        yield* count("x", 3)
+        const { db } = yield* opened(path, blueprint)
+        const rows = yield* Effect.promise(() => db.selectFrom("counter").selectAll().execute())
+        assert.deepEqual(rows, [{ id: "x", total: 5, state: "open" }])
+      }),
+    ),
+  )
+
+  it.live("shows a command's result to who waits for its position", () =>
+    inFolder((path) =>
+      Effect.gen(function* () {
+        const model = yield* opened(path, blueprint)
+        for (let i = 1; i <= 50; i++) {
+          yield* model.waitFor(yield* count("x", 1))
+          const row = yield* Effect.promise(() =>
+            model.db.selectFrom("counter").selectAll().executeTakeFirst(),
+          )
+          assert.equal(row?.total, i)
+        }
+      }),
+    ),
+  )
+
+  it.live("says so when a position does not come", () =>
+    inFolder((path) =>
+      Effect.gen(function* () {
+        const model = yield* opened(path, blueprint)
+        const behind = yield* Effect.flip(model.waitFor(99))
+        assert.equal(behind._tag, "Behind")
+      }),
+    ),
+  )
+
+  it.live("goes on where it was when it is opened again", () =>
+    inFolder((path) =>
+      Effect.gen(function* () {
+        yield* count("x", 1)
+        const first = yield* Effect.scoped(
+          Effect.flatMap(opened(path, blueprint), (m) => m.position),
+        )
+        assert.equal(first, 1)
+        yield* count("x", 1)
+        const { db } = yield* opened(path, blueprint)
+        const row = yield* Effect.promise(() =>
+          db.selectFrom("counter").selectAll().executeTakeFirst(),
+        )
+        assert.equal(row?.total, 2)
+      }),
+    ),
+  )
+
+  it.live("equals its rebuild, also while commands go on", () =>
+    inFolder((path) =>
+      Effect.gen(function* () {
+        const model = yield* opened(path, blueprint)
+        const writing = Effect.forEach(
+          Array.from({ length: 300 }, (_, i) => i),
+          (i) => count(`c${i % 7}`, i),
+          { concurrency: 4 },
+        )
+        const rebuilding = Effect.repeat(model.rebuild, { times: 5 })
+        const [positions] = yield* Effect.all([writing, rebuilding], { concurrency: 2 })
+        yield* model.waitFor(Math.max(...positions))
+        const before = model.dump()
+        yield* model.rebuild
+        assert.deepEqual(model.dump(), before)
+        const rows = yield* Effect.promise(() =>
+          model.reader.selectFrom("counter").select("total").execute(),
+        )
+        const sum = rows.reduce((total, row) => total + row.total, 0)
+        assert.equal(sum, (299 * 300) / 2)
+      }),
+    ),
+  )
+
+  it.live("is built again when its tables have another version", () =>
+    inFolder((path) =>
+      Effect.gen(function* () {
+        yield* count("x", 1)
+        yield* Effect.scoped(opened(path, blueprint))
+        const { db } = yield* opened(path, { ...blueprint, version: 2 })
+        const rows = yield* Effect.promise(() => db.selectFrom("counter").selectAll().execute())
+        assert.equal(rows[0]?.total, 1)
+      }),
+    ),
+  )
+
+  it.live("is built again when it is of another log", () =>
+    Effect.gen(function* () {
+      const path = yield* folder
+      const fill = (by: number) =>
+        Effect.gen(function* () {
+          yield* count("x", by)
+          const { db } = yield* opened(path, blueprint)
+          return yield* Effect.promise(() => db.selectFrom("counter").selectAll().execute())
+        }).pipe(Effect.scoped, Effect.provide(Layer.fresh(Layer.provideMerge(host, logMemory))))
+      assert.equal((yield* fill(1))[0]?.total, 1)
+      assert.equal((yield* fill(7))[0]?.total, 7)
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("queries in a thread of its own, which only reads", () =>
+    inFolder((path) =>
+      Effect.gen(function* () {
+        const { reader } = yield* opened(path, blueprint)
+        const written = yield* Effect.result(
+          Effect.tryPromise(() => reader.deleteFrom("counter").execute()),
+        )
+        assert.equal(written._tag, "Failure")
+      }),
+    ),
+  )
+})
