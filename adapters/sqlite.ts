@@ -11,6 +11,7 @@ import { Effect, Layer } from "effect"
 import { Kysely, type SqliteDatabase, SqliteDialect } from "kysely"
 import { type Reader, reader } from "#adapters/sqlite-reader.ts"
 import { type Checkpoint, type Database, Databases, type Design } from "#projections/database.ts"
+import type { Write } from "#projections/statement.ts"
 
 const setup = `
   create table if not exists checkpoint (
@@ -19,7 +20,7 @@ const setup = `
   insert or ignore into checkpoint values (1, 0, '');
 `
 
-/** An open file, with its statements kept compiled. */
+/** An open file, with its statements kept compiled and its checkpoint kept at hand. */
 const open = (path: string, create: ReadonlyArray<string>) => {
   const sqlite = new Sqlite(path)
   sqlite.pragma("journal_mode = WAL")
@@ -37,7 +38,26 @@ const open = (path: string, create: ReadonlyArray<string>) => {
     compiled.set(sql, statement)
     return statement
   }
-  return { path, sqlite, prepare, close: () => void sqlite.close() }
+  const move = prepare("update checkpoint set position = ?, hash = ?")
+  const write = sqlite.transaction(
+    (writes: ReadonlyArray<Write>, { position, hash }: Checkpoint) => {
+      for (const { sql, parameters } of writes) prepare(sql).run(...parameters)
+      move.run(position, hash)
+    },
+  ).immediate
+  // The table has this one row, by `setup`.
+  let checkpoint = prepare("select position, hash from checkpoint").get() as Checkpoint
+  return {
+    path,
+    sqlite,
+    prepare,
+    checkpoint: () => checkpoint,
+    apply: (writes: ReadonlyArray<Write>, { position, hash }: Checkpoint) => {
+      write(writes, { position, hash })
+      checkpoint = { position, hash }
+    },
+    close: () => void sqlite.close(),
+  }
 }
 
 type File = ReturnType<typeof open>
@@ -45,10 +65,6 @@ type File = ReturnType<typeof open>
 const removeFile = (path: string) => {
   for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true })
 }
-
-const checkpointOf = (file: File) =>
-  // The table has this one row, by `setup`.
-  file.prepare("select position, hash from checkpoint").get() as Checkpoint
 
 const dump = (file: File) => {
   const tables = file
@@ -76,18 +92,12 @@ const database = <Tables>(
     // A statement of better-sqlite3 is what Kysely asks for, but for `iterate`'s narrower type.
     prepare: (sql) => file.prepare(sql) as unknown as ReturnType<SqliteDatabase["prepare"]>,
   }
-  const apply: Database<Tables>["apply"] = (writes, { position, hash }) =>
-    file.sqlite.transaction(() => {
-      for (const { sql, parameters } of writes) file.prepare(sql).run(...parameters)
-      file.prepare("update checkpoint set position = ?, hash = ?").run(position, hash)
-    })()
-
   return {
     file: () => file,
     db: new Kysely<Tables>({ dialect: new SqliteDialect({ database: delegate }) }),
     reader: new Kysely<Tables>({ dialect: read.dialect(() => file.path) }),
-    checkpoint: () => checkpointOf(file),
-    apply,
+    checkpoint: () => file.checkpoint(),
+    apply: (writes, checkpoint) => file.apply(writes, checkpoint),
     dump: () => dump(file),
     beside: Effect.acquireRelease(
       Effect.sync(() => {

@@ -5,6 +5,7 @@
  */
 import { Context, Effect, Schedule, Schema, Stream } from "effect"
 import {
+  type Commit,
   isPartOf,
   Log,
   type LogUnavailable,
@@ -65,6 +66,8 @@ export interface Told {
   readonly aggregate?: string
   readonly subject?: string
   readonly project_id?: string
+  /** In the place of the commit's, where it tells what somebody else did before. */
+  readonly origin?: Pick<Commit, "actor" | "at" | "request_id" | "correlation_id">
 }
 
 /** What a kind of aggregate publishes; undefined stays internal. */
@@ -99,8 +102,8 @@ export const publishedOf = (
     tellers.flatMap(({ tell }) => {
       const told = tell(event, { position, index, stream, id, commit })
       if (told === undefined) return []
-      const { type, data, aggregate = kind, subject = id, project_id } = told
-      const { request_id, correlation_id, actor, at } = commit
+      const { type, data, aggregate = kind, subject = id, project_id, origin = commit } = told
+      const { request_id, correlation_id, actor, at } = origin
       const cloud: CloudEvent = {
         specversion: "1.0",
         id: `${position}.${index}`,

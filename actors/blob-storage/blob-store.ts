@@ -1,0 +1,160 @@
+/**
+ * BlobStore, the port to the bytes that one node keeps, and the journal of what happened to them.
+ *
+ * Source: document 1 §1, §4 BlobService; DESIGN, the exception: bytes.
+ */
+import { Context, type Effect, Schema, type Stream } from "effect"
+import type { ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import { BlobId, type BlobLabels, type BlobMeta } from "#schemas/blob-storage/blob.ts"
+import type { BlobOrigin } from "./blob-admission.ts"
+
+/** Journal facts in one scan at most: with full labels that is 16 MiB of answer. */
+export const scan_limit_max = 1000
+
+/** No blob of that identifier is here. */
+export class BlobNotFound extends Schema.TaggedError<BlobNotFound>()("BlobNotFound", {
+  id: BlobId,
+}) {}
+
+/** The copy does not match its checksums; it is out of the store by the time this is answered. */
+export class BlobCorrupt extends Schema.TaggedError<BlobCorrupt>()("BlobCorrupt", {
+  id: BlobId,
+  detail: Schema.String,
+}) {}
+
+/** The identifier is stored, and the put asks for something that is not a repetition of it. */
+export class BlobAlreadyExists extends Schema.TaggedError<BlobAlreadyExists>()(
+  "BlobAlreadyExists",
+  { id: BlobId, detail: Schema.String },
+) {}
+
+/** The bytes hash to another identifier than the one that the put expected. */
+export class BlobIdMismatch extends Schema.TaggedError<BlobIdMismatch>()("BlobIdMismatch", {
+  expected: BlobId,
+  actual: BlobId,
+}) {}
+
+/** The bytes are more than one blob may hold. */
+export class BlobTooLarge extends Schema.TaggedError<BlobTooLarge>()("BlobTooLarge", {
+  bytes_max: Schema.Int,
+}) {}
+
+/** The store's capacity, or its disk, has no room for the bytes. */
+export class BlobCapacityExceeded extends Schema.TaggedError<BlobCapacityExceeded>()(
+  "BlobCapacityExceeded",
+  { detail: Schema.String },
+) {}
+
+/** A sync or a commit failed once, so nothing is written any more until an operator has looked. */
+export class BlobStoreReadOnly extends Schema.TaggedError<BlobStoreReadOnly>()(
+  "BlobStoreReadOnly",
+  { detail: Schema.String },
+) {}
+
+/** The disk, the index or the worker thread failed this one request. */
+export class BlobStoreFailed extends Schema.TaggedError<BlobStoreFailed>()("BlobStoreFailed", {
+  detail: Schema.String,
+}) {}
+
+export type { BlobOrigin } from "./blob-admission.ts"
+
+export type BlobReadError = BlobNotFound | BlobCorrupt | BlobStoreFailed
+export type BlobWriteError = BlobStoreReadOnly | BlobCapacityExceeded | BlobStoreFailed
+export type BlobPutError = BlobWriteError | BlobAlreadyExists | BlobIdMismatch | BlobTooLarge
+
+export interface BlobPut {
+  readonly labels: BlobLabels
+  readonly policy: ReplicationPolicy
+  readonly origin: BlobOrigin
+  readonly expected_id?: BlobId
+  /** True refuses the put where the blob is stored already. */
+  readonly if_none_match?: boolean
+}
+
+/** What a put answers: `created` is false where the same content was stored before. */
+export interface StoredBlob {
+  readonly id: BlobId
+  readonly size: bigint
+  readonly meta: BlobMeta
+  readonly created: boolean
+}
+
+/** Bytes from `offset` on, at most `length` of them; what lies past the end is left out. */
+export interface BlobRange {
+  readonly offset?: number
+  readonly length?: number
+}
+
+/** Pieces of at most 983,040 bytes, each verified; may be run once or more, or not at all. */
+export interface OpenBlob {
+  readonly meta: BlobMeta
+  readonly bytes: Stream.Stream<Uint8Array, BlobReadError>
+}
+
+export interface BlobPage {
+  readonly ids: ReadonlyArray<BlobId>
+  readonly has_more: boolean
+}
+
+export interface BlobUsage {
+  /** Bytes of the blobs that are stored, without the store's own overhead. */
+  readonly used_bytes: number
+  readonly blob_count: number
+  readonly capacity_bytes: number
+  readonly read_only: boolean
+  /** Copies that were set aside as corrupt or found missing since the store was made. */
+  readonly quarantined: number
+}
+
+/**
+ * One fact of the journal: `stored` carries labels; `quarantined` is a copy set aside as corrupt;
+ * `lost` is one whose file was gone. `cursor` rises from 1 and is never used again; `at` is Unix
+ * nanoseconds and rises with it.
+ */
+export interface BlobFact extends BlobOrigin {
+  readonly cursor: number
+  readonly kind: "stored" | "deleted" | "quarantined" | "lost"
+  readonly id: BlobId
+  readonly size: number
+  readonly checksum: string
+  readonly policy: ReplicationPolicy
+  readonly labels?: BlobLabels
+  readonly at: bigint
+}
+
+export class BlobStore extends Context.Service<
+  BlobStore,
+  {
+    /**
+     * Stores the bytes under the first half of their BLAKE3-256, durably before it answers.
+     * A stream that fails or is interrupted leaves nothing; the same content again changes nothing.
+     */
+    readonly put: <E, R>(
+      put: BlobPut,
+      bytes: Stream.Stream<Uint8Array, E, R>,
+    ) => Effect.Effect<StoredBlob, E | BlobPutError, R>
+    /** Opens a blob; the range's first piece, and all of a small blob, is verified by then. */
+    readonly get: (id: BlobId, range?: BlobRange) => Effect.Effect<OpenBlob, BlobReadError>
+    /** What is known of a blob, from the index alone. */
+    readonly stat: (id: BlobId) => Effect.Effect<BlobMeta, BlobNotFound | BlobStoreFailed>
+    /** Removes a blob and leaves a durable tombstone, whether or not it was there. */
+    readonly delete: (id: BlobId, origin: BlobOrigin) => Effect.Effect<true, BlobWriteError>
+    /** When the blob was deleted here, in Unix nanoseconds, unless it was put again since. */
+    readonly tombstone: (id: BlobId) => Effect.Effect<bigint | undefined, BlobStoreFailed>
+    /** Identifiers in byte order, after `after_id`, that begin with `prefix`. */
+    readonly list: (page: {
+      readonly after_id?: BlobId
+      readonly prefix?: string
+      readonly limit: number
+    }) => Effect.Effect<BlobPage, BlobStoreFailed>
+    /** What is used of the capacity, and whether the store still takes writes. */
+    readonly usage: Effect.Effect<BlobUsage, BlobStoreFailed>
+    /** Facts in commit order after the cursor, at most 1,000 at once. */
+    readonly scan: (
+      after_cursor: number,
+      limit: number,
+    ) => Effect.Effect<ReadonlyArray<BlobFact>, BlobStoreFailed>
+    /** Lets the journal forget its facts up to this cursor: they are kept elsewhere now. */
+    readonly acknowledge: (cursor: number) => Effect.Effect<void, BlobWriteError>
+  }
+>()("almanac/BlobStore") {}

@@ -1,0 +1,247 @@
+/**
+ * The cluster: its members, and the ring's version.
+ *
+ * Whether something can happen to a node is the node's chart's to say; the cluster adds what goes
+ * beyond one node: room for another, the ring, and which watchdog speaks.
+ *
+ * Source: document 1 §3, §4 ClusterService; DECISIONS, document 1, join, heartbeats, leave.
+ */
+import { DateTime, Effect, Struct } from "effect"
+import { and, assign, type SnapshotFrom, setup } from "xstate"
+import { canHappen, stateAfter } from "#actors/blob-storage/node.ts"
+import { weightPercent } from "#actors/blob-storage/ring.ts"
+import { decider } from "#actors/decider.ts"
+import { stateAfter as stateAfterCommit } from "#actors/host.ts"
+import {
+  ClusterEvent,
+  NodeActivated,
+  NodeChanged,
+  type NodeEvent,
+  NodeJoined,
+  NodeLeaveStarted,
+  NodeLeft,
+  NodeRemoved,
+  NodeRevived,
+  NodeWentOffline,
+  RingConfigured,
+} from "#events/blob-storage/cluster.ts"
+import type { Log, Recorded } from "#events/log.ts"
+import {
+  ClusterCommand,
+  ClusterFull,
+  ClusterRejection,
+  type JoinNode,
+  NodeAbsent,
+  NodeRefuses,
+  nodes_max,
+  RemoveNode,
+  Superseded,
+} from "#schemas/blob-storage/cluster.ts"
+import type { NodeId, NodeState } from "#schemas/blob-storage/node.ts"
+
+/** The unit where the first node contributes nothing: 1 TiB. */
+const capacity_unit_default = String(2 ** 40)
+
+export interface Member {
+  readonly node_id: NodeId
+  readonly address: string
+  readonly capacity_bytes: string
+  readonly weight_percent: number
+  readonly state: NodeState
+  /** RFC 3339, while it is offline. */
+  readonly remove_at?: string
+}
+
+export interface ClusterContext {
+  readonly ring_version: number
+  readonly vnodes_per_node: number
+  readonly capacity_unit_bytes: string
+  /** The highest that a watchdog has shown. */
+  readonly fence: number
+  /** By node_id. */
+  readonly nodes: ReadonlyArray<Member>
+}
+
+type Context = ClusterContext
+
+const find = ({ nodes }: Context, node_id: NodeId) => nodes.find((node) => node.node_id === node_id)
+
+/** Who is on the ring: the nodes that get new blobs. */
+export const eligible = ({ nodes }: Context) => nodes.filter(({ state }) => state === "active")
+
+const ringText = (context: Context) => {
+  const nodes = eligible(context).map(({ node_id, weight_percent }) => [node_id, weight_percent])
+  return nodes.length === 0 ? "" : JSON.stringify([context.vnodes_per_node, nodes])
+}
+
+/** The same context, with the version risen if its ring is another than `before`. */
+const versioned = (before: Context, after: Context): Context => {
+  const changed = ringText(before) !== ringText(after)
+  return { ...after, ring_version: before.ring_version + (changed ? 1 : 0) }
+}
+
+const fields = (event: NodeEvent): Partial<Member> => {
+  if (event.type === "NodeJoined" || event.type === "NodeChanged")
+    return Struct.omit(event, ["type"])
+  return event.type === "NodeWentOffline" ? { remove_at: event.remove_at } : {}
+}
+
+/** The member after the event; undefined when it is one no more. */
+const memberAfter = (before: Member | undefined, event: NodeEvent): Member | undefined => {
+  const state = stateAfter(before?.state, event)
+  if (state === undefined) return undefined
+  // NodeJoined has all that a member consists of, and every other event has one before it.
+  const { remove_at, ...member } = { ...before, ...fields(event), state } as Member
+  return state === "offline" && remove_at !== undefined ? { ...member, remove_at } : member
+}
+
+const nodeChanged = (context: Context, event: NodeEvent): Context => {
+  const after = memberAfter(find(context, event.node_id), event)
+  const others = context.nodes.filter(({ node_id }) => node_id !== event.node_id)
+  const nodes = after === undefined ? others : [...others, after]
+  const fence = event.type === "NodeWentOffline" ? event.fence : context.fence
+  const sorted = nodes.sort((a, b) => (a.node_id < b.node_id ? -1 : 1))
+  return versioned(context, { ...context, fence, nodes: sorted })
+}
+
+const chart = setup({
+  types: { context: {} as Context, events: {} as ClusterEvent },
+  guards: {
+    another_ring: ({ context, event }) =>
+      event.type === "RingConfigured" && event.vnodes_per_node !== context.vnodes_per_node,
+    can_happen: ({ context, event }) =>
+      event.type !== "RingConfigured" && canHappen(find(context, event.node_id)?.state, event),
+    has_room: ({ context }) => context.nodes.length < nodes_max,
+    is_current: ({ context, event }) =>
+      event.type === "NodeWentOffline" && event.fence >= context.fence,
+  },
+  actions: {
+    configure: assign(({ context, event }) => {
+      if (event.type !== "RingConfigured") return context
+      return versioned(context, { ...context, ...Struct.omit(event, ["type"]) })
+    }),
+    change_node: assign(({ context, event }) =>
+      event.type === "RingConfigured" ? context : nodeChanged(context, event),
+    ),
+  },
+})
+
+const change = { guard: "can_happen", actions: "change_node" } as const
+
+export const machine = chart.createMachine({
+  id: "blob-storage.cluster",
+  context: { ring_version: 0, vnodes_per_node: 0, capacity_unit_bytes: "0", fence: 0, nodes: [] },
+  initial: "unformed",
+  states: {
+    unformed: {
+      on: { RingConfigured: { target: "formed", guard: "another_ring", actions: "configure" } },
+    },
+    formed: {
+      on: {
+        RingConfigured: { guard: "another_ring", actions: "configure" },
+        NodeJoined: { guard: and(["can_happen", "has_room"]), actions: "change_node" },
+        NodeActivated: change,
+        NodeChanged: change,
+        NodeWentOffline: { guard: and(["can_happen", "is_current"]), actions: "change_node" },
+        NodeRevived: change,
+        NodeLeaveStarted: change,
+        NodeLeft: change,
+        NodeRemoved: change,
+      },
+    },
+  },
+})
+
+const join = (command: typeof JoinNode.Type, context: Context): ReadonlyArray<ClusterEvent> => {
+  const { node_id, address, capacity_bytes, vnodes_per_node } = command
+  const first = capacity_bytes === "0" ? capacity_unit_default : capacity_bytes
+  const capacity_unit_bytes = context.vnodes_per_node === 0 ? first : context.capacity_unit_bytes
+  const weight_percent = weightPercent(capacity_bytes, capacity_unit_bytes)
+  const node = { node_id, address, capacity_bytes, weight_percent }
+
+  const configured =
+    context.vnodes_per_node === vnodes_per_node
+      ? []
+      : [RingConfigured.make({ vnodes_per_node, capacity_unit_bytes })]
+  const member = find(context, node_id)
+  if (member === undefined) {
+    return [...configured, NodeJoined.make(node), NodeActivated.make({ node_id })]
+  }
+  const same = member.address === address && member.capacity_bytes === capacity_bytes
+  const changed = same ? [] : [NodeChanged.make(node)]
+  const revived = member.state === "offline" ? [NodeRevived.make({ node_id })] : []
+  return [...configured, ...changed, ...revived]
+}
+
+/** RFC 3339, so many seconds after another. */
+const later = (at: string, seconds: number) =>
+  DateTime.formatIso(DateTime.add(DateTime.makeUnsafe(at), { seconds }))
+
+const reject = (
+  { context }: SnapshotFrom<typeof machine>,
+  command: ClusterCommand,
+): ClusterRejection => {
+  if (command.type === "JoinNode") {
+    return new ClusterFull({ detail: `The cluster has its most nodes, ${nodes_max}.` })
+  }
+  const member = find(context, command.node_id)
+  if (member === undefined) return new NodeAbsent({ detail: `No node ${command.node_id} is here.` })
+  if (command.type === "MarkNodeOffline" && command.fence < context.fence) {
+    return new Superseded({ detail: `Fence ${command.fence} is behind ${context.fence}.` })
+  }
+  return new NodeRefuses({ detail: `A node that is ${member.state} refuses ${command.type}.` })
+}
+
+export const Cluster = decider({
+  machine,
+  version: 1,
+  command: ClusterCommand,
+  event: ClusterEvent,
+  rejection: ClusterRejection,
+  propose: {
+    JoinNode: join,
+    LeaveNode: ({ node_id, graceful }, context) => {
+      if (!graceful) return [NodeRemoved.make({ node_id, reason: "left_at_once" })]
+      const leaving = find(context, node_id)?.state === "leaving"
+      return leaving ? [] : [NodeLeaveStarted.make({ node_id })]
+    },
+    ConfirmLeave: ({ node_id }) => [NodeLeft.make({ node_id })],
+    MarkNodeOffline: ({ node_id, fence, at, remove_after_seconds }) => [
+      NodeWentOffline.make({ node_id, fence, remove_at: later(at, remove_after_seconds) }),
+    ],
+    ReviveNode: ({ node_id }, context) =>
+      find(context, node_id)?.state === "active" ? [] : [NodeRevived.make({ node_id })],
+    RemoveNode: ({ node_id, remove_at }, context) => {
+      const member = find(context, node_id)
+      if (member !== undefined && member.remove_at !== remove_at) return []
+      return [NodeRemoved.make({ node_id, reason: "offline_too_long" })]
+    },
+  },
+  reject,
+  timers: ({ context }) =>
+    context.nodes.flatMap(({ node_id, remove_at }) =>
+      remove_at === undefined
+        ? []
+        : [
+            {
+              name: `remove-${node_id}`,
+              due: remove_at,
+              command: RemoveNode.make({ node_id, remove_at }),
+            },
+          ],
+    ),
+})
+
+/** The cluster after one of its commits. */
+export const clusterAfter = (log: Log["Service"], recorded: Recorded) =>
+  Effect.map(
+    stateAfterCommit(log, Cluster, recorded),
+    // The decider's state is a snapshot of this file's machine.
+    (state) => state.context as ClusterContext,
+  )
+
+/** The cluster of that name as the log has it; undefined before its first node. */
+export const loadCluster = Effect.fnUntraced(function* (log: Log["Service"], name: string) {
+  const last = yield* log.load(`${Cluster.name}.${name}`)
+  return last && (yield* clusterAfter(log, last))
+})

@@ -1,0 +1,85 @@
+/**
+ * A node's heart: it joins the cluster at the start, and then says at each interval that the node
+ * lives and what it holds.
+ *
+ * Every node of a cluster reaches the same log and bus, so a heart asks no other node's leave: it
+ * joins by a command, and its heartbeats are heard by every process.
+ *
+ * Source: document 1 §1, §4 rule 1; DECISIONS, document 1, heartbeats, the cluster's log.
+ */
+import { Clock, DateTime, Duration, Effect, Schedule } from "effect"
+import { Cluster, loadCluster, type Member } from "#actors/blob-storage/cluster.ts"
+import { type Heartbeat, LiveNodes } from "#actors/blob-storage/live-nodes.ts"
+import { address, Commands, type Unavailable } from "#actors/commands.ts"
+import { Log, type LogUnavailable } from "#events/log.ts"
+import {
+  type ClusterCommand,
+  type ClusterRejection,
+  ConfirmLeave,
+  JoinNode,
+  ReviveNode,
+} from "#schemas/blob-storage/cluster.ts"
+
+/** Pause between two tries to join, in milliseconds: the log may be starting too. */
+const join_retry_ms = 500
+
+export interface HeartOptions {
+  readonly cluster: string
+  /** What this node says of itself. */
+  readonly node: Omit<typeof JoinNode.Type, "type">
+  readonly heartbeat_interval_seconds: number
+  /** What the node holds now. */
+  readonly usage: Effect.Effect<Omit<Heartbeat, "node_id">>
+}
+
+/**
+ * What a heartbeat makes the node's state change to: an offline node is back, and a leaving node
+ * that holds nothing has left. Nothing else is ever changed by one.
+ */
+export const commandOf = (
+  state: Member["state"],
+  { node_id, blob_count }: Heartbeat,
+): ClusterCommand | undefined => {
+  if (state === "offline") return ReviveNode.make({ node_id })
+  return state === "leaving" && blob_count === 0n ? ConfirmLeave.make({ node_id }) : undefined
+}
+
+/** Beats until it is interrupted. A log out of reach only delays it. */
+export const heart = Effect.fnUntraced(function* (options: HeartOptions) {
+  const { cluster, node, heartbeat_interval_seconds, usage } = options
+  const commands = yield* Commands
+  const log = yield* Log
+  const live = yield* LiveNodes
+  const { node_id } = node
+  // A node that was asked to leave and has left stays away until it is started again.
+  let leaving = false
+
+  const send = Effect.fnUntraced(function* (command: ClusterCommand) {
+    const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
+    const command_id = `heart-${node_id}-${command.type}-${at}`
+    const origin = { command_id, actor: `node:${node_id}`, at }
+    return yield* commands.send(origin, address(Cluster, cluster, command))
+  })
+  const join = send(JoinNode.make(node))
+
+  const beat = Effect.gen(function* () {
+    const heartbeat = { node_id, ...(yield* usage) }
+    yield* live.beat(heartbeat)
+    const known = yield* loadCluster(log, cluster)
+    const member = known?.nodes.find((member) => member.node_id === node_id)
+    if (member === undefined) return leaving ? undefined : yield* join
+    leaving = member.state === "leaving"
+    const command = commandOf(member.state, heartbeat)
+    return command && (yield* send(command))
+  })
+
+  const warn = ({ detail }: ClusterRejection | LogUnavailable | Unavailable) =>
+    Effect.logWarning(`The node ${node_id} waits for its cluster: ${detail}`)
+
+  yield* join.pipe(Effect.tapError(warn), Effect.retry(Schedule.spaced(join_retry_ms)))
+  return yield* beat.pipe(
+    Effect.catch(warn),
+    Effect.repeat(Schedule.fixed(Duration.seconds(heartbeat_interval_seconds))),
+    Effect.andThen(Effect.never),
+  )
+})

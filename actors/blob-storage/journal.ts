@@ -1,0 +1,102 @@
+/**
+ * The journal's process: takes the facts of this node's blob store into the log, in order.
+ *
+ * It keeps nothing. The cursor is in the log, and the aggregate refuses facts that do not follow
+ * it; the store forgets a fact only after the log has it. So a kill loses none and doubles none.
+ *
+ * Source: DESIGN of the running system, "The exception: bytes".
+ */
+import { Clock, DateTime, Effect, Schedule } from "effect"
+import { type BlobFact, BlobStore } from "#actors/blob-storage/blob-store.ts"
+import { Volume } from "#actors/blob-storage/volume.ts"
+import { address, Commands } from "#actors/commands.ts"
+import { stateAfter } from "#actors/host.ts"
+import { commit_bytes_max, Log } from "#events/log.ts"
+import { facts_max, RecordFacts, type VolumeFact } from "#schemas/blob-storage/volume.ts"
+
+/** Of a commit's bytes what is not its events: snapshot, command ids and origin, at their most. */
+const overhead_bytes_max = 32 * 1024
+
+/** What an event has beyond its fact: its type, and the cursor before it. */
+const event_bytes_over_fact = 64
+
+/** Pause before the store is asked again when it had nothing new, in milliseconds. */
+const idle_ms = 250
+
+/** Pause after the log or the store could not be reached, in milliseconds. */
+const retry_ms = 500
+
+const utf8 = new TextEncoder()
+const bytesOf = (fact: VolumeFact) =>
+  utf8.encode(JSON.stringify(fact)).length + event_bytes_over_fact
+
+const told = ({ at, ...fact }: BlobFact): VolumeFact => ({ ...fact, at: String(at) })
+
+/** As many of the facts, from the first on, as one commit holds: at least one. */
+export const fitting = (facts: ReadonlyArray<VolumeFact>) => {
+  let bytes = overhead_bytes_max
+  const end = facts.findIndex((fact, i) => {
+    bytes += bytesOf(fact)
+    return i > 0 && (i === facts_max || bytes > commit_bytes_max)
+  })
+  return end === -1 ? facts : facts.slice(0, end)
+}
+
+/** The journal's last fact that the log has; 0 when there is none. */
+const cursorOf = Effect.fnUntraced(function* (node_id: string) {
+  const log = yield* Log
+  const last = yield* log.load(`${Volume.name}.${node_id}`)
+  if (last === undefined) return 0
+  // The decider's state is a snapshot of the volume's machine.
+  const { context } = yield* stateAfter(log, Volume, last)
+  return context.cursor as number
+})
+
+/** A read-only store forgets nothing, and its last facts are recorded all the same. */
+const acknowledge = Effect.fnUntraced(function* (cursor: number) {
+  const store = yield* BlobStore
+  yield* Effect.catchTag(store.acknowledge(cursor), "BlobStoreReadOnly", () => Effect.void)
+})
+
+/** Takes one commit's worth of the facts after `from` into the log; answers the last's cursor. */
+const recordNext = Effect.fnUntraced(function* (node_id: string, from: number) {
+  const store = yield* BlobStore
+  const commands = yield* Commands
+  const facts = fitting((yield* store.scan(from, facts_max)).map(told))
+  const to = facts.at(-1)?.cursor
+  if (to === undefined) return from
+
+  const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
+  const origin = { command_id: `facts-${node_id}-${from}-${to}`, actor: `node:${node_id}`, at }
+  yield* commands.send(origin, address(Volume, node_id, RecordFacts.make({ from, to, facts })))
+  yield* acknowledge(to)
+  return to
+})
+
+/** Takes all that the store's journal holds into the log; answers the last fact's cursor. */
+export const recordAll = Effect.fnUntraced(function* (node_id: string) {
+  let from = yield* cursorOf(node_id)
+  // A process that was killed may have recorded what it could not acknowledge any more.
+  if (from > 0) yield* acknowledge(from)
+  for (let to = yield* recordNext(node_id, from); to > from; ) {
+    from = to
+    to = yield* recordNext(node_id, from)
+  }
+  return from
+})
+
+/** Records until it is interrupted. A log or a store out of reach only delays it. */
+export const journal = (node_id: string) =>
+  Effect.gen(function* () {
+    let cursor = yield* recordAll(node_id)
+    while (true) {
+      const to = yield* recordNext(node_id, cursor)
+      if (to === cursor) yield* Effect.sleep(idle_ms)
+      cursor = to
+    }
+  }).pipe(
+    Effect.tapError(({ detail }) =>
+      Effect.logWarning(`The journal of ${node_id} waits: ${detail}`),
+    ),
+    Effect.retry(Schedule.spaced(retry_ms)),
+  )

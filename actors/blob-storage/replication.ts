@@ -1,0 +1,61 @@
+/**
+ * What a replication policy needs of the cluster, and when a node's blobs fall short of theirs.
+ *
+ * Source: document 1 §2 Replication policies, §7 FAILED_PRECONDITION, §8 Limits; DECISIONS,
+ * document 1, replica count not reachable.
+ */
+import { Context, Effect } from "effect"
+import { type ReplicationPolicy, storedPolicy } from "#schemas/blob-storage/blob.ts"
+import { FailedPrecondition } from "#schemas/blob-storage/rejection.ts"
+
+/** Document 1 §8: the active nodes that each policy needs. */
+export const nodes_needed: Readonly<Record<ReplicationPolicy, number>> = {
+  REPLICATION_POLICY_UNSPECIFIED: 3,
+  REPLICATION_POLICY_NONE: 1,
+  REPLICATION_POLICY_REPLICA2: 2,
+  REPLICATION_POLICY_REPLICA3: 3,
+  REPLICATION_POLICY_EC42: 6,
+  REPLICATION_POLICY_EC82: 10,
+}
+
+const erasure_codes: ReadonlySet<ReplicationPolicy> = new Set([
+  "REPLICATION_POLICY_EC42",
+  "REPLICATION_POLICY_EC82",
+])
+
+/** How many nodes of the cluster are active, this one included; a node alone is one. */
+export const ActiveNodes = Context.Reference<Effect.Effect<number>>("actors/ActiveNodes", {
+  defaultValue: () => Effect.succeed(1),
+})
+
+/**
+ * Why a put is refused for want of nodes, if so. Only an erasure code is: a replica that cannot be
+ * made now is made when nodes come.
+ */
+export const refusedPolicy = (policy: ReplicationPolicy, active_nodes: number) => {
+  const needed = nodes_needed[policy]
+  if (!erasure_codes.has(policy) || active_nodes >= needed) return undefined
+  const detail = `not enough nodes for EC (have ${active_nodes}, need ${needed})`
+  return new FailedPrecondition({ detail })
+}
+
+/** Blobs by policy, as a node counts them. */
+export type PolicyCounts = Readonly<Partial<Record<ReplicationPolicy, number>>>
+
+/** How many of these blobs ask for more nodes than are active. */
+export const underReplicated = (blobs: PolicyCounts, active_nodes: number) =>
+  Object.entries(blobs).reduce((sum, [policy, count]) => {
+    // The keys of PolicyCounts are policies.
+    const needed = nodes_needed[storedPolicy(policy as ReplicationPolicy)]
+    return needed > active_nodes ? sum + count : sum
+  }, 0)
+
+/**
+ * What there is to record of a node's shortfall: that it began or that it ended, and nothing while
+ * it lasts, however many blobs come and go.
+ */
+export const shortfallChange = (was_short: boolean, under_replicated: number) => {
+  const is_short = under_replicated > 0
+  if (is_short === was_short) return undefined
+  return is_short ? "began" : "ended"
+}

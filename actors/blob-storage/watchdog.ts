@@ -1,0 +1,110 @@
+/**
+ * The watchdog: tells the cluster which of its nodes fell silent.
+ *
+ * One process runs it, the holder of a lease, and `fence` is the number of its election. What it
+ * has not heard itself it does not hold against a node: taking over, and when a node becomes
+ * active, it grants a full deadline.
+ *
+ * Source: DECISIONS, document 1, heartbeats; DESIGN of the running system, 7.
+ */
+import { Clock, DateTime, Effect, Schedule } from "effect"
+import { Cluster, clusterAfter, eligible } from "#actors/blob-storage/cluster.ts"
+import { LiveNodes } from "#actors/blob-storage/live-nodes.ts"
+import { address, Commands, type Unavailable } from "#actors/commands.ts"
+import { Leases } from "#actors/leases.ts"
+import { type Due, type Process, runProcess } from "#actors/process.ts"
+import { Election } from "#actors/system/election.ts"
+import { Log, type LogUnavailable } from "#events/log.ts"
+import { MarkNodeOffline } from "#schemas/blob-storage/cluster.ts"
+import type { NodeId } from "#schemas/blob-storage/node.ts"
+import { ElectLeader } from "#schemas/system/election.ts"
+
+export interface WatchdogOptions {
+  readonly cluster: string
+  readonly fence: number
+  readonly heartbeat_deadline_seconds: number
+  readonly remove_after_seconds: number
+}
+
+/** Since when each watched node may have been silent, as epoch milliseconds. */
+type Granted = ReadonlyMap<NodeId, number>
+
+/** Those that were watched before keep their time; others begin now. */
+const grant = (before: Granted, nodes: ReadonlyArray<NodeId>, now: number): Granted =>
+  new Map(nodes.map((node_id) => [node_id, before.get(node_id) ?? now]))
+
+const overdue = (
+  { cluster, fence, heartbeat_deadline_seconds, remove_after_seconds }: WatchdogOptions,
+  granted: Granted,
+  find: LiveNodes["Service"]["find"],
+  now: number,
+): Due => {
+  const deadlines = [...granted].map(([node_id, since]) => {
+    const heard = Math.max(since, find(node_id)?.heard_at ?? 0)
+    return { node_id, heard, deadline: heard + heartbeat_deadline_seconds * 1000 }
+  })
+  const next = Math.min(...deadlines.map(({ deadline }) => deadline).filter((at) => at > now))
+  const at = DateTime.formatIso(DateTime.makeUnsafe(now))
+  const silent = deadlines.filter(({ deadline }) => deadline <= now)
+  return {
+    now: silent.map(({ node_id, heard }) => ({
+      command_id: `silent-${node_id}-${heard}-${fence}`,
+      addressed: address(
+        Cluster,
+        cluster,
+        MarkNodeOffline.make({ node_id, fence, at, remove_after_seconds }),
+      ),
+    })),
+    ...(Number.isFinite(next) ? { next } : {}),
+  }
+}
+
+const watching = (options: WatchdogOptions, { find }: LiveNodes["Service"]): Process => ({
+  name: "blob-storage-watchdog",
+  part: `${Cluster.name}.${options.cluster}`,
+  from: "lasts",
+  start: Effect.gen(function* () {
+    const log = yield* Log
+    let granted: Granted = new Map()
+    return {
+      fold: Effect.fnUntraced(function* (recorded) {
+        const cluster = yield* clusterAfter(log, recorded)
+        const node_ids = eligible(cluster).map(({ node_id }) => node_id)
+        granted = grant(granted, node_ids, yield* Clock.currentTimeMillis)
+      }),
+      due: (now) => overdue(options, granted, find, now),
+    }
+  }),
+})
+
+/** Watches until it is interrupted, which is when the lease is lost. */
+export const watchdog = Effect.fnUntraced(function* (options: WatchdogOptions) {
+  return yield* runProcess(watching(options, yield* LiveNodes))
+})
+
+/** Pause before an election is tried again that the log could not record, in milliseconds. */
+const election_retry_ms = 500
+
+/**
+ * Watches whenever this process holds the cluster's lease, until it is interrupted.
+ *
+ * `holder` names this process among those that may watch.
+ */
+export const watchdogInTurn = Effect.fnUntraced(function* ({
+  holder,
+  ...options
+}: Omit<WatchdogOptions, "fence"> & { readonly holder: string }) {
+  const { hold } = yield* Leases
+  const commands = yield* Commands
+  const name = `blob-storage-watchdog-${options.cluster}`
+
+  const elect: Effect.Effect<number, Unavailable | LogUnavailable> = Effect.gen(function* () {
+    const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
+    const origin = { command_id: `elect-${name}-${holder}-${at}`, actor: holder, at }
+    return yield* commands.send(origin, address(Election, name, ElectLeader.make({ holder })))
+  })
+  return yield* hold(name, elect, (fence) => watchdog({ ...options, fence })).pipe(
+    Effect.tapError(({ detail }) => Effect.logWarning(`${name} waits: ${detail}`)),
+    Effect.retry(Schedule.spaced(election_retry_ms)),
+  )
+})

@@ -1,0 +1,246 @@
+/**
+ * Whether the log is whole: nothing changed, missing, moved or added since it was written.
+ *
+ * It walks the log once and holds a hash for each stream. What it cannot see is a log cut off
+ * behind its last checkpoint: for that, keep the answer of an earlier verification elsewhere.
+ *
+ * Source: DESIGN of the running system, 1.
+ */
+import { Effect, Option, Schema, Stream } from "effect"
+import type { AnyDecider } from "#actors/decider.ts"
+import { Checkpoint, checkpoint_stream, firstRoot, nextRoot } from "#actors/system/checkpoint.ts"
+import { type FoldCheck, foldCheck } from "#actors/system/fold-check.ts"
+import { commands_remembered_max, Log, type LogUnavailable, type Recorded } from "#events/log.ts"
+import { CheckpointEvent } from "#events/system/checkpoint.ts"
+import type { Fault } from "#schemas/system/audit.ts"
+
+/** Faults that are reported one by one; the rest is counted. */
+const faults_reported_max = 100
+
+export interface VerificationOptions {
+  /** The kinds of aggregates whose snapshots are folded again. */
+  readonly deciders: ReadonlyArray<AnyDecider>
+  readonly faults_max?: number
+  /** Called now and then with the position that was reached and the one that ends it. */
+  readonly onProgress?: (position: number, head: number) => Effect.Effect<void>
+}
+
+export interface Verification {
+  /** Position of the last commit that was looked at. */
+  readonly position: number
+  readonly commits: number
+  readonly streams: number
+  readonly checkpoints: number
+  /** Commits behind the last checkpoint. */
+  readonly unsealed: number
+  /** Commits whose snapshot was folded again; the others' machines are older or unknown. */
+  readonly folded: number
+  /** The chain over every commit: two copies of one log are equal in it. */
+  readonly root: string
+  readonly fault_count: number
+  readonly faults: ReadonlyArray<Fault>
+}
+
+/** A checkpoint as the log holds it. */
+interface Sealed extends CheckpointEvent {
+  readonly position: number
+}
+
+interface Link {
+  readonly position: number
+  readonly hash: string
+}
+
+const decode = Schema.decodeUnknownOption(CheckpointEvent)
+
+type Report = (fault: Fault) => void
+type Hash = (text: string) => string
+
+/** Positions follow one another: the log's stream never forgets a message. */
+const placesCheck = (report: Report) => {
+  let last = 0
+  return ({ position, stream }: Recorded) => {
+    const next = last + 1
+    if (position > next) {
+      const missing = position === next + 1 ? `${next}` : `${next} to ${position - 1}`
+      report({
+        ...{ kind: "gap", position, stream },
+        ...{ expected: `position ${next}`, found: `position ${position}: ${missing} missing` },
+      })
+    } else if (position < next) {
+      report({
+        ...{ kind: "order", position, stream },
+        ...{ expected: `position ${next}`, found: `position ${position} again` },
+      })
+    }
+    last = Math.max(last, position)
+  }
+}
+
+/** Each commit names the hash of the one before it in its stream. */
+const chainCheck = (report: Report, genesis: Hash) => {
+  const links = new Map<string, Link>()
+  const check = (recorded: Recorded) => {
+    const { position, stream, commit, hash } = recorded
+    const before = links.get(stream)
+    const expected = before?.hash ?? genesis(stream)
+    if (commit.prev !== expected) {
+      const what = before === undefined ? "no commit before" : `the commit at ${before.position}`
+      report({
+        ...{ kind: "chain", position, stream },
+        ...{ expected: `prev ${expected}, ${what}`, found: `prev ${commit.prev}` },
+      })
+    }
+    links.set(stream, { position, hash })
+    return before?.position
+  }
+  return { check, streams: () => links.size }
+}
+
+const commandsCheck = (report: Report) => {
+  return ({ position, stream, commit: { commands } }: Recorded) => {
+    const kind = "commands"
+    const twice = commands.find((id, i) => commands.indexOf(id) !== i)
+    if (twice !== undefined) {
+      report({ kind, position, stream, expected: "each command once", found: `${twice} twice` })
+    }
+    if (commands.length === 0 || commands.length > commands_remembered_max) {
+      const expected = `1 to ${commands_remembered_max} command ids`
+      report({ kind, position, stream, expected, found: String(commands.length) })
+    }
+  }
+}
+
+/** Recomputes the roots. After a wrong one the next may follow from it or from the right one. */
+const rootsCheck = (report: Report, genesis: Hash, sealed: ReadonlyArray<Sealed>) => {
+  let roots = [firstRoot(genesis)]
+  let commits = 0
+  let next = 0
+  let end = 0
+  const wrong = ({ position }: Sealed, expected: string, found: string) =>
+    report({ kind: "checkpoint", position, stream: checkpoint_stream, expected, found })
+
+  const close = (one: Sealed) => {
+    if (one.from !== end + 1) wrong(one, `from ${end + 1}`, `from ${one.from}`)
+    if (one.to >= one.position) {
+      wrong(one, `an end before ${one.position}`, `to ${one.to}`)
+    } else if (one.commits !== commits) {
+      wrong(one, `${commits} commits from ${end + 1} to ${one.to}`, `${one.commits} commits`)
+    }
+    if (!roots.includes(one.root)) {
+      const range = `${one.from} to ${one.to}`
+      wrong(one, `root ${roots[0]} for ${range}`, `root ${one.root}`)
+      roots = [...roots.slice(0, 1), one.root]
+    } else roots = [one.root]
+    end = one.to
+    commits = 0
+    next++
+  }
+  const closeBefore = (position: number) => {
+    for (let one = sealed[next]; one && one.to < position; one = sealed[next]) close(one)
+  }
+  return {
+    check: (recorded: Recorded) => {
+      closeBefore(recorded.position)
+      roots = roots.map((root) => nextRoot(genesis, root, recorded))
+      commits++
+    },
+    finish: () => {
+      closeBefore(Number.POSITIVE_INFINITY)
+      return { root: roots[0] ?? "", unsealed: commits }
+    },
+  }
+}
+
+/** Looks at commits one by one, in the log's order; it only computes. */
+const verifier = (
+  genesis: Hash,
+  sealed: ReadonlyArray<Sealed>,
+  fold: FoldCheck,
+  faults_max: number,
+) => {
+  const faults: Array<Fault> = []
+  let fault_count = 0
+  const report: Report = (fault) => {
+    fault_count++
+    if (faults.length < faults_max) faults.push(fault)
+  }
+  const places = placesCheck(report)
+  const chain = chainCheck(report, genesis)
+  const commands = commandsCheck(report)
+  const roots = rootsCheck(report, genesis, sealed)
+  let commits = 0
+  let position = 0
+
+  return {
+    /** Answers the position of the stream's previous commit, if its state must be read again. */
+    check: (recorded: Recorded) => {
+      commits++
+      position = recorded.position
+      places(recorded)
+      const before = chain.check(recorded)
+      commands(recorded)
+      roots.check(recorded)
+      return fold.lacks(recorded.stream) ? before : undefined
+    },
+    fold: (recorded: Recorded) => {
+      const fault = fold.check(recorded)
+      if (fault !== undefined) report(fault)
+    },
+    finish: (): Verification => {
+      const end = roots.finish()
+      const counts = { commits, streams: chain.streams(), checkpoints: sealed.length, ...end }
+      return { position, ...counts, folded: fold.folded(), fault_count, faults }
+    },
+  }
+}
+
+/** What is no checkpoint by its schema is found where the snapshots are folded. */
+const sealedIn = (log: Log["Service"]) =>
+  log.read(checkpoint_stream).pipe(
+    Stream.flatMap(({ position, commit }) =>
+      Stream.fromIterable(
+        commit.events.flatMap((event) =>
+          Option.toArray(decode(event)).map((sealed) => ({ position, ...sealed })),
+        ),
+      ),
+    ),
+    Stream.runCollect,
+  )
+
+/** Walks the log up to its end at this moment, and answers what it found. */
+export const verify = Effect.fnUntraced(function* ({
+  deciders,
+  faults_max = faults_reported_max,
+  onProgress = () => Effect.void,
+}: VerificationOptions): Effect.fn.Return<Verification, LogUnavailable, Log> {
+  const log = yield* Log
+  const head = yield* log.head("")
+  const fold = foldCheck([Checkpoint, ...deciders])
+  const sealed = (yield* sealedIn(log)).filter(({ position }) => position <= head)
+  const look = verifier(log.genesis, sealed, fold, faults_max)
+
+  /** The state that memory did not hold: as the commit before says it was. */
+  const recall = (stream: string, position: number) =>
+    Stream.runForEach(Stream.take(log.read(stream, position - 1), 1), (recorded) =>
+      Effect.sync(() => fold.begin(recorded)),
+    )
+  const one = (recorded: Recorded) => {
+    const before = look.check(recorded)
+    const known = before === undefined ? Effect.void : recall(recorded.stream, before)
+    return Effect.andThen(
+      known,
+      Effect.sync(() => look.fold(recorded)),
+    )
+  }
+  yield* log.read("").pipe(
+    Stream.takeWhile(({ position }) => position <= head),
+    Stream.runForEachArray((stretch) =>
+      Effect.andThen(
+        Effect.forEach(stretch, one, { discard: true }),
+        onProgress(stretch.at(-1)?.position ?? 0, head),
+      ),
+    ),
+  )
+  return look.finish()
+})

@@ -1,0 +1,35 @@
+/**
+ * How a store's worker thread says what went wrong: the port's errors as plain data, since an error
+ * class does not survive the way from one thread to another.
+ */
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+
+export type BlobFault =
+  | { readonly _tag: "BlobNotFound"; readonly id: BlobId }
+  | { readonly _tag: "BlobCorrupt"; readonly id: BlobId; readonly detail: string }
+  | { readonly _tag: "BlobAlreadyExists"; readonly id: BlobId; readonly detail: string }
+  | { readonly _tag: "BlobIdMismatch"; readonly expected: BlobId; readonly actual: BlobId }
+  | { readonly _tag: "BlobTooLarge"; readonly bytes_max: number }
+  | { readonly _tag: "BlobCapacityExceeded"; readonly detail: string }
+  | { readonly _tag: "BlobStoreReadOnly"; readonly detail: string }
+  | { readonly _tag: "BlobStoreFailed"; readonly detail: string }
+
+/** An Error to throw that carries the fault; `faultOf` takes it out again. */
+export const thrown = (fault: BlobFault): Error => Object.assign(new Error(fault._tag), { fault })
+
+/** The code that Node or SQLite gave an error, such as ENOSPC or SQLITE_FULL. */
+export const codeOf = (cause: unknown): string =>
+  cause instanceof Error && "code" in cause ? String(cause.code) : ""
+
+/** Whether the disk refused for want of room: such a refusal is an answer, not a broken disk. */
+export const isFull = (cause: unknown) =>
+  ["ENOSPC", "EDQUOT", "SQLITE_FULL"].includes(codeOf(cause))
+
+/** The fault that a thrown value carries, or the one that it amounts to. */
+export const faultOf = (cause: unknown): BlobFault => {
+  // Only `thrown` makes errors with a field of this name.
+  if (cause instanceof Error && "fault" in cause) return cause.fault as BlobFault
+  const detail = cause instanceof Error ? cause.message : String(cause)
+  if (isFull(cause)) return { _tag: "BlobCapacityExceeded", detail: `The disk is full: ${detail}` }
+  return { _tag: "BlobStoreFailed", detail }
+}

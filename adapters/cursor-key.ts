@@ -1,0 +1,60 @@
+/** Cursors under a key of this node's own, which is kept in the data folder. */
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto"
+import { join } from "node:path"
+import { Effect, Layer, Option } from "effect"
+import { findBounded, writePrivate } from "#adapters/private-file.ts"
+import { Cursors } from "#gateway/blob-storage/cursors.ts"
+
+/** SHA-256's own width: HMAC gains nothing from a longer key. */
+const key_bytes = 32
+/** Half of an HMAC-SHA256: 2^128 tries to forge one. */
+const tag_bytes = 16
+/** The key in hex with its line end, and room to see that a file holds more than that. */
+const file_bytes_max = 4 * key_bytes
+
+const hex_key = /^[0-9a-f]{64}$/
+
+/** Seals with this key; a cursor of another key, or one that was changed, does not open. */
+export const cursorsWith = (key: Uint8Array): Cursors["Service"] => {
+  const tagOf = (place: Uint8Array) =>
+    createHmac("sha256", key).update("list-cursor\0").update(place).digest().subarray(0, tag_bytes)
+  return {
+    seal: (place) => {
+      const bytes = Buffer.from(place)
+      return Buffer.concat([tagOf(bytes), bytes]).toString("base64")
+    },
+    open: (cursor) => {
+      // A plus that was not escaped in a query arrives as a space.
+      const text = cursor.replaceAll(" ", "+").replaceAll("-", "+").replaceAll("_", "/")
+      const bytes = Buffer.from(text, "base64")
+      const is_exact = bytes.toString("base64").replace(/=+$/, "") === text.replace(/=+$/, "")
+      if (!is_exact || bytes.length < tag_bytes) return undefined
+      const place = bytes.subarray(tag_bytes)
+      const is_ours = timingSafeEqual(tagOf(place), bytes.subarray(0, tag_bytes))
+      return is_ours ? place.toString() : undefined
+    },
+  }
+}
+
+/** The key in `cursor-key`, made at the first start; a damaged one is replaced, and that is logged. */
+const cursorKey = Effect.fnUntraced(function* (data_dir: string) {
+  const path = join(data_dir, "cursor-key")
+  const kept = yield* findBounded(path, file_bytes_max).pipe(
+    Effect.catchIf(
+      ({ code }) => code === "TOO_LARGE",
+      () => Effect.succeed(Option.some("")),
+    ),
+  )
+  if (Option.isSome(kept)) {
+    const text = kept.value.trim()
+    if (hex_key.test(text)) return Buffer.from(text, "hex")
+    yield* Effect.logWarning(`${path} is damaged: a new key is made, older cursors are refused.`)
+  }
+  const made = randomBytes(key_bytes)
+  yield* writePrivate(path, `${made.toString("hex")}\n`)
+  return made
+})
+
+/** Cursors that survive a restart and are those of this data folder alone. */
+export const cursors = (data_dir: string) =>
+  Layer.effect(Cursors, Effect.map(cursorKey(data_dir), cursorsWith))

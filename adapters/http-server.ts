@@ -1,0 +1,160 @@
+/** The listener: Node's HTTP server before the front door, with TLS where the settings say so. */
+import { readFile } from "node:fs/promises"
+import { createServer, type RequestListener, type Server, type ServerOptions } from "node:http"
+import { createServer as createTlsServer } from "node:https"
+import type { AddressInfo, Socket } from "node:net"
+import type { Duplex } from "node:stream"
+import type { TLSSocket } from "node:tls"
+import { NodeHttpServer } from "@effect/platform-node"
+import { Duration, Effect, Schema } from "effect"
+import { v7 } from "uuid"
+import { share_protection } from "#gateway/envelope.ts"
+import type { FrontDoor } from "#gateway/front-door.ts"
+import type { Settings } from "#schemas/settings.ts"
+
+/** Slow heads are cut off: nobody needs ten seconds for 16 KiB. */
+const headers_timeout_ms = 10_000
+/** Longer than the usual idle times of proxies, which must be the first to hang up. */
+const keep_alive_ms = 75_000
+/** All headers and the request line together; the front door allows half of it for the URL. */
+const header_bytes_max = 16 * 1024
+/** How often slow heads are looked for. */
+const checking_interval_ms = 1000
+/** DECISIONS, address: requests in flight get this long when the process stops. */
+const grace_s = 8
+/** How often connections that have become idle are closed while the server stops. */
+const closing_interval_ms = 50
+
+/** The address cannot be listened on, or a file of `[tls]` is not usable. */
+export class ListenFailure extends Schema.TaggedError<ListenFailure>()("ListenFailure", {
+  message: Schema.String,
+}) {}
+
+export interface Listening {
+  readonly port: number
+  /** `http://127.0.0.1:9797` for example: how this machine reaches it. */
+  readonly url: string
+}
+
+const options: ServerOptions = {
+  headersTimeout: headers_timeout_ms,
+  // Bodies have deadlines of their own, counted from the last byte: a stream may take hours.
+  requestTimeout: 0,
+  keepAliveTimeout: keep_alive_ms,
+  maxHeaderSize: header_bytes_max,
+  connectionsCheckingInterval: checking_interval_ms,
+}
+
+const readPem = (path: string, name: string) =>
+  Effect.tryPromise({
+    try: () => readFile(path),
+    catch: () => new ListenFailure({ message: `tls.${name}: cannot read ${path}` }),
+  })
+
+const isShown = (socket: TLSSocket) => Object.keys(socket.getPeerCertificate()).length > 0
+
+/** With `client_ca` a client may show a certificate; one that those authorities did not sign may not. */
+const tlsServer = Effect.fnUntraced(function* ({ cert, key, client_ca }: Settings["tls"]) {
+  const pem = { cert: yield* readPem(cert, "cert"), key: yield* readPem(key, "key") }
+  const ca = client_ca === "" ? undefined : yield* readPem(client_ca, "client_ca")
+  const mutual = ca === undefined ? {} : { ca, requestCert: true, rejectUnauthorized: false }
+  const server = yield* Effect.try({
+    try: () => createTlsServer({ ...options, ...pem, ...mutual, minVersion: "TLSv1.2" }),
+    catch: (cause) => new ListenFailure({ message: `tls: ${String(cause)}` }),
+  })
+  server.on("secureConnection", (socket) => {
+    if (ca !== undefined && !socket.authorized && isShown(socket)) socket.destroy()
+  })
+  return server
+})
+
+const refusals: Readonly<Record<string, readonly [number, string, string]>> = {
+  HPE_HEADER_OVERFLOW: [431, "Request Header Fields Too Large", "The headers are too large."],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, "Request Timeout", "The request came too slowly."],
+}
+const bad_request = [400, "Bad Request", "This is not HTTP."] as const
+
+/** The answer to what is not HTTP: no path is known, so it has the envelope of unknown paths. */
+const refusal = (error: Error & { readonly code?: string }) => {
+  const [status, reason, detail] = refusals[error.code ?? ""] ?? bad_request
+  const request_id = v7()
+  const edge = {
+    request_id,
+    error: { include_detail: true, include_grpc_code: false, max_detail_bytes: detail.length },
+  }
+  const body = JSON.stringify(share_protection.body({ status, detail }, edge))
+  return [
+    `HTTP/1.1 ${status} ${reason}`,
+    "Connection: close",
+    "Content-Type: application/json",
+    `Content-Length: ${body.length}`,
+    `X-Request-Id: ${request_id}`,
+    "",
+    body,
+  ].join("\r\n")
+}
+
+/** Answers malformed HTTP, unless an answer is on its way on this connection already. */
+const answerMalformed = (server: Server) => {
+  const answering = new WeakMap<Duplex, Parameters<RequestListener>[1]>()
+  server.on("request", (request, response) => answering.set(request.socket, response))
+  server.on("clientError", (error: Error & { readonly code?: string }, socket: Socket) => {
+    const response = answering.get(socket)
+    const is_answering = response?.headersSent === true && !response.writableFinished
+    if (!socket.writable || is_answering || error.code === "ECONNRESET") socket.destroy()
+    else socket.end(refusal(error))
+  })
+}
+
+/** How this machine reaches what listens on `host`. */
+const urlOf = (scheme: string, host: string, port: number) => {
+  const any = host === "0.0.0.0" || host === "::"
+  const name = any ? "127.0.0.1" : host
+  return `${scheme}://${name.includes(":") ? `[${name}]` : name}:${port}`
+}
+
+/**
+ * Listens until the scope closes: then no connection is taken any more, event streams end,
+ * requests in flight get 8 s, and what is left is cut off.
+ */
+export const httpServer = Effect.fnUntraced(function* ({ api, tls }: Settings, door: FrontDoor) {
+  const is_tls = tls.cert !== ""
+  const server: Server = is_tls ? yield* tlsServer(tls) : createServer(options)
+  answerMalformed(server)
+  const address = { host: api.bind_host, port: api.bind_port }
+  const { serve } = yield* NodeHttpServer.make(() => server, {
+    ...address,
+    gracefulShutdownTimeout: Duration.seconds(grace_s),
+  }).pipe(
+    Effect.mapError(
+      ({ cause }) =>
+        new ListenFailure({
+          message: `cannot listen on ${api.bind_host}:${api.bind_port}: ${String(cause)}`,
+        }),
+    ),
+  )
+  let sweeping: ReturnType<typeof setInterval> | undefined
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      clearInterval(sweeping)
+      server.closeAllConnections()
+    }),
+  )
+  yield* serve(door.app).pipe(Effect.provideContext(door.context))
+  // Runs first when the scope closes, before the server waits for what is in flight.
+  yield* Effect.addFinalizer(() =>
+    Effect.andThen(
+      door.close,
+      Effect.sync(() => {
+        sweeping = setInterval(() => server.closeIdleConnections(), closing_interval_ms)
+      }),
+    ),
+  )
+  // A server that listens on a port has an address of this form.
+  const { port } = server.address() as AddressInfo
+  const listening: Listening = {
+    port,
+    url: urlOf(is_tls ? "https" : "http", api.bind_host, port),
+  }
+  return listening
+})

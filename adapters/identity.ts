@@ -1,0 +1,130 @@
+/**
+ * The embedded identity: our own tokens, static tokens, JWTs and client certificates, in order.
+ * Source: decisions of document 1, "auth".
+ */
+import { Clock, Context, Effect, Layer, Redacted } from "effect"
+import { v7 } from "uuid"
+import { everyone, type Principals } from "#adapters/development-credentials.ts"
+import { jwts } from "#adapters/identity-jwt.ts"
+import { certificates, staticTokens } from "#adapters/identity-static.ts"
+import {
+  newToken,
+  sha256Of,
+  type TokenRecord,
+  type TokenStore,
+  token_prefix,
+} from "#adapters/token-store.ts"
+import type { Caller } from "#gateway/caller.ts"
+import { type Authenticate, Identity, TokenIssuer, Unauthenticated } from "#gateway/identity.ts"
+import type { Settings } from "#schemas/settings.ts"
+
+/**
+ * Identity and TokenIssuer for these settings; with `api.noauth` everyone is the development
+ * tenant with all roles. Fails when the file of public keys cannot be read.
+ */
+export const identity = (settings: Settings, store: TokenStore, principals: Principals) =>
+  Layer.effectContext(
+    Effect.gen(function* () {
+      const { auth, api, tls } = settings
+      const authenticate = api.noauth
+        ? () => Effect.succeed(everyone(principals))
+        : inOrder([
+            issuedTokens(store),
+            staticTokens(auth.tokens),
+            yield* jwts(auth.jwt),
+            certificates(tls.client_certificates),
+          ])
+      return Context.make(Identity, { authenticate }).pipe(
+        Context.add(TokenIssuer, tokenIssuer(store)),
+      )
+    }),
+  )
+
+/** No header that carries a token is longer: Node takes 16 KiB of headers. */
+const token_length_max = 16_384
+
+/** Asks each in turn until one knows the token or the certificate. */
+export const inOrder =
+  (authenticators: ReadonlyArray<Authenticate>): Authenticate =>
+  (credentials) => {
+    const { token, certificate } = credentials
+    if (token === undefined && certificate === undefined) return refused("missing")
+    if (token !== undefined && Redacted.value(token).length > token_length_max) {
+      return refused("malformed")
+    }
+    const start: ReturnType<Authenticate> = refused("unknown")
+    return authenticators.reduce(
+      (answer, authenticate) =>
+        Effect.catchTag(answer, "Unauthenticated", (error) =>
+          error.reason === "unknown" ? authenticate(credentials) : Effect.fail(error),
+        ),
+      start,
+    )
+  }
+
+const refused = (reason: Unauthenticated["reason"]) => Effect.fail(new Unauthenticated({ reason }))
+
+/** Development tokens and those of `token issue`. */
+export const issuedTokens =
+  (store: TokenStore): Authenticate =>
+  ({ token }) => {
+    if (token === undefined || !Redacted.value(token).startsWith(token_prefix)) {
+      return refused("unknown")
+    }
+    // A guess learns nothing from the time of this search: what it compares is hashed.
+    const record = store.find(sha256Of(Redacted.value(token)))
+    if (record === undefined) return refused("unknown")
+    return Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      hasExpired(record, now) ? refused("expired") : Effect.succeed(callerOf(record)),
+    )
+  }
+
+const hasExpired = ({ expires_at }: TokenRecord, now: number) =>
+  expires_at !== null && now >= expires_at
+
+const callerOf = (record: TokenRecord): Caller => ({
+  actor: `${record.kind === "issued" ? "token" : "development"}:${record.name}`,
+  kind: record.kind,
+  scopes: new Set(record.scopes),
+  roles: new Set(record.roles),
+  ...(record.project_id !== null && { project_id: record.project_id }),
+  ...(record.domain_id !== null && { domain_id: record.domain_id }),
+  ...(record.user_id !== null && { user_id: record.user_id }),
+})
+
+/** For a day a client is told that its token expired; then the record goes. */
+const expired_kept_ms = 86_400_000
+
+/** Issues and revokes; see the port. */
+export const tokenIssuer = (store: TokenStore): TokenIssuer["Service"] => ({
+  issue: Effect.fnUntraced(function* (request) {
+    const token = newToken()
+    const now = yield* Clock.currentTimeMillis
+    const record: TokenRecord = {
+      sha256: sha256Of(token),
+      name: request.name ?? v7(),
+      kind: "issued",
+      scopes: request.scopes,
+      roles: request.roles,
+      project_id: request.project_id ?? null,
+      domain_id: request.domain_id ?? null,
+      user_id: request.user_id ?? null,
+      created_at: now,
+      expires_at: request.ttl_seconds === undefined ? null : now + request.ttl_seconds * 1000,
+    }
+    yield* store.update((kept) => [
+      ...kept.filter((one) => !hasExpired(one, now - expired_kept_ms)),
+      record,
+    ])
+    return Redacted.make(token)
+  }),
+  revoke: Effect.fnUntraced(function* (name) {
+    let revoked = 0
+    yield* store.update((kept) => {
+      const left = kept.filter((one) => one.kind !== "issued" || one.name !== name)
+      revoked = kept.length - left.length
+      return left
+    })
+    return revoked
+  }),
+})

@@ -1,0 +1,131 @@
+/**
+ * Leases in a key-value bucket of JetStream: a key per lease, its value the holder, gone by itself
+ * after its TTL.
+ */
+import {
+  DiscardPolicy,
+  JetStreamApiCodes,
+  JetStreamApiError,
+  RetentionPolicy,
+  StorageType,
+  type StoredMsg,
+} from "@nats-io/jetstream"
+import { headers, nanos, nuid } from "@nats-io/transport-node"
+import { Effect, Layer } from "effect"
+import { Leases } from "#actors/leases.ts"
+import { type LeaseOptions, type LeaseToken, LeaseUnknown, leases } from "#adapters/lease-holder.ts"
+import { NatsConnection } from "#adapters/nats-connection.ts"
+import { overLink, watchLink } from "#adapters/nats-link.ts"
+import { ensureStream, type WantedStream } from "#adapters/nats-stream.ts"
+
+export interface LeaseBucketOptions extends LeaseOptions {
+  readonly bucket: string
+  /** Copies in a cluster, 1 if absent. */
+  readonly replicas?: number
+}
+
+/** Milliseconds that the mark of a lease that ran out stays, for those who watch the bucket. */
+const marker_ttl_ms = 60_000
+
+/** One holder's leases in a bucket, which is made if it is not there. */
+export const leasesJetStream = (options: LeaseBucketOptions) =>
+  Layer.effect(
+    Leases,
+    Effect.gen(function* () {
+      const { connection, js, jsm } = yield* NatsConnection
+      const { bucket, holder, ttl_ms } = options
+      const stream = `KV_${bucket}`
+      yield* ensureStream(jsm, wanted(options))
+      const link = yield* watchLink(connection)
+
+      /** Tells this life of the holder from its earlier ones, whose leases it takes over. */
+      const life = JSON.stringify({ holder, life: nuid.next() })
+      const key = (name: string) => `$KV.${bucket}.${name}`
+
+      const asked = <A>(ask: () => Promise<A>) =>
+        Effect.tryPromise({
+          try: () => overLink(link, ask),
+          catch: (cause) => new LeaseUnknown({ detail: String(cause) }),
+        })
+
+      // Of the leader: another server may not know yet who holds.
+      const last = (name: string) => jsm.streams.getMessage(stream, { last_by_subj: key(name) })
+
+      const put = (name: string, expected: LeaseToken) =>
+        js
+          .publish(key(name), life, {
+            ttl: `${ttl_ms}ms`,
+            expect: { lastSubjectSequence: expected },
+          })
+          .then(({ seq }) => seq, undefinedAfterConflict)
+
+      /** The last change if this life made it: an answer to a renewal may have been lost. */
+      const own = async (name: string, token: LeaseToken) => {
+        const found = await last(name)
+        return found?.string() === life && found.seq !== token ? found.seq : undefined
+      }
+
+      return leases(options, {
+        take: (name, takeover) =>
+          asked(async () => {
+            const found = await last(name)
+            const ours =
+              found && (found.string() === life || (takeover && holderOf(found) === holder))
+            return !found || isFree(found) || ours ? put(name, found?.seq ?? 0) : undefined
+          }),
+        renew: (name, token) =>
+          asked(async () => {
+            const renewed = await put(name, token)
+            if (renewed !== undefined) return renewed
+            const later = await own(name, token)
+            return later === undefined ? undefined : put(name, later)
+          }),
+        release: (name, token) =>
+          asked(async () => {
+            const drop = (expected: LeaseToken) => {
+              const mark = headers()
+              mark.set("KV-Operation", "DEL")
+              const expect = { lastSubjectSequence: expected }
+              return js.publish(key(name), "", { headers: mark, expect }).then(() => true)
+            }
+            if (await drop(token).catch(undefinedAfterConflict)) return
+            const later = await own(name, token)
+            if (later !== undefined) await drop(later).catch(undefinedAfterConflict)
+          }),
+      })
+    }),
+  )
+
+/** The bucket's stream, as the key-value clients make it. On disk: a restart frees no lease. */
+const wanted = ({ bucket, replicas = 1 }: LeaseBucketOptions) =>
+  ({
+    name: `KV_${bucket}`,
+    subjects: [`$KV.${bucket}.>`],
+    storage: StorageType.File,
+    retention: RetentionPolicy.Limits,
+    discard: DiscardPolicy.New,
+    max_msgs_per_subject: 1,
+    allow_rollup_hdrs: true,
+    deny_delete: true,
+    allow_direct: true,
+    allow_msg_ttl: true,
+    subject_delete_marker_ttl: nanos(marker_ttl_ms),
+    num_replicas: replicas,
+  }) satisfies WantedStream
+
+const undefinedAfterConflict = (cause: unknown) => {
+  if (
+    cause instanceof JetStreamApiError &&
+    (cause.code === JetStreamApiCodes.StreamWrongLastSequence ||
+      cause.code === JetStreamApiCodes.StreamWrongLastSequenceUnknown)
+  ) {
+    return undefined
+  }
+  throw cause
+}
+
+/** Given back, or run out: both leave a mark without a value. */
+const isFree = ({ data }: StoredMsg) => data.length === 0
+
+const holderOf = (message: StoredMsg) =>
+  isFree(message) ? undefined : message.json<{ readonly holder?: string }>().holder

@@ -1,0 +1,163 @@
+/**
+ * The log as one JetStream stream. A commit is a message, its position the stream's sequence, an
+ * aggregate's version the last sequence of its subject.
+ *
+ * Source: DESIGN of the running system, 1.
+ */
+import { DiscardPolicy, RetentionPolicy, StorageType, StoreCompression } from "@nats-io/jetstream"
+import { nanos } from "@nats-io/transport-node"
+import { Effect, Layer, Schedule, Stream } from "effect"
+import { append_commits_max, checked, decode, encode, sha256 } from "#adapters/commit-codec.ts"
+import { appender } from "#adapters/log-appender.ts"
+import type { Delivered, Source } from "#adapters/log-consumer.ts"
+import { isAbsent, readFailure } from "#adapters/log-failure.ts"
+import { pace } from "#adapters/log-pace.ts"
+import type { Answer } from "#adapters/log-queue.ts"
+import { readMessages } from "#adapters/log-reader.ts"
+import { writer } from "#adapters/log-write.ts"
+import { NatsConnection } from "#adapters/nats-connection.ts"
+import { type Link, LinkLost, overLink, watchLink } from "#adapters/nats-link.ts"
+import { ensureStream, type WantedStream } from "#adapters/nats-stream.ts"
+import { type Append, Log, type LogUnavailable, type Part } from "#events/log.ts"
+
+export interface LogOptions {
+  /** The stream's name. Generations follow one another, so nothing else may know it. */
+  readonly stream: string
+  /** First token of its subjects, `commit` if absent. */
+  readonly head?: string
+  /** Copies in a cluster, 1 if absent. */
+  readonly replicas?: number
+  /** What it may take on disk, without limit if absent. */
+  readonly max_bytes?: number
+}
+
+/** Streams that are read from the leader next time, since others may be behind. */
+const suspects_max = 10_000
+
+/** Milliseconds between two tries to read while the server is away, and tries: 5 s. */
+const pause_ms = 50
+const tries_max = 100
+
+/** Milliseconds in which message ids are compared. We send none: the version is checked. */
+const duplicate_window_ms = 1_000
+
+/** The log over the connection of the bus; fails when the stream is not as it must be. */
+export const logJetStream = (options: LogOptions) =>
+  Layer.effect(
+    Log,
+    Effect.gen(function* () {
+      const { connection, jsm } = yield* NatsConnection
+      yield* ensureStream(jsm, wanted(options))
+      const link = yield* watchLink(connection)
+      const { stream: name, head = "commit" } = options
+      return Log.of({
+        genesis: sha256,
+        ...reads({ connection, jsm, link, name }, head),
+        ...loadAndAppend({ connection, jsm, link, name }, head),
+      })
+    }),
+  )
+
+/** What the log's stream must be. `deny_delete` and `deny_purge` cannot be taken back. */
+export const wanted = ({ stream, head = "commit", replicas = 1, max_bytes }: LogOptions) =>
+  ({
+    name: stream,
+    subjects: [`${head}.>`],
+    storage: StorageType.File,
+    retention: RetentionPolicy.Limits,
+    discard: DiscardPolicy.New,
+    deny_delete: true,
+    deny_purge: true,
+    allow_direct: true,
+    allow_atomic: true,
+    duplicate_window: nanos(duplicate_window_ms),
+    // A tenth of the space, and at most a tenth slower: a block is compressed when it is full.
+    compression: StoreCompression.S2,
+    num_replicas: replicas,
+    ...(max_bytes !== undefined && { max_bytes }),
+  }) satisfies WantedStream
+
+const loadAndAppend = ({ connection, jsm, link, name }: Source, head: string) => {
+  const append = appender({
+    write: writer(connection, link, { stream: name, head }),
+    link,
+    pace: pace(),
+    now: () => performance.now(),
+  })
+  const suspects = new Set<string>()
+
+  /** After a failure only the leader is sure to know what is there. */
+  const suspect = (appends: ReadonlyArray<Append>) => {
+    if (suspects.size > suspects_max - append_commits_max) suspects.clear()
+    for (const { stream } of appends) suspects.add(stream)
+  }
+
+  const submit = (appends: ReadonlyArray<Append>) =>
+    Effect.suspend(() => {
+      const encoded = encode(appends)
+      return Effect.callback<Answer>((resume) => {
+        const withdraw = append(encoded, (answer) => resume(Effect.succeed(answer)))
+        return Effect.sync(withdraw)
+      }).pipe(
+        Effect.flatMap(Effect.fromResult),
+        Effect.map((positions) => encoded.map(({ bytes }, i) => placed(positions[i] ?? 0, bytes))),
+        Effect.tapError(() => Effect.sync(() => suspect(appends))),
+      )
+    })
+
+  const load = (stream: string) =>
+    Effect.gen(function* () {
+      const query = { last_by_subj: `${head}.${checked(stream)}` }
+      const get = suspects.has(stream) ? leaderMessage : jsm.direct.getMessage.bind(jsm.direct)
+      const last = yield* asked(link, () => get(name, query))
+      suspects.delete(stream)
+      return last ? decode(last.seq, stream, last.data) : undefined
+    })
+  const leaderMessage = jsm.streams.getMessage.bind(jsm.streams)
+
+  return { load, append: submit }
+}
+
+const placed = (position: number, bytes: Uint8Array) => ({ position, hash: sha256(bytes) })
+
+const reads = (source: Source, head: string) => {
+  const { jsm, link, name } = source
+  const recorded = ({ position, message }: Delivered) =>
+    decode(position, message.subject.slice(head.length + 1), message.data)
+
+  const last = (part: Part) =>
+    asked(link, () => jsm.streams.getMessage(name, { last_by_subj: filter(head, part) })).pipe(
+      Effect.map((message) => message?.seq ?? 0),
+    )
+
+  const read = (part: Part, after: number, end: { readonly lasts?: boolean } | undefined) =>
+    readMessages(source, {
+      filter: filter(head, part),
+      after,
+      ...(end && { ...end, until: last(part) }),
+    }).pipe(Stream.map(recorded))
+
+  return {
+    head: last,
+    read: (part: Part, position = 0) => read(part, position, {}),
+    follow: (part: Part, position: number) => read(part, position, undefined),
+    lasts: (part: Part) => read(part, 0, { lasts: true }),
+  }
+}
+
+/** The subjects of a part; one of three tokens is one stream. */
+const filter = (head: string, part: Part) => {
+  if (part === "") return `${head}.>`
+  return part.split(".").length === 3 ? `${head}.${checked(part)}` : `${head}.${part}.>`
+}
+
+/** Reads as soon as there is a server, within a bound. */
+const asked = <A>(link: Link, ask: () => Promise<A>): Effect.Effect<A, LogUnavailable> =>
+  Effect.tryPromise({ try: () => overLink(link, ask), catch: (cause) => cause }).pipe(
+    Effect.retry({
+      schedule: Schedule.spaced(pause_ms),
+      times: tries_max,
+      while: (cause) => (isAbsent(cause) || cause instanceof LinkLost) && !link.isClosed(),
+    }),
+    Effect.mapError(readFailure),
+  )

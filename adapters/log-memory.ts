@@ -1,0 +1,104 @@
+/** The log in memory: for tests, and for trying a service without a bus. */
+import { Effect, Layer, Option, Stream } from "effect"
+import { checked, decode, type Encoded, encode, sha256 } from "#adapters/commit-codec.ts"
+import { isPartOf, Log, type Part, type Recorded, VersionConflict } from "#events/log.ts"
+
+/** Commits that a reader is given at once. */
+const chunk_commits_max = 500
+
+interface Stored {
+  readonly position: number
+  readonly stream: string
+  readonly bytes: Uint8Array
+}
+
+const read = ({ position, stream, bytes }: Stored) => decode(position, stream, bytes)
+
+/** A log that is empty at first and gone with its scope. */
+export const logMemory = Layer.sync(Log, () => {
+  const commits: Array<Stored> = []
+  const lasts = new Map<string, Stored>()
+  const waiting = new Set<() => void>()
+
+  const store = ({ stream, bytes }: Encoded) => {
+    const stored = { position: commits.length + 1, stream, bytes }
+    commits.push(stored)
+    lasts.set(stream, stored)
+    return { position: stored.position, hash: sha256(bytes) }
+  }
+
+  return Log.of({
+    ...reads(commits, waiting),
+    genesis: sha256,
+    load: (stream) =>
+      Effect.sync(() => {
+        const last = lasts.get(checked(stream))
+        return last && read(last)
+      }),
+    append: (appends) =>
+      Effect.suspend(() => {
+        const encoded = encode(appends)
+        const stale = encoded.find((one) => (lasts.get(one.stream)?.position ?? 0) !== one.expected)
+        if (stale) {
+          const detail = `${stale.stream} is not at ${stale.expected} any more.`
+          return Effect.fail(new VersionConflict({ detail }))
+        }
+        const answer = encoded.map(store)
+        const woken = [...waiting]
+        waiting.clear()
+        for (const wake of woken) wake()
+        return Effect.succeed(answer)
+      }),
+    lasts: (part) =>
+      Stream.suspend(() =>
+        Stream.fromIterable(
+          [...lasts.values()]
+            .filter(({ stream }) => isPartOf(part, stream))
+            .sort((one, other) => one.position - other.position)
+            .map(read),
+        ),
+      ),
+    head: (part) =>
+      Effect.sync(() => commits.findLast(({ stream }) => isPartOf(part, stream))?.position ?? 0),
+  })
+})
+
+const reads = (commits: ReadonlyArray<Stored>, waiting: Set<() => void>) => {
+  /** What there is for a reader; the index of the first commit that it has not seen moves on. */
+  const next = (part: Part, from: { index: number }, end: number) => {
+    const chunk: Array<Recorded> = []
+    while (from.index < end && chunk.length < chunk_commits_max) {
+      const stored = commits[from.index++]
+      if (stored && isPartOf(part, stored.stream)) chunk.push(read(stored))
+    }
+    return chunk
+  }
+
+  const appended = Effect.callback<void>((resume) => {
+    const wake = () => resume(Effect.void)
+    waiting.add(wake)
+    return Effect.sync(() => waiting.delete(wake))
+  })
+
+  return {
+    read: (part: Part, position = 0) =>
+      Stream.suspend(() => {
+        const from = { index: position }
+        const end = commits.length
+        const look = () => {
+          const chunk = next(part, from, end)
+          return [chunk, chunk.length > 0 ? Option.some(undefined) : Option.none()] as const
+        }
+        return Stream.paginate(undefined, () => Effect.sync(look))
+      }),
+    follow: (part: Part, position: number) =>
+      Stream.suspend(() => {
+        const from = { index: position }
+        const look: Effect.Effect<ReadonlyArray<Recorded>> = Effect.suspend(() => {
+          const chunk = next(part, from, commits.length)
+          return chunk.length > 0 ? Effect.succeed(chunk) : Effect.andThen(appended, look)
+        })
+        return Stream.fromIterableEffectRepeat(look)
+      }),
+  }
+}

@@ -1,0 +1,83 @@
+/** Writes to a JetStream stream with version checks: one commit alone, or several as one batch. */
+import { JetStreamApiError } from "@nats-io/jetstream"
+import { headers, type Msg, type NatsConnection, nuid } from "@nats-io/transport-node"
+import { Result } from "effect"
+import type { Encoded } from "#adapters/commit-codec.ts"
+import { type Link, overLink } from "#adapters/nats-link.ts"
+
+/** Milliseconds until an answer is given up: a disk that syncs slower than that is no disk. */
+export const append_timeout_ms = 5_000
+
+/** Positions in order, or what the client or the server said. It never rejects. */
+export type Written = Promise<Result.Result<ReadonlyArray<number>, unknown>>
+
+/** Writes all or nothing. */
+export type Write = (commits: ReadonlyArray<Encoded>) => Written
+
+/** Where commits go. */
+export interface Target {
+  readonly stream: string
+  /** First token of the subjects. */
+  readonly head: string
+}
+
+/** Answers as soon as the server did, the connection was lost, or the time is over. */
+export const writer =
+  (connection: NatsConnection, link: Link, target: Target): Write =>
+  (commits) =>
+    overLink(link, () => send(connection, target, commits)).then(
+      (message) => Result.map(positionOf(message), (last) => places(commits, last)),
+      Result.fail,
+    )
+
+/**
+ * All parts and the commit of a batch in one tick: one round trip, and no batch stays open (50
+ * open ones block every other).
+ */
+const send = (
+  connection: NatsConnection,
+  { stream, head }: Target,
+  commits: ReadonlyArray<Encoded>,
+): Promise<Msg> => {
+  const batch = nuid.next()
+  try {
+    for (const [i, commit] of commits.entries()) {
+      const checks = headers()
+      checks.set("Nats-Expected-Stream", stream)
+      checks.set("Nats-Expected-Last-Subject-Sequence", `${commit.expected}`)
+      if (commits.length > 1) {
+        checks.set("Nats-Batch-Id", batch)
+        checks.set("Nats-Batch-Sequence", `${i + 1}`)
+      }
+      const subject = `${head}.${commit.stream}`
+      if (i === commits.length - 1) {
+        if (commits.length > 1) checks.set("Nats-Batch-Commit", "1")
+        const options = { headers: checks, timeout: append_timeout_ms }
+        return connection.request(subject, commit.bytes, options)
+      }
+      connection.publish(subject, commit.bytes, { headers: checks })
+    }
+  } catch (cause) {
+    return Promise.reject(cause)
+  }
+  return Promise.reject(new Error("There is nothing to write."))
+}
+
+interface Ack {
+  readonly seq?: number
+  readonly error?: {
+    readonly code: number
+    readonly err_code: number
+    readonly description: string
+  }
+}
+
+const positionOf = (message: Msg): Result.Result<number, unknown> => {
+  const { seq, error } = message.json<Ack>()
+  if (error) return Result.fail(new JetStreamApiError(error))
+  return seq === undefined ? Result.fail(new Error("no answer of JetStream")) : Result.succeed(seq)
+}
+
+/** A batch takes consecutive positions, of which the server tells the last. */
+const places = (commits: ReadonlyArray<Encoded>, last: number) =>
+  commits.map((_, i) => last - commits.length + 1 + i)

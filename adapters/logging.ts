@@ -1,0 +1,73 @@
+/** Logs on standard error: lines for people on a terminal, JSON for machines otherwise. */
+import { Formatter, Layer, Logger, LogLevel, References } from "effect"
+import type { Settings } from "#schemas/settings.ts"
+
+/** What standard error is to the logs. */
+export interface Sink {
+  readonly is_terminal: boolean
+  readonly write: (line: string) => void
+}
+
+export const standard_error: Sink = {
+  is_terminal: process.stderr.isTTY === true,
+  write: (line) => {
+    process.stderr.write(line)
+  },
+}
+
+/** Only these names differ from Effect's in more than their first letter. */
+const levels: Readonly<Record<Settings["log"]["level"], LogLevel.LogLevel>> = {
+  trace: "Trace",
+  debug: "Debug",
+  info: "Info",
+  warning: "Warn",
+  error: "Error",
+  fatal: "Fatal",
+}
+
+/** Credentials as they stand in headers and URLs, wherever they got into a text. */
+const credentials = [
+  [/\b(bearer|basic)\s+[\w.~+/=-]{4,}/gi, "$1 <redacted>"],
+  [/((?:authorization|x-auth-token|cookie)["']?\s*[:=]\s*["']?)[^\s"',}]+/gi, "$1<redacted>"],
+  [/(\b[a-z][a-z+.-]*:\/\/)[^\s/@"]+@/gi, "$1<redacted>@"],
+] as const
+
+/** The text without credentials. */
+export const redacted = (text: string) =>
+  credentials.reduce((clean, [pattern, instead]) => clean.replaceAll(pattern, instead), text)
+
+const colours: Readonly<Record<string, string>> = {
+  TRACE: "\x1b[90m",
+  DEBUG: "\x1b[90m",
+  INFO: "\x1b[32m",
+  WARN: "\x1b[33m",
+  ERROR: "\x1b[31m",
+  FATAL: "\x1b[31m",
+}
+
+type Entry =
+  typeof Logger.formatStructured extends Logger.Logger<unknown, infer Output> ? Output : never
+
+const shown = (value: unknown) => (typeof value === "string" ? value : Formatter.formatJson(value))
+
+const pretty = ({ timestamp, level, message, annotations, cause }: Entry) => {
+  const time = timestamp.slice(11, 23)
+  const words = (Array.isArray(message) ? message : [message]).map(shown).join(" ")
+  const notes = Object.entries(annotations).map(([name, value]) => ` ${name}=${shown(value)}`)
+  const colour = colours[level] ?? ""
+  const trace = cause === undefined ? "" : `\n${cause}`
+  return `\x1b[90m${time}\x1b[0m ${colour}${level.padEnd(5)}\x1b[0m ${words}${notes.join("")}${trace}`
+}
+
+/** The only logger of the process; `level` is asked for each line, so that it can be reloaded. */
+export const logging = (level: () => Settings["log"]["level"], sink: Sink = standard_error) => {
+  const write = sink.is_terminal ? pretty : (entry: Entry) => Formatter.formatJson(entry)
+  const logger = Logger.make<unknown, void>((options) => {
+    if (LogLevel.isLessThan(options.logLevel, levels[level()])) return
+    sink.write(`${redacted(write(Logger.formatStructured.log(options)))}\n`)
+  })
+  return Layer.merge(
+    Logger.layer([logger]),
+    Layer.succeed(References.MinimumLogLevel, "Trace" as const),
+  )
+}

@@ -1,0 +1,184 @@
+/** Connections to the bus: kept for ever, checked once, drained at the end. */
+import { readFileSync } from "node:fs"
+import {
+  type JetStreamClient,
+  type JetStreamManager,
+  jetstream,
+  jetstreamManager,
+} from "@nats-io/jetstream"
+import {
+  AuthorizationError,
+  type NatsConnection as Connection,
+  type ConnectionOptions,
+  connect,
+  credsAuthenticator,
+  type Status,
+} from "@nats-io/transport-node"
+import { Context, Effect, Layer, Redacted, Schedule, Schema, Stream } from "effect"
+import { api_level_min, publisher_inbox } from "#adapters/nats-config.ts"
+import { type NatsLogin, NatsServer, type NatsTls } from "#adapters/nats-server.ts"
+
+/** No connection: nobody answers, the login is refused, or a file of it cannot be read. */
+export class NatsUnreachable extends Schema.TaggedError<NatsUnreachable>()("NatsUnreachable", {
+  message: Schema.String,
+}) {}
+
+/** The server is older than what is asked of it; the message says what to install. */
+export class NatsTooOld extends Schema.TaggedError<NatsTooOld>()("NatsTooOld", {
+  message: Schema.String,
+}) {}
+
+/** A connection with its JetStream, thin on purpose: the vendor's own types are the interface. */
+export interface Bus {
+  readonly connection: Connection
+  readonly js: JetStreamClient
+  readonly jsm: JetStreamManager
+}
+
+/** The connection of the log, leases, timers and commands (account CORE). */
+export class NatsConnection extends Context.Service<NatsConnection, Bus>()(
+  "almanac/adapters/NatsConnection",
+) {
+  static readonly layer = Layer.effect(
+    NatsConnection,
+    Effect.flatMap(NatsServer, (server) => connectBus({ ...server, login: server.core })),
+  )
+}
+
+/** The connection that writes and reads the published events (account SUBSCRIBERS). */
+export class EventsConnection extends Context.Service<EventsConnection, Bus>()(
+  "almanac/adapters/EventsConnection",
+) {
+  static readonly layer = Layer.effect(
+    EventsConnection,
+    Effect.flatMap(NatsServer, (server) =>
+      connectBus({ ...server, login: server.publisher, inbox: publisher_inbox }),
+    ),
+  )
+}
+
+export interface BusOptions {
+  readonly servers: ReadonlyArray<string>
+  readonly login: NatsLogin
+  readonly tls?: NatsTls | undefined
+  /** First token of the subjects that answers come to, `_INBOX` if absent. */
+  readonly inbox?: string
+}
+
+/** Milliseconds for one attempt, and attempts for the first connection, 500 ms apart. */
+const connect_ms = 5_000
+const connect_attempts_max = 10
+const connect_wait_ms = 500
+/** Milliseconds between two attempts to come back, and the random part on top of them. */
+const reconnect_ms = 100
+const reconnect_jitter_ms = 200
+/** Milliseconds between pings, and how many may go unanswered before a connection is dead. */
+const ping_ms = 10_000
+const pings_lost_max = 2
+/** Milliseconds that what is under way gets when a connection is closed. */
+const drain_ms = 3_000
+
+/**
+ * Connects, checks that the server honours what we ask of it, comes back for ever after losses,
+ * and drains with the scope. A refused login fails at once. NatsUnreachable, NatsTooOld.
+ */
+export const connectBus = Effect.fnUntraced(function* (options: BusOptions) {
+  const connection = yield* Effect.acquireRelease(open(options), close)
+  yield* Effect.forkScoped(
+    Stream.runForEach(Stream.fromAsyncIterable(connection.status(), String), told).pipe(
+      Effect.ignore,
+    ),
+  )
+  const jsm = yield* Effect.tryPromise({
+    try: () => jetstreamManager(connection),
+    catch: (cause) => unreachable(options, `JetStream does not answer: ${reason(cause)}`),
+  })
+  const account = yield* Effect.tryPromise({
+    try: () => jsm.getAccountInfo(),
+    catch: (cause) => unreachable(options, `JetStream does not answer: ${reason(cause)}`),
+  })
+  // Servers before 2.11 do not send it at all.
+  const level = (account.api as { readonly level?: number }).level ?? 0
+  if (level < api_level_min) {
+    return yield* tooOld(connection.info?.version ?? "unknown", level)
+  }
+  return { connection, js: jetstream(connection), jsm } satisfies Bus
+})
+
+const open = (options: BusOptions) =>
+  Effect.tryPromise({
+    try: () => connect(connectionOptions(options)),
+    catch: (cause) => cause,
+  }).pipe(
+    Effect.retry({
+      schedule: Schedule.spaced(connect_wait_ms),
+      times: connect_attempts_max - 1,
+      while: (cause) => !(cause instanceof AuthorizationError),
+    }),
+    Effect.mapError((cause) => unreachable(options, reason(cause))),
+  )
+
+const connectionOptions = ({ servers, login, tls, inbox }: BusOptions): ConnectionOptions => ({
+  servers: [...servers],
+  name: "almanac",
+  timeout: connect_ms,
+  maxReconnectAttempts: -1,
+  reconnectTimeWait: reconnect_ms,
+  reconnectJitter: reconnect_jitter_ms,
+  reconnectJitterTLS: reconnect_jitter_ms,
+  // A server that is being set up may refuse for a while: that must not end the process.
+  ignoreAuthErrorAbort: true,
+  // Otherwise each request takes the stack trace of an error that it almost never needs.
+  noAsyncTraces: true,
+  pingInterval: ping_ms,
+  maxPingOut: pings_lost_max,
+  ...(inbox && { inboxPrefix: inbox }),
+  ...credentials(login),
+  ...(tls && { tls: tlsFiles(tls) }),
+})
+
+const credentials = ({ user, password, token, creds_file }: NatsLogin): ConnectionOptions => ({
+  ...(user && { user }),
+  ...(password && { pass: Redacted.value(password) }),
+  ...(token && { token: Redacted.value(token) }),
+  ...(creds_file && { authenticator: credsAuthenticator(readFileSync(creds_file)) }),
+})
+
+const tlsFiles = ({ ca_file, cert_file, key_file }: NatsTls) => ({
+  ...(ca_file && { caFile: ca_file }),
+  ...(cert_file && { certFile: cert_file }),
+  ...(key_file && { keyFile: key_file }),
+})
+
+const close = (connection: Connection) =>
+  Effect.gen(function* () {
+    yield* Effect.tryPromise({ try: () => connection.drain(), catch: String }).pipe(
+      Effect.timeoutOption(drain_ms),
+      // A connection that is down has nothing to drain into.
+      Effect.ignore,
+    )
+    yield* Effect.promise(() => connection.close())
+  })
+
+const told = (status: Status) => {
+  const { type } = status
+  if (type === "disconnect") return Effect.logWarning(`connection to ${status.server} lost`)
+  if (type === "reconnect") return Effect.logInfo(`connected to ${status.server} again`)
+  if (type === "error") return Effect.logError(`NATS refused: ${status.error.message}`)
+  if (type === "slowConsumer") {
+    return Effect.logWarning(`${status.pending} messages wait for a slow reader of ours`)
+  }
+  return Effect.logDebug(`NATS connection: ${type}`)
+}
+
+const unreachable = ({ servers }: BusOptions, why: string) =>
+  new NatsUnreachable({ message: `No use of NATS at ${servers.join(", ")}: ${why}` })
+
+const tooOld = (version: string, level: number) =>
+  new NatsTooOld({
+    message:
+      `nats-server ${version} has JetStream API level ${level}, ${api_level_min} is needed: ` +
+      "install nats-server 2.15 or later.",
+  })
+
+const reason = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))

@@ -1,0 +1,79 @@
+/** nats-servers of ours that outlived the process that started them. */
+import { execFileSync } from "node:child_process"
+import { readdirSync, readFileSync } from "node:fs"
+import { basename } from "node:path"
+import { Effect, Schedule } from "effect"
+import { NatsServerFailed } from "#adapters/nats-binary.ts"
+
+/** Milliseconds that an orphan gets for each signal; its store is synced, so it needs few. */
+const signal_ms = 5_000
+/** Milliseconds between two looks whether it is gone. */
+const look_ms = 20
+/** Bytes of a process list, for machines without /proc. */
+const list_bytes_max = 16_777_216
+
+/**
+ * Ends every nats-server that runs with this configuration file: what a parent that was killed
+ * left behind. Two servers on one store both acknowledge and lose data. A process is ours only if
+ * its command line says so, looked at again before each signal; no remembered id is trusted.
+ */
+export const endOrphans = Effect.fnUntraced(function* (conf: string) {
+  for (const signal of ["SIGTERM", "SIGKILL"] as const) {
+    const orphans = yield* serversOf(conf)
+    if (orphans.length === 0) return
+    const names = orphans.join(", ")
+    yield* Effect.logWarning(`ending nats-server ${names} of an earlier run by ${signal}`)
+    yield* Effect.forEach(orphans, (pid) => send(pid, signal))
+    yield* serversOf(conf).pipe(
+      Effect.repeat({ until: (left) => left.length === 0, schedule: Schedule.spaced(look_ms) }),
+      Effect.timeoutOption(signal_ms),
+    )
+  }
+  const left = yield* serversOf(conf)
+  if (left.length === 0) return
+  return yield* new NatsServerFailed({
+    message: `nats-server ${left.join(", ")} runs on this data folder and cannot be ended: end it.`,
+  })
+})
+
+/** The ids of the processes that run nats-server with this configuration file. */
+export const serversOf = (conf: string) =>
+  Effect.try({
+    try: () =>
+      (process.platform === "linux"
+        ? fromProc(conf)
+        : fromPs(conf)) satisfies ReadonlyArray<number>,
+    catch: (cause) =>
+      new NatsServerFailed({ message: `The list of processes cannot be read: ${cause}` }),
+  })
+
+/** A process that ended meanwhile, or that is not ours to signal, shows in the next look. */
+const send = (pid: number, signal: NodeJS.Signals) =>
+  Effect.ignore(Effect.try({ try: () => process.kill(pid, signal), catch: String }))
+
+const fromProc = (conf: string) =>
+  readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((pid) => {
+      const [program = "", flag, file] = commandLine(pid)
+      return basename(program) === "nats-server" && flag === "-c" && file === conf
+    })
+
+const commandLine = (pid: number): ReadonlyArray<string> => {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0")
+  } catch {
+    // It ended between the two looks.
+    return []
+  }
+}
+
+const fromPs = (conf: string) =>
+  execFileSync("ps", ["-A", "-ww", "-o", "pid=,command="], {
+    encoding: "utf8",
+    maxBuffer: list_bytes_max,
+  })
+    .split("\n")
+    .filter((line) => line.trimEnd().endsWith(`nats-server -c ${conf}`))
+    .map((line) => Number.parseInt(line, 10))

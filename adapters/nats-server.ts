@@ -1,0 +1,191 @@
+/**
+ * The NATS server that this process works with: a child of its own, or one that is given.
+ * Source: DECISIONS "How it is run and reached" (NATS), facts on two servers over one store.
+ */
+import { randomBytes } from "node:crypto"
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { Clock, Context, Deferred, Effect, Layer, Redacted, SubscriptionRef } from "effect"
+import { DataFolder } from "#adapters/data-lock.ts"
+import { NatsServerFailed, natsBinary } from "#adapters/nats-binary.ts"
+import { type NatsChildOptions, natsChild } from "#adapters/nats-child.ts"
+import { natsConf, variables } from "#adapters/nats-config.ts"
+import { endOrphans } from "#adapters/nats-orphans.ts"
+
+/** Who a connection is; absent parts are not sent. */
+export interface NatsLogin {
+  readonly user?: string | undefined
+  readonly password?: Redacted.Redacted | undefined
+  readonly token?: Redacted.Redacted | undefined
+  /** Path of a credentials file (JWT and seed). */
+  readonly creds_file?: string | undefined
+}
+
+/** Files (PEM) for a server that is reached by TLS. */
+export interface NatsTls {
+  readonly ca_file?: string | undefined
+  readonly cert_file?: string | undefined
+  readonly key_file?: string | undefined
+}
+
+/** "running" is what an outside server always is: its connection tells more. */
+export type NatsServerStatus = "running" | "restarting"
+
+/** Where the bus is and who may do what there. */
+export class NatsServer extends Context.Service<
+  NatsServer,
+  {
+    /** One URL or several of one cluster. */
+    readonly servers: ReadonlyArray<string>
+    readonly tls: NatsTls | undefined
+    /** The log, leases, timers, commands. */
+    readonly core: NatsLogin
+    /** Writes the published events, in an account that holds nothing else. */
+    readonly publisher: NatsLogin
+    /** May only read the published events; undefined where an outside server did not name one. */
+    readonly subscriber: NatsLogin | undefined
+    /** The present status, its changes, and a way to wait for one. */
+    readonly status: SubscriptionRef.SubscriptionRef<NatsServerStatus>
+    /** Process id of the child that runs now; undefined with an outside server. */
+    readonly pid: Effect.Effect<number | undefined>
+  }
+>()("almanac/adapters/NatsServer") {
+  /** A child in the data folder, ended with the layer. */
+  static readonly child = (options: NatsServerOptions = {}) =>
+    Layer.effect(NatsServer, natsServer(options))
+
+  /** A server or cluster that somebody else runs. */
+  static readonly outside = (options: OutsideNatsOptions) =>
+    Layer.effect(NatsServer, outsideNats(options))
+}
+
+export interface NatsServerOptions {
+  /** Path of nats-server; PATH and the cache are searched when it is absent or empty. */
+  readonly binary?: string | undefined
+}
+
+export interface OutsideNatsOptions {
+  /** URLs with commas between them, as in `nats.url`. */
+  readonly url: string
+  readonly login: NatsLogin
+  readonly tls?: NatsTls | undefined
+  /** Where published events have an account of their own; the login above writes them otherwise. */
+  readonly publisher?: NatsLogin | undefined
+  readonly subscriber?: NatsLogin | undefined
+}
+
+/** The given server as a value; whether it answers shows when a connection is made. */
+export const outsideNats = Effect.fnUntraced(function* (options: OutsideNatsOptions) {
+  const { url, login, tls, publisher, subscriber } = options
+  const status = yield* SubscriptionRef.make<NatsServerStatus>("running")
+  const servers = url.split(",").map((server) => server.trim())
+  return NatsServer.of({
+    servers: servers.filter((server) => server !== ""),
+    tls,
+    core: login,
+    publisher: publisher ?? login,
+    subscriber,
+    status,
+    pid: Effect.undefined,
+  })
+})
+
+/** Milliseconds before the first restart of a child that died, doubled up to the second figure. */
+const restart_ms_min = 100
+const restart_ms_max = 5_000
+/** A child that ran this long was well: its next death starts over at the shortest wait. */
+const well_ms = 60_000
+
+/**
+ * Starts nats-server in the locked data folder and answers when it takes connections. Its port and
+ * passwords are new with every start of this process and are kept when the child is restarted,
+ * which happens whenever it dies. An orphan of an earlier crash is ended first. Fails with
+ * NatsServerFailed when the first start does.
+ */
+export const natsServer = Effect.fnUntraced(function* ({ binary }: NatsServerOptions) {
+  const folder = yield* DataFolder
+  const path = yield* natsBinary(binary)
+  const conf = join(folder.nats, "nats.conf")
+  yield* endOrphans(conf)
+  const ports = yield* prepare(folder.nats, conf)
+  const [core, publisher, subscriber] = [password(), password(), password()]
+  const options = {
+    binary: path,
+    conf,
+    folder: folder.nats,
+    ports,
+    environment: {
+      [variables.core]: Redacted.value(core),
+      [variables.publisher]: Redacted.value(publisher),
+      [variables.subscriber]: Redacted.value(subscriber),
+    },
+  }
+  const status = yield* SubscriptionRef.make<NatsServerStatus>("restarting")
+  const now: { pid: number | undefined } = { pid: undefined }
+  const port = yield* supervise(options, status, (pid) => {
+    now.pid = pid
+  })
+  return NatsServer.of({
+    servers: [`nats://127.0.0.1:${port}`],
+    tls: undefined,
+    core: { user: "core", password: core },
+    publisher: { user: "publisher", password: publisher },
+    subscriber: { user: "subscriber", password: subscriber },
+    status,
+    pid: Effect.sync(() => now.pid),
+  })
+})
+
+/** 192 random bits; the letter in front keeps the configuration from reading a number. */
+const password = () => Redacted.make(`p${randomBytes(24).toString("hex")}`)
+
+const prepare = (folder: string, conf: string) =>
+  Effect.try({
+    try: () => {
+      const [store, ports] = [join(folder, "jetstream"), join(folder, "ports")]
+      // Ports files of servers that were killed would stay for ever.
+      rmSync(ports, { recursive: true, force: true })
+      for (const path of [store, ports]) mkdirSync(path, { recursive: true, mode: 0o700 })
+      writeFileSync(conf, natsConf({ store, ports }), { mode: 0o600 })
+      chmodSync(conf, 0o600)
+      return ports
+    },
+    catch: (cause) => new NatsServerFailed({ message: `${folder} cannot be written: ${cause}` }),
+  })
+
+/** Keeps a child running until the scope closes; answers the port once the first one is ready. */
+const supervise = Effect.fnUntraced(function* (
+  options: NatsChildOptions,
+  status: SubscriptionRef.SubscriptionRef<NatsServerStatus>,
+  running: (pid: number | undefined) => void,
+) {
+  const first = yield* Deferred.make<number, NatsServerFailed>()
+  const once = Effect.fnUntraced(function* (port: number) {
+    const child = yield* natsChild(options, port)
+    const at = yield* child.port
+    running(child.pid)
+    yield* SubscriptionRef.set(status, "running")
+    yield* Deferred.succeed(first, at)
+    return yield* child.ended
+  }, Effect.scoped)
+  const again = Effect.fnUntraced(function* (port: number) {
+    let wait_ms = restart_ms_min
+    while (true) {
+      running(undefined)
+      yield* SubscriptionRef.set(status, "restarting")
+      yield* Effect.sleep(wait_ms)
+      const started = yield* Clock.currentTimeMillis
+      const how = yield* Effect.catch(once(port), ({ message }) => Effect.succeed(message))
+      const well = (yield* Clock.currentTimeMillis) - started > well_ms
+      wait_ms = well ? restart_ms_min : Math.min(2 * wait_ms, restart_ms_max)
+      yield* Effect.logError(`nats-server died (${how}): started again in ${wait_ms} ms`)
+    }
+  })
+  const whole = Effect.gen(function* () {
+    const how = yield* once(-1)
+    yield* Effect.logError(`nats-server died (${how}): started again in ${restart_ms_min} ms`)
+    return yield* again(yield* Deferred.await(first))
+  })
+  yield* Effect.forkScoped(Effect.catch(whole, (error) => Deferred.fail(first, error)))
+  return yield* Deferred.await(first)
+})

@@ -1,0 +1,94 @@
+/** Small files that only we may read: written whole or not at all, read up to a bound. */
+import { randomUUID } from "node:crypto"
+import { mkdir, open, rename, rm } from "node:fs/promises"
+import { dirname } from "node:path"
+import { Effect, Option, Schema } from "effect"
+
+/** The file system's answer; the message names file and code, never contents. */
+export class FileFailure extends Schema.TaggedError<FileFailure>()("FileFailure", {
+  message: Schema.String,
+  code: Schema.String,
+}) {}
+
+/** The owner may read and write, or enter the folder; nobody else anything. */
+const file_mode = 0o600
+const folder_mode = 0o700
+
+/**
+ * Writes `text` to `path` with mode 0600 in one step: a reader, also after a crash, sees the old
+ * file or the new one. Missing folders are made with mode 0700.
+ */
+export const writePrivate = (path: string, text: string) =>
+  attempt("write", path, async () => {
+    await mkdir(dirname(path), { recursive: true, mode: folder_mode })
+    const partial = `${path}.${randomUUID()}.tmp`
+    try {
+      const file = await open(partial, "wx", file_mode)
+      try {
+        await file.writeFile(text)
+        await file.sync()
+      } finally {
+        await file.close()
+      }
+      await rename(partial, path)
+    } catch (error) {
+      await rm(partial, { force: true })
+      throw error
+    }
+    await syncFolder(dirname(path))
+  })
+
+/** A renamed file is only there for good once its folder is. */
+const syncFolder = async (path: string) => {
+  const folder = await open(path, "r")
+  try {
+    await folder.sync()
+  } finally {
+    await folder.close()
+  }
+}
+
+/** Reads a text of at most `bytes_max` bytes; a longer one fails with code TOO_LARGE. */
+export const readBounded = (path: string, bytes_max: number) =>
+  attempt("read", path, async () => {
+    const file = await open(path, "r")
+    try {
+      const bytes = Buffer.alloc(bytes_max + 1)
+      let length = 0
+      while (length < bytes.length) {
+        const { bytesRead } = await file.read(bytes, length, bytes.length - length, null)
+        if (bytesRead === 0) return bytes.toString("utf8", 0, length)
+        length += bytesRead
+      }
+    } finally {
+      await file.close()
+    }
+    throw Object.assign(new Error("too large"), { code: "TOO_LARGE" })
+  })
+
+/** As readBounded, and none where there is no such file. */
+export const findBounded = (path: string, bytes_max: number) =>
+  readBounded(path, bytes_max).pipe(
+    Effect.map(Option.some),
+    Effect.catchIf(
+      ({ code }) => code === "ENOENT",
+      () => Effect.succeed(Option.none<string>()),
+    ),
+  )
+
+/** Removes the file if it is there. */
+export const removeFile = (path: string) => attempt("remove", path, () => rm(path, { force: true }))
+
+const attempt = <A>(what: string, path: string, run: () => Promise<A>) =>
+  Effect.tryPromise({
+    try: run,
+    catch: (cause) => {
+      const code = codeOf(cause)
+      return new FileFailure({ message: `cannot ${what} ${path}: ${code}`, code })
+    },
+  })
+
+const codeOf = (cause: unknown) =>
+  cause instanceof Error && "code" in cause && typeof cause.code === "string"
+    ? cause.code
+    : "UNKNOWN"

@@ -1,0 +1,61 @@
+/** Published events in memory: for tests. */
+import { Effect, Layer, PubSub, Stream } from "effect"
+import {
+  type Delivered,
+  type Published,
+  PublishedEvents,
+  PublishFailed,
+  type Wanted,
+} from "#projections/published-events.ts"
+
+interface Kept extends Delivered {
+  readonly published: Published
+}
+
+const fits = ({ service, type }: Wanted, { published }: Kept) =>
+  (service === undefined || published.service === service) &&
+  (type === undefined || published.event.type === type)
+
+export const publishedEventsMemory = Layer.effect(
+  PublishedEvents,
+  Effect.gen(function* () {
+    const kept: Array<Kept> = []
+    const news = yield* PubSub.unbounded<void>()
+
+    return PublishedEvents.of({
+      last: Effect.sync(() => {
+        const last = kept.at(-1)
+        return last && { sequence: last.sequence, event: last.event }
+      }),
+      append: (events, after) =>
+        Effect.gen(function* () {
+          if (after !== kept.length) {
+            return yield* new PublishFailed({ detail: `The last one is ${kept.length}.` })
+          }
+          for (const published of events) {
+            kept.push({ sequence: kept.length + 1, event: published.event, published })
+          }
+          yield* PubSub.publish(news, undefined)
+          return kept.length
+        }),
+      follow: (sequence, wanted) =>
+        Stream.unwrap(
+          Effect.gen(function* () {
+            const subscription = yield* PubSub.subscribe(news)
+            let next = sequence
+            const fresh = Effect.sync(() => {
+              const stretch = kept.slice(next).filter((one) => fits(wanted, one))
+              next = kept.length
+              return stretch.map(({ sequence, event }): Delivered => ({ sequence, event }))
+            })
+            return Stream.concat(
+              Stream.fromIterableEffect(fresh),
+              Stream.flatMap(Stream.fromSubscription(subscription), () =>
+                Stream.fromIterableEffect(fresh),
+              ),
+            )
+          }),
+        ),
+    })
+  }),
+)

@@ -1,0 +1,252 @@
+/** Settings from a TOML file, the environment and flags. Source: decisions, "configuration". */
+import { join, resolve } from "node:path"
+import { Effect, Redacted, Result, Schema } from "effect"
+import { parse, TomlError } from "smol-toml"
+import { FileFailure, readBounded } from "#adapters/private-file.ts"
+import {
+  decodeSetting,
+  fromText,
+  type Group,
+  isSetting,
+  isTable,
+  misspelt,
+  nearest,
+  quoted,
+  type Setting,
+  type Wrong,
+} from "#schemas/setting.ts"
+import { type Settings, settings, settings_by_path, variableOf } from "#schemas/settings.ts"
+import { disagreement } from "#schemas/settings-rules.ts"
+
+/** Where settings are taken from; each overrides the one before it, after the defaults. */
+export interface Sources {
+  /** The value of `--config`; without it the file that ALMANAC_CONFIG names. */
+  readonly config?: string | undefined
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** The values of `--set`, each `section.name=value`. */
+  readonly set: ReadonlyArray<string>
+}
+
+export interface Loaded {
+  readonly settings: Settings
+  /** By dotted name where a setting was given, for example `environment ALMANAC_LOG__LEVEL`. */
+  readonly sources: ReadonlyMap<string, string>
+}
+
+/** A wrong name, type or range; one line that says which and where, and holds no secret. */
+export class InvalidSettings extends Schema.TaggedError<InvalidSettings>()("InvalidSettings", {
+  message: Schema.String,
+}) {}
+
+/** A configuration is written by a person. */
+const config_bytes_max = 2 ** 20
+/** The longest secret is a private key. */
+const secret_bytes_max = 2 ** 16
+
+/** Reads every source; `data.dir` and `blob.dir` are answered as absolute paths. */
+export const readSettings = Effect.fnUntraced(function* (sources: Sources) {
+  const config = sources.config || sources.env.ALMANAC_CONFIG
+  const from_file = config ? yield* fromFile(config) : []
+  const from_env = yield* Effect.forEach(variables(sources.env), fromVariable)
+  const from_flags = yield* Effect.forEach(sources.set, fromFlag)
+  const where = new Map<string, string>()
+  const raw = new Map<string, unknown>()
+  for (const given of [...from_file, ...from_env.flat(), ...from_flags]) {
+    yield* valid(decodeSetting(given.path, given.setting, given.raw), () => given.source)
+    where.set(given.path, given.source)
+    raw.set(given.path, given.raw)
+  }
+  const sourceOf = ({ path }: Wrong) => where.get(path.replace(/\[.*/, ""))
+  const decoded = decodeSection(settings, raw, "")
+  const complete = yield* withSecrets(settings, yield* valid(decoded, sourceOf), "", where)
+  // Every name of `settings` is in it, each decoded by its own schema.
+  const read = located(complete as unknown as Settings)
+  const wrong = disagreement(read)
+  if (wrong !== undefined) return yield* refuse(wrong, sourceOf(wrong))
+  const loaded: Loaded = { settings: read, sources: where }
+  return loaded
+})
+
+interface Given {
+  readonly path: string
+  readonly setting: Setting
+  readonly raw: unknown
+  readonly source: string
+}
+
+type Section = Readonly<Record<string, unknown>>
+
+const refuse = ({ path, problem }: Wrong, source: string | undefined) =>
+  invalid(`${path} ${problem}${source === undefined ? "" : ` (${source})`}`)
+
+const invalid = (message: string) => Effect.fail(new InvalidSettings({ message }))
+
+const valid = <A>(
+  result: Result.Result<A, Wrong>,
+  sourceOf: (wrong: Wrong) => string | undefined,
+) =>
+  Result.isSuccess(result)
+    ? Effect.succeed(result.success)
+    : refuse(result.failure, sourceOf(result.failure))
+
+const fromFile = Effect.fnUntraced(function* (path: string) {
+  const source = `file ${path}`
+  const text = yield* Effect.mapError(
+    readBounded(path, config_bytes_max),
+    ({ message }) => new InvalidSettings({ message: `the configuration: ${message}` }),
+  )
+  const table = yield* Effect.try({
+    try: () => parse(text, { unsafeKeyBehaviour: "throw" }),
+    catch: (cause) => new InvalidSettings({ message: `${source}${notToml(cause)}` }),
+  })
+  return yield* walk(settings, table, "", source)
+})
+
+/** The parser's message goes on with the lines themselves, which may hold a secret. */
+const notToml = (cause: unknown) =>
+  cause instanceof TomlError
+    ? `, line ${cause.line}, column ${cause.column}: ${cause.message.split("\n", 1)[0]}`
+    : " is not TOML"
+
+const walk: (
+  group: Group,
+  table: Section,
+  prefix: string,
+  source: string,
+) => Effect.Effect<ReadonlyArray<Given>, InvalidSettings> = Effect.fnUntraced(
+  function* (group, table, prefix, source) {
+    const given: Array<Given> = []
+    for (const [name, raw] of Object.entries(table)) {
+      const path = prefix + name
+      const node = Object.hasOwn(group, name) ? group[name] : undefined
+      if (node === undefined) return yield* unknown(path, source)
+      if (isSetting(node)) given.push({ path, setting: node, raw, source })
+      else if (isTable(raw)) given.push(...(yield* walk(node, raw, `${path}.`, source)))
+      else return yield* refuse({ path, problem: `must be a section, [${path}]` }, source)
+    }
+    return given
+  },
+)
+
+const paths = [...settings_by_path.keys()]
+const names = [...paths, ...new Set(paths.flatMap((path) => path.split(".").slice(0, -1)))]
+
+const unknown = (path: string, source: string) =>
+  refuse({ path: quoted(path), problem: `is no setting${meant(nearest(path, names))}` }, source)
+
+const meant = (name: string | undefined) => (name === undefined ? "" : `; did you mean ${name}?`)
+
+const prefix = "ALMANAC_"
+const data_dir_variable = "ALMANAC_DATA_DIR"
+
+/** Settings by variable; the data folder has a short name too. */
+const paths_by_variable = new Map([
+  ...paths.map((path) => [variableOf(path), path] as const),
+  [data_dir_variable, "data.dir"] as const,
+])
+
+/** The longer name of the data folder comes last, so it wins where both are set. */
+const variables = (env: Sources["env"]) =>
+  Object.entries(env)
+    .filter(([variable]) => variable.startsWith(prefix) && variable !== "ALMANAC_CONFIG")
+    .sort(([a], [b]) => Number(b === data_dir_variable) - Number(a === data_dir_variable))
+
+/** Variables of the launcher and the tests have one underscore and are not near a setting. */
+const fromVariable = ([variable, text]: readonly [string, string | undefined]) => {
+  const path = paths_by_variable.get(variable)
+  const setting = path === undefined ? undefined : settings_by_path.get(path)
+  if (path !== undefined && setting !== undefined) {
+    const source = `environment ${variable}`
+    const given = { path, setting, raw: fromText(setting, text ?? ""), source }
+    return Effect.succeed(text === undefined ? [] : [given])
+  }
+  const said = variable.slice(prefix.length).toLowerCase().replaceAll("__", ".")
+  const near = said.includes(".") ? nearest(said, paths) : misspelt(said, paths)
+  if (near === undefined && !said.includes(".")) return Effect.succeed([])
+  const suggestion = near === undefined ? undefined : variableOf(near)
+  return invalid(`${quoted(variable)} is no setting${meant(suggestion)} (environment)`)
+}
+
+const fromFlag = (text: string) => {
+  const source = "flag --set"
+  const end = text.indexOf("=")
+  // Without a name in front the text could be anything, a secret too.
+  if (end < 1) return invalid("--set needs section.name=value")
+  const path = text.slice(0, end).trim()
+  const setting = settings_by_path.get(path)
+  if (setting === undefined) return unknown(path, source)
+  const raw = fromText(setting, text.slice(end + 1))
+  if (!holdsSecret(setting, raw)) return Effect.succeed({ path, setting, raw, source })
+  const other = setting.form === "secret" ? `${path}_file or ${variableOf(path)}` : "a file"
+  const problem = `is secret, and a flag is seen by other users: give it by ${other}`
+  return refuse({ path, problem }, source)
+}
+
+const holdsSecret = (setting: Setting, raw: unknown) => {
+  if (setting.form !== "tables") return setting.form === "secret"
+  const columns = Object.entries(setting.columns).filter(([, column]) => column.form === "secret")
+  const rows = Array.isArray(raw) ? raw.filter(isTable) : []
+  return rows.some((row) => columns.some(([name]) => Object.hasOwn(row, name)))
+}
+
+const decodeSection = (
+  group: Group,
+  raw: ReadonlyMap<string, unknown>,
+  prefix: string,
+): Result.Result<Section, Wrong> => {
+  const entries = Object.entries(group).map(([name, node]) => {
+    const path = prefix + name
+    const value: Result.Result<unknown, Wrong> = isSetting(node)
+      ? decodeSetting(path, node, raw.has(path) ? raw.get(path) : node.initial)
+      : decodeSection(node, raw, `${path}.`)
+    return Result.map(value, (value) => [name, value] as const)
+  })
+  return Result.map(Result.all(entries), Object.fromEntries)
+}
+
+/** Fills each secret whose `<name>_file` is given, in tables as well. */
+const withSecrets: (
+  group: Group,
+  values: Section,
+  prefix: string,
+  where: ReadonlyMap<string, string>,
+) => Effect.Effect<Section, InvalidSettings> = Effect.fnUntraced(
+  function* (group, values, prefix, where) {
+    const filled: Record<string, unknown> = { ...values }
+    for (const [name, node] of Object.entries(group)) {
+      const path = prefix + name
+      const file = values[`${name}_file`]
+      if (!isSetting(node)) {
+        // A section's value is a section, by the decoding above; a table's rows alike.
+        filled[name] = yield* withSecrets(node, values[name] as Section, `${path}.`, where)
+      } else if (node.form === "tables") {
+        const rows = values[name] as ReadonlyArray<Section>
+        filled[name] = yield* Effect.forEach(rows, (row, n) =>
+          withSecrets(node.columns, row, `${path}[${n}].`, where),
+        )
+      } else if (node.form === "secret" && typeof file === "string" && file !== "") {
+        const source = where.get(`${path}_file`.replace(/\[.*/, ""))
+        if (Redacted.value(values[name] as Redacted.Redacted<string>) !== "") {
+          return yield* refuse({ path, problem: `and ${path}_file exclude each other` }, source)
+        }
+        filled[name] = yield* Effect.catch(readSecret(file), ({ message }) =>
+          refuse({ path: `${path}_file`, problem: message }, source),
+        )
+      }
+    }
+    return filled
+  },
+)
+
+/** A file that an editor wrote ends in a line break, which is not part of the secret. */
+const readSecret = Effect.fnUntraced(function* (path: string) {
+  const secret = (yield* readBounded(path, secret_bytes_max)).replace(/\r?\n$/, "")
+  if (secret === "") return yield* new FileFailure({ message: `${path} is empty`, code: "EMPTY" })
+  return Redacted.make(secret)
+})
+
+const located = (settings: Settings): Settings => {
+  const dir = resolve(settings.data.dir)
+  const blobs = settings.blob.dir === "" ? join(dir, "blobs") : resolve(settings.blob.dir)
+  return { ...settings, data: { dir }, blob: { ...settings.blob, dir: blobs } }
+}

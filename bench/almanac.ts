@@ -1,0 +1,51 @@
+/** Almanac in the command suite: Commands.send, the wait for the position, the row. No HTTP. */
+import { join } from "node:path"
+import { Effect, Layer, ManagedRuntime, Schema, Scope } from "effect"
+import { v7 } from "uuid"
+import { address, Commands } from "#actors/commands.ts"
+import { host } from "#actors/host.ts"
+import { DataFolder } from "#adapters/data-lock.ts"
+import { logJetStream } from "#adapters/log-jetstream.ts"
+import { NatsConnection } from "#adapters/nats-connection.ts"
+import { NatsServer } from "#adapters/nats-server.ts"
+import { sqlite } from "#adapters/sqlite.ts"
+import { readModel } from "#projections/read-model.ts"
+import type { Contestant } from "./contestant.ts"
+import { type Command, eventOf, inTurn, mustShow } from "./work.ts"
+import { blueprint, Worker } from "./worker.ts"
+
+const app = (folder: string) =>
+  host.pipe(
+    Layer.provideMerge(logJetStream({ stream: "ALMANAC_LOG" })),
+    Layer.provide(NatsConnection.layer),
+    Layer.provide(NatsServer.child()),
+    Layer.provide(DataFolder.layer(folder)),
+    Layer.merge(sqlite(join(folder, "read-models"))),
+  )
+
+const decode = Schema.decodeUnknownSync(Worker.command)
+
+export const almanac: Contestant = {
+  name: "almanac",
+  start: async ({ folder }) => {
+    const runtime = ManagedRuntime.make(app(folder))
+    const model = await runtime.runPromise(Scope.provide(readModel(blueprint), runtime.scope))
+
+    const send = Effect.fnUntraced(function* (job: Command) {
+      const commands = yield* Commands
+      const now = new Date()
+      const command = decode({ ...eventOf(job, now), type: job.type })
+      const origin = { command_id: v7(), actor: "bench", at: now.toISOString() }
+      yield* model.waitFor(yield* commands.send(origin, address(Worker, job.worker_id, command)))
+      return yield* Effect.promise(() =>
+        model.db
+          .selectFrom("worker")
+          .select(["worker_id", "version", "running_jobs"])
+          .where("worker_id", "=", job.worker_id)
+          .executeTakeFirst(),
+      )
+    })
+    const run = inTurn(async (job) => mustShow(await runtime.runPromise(send(job)), job))
+    return { run, stop: () => runtime.dispose() }
+  },
+}

@@ -1,0 +1,37 @@
+/** The machine that was measured on, in one paragraph. */
+import { availableParallelism, cpus, loadavg, release, totalmem } from "node:os"
+import { fileSystem } from "./disk.ts"
+import type { Measured } from "./series.ts"
+import { spread } from "./series.ts"
+
+const gibibyte = 2 ** 30
+
+/** Of others' work: taken when the process starts, before there is any of ours. */
+const load_before = loadavg()
+  .map((load) => load.toFixed(1))
+  .join(" ")
+
+const ms = (value: number) => value.toFixed(2)
+
+/** Cores, load, disk with its sync latency during the run, node and the servers' versions. */
+export const machine = async (
+  folder: string,
+  measured: ReadonlyArray<Measured>,
+  versions: ReadonlyArray<string>,
+): Promise<string> => {
+  const noise = measured.flatMap((each) => each.noise)
+  const sync = spread(noise.map(({ p50_ms }) => p50_ms))
+  const worst = Math.max(...noise.map(({ p99_ms }) => p99_ms))
+  const parts = [
+    new Date().toISOString().slice(0, 10),
+    `${availableParallelism()} cores (${cpus()[0]?.model.trim() ?? "unknown"})`,
+    `${Math.round(totalmem() / gibibyte)} GiB`,
+    `Linux ${release()}`,
+    `load before ${load_before}`,
+    `${await fileSystem(folder)}, fdatasync p50 ${ms(sync.median)} ms (${ms(sync.min)}..` +
+      `${ms(sync.max)} before the rounds; worst p99 ${ms(worst)})`,
+    `Node ${process.version}`,
+    ...versions,
+  ]
+  return `${parts.join("; ")}.`
+}

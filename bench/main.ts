@@ -1,0 +1,65 @@
+/** `npm run bench`: the suites one after the other, their tables into docs/benchmarks.md. */
+import { rm } from "node:fs/promises"
+import { parseArgs } from "node:util"
+import { command } from "./command.ts"
+import { scratchFolder } from "./disk.ts"
+import { gateway } from "./gateway.ts"
+import { replay } from "./replay.ts"
+import { orSkip, say } from "./series.ts"
+import type { Suite } from "./suite.ts"
+import { publish } from "./table.ts"
+
+const help = `npm run bench -- [--only command|gateway|replay] [--rounds N] [--seconds S] [--dry]
+
+Measures Almanac against its peers, interleaved, and writes the tables into docs/benchmarks.md
+(--dry: only prints them). What is missing is skipped with one line.
+
+  npm run bench -- --only command --rounds 3 --seconds 2 --dry`
+
+const suites: Readonly<Record<string, Suite>> = { command, gateway, replay }
+
+const { values } = parseArgs({
+  options: {
+    only: { type: "string" },
+    rounds: { type: "string", default: "7" },
+    seconds: { type: "string", default: "4" },
+    dry: { type: "boolean", default: false },
+    help: { type: "boolean", default: false },
+  },
+})
+
+const positive = (name: string, text: string) => {
+  const value = Number(text)
+  if (!(value > 0)) throw new Error(`--${name} must be a number above 0, not ${text}`)
+  return value
+}
+
+const run = async (name: string, suite: Suite) => {
+  await using ends = new AsyncDisposableStack()
+  const folder = await scratchFolder()
+  ends.defer(() => rm(folder, { recursive: true, force: true }))
+  const interrupted = () => void ends.disposeAsync().finally(() => process.exit(130))
+  process.once("SIGINT", interrupted).once("SIGTERM", interrupted)
+  ends.defer(() => void process.off("SIGINT", interrupted).off("SIGTERM", interrupted))
+  const settings = {
+    folder,
+    rounds: Math.ceil(positive("rounds", values.rounds)),
+    seconds: positive("seconds", values.seconds),
+    onEnd: (stop: () => Promise<void>) => (ends.disposed ? void stop() : ends.defer(stop)),
+  }
+  say(`${name}, in ${folder}`)
+  const text = await orSkip(name, () => suite(settings))
+  // Interrupted: the process is about to end, and whatever was measured is not whole.
+  if (ends.disposed) return new Promise<never>(() => {})
+  if (text === undefined) return
+  console.log(`\n## ${name}\n\n${text}\n`)
+  if (!values.dry) await publish(name, text)
+}
+
+if (values.help) console.log(help)
+else if (values.only && !suites[values.only]) throw new Error(`--only ${values.only}: ${help}`)
+else {
+  for (const [name, suite] of Object.entries(suites)) {
+    if (!values.only || values.only === name) await run(name, suite)
+  }
+}

@@ -1,0 +1,38 @@
+/**
+ * The peers' packages, which the product does not have and `tsc` does not see: this file lies
+ * beside their node_modules, so that a package is found from here and nowhere else.
+ */
+import { spawnSync } from "node:child_process"
+import { existsSync, readFileSync, statSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+
+const folder = fileURLToPath(new URL(".", import.meta.url))
+
+/** Installs what the lockfile names unless it is there; false when that fails. */
+export const install = (): boolean => {
+  // npm writes this file last, as a record of what it installed.
+  const record = `${folder}/node_modules/.package-lock.json`
+  const wanted = statSync(`${folder}/package-lock.json`).mtimeMs
+  if (existsSync(record) && statSync(record).mtimeMs >= wanted) return true
+  console.error("bench: installing the peers' packages (npm ci, a minute where one is compiled)")
+  const npm = spawnSync("npm", ["ci", "--no-audit", "--no-fund"], {
+    cwd: folder,
+    stdio: ["ignore", "ignore", "inherit"],
+  })
+  return npm.status === 0
+}
+
+/** A package of the peers'. T says which part of it is used; nothing checks that but the run. */
+export const installed = async <T>(name: string): Promise<T> => {
+  try {
+    // The package's own types are not there to check against, see above.
+    return (await import(name)) as T
+  } catch (cause) {
+    throw new Error(`${name} is not installed (npm ci --prefix bench/peers)`, { cause })
+  }
+}
+
+export const versionOf = (name: string): string => {
+  const path = `${folder}/node_modules/${name}/package.json`
+  return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")).version : "not installed"
+}

@@ -1,0 +1,14 @@
+/** What a suite is given and answers. */
+
+export interface Settings {
+  /** A new folder on the disk that is measured. */
+  readonly folder: string
+  readonly rounds: number
+  /** Of one round. */
+  readonly seconds: number
+  /** What is started is stopped, last first, also when the suite fails or is interrupted. */
+  readonly onEnd: (stop: () => Promise<void>) => void
+}
+
+/** Measures, and answers its section of docs/benchmarks.md. */
+export type Suite = (settings: Settings) => Promise<string>

@@ -1,0 +1,44 @@
+/**
+ * What happened to the blobs that one node keeps, as its store's journal told it.
+ *
+ * Stream: blob-storage.volume.<node id>. A fact's `cursor` is its place in the journal, and `after`
+ * the cursor of the fact before it: so the stream itself shows that none is missing.
+ */
+import { Schema } from "effect"
+import { BlobId, BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import { message } from "#schemas/message.ts"
+
+const Cursor = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+
+const fact = {
+  after: Cursor,
+  cursor: Cursor,
+  id: BlobId,
+  /** Bytes. */
+  size: Schema.Int,
+  /** BLAKE3-256 in base64. */
+  checksum: Schema.String,
+  policy: ReplicationPolicy,
+  /** Unix nanoseconds, as decimal digits: beyond what a JSON number tells exactly. */
+  at: Schema.String.check(Schema.isPattern(/^\d{1,20}$/)),
+  actor: Schema.String,
+  request_id: Schema.String,
+  correlation_id: Schema.String,
+} as const
+
+/** The bytes are on the node's disk. */
+export const BlobStored = message("BlobStored", {
+  ...fact,
+  labels: Schema.optionalKey(BlobLabels),
+})
+/** Somebody deleted the copy of this node. */
+export const BlobDeleted = message("BlobDeleted", fact)
+/** The copy did not match its checksum and was set aside. */
+export const BlobQuarantined = message("BlobQuarantined", fact)
+/** The copy's file was gone. */
+export const BlobLost = message("BlobLost", fact)
+
+export const VolumeEvent = Schema.Union([BlobStored, BlobDeleted, BlobQuarantined, BlobLost]).pipe(
+  Schema.toTaggedUnion("type"),
+)
+export type VolumeEvent = typeof VolumeEvent.Type

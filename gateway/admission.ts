@@ -1,0 +1,146 @@
+/**
+ * What a request must pass before its handler runs: who, whether, how often, how large, what kind.
+ *
+ * Source: document 1 §5 and §7; decisions of all services, "request ids", "safety of defaults".
+ */
+import { Effect, Redacted } from "effect"
+import type { Headers, HttpServerRequest } from "effect/http"
+import type { Access } from "#gateway/access.ts"
+import type { Caller } from "#gateway/caller.ts"
+import type { Failure } from "#gateway/envelope.ts"
+import type { Authenticate, Credentials } from "#gateway/identity.ts"
+import {
+  correlation_id_length_max,
+  idempotency_key_length_max,
+  position_digits_max,
+} from "#gateway/limits.ts"
+import type { Route } from "#gateway/routes.ts"
+import type { Transport } from "#gateway/transport.ts"
+import type { Settings } from "#schemas/settings.ts"
+
+/** Whoever uses a public path: nothing proven, nothing allowed. */
+export const anonymous: Caller = {
+  actor: "anonymous",
+  kind: "noauth",
+  scopes: new Set(),
+  roles: new Set(),
+}
+
+const challenge = (error = "") => ({ "www-authenticate": `Bearer realm="almanac"${error}` })
+
+const no_credentials: Failure = {
+  status: 401,
+  detail: "A bearer token or a client certificate is needed.",
+  headers: challenge(),
+}
+const bad_credentials: Failure = {
+  status: 401,
+  detail: "The token or certificate is not valid, or not any more.",
+  headers: challenge(', error="invalid_token"'),
+}
+const forbidden: Failure = {
+  status: 403,
+  detail: "The caller lacks the scope or role for this.",
+  headers: challenge(', error="insufficient_scope"'),
+}
+const no_identity: Failure = {
+  status: 503,
+  detail: "The identity service cannot be reached.",
+  headers: { "retry-after": "1" },
+}
+
+const bearer = /^bearer +(\S+) *$/i
+
+/** Who the caller is, from the token or, without one, the certificate. */
+export const identify = (
+  request: HttpServerRequest.HttpServerRequest,
+  transport: Transport["Service"],
+  authenticate: Authenticate,
+): Effect.Effect<Caller, Failure> => {
+  const header = request.headers.authorization
+  // Document 2 §5 has a header of its own for the token.
+  const token = header === undefined ? request.headers["x-auth-token"] : bearer.exec(header)?.[1]
+  if (header !== undefined && token === undefined) return Effect.fail(bad_credentials)
+  const certificate = token === undefined ? transport.certificateOf(request.source) : undefined
+  const credentials: Credentials = {
+    token: token === undefined ? undefined : Redacted.make(token),
+    certificate,
+  }
+  return Effect.mapErrorEager(authenticate(credentials), (error) => {
+    if (error._tag === "IdentityUnavailable") return no_identity
+    return error.reason === "missing" ? no_credentials : bad_credentials
+  })
+}
+
+const holdsOne = (held: ReadonlySet<string>, wanted: ReadonlyArray<string> = []) =>
+  wanted.some((name) => held.has(name))
+
+/** Why this caller may not, if so. */
+export const denied = (access: Access, { scopes, roles }: Caller): Failure | undefined => {
+  if (typeof access === "string") return undefined
+  return holdsOne(scopes, access.scopes) || holdsOne(roles, access.roles) ? undefined : forbidden
+}
+
+/** Whether a body comes with the request, empty or not. */
+export const hasBody = ({ headers }: HttpServerRequest.HttpServerRequest) =>
+  headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined
+
+/** Why this body is not read, if so: declared too large, or of a kind that nobody reads here. */
+export const refusedBody = (
+  request: HttpServerRequest.HttpServerRequest,
+  { accepts, bodyLimit }: Route,
+  settings: Settings,
+): Failure | undefined => {
+  const { headers } = request
+  const length = headers["content-length"]
+  if (!hasBody(request) || length === "0") return undefined
+  const limit = bodyLimit(settings)
+  if (length !== undefined && Number(length) > limit) {
+    return { status: 413, detail: `The request body is larger than ${limit} bytes.` }
+  }
+  const encoding = headers["content-encoding"] ?? "identity"
+  if (encoding !== "identity") {
+    return { status: 415, detail: "A request body must not have a Content-Encoding." }
+  }
+  const type = headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase() ?? ""
+  if (type === "" || accepts.size === 0 || accepts.has(type)) return undefined
+  const wanted = [...accepts].join(", ")
+  return {
+    status: 415,
+    detail: `The request body must be ${wanted}.`,
+    headers: { "accept-post": wanted },
+  }
+}
+
+const unprintable = /[^\x21-\x7e]/g
+
+/** The caller's own id for what this belongs to: printable, bounded, or ours. */
+export const correlationId = (headers: Headers.Headers, request_id: string) =>
+  headers["x-request-id"]?.slice(0, correlation_id_length_max).replaceAll(unprintable, "") ||
+  request_id
+
+const idempotency_key = new RegExp(`^[\\x20-\\x7e]{1,${idempotency_key_length_max}}$`)
+
+/** The command that a POST means, sent once or again; undefined when the key is malformed. */
+export const commandId = (
+  { method, headers }: HttpServerRequest.HttpServerRequest,
+  path: string,
+  caller: Caller,
+  request_id: string,
+  { idOf }: Transport["Service"],
+) => {
+  const key = headers["idempotency-key"]
+  if (key === undefined || method !== "POST") return request_id
+  if (!idempotency_key.test(key)) return undefined
+  return idOf(JSON.stringify([caller.actor, caller.project_id, path, key]))
+}
+
+const position = new RegExp(`^\\d{1,${position_digits_max}}$`)
+
+/** The position that the reader wants to see; undefined: none, NaN: malformed. */
+export const positionAsked = (headers: Headers.Headers) => {
+  const asked = headers["x-almanac-position"]
+  if (asked === undefined) return undefined
+  const number = position.test(asked) ? Number(asked) : Number.NaN
+  return Number.isSafeInteger(number) ? number : Number.NaN
+}

@@ -1,0 +1,109 @@
+/**
+ * BlobService's endpoints. Source: document 1 §4 BlobService, §5, §7; DECISIONS, document 1.
+ */
+import { Schema, SchemaGetter } from "effect"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { Needs } from "#gateway/access.ts"
+import { Accepts, BodyLimit, Streamed } from "#gateway/limits.ts"
+import {
+  BlobIdFromText,
+  BlobIdPrefix,
+  cursor_characters_max,
+  DeleteResponse,
+  GetResponse,
+  ListResponse,
+  PutRequest,
+  PutResponse,
+  ReplicationPolicy,
+  StatResponse,
+} from "#schemas/blob-storage/blob.ts"
+import {
+  AlreadyExists,
+  FailedPrecondition,
+  NotFound,
+  OutOfRange,
+  rejections,
+} from "#schemas/blob-storage/rejection.ts"
+
+/** Where to look or to delete: on this node, which is the default, or on every node. */
+const scope = Schema.optionalKey(Schema.Literals(["node", "cluster"]))
+
+/** An int32's digits and more: what is beyond a page's bounds is clamped, what is no integer not. */
+const Limit = Schema.String.check(
+  Schema.isPattern(/^[+-]?\d{1,19}$/, { expected: "an integer" }),
+).pipe(
+  Schema.decodeTo(Schema.Number, {
+    decode: SchemaGetter.transform(Number),
+    encode: SchemaGetter.transform(String),
+  }),
+)
+
+/** Upper case is read as an ID's in a path is; what is no hex, or is longer than an ID, is 400. */
+const Prefix = Schema.String.pipe(
+  Schema.decodeTo(BlobIdPrefix, {
+    decode: SchemaGetter.transform((text: string) => text.toLowerCase()),
+    encode: SchemaGetter.passthrough(),
+  }),
+)
+
+const blob_id = { id: BlobIdFromText }
+const reads = { scopes: ["blobs:read"] }
+const writes = { scopes: ["blobs:write"] }
+const refused = rejections(AlreadyExists, FailedPrecondition)
+
+export const Blobs = HttpApiGroup.make("blobs").add(
+  HttpApiEndpoint.put("put", "/v1/blobs", {
+    payload: PutRequest,
+    success: PutResponse,
+    error: refused,
+  }).annotate(Needs, writes),
+  HttpApiEndpoint.post("put_stream", "/v1/blobs/stream", {
+    query: {
+      policy: Schema.optionalKey(ReplicationPolicy),
+      id: Schema.optionalKey(BlobIdFromText),
+    },
+    success: PutResponse,
+    error: refused,
+  })
+    .annotate(Needs, writes)
+    .annotate(Accepts, ["application/x-ndjson", "application/json", "application/octet-stream"])
+    // The store bounds what is stored; chunks and their lines have bounds of their own.
+    .annotate(BodyLimit, () => Number.POSITIVE_INFINITY)
+    .annotate(Streamed, true),
+  HttpApiEndpoint.get("list", "/v1/blobs", {
+    query: {
+      cursor: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(cursor_characters_max))),
+      limit: Schema.optionalKey(Limit),
+      prefix: Schema.optionalKey(Prefix),
+      scope,
+    },
+    success: ListResponse,
+    error: rejections(),
+  }).annotate(Needs, reads),
+  HttpApiEndpoint.get("get", "/v1/blobs/:id", {
+    params: blob_id,
+    success: GetResponse,
+    error: rejections(NotFound, OutOfRange),
+  }).annotate(Needs, reads),
+  HttpApiEndpoint.get("get_stream", "/v1/blobs/:id/stream", {
+    params: blob_id,
+    success: Schema.Void,
+    error: rejections(NotFound, OutOfRange),
+  })
+    .annotate(Needs, reads)
+    .annotate(Streamed, true),
+  HttpApiEndpoint.delete("delete", "/v1/blobs/:id", {
+    params: blob_id,
+    query: { scope },
+    success: DeleteResponse,
+    error: rejections(),
+  }).annotate(Needs, writes),
+  HttpApiEndpoint.get("stat", "/v1/blobs/:id/stat", {
+    params: blob_id,
+    query: { scope },
+    success: StatResponse,
+    error: rejections(),
+  }).annotate(Needs, reads),
+)
+
+export const BlobApi = HttpApi.make("blob-storage/blob").add(Blobs)

@@ -1,0 +1,49 @@
+/** What the blob store's errors mean to a client. Source: document 1 §7 Errors. */
+import { Predicate } from "effect"
+import type { BlobPutError, BlobReadError } from "#actors/blob-storage/blob-store.ts"
+import {
+  AlreadyExists,
+  Internal,
+  InvalidArgument,
+  NotFound,
+  ResourceExhausted,
+  TooLarge,
+  Unavailable,
+} from "#schemas/blob-storage/rejection.ts"
+
+type StoreError = BlobPutError | BlobReadError
+
+/** One row per error of the store. */
+const rejectionsByTag = {
+  BlobNotFound: ({ id }) => new NotFound({ detail: `No node has the blob ${id}.` }),
+  BlobCorrupt: ({ id }) =>
+    new NotFound({ detail: `The copy of ${id} was corrupt and is set aside; no node has another.` }),
+  BlobAlreadyExists: ({ detail }) => new AlreadyExists({ detail }),
+  BlobIdMismatch: ({ expected, actual }) =>
+    new InvalidArgument({ detail: `The content's ID is ${actual}, not ${expected}.` }),
+  BlobTooLarge: ({ bytes_max }) =>
+    new TooLarge({ detail: `A blob holds at most ${bytes_max} bytes.` }),
+  BlobCapacityExceeded: ({ detail }) => new ResourceExhausted({ detail }),
+  BlobStoreReadOnly: ({ detail }) => new Unavailable({ detail }),
+  BlobStoreFailed: ({ detail }) => new Internal({ detail }),
+} satisfies { [Tag in StoreError["_tag"]]: (error: Extract<StoreError, { _tag: Tag }>) => unknown }
+
+type Rejections = typeof rejectionsByTag
+
+/** What an error becomes: a store's error its row's rejection, any other error itself. */
+export type Worded<E> = E extends { readonly _tag: infer Tag extends StoreError["_tag"] }
+  ? ReturnType<Rejections[Tag]>
+  : E
+
+const isTag = (tag: unknown): tag is StoreError["_tag"] =>
+  typeof tag === "string" && Object.hasOwn(rejectionsByTag, tag)
+
+/** Words the store's errors and leaves others as they are. */
+export const worded = <E>(error: E): Worded<E> => {
+  const tag: unknown = Predicate.hasProperty(error, "_tag") ? error._tag : undefined
+  // Without a row it is none of the store's errors, and Worded leaves it alone.
+  if (!isTag(tag)) return error as Worded<E>
+  // The row of a tag takes the error with that tag, and answers what Worded says.
+  const row = rejectionsByTag[tag] as unknown as (error: E) => Worded<E>
+  return row(error)
+}

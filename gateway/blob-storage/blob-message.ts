@@ -1,0 +1,115 @@
+/**
+ * The messages of a body: one per line, or the members of one JSON array, or one alone.
+ *
+ * Source: DECISIONS, document 1, framing of streams, limits not shown.
+ */
+import { Result } from "effect"
+import { type FieldsRead, fieldsReader, newline } from "#gateway/blob-storage/blob-field.ts"
+import { InvalidArgument, TooLarge } from "#schemas/blob-storage/rejection.ts"
+
+/** How messages follow each other in a body. */
+export interface Framing {
+  /** The most bytes of one message, from brace to brace. */
+  readonly message_bytes_max: number
+  /** Whether a line break ends a message, as NDJSON has it. */
+  readonly is_lined: boolean
+  /** Whether the body may be an array of messages. */
+  readonly is_array_taken: boolean
+}
+
+type Refusal = InvalidArgument | TooLarge
+type Scanned = Result.Result<ReadonlyArray<FieldsRead>, Refusal>
+
+const open_brace = 0x7b
+const open_bracket = 0x5b
+const close_bracket = 0x5d
+const comma = 0x2c
+const blanks: ReadonlySet<number> = new Set([0x20, 0x09, 0x0d, newline])
+
+/** Where in a body the scanner is: before a message, behind one, or behind the array's end. */
+interface Place {
+  is_array: boolean
+  is_closed: boolean
+  /** Whether a message may begin here. */
+  is_separated: boolean
+  count: number
+}
+
+/** What a byte between messages means: a message begins, something between them, or nonsense. */
+const between = (place: Place, byte: number, framing: Framing) => {
+  const { is_array, is_closed, is_separated, count } = place
+  if (blanks.has(byte)) {
+    if (!is_array && (byte === newline || !framing.is_lined)) place.is_separated = true
+    return "skip"
+  }
+  if (is_closed) return "nonsense"
+  if (byte === open_brace && is_separated) return "message"
+  if (byte === open_bracket && count === 0 && !is_array && framing.is_array_taken) {
+    place.is_array = true
+    return "skip"
+  }
+  if (byte === comma && is_array && !is_separated) {
+    place.is_separated = true
+    return "skip"
+  }
+  if (byte === close_bracket && is_array && (!is_separated || count === 0)) {
+    place.is_closed = true
+    return "skip"
+  }
+  return "nonsense"
+}
+
+const malformed = (number: number) =>
+  new InvalidArgument({ detail: `Message ${number} of the body is not a JSON object.` })
+
+/** Cuts a body into its messages: `feed` it, and at its end ask `end` what it ended in. */
+export const messageScanner = (framing: Framing) => {
+  const { message_bytes_max, is_lined } = framing
+  const place: Place = { is_array: false, is_closed: false, is_separated: true, count: 0 }
+  let reader: ReturnType<typeof fieldsReader> | undefined
+  let message_bytes = 0
+
+  const refusal = (): Refusal | undefined => {
+    if (message_bytes > message_bytes_max) {
+      const detail = `A message is larger than ${message_bytes_max} bytes.`
+      return new TooLarge({ detail })
+    }
+    if (reader?.isFull()) {
+      return new TooLarge({ detail: "A message has too much in it besides its data." })
+    }
+    const is_broken = is_lined && !place.is_array && reader?.isBroken() === true
+    return is_broken ? malformed(place.count) : undefined
+  }
+  const feed = (bytes: Uint8Array): Scanned => {
+    const messages: Array<FieldsRead> = []
+    for (let at = 0; at < bytes.length; ) {
+      if (reader === undefined) {
+        const meaning = between(place, bytes[at] ?? 0, framing)
+        if (meaning === "nonsense") return Result.fail(malformed(place.count + 1))
+        if (meaning === "skip") {
+          at += 1
+          continue
+        }
+        place.count += 1
+        reader = fieldsReader()
+        message_bytes = 0
+      }
+      const to = reader.read(bytes, at)
+      message_bytes += to - at
+      at = to
+      const refused = refusal()
+      if (refused) return Result.fail(refused)
+      const message = reader.message()
+      if (message === undefined) continue
+      messages.push(message)
+      reader = undefined
+      place.is_separated = false
+    }
+    return Result.succeed(messages)
+  }
+  const end = () => {
+    if (reader !== undefined) return "inside a message"
+    return place.is_array && !place.is_closed ? "inside the array" : "between messages"
+  }
+  return { feed, end }
+}

@@ -1,0 +1,68 @@
+/**
+ * A request's conditions on a representation's bytes: Range, If-Range, If-None-Match.
+ *
+ * Source: RFC 9110 §13 and §14; DECISIONS, document 1, framing of streams, raw forms.
+ */
+import type { Headers } from "effect/http"
+
+/** A stretch of bytes: from `start` to before `end`. */
+export interface Stretch {
+  readonly start: number
+  readonly end: number
+}
+
+const one_range = /^bytes\s*=\s*(\d*)\s*-\s*(\d*)$/i
+
+/**
+ * What a Range header asks of so many bytes: a stretch of them, "none" of them, or "all" where the
+ * header is malformed, of another unit, or asks for several ranges, which need not be answered.
+ */
+export const rangeOf = (header: string | undefined, size: number): Stretch | "all" | "none" => {
+  const [, first = "", last = ""] = one_range.exec(header?.trim() ?? "") ?? []
+  if (first === "" && last === "") return "all"
+  if (first === "") {
+    const length = Math.min(Number(last), size)
+    // A blob without bytes has no last ones, and a header of them could not be written.
+    if (size === 0) return "all"
+    return length === 0 ? "none" : { start: size - length, end: size }
+  }
+  const start = Number(first)
+  if (last !== "" && Number(last) < start) return "all"
+  if (start >= size) return "none"
+  return { start, end: last === "" ? size : Math.min(Number(last) + 1, size) }
+}
+
+/** Whether one of the header's tags is this one; a weak tag stands for the same bytes here. */
+export const matchesTag = (header: string | undefined, tag: string) =>
+  header !== undefined &&
+  (header.trim() === "*" ||
+    header.split(",").some((other) => other.trim().replace(/^W\//, "") === tag))
+
+/** The stretch that is asked for; If-Range with another tag, or with a date, asks for all. */
+export const askedRange = (headers: Headers.Headers, tag: string, size: number) => {
+  const condition = headers["if-range"]?.trim()
+  const is_range = condition === undefined || condition === tag
+  return rangeOf(is_range ? headers.range : undefined, size)
+}
+
+/** One media range of an Accept header with its weight, 0 to 1. */
+const mediaRange = (text: string) => {
+  const [type = "", ...parameters] = text.split(";").map((part) => part.trim().toLowerCase())
+  const q = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2)
+  return { type, weight: q === undefined ? 1 : Number(q) }
+}
+
+/**
+ * Whether an Accept header asks for plain bytes rather than JSON: it names application/octet-stream
+ * before or above any form of JSON. A wildcard does not ask for it: JSON is the documented form.
+ */
+export const prefersBytes = (accept: string | undefined) => {
+  const ranges = (accept ?? "").split(",").map(mediaRange)
+  const bytes = ranges.findIndex(({ type }) => type === "application/octet-stream")
+  const bytes_weight = ranges[bytes]?.weight ?? 0
+  const is_rival = ({ type, weight }: (typeof ranges)[number], index: number) =>
+    type.endsWith("json") &&
+    type !== "" &&
+    (weight > bytes_weight || (weight === bytes_weight && index < bytes))
+  return bytes_weight > 0 && !ranges.some(is_rival)
+}

@@ -1,0 +1,54 @@
+/** ClusterService over HTTP: every path it answers. Source: document 1 §4 ClusterService, §5. */
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { Needs } from "#gateway/access.ts"
+import {
+  ClusterMetrics,
+  GetClusterStateResponse,
+  HeartbeatRequest,
+  HeartbeatResponse,
+  JoinRequest,
+  JoinResponse,
+  LeaveRequest,
+  LeaveResponse,
+  SyncRingRequest,
+  SyncRingResponse,
+} from "#schemas/blob-storage/cluster.ts"
+import {
+  FailedPrecondition,
+  NodeUnknown,
+  NotFound,
+  rejections,
+} from "#schemas/blob-storage/rejection.ts"
+
+const admin = { scopes: ["cluster:admin"] }
+
+export const Cluster = HttpApiGroup.make("cluster").add(
+  HttpApiEndpoint.post("join", "/v1/cluster/join", {
+    payload: JoinRequest,
+    success: JoinResponse,
+    error: rejections(),
+  }).annotate(Needs, admin),
+  HttpApiEndpoint.post("leave", "/v1/cluster/leave", {
+    payload: LeaveRequest,
+    success: LeaveResponse,
+    error: rejections(NotFound, FailedPrecondition),
+  }).annotate(Needs, admin),
+  HttpApiEndpoint.post("heartbeat", "/v1/cluster/heartbeat", {
+    payload: HeartbeatRequest,
+    success: HeartbeatResponse,
+    error: rejections(NodeUnknown),
+  }).annotate(Needs, admin),
+  HttpApiEndpoint.get("state", "/v1/cluster/state", {
+    success: GetClusterStateResponse,
+    error: rejections(),
+  }).annotate(Needs, { scopes: ["blobs:read", "cluster:admin"] }),
+  HttpApiEndpoint.post("sync_ring", "/v1/cluster/sync-ring", {
+    payload: SyncRingRequest,
+    success: SyncRingResponse,
+    error: rejections(),
+  }).annotate(Needs, admin),
+  HttpApiEndpoint.get("metrics", "/v1/cluster/metrics", {
+    success: ClusterMetrics,
+    error: rejections(),
+  }).annotate(Needs, admin),
+)

@@ -1,0 +1,255 @@
+/** ClusterService's handlers. Source: document 1 §4 ClusterService; DECISIONS, document 1. */
+import { Effect } from "effect"
+import { HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { Cluster } from "#actors/blob-storage/cluster.ts"
+import { commandOf } from "#actors/blob-storage/heart.ts"
+import { type Heartbeat, LiveNodes } from "#actors/blob-storage/live-nodes.ts"
+import { ring } from "#actors/blob-storage/ring.ts"
+import { address, Commands } from "#actors/commands.ts"
+import { BlobStorageApi } from "#gateway/blob-storage/api.ts"
+import { answer, jsonBody } from "#gateway/json.ts"
+import { origin } from "#gateway/request-context.ts"
+import { BlobStorageModel } from "#projections/blob-storage/blueprint.ts"
+import { findCluster, listNodes, type NodeRow } from "#projections/blob-storage/node.ts"
+import {
+  type ClusterCommand,
+  ClusterMetrics,
+  GetClusterStateResponse,
+  HeartbeatRequest,
+  HeartbeatResponse,
+  JoinNode,
+  JoinRequest,
+  JoinResponse,
+  LeaveNode,
+  LeaveRequest,
+  LeaveResponse,
+  SyncRingRequest,
+  SyncRingResponse,
+} from "#schemas/blob-storage/cluster.ts"
+import { NodeId, type NodeInfo } from "#schemas/blob-storage/node.ts"
+import {
+  FailedPrecondition,
+  NodeUnknown,
+  NotFound,
+  ResourceExhausted,
+  Unavailable,
+} from "#schemas/blob-storage/rejection.ts"
+
+export interface ClusterOptions {
+  /** `cluster.name` */
+  readonly cluster: string
+  readonly vnodes_per_node: number
+  /** This node, whose own values are read at once and not from its last heartbeat. */
+  readonly own: { readonly node_id: string; readonly usage: Usage }
+}
+
+type Usage = Effect.Effect<Omit<Heartbeat, "node_id">>
+
+const not_member = "node not in the cluster"
+
+const answers = {
+  join: answer(JoinResponse),
+  leave: answer(LeaveResponse),
+  heartbeat: answer(HeartbeatResponse),
+  state: answer(GetClusterStateResponse),
+  sync_ring: answer(SyncRingResponse),
+  metrics: answer(ClusterMetrics),
+}
+
+const bodies = {
+  join: jsonBody(JoinRequest),
+  leave: jsonBody(LeaveRequest),
+  heartbeat: jsonBody(HeartbeatRequest),
+  sync_ring: jsonBody(SyncRingRequest),
+}
+
+const degraded = ({ detail }: { readonly detail: string }) => new Unavailable({ detail })
+
+const at = (position: number) =>
+  HttpServerResponse.setHeader("x-almanac-position", String(position))
+
+/** How this service speaks to its cluster, and what it shows of it. */
+const clusterOf = Effect.fnUntraced(function* ({ cluster, vnodes_per_node, own }: ClusterOptions) {
+  const commands = yield* Commands
+  const live = yield* LiveNodes
+  const { db, waitFor, catchUp } = yield* BlobStorageModel
+
+  const infoOf = (row: NodeRow, usage: Omit<Heartbeat, "node_id"> | undefined): NodeInfo => ({
+    node_id: NodeId.make(row.node_id),
+    address: row.address,
+    state: row.state,
+    capacity_bytes: BigInt(row.capacity_bytes),
+    used_bytes: usage?.used_bytes ?? 0n,
+    blob_count: usage?.blob_count ?? 0n,
+  })
+
+  const shown = Effect.gen(function* () {
+    const rows = yield* listNodes(db, cluster)
+    const found = yield* findCluster(db, cluster)
+    const nodes = yield* Effect.forEach(rows, (row) =>
+      row.node_id === own.node_id
+        ? Effect.map(own.usage, (usage) => infoOf(row, usage))
+        : Effect.sync(() => infoOf(row, live.find(row.node_id))),
+    )
+    const version = found?.ring_version ?? 0
+    return {
+      rows,
+      nodes,
+      ring_version: BigInt(version),
+      vnodes_per_node: found?.vnodes_per_node ?? vnodes_per_node,
+    }
+  })
+
+  return {
+    live,
+    shown,
+    /** The position that shows what the command did, which the read model shows by then. */
+    send: Effect.fnUntraced(function* (command: ClusterCommand) {
+      const position = yield* commands
+        .send(yield* origin, address(Cluster, cluster, command))
+        .pipe(Effect.catchTag("Unavailable", (error) => Effect.fail(degraded(error))))
+      yield* Effect.mapError(waitFor(position), degraded)
+      return position
+    }),
+    /** All that the log holds now is in what is shown after it. */
+    caughtUp: Effect.mapError(catchUp, degraded),
+    stateOf: (node_id: string) =>
+      Effect.map(
+        listNodes(db, cluster),
+        (rows) => rows.find((row) => row.node_id === node_id)?.state,
+      ),
+  }
+})
+
+type ClusterView = Effect.Success<ReturnType<typeof clusterOf>>
+
+const join = Effect.fnUntraced(function* (
+  { send, shown }: ClusterView,
+  vnodes_per_node: number,
+  { node_id, address, capacity_bytes }: typeof JoinRequest.Type,
+) {
+  const node = { node_id, address, capacity_bytes: String(capacity_bytes) }
+  const position = yield* send(JoinNode.make({ ...node, vnodes_per_node })).pipe(
+    Effect.catchTag("ClusterFull", ({ detail }) => Effect.fail(new ResourceExhausted({ detail }))),
+    // Nothing else is refused to a node that joins.
+    Effect.catchTag(["NodeAbsent", "NodeRefuses", "Superseded"], Effect.die),
+  )
+  const { ring_version, nodes } = yield* shown
+  return at(position)(yield* answers.join({ accepted: true, ring_version, nodes }))
+})
+
+const leave = Effect.fnUntraced(function* (
+  { send }: ClusterView,
+  { node_id, graceful = false }: typeof LeaveRequest.Type,
+) {
+  const position = yield* send(LeaveNode.make({ node_id, graceful })).pipe(
+    Effect.catchTags({
+      NodeAbsent: ({ detail }) => Effect.fail(new NotFound({ message: not_member, detail })),
+      NodeRefuses: ({ detail }) =>
+        Effect.fail(new FailedPrecondition({ message: "node cannot leave now", detail })),
+      ClusterFull: Effect.die,
+      Superseded: Effect.die,
+    }),
+  )
+  return at(position)(yield* answers.leave({ acknowledged: true }))
+})
+
+const heartbeat = Effect.fnUntraced(function* (
+  { live, send, shown, caughtUp, stateOf }: ClusterView,
+  { ring_version: known, ...beat }: typeof HeartbeatRequest.Type,
+) {
+  const { node_id } = beat
+  const unknown = new NodeUnknown({ detail: `No node ${node_id} is here: join again.` })
+  // Another gateway may have let the node in a moment ago.
+  const state = (yield* stateOf(node_id)) ?? (yield* Effect.andThen(caughtUp, stateOf(node_id)))
+  if (state === undefined) return yield* unknown
+  yield* live.beat(beat)
+
+  const command = commandOf(state, beat)
+  if (command !== undefined) {
+    // Another heartbeat of the same node, or an operator, may have been faster.
+    yield* send(command).pipe(
+      Effect.catchTag("NodeRefuses", () => Effect.void),
+      Effect.catchTag("NodeAbsent", () => Effect.fail(unknown)),
+      Effect.catchTag(["ClusterFull", "Superseded"], Effect.die),
+    )
+  }
+  const { ring_version, nodes } = yield* shown
+  return yield* answers.heartbeat({
+    ok: true,
+    ring_version,
+    ...(known < ring_version ? { nodes } : {}),
+  })
+})
+
+const syncRing = Effect.fnUntraced(function* (
+  { shown, caughtUp }: ClusterView,
+  { ring_version: known }: typeof SyncRingRequest.Type,
+) {
+  const now = yield* shown
+  // The caller's number is only a hint that the log may hold more than is shown.
+  const { rows, ring_version, vnodes_per_node } =
+    known > now.ring_version ? yield* Effect.andThen(caughtUp, shown) : now
+  const node_ids = rows
+    .filter(({ state }) => state === "active")
+    .map(({ node_id }) => NodeId.make(node_id))
+  return yield* answers.sync_ring({ ring_version, node_ids, vnodes_per_node })
+})
+
+const nanoseconds_per_millisecond = 1_000_000n
+
+const metrics = Effect.fnUntraced(function* ({ live, shown }: ClusterView) {
+  const { rows, nodes, ring_version, vnodes_per_node } = yield* shown
+  const drawn = ring({
+    ring_version: Number(ring_version),
+    vnodes_per_node,
+    nodes: rows.filter(({ state }) => state === "active"),
+  })
+  const measured = nodes.map((node) => {
+    const heard_at = live.find(node.node_id)?.heard_at
+    return {
+      ...node,
+      ring_share: drawn.share(node.node_id),
+      // All that a leaving node holds has to move before it has left.
+      pending_migrations: node.state === "leaving" ? node.blob_count : 0n,
+      ...(heard_at === undefined
+        ? {}
+        : { last_heartbeat_at: BigInt(heard_at) * nanoseconds_per_millisecond }),
+    }
+  })
+  return yield* answers.metrics({
+    ring_version,
+    vnodes_per_node,
+    pending_migrations: measured.reduce((sum, node) => sum + node.pending_migrations, 0n),
+    // Nodes neither move nor replicate blobs yet, so these are what happened: nothing.
+    bytes_moved: 0n,
+    repairs: 0n,
+    replication_failures: 0n,
+    nodes: measured,
+  })
+})
+
+export const cluster = (options: ClusterOptions) =>
+  HttpApiBuilder.group(
+    BlobStorageApi,
+    "cluster",
+    Effect.fnUntraced(function* (handlers) {
+      const view = yield* clusterOf(options)
+      return handlers
+        .handleRaw("join", ({ request }) =>
+          Effect.flatMap(bodies.join(request), (body) => join(view, options.vnodes_per_node, body)),
+        )
+        .handleRaw("leave", ({ request }) =>
+          Effect.flatMap(bodies.leave(request), (body) => leave(view, body)),
+        )
+        .handleRaw("heartbeat", ({ request }) =>
+          Effect.flatMap(bodies.heartbeat(request), (body) => heartbeat(view, body)),
+        )
+        .handle("state", () => Effect.flatMap(view.shown, answers.state))
+        .handleRaw("sync_ring", ({ request }) =>
+          Effect.flatMap(bodies.sync_ring(request), (body) => syncRing(view, body)),
+        )
+        .handle("metrics", () => metrics(view))
+    }),
+  )

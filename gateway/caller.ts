@@ -1,0 +1,18 @@
+/** Who asks, and what they may do. Source: document 1 §5, document 2 §5. */
+
+/** How a caller proved who they are; `noauth` proved nothing. */
+export type CallerKind = "issued" | "development" | "static" | "jwt" | "certificate" | "noauth"
+
+export interface Caller {
+  /** Who it is, for the log; never a token. At most 256 characters. */
+  readonly actor: string
+  readonly kind: CallerKind
+  readonly scopes: ReadonlySet<string>
+  readonly roles: ReadonlySet<string>
+  readonly project_id?: string
+  readonly domain_id?: string
+  readonly user_id?: string
+}
+
+/** An actor's name in the log. */
+export const actor_length_max = 256

@@ -1,0 +1,103 @@
+/**
+ * Deadlines of all requests in flight, kept by one sweep instead of a timer per request.
+ *
+ * A request that is not streamed has its time from the end of its body on. A stream, and a body on
+ * its way, has it from the last byte that moved. Source: DECISIONS of document 1, limits not shown.
+ */
+import { Clock, Effect, type Fiber } from "effect"
+import { Transport } from "#gateway/transport.ts"
+
+export interface InFlight {
+  readonly fiber: Fiber.Fiber<unknown, unknown>
+  readonly source: object
+  /** Set when the answer turns out to be a stream. */
+  is_streamed: boolean
+  /** Set before the fiber is interrupted: the answer is 504. */
+  is_late: boolean
+  readonly arrived_ms: number
+  since_ms: number
+  bytes: number
+  is_read: boolean
+}
+
+export interface Deadlines {
+  readonly add: (
+    fiber: Fiber.Fiber<unknown, unknown>,
+    source: object,
+    streamed: boolean,
+  ) => InFlight
+  readonly remove: (request: InFlight) => void
+  /** Requests in flight now. */
+  readonly count: () => number
+}
+
+/** A deadline is met to a twentieth of itself, but no sweep comes more than 40 times a second. */
+const sweeps_per_deadline = 20
+const sweep_ms_min = 25
+/** Short enough that a new setting of the deadline is seen soon. */
+const sweep_ms_max = 1000
+
+/** A body that is no stream may take ten deadlines in all, however steadily it drips. */
+const body_deadlines = 10
+
+/** Most requests are gone before the first sweep: nothing is asked of them. */
+const unseen = -1
+
+/** Sweeps for as long as the scope lives; `deadlineSeconds` is asked anew each time. */
+export const deadlines = Effect.fnUntraced(function* (deadlineSeconds: () => number) {
+  const { progressOf } = yield* Transport
+  const clock = yield* Clock.Clock
+  const requests = new Set<InFlight>()
+
+  const sweep = () => {
+    const now_ms = clock.currentTimeMillisUnsafe()
+    const deadline_ms = deadlineSeconds() * 1000
+    for (const request of requests) {
+      const { bytes, is_read } = progressOf(request.source)
+      const is_first = request.bytes === unseen
+      const is_moving = request.is_streamed || !is_read ? bytes !== request.bytes : !request.is_read
+      const moved = is_moving && !is_first
+      request.bytes = bytes
+      request.is_read = is_read
+      if (moved) request.since_ms = now_ms
+      const dripping = !request.is_streamed && !is_read
+      const body_ms = now_ms - request.arrived_ms
+      const is_over = dripping && body_ms >= deadline_ms * body_deadlines
+      if ((is_over || now_ms - request.since_ms >= deadline_ms) && !request.is_late) {
+        request.is_late = true
+        request.fiber.interruptUnsafe()
+      }
+    }
+  }
+
+  const pause = () =>
+    Math.min(sweep_ms_max, Math.max(sweep_ms_min, (deadlineSeconds() * 1000) / sweeps_per_deadline))
+  yield* Effect.suspend(() => Effect.sleep(pause())).pipe(
+    Effect.andThen(Effect.sync(sweep)),
+    Effect.forever,
+    Effect.forkScoped,
+  )
+
+  const kept: Deadlines = {
+    add: (fiber, source, is_streamed) => {
+      const since_ms = clock.currentTimeMillisUnsafe()
+      const request: InFlight = {
+        fiber,
+        source,
+        is_streamed,
+        is_late: false,
+        arrived_ms: since_ms,
+        since_ms,
+        bytes: unseen,
+        is_read: true,
+      }
+      requests.add(request)
+      return request
+    },
+    remove: (request) => {
+      requests.delete(request)
+    },
+    count: () => requests.size,
+  }
+  return kept
+})

@@ -1,0 +1,88 @@
+/** What a request's cause of failure means to the client. */
+import { Cause, Predicate, type Schema, SchemaIssue } from "effect"
+import { HttpServerError, HttpServerResponse } from "effect/http"
+import { HttpApiError } from "effect/http-api"
+import { type Envelope, type Failure, messageOf } from "#gateway/envelope.ts"
+
+/** Where a field was looked for, as a client speaks of it. */
+const places: Readonly<Record<string, string>> = {
+  Payload: "body",
+  Params: "path",
+  Query: "query",
+  Headers: "header",
+}
+
+/** Enough to mend a request by; a body may hold thousands of mistakes. */
+const issues_shown_max = 3
+
+const format = SchemaIssue.makeFormatterStandardSchemaV1()
+
+/** The answer to input that its schema refuses: 400, `detail` naming each field. */
+export const refusedInput = (kind: string, cause: Schema.SchemaError, envelope: Envelope) => {
+  const { issues } = format(cause.issue)
+  const details = issues.slice(0, issues_shown_max).map(({ path = [], message }) => {
+    const field = path.map(String).join(".")
+    return `${places[kind] ?? kind}${field === "" ? "" : `.${field}`}: ${message}`
+  })
+  const [field] = issues[0]?.path ?? []
+  const failure: Failure = {
+    status: 400,
+    detail: details.join("; "),
+    ...messageOf(envelope, String(field)),
+  }
+  return failure
+}
+
+export const too_large: Failure = { status: 413, detail: "The request body is too large." }
+export const late: Failure = { status: 504, detail: "The request took longer than its deadline." }
+export const internal: Failure = { status: 500, detail: "" }
+const stopping: Failure = { status: 503, detail: "The server is shutting down." }
+
+/** Failures of what stands behind the gateway: worth another try. */
+const unavailable = new Set(["LogUnavailable", "OutcomeUnknown", "VersionConflict", "Behind"])
+
+const ofError = (error: unknown, envelope: Envelope): Failure | undefined => {
+  if (HttpApiError.HttpApiSchemaError.is(error)) {
+    const is_ours = error.kind === "Body" || error.kind === "ResponseHeaders"
+    return is_ours ? undefined : refusedInput(error.kind, error.cause, envelope)
+  }
+  if (HttpApiError.HttpApiPayloadTooLarge.is(error)) return too_large
+  if (HttpServerError.isHttpServerError(error)) {
+    if (error.reason._tag === "RouteNotFound") return { status: 404, detail: "No such path." }
+    if (error.reason._tag !== "RequestParseError") return undefined
+    if (error.reason.reason === "BodyTooLarge") return too_large
+    return { status: 400, detail: "The request body could not be read." }
+  }
+  if (Predicate.isTagged(error, "MultipartError")) {
+    const reason = Predicate.hasProperty(error, "reason") ? error.reason : undefined
+    const tag = Predicate.hasProperty(reason, "_tag") ? String(reason._tag) : ""
+    return tag.endsWith("TooLarge") || tag === "TooManyParts"
+      ? too_large
+      : { status: 400, detail: "The multipart body could not be read." }
+  }
+  if (Predicate.hasProperty(error, "_tag") && unavailable.has(String(error._tag))) {
+    const detail = Predicate.hasProperty(error, "detail") ? String(error.detail) : ""
+    return { status: 503, detail, headers: { "retry-after": "1" } }
+  }
+  return undefined
+}
+
+/** A response that was thrown, a failure to word, or undefined: a defect of ours. */
+export const failureOf = (
+  cause: Cause.Cause<unknown>,
+  envelope: Envelope,
+): Failure | HttpServerResponse.HttpServerResponse | undefined => {
+  for (const reason of cause.reasons) {
+    if (Cause.isInterruptReason(reason)) continue
+    const error = Cause.isFailReason(reason) ? reason.error : reason.defect
+    return HttpServerResponse.isHttpServerResponse(error) ? error : ofError(error, envelope)
+  }
+  return stopping
+}
+
+/** Whether the client went away: nobody is left to answer. */
+export const isClientGone = (cause: Cause.Cause<unknown>) =>
+  cause.reasons.some(
+    (reason) =>
+      Cause.isInterruptReason(reason) && reason.annotations.has(HttpServerError.ClientAbort.key),
+  )

@@ -1,0 +1,361 @@
+/**
+ * The front door: every request of every service comes in here, and every answer goes out here.
+ *
+ * In this order: ids, route, caller, access, rate, size, type, position, handler, envelope.
+ */
+import {
+  ByteSize,
+  type Cause,
+  Clock,
+  Context,
+  Deferred,
+  Effect,
+  Exit,
+  type Fiber,
+  Stream,
+} from "effect"
+import { HttpBody, HttpIncomingMessage, HttpServerRequest, HttpServerResponse } from "effect/http"
+import {
+  anonymous,
+  commandId,
+  correlationId,
+  denied,
+  hasBody,
+  identify,
+  positionAsked,
+  refusedBody,
+} from "#gateway/admission.ts"
+import type { Caller } from "#gateway/caller.ts"
+import { type Deadlines, deadlines, type InFlight } from "#gateway/deadlines.ts"
+import {
+  type Edge,
+  type Envelope,
+  ErrorSettings,
+  envelopeOf,
+  type Failure,
+} from "#gateway/envelope.ts"
+import { failureOf, internal, isClientGone, late } from "#gateway/failure.ts"
+import { Identity } from "#gateway/identity.ts"
+import { Int64Form } from "#gateway/json.ts"
+import { url_length_max } from "#gateway/limits.ts"
+import { type RequestMetrics, requestMetrics } from "#gateway/metrics.ts"
+import { rateLimiter } from "#gateway/rate-limit.ts"
+import { RequestContext } from "#gateway/request-context.ts"
+import { type App, type Found, type Mounted, type Route, routesOf } from "#gateway/routes.ts"
+import { Transport } from "#gateway/transport.ts"
+import type { Settings } from "#schemas/settings.ts"
+
+type Request = HttpServerRequest.HttpServerRequest
+type Response = HttpServerResponse.HttpServerResponse
+
+export interface FrontDoor {
+  readonly app: App
+  /** What handlers find in their context besides the request's own. */
+  readonly context: Context.Context<never>
+  /** Ends the event streams, which would never end; what else is in flight goes on. */
+  readonly close: Effect.Effect<void>
+  /** Requests in flight now. */
+  readonly inFlight: () => number
+}
+
+/** One request on its way through. */
+interface Visit {
+  readonly request: Request
+  readonly path: string
+  readonly found: Found | undefined
+  readonly envelope: Envelope
+  readonly edge: Edge
+  readonly correlation_id: string
+  readonly in_flight: InFlight
+}
+
+const no_such_path: Failure = { status: 404, detail: "No such path." }
+const url_too_long: Failure = {
+  status: 414,
+  detail: `The URL is longer than ${url_length_max} characters.`,
+}
+const bad_escape: Failure = { status: 400, detail: "The path has a malformed percent-escape." }
+const bad_key: Failure = {
+  status: 400,
+  detail: "Idempotency-Key must be 1 to 255 printable ASCII characters.",
+}
+const bad_position: Failure = { status: 400, detail: "X-Almanac-Position must be a position." }
+
+const pathOf = (url: string) => {
+  const end = url.indexOf("?")
+  return end === -1 ? url : url.slice(0, end)
+}
+
+/** Whether what is percent-escaped in it is text. */
+const isEscaped = (path: string) => {
+  if (!path.includes("%")) return true
+  try {
+    return decodeURIComponent(path) !== ""
+  } catch {
+    return false
+  }
+}
+
+const isRoute = (found: Found | undefined): found is { readonly route: Route } =>
+  found !== undefined && "route" in found
+
+/** What is wrong with the address itself. */
+const misdirected = ({ request, path, found, envelope }: Visit): Failure => {
+  if (request.url.length > url_length_max) return url_too_long
+  if (!isEscaped(path)) return bad_escape
+  if (found === undefined || isRoute(found)) return no_such_path
+  const allow = found.allow.join(", ")
+  const detail = `${request.method} is not answered here, but ${allow}.`
+  return { status: envelope.wrong_method, detail, headers: { allow } }
+}
+
+/** The answer to a failure, in the words of the path's service. */
+const worded = ({ envelope, edge }: Visit, failure: Failure): Response => {
+  const { status, headers = {} } = failure
+  const response = HttpServerResponse.jsonUnsafe(envelope.body(failure, edge), { status, headers })
+  own.add(response)
+  return response
+}
+
+/** Answers that the door has worded itself: nothing is left to fill in. */
+const own = new WeakSet<Response>()
+
+/** What a router says without words. */
+const silent: Readonly<Record<number, string>> = {
+  413: "The request body is too large.",
+  415: "The request body has a type that is not read here.",
+}
+
+/** Fills in what a handler's rejection leaves open, and words what the router left without words. */
+const whole = (visit: Visit, response: Response): Response => {
+  if (response.status < 400 || own.has(response)) return response
+  const { envelope, edge } = visit
+  const { body, status } = response
+  if (body._tag === "Empty" || status === 415) {
+    const { "content-type": _type, "content-length": _length, ...headers } = response.headers
+    const bare = worded(visit, { status, detail: silent[status] ?? "" })
+    return HttpServerResponse.setHeaders(bare, headers)
+  }
+  if (body._tag !== "Uint8Array" || !body.contentType.startsWith("application/json"))
+    return response
+  const rejection: unknown = JSON.parse(body.text ?? new TextDecoder().decode(body.body))
+  // An error's body is an object in each envelope.
+  const completed = envelope.complete(rejection as Readonly<Record<string, unknown>>, edge)
+  return HttpServerResponse.setBody(
+    response,
+    HttpBody.text(JSON.stringify(completed), "application/json"),
+  )
+}
+
+/** What the door works with. */
+interface Door {
+  readonly settings: () => Settings
+  readonly transport: Transport["Service"]
+  readonly authenticate: Identity["Service"]["authenticate"]
+  readonly clock: Clock.Clock
+  readonly in_flight: Deadlines
+  readonly closing: Deferred.Deferred<void>
+  readonly find: ReturnType<typeof routesOf>
+  readonly take: ReturnType<typeof rateLimiter>
+  readonly metrics: RequestMetrics
+}
+
+const arrive = (door: Door, fiber: Fiber.Fiber<unknown, unknown>): Visit => {
+  // The server puts the request into the context of each request's fiber.
+  const services = fiber.context as Context.Context<HttpServerRequest.HttpServerRequest>
+  const request = Context.get(services, HttpServerRequest.HttpServerRequest)
+  const path = pathOf(request.url)
+  const is_sound = request.url.length <= url_length_max && isEscaped(path)
+  const found = is_sound ? door.find(request.method, path) : undefined
+  const request_id = door.transport.newId()
+  const is_streamed = isRoute(found) && found.route.is_streamed
+  return {
+    request,
+    path,
+    found,
+    envelope: isRoute(found) ? found.route.envelope : envelopeOf(path),
+    edge: { request_id, error: door.settings().error },
+    correlation_id: correlationId(request.headers, request_id),
+    in_flight: door.in_flight.add(fiber, request.source, is_streamed),
+  }
+}
+
+const callerOf = (
+  { settings, transport, authenticate }: Door,
+  { request }: Visit,
+  { access, publicWhen }: Route,
+): Effect.Effect<Caller, Failure> => {
+  if (access === "public" || publicWhen(settings())) return Effect.succeed(anonymous)
+  return Effect.flatMapEager(identify(request, transport, authenticate), (caller) => {
+    const failure = denied(access, caller)
+    return failure === undefined ? Effect.succeed(caller) : Effect.fail(failure)
+  })
+}
+
+const overRate = (
+  { take, transport, clock, settings }: Door,
+  caller: Caller,
+  request: Request,
+): Failure | undefined => {
+  const { api } = settings()
+  if (api.rate_limit_per_second === 0) return undefined
+  const who = caller === anonymous ? transport.addressOf(request.source) : caller.actor
+  const wait_s = take(who, clock.currentTimeMillisUnsafe(), api)
+  if (wait_s === 0) return undefined
+  const headers = { "retry-after": String(wait_s) }
+  return { status: 429, detail: `Too many requests: wait ${wait_s} s.`, headers }
+}
+
+const admit = (
+  door: Door,
+  visit: Visit,
+  route: Route,
+  caller: Caller,
+): Effect.Effect<RequestContext, Failure> => {
+  const { request, path, edge, correlation_id } = visit
+  const failure = overRate(door, caller, request) ?? refusedBody(request, route, door.settings())
+  if (failure !== undefined) return Effect.fail(failure)
+  const command_id = commandId(request, path, caller, edge.request_id, door.transport)
+  if (command_id === undefined) return Effect.fail(bad_key)
+  const position = positionAsked(request.headers)
+  const { request_id } = edge
+  const context: RequestContext = { request_id, correlation_id, caller, command_id }
+  if (position === undefined) return Effect.succeed(context)
+  if (Number.isNaN(position)) return Effect.fail(bad_position)
+  return route.service.waitFor(position).pipe(
+    Effect.mapError(({ detail }) => behind(detail)),
+    Effect.as(context),
+  )
+}
+
+const behind = (detail: string): Failure => ({
+  status: 503,
+  detail,
+  headers: { "retry-after": "1" },
+})
+
+/** The request's own context: the server puts the earlier one back when the request is done. */
+const enter = (door: Door, visit: Visit, { bodyLimit }: Route, context: RequestContext) => {
+  const { fiber } = visit.in_flight
+  const services = Context.add(fiber.context, RequestContext, context)
+  const limit = bodyLimit(door.settings())
+  const is_limited = hasBody(visit.request) && Number.isFinite(limit)
+  const { MaxBodySize } = HttpIncomingMessage
+  fiber.setContext(
+    is_limited ? Context.add(services, MaxBodySize, ByteSize.bytes(limit)) : services,
+  )
+}
+
+const visited = (door: Door, visit: Visit): App => {
+  const { found } = visit
+  if (!isRoute(found)) return Effect.succeed(worded(visit, misdirected(visit)))
+  const { route } = found
+  const { app, name } = route.service
+  if (app === undefined) {
+    const detail = `The service ${name} could not start.`
+    return Effect.succeed(worded(visit, { status: 503, detail }))
+  }
+  const admitted = Effect.flatMapEager(callerOf(door, visit, route), (caller) =>
+    admit(door, visit, route, caller),
+  )
+  // What is decided at once, as with a token in memory, needs no turn of the fiber.
+  const ready = Exit.isExit(admitted) ? admitted : Effect.interruptible(admitted)
+  const decided = Effect.matchEager(ready, {
+    onFailure: (failure) => worded(visit, failure),
+    onSuccess: (context) => context,
+  })
+  return Effect.flatMapEager(decided, (context) => {
+    if (HttpServerResponse.isHttpServerResponse(context)) return Effect.succeed(context)
+    enter(door, visit, route, context)
+    return app
+  })
+}
+
+const failed = (visit: Visit, cause: Cause.Cause<unknown>): App => {
+  if (visit.in_flight.is_late) return Effect.succeed(worded(visit, late))
+  const failure = failureOf(cause, visit.envelope)
+  if (failure !== undefined) {
+    const is_worded = HttpServerResponse.isHttpServerResponse(failure)
+    return Effect.succeed(is_worded ? failure : worded(visit, failure))
+  }
+  const { request_id } = visit.edge
+  return Effect.logError("A request failed.", cause).pipe(
+    Effect.annotateLogs({ request_id, method: visit.request.method, path: visit.path }),
+    Effect.as(worded(visit, internal)),
+  )
+}
+
+const endable = ({ closing }: Door, response: Response): Response => {
+  const { body } = response
+  if (body._tag !== "Stream" || !body.contentType.startsWith("text/event-stream")) return response
+  const stream = Stream.interruptWhen(body.stream, Deferred.await(closing))
+  return HttpServerResponse.setBody(response, HttpBody.stream(stream, body.contentType))
+}
+
+const depart = (door: Door, visit: Visit, response: Response): Response => {
+  const { request, found, envelope, edge, correlation_id, in_flight } = visit
+  const { fiber, arrived_ms } = in_flight
+  const is_stream = response.body._tag === "Stream" && request.method !== "HEAD"
+  if (is_stream) {
+    in_flight.is_streamed = true
+    fiber.addObserver(() => door.in_flight.remove(in_flight))
+  } else door.in_flight.remove(in_flight)
+  const seconds = (door.clock.currentTimeMillisUnsafe() - arrived_ms) / 1000
+  door.metrics.add(isRoute(found) ? found.route : no_route, response.status, seconds)
+  const answer = is_stream ? endable(door, response) : whole(visit, response)
+  const headers = {
+    "x-request-id": edge.request_id,
+    "x-correlation-id": correlation_id,
+    ...envelope.headers(edge.request_id),
+  }
+  if (door.transport.hasten(request, answer, headers)) return answer
+  return HttpServerResponse.setHeaders(answer, headers)
+}
+
+/** Where requests count that no route is for, whatever their method. */
+const no_route = { method: "any", path: "none" }
+
+/**
+ * Builds the door before these services. `settings` is asked anew for each request, so that what
+ * is reloadable applies at once; `metrics` takes what is measured. It lives as long as the scope.
+ */
+export const frontDoor = Effect.fnUntraced(function* (
+  services: ReadonlyArray<Mounted>,
+  settings: () => Settings,
+  metrics: RequestMetrics = requestMetrics(),
+) {
+  const closing = yield* Deferred.make<void>()
+  const door: Door = {
+    settings,
+    transport: yield* Transport,
+    authenticate: (yield* Identity).authenticate,
+    clock: yield* Clock.Clock,
+    in_flight: yield* deadlines(() => settings().api.request_timeout_seconds),
+    closing,
+    find: routesOf(services),
+    take: rateLimiter(),
+    metrics,
+  }
+  const answered = (fiber: Fiber.Fiber<unknown, unknown>): App => {
+    const visit = arrive(door, fiber)
+    return Effect.matchCauseEffect(visited(door, visit), {
+      onSuccess: (response) => Effect.succeed(depart(door, visit, response)),
+      onFailure: (cause) => {
+        if (!visit.in_flight.is_late && isClientGone(cause)) {
+          door.in_flight.remove(visit.in_flight)
+          return Effect.failCause(cause)
+        }
+        return Effect.map(failed(visit, cause), (response) => depart(door, visit, response))
+      },
+    })
+  }
+  const front: FrontDoor = {
+    app: Effect.withFiber(answered),
+    context: Context.make(ErrorSettings, () => settings().error).pipe(
+      Context.add(Int64Form, settings().json.int64),
+    ),
+    close: Effect.asVoid(Deferred.succeed(closing, undefined)),
+    inFlight: door.in_flight.count,
+  }
+  return front
+})

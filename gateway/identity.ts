@@ -1,0 +1,58 @@
+/** The port to whoever knows the callers: from a token or a certificate to a caller. */
+import { Context, type Effect, type Redacted, Schema } from "effect"
+import type { Caller } from "#gateway/caller.ts"
+import type { TokenRequest } from "#schemas/token.ts"
+
+/** A client certificate that the TLS layer has verified against `tls.client_ca`. */
+export interface ClientCertificate {
+  /** Its names as settings write them: `CN=`, `DNS:`, `URI:` or `email:` and the name. */
+  readonly subjects: ReadonlyArray<string>
+}
+
+/** What a request shows; a token, where there is one, decides alone. */
+export interface Credentials {
+  readonly token?: Redacted.Redacted<string> | undefined
+  readonly certificate?: ClientCertificate | undefined
+}
+
+/** The answer 401; the reason is for the log, a client is told no more than the category. */
+export class Unauthenticated extends Schema.TaggedError<Unauthenticated>()("Unauthenticated", {
+  reason: Schema.Literals([
+    "missing",
+    "malformed",
+    "unknown",
+    "expired",
+    "not_yet_valid",
+    "signature",
+    "algorithm",
+    "claims",
+  ]),
+}) {}
+
+/** The keys or the service that would know could not be reached: 503, never 401. */
+export class IdentityUnavailable extends Schema.TaggedError<IdentityUnavailable>()(
+  "IdentityUnavailable",
+  { message: Schema.String },
+) {}
+
+export type Authenticate = (
+  credentials: Credentials,
+) => Effect.Effect<Caller, Unauthenticated | IdentityUnavailable>
+
+/** Used in one place of the gateway, once per request. */
+export class Identity extends Context.Service<Identity, { readonly authenticate: Authenticate }>()(
+  "almanac/gateway/Identity",
+) {}
+
+/** Issues tokens of our own; only the embedded identity can. */
+export class TokenIssuer extends Context.Service<
+  TokenIssuer,
+  {
+    /** Answers the token once; only its hash is kept. */
+    readonly issue: (
+      request: TokenRequest,
+    ) => Effect.Effect<Redacted.Redacted<string>, IdentityUnavailable>
+    /** Revokes every issued token of this name; answers how many there were. */
+    readonly revoke: (name: string) => Effect.Effect<number, IdentityUnavailable>
+  }
+>()("almanac/gateway/TokenIssuer") {}

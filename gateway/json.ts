@@ -1,0 +1,78 @@
+/** JSON with 64-bit integers in it: exact in both directions. Source: DECISIONS, int64 in JSON. */
+import { Context, Effect, Schema, SchemaIssue } from "effect"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiError } from "effect/http-api"
+import type { Settings } from "#schemas/settings.ts"
+
+/** How 64-bit integers are written (`json.int64`); set once where the gateway is served. */
+export const Int64Form = Context.Reference<Settings["json"]["int64"]>("gateway/Int64Form", {
+  defaultValue: () => "number",
+})
+
+/** ES2025 and Node 21 have this; TypeScript's library does not know it yet. */
+interface ExactJson {
+  readonly rawJSON: (text: string) => unknown
+  readonly parse: (
+    text: string,
+    reviver: (key: string, value: unknown, at: { readonly source?: string }) => unknown,
+  ) => unknown
+}
+// The engine's own JSON, with the two functions that its type lacks.
+const json = JSON as unknown as ExactJson
+
+const asInteger = (_key: string, value: unknown) =>
+  typeof value === "bigint" ? json.rawJSON(value.toString()) : value
+
+const asText = (_key: string, value: unknown) =>
+  typeof value === "bigint" ? value.toString() : value
+
+/** JSON in which a bigint is an exact integer, or a text as proto3 writes it. */
+export const stringify = (value: unknown, form: Settings["json"]["int64"]): string =>
+  JSON.stringify(value, form === "number" ? asInteger : asText)
+
+const exact = (_key: string, value: unknown, { source }: { readonly source?: string }) => {
+  if (typeof value !== "number" || Number.isSafeInteger(value)) return value
+  return source !== undefined && /^-?\d+$/.test(source) ? BigInt(source) : value
+}
+
+/** Parses JSON; an integer beyond 2^53 becomes a bigint. Throws SyntaxError. */
+export const parse = (text: string): unknown => json.parse(text, exact)
+
+/** Encodes values of `schema` as a JSON response; a value that does not fit is a defect. */
+export const answer = <S extends Schema.ConstraintEncoder<unknown>>(
+  schema: S,
+  options: { readonly status?: number } = {},
+) => {
+  const encode = Schema.encodeSync(schema)
+  return (value: S["Type"]): Effect.Effect<HttpServerResponse.HttpServerResponse> =>
+    Effect.map(Int64Form, (form) =>
+      HttpServerResponse.text(stringify(encode(value), form), {
+        ...options,
+        contentType: "application/json",
+      }),
+    )
+}
+
+const malformed = new Schema.SchemaError(
+  new SchemaIssue.InvalidValue({ message: "Expected a valid JSON body" }),
+)
+
+const refuse = (cause: Schema.SchemaError) =>
+  Effect.die(new HttpApiError.HttpApiSchemaError({ kind: "Payload", cause }))
+
+/**
+ * Reads a request's JSON body as `schema`, integers beyond 2^53 included. Dies as HttpApi's own
+ * decoding does, so that the front door answers 400 and names the field.
+ */
+export const jsonBody = <S extends Schema.ConstraintDecoder<unknown>>(schema: S) => {
+  const decode = Schema.decodeUnknownEffect(schema)
+  return (request: HttpServerRequest.HttpServerRequest) =>
+    Effect.gen(function* () {
+      const text = yield* Effect.orDie(request.text)
+      const body = yield* Effect.try({
+        try: () => (text === "" ? undefined : parse(text)),
+        catch: () => malformed,
+      })
+      return yield* decode(body)
+    }).pipe(Effect.catchIf(Schema.isSchemaError, refuse))
+}

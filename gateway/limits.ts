@@ -1,0 +1,35 @@
+/** What an endpoint takes: annotations that the front door reads, and the bounds of every request. */
+import { Context } from "effect"
+import type { Settings } from "#schemas/settings.ts"
+
+/** Longest path and query, in characters: twice the longest cursor and query of the documents. */
+export const url_length_max = 8192
+/** Longest inbound `X-Request-Id` that is kept; the rest is cut off. */
+export const correlation_id_length_max = 128
+/** Longest `Idempotency-Key`: what other services take, and a log entry's worth. */
+export const idempotency_key_length_max = 255
+/** Positions of the log are exact integers up to 2^53. */
+export const position_digits_max = 16
+
+/** Largest request body in bytes; a larger one is answered 413, before it is read where possible. */
+export const BodyLimit = Context.Reference<(settings: Settings) => number>("gateway/BodyLimit", {
+  defaultValue:
+    () =>
+    ({ blob }) =>
+      blob.json_body_bytes_max,
+})
+
+/** The content types of a request body where the endpoint's payload does not say them. */
+export const Accepts = Context.Reference<ReadonlyArray<string> | undefined>("gateway/Accepts", {
+  defaultValue: () => undefined,
+})
+
+/** Whether the request or the answer is a stream: its deadline counts from the last byte moved. */
+export const Streamed = Context.Reference<boolean>("gateway/Streamed", {
+  defaultValue: () => false,
+})
+
+/** Settings that open an endpoint to everybody, whatever its `Needs` say. */
+export const PublicWhen = Context.Reference<(settings: Settings) => boolean>("gateway/PublicWhen", {
+  defaultValue: () => () => false,
+})

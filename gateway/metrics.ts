@@ -1,0 +1,88 @@
+/**
+ * Counts and times of requests, by route and status, kept as plain numbers: what a request costs
+ * here must not be seen in what it measures. Source: DECISIONS, "health".
+ */
+
+/** From what memory answers to the deadline of a minute, in seconds. */
+const bounds_s = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60]
+
+interface Series {
+  readonly method: string
+  readonly path: string
+  readonly statuses: Map<number, number>
+  /** Requests that took at most the bound of the same place, and more than the one before. */
+  readonly buckets: Array<number>
+  sum_s: number
+}
+
+const newSeries = (method: string, path: string): Series => ({
+  method,
+  path,
+  statuses: new Map(),
+  buckets: new Array(bounds_s.length + 1).fill(0),
+  sum_s: 0,
+})
+
+/** What is measured of a route: its path as declared, never as asked for, so that few are kept. */
+export interface Measured {
+  readonly method: string
+  readonly path: string
+}
+
+export interface RequestMetrics {
+  readonly add: (route: Measured, status: number, seconds: number) => void
+  /** Prometheus text. */
+  readonly text: () => string
+}
+
+/** Routes are compared by identity. */
+export const requestMetrics = (): RequestMetrics => {
+  const all = new Map<Measured, Series>()
+  return {
+    add: (route, status, seconds) => {
+      const series = all.get(route) ?? newSeries(route.method, route.path)
+      if (series.statuses.size === 0) all.set(route, series)
+      series.statuses.set(status, (series.statuses.get(status) ?? 0) + 1)
+      series.sum_s += seconds
+      let place = 0
+      while (place < bounds_s.length && seconds > (bounds_s[place] ?? 0)) place++
+      series.buckets[place] = (series.buckets[place] ?? 0) + 1
+    },
+    text: () => {
+      const counts = [...all.values()].flatMap(countLines)
+      const times = [...all.values()].flatMap(timeLines)
+      return `${[...count_head, ...counts, ...time_head, ...times].join("\n")}\n`
+    },
+  }
+}
+
+const count_head = [
+  "# HELP almanac_http_requests_total Requests answered, by route and status.",
+  "# TYPE almanac_http_requests_total counter",
+]
+const time_head = [
+  "# HELP almanac_http_request_duration_seconds From a request's head to its answer's.",
+  "# TYPE almanac_http_request_duration_seconds histogram",
+]
+
+const labels = ({ method, path }: Series) => `method="${method}",route="${path}"`
+
+const countLines = (series: Series) =>
+  [...series.statuses].map(
+    ([status, count]) =>
+      `almanac_http_requests_total{${labels(series)},status="${status}"} ${count}`,
+  )
+
+const timeLines = (series: Series) => {
+  const name = "almanac_http_request_duration_seconds"
+  let total = 0
+  const buckets = series.buckets.map((count, place) => {
+    total += count
+    return `${name}_bucket{${labels(series)},le="${bounds_s[place] ?? "+Inf"}"} ${total}`
+  })
+  return [
+    ...buckets,
+    `${name}_sum{${labels(series)}} ${series.sum_s}`,
+    `${name}_count{${labels(series)}} ${total}`,
+  ]
+}

@@ -1,0 +1,124 @@
+/** Which endpoint a request is for, and what the front door must know of it. */
+import { Cause, Context, Effect, type Exit, type Scope } from "effect"
+import { FindMyWay, HttpRouter, type HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { HttpApi } from "effect/http-api"
+import { type Access, Needs } from "#gateway/access.ts"
+import { type Envelope, envelopeOf } from "#gateway/envelope.ts"
+import { Accepts, BodyLimit, PublicWhen, Streamed, url_length_max } from "#gateway/limits.ts"
+import type { Behind } from "#projections/read-model.ts"
+import type { Settings } from "#schemas/settings.ts"
+
+/** A router's effect: from the request to the response, its failures unworded. */
+export type App = Effect.Effect<
+  HttpServerResponse.HttpServerResponse,
+  unknown,
+  HttpServerRequest.HttpServerRequest | Scope.Scope
+>
+
+export interface Service<E, R> {
+  readonly name: string
+  readonly api: HttpApi.Constraint
+  /** `HttpRouter.toHttpEffect` of the API with its handlers. */
+  readonly routes: Effect.Effect<App, E, R>
+  /** Waits until the service's read model shows a position. */
+  readonly waitFor?: (position: number) => Effect.Effect<void, Behind>
+  /** Why the service cannot answer now; undefined when it can. */
+  readonly ready?: Effect.Effect<string | undefined>
+}
+
+/** A service on the listener; without an app it could not start and its paths answer 503. */
+export interface Mounted {
+  readonly name: string
+  readonly api: HttpApi.Top
+  readonly app: App | undefined
+  readonly waitFor: (position: number) => Effect.Effect<void, Behind>
+  readonly ready: Effect.Effect<string | undefined>
+}
+
+/** One endpoint as the front door sees it. */
+export interface Route {
+  readonly service: Mounted
+  readonly method: string
+  readonly path: string
+  readonly envelope: Envelope
+  readonly access: Access
+  readonly publicWhen: (settings: Settings) => boolean
+  readonly accepts: ReadonlySet<string>
+  readonly bodyLimit: (settings: Settings) => number
+  readonly is_streamed: boolean
+}
+
+/** A route, or the methods that the path has instead of the one asked for. */
+export type Found = { readonly route: Route } | { readonly allow: ReadonlyArray<string> }
+
+/** Both routers read a path alike: doubled and trailing slashes do not matter. */
+const router_config = {
+  ignoreTrailingSlash: true,
+  ignoreDuplicateSlashes: true,
+  maxParamLength: url_length_max,
+}
+
+/** Starts a service's routes. A service that fails is alone in failing. */
+export const mount = <E, R>({ name, api, routes, waitFor, ready }: Service<E, R>) =>
+  Effect.gen(function* () {
+    const exit: Exit.Exit<App, E> = yield* routes.pipe(
+      Effect.provideService(HttpRouter.RouterConfig, router_config),
+      Effect.exit,
+    )
+    const started = exit._tag === "Success"
+    if (!started) yield* Effect.logError(`${name} could not start.`, exit.cause)
+    const why = started ? undefined : firstLine(exit.cause)
+    const mounted: Mounted = {
+      name,
+      // Whatever is an HttpApi has these properties; the library erases their types in this way.
+      api: api as HttpApi.Top,
+      app: started ? exit.value : undefined,
+      waitFor: waitFor ?? (() => Effect.void),
+      ready: why === undefined ? (ready ?? Effect.succeed(undefined)) : Effect.succeed(why),
+    }
+    return mounted
+  })
+
+const firstLine = (cause: Cause.Cause<unknown>) =>
+  `could not start: ${String(Cause.squash(cause)).split("\n", 1)[0]}`
+
+/** Methods that bring a body; on the others a payload travels in the query. */
+const with_body = new Set(["POST", "PUT", "PATCH"])
+
+/** Looks up requests among the endpoints of these services. Two of one method and path: a defect. */
+export const routesOf = (services: ReadonlyArray<Mounted>) => {
+  const router = FindMyWay.make<Route>(router_config)
+  const methods = new Set<string>()
+  for (const service of services) {
+    HttpApi.reflect(service.api, {
+      onGroup: () => undefined,
+      onEndpoint: ({ endpoint, mergedAnnotations: notes }) => {
+        const { method, path, payload } = endpoint
+        const accepts = Context.get(notes, Accepts) ?? (with_body.has(method) ? payload.keys() : [])
+        methods.add(method)
+        // An endpoint's path begins with a slash: HttpApiEndpoint's own type asks for it.
+        router.on(method, path as `/${string}`, {
+          service,
+          method,
+          path,
+          envelope: envelopeOf(path),
+          access: Context.get(notes, Needs),
+          publicWhen: Context.get(notes, PublicWhen),
+          accepts: new Set(accepts),
+          bodyLimit: Context.get(notes, BodyLimit),
+          is_streamed: Context.get(notes, Streamed),
+        })
+      },
+    })
+  }
+  const find = (method: string, path: string) =>
+    router.find(method, path)?.handler ??
+    (method === "HEAD" ? router.find("GET", path)?.handler : undefined)
+
+  return (method: string, path: string): Found | undefined => {
+    const route = find(method, path)
+    if (route !== undefined) return { route }
+    const allow = [...methods, "HEAD"].filter((other) => find(other, path) !== undefined)
+    return allow.length > 0 ? { allow: [...new Set(allow)] } : undefined
+  }
+}

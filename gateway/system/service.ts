@@ -1,0 +1,99 @@
+/** The routes that belong to no service: documents, health, metrics. Source: DECISIONS, "health". */
+import { Duration, Effect, Layer, Scope } from "effect"
+import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { type HttpApi, HttpApiBuilder, HttpApiScalar, OpenApi } from "effect/http-api"
+import type { Mounted } from "#gateway/routes.ts"
+import { SystemApi } from "#gateway/system/api.ts"
+import { documented } from "#gateway/system/document.ts"
+import { home, prefersHtml } from "#gateway/system/home.ts"
+import { version, versions } from "#schemas/system/version.ts"
+
+/** A service that does not say within this whether it is ready is not, in milliseconds. */
+const ready_ms_max = 2000
+
+/** Everything the pages of the documentation may load comes with the page itself. */
+const page_policy = {
+  "content-security-policy":
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; " +
+    "img-src 'self' data:; font-src data:; connect-src 'self'; worker-src blob:; " +
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+  "x-content-type-options": "nosniff",
+}
+
+/** One line of `/readyz`. */
+const readiness = ({ name, ready }: Mounted) =>
+  ready.pipe(
+    Effect.timeoutOrElse({
+      duration: Duration.millis(ready_ms_max),
+      orElse: () => Effect.succeed("does not answer"),
+    }),
+    Effect.map((why) => ({ is_ready: why === undefined, line: `${name} ${why ?? "ok"}` })),
+  )
+
+const readyz = (services: ReadonlyArray<Mounted>) =>
+  Effect.map(Effect.forEach(services, readiness, { concurrency: "unbounded" }), (all) =>
+    HttpServerResponse.text(`${all.map(({ line }) => line).join("\n")}\n`, {
+      status: all.every(({ is_ready }) => is_ready) ? 200 : 503,
+    }),
+  )
+
+/** The documentation's page is large: it is built when it is first asked for. */
+const pageOf = Effect.fnUntraced(function* (api: HttpApi.Top) {
+  const scope = yield* Effect.scope
+  const page = HttpApiScalar.layer(api, { path: "/docs", scalar: { withDefaultFonts: false } })
+  return yield* Effect.cached(
+    Effect.provideService(HttpRouter.toHttpEffect(page), Scope.Scope, scope),
+  )
+})
+
+export interface SystemParts {
+  /** The services beside this one. */
+  readonly services: ReadonlyArray<Mounted>
+  /** Prometheus text. */
+  readonly metrics: Effect.Effect<string>
+}
+
+/** To be mounted with the services that it speaks of; it lives as long as the scope. */
+export const systemService = Effect.fnUntraced(function* ({ services, metrics }: SystemParts) {
+  const api = documented([...services.map((service) => service.api), SystemApi])
+  const document = yield* Effect.cached(
+    Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(api))),
+  )
+  const page = yield* pageOf(api)
+  const names = services.map(({ name }) => name)
+
+  const homePage = ({ headers }: HttpServerRequest.HttpServerRequest) =>
+    prefersHtml(headers.accept)
+      ? HttpServerResponse.html(home(names)).pipe(HttpServerResponse.setHeaders(page_policy))
+      : HttpServerResponse.jsonUnsafe(versions, { status: 300 })
+
+  const open = HttpApiBuilder.group(SystemApi, "system", (handlers) =>
+    handlers.handleAll({
+      home: ({ request }) =>
+        Effect.sync(() => HttpServerResponse.setHeader(homePage(request), "vary", "accept")),
+      document: () => document,
+      document_v1: () => document,
+      docs: () =>
+        page.pipe(
+          Effect.flatten,
+          Effect.map((html) => HttpServerResponse.setHeaders(html, page_policy)),
+          Effect.orDie,
+        ),
+      live: () => Effect.succeed(HttpServerResponse.text("ok\n")),
+      ready: () => readyz(services),
+    }),
+  )
+  const closed = HttpApiBuilder.group(SystemApi, "operators", (handlers) =>
+    handlers.handleAll({
+      version: () => Effect.succeed(version),
+      metrics: () =>
+        Effect.map(metrics, (text) =>
+          HttpServerResponse.text(text, {
+            contentType: "text/plain; version=0.0.4; charset=utf-8",
+          }),
+        ),
+    }),
+  )
+  const layer = HttpApiBuilder.layer(SystemApi).pipe(Layer.provide([open, closed]))
+  return { name: "system", api: SystemApi, routes: HttpRouter.toHttpEffect(layer) }
+})

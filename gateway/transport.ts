@@ -1,0 +1,37 @@
+/** The port to what only the machine below HTTP knows: connections, fresh ids, hashes. */
+import { Context } from "effect"
+import type { HttpServerRequest, HttpServerResponse } from "effect/http"
+import type { ClientCertificate } from "#gateway/identity.ts"
+
+/** How far a request's connection has come; two equal ones in a row mean that nothing moved. */
+export interface Progress {
+  /** Whether the request's body has arrived in full. */
+  readonly is_read: boolean
+  /** Bytes that went over the connection in either direction. */
+  readonly bytes: number
+}
+
+/** `source` is the request object of the server underneath, as HttpServerRequest carries it. */
+export class Transport extends Context.Service<
+  Transport,
+  {
+    /** A fresh UUIDv7. */
+    readonly newId: () => string
+    /** A UUID made of a text: the same for the same text, and no other text is found for it. */
+    readonly idOf: (text: string) => string
+    /** The certificate that the TLS layer has verified, if the client showed one. */
+    readonly certificateOf: (source: object) => ClientCertificate | undefined
+    /** The other end's IP address; empty when the connection is gone. */
+    readonly addressOf: (source: object) => string
+    readonly progressOf: (source: object) => Progress
+    /**
+     * Writes a small answer with these headers too, where that is faster than how the server would
+     * do it; answers whether it did.
+     */
+    readonly hasten: (
+      request: HttpServerRequest.HttpServerRequest,
+      response: HttpServerResponse.HttpServerResponse,
+      headers: Readonly<Record<string, string>>,
+    ) => boolean
+  }
+>()("gateway/Transport") {}

@@ -1,0 +1,38 @@
+#!/usr/bin/env node
+/** `./almanac <verb>`: installs what is missing, then becomes main.ts on the project's Node 24. */
+import { spawn } from "node:child_process"
+import { join } from "node:path"
+import { pathToFileURL } from "node:url"
+import { bootstrapOrExit } from "./bootstrap.mjs"
+import { root } from "./cache.mjs"
+import { projectNode } from "./packages.mjs"
+
+bootstrapOrExit("start")
+
+const node = projectNode()
+const preload = pathToFileURL(join(root, "launcher", "compile-cache.mjs")).href
+const args = ["--import", preload, join(root, "main.ts"), ...process.argv.slice(2)]
+
+/** On a Node without execve: a child that gets our signals and whose end is ours. */
+const runAsChild = () => {
+  const child = spawn(node, args, { stdio: "inherit" })
+  const signals = ["SIGTERM", "SIGHUP", "SIGINT"]
+  for (const signal of signals) {
+    process.on(signal, () => {
+      // A terminal sends its interrupt to the child itself, and a second one means "now".
+      if (signal !== "SIGINT" || !process.stdin.isTTY) child.kill(signal)
+    })
+  }
+  child.on("error", (error) => {
+    process.stderr.write(`almanac: ${node} does not run: ${error.message}\n`)
+    process.exit(1)
+  })
+  child.on("exit", (code, signal) => {
+    for (const name of signals) process.removeAllListeners(name)
+    if (signal) process.kill(process.pid, signal)
+    else process.exit(code)
+  })
+}
+
+if (process.execve) process.execve(node, [node, ...args], process.env)
+else runAsChild()

@@ -1,0 +1,186 @@
+/** The cluster and its nodes as ClusterService shows them. Source: document 1 §2, §4. */
+import { Effect } from "effect"
+import { type Kysely, sql } from "kysely"
+import { ClusterEvent } from "#events/blob-storage/cluster.ts"
+import { type Place, projection } from "#projections/projection.ts"
+import { statement } from "#projections/statement.ts"
+import type { NodeState } from "#schemas/blob-storage/node.ts"
+
+interface ClusterRow {
+  readonly name: string
+  readonly ring_version: number
+  readonly vnodes_per_node: number
+}
+
+export interface NodeRow {
+  readonly cluster: string
+  readonly node_id: string
+  readonly address: string
+  readonly state: NodeState
+  /** Decimal digits: SQLite's integers end at 2^63. */
+  readonly capacity_bytes: string
+  readonly weight_percent: number
+  /** RFC 3339. */
+  readonly joined_at: string
+  readonly state_changed_at: string
+}
+
+export interface NodeTables {
+  readonly blob_storage_cluster: ClusterRow
+  readonly blob_storage_node: NodeRow
+}
+
+interface Which {
+  readonly cluster: string
+  readonly node_id: string
+}
+
+interface Capacity extends Which {
+  readonly address: string
+  readonly capacity_bytes: string
+  readonly weight_percent: number
+}
+
+const write = statement<NodeTables>()
+
+const configure = write<ClusterRow>((db, { name, vnodes_per_node }) =>
+  db
+    .insertInto("blob_storage_cluster")
+    .values({ name, ring_version: 0, vnodes_per_node })
+    .onConflict((same) =>
+      same.column("name").doUpdateSet({
+        vnodes_per_node,
+        // A ring without nodes is the same ring, however many points each would have.
+        ring_version: sql`ring_version + exists(select 1 from blob_storage_node
+          where cluster = ${name} and state = 'active')`,
+      }),
+    ),
+)
+
+const insert = write<Capacity & Pick<NodeRow, "joined_at">>(
+  (db, { cluster, node_id, address, capacity_bytes, weight_percent, joined_at }) =>
+    db.insertInto("blob_storage_node").values({
+      ...{ cluster, node_id, address, capacity_bytes, weight_percent },
+      ...{ state: "joining", joined_at, state_changed_at: joined_at },
+    }),
+)
+
+const enter = write<Which & Pick<NodeRow, "state" | "state_changed_at">>(
+  (db, { cluster, node_id, state, state_changed_at }) =>
+    db
+      .updateTable("blob_storage_node")
+      .where("cluster", "=", cluster)
+      .where("node_id", "=", node_id)
+      .set({ state, state_changed_at }),
+)
+
+const change = write<Capacity>(
+  (db, { cluster, node_id, address, capacity_bytes, weight_percent }) =>
+    db
+      .updateTable("blob_storage_node")
+      .where("cluster", "=", cluster)
+      .where("node_id", "=", node_id)
+      .set({ address, capacity_bytes, weight_percent }),
+)
+
+const remove = write<Which>((db, { cluster, node_id }) =>
+  db.deleteFrom("blob_storage_node").where("cluster", "=", cluster).where("node_id", "=", node_id),
+)
+
+const raise = write<Pick<Which, "cluster">>((db, { cluster }) =>
+  db
+    .updateTable("blob_storage_cluster")
+    .where("name", "=", cluster)
+    .set({ ring_version: sql`ring_version + 1` }),
+)
+
+/** A node that is not active is not on the ring: what happens to it leaves the ring as it is. */
+const raiseIfActive = write<Which>((db, { cluster, node_id }) =>
+  db
+    .updateTable("blob_storage_cluster")
+    .where("name", "=", cluster)
+    .set({
+      ring_version: sql`ring_version + exists(select 1 from blob_storage_node
+        where cluster = ${cluster} and node_id = ${node_id} and state = 'active')`,
+    }),
+)
+
+const raiseIfReweighted = write<Which & Pick<NodeRow, "weight_percent">>(
+  (db, { cluster, node_id, weight_percent }) =>
+    db
+      .updateTable("blob_storage_cluster")
+      .where("name", "=", cluster)
+      .set({
+        ring_version: sql`ring_version + exists(select 1 from blob_storage_node
+          where cluster = ${cluster} and node_id = ${node_id} and state = 'active'
+          and weight_percent <> ${weight_percent})`,
+      }),
+)
+
+const project = (event: ClusterEvent, { id: cluster, commit: { at } }: Place) => {
+  const enterState = (node_id: string, state: NodeState) =>
+    enter({ cluster, node_id, state, state_changed_at: at })
+  return ClusterEvent.match(event, {
+    RingConfigured: ({ vnodes_per_node }) => [
+      configure({ name: cluster, ring_version: 0, vnodes_per_node }),
+    ],
+    NodeJoined: ({ type: _, ...node }) => [insert({ cluster, joined_at: at, ...node })],
+    NodeActivated: ({ node_id }) => [enterState(node_id, "active"), raise({ cluster })],
+    NodeChanged: ({ type: _, ...node }) => [
+      raiseIfReweighted({ cluster, ...node }),
+      change({ cluster, ...node }),
+    ],
+    NodeWentOffline: ({ node_id }) => [enterState(node_id, "offline"), raise({ cluster })],
+    NodeRevived: ({ node_id }) => [enterState(node_id, "active"), raise({ cluster })],
+    NodeLeaveStarted: ({ node_id }) => [
+      raiseIfActive({ cluster, node_id }),
+      enterState(node_id, "leaving"),
+    ],
+    NodeLeft: ({ node_id }) => [remove({ cluster, node_id })],
+    NodeRemoved: ({ node_id }) => [
+      raiseIfActive({ cluster, node_id }),
+      remove({ cluster, node_id }),
+    ],
+  })
+}
+
+export const node = projection<NodeTables, ClusterEvent>({
+  part: "blob-storage.cluster",
+  event: ClusterEvent,
+  create: (db) => [
+    db.schema
+      .createTable("blob_storage_cluster")
+      .addColumn("name", "text", (column) => column.primaryKey())
+      .addColumn("ring_version", "integer", (column) => column.notNull())
+      .addColumn("vnodes_per_node", "integer", (column) => column.notNull()),
+    db.schema
+      .createTable("blob_storage_node")
+      .addColumn("cluster", "text", (column) => column.notNull())
+      .addColumn("node_id", "text", (column) => column.notNull())
+      .addColumn("address", "text", (column) => column.notNull())
+      .addColumn("state", "text", (column) => column.notNull())
+      .addColumn("capacity_bytes", "text", (column) => column.notNull())
+      .addColumn("weight_percent", "integer", (column) => column.notNull())
+      .addColumn("joined_at", "text", (column) => column.notNull())
+      .addColumn("state_changed_at", "text", (column) => column.notNull())
+      .addPrimaryKeyConstraint("blob_storage_node_key", ["cluster", "node_id"]),
+  ],
+  project,
+})
+
+/** The cluster's ring; undefined before its first node joined. */
+export const findCluster = (db: Kysely<NodeTables>, name: string) =>
+  Effect.promise(() =>
+    db.selectFrom("blob_storage_cluster").selectAll().where("name", "=", name).executeTakeFirst(),
+  )
+
+/** The cluster's members by id: at most `nodes_max` of them. */
+export const listNodes = (db: Kysely<NodeTables>, cluster: string) =>
+  Effect.promise(() =>
+    db
+      .selectFrom("blob_storage_node")
+      .selectAll()
+      .where("cluster", "=", cluster)
+      .orderBy("node_id")
+      .execute(),
+  )

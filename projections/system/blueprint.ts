@@ -1,0 +1,22 @@
+/** The machinery's own read model: its tables, and how they are kept. */
+import { Context, Layer } from "effect"
+import { type Blueprint, type ReadModel, readModel } from "#projections/read-model.ts"
+import { type AuditTables, audit, type Detail } from "#projections/system/audit.ts"
+
+export type SystemTables = AuditTables
+
+/** It reads the whole log; `details` are what the services' own events tell beyond their commits. */
+export const blueprint = (details: ReadonlyArray<Detail>): Blueprint<SystemTables> => ({
+  service: "system",
+  version: 1,
+  part: "",
+  projections: [audit(details)],
+})
+
+export class SystemModel extends Context.Service<SystemModel, ReadModel<SystemTables>>()(
+  "projections/SystemModel",
+) {
+  /** Follows the log for as long as the layer lives. */
+  static readonly layer = (details: ReadonlyArray<Detail>) =>
+    Layer.effect(this, readModel(blueprint(details)))
+}

@@ -1,0 +1,90 @@
+/** One aggregate's past, read from the log itself. Source: DECISIONS "audit log for operators". */
+import { Effect, Option, Stream } from "effect"
+import { Log, type LogUnavailable, type Recorded } from "#events/log.ts"
+import type { AuditCommit, AuditHistory, AuditState, SnapshotThen } from "#schemas/system/audit.ts"
+
+/** A page ends early when it is this large, in bytes of JSON: a commit may have 512 KB. */
+const page_bytes_max = 8 * 1024 * 1024
+
+export interface AggregateName {
+  readonly service: string
+  readonly aggregate: string
+  readonly id: string
+}
+
+/** A moment of an aggregate: after its last commit not beyond this place, or this time. */
+export type Moment =
+  | { readonly position: number }
+  /** Epoch milliseconds. */
+  | { readonly at: number }
+
+const streamOf = ({ service, aggregate, id }: AggregateName) => `${service}.${aggregate}.${id}`
+
+/** A commit as operators see it; the ids of earlier commands are left out. */
+export const shownCommit = ({ position, commit, hash }: Recorded): AuditCommit => {
+  const { v: _, commands, events, snapshot, ...rest } = commit
+  return {
+    position,
+    ...rest,
+    // The log's own JSON.
+    events: events as unknown as AuditCommit["events"],
+    snapshot: snapshot as typeof SnapshotThen.Type,
+    command_id: commands.at(-1) ?? "",
+    hash,
+  }
+}
+
+/** A page of the commits after `after`, oldest first; undefined when there was never one. */
+export const history = Effect.fnUntraced(function* (
+  name: AggregateName,
+  { limit, after }: { readonly limit: number; readonly after: number },
+): Effect.fn.Return<AuditHistory | undefined, LogUnavailable, Log> {
+  const log = yield* Log
+  const stream = streamOf(name)
+  const last = yield* log.load(stream)
+  if (last === undefined) return undefined
+  let bytes = 0
+  const commits = yield* log.read(stream, after).pipe(
+    Stream.map(shownCommit),
+    Stream.take(limit),
+    Stream.takeUntil((commit) => {
+      bytes += JSON.stringify(commit).length
+      return bytes > page_bytes_max
+    }),
+    Stream.runCollect,
+  )
+  const end = commits.at(-1)?.position ?? last.position
+  const more = end < last.position ? { next_marker: String(end) } : {}
+  return { ...name, commits, ...more }
+})
+
+/** The aggregate as it was at a moment; undefined when there was no commit by then. */
+export const stateAt = Effect.fnUntraced(function* (
+  name: AggregateName,
+  moment: Moment,
+): Effect.fn.Return<AuditState | undefined, LogUnavailable, Log> {
+  const log = yield* Log
+  const stream = streamOf(name)
+  const last = yield* log.load(stream)
+  if (last === undefined) return undefined
+  const found = isBy(moment, last) ? last : yield* lastBy(moment, log.read(stream))
+  if (found === undefined) return undefined
+  const { position, commit } = found
+  const { at, actor, snapshot } = commit
+  // The log's own JSON.
+  return { ...name, position, at, actor, state: snapshot as typeof SnapshotThen.Type }
+})
+
+/** Times come from several machines: the last commit in the log's order that is not later counts. */
+const lastBy = (moment: Moment, commits: Stream.Stream<Recorded, LogUnavailable>) => {
+  const near =
+    "position" in moment ? Stream.takeWhile(commits, (one) => isBy(moment, one)) : commits
+  return near.pipe(
+    Stream.filter((one) => isBy(moment, one)),
+    Stream.runLast,
+    Effect.map(Option.getOrUndefined),
+  )
+}
+
+const isBy = (moment: Moment, { position, commit }: Recorded) =>
+  "position" in moment ? position <= moment.position : Date.parse(commit.at) <= moment.at

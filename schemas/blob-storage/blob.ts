@@ -1,0 +1,204 @@
+/**
+ * A blob: bytes under the hash of themselves, what is known about them, and BlobService's messages.
+ *
+ * Source: document 1 §2 Resources, §4 BlobService, §8 Limits.
+ */
+import { Schema, SchemaGetter } from "effect"
+
+/** Document 1 §2 BlobID: exactly 16 bytes. */
+export const blob_id_bytes = 16
+/** Document 1 §8: the page size when limit is omitted, zero or negative. */
+export const list_limit_default = 100
+/** DECISIONS, document 1, list: a limit above it is clamped. */
+export const list_limit_max = 10_000
+/** DECISIONS, document 1, framing: one line of a stream. */
+export const stream_line_bytes_max = 16 * 1024 * 1024
+/**
+ * DECISIONS, document 1, framing: the data of one GetChunk, fifteen checksummed chunks of 64 KiB.
+ */
+export const get_chunk_bytes_max = 983_040
+/** DECISIONS, document 1, limits not shown: a JSON body. */
+export const json_body_bytes_max = 64 * 1024 * 1024
+/** DECISIONS, document 1, limits not shown: a streamed blob, 5 TiB. */
+export const blob_bytes_max = 5 * 1024 ** 4
+/** DECISIONS, document 1, limits not shown: labels of one blob. */
+export const labels_max = 64
+/** DECISIONS, document 1, limits not shown: all keys and values of one blob as UTF-8. */
+export const labels_bytes_max = 16 * 1024
+/** The cursors we issue are shorter; anything longer is foreign, and is refused unread. */
+export const cursor_characters_max = 256
+
+const hexId = /^[0-9a-f]{32}$/
+const anyCaseHexId = /^[0-9a-fA-F]{32}$/
+// Sixteen bytes in base64 are 22 digits, the last of which carries two bits; padding is optional.
+const base64Id = /^(?:[A-Za-z0-9+/]{21}|[A-Za-z0-9_-]{21})[AQgw](?:==)?$/
+
+/** A blob's identifier inside the system: its 16 bytes as 32 lower-case hex characters. */
+export const BlobId = Schema.String.check(Schema.isPattern(hexId)).pipe(Schema.brand("BlobId"))
+export type BlobId = typeof BlobId.Type
+
+const standardBase64 = (text: string) => {
+  const digits = text.replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, "")
+  return digits + "=".repeat((4 - (digits.length % 4)) % 4)
+}
+
+const hexOf = (text: string) =>
+  anyCaseHexId.test(text)
+    ? text.toLowerCase()
+    : Array.from(atob(standardBase64(text)), (byte) =>
+        byte.charCodeAt(0).toString(16).padStart(2, "0"),
+      ).join("")
+
+const base64Of = (hex: string) =>
+  btoa(hex.replace(/../g, (pair) => String.fromCharCode(Number.parseInt(pair, 16))))
+
+const IdText = Schema.String.check(
+  Schema.makeFilter<string>(
+    (text) => anyCaseHexId.test(text) || base64Id.test(text) || "the ID must be exactly 16 bytes",
+  ),
+)
+
+/** The identifier as a path or a bare string spells it: hex, base64 or base64url; out comes hex. */
+export const BlobIdFromText = IdText.pipe(
+  Schema.decodeTo(BlobId, {
+    decode: SchemaGetter.transform(hexOf),
+    encode: SchemaGetter.passthrough(),
+  }),
+)
+
+const IdMessage = Schema.Struct({ id: IdText })
+
+/** The identifier as a field of type BlobID: `{"id": base64}`; input may be the bare string too. */
+export const BlobIdMessage = Schema.Union([IdMessage, IdText]).pipe(
+  Schema.decodeTo(BlobId, {
+    decode: SchemaGetter.transform((message) =>
+      hexOf(typeof message === "string" ? message : message.id),
+    ),
+    encode: SchemaGetter.transform((hex) => ({ id: base64Of(hex) })),
+  }),
+)
+
+/**
+ * Document 1's int64 and uint64: bigint inside, a JSON integer or a numeric string on input.
+ * Encoded it is a bigint still: the gateway writes it as an exact integer or as a string.
+ */
+export const Int64 = Schema.Union([
+  Schema.BigInt,
+  Schema.Int,
+  Schema.String.check(Schema.isPattern(/^-?\d{1,20}$/)),
+]).pipe(
+  Schema.decodeTo(
+    Schema.BigInt.check(Schema.isBetweenBigInt({ minimum: -(2n ** 63n), maximum: 2n ** 64n - 1n })),
+    {
+      decode: SchemaGetter.transform((value) => BigInt(value)),
+      encode: SchemaGetter.transform((value: bigint) => value),
+    },
+  ),
+)
+
+/** Bytes in a JSON body: either base64 alphabet, padded or not, on input; padded base64 out. */
+export const Bytes = Schema.String.pipe(
+  Schema.decodeTo(Schema.Uint8ArrayFromBase64, {
+    decode: SchemaGetter.transform(standardBase64),
+    encode: SchemaGetter.passthrough(),
+  }),
+)
+
+export const ReplicationPolicy = Schema.Literals([
+  "REPLICATION_POLICY_UNSPECIFIED",
+  "REPLICATION_POLICY_NONE",
+  "REPLICATION_POLICY_REPLICA2",
+  "REPLICATION_POLICY_REPLICA3",
+  "REPLICATION_POLICY_EC42",
+  "REPLICATION_POLICY_EC82",
+])
+export type ReplicationPolicy = typeof ReplicationPolicy.Type
+
+/** UNSPECIFIED is treated, stored and shown as REPLICA3. Source: document 1 §2; DECISIONS. */
+export const storedPolicy = (policy: ReplicationPolicy = "REPLICATION_POLICY_UNSPECIFIED") =>
+  policy === "REPLICATION_POLICY_UNSPECIFIED" ? "REPLICATION_POLICY_REPLICA3" : policy
+
+const utf8 = new TextEncoder()
+
+const withinLabelLimits = (labels: Readonly<Record<string, string>>) => {
+  const pairs = Object.entries(labels)
+  if (pairs.length > labels_max) return `a blob has at most ${labels_max} labels`
+  const bytes = pairs.reduce(
+    (sum, [key, value]) => sum + utf8.encode(key).length + utf8.encode(value).length,
+    0,
+  )
+  return bytes <= labels_bytes_max || `labels hold at most ${labels_bytes_max} bytes in all`
+}
+
+export const BlobLabels = Schema.Record(Schema.String, Schema.String).check(
+  Schema.makeFilter<Readonly<Record<string, string>>>(withinLabelLimits),
+)
+export type BlobLabels = typeof BlobLabels.Type
+
+/** What is known of a stored blob. Times in Unix nanoseconds; checksum is BLAKE3-256 in base64. */
+export const BlobMeta = Schema.Struct({
+  size: Int64,
+  created_at: Int64,
+  modified_at: Int64,
+  checksum: Schema.String,
+  labels: BlobLabels,
+  policy: ReplicationPolicy,
+})
+export type BlobMeta = typeof BlobMeta.Type
+
+export const PutRequest = Schema.Struct({
+  data: Bytes,
+  policy: Schema.optionalKey(ReplicationPolicy),
+  labels: Schema.optionalKey(BlobLabels),
+})
+export type PutRequest = typeof PutRequest.Type
+
+/** One message of a put stream. `labels` on the first is ours: document 1 has no other way in. */
+export const PutChunk = Schema.Struct({
+  id: Schema.optionalKey(BlobIdMessage),
+  data: Bytes,
+  final: Schema.Boolean,
+  policy: Schema.optionalKey(ReplicationPolicy),
+  labels: Schema.optionalKey(BlobLabels),
+})
+export type PutChunk = typeof PutChunk.Type
+
+export const PutResponse = Schema.Struct({ id: BlobIdMessage, size: Int64, meta: BlobMeta })
+export type PutResponse = typeof PutResponse.Type
+
+export const GetResponse = Schema.Struct({ data: Bytes, meta: BlobMeta })
+export type GetResponse = typeof GetResponse.Type
+
+export const GetChunk = Schema.Struct({ data: Bytes, final: Schema.Boolean })
+export type GetChunk = typeof GetChunk.Type
+
+export const DeleteResponse = Schema.Struct({ deleted: Schema.Boolean })
+export type DeleteResponse = typeof DeleteResponse.Type
+
+export const StatResponse = Schema.Struct({
+  exists: Schema.Boolean,
+  meta: Schema.optionalKey(BlobMeta),
+})
+export type StatResponse = typeof StatResponse.Type
+
+/** The start of an identifier's hex form. */
+export const BlobIdPrefix = Schema.String.check(Schema.isPattern(/^[0-9a-f]{0,32}$/))
+
+/** The query of a list, as text; `pageLimit` turns `limit` into a page size. */
+export const ListRequest = Schema.Struct({
+  cursor: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(cursor_characters_max))),
+  limit: Schema.optionalKey(Schema.FiniteFromString.pipe(Schema.decodeTo(Schema.Int))),
+  prefix: Schema.optionalKey(BlobIdPrefix),
+})
+export type ListRequest = typeof ListRequest.Type
+
+export const ListResponse = Schema.Struct({
+  ids: Schema.Array(BlobIdMessage),
+  next_cursor: Schema.optionalKey(Schema.String),
+  has_more: Schema.Boolean,
+})
+export type ListResponse = typeof ListResponse.Type
+
+/** The page size that a list's limit asks for. Source: document 1 §4 rule 5; DECISIONS, list. */
+export const pageLimit = (limit = 0) =>
+  limit <= 0 ? list_limit_default : Math.min(limit, list_limit_max)

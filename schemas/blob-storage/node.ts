@@ -1,0 +1,68 @@
+/**
+ * A node of a blob storage cluster: where it is reached, what it contributes, what it holds.
+ *
+ * Source: document 1 §2 NodeInfo, §3 States; DECISIONS, document 1, states in answers.
+ */
+import { Schema, SchemaGetter } from "effect"
+import { Int64 } from "#schemas/blob-storage/blob.ts"
+import { Token } from "#schemas/message.ts"
+
+/** Longest address: with all fields at their longest a full cluster fits in a snapshot. */
+export const address_chars_max = 128
+
+const uint64_max = 2n ** 64n - 1n
+const int64_max = 2n ** 63n - 1n
+
+export const NodeId = Token.pipe(Schema.brand("NodeId"))
+export type NodeId = typeof NodeId.Type
+
+const port_max = 65_535
+
+const hasPort = (address: string) => {
+  const port = Number(address.slice(address.lastIndexOf(":") + 1))
+  return (port >= 1 && port <= port_max) || `the port must be 1 to ${port_max}`
+}
+
+/** `host:port`: a name, an IPv4 address, or an IPv6 address in brackets. */
+export const NodeAddress = Schema.String.check(
+  Schema.isMaxLength(address_chars_max),
+  Schema.isPattern(/^(?:[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\]):\d{1,5}$/, {
+    expected: "host:port",
+  }),
+  Schema.makeFilter<string>(hasPort),
+)
+
+/** Document 1's uint64 in a message. */
+export const Uint64 = Int64.check(Schema.isBetweenBigInt({ minimum: 0n, maximum: uint64_max }))
+
+/** Document 1's int64 in a message. */
+export const SignedInt64 = Int64.check(
+  Schema.isBetweenBigInt({ minimum: -int64_max - 1n, maximum: int64_max }),
+)
+
+/** A uint64 inside the log, where JSON could not hold it as a number: decimal digits. */
+export const Uint64Digits = Schema.String.check(
+  Schema.isPattern(/^(?:0|[1-9]\d{0,19})$/),
+  Schema.makeFilter<string>((digits) => BigInt(digits) <= uint64_max || "above 2^64 - 1"),
+)
+
+/** A uint64 of a message as the log keeps it. */
+export const DigitsFromUint64 = Uint64.pipe(
+  Schema.decodeTo(Uint64Digits, {
+    decode: SchemaGetter.transform((value: bigint) => String(value)),
+    encode: SchemaGetter.transform((digits: string) => BigInt(digits)),
+  }),
+)
+
+export const NodeState = Schema.Literals(["joining", "active", "leaving", "offline"])
+export type NodeState = typeof NodeState.Type
+
+export const NodeInfo = Schema.Struct({
+  node_id: NodeId,
+  address: Schema.String,
+  state: NodeState,
+  capacity_bytes: Uint64,
+  used_bytes: Uint64,
+  blob_count: Uint64,
+})
+export type NodeInfo = typeof NodeInfo.Type

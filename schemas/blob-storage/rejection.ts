@@ -1,0 +1,166 @@
+/**
+ * What the blob service answers instead: one class per row of its error table.
+ *
+ * A rejection carries its full detail. What depends on the request or on the settings (request_id,
+ * grpc_code, the cut of the detail) is filled in once, where answers leave the system.
+ *
+ * Source: document 1 §7 Errors; decisions of document 1, "authoritative error body".
+ */
+import { Effect, Schema, SchemaGetter } from "effect"
+
+/** Status names of gRPC that the table uses, with their numbers. */
+export const grpc_codes = {
+  INVALID_ARGUMENT: 3,
+  DEADLINE_EXCEEDED: 4,
+  NOT_FOUND: 5,
+  ALREADY_EXISTS: 6,
+  PERMISSION_DENIED: 7,
+  RESOURCE_EXHAUSTED: 8,
+  FAILED_PRECONDITION: 9,
+  OUT_OF_RANGE: 11,
+  UNIMPLEMENTED: 12,
+  INTERNAL: 13,
+  UNAVAILABLE: 14,
+  UNAUTHENTICATED: 16,
+} as const
+
+export type Code = keyof typeof grpc_codes
+
+/** Short texts that the document fixes, and those of our own for its other rows. */
+export const messages = {
+  invalid_blob_id: "invalid blob ID",
+  blob_not_found: "blob not found on any node",
+  not_enough_nodes: "not enough nodes for EC",
+  shard_stores_failed: "too many shard store failures",
+  cluster_degraded: "cluster degraded",
+} as const
+
+/** Always in the answer, never in the rejection itself: the edge knows it. */
+const RequestId = Schema.String.pipe(
+  Schema.decodeTo(Schema.optionalKey(Schema.String), {
+    decode: SchemaGetter.passthrough(),
+    encode: SchemaGetter.withDefault(Effect.succeed("")),
+  }),
+)
+
+const row = <const C extends Code>(code: C, message: string) => ({
+  code: Schema.tag(code),
+  message: Schema.String.pipe(Schema.withConstructorDefault(Effect.succeed(message))),
+  detail: Schema.String,
+  request_id: RequestId,
+  grpc_code: Schema.optionalKey(Schema.Int),
+})
+
+export class InvalidArgument extends Schema.Error<InvalidArgument>("InvalidArgument")(
+  row("INVALID_ARGUMENT", "invalid argument"),
+  { httpApiStatus: 400 },
+) {}
+
+export class Unauthenticated extends Schema.Error<Unauthenticated>("Unauthenticated")(
+  row("UNAUTHENTICATED", "unauthenticated"),
+  { httpApiStatus: 401 },
+) {}
+
+export class PermissionDenied extends Schema.Error<PermissionDenied>("PermissionDenied")(
+  row("PERMISSION_DENIED", "permission denied"),
+  { httpApiStatus: 403 },
+) {}
+
+/** A blob that no node has. */
+export class NotFound extends Schema.Error<NotFound>("NotFound")(
+  row("NOT_FOUND", messages.blob_not_found),
+  { httpApiStatus: 404 },
+) {}
+
+/** A heartbeat from a node that is not in the cluster: `commands` tells it to join again. */
+export class NodeUnknown extends Schema.Error<NodeUnknown>("NodeUnknown")(
+  {
+    ...row("NOT_FOUND", "node not in the cluster"),
+    ok: Schema.Literal(false).pipe(Schema.withConstructorDefault(Effect.succeed(false as const))),
+    commands: Schema.Array(Schema.String).pipe(
+      Schema.withConstructorDefault(Effect.succeed(["rejoin"])),
+    ),
+  },
+  { httpApiStatus: 404 },
+) {}
+
+export class AlreadyExists extends Schema.Error<AlreadyExists>("AlreadyExists")(
+  row("ALREADY_EXISTS", "blob already exists"),
+  { httpApiStatus: 409 },
+) {}
+
+/** Too few active nodes for an erasure code. */
+export class FailedPrecondition extends Schema.Error<FailedPrecondition>("FailedPrecondition")(
+  row("FAILED_PRECONDITION", messages.not_enough_nodes),
+  { httpApiStatus: 412 },
+) {}
+
+export class TooLarge extends Schema.Error<TooLarge>("TooLarge")(
+  row("RESOURCE_EXHAUSTED", "request too large"),
+  { httpApiStatus: 413 },
+) {}
+
+export class UnsupportedMediaType extends Schema.Error<UnsupportedMediaType>(
+  "UnsupportedMediaType",
+)(row("INVALID_ARGUMENT", "unsupported media type"), { httpApiStatus: 415 }) {}
+
+/** A byte range that the blob does not have. */
+export class OutOfRange extends Schema.Error<OutOfRange>("OutOfRange")(
+  row("OUT_OF_RANGE", "range not satisfiable"),
+  { httpApiStatus: 416 },
+) {}
+
+/** Too many requests of one caller, or no capacity left in the cluster. */
+export class ResourceExhausted extends Schema.Error<ResourceExhausted>("ResourceExhausted")(
+  row("RESOURCE_EXHAUSTED", "resource exhausted"),
+  { httpApiStatus: 429 },
+) {}
+
+export class Internal extends Schema.Error<Internal>("Internal")(
+  row("INTERNAL", "internal error"),
+  { httpApiStatus: 500 },
+) {}
+
+export class Unimplemented extends Schema.Error<Unimplemented>("Unimplemented")(
+  row("UNIMPLEMENTED", "unimplemented"),
+  { httpApiStatus: 501 },
+) {}
+
+/** The volume is read-only after a failed sync, or the log cannot be reached: retry. */
+export class Unavailable extends Schema.Error<Unavailable>("Unavailable")(
+  row("UNAVAILABLE", messages.cluster_degraded),
+  { httpApiStatus: 503 },
+) {}
+
+export class DeadlineExceeded extends Schema.Error<DeadlineExceeded>("DeadlineExceeded")(
+  row("DEADLINE_EXCEEDED", "deadline exceeded"),
+  { httpApiStatus: 504 },
+) {}
+
+/** What every endpoint may answer, whatever it does. */
+const anywhere = [
+  InvalidArgument,
+  Unauthenticated,
+  PermissionDenied,
+  TooLarge,
+  UnsupportedMediaType,
+  ResourceExhausted,
+  Internal,
+  Unavailable,
+  DeadlineExceeded,
+] as const
+
+/** An endpoint's `error`: what every endpoint may answer, and these of its own. */
+export const rejections = <const Own extends ReadonlyArray<Schema.Constraint>>(...own: Own) =>
+  [...anywhere, ...own] as const
+
+export const Rejection = Schema.Union([
+  ...anywhere,
+  NotFound,
+  NodeUnknown,
+  AlreadyExists,
+  FailedPrecondition,
+  OutOfRange,
+  Unimplemented,
+])
+export type Rejection = typeof Rejection.Type

@@ -1,0 +1,87 @@
+/** The settings that blob storage owns. Source: document 1 §3 and §8 with its decisions. */
+import { integer, list, secret, setting, text, url } from "#schemas/setting.ts"
+
+const kibibyte = 2 ** 10
+const mebibyte = 2 ** 20
+const tebibyte = 2 ** 40
+/** JSON carries exact integers up to here. */
+const bytes_max = Number.MAX_SAFE_INTEGER
+/** A day: a node that says nothing for longer is gone. */
+const heartbeat_s_max = 86_400
+/** A year: a node that is away for longer never comes back. */
+const absence_s_max = 31_536_000
+/** V8 holds at most 2^29 - 24 characters in one string, and a JSON body is one. */
+const json_body_bytes_max = 500 * mebibyte
+
+/** Section `[blob]`. */
+export const blob = {
+  dir: setting(text(), "", {
+    meaning: "Folder of the blobs; empty: `blobs` in the data folder.",
+    source: "decisions, configuration",
+  }),
+  json_body_bytes_max: setting(integer(kibibyte, json_body_bytes_max, "bytes"), 64 * mebibyte, {
+    meaning: "Largest JSON request body, in bytes; a larger one is answered 413.",
+    source: "decisions of document 1, limits not shown",
+  }),
+  stream_bytes_max: setting(integer(kibibyte, bytes_max, "bytes"), 5 * tebibyte, {
+    meaning: "Largest blob that a stream may store, in bytes; a larger one is answered 413.",
+    source: "decisions of document 1, limits not shown",
+  }),
+}
+
+/** Names, ids: one token of a bus subject. */
+const token = text(/^[\w-]{1,64}$/, "letters, digits, _ and -, at most 64")
+const token_or_empty = text(/^[\w-]{0,64}$/, "letters, digits, _ and -, at most 64")
+const host_port = text(
+  /^$|^(?:[\w.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):\d{1,5}$/,
+  "host:port; IPv6 in brackets",
+)
+
+/** Section `[cluster]`. */
+export const cluster = {
+  name: setting(token, "almanac", {
+    meaning: "The cluster's name; all its nodes give the same.",
+    source: "decisions, several blob nodes",
+  }),
+  node_id: setting(token_or_empty, "", {
+    meaning:
+      "This node's id; empty: made at the first start and kept in `node-id` in the data folder.",
+    source: "decisions, several blob nodes",
+  }),
+  advertise_address: setting(host_port, "", {
+    meaning: "Address at which other nodes reach this one; empty: the one it listens on.",
+    source: "document 1 §2 NodeInfo",
+  }),
+  join: setting(list(url("http", "https")), [], {
+    meaning: "Addresses of members to join at the start; needs `secret` or `tls.client_ca`.",
+    source: "decisions, several blob nodes",
+  }),
+  secret: setting(secret, "", {
+    meaning: "What the nodes prove to each other, at least 32 characters; the same on every node.",
+    source: "decisions of document 1, InternalService",
+  }),
+  secret_file: setting(text(), "", {
+    meaning: "File that holds `secret`.",
+    source: "decisions of document 1, InternalService",
+  }),
+  capacity_bytes: setting(integer(0, bytes_max, "bytes"), 0, {
+    meaning: "Storage that this node contributes, in bytes; 0: 90% of the disk that is free.",
+    source: "decisions, several blob nodes",
+  }),
+  heartbeat_interval_seconds: setting(integer(1, heartbeat_s_max, "seconds"), 5, {
+    meaning: "Seconds from one heartbeat of this node to its next.",
+    source: "decisions of document 1, heartbeats",
+  }),
+  heartbeat_deadline_seconds: setting(integer(1, heartbeat_s_max, "seconds"), 15, {
+    meaning: "Seconds without a heartbeat after which a node is offline; above the interval.",
+    source: "decisions of document 1, heartbeats",
+  }),
+  remove_after_seconds: setting(integer(1, absence_s_max, "seconds"), 3600, {
+    meaning: "Seconds offline after which a node is removed; above the deadline.",
+    source: "decisions of document 1, heartbeats",
+  }),
+  vnodes_per_node: setting(integer(1, 1024, "points"), 128, {
+    meaning: "Points of each node on the ring; the same on every node.",
+    source: "decisions of document 1, sync-ring",
+  }),
+}

@@ -1,0 +1,44 @@
+/**
+ * A volume: the blobs of one node, as the log knows them.
+ *
+ * Source: DESIGN of the running system, "The exception: bytes".
+ */
+import { Schema } from "effect"
+import { BlobId, BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import { message } from "#schemas/message.ts"
+
+/** Facts in one command, and so events in one commit, at most. Source: DESIGN, "bytes". */
+export const facts_max = 500
+
+const Cursor = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+
+/** One fact of a node's journal, fit for the bus: `at` in Unix nanoseconds as decimal digits. */
+export const VolumeFact = Schema.Struct({
+  cursor: Cursor,
+  kind: Schema.Literals(["stored", "deleted", "quarantined", "lost"]),
+  id: BlobId,
+  size: Schema.Int,
+  checksum: Schema.String,
+  policy: ReplicationPolicy,
+  labels: Schema.optionalKey(BlobLabels),
+  at: Schema.String,
+  actor: Schema.String,
+  request_id: Schema.String,
+  correlation_id: Schema.String,
+})
+export type VolumeFact = typeof VolumeFact.Type
+
+/** The facts after cursor `from` up to cursor `to`, in order. */
+export const RecordFacts = message("RecordFacts", {
+  from: Cursor,
+  to: Cursor,
+  facts: Schema.Array(VolumeFact).check(Schema.isMaxLength(facts_max)),
+})
+export const VolumeCommand = RecordFacts
+export type VolumeCommand = typeof VolumeCommand.Type
+
+/** The facts do not follow those that are recorded: read the cursor again. */
+export class FactsOutOfOrder extends Schema.TaggedError<FactsOutOfOrder>()("FactsOutOfOrder", {
+  code: Schema.tag("FAILED_PRECONDITION"),
+  detail: Schema.String,
+}) {}

@@ -1,0 +1,269 @@
+/** How one setting is declared: its schema, default, range and meaning, and their source. */
+import { Option, type Redacted, Result, Schema } from "effect"
+
+/** How a setting's value is written; text from the environment or a flag is read accordingly. */
+export type Form = "text" | "url" | "integer" | "flag" | "list" | "tables" | "secret"
+
+/** A type with its range, in the words of the documentation. */
+export interface Kind<out A, out Raw> {
+  readonly form: Form
+  readonly schema: Schema.Decoder<unknown>
+  readonly type: string
+  readonly range: string
+  readonly columns: Group
+  readonly "~value"?: A
+  readonly "~raw"?: Raw
+}
+
+export interface Setting<out A = unknown> extends Kind<A, unknown> {
+  /** As it would be written in the file; it passes the schema like any other value. */
+  readonly initial: unknown
+  readonly meaning: string
+  readonly source: string
+  readonly reloadable: boolean
+}
+
+/** A section: settings and sections by name. A name is a lower-case word with underscores. */
+export interface Group {
+  readonly [name: string]: Setting | Group
+}
+
+/** The values of a section, as the rest of the system reads them. */
+export type Values<Node> =
+  Node extends Setting<infer A> ? A : { readonly [Name in keyof Node]: Values<Node[Name]> }
+
+/** Declares a setting; `meaning` says what it does with its unit, `source` where it comes from. */
+export const setting = <A, Raw>(
+  kind: Kind<A, Raw>,
+  initial: NoInfer<Raw>,
+  about: { readonly meaning: string; readonly source: string; readonly reloadable?: boolean },
+): Setting<A> => ({ ...kind, reloadable: false, ...about, initial })
+
+const none: Group = {}
+
+/** An integer from `minimum` to `maximum`, both included, in `unit`. */
+export const integer = (minimum: number, maximum: number, unit = ""): Kind<number, number> => ({
+  form: "integer",
+  schema: Schema.Int.check(Schema.isBetween({ minimum, maximum })),
+  type: "integer",
+  range: `${minimum} to ${maximum}${unit && ` ${unit}`}`,
+  columns: none,
+})
+
+export const flag: Kind<boolean, boolean> = {
+  form: "flag",
+  schema: Schema.Boolean,
+  type: "true or false",
+  range: "",
+  columns: none,
+}
+
+/** Text of one line; an empty text means "not set" wherever the pattern allows it. */
+export const text = (pattern = /^[^\r\n\0]*$/, range = ""): Kind<string, string> => ({
+  form: "text",
+  schema: Schema.String.check(Schema.isMaxLength(text_length_max), Schema.isPattern(pattern)),
+  type: "text",
+  range,
+  columns: none,
+})
+
+/** Linux allows 4096 bytes in a path, and nothing else here is longer. */
+const text_length_max = 4096
+
+export const choice = <const Values extends ReadonlyArray<string>>(
+  ...values: Values
+): Kind<Values[number], Values[number]> => ({
+  form: "text",
+  schema: Schema.Literals(values),
+  type: "text",
+  range: `one of ${values.join(", ")}`,
+  columns: none,
+})
+
+/** A URL of one of `schemes` without user or password in it; empty means "not set". */
+export const url = (...schemes: ReadonlyArray<string>): Kind<string, string> => ({
+  form: "url",
+  schema: Schema.String.check(
+    Schema.isMaxLength(text_length_max),
+    Schema.makeFilter((value: string) => value === "" || isPlainUrl(value, schemes)),
+  ),
+  type: "URL",
+  range: `${schemes.map((scheme) => `${scheme}://`).join(" or ")}, without user or password`,
+  columns: none,
+})
+
+/** Several servers of one cluster are written with commas between them, as NATS does. */
+const isPlainUrl = (value: string, schemes: ReadonlyArray<string>) =>
+  value.split(",").every((one) => {
+    const parsed = URL.canParse(one.trim()) ? new URL(one.trim()) : undefined
+    const scheme = parsed?.protocol.slice(0, -1) ?? ""
+    return schemes.includes(scheme) && parsed?.username === "" && parsed.password === ""
+  })
+
+/** A list of texts that each fit `item`; at most 1,000 of them. */
+export const list = <A extends string>(
+  item: Kind<A, string>,
+): Kind<ReadonlyArray<A>, ReadonlyArray<A>> => ({
+  form: "list",
+  schema: Schema.Array(item.schema).check(Schema.isMaxLength(entries_max)),
+  type: `list of ${item.form === "url" ? "URLs" : "texts"}`,
+  range: item.range.replace(/^one of/, "each one of"),
+  columns: none,
+})
+
+/** A list that a person writes by hand; more than this is a mistake. */
+const entries_max = 1000
+
+/** A list of tables with these columns; at most 1,000 of them. */
+export const tables = <Columns extends Group>(
+  columns: Columns,
+): Kind<ReadonlyArray<Values<Columns>>, ReadonlyArray<Values<Columns>>> => ({
+  form: "tables",
+  schema: Schema.Array(Schema.Unknown).check(Schema.isMaxLength(entries_max)),
+  type: "list of tables",
+  range: `columns ${Object.keys(columns).join(", ")}`,
+  columns,
+})
+
+/** A value that is never printed; empty means "not set". `<name>_file` beside it names a file. */
+export const secret: Kind<Redacted.Redacted<string>, string> = {
+  form: "secret",
+  schema: Schema.RedactedFromValue(Schema.String.check(Schema.isMaxLength(text_length_max))),
+  type: "secret text",
+  range: "",
+  columns: none,
+}
+
+export const isSetting = (node: Setting | Group): node is Setting => typeof node.form === "string"
+
+/** Every setting of a section and the sections in it, with its dotted name, in order. */
+export const settingsOf = (group: Group, prefix = ""): ReadonlyArray<readonly [string, Setting]> =>
+  Object.entries(group).flatMap(([name, node]) =>
+    isSetting(node) ? [[prefix + name, node] as const] : settingsOf(node, `${prefix}${name}.`),
+  )
+
+/**
+ * Reads a variable's or a flag's text as the file would have written it: integers, true and false,
+ * lists by commas or as JSON, tables as JSON. What does not read stays as it is, and is refused.
+ */
+export const fromText = (setting: Setting, value: string): unknown => {
+  const trimmed = value.trim()
+  if (setting.form === "integer") return /^-?\d{1,16}$/.test(trimmed) ? Number(trimmed) : value
+  if (setting.form === "flag") return { true: true, false: false }[trimmed] ?? value
+  const is_json = trimmed.startsWith("[")
+  if (is_json && (setting.form === "list" || setting.form === "tables")) return fromJson(value)
+  if (setting.form !== "list") return value
+  return trimmed === "" ? [] : value.split(",").map((item) => item.trim())
+}
+
+const Json = Schema.fromJsonString(Schema.Unknown)
+
+const fromJson = (value: string): unknown =>
+  Option.getOrElse(Schema.decodeUnknownOption(Json)(value), () => value)
+
+/** A refused setting: its dotted name, and what is wrong in words that never hold a secret. */
+export interface Wrong {
+  readonly path: string
+  readonly problem: string
+}
+
+/** Decodes one value as the file writes it, columns of tables included. */
+export const decodeSetting = (
+  path: string,
+  setting: Setting,
+  raw: unknown,
+): Result.Result<unknown, Wrong> => {
+  const decoded = Schema.decodeUnknownOption(setting.schema)(raw)
+  if (Option.isNone(decoded)) return Result.fail({ path, problem: mustBe(setting, raw) })
+  if (setting.form !== "tables") return Result.succeed(decoded.value)
+  // The schema of tables has proven an array; each of its items is proven a table below.
+  const rows = decoded.value as ReadonlyArray<unknown>
+  return Result.all(rows.map((row, n) => decodeRow(`${path}[${n}]`, setting.columns, row)))
+}
+
+const decodeRow = (path: string, columns: Group, row: unknown) => {
+  if (!isTable(row)) return Result.fail({ path, problem: "must be a table" })
+  const unknown = Object.keys(row).find((name) => !Object.hasOwn(columns, name))
+  if (unknown !== undefined) {
+    return Result.fail({ path, problem: `has no ${quoted(unknown)}${suggest(unknown, columns)}` })
+  }
+  const cells = settingsOf(columns).map(([name, column]) => {
+    const raw = Object.hasOwn(row, name) ? row[name] : column.initial
+    return Result.map(decodeSetting(`${path}.${name}`, column, raw), (cell) => [name, cell])
+  })
+  return Result.map(Result.all(cells), (entries) => Object.fromEntries(entries))
+}
+
+const suggest = (name: string, columns: Group) => {
+  const near = nearest(name, Object.keys(columns))
+  return near === undefined ? "" : `; did you mean ${near}?`
+}
+
+/** A table of a TOML file or a JSON object. */
+export const isTable = (raw: unknown): raw is Readonly<Record<string, unknown>> =>
+  typeof raw === "object" && raw !== null && !Array.isArray(raw) && !(raw instanceof Date)
+
+const mustBe = ({ form, type, range }: Setting, raw: unknown) => {
+  const wanted = range === "" ? type : `${type} (${range})`
+  // A URL may have been given with a password in it, and a table may hold a token.
+  const hidden = form === "secret" || form === "url" || form === "tables"
+  return `must be ${wanted}${hidden ? "" : `, not ${shown(raw)}`}`
+}
+
+const shown = (raw: unknown) => {
+  if (isTable(raw)) return "a table"
+  const json = JSON.stringify(raw) ?? "nothing"
+  return json.length > shown_length_max ? `${json.slice(0, shown_length_max)}...` : json
+}
+
+/** Enough to recognise what was written, and still one line. */
+const shown_length_max = 60
+
+/** A name as it may be printed: on one line, quoted where it is not a plain name. */
+export const quoted = (name: string) =>
+  /^[\w.[\]-]{1,100}$/.test(name) ? name : shown(name.slice(0, shown_length_max))
+
+/** The candidate that was probably meant: a misspelt one, or one that ends in the same word. */
+export const nearest = (name: string, candidates: ReadonlyArray<string>): string | undefined => {
+  const section = name.slice(0, name.lastIndexOf(".") + 1)
+  const neighbours = candidates.filter((candidate) => candidate.startsWith(section))
+  const alike = (candidate: string) => `_${lastWord(candidate)}`.endsWith(`_${lastWord(name)}`)
+  return misspelt(name, candidates) ?? [...neighbours, ...candidates].find(alike)
+}
+
+/** The candidate that is at most two slips away. */
+export const misspelt = (name: string, candidates: ReadonlyArray<string>): string | undefined => {
+  if (name.length > compared_length_max) return undefined
+  const scored = candidates.map((candidate) => ({ candidate, slips: slips(name, candidate) }))
+  const [best] = scored.sort((a, b) => a.slips - b.slips)
+  return best !== undefined && best.slips <= slips_max ? best.candidate : undefined
+}
+
+const lastWord = (name: string) => name.slice(name.lastIndexOf(".") + 1)
+
+/** Comparing is quadratic; no setting's name is longer. */
+const compared_length_max = 100
+/** A swap, a missing or a doubled letter, twice. */
+const slips_max = 2
+
+/** The edits (insert, remove, replace, swap neighbours) that turn one name into the other. */
+const slips = (from: string, to: string): number => {
+  let before: ReadonlyArray<number> = []
+  let row: ReadonlyArray<number> = Array.from({ length: to.length + 1 }, (_, n) => n)
+  for (let i = 1; i <= from.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= to.length; j++) {
+      const same = from[i - 1] === to[j - 1] ? 0 : 1
+      const swapped = same && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1]
+      next[j] = Math.min(
+        (row[j] ?? i) + 1,
+        (next[j - 1] ?? j) + 1,
+        (row[j - 1] ?? j) + same,
+        swapped ? (before[j - 2] ?? 0) + 1 : Number.POSITIVE_INFINITY,
+      )
+    }
+    before = row
+    row = next
+  }
+  return row[to.length] ?? 0
+}

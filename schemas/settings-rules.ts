@@ -1,0 +1,132 @@
+/** What settings must be to one another, beyond each one's own range. */
+import { Redacted } from "effect"
+import type { Wrong } from "#schemas/setting.ts"
+import type { Settings } from "#schemas/settings.ts"
+
+/** RFC 7518 §3.2: an HS256 key is at least as long as its hash. The cluster's secret alike. */
+const secret_bytes_min = 32
+
+/** Answers the first thing that is wrong with these settings together, or undefined. */
+export const disagreement = (settings: Settings): Wrong | undefined => {
+  for (const rule of [services, address, tls, tokens, certificates, jwt, nats, cluster, limits]) {
+    const wrong = rule(settings)
+    if (wrong !== undefined) return wrong
+  }
+  return undefined
+}
+
+/** Whether only this machine reaches a listener on this host. */
+export const isLoopback = (host: string) =>
+  host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host)
+
+const services = ({ services }: Settings): Wrong | undefined =>
+  services.length > 0 ? undefined : { path: "services", problem: "needs at least one service" }
+
+const address = ({ api }: Settings): Wrong | undefined => {
+  if (!api.noauth || api.noauth_unsafe || isLoopback(api.bind_host)) return undefined
+  const problem = `is refused on ${api.bind_host}, which other machines reach: set api.bind_host`
+  return { path: "api.noauth", problem: `${problem} to 127.0.0.1, or api.noauth_unsafe too` }
+}
+
+const tls = ({ tls }: Settings): Wrong | undefined => {
+  if (tls.cert !== "" && tls.key === "") return { path: "tls.cert", problem: "needs tls.key" }
+  if (tls.key !== "" && tls.cert === "") return { path: "tls.key", problem: "needs tls.cert" }
+  if (tls.client_ca !== "" && tls.cert === "") {
+    return { path: "tls.client_ca", problem: "needs tls.cert and tls.key" }
+  }
+  if (tls.client_certificates.length > 0 && tls.client_ca === "") {
+    return { path: "tls.client_certificates", problem: "needs tls.client_ca" }
+  }
+  return undefined
+}
+
+/** RFC 6750 §2.1: what a bearer token may hold. */
+const bearer = /^[\w.~+/-]+=*$/
+
+const tokens = ({ auth }: Settings): Wrong | undefined => {
+  for (const [n, entry] of auth.tokens.entries()) {
+    const path = `auth.tokens[${n}]`
+    const token = Redacted.value(entry.token)
+    const is_plain = token !== "" || entry.token_file !== ""
+    if (is_plain === (entry.sha256 !== ""))
+      return { path, problem: "gives one of token, token_file and sha256" }
+    if (token !== "" && !bearer.test(token)) {
+      return { path: `${path}.token`, problem: "holds what a bearer token cannot (RFC 6750)" }
+    }
+    if (auth.tokens.findIndex((other) => other.name === entry.name) !== n) {
+      return { path: `${path}.name`, problem: `is taken by an earlier token: ${entry.name}` }
+    }
+  }
+  return undefined
+}
+
+const certificates = ({ tls }: Settings): Wrong | undefined => {
+  const subjects = tls.client_certificates.map(({ subject }) => subject)
+  const twice = subjects.findIndex((subject, n) => subjects.indexOf(subject) !== n)
+  if (twice < 0) return undefined
+  return { path: `tls.client_certificates[${twice}].subject`, problem: "is given twice" }
+}
+
+const jwt = ({ auth: { jwt } }: Settings): Wrong | undefined => {
+  const secret = Redacted.value(jwt.hs256_secret)
+  if (secret !== "" && new TextEncoder().encode(secret).length < secret_bytes_min) {
+    return { path: "auth.jwt.hs256_secret", problem: `needs ${secret_bytes_min} bytes or more` }
+  }
+  if (jwt.jwks_url !== "" && jwt.jwks_file !== "") {
+    return { path: "auth.jwt.jwks_file", problem: "and auth.jwt.jwks_url exclude each other" }
+  }
+  if (jwt.jwks_url.startsWith("http:") && !isLoopback(new URL(jwt.jwks_url).hostname)) {
+    return { path: "auth.jwt.jwks_url", problem: "must be https:// beyond loopback" }
+  }
+  return undefined
+}
+
+const nats = ({ nats }: Settings): Wrong | undefined => {
+  const password = Redacted.value(nats.password) !== "" || nats.password_file !== ""
+  if (password && nats.user === "") return { path: "nats.password", problem: "needs nats.user" }
+  if (nats.creds_file !== "" && nats.user !== "") {
+    return { path: "nats.creds_file", problem: "and nats.user exclude each other" }
+  }
+  if ((nats.tls_cert === "") !== (nats.tls_key === "")) {
+    return { path: "nats.tls_cert", problem: "and nats.tls_key need each other" }
+  }
+  for (const name of ["user", "creds_file", "tls_ca", "tls_cert"] as const) {
+    if (nats[name] !== "" && nats.url === "") {
+      return { path: `nats.${name}`, problem: "needs nats.url" }
+    }
+  }
+  if (nats.replicas > 1 && nats.url === "") {
+    return { path: "nats.replicas", problem: "above 1 needs a cluster at nats.url" }
+  }
+  return undefined
+}
+
+const cluster = ({ cluster, tls }: Settings): Wrong | undefined => {
+  const secret = Redacted.value(cluster.secret)
+  if (secret !== "" && secret.length < secret_bytes_min) {
+    return { path: "cluster.secret", problem: `needs ${secret_bytes_min} characters or more` }
+  }
+  const file = cluster.secret_file
+  if (cluster.join.length > 0 && secret === "" && file === "" && tls.client_ca === "") {
+    return { path: "cluster.join", problem: "needs cluster.secret or tls.client_ca" }
+  }
+  if (cluster.heartbeat_deadline_seconds <= cluster.heartbeat_interval_seconds) {
+    const problem = "must be above cluster.heartbeat_interval_seconds"
+    return { path: "cluster.heartbeat_deadline_seconds", problem }
+  }
+  if (cluster.remove_after_seconds <= cluster.heartbeat_deadline_seconds) {
+    const problem = "must be above cluster.heartbeat_deadline_seconds"
+    return { path: "cluster.remove_after_seconds", problem }
+  }
+  return undefined
+}
+
+const limits = ({ api, blob }: Settings): Wrong | undefined => {
+  if (blob.json_body_bytes_max > blob.stream_bytes_max) {
+    return { path: "blob.json_body_bytes_max", problem: "must not be above blob.stream_bytes_max" }
+  }
+  if (api.rate_limit_burst > 0 && api.rate_limit_per_second === 0) {
+    return { path: "api.rate_limit_burst", problem: "needs api.rate_limit_per_second" }
+  }
+  return undefined
+}

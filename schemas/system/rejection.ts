@@ -1,0 +1,49 @@
+/**
+ * Why the paths that belong to no service refuse a request: in the envelope of document 2 §7,
+ * which is that of every other `/v1` path.
+ */
+import { Schema } from "effect"
+
+const tenant = Schema.tag("tenant_action_required")
+
+export class Invalid extends Schema.Error<Invalid>("system/Invalid")(
+  {
+    code: Schema.tag("svc.validation_error"),
+    title: Schema.tag("Validation error"),
+    detail: Schema.String,
+    category: tenant,
+  },
+  { httpApiStatus: 400 },
+) {}
+
+export class Forbidden extends Schema.Error<Forbidden>("system/Forbidden")(
+  {
+    code: Schema.tag("svc.forbidden"),
+    title: Schema.tag("Forbidden"),
+    detail: Schema.String,
+    category: tenant,
+  },
+  { httpApiStatus: 403 },
+) {}
+
+export class NotFound extends Schema.Error<NotFound>("system/NotFound")(
+  {
+    code: Schema.tag("svc.not_found"),
+    title: Schema.tag("Not found"),
+    detail: Schema.String,
+    category: tenant,
+  },
+  { httpApiStatus: 404 },
+) {}
+
+export class BackendUnavailable extends Schema.Error<BackendUnavailable>(
+  "system/BackendUnavailable",
+)(
+  {
+    code: Schema.tag("svc.backend_unavailable"),
+    title: Schema.tag("Backend unavailable"),
+    detail: Schema.String,
+    category: Schema.tag("operator_action_required"),
+  },
+  { httpApiStatus: 503 },
+) {}

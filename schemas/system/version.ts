@@ -1,0 +1,22 @@
+/** Which versions of the interface are served. Source: DECISIONS of document 2, version document. */
+import { Schema } from "effect"
+
+const Version = Schema.Struct({
+  id: Schema.String,
+  status: Schema.Literal("CURRENT"),
+  links: Schema.Array(Schema.Struct({ rel: Schema.String, href: Schema.String })),
+})
+
+/** Of `/`. */
+export const Versions = Schema.Struct({ versions: Schema.Array(Version) })
+/** Of `/v1/`. */
+export const OneVersion = Schema.Struct({ version: Version })
+
+const current = {
+  id: "v1.0",
+  status: "CURRENT" as const,
+  links: [{ rel: "self", href: "/v1/" }],
+}
+
+export const versions: typeof Versions.Type = { versions: [current] }
+export const version: typeof OneVersion.Type = { version: current }

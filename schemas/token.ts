@@ -1,0 +1,38 @@
+/** What a token may grant, and how one is asked for. Source: decisions, "secrets and trusts". */
+import { Schema } from "effect"
+
+/** Reading blobs and the cluster's state; writing and deleting blobs; changing the cluster. */
+export const scopes = ["blobs:read", "blobs:write", "cluster:admin"] as const
+
+export type Scope = (typeof scopes)[number]
+
+/** A role's name as policy rules write it. */
+export const role_pattern = /^\w[\w.-]{0,63}$/
+/** A project, domain or user: what Keystone and its like use, at most 128 characters. */
+export const principal_id_pattern = /^[\w.:@-]{1,128}$/
+/** A name for the log. */
+export const principal_name_pattern = /^[\w.:@ -]{1,128}$/
+
+export const PrincipalId = Schema.String.check(Schema.isPattern(principal_id_pattern))
+
+/** Ten years, in seconds: longer than any machine lives. */
+const ttl_s_max = 315_360_000
+/** More roles than a policy file knows. */
+const roles_max = 64
+
+/** A token to issue; without `ttl_seconds` it does not expire. */
+export const TokenRequest = Schema.Struct({
+  name: Schema.optionalKey(Schema.String.check(Schema.isPattern(principal_name_pattern))),
+  scopes: Schema.Array(Schema.Literals(scopes)).check(Schema.isMaxLength(scopes.length)),
+  roles: Schema.Array(Schema.String.check(Schema.isPattern(role_pattern))).check(
+    Schema.isMaxLength(roles_max),
+  ),
+  project_id: Schema.optionalKey(PrincipalId),
+  domain_id: Schema.optionalKey(PrincipalId),
+  user_id: Schema.optionalKey(PrincipalId),
+  ttl_seconds: Schema.optionalKey(
+    Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: ttl_s_max })),
+  ),
+})
+
+export type TokenRequest = typeof TokenRequest.Type

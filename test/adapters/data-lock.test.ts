@@ -1,0 +1,93 @@
+import { spawn } from "node:child_process"
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { join, resolve } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { Effect, Schedule } from "effect"
+import { lockDataFolder } from "#adapters/data-lock.ts"
+import { temporaryFolder } from "../nats.ts"
+
+const permissions = (path: string) => statSync(path).mode & 0o777
+
+it.live("a folder that is not there is made, for its owner only", () =>
+  Effect.gen(function* () {
+    const path = join(yield* temporaryFolder, "a", "data")
+    const folder = yield* lockDataFolder(path)
+    const modes = [folder.path, folder.run, folder.nats].map(permissions)
+    assert.deepEqual(modes, [0o700, 0o700, 0o700])
+  }),
+)
+
+it.live("a second holder is told the folder, the process and what to do", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryFolder
+    yield* lockDataFolder(path)
+    const error = yield* Effect.flip(Effect.scoped(lockDataFolder(path)))
+    assert.equal(error._tag, "DataFolderLocked")
+    for (const part of [path, `process ${process.pid}`, "ALMANAC_DATA_DIR"]) {
+      assert.include(error.message, part)
+    }
+    // The refused one must leave the holder's note alone.
+    assert.equal(readFileSync(join(path, "run", "almanac.pid"), "utf8"), `${process.pid}\n`)
+    assert.equal((yield* Effect.flip(Effect.scoped(lockDataFolder(path))))._tag, error._tag)
+  }),
+)
+
+it.live("a lock that is let go can be taken again", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryFolder
+    const folder = yield* Effect.scoped(lockDataFolder(path))
+    assert.isFalse(existsSync(join(folder.run, "almanac.pid")))
+    yield* lockDataFolder(path)
+  }),
+)
+
+it.live("a lock is not inherited by a child, and dies with a process that is killed", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryFolder
+    const { pid, child } = yield* holderWithChild(path)
+    const error = yield* Effect.flip(Effect.scoped(lockDataFolder(path)))
+    assert.include(error.message, `process ${pid}`)
+    process.kill(pid, "SIGKILL")
+    yield* Effect.scoped(lockDataFolder(path)).pipe(
+      Effect.retry({ schedule: Schedule.spaced(20), times: 250 }),
+    )
+    assert.isTrue(existsSync(`/proc/${child}`) || process.platform !== "linux")
+    process.kill(child, "SIGKILL")
+  }),
+)
+
+it.live("a folder that cannot be made is refused in one line that names it", () =>
+  Effect.gen(function* () {
+    const file = join(yield* temporaryFolder, "file")
+    writeFileSync(file, "")
+    const error = yield* Effect.flip(Effect.scoped(lockDataFolder(join(file, "data"))))
+    assert.equal(error._tag, "DataFolderUnusable")
+    assert.include(error.message, join(file, "data"))
+    assert.notInclude(error.message, "\n")
+  }),
+)
+
+it.live("what is no lock file is refused, and left as it is", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryFolder
+    const { run } = yield* Effect.scoped(lockDataFolder(path))
+    writeFileSync(join(run, "lock.sqlite"), "x".repeat(4096))
+    const error = yield* Effect.flip(Effect.scoped(lockDataFolder(path)))
+    assert.equal(error._tag, "DataFolderUnusable")
+    assert.equal(statSync(join(run, "lock.sqlite")).size, 4096)
+  }),
+)
+
+/** Another process that holds the lock of `path` and has started a child of its own. */
+const holderWithChild = (path: string) =>
+  Effect.acquireRelease(
+    Effect.callback<{ readonly pid: number; readonly child: number }>((resume) => {
+      const holder = spawn(process.execPath, [resolve("test/adapters/hold-data-lock.ts"), path], {
+        stdio: ["ignore", "pipe", "inherit"],
+      })
+      holder.stdout.once("data", (line) => {
+        resume(Effect.succeed({ pid: holder.pid ?? 0, child: Number(line) }))
+      })
+    }),
+    ({ pid }) => Effect.ignore(Effect.try(() => process.kill(pid, "SIGKILL"))),
+  )

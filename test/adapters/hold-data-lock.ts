@@ -1,0 +1,17 @@
+/** Run by a test: holds the data folder's lock, starts a child, prints its id, and stays. */
+import { spawn } from "node:child_process"
+import { Effect } from "effect"
+import { lockDataFolder } from "#adapters/data-lock.ts"
+
+const [, , data_dir = ""] = process.argv
+
+await Effect.runPromise(
+  Effect.scoped(
+    Effect.gen(function* () {
+      yield* lockDataFolder(data_dir)
+      const child = spawn("sleep", ["60"], { stdio: "ignore", detached: true })
+      process.stdout.write(`${child.pid}\n`)
+      yield* Effect.never
+    }),
+  ),
+)

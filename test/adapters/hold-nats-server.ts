@@ -1,0 +1,25 @@
+/** Run by a test: holds a folder and its server, stores a message, prints the server's id. */
+import { Effect, Layer, Logger } from "effect"
+import { DataFolder } from "#adapters/data-lock.ts"
+import { NatsConnection } from "#adapters/nats-connection.ts"
+import { NatsServer } from "#adapters/nats-server.ts"
+
+const [, , data_dir = ""] = process.argv
+
+const hold = Effect.gen(function* () {
+  const { js, jsm } = yield* NatsConnection
+  yield* Effect.promise(() => jsm.streams.add({ name: "KEPT", subjects: ["kept.>"] }))
+  yield* Effect.promise(() => js.publish("kept.x", "1"))
+  const server = yield* NatsServer
+  process.stdout.write(`${yield* server.pid}\n`)
+  yield* Effect.never
+})
+
+const layer = NatsConnection.layer.pipe(
+  Layer.provideMerge(NatsServer.child()),
+  Layer.provide(DataFolder.layer(data_dir)),
+  // Standard output is for the one line that the test waits for.
+  Layer.provideMerge(Logger.layer([])),
+)
+
+await Effect.runPromise(Effect.provide(hold, layer))

@@ -1,0 +1,209 @@
+// Which commits travel together, and who hears what.
+import { assert, describe, it } from "@effect/vitest"
+import { JetStreamApiError } from "@nats-io/jetstream"
+import { NoRespondersError, TimeoutError } from "@nats-io/transport-node"
+import { Result } from "effect"
+import type { Encoded } from "#adapters/commit-codec.ts"
+import { appender } from "#adapters/log-appender.ts"
+import { pace, type Way } from "#adapters/log-pace.ts"
+import type { Answer } from "#adapters/log-queue.ts"
+import type { Write } from "#adapters/log-write.ts"
+
+const commit = (stream: string, expected = 0): Encoded => ({
+  stream,
+  expected,
+  bytes: new Uint8Array(10),
+})
+
+/** A server of few words: what was written, and where it ends is up to each test. */
+const served = (options: { way: Way; up?: () => boolean; now?: () => number; write?: Write }) => {
+  const writes: Array<string> = []
+  const answers = new Map<string, string>()
+  let position = 0
+  const store: Write = async (commits) => Result.succeed(commits.map(() => ++position))
+  const write: Write = (commits) => {
+    writes.push(commits.map(({ stream }) => stream).join("+"))
+    return (options.write ?? store)(commits)
+  }
+  const append = appender({
+    write,
+    link: { isUp: options.up ?? (() => true), isClosed: () => false, onChange: () => () => {} },
+    pace: { choose: () => options.way, learn: () => {} },
+    now: options.now ?? (() => 0),
+  })
+  const send = (...commits: ReadonlyArray<Encoded>) => {
+    const name = commits.map(({ stream }) => stream).join("+")
+    let settle: () => void = () => {}
+    const settled = new Promise<void>((resolve) => {
+      settle = resolve
+    })
+    const withdraw = append(commits, (answer: Answer) => {
+      answers.set(name, Result.isSuccess(answer) ? answer.success.join() : answer.failure._tag)
+      settle()
+    })
+    return { settled, withdraw }
+  }
+  return { writes, answers, send }
+}
+
+const all = (sent: ReadonlyArray<{ settled: Promise<void> }>) =>
+  Promise.all(sent.map(({ settled }) => settled))
+
+const conflict = new JetStreamApiError({ err_code: 10_071, code: 400, description: "wrong" })
+
+describe("group commit", () => {
+  it("a lone command is sent at once, alone", async () => {
+    const { writes, answers, send } = served({ way: "batch" })
+    const sent = send(commit("a"))
+    assert.deepEqual(writes, ["a"])
+    await sent.settled
+    assert.strictEqual(answers.get("a"), "1")
+  })
+
+  it("what gathers meanwhile goes together, and each hears its own positions", async () => {
+    const { writes, answers, send } = served({ way: "batch" })
+    await all([
+      send(commit("a")),
+      send(commit("b")),
+      send(commit("c"), commit("d")),
+      send(commit("e")),
+    ])
+    assert.deepEqual(writes, ["a", "b+c+d+e"])
+    assert.deepEqual(Object.fromEntries(answers), { a: "1", b: "2", "c+d": "3,4", e: "5" })
+  })
+
+  it("where that costs less each goes alone, but the commits of a command stay one", async () => {
+    const { writes, send } = served({ way: "alone" })
+    await all([send(commit("a")), send(commit("b")), send(commit("c"))])
+    assert.deepEqual(writes, ["a", "b", "c"])
+    await all([send(commit("d"), commit("e"))])
+    assert.deepEqual(writes, ["a", "b", "c", "d+e"])
+  })
+
+  it("two commands of one stream never travel together, and keep their order", async () => {
+    const { writes, send } = served({ way: "batch" })
+    await all([
+      send(commit("x")),
+      send(commit("a", 7)),
+      send(commit("a", 8), commit("b", 7)),
+      send(commit("b", 8)),
+      send(commit("c")),
+    ])
+    assert.deepEqual(writes, ["x", "a+c", "a+b", "b"])
+  })
+
+  it("who expects less than was just written has lost without being sent", async () => {
+    const { writes, answers, send } = served({ way: "batch" })
+    await all([send(commit("a")), send(commit("a"), commit("b"))])
+    assert.deepEqual(writes, ["a"])
+    assert.strictEqual(answers.get("a+b"), "VersionConflict")
+  })
+
+  it("after the refusal of a group each command tries alone", async () => {
+    let position = 0
+    const { writes, answers, send } = served({
+      way: "batch",
+      write: async (commits) =>
+        commits.some(({ stream }) => stream === "stale")
+          ? Result.fail(conflict)
+          : Result.succeed(commits.map(() => ++position)),
+    })
+    await all([
+      send(commit("x")),
+      send(commit("a")),
+      send(commit("stale")),
+      send(commit("b"), commit("c")),
+    ])
+    assert.deepEqual(writes, ["x", "a+stale+b+c", "a", "stale", "b+c"])
+    assert.deepEqual(Object.fromEntries(answers), {
+      x: "1",
+      a: "2",
+      stale: "VersionConflict",
+      "b+c": "3,4",
+    })
+  })
+
+  it("a group without an answer is unknown for all, and is not sent again", async () => {
+    const { writes, answers, send } = served({
+      way: "batch",
+      write: async (commits) =>
+        commits.length > 1 ? Result.fail(new TimeoutError()) : Result.succeed([1]),
+    })
+    await all([send(commit("x")), send(commit("a")), send(commit("b"))])
+    assert.deepEqual(writes, ["x", "a+b"])
+    assert.deepEqual([answers.get("a"), answers.get("b")], ["OutcomeUnknown", "OutcomeUnknown"])
+  })
+
+  it("while nobody listens it tries again, and gives up in the end", async () => {
+    let time = 0
+    const absent: Write = async () => Result.fail(new NoRespondersError("commit.a"))
+    const { writes, answers, send } = served({
+      way: "batch",
+      now: () => (time += 500),
+      write: absent,
+    })
+    await all([send(commit("a")), send(commit("b"))])
+    assert.isAbove(writes.length, 1)
+    assert.deepEqual([answers.get("a"), answers.get("b")], ["LogUnavailable", "LogUnavailable"])
+  })
+
+  it("without a connection nothing is sent, and all of it once there is one", async () => {
+    let up = false
+    const { writes, send } = served({ way: "batch", up: () => up })
+    const sent = [send(commit("a")), send(commit("b")), send(commit("c"))]
+    assert.deepEqual(writes, [])
+    sent[1]?.withdraw()
+    up = true
+    await all([sent[0], sent[2]].filter((one) => one !== undefined))
+    assert.deepEqual(writes, ["a+c"])
+  })
+
+  it("the queue is bounded", async () => {
+    let up = false
+    const { answers, send } = served({ way: "batch", up: () => up })
+    const sent = Array.from({ length: 10_000 }, (_, i) => send(commit(`s${i}`)))
+    send(commit("one-too-many"))
+    assert.strictEqual(answers.get("one-too-many"), "LogUnavailable")
+    up = true
+    await all(sent)
+    assert.strictEqual(answers.get("s9999"), "10000")
+  })
+})
+
+describe("the pace of writing", () => {
+  const cost = { alone: (n: number) => 0.2 + 0.3 * n, batch: () => 3 }
+  const run = (size: number, rounds: number, costs: typeof cost) => {
+    const { choose, learn } = pace()
+    const ways: Array<Way> = []
+    for (let i = 0; i < rounds; i++) {
+      const way = choose(size)
+      ways.push(way)
+      learn(size, way, costs[way](size))
+    }
+    return ways
+  }
+  const share = (ways: ReadonlyArray<Way>, way: Way) =>
+    ways.filter((one) => one === way).length / ways.length
+
+  it("writes few alone and many together", () => {
+    assert.strictEqual(pace().choose(1), "alone")
+    assert.strictEqual(pace().choose(4), "alone")
+    assert.strictEqual(pace().choose(64), "batch")
+  })
+
+  it("finds the cheaper way when the disk is another, and probes little", () => {
+    const fast = { alone: (n: number) => 0.02 * n, batch: () => 3 }
+    const ways = run(64, 3_000, fast)
+    assert.isAbove(share(ways.slice(-500), "alone"), 0.97)
+    const slow = { alone: (n: number) => 5 * n, batch: () => 8 }
+    assert.isAbove(share(run(4, 3_000, slow).slice(-500), "batch"), 0.97)
+    assert.isAbove(share(run(64, 1_000, cost), "batch"), 0.97)
+  })
+
+  it("is not turned by one stall", () => {
+    const { choose, learn } = pace()
+    for (let i = 0; i < 50; i++) learn(64, "batch", 4)
+    learn(64, "batch", 900)
+    assert.strictEqual(choose(64), "batch")
+  })
+})

@@ -1,0 +1,57 @@
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, assert, describe, expect, it } from "@effect/vitest"
+import { Effect, Option } from "effect"
+import { findBounded, readBounded, writePrivate } from "#adapters/private-file.ts"
+
+const folder = mkdtempSync(join(tmpdir(), "almanac-private-"))
+afterAll(() => rmSync(folder, { recursive: true }))
+const freshFolder = () => mkdtempSync(join(folder, "files-"))
+
+describe("a private file", () => {
+  it.effect("is only ours, also where an open one stood before", () =>
+    Effect.gen(function* () {
+      const path = join(freshFolder(), "inner", "file")
+      yield* writePrivate(path, "one")
+      chmodSync(path, 0o644)
+      yield* writePrivate(path, "two")
+      expect(readFileSync(path, "utf8")).toBe("two")
+      expect(statSync(path).mode & 0o777).toBe(0o600)
+      expect(statSync(join(path, "..")).mode & 0o777).toBe(0o700)
+    }),
+  )
+  it.effect("leaves nothing behind when it cannot be written", () =>
+    Effect.gen(function* () {
+      const parent = freshFolder()
+      mkdirSync(join(parent, "file"))
+      const failure = yield* Effect.flip(writePrivate(join(parent, "file"), "secret"))
+      assert.notInclude(failure.message, "secret")
+      expect(readdirSync(parent)).toEqual(["file"])
+    }),
+  )
+  it.effect("is read up to its bound", () =>
+    Effect.gen(function* () {
+      const path = join(freshFolder(), "file")
+      writeFileSync(path, "äb")
+      expect(yield* readBounded(path, 3)).toBe("äb")
+      expect((yield* Effect.flip(readBounded(path, 2))).code).toBe("TOO_LARGE")
+    }),
+  )
+  it.effect("may be missing, but not unreadable", () =>
+    Effect.gen(function* () {
+      const parent = freshFolder()
+      expect(yield* findBounded(join(parent, "none"), 1)).toEqual(Option.none())
+      expect((yield* Effect.flip(findBounded(parent, 1))).code).toBe("EISDIR")
+    }),
+  )
+})

@@ -1,0 +1,258 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join, resolve } from "node:path"
+import { inspect } from "node:util"
+import { afterAll, assert, describe, expect, it } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { readSettings, type Sources } from "#adapters/settings.ts"
+import { settings_by_path, variableOf } from "#schemas/settings.ts"
+
+const folder = mkdtempSync(join(tmpdir(), "almanac-settings-"))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const hidden = "hunter2-hunter2-hunter2-hunter2-hunter2"
+
+let files = 0
+const file = (text: string) => {
+  const path = join(folder, `${files++}.toml`)
+  writeFileSync(path, text)
+  return path
+}
+
+const read = ({ config, env = {}, set = [] }: Partial<Sources>) =>
+  readSettings({ config, env, set })
+
+/** The one line that stops the start; it never holds the secret of these tests. */
+const refusal = (sources: Partial<Sources>) =>
+  Effect.map(Effect.flip(read(sources)), ({ message }) => {
+    assert.notInclude(message, "\n")
+    assert.notInclude(message, "hunter2")
+    return message
+  })
+
+const refuses = (name: string, sources: Partial<Sources>, ...words: ReadonlyArray<string>) =>
+  it.effect(name, () =>
+    Effect.map(refusal(sources), (message) => {
+      for (const word of words) assert.include(message, word)
+    }),
+  )
+
+describe("the sources of a setting", () => {
+  const config = file(`[api]\nbind_port = 1\nbind_host = "127.0.0.1"\nshape = "B"\n`)
+  const env = { ALMANAC_API__BIND_PORT: "2", ALMANAC_API__BIND_HOST: "127.0.0.2" }
+  const set = ["api.bind_port=3", "api.bind_port=4"]
+
+  it.effect("are the defaults, where nothing is given", () =>
+    Effect.map(read({}), ({ settings, sources }) => {
+      expect(settings.api.bind_port).toBe(9797)
+      expect(settings.data.dir).toBe(resolve("data"))
+      expect(settings.blob.dir).toBe(resolve("data/blobs"))
+      expect([...sources]).toEqual([])
+    }),
+  )
+  it.effect("override each other in order: file, environment, flags, the last flag last", () =>
+    Effect.map(read({ config, env, set }), ({ settings: { api }, sources }) => {
+      expect([api.shape, api.bind_host, api.bind_port]).toEqual(["B", "127.0.0.2", 4])
+      expect(api.request_timeout_seconds).toBe(60)
+      expect([...sources.values()]).toEqual([
+        "flag --set",
+        "environment ALMANAC_API__BIND_HOST",
+        `file ${config}`,
+      ])
+    }),
+  )
+  it.effect("take the file that ALMANAC_CONFIG names, unless a flag names one", () =>
+    Effect.gen(function* () {
+      const other = file(`[api]\nbind_port = 5\n`)
+      const from_env = yield* read({ env: { ALMANAC_CONFIG: config } })
+      const from_flag = yield* read({ config: other, env: { ALMANAC_CONFIG: config } })
+      expect(from_env.settings.api.bind_port).toBe(1)
+      expect(from_flag.settings.api.bind_port).toBe(5)
+    }),
+  )
+  it.effect("take the data folder by its short variable, the long one first", () =>
+    Effect.gen(function* () {
+      const short = yield* read({ env: { ALMANAC_DATA_DIR: "/a" } })
+      const both = yield* read({ env: { ALMANAC_DATA__DIR: "/b", ALMANAC_DATA_DIR: "/a" } })
+      const turned = yield* read({ env: { ALMANAC_DATA_DIR: "/a", ALMANAC_DATA__DIR: "/b" } })
+      expect(short.settings.data.dir).toBe("/a")
+      expect(short.settings.blob.dir).toBe("/a/blobs")
+      expect([both.settings.data.dir, turned.settings.data.dir]).toEqual(["/b", "/b"])
+    }),
+  )
+  it.effect("read lists and booleans from the environment", () =>
+    Effect.map(
+      read({
+        env: {
+          ALMANAC_METRICS__PUBLIC: "true",
+          ALMANAC_CLUSTER__JOIN: "http://a:1,http://b:2",
+          ALMANAC_CLUSTER__SECRET: hidden,
+          ALMANAC_AUTH__JWT__ALGORITHMS: "RS256",
+          ALMANAC_SERVICES: "blob-storage",
+        },
+      }),
+      ({ settings }) => {
+        expect(settings.metrics.public).toBe(true)
+        expect(settings.cluster.join).toEqual(["http://a:1", "http://b:2"])
+        expect(settings.auth.jwt.algorithms).toEqual(["RS256"])
+        expect(settings.services).toEqual(["blob-storage"])
+      },
+    ),
+  )
+  it.effect("leave the variables of others alone", () =>
+    Effect.map(
+      read({
+        env: {
+          ALMANAC_REQUIRE_ALL: "1",
+          ALMANAC_CACHE: "x",
+          ALMANAC_URL: "x",
+          API__BIND_PORT: "x",
+        },
+      }),
+      ({ sources }) => expect([...sources]).toEqual([]),
+    ),
+  )
+})
+
+describe("a wrong type or range stops the start with a line", () => {
+  const port = "api.bind_port must be integer (0 to 65535), not"
+  const in_file = file("[api]\nbind_port = 'x'\n")
+  refuses("that names the file", { config: in_file }, `${port} "x" (file ${in_file})`)
+  refuses(
+    "that names the variable",
+    { env: { ALMANAC_API__BIND_PORT: "70000" } },
+    `${port} 70000 (environment ALMANAC_API__BIND_PORT)`,
+  )
+  refuses("that names the flag", { set: ["api.bind_port=-1"] }, `${port} -1 (flag --set)`)
+  refuses(
+    "also where a later source would override it",
+    { config: in_file, set: ["api.bind_port=0"] },
+    "file",
+  )
+  refuses("for an unknown service", { set: ["services=blob-store"] }, "services must be", "flag")
+  refuses("for a setting in place of a section", { config: file("api = 1\n") }, "[api]")
+  refuses("for a date", { config: file("[api]\nbind_host = 2020-01-01\n") }, "api.bind_host")
+  refuses("for a date in place of a section", { config: file("api = 2020-01-01\n") }, "[api]")
+  refuses("for a value of many lines", { set: ["cluster.name=a\nb"] }, '"a\\nb"')
+  refuses(
+    "for settings that do not agree, with the source",
+    { env: { ALMANAC_API__NOAUTH: "true" } },
+    "api.noauth is refused on 0.0.0.0",
+    "(environment ALMANAC_API__NOAUTH)",
+  )
+  it.effect("for every setting, from its variable", () =>
+    Effect.forEach([...settings_by_path], ([path, setting]) => {
+      if (["text", "url", "list", "secret"].includes(setting.form)) return Effect.void
+      const env = { [variableOf(path)]: "neither" }
+      return Effect.map(refusal({ env }), (message) => {
+        assert.include(message, `${path} must be ${setting.type}`)
+        assert.include(message, `(environment ${variableOf(path)})`)
+      })
+    }),
+  )
+})
+
+describe("an unknown name stops the start with a line that suggests the right one", () => {
+  const meant = "did you mean api.bind_port?"
+  refuses("in a file", { config: file("[api]\nbind_prot = 1\n") }, "api.bind_prot", meant, "file")
+  refuses("for a section", { config: file("[apy]\nbind_port = 1\n") }, "did you mean api?")
+  refuses("in an inner section", { config: file("[auth.jwt]\nisuer = 'x'\n") }, "auth.jwt.issuer?")
+  refuses("in a flag", { set: ["api.bind_prot=1"] }, "api.bind_prot", meant, "flag --set")
+  refuses("without a section", { set: ["bind_port=1"] }, meant)
+  refuses(
+    "in a variable",
+    { env: { ALMANAC_API__BIND_PROT: "1" } },
+    "ALMANAC_API__BIND_PROT is no setting; did you mean ALMANAC_API__BIND_PORT?",
+  )
+  refuses(
+    "in a variable with one underscore too few",
+    { env: { ALMANAC_API_BIND_PORT: "1" } },
+    "did you mean ALMANAC_API__BIND_PORT?",
+  )
+  refuses("in a variable like no setting", { env: { ALMANAC_X__Y: "1" } }, "ALMANAC_X__Y")
+  refuses("in a table", { config: file("[[auth.tokens]]\nnmae = 'x'\n") }, "[0]", "name?")
+  refuses("named like what every object has", { set: ["constructor=1"] }, "constructor")
+  refuses("that would change every object", { config: file("__proto__ = 1\n") }, "unsafe")
+  refuses("on many lines", { config: file('"a\\nb" = 1\n') }, '"a\\nb"')
+})
+
+describe("a file that does not read", () => {
+  refuses("is named when it is missing", { config: "/no/such.toml" }, "/no/such.toml", "ENOENT")
+  refuses("is refused when too large", { config: file("#".repeat(2 ** 20 + 1)) }, "TOO_LARGE")
+  refuses(
+    "is told by line and column, without the line",
+    { config: file(`[cluster]\nsecret = "${hidden}\n`) },
+    "line 2, column",
+  )
+})
+
+describe("a secret", () => {
+  const secret_file = file(`${hidden}\n`)
+  const value = (sources: Partial<Sources>) =>
+    Effect.map(read(sources), ({ settings }) => Redacted.value(settings.cluster.secret))
+
+  it.effect("comes from the file, from its variable, and from a file of its own", () =>
+    Effect.gen(function* () {
+      expect(yield* value({ config: file(`[cluster]\nsecret = "${hidden}"\n`) })).toBe(hidden)
+      expect(yield* value({ env: { ALMANAC_CLUSTER__SECRET: hidden } })).toBe(hidden)
+      expect(yield* value({ set: [`cluster.secret_file=${secret_file}`] })).toBe(hidden)
+    }),
+  )
+  it.effect("of a token comes from a file of its own too", () =>
+    Effect.gen(function* () {
+      const config = file(`[[auth.tokens]]\nname = "a"\ntoken_file = "${secret_file}"\n`)
+      const { settings } = yield* read({ config })
+      expect(settings.auth.tokens.map(({ token }) => Redacted.value(token))).toEqual([hidden])
+      expect(settings.auth.tokens[0]?.scopes).toEqual([])
+    }),
+  )
+  it.effect("is never printed", () =>
+    Effect.map(read({ env: { ALMANAC_CLUSTER__SECRET: hidden } }), ({ settings }) => {
+      assert.notInclude(JSON.stringify(settings), hidden)
+      assert.notInclude(inspect(settings, { depth: null, showHidden: true }), hidden)
+    }),
+  )
+  refuses("is refused in a flag", { set: [`cluster.secret=${hidden}`] }, "cluster.secret_file")
+  refuses(
+    "is refused in a flag's table",
+    { set: [`auth.tokens=[{"name":"a","token":"${hidden}"}]`] },
+    "auth.tokens is secret",
+  )
+  refuses("is not repeated from a flag without a name", { set: [hidden] }, "section.name=value")
+  refuses("is not repeated from an unknown name", { set: [`cluster.secrte=${hidden}`] }, "secrte")
+  refuses(
+    "given twice is refused",
+    {
+      env: { ALMANAC_CLUSTER__SECRET: hidden, ALMANAC_CLUSTER__SECRET_FILE: secret_file },
+    },
+    "cluster.secret and cluster.secret_file exclude each other",
+  )
+  refuses("file that is missing is named", { set: ["cluster.secret_file=/no"] }, "cannot read /no")
+  refuses("file that is empty is refused", { set: [`cluster.secret_file=${file("\n")}`] }, "empty")
+  refuses(
+    "of another type is not shown",
+    { config: file(`[cluster]\nsecret = ["${hidden}"]\n`) },
+    "cluster.secret must be secret text (file",
+  )
+  refuses(
+    "in a URL is not shown",
+    { env: { ALMANAC_NATS__URL: `nats://a:${hidden}@b` } },
+    "without user or password",
+  )
+  refuses(
+    "in tables that do not read is not shown",
+    { env: { ALMANAC_AUTH__TOKENS: `[{"token": "${hidden}"` } },
+    "auth.tokens must be list of tables",
+  )
+  refuses(
+    "beside a wrong column is not shown",
+    { env: { ALMANAC_AUTH__TOKENS: `[{"name":"a","token":"${hidden}","scopes":["all"]}]` } },
+    "auth.tokens[0].scopes must be",
+    "(environment ALMANAC_AUTH__TOKENS)",
+  )
+  refuses(
+    "that cannot be a bearer token is not shown",
+    { env: { ALMANAC_AUTH__TOKENS: `[{"name":"a","token":"${hidden} x"}]` } },
+    "auth.tokens[0].token",
+  )
+})

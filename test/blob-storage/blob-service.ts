@@ -1,0 +1,105 @@
+/** BlobService behind the front door, on a store of the test's choice. */
+import { NodeHttpServer } from "@effect/platform-node"
+import { Context, Effect, Layer, Scope } from "effect"
+import { HttpRouter } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { BlobStore } from "#actors/blob-storage/blob-store.ts"
+import { ActiveNodes } from "#actors/blob-storage/replication.ts"
+import { blobMemory } from "#adapters/blob-memory.ts"
+import { cursorsWith } from "#adapters/cursor-key.ts"
+import { blobs } from "#gateway/blob-storage/blob.ts"
+import { BlobApi } from "#gateway/blob-storage/blob-api.ts"
+import { Cursors } from "#gateway/blob-storage/cursors.ts"
+import { as, type Served, type Setup, serveHttp } from "../http.ts"
+
+export type Store = BlobStore["Service"]
+
+export interface BlobSetup extends Setup {
+  readonly store?: Store
+  readonly active_nodes?: number
+  readonly cursor_key?: Uint8Array
+}
+
+const mib = 1024 ** 2
+export const roomy = { capacity_bytes: 1024 * mib }
+
+/** A store in memory, which a test may look into. */
+export const memoryStore = (options: Parameters<typeof blobMemory>[0] = roomy) =>
+  Effect.map(Layer.build(blobMemory(options)), (context) => Context.get(context, BlobStore))
+
+/** The service on a free port until the scope closes, and the store behind it. */
+export const serveBlobs = Effect.fnUntraced(function* ({
+  store: given,
+  active_nodes = 1,
+  cursor_key = new Uint8Array(32),
+  ...setup
+}: BlobSetup = {}) {
+  const store = given ?? (yield* memoryStore())
+  const handlers = blobs.pipe(
+    Layer.provide(Layer.succeed(BlobStore, store)),
+    Layer.provide(Layer.succeed(Cursors, cursorsWith(cursor_key))),
+    Layer.provide(Layer.succeed(ActiveNodes, Effect.succeed(active_nodes))),
+  )
+  const scope = yield* Effect.scope
+  const routes = HttpRouter.toHttpEffect(
+    HttpApiBuilder.layer(BlobApi).pipe(Layer.provide(handlers)),
+  ).pipe(Effect.provide(NodeHttpServer.layerHttpServices), Scope.provide(scope))
+  const served = yield* serveHttp([{ name: "blob-storage", api: BlobApi, routes }], setup)
+  return { ...served, store, call: caller(served) }
+})
+export type BlobService = Effect.Success<ReturnType<typeof serveBlobs>>
+
+export interface Called {
+  readonly status: number
+  readonly headers: Headers
+  readonly text: string
+  readonly json: Json
+}
+/** What tests read of an answer. */
+export interface Json {
+  readonly [field: string]: unknown
+  readonly code?: string
+  readonly message?: string
+  readonly detail?: string
+  readonly id?: { readonly id: string }
+  readonly meta?: Readonly<Record<string, unknown>>
+  readonly data?: string
+}
+
+const parsed = (text: string): Json => {
+  try {
+    // Tests assert what they read of it.
+    return JSON.parse(text) as Json
+  } catch {
+    return {}
+  }
+}
+
+/** Sends one request as the writer and reads the answer. */
+const caller =
+  ({ fetch }: Served) =>
+  (method: string, path: string, init: RequestInit & { readonly token?: string } = {}) =>
+    Effect.promise(async (): Promise<Called> => {
+      const headers = new Headers({ ...as(init.token ?? "writer") })
+      new Headers(init.headers).forEach((value, name) => headers.set(name, value))
+      const response = await fetch(path, { ...init, method, headers })
+      const text = await response.text()
+      return { status: response.status, headers: response.headers, text, json: parsed(text) }
+    })
+
+export const json_type = { "content-type": "application/json" }
+export const lines_type = { "content-type": "application/x-ndjson" }
+export const bytes_type = { "content-type": "application/octet-stream" }
+export const accept_bytes = { accept: "application/octet-stream" }
+
+export const base64 = (bytes: Uint8Array | string) => Buffer.from(bytes).toString("base64")
+
+/** The IDs as an answer has them, in hex. */
+export const hexOf = (id: { readonly id: string } | undefined) =>
+  Buffer.from(id?.id ?? "", "base64").toString("hex")
+
+/** Runs a test body with its own service. */
+export const withBlobs = <A, E>(
+  setup: BlobSetup,
+  body: (service: BlobService) => Effect.Effect<A, E, Scope.Scope>,
+) => Effect.runPromise(Effect.scoped(Effect.flatMap(serveBlobs(setup), body)))

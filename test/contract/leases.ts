@@ -1,0 +1,179 @@
+/** What leases do, wherever they are kept. */
+import { assert } from "@effect/vitest"
+import { Effect, Exit, Fiber, Schedule, type Scope } from "effect"
+import type { Leases } from "#actors/leases.ts"
+
+/** One holder's leases, and what may happen to its connection. */
+export interface Holder {
+  readonly leases: Leases["Service"]
+  readonly cutOff: () => void
+  readonly comeBack: () => void
+}
+
+/** Leases that are nobody's yet. */
+export interface Place {
+  readonly ttl_ms: number
+  readonly holder: (id: string) => Effect.Effect<Holder, unknown, Scope.Scope>
+}
+
+type Test = (
+  name: string,
+  body: (place: Place) => Effect.Effect<void, unknown, Scope.Scope>,
+) => void
+
+/** Looks every 5 ms, for as long as it may take. */
+const within = (ms: number, condition: () => boolean) =>
+  Effect.sync(condition).pipe(
+    Effect.repeat({ until: (met) => met, schedule: Schedule.spaced(5), times: ms / 5 }),
+    Effect.tap((met) => Effect.sync(() => assert.isTrue(met, `not within ${ms} ms`))),
+  )
+
+/** Writes down who worked when, and fails who works beside another. */
+const work = () => {
+  const told: Array<string> = []
+  const working = new Set<string>()
+  let elections = 0
+  const elect = Effect.sync(() => ++elections)
+  const start = (who: string, fence: number) =>
+    Effect.sync(() => {
+      told.push(`${who} ${fence}`)
+      if (working.size > 0) told.push(`${who} beside ${[...working].join()}`)
+      working.add(who)
+    })
+  const stop = (who: string) => Effect.sync(() => working.delete(who))
+  /** Holds the lease, until `ends`, under a name of its own in the notes. */
+  const hold = ({ leases }: Holder, who: string, ends: Effect.Effect<unknown> = Effect.never) =>
+    leases.hold("work", elect, (fence) =>
+      Effect.ensuring(Effect.andThen(start(who, fence), ends), stop(who)),
+    )
+  return { told, working, hold }
+}
+
+export const leasesContract = (test: Test) => {
+  test("of two holders one works, for longer than a TTL", (place) =>
+    Effect.gen(function* () {
+      const { told, working, hold } = work()
+      for (const id of ["one", "other"]) {
+        yield* Effect.forkScoped(hold(yield* place.holder(id), id))
+      }
+      yield* within(place.ttl_ms, () => working.size === 1)
+      yield* Effect.exit(within(place.ttl_ms * 2.5, () => told.length > 1))
+      assert.strictEqual(told.length, 1, told.join())
+    }))
+
+  test("when work ends the lease is free at once, and the answer is the work's", (place) =>
+    Effect.gen(function* () {
+      const { told, working, hold } = work()
+      const one = yield* place.holder("one")
+      const other = yield* place.holder("other")
+      const ending = yield* Effect.forkScoped(hold(one, "one", Effect.succeed("done")))
+      assert.strictEqual(yield* Fiber.join(ending), "done")
+      yield* Effect.forkScoped(hold(other, "other"))
+      yield* within(place.ttl_ms / 2, () => working.has("other"))
+      assert.deepEqual(told, ["one 1", "other 2"])
+    }))
+
+  test("work that fails frees the lease and tells why; so does an election", (place) =>
+    Effect.gen(function* () {
+      const { leases } = yield* place.holder("one")
+      const { working, hold } = work()
+      const failing = leases.hold("work", Effect.succeed(1), () => Effect.fail("broken"))
+      assert.strictEqual(yield* Effect.flip(failing), "broken")
+      const unelected = leases.hold("work", Effect.fail("no log"), () => Effect.never)
+      assert.strictEqual(yield* Effect.flip(unelected), "no log")
+      yield* Effect.forkScoped(hold(yield* place.holder("other"), "other"))
+      yield* within(place.ttl_ms / 2, () => working.has("other"))
+    }))
+
+  test("who is interrupted while it works hands over at once", (place) =>
+    Effect.gen(function* () {
+      const { told, working, hold } = work()
+      const one = yield* Effect.forkScoped(hold(yield* place.holder("one"), "one"))
+      yield* within(place.ttl_ms, () => working.has("one"))
+      yield* Effect.forkScoped(hold(yield* place.holder("other"), "other"))
+      yield* Fiber.interrupt(one)
+      yield* within(place.ttl_ms / 2, () => working.has("other"))
+      assert.deepEqual(told, ["one 1", "other 2"])
+    }))
+
+  test("who is cut off stops before another starts, which is soon after the TTL", (place) =>
+    Effect.gen(function* () {
+      const { told, working, hold } = work()
+      const one = yield* place.holder("one")
+      yield* Effect.forkScoped(hold(one, "one"))
+      yield* within(place.ttl_ms, () => working.has("one"))
+      yield* Effect.forkScoped(hold(yield* place.holder("other"), "other"))
+      one.cutOff()
+      yield* within(place.ttl_ms * 2.5, () => working.has("other"))
+      assert.deepEqual(told, ["one 1", "other 2"])
+    }))
+
+  test("who was cut off waits for its next turn, under a new fence", (place) =>
+    Effect.gen(function* () {
+      const { told, working, hold } = work()
+      const one = yield* place.holder("one")
+      yield* Effect.forkScoped(hold(one, "one"))
+      yield* within(place.ttl_ms, () => working.has("one"))
+      const other = yield* Effect.forkScoped(hold(yield* place.holder("other"), "other"))
+      one.cutOff()
+      yield* within(place.ttl_ms * 2.5, () => working.has("other"))
+      one.comeBack()
+      yield* Fiber.interrupt(other)
+      yield* within(place.ttl_ms * 2, () => working.has("one"))
+      assert.deepEqual(told, ["one 1", "other 2", "one 3"])
+    }))
+
+  test("a short loss of the connection does not end the work", (place) =>
+    Effect.gen(function* () {
+      const { told, working, hold } = work()
+      const one = yield* place.holder("one")
+      yield* Effect.forkScoped(hold(one, "one"))
+      yield* within(place.ttl_ms, () => working.has("one"))
+      yield* Effect.forkScoped(hold(yield* place.holder("other"), "other"))
+      one.cutOff()
+      yield* Effect.exit(within(place.ttl_ms / 10, () => told.length > 1))
+      one.comeBack()
+      yield* Effect.exit(within(place.ttl_ms * 2, () => told.length > 1))
+      assert.deepEqual(told, ["one 1"])
+    }))
+
+  test("a restarted holder takes its own lease over without waiting for the TTL", (place) =>
+    Effect.gen(function* () {
+      const { told, working, hold } = work()
+      const dead = yield* place.holder("one")
+      yield* Effect.forkScoped(hold(dead, "before"))
+      yield* within(place.ttl_ms, () => working.has("before"))
+      const since = performance.now()
+      dead.cutOff()
+      working.clear()
+      dead.comeBack()
+      yield* Effect.forkScoped(hold(yield* place.holder("one"), "after"))
+      yield* within(place.ttl_ms, () => working.has("after"))
+      assert.isBelow(performance.now() - since, place.ttl_ms * 0.6)
+      yield* Effect.exit(within(place.ttl_ms * 1.5, () => told.length > 2))
+      assert.strictEqual(told.join(), "before 1,after 2")
+    }))
+
+  test("two fibers of one holder are two to each other", (place) =>
+    Effect.gen(function* () {
+      const { told, working, hold } = work()
+      const one = yield* place.holder("one")
+      const first = yield* Effect.forkScoped(hold(one, "first"))
+      yield* within(place.ttl_ms, () => working.has("first"))
+      yield* Effect.forkScoped(hold(one, "second"))
+      yield* Effect.exit(within(place.ttl_ms * 1.5, () => told.length > 1))
+      assert.deepEqual(told, ["first 1"])
+      yield* Fiber.interrupt(first)
+      yield* within(place.ttl_ms, () => working.has("second"))
+    }))
+
+  test("leases of different names are held beside each other", (place) =>
+    Effect.gen(function* () {
+      const { leases } = yield* place.holder("one")
+      const both = leases.hold("first", Effect.succeed(1), (one) =>
+        leases.hold("second", Effect.succeed(2), (two) => Effect.succeed(one + two)),
+      )
+      const exit = yield* Effect.exit(both)
+      assert.isTrue(Exit.isSuccess(exit) && exit.value === 3)
+    }))
+}

@@ -1,0 +1,35 @@
+/** What every LiveNodes promises. */
+import { assert } from "@effect/vitest"
+import { Effect } from "effect"
+import { LiveNodes } from "#actors/blob-storage/live-nodes.ts"
+import { NodeId } from "#schemas/blob-storage/node.ts"
+
+const node_id = NodeId.make("node-1")
+
+/** Each promise by its sentence. */
+export const promises: Readonly<Record<string, Effect.Effect<void, never, LiveNodes>>> = {
+  "knows nothing of a node that nobody has heard": Effect.gen(function* () {
+    const { find } = yield* LiveNodes
+    assert.isUndefined(find("nobody"))
+  }),
+
+  "knows what a node said last, and when": Effect.gen(function* () {
+    const { beat, find } = yield* LiveNodes
+    const before = Date.now()
+    yield* beat({ node_id, used_bytes: 1n, blob_count: 1n })
+    const largest = 2n ** 64n - 1n
+    yield* beat({ node_id, used_bytes: largest, blob_count: 2n })
+    const { heard_at = 0, ...said } = find(node_id) ?? {}
+    assert.deepEqual(said, { node_id, used_bytes: largest, blob_count: 2n })
+    assert.isAtLeast(heard_at, before)
+    assert.isAtMost(heard_at, Date.now())
+  }),
+
+  "tells nodes apart": Effect.gen(function* () {
+    const { beat, find } = yield* LiveNodes
+    yield* beat({ node_id, used_bytes: 1n, blob_count: 1n })
+    yield* beat({ node_id: NodeId.make("node-2"), used_bytes: 2n, blob_count: 2n })
+    assert.equal(find("node-1")?.used_bytes, 1n)
+    assert.equal(find("node-2")?.used_bytes, 2n)
+  }),
+}

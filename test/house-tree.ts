@@ -1,0 +1,54 @@
+/** The tree that the house rules look at: every text file of the project, read once. */
+import { readdirSync, readFileSync } from "node:fs"
+import { dirname, join, relative, resolve } from "node:path"
+
+export interface TreeFile {
+  /** Relative to the root of the checkout. */
+  readonly path: string
+  readonly text: string
+}
+
+export const root = dirname(import.meta.dirname)
+
+const skipped_folders = new Set([".cache", ".git", "data", "node_modules"])
+const text_file = /(\.(ts|mts|mjs|json|md|html|css|conf|toml|sh|yml)|\/run|LICENSE|almanac)$/
+
+const walk = (folder: string): ReadonlyArray<string> =>
+  readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) return skipped_folders.has(entry.name) ? [] : walk(path)
+    return entry.isFile() && text_file.test(path) ? [path] : []
+  })
+
+/** Every text file that belongs to the project, sorted by path. */
+export const readTree = (): ReadonlyArray<TreeFile> =>
+  walk(root)
+    .toSorted()
+    .map((path) => ({ path: relative(root, path), text: readFileSync(path, "utf8") }))
+
+const source = /^(?:import|export (?:type )?[{*])[^"]*?"([^"]+)"/gm
+const dynamic = /\bimport\("([^"]+)"\)/g
+
+/** What a module imports, statically or not, as it is written there. */
+export const importsOf = (text: string): ReadonlyArray<string> =>
+  [source, dynamic].flatMap((pattern) => [...text.matchAll(pattern)].map(([, from = ""]) => from))
+
+const named = /["'`\s]((?:#|\.{0,2}\/)?[\w./-]+\.(?:m?ts|mjs))["'`\s]/g
+
+/** The files of the project that this text names: by import, by path, or by bare file name. */
+export const filesNamedIn = ({ path, text }: TreeFile): ReadonlyArray<string> =>
+  [...text.matchAll(named)].flatMap(([, name = ""]) =>
+    name.startsWith("#")
+      ? [name.slice(1)]
+      : [relative(root, resolve(root, dirname(path), name)), relative(root, resolve(root, name))],
+  )
+
+/** The same lines, the inside of comments blanked, so that line numbers stay. */
+export const withoutComments = (text: string) =>
+  text
+    .replaceAll(/\/\*[\s\S]*?\*\//g, (comment) => comment.replaceAll(/[^\n]/g, " "))
+    .replaceAll(/(^|\s)\/\/[^\n]*/g, "$1")
+
+/** `line: what` for each line that the pattern is found in. */
+export const linesWith = (text: string, pattern: RegExp, what: string): ReadonlyArray<string> =>
+  text.split("\n").flatMap((line, index) => (pattern.test(line) ? [`${index + 1}: ${what}`] : []))

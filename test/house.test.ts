@@ -1,0 +1,81 @@
+/** The house rules that a machine can hold. Each failure says what to do. */
+import { describe, expect, it } from "vitest"
+import { missingPlatforms } from "../launcher/lockfile.mjs"
+import { rules } from "./house-rules.ts"
+import { filesNamedIn, readTree } from "./house-tree.ts"
+
+const tree = readTree()
+const textOf = (path: string) => tree.find((file) => file.path === path)?.text ?? ""
+
+/** These two hold a broken example of each rule. */
+const is_exempt = /^test\/house(-rules|\.test)\.ts$/
+
+describe("the house", () => {
+  for (const { name, files, problems } of rules) {
+    it(name, () => {
+      const found = tree
+        .filter(({ path }) => files.test(path) && !is_exempt.test(path))
+        .flatMap((file) => problems(file).map((problem) => `${file.path}:${problem}`))
+      expect(found).toEqual([])
+    })
+  }
+})
+
+describe("each rule sees the file that breaks it", () => {
+  for (const { name, files, problems, broken } of rules) {
+    it(name, () => {
+      expect(broken.path).toMatch(files)
+      expect(problems(broken)).not.toEqual([])
+    })
+  }
+})
+
+describe("the tree", () => {
+  it("holds no dead file", () => {
+    const entry = /\.(test|services)\.ts$|\.config\.ts$|\.d\.mts$|^docs\/examples\/|^main\.ts$/
+    const named = new Set(tree.flatMap((file) => filesNamedIn(file)))
+    const dead = tree
+      .map(({ path }) => path)
+      .filter((path) => /\.(ts|mjs)$/.test(path) && !entry.test(path) && !named.has(path))
+    expect(dead).toEqual([])
+  })
+
+  it("has the documents that a newcomer looks for", () => {
+    const wanted = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE"]
+    expect(wanted.filter((path) => textOf(path) === "")).toEqual([])
+  })
+
+  it("numbers its decisions once, and each has its three parts", () => {
+    const decisions = tree.filter(({ path }) => path.startsWith("docs/decisions/"))
+    const numbers = decisions.map(({ path }) => path.slice("docs/decisions/".length).slice(0, 4))
+    expect(numbers).toEqual([...new Set(numbers)])
+    const parts = ["## Context", "## Decision", "## Consequences"]
+    const short = decisions.filter(({ text }) => !parts.every((part) => text.includes(part)))
+    expect(short.map(({ path }) => path)).toEqual([])
+  })
+})
+
+describe("the packages", () => {
+  const { dependencies, devDependencies, optionalDependencies } = JSON.parse(textOf("package.json"))
+  const all: Record<string, string> = {
+    ...dependencies,
+    ...devDependencies,
+    ...optionalDependencies,
+  }
+
+  it("have exact versions", () => {
+    const loose = Object.entries(all).filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version))
+    expect(loose).toEqual([])
+    expect(all.effect).toBe(all["@effect/platform-node"])
+  })
+
+  it("are each explained in the decision about dependencies", () => {
+    const decision = textOf("docs/decisions/0004-dependencies.md")
+    expect(Object.keys(all).filter((name) => !decision.includes(`\`${name}\``))).toEqual([])
+  })
+
+  it("are all in the lockfile, for every platform (node launcher/lockfile.mjs)", () => {
+    const missing = missingPlatforms(JSON.parse(textOf("package-lock.json")))
+    expect(Object.keys(missing)).toEqual([])
+  })
+})

@@ -1,0 +1,153 @@
+/** Serves an API behind the front door on a free port, with callers made up for the test. */
+import { connect } from "node:net"
+import { NodeHttpServer } from "@effect/platform-node"
+import { Effect, Exit, Layer, Logger, Redacted, References, Scope } from "effect"
+import { httpServer, type Listening } from "#adapters/http-server.ts"
+import { httpTransport } from "#adapters/http-transport.ts"
+import type { Caller } from "#gateway/caller.ts"
+import { frontDoor } from "#gateway/front-door.ts"
+import {
+  type Authenticate,
+  Identity,
+  IdentityUnavailable,
+  Unauthenticated,
+} from "#gateway/identity.ts"
+import { requestMetrics } from "#gateway/metrics.ts"
+import { mount, type Service } from "#gateway/routes.ts"
+import type { Group, Values } from "#schemas/setting.ts"
+import { isSetting } from "#schemas/setting.ts"
+import { settings as declared, type Settings } from "#schemas/settings.ts"
+
+const defaultsOf = (group: Group): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(group).map(([name, node]) => {
+      if (!isSetting(node)) return [name, defaultsOf(node)]
+      return [name, node.form === "secret" ? Redacted.make("") : node.initial]
+    }),
+  )
+
+/** Some settings by section; the rest is as declared. */
+export type Given = { readonly [Section in keyof Settings]?: Partial<Settings[Section]> }
+
+/** The declared settings on a free port of loopback, with these on top. */
+export const settingsWith = (given: Given = {}): Settings => {
+  // Each name holds its declared initial value, which has the setting's own type.
+  const all = defaultsOf(declared) as unknown as Values<typeof declared>
+  const api = { ...all.api, bind_host: "127.0.0.1", bind_port: 0, ...given.api }
+  const sections = Object.entries(given).map(([name, section]) => [
+    name,
+    { ...(all[name as keyof Settings] as object), ...section },
+  ])
+  return { ...all, ...Object.fromEntries(sections), api }
+}
+
+const caller = (actor: string, scopes: ReadonlyArray<string>, roles: ReadonlyArray<string>) => ({
+  actor,
+  kind: "static" as const,
+  scopes: new Set(scopes),
+  roles: new Set(roles),
+})
+
+/** Callers by token. */
+const callers: Readonly<Record<string, Caller>> = {
+  reader: caller("reader", ["blobs:read"], []),
+  writer: caller("writer", ["blobs:read", "blobs:write"], []),
+  admin: caller("admin", [], ["admin"]),
+}
+
+const authenticate: Authenticate = ({ token, certificate }) => {
+  if (token === undefined) {
+    if (certificate === undefined) return Effect.fail(new Unauthenticated({ reason: "missing" }))
+    return Effect.succeed(caller(certificate.subjects.join(), ["blobs:read"], []))
+  }
+  const text = Redacted.value(token)
+  if (text === "outage") return Effect.fail(new IdentityUnavailable({ message: "no route" }))
+  if (text === "expired") return Effect.fail(new Unauthenticated({ reason: "expired" }))
+  const known = callers[text]
+  return known ? Effect.succeed(known) : Effect.fail(new Unauthenticated({ reason: "unknown" }))
+}
+
+export interface Served extends Listening {
+  readonly fetch: (path: string, init?: RequestInit) => Promise<Response>
+  /** Sends these bytes on a connection of their own and answers what came back until its end. */
+  readonly raw: (...parts: ReadonlyArray<string>) => Promise<string>
+  /** Lines that were logged, newest last. */
+  readonly logged: ReadonlyArray<string>
+  /** Requests that the door has not let go. */
+  readonly inFlight: () => number
+}
+
+/** What a service's routes may need of the platform. */
+type HttpServices = Layer.Success<typeof NodeHttpServer.layerHttpServices> | Scope.Scope
+
+export interface Setup {
+  readonly settings?: Given
+  /** Asked for each request, for what is reloadable. */
+  readonly current?: () => Settings
+}
+
+/** Serves these services until the scope closes. */
+export const serveHttp = Effect.fnUntraced(function* (
+  services: ReadonlyArray<Service<unknown, HttpServices>>,
+  { settings: given = {}, current }: Setup = {},
+) {
+  const settings = settingsWith(given)
+  const logged: Array<string> = []
+  const logger = Logger.map(Logger.formatLogFmt, (line) => {
+    logged.push(line)
+  })
+  const logging = Logger.layer([logger])
+  const run = Effect.gen(function* () {
+    const mounted = yield* Effect.forEach(services, (service) => mount(service))
+    const door = yield* frontDoor(mounted, current ?? (() => settings), requestMetrics())
+    const listening = yield* httpServer(settings, door)
+    return { listening, door }
+  })
+  const { listening, door } = yield* run.pipe(
+    Effect.provide(
+      Layer.mergeAll(
+        httpTransport,
+        logging,
+        NodeHttpServer.layerHttpServices,
+        Layer.succeed(Identity, { authenticate }),
+        Layer.succeed(References.MinimumLogLevel, "Info" as const),
+      ),
+    ),
+  )
+  const served: Served = {
+    ...listening,
+    logged,
+    inFlight: door.inFlight,
+    fetch: (path, init) => fetch(`${listening.url}${path}`, init),
+    raw: (...parts) => talk(listening.port, parts),
+  }
+  return served
+})
+
+/** A client that hangs up by itself when the other end says nothing more, in milliseconds. */
+const patience_ms = 5000
+
+const talk = (port: number, parts: ReadonlyArray<string>) =>
+  new Promise<string>((resolve, reject) => {
+    const socket = connect(port, "127.0.0.1")
+    const chunks: Array<Buffer> = []
+    socket.setTimeout(patience_ms, () => socket.destroy())
+    socket.on("data", (chunk) => chunks.push(chunk))
+    socket.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code !== "ECONNRESET" && error.code !== "EPIPE") reject(error)
+    })
+    socket.on("close", () => resolve(Buffer.concat(chunks).toString("latin1")))
+    for (const part of parts) socket.write(part)
+  })
+
+export const as = (token: string) => ({ authorization: `Bearer ${token}` })
+
+/** Serves until `stop`: for suites that share a server. */
+export const startHttp = async (
+  services: Parameters<typeof serveHttp>[0],
+  setup?: Setup,
+): Promise<Served & { readonly stop: () => Promise<void> }> => {
+  const scope = Effect.runSync(Scope.make())
+  const served = await Effect.runPromise(Scope.provide(serveHttp(services, setup), scope))
+  return { ...served, stop: () => Effect.runPromise(Scope.close(scope, Exit.void)) }
+}

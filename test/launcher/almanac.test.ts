@@ -1,0 +1,80 @@
+import { existsSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, it, vi } from "vitest"
+import { makeCheckout, runNode } from "./checkout.ts"
+
+/** A stand-in for the program: says what it was given, and ends as its first argument says. */
+const main = `
+const [verb, ...rest]: Array<string> = process.argv.slice(2)
+if (verb === "serve") {
+  for (const signal of ["SIGTERM", "SIGHUP", "SIGINT"]) {
+    process.on(signal, () => {
+      console.log(signal)
+      if (signal === "SIGTERM") process.exit(0)
+    })
+  }
+  setInterval(() => undefined, 1000)
+  console.log("serving", process.pid)
+} else if (verb === "abort") {
+  process.kill(process.pid, "SIGKILL")
+} else {
+  console.log(JSON.stringify(rest))
+  process.exit(Number(verb))
+}`
+
+/** A Node before 22.15 has no execve: the launcher then keeps a child. */
+const without_execve = ["--import", "data:text/javascript,process.execve=undefined"]
+
+const makeProgram = () => {
+  const checkout = makeCheckout()
+  writeFileSync(join(checkout.root, "main.ts"), main)
+  return checkout
+}
+
+const isAlive = (pid: number) => {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+describe.each([
+  { way: "becomes the program", options: [] },
+  { way: "keeps the program as its child", options: without_execve },
+])("the launcher that $way", ({ options }) => {
+  const almanac = [...options, "launcher/almanac.mjs"]
+
+  it("passes the arguments on and keeps the exit code", async () => {
+    const ended = await runNode(makeProgram(), [...almanac, "7", "--a", "b c"]).ended
+    expect(ended).toMatchObject({ code: 7, stdout: '["--a","b c"]\n' })
+  })
+
+  it("ends by the signal that ended the program", async () => {
+    expect(await runNode(makeProgram(), [...almanac, "abort"]).ended).toMatchObject({
+      code: null,
+      signal: "SIGKILL",
+    })
+  })
+
+  it("hands signals to the program and leaves none behind", async () => {
+    const { child, ended, printed } = runNode(makeProgram(), [...almanac, "serve"])
+    await vi.waitUntil(() => printed().includes("serving"), { timeout: 10_000 })
+    child.kill("SIGHUP")
+    await vi.waitUntil(() => printed().includes("SIGHUP"), { timeout: 10_000 })
+    child.kill("SIGINT")
+    await vi.waitUntil(() => printed().includes("SIGINT"), { timeout: 10_000 })
+    child.kill("SIGTERM")
+    const { code, stdout } = await ended
+    expect(code).toBe(0)
+    expect(stdout).toContain("SIGTERM")
+    const pid = Number(/serving (\d+)/.exec(stdout)?.[1])
+    expect(isAlive(pid)).toBe(false)
+  })
+
+  it("keeps compiled code in the cache", async () => {
+    const checkout = makeProgram()
+    await runNode(checkout, [...almanac, "0"]).ended
+    expect(existsSync(join(checkout.root, "cache", "compile"))).toBe(true)
+  })
+})

@@ -1,0 +1,28 @@
+import { Redacted } from "effect"
+import { type Group, isSetting } from "#schemas/setting.ts"
+import { type Settings, settings } from "#schemas/settings.ts"
+
+const defaults = (group: Group): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(
+    Object.entries(group).map(([name, node]) => {
+      if (!isSetting(node)) return [name, defaults(node)]
+      return [name, node.form === "secret" ? Redacted.make(node.initial) : node.initial]
+    }),
+  )
+
+type Sections = Omit<Settings, "services">
+
+/** The default settings with some of their sections changed. */
+export const given = (
+  change: {
+    readonly [Section in keyof Sections]?: Partial<Sections[Section]>
+  },
+): Settings => {
+  // Every name of `settings` is in it, with its default.
+  const all = defaults(settings) as unknown as Settings
+  const changed = Object.entries(change).map(([section, values]) => [
+    section,
+    { ...all[section as keyof Sections], ...values },
+  ])
+  return { ...all, ...Object.fromEntries(changed) }
+}

@@ -1,0 +1,273 @@
+import { existsSync } from "node:fs"
+import { assert, describe, expect, it } from "@effect/vitest"
+import { Redacted, Result } from "effect"
+import { decodeSetting, fromText, nearest, type Setting } from "#schemas/setting.ts"
+import { type Settings, settings_by_path, variableOf } from "#schemas/settings.ts"
+import { settingsPage } from "#schemas/settings-page.ts"
+import { reload } from "#schemas/settings-reload.ts"
+import { disagreement, isLoopback } from "#schemas/settings-rules.ts"
+import { given } from "./settings-given.ts"
+
+/** The defaults as the documents and decisions state them. */
+const documented: Record<string, unknown> = {
+  services: ["blob-storage"],
+  "data.dir": "./data",
+  "api.bind_host": "0.0.0.0",
+  "api.bind_port": 9797,
+  "api.shape": "A",
+  "api.noauth": false,
+  "api.noauth_unsafe": false,
+  "api.request_timeout_seconds": 60,
+  "api.rate_limit_per_second": 0,
+  "api.rate_limit_burst": 0,
+  "tls.cert": "",
+  "tls.key": "",
+  "tls.client_ca": "",
+  "tls.client_certificates": [],
+  "auth.tokens": [],
+  "auth.jwt.hs256_secret": "",
+  "auth.jwt.hs256_secret_file": "",
+  "auth.jwt.jwks_url": "",
+  "auth.jwt.jwks_file": "",
+  "auth.jwt.issuer": "",
+  "auth.jwt.audience": "",
+  "auth.jwt.algorithms": ["HS256", "RS256", "EdDSA"],
+  "auth.jwt.clock_tolerance_seconds": 0,
+  "error.include_detail": true,
+  "error.include_grpc_code": false,
+  "error.max_detail_bytes": 512,
+  "json.int64": "number",
+  "nats.url": "",
+  "nats.user": "",
+  "nats.password": "",
+  "nats.password_file": "",
+  "nats.creds_file": "",
+  "nats.tls_ca": "",
+  "nats.tls_cert": "",
+  "nats.tls_key": "",
+  "nats.replicas": 1,
+  "nats.binary": "",
+  "blob.dir": "",
+  "blob.json_body_bytes_max": 67_108_864,
+  "blob.stream_bytes_max": 5_497_558_138_880,
+  "cluster.name": "almanac",
+  "cluster.node_id": "",
+  "cluster.advertise_address": "",
+  "cluster.join": [],
+  "cluster.secret": "",
+  "cluster.secret_file": "",
+  "cluster.capacity_bytes": 0,
+  "cluster.heartbeat_interval_seconds": 5,
+  "cluster.heartbeat_deadline_seconds": 15,
+  "cluster.remove_after_seconds": 3600,
+  "cluster.vnodes_per_node": 128,
+  "metrics.public": false,
+  "telemetry.otlp_url": "",
+  "audit.checkpoint_commits": 1000,
+  "audit.checkpoint_seconds": 300,
+  "log.level": "info",
+}
+
+/** A value of the right type outside the range, for each range that is not of numbers. */
+const outside: Record<string, unknown> = {
+  services: ["blob-store"],
+  "api.bind_host": "two words",
+  "api.shape": "C",
+  "tls.client_certificates": [{ subject: "x" }],
+  "auth.tokens": [{ name: "" }],
+  "auth.jwt.jwks_url": "ftp://example.org",
+  "auth.jwt.algorithms": ["none"],
+  "json.int64": "float",
+  "nats.url": "nats://user:hunter2@example.org",
+  "cluster.name": "a.b",
+  "cluster.node_id": "a b",
+  "cluster.advertise_address": "example.org",
+  "cluster.join": ["example.org"],
+  "telemetry.otlp_url": "example.org",
+  "log.level": "loud",
+}
+
+const wrong_type = (setting: Setting) =>
+  ({ integer: "five", flag: "yes", list: "a", tables: "a", text: 5, url: 5, secret: 5 })[
+    setting.form
+  ]
+
+const problem = (path: string, setting: Setting, raw: unknown) => {
+  const decoded = decodeSetting(path, setting, raw)
+  return Result.isFailure(decoded) ? decoded.failure.problem : "accepted"
+}
+
+describe("every setting", () => {
+  it("is documented above, and nothing else is", () =>
+    expect([...settings_by_path.keys()]).toEqual(Object.keys(documented)))
+
+  for (const [path, setting] of settings_by_path) {
+    it(`${path} has its documented default, which it accepts`, () => {
+      expect(setting.initial).toEqual(documented[path])
+      assert.isTrue(Result.isSuccess(decodeSetting(path, setting, setting.initial)))
+    })
+
+    it(`${path} refuses another type`, () =>
+      expect(problem(path, setting, wrong_type(setting))).toMatch(`must be ${setting.type}`))
+
+    if (setting.form === "integer") {
+      const [minimum = 0, maximum = 0] = setting.range.match(/\d+/g)?.map(Number) ?? []
+      it(`${path} accepts its bounds and nothing beyond`, () => {
+        expect(problem(path, setting, minimum)).toBe("accepted")
+        expect(problem(path, setting, maximum)).toBe("accepted")
+        expect(problem(path, setting, minimum - 1)).toMatch("must be integer")
+        expect(problem(path, setting, maximum + 1)).toMatch("must be integer")
+        expect(problem(path, setting, minimum + 0.5)).toMatch("must be integer")
+      })
+    } else if (setting.range !== "") {
+      it(`${path} refuses what is out of its range`, () => {
+        assert.property(outside, path)
+        expect(problem(path, setting, outside[path])).toMatch("must be")
+      })
+    }
+  }
+})
+
+describe("text of a variable or flag", () => {
+  const read = (path: string, text: string) => {
+    const setting = settings_by_path.get(path)
+    return setting === undefined ? undefined : fromText(setting, text)
+  }
+
+  it("reads as an integer", () => expect(read("api.bind_port", " 80 ")).toBe(80))
+  it("stays text where it is no integer", () => expect(read("api.bind_port", "0x50")).toBe("0x50"))
+  it("reads as true and false", () =>
+    expect(["true", "false", "yes"].map((text) => read("api.noauth", text))).toEqual([
+      true,
+      false,
+      "yes",
+    ]))
+  it("reads as a list with commas", () => expect(read("cluster.join", "a, b")).toEqual(["a", "b"]))
+  it("reads as an empty list", () => expect(read("cluster.join", "")).toEqual([]))
+  it("reads as a JSON list", () => expect(read("cluster.join", '["a,b"]')).toEqual(["a,b"]))
+  it("reads as tables", () =>
+    expect(read("auth.tokens", '[{"name":"a"}]')).toEqual([{ name: "a" }]))
+})
+
+describe("a name that does not exist", () => {
+  const names = [...settings_by_path.keys()]
+  const cases = [
+    ["api.bind_prot", "api.bind_port"],
+    ["api.bindport", "api.bind_port"],
+    ["api.port", "api.bind_port"],
+    ["blob.bind_port", "api.bind_port"],
+    ["loglevel", "log.level"],
+    ["cluster.vnodes", undefined],
+    ["a".repeat(10_000), undefined],
+  ] as const
+  for (const [name, meant] of cases) {
+    it(`${name.slice(0, 20)} suggests ${meant}`, () => expect(nearest(name, names)).toBe(meant))
+  }
+})
+
+describe("settings together", () => {
+  const wrong = (change: Change) => disagreement(given(change))?.path
+  const a_secret = Redacted.make("s".repeat(32))
+  const token = { name: "a", token: Redacted.make("t"), token_file: "", sha256: "", ...no_grant }
+  const certificate = { subject: "CN=a", ...no_grant }
+
+  it("agree by default", () => expect(disagreement(given({}))).toBeUndefined())
+
+  it("refuse no authentication where others reach it", () => {
+    expect(wrong({ api: { noauth: true } })).toBe("api.noauth")
+    expect(wrong({ api: { noauth: true, bind_host: "192.168.0.1" } })).toBe("api.noauth")
+    expect(wrong({ api: { noauth: true, bind_host: "127.0.0.1.example.org" } })).toBe("api.noauth")
+    expect(wrong({ api: { noauth: true, bind_host: "::" } })).toBe("api.noauth")
+  })
+  it("need a service", () =>
+    expect(disagreement({ ...given({}), services: [] })?.path).toBe("services"))
+  it("allow no authentication on loopback, and where it is said twice", () => {
+    for (const bind_host of ["127.0.0.1", "127.8.8.8", "::1", "localhost"]) {
+      assert.isTrue(isLoopback(bind_host))
+      expect(wrong({ api: { noauth: true, bind_host } })).toBeUndefined()
+    }
+    expect(wrong({ api: { noauth: true, noauth_unsafe: true } })).toBeUndefined()
+  })
+  const refused: ReadonlyArray<readonly [string, Change]> = [
+    ["tls.cert", { tls: { cert: "c" } }],
+    ["tls.key", { tls: { key: "k" } }],
+    ["tls.client_ca", { tls: { client_ca: "c" } }],
+    ["tls.client_certificates", { tls: { client_certificates: [certificate] } }],
+    [
+      "tls.client_certificates[1].subject",
+      {
+        tls: {
+          cert: "c",
+          key: "k",
+          client_ca: "a",
+          client_certificates: [certificate, certificate],
+        },
+      },
+    ],
+    ["auth.tokens[0]", { auth: { tokens: [{ ...token, token: Redacted.make("") }] } }],
+    ["auth.tokens[0]", { auth: { tokens: [{ ...token, sha256: "0".repeat(64) }] } }],
+    ["auth.tokens[0].token", { auth: { tokens: [{ ...token, token: Redacted.make("a b") }] } }],
+    ["auth.tokens[1].name", { auth: { tokens: [token, token] } }],
+    ["nats.password", { nats: { password: a_secret } }],
+    ["nats.user", { nats: { user: "u" } }],
+    ["nats.creds_file", { nats: { url: "nats://a", user: "u", creds_file: "f" } }],
+    ["nats.tls_cert", { nats: { url: "nats://a", tls_key: "k" } }],
+    ["nats.replicas", { nats: { replicas: 3 } }],
+    ["cluster.secret", { cluster: { secret: Redacted.make("short") } }],
+    ["cluster.join", { cluster: { join: ["http://a"] } }],
+    ["cluster.heartbeat_deadline_seconds", { cluster: { heartbeat_deadline_seconds: 5 } }],
+    ["cluster.remove_after_seconds", { cluster: { remove_after_seconds: 15 } }],
+    ["blob.json_body_bytes_max", { blob: { stream_bytes_max: 2048 } }],
+    ["api.rate_limit_burst", { api: { rate_limit_burst: 5 } }],
+  ]
+  for (const [path, change] of refused) {
+    it(`refuse ${path} of ${Object.keys(Object.values(change)[0] ?? {})}`, () =>
+      expect(wrong(change)).toBe(path))
+  }
+  it("refuse a weak shared secret, two sources of keys and keys in the open", () => {
+    const jwt = (jwt: Partial<Settings["auth"]["jwt"]>) =>
+      disagreement(given({ auth: { jwt: { ...given({}).auth.jwt, ...jwt } } }))?.path
+    expect(jwt({ hs256_secret: Redacted.make("s".repeat(31)) })).toBe("auth.jwt.hs256_secret")
+    expect(jwt({ jwks_url: "https://a", jwks_file: "f" })).toBe("auth.jwt.jwks_file")
+    expect(jwt({ jwks_url: "http://example.org/jwks" })).toBe("auth.jwt.jwks_url")
+    expect(jwt({ jwks_url: "http://127.0.0.1/jwks" })).toBeUndefined()
+  })
+})
+
+type Change = Parameters<typeof given>[0]
+
+const no_grant = { scopes: [], roles: [], project_id: "", domain_id: "", user_id: "" }
+
+describe("settings read again", () => {
+  it("apply what is reloadable, and name what is not", () => {
+    const running = given({ log: { level: "info" } })
+    const read = given({ log: { level: "trace" }, api: { bind_port: 1, shape: "B" } })
+    const { settings, applied, needs_restart } = reload(running, read)
+    expect(applied).toEqual(["log.level"])
+    expect(needs_restart).toEqual(["api.bind_port", "api.shape"])
+    expect(settings).toEqual(given({ log: { level: "trace" } }))
+  })
+  it("see a changed secret and do not show it", () => {
+    const read = given({ cluster: { secret: Redacted.make("s".repeat(40)) } })
+    expect(reload(given({}), read).needs_restart).toEqual(["cluster.secret"])
+    assert.notInclude(JSON.stringify(reload(given({}), read)), "sss")
+  })
+  it("change nothing when they are the same", () =>
+    expect(reload(given({}), given({}))).toEqual({
+      settings: given({}),
+      applied: [],
+      needs_restart: [],
+    }))
+})
+
+describe("docs/configuration.md", () => {
+  it("is what the settings say", async () => {
+    assert.isTrue(existsSync("docs/configuration.md"))
+    await expect(settingsPage()).toMatchFileSnapshot("../docs/configuration.md")
+  })
+  it("has a row for every setting, with its variable", () => {
+    for (const path of settings_by_path.keys()) {
+      assert.include(settingsPage(), `<br>\`${variableOf(path)}\``)
+    }
+  })
+})

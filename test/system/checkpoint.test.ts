@@ -1,0 +1,190 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber, Layer, Schema, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { address, Commands } from "#actors/commands.ts"
+import { host } from "#actors/host.ts"
+import { runProcess } from "#actors/process.ts"
+import { Checkpoint, checkpoint_stream } from "#actors/system/checkpoint.ts"
+import { checkpointer } from "#actors/system/checkpointer.ts"
+import { verify } from "#actors/system/verification.ts"
+import { logMemory } from "#adapters/log-memory.ts"
+import { Log } from "#events/log.ts"
+import { CheckpointEvent, CheckpointMade } from "#events/system/checkpoint.ts"
+import { MakeCheckpoint } from "#schemas/system/checkpoint.ts"
+import { Count, Counter } from "../counter.ts"
+import { given } from "../given.ts"
+
+const root = "0".repeat(64)
+const made = (from: number, to: number, commits = to - from + 1) =>
+  CheckpointMade.make({ from, to, commits, root })
+const make = (from: number, to: number, commits = to - from + 1) =>
+  MakeCheckpoint.make({ from, to, commits, root })
+const checkpoints = given(Checkpoint)
+
+describe("the checkpoints of the log", () => {
+  it("begin with the first commit", () => checkpoints().when(make(1, 5)).thenEvents(made(1, 5)))
+
+  it("do not begin later", () => checkpoints().when(make(2, 5)).thenRejected("svc.conflict"))
+
+  it("follow one another", () => checkpoints(made(1, 5)).when(make(6, 6)).thenEvents(made(6, 6)))
+
+  it("leave no gap, and do not overlap", () => {
+    checkpoints(made(1, 5)).when(make(7, 9)).thenRejected("svc.conflict")
+    checkpoints(made(1, 5)).when(make(5, 9)).thenRejected("svc.conflict")
+    checkpoints(made(1, 5)).when(make(1, 5)).thenRejected("svc.conflict")
+  })
+
+  it("hold no more commits than places, and do not end before they begin", () => {
+    checkpoints()
+      .when(make(1, 5, 6))
+      .thenRejected("svc.conflict")
+    checkpoints(made(1, 5))
+      .when(make(6, 5, 1))
+      .thenRejected("svc.conflict")
+  })
+})
+
+const count = Effect.fnUntraced(function* (id: string, times = 1) {
+  const commands = yield* Commands
+  const at = new Date(yield* TestClock.testClockWith((clock) => clock.currentTimeMillis))
+  for (let i = 0; i < times; i++) {
+    const origin = { command_id: crypto.randomUUID(), actor: "test", at: at.toISOString() }
+    yield* commands.send(origin, address(Counter, id, Count.make({ by: 1 })))
+  }
+})
+
+/** Waits until the log has nothing new to say: the process has acted on it. */
+const settled = Effect.gen(function* () {
+  for (let i = 0; i < 200; i++) yield* Effect.yieldNow
+})
+
+const decode = Schema.decodeUnknownSync(CheckpointEvent)
+
+const sealed = Effect.gen(function* () {
+  const commits = yield* Stream.runCollect((yield* Log).read(checkpoint_stream))
+  return commits.flatMap(({ commit }) => commit.events.map((event) => decode(event)))
+})
+
+const ranges = Effect.map(sealed, (all) => all.map(({ from, to }) => [from, to]))
+
+/** The checkpoints follow one another, and their roots are right. */
+const assertWhole = Effect.gen(function* () {
+  const { faults } = yield* verify({ deciders: [Counter, Checkpoint] })
+  assert.deepEqual(faults, [])
+})
+
+const app = Layer.provideMerge(host, logMemory)
+const running = (commits: number, seconds: number) =>
+  Effect.forkScoped(runProcess(checkpointer({ commits, seconds })))
+
+describe("the checkpointer", () => {
+  it.effect("seals as many commits as it was told to, once they are there", () =>
+    Effect.gen(function* () {
+      yield* running(10, 300)
+      yield* count("x", 9)
+      yield* settled
+      assert.deepEqual(yield* ranges, [])
+      yield* count("x", 1)
+      yield* settled
+      assert.deepEqual(yield* ranges, [[1, 10]])
+      yield* assertWhole
+    }).pipe(Effect.provide(app)),
+  )
+
+  it.effect("seals fewer when the first of them has waited long enough", () =>
+    Effect.gen(function* () {
+      yield* running(1000, 300)
+      yield* count("x", 3)
+      yield* settled
+      yield* TestClock.adjust("299 seconds")
+      yield* settled
+      assert.deepEqual(yield* ranges, [])
+      yield* TestClock.adjust("1 seconds")
+      yield* settled
+      assert.deepEqual(yield* ranges, [[1, 3]])
+      yield* assertWhole
+    }).pipe(Effect.provide(app)),
+  )
+
+  it.effect("never seals its own commits alone", () =>
+    Effect.gen(function* () {
+      yield* running(1, 1)
+      yield* count("x", 1)
+      for (let i = 0; i < 20; i++) {
+        yield* settled
+        yield* TestClock.adjust("10 seconds")
+      }
+      assert.equal(yield* (yield* Log).head(""), 2)
+      yield* count("x", 1)
+      yield* settled
+      assert.deepEqual(yield* ranges, [
+        [1, 1],
+        [2, 3],
+      ])
+    }).pipe(Effect.provide(app)),
+  )
+
+  it.effect("seals a log that is long already in few steps, and goes on where it ends", () =>
+    Effect.gen(function* () {
+      yield* count("x", 95)
+      yield* running(10, 300)
+      yield* settled
+      const first = yield* sealed
+      assert.equal(first[0]?.from, 1)
+      yield* count("y", 20)
+      yield* settled
+      yield* TestClock.adjust("300 seconds")
+      yield* settled
+      assert.isAtLeast((yield* sealed).at(-1)?.to ?? 0, 115)
+      yield* assertWhole
+    }).pipe(Effect.provide(app)),
+  )
+
+  it.effect("names each try by where it begins, and the commit that made it due", () =>
+    Effect.gen(function* () {
+      yield* running(2, 300)
+      yield* count("x", 2)
+      yield* settled
+      const last = yield* (yield* Log).load(checkpoint_stream)
+      assert.deepEqual(last?.commit.commands, ["checkpoint-1"])
+      assert.equal(last?.commit.cause, "2")
+      assert.equal(last?.commit.actor, "system-checkpointer")
+    }).pipe(Effect.provide(app)),
+  )
+
+  it.effect("killed anywhere and started again, makes one gap-free sequence", () =>
+    Effect.gen(function* () {
+      for (let i = 0; i < 60; i++) {
+        const process = yield* running(3, 5)
+        for (let step = 0; step < i % 17; step++) yield* Effect.yieldNow
+        yield* count(`c${i % 3}`, 1 + (i % 4))
+        for (let step = 0; step < (i * 7) % 23; step++) yield* Effect.yieldNow
+        yield* TestClock.adjust("1 seconds")
+        yield* Fiber.interrupt(process)
+      }
+      yield* running(3, 5)
+      yield* settled
+      assert.isAbove((yield* sealed).length, 10)
+      yield* assertWhole
+    }).pipe(Effect.provide(app)),
+  )
+
+  it.effect("with another beside it, makes one gap-free sequence too", () =>
+    Effect.gen(function* () {
+      yield* running(3, 5)
+      yield* running(4, 3)
+      for (let i = 0; i < 100; i++) {
+        yield* count(`c${i % 5}`)
+        for (let step = 0; step < i % 9; step++) yield* Effect.yieldNow
+        if (i % 10 === 0) yield* TestClock.adjust("2 seconds")
+      }
+      yield* settled
+      yield* TestClock.adjust("10 seconds")
+      yield* settled
+      assert.isAbove((yield* sealed).length, 10)
+      yield* assertWhole
+      const { unsealed } = yield* verify({ deciders: [] })
+      assert.isBelow(unsealed, 4)
+    }).pipe(Effect.provide(app)),
+  )
+})

@@ -1,0 +1,189 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Scope } from "effect"
+import { HttpRouter } from "effect/http"
+import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { address, Commands } from "#actors/commands.ts"
+import { host } from "#actors/host.ts"
+import { logMemory } from "#adapters/log-memory.ts"
+import { sqlite } from "#adapters/sqlite.ts"
+import { type Log, LogUnavailable } from "#events/log.ts"
+import {
+  listReadModels,
+  type Operated,
+  ReadModels,
+  rebuildReadModel,
+} from "#gateway/system/read-models.ts"
+import { ReadModelsGroup } from "#gateway/system/read-models-api.ts"
+import { SystemModel } from "#projections/system/blueprint.ts"
+import { Count, Counter } from "../counter.ts"
+import { as, type Served, serveHttp } from "../http.ts"
+import { temporaryFolder } from "../nats.ts"
+
+const Api = HttpApi.make("system").add(ReadModelsGroup)
+const handlers = HttpApiBuilder.group(Api, "read-models", (group) =>
+  group.handle("list", () => listReadModels).handle("rebuild", rebuildReadModel),
+)
+
+const count = Effect.fnUntraced(function* (by: number) {
+  const commands = yield* Commands
+  const at = "2026-11-20T12:00:00.000Z"
+  const origin = { command_id: crypto.randomUUID(), actor: "test", at }
+  return yield* commands.send(origin, address(Counter, "x", Count.make({ by })))
+})
+
+/** What is not asked for here. */
+const no_dump = () => ({})
+
+/** A read model that stands at 1, whose rebuild ends as `rebuild` says. */
+const standing = (rebuild: Operated["rebuild"]): Operated => ({
+  ...{ part: "test", position: Effect.succeed(1), rebuild, dump: no_dump },
+})
+
+interface Asked extends Served {
+  readonly post: (name: string, headers?: Record<string, string>) => Promise<Response>
+}
+
+const withModels = <A>(
+  others: (trace: Array<string>) => ReadonlyArray<readonly [string, Operated]>,
+  body: (asked: Asked, trace: Array<string>) => Promise<A>,
+) =>
+  Effect.gen(function* () {
+    for (const by of [1, 2, 3]) yield* count(by)
+    const model = yield* SystemModel
+    yield* model.catchUp
+    const trace: Array<string> = []
+    const models = new Map<string, Operated>([["system", { ...model, part: "" }], ...others(trace)])
+    const context = yield* Effect.context<Log>()
+    const served = yield* serveHttp([
+      {
+        name: "system",
+        api: Api,
+        routes: Effect.gen(function* () {
+          const app = yield* HttpRouter.toHttpEffect(
+            HttpApiBuilder.layer(Api).pipe(Layer.provide(handlers)),
+          )
+          const registry = yield* Layer.build(ReadModels.layer(models))
+          return app.pipe(Effect.provideContext(registry), Effect.provideContext(context))
+        }).pipe(Effect.provideService(Scope.Scope, yield* Scope.Scope)),
+      },
+    ])
+    const post = (name: string, headers: Record<string, string> = {}) =>
+      served.fetch(`/v1/admin/read-models/${name}/rebuild`, {
+        method: "POST",
+        headers: { ...as("admin"), ...headers },
+      })
+    return yield* Effect.promise(() => body({ ...served, post }, trace))
+  }).pipe(
+    Effect.scoped,
+    Effect.provide(
+      Layer.unwrap(
+        Effect.map(temporaryFolder, (folder) =>
+          SystemModel.layer([]).pipe(
+            Layer.provide(sqlite(folder)),
+            Layer.provideMerge(host),
+            Layer.provideMerge(Layer.fresh(logMemory)),
+          ),
+        ),
+      ),
+    ),
+  )
+
+const none = () => []
+
+describe("GET /v1/admin/read-models", () => {
+  it.live("answers how far each has come, and how far it is behind", () =>
+    withModels(
+      () => [["late", standing(Effect.succeed(1))]],
+      async ({ fetch }) => {
+        const response = await fetch("/v1/admin/read-models", { headers: as("admin") })
+        assert.deepEqual(await response.json(), {
+          read_models: [
+            { name: "late", position: 1, behind: 2 },
+            { name: "system", position: 3, behind: 0 },
+          ],
+        })
+      },
+    ),
+  )
+})
+
+describe("POST /v1/admin/read-models/{name}/rebuild", () => {
+  it.live("builds it from nothing and answers 202 with the position it shows", () =>
+    withModels(none, async ({ post }) => {
+      const response = await post("system")
+      assert.equal(response.status, 202)
+      assert.deepEqual(await response.json(), { name: "system", position: 3 })
+    }),
+  )
+
+  it.live("says each second that it goes on, where lines are asked for", () =>
+    withModels(
+      () => [["slow", standing(Effect.as(Effect.sleep("1500 millis"), 7))]],
+      async ({ post }) => {
+        const response = await post("slow", { accept: "application/x-ndjson" })
+        assert.equal(response.status, 202)
+        assert.equal(response.headers.get("content-type"), "application/x-ndjson")
+        const lines = (await response.text()).trimEnd().split("\n")
+        assert.deepEqual(
+          lines.map((line) => JSON.parse(line)),
+          [
+            { name: "slow", seconds: 1 },
+            { name: "slow", position: 7 },
+          ],
+        )
+      },
+    ),
+  )
+
+  it.live("answers 503 when the log is out of reach, also as the last line", () =>
+    withModels(
+      () => [["cut", standing(Effect.fail(new LogUnavailable({ detail: "no bus" })))]],
+      async ({ post }) => {
+        const response = await post("cut")
+        assert.equal(response.status, 503)
+        assert.include(await response.text(), "svc.backend_unavailable")
+        const streamed = await post("cut", { accept: "application/x-ndjson" })
+        const { error } = (await streamed.json()) as { error: { code: string; detail: string } }
+        assert.deepEqual([error.code, error.detail], ["svc.backend_unavailable", "no bus"])
+      },
+    ),
+  )
+
+  it.live("builds one read model after another request has", () =>
+    withModels(
+      (trace) => [
+        [
+          "slow",
+          standing(
+            Effect.gen(function* () {
+              trace.push("begin")
+              yield* Effect.sleep("20 millis")
+              trace.push("end")
+              return 1
+            }),
+          ),
+        ],
+      ],
+      async ({ post }, trace) => {
+        await Promise.all([post("slow"), post("slow")])
+        assert.deepEqual(trace, ["begin", "end", "begin", "end"])
+      },
+    ),
+  )
+
+  it.live("answers 404 to a name that is none", () =>
+    withModels(none, async ({ post }) => {
+      const response = await post("nothing")
+      assert.equal(response.status, 404)
+      assert.include(await response.text(), "There is no read model nothing here.")
+    }),
+  )
+
+  it.live("is the operators' alone", () =>
+    withModels(none, async ({ fetch, post }) => {
+      assert.equal((await fetch("/v1/admin/read-models")).status, 401)
+      assert.equal((await fetch("/v1/admin/read-models", { headers: as("reader") })).status, 403)
+      assert.equal((await post("system", as("reader"))).status, 403)
+    }),
+  )
+})

@@ -1,0 +1,314 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer, Stream } from "effect"
+import { address, Commands } from "#actors/commands.ts"
+import { host } from "#actors/host.ts"
+import { runProcess } from "#actors/process.ts"
+import { Checkpoint, checkpoint_stream } from "#actors/system/checkpoint.ts"
+import { checkpointer } from "#actors/system/checkpointer.ts"
+import { verify } from "#actors/system/verification.ts"
+import { logMemory } from "#adapters/log-memory.ts"
+import { Log, type Recorded } from "#events/log.ts"
+import type { Fault } from "#schemas/system/audit.ts"
+import { Close, Count, Counter } from "../counter.ts"
+import { changed, tamperedLog } from "./tampered-log.ts"
+
+const deciders = [Counter, Checkpoint]
+const commits_made = 40
+
+/** A log of two counters with a checkpoint about every ten commits. */
+const written: Effect.Effect<ReadonlyArray<Recorded>> = Effect.gen(function* () {
+  const commands = yield* Commands
+  const log = yield* Log
+  yield* Effect.forkScoped(runProcess(checkpointer({ commits: 10, seconds: 3600 })))
+  const send = (i: number, id: string, command: typeof Count.Type | typeof Close.Type) =>
+    commands.send(
+      { command_id: `command-${i}`, actor: "test", at: new Date(0).toISOString() },
+      address(Counter, id, command),
+    )
+  for (let i = 0; i < commits_made; i++) {
+    yield* Effect.orDie(send(i, i % 3 === 0 ? "a" : "b", Count.make({ by: i + 1 })))
+    for (let step = 0; step < 20; step++) yield* Effect.yieldNow
+  }
+  yield* Effect.orDie(send(commits_made, "a", Close.make({})))
+  return yield* Effect.orDie(Stream.runCollect(log.read("")))
+}).pipe(Effect.scoped, Effect.provide(Layer.fresh(Layer.provideMerge(host, logMemory))))
+
+const check = (commits: ReadonlyArray<Recorded>, faults_max = 100) =>
+  Effect.provide(verify({ deciders, faults_max }), tamperedLog(commits))
+
+/** The log after `change` took one commit, the nth of its stream, for others. */
+const tampered = Effect.fnUntraced(function* (
+  stream: string,
+  nth: number,
+  change: (recorded: Recorded) => ReadonlyArray<Recorded>,
+) {
+  const commits = yield* written
+  const target = commits.filter((one) => one.stream === stream)[nth]
+  if (target === undefined) throw new Error(`${stream} has no commit ${nth}.`)
+  const found = yield* check(commits.flatMap((one) => (one === target ? change(one) : [one])))
+  return { target, found, commits }
+})
+
+const kinds = (faults: ReadonlyArray<Fault>) => [...new Set(faults.map(({ kind }) => kind))]
+const ofKind = (faults: ReadonlyArray<Fault>, kind: Fault["kind"]) =>
+  faults.find((fault) => fault.kind === kind)
+
+describe("a whole log", () => {
+  it.effect("has no fault, and is told in numbers", () =>
+    Effect.gen(function* () {
+      const commits = yield* written
+      const found = yield* check(commits)
+      assert.deepEqual(found.faults, [])
+      assert.equal(found.commits, commits.length)
+      assert.equal(found.position, commits.length)
+      assert.equal(found.streams, 3)
+      assert.equal(found.folded, commits.length)
+      assert.isAtLeast(found.checkpoints, 3)
+      assert.isAbove(found.unsealed, 0)
+      assert.equal((yield* check(commits)).root, found.root)
+    }),
+  )
+
+  it.effect("may be empty", () =>
+    Effect.gen(function* () {
+      const found = yield* check([])
+      assert.deepEqual([found.commits, found.fault_count], [0, 0])
+    }),
+  )
+
+  it.effect("says how far it has come", () =>
+    Effect.gen(function* () {
+      const commits = yield* written
+      const seen: Array<readonly [number, number]> = []
+      const onProgress = (position: number, head: number) =>
+        Effect.sync(() => void seen.push([position, head]))
+      yield* Effect.provide(verify({ deciders, onProgress }), tamperedLog(commits))
+      assert.deepEqual(seen.at(-1), [commits.length, commits.length])
+    }),
+  )
+
+  it.effect("may hold snapshots of kinds that are not known", () =>
+    Effect.gen(function* () {
+      const commits = yield* written
+      const found = yield* Effect.provide(verify({ deciders: [] }), tamperedLog(commits))
+      assert.deepEqual(found.faults, [])
+      assert.equal(found.folded, found.checkpoints)
+    }),
+  )
+})
+
+describe("a log that was tampered with", () => {
+  it.effect("shows a changed event", () =>
+    Effect.gen(function* () {
+      const { target, found, commits } = yield* tampered("test.counter.b", 5, (one) => [
+        changed(one, { events: [{ type: "Counted", by: 999 } as { type: string }] }),
+      ])
+      const snapshot = ofKind(found.faults, "snapshot")
+      assert.equal(snapshot?.position, target.position)
+      assert.equal(snapshot?.stream, "test.counter.b")
+      const next = commits.find(
+        (one) => one.stream === target.stream && one.position > target.position,
+      )
+      const chain = ofKind(found.faults, "chain")
+      assert.equal(chain?.position, next?.position)
+      assert.include(chain?.expected, `the commit at ${target.position}`)
+      assert.include(chain?.found, target.hash)
+      assert.equal(ofKind(found.faults, "checkpoint")?.stream, checkpoint_stream)
+      // One cause, one fault of each kind: nothing that follows is blamed.
+      assert.equal(found.fault_count, 3)
+    }),
+  )
+
+  it.effect("shows a changed snapshot", () =>
+    Effect.gen(function* () {
+      const { target, found } = yield* tampered("test.counter.b", 5, (one) => [
+        changed(one, {
+          snapshot: { ...one.commit.snapshot, context: { total: 1_000, due: null } },
+        }),
+      ])
+      const snapshot = ofKind(found.faults, "snapshot")
+      assert.equal(snapshot?.position, target.position)
+      assert.include(snapshot?.found, '"total":1000')
+      assert.notInclude(snapshot?.expected, '"total":1000')
+      assert.sameMembers(kinds(found.faults), ["snapshot", "chain", "checkpoint"])
+    }),
+  )
+
+  it.effect("shows an event that could not have happened", () =>
+    Effect.gen(function* () {
+      const { target, found } = yield* tampered("test.counter.a", 3, (one) => [
+        changed(one, { events: [{ type: "Exploded" }] }),
+      ])
+      const snapshot = ofKind(found.faults, "snapshot")
+      assert.equal(snapshot?.position, target.position)
+      assert.equal(snapshot?.expected, "Exploded can happen")
+    }),
+  )
+
+  it.effect("shows who a changed commit said had asked", () =>
+    Effect.gen(function* () {
+      const { target, found } = yield* tampered("test.counter.a", 3, (one) => [
+        changed(one, { actor: "somebody else" }),
+      ])
+      assert.sameMembers(kinds(found.faults), ["chain", "checkpoint"])
+      assert.include(ofKind(found.faults, "chain")?.expected, `at ${target.position}`)
+    }),
+  )
+
+  it.effect("shows a missing commit", () =>
+    Effect.gen(function* () {
+      const { target, found } = yield* tampered("test.counter.b", 5, () => [])
+      const gap = ofKind(found.faults, "gap")
+      assert.equal(gap?.expected, `position ${target.position}`)
+      assert.include(gap?.found, `${target.position} missing`)
+      assert.sameMembers(kinds(found.faults), ["gap", "chain", "snapshot", "checkpoint"])
+    }),
+  )
+
+  it.effect("shows a missing stretch as one", () =>
+    Effect.gen(function* () {
+      const commits = yield* written
+      const found = yield* check(commits.filter(({ position }) => position < 5 || position > 9))
+      const gaps = found.faults.filter(({ kind }) => kind === "gap")
+      assert.equal(gaps.length, 1)
+      assert.include(gaps[0]?.found, "5 to 9 missing")
+    }),
+  )
+
+  it.effect("shows a missing commit whose place was taken by those behind it", () =>
+    Effect.gen(function* () {
+      const commits = yield* written
+      const closed_up = commits
+        .filter((_, i) => i !== 4)
+        .map((one, i) => ({ ...one, position: i + 1 }))
+      const { faults } = yield* check(closed_up)
+      assert.include(kinds(faults), "chain")
+      assert.include(kinds(faults), "checkpoint")
+    }),
+  )
+
+  it.effect("shows commits that changed places", () =>
+    Effect.gen(function* () {
+      const commits = yield* written
+      const [one, other] = commits.filter(({ stream }) => stream === "test.counter.b").slice(2, 4)
+      if (one === undefined || other === undefined) throw new Error("too few commits")
+      const swapped = commits.map((each) => {
+        if (each === one) return { ...other, position: one.position }
+        return each === other ? { ...one, position: other.position } : each
+      })
+      const { faults } = yield* check(swapped)
+      const chain = faults.filter(({ kind }) => kind === "chain").map(({ position }) => position)
+      assert.deepInclude(chain, one.position)
+      assert.deepInclude(chain, other.position)
+      assert.include(kinds(faults), "checkpoint")
+    }),
+  )
+
+  it.effect("shows two streams' commits that changed places, which no chain tells", () =>
+    Effect.gen(function* () {
+      const commits = yield* written
+      const [a, b] = ["test.counter.a", "test.counter.b"].map(
+        (name) => commits.filter(({ stream }) => stream === name)[0],
+      )
+      if (a === undefined || b === undefined) throw new Error("too few commits")
+      const swapped = commits.map((each) => {
+        if (each === a) return { ...b, position: a.position }
+        return each === b ? { ...a, position: b.position } : each
+      })
+      const { faults } = yield* check(swapped)
+      assert.deepEqual(kinds(faults), ["checkpoint"])
+    }),
+  )
+
+  it.effect("shows a position that comes again", () =>
+    Effect.gen(function* () {
+      const { target, found } = yield* tampered("test.counter.b", 3, (one) => [one, one])
+      const order = ofKind(found.faults, "order")
+      assert.equal(order?.position, target.position)
+    }),
+  )
+
+  it.effect("shows a command that was done twice", () =>
+    Effect.gen(function* () {
+      const { target, found } = yield* tampered("test.counter.b", 3, (one) => [
+        changed(one, { commands: ["command-1", ...one.commit.commands] }),
+      ])
+      const commands = ofKind(found.faults, "commands")
+      assert.equal(commands?.position, target.position)
+      assert.include(commands?.found, "command-1")
+    }),
+  )
+
+  it.effect("shows more commands than are remembered, and none", () =>
+    Effect.gen(function* () {
+      const many = Array.from({ length: 65 }, (_, i) => `id-${i}`)
+      for (const commands of [many, []]) {
+        const { found } = yield* tampered("test.counter.b", 3, (one) => [
+          changed(one, { commands }),
+        ])
+        assert.equal(ofKind(found.faults, "commands")?.found, String(commands.length))
+      }
+    }),
+  )
+})
+
+describe("a forged checkpoint", () => {
+  const forge = (change: Readonly<Record<string, unknown>>) =>
+    tampered(checkpoint_stream, 1, (one) => [
+      changed(one, { events: one.commit.events.map((event) => ({ ...event, ...change })) }),
+    ])
+
+  it.effect("shows by its root, and the next one is not blamed", () =>
+    Effect.gen(function* () {
+      const { target, found } = yield* forge({ root: "f".repeat(64) })
+      const faults = found.faults.filter(({ kind }) => kind === "checkpoint")
+      assert.equal(faults[0]?.position, target.position)
+      assert.include(faults[0]?.found, "f".repeat(64))
+      // The next two hold the forged commit itself, and so have another root: once.
+      assert.isAtMost(faults.length, 2)
+    }),
+  )
+
+  it.effect("shows by its number of commits", () =>
+    Effect.gen(function* () {
+      const { target, found } = yield* forge({ commits: 3 })
+      const fault = ofKind(found.faults, "checkpoint")
+      assert.deepEqual([fault?.position, fault?.found], [target.position, "3 commits"])
+    }),
+  )
+
+  it.effect("shows by where it begins", () =>
+    Effect.gen(function* () {
+      const { target, found } = yield* forge({ from: 2 })
+      const fault = ofKind(found.faults, "checkpoint")
+      assert.deepEqual([fault?.position, fault?.found], [target.position, "from 2"])
+    }),
+  )
+
+  it.effect("shows by an end beyond itself", () =>
+    Effect.gen(function* () {
+      const { target, found } = yield* forge({ to: 10_000 })
+      const fault = ofKind(found.faults, "checkpoint")
+      assert.deepEqual([fault?.position, fault?.found], [target.position, "to 10000"])
+    }),
+  )
+
+  it.effect("shows when it is no checkpoint at all", () =>
+    Effect.gen(function* () {
+      const { target, found } = yield* forge({ root: "short" })
+      assert.equal(ofKind(found.faults, "snapshot")?.position, target.position)
+    }),
+  )
+})
+
+describe("the report", () => {
+  it.effect("holds the first faults, and counts all of them", () =>
+    Effect.gen(function* () {
+      const commits = yield* written
+      const wrong = commits.map((one) => changed(one, { prev: "wrong" }))
+      const found = yield* check(wrong, 5)
+      assert.equal(found.faults.length, 5)
+      assert.isAtLeast(found.fault_count, commits.length)
+    }),
+  )
+})

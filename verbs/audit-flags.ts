@@ -1,0 +1,46 @@
+/** The filters of the audit as flags. */
+import { Option, type Schema } from "effect"
+import { Flag } from "effect/cli"
+import { type AuditFilters, AuditQuery } from "#schemas/system/audit.ts"
+
+const text = (name: string, what: string, schema: Schema.ConstraintCodec<string, string>) =>
+  Flag.String(name).pipe(Flag.withDescription(what), Flag.withSchema(schema), Flag.optional)
+
+/** A time as RFC 3339, 2026-11-20T12:00:00Z for example; epoch milliseconds afterwards. */
+export const time = (name: string, what: string) =>
+  Flag.String(name).pipe(
+    Flag.withDescription(`${what} (2026-11-20T12:00:00Z)`),
+    Flag.withSchema(AuditQuery.from.schema),
+    Flag.optional,
+  )
+
+/** Filters on what an event is; the same as those of GET /v1/admin/audit. */
+export const what = {
+  service: text("service", "Only this service's events", AuditQuery.service.schema),
+  aggregate: text("aggregate", "Only this kind of aggregate", AuditQuery.aggregate.schema),
+  type: text("type", "Only events of this type, NodeJoined for example", AuditQuery.type.schema),
+  actor: text("actor", "Only what this principal or process did", AuditQuery.actor.schema),
+  subject: text("subject", "Only what happened to this", AuditQuery.subject.schema),
+  request_id: text("request-id", "Only what this request did", AuditQuery.request_id.schema),
+  correlation_id: text("correlation-id", "Only this chain", AuditQuery.correlation_id.schema),
+}
+
+export const when = {
+  from: time("from", "From this time on"),
+  to: time("to", "Before this time"),
+}
+
+export const json = Flag.Boolean("json").pipe(
+  Flag.withDescription("One JSON object a line, for programs"),
+  Flag.withDefault(false),
+)
+
+type Given = { readonly [Name in keyof AuditFilters]-?: Option.Option<unknown> }
+
+/** The filters that were given. */
+export const filtersOf = (given: Partial<Given>): AuditFilters =>
+  Object.fromEntries(
+    Object.entries(given).flatMap(([name, value]) =>
+      Option.isSome(value) ? [[name, value.value]] : [],
+    ),
+  )

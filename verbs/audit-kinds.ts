@@ -1,0 +1,30 @@
+/** What this program knows of the aggregates in its log. */
+import { DateTime } from "effect"
+import { Cluster } from "#actors/blob-storage/cluster.ts"
+import { Volume } from "#actors/blob-storage/volume.ts"
+import type { AnyDecider } from "#actors/decider.ts"
+import { Checkpoint } from "#actors/system/checkpoint.ts"
+import { Election } from "#actors/system/election.ts"
+import { VolumeEvent } from "#events/blob-storage/volume.ts"
+import { type Detail, detail } from "#projections/system/audit.ts"
+
+/** Every kind whose snapshots `audit verify` folds again. */
+export const deciders: ReadonlyArray<AnyDecider> = [Election, Checkpoint, Cluster, Volume]
+
+const ns_per_ms = 1_000_000n
+
+/** A node's journal tells later what others did to its blobs: who, when, and to which. */
+const volume = detail({
+  part: Volume.name,
+  event: VolumeEvent,
+  know: ({ id, at, actor, request_id, correlation_id }) => ({
+    at: DateTime.formatIso(DateTime.makeUnsafe(Number(BigInt(at) / ns_per_ms))),
+    subject: id,
+    actor,
+    ...(request_id === "" ? {} : { request_id }),
+    ...(correlation_id === "" ? {} : { correlation_id }),
+  }),
+})
+
+/** What events tell of themselves beyond their commits; the audit's read model is made with it. */
+export const details: ReadonlyArray<Detail> = [volume]

@@ -1,0 +1,88 @@
+/** `almanac audit verify`: whether the log is whole. */
+import { Cause, Console, Effect, Schema } from "effect"
+import { Command, Flag } from "effect/cli"
+import type { AnyDecider } from "#actors/decider.ts"
+import { type Verification, verify as walk } from "#actors/system/verification.ts"
+import type { Fault } from "#schemas/system/audit.ts"
+import { json } from "#verbs/audit-flags.ts"
+import { deciders } from "#verbs/audit-kinds.ts"
+import { CannotRun, LogFaulty } from "#verbs/audit-outcome.ts"
+import { settings } from "#verbs/root.ts"
+import { beside } from "#verbs/session.ts"
+
+/** Faults that are printed unless asked otherwise: the first ones tell most. */
+const faults_shown = 20
+const faults_shown_max = 10_000
+
+const faultLine = ({ kind, position, stream, expected, found }: Fault) =>
+  `${position} ${stream} ${kind}: expected ${expected}; found ${found}`
+
+const summary = (found: Verification) => {
+  const { commits, streams, checkpoints, unsealed, folded, position, root, fault_count } = found
+  const outcome = fault_count === 0 ? "whole" : `${fault_count} faults`
+  return (
+    `${outcome}: ${commits} commits of ${streams} aggregates up to ${position}, ` +
+    `${folded} snapshots folded, ${checkpoints} checkpoints, ${unsealed} commits after the last, ` +
+    `root ${root}`
+  )
+}
+
+/** The line that overwrites itself on a terminal. */
+const progress = (position: number, head: number) =>
+  Effect.sync(() => {
+    if (process.stderr.isTTY) process.stderr.write(`\r${position} of ${head} `)
+    if (process.stderr.isTTY && position === head) process.stderr.write("\n")
+  })
+
+export interface VerifyOptions {
+  readonly deciders: ReadonlyArray<AnyDecider>
+  readonly faults_max: number
+  readonly as_json: boolean
+}
+
+/** Walks the log and prints what it found; LogFaulty when that is anything. */
+export const verifyLog = Effect.fnUntraced(function* (options: VerifyOptions) {
+  const { deciders, faults_max, as_json } = options
+  const found = yield* walk({ deciders, faults_max, onProgress: progress })
+  if (as_json) yield* Console.log(JSON.stringify(found))
+  else {
+    for (const fault of found.faults) yield* Console.log(faultLine(fault))
+    yield* Console.log(summary(found))
+  }
+  if (found.fault_count > 0) return yield* new LogFaulty({ message: "The log has faults." })
+})
+
+/** Whatever else goes wrong, a commit that cannot be read too: nothing was proven either way. */
+const cannotRun = (cause: Cause.Cause<unknown>) => {
+  const error = Cause.squash(cause)
+  if (error instanceof LogFaulty || Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
+  const message = error instanceof Error ? error.message : String(error)
+  return Effect.fail(new CannotRun({ message: `The log could not be verified: ${message}` }))
+}
+
+export const verify = Command.make(
+  "verify",
+  {
+    faults: Flag.Int("faults").pipe(
+      Flag.withDescription("Faults to print; all are counted"),
+      Flag.withSchema(
+        Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: faults_shown_max })),
+      ),
+      Flag.withDefault(faults_shown),
+    ),
+    json,
+  },
+  Effect.fn(function* ({ faults, json }) {
+    const configured = yield* settings
+    const options = { deciders, faults_max: faults, as_json: json }
+    yield* Effect.provide(verifyLog(options), beside(configured))
+  }, Effect.catchCause(cannotRun)),
+).pipe(
+  Command.withDescription(
+    "Whether the log is whole: exit code 0, 1 when it has faults, 2 when that is not known",
+  ),
+  Command.withExamples([
+    { command: "almanac audit verify", description: "Walk the whole log" },
+    { command: "almanac audit verify --json", description: "The same, for a program" },
+  ]),
+)

@@ -1,0 +1,109 @@
+/** Blob storage in this process: its store, its processes, its paths. */
+import { Context, Deferred, Effect, Layer, Schedule } from "effect"
+import { HttpRouter } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { BlobStore } from "#actors/blob-storage/blob-store.ts"
+import { Cluster } from "#actors/blob-storage/cluster.ts"
+import { heart } from "#actors/blob-storage/heart.ts"
+import { journal } from "#actors/blob-storage/journal.ts"
+import { ActiveNodes } from "#actors/blob-storage/replication.ts"
+import { watchdog } from "#actors/blob-storage/watchdog.ts"
+import { runProcess } from "#actors/process.ts"
+import { timer } from "#actors/timer.ts"
+import { blobFiles } from "#adapters/blob-files.ts"
+import { cursors } from "#adapters/cursor-key.ts"
+import { natsLiveNodes } from "#adapters/nats-live-nodes.ts"
+import { capacityBytes } from "#adapters/node.ts"
+import { BlobStorageApi } from "#gateway/blob-storage/api.ts"
+import { blobs } from "#gateway/blob-storage/blob.ts"
+import { BlobApi } from "#gateway/blob-storage/blob-api.ts"
+import { cluster } from "#gateway/blob-storage/cluster.ts"
+import { BlobStorageModel } from "#projections/blob-storage/blueprint.ts"
+import { listNodes } from "#projections/blob-storage/node.ts"
+import { findVolume } from "#projections/blob-storage/volume.ts"
+import { NodeAddress, NodeId } from "#schemas/blob-storage/node.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { leased } from "#verbs/leased.ts"
+
+/** How long a start waits for this node to be active in its cluster, and how often it looks. */
+const joined_ms_max = 5000
+const joined_look_ms = 20
+
+export interface BlobStorageOptions {
+  readonly settings: Settings
+  readonly node_id: string
+  /** `host:port` at which other nodes reach this one; known once the process listens. */
+  readonly advertised: Deferred.Deferred<string>
+}
+
+/** To be mounted; it lives as long as the scope. */
+export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOptions) {
+  const { settings, node_id, advertised } = options
+  const { name } = settings.cluster
+  const model = yield* BlobStorageModel
+
+  const volume = yield* findVolume(model.db, node_id)
+  const capacity_bytes = yield* capacityBytes(
+    settings.cluster.capacity_bytes,
+    settings.blob.dir,
+    volume?.bytes ?? 0,
+  )
+  const store = blobFiles({
+    dir: settings.blob.dir,
+    capacity_bytes,
+    size_max_bytes: settings.blob.stream_bytes_max,
+  })
+  const parts = Layer.mergeAll(store, cursors(settings.data.dir), natsLiveNodes(name))
+
+  const active = Effect.map(listNodes(model.db, name), (nodes) =>
+    nodes.filter(({ state }) => state === "active").map((node) => node.node_id),
+  )
+  const active_nodes = Effect.map(active, ({ length }) => Math.max(1, length))
+
+  const start = Effect.gen(function* () {
+    const built = yield* Layer.build(parts)
+    const { usage } = Context.get(built, BlobStore)
+    const own = Effect.map(Effect.orDie(usage), ({ used_bytes, blob_count }) => ({
+      used_bytes: BigInt(used_bytes),
+      blob_count: BigInt(blob_count),
+    }))
+    const beating = Effect.gen(function* () {
+      const node = {
+        node_id: NodeId.make(node_id),
+        address: NodeAddress.make(yield* Deferred.await(advertised)),
+        capacity_bytes: String(capacity_bytes),
+        vnodes_per_node: settings.cluster.vnodes_per_node,
+      }
+      const { heartbeat_interval_seconds } = settings.cluster
+      return yield* heart({ cluster: name, node, heartbeat_interval_seconds, usage: own })
+    })
+    yield* Effect.forkScoped(Effect.provideContext(beating, built))
+    yield* Effect.forkScoped(Effect.provideContext(journal(node_id), built))
+    yield* leased("blob-storage-timer", node_id, () => runProcess(timer("blob-storage", [Cluster])))
+    yield* leased("blob-storage-watchdog", node_id, (fence) =>
+      Effect.provideContext(watchdog({ ...settings.cluster, cluster: name, fence }), built),
+    )
+    const view = { cluster: name, vnodes_per_node: settings.cluster.vnodes_per_node }
+    const routes = Layer.mergeAll(
+      HttpApiBuilder.layer(BlobApi).pipe(Layer.provide(blobs)),
+      HttpApiBuilder.layer(BlobStorageApi).pipe(
+        Layer.provide(cluster({ ...view, own: { node_id, usage: own } })),
+      ),
+    ).pipe(Layer.provide(Layer.succeedContext(built)))
+    const app = yield* HttpRouter.toHttpEffect(routes)
+    return Effect.provideService(app, ActiveNodes, active_nodes)
+  })
+
+  return {
+    name: "blob-storage",
+    api: BlobStorageApi.addHttpApi(BlobApi),
+    routes: start,
+    waitFor: model.waitFor,
+    /** Waits until this node is active in its cluster, or for as long as a start may take. */
+    joined: Effect.repeat(active, {
+      until: (nodes) => nodes.includes(node_id),
+      schedule: Schedule.spaced(joined_look_ms),
+      times: joined_ms_max / joined_look_ms,
+    }),
+  }
+})

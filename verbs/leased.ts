@@ -1,0 +1,36 @@
+/** Work that only one process of all may do at a time. */
+import { Clock, DateTime, Effect, Schedule } from "effect"
+import { v7 } from "uuid"
+import { address, Commands, type Unavailable } from "#actors/commands.ts"
+import { Leases } from "#actors/leases.ts"
+import { Election } from "#actors/system/election.ts"
+import { ElectLeader } from "#schemas/system/election.ts"
+
+/** Pause before work that failed is taken up again, in milliseconds. */
+const retry_ms = 1000
+
+/** How long a holder that fell silent keeps its leases, in milliseconds. */
+export const lease_ttl_ms = 10_000
+
+/**
+ * Does `work` in the background, whenever this node holds the lease `name`, for as long as the
+ * scope lives. `fence` is the position of the commit that tells of the election.
+ */
+export const leased = Effect.fnUntraced(function* <E, R>(
+  name: string,
+  holder: string,
+  work: (fence: number) => Effect.Effect<unknown, E, R>,
+) {
+  const leases = yield* Leases
+  const commands = yield* Commands
+  const elect = Effect.gen(function* () {
+    const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
+    const origin = { command_id: v7(), actor: `node:${holder}`, at }
+    return yield* commands.send(origin, address(Election, name, ElectLeader.make({ holder })))
+  })
+  yield* leases.hold<unknown, E | Unavailable, R | Commands>(name, elect, work).pipe(
+    Effect.tapCause((cause) => Effect.logWarning(`${name} begins again.`, cause)),
+    Effect.retry(Schedule.spaced(retry_ms)),
+    Effect.forkScoped,
+  )
+})

@@ -1,0 +1,59 @@
+/** The bus and the log, for as long as a verb runs. */
+import { Effect, Layer, Option, Redacted } from "effect"
+import { DataFolder } from "#adapters/data-lock.ts"
+import { findInstance } from "#adapters/instance-file.ts"
+import { logJetStream } from "#adapters/log-jetstream.ts"
+import { EventsConnection, NatsConnection } from "#adapters/nats-connection.ts"
+import { NatsServer } from "#adapters/nats-server.ts"
+import type { Settings } from "#schemas/settings.ts"
+
+/** The generation of the log that is written now. */
+const log_stream = "ALMANAC_LOG"
+
+/** An empty text is a setting that was not given. */
+const given = (text: string) => (text === "" ? undefined : text)
+
+/** The locked data folder, and the server of these settings: a child of ours, or the named one. */
+const ownServer = ({ data, nats }: Settings) => {
+  const outside = () => {
+    const { user, password, creds_file, tls_ca, tls_cert, tls_key } = nats
+    return NatsServer.outside({
+      url: nats.url,
+      login: {
+        user: given(user),
+        password: Redacted.value(password) === "" ? undefined : password,
+        creds_file: given(creds_file),
+      },
+      tls: { ca_file: given(tls_ca), cert_file: given(tls_cert), key_file: given(tls_key) },
+    })
+  }
+  const server = nats.url === "" ? NatsServer.child({ binary: nats.binary }) : outside()
+  return Layer.provideMerge(server, DataFolder.layer(data.dir))
+}
+
+/** The log of these settings over a bus that is there. */
+export const log = ({ nats }: Settings) =>
+  logJetStream({ stream: log_stream, replicas: nats.replicas })
+
+/** Everything that a process needs which is alone on its data folder. */
+export const exclusive = (settings: Settings) =>
+  log(settings).pipe(
+    Layer.provideMerge(Layer.merge(NatsConnection.layer, EventsConnection.layer)),
+    Layer.provideMerge(ownServer(settings)),
+  )
+
+/**
+ * The log beside a running instance, over its bus; without one, over a server of our own, and then
+ * the data folder is locked until the verb ends.
+ */
+export const beside = (settings: Settings) =>
+  Layer.unwrap(
+    Effect.map(findInstance(settings.data.dir), (instance) => {
+      const server = Option.match(instance, {
+        onNone: () => Layer.fresh(ownServer(settings)),
+        onSome: ({ nats: { url, user, password } }) =>
+          NatsServer.outside({ url, login: { user, password } }),
+      })
+      return log(settings).pipe(Layer.provide(NatsConnection.layer), Layer.provide(server))
+    }),
+  )
