@@ -1,14 +1,38 @@
 /** `almanac <verb>`: the command line. */
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
-import { Effect } from "effect"
-import { Command } from "effect/cli"
+import { Cause, Effect, Exit, Predicate, Runtime } from "effect"
+import { CliError, Command } from "effect/cli"
+import { audit } from "#verbs/audit.ts"
+import { migrate } from "#verbs/migrate.ts"
+import { rebuild } from "#verbs/rebuild.ts"
 import { root } from "#verbs/root.ts"
 import { serve } from "#verbs/serve.ts"
 import { token } from "#verbs/token.ts"
 
+/** What went wrong in one line, for whoever typed the command. */
+const messageOf = (error: unknown) =>
+  Predicate.hasProperty(error, "message") ? String(error.message) : String(error)
+
+const explain = (cause: Cause.Cause<unknown>) => {
+  if (Cause.hasInterruptsOnly(cause)) return Effect.void
+  const failed = cause.reasons.find(Cause.isFailReason)
+  // A defect is ours, and needs its stack.
+  if (failed === undefined) return Effect.logFatal("almanac failed", cause)
+  // The help that was shown has said it.
+  if (CliError.isCliError(failed.error)) return Effect.void
+  return Effect.sync(() => process.stderr.write(`almanac: ${messageOf(failed.error)}\n`))
+}
+
+/** Told to stop, it stops in order: that is no failure. */
+const teardown: Runtime.Teardown = (exit, onExit) => {
+  const interrupted = Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
+  return interrupted ? onExit(0) : Runtime.defaultTeardown(exit, onExit)
+}
+
 root.pipe(
-  Command.withSubcommands([serve, token]),
+  Command.withSubcommands([serve, audit, rebuild, migrate, token]),
   Command.run({ version: "0.1.0" }),
+  Effect.tapCause(explain),
   Effect.provide(NodeServices.layer),
-  NodeRuntime.runMain,
+  NodeRuntime.runMain({ disableErrorReporting: true, teardown }),
 )

@@ -76,7 +76,8 @@ const hasten = (
   more: Readonly<Record<string, string>>,
 ) => {
   const { source, method } = request
-  if (!(source instanceof IncomingMessage) || !isRead(source) || method === "HEAD") return false
+  if (!(source instanceof IncomingMessage) || method === "HEAD") return false
+  if (!isRead(source) && more.connection !== "close") return false
   if (body._tag !== "Uint8Array" || body.text === undefined || !Cookies.isEmpty(cookies))
     return false
   if (body.contentLength > small_bytes_max || bodiless.has(status)) return false

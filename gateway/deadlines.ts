@@ -14,6 +14,8 @@ export interface InFlight {
   is_streamed: boolean
   /** Set before the fiber is interrupted: the answer is 504. */
   is_late: boolean
+  /** Answers 504 while the body is still to come: the interrupt then closes the connection. */
+  readonly giveUp: () => void
   readonly arrived_ms: number
   since_ms: number
   bytes: number
@@ -21,11 +23,7 @@ export interface InFlight {
 }
 
 export interface Deadlines {
-  readonly add: (
-    fiber: Fiber.Fiber<unknown, unknown>,
-    source: object,
-    streamed: boolean,
-  ) => InFlight
+  readonly add: (request: Pick<InFlight, "fiber" | "source" | "is_streamed" | "giveUp">) => InFlight
   readonly remove: (request: InFlight) => void
   /** Requests in flight now. */
   readonly count: () => number
@@ -53,21 +51,24 @@ export const deadlines = Effect.fnUntraced(function* (deadlineSeconds: () => num
     const now_ms = clock.currentTimeMillisUnsafe()
     const deadline_ms = deadlineSeconds() * 1000
     for (const request of requests) {
-      const { bytes, is_read } = progressOf(request.source)
-      const is_first = request.bytes === unseen
-      const is_moving = request.is_streamed || !is_read ? bytes !== request.bytes : !request.is_read
-      const moved = is_moving && !is_first
-      request.bytes = bytes
-      request.is_read = is_read
-      if (moved) request.since_ms = now_ms
-      const dripping = !request.is_streamed && !is_read
-      const body_ms = now_ms - request.arrived_ms
-      const is_over = dripping && body_ms >= deadline_ms * body_deadlines
-      if ((is_over || now_ms - request.since_ms >= deadline_ms) && !request.is_late) {
-        request.is_late = true
-        request.fiber.interruptUnsafe()
-      }
+      const was_late = request.is_late
+      if (!was_late) request.is_late = isLate(request, now_ms, deadline_ms)
+      if (!request.is_late) continue
+      if (!was_late && !request.is_streamed && !request.is_read) request.giveUp()
+      else request.fiber.interruptUnsafe()
     }
+  }
+
+  const isLate = (request: InFlight, now_ms: number, deadline_ms: number) => {
+    const { bytes, is_read } = progressOf(request.source)
+    const is_first = request.bytes === unseen
+    const has_moved = request.is_streamed || !is_read ? bytes !== request.bytes : !request.is_read
+    request.bytes = bytes
+    request.is_read = is_read
+    if (has_moved && !is_first) request.since_ms = now_ms
+    const is_dripping = !request.is_streamed && !is_read
+    if (is_dripping && now_ms - request.arrived_ms >= deadline_ms * body_deadlines) return true
+    return now_ms - request.since_ms >= deadline_ms
   }
 
   const pause = () =>
@@ -79,15 +80,16 @@ export const deadlines = Effect.fnUntraced(function* (deadlineSeconds: () => num
   )
 
   const kept: Deadlines = {
-    add: (fiber, source, is_streamed) => {
-      const since_ms = clock.currentTimeMillisUnsafe()
+    add: ({ fiber, source, is_streamed, giveUp }) => {
+      const arrived_ms = clock.currentTimeMillisUnsafe()
       const request: InFlight = {
         fiber,
         source,
         is_streamed,
+        giveUp,
         is_late: false,
-        arrived_ms: since_ms,
-        since_ms,
+        arrived_ms,
+        since_ms: arrived_ms,
         bytes: unseen,
         is_read: true,
       }

@@ -66,6 +66,8 @@ interface Visit {
   readonly envelope: Envelope
   readonly edge: Edge
   readonly correlation_id: string
+  /** Of every answer to it. */
+  readonly headers: Readonly<Record<string, string>>
   readonly in_flight: InFlight
 }
 
@@ -168,16 +170,31 @@ const arrive = (door: Door, fiber: Fiber.Fiber<unknown, unknown>): Visit => {
   const is_sound = request.url.length <= url_length_max && isEscaped(path)
   const found = is_sound ? door.find(request.method, path) : undefined
   const request_id = door.transport.newId()
-  const is_streamed = isRoute(found) && found.route.is_streamed
-  return {
+  const correlation_id = correlationId(request.headers, request_id)
+  const envelope = isRoute(found) ? found.route.envelope : envelopeOf(path)
+  const visit: Visit = {
     request,
     path,
     found,
-    envelope: isRoute(found) ? found.route.envelope : envelopeOf(path),
+    envelope,
     edge: { request_id, error: door.settings().error },
-    correlation_id: correlationId(request.headers, request_id),
-    in_flight: door.in_flight.add(fiber, request.source, is_streamed),
+    correlation_id,
+    headers: {
+      "x-request-id": request_id,
+      "x-correlation-id": correlation_id,
+      ...envelope.headers(request_id),
+    },
+    in_flight: door.in_flight.add({
+      fiber,
+      source: request.source,
+      is_streamed: isRoute(found) && found.route.is_streamed,
+      giveUp: () => {
+        const headers = { ...visit.headers, connection: "close" }
+        door.transport.hasten(request, worded(visit, late), headers)
+      },
+    }),
   }
+  return visit
 }
 
 const callerOf = (
@@ -293,7 +310,7 @@ const endable = ({ closing }: Door, response: Response): Response => {
 }
 
 const depart = (door: Door, visit: Visit, response: Response): Response => {
-  const { request, found, envelope, edge, correlation_id, in_flight } = visit
+  const { request, found, in_flight } = visit
   const { fiber, arrived_ms } = in_flight
   const is_stream = response.body._tag === "Stream" && request.method !== "HEAD"
   if (is_stream) {
@@ -303,11 +320,7 @@ const depart = (door: Door, visit: Visit, response: Response): Response => {
   const seconds = (door.clock.currentTimeMillisUnsafe() - arrived_ms) / 1000
   door.metrics.add(isRoute(found) ? found.route : no_route, response.status, seconds)
   const answer = is_stream ? endable(door, response) : whole(visit, response)
-  const headers = {
-    "x-request-id": edge.request_id,
-    "x-correlation-id": correlation_id,
-    ...envelope.headers(edge.request_id),
-  }
+  const { headers } = visit
   if (door.transport.hasten(request, answer, headers)) return answer
   return HttpServerResponse.setHeaders(answer, headers)
 }

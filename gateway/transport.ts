@@ -25,8 +25,8 @@ export class Transport extends Context.Service<
     readonly addressOf: (source: object) => string
     readonly progressOf: (source: object) => Progress
     /**
-     * Writes a small answer with these headers too, where that is faster than how the server would
-     * do it; answers whether it did.
+     * Writes a small answer with these headers too, at once: faster than the server's own way, but
+     * only once the body is read or with `connection: close`. Answers whether it did.
      */
     readonly hasten: (
       request: HttpServerRequest.HttpServerRequest,

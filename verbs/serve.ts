@@ -48,6 +48,7 @@ import type { Settings } from "#schemas/settings.ts"
 import { details } from "#verbs/audit-kinds.ts"
 import { blobStorage } from "#verbs/blob-storage.ts"
 import { lease_ttl_ms, leased } from "#verbs/leased.ts"
+import { reloading, warnOfAddress } from "#verbs/reloading.ts"
 import { settings } from "#verbs/root.ts"
 import { exclusive } from "#verbs/session.ts"
 
@@ -145,6 +146,8 @@ const curl = (settings: Settings, url: string) => {
 /** Serves until it is interrupted. */
 const run = Effect.fnUntraced(function* (settings: Settings) {
   const node_id = yield* nodeId(settings.cluster.node_id, settings.data.dir)
+  yield* warnOfAddress(settings)
+  const current = yield* reloading(settings)
   const built = yield* Layer.build(machinery(settings, node_id))
   const serving = Effect.gen(function* () {
     const known = yield* identities(settings)
@@ -167,7 +170,7 @@ const run = Effect.fnUntraced(function* (settings: Settings) {
     const system = yield* mount(
       yield* systemService({ services: [...services, operated], metrics: Effect.succeed("") }),
     )
-    const door = yield* frontDoor([...services, operated, system], () => settings).pipe(
+    const door = yield* frontDoor([...services, operated, system], current).pipe(
       Effect.provideContext(known),
     )
     const { port, url } = yield* httpServer(settings, door)

@@ -6,11 +6,11 @@
  *
  * Source: DESIGN of the running system, "The exception: bytes".
  */
-import { Clock, DateTime, Effect, Schedule } from "effect"
+import { Clock, DateTime, Effect, Schedule, Schema } from "effect"
 import { type BlobFact, BlobStore } from "#actors/blob-storage/blob-store.ts"
 import { Volume } from "#actors/blob-storage/volume.ts"
 import { address, Commands } from "#actors/commands.ts"
-import { stateAfter } from "#actors/host.ts"
+import type { VolumeEvent } from "#events/blob-storage/volume.ts"
 import { commit_bytes_max, Log } from "#events/log.ts"
 import { facts_max, RecordFacts, type VolumeFact } from "#schemas/blob-storage/volume.ts"
 
@@ -42,14 +42,32 @@ export const fitting = (facts: ReadonlyArray<VolumeFact>) => {
   return end === -1 ? facts : facts.slice(0, end)
 }
 
-/** The journal's last fact that the log has; 0 when there is none. */
-const cursorOf = Effect.fnUntraced(function* (node_id: string) {
+/** The store's journal is another than the one whose facts are in the log. */
+export class ForeignJournal extends Schema.TaggedError<ForeignJournal>()("ForeignJournal", {
+  detail: Schema.String,
+}) {}
+
+/** The journal's last fact that the log has; undefined when there is none. */
+const lastRecorded = Effect.fnUntraced(function* (node_id: string) {
   const log = yield* Log
   const last = yield* log.load(`${Volume.name}.${node_id}`)
-  if (last === undefined) return 0
-  // The decider's state is a snapshot of the volume's machine.
-  const { context } = yield* stateAfter(log, Volume, last)
-  return context.cursor as number
+  // Every commit of a volume ends with one of its events.
+  return last?.commit.events.at(-1) as VolumeEvent | undefined
+})
+
+/**
+ * Refuses a journal that begins anew (its folder was exchanged, say): it has facts up to a cursor
+ * that the log has too, and they are not the log's. Acknowledged, they would be gone unrecorded.
+ */
+const checkOrigin = Effect.fnUntraced(function* (node_id: string, last: VolumeEvent) {
+  const store = yield* BlobStore
+  const [oldest] = yield* store.scan(0, 1)
+  if (oldest === undefined || oldest.cursor > last.cursor) return
+  const [same] = yield* store.scan(last.cursor - 1, 1)
+  const agrees = same?.cursor === last.cursor && same.id === last.id && `${same.at}` === last.at
+  if (agrees) return
+  const detail = `The blob store of ${node_id} is not the one that the log knows.`
+  return yield* new ForeignJournal({ detail })
 })
 
 /** A read-only store forgets nothing, and its last facts are recorded all the same. */
@@ -75,9 +93,13 @@ const recordNext = Effect.fnUntraced(function* (node_id: string, from: number) {
 
 /** Takes all that the store's journal holds into the log; answers the last fact's cursor. */
 export const recordAll = Effect.fnUntraced(function* (node_id: string) {
-  let from = yield* cursorOf(node_id)
-  // A process that was killed may have recorded what it could not acknowledge any more.
-  if (from > 0) yield* acknowledge(from)
+  const last = yield* lastRecorded(node_id)
+  let from = last?.cursor ?? 0
+  if (last !== undefined) {
+    yield* checkOrigin(node_id, last)
+    // A process that was killed may have recorded what it could not acknowledge any more.
+    yield* acknowledge(from)
+  }
   for (let to = yield* recordNext(node_id, from); to > from; ) {
     from = to
     to = yield* recordNext(node_id, from)

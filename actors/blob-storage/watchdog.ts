@@ -7,17 +7,14 @@
  *
  * Source: DECISIONS, document 1, heartbeats; DESIGN of the running system, 7.
  */
-import { Clock, DateTime, Effect, Schedule } from "effect"
+import { Clock, DateTime, Effect } from "effect"
 import { Cluster, clusterAfter, eligible } from "#actors/blob-storage/cluster.ts"
 import { LiveNodes } from "#actors/blob-storage/live-nodes.ts"
-import { address, Commands, type Unavailable } from "#actors/commands.ts"
-import { Leases } from "#actors/leases.ts"
+import { address } from "#actors/commands.ts"
 import { type Due, type Process, runProcess } from "#actors/process.ts"
-import { Election } from "#actors/system/election.ts"
-import { Log, type LogUnavailable } from "#events/log.ts"
+import { Log } from "#events/log.ts"
 import { MarkNodeOffline } from "#schemas/blob-storage/cluster.ts"
 import type { NodeId } from "#schemas/blob-storage/node.ts"
-import { ElectLeader } from "#schemas/system/election.ts"
 
 export interface WatchdogOptions {
   readonly cluster: string
@@ -80,31 +77,4 @@ const watching = (options: WatchdogOptions, { find }: LiveNodes["Service"]): Pro
 /** Watches until it is interrupted, which is when the lease is lost. */
 export const watchdog = Effect.fnUntraced(function* (options: WatchdogOptions) {
   return yield* runProcess(watching(options, yield* LiveNodes))
-})
-
-/** Pause before an election is tried again that the log could not record, in milliseconds. */
-const election_retry_ms = 500
-
-/**
- * Watches whenever this process holds the cluster's lease, until it is interrupted.
- *
- * `holder` names this process among those that may watch.
- */
-export const watchdogInTurn = Effect.fnUntraced(function* ({
-  holder,
-  ...options
-}: Omit<WatchdogOptions, "fence"> & { readonly holder: string }) {
-  const { hold } = yield* Leases
-  const commands = yield* Commands
-  const name = `blob-storage-watchdog-${options.cluster}`
-
-  const elect: Effect.Effect<number, Unavailable | LogUnavailable> = Effect.gen(function* () {
-    const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
-    const origin = { command_id: `elect-${name}-${holder}-${at}`, actor: holder, at }
-    return yield* commands.send(origin, address(Election, name, ElectLeader.make({ holder })))
-  })
-  return yield* hold(name, elect, (fence) => watchdog({ ...options, fence })).pipe(
-    Effect.tapError(({ detail }) => Effect.logWarning(`${name} waits: ${detail}`)),
-    Effect.retry(Schedule.spaced(election_retry_ms)),
-  )
 })

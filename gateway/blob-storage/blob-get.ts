@@ -4,7 +4,7 @@
  * Source: document 1 §4 BlobService, rule 2; DECISIONS, document 1, framing of streams, integrity.
  */
 import { Cause, Context, Effect, Schema, Stream } from "effect"
-import { HttpIncomingMessage, type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import {
   type BlobRange,
   type BlobReadError,
@@ -76,10 +76,16 @@ const jsonFrame = (meta: BlobMeta) =>
     after: utf8.encode(`","meta":${stringify(encodeMeta(meta), form)}}`),
   }))
 
-/** A JSON answer holds at most what a JSON request may: what was put by JSON can be got by it. */
+/**
+ * Most base64 digits in a JSON answer: as many as a JSON request may have (`json_body_bytes_max`),
+ * so that what was put by JSON can be got by it.
+ */
+export const JsonDigitsMax = Context.Reference<number>("gateway/JsonDigitsMax", {
+  defaultValue: () => json_body_bytes_max,
+})
+
 const fitsJson = Effect.fnUntraced(function* ({ size }: BlobMeta) {
-  const limit = Number((yield* HttpIncomingMessage.MaxBodySize) ?? json_body_bytes_max)
-  if (base64Length(Number(size)) <= limit) return
+  if (base64Length(Number(size)) <= (yield* JsonDigitsMax)) return
   const detail =
     `The blob's ${size} bytes are too many for one JSON answer:` +
     " get /stream, or ask for application/octet-stream."

@@ -8,7 +8,6 @@
 import { Context, Effect, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { BlobStore } from "#actors/blob-storage/blob-store.ts"
-import { ActiveNodes } from "#actors/blob-storage/replication.ts"
 import { BlobApi } from "#gateway/blob-storage/blob-api.ts"
 import { worded } from "#gateway/blob-storage/blob-fault.ts"
 import { get, getStream } from "#gateway/blob-storage/blob-get.ts"
@@ -72,7 +71,6 @@ export const blobs = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const services = Context.make(BlobStore, yield* BlobStore).pipe(
       Context.add(Cursors, yield* Cursors),
-      Context.add(ActiveNodes, yield* ActiveNodes),
     )
     const here = Effect.provideContext(services)
     return handlers

@@ -9,8 +9,9 @@ import { blobMemory } from "#adapters/blob-memory.ts"
 import { cursorsWith } from "#adapters/cursor-key.ts"
 import { blobs } from "#gateway/blob-storage/blob.ts"
 import { BlobApi } from "#gateway/blob-storage/blob-api.ts"
+import { JsonDigitsMax } from "#gateway/blob-storage/blob-get.ts"
 import { Cursors } from "#gateway/blob-storage/cursors.ts"
-import { as, type Served, type Setup, serveHttp } from "../http.ts"
+import { as, type Served, type Setup, serveHttp, settingsWith } from "../http.ts"
 
 export type Store = BlobStore["Service"]
 
@@ -34,11 +35,13 @@ export const serveBlobs = Effect.fnUntraced(function* ({
   cursor_key = new Uint8Array(32),
   ...setup
 }: BlobSetup = {}) {
+  const { blob } = settingsWith(setup.settings)
   const store = given ?? (yield* memoryStore())
   const handlers = blobs.pipe(
     Layer.provide(Layer.succeed(BlobStore, store)),
     Layer.provide(Layer.succeed(Cursors, cursorsWith(cursor_key))),
     Layer.provide(Layer.succeed(ActiveNodes, Effect.succeed(active_nodes))),
+    Layer.provide(Layer.succeed(JsonDigitsMax, blob.json_body_bytes_max)),
   )
   const scope = yield* Effect.scope
   const routes = HttpRouter.toHttpEffect(

@@ -88,7 +88,7 @@ describe("join", () => {
       assert.match(position, /^\d+$/)
       const asked = { headers: { "x-almanac-position": position } }
       const state = yield* ask("GET", "/v1/cluster/state", undefined, asked)
-      assert.lengthOf(state.body.nodes, 1)
+      assert.equal(state.body.nodes?.length, 1)
     }),
   )
   served("is in the log with who asked and the request's ids", (ask) =>
@@ -119,7 +119,7 @@ describe("leave", () => {
       assert.deepEqual(ring.body.node_ids, [])
       const metrics = yield* ask("GET", "/v1/cluster/metrics")
       assert.equal(metrics.body.pending_migrations, 2)
-      assert.equal(metrics.body.nodes[0].pending_migrations, 2)
+      assert.equal(metrics.body.nodes?.[0]?.pending_migrations, 2)
     }),
   )
   served("gracefully ends once the node says that it holds nothing", (ask) =>
@@ -283,15 +283,15 @@ describe("metrics", () => {
       yield* ask("POST", "/v1/cluster/join", { ...node, node_id: "node-2", capacity_bytes: 4000 })
       yield* ask("POST", "/v1/cluster/heartbeat", beat)
       const { body } = yield* ask("GET", "/v1/cluster/metrics")
-      const { nodes, ...sums } = body
+      const { nodes = [], ...sums } = body
       assert.deepEqual(sums, {
         ...{ ring_version: 2, vnodes_per_node: 128, pending_migrations: 0 },
         ...{ bytes_moved: 0, repairs: 0, replication_failures: 0 },
       })
-      const [one, other] = nodes
-      assert.closeTo(one.ring_share + other.ring_share, 1, 1e-9)
-      assert.closeTo(other.ring_share, 0.8, 0.1)
-      const { ring_share: _, last_heartbeat_at, ...rest } = one
+      const [one = {}, other = {}] = nodes
+      const { ring_share = 0, last_heartbeat_at = 0, ...rest } = one
+      assert.closeTo(ring_share + (other.ring_share ?? 0), 1, 1e-9)
+      assert.closeTo(ring_share, 0.2, 0.1)
       assert.deepEqual(rest, shown({ used_bytes: 10, blob_count: 2, pending_migrations: 0 }))
       assert.closeTo(last_heartbeat_at / 1e6, Date.now(), 60_000)
       assert.notProperty(other, "last_heartbeat_at")

@@ -87,7 +87,7 @@ describe("a field that is wrong or missing is 400", () => {
         const answer = yield* ask("POST", `/v1/cluster/${path}`, body)
         assert.equal(answer.status, 400)
         isEnvelope(answer, "INVALID_ARGUMENT", "invalid argument")
-        assert.include(answer.body.detail, field)
+        assert.include(answer.body.detail ?? "", field)
         assert.deepEqual((yield* ask("GET", "/v1/cluster/state")).body.nodes, [])
       }),
     )

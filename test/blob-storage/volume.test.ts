@@ -151,6 +151,25 @@ describe("the journal", () => {
     }).pipe(Effect.provide(app)),
   )
 
+  it.effect("refuses the journal of another store, and leaves it its facts", () =>
+    Effect.gen(function* () {
+      for (const text of ["one", "two", "three"]) yield* put(text)
+      yield* recordAll(node)
+      const other = yield* Layer.build(Layer.fresh(blobMemory({ capacity_bytes: 1000 })))
+      const onOther = Effect.provideContext(
+        Effect.gen(function* () {
+          yield* put("four")
+          const error = yield* Effect.flip(recordAll(node))
+          assert.equal(error._tag, "ForeignJournal")
+          assert.lengthOf(yield* (yield* BlobStore).scan(0, 10), 1)
+        }),
+        other,
+      )
+      yield* onOther
+      assert.lengthOf(yield* events, 3)
+    }).pipe(Effect.scoped, Effect.provide(app)),
+  )
+
   it.effect("splits many facts into commits of 500", () =>
     Effect.gen(function* () {
       for (let i = 0; i < 1100; i++) yield* put(`blob ${i}`)

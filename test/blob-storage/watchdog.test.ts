@@ -4,12 +4,11 @@ import { TestClock } from "effect/testing"
 import { Cluster, loadCluster } from "#actors/blob-storage/cluster.ts"
 import { heart } from "#actors/blob-storage/heart.ts"
 import { hearing, LiveNodes } from "#actors/blob-storage/live-nodes.ts"
-import { watchdog, watchdogInTurn } from "#actors/blob-storage/watchdog.ts"
+import { watchdog } from "#actors/blob-storage/watchdog.ts"
 import { address, Commands, Unavailable } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { runProcess } from "#actors/process.ts"
 import { timer } from "#actors/timer.ts"
-import { leasesMemory, leaseTable } from "#adapters/leases-memory.ts"
 import { logMemory } from "#adapters/log-memory.ts"
 import { NodeRemoved } from "#events/blob-storage/cluster.ts"
 import { Log } from "#events/log.ts"
@@ -156,34 +155,6 @@ describe("the watchdog", () => {
       const last = { ...(yield* happened).at(-1) }
       const removed = NodeRemoved.make({ node_id: a, reason: "offline_too_long" })
       assert.deepEqual(last, { ...removed })
-    }).pipe(Effect.provide(app)),
-  )
-})
-
-describe("watchdogs of several processes", () => {
-  it.effect("take turns: one watches, and the next shows a higher number", () =>
-    Effect.gen(function* () {
-      const table = leaseTable()
-      const inTurn = (holder: string) =>
-        watchdogInTurn({ ...options, holder }).pipe(
-          Effect.provide(leasesMemory({ holder, ttl_ms: 5000 }, table), { local: true }),
-          Effect.forkChild,
-        )
-      yield* join(a)
-      const first = yield* inTurn("one")
-      yield* pass(2)
-      yield* inTurn("other")
-      yield* pass(14)
-      assert.deepEqual(yield* states, { "node-a": "offline" })
-      yield* join(a)
-      yield* Fiber.interrupt(first)
-      yield* pass(30)
-      assert.deepEqual(yield* states, { "node-a": "offline" })
-      const fences = (yield* happened).flatMap((event) =>
-        "fence" in event ? [Number(event.fence)] : [],
-      )
-      assert.lengthOf(fences, 2)
-      assert.isBelow(fences[0] ?? 0, fences[1] ?? 0)
     }).pipe(Effect.provide(app)),
   )
 })

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Scope } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { HttpRouter } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { address, Commands } from "#actors/commands.ts"
@@ -53,18 +53,16 @@ const withModels = <A>(
     yield* model.catchUp
     const trace: Array<string> = []
     const models = new Map<string, Operated>([["system", { ...model, part: "" }], ...others(trace)])
+    const registry = yield* Layer.build(ReadModels.layer(models))
     const context = yield* Effect.context<Log>()
     const served = yield* serveHttp([
       {
         name: "system",
         api: Api,
-        routes: Effect.gen(function* () {
-          const app = yield* HttpRouter.toHttpEffect(
-            HttpApiBuilder.layer(Api).pipe(Layer.provide(handlers)),
-          )
-          const registry = yield* Layer.build(ReadModels.layer(models))
-          return app.pipe(Effect.provideContext(registry), Effect.provideContext(context))
-        }).pipe(Effect.provideService(Scope.Scope, yield* Scope.Scope)),
+        routes: Effect.map(
+          HttpRouter.toHttpEffect(HttpApiBuilder.layer(Api).pipe(Layer.provide(handlers))),
+          Effect.provideContext(Context.merge(context, registry)),
+        ),
       },
     ])
     const post = (name: string, headers: Record<string, string> = {}) =>

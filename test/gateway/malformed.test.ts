@@ -1,0 +1,161 @@
+import { connect } from "node:net"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { as, type Served, startHttp } from "../http.ts"
+import { type Counts, probe } from "./probe.ts"
+
+const counts: Counts = { bytes: 0, ended: 0 }
+let served: Served & { readonly stop: () => Promise<void> }
+beforeAll(async () => {
+  served = await startHttp([probe("blob-storage", "/v1/blobs", counts)], {
+    settings: { api: { request_timeout_seconds: 1 } },
+  })
+})
+afterAll(() => served.stop())
+
+const statuses = (text: string) => text.match(/HTTP\/1\.1 \d{3}/g) ?? []
+
+/** Polls until it is so; the test's own time limit ends it otherwise. */
+const until = async (so: () => boolean) => {
+  while (!so()) await new Promise((resolve) => setImmediate(resolve))
+}
+
+describe("what is not HTTP is answered once, in an envelope, and the connection ends", () => {
+  it.each([
+    ["a bad request line", "GET /v1/blobs HTTP/x.y\r\nHost: a\r\n\r\n", 400],
+    ["no HTTP at all", "\u0000\u0001\u0002\u0003\r\n\r\n", 400],
+    ["an unknown method", "FETCH /v1/blobs HTTP/1.1\r\nHost: a\r\n\r\n", 400],
+    ["no Host", "GET /v1/blobs HTTP/1.1\r\n\r\n", 400],
+    ["a header without a colon", "GET / HTTP/1.1\r\nHost: a\r\nbroken\r\n\r\n", 400],
+    ["a header too large", `GET / HTTP/1.1\r\nHost: a\r\nX: ${"x".repeat(20_000)}\r\n\r\n`, 431],
+    [
+      "both Content-Length and Transfer-Encoding",
+      "POST /v1/blobs/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n" +
+        "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /v1/blobs HTTP/1.1\r\nHost: a\r\n\r\n",
+      400,
+    ],
+    [
+      "two lengths",
+      "POST /v1/blobs/echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\nabcde",
+      400,
+    ],
+    [
+      "an encoding that does not end in chunked",
+      "POST /v1/blobs/echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, identity\r\n\r\n",
+      400,
+    ],
+    [
+      "a negative length",
+      "POST /v1/blobs/echo HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
+      400,
+    ],
+  ])("%s", async (_name, request, status) => {
+    const answer = await served.raw(request)
+    expect(statuses(answer)).toEqual([`HTTP/1.1 ${status}`])
+  })
+
+  it("says so in JSON with a request id where the parser refuses it", async () => {
+    const answer = await served.raw("NONSENSE\r\n\r\n")
+    const [head = "", body = ""] = answer.split("\r\n\r\n")
+    expect(head).toMatch(/x-request-id: [\da-f-]{36}/i)
+    expect(head).toMatch(/connection: close/i)
+    expect(JSON.parse(body)).toEqual({
+      code: "svc.validation_error",
+      title: "Validation error",
+      detail: "This is not HTTP.",
+      category: "tenant_action_required",
+    })
+  })
+
+  it("a broken chunk ends the request, not the server", async () => {
+    const answer = await served.raw(
+      "POST /v1/blobs/echo HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n",
+      "Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+    )
+    expect(statuses(answer)).toEqual(["HTTP/1.1 400"])
+    await until(() => served.inFlight() === 0)
+  })
+})
+
+describe("requests on one connection", () => {
+  it("are answered in order", async () => {
+    const one = (path: string, end = "") =>
+      `GET /v1/blobs${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer reader\r\n${end}\r\n`
+    const answer = await served.raw(one(""), one("/none"), one("", "Connection: close\r\n"))
+    expect(statuses(answer)).toEqual(["HTTP/1.1 200", "HTTP/1.1 404", "HTTP/1.1 200"])
+  })
+
+  it("a refused body does not become the next request", async () => {
+    const hidden = "DELETE /v1/blobs/item/00 HTTP/1.1\r\nHost: a\r\n\r\n"
+    const answer = await served.raw(
+      "POST /v1/blobs/echo HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\n",
+      `Content-Length: ${hidden.length}\r\n\r\n${hidden}`,
+      "GET /v1/blobs HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+    )
+    expect(statuses(answer)).toEqual(["HTTP/1.1 415", "HTTP/1.1 401"])
+  })
+
+  it("a body that is too large by its length is refused before it comes", async () => {
+    const answer = await served.raw(
+      "POST /v1/blobs/echo HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n",
+      "Expect: 100-continue\r\nContent-Length: 999999999\r\n\r\n",
+    )
+    expect(statuses(answer)).toEqual(["HTTP/1.1 413"])
+  })
+})
+
+describe("slow and vanishing clients", () => {
+  it("a body that stops coming is 504 after the deadline", async () => {
+    const answer = await served.raw(
+      "POST /v1/blobs/echo HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n",
+      "Content-Length: 30\r\n\r\n{",
+    )
+    expect(statuses(answer)).toEqual(["HTTP/1.1 504"])
+  })
+
+  it("a stream of bytes that stops coming is 504 after the deadline", async () => {
+    const answer = await served.raw(
+      "POST /v1/blobs/upload HTTP/1.1\r\nHost: a\r\nContent-Type: application/octet-stream\r\n",
+      "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+    )
+    expect(statuses(answer)).toEqual(["HTTP/1.1 504"])
+  })
+
+  it("an answer that stops coming is cut off after the deadline", async () => {
+    const before = counts.ended
+    const answer = await served.raw("GET /v1/blobs/silence HTTP/1.1\r\nHost: a\r\n\r\n")
+    expect(statuses(answer)).toEqual(["HTTP/1.1 200"])
+    expect(answer).not.toContain("0\r\n\r\n")
+    await until(() => counts.ended > before)
+  })
+
+  it("a stream that goes on outlives the deadline", async () => {
+    const answer = await served.fetch("/v1/blobs/events")
+    const started = performance.now()
+    let last_ms = 0
+    for await (const _chunk of answer.body ?? []) {
+      last_ms = performance.now() - started
+      if (last_ms > 1500) break
+    }
+    expect(last_ms).toBeGreaterThan(1500)
+  })
+
+  it.each(["/slow?ms=60000", "/events"])(
+    "when the client vanishes, the handler of %s is told",
+    async (path) => {
+      const before = counts.ended
+      const socket = connect(Number(new URL(served.url).port), "127.0.0.1")
+      socket.on("error", () => undefined)
+      socket.write(`GET /v1/blobs${path} HTTP/1.1\r\nHost: a\r\n\r\n`)
+      await until(() => served.inFlight() > 0)
+      socket.destroy()
+      await until(() => counts.ended > before && served.inFlight() === 0)
+    },
+  )
+
+  it("nothing is kept of requests that are over", async () => {
+    await served.fetch("/v1/blobs", { headers: as("reader") })
+    await served.fetch("/v1/blobs/events", { method: "HEAD" })
+    await served.fetch("/v1/blobs/none")
+    await until(() => served.inFlight() === 0)
+  })
+})

@@ -1,0 +1,20 @@
+/** The read models that this program keeps, by their service. */
+import { Effect } from "effect"
+import { sqlite } from "#adapters/sqlite.ts"
+import { blueprint as blob_storage } from "#projections/blob-storage/blueprint.ts"
+import { type Blueprint, readModel } from "#projections/read-model.ts"
+import { blueprint as system } from "#projections/system/blueprint.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { details } from "#verbs/audit-kinds.ts"
+
+/** Where they are kept. */
+export const databases = ({ data }: Settings) => sqlite(`${data.dir}/read-models`)
+
+const opened = <Tables>(blueprint: Blueprint<Tables>) =>
+  Effect.map(readModel(blueprint), ({ position, rebuild }) => ({ position, rebuild }))
+
+/** Brought to the log's end when it is run, and kept there for as long as the scope lives. */
+export const read_models = new Map([
+  ["blob-storage", opened(blob_storage)],
+  ["system", opened(system(details))],
+])
