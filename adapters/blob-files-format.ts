@@ -12,7 +12,6 @@ import { crc32 } from "node:zlib"
 export const chunk_bytes = 64 * 1024
 /** What is read, verified and handed on at once: the most that a GetChunk may hold. */
 export const window_bytes = 15 * chunk_bytes
-export const checksum_bytes = 32
 export const footer_bytes = 56
 
 const magic = Buffer.from("ALMBLOB1", "latin1")

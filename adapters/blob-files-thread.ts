@@ -16,8 +16,8 @@ export type Answer<A> =
   | { readonly ok: false; readonly fault: BlobFault }
 
 /**
- * A worker that has not ended by itself this long after the store was shut is ended: DECISIONS gives
- * the whole process 10 s, of which requests may take 8, and a crash loses nothing either.
+ * A worker that has not ended by itself this long after the store was shut is ended: DECISIONS
+ * gives the whole process 10 s, of which requests may take 8; a crash loses nothing either.
  */
 const shut_deadline_ms = 1500
 

@@ -16,6 +16,7 @@ import {
 import type { Place } from "#projections/projection.ts"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
 import type { Message } from "#schemas/message.ts"
+import type { PublishedTypes } from "#schemas/published.ts"
 
 /** Pause before the publisher starts again after a failure, in milliseconds. */
 const retry_ms = 500
@@ -69,6 +70,14 @@ export interface Told {
   /** In the place of the commit's, where it tells what somebody else did before. */
   readonly origin?: Pick<Commit, "actor" | "at" | "request_id" | "correlation_id">
 }
+
+/** What is told by a service that lists its types and their data. */
+export type ToldOf<Types extends PublishedTypes> = {
+  readonly [Type in keyof Types]: Omit<Told, "type" | "data"> & {
+    readonly type: Type
+    readonly data: Types[Type]["data"]["Encoded"]
+  }
+}[keyof Types]
 
 /** What a kind of aggregate publishes; undefined stays internal. */
 export interface Publication {

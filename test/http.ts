@@ -12,7 +12,7 @@ import {
   IdentityUnavailable,
   Unauthenticated,
 } from "#gateway/identity.ts"
-import { requestMetrics } from "#gateway/metrics.ts"
+import { type RequestMetrics, requestMetrics } from "#gateway/metrics.ts"
 import { mount, type Service } from "#gateway/routes.ts"
 import type { Group, Values } from "#schemas/setting.ts"
 import { isSetting } from "#schemas/setting.ts"
@@ -84,12 +84,13 @@ export interface Setup {
   readonly settings?: Given
   /** Asked for each request, for what is reloadable. */
   readonly current?: () => Settings
+  readonly requests?: RequestMetrics
 }
 
 /** Serves these services until the scope closes. */
 export const serveHttp = Effect.fnUntraced(function* (
   services: ReadonlyArray<Service<unknown, HttpServices>>,
-  { settings: given = {}, current }: Setup = {},
+  { settings: given = {}, current, requests = requestMetrics() }: Setup = {},
 ) {
   const settings = settingsWith(given)
   const logged: Array<string> = []
@@ -99,7 +100,7 @@ export const serveHttp = Effect.fnUntraced(function* (
   const logging = Logger.layer([logger])
   const run = Effect.gen(function* () {
     const mounted = yield* Effect.forEach(services, (service) => mount(service))
-    const door = yield* frontDoor(mounted, current ?? (() => settings), requestMetrics())
+    const door = yield* frontDoor(mounted, current ?? (() => settings), requests)
     const listening = yield* httpServer(settings, door)
     return { listening, door }
   })

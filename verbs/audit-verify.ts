@@ -1,5 +1,5 @@
 /** `almanac audit verify`: whether the log is whole. */
-import { Cause, Console, Effect, Schema } from "effect"
+import { Cause, Console, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import type { AnyDecider } from "#actors/decider.ts"
 import { type Verification, verify as walk } from "#actors/system/verification.ts"
@@ -38,12 +38,13 @@ export interface VerifyOptions {
   readonly deciders: ReadonlyArray<AnyDecider>
   readonly faults_max: number
   readonly as_json: boolean
+  readonly until?: number | undefined
 }
 
 /** Walks the log and prints what it found; LogFaulty when that is anything. */
 export const verifyLog = Effect.fnUntraced(function* (options: VerifyOptions) {
-  const { deciders, faults_max, as_json } = options
-  const found = yield* walk({ deciders, faults_max, onProgress: progress })
+  const { as_json, ...walked } = options
+  const found = yield* walk({ ...walked, onProgress: progress })
   if (as_json) yield* Console.log(JSON.stringify(found))
   else {
     for (const fault of found.faults) yield* Console.log(faultLine(fault))
@@ -70,11 +71,21 @@ export const verify = Command.make(
       ),
       Flag.withDefault(faults_shown),
     ),
+    until: Flag.Int("until").pipe(
+      Flag.withDescription("Last position to look at: its root is printed"),
+      Flag.withSchema(Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))),
+      Flag.optional,
+    ),
     json,
   },
-  Effect.fn(function* ({ faults, json }) {
+  Effect.fn(function* ({ faults, until, json }) {
     const configured = yield* settings
-    const options = { deciders, faults_max: faults, as_json: json }
+    const options = {
+      deciders,
+      faults_max: faults,
+      as_json: json,
+      until: Option.getOrUndefined(until),
+    }
     yield* Effect.provide(verifyLog(options), beside(configured))
   }, Effect.catchCause(cannotRun)),
 ).pipe(

@@ -21,6 +21,8 @@ export interface VerificationOptions {
   /** The kinds of aggregates whose snapshots are folded again. */
   readonly deciders: ReadonlyArray<AnyDecider>
   readonly faults_max?: number
+  /** The last position to look at; without it, the log's last. */
+  readonly until?: number | undefined
   /** Called now and then with the position that was reached and the one that ends it. */
   readonly onProgress?: (position: number, head: number) => Effect.Effect<void>
 }
@@ -212,10 +214,11 @@ const sealedIn = (log: Log["Service"]) =>
 export const verify = Effect.fnUntraced(function* ({
   deciders,
   faults_max = faults_reported_max,
+  until = Number.POSITIVE_INFINITY,
   onProgress = () => Effect.void,
 }: VerificationOptions): Effect.fn.Return<Verification, LogUnavailable, Log> {
   const log = yield* Log
-  const head = yield* log.head("")
+  const head = Math.min(yield* log.head(""), until)
   const fold = foldCheck([Checkpoint, ...deciders])
   const sealed = (yield* sealedIn(log)).filter(({ position }) => position <= head)
   const look = verifier(log.genesis, sealed, fold, faults_max)

@@ -17,7 +17,9 @@ type StoreError = BlobPutError | BlobReadError
 const rejectionsByTag = {
   BlobNotFound: ({ id }) => new NotFound({ detail: `No node has the blob ${id}.` }),
   BlobCorrupt: ({ id }) =>
-    new NotFound({ detail: `The copy of ${id} was corrupt and is set aside; no node has another.` }),
+    new NotFound({
+      detail: `The copy of ${id} was corrupt and is set aside; no node has another.`,
+    }),
   BlobAlreadyExists: ({ detail }) => new AlreadyExists({ detail }),
   BlobIdMismatch: ({ expected, actual }) =>
     new InvalidArgument({ detail: `The content's ID is ${actual}, not ${expected}.` }),

@@ -96,9 +96,10 @@ const fitsJson = Effect.fnUntraced(function* ({ size }: BlobMeta) {
 const asBase64 = (blob: OpenBlob) => {
   const encoder = base64Encoder()
   const groups = Stream.map(singly(blob), encoder.push)
-  return Stream.concat(groups, Stream.suspend(() => Stream.succeed(encoder.end()))).pipe(
-    Stream.map((text) => utf8.encode(text)),
-  )
+  return Stream.concat(
+    groups,
+    Stream.suspend(() => Stream.succeed(encoder.end())),
+  ).pipe(Stream.map((text) => utf8.encode(text)))
 }
 
 /**

@@ -14,8 +14,8 @@ import {
   messageFields,
   openMessages,
 } from "#gateway/blob-storage/blob-body.ts"
-import type { FieldsRead } from "#gateway/blob-storage/blob-field.ts"
 import { worded } from "#gateway/blob-storage/blob-fault.ts"
+import type { FieldsRead } from "#gateway/blob-storage/blob-field.ts"
 import { labelsOf } from "#gateway/blob-storage/blob-label.ts"
 import { answer } from "#gateway/json.ts"
 import { RequestContext } from "#gateway/request-context.ts"
@@ -72,10 +72,7 @@ interface Said {
 }
 
 /** Who asks; refuses an erasure code for which there are too few nodes, before any byte is read. */
-const orderOf = Effect.fnUntraced(function* (
-  request: Request,
-  said: Said,
-) {
+const orderOf = Effect.fnUntraced(function* (request: Request, said: Said) {
   const { caller, request_id, correlation_id } = yield* RequestContext
   const { policy = unspecified, labels = {}, expected_id } = said
   const refused = refusedPolicy(policy, yield* Effect.flatten(ActiveNodes))
@@ -90,7 +87,10 @@ const orderOf = Effect.fnUntraced(function* (
   return order
 })
 
-const stored = Effect.fnUntraced(function* <E>(order: BlobPut, bytes: Stream.Stream<Uint8Array, E>) {
+const stored = Effect.fnUntraced(function* <E>(
+  order: BlobPut,
+  bytes: Stream.Stream<Uint8Array, E>,
+) {
   const store = yield* BlobStore
   const { id, size, meta } = yield* Effect.mapError(store.put(order, bytes), worded)
   return yield* put_answer({ id, size, meta })
@@ -145,11 +145,7 @@ const endOf = (read: FieldsRead | BodyEnd, number: number) => {
 }
 
 /** The bytes of a stream that begins with `first`; they end well only behind its final chunk. */
-const bytesOfChunks = (
-  { next }: BodyMessages,
-  order: BlobPut,
-  first: ChunkRead,
-) => {
+const bytesOfChunks = ({ next }: BodyMessages, order: BlobPut, first: ChunkRead) => {
   let number = 1
   let is_final = first.fields.final
   let data: ReadonlyArray<Uint8Array> = first.data
@@ -218,7 +214,10 @@ const putBytes = Effect.fnUntraced(function* (request: Request, { policy, id }: 
     policy,
     expected_id: id,
   })
-  return yield* stored(order, Stream.mapError(request.stream, () => cut_off))
+  return yield* stored(
+    order,
+    Stream.mapError(request.stream, () => cut_off),
+  )
 })
 
 /** POST /v1/blobs/stream: chunks as NDJSON or as a JSON array, or plain bytes by Content-Type. */

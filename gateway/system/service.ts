@@ -41,9 +41,12 @@ const readyz = (services: ReadonlyArray<Mounted>) =>
 const pageOf = Effect.fnUntraced(function* (api: HttpApi.Top) {
   const scope = yield* Effect.scope
   const page = HttpApiScalar.layer(api, { path: "/docs", scalar: { withDefaultFonts: false } })
-  return yield* Effect.cached(
-    Effect.provideService(HttpRouter.toHttpEffect(page), Scope.Scope, scope),
+  // A map of its own: the page's router is not the one that is being built around it.
+  const routes = HttpRouter.toHttpEffect(page).pipe(
+    Effect.provideService(Layer.CurrentMemoMap, Layer.makeMemoMapUnsafe()),
+    Effect.provideService(Scope.Scope, scope),
   )
+  return yield* Effect.cached(routes)
 })
 
 export interface SystemParts {

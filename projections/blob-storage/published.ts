@@ -1,6 +1,5 @@
 /**
- * What blob storage tells subscribers. Types and fields are only ever added; docs/events.md lists
- * them.
+ * What blob storage tells subscribers, in the words of its published types.
  *
  * A blob's events are told under the aggregate `blob` with the blob's id as their subject, though
  * the log keeps them in the node's volume: that is what a subscriber looks for.
@@ -8,27 +7,35 @@
 import { DateTime } from "effect"
 import { ClusterEvent } from "#events/blob-storage/cluster.ts"
 import { VolumeEvent } from "#events/blob-storage/volume.ts"
-import { publication, type Told } from "#projections/published-events.ts"
+import { publication, type ToldOf } from "#projections/published-events.ts"
+import type { published as types } from "#schemas/blob-storage/published.ts"
+
+type Told = ToldOf<typeof types>
 
 const nanoseconds_per_millisecond = 1_000_000n
 
 const cluster = publication({
   part: "blob-storage.cluster",
   event: ClusterEvent,
-  tell: (event): Told => {
-    const { type: _, ...data } = event
-    return ClusterEvent.match(event, {
-      RingConfigured: () => ({ type: "ring_configured", data }),
-      NodeJoined: () => ({ type: "node_joined", data }),
-      NodeActivated: () => ({ type: "node_activated", data }),
-      NodeChanged: () => ({ type: "node_changed", data }),
-      NodeWentOffline: () => ({ type: "node_went_offline", data }),
-      NodeRevived: () => ({ type: "node_revived", data }),
-      NodeLeaveStarted: () => ({ type: "node_leave_started", data }),
-      NodeLeft: () => ({ type: "node_left", data }),
-      NodeRemoved: () => ({ type: "node_removed", data }),
-    })
-  },
+  tell: (event): Told =>
+    ClusterEvent.match(event, {
+      RingConfigured: ({ type: _, ...data }): Told => ({ type: "ring_configured", data }),
+      NodeJoined: ({ type: _, ...data }): Told => ({ type: "node_joined", data }),
+      NodeActivated: ({ node_id }): Told => ({ type: "node_activated", data: { node_id } }),
+      NodeChanged: ({ type: _, ...data }): Told => ({ type: "node_changed", data }),
+      // The fence is between us and our watchdogs.
+      NodeWentOffline: ({ node_id, remove_at }): Told => ({
+        type: "node_went_offline",
+        data: { node_id, remove_at },
+      }),
+      NodeRevived: ({ node_id }): Told => ({ type: "node_revived", data: { node_id } }),
+      NodeLeaveStarted: ({ node_id }): Told => ({ type: "node_leave_started", data: { node_id } }),
+      NodeLeft: ({ node_id }): Told => ({ type: "node_left", data: { node_id } }),
+      NodeRemoved: ({ node_id, reason }): Told => ({
+        type: "node_removed",
+        data: { node_id, reason },
+      }),
+    }),
 })
 
 const blob_types = {
@@ -41,7 +48,7 @@ const blob_types = {
 const blob = publication({
   part: "blob-storage.volume",
   event: VolumeEvent,
-  tell: (event, { id: node_id }): Told | undefined => {
+  tell: (event, { id: node_id }): Told => {
     const { type, id, size, checksum, policy, at, actor, request_id, correlation_id } = event
     const labels = event.type === "BlobStored" && event.labels ? { labels: event.labels } : {}
     const milliseconds = Number(BigInt(at) / nanoseconds_per_millisecond)

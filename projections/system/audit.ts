@@ -132,7 +132,15 @@ const extend = write<{ readonly hour: number; readonly place: number }>((db, { h
 )
 
 /** Columns that a filter names; SQLite keeps each index in the order of the log. */
-const indexed = ["service", "type", "actor", "subject", "request_id", "correlation_id"] as const
+const indexed = [
+  "service",
+  "aggregate",
+  "type",
+  "actor",
+  "subject",
+  "request_id",
+  "correlation_id",
+] as const
 
 /** The rows of all events. Their schemas are not asked: what the log holds is shown as it is. */
 export const audit = (details: ReadonlyArray<Detail>): Projection<AuditTables> => ({
@@ -222,7 +230,7 @@ const select = (
       .select(({ fn }) => fn.max("last").as("place"))
     query = query.where("at_ms", "<", to).where("place", "<=", last)
   }
-  for (const name of [...indexed, "aggregate"] as const) {
+  for (const name of indexed) {
     const value = equals[name]
     if (value !== undefined) query = query.where(name, "=", value)
   }

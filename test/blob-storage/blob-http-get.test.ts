@@ -100,7 +100,11 @@ describe("a get by JSON", () => {
         expect(got.headers.get("content-type")).toBe("application/json")
         expect(got.headers.get("vary")).toBe("accept")
         expect(got.json.data).toBe(base64(text))
-        expect(got.json.meta).toMatchObject({ size: 10, checksum: meta.checksum, policy: meta.policy })
+        expect(got.json.meta).toMatchObject({
+          size: 10,
+          checksum: meta.checksum,
+          policy: meta.policy,
+        })
         expect(got.text).toContain(`"created_at":${meta.created_at},`)
         const head = yield* service.call("HEAD", `/v1/blobs/${id}`)
         expect([head.status, head.text]).toEqual([200, ""])
@@ -165,7 +169,7 @@ describe("a get of plain bytes", () => {
   it("answers them with their length, tag and labels, at both addresses", () =>
     withBlobs({}, (service) =>
       Effect.gen(function* () {
-        const { id } = yield* stored(service, text, { kind: "a b", "weiß": "é%" })
+        const { id } = yield* stored(service, text, { kind: "a b", weiß: "é%" })
         for (const path of [id, `${id}/stream`]) {
           const got = yield* raw(service, path)
           expect([got.status, got.text]).toEqual([200, text])

@@ -11,8 +11,9 @@ import { noise, put } from "../contract/blob-store-bytes.ts"
 import { type BlobService, hexOf, memoryStore, type Store, withBlobs } from "./blob-service.ts"
 
 const fill = (store: Store, count: number) =>
-  Effect.forEach(Array.from({ length: count }, (_, seed) => seed), (seed) =>
-    Effect.map(Effect.orDie(put(store, noise(seed, 8))), ({ id }) => id),
+  Effect.forEach(
+    Array.from({ length: count }, (_, seed) => seed),
+    (seed) => Effect.map(Effect.orDie(put(store, noise(seed, 8))), ({ id }) => id),
   ).pipe(Effect.map((ids) => ids.toSorted()))
 
 interface Page {

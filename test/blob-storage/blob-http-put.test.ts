@@ -1,7 +1,11 @@
 /** PUT /v1/blobs: its answer, its fields, its refusals. Source: document 1 §4, §7, §8. */
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
-import { type BlobPutError, BlobStoreFailed, BlobStoreReadOnly } from "#actors/blob-storage/blob-store.ts"
+import {
+  type BlobPutError,
+  BlobStoreFailed,
+  BlobStoreReadOnly,
+} from "#actors/blob-storage/blob-store.ts"
 import { json_body_bytes_max, labels_bytes_max } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import {

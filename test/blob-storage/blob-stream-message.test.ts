@@ -50,9 +50,11 @@ const spelled = (digit: string, way: number) => {
   return way === 2 ? `\\u${code}` : way === 3 ? `\\u${code.toUpperCase()}` : digit
 }
 
-const digits = fc.tuple(fc.uint8Array({ maxLength: 60 }), fc.infiniteStream(fc.nat(12))).map(
-  ([bytes, ways]) => Array.from(base64(bytes), (digit) => spelled(digit, ways.next().value ?? 0)),
-)
+const digits = fc
+  .tuple(fc.uint8Array({ maxLength: 60 }), fc.infiniteStream(fc.nat(12)))
+  .map(([bytes, ways]) =>
+    Array.from(base64(bytes), (digit) => spelled(digit, ways.next().value ?? 0)),
+  )
 /** Fields as they may stand around `data`, with nested ones that have the same name. */
 const other = fc.constantFrom(
   '"final" : true',
@@ -63,7 +65,9 @@ const other = fc.constantFrom(
 )
 const message = fc
   .tuple(digits, fc.array(other, { maxLength: 3 }), fc.array(other, { maxLength: 3 }))
-  .map(([data, before, after]) => `{${[...before, `"data": "${data.join("")}"`, ...after].join(",")}}`)
+  .map(
+    ([data, before, after]) => `{${[...before, `"data": "${data.join("")}"`, ...after].join(",")}}`,
+  )
 const places = fc.array(fc.nat(2000), { maxLength: 12 })
 
 const parsed = (text: string) => {

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs"
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Redacted, Result, Runtime } from "effect"
@@ -5,6 +6,7 @@ import { Command } from "effect/cli"
 import { HttpRouter } from "effect/http"
 import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { TestClock } from "effect/testing"
+import { Cluster } from "#actors/blob-storage/cluster.ts"
 import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { Election } from "#actors/system/election.ts"
@@ -16,6 +18,8 @@ import { Log } from "#events/log.ts"
 import { auditAggregate, listAudit } from "#gateway/system/audit.ts"
 import { Audit } from "#gateway/system/audit-api.ts"
 import { SystemModel } from "#projections/system/blueprint.ts"
+import { JoinNode } from "#schemas/blob-storage/cluster.ts"
+import { NodeId } from "#schemas/blob-storage/node.ts"
 import { ElectLeader } from "#schemas/system/election.ts"
 import { audit } from "#verbs/audit.ts"
 import { details } from "#verbs/audit-kinds.ts"
@@ -77,17 +81,22 @@ describe("audit list without an instance", () => {
   )
 })
 
+/** Waits until whoever follows the log has seen all of it. */
+const settled = Effect.gen(function* () {
+  for (let i = 0; i < 200; i++) yield* Effect.yieldNow
+})
+
 describe("audit follow", () => {
-  it.live("prints what comes, not what was, and only what was asked for", () =>
+  it.effect("prints what comes, not what was, and only what was asked for", () =>
     Effect.gen(function* () {
       yield* story
       const { out } = yield* printed(
         Effect.gen(function* () {
           const following = yield* Effect.forkChild(followLog({ subject: "publisher" }, true))
-          yield* Effect.sleep("20 millis")
+          yield* settled
           yield* elect("watchdog", "three", 6)
           yield* elect("publisher", "three", 7)
-          yield* Effect.sleep("20 millis")
+          yield* settled
           yield* Fiber.interrupt(following)
         }),
       )
@@ -280,6 +289,36 @@ describeWithServer("the audit verbs", () => {
   )
 })
 
+/** The commands that the guide shows, without the one that never ends. */
+const shown = readFileSync(new URL("../../docs/guide-audit.md", import.meta.url), "utf8")
+  .split("\n")
+  .filter((line) => line.startsWith("./almanac audit ") && !line.includes(" follow "))
+  .map((line) => line.split(" ").slice(1))
+
+describeWithServer("the guide to the audit", () => {
+  it.live("shows commands that work", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const join = Effect.gen(function* () {
+        const commands = yield* Commands
+        const origin = { command_id: "join", actor: "admin", at: hour(11) }
+        const where = { address: "10.0.0.1:9797", capacity_bytes: "1000", vnodes_per_node: 128 }
+        const command = JoinNode.make({ node_id: NodeId.make("a"), ...where })
+        yield* commands.send(origin, address(Cluster, "main", command))
+      })
+      const app = Layer.provide(host, exclusive(given({ data: { dir: folder } })))
+      yield* Effect.provide(join, app, { local: true })
+      assert.isAbove(shown.length, 10)
+      for (const command of shown) {
+        const { value, out } = yield* almanac("--set", `data.dir=${folder}`, ...command)
+        assert.equal(value._tag, "Success", command.join(" "))
+        const silent = command.includes("--json") || command.includes("--speed")
+        if (!silent) assert.isNotEmpty(out, command.join(" "))
+      }
+    }).pipe(Effect.scoped),
+  )
+})
+
 describe("each audit verb", () => {
   for (const name of ["list", "follow", "replay", "state", "verify"]) {
     it.effect(`${name} explains itself with an example`, () =>
@@ -303,6 +342,7 @@ describe("each audit verb", () => {
     ["replay", "--speed", "0"],
     ["state", "main"],
     ["verify", "--faults", "0"],
+    ["verify", "--until", "0"],
   ]
   for (const args of malformed) {
     it.effect(`refuses ${args.join(" ")}`, () =>

@@ -69,6 +69,17 @@ describe("a whole log", () => {
     }),
   )
 
+  it.effect("has the same root up to a position for ever", () =>
+    Effect.gen(function* () {
+      const commits = yield* written
+      const until = 25
+      const then = yield* check(commits.slice(0, until))
+      const later = yield* Effect.provide(verify({ deciders, until }), tamperedLog(commits))
+      assert.deepEqual([later.position, later.root], [until, then.root])
+      assert.deepEqual(later, then)
+    }),
+  )
+
   it.effect("may be empty", () =>
     Effect.gen(function* () {
       const found = yield* check([])

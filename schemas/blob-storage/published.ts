@@ -1,0 +1,125 @@
+/**
+ * What blob storage tells its subscribers, type by type.
+ *
+ * A type, a field or what a field means never changes and never goes: they are only added.
+ * Source: DECISIONS "published events".
+ */
+import { Schema } from "effect"
+import { BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import { Instant, VnodesPerNode } from "#schemas/blob-storage/cluster.ts"
+import { NodeAddress, NodeId, Uint64Digits } from "#schemas/blob-storage/node.ts"
+import type { PublishedTypes } from "#schemas/published.ts"
+
+const described = (description: string) => ({ description })
+
+const node_id = NodeId.annotateKey(described("The node."))
+
+/** Where a node is reached and what it contributes. */
+const node = {
+  node_id,
+  address: NodeAddress.annotateKey(described("Where the node is reached, `host:port`.")),
+  capacity_bytes: Uint64Digits.annotateKey(
+    described("Bytes that it contributes, as decimal digits."),
+  ),
+  weight_percent: Schema.Int.annotateKey(
+    described("Its points on the ring, as percent of `vnodes_per_node`."),
+  ),
+}
+
+const copy = {
+  node_id: NodeId.annotateKey(described("The node whose copy it is.")),
+  size: Schema.Int.annotateKey(described("Bytes.")),
+  checksum: Schema.String.annotateKey(described("BLAKE3-256 of the bytes, in base64.")),
+  policy: ReplicationPolicy.annotateKey(described("How it is replicated.")),
+}
+
+const cluster = { aggregate: "cluster", subject: "the cluster" } as const
+const blob = { aggregate: "blob", subject: "the blob, in hex" } as const
+
+export const published = {
+  ring_configured: {
+    ...cluster,
+    told: "The cluster was formed, or its ring is drawn in another way from now on.",
+    data: Schema.Struct({
+      vnodes_per_node: VnodesPerNode.annotateKey(described("Points of a node of full weight.")),
+      capacity_unit_bytes: Uint64Digits.annotateKey(
+        described("The capacity that has the full weight, as decimal digits."),
+      ),
+    }),
+  },
+  node_joined: {
+    ...cluster,
+    told: "A node became a member; it is not on the ring yet.",
+    data: Schema.Struct(node),
+  },
+  node_activated: {
+    ...cluster,
+    told: "A member is on the ring from here on: it gets blobs.",
+    data: Schema.Struct({ node_id }),
+  },
+  node_changed: {
+    ...cluster,
+    told: "A member is reached elsewhere, or contributes another capacity.",
+    data: Schema.Struct(node),
+  },
+  node_went_offline: {
+    ...cluster,
+    told: "Nothing was heard of a member for too long: it gets no new blobs.",
+    data: Schema.Struct({
+      node_id,
+      remove_at: Instant.annotateKey(
+        described("When it is removed if it stays away, RFC 3339 in UTC."),
+      ),
+    }),
+  },
+  node_revived: {
+    ...cluster,
+    told: "An offline member was heard again before it was removed.",
+    data: Schema.Struct({ node_id }),
+  },
+  node_leave_started: {
+    ...cluster,
+    told: "A member leaves: it gets no new blobs, and those it has move away.",
+    data: Schema.Struct({ node_id }),
+  },
+  node_left: {
+    ...cluster,
+    told: "A leaving member's blobs are all elsewhere, and it is a member no more.",
+    data: Schema.Struct({ node_id }),
+  },
+  node_removed: {
+    ...cluster,
+    told: "A node is a member no more, and its blobs were not moved before.",
+    data: Schema.Struct({
+      node_id,
+      reason: Schema.Literals(["left_at_once", "offline_too_long"]).annotateKey(
+        described("Why: it was asked to leave at once, or was away until `remove_at`."),
+      ),
+    }),
+  },
+  blob_stored: {
+    ...blob,
+    told: "A blob's bytes are on a node's disk.",
+    data: Schema.Struct({
+      ...copy,
+      labels: Schema.optionalKey(BlobLabels).annotateKey(
+        described("The labels that it was put with."),
+      ),
+    }),
+  },
+  blob_deleted: {
+    ...blob,
+    told: "Somebody deleted a node's copy.",
+    data: Schema.Struct(copy),
+  },
+  blob_quarantined: {
+    ...blob,
+    told: "A node's copy did not match its checksum and was set aside.",
+    data: Schema.Struct(copy),
+  },
+  blob_lost: {
+    ...blob,
+    told: "The file of a node's copy was gone.",
+    data: Schema.Struct(copy),
+  },
+} as const satisfies PublishedTypes

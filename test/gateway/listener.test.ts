@@ -1,0 +1,185 @@
+import { execFileSync } from "node:child_process"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { type RequestOptions, request } from "node:https"
+import { connect, createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Cause, Effect, Exit, Scope } from "effect"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { as, type Served, serveHttp, startHttp } from "../http.ts"
+import { type Counts, probe } from "./probe.ts"
+
+const until = async (so: () => boolean) => {
+  while (!so()) await new Promise((resolve) => setImmediate(resolve))
+}
+
+describe("TLS with client certificates", () => {
+  const folder = mkdtempSync(join(tmpdir(), "almanac-tls-"))
+  const at = (name: string) => join(folder, name)
+  const openssl = (...args: ReadonlyArray<string>) =>
+    execFileSync("openssl", args, { cwd: folder, stdio: "pipe" })
+  const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+  const authority = (name: string) =>
+    openssl(
+      "req",
+      "-x509",
+      ...key,
+      "-keyout",
+      `${name}.key`,
+      "-out",
+      `${name}.pem`,
+      "-subj",
+      `/CN=${name}`,
+      "-days",
+      "2",
+    )
+  const signed = (name: string, by: string) =>
+    openssl(
+      "req",
+      "-x509",
+      ...key,
+      "-keyout",
+      `${name}.key`,
+      "-out",
+      `${name}.pem`,
+      "-subj",
+      `/CN=${name}`,
+      "-days",
+      "2",
+      "-CA",
+      `${by}.pem`,
+      "-CAkey",
+      `${by}.key`,
+      "-addext",
+      "subjectAltName=DNS:localhost,IP:127.0.0.1",
+      "-addext",
+      "basicConstraints=critical,CA:FALSE",
+    )
+
+  let served: Served & { readonly stop: () => Promise<void> }
+  beforeAll(async () => {
+    authority("ours")
+    authority("theirs")
+    signed("server", "ours")
+    signed("client", "ours")
+    signed("stranger", "theirs")
+    const tls = { cert: at("server.pem"), key: at("server.key"), client_ca: at("ours.pem") }
+    served = await startHttp([probe("blob-storage", "/v1/blobs")], { settings: { tls } })
+  })
+  afterAll(async () => {
+    await served.stop()
+    rmSync(folder, { recursive: true })
+  })
+
+  const get = (options: RequestOptions) =>
+    new Promise<{ readonly status: number | undefined; readonly body: string }>(
+      (resolve, reject) => {
+        const url = `${served.url}/v1/blobs`
+        const asked = request(url, { ca: readFileSync(at("ours.pem")), ...options }, (answer) => {
+          const chunks: Array<Buffer> = []
+          answer.on("data", (chunk: Buffer) => chunks.push(chunk))
+          answer.on("end", () =>
+            resolve({ status: answer.statusCode, body: Buffer.concat(chunks).toString() }),
+          )
+        })
+        asked.on("error", reject)
+        asked.end()
+      },
+    )
+  const certificate = (name: string) => ({
+    cert: readFileSync(at(`${name}.pem`)),
+    key: readFileSync(at(`${name}.key`)),
+  })
+
+  it("a client certificate of our authority names the caller", async () => {
+    const { status, body } = await get(certificate("client"))
+    expect(status).toBe(200)
+    expect(JSON.parse(body).actor).toContain("CN=client")
+  })
+
+  it("without a certificate a token is needed, and is enough", async () => {
+    expect((await get({})).status).toBe(401)
+    const { status, body } = await get({ headers: as("reader") })
+    expect([status, JSON.parse(body).actor]).toEqual([200, "reader"])
+  })
+
+  it("a token goes before a certificate", async () => {
+    const { status } = await get({ ...certificate("client"), headers: as("unknown") })
+    expect(status).toBe(401)
+  })
+
+  it("a certificate of another authority is refused", async () => {
+    await expect(get(certificate("stranger"))).rejects.toThrow()
+  })
+
+  it("plain HTTP on the port is not answered", async () => {
+    await expect(fetch(served.url.replace("https", "http"))).rejects.toThrow()
+  })
+
+  it("files that cannot be read stop the start with one line", async () => {
+    const tls = { cert: at("none.pem"), key: at("server.key") }
+    const started = serveHttp([], { settings: { tls } })
+    const exit = await Effect.runPromiseExit(Effect.scoped(started))
+    const cause = Exit.isFailure(exit) ? String(Cause.squash(exit.cause)) : ""
+    expect(cause).toContain(`tls.cert: cannot read ${at("none.pem")}`)
+  })
+})
+
+describe("listening", () => {
+  it("on a port that is taken fails with one line", async () => {
+    const other = createServer()
+    await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve))
+    const address = other.address()
+    const bind_port = typeof address === "object" && address ? address.port : 0
+    const exit = await Effect.runPromiseExit(
+      Effect.scoped(serveHttp([], { settings: { api: { bind_port } } })),
+    )
+    other.close()
+    const cause = Exit.isFailure(exit) ? String(Cause.squash(exit.cause)) : ""
+    expect(cause).toMatch(new RegExp(`cannot listen on 127.0.0.1:${bind_port}.*EADDRINUSE`))
+  })
+})
+
+describe("stopping", () => {
+  const start = async (counts: Counts) => {
+    const scope = Effect.runSync(Scope.make())
+    const services = [probe("blob-storage", "/v1/blobs", counts)]
+    const served = await Effect.runPromise(Scope.provide(serveHttp(services), scope))
+    return { served, stop: () => Effect.runPromise(Scope.close(scope, Exit.void)) }
+  }
+
+  it("lets a slow request finish, ends event streams and idle connections, takes no more", async () => {
+    const { served, stop } = await start({ bytes: 0, ended: 0 })
+    const idle = await served.fetch("/v1/blobs", { headers: as("reader") })
+    await idle.text()
+    const events = await served.fetch("/v1/blobs/events")
+    const stream = events.text()
+    const slow = served.fetch("/v1/blobs/slow?ms=700")
+    await until(() => served.inFlight() === 2)
+    const started = performance.now()
+    const stopped = stop()
+    expect((await stream).length).toBeGreaterThan(0)
+    expect(performance.now() - started).toBeLessThan(600)
+    expect((await slow).status).toBe(200)
+    await stopped
+    expect(performance.now() - started).toBeLessThan(3000)
+    await expect(served.fetch("/none")).rejects.toThrow()
+  })
+
+  it("cuts off after its grace what does not end", async () => {
+    const counts = { bytes: 0, ended: 0 }
+    const { served, stop } = await start(counts)
+    const slow = served.fetch("/v1/blobs/slow?ms=60000").then(({ status }) => status)
+    const half = connect(Number(new URL(served.url).port), "127.0.0.1")
+    half.on("error", () => undefined)
+    half.write("GET /v1/blobs HTTP/1.1\r\n")
+    await until(() => served.inFlight() === 1)
+    const started = performance.now()
+    await stop()
+    const took_ms = performance.now() - started
+    expect(took_ms).toBeGreaterThan(7500)
+    expect(took_ms).toBeLessThan(9500)
+    expect(counts.ended).toBe(1)
+    expect([503, "gone"]).toContain(await slow.catch(() => "gone"))
+  })
+})

@@ -1,0 +1,64 @@
+/** A client over HTTP that says exactly what came back, or that nothing did. */
+import { Agent, type IncomingHttpHeaders, request } from "node:http"
+
+export interface Answer {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  readonly body: Buffer
+}
+
+/** No answer came: what was asked may have been done or not. */
+export class NoAnswer extends Error {}
+
+export interface Asked {
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: Uint8Array | string
+}
+
+/** How long a client waits; the server's own deadline is shorter. */
+const answer_ms_max = 90_000
+
+/** The text of an answer, for the message of a failure. */
+const text_chars_max = 500
+export const shown = ({ status, body }: Answer) =>
+  `${status} ${body.toString("utf8", 0, text_chars_max)}`
+
+/** A client with connections of its own, kept open until `close`. */
+export const connect = (url: string, token: string) => {
+  const agent = new Agent({ keepAlive: true })
+  const authorization = `Bearer ${token}`
+
+  /** The whole answer; NoAnswer when the connection ended before it did. */
+  const ask = (method: string, path: string, { headers = {}, body }: Asked = {}) =>
+    new Promise<Answer>((resolve, reject) => {
+      const failed = (cause: Error) => reject(new NoAnswer(`${method} ${path}: ${cause.message}`))
+      const length = body === undefined ? {} : { "content-length": Buffer.byteLength(body) }
+      const options = { method, agent, headers: { authorization, ...length, ...headers } }
+      const sent = request(new URL(path, url), options, (response) => {
+        const parts: Array<Buffer> = []
+        response.on("data", (part: Buffer) => parts.push(part))
+        response.on("error", failed)
+        response.on("end", () => {
+          const { statusCode: status = 0, headers, complete } = response
+          if (complete) resolve({ status, headers, body: Buffer.concat(parts) })
+          else failed(new Error("cut off"))
+        })
+      })
+      sent.setTimeout(answer_ms_max, () => sent.destroy(new Error("no answer in time")))
+      sent.on("error", failed)
+      sent.end(body)
+    })
+
+  /** The JSON of an answer that must be 200. */
+  const json = async <A>(method: string, path: string, value?: unknown, headers = {}) => {
+    const body = value === undefined ? undefined : JSON.stringify(value)
+    const type = body === undefined ? {} : { "content-type": "application/json" }
+    const asked = { headers: { ...type, ...headers }, ...(body !== undefined && { body }) }
+    const answer = await ask(method, path, asked)
+    if (answer.status !== 200) throw new Error(`${method} ${path}: ${shown(answer)}`)
+    return JSON.parse(answer.body.toString()) as A
+  }
+  return { url, authorization, ask, json, close: () => agent.destroy() }
+}
+
+export type Client = ReturnType<typeof connect>
