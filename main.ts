@@ -1,11 +1,12 @@
 /** `almanac <verb>`: the command line. */
 import { NodeRuntime, NodeServices } from "@effect/platform-node"
-import { Cause, Effect, Exit, Predicate, Runtime } from "effect"
+import { Cause, Effect, Exit, Layer, Predicate, Runtime } from "effect"
 import { CliError, Command } from "effect/cli"
+import { logging } from "#adapters/logging.ts"
 import { audit } from "#verbs/audit.ts"
 import { migrate } from "#verbs/migrate.ts"
 import { rebuild } from "#verbs/rebuild.ts"
-import { root } from "#verbs/root.ts"
+import { root, version } from "#verbs/root.ts"
 import { serve } from "#verbs/serve.ts"
 import { token } from "#verbs/token.ts"
 
@@ -31,8 +32,14 @@ const teardown: Runtime.Teardown = (exit, onExit) => {
 
 root.pipe(
   Command.withSubcommands([serve, audit, rebuild, migrate, token]),
-  Command.run({ version: "0.1.0" }),
+  Command.run({ version }),
   Effect.tapCause(explain),
-  Effect.provide(NodeServices.layer),
+  // A verb's standard output is its answer.
+  Effect.provide(
+    Layer.merge(
+      NodeServices.layer,
+      logging(() => "warning"),
+    ),
+  ),
   NodeRuntime.runMain({ disableErrorReporting: true, teardown }),
 )

@@ -1,11 +1,15 @@
 /**
  * The host of aggregates: load, decide, append.
  *
+ * What it holds in memory is only a guess: an append proves it by the version check, and what no
+ * append proves (a rejection, a command that changes nothing) is decided again from the log.
+ *
  * Source: DESIGN of the running system, 1 to 3.
  */
-import { Effect, Layer, Result, Schedule, Schema, Semaphore, Stream } from "effect"
+import { Effect, Layer, Random, Result, Schema, Stream } from "effect"
 import { type Addressed, Commands, streamOf, Unavailable } from "#actors/commands.ts"
 import type { AnyDecider, Decider } from "#actors/decider.ts"
+import { makeTurns } from "#actors/turns.ts"
 import {
   type Append,
   type Commit,
@@ -13,16 +17,16 @@ import {
   Log,
   type LogUnavailable,
   type Origin,
-  OutcomeUnknown,
+  type OutcomeUnknown,
   type Recorded,
-  VersionConflict,
+  type VersionConflict,
 } from "#events/log.ts"
 import type { Message } from "#schemas/message.ts"
 
 /** Tries against other writers, before the caller hears of it (DESIGN 3). */
 const attempts_max = 10
 
-/** First pause between two tries, in milliseconds; it doubles, and jitter spreads it. */
+/** Mean pause before the second try, in milliseconds; it doubles with each. */
 const pause_ms = 4
 
 /** Aggregates kept in memory: at most 64 MiB of snapshots (snapshot_bytes_max). */
@@ -43,127 +47,105 @@ interface Decided {
   readonly events: ReadonlyArray<Message>
 }
 
-/**
- * Serves `Commands` in this process.
- *
- * What it holds in memory is only a guess: an append proves it by the version check, and what no
- * append proves (a rejection, a command that changes nothing) is decided again from the log.
- */
+interface Memory {
+  readonly log: Log["Service"]
+  readonly held: Map<string, Held>
+}
+
+type Asked<Rejection> = ReadonlyArray<Addressed<Rejection>>
+type Conflict = VersionConflict | OutcomeUnknown | LogUnavailable
+
+/** Serves `Commands` in this process. */
 export const host = Layer.effect(
   Commands,
   Effect.gen(function* () {
-    const log = yield* Log
-    const held = new Map<string, Held>()
-    const turns = new Map<string, { readonly turn: Semaphore.Semaphore; waiting: number }>()
-
-    const keep = (stream: string, next: Held) => {
-      held.delete(stream)
-      held.set(stream, next)
-      if (held.size > held_max) for (const oldest of held.keys()) return held.delete(oldest)
-    }
-
-    const load = Effect.fnUntraced(function* (to: AnyDecider, stream: string) {
-      const last = yield* log.load(stream)
-      if (last === undefined) {
-        return { state: to.initialState, version: 0, hash: log.genesis(stream), commands: [] }
-      }
-      const { commit, position, hash } = last
-      return {
-        state: yield* stateAfter(log, to, last),
-        version: position,
-        hash,
-        commands: commit.commands,
-      }
-    })
-
-    /** Decides all commands from what is held, or afresh from the log. */
-    const decide = Effect.fnUntraced(function* <Rejection>(
-      origin: Origin,
-      commands: ReadonlyArray<Addressed<Rejection>>,
-      fresh: boolean,
-    ) {
-      const decided: Array<Decided> = []
-      let rejected: Result.Result<never, Rejection> | undefined
-      for (const addressed of commands) {
-        const stream = streamOf(addressed)
-        const { to, command } = addressed
-        const now = (fresh ? undefined : held.get(stream)) ?? (yield* load(to, stream))
-        keep(stream, now)
-        if (now.commands.includes(origin.command_id)) return Result.succeed([])
-        const result = to.decide(now.state, command)
-        if (Result.isSuccess(result)) {
-          decided.push({ to, stream, held: now, events: result.success })
-        } else rejected ??= Result.fail(result.failure)
-      }
-      return rejected ?? Result.succeed(decided)
-    })
-
-    const append = Effect.fnUntraced(function* (origin: Origin, decided: ReadonlyArray<Decided>) {
-      const changes = decided.filter(({ events }) => events.length > 0)
-      const nexts = changes.map((change) => evolve(origin, change))
-      const appended = yield* log.append(nexts.map(({ append }) => append))
-      for (const [i, { position, hash }] of appended.entries()) {
-        const next = nexts[i]
-        if (next === undefined) continue
-        const { stream, commit } = next.append
-        keep(stream, { state: next.state, version: position, hash, commands: commit.commands })
-      }
-      return Math.max(...appended.map(({ position }) => position))
-    })
-
-    const attempt = Effect.fnUntraced(function* <Rejection>(
-      origin: Origin,
-      commands: ReadonlyArray<Addressed<Rejection>>,
-    ) {
-      const streams = commands.map(streamOf)
-      const guessed = streams.some((stream) => held.has(stream))
-      let decided = yield* decide(origin, commands, false)
-      const proven = Result.isSuccess(decided) && decided.success.some((one) => one.events.length)
-      if (!proven && guessed) decided = yield* decide(origin, commands, true)
-      if (Result.isFailure(decided)) return Result.fail(decided.failure)
-      if (decided.success.some(({ events }) => events.length > 0)) {
-        return Result.succeed(yield* append(origin, decided.success))
-      }
-      return Result.succeed(Math.max(...streams.map((stream) => held.get(stream)?.version ?? 0)))
-    })
-
-    /** One command after another for each stream: our own commands never race each other. */
-    const inTurn = <A, E>(streams: ReadonlyArray<string>, effect: Effect.Effect<A, E>) =>
-      [...new Set(streams)].sort().reduceRight(
-        (inner, stream) =>
-          Effect.suspend(() => {
-            const entry = turns.get(stream) ?? { turn: Semaphore.makeUnsafe(1), waiting: 0 }
-            turns.set(stream, entry)
-            entry.waiting++
-            const leave = Effect.sync(() => {
-              if (--entry.waiting === 0) turns.delete(stream)
-            })
-            return Effect.ensuring(entry.turn.withPermit(inner), leave)
-          }),
-        effect,
-      )
+    const memory: Memory = { log: yield* Log, held: new Map() }
+    const inTurn = makeTurns()
 
     return Commands.of({
       send: Effect.fn("Commands.send")(function* (origin, ...commands) {
-        const streams = commands.map(streamOf)
-        const forget = Effect.sync(() => {
-          for (const stream of streams) held.delete(stream)
-        })
-        const decided = yield* attempt(origin, commands).pipe(
-          Effect.tapError(() => forget),
-          Effect.retry({
-            while: (error) => error instanceof VersionConflict || error instanceof OutcomeUnknown,
-            schedule: Schedule.exponential(pause_ms).pipe(Schedule.jittered),
-            times: attempts_max - 1,
-          }),
-          Effect.mapError(({ detail }) => new Unavailable({ detail })),
-          (effect) => inTurn(streams, effect),
-        )
-        return yield* Effect.fromResult(decided)
+        // One after another for each aggregate: our own commands never race each other.
+        const done = inTurn(commands.map(streamOf), persist(memory, origin, commands, 1))
+        return yield* Effect.fromResult(yield* done)
       }),
     })
   }),
 )
+
+/** Tries until it is done, refused, or others were always faster. */
+const persist = <Rejection>(
+  memory: Memory,
+  origin: Origin,
+  commands: Asked<Rejection>,
+  attempt: number,
+): Effect.Effect<Result.Result<number, Rejection>, Unavailable> =>
+  Effect.catch(tryOnce(memory, origin, commands), (failure: Conflict) => {
+    for (const command of commands) memory.held.delete(streamOf(command))
+    if (failure._tag === "LogUnavailable" || attempt === attempts_max) {
+      return Effect.fail(new Unavailable({ detail: failure.detail }))
+    }
+    const spread_ms = 2 * pause_ms * 2 ** (attempt - 1)
+    return Random.nextBetween(0, spread_ms).pipe(
+      Effect.flatMap(Effect.sleep),
+      Effect.andThen(persist(memory, origin, commands, attempt + 1)),
+    )
+  })
+
+const tryOnce = Effect.fnUntraced(function* <Rejection>(
+  memory: Memory,
+  origin: Origin,
+  commands: Asked<Rejection>,
+) {
+  const guessed = commands.some((command) => memory.held.has(streamOf(command)))
+  let decided = yield* decide(memory, origin, commands, false)
+  if (!isProvable(decided) && guessed) decided = yield* decide(memory, origin, commands, true)
+  if (Result.isFailure(decided)) return Result.fail(decided.failure)
+  const changes = decided.success.filter(({ events }) => events.length > 0)
+  if (changes.length > 0) return Result.succeed(yield* append(memory, origin, changes))
+  const versions = commands.map((command) => memory.held.get(streamOf(command))?.version ?? 0)
+  return Result.succeed(Math.max(...versions))
+})
+
+/** Whether an append will tell if the decision rested on the newest state. */
+const isProvable = (decided: Result.Result<ReadonlyArray<Decided>, unknown>) =>
+  Result.isSuccess(decided) && decided.success.some(({ events }) => events.length > 0)
+
+/** Decides all commands from what is held, or afresh from the log; nothing where it was done. */
+const decide = Effect.fnUntraced(function* <Rejection>(
+  memory: Memory,
+  { command_id }: Origin,
+  commands: Asked<Rejection>,
+  fresh: boolean,
+) {
+  const decided: Array<Decided> = []
+  let rejected: Result.Result<never, Rejection> | undefined
+  for (const addressed of commands) {
+    const stream = streamOf(addressed)
+    const { to, command } = addressed
+    const known = fresh ? undefined : memory.held.get(stream)
+    const held = known ?? (yield* load(memory.log, to, stream))
+    keep(memory, stream, held)
+    if (held.commands.includes(command_id)) return Result.succeed([])
+    const result = to.decide(held.state, command)
+    if (Result.isFailure(result)) rejected ??= Result.fail(result.failure)
+    else decided.push({ to, stream, held, events: result.success })
+  }
+  return rejected ?? Result.succeed(decided)
+})
+
+const load = Effect.fnUntraced(function* (
+  log: Log["Service"],
+  to: AnyDecider,
+  stream: string,
+): Effect.fn.Return<Held, LogUnavailable> {
+  const last = yield* log.load(stream)
+  if (last === undefined) {
+    return { state: to.initialState, version: 0, hash: log.genesis(stream), commands: [] }
+  }
+  const { commit, position, hash } = last
+  const state = yield* stateAfter(log, to, last)
+  return { state, version: position, hash, commands: commit.commands }
+})
 
 /** The aggregate's state after its last commit; from its history when the snapshot is too old. */
 export const stateAfter = <State>(
@@ -185,7 +167,40 @@ export const stateAfter = <State>(
   )
 }
 
-const evolve = (origin: Origin, { to, stream, held, events }: Decided) => {
+/** Writes what was decided and answers the last position. */
+const append = Effect.fnUntraced(function* (
+  memory: Memory,
+  origin: Origin,
+  changes: ReadonlyArray<Decided>,
+) {
+  const nexts = changes.map((change) => next(origin, change))
+  const appended = yield* memory.log.append(nexts.map(({ append }) => append))
+  let last = 0
+  for (const [i, { position, hash }] of appended.entries()) {
+    last = Math.max(last, position)
+    const written = nexts[i]
+    if (written === undefined) continue
+    const { stream, commit } = written.append
+    keep(memory, stream, {
+      state: written.state,
+      version: position,
+      hash,
+      commands: commit.commands,
+    })
+  }
+  return last
+})
+
+/** What is used last is forgotten last. */
+const keep = ({ held }: Memory, stream: string, now: Held) => {
+  held.delete(stream)
+  held.set(stream, now)
+  const [oldest] = held.size > held_max ? held.keys() : []
+  if (oldest !== undefined) held.delete(oldest)
+}
+
+/** The state after the events, and the commit that says so. */
+const next = (origin: Origin, { to, stream, held, events }: Decided) => {
   const state = events.reduce((state: unknown, event) => to.evolve(state, event), held.state)
   const { command_id, ...asked } = origin
   const commit: Commit = {

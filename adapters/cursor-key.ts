@@ -36,7 +36,7 @@ export const cursorsWith = (key: Uint8Array): Cursors["Service"] => {
   }
 }
 
-/** The key in `cursor-key`, made at the first start; a damaged one is replaced, and that is logged. */
+/** The key in `cursor-key`, made at the first start; a damaged one is replaced and that logged. */
 const cursorKey = Effect.fnUntraced(function* (data_dir: string) {
   const path = join(data_dir, "cursor-key")
   const kept = yield* findBounded(path, file_bytes_max).pipe(

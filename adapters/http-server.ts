@@ -53,7 +53,7 @@ const readPem = (path: string, name: string) =>
 
 const isShown = (socket: TLSSocket) => Object.keys(socket.getPeerCertificate()).length > 0
 
-/** With `client_ca` a client may show a certificate; one that those authorities did not sign may not. */
+/** With `client_ca` a client may show a certificate, but none that others have signed. */
 const tlsServer = Effect.fnUntraced(function* ({ cert, key, client_ca }: Settings["tls"]) {
   const pem = { cert: yield* readPem(cert, "cert"), key: yield* readPem(key, "key") }
   const ca = client_ca === "" ? undefined : yield* readPem(client_ca, "client_ca")

@@ -52,8 +52,10 @@ export const inOrder =
     if (token !== undefined && Redacted.value(token).length > token_length_max) {
       return refused("malformed")
     }
-    const start: ReturnType<Authenticate> = refused("unknown")
-    return authenticators.reduce(
+    const [first, ...others] = authenticators
+    // Most callers are known to the first: a refusal is an error, and made only where it is one.
+    const start: ReturnType<Authenticate> = first?.(credentials) ?? refused("unknown")
+    return others.reduce(
       (answer, authenticate) =>
         Effect.catchTag(answer, "Unauthenticated", (error) =>
           error.reason === "unknown" ? authenticate(credentials) : Effect.fail(error),

@@ -56,7 +56,8 @@ const pretty = ({ timestamp, level, message, annotations, cause }: Entry) => {
   const notes = Object.entries(annotations).map(([name, value]) => ` ${name}=${shown(value)}`)
   const colour = colours[level] ?? ""
   const trace = cause === undefined ? "" : `\n${cause}`
-  return `\x1b[90m${time}\x1b[0m ${colour}${level.padEnd(5)}\x1b[0m ${words}${notes.join("")}${trace}`
+  const head = `\x1b[90m${time}\x1b[0m ${colour}${level.padEnd(5)}\x1b[0m`
+  return `${head} ${words}${notes.join("")}${trace}`
 }
 
 /** The only logger of the process; `level` is asked for each line, so that it can be reloaded. */

@@ -45,7 +45,8 @@ export const publishedEventsMemory = Layer.effect(
             let next = sequence
             const fresh = Effect.sync(() => {
               const stretch = kept.slice(next).filter((one) => fits(wanted, one))
-              next = kept.length
+              // Who asks beyond the end waits until it is reached.
+              next = Math.max(next, kept.length)
               return stretch.map(({ sequence, event }): Delivered => ({ sequence, event }))
             })
             return Stream.concat(

@@ -1,4 +1,9 @@
-/** Almanac in the gateway suite; it rejects until what it needs is there. */
+/** Almanac in the gateway suite: the whole server, as `npm start` runs it. */
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { createInterface } from "node:readline"
 
 export interface Gateway {
   /** A small read: GET, 200, with a Content-Length. */
@@ -7,7 +12,31 @@ export interface Gateway {
   readonly stop: () => Promise<void>
 }
 
+const main = join(import.meta.dirname, "../main.ts")
+
 /** Starts the whole server as `npm start` does, in a process of its own, with data in `folder`. */
-export const startGateway = async (_folder: string): Promise<Gateway> => {
-  throw new Error("not wired yet")
+export const startGateway = async (folder: string): Promise<Gateway> => {
+  const settings = { ALMANAC_DATA_DIR: folder, ALMANAC_API__BIND_PORT: "0" }
+  const server = spawn(process.execPath, [main, "serve", "--set", "api.bind_host=127.0.0.1"], {
+    env: { ...process.env, ...settings },
+    stdio: ["ignore", "pipe", "inherit"],
+  })
+  const ended = once(server, "exit")
+  const ready = (async () => {
+    for await (const line of createInterface(server.stdout)) {
+      const [, url] = /^almanac ready (\S+)/.exec(line) ?? []
+      if (url !== undefined) return url
+    }
+    throw new Error("the server ended before it was ready")
+  })()
+  const url = await ready
+  const credentials = JSON.parse(readFileSync(join(folder, "dev-credentials.json"), "utf8"))
+  return {
+    url: `${url}/v1/`,
+    token: credentials.admin.token,
+    stop: async () => {
+      server.kill("SIGTERM")
+      await ended
+    },
+  }
 }

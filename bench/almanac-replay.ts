@@ -1,5 +1,5 @@
 /** Almanac in the replay suite: the projector over the log, into a new read model. */
-import { rmSync } from "node:fs"
+import { mkdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Layer, ManagedRuntime } from "effect"
 import { logJetStream } from "#adapters/log-jetstream.ts"
@@ -36,6 +36,7 @@ export const almanacReplay: Contestant = {
     const run = async () => {
       await runtime.runPromise(Effect.scoped(replay))
       rmSync(path, { recursive: true })
+      mkdirSync(path)
     }
     return { run, stop: () => runtime.dispose() }
   },

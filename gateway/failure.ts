@@ -24,11 +24,11 @@ export const refusedInput = (kind: string, cause: Schema.SchemaError, envelope: 
     const field = path.map(String).join(".")
     return `${places[kind] ?? kind}${field === "" ? "" : `.${field}`}: ${message}`
   })
-  const [field] = issues[0]?.path ?? []
+  const [field = ""] = issues[0]?.path ?? []
   const failure: Failure = {
     status: 400,
     detail: details.join("; "),
-    ...messageOf(envelope, String(field)),
+    ...messageOf(envelope, typeof field === "string" ? field : ""),
   }
   return failure
 }

@@ -26,14 +26,8 @@ import {
   refusedBody,
 } from "#gateway/admission.ts"
 import type { Caller } from "#gateway/caller.ts"
-import { type Deadlines, deadlines, type InFlight } from "#gateway/deadlines.ts"
-import {
-  type Edge,
-  type Envelope,
-  ErrorSettings,
-  envelopeOf,
-  type Failure,
-} from "#gateway/envelope.ts"
+import { type Deadlines, deadlines } from "#gateway/deadlines.ts"
+import { ErrorSettings, envelopeOf, type Failure } from "#gateway/envelope.ts"
 import { failureOf, internal, isClientGone, late } from "#gateway/failure.ts"
 import { Identity } from "#gateway/identity.ts"
 import { Int64Form } from "#gateway/json.ts"
@@ -41,8 +35,19 @@ import { url_length_max } from "#gateway/limits.ts"
 import { type RequestMetrics, requestMetrics } from "#gateway/metrics.ts"
 import { rateLimiter } from "#gateway/rate-limit.ts"
 import { RequestContext } from "#gateway/request-context.ts"
-import { type App, type Found, type Mounted, type Route, routesOf } from "#gateway/routes.ts"
+import { type App, type Mounted, type Route, routesOf } from "#gateway/routes.ts"
 import { Transport } from "#gateway/transport.ts"
+import {
+  bad_key,
+  bad_position,
+  isEscaped,
+  isRoute,
+  misdirected,
+  pathOf,
+  type Visit,
+  whole,
+  worded,
+} from "#gateway/visit.ts"
 import type { Settings } from "#schemas/settings.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
@@ -56,97 +61,6 @@ export interface FrontDoor {
   readonly close: Effect.Effect<void>
   /** Requests in flight now. */
   readonly inFlight: () => number
-}
-
-/** One request on its way through. */
-interface Visit {
-  readonly request: Request
-  readonly path: string
-  readonly found: Found | undefined
-  readonly envelope: Envelope
-  readonly edge: Edge
-  readonly correlation_id: string
-  /** Of every answer to it. */
-  readonly headers: Readonly<Record<string, string>>
-  readonly in_flight: InFlight
-}
-
-const no_such_path: Failure = { status: 404, detail: "No such path." }
-const url_too_long: Failure = {
-  status: 414,
-  detail: `The URL is longer than ${url_length_max} characters.`,
-}
-const bad_escape: Failure = { status: 400, detail: "The path has a malformed percent-escape." }
-const bad_key: Failure = {
-  status: 400,
-  detail: "Idempotency-Key must be 1 to 255 printable ASCII characters.",
-}
-const bad_position: Failure = { status: 400, detail: "X-Almanac-Position must be a position." }
-
-const pathOf = (url: string) => {
-  const end = url.indexOf("?")
-  return end === -1 ? url : url.slice(0, end)
-}
-
-/** Whether what is percent-escaped in it is text. */
-const isEscaped = (path: string) => {
-  if (!path.includes("%")) return true
-  try {
-    return decodeURIComponent(path) !== ""
-  } catch {
-    return false
-  }
-}
-
-const isRoute = (found: Found | undefined): found is { readonly route: Route } =>
-  found !== undefined && "route" in found
-
-/** What is wrong with the address itself. */
-const misdirected = ({ request, path, found, envelope }: Visit): Failure => {
-  if (request.url.length > url_length_max) return url_too_long
-  if (!isEscaped(path)) return bad_escape
-  if (found === undefined || isRoute(found)) return no_such_path
-  const allow = found.allow.join(", ")
-  const detail = `${request.method} is not answered here, but ${allow}.`
-  return { status: envelope.wrong_method, detail, headers: { allow } }
-}
-
-/** The answer to a failure, in the words of the path's service. */
-const worded = ({ envelope, edge }: Visit, failure: Failure): Response => {
-  const { status, headers = {} } = failure
-  const response = HttpServerResponse.jsonUnsafe(envelope.body(failure, edge), { status, headers })
-  own.add(response)
-  return response
-}
-
-/** Answers that the door has worded itself: nothing is left to fill in. */
-const own = new WeakSet<Response>()
-
-/** What a router says without words. */
-const silent: Readonly<Record<number, string>> = {
-  413: "The request body is too large.",
-  415: "The request body has a type that is not read here.",
-}
-
-/** Fills in what a handler's rejection leaves open, and words what the router left without words. */
-const whole = (visit: Visit, response: Response): Response => {
-  if (response.status < 400 || own.has(response)) return response
-  const { envelope, edge } = visit
-  const { body, status } = response
-  if (body._tag === "Empty" || status === 415) {
-    const { "content-type": _type, "content-length": _length, ...headers } = response.headers
-    const bare = worded(visit, { status, detail: silent[status] ?? "" })
-    return HttpServerResponse.setHeaders(bare, headers)
-  }
-  if (body._tag !== "Uint8Array" || !body.contentType.startsWith("application/json"))
-    return response
-  const rejection: unknown = JSON.parse(body.text ?? new TextDecoder().decode(body.body))
-  // An error's body is an object in each envelope.
-  const completed = envelope.complete(rejection as Readonly<Record<string, unknown>>, edge)
-  return HttpServerResponse.setBody(
-    response,
-    HttpBody.text(JSON.stringify(completed), "application/json"),
-  )
 }
 
 /** What the door works with. */

@@ -1,4 +1,4 @@
-/** What an endpoint takes: annotations that the front door reads, and the bounds of every request. */
+/** What an endpoint takes: annotations that the front door reads, and bounds of every request. */
 import { Context } from "effect"
 import type { Settings } from "#schemas/settings.ts"
 
@@ -11,7 +11,7 @@ export const idempotency_key_length_max = 255
 /** Positions of the log are exact integers up to 2^53. */
 export const position_digits_max = 16
 
-/** Largest request body in bytes; a larger one is answered 413, before it is read where possible. */
+/** Largest request body in bytes; a larger one is answered 413, unread where possible. */
 export const BodyLimit = Context.Reference<(settings: Settings) => number>("gateway/BodyLimit", {
   defaultValue:
     () =>

@@ -85,7 +85,7 @@ const firstLine = (cause: Cause.Cause<unknown>) =>
 /** Methods that bring a body; on the others a payload travels in the query. */
 const with_body = new Set(["POST", "PUT", "PATCH"])
 
-/** Looks up requests among the endpoints of these services. Two of one method and path: a defect. */
+/** Looks up requests among the endpoints of services. Two of one method and path: a defect. */
 export const routesOf = (services: ReadonlyArray<Mounted>) => {
   const router = FindMyWay.make<Route>(router_config)
   const methods = new Set<string>()

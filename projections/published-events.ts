@@ -163,13 +163,21 @@ const publishFrom = Effect.fnUntraced(function* (publications: ReadonlyArray<Pub
  * Publishes for as long as it runs; only one publisher may (a lease elects it).
  *
  * Its place is the last published event itself, and each append names the one before: neither a
- * crash nor an outage, nor a second publisher, doubles or drops an event.
+ * crash nor an outage, nor a second publisher, doubles or drops an event. What it cannot read it
+ * does not skip: it waits for a release that can, and says so.
  */
 export const publisher = (publications: ReadonlyArray<Publication>) =>
-  publishFrom(publications).pipe(
-    Effect.tapError((failure: PublishFailed | LogUnavailable) =>
-      Effect.logWarning(`The publisher waits: ${failure.detail}`),
-    ),
-    Effect.retry(Schedule.spaced(retry_ms)),
-    Effect.andThen(Effect.never),
-  )
+  Effect.suspend(() => {
+    let told = ""
+    const tell = ({ detail }: PublishFailed | LogUnavailable) => {
+      if (detail === told) return Effect.void
+      told = detail
+      return Effect.logWarning(`The publisher waits: ${detail}`)
+    }
+    return publishFrom(publications).pipe(
+      Effect.catchDefect((defect) => Effect.fail(new PublishFailed({ detail: String(defect) }))),
+      Effect.tapError(tell),
+      Effect.retry(Schedule.spaced(retry_ms)),
+      Effect.andThen(Effect.never),
+    )
+  })

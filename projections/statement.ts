@@ -50,11 +50,10 @@ export const statement =
     const { sql, parameters } = build(compiler<Tables>(), slots as Values).compile()
     const names = parameters.map((parameter) => (isSlot(parameter) ? parameter.slot : undefined))
 
-    return (values: Values): Write => {
-      const given = new Map<string, unknown>(Object.entries(values))
-      return {
-        sql,
-        parameters: names.map((name, i) => (name === undefined ? parameters[i] : given.get(name))),
-      }
-    }
+    return (values: Values): Write => ({
+      sql,
+      parameters: names.map((name, i) =>
+        name === undefined ? parameters[i] : Reflect.get(values, name),
+      ),
+    })
   }

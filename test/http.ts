@@ -36,7 +36,7 @@ export const settingsWith = (given: Given = {}): Settings => {
   const api = { ...all.api, bind_host: "127.0.0.1", bind_port: 0, ...given.api }
   const sections = Object.entries(given).map(([name, section]) => [
     name,
-    { ...(all[name as keyof Settings] as object), ...section },
+    Object.assign({}, Reflect.get(all, name), section),
   ])
   return { ...all, ...Object.fromEntries(sections), api }
 }
@@ -151,4 +151,16 @@ export const startHttp = async (
   const scope = Effect.runSync(Scope.make())
   const served = await Effect.runPromise(Scope.provide(serveHttp(services, setup), scope))
   return { ...served, stop: () => Effect.runPromise(Scope.close(scope, Exit.void)) }
+}
+
+/** Longest wait for what happens at once on an idle machine, in milliseconds. */
+const until_ms_max = 10_000
+
+/** Polls until it is so. */
+export const until = async (so: () => boolean) => {
+  const started = performance.now()
+  while (!so()) {
+    if (performance.now() - started > until_ms_max) throw new Error("It did not come to be so.")
+    await new Promise((resolve) => setImmediate(resolve))
+  }
 }

@@ -13,17 +13,24 @@ export const deciders: ReadonlyArray<AnyDecider> = [Election, Checkpoint, Cluste
 
 const ns_per_ms = 1_000_000n
 
-/** A node's journal tells later what others did to its blobs: who, when, and to which. */
+/**
+ * A node's journal tells later what others did to its blobs: who, when, and to which. Of a
+ * shortfall its commit knows all.
+ */
 const volume = detail({
   part: Volume.name,
   event: VolumeEvent,
-  know: ({ id, at, actor, request_id, correlation_id }) => ({
-    at: DateTime.formatIso(DateTime.makeUnsafe(Number(BigInt(at) / ns_per_ms))),
-    subject: id,
-    actor,
-    ...(request_id === "" ? {} : { request_id }),
-    ...(correlation_id === "" ? {} : { correlation_id }),
-  }),
+  know: (event) => {
+    if (!("cursor" in event)) return {}
+    const { id, at, actor, request_id, correlation_id } = event
+    return {
+      at: DateTime.formatIso(DateTime.makeUnsafe(Number(BigInt(at) / ns_per_ms))),
+      subject: id,
+      actor,
+      ...(request_id === "" ? {} : { request_id }),
+      ...(correlation_id === "" ? {} : { correlation_id }),
+    }
+  },
 })
 
 /** What events tell of themselves beyond their commits; the audit's read model is made with it. */

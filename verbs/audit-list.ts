@@ -123,12 +123,12 @@ export const list = Command.make(
   Command.withDescription("Events of the log, the newest first: who did what, and when"),
   Command.withExamples([
     {
-      command: "almanac audit list --actor blob --from 2026-11-20T00:00:00Z",
-      description: "What the principal blob did since midnight",
+      command: "almanac audit list --actor development:blob --from 2026-11-20T00:00:00Z",
+      description: "What the development token blob did since midnight",
     },
     {
-      command: "almanac audit list --subject main --order asc --json",
-      description: "All that happened to the cluster main, for a program",
+      command: "almanac audit list --subject almanac --order asc --json",
+      description: "All that happened to the cluster almanac, for a program",
     },
   ]),
 )

@@ -85,10 +85,10 @@ export const replay = Command.make(
     yield* Effect.provide(replayLog(stretch), beside(configured))
   }),
 ).pipe(
-  Command.withDescription("A stretch of the log as stored, one commit a line as JSON"),
+  Command.withDescription("A stretch of the log as stored, one JSON commit a line"),
   Command.withExamples([
     {
-      command: "almanac audit replay --of blob-storage.cluster.main --first 1 --last 500",
+      command: "almanac audit replay --of blob-storage.cluster.almanac --first 1 --last 500",
       description: "The commits of one aggregate among the first 500",
     },
     {

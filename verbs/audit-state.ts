@@ -74,7 +74,7 @@ export const state = Command.make(
   Command.withDescription("One aggregate's state, now or as of a time or position"),
   Command.withExamples([
     {
-      command: "almanac audit state blob-storage.cluster.main --at 2026-11-20T12:00:00Z",
+      command: "almanac audit state blob-storage.cluster.almanac --at 2026-11-20T12:00:00Z",
       description: "The cluster as it was at noon",
     },
   ]),

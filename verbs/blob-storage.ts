@@ -7,6 +7,7 @@ import { Cluster } from "#actors/blob-storage/cluster.ts"
 import { heart } from "#actors/blob-storage/heart.ts"
 import { journal } from "#actors/blob-storage/journal.ts"
 import { ActiveNodes } from "#actors/blob-storage/replication.ts"
+import { activeNodes, shortfall } from "#actors/blob-storage/shortfall.ts"
 import { watchdog } from "#actors/blob-storage/watchdog.ts"
 import { runProcess } from "#actors/process.ts"
 import { timer } from "#actors/timer.ts"
@@ -36,6 +37,25 @@ export interface BlobStorageOptions {
   readonly advertised: Deferred.Deferred<string>
 }
 
+/** The members of a cluster are those in its log, and a bus of our own holds another log. */
+const warnOfJoin = ({ cluster, nats }: Settings) =>
+  cluster.join.length > 0 && nats.url === ""
+    ? Effect.logWarning(
+        "cluster.join has no effect without nats.url: this node is alone in a log of its own.",
+      )
+    : Effect.void
+
+/** What runs by itself: on this node, and on one node of all. */
+const processes = Effect.fnUntraced(function* (settings: Settings["cluster"], node_id: string) {
+  const cluster = settings.name
+  yield* Effect.forkScoped(journal(node_id))
+  yield* Effect.forkScoped(runProcess(shortfall({ cluster, node_id })))
+  yield* leased("blob-storage-timer", node_id, () => runProcess(timer("blob-storage", [Cluster])))
+  yield* leased("blob-storage-watchdog", node_id, (fence) =>
+    watchdog({ ...settings, cluster, fence }),
+  )
+})
+
 /** To be mounted; it lives as long as the scope. */
 export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOptions) {
   const { settings, node_id, advertised } = options
@@ -55,12 +75,14 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
   })
   const parts = Layer.mergeAll(store, cursors(settings.data.dir), natsLiveNodes(name))
 
-  const active = Effect.map(listNodes(model.db, name), (nodes) =>
-    nodes.filter(({ state }) => state === "active").map((node) => node.node_id),
+  const nodes = listNodes(model.db, name)
+  const active_nodes = Effect.map(nodes, activeNodes)
+  const is_joined = Effect.map(nodes, (nodes) =>
+    nodes.some((node) => node.node_id === node_id && node.state === "active"),
   )
-  const active_nodes = Effect.map(active, ({ length }) => Math.max(1, length))
 
   const start = Effect.gen(function* () {
+    yield* warnOfJoin(settings)
     const built = yield* Layer.build(parts)
     const { usage } = Context.get(built, BlobStore)
     const own = Effect.map(Effect.orDie(usage), ({ used_bytes, blob_count }) => ({
@@ -78,11 +100,7 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
       return yield* heart({ cluster: name, node, heartbeat_interval_seconds, usage: own })
     })
     yield* Effect.forkScoped(Effect.provideContext(beating, built))
-    yield* Effect.forkScoped(Effect.provideContext(journal(node_id), built))
-    yield* leased("blob-storage-timer", node_id, () => runProcess(timer("blob-storage", [Cluster])))
-    yield* leased("blob-storage-watchdog", node_id, (fence) =>
-      Effect.provideContext(watchdog({ ...settings.cluster, cluster: name, fence }), built),
-    )
+    yield* Effect.provideContext(processes(settings.cluster, node_id), built)
     const view = { cluster: name, vnodes_per_node: settings.cluster.vnodes_per_node }
     const routes = Layer.mergeAll(
       HttpApiBuilder.layer(BlobApi).pipe(Layer.provide(blobs)),
@@ -100,8 +118,8 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
     routes: start,
     waitFor: model.waitFor,
     /** Waits until this node is active in its cluster, or for as long as a start may take. */
-    joined: Effect.repeat(active, {
-      until: (nodes) => nodes.includes(node_id),
+    joined: Effect.repeat(is_joined, {
+      until: (is_joined) => is_joined,
       schedule: Schedule.spaced(joined_look_ms),
       times: joined_ms_max / joined_look_ms,
     }),

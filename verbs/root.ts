@@ -2,6 +2,10 @@
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import { readSettings } from "#adapters/settings.ts"
+import manifest from "../package.json" with { type: "json" }
+
+/** This program's version, as package.json has it. */
+export const { version } = manifest
 
 /** Settings on one command line; more belong into a file. */
 const set_flags_max = 200

@@ -27,10 +27,12 @@ import { httpTransport } from "#adapters/http-transport.ts"
 import { identity } from "#adapters/identity.ts"
 import { publishInstance } from "#adapters/instance-file.ts"
 import { leasesJetStream } from "#adapters/leases-jetstream.ts"
+import { logging } from "#adapters/logging.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
 import { nodeId } from "#adapters/node.ts"
 import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
 import { sqlite } from "#adapters/sqlite.ts"
+import { telemetry } from "#adapters/telemetry.ts"
 import { openTokenStore } from "#adapters/token-store.ts"
 import type { Log } from "#events/log.ts"
 import { frontDoor } from "#gateway/front-door.ts"
@@ -49,7 +51,7 @@ import { details } from "#verbs/audit-kinds.ts"
 import { blobStorage } from "#verbs/blob-storage.ts"
 import { lease_ttl_ms, leased } from "#verbs/leased.ts"
 import { reloading, warnOfAddress } from "#verbs/reloading.ts"
-import { settings } from "#verbs/root.ts"
+import { settings, version } from "#verbs/root.ts"
 import { exclusive } from "#verbs/session.ts"
 
 /** Scopes and roles of the control token: what an operator at this machine may do. */
@@ -144,10 +146,9 @@ const curl = (settings: Settings, url: string) => {
 }
 
 /** Serves until it is interrupted. */
-const run = Effect.fnUntraced(function* (settings: Settings) {
+const run = Effect.fnUntraced(function* (settings: Settings, current: () => Settings) {
   const node_id = yield* nodeId(settings.cluster.node_id, settings.data.dir)
   yield* warnOfAddress(settings)
-  const current = yield* reloading(settings)
   const built = yield* Layer.build(machinery(settings, node_id))
   const serving = Effect.gen(function* () {
     const known = yield* identities(settings)
@@ -197,7 +198,16 @@ export const serve = Command.make(
   "serve",
   {},
   Effect.fn(function* () {
-    return yield* Effect.scoped(run(yield* settings))
+    const first = yield* settings
+    let current = () => first
+    const observed = Layer.merge(
+      logging(() => current().log.level),
+      telemetry(first, version),
+    )
+    yield* Effect.gen(function* () {
+      current = yield* reloading(first)
+      return yield* run(first, current)
+    }).pipe(Effect.scoped, Effect.provide(observed))
   }),
 ).pipe(
   Command.withDescription("Serve every enabled service until the process is told to stop"),

@@ -8,9 +8,8 @@
  */
 import { Clock, DateTime, Effect, Schedule, Schema } from "effect"
 import { type BlobFact, BlobStore } from "#actors/blob-storage/blob-store.ts"
-import { Volume } from "#actors/blob-storage/volume.ts"
+import { Volume, type VolumeContext, volumeAfter } from "#actors/blob-storage/volume.ts"
 import { address, Commands } from "#actors/commands.ts"
-import type { VolumeEvent } from "#events/blob-storage/volume.ts"
 import { commit_bytes_max, Log } from "#events/log.ts"
 import { facts_max, RecordFacts, type VolumeFact } from "#schemas/blob-storage/volume.ts"
 
@@ -47,24 +46,24 @@ export class ForeignJournal extends Schema.TaggedError<ForeignJournal>()("Foreig
   detail: Schema.String,
 }) {}
 
-/** The journal's last fact that the log has; undefined when there is none. */
-const lastRecorded = Effect.fnUntraced(function* (node_id: string) {
+/** The volume as the log has it; undefined before its first fact. */
+const loadVolume = Effect.fnUntraced(function* (node_id: string) {
   const log = yield* Log
   const last = yield* log.load(`${Volume.name}.${node_id}`)
-  // Every commit of a volume ends with one of its events.
-  return last?.commit.events.at(-1) as VolumeEvent | undefined
+  return last && (yield* volumeAfter(log, last))
 })
 
 /**
  * Refuses a journal that begins anew (its folder was exchanged, say): it has facts up to a cursor
  * that the log has too, and they are not the log's. Acknowledged, they would be gone unrecorded.
  */
-const checkOrigin = Effect.fnUntraced(function* (node_id: string, last: VolumeEvent) {
+const checkOrigin = Effect.fnUntraced(function* (node_id: string, volume: VolumeContext) {
+  const { cursor, last } = volume
   const store = yield* BlobStore
   const [oldest] = yield* store.scan(0, 1)
-  if (oldest === undefined || oldest.cursor > last.cursor) return
-  const [same] = yield* store.scan(last.cursor - 1, 1)
-  const agrees = same?.cursor === last.cursor && same.id === last.id && `${same.at}` === last.at
+  if (oldest === undefined || oldest.cursor > cursor) return
+  const [same] = yield* store.scan(cursor - 1, 1)
+  const agrees = same?.cursor === cursor && same.id === last?.id && `${same.at}` === last.at
   if (agrees) return
   const detail = `The blob store of ${node_id} is not the one that the log knows.`
   return yield* new ForeignJournal({ detail })
@@ -93,10 +92,10 @@ const recordNext = Effect.fnUntraced(function* (node_id: string, from: number) {
 
 /** Takes all that the store's journal holds into the log; answers the last fact's cursor. */
 export const recordAll = Effect.fnUntraced(function* (node_id: string) {
-  const last = yield* lastRecorded(node_id)
-  let from = last?.cursor ?? 0
-  if (last !== undefined) {
-    yield* checkOrigin(node_id, last)
+  const volume = yield* loadVolume(node_id)
+  let from = volume?.cursor ?? 0
+  if (volume !== undefined) {
+    yield* checkOrigin(node_id, volume)
     // A process that was killed may have recorded what it could not acknowledge any more.
     yield* acknowledge(from)
   }

@@ -1,45 +1,86 @@
 /**
- * A volume: how far a node's journal is in the log, and what the node holds by it.
+ * A volume: how far a node's journal is in the log, what the node holds by it, and whether there
+ * are nodes enough for what its blobs' policies ask.
  *
- * Source: DESIGN of the running system, "The exception: bytes".
+ * Source: DESIGN of the running system, "The exception: bytes"; DECISIONS, document 1, replica
+ * count not reachable.
  */
-import { Struct } from "effect"
-import { and, assign, setup } from "xstate"
+import { Effect, Struct } from "effect"
+import { and, assign, type SnapshotFrom, setup } from "xstate"
+import {
+  type PolicyCounts,
+  shortfallChange,
+  underReplicated,
+} from "#actors/blob-storage/replication.ts"
 import { decider } from "#actors/decider.ts"
+import { stateAfter } from "#actors/host.ts"
 import {
   BlobDeleted,
+  type BlobEvent,
   BlobLost,
   BlobQuarantined,
   BlobStored,
+  ReplicationShortfallEnded,
+  ReplicationShortfallStarted,
   VolumeEvent,
 } from "#events/blob-storage/volume.ts"
+import type { Log, Recorded } from "#events/log.ts"
+import { storedPolicy } from "#schemas/blob-storage/blob.ts"
 import { FactsOutOfOrder, VolumeCommand, type VolumeFact } from "#schemas/blob-storage/volume.ts"
 
-interface Context {
+export interface VolumeContext {
   /** The journal's last fact that is recorded. */
   readonly cursor: number
+  /** What that fact is known by; null before the first. */
+  readonly last: Pick<BlobEvent, "id" | "at"> | null
   readonly blobs: number
   readonly bytes: number
+  /** How many of the blobs have which policy; none is 0. */
+  readonly policies: PolicyCounts
+  /** Whether the last shortfall that began has not ended. */
+  readonly is_short: boolean
+}
+
+type Context = VolumeContext
+
+const isBlob = (event: VolumeEvent): event is BlobEvent => "cursor" in event
+
+const counted = (policies: PolicyCounts, event: BlobEvent, change: 1 | -1): PolicyCounts => {
+  const policy = storedPolicy(event.policy)
+  const count = (policies[policy] ?? 0) + change
+  return count === 0 ? Struct.omit(policies, [policy]) : { ...policies, [policy]: count }
+}
+
+const afterFact = (context: Context, event: VolumeEvent, change: 1 | -1): Context => {
+  if (!isBlob(event)) return context
+  const { cursor, id, at, size } = event
+  return {
+    cursor,
+    last: { id, at },
+    blobs: context.blobs + change,
+    bytes: context.bytes + change * size,
+    policies: counted(context.policies, event, change),
+    is_short: context.is_short,
+  }
 }
 
 const chart = setup({
   types: { context: {} as Context, events: {} as VolumeEvent },
   guards: {
     follows: ({ context, event }) =>
-      event.after === context.cursor && event.cursor > context.cursor,
-    is_held: ({ context, event }) => context.blobs > 0 && context.bytes >= event.size,
+      isBlob(event) && event.after === context.cursor && event.cursor > context.cursor,
+    is_held: ({ context, event }) =>
+      isBlob(event) &&
+      (context.policies[storedPolicy(event.policy)] ?? 0) > 0 &&
+      context.bytes >= event.size,
+    is_short: ({ context }) => context.is_short,
+    is_not_short: ({ context }) => !context.is_short,
   },
   actions: {
-    add: assign(({ context, event }) => ({
-      cursor: event.cursor,
-      blobs: context.blobs + 1,
-      bytes: context.bytes + event.size,
-    })),
-    take: assign(({ context, event }) => ({
-      cursor: event.cursor,
-      blobs: context.blobs - 1,
-      bytes: context.bytes - event.size,
-    })),
+    add: assign(({ context, event }) => afterFact(context, event, 1)),
+    take: assign(({ context, event }) => afterFact(context, event, -1)),
+    begin_shortfall: assign({ is_short: true }),
+    end_shortfall: assign({ is_short: false }),
   },
 })
 
@@ -47,7 +88,7 @@ const taken = { guard: and(["follows", "is_held"]), actions: "take" } as const
 
 export const machine = chart.createMachine({
   id: "blob-storage.volume",
-  context: { cursor: 0, blobs: 0, bytes: 0 },
+  context: { cursor: 0, last: null, blobs: 0, bytes: 0, policies: {}, is_short: false },
   initial: "open",
   states: {
     open: {
@@ -56,6 +97,8 @@ export const machine = chart.createMachine({
         BlobDeleted: taken,
         BlobQuarantined: taken,
         BlobLost: taken,
+        ReplicationShortfallStarted: { guard: "is_not_short", actions: "begin_shortfall" },
+        ReplicationShortfallEnded: { guard: "is_short", actions: "end_shortfall" },
       },
     },
   },
@@ -68,18 +111,47 @@ const eventOf = (after: number, { kind, ...fact }: VolumeFact): VolumeEvent => {
   return kind === "quarantined" ? BlobQuarantined.make(gone) : BlobLost.make(gone)
 }
 
+const shortfall = (active_nodes: number, { policies, is_short }: Context) => {
+  const under_replicated = underReplicated(policies, active_nodes)
+  const change = shortfallChange(is_short, under_replicated)
+  if (change === undefined) return []
+  const told = { active_nodes, under_replicated }
+  return change === "began"
+    ? [ReplicationShortfallStarted.make(told)]
+    : [ReplicationShortfallEnded.make(told)]
+}
+
+const reject = ({ context }: SnapshotFrom<typeof machine>, command: VolumeCommand) => {
+  // What RecordShortfall proposes is read from the same context as the chart's guards.
+  if (command.type !== "RecordFacts") throw new Error(`${command.type} is never refused`)
+  const { from, to } = command
+  return new FactsOutOfOrder({
+    detail: `Facts after ${from} to ${to} do not follow cursor ${context.cursor}.`,
+  })
+}
+
+/**
+ * Snapshots of version 1 did not count policies: they cannot be upcast, and the history is folded
+ * until the volume's next commit.
+ */
 export const Volume = decider({
   machine,
-  version: 1,
+  version: 2,
   command: VolumeCommand,
   event: VolumeEvent,
   rejection: FactsOutOfOrder,
   propose: {
     RecordFacts: ({ from, facts }) =>
       facts.map((fact, i) => eventOf(facts[i - 1]?.cursor ?? from, fact)),
+    RecordShortfall: ({ active_nodes }, context) => shortfall(active_nodes, context),
   },
-  reject: ({ context }, { from, to }) =>
-    new FactsOutOfOrder({
-      detail: `Facts after ${from} to ${to} do not follow cursor ${context.cursor}.`,
-    }),
+  reject,
 })
+
+/** The volume after one of its commits. */
+export const volumeAfter = (log: Log["Service"], recorded: Recorded) =>
+  Effect.map(
+    stateAfter(log, Volume, recorded),
+    // The decider's state is a snapshot of this file's machine.
+    (state) => state.context as VolumeContext,
+  )

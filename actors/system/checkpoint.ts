@@ -18,7 +18,7 @@ const chart = setup({
   types: { context: {} as Context, events: {} as CheckpointEvent },
   guards: {
     follows: ({ context, event: { from, to, commits } }) =>
-      from === context.to + 1 && to >= from && commits <= to - from + 1,
+      from === context.to + 1 && commits <= to - from + 1,
   },
 })
 

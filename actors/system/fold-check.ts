@@ -55,7 +55,7 @@ const folded = ({ decider, decode }: Kind, before: unknown, { commit }: Recorded
   })
 
 /** States are held up to a number of bytes, the last used longest. */
-const states = () => {
+const states = (bytes_max: number) => {
   const held = new Map<string, Held | typeof lost>()
   let bytes = 0
   const drop = (stream: string) => {
@@ -75,7 +75,7 @@ const states = () => {
       held.set(stream, { state, bytes: size })
       bytes += size
       for (const oldest of held.keys()) {
-        if (bytes <= held_bytes_max || oldest === stream) break
+        if (bytes <= bytes_max || oldest === stream) break
         drop(oldest)
       }
     },
@@ -83,7 +83,10 @@ const states = () => {
 }
 
 /** Checks the snapshots of these kinds of aggregates; of others it says nothing. */
-export const foldCheck = (deciders: ReadonlyArray<AnyDecider>): FoldCheck => {
+export const foldCheck = (
+  deciders: ReadonlyArray<AnyDecider>,
+  bytes_max = held_bytes_max,
+): FoldCheck => {
   const kinds = new Map<string, Kind>(
     deciders.map((decider) => {
       const decode = Schema.decodeUnknownSync(decider.event)
@@ -91,7 +94,7 @@ export const foldCheck = (deciders: ReadonlyArray<AnyDecider>): FoldCheck => {
     }),
   )
   const kindOf = (stream: string) => kinds.get(parseStream(stream).name)
-  const held = states()
+  const held = states(bytes_max)
   let count = 0
 
   const begin = ({ stream, commit }: Recorded) => {

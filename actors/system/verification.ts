@@ -21,6 +21,8 @@ export interface VerificationOptions {
   /** The kinds of aggregates whose snapshots are folded again. */
   readonly deciders: ReadonlyArray<AnyDecider>
   readonly faults_max?: number
+  /** States held in memory, as bytes of their JSON; the others are read from the log again. */
+  readonly held_bytes_max?: number | undefined
   /** The last position to look at; without it, the log's last. */
   readonly until?: number | undefined
   /** Called now and then with the position that was reached and the one that ends it. */
@@ -214,12 +216,13 @@ const sealedIn = (log: Log["Service"]) =>
 export const verify = Effect.fnUntraced(function* ({
   deciders,
   faults_max = faults_reported_max,
+  held_bytes_max,
   until = Number.POSITIVE_INFINITY,
   onProgress = () => Effect.void,
 }: VerificationOptions): Effect.fn.Return<Verification, LogUnavailable, Log> {
   const log = yield* Log
   const head = Math.min(yield* log.head(""), until)
-  const fold = foldCheck([Checkpoint, ...deciders])
+  const fold = foldCheck([Checkpoint, ...deciders], held_bytes_max)
   const sealed = (yield* sealedIn(log)).filter(({ position }) => position <= head)
   const look = verifier(log.genesis, sealed, fold, faults_max)
 

@@ -1,5 +1,6 @@
 /**
- * What happened to the blobs that one node keeps, as its store's journal told it.
+ * What happened to the blobs that one node keeps, as its store's journal told it, and whether there
+ * are nodes enough for all their copies.
  *
  * Stream: blob-storage.volume.<node id>. A fact's `cursor` is its place in the journal, and `after`
  * the cursor of the fact before it: so the stream itself shows that none is missing.
@@ -38,7 +39,25 @@ export const BlobQuarantined = message("BlobQuarantined", fact)
 /** The copy's file was gone. */
 export const BlobLost = message("BlobLost", fact)
 
-export const VolumeEvent = Schema.Union([BlobStored, BlobDeleted, BlobQuarantined, BlobLost]).pipe(
-  Schema.toTaggedUnion("type"),
-)
+const shortfall = {
+  /** How many nodes of the cluster were active, this one included. */
+  active_nodes: Schema.Int.check(Schema.isGreaterThan(0)),
+  /** Blobs of this node whose policy asks for more nodes than that. */
+  under_replicated: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)),
+} as const
+
+/** From here on some of the node's blobs have fewer copies than their policy asks for. */
+export const ReplicationShortfallStarted = message("ReplicationShortfallStarted", shortfall)
+/** From here on there are nodes enough for each blob of this one. */
+export const ReplicationShortfallEnded = message("ReplicationShortfallEnded", shortfall)
+
+/** One fact of the journal. */
+export const BlobEvent = Schema.Union([BlobStored, BlobDeleted, BlobQuarantined, BlobLost])
+export type BlobEvent = typeof BlobEvent.Type
+
+export const VolumeEvent = Schema.Union([
+  ...BlobEvent.members,
+  ReplicationShortfallStarted,
+  ReplicationShortfallEnded,
+]).pipe(Schema.toTaggedUnion("type"))
 export type VolumeEvent = typeof VolumeEvent.Type

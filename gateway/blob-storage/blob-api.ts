@@ -28,7 +28,7 @@ import {
 /** Where to look or to delete: on this node, which is the default, or on every node. */
 const scope = Schema.optionalKey(Schema.Literals(["node", "cluster"]))
 
-/** An int32's digits and more: what is beyond a page's bounds is clamped, what is no integer not. */
+/** An int32's digits and more: what is beyond a page's bounds is clamped, not refused. */
 const Limit = Schema.String.check(
   Schema.isPattern(/^[+-]?\d{1,19}$/, { expected: "an integer" }),
 ).pipe(

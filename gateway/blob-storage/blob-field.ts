@@ -29,35 +29,35 @@ export interface FieldsRead {
   readonly data?: ReadonlyArray<Uint8Array> | undefined
 }
 
-const digitOf = (escape: string) => {
-  if (escape === "\\/") return 0x2f
-  const code = /^\\u00([2-7][0-9a-f])$/i.exec(escape)?.[1]
+const digitOf = (sequence: string) => {
+  if (sequence === "\\/") return 0x2f
+  const code = /^\\u00([2-7][0-9a-f])$/i.exec(sequence)?.[1]
   return code === undefined ? no_digit : Number.parseInt(code, 16)
 }
 
 /** The digits of a JSON text: some encoders write the slash, the plus and the equals as escapes. */
 const digitsReader = () => {
   const decoder = base64Decoder()
-  let escape = ""
+  let sequence = ""
   const unescaped = (bytes: Uint8Array) => {
     const digits = new Uint8Array(bytes.length)
     let count = 0
     for (const byte of bytes) {
-      if (escape === "" && byte !== backslash) digits[count++] = byte
+      if (sequence === "" && byte !== backslash) digits[count++] = byte
       else {
-        escape += String.fromCharCode(byte)
-        const length = escape[1] === "u" ? unicode_escape_length : escape_length
-        if (escape.length < length) continue
-        digits[count++] = digitOf(escape)
-        escape = ""
+        sequence += String.fromCharCode(byte)
+        const length = sequence[1] === "u" ? unicode_escape_length : escape_length
+        if (sequence.length < length) continue
+        digits[count++] = digitOf(sequence)
+        sequence = ""
       }
     }
     return digits.subarray(0, count)
   }
   return {
     push: (bytes: Uint8Array) =>
-      decoder.push(escape === "" && !bytes.includes(backslash) ? bytes : unescaped(bytes)),
-    end: () => (escape === "" ? decoder.end() : undefined),
+      decoder.push(sequence === "" && !bytes.includes(backslash) ? bytes : unescaped(bytes)),
+    end: () => (sequence === "" ? decoder.end() : undefined),
   }
 }
 
@@ -82,39 +82,51 @@ const keeper = () => {
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true })
 const empty_text = Uint8Array.of(quote, quote)
 
+/** What the bytes between texts say: how deep they are, whether a name or a value is next. */
+const makeOutline = () => {
+  let depth = 0
+  let is_value = false
+  let is_broken = false
+  return {
+    depth: () => depth,
+    isName: () => depth === 1 && !is_value,
+    isValue: () => depth === 1 && is_value,
+    isBroken: () => is_broken,
+    take: (byte: number) => {
+      if (openers.has(byte)) depth += 1
+      else if (closers.has(byte)) depth -= 1
+      else if (byte === newline) is_broken = true
+      else if (depth === 1 && byte === colon) is_value = true
+      else if (depth === 1 && byte === comma) is_value = false
+    },
+  }
+}
+
 /**
  * Reads one message from its opening brace on. `read` answers how far it came in these bytes; it
  * stops behind the closing brace, which is when `message` answers, or where `isFull`.
  */
 export const fieldsReader = () => {
   const fields = keeper()
+  const outline = makeOutline()
   let mode: "structure" | "text" | "data" = "structure"
-  let depth = 0
-  let is_value = false
   let is_escaped = false
-  let is_broken = false
-  let key_start = 0
-  let key = ""
+  let name_start = 0
+  let name = ""
   let digits: ReturnType<typeof digitsReader> | undefined
 
-  const openText = () => {
-    if (depth === 1 && is_value && key === "data") {
-      mode = "data"
-      digits = digitsReader()
-      return
-    }
-    mode = "text"
-    key_start = fields.length() + 1
-  }
   const structure = (bytes: Uint8Array, at: number) => {
     const byte = bytes[at] ?? 0
-    if (byte === quote) openText()
-    else if (openers.has(byte)) depth += 1
-    else if (closers.has(byte)) depth -= 1
-    else if (byte === newline) is_broken = true
-    else if (depth === 1 && byte === colon) is_value = true
-    else if (depth === 1 && byte === comma) is_value = false
-    if (mode !== "data") fields.keep(bytes.subarray(at, at + 1))
+    if (byte !== quote) outline.take(byte)
+    else if (outline.isValue() && name === "data") {
+      mode = "data"
+      digits = digitsReader()
+      return at + 1
+    } else {
+      mode = "text"
+      name_start = fields.length() + 1
+    }
+    fields.keep(bytes.subarray(at, at + 1))
     return at + 1
   }
   const text = (bytes: Uint8Array, from: number) => {
@@ -126,8 +138,8 @@ export const fieldsReader = () => {
       else if (byte === quote) mode = "structure"
     }
     fields.keep(bytes.subarray(from, at))
-    if (mode === "structure" && depth === 1 && !is_value) {
-      key = fields.text(key_start, fields.length() - 1)
+    if (mode === "structure" && outline.isName()) {
+      name = fields.text(name_start, fields.length() - 1)
     }
     return at
   }
@@ -147,17 +159,16 @@ export const fieldsReader = () => {
     read: (bytes: Uint8Array, from: number) => {
       let at = from
       do at = steps[mode](bytes, at)
-      while (at < bytes.length && depth > 0 && !isFull())
+      while (at < bytes.length && outline.depth() > 0 && !isFull())
       return at
     },
     isFull,
     /** Whether the message has a line break between its fields, which no line of a stream has. */
-    isBroken: () => is_broken,
+    isBroken: outline.isBroken,
     message: (): FieldsRead | undefined => {
-      if (depth > 0) return undefined
-      return digits === undefined
-        ? { json: fields.text() }
-        : { json: fields.text(), data: digits.end() }
+      if (outline.depth() > 0) return undefined
+      const json = fields.text()
+      return digits === undefined ? { json } : { json, data: digits.end() }
     },
   }
 }

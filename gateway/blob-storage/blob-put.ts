@@ -96,7 +96,7 @@ const stored = Effect.fnUntraced(function* <E>(
   return yield* put_answer({ id, size, meta })
 })
 
-/** PUT /v1/blobs. `data` is decoded while the body arrives, so that no request waits for another. */
+/** PUT /v1/blobs. `data` is decoded while the body arrives, so that no request waits. */
 export const putJson = Effect.fnUntraced(function* (request: Request) {
   const limit = yield* HttpIncomingMessage.MaxBodySize
   const { next } = yield* openMessages(request, {

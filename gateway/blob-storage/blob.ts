@@ -3,7 +3,7 @@
  *
  * `scope=cluster` of delete, stat and list is accepted; a node alone is the whole cluster.
  *
- * Source: document 1 §4 BlobService, rules 3 to 5; DECISIONS, document 1, list, delete and replicas.
+ * Source: document 1 §4 BlobService, rules 3 to 5; DECISIONS, document 1, list, delete.
  */
 import { Context, Effect, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"

@@ -5,13 +5,16 @@ import { HttpApiBuilder } from "effect/http-api"
 import { Cluster } from "#actors/blob-storage/cluster.ts"
 import { commandOf } from "#actors/blob-storage/heart.ts"
 import { type Heartbeat, LiveNodes } from "#actors/blob-storage/live-nodes.ts"
+import { underReplicated } from "#actors/blob-storage/replication.ts"
 import { ring } from "#actors/blob-storage/ring.ts"
+import { activeNodes } from "#actors/blob-storage/shortfall.ts"
 import { address, Commands } from "#actors/commands.ts"
 import { BlobStorageApi } from "#gateway/blob-storage/api.ts"
 import { answer, jsonBody } from "#gateway/json.ts"
 import { origin } from "#gateway/request-context.ts"
 import { BlobStorageModel } from "#projections/blob-storage/blueprint.ts"
 import { findCluster, listNodes, type NodeRow } from "#projections/blob-storage/node.ts"
+import { listPolicies } from "#projections/blob-storage/volume.ts"
 import {
   type ClusterCommand,
   ClusterMetrics,
@@ -104,6 +107,15 @@ const clusterOf = Effect.fnUntraced(function* ({ cluster, vnodes_per_node, own }
   return {
     live,
     shown,
+    /** Blobs by policy of those of these nodes that hold any. */
+    policiesOf: (rows: ReadonlyArray<NodeRow>) =>
+      Effect.map(
+        listPolicies(
+          db,
+          rows.map(({ node_id }) => node_id),
+        ),
+        (counts) => Map.groupBy(counts, ({ node_id }) => node_id),
+      ),
     /** The position that shows what the command did, which the read model shows by then. */
     send: Effect.fnUntraced(function* (command: ClusterCommand) {
       const position = yield* commands
@@ -199,8 +211,10 @@ const syncRing = Effect.fnUntraced(function* (
 
 const nanoseconds_per_millisecond = 1_000_000n
 
-const metrics = Effect.fnUntraced(function* ({ live, shown }: ClusterView) {
+const metrics = Effect.fnUntraced(function* ({ live, shown, policiesOf }: ClusterView) {
   const { rows, nodes, ring_version, vnodes_per_node } = yield* shown
+  const policies = yield* policiesOf(rows)
+  const active_nodes = activeNodes(rows)
   const drawn = ring({
     ring_version: Number(ring_version),
     vnodes_per_node,
@@ -208,11 +222,13 @@ const metrics = Effect.fnUntraced(function* ({ live, shown }: ClusterView) {
   })
   const measured = nodes.map((node) => {
     const heard_at = live.find(node.node_id)?.heard_at
+    const counts = policies.get(node.node_id)?.map(({ policy, blobs }) => [policy, blobs]) ?? []
     return {
       ...node,
       ring_share: drawn.share(node.node_id),
       // All that a leaving node holds has to move before it has left.
       pending_migrations: node.state === "leaving" ? node.blob_count : 0n,
+      under_replicated: BigInt(underReplicated(Object.fromEntries(counts), active_nodes)),
       ...(heard_at === undefined
         ? {}
         : { last_heartbeat_at: BigInt(heard_at) * nanoseconds_per_millisecond }),
@@ -226,6 +242,7 @@ const metrics = Effect.fnUntraced(function* ({ live, shown }: ClusterView) {
     bytes_moved: 0n,
     repairs: 0n,
     replication_failures: 0n,
+    under_replicated: measured.reduce((sum, node) => sum + node.under_replicated, 0n),
     nodes: measured,
   })
 })

@@ -5,7 +5,7 @@ import { Needs } from "#gateway/access.ts"
 import { Streamed } from "#gateway/limits.ts"
 import { CloudEvent } from "#schemas/cloud-event.ts"
 import { token_chars_max } from "#schemas/message.ts"
-import { Forbidden, Invalid } from "#schemas/system/rejection.ts"
+import { BackendUnavailable, Forbidden, Invalid } from "#schemas/system/rejection.ts"
 
 /** One token of a subject: it becomes part of a filter of the bus. */
 const Filter = Schema.optionalKey(
@@ -20,7 +20,7 @@ export const Events = HttpApiGroup.make("events").add(
     query: { service: Filter, type: Filter, subject: Filter },
     headers: { "last-event-id": Schema.optionalKey(EventSequence) },
     success: HttpApiSchema.StreamSse({ data: CloudEvent }),
-    error: [Invalid, Forbidden],
+    error: [Invalid, Forbidden, BackendUnavailable],
   })
     .annotate(Needs, "authenticated")
     .annotate(Streamed, true),

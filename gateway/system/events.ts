@@ -1,16 +1,24 @@
 /** Published events as server-sent events. */
-import { Effect, Schedule, Stream } from "effect"
+import { Context, Effect, Schedule, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
 import type { Caller } from "#gateway/caller.ts"
 import { RequestContext } from "#gateway/request-context.ts"
 import { type Delivered, PublishedEvents } from "#projections/published-events.ts"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
-import { Forbidden } from "#schemas/system/rejection.ts"
+import { BackendUnavailable, Forbidden } from "#schemas/system/rejection.ts"
 
 /** A comment that often keeps proxies from closing a quiet stream, in seconds (DECISIONS). */
 const comment_seconds = 15
 
+/** Streams open at the same time: each may hold 8 MiB that its reader has not taken yet. */
+export const streams_max = 256
+
 const encoder = new TextEncoder()
+
+/** The streams of this process. */
+export const OpenStreams = Context.Reference<{ count: number }>("gateway/OpenStreams", {
+  defaultValue: () => ({ count: 0 }),
+})
 
 /** Which events a caller may see; undefined: none. */
 export const visibleTo = ({
@@ -45,35 +53,54 @@ interface Asked {
   readonly headers: { readonly "last-event-id"?: string }
 }
 
+/** Where the caller wants to begin: after this sequence. */
+const beginning = Effect.fnUntraced(function* ({ headers: { "last-event-id": asked } }: Asked) {
+  if (asked !== undefined) return Number(asked)
+  const published = yield* PublishedEvents
+  const last = yield* Effect.mapError(
+    published.last,
+    ({ detail }) => new BackendUnavailable({ detail: `The bus cannot be reached: ${detail}` }),
+  )
+  return last?.sequence ?? 0
+})
+
 /**
- * Follows the events after `Last-Event-ID`, or from now on without it.
- *
- * `Last-Event-ID: 0` begins with the first there ever was.
+ * Follows the events after `Last-Event-ID`, or from now on without it; `Last-Event-ID: 0` begins
+ * with the first there ever was. When the bus stays away the stream ends, to be resumed.
  */
-export const subscribe = Effect.fnUntraced(function* ({ query, headers }: Asked) {
+export const subscribe = Effect.fnUntraced(function* (asked: Asked) {
   const { caller } = yield* RequestContext
   const visible = visibleTo(caller)
   if (visible === undefined) {
     const detail = "This token belongs to no project and has no scope blobs:read."
     return yield* new Forbidden({ detail })
   }
+  const open = yield* OpenStreams
+  if (open.count >= streams_max) {
+    const detail = `There are ${streams_max} event streams already: close one, or come back later.`
+    return yield* new BackendUnavailable({ detail })
+  }
   const published = yield* PublishedEvents
-  const asked = headers["last-event-id"]
-  const last = asked === undefined ? yield* Effect.orDie(published.last) : undefined
-  const after = asked === undefined ? (last?.sequence ?? 0) : Number(asked)
-
-  const { service, type, subject } = query
+  const after = yield* beginning(asked)
+  const { service, type, subject } = asked.query
   const events = published.follow(after, { service, type }).pipe(
     Stream.filter(({ event }) => visible(event)),
     Stream.filter(({ event }) => subject === undefined || event.subject === subject),
     Stream.map(lines),
+    Stream.catch(({ detail }) =>
+      Stream.drain(Stream.fromEffect(Effect.logWarning(`An event stream ends: ${detail}`))),
+    ),
+  )
+  const counted = Effect.acquireRelease(
+    Effect.sync(() => open.count++),
+    () => Effect.sync(() => open.count--),
   )
   // The first comment tells the client at once that it is connected.
   const body = Stream.make(": connected\n\n").pipe(
-    Stream.concat(Stream.merge(events, comments)),
+    Stream.concat(Stream.merge(events, comments, { haltStrategy: "left" })),
     Stream.map((text) => encoder.encode(text)),
   )
-  return HttpServerResponse.stream(body, {
+  return HttpServerResponse.stream(Stream.unwrap(Effect.as(counted, body)), {
     contentType: "text/event-stream",
     headers: { "cache-control": "no-store", "x-accel-buffering": "no" },
   })

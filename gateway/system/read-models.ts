@@ -69,7 +69,7 @@ interface RebuildAsked {
   readonly request: HttpServerRequest.HttpServerRequest
 }
 
-/** Builds one from nothing and answers when it shows the log again; readers see the old one till then. */
+/** Builds one from nothing, answers when it shows the log again; until then all see the old one. */
 export const rebuildReadModel = Effect.fnUntraced(function* ({ params, request }: RebuildAsked) {
   const { name } = params
   const model = (yield* ReadModels).get(name)

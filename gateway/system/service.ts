@@ -1,4 +1,4 @@
-/** The routes that belong to no service: documents, health, metrics. Source: DECISIONS, "health". */
+/** The routes of no service: documents, health, metrics. Source: DECISIONS, "health". */
 import { Duration, Effect, Layer, Scope } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type HttpApi, HttpApiBuilder, HttpApiScalar, OpenApi } from "effect/http-api"

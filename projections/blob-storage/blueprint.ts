@@ -8,7 +8,7 @@ export type BlobStorageTables = NodeTables & VolumeTables
 
 export const blueprint: Blueprint<BlobStorageTables> = {
   service: "blob-storage",
-  version: 1,
+  version: 2,
   part: "blob-storage",
   projections: [node, volume],
 }

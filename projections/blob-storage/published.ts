@@ -45,10 +45,22 @@ const blob_types = {
   BlobLost: "blob_lost",
 } as const
 
-const blob = publication({
+const shortfall_types = {
+  ReplicationShortfallStarted: "replication_shortfall_started",
+  ReplicationShortfallEnded: "replication_shortfall_ended",
+} as const
+
+const volume = publication({
   part: "blob-storage.volume",
   event: VolumeEvent,
   tell: (event, { id: node_id }): Told => {
+    if (!("cursor" in event)) {
+      const { active_nodes, under_replicated } = event
+      return {
+        type: shortfall_types[event.type],
+        data: { node_id, active_nodes, under_replicated },
+      }
+    }
     const { type, id, size, checksum, policy, at, actor, request_id, correlation_id } = event
     const labels = event.type === "BlobStored" && event.labels ? { labels: event.labels } : {}
     const milliseconds = Number(BigInt(at) / nanoseconds_per_millisecond)
@@ -67,4 +79,4 @@ const blob = publication({
   },
 })
 
-export const published = [cluster, blob]
+export const published = [cluster, volume]

@@ -237,7 +237,7 @@ const select = (
   return query
 }
 
-/** A page of the events asked for; `db` should run in a thread of its own, as filters may be wide. */
+/** A page of the events asked for. `db` should have a thread of its own: filters may be wide. */
 export const listEvents = (
   db: Kysely<AuditTables>,
   filters: AuditFilters,

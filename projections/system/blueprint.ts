@@ -5,7 +5,7 @@ import { type AuditTables, audit, type Detail } from "#projections/system/audit.
 
 export type SystemTables = AuditTables
 
-/** It reads the whole log; `details` are what the services' own events tell beyond their commits. */
+/** It reads the whole log; `details` are what services' events tell beyond their commits. */
 export const blueprint = (details: ReadonlyArray<Detail>): Blueprint<SystemTables> => ({
   service: "system",
   version: 1,

@@ -1,5 +1,5 @@
 /** One aggregate's past, read from the log itself. Source: DECISIONS "audit log for operators". */
-import { Effect, Option, Stream } from "effect"
+import { Effect, Option, Stream, Struct } from "effect"
 import { Log, type LogUnavailable, type Recorded } from "#events/log.ts"
 import type { AuditCommit, AuditHistory, AuditState, SnapshotThen } from "#schemas/system/audit.ts"
 
@@ -22,7 +22,7 @@ const streamOf = ({ service, aggregate, id }: AggregateName) => `${service}.${ag
 
 /** A commit as operators see it; the ids of earlier commands are left out. */
 export const shownCommit = ({ position, commit, hash }: Recorded): AuditCommit => {
-  const { v: _, commands, events, snapshot, ...rest } = commit
+  const { commands, events, snapshot, ...rest } = Struct.omit(commit, ["v"])
   return {
     position,
     ...rest,
@@ -75,7 +75,7 @@ export const stateAt = Effect.fnUntraced(function* (
   return { ...name, position, at, actor, state: snapshot as typeof SnapshotThen.Type }
 })
 
-/** Times come from several machines: the last commit in the log's order that is not later counts. */
+/** Times come from several machines: the last commit, as the log orders them, that is not later. */
 const lastBy = (moment: Moment, commits: Stream.Stream<Recorded, LogUnavailable>) => {
   const near =
     "position" in moment ? Stream.takeWhile(commits, (one) => isBy(moment, one)) : commits

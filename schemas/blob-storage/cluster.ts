@@ -84,6 +84,7 @@ export const SyncRingResponse = Schema.Struct({
 /**
  * Progress and health of the cluster. Its shape is ours (DECISIONS, document 1).
  *
+ * `under_replicated` is how many blobs ask for more nodes than are active, by what the log holds;
  * `ring_share` is the part of all identifiers, 0 to 1, that the ring gives to the node first;
  * `last_heartbeat_at` is Unix nanoseconds, absent when this process has heard none.
  */
@@ -94,11 +95,13 @@ export const ClusterMetrics = Schema.Struct({
   bytes_moved: Uint64,
   repairs: Uint64,
   replication_failures: Uint64,
+  under_replicated: Uint64,
   nodes: Schema.Array(
     Schema.Struct({
       ...NodeInfo.fields,
       ring_share: Schema.Number,
       pending_migrations: Uint64,
+      under_replicated: Uint64,
       last_heartbeat_at: Schema.optionalKey(Uint64),
     }),
   ),

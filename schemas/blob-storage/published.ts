@@ -33,7 +33,19 @@ const copy = {
   policy: ReplicationPolicy.annotateKey(described("How it is replicated.")),
 }
 
+/** How much of what the policies ask for the node cannot place. */
+const shortfall = {
+  node_id: NodeId.annotateKey(described("The node whose blobs are meant.")),
+  active_nodes: Schema.Int.annotateKey(
+    described("How many nodes of the cluster were active, this one included."),
+  ),
+  under_replicated: Schema.Int.annotateKey(
+    described("Blobs of the node whose policy asks for more nodes than that."),
+  ),
+}
+
 const cluster = { aggregate: "cluster", subject: "the cluster" } as const
+const volume = { aggregate: "volume", subject: "the node" } as const
 const blob = { aggregate: "blob", subject: "the blob, in hex" } as const
 
 export const published = {
@@ -121,5 +133,15 @@ export const published = {
     ...blob,
     told: "The file of a node's copy was gone.",
     data: Schema.Struct(copy),
+  },
+  replication_shortfall_started: {
+    ...volume,
+    told: "From here on some of a node's blobs have fewer copies than their policy asks for.",
+    data: Schema.Struct(shortfall),
+  },
+  replication_shortfall_ended: {
+    ...volume,
+    told: "From here on there are nodes enough for each of the node's blobs.",
+    data: Schema.Struct(shortfall),
   },
 } as const satisfies PublishedTypes

@@ -1,5 +1,7 @@
 /** The settings that blob storage owns. Source: document 1 §3 and §8 with its decisions. */
-import { integer, list, secret, setting, text, url } from "#schemas/setting.ts"
+import { Schema } from "effect"
+import { address_chars_max, NodeAddress } from "#schemas/blob-storage/node.ts"
+import { integer, type Kind, list, secret, setting, text, url } from "#schemas/setting.ts"
 
 const kibibyte = 2 ** 10
 const mebibyte = 2 ** 20
@@ -32,10 +34,12 @@ export const blob = {
 /** Names, ids: one token of a bus subject. */
 const token = text(/^[\w-]{1,64}$/, "letters, digits, _ and -, at most 64")
 const token_or_empty = text(/^[\w-]{0,64}$/, "letters, digits, _ and -, at most 64")
-const host_port = text(
-  /^$|^(?:[\w.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):\d{1,5}$/,
-  "host:port; IPv6 in brackets",
-)
+/** What a node may tell the others of itself, and nothing that its cluster would refuse. */
+const address: Kind<string, string> = {
+  ...text(),
+  schema: Schema.Union([Schema.Literal(""), NodeAddress]),
+  range: `host:port; IPv6 in brackets; at most ${address_chars_max} characters`,
+}
 
 /** Section `[cluster]`. */
 export const cluster = {
@@ -48,7 +52,7 @@ export const cluster = {
       "This node's id; empty: made at the first start and kept in `node-id` in the data folder.",
     source: "decisions, several blob nodes",
   }),
-  advertise_address: setting(host_port, "", {
+  advertise_address: setting(address, "", {
     meaning: "Address at which other nodes reach this one; empty: the one it listens on.",
     source: "document 1 §2 NodeInfo",
   }),

@@ -34,7 +34,11 @@ export const RecordFacts = message("RecordFacts", {
   to: Cursor,
   facts: Schema.Array(VolumeFact).check(Schema.isMaxLength(facts_max)),
 })
-export const VolumeCommand = RecordFacts
+/** How many nodes of the cluster are active, this one included: enough for the blobs, or not. */
+export const RecordShortfall = message("RecordShortfall", {
+  active_nodes: Schema.Int.check(Schema.isGreaterThan(0)),
+})
+export const VolumeCommand = Schema.Union([RecordFacts, RecordShortfall])
 export type VolumeCommand = typeof VolumeCommand.Type
 
 /** The facts do not follow those that are recorded: read the cursor again. */

@@ -1,4 +1,4 @@
-/** Which versions of the interface are served. Source: DECISIONS of document 2, version document. */
+/** Which versions are served. Source: DECISIONS of document 2, "version document". */
 import { Schema } from "effect"
 
 const Version = Schema.Struct({

@@ -143,7 +143,7 @@ describe("group commit", () => {
       write: absent,
     })
     await all([send(commit("a")), send(commit("b"))])
-    assert.isAbove(writes.length, 1)
+    assert.isAbove(writes.filter((write) => write.split("+").includes("a")).length, 1)
     assert.deepEqual([answers.get("a"), answers.get("b")], ["LogUnavailable", "LogUnavailable"])
   })
 

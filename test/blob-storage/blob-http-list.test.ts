@@ -148,7 +148,7 @@ describe("a cursor", () => {
       ),
     ))
 
-  it("opens as it was sealed, with each change of alphabet that a URL brings, and in no other way", () => {
+  it("opens as it was sealed, in whatever alphabet a URL makes of it, and in no other way", () => {
     const { seal, open } = cursorsWith(key(3))
     for (let number = 0; number < 200; number++) {
       const sealed = seal(`place ${number}`)

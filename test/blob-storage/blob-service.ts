@@ -84,7 +84,7 @@ const caller =
   (method: string, path: string, init: RequestInit & { readonly token?: string } = {}) =>
     Effect.promise(async (): Promise<Called> => {
       const headers = new Headers({ ...as(init.token ?? "writer") })
-      new Headers(init.headers).forEach((value, name) => headers.set(name, value))
+      for (const [name, value] of new Headers(init.headers)) headers.set(name, value)
       const response = await fetch(path, { ...init, method, headers })
       const text = await response.text()
       return { status: response.status, headers: response.headers, text, json: parsed(text) }

@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest"
 import { get_chunk_bytes_max } from "#schemas/blob-storage/blob.ts"
 import { freshFolder, openStore } from "../adapters/blob-files-folder.ts"
 import { noise, put } from "../contract/blob-store-bytes.ts"
-import { accept_bytes, type Store, withBlobs } from "./blob-service.ts"
+import { accept_bytes, type BlobService, type Store, withBlobs } from "./blob-service.ts"
 
 interface Chunk {
   readonly data: string
@@ -67,12 +67,7 @@ const flipBit = (dir: string, id: string, position: number) => {
 /** A blob of three pieces on disk whose byte at `position` has rotted. */
 const withRotten = (
   position: number,
-  body: Parameters<typeof withBlobs<void, never>>[1] extends infer Body
-    ? (
-        service: Parameters<Extract<Body, (...args: never) => unknown>>[0],
-        id: string,
-      ) => ReturnType<Extract<Body, (...args: never) => unknown>>
-    : never,
+  body: (service: BlobService, id: string) => Effect.Effect<void>,
 ) =>
   Effect.runPromise(
     Effect.scoped(

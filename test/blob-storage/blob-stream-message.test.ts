@@ -106,6 +106,12 @@ describe("messages of a body", () => {
     })
   })
 
+  it("keep what is in data where that is no text", () => {
+    for (const body of ['{"data":{"data":"QQ=="}}', '{"data":["QQ=="]}', '{"data":5}']) {
+      expect(scan(json, [body])).toEqual({ messages: [{ json: body }], end: "between messages" })
+    }
+  })
+
   const not_json = { code: "INVALID_ARGUMENT" }
   for (const [why, framing, body, expected] of [
     ["a word", lines, "hello", not_json],

@@ -1,6 +1,10 @@
 /** POST /v1/blobs/stream: chunks in order, and plain bytes. Source: document 1 §4 rule 1, §7. */
 import { Effect } from "effect"
+import { HttpServerRequest } from "effect/http"
 import { describe, expect, it } from "vitest"
+import { BlobStore } from "#actors/blob-storage/blob-store.ts"
+import { putStream } from "#gateway/blob-storage/blob-put.ts"
+import { RequestContext } from "#gateway/request-context.ts"
 import { stream_line_bytes_max } from "#schemas/blob-storage/blob.ts"
 import { noise, put } from "../contract/blob-store-bytes.ts"
 import {
@@ -312,6 +316,50 @@ describe("a put of plain bytes", () => {
         }),
       ),
     ))
+})
+
+describe("a put stream whose connection fails", () => {
+  const torn = (type: string, text: string) => {
+    const parts = [text]
+    const body = new ReadableStream({
+      pull: (stream) => {
+        const part = parts.pop()
+        if (part === undefined) stream.error(new Error("reset"))
+        else stream.enqueue(Buffer.from(part))
+      },
+    })
+    const init = { method: "POST", headers: { "content-type": type }, body, duplex: "half" }
+    return HttpServerRequest.fromWeb(new Request(`http://a${path}`, init))
+  }
+  const context = {
+    request_id: "r",
+    correlation_id: "c",
+    command_id: "r",
+    caller: { actor: "a", kind: "static", scopes: new Set<string>(), roles: new Set<string>() },
+  } as const
+
+  for (const [type, text] of [
+    ["application/octet-stream", "hello"],
+    ["application/x-ndjson", hello],
+    ["application/x-ndjson", lines(chunk("he", false))],
+    ["application/x-ndjson", ""],
+  ] as const) {
+    it(`is 500 and stores nothing after ${JSON.stringify(text.slice(0, 20))} as ${type}`, () =>
+      Effect.runPromise(
+        Effect.scoped(
+          Effect.gen(function* () {
+            const store = yield* memoryStore()
+            const failure = yield* putStream(torn(type, text), {}).pipe(
+              Effect.flip,
+              Effect.provideService(BlobStore, store),
+              Effect.provideService(RequestContext, context),
+            )
+            expect(failure).toMatchObject({ code: "INTERNAL" })
+            expect((yield* store.usage).blob_count).toBe(0)
+          }),
+        ),
+      ))
+  }
 })
 
 describe("access to a put stream", () => {

@@ -2,7 +2,7 @@
  * What goes in by any form comes out the same by every form. Properties print their seed when they
  * fail.
  */
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
 import {
@@ -148,7 +148,7 @@ const forget = (store: Store, id: string) =>
 
 /** What a put answered, without what differs from put to put. */
 const told = ({ json }: Called) => {
-  const { created_at: _created, modified_at: _modified, ...meta } = json.meta ?? {}
+  const meta = Struct.omit(json.meta ?? {}, ["created_at", "modified_at"])
   return { id: hexOf(json.id), size: json.size, meta }
 }
 

@@ -2,11 +2,14 @@ import { randomUUID } from "node:crypto"
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Cluster } from "#actors/blob-storage/cluster.ts"
+import { Volume } from "#actors/blob-storage/volume.ts"
 import { address, Commands } from "#actors/commands.ts"
 import { Log } from "#events/log.ts"
 import { BlobStorageModel } from "#projections/blob-storage/blueprint.ts"
+import { BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { JoinNode, MarkNodeOffline, nodes_max } from "#schemas/blob-storage/cluster.ts"
 import { NodeId } from "#schemas/blob-storage/node.ts"
+import { RecordFacts, type VolumeFact } from "#schemas/blob-storage/volume.ts"
 import { beat, isEnvelope, node, served, shown } from "./cluster-served.ts"
 
 describe("join", () => {
@@ -276,6 +279,25 @@ describe("sync-ring", () => {
   )
 })
 
+type Name = "NONE" | "REPLICA2" | "REPLICA3"
+
+/** Takes blobs of these policies into the node's volume, and waits until they show. */
+const stored = Effect.fnUntraced(function* (node_id: string, names: ReadonlyArray<Name>) {
+  const facts = names.map(
+    (name, i): VolumeFact => ({
+      ...{ cursor: i + 1, kind: "stored", id: BlobId.make(`${i}`.repeat(32)), size: 1 },
+      policy: ReplicationPolicy.make(`REPLICATION_POLICY_${name}`),
+      ...{ checksum: "c2hhMjU2", at: "1763640000000000001" },
+      ...{ actor: "somebody", request_id: "r", correlation_id: "c" },
+    }),
+  )
+  const command = RecordFacts.make({ from: 0, to: facts.length, facts })
+  const origin = { command_id: randomUUID(), actor: "test", at: "2026-11-20T12:00:00.000Z" }
+  const { send } = yield* Commands
+  const position = yield* send(origin, address(Volume, node_id, command))
+  yield* (yield* BlobStorageModel).waitFor(position)
+})
+
 describe("metrics", () => {
   served("tell each node's share, usage and what is to move", (ask) =>
     Effect.gen(function* () {
@@ -286,15 +308,34 @@ describe("metrics", () => {
       const { nodes = [], ...sums } = body
       assert.deepEqual(sums, {
         ...{ ring_version: 2, vnodes_per_node: 128, pending_migrations: 0 },
-        ...{ bytes_moved: 0, repairs: 0, replication_failures: 0 },
+        ...{ bytes_moved: 0, repairs: 0, replication_failures: 0, under_replicated: 0 },
       })
       const [one = {}, other = {}] = nodes
       const { ring_share = 0, last_heartbeat_at = 0, ...rest } = one
       assert.closeTo(ring_share + (other.ring_share ?? 0), 1, 1e-9)
       assert.closeTo(ring_share, 0.2, 0.1)
-      assert.deepEqual(rest, shown({ used_bytes: 10, blob_count: 2, pending_migrations: 0 }))
+      const counts = { blob_count: 2, pending_migrations: 0, under_replicated: 0 }
+      assert.deepEqual(rest, shown({ used_bytes: 10, ...counts }))
       assert.closeTo(last_heartbeat_at / 1e6, Date.now(), 60_000)
       assert.notProperty(other, "last_heartbeat_at")
+    }),
+  )
+  served("count blobs that ask for more nodes than are active, by node and in all", (ask) =>
+    Effect.gen(function* () {
+      const counted = Effect.gen(function* () {
+        const { body } = yield* ask("GET", "/v1/cluster/metrics")
+        return [body.under_replicated, body.nodes?.map((node) => node.under_replicated)]
+      })
+      yield* ask("POST", "/v1/cluster/join", node)
+      yield* stored("node-1", ["NONE", "REPLICA2", "REPLICA3", "REPLICA3"])
+      yield* stored("node-2", ["REPLICA3", "REPLICA2"])
+      assert.deepEqual(yield* counted, [3, [3]])
+      yield* ask("POST", "/v1/cluster/join", { ...node, node_id: "node-2" })
+      assert.deepEqual(yield* counted, [3, [2, 1]])
+      yield* ask("POST", "/v1/cluster/join", { ...node, node_id: "node-3" })
+      assert.deepEqual(yield* counted, [0, [0, 0, 0]])
+      yield* ask("POST", "/v1/cluster/leave", { node_id: "node-3", graceful: true })
+      assert.deepEqual(yield* counted, [3, [2, 1, 0]])
     }),
   )
   served("are those of no nodes before the first", (ask) =>

@@ -11,14 +11,16 @@ import { logMemory } from "#adapters/log-memory.ts"
 import { sqlite } from "#adapters/sqlite.ts"
 import {
   BlobDeleted,
+  type BlobEvent,
   BlobLost,
   BlobQuarantined,
   BlobStored,
-  type VolumeEvent,
+  ReplicationShortfallEnded,
+  ReplicationShortfallStarted,
 } from "#events/blob-storage/volume.ts"
 import { commit_bytes_max, Log, snapshot_bytes_max } from "#events/log.ts"
 import { blueprint } from "#projections/blob-storage/blueprint.ts"
-import { findVolume } from "#projections/blob-storage/volume.ts"
+import { findVolume, listPolicies } from "#projections/blob-storage/volume.ts"
 import { openDatabase, project } from "#projections/read-model.ts"
 import { BlobId } from "#schemas/blob-storage/blob.ts"
 import { facts_max, RecordFacts, type VolumeFact } from "#schemas/blob-storage/volume.ts"
@@ -85,6 +87,10 @@ describe("a volume", () => {
     volume()
       .when(record(0, fact(1, "deleted")))
       .thenRejected("FAILED_PRECONDITION"))
+  it("records no end of a blob of another policy than those that it holds", () =>
+    volume(stored(0))
+      .when(record(1, { ...fact(2, "deleted"), policy: "REPLICATION_POLICY_NONE" }))
+      .thenRejected("FAILED_PRECONDITION"))
   it("has nothing to record without facts", () => volume(stored(0)).when(record(1)).thenEvents())
 })
 
@@ -107,8 +113,8 @@ const commits = Effect.gen(function* () {
   return yield* Stream.runCollect(log.read(`blob-storage.volume.${node}`))
 })
 const events = Effect.map(commits, (commits) =>
-  // Only a volume's events are in its stream.
-  commits.flatMap(({ commit }) => commit.events as ReadonlyArray<VolumeEvent>),
+  // Only a volume's events are in its stream, and nobody tells of a shortfall here.
+  commits.flatMap(({ commit }) => commit.events as ReadonlyArray<BlobEvent>),
 )
 
 const bytesOf = (value: unknown) => new TextEncoder().encode(JSON.stringify(value)).length
@@ -179,10 +185,11 @@ describe("the journal", () => {
         all.map(({ commit }) => commit.events.length),
         [500, 500, 100],
       )
+      const last = (yield* events).at(-1)
       assert.deepEqual(all.at(-1)?.commit.snapshot.context, {
-        cursor: 1100,
-        blobs: 1100,
-        bytes: (yield* (yield* BlobStore).usage).used_bytes,
+        ...{ cursor: 1100, last: { id: last?.id, at: last?.at } },
+        ...{ blobs: 1100, bytes: (yield* (yield* BlobStore).usage).used_bytes },
+        ...{ policies: { REPLICATION_POLICY_REPLICA3: 1100 }, is_short: false },
       })
     }).pipe(Effect.provide(app)),
   )
@@ -245,17 +252,28 @@ describe("the journal", () => {
   )
 })
 
+const none_yet = (node_id: string) => ({ node_id, cursor: 0, blobs: 0, bytes: 0 })
+
 describe("the volume's read model", () => {
   it.effect("agrees with the chart after each short history", () =>
     Effect.gen(function* () {
       const database = yield* openDatabase(blueprint)
+      const none = { policy: "REPLICATION_POLICY_NONE" } as const
+      const unspecified = { policy: "REPLICATION_POLICY_UNSPECIFIED" } as const
       const steps = [0, 1, 2, 3, 4].flatMap((after) => [
         ...[stored(after), deleted(after), stored(after, after + 2)],
-        BlobLost.make({ ...blob, after, cursor: after + 1, size: 60 }),
+        BlobStored.make({ ...blob, ...none, after, cursor: after + 1 }),
+        BlobStored.make({ ...blob, ...unspecified, after, cursor: after + 1 }),
+        BlobLost.make({ ...blob, ...none, after, cursor: after + 1, size: 60 }),
         BlobQuarantined.make({ ...blob, after, cursor: after + 1, size: 0 }),
       ])
+      const told = { active_nodes: 1, under_replicated: 1 }
+      const shortfalls = [
+        ReplicationShortfallStarted.make(told),
+        ReplicationShortfallEnded.make(told),
+      ]
       let walked = 0
-      for (const { state, history } of histories(machine, steps, 5)) {
+      for (const { state, history } of histories(machine, [...steps, ...shortfalls], 5)) {
         const id = `v${++walked}`
         const snapshot = Volume.save(history.reduce(Volume.evolve, Volume.initialState))
         const origin = { v: 1, actor: "test", at: "2026-11-20T12:00:00.000Z" } as const
@@ -263,7 +281,16 @@ describe("the volume's read model", () => {
         const recorded = { position: walked, stream: `blob-storage.volume.${id}`, hash: "", commit }
         project(database, blueprint, [recorded])
         const row = yield* findVolume(database.db, id)
-        assert.deepEqual(row, { node_id: id, ...state.context })
+        const { policies, cursor, blobs, bytes } = state.context
+        const counted = yield* listPolicies(database.db, [id])
+        assert.deepEqual(
+          Object.fromEntries(counted.map(({ policy, blobs }) => [policy, blobs])),
+          policies,
+        )
+        assert.deepEqual(row ?? none_yet(id), { node_id: id, cursor, blobs, bytes })
+        const restored = Volume.restore(JSON.parse(JSON.stringify(snapshot)))
+        assert.deepEqual(restored?.context, state.context)
+        assert.isAtMost(bytesOf(snapshot), snapshot_bytes_max)
         if (walked === 2000) break
       }
       assert.isAbove(walked, 100)

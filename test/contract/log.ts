@@ -136,6 +136,7 @@ const writes = (test: Test) => {
     Effect.gen(function* () {
       const log = yield* Log
       yield* write("test.many.s7", "before")
+      yield* write(b, "between")
       const appends = yield* Effect.forEach(
         Array.from({ length: 40 }, (_, i) => `test.many.s${i}`),
         (stream) => first(stream),
@@ -147,7 +148,7 @@ const writes = (test: Test) => {
         results.flatMap((result, i) => (Exit.isFailure(result) ? [i] : [])),
         [7],
       )
-      assert.strictEqual((yield* collect(log.read(""))).length, 40)
+      assert.strictEqual((yield* collect(log.read("test.many"))).length, 40)
     }),
   )
 }

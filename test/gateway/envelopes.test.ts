@@ -99,7 +99,7 @@ describe.each(bases)("below %s", (base) => {
     await expectEnvelope(base, 404, await served.fetch(`${base}/no/such/path`))
   })
 
-  it("a method that the path does not have is 405 (501 for blobs) and says what it has", async () => {
+  it("a method that the path lacks is 405, 501 for blobs, with what it has", async () => {
     const answer = await served.fetch(`${base}/echo`, { method: "PATCH" })
     await expectEnvelope(base, is_blob ? 501 : 405, answer)
     expect(answer.headers.get("allow")).toBe("POST")
@@ -177,7 +177,7 @@ describe.each(bases)("below %s", (base) => {
     expect(JSON.stringify(body)).toContain(named)
   })
 
-  it("a defect is 500 without a word of its cause, which is logged with the request's id", async () => {
+  it("a defect is 500 without its cause, which is logged with the request's id", async () => {
     const answer = await served.fetch(`${base}/boom`)
     const body = await expectEnvelope(base, 500, answer)
     expect(JSON.stringify(body)).not.toContain("secret")

@@ -1,6 +1,6 @@
 /** A service of every kind of endpoint, under any path, for the front door's tests. */
 import { Effect, Layer, Schema, Stream } from "effect"
-import { HttpRouter } from "effect/http"
+import { HttpRouter, HttpServerResponse } from "effect/http"
 import {
   HttpApi,
   HttpApiBuilder,
@@ -43,13 +43,8 @@ export const shown_position = 41
 const waitFor = (position: number) =>
   position <= shown_position ? Effect.void : Effect.fail(new Behind({ detail: "not yet" }))
 
-/** The service `name` with all its endpoints below `base`. */
-export const probe = (
-  name: string,
-  base: `/${string}`,
-  counts: Counts = { bytes: 0, ended: 0 },
-) => {
-  const group = HttpApiGroup.make("probe").add(
+const groupOf = (base: `/${string}`) =>
+  HttpApiGroup.make("probe").add(
     HttpApiEndpoint.get("read", base, { success: Seen }).annotate(Needs, {
       scopes: ["blobs:read"],
       roles: ["admin"],
@@ -98,9 +93,16 @@ export const probe = (
       .annotate(Needs, "public")
       .annotate(Streamed, true),
   )
-  const api = HttpApi.make(name).add(group)
-  const exact = jsonBody(Schema.Struct({ n: Schema.BigInt }))
-  const handlers = HttpApiBuilder.group(api, "probe", (of) =>
+
+const apiOf = (name: string, base: `/${string}`) => HttpApi.make(name).add(groupOf(base))
+
+const exact = jsonBody(Schema.Struct({ n: Schema.BigInt }))
+
+/** An answer without words. */
+const bare = HttpServerResponse.empty({ status: 416, headers: { "content-range": "bytes */5" } })
+
+const handlersOf = (api: ReturnType<typeof apiOf>, counts: Counts) =>
+  HttpApiBuilder.group(api, "probe", (of) =>
     of
       .handleAll({
         read: () => seen,
@@ -113,8 +115,12 @@ export const probe = (
           Effect.andThen(Effect.sleep(query.ms), seen).pipe(
             Effect.ensuring(Effect.sync(() => counts.ended++)),
           ),
-        absent: ({ query: { detail } }) =>
-          Effect.fail(detail === "node" ? new NodeUnknown({ detail }) : new NotFound({ detail })),
+        absent: ({ query: { detail } }) => {
+          if (detail === "bare") return Effect.succeed(bare)
+          return Effect.fail(
+            detail === "node" ? new NodeUnknown({ detail }) : new NotFound({ detail }),
+          )
+        },
         events: () =>
           Effect.succeed(
             Stream.tick("50 millis").pipe(
@@ -143,6 +149,14 @@ export const probe = (
         Effect.map(exact(request), ({ n }) => ({ n: n.toString() })),
       ),
   )
-  const routes = HttpRouter.toHttpEffect(HttpApiBuilder.layer(api).pipe(Layer.provide(handlers)))
-  return { name, api, routes, waitFor }
+
+/** The service `name` with all its endpoints below `base`. */
+export const probe = (
+  name: string,
+  base: `/${string}`,
+  counts: Counts = { bytes: 0, ended: 0 },
+) => {
+  const api = apiOf(name, base)
+  const layer = HttpApiBuilder.layer(api).pipe(Layer.provide(handlersOf(api, counts)))
+  return { name, api, routes: HttpRouter.toHttpEffect(layer), waitFor }
 }

@@ -27,9 +27,9 @@ const rejected = async (detail: string, error: Given["error"] = {}) => {
 
 describe("a rejection", () => {
   it("is answered in the documented shape", async () => {
-    const { request_id: _, ...rest } = await rejected("No such blob.")
-    expect(rest).toEqual({
+    expect(await rejected("No such blob.")).toEqual({
       status: 404,
+      request_id: expect.any(String),
       code: "NOT_FOUND",
       message: "blob not found on any node",
       detail: "No such blob.",
@@ -38,6 +38,15 @@ describe("a rejection", () => {
 
   it("keeps what only it has", async () => {
     expect(await rejected("node")).toMatchObject({ status: 404, ok: false, commands: ["rejoin"] })
+  })
+
+  it("without words gets those of its status and keeps its headers", async () => {
+    const answer = await served.fetch("/v1/blobs/absent?detail=bare")
+    expect([answer.status, answer.headers.get("content-range")]).toEqual([416, "bytes */5"])
+    expect(await answer.json()).toMatchObject({
+      code: "OUT_OF_RANGE",
+      message: "range not satisfiable",
+    })
   })
 
   it("loses its detail when error.include_detail is false", async () => {

@@ -108,7 +108,7 @@ describe("X-Almanac-Position", () => {
 })
 
 describe("the rate limit", () => {
-  it("answers 429 with Retry-After once a caller's bucket is empty, and no other caller", async () => {
+  it("answers 429 with Retry-After when a caller's bucket is empty, to nobody else", async () => {
     settings = settingsWith({ api: { rate_limit_per_second: 1, rate_limit_burst: 2 } })
     const answers = []
     for (let n = 0; n < 3; n++)

@@ -45,6 +45,12 @@ export const newFolder = () => {
   return folder
 }
 
+/** Lets `cleanUp` leave this folder where it is: somebody will look into it. */
+export const keep = (folder: string) => {
+  const index = folders.indexOf(folder)
+  if (index !== -1) folders.splice(index, 1)
+}
+
 /** Waits until `is_so` answers something; fails with `what` after `ms_max`. */
 export const until = async <A>(
   what: string,
@@ -71,7 +77,9 @@ const plain = (): Environment => {
 
 /** `almanac <args>` as a child process. */
 const run = (data_dir: string, args: ReadonlyArray<string>, environment: Environment) => {
-  const child = spawn(process.execPath, ["main.ts", ...args], {
+  // As `npm start` does, with compiled code from the cache.
+  const node = ["--import", "./launcher/compile-cache.mjs", "main.ts"]
+  const child = spawn(process.execPath, [...node, ...args], {
     cwd: root,
     env: {
       ...plain(),
@@ -132,6 +140,16 @@ export const childrenOf = (pid: number): ReadonlyArray<number> =>
       return Number(parent) === pid && !state?.startsWith("Z") && !is_this_list
     })
     .map(([child]) => Number(child))
+
+/** The most memory that a running process ever had, in bytes; 0 where there is no /proc. */
+export const peakBytes = (pid: number) => {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, "utf8")
+    return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024
+  } catch {
+    return 0
+  }
+}
 
 export const isRunning = (pid: number) => {
   try {

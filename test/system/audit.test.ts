@@ -212,6 +212,8 @@ describe("GET /v1/admin/audit", () => {
           [2, 1],
         )
         assert.equal(first.next_marker, "6.1")
+        const hour_of_all = yield* promised(() => page(`from=${hour(13)}&to=${hour(14)}`))
+        assert.equal(hour_of_all.events.length, 3)
         const second = yield* promised(() => page("subject=many&marker=6.1"))
         assert.deepEqual(
           second.events.map(({ index }) => index),

@@ -4,9 +4,10 @@ import { TestClock } from "effect/testing"
 import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { runProcess } from "#actors/process.ts"
-import { Checkpoint, checkpoint_stream } from "#actors/system/checkpoint.ts"
+import { Checkpoint, checkpoint_stream, nextRoot } from "#actors/system/checkpoint.ts"
 import { checkpointer } from "#actors/system/checkpointer.ts"
 import { verify } from "#actors/system/verification.ts"
+import { sha256 } from "#adapters/commit-codec.ts"
 import { logMemory } from "#adapters/log-memory.ts"
 import { Log } from "#events/log.ts"
 import { CheckpointEvent, CheckpointMade } from "#events/system/checkpoint.ts"
@@ -41,6 +42,21 @@ describe("the checkpoints of the log", () => {
     checkpoints(made(1, 5))
       .when(make(6, 5, 1))
       .thenRejected("svc.conflict")
+  })
+})
+
+describe("the root of a checkpoint", () => {
+  it("holds each commit, its place, its stream, and what was before", () => {
+    const commit = { position: 7, stream: "test.counter.a", hash: "c".repeat(64) }
+    const roots = [
+      nextRoot(sha256, root, commit),
+      nextRoot(sha256, root, { ...commit, hash: "d".repeat(64) }),
+      nextRoot(sha256, root, { ...commit, position: 8 }),
+      nextRoot(sha256, root, { ...commit, stream: "test.counter.b" }),
+      nextRoot(sha256, "1".repeat(64), commit),
+    ]
+    assert.equal(new Set(roots).size, roots.length)
+    for (const one of roots) assert.match(one, /^[0-9a-f]{64}$/)
   })
 })
 
@@ -152,6 +168,44 @@ describe("the checkpointer", () => {
     }).pipe(Effect.provide(app)),
   )
 
+  it.effect("asks for a stretch until the log shows it sealed, and does not change it", () =>
+    Effect.gen(function* () {
+      const log = yield* Log
+      const run = yield* checkpointer({ commits: 2, seconds: 300 }).start
+      yield* count("x", 2)
+      yield* Stream.runForEach(log.read(""), run.fold)
+      const asked = run.due(0)
+      assert.equal(asked.now[0]?.command_id, "checkpoint-1")
+      const before = yield* log.head("")
+      yield* count("x", 5)
+      yield* Stream.runForEach(log.read("", before), run.fold)
+      assert.deepEqual(run.due(0), asked)
+    }).pipe(Effect.provide(app)),
+  )
+
+  it.effect("is not misled by commits that it sees again", () =>
+    Effect.gen(function* () {
+      const log = yield* Log
+      const sealing = yield* running(10, 300)
+      yield* Effect.repeat(Effect.andThen(count("x", 7), settled), { times: 5 })
+      yield* Fiber.interrupt(sealing)
+      yield* count("x", 20)
+      assert.isAtLeast((yield* sealed).length, 3)
+
+      const { start, from } = checkpointer({ commits: 10, seconds: 300 })
+      const proposals = [yield* from === "lasts" ? Effect.succeed(0) : from, 0].map((position) =>
+        Effect.gen(function* () {
+          const run = yield* start
+          yield* Stream.runForEach(log.read("", position), run.fold)
+          return run.due(0).now[0]
+        }),
+      )
+      const [once, again] = yield* Effect.all(proposals)
+      assert.isDefined(once)
+      assert.deepEqual(again, once)
+    }).pipe(Effect.provide(app)),
+  )
+
   it.effect("killed anywhere and started again, makes one gap-free sequence", () =>
     Effect.gen(function* () {
       for (let i = 0; i < 60; i++) {
@@ -185,6 +239,21 @@ describe("the checkpointer", () => {
       yield* assertWhole
       const { unsealed } = yield* verify({ deciders: [] })
       assert.isBelow(unsealed, 4)
+    }).pipe(Effect.provide(app)),
+  )
+
+  it.effect("goes on where another ended, whichever of them did", () =>
+    Effect.gen(function* () {
+      for (const gone of [0, 1]) {
+        const both = [yield* running(3, 5), yield* running(3, 5)] as const
+        yield* Effect.repeat(Effect.andThen(count("x"), settled), { times: 12 })
+        yield* Fiber.interrupt(both[gone === 0 ? 0 : 1])
+        const before = (yield* sealed).length
+        yield* Effect.repeat(Effect.andThen(count("x"), settled), { times: 12 })
+        assert.isAbove((yield* sealed).length, before + 2)
+        yield* Fiber.interrupt(both[gone === 0 ? 1 : 0])
+      }
+      yield* assertWhole
     }).pipe(Effect.provide(app)),
   )
 })

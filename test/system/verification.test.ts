@@ -80,6 +80,20 @@ describe("a whole log", () => {
     }),
   )
 
+  it.effect("is told alike where memory holds few of its states", () =>
+    Effect.gen(function* () {
+      const commits = yield* written
+      const few = (log: ReadonlyArray<Recorded>) =>
+        Effect.provide(verify({ deciders, held_bytes_max: 1 }), tamperedLog(log))
+      assert.deepEqual(yield* few(commits), yield* check(commits))
+      const snapshot = { machine: 1, value: "open", context: { total: 1, due: null } }
+      const wrong = commits.map((one) => (one.position === 12 ? changed(one, { snapshot }) : one))
+      const { faults } = yield* few(wrong)
+      const found = faults.filter(({ kind }) => kind === "snapshot")
+      assert.equal(found[0]?.position, 12)
+    }),
+  )
+
   it.effect("may be empty", () =>
     Effect.gen(function* () {
       const found = yield* check([])
@@ -236,6 +250,17 @@ describe("a log that was tampered with", () => {
       const { target, found } = yield* tampered("test.counter.b", 3, (one) => [one, one])
       const order = ofKind(found.faults, "order")
       assert.equal(order?.position, target.position)
+    }),
+  )
+
+  it.effect("shows an old commit that stands among newer ones, and misses nothing after it", () =>
+    Effect.gen(function* () {
+      const commits = yield* written
+      const [first] = commits
+      const { found } = yield* tampered("test.counter.b", 6, (one) => [one, first ?? one])
+      const order = ofKind(found.faults, "order")
+      assert.deepEqual([order?.position, order?.found], [1, "position 1 again"])
+      assert.notInclude(kinds(found.faults), "gap")
     }),
   )
 

@@ -32,8 +32,8 @@ import { exclusive } from "#verbs/session.ts"
 import { serveHttp } from "../http.ts"
 import { describeWithServer, temporaryFolder } from "../nats.ts"
 import { given } from "../settings-given.ts"
+import { changed, tamperedLog } from "../system/tampered-log.ts"
 import { printed } from "./printed.ts"
-import { changed, tamperedLog } from "./tampered-log.ts"
 
 const hour = (n: number) => new Date(Date.UTC(2026, 10, 20, n)).toISOString()
 
@@ -304,7 +304,7 @@ describeWithServer("the guide to the audit", () => {
         const origin = { command_id: "join", actor: "admin", at: hour(11) }
         const where = { address: "10.0.0.1:9797", capacity_bytes: "1000", vnodes_per_node: 128 }
         const command = JoinNode.make({ node_id: NodeId.make("a"), ...where })
-        yield* commands.send(origin, address(Cluster, "main", command))
+        yield* commands.send(origin, address(Cluster, "almanac", command))
       })
       const app = Layer.provide(host, exclusive(given({ data: { dir: folder } })))
       yield* Effect.provide(join, app, { local: true })

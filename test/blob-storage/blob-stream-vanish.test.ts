@@ -1,0 +1,225 @@
+/**
+ * Clients that are slow, that stop, or that vanish: nothing is half stored, nobody else waits, and
+ * nothing stays open. On the store of plain files.
+ */
+import { existsSync, readdirSync, readlinkSync } from "node:fs"
+import { connect, type Socket } from "node:net"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { describe, expect, it } from "vitest"
+import { filesUnder, freshFolder, openStore } from "../adapters/blob-files-folder.ts"
+import { noise, put } from "../contract/blob-store-bytes.ts"
+import { type BlobService, type BlobSetup, base64, withBlobs } from "./blob-service.ts"
+
+const path = "/v1/blobs/stream"
+const mib = 1024 ** 2
+
+interface OnDisk extends BlobService {
+  readonly dir: string
+}
+
+const onDisk = (setup: BlobSetup, body: (service: OnDisk) => Effect.Effect<void>) =>
+  Effect.runPromise(
+    Effect.scoped(
+      Effect.gen(function* () {
+        const dir = yield* freshFolder
+        const store = yield* Effect.orDie(openStore(dir))
+        yield* Effect.promise(() =>
+          withBlobs({ ...setup, store }, (service) => body({ ...service, dir })),
+        )
+      }),
+    ),
+  )
+
+/** Waits for a condition, at most as long as a test may take. */
+const until = (what: string, holds: () => boolean) =>
+  Effect.promise(() => expect.poll(holds, { timeout: 15_000, message: what }).toBe(true))
+
+const nothingStored = ({ dir, store, inFlight }: OnDisk) =>
+  Effect.gen(function* () {
+    yield* until("the request is let go", () => inFlight() === 0)
+    yield* until("no staged file is left", () => filesUnder(dir, "incoming").length === 0)
+    expect((yield* Effect.orDie(store.usage)).blob_count).toBe(0)
+    expect(filesUnder(dir, "blobs")).toEqual([])
+    expect(yield* Effect.orDie(store.scan(0, 1))).toEqual([])
+  })
+
+const head = (type: string, more = "Transfer-Encoding: chunked") =>
+  [
+    `POST ${path} HTTP/1.1`,
+    "Host: a",
+    "Authorization: Bearer writer",
+    `Content-Type: ${type}`,
+    more,
+    "\r\n",
+  ].join("\r\n")
+
+const framed = (part: string) => `${part.length.toString(16)}\r\n${part}\r\n`
+
+interface Talk {
+  readonly socket: Socket
+  readonly heard: () => string
+}
+
+/** A connection of our own, which says nothing but what it is told to. */
+const dial = (port: number) =>
+  Effect.promise(
+    () =>
+      new Promise<Talk>((resolve, reject) => {
+        const parts: Array<Buffer> = []
+        const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true })
+        socket.on("data", (part) => parts.push(part))
+        socket.on("error", reject)
+        socket.once("connect", () => {
+          socket.off("error", reject)
+          socket.on("error", () => undefined)
+          resolve({ socket, heard: () => Buffer.concat(parts).toString("latin1") })
+        })
+      }),
+  )
+
+const say = ({ socket }: Talk, text: string) =>
+  Effect.promise(
+    () => new Promise<void>((resolve) => socket.write(text, "latin1", () => resolve())),
+  )
+
+const part = "x".repeat(mib)
+const line = `${JSON.stringify({ data: base64(noise(1, mib)), final: false })}\n`
+
+/** Files of the folder that this process has open. */
+const openFiles = (dir: string) =>
+  readdirSync("/proc/self/fd").filter((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`).startsWith(join(dir, "blobs"))
+    } catch {
+      return false
+    }
+  }).length
+
+describe("an upload that is cut off in the middle", () => {
+  for (const [form, opening, body] of [
+    ["plain bytes in chunks", head("application/octet-stream"), framed(part)],
+    [
+      "plain bytes with their length",
+      head("application/octet-stream", `Content-Length: ${8 * mib}`),
+      part,
+    ],
+    ["chunks of a put stream", head("application/x-ndjson"), framed(line)],
+    ["half a message", head("application/x-ndjson"), framed(line.slice(0, 1000))],
+  ] as const) {
+    it(`leaves nothing of ${form}`, () =>
+      onDisk({}, (service) =>
+        Effect.gen(function* () {
+          const talk = yield* dial(service.port)
+          yield* say(talk, opening)
+          for (let count = 0; count < 3; count++) yield* say(talk, body)
+          yield* until("the request is there", () => service.inFlight() === 1)
+          talk.socket.destroy()
+          yield* nothingStored(service)
+        }),
+      ))
+  }
+
+  it("leaves nothing when it breaks the framing, and is answered", () =>
+    onDisk({}, (service) =>
+      Effect.gen(function* () {
+        const talk = yield* dial(service.port)
+        yield* say(talk, head("application/octet-stream") + framed(part))
+        yield* say(talk, "no chunk size\r\n")
+        yield* until("an answer", () => /^HTTP\/1.1 [45]/.test(talk.heard()))
+        talk.socket.destroy()
+        yield* nothingStored(service)
+      }),
+    ))
+
+  it("leaves nothing when the client only stops sending, and is answered", () =>
+    onDisk({}, (service) =>
+      Effect.gen(function* () {
+        const talk = yield* dial(service.port)
+        yield* say(talk, head("application/octet-stream") + framed(part))
+        talk.socket.end()
+        yield* until("an answer", () => /^HTTP\/1.1 [45]/.test(talk.heard()))
+        talk.socket.destroy()
+        yield* nothingStored(service)
+      }),
+    ))
+})
+
+describe("an upload that stops", () => {
+  it("is 504 after the idle deadline, and stores nothing", () =>
+    onDisk({ settings: { api: { request_timeout_seconds: 1 } } }, (service) =>
+      Effect.gen(function* () {
+        const talk = yield* dial(service.port)
+        yield* say(talk, head("application/octet-stream") + framed(part))
+        yield* until("an answer", () => talk.heard().startsWith("HTTP/1.1 504 "))
+        expect(talk.heard()).toContain("DEADLINE_EXCEEDED")
+        talk.socket.destroy()
+        yield* nothingStored(service)
+      }),
+    ))
+
+  it("is kept for as long as bytes come, however few", () =>
+    onDisk({ settings: { api: { request_timeout_seconds: 1 } } }, (service) =>
+      Effect.gen(function* () {
+        const talk = yield* dial(service.port)
+        yield* say(talk, head("application/octet-stream"))
+        const began = performance.now()
+        while (performance.now() - began < 2500) {
+          yield* say(talk, framed("x"))
+          yield* Effect.sleep("100 millis")
+        }
+        yield* say(talk, "0\r\n\r\n")
+        yield* until("an answer", () => talk.heard().startsWith("HTTP/1.1 200 "))
+        talk.socket.destroy()
+      }),
+    ))
+})
+
+describe("slow uploads", () => {
+  it("hold up nobody, and are stored in the end", () =>
+    onDisk({}, (service) =>
+      Effect.gen(function* () {
+        const slow = yield* Effect.all(Array.from({ length: 30 }, () => dial(service.port)))
+        for (const [at, talk] of slow.entries()) {
+          yield* say(talk, head("application/x-ndjson") + framed(`{"data":"${base64(`${at}`)}`))
+        }
+        yield* until("all are under way", () => service.inFlight() === slow.length)
+        const began = performance.now()
+        for (let count = 0; count < 20; count++) {
+          const { id } = yield* Effect.orDie(put(service.store, noise(count, 1000)))
+          expect((yield* service.call("GET", `/v1/blobs/${id}`)).status).toBe(200)
+        }
+        expect(performance.now() - began).toBeLessThan(5000)
+        for (const talk of slow) yield* say(talk, `${framed('","final":true}')}0\r\n\r\n`)
+        for (const talk of slow) {
+          yield* until("an answer", () => talk.heard().startsWith("HTTP/1.1 200 "))
+          talk.socket.destroy()
+        }
+        expect((yield* Effect.orDie(service.store.usage)).blob_count).toBe(50)
+      }),
+    ))
+})
+
+describe("a download whose client vanishes", () => {
+  for (const [form, accept] of [
+    ["plain bytes", "application/octet-stream"],
+    ["chunks", "application/x-ndjson"],
+  ] as const) {
+    it(`lets go of the file and the request of ${form}`, () =>
+      onDisk({}, (service) =>
+        Effect.gen(function* () {
+          const { id } = yield* Effect.orDie(put(service.store, noise(1, 40 * mib)))
+          const asked = `GET /v1/blobs/${id}/stream HTTP/1.1\r\nHost: a\r\nAccept: ${accept}\r\n`
+          const talk = yield* dial(service.port)
+          talk.socket.once("data", () => talk.socket.pause())
+          yield* say(talk, `${asked}Authorization: Bearer reader\r\n\r\n`)
+          yield* until("the blob is open", () => openFiles(service.dir) > 0)
+          expect(service.inFlight()).toBe(1)
+          talk.socket.destroy()
+          yield* until("the request is let go", () => service.inFlight() === 0)
+          yield* until("the file is closed", () => openFiles(service.dir) === 0)
+          expect(existsSync(service.dir)).toBe(true)
+        }),
+      ))
+  }
+})

@@ -1,0 +1,118 @@
+/** What docs/events.md and docs/events.schema.json say of the published types. */
+import { readdirSync } from "node:fs"
+import { Schema } from "effect"
+import type { PublishedTypes } from "#schemas/published.ts"
+
+/** Each service with its types: whoever has a published.ts is listed. */
+export const services = async (): Promise<ReadonlyArray<readonly [string, PublishedTypes]>> => {
+  const folders = readdirSync("schemas", { withFileTypes: true }).filter((entry) =>
+    entry.isDirectory(),
+  )
+  const found = folders.flatMap(({ name }) =>
+    readdirSync(`schemas/${name}`).includes("published.ts") ? [name] : [],
+  )
+  return await Promise.all(
+    found.map(async (name) => {
+      const { published } = await import(`../../schemas/${name}/published.ts`)
+      return [name, published] as const
+    }),
+  )
+}
+
+/** JSON Schema, as far as the data of events has it. */
+export interface Shape {
+  readonly type?: string
+  readonly enum?: ReadonlyArray<string>
+  readonly description?: string
+  readonly allOf?: ReadonlyArray<Shape>
+  readonly properties?: Readonly<Record<string, Shape>>
+  readonly required?: ReadonlyArray<string>
+  readonly additionalProperties?: unknown
+}
+
+/** One type as it is promised. */
+export interface Promised {
+  readonly source: string
+  readonly data: Shape
+}
+
+export const promisedOf = (
+  all: ReadonlyArray<readonly [string, PublishedTypes]>,
+): Readonly<Record<string, Promised>> =>
+  Object.fromEntries(
+    all.flatMap(([service, types]) =>
+      Object.entries(types).map(([type, { aggregate, data }]) => [
+        `events.${service}.${aggregate}.${type}`,
+        {
+          source: `/almanac/${service}/${aggregate}`,
+          // The library's own type is of any JSON Schema.
+          data: Schema.toJsonSchemaDocument(data).schema as Shape,
+        },
+      ]),
+    ),
+  )
+
+const described = (shape: Shape): string =>
+  shape.description ?? shape.allOf?.map(described).find((text) => text !== "") ?? ""
+
+/** The same shape without words: these may be mended. */
+export const bare = (shape: Shape): unknown =>
+  JSON.parse(JSON.stringify(shape), (key, value: unknown) => {
+    if (key === "description") return undefined
+    if (key !== "allOf" || !Array.isArray(value)) return value
+    const others = value.filter((part: object) => Object.keys(part).length > 0)
+    return others.length > 0 ? others : undefined
+  })
+
+/** What subscribers of `before` would miss in `after`; empty when only something was added. */
+export const broken = (
+  before: Readonly<Record<string, Promised>>,
+  after: Readonly<Record<string, Promised>>,
+): ReadonlyArray<string> =>
+  Object.entries(before).flatMap(([subject, { source, data }]) => {
+    const now = after[subject]
+    if (now === undefined) return [`${subject} is gone`]
+    const moved = now.source === source ? [] : [`${subject} has another source`]
+    const fields = Object.entries(data.properties ?? {}).flatMap(([field, shape]) => {
+      const there = now.data.properties?.[field]
+      if (there === undefined) return [`${subject} lost ${field}`]
+      const was_required = data.required?.includes(field) === true
+      if (was_required && now.data.required?.includes(field) !== true) {
+        return [`${subject} no longer always has ${field}`]
+      }
+      const same = JSON.stringify(bare(there)) === JSON.stringify(bare(shape))
+      return same ? [] : [`${subject} changed ${field}`]
+    })
+    return [...moved, ...fields]
+  })
+
+const typeOf = ({ type = "", enum: values, additionalProperties }: Shape) => {
+  if (values !== undefined) return values.map((value) => `\`${value}\``).join(", ")
+  return type === "object" && additionalProperties ? "object of strings" : type
+}
+
+/** The section of the page that is made from the schemas. */
+export const typesSection = (all: ReadonlyArray<readonly [string, PublishedTypes]>) =>
+  all
+    .map(([service, types]) => {
+      const sections = Object.entries(types).map(([type, { aggregate, subject, told, data }]) => {
+        // As above.
+        const { properties = {}, required = [] } = Schema.toJsonSchemaDocument(data).schema as Shape
+        const rows = Object.entries(properties).map(([field, shape]) => {
+          const name = required.includes(field) ? `\`${field}\`` : `\`${field}\` (may be absent)`
+          return `| ${name} | ${typeOf(shape)} | ${described(shape)} |`
+        })
+        return [
+          `#### ${type}`,
+          "",
+          `${told} \`subject\` is ${subject}; on the bus it is \`events.${service}.${aggregate}.${type}\`.`,
+          "",
+          "| field of `data` | type | meaning |",
+          "|---|---|---|",
+          ...rows,
+          "",
+        ].join("\n")
+      })
+      return [`### ${service}`, "", ...sections].join("\n")
+    })
+    .join("\n")

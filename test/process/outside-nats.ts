@@ -1,0 +1,29 @@
+/** A nats-server that is none of the product's: what `nats.url` names. */
+import { spawn } from "node:child_process"
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { findBinary } from "../../launcher/binaries.mjs"
+import { until } from "./server.ts"
+
+const ready_ms_max = 30_000
+
+/** Starts one with JetStream on a free port of this machine, its files in `folder`. */
+export const startNats = async (folder: string) => {
+  const binary = findBinary("nats-server")?.path ?? "nats-server"
+  const flags = ["-js", "-sd", folder, "-a", "127.0.0.1", "-p", "-1", "--ports_file_dir", folder]
+  const child = spawn(binary, flags, { stdio: "ignore" })
+  const ended = new Promise<void>((resolve, reject) => {
+    child.on("error", reject)
+    child.on("exit", () => resolve())
+  })
+  const url = await until("the outside nats-server", ready_ms_max, () => {
+    const name = readdirSync(folder).find((file) => file.endsWith(".ports"))
+    const text = name === undefined ? "" : readFileSync(join(folder, name), "utf8")
+    return /"(nats:\/\/[^"]+)"/.exec(text)?.[1]
+  })
+  const stop = async () => {
+    child.kill("SIGTERM")
+    await ended
+  }
+  return { url, pid: child.pid ?? 0, stop }
+}

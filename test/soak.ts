@@ -1,0 +1,99 @@
+/**
+ * `npm run soak -- --minutes N [--rounds N] [--seed N]`: the rounds of kill.ts in large numbers.
+ *
+ * Each folder of a few rounds has a seed, which is printed before it begins; `--seed` repeats that
+ * folder alone. What happens between two processes is never quite the same twice, but who is
+ * killed, what is put and how much is done before is. A failed folder is left where it is.
+ */
+import { randomInt } from "node:crypto"
+import { rmSync } from "node:fs"
+import { parseArgs } from "node:util"
+import { killRounds, type Round } from "./process/kill.ts"
+import { cleanUp, keep, newFolder } from "./process/server.ts"
+
+const minutes_default = 30
+const rounds_default = 50
+/** However short the time is, each kill has its turn. */
+const rounds_min = 3
+/** Blobs add up in a folder and all are read in each round: a few rounds, then another folder. */
+const rounds_per_folder = 6
+const seed_max = 2 ** 31
+const minute_ms = 60_000
+/** What a stop and a clean-up may take beyond the last round. */
+const last_ms = 5_000
+
+const { values } = parseArgs({
+  options: {
+    minutes: { type: "string", default: String(minutes_default) },
+    rounds: { type: "string", default: String(rounds_default) },
+    seed: { type: "string" },
+  },
+})
+
+const number = (name: string, text: string) => {
+  const value = Number(text)
+  if (Number.isFinite(value) && value > 0) return value
+  console.error(`soak: --${name} needs a number above 0, not ${text}`)
+  process.exit(2)
+}
+
+const since = performance.now()
+const end = since + number("minutes", values.minutes) * minute_ms
+const wanted = number("rounds", values.rounds)
+const done: Array<Round> = []
+
+/** Whether as long a round as any before still ends in time. */
+const goesOn = () => {
+  const longest_ms = Math.max(0, ...done.map(({ took_ms }) => took_ms))
+  const is_in_time = performance.now() + longest_ms + last_ms < end
+  return done.length < Math.min(wanted, rounds_min) || (done.length < wanted && is_in_time)
+}
+
+const told = (round: Round, n: number) => {
+  done.push(round)
+  const { kill, acknowledged, in_doubt, ready_ms, took_ms, blobs, events } = round
+  console.log(
+    `soak: round ${done.length} (${n} of its folder): killed ${kill}; ` +
+      `${acknowledged} acknowledged, ${in_doubt} in doubt, ready again in ` +
+      `${Math.round(ready_ms)} ms; ${blobs} blobs and ${events} events as they must be ` +
+      `(${Math.round(took_ms)} ms)`,
+  )
+}
+
+const folder = async (seed: number) => {
+  const data_dir = newFolder()
+  console.log(`soak: seed ${seed} in ${data_dir}`)
+  keep(data_dir)
+  const rounds = Math.min(rounds_per_folder, wanted - done.length)
+  await killRounds({ data_dir, seed, rounds, goesOn, onRound: told })
+  rmSync(data_dir, { recursive: true, force: true })
+}
+
+const summary = (outcome: string) => {
+  const sum = (of: (round: Round) => number) => done.reduce((total, round) => total + of(round), 0)
+  const ready = done.map(({ ready_ms }) => ready_ms).toSorted((one, other) => one - other)
+  const median = Math.round(ready[Math.floor(ready.length / 2)] ?? 0)
+  console.log(
+    `soak: ${outcome}: ${done.length} rounds in ${Math.round((performance.now() - since) / 1000)} s` +
+      `, ${sum(({ acknowledged }) => acknowledged)} acknowledged, ` +
+      `${sum(({ in_doubt }) => in_doubt)} in doubt, ` +
+      `${sum(({ nats_kills }) => nats_kills)} kills of nats-server alone, ` +
+      `ready again in ${median} ms at the median`,
+  )
+}
+
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.once(signal, () => void cleanUp().finally(() => process.exit(1)))
+}
+
+try {
+  if (values.seed !== undefined) await folder(number("seed", values.seed))
+  else while (goesOn()) await folder(randomInt(1, seed_max))
+  summary("passed")
+} catch (cause) {
+  console.error(cause)
+  summary("FAILED")
+  process.exitCode = 1
+} finally {
+  await cleanUp()
+}

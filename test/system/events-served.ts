@@ -1,0 +1,184 @@
+/** `GET /v1/events` behind the front door, with a bus of the test's choice and known callers. */
+import { get, type IncomingHttpHeaders, type IncomingMessage } from "node:http"
+import { NodeHttpServer } from "@effect/platform-node"
+import { assert } from "@effect/vitest"
+import { Context, Effect, Layer, Redacted, type Scope } from "effect"
+import { HttpRouter } from "effect/http"
+import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { httpServer } from "#adapters/http-server.ts"
+import { httpTransport } from "#adapters/http-transport.ts"
+import type { Caller } from "#gateway/caller.ts"
+import { frontDoor } from "#gateway/front-door.ts"
+import { Identity, Unauthenticated } from "#gateway/identity.ts"
+import { mount } from "#gateway/routes.ts"
+import { subscribe } from "#gateway/system/events.ts"
+import { Events } from "#gateway/system/events-api.ts"
+import { type Published, PublishedEvents } from "#projections/published-events.ts"
+import type { CloudEvent } from "#schemas/cloud-event.ts"
+import { settingsWith } from "../http.ts"
+
+const Api = HttpApi.make("system").add(Events)
+const handlers = HttpApiBuilder.group(Api, "events", (group) =>
+  group.handle("subscribe", subscribe),
+)
+
+const caller = (actor: string, more: Partial<Caller> = {}): Caller => ({
+  ...{ actor, kind: "static", scopes: new Set(), roles: new Set() },
+  ...more,
+})
+
+/** Callers by token. */
+const callers: Readonly<Record<string, Caller>> = {
+  admin: caller("admin", { roles: new Set(["admin"]) }),
+  reader: caller("reader", { scopes: new Set(["blobs:read"]) }),
+  writer: caller("writer", { scopes: new Set(["blobs:write", "cluster:admin"]) }),
+  one: caller("one", { project_id: "p1", roles: new Set(["member"]) }),
+  two: caller("two", { project_id: "p2", roles: new Set(["member"]) }),
+  both: caller("both", { project_id: "p2", scopes: new Set(["blobs:read"]) }),
+}
+
+const identity = Layer.succeed(
+  Identity,
+  Identity.of({
+    authenticate: ({ token }) => {
+      if (token === undefined) return Effect.fail(new Unauthenticated({ reason: "missing" }))
+      const known = callers[Redacted.value(token)]
+      return known ? Effect.succeed(known) : Effect.fail(new Unauthenticated({ reason: "unknown" }))
+    },
+  }),
+)
+
+/** Serves until the scope closes, and answers the URL of the stream. */
+export const serveEvents = Effect.gen(function* () {
+  const events = yield* Effect.context<PublishedEvents>()
+  const run = Effect.gen(function* () {
+    const mounted = yield* mount({
+      name: "operations",
+      api: Api,
+      routes: Effect.map(
+        HttpRouter.toHttpEffect(HttpApiBuilder.layer(Api).pipe(Layer.provide(handlers))),
+        Effect.provideContext(Context.merge(events, yield* Effect.context<Scope.Scope>())),
+      ),
+    })
+    const settings = settingsWith()
+    const door = yield* frontDoor([mounted], () => settings)
+    const { url } = yield* httpServer(settings, door)
+    return { url: `${url}/v1/events`, inFlight: door.inFlight }
+  })
+  const layers = Layer.mergeAll(httpTransport, NodeHttpServer.layerHttpServices, identity)
+  return yield* Effect.provideContext(run, yield* Layer.build(layers))
+})
+
+/** An event of this number, as a service tells it. */
+export const told = (
+  n: number,
+  more: Partial<CloudEvent> & { readonly service?: string; readonly aggregate?: string } = {},
+): Published => {
+  const { service = "blob-storage", aggregate = "blob", ...fields } = more
+  return {
+    service,
+    aggregate,
+    event: {
+      specversion: "1.0",
+      id: `${n}.0`,
+      source: `/almanac/${service}/${aggregate}`,
+      type: "blob_stored",
+      subject: `s${n}`,
+      time: "2026-11-20T12:00:00.000Z",
+      datacontenttype: "application/json",
+      position: n,
+      actor: "test",
+      data: { n },
+      ...fields,
+    },
+  }
+}
+
+/** Tells these after all that was told before. */
+export const tell = Effect.fnUntraced(function* (...events: ReadonlyArray<Published>) {
+  const published = yield* PublishedEvents
+  return yield* published.append(events, (yield* published.last)?.sequence ?? 0)
+})
+
+/** What a test reads of one block of the stream. */
+export interface Block {
+  readonly id: number
+  readonly type: string
+  readonly event: CloudEvent
+}
+
+const block = (text: string): Block | undefined => {
+  const [, id, type, data = ""] = /^id: (\d+)\nevent: (\w+)\ndata: ([^\n]*)$/.exec(text) ?? []
+  if (id === undefined || type === undefined) return undefined
+  // What was sent is asserted by those who ask for it.
+  return { id: Number(id), type, event: JSON.parse(data) as CloudEvent }
+}
+
+/** Looks every 10 ms, for 20 s at most. */
+export const until = async (what: () => boolean, why = "it never came") => {
+  const begun = performance.now()
+  while (!what()) {
+    if (performance.now() - begun > 20_000) assert.fail(why)
+    await new Promise((resume) => setTimeout(resume, 10))
+  }
+}
+
+/** A client of the stream, on a connection of its own. */
+export interface Reader {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  /** The answer's body, where it is no stream. */
+  readonly text: string
+  readonly blocks: Array<Block>
+  readonly comments: Array<string>
+  /** Resolves when the stream has ended: "end" in the proper way, "cut" else. */
+  readonly ended: Promise<"end" | "cut">
+  readonly leave: () => void
+  /** Stops reading, and begins again. */
+  readonly pause: () => void
+  readonly resume: () => void
+}
+
+const answerOf = (url: string, headers: Readonly<Record<string, string>>) =>
+  new Promise<IncomingMessage>((resolve, reject) => {
+    get(url, { agent: false, headers }, resolve).on("error", reject)
+  })
+
+/** Connects, and reads on until the stream ends or `leave` is called. */
+export const read = async (
+  url: string,
+  token: string | undefined,
+  after?: number | string,
+): Promise<Reader> => {
+  const answer = await answerOf(url, {
+    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+    ...(after !== undefined && { "last-event-id": String(after) }),
+  })
+  const blocks: Array<Block> = []
+  const comments: Array<string> = []
+  const is_stream = answer.statusCode === 200
+  let rest = ""
+  answer.setEncoding("utf8").on("data", (text: string) => {
+    const parts = is_stream ? (rest + text).split("\n\n") : [rest + text]
+    rest = parts.pop() ?? ""
+    for (const part of parts) {
+      const found = block(part)
+      if (found === undefined) comments.push(part)
+      else blocks.push(found)
+    }
+  })
+  const ended = new Promise<"end" | "cut">((resolve) => {
+    answer.on("close", () => resolve(answer.complete ? "end" : "cut")).on("error", () => undefined)
+  })
+  if (is_stream) await until(() => comments.length > 0, "no first comment")
+  else await ended
+  return {
+    status: answer.statusCode ?? 0,
+    headers: answer.headers,
+    text: rest,
+    ...{ blocks, comments, ended },
+    leave: () => answer.destroy(),
+    pause: () => answer.pause(),
+    resume: () => answer.resume(),
+  }
+}
