@@ -3,7 +3,8 @@
  *
  * The XState machine speaks in events, never in commands: it is `evolve`. `decide` proposes events
  * for a command and asks the machine whether they can happen. So each transition is written once,
- * in the chart.
+ * in the chart. XState's types are deferred where they depend on a machine, so each cast that this
+ * takes is here, and no aggregate has any.
  */
 import { Result, type Schema } from "effect"
 import {

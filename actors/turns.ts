@@ -6,7 +6,7 @@ interface Entry {
   waiting: number
 }
 
-/** Runs effects one after another for each key they name; those without a common key run at once. */
+/** Runs effects one after another for each key they name, and all others at once. */
 export const makeTurns = () => {
   const entries = new Map<string, Entry>()
 

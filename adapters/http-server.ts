@@ -94,15 +94,21 @@ const refusal = (error: Error & { readonly code?: string }) => {
   ].join("\r\n")
 }
 
-/** Answers malformed HTTP, unless an answer is on its way on this connection already. */
+/**
+ * Answers malformed HTTP, unless an answer is on its way on this connection already. Where a body
+ * breaks off while it is read, its reader answers: the path's service has words for it.
+ */
 const answerMalformed = (server: Server) => {
-  const answering = new WeakMap<Duplex, Parameters<RequestListener>[1]>()
-  server.on("request", (request, response) => answering.set(request.socket, response))
+  const exchanges = new WeakMap<Duplex, Parameters<RequestListener>>()
+  server.on("request", (request, response) => exchanges.set(request.socket, [request, response]))
   server.on("clientError", (error: Error & { readonly code?: string }, socket: Socket) => {
-    const response = answering.get(socket)
+    const [request, response] = exchanges.get(socket) ?? []
     const is_answering = response?.headersSent === true && !response.writableFinished
     if (!socket.writable || is_answering || error.code === "ECONNRESET") socket.destroy()
-    else socket.end(refusal(error))
+    else if (request?.complete === false && request.listenerCount("error") > 0) {
+      if (response) response.shouldKeepAlive = false
+      request.emit("error", error)
+    } else socket.end(refusal(error))
   })
 }
 

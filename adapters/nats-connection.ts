@@ -134,7 +134,7 @@ const connectionOptions = ({ servers, login, tls, inbox }: BusOptions): Connecti
   maxPingOut: pings_lost_max,
   ...(inbox && { inboxPrefix: inbox }),
   ...credentials(login),
-  ...(tls && { tls: tlsFiles(tls) }),
+  ...(tls && tlsFiles(tls)),
 })
 
 const credentials = ({ user, password, token, creds_file }: NatsLogin): ConnectionOptions => ({
@@ -144,11 +144,15 @@ const credentials = ({ user, password, token, creds_file }: NatsLogin): Connecti
   ...(creds_file && { authenticator: credsAuthenticator(readFileSync(creds_file)) }),
 })
 
-const tlsFiles = ({ ca_file, cert_file, key_file }: NatsTls) => ({
-  ...(ca_file && { caFile: ca_file }),
-  ...(cert_file && { certFile: cert_file }),
-  ...(key_file && { keyFile: key_file }),
-})
+/** Without a file of ours the server decides whether it is TLS: an empty object would insist. */
+const tlsFiles = ({ ca_file, cert_file, key_file }: NatsTls): ConnectionOptions => {
+  const tls = {
+    ...(ca_file && { caFile: ca_file }),
+    ...(cert_file && { certFile: cert_file }),
+    ...(key_file && { keyFile: key_file }),
+  }
+  return Object.keys(tls).length === 0 ? {} : { tls }
+}
 
 const close = (connection: Connection) =>
   Effect.gen(function* () {

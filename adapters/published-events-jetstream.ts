@@ -4,12 +4,12 @@
  * What is in it can be made again from the log, so it is not synced with each message.
  */
 import { PersistMode } from "@nats-io/jetstream"
-import { nanos } from "@nats-io/transport-node"
+import { headers, type Msg, type NatsConnection, nanos } from "@nats-io/transport-node"
 import { Effect, Layer, Stream } from "effect"
 import { readMessages } from "#adapters/log-reader.ts"
 import { events_stream, events_subject } from "#adapters/nats-config.ts"
 import { EventsConnection } from "#adapters/nats-connection.ts"
-import { watchLink } from "#adapters/nats-link.ts"
+import { overLink, watchLink } from "#adapters/nats-link.ts"
 import { ensureStream } from "#adapters/nats-stream.ts"
 import {
   type Delivered,
@@ -23,8 +23,11 @@ import type { CloudEvent } from "#schemas/cloud-event.ts"
 /** Milliseconds in which the server remembers ids; it wants at least 100. */
 const duplicate_window_ms = 1_000
 
-/** Events under way to the bus at the same moment. */
-const append_events_max = 256
+/** Events that one answer of the bus is for. */
+const chunk_events_max = 256
+
+/** Milliseconds until an answer is given up: nothing is synced, so it is there in a few. */
+const answer_ms_max = 5_000
 
 const subjectOf = ({ service, aggregate, event }: Published) =>
   `events.${service}.${aggregate}.${event.type}`
@@ -32,7 +35,40 @@ const subjectOf = ({ service, aggregate, event }: Published) =>
 const failed = (error: unknown) =>
   new PublishFailed({ detail: error instanceof Error ? error.message : String(error) })
 
-const attempt = <A>(ask: () => Promise<A>) => Effect.tryPromise({ try: ask, catch: failed })
+/**
+ * Sends all in one go, each only to be kept right after the one before it: so the last one is kept
+ * only if all are, and its answer is the answer for all. The first names the sequence before it.
+ */
+const send = (connection: NatsConnection, events: ReadonlyArray<Published>, after: number) => {
+  const last = events.length - 1
+  for (const [i, published] of events.entries()) {
+    const { event } = published
+    const checks = headers()
+    checks.set("Nats-Msg-Id", event.id)
+    checks.set("Nats-Expected-Stream", events_stream)
+    const before = events[i - 1]
+    if (before === undefined) checks.set("Nats-Expected-Last-Sequence", `${after}`)
+    else checks.set("Nats-Expected-Last-Msg-Id", before.event.id)
+    const options = { headers: checks, timeout: answer_ms_max }
+    if (i === last) {
+      return connection.request(subjectOf(published), JSON.stringify(event), options)
+    }
+    connection.publish(subjectOf(published), JSON.stringify(event), options)
+  }
+  return Promise.reject(new Error("There is nothing to publish."))
+}
+
+interface Ack {
+  readonly seq?: number
+  readonly error?: { readonly description: string }
+}
+
+/** Throws when the event that was answered for is not at the place where it must be. */
+const proveKept = (answer: Msg, sequence: number) => {
+  const { seq, error } = answer.json<Ack>()
+  if (error !== undefined) throw new Error(error.description)
+  if (seq !== sequence) throw new Error(`The event is at ${seq} instead of ${sequence}.`)
+}
 
 // What is in the stream came through `append`.
 const delivered = (sequence: number, message: { json: <T>() => T }): Delivered => ({
@@ -45,7 +81,7 @@ export const publishedEventsJetStream = (replicas: number) =>
   Layer.effect(
     PublishedEvents,
     Effect.gen(function* () {
-      const { connection, js, jsm } = yield* EventsConnection
+      const { connection, jsm } = yield* EventsConnection
       yield* ensureStream(jsm, {
         name: events_stream,
         subjects: [events_subject],
@@ -58,17 +94,11 @@ export const publishedEventsJetStream = (replicas: number) =>
         duplicate_window: nanos(duplicate_window_ms),
       })
 
-      // Each names the one before it by id, for a sequence may be reached by another's events.
-      const publish = (
-        published: Published,
-        before: { lastSequence: number } | { lastMsgID: string },
-      ) =>
-        js.publish(subjectOf(published), JSON.stringify(published.event), {
-          msgID: published.event.id,
-          expect: before,
-        })
+      const link = yield* watchLink(connection)
+      const attempt = <A>(ask: () => Promise<A>) =>
+        Effect.tryPromise({ try: () => overLink(link, ask), catch: failed })
 
-      const source = { connection, jsm, link: yield* watchLink(connection), name: events_stream }
+      const source = { connection, jsm, link, name: events_stream }
       const follow = (sequence: number, { service = "*", type = "*" }: Wanted) =>
         readMessages(source, { filter: `events.${service}.*.${type}`, after: sequence }).pipe(
           Stream.map(({ position, message }) => delivered(position, message)),
@@ -85,13 +115,12 @@ export const publishedEventsJetStream = (replicas: number) =>
           return delivered(message.seq, message)
         }),
         append: Effect.fnUntraced(function* (events, after) {
-          for (let done = 0; done < events.length; done += append_events_max) {
-            const some = events.slice(done, done + append_events_max)
-            const before = (i: number) => {
-              const previous = some[i - 1]
-              return previous ? { lastMsgID: previous.event.id } : { lastSequence: after + done }
-            }
-            yield* attempt(() => Promise.all(some.map((one, i) => publish(one, before(i)))))
+          for (let done = 0; done < events.length; done += chunk_events_max) {
+            const chunk = events.slice(done, done + chunk_events_max)
+            const before = after + done
+            yield* attempt(async () =>
+              proveKept(await send(connection, chunk, before), before + chunk.length),
+            )
           }
           return after + events.length
         }),

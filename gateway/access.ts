@@ -14,7 +14,7 @@ export type Access =
   /** One of these scopes or roles. */
   | { readonly scopes?: ReadonlyArray<string>; readonly roles?: ReadonlyArray<string> }
 
-/** The annotation. An endpoint without one is the operators' alone: forgetting it locks the door. */
+/** The annotation. Without one an endpoint is the operators' alone: forgetting locks the door. */
 export const Needs = Context.Reference<Access>("gateway/Needs", {
   defaultValue: () => ({ roles: ["admin"] }),
 })

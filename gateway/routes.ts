@@ -5,7 +5,7 @@ import { HttpApi } from "effect/http-api"
 import { type Access, Needs } from "#gateway/access.ts"
 import { type Envelope, envelopeOf } from "#gateway/envelope.ts"
 import { Accepts, BodyLimit, PublicWhen, Streamed, url_length_max } from "#gateway/limits.ts"
-import type { Behind } from "#projections/read-model.ts"
+import type { Behind } from "#projections/waiting.ts"
 import type { Settings } from "#schemas/settings.ts"
 
 /** A router's effect: from the request to the response, its failures unworded. */

@@ -21,6 +21,9 @@ import type { PublishedTypes } from "#schemas/published.ts"
 /** Pause before the publisher starts again after a failure, in milliseconds. */
 const retry_ms = 500
 
+/** How often the publisher looks whether the bus still has all that it took, in milliseconds. */
+const check_ms = 5_000
+
 /** An event with the bus subject's tokens: `events.<service>.<aggregate>.<type>`. */
 export interface Published {
   readonly service: string
@@ -150,13 +153,25 @@ const publishFrom = Effect.fnUntraced(function* (publications: ReadonlyArray<Pub
 
   // The last commit is read again: it may have been told in part.
   const position = Math.max(0, (begin.event?.position ?? 0) - 1)
-  return yield* Stream.runForEachArray(log.follow("", position), (stretch) => {
+  const publishing = Stream.runForEachArray(log.follow("", position), (stretch) => {
     const news = stretch.flatMap((recorded) => publishedOf(publications, recorded)).filter(isNews)
     if (news.length === 0) return Effect.void
     return Effect.map(published.append(news, sequence), (end) => {
       sequence = end
     })
   })
+
+  // A bus that was killed may have lost the last of what it took, as it does not sync: without
+  // this, those would be missing until there is another event.
+  const checking = Effect.gen(function* () {
+    yield* Effect.sleep(check_ms)
+    const taken = sequence
+    const kept = (yield* published.last)?.sequence ?? 0
+    if (kept < taken) {
+      return yield* new PublishFailed({ detail: `The bus has ${kept} of ${taken} events.` })
+    }
+  })
+  return yield* Effect.raceFirst(publishing, Effect.forever(checking))
 })
 
 /**

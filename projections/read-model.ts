@@ -3,22 +3,18 @@
  *
  * Source: DESIGN of the running system, 4.
  */
-import { Deferred, Duration, Effect, Schedule, Schema, Semaphore, Stream } from "effect"
+import { Effect, Schedule, Semaphore, Stream } from "effect"
 import { Log, type LogUnavailable, type Part, type Recorded } from "#events/log.ts"
 import { type Database, Databases } from "#projections/database.ts"
 import { type Projection, writesOf } from "#projections/projection.ts"
 import { compiler } from "#projections/statement.ts"
-
-/** How long a reader waits to see its own write, in milliseconds (facts: p99 is below 1). */
-const wait_ms_max = 2000
+import { type Behind, waiting } from "#projections/waiting.ts"
 
 /** Pause before a read model asks a log again that could not be reached, in milliseconds. */
 const retry_ms = 500
 
-/** The read model did not come as far as asked within `wait_ms_max`. */
-export class Behind extends Schema.TaggedError<Behind>()("Behind", {
-  detail: Schema.String,
-}) {}
+/** Events projected at one go: a few milliseconds, between which others have the thread. */
+const slice_events_max = 500
 
 export interface ReadModel<Tables> extends Pick<Database<Tables>, "db" | "reader" | "dump"> {
   /** The last commit shown. */
@@ -44,17 +40,42 @@ const statements = <Tables>({ projections }: Blueprint<Tables>) =>
     create(compiler<Tables>()).map((table) => table.compile().sql),
   )
 
-/** Writes a stretch of the log into a database: as one transaction. */
+/** Cuts a stretch of the log where enough events have gathered; a commit is never cut. */
+function* slices(stretch: ReadonlyArray<Recorded>) {
+  let from = 0
+  let events = 0
+  for (const [i, { commit }] of stretch.entries()) {
+    if (events > 0 && events + commit.events.length > slice_events_max) {
+      yield stretch.slice(from, i)
+      from = i
+      events = 0
+    }
+    events += commit.events.length
+  }
+  if (from < stretch.length) yield stretch.slice(from)
+}
+
+/** Writes a stretch of the log, each slice as one transaction; what shows already is passed over. */
 export const project = <Tables>(
   database: Database<Tables>,
-  { projections }: Pick<Blueprint<Tables>, "projections">,
+  { projections }: Blueprint<Tables>,
   stretch: ReadonlyArray<Recorded>,
 ) => {
-  const last = stretch.at(-1)
-  if (last === undefined) return
-  database.apply(
-    stretch.flatMap((recorded) => writesOf(projections, recorded)),
-    last,
+  const { position } = database.checkpoint()
+  const news = stretch.filter((recorded) => recorded.position > position)
+  return Effect.forEach(
+    slices(news),
+    (slice) =>
+      Effect.suspend(() => {
+        const last = slice.at(-1)
+        if (last === undefined) return Effect.void
+        database.apply(
+          slice.flatMap((recorded) => writesOf(projections, recorded)),
+          last,
+        )
+        return slice.length === news.length ? Effect.void : Effect.yieldNow
+      }),
+    { discard: true },
   )
 }
 
@@ -72,7 +93,7 @@ const fill = <Tables>(
 ) =>
   Effect.suspend(() =>
     Stream.runForEachArray(log.read(blueprint.part, database.checkpoint().position), (stretch) =>
-      Effect.sync(() => project(database, blueprint, stretch)),
+      project(database, blueprint, stretch),
     ),
   )
 
@@ -97,39 +118,14 @@ const continues = Effect.fnUntraced(function* <Tables>(
 export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Blueprint<Tables>) {
   const log = yield* Log
   const database = yield* openDatabase(blueprint)
-  const waiting = new Map<Deferred.Deferred<void>, number>()
   const { part, service } = blueprint
+  const position = () => database.checkpoint().position
+  const { wake, waitFor } = waiting(`The ${service} read model`, position)
 
-  const wake = () => {
-    const { position } = database.checkpoint()
-    for (const [deferred, wanted] of waiting) {
-      if (wanted <= position && waiting.delete(deferred)) Deferred.doneUnsafe(deferred, Effect.void)
-    }
-  }
   // A rebuild's last stretch and its switch are one turn: no commit falls between two databases.
   const turn = yield* Semaphore.make(1)
   const advance = (stretch: ReadonlyArray<Recorded>) =>
-    Effect.sync(() => {
-      const { position } = database.checkpoint()
-      const news = stretch.filter((recorded) => recorded.position > position)
-      project(database, blueprint, news)
-      wake()
-    }).pipe(turn.withPermit)
-
-  const waitFor = (position: number) =>
-    Effect.suspend(() => {
-      if (database.checkpoint().position >= position) return Effect.void
-      const deferred = Deferred.makeUnsafe<void>()
-      waiting.set(deferred, position)
-      const behind = new Behind({ detail: `The ${service} read model is behind ${position}.` })
-      return Deferred.await(deferred).pipe(
-        Effect.timeoutOrElse({
-          duration: Duration.millis(wait_ms_max),
-          orElse: () => Effect.fail(behind),
-        }),
-        Effect.ensuring(Effect.sync(() => waiting.delete(deferred))),
-      )
-    })
+    project(database, blueprint, stretch).pipe(Effect.andThen(Effect.sync(wake)), turn.withPermit)
 
   const rebuild = Effect.gen(function* () {
     const beside = yield* database.beside
@@ -138,7 +134,7 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
       turn.withPermit,
     )
     wake()
-    return database.checkpoint().position
+    return position()
   }).pipe(Effect.scoped)
 
   if (!(yield* continues(log, database, part))) {
@@ -148,7 +144,7 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
   yield* fill(log, database, blueprint)
 
   const following = Effect.suspend(() =>
-    Stream.runForEachArray(log.follow(part, database.checkpoint().position), advance),
+    Stream.runForEachArray(log.follow(part, position()), advance),
   )
   yield* following.pipe(
     Effect.tapError(({ detail }) =>
@@ -162,7 +158,7 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
     db: database.db,
     reader: database.reader,
     dump: database.dump,
-    position: Effect.sync(() => database.checkpoint().position),
+    position: Effect.sync(position),
     waitFor,
     catchUp: Effect.flatMap(log.head(part), waitFor),
     rebuild,

@@ -35,6 +35,7 @@ const arrow: Readonly<Record<string, Reach>> = {
     folders: [
       ...["actors", "projections", "events", "schemas", "launcher"],
       ...["#gateway/caller.ts", "#gateway/identity.ts", "#gateway/transport.ts"],
+      "#gateway/blob-storage/cursors.ts",
       // What the listener puts on the wire.
       ...["#gateway/front-door.ts", "#gateway/envelope.ts"],
     ],

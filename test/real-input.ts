@@ -25,7 +25,7 @@ import {
 const concurrency = 16
 /** Pages of a list, small enough that there are many. */
 const list_limit = 500
-/** A JSON body carries 48 MiB; larger files go as they are. */
+/** One JSON text carries 48 MiB; larger files go and come as they are, or in many messages. */
 const json_bytes_max = 8 * 2 ** 20
 const drained_ms_max = 120_000
 const mebibyte = 2 ** 20
@@ -136,7 +136,9 @@ const readBack = async (blobs: Client, files: ReadonlyArray<Stored>) => {
   const { ms } = await timed(() =>
     each(files, concurrency, async ({ path, id }, n) => {
       const since = performance.now()
-      const bytes = await getBlob(blobs, id, get_forms[n % get_forms.length] ?? "raw")
+      const { size } = statSync(path)
+      const form = size > json_bytes_max ? "raw" : (get_forms[n % get_forms.length] ?? "raw")
+      const bytes = await getBlob(blobs, id, form)
       took_ms.push(performance.now() - since)
       assert(bytes.equals(readFileSync(path)), `${path} came back as other bytes`)
     }),
@@ -145,6 +147,10 @@ const readBack = async (blobs: Client, files: ReadonlyArray<Stored>) => {
 }
 
 const say = (name: string, value: unknown) => console.log(`${name.padEnd(28)}${value}`)
+
+/** The most memory that this server had until now. */
+const sayPeak = (when: string, { pid }: Server) =>
+  say(`memory, peak ${when}`, `${(peakBytes(pid) / mebibyte).toFixed(0)} MiB`)
 
 const readAndCheck = async (server: Server, files: ReadonlyArray<Stored>) => {
   const { url, credentials, data_dir } = server
@@ -161,6 +167,7 @@ const readAndCheck = async (server: Server, files: ReadonlyArray<Stored>) => {
     )
     const gets = await readBack(blobs, files)
     say("gets, every byte compared", rate(gets.took_ms, gets.ms))
+    sayPeak("after the gets", server)
     const count = await checkAudit(admin, ids)
     say("BlobStored in the audit log", `${count}; distinct blobs ${ids.size}`)
     await readModelsEqualRebuilt(admin, data_dir)
@@ -190,11 +197,10 @@ const main = async () => {
   say("start", `${first.ready_ms.toFixed(0)} ms`)
   const before = connect(first.url, first.credentials.blob.token)
   let killed: Promise<void> | undefined
-  let peak = 0
   const half = await timed(() =>
     putFiles(before, paths, took_ms, (count) => {
       if (count < paths.length / 2) return false
-      peak = Math.max(peak, peakBytes(first.pid))
+      if (killed === undefined) sayPeak("before the kill", first)
       killed ??= first.killAll()
       return true
     }),
@@ -209,9 +215,9 @@ const main = async () => {
   const rest = await timed(() => putFiles(after, half.answer.left, took_ms, () => false))
   after.close()
   say("puts", rate(took_ms, half.ms + rest.ms))
+  sayPeak("after the puts", second)
   await readAndCheck(second, [...half.answer.stored, ...rest.answer.stored])
-  peak = Math.max(peak, peakBytes(second.pid))
-  say("memory of the server, peak", `${(peak / mebibyte).toFixed(0)} MiB`)
+  sayPeak("at the end", second)
   const stopped = await timed(second.stop)
   assert.deepEqual(stopped.answer, { code: 0, signal: null })
   say("stop", `${stopped.ms.toFixed(0)} ms, exit code 0`)

@@ -30,6 +30,7 @@ import { leasesJetStream } from "#adapters/leases-jetstream.ts"
 import { logging } from "#adapters/logging.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
 import { nodeId } from "#adapters/node.ts"
+import { processMetrics } from "#adapters/process-metrics.ts"
 import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
 import { sqlite } from "#adapters/sqlite.ts"
 import { telemetry } from "#adapters/telemetry.ts"
@@ -37,6 +38,7 @@ import { openTokenStore } from "#adapters/token-store.ts"
 import type { Log } from "#events/log.ts"
 import { frontDoor } from "#gateway/front-door.ts"
 import { TokenIssuer } from "#gateway/identity.ts"
+import { requestMetrics } from "#gateway/metrics.ts"
 import { type Mounted, mount } from "#gateway/routes.ts"
 import { operations } from "#gateway/system/operations.ts"
 import { OperationsApi } from "#gateway/system/operations-api.ts"
@@ -168,10 +170,13 @@ const run = Effect.fnUntraced(function* (settings: Settings, current: () => Sett
       return yield* new NothingServed({ message: "No service could start." })
     }
     const operated = yield* Effect.provideContext(Effect.flatMap(operating, mount), known)
+    const requests = requestMetrics()
+    const process_text = yield* processMetrics
+    const metrics = Effect.map(process_text, (text) => requests.text() + text)
     const system = yield* mount(
-      yield* systemService({ services: [...services, operated], metrics: Effect.succeed("") }),
+      yield* systemService({ services: [...services, operated], metrics }),
     )
-    const door = yield* frontDoor([...services, operated, system], current).pipe(
+    const door = yield* frontDoor([...services, operated, system], current, requests).pipe(
       Effect.provideContext(known),
     )
     const { port, url } = yield* httpServer(settings, door)

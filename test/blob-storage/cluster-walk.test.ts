@@ -76,8 +76,9 @@ describe("the cluster's read model", () => {
         for (const { state, history } of histories(machine, events, 8)) {
           if (++walked > histories_max) break
           const recorded = committed(history)
-          const named = { ...recorded, stream: `blob-storage.cluster.c${walked}` }
-          project(database, blueprint, [named])
+          const stream = `blob-storage.cluster.c${walked}`
+          const named = { ...recorded, position: walked, stream }
+          Effect.runSync(project(database, blueprint, [named]))
           const context: ClusterContext = state.context
           const rows = yield* listNodes(database.db, `c${walked}`)
           const found = yield* findCluster(database.db, `c${walked}`)

@@ -243,16 +243,57 @@ describe("the shortfall's process", () => {
     }).pipe(Effect.provide(app)),
   )
 
+  it.effect("is not misled by what another node's volume has to say", () =>
+    Effect.gen(function* () {
+      yield* watching
+      yield* put("a")
+      yield* settled
+      const policy = policyOf("NONE")
+      const facts = [{ ...blob, policy, cursor: 1, kind: "stored" }] as const
+      yield* (yield* Commands).send(
+        { command_id: "of-another", actor: "node:node-2", at },
+        address(Volume, "node-2", RecordFacts.make({ from: 0, to: 1, facts })),
+      )
+      yield* settled
+      for (const name of [node, "node-2", "node-3"]) yield* join(name)
+      yield* settled
+      assert.deepEqual(yield* told, plain(started(1, 1), ended(3)))
+    }).pipe(Effect.provide(app)),
+  )
+
   it.effect("names its cause, from which its command's id is made", () =>
     Effect.gen(function* () {
+      const caused = Effect.fnUntraced(function* (cause: number | undefined) {
+        yield* settled
+        const last = (yield* commits).at(-1)?.commit
+        assert.equal(last?.cause, String(cause))
+        assert.equal(last?.actor, "blob-storage-shortfall")
+        assert.equal(last?.commands.at(-1), `shortfall-${node}-${cause}`)
+      })
       yield* put("a")
-      const cause = (yield* commits).at(-1)?.position
+      const stored_at = (yield* commits).at(-1)?.position
       yield* watching
+      yield* caused(stored_at)
+      for (const name of [node, "node-2"]) yield* join(name)
+      yield* caused(yield* join("node-3"))
+    }).pipe(Effect.provide(app)),
+  )
+
+  it.effect("believes no older commit after a newer one", () =>
+    Effect.gen(function* () {
+      yield* watching
+      yield* put("a")
       yield* settled
-      const last = (yield* commits).at(-1)?.commit
-      assert.equal(last?.cause, String(cause))
-      assert.equal(last?.actor, "blob-storage-shortfall")
-      assert.equal(last?.commands.at(-1), `shortfall-${node}-${cause}`)
+      for (const name of [node, "node-2", "node-3"]) yield* join(name)
+      yield* settled
+      assert.deepEqual(yield* told, plain(started(1, 1), ended(3)))
+      const all = yield* Stream.runCollect((yield* Log).read("blob-storage"))
+      const { fold, due } = yield* shortfall({ cluster, node_id: node }).start
+      for (const recorded of all) yield* fold(recorded)
+      for (const recorded of all) {
+        yield* fold(recorded)
+        assert.deepEqual(due(0), { now: [] })
+      }
     }).pipe(Effect.provide(app)),
   )
 

@@ -279,7 +279,7 @@ describe("the volume's read model", () => {
         const origin = { v: 1, actor: "test", at: "2026-11-20T12:00:00.000Z" } as const
         const commit = { ...origin, events: history, snapshot, commands: ["c"], prev: "" }
         const recorded = { position: walked, stream: `blob-storage.volume.${id}`, hash: "", commit }
-        project(database, blueprint, [recorded])
+        Effect.runSync(project(database, blueprint, [recorded]))
         const row = yield* findVolume(database.db, id)
         const { policies, cursor, blobs, bytes } = state.context
         const counted = yield* listPolicies(database.db, [id])

@@ -86,6 +86,19 @@ export const broken = (
     return [...moved, ...fields]
   })
 
+/** Columns of a line, as for all files. */
+const columns_max = 100
+
+/** JSON as the formatter writes it: a list of texts on one line where it fits. */
+export const formatted = (value: unknown) =>
+  `${JSON.stringify(value, undefined, 2)}\n`.replaceAll(
+    /^( *"\w+": )\[\n([^[\]{}]*)\n *\](,?)$/gm,
+    (whole, name: string, items: string, comma: string) => {
+      const line = `${name}[${items.trim().replaceAll(/\n */g, " ")}]${comma}`
+      return line.length <= columns_max ? line : whole
+    },
+  )
+
 const typeOf = ({ type = "", enum: values, additionalProperties }: Shape) => {
   if (values !== undefined) return values.map((value) => `\`${value}\``).join(", ")
   return type === "object" && additionalProperties ? "object of strings" : type
@@ -98,20 +111,12 @@ export const typesSection = (all: ReadonlyArray<readonly [string, PublishedTypes
       const sections = Object.entries(types).map(([type, { aggregate, subject, told, data }]) => {
         // As above.
         const { properties = {}, required = [] } = Schema.toJsonSchemaDocument(data).schema as Shape
-        const rows = Object.entries(properties).map(([field, shape]) => {
-          const name = required.includes(field) ? `\`${field}\`` : `\`${field}\` (may be absent)`
-          return `| ${name} | ${typeOf(shape)} | ${described(shape)} |`
+        const fields = Object.entries(properties).map(([field, shape]) => {
+          const absent = required.includes(field) ? "" : ", may be absent"
+          return `- \`${field}\` (${typeOf(shape)}${absent}): ${described(shape)}`
         })
-        return [
-          `#### ${type}`,
-          "",
-          `${told} \`subject\` is ${subject}; on the bus it is \`events.${service}.${aggregate}.${type}\`.`,
-          "",
-          "| field of `data` | type | meaning |",
-          "|---|---|---|",
-          ...rows,
-          "",
-        ].join("\n")
+        const where = `it is \`events.${service}.${aggregate}.${type}\`, with ${subject} as its subject.`
+        return [`#### ${type}`, "", told, `On the bus ${where}`, "", ...fields, ""].join("\n")
       })
       return [`### ${service}`, "", ...sections].join("\n")
     })

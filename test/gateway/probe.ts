@@ -12,7 +12,7 @@ import { Needs } from "#gateway/access.ts"
 import { jsonBody } from "#gateway/json.ts"
 import { Streamed } from "#gateway/limits.ts"
 import { RequestContext } from "#gateway/request-context.ts"
-import { Behind } from "#projections/read-model.ts"
+import { Behind } from "#projections/waiting.ts"
 import { BlobIdFromText } from "#schemas/blob-storage/blob.ts"
 import { NodeUnknown, NotFound, rejections } from "#schemas/blob-storage/rejection.ts"
 

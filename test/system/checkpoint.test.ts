@@ -197,6 +197,9 @@ describe("the checkpointer", () => {
         Effect.gen(function* () {
           const run = yield* start
           yield* Stream.runForEach(log.read("", position), run.fold)
+          if (position === 0) {
+            yield* Stream.runForEach(Stream.take(log.read(checkpoint_stream), 1), run.fold)
+          }
           return run.due(0).now[0]
         }),
       )
