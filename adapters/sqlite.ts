@@ -67,10 +67,10 @@ const removeFile = (path: string) => {
 }
 
 const dump = (file: File) => {
-  // One column of text.
   const tables = file
     .prepare("select name from sqlite_schema where type = 'table' and name not like 'sqlite_%'")
     .pluck()
+    // One column of text.
     .all() as Array<string>
   const rows = (table: string) =>
     file.sqlite

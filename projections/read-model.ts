@@ -55,7 +55,7 @@ function* slices(stretch: ReadonlyArray<Recorded>) {
   if (from < stretch.length) yield stretch.slice(from)
 }
 
-/** Writes a stretch of the log, each slice as one transaction; what shows already is passed over. */
+/** Writes a stretch of the log, each slice as one transaction; what shows already is left out. */
 export const project = <Tables>(
   database: Database<Tables>,
   { projections }: Blueprint<Tables>,

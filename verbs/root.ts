@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import { readSettings } from "#adapters/settings.ts"
-import manifest from "../package.json" with { type: "json" }
+import manifest from "#package.json" with { type: "json" }
 
 /** This program's version, as package.json has it. */
 export const { version } = manifest

@@ -15,9 +15,12 @@ import {
 import { Command } from "effect/cli"
 import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import { Cluster } from "#actors/blob-storage/cluster.ts"
+import { Volume } from "#actors/blob-storage/volume.ts"
 import { host } from "#actors/host.ts"
 import { runProcess } from "#actors/process.ts"
 import { checkpointer } from "#actors/system/checkpointer.ts"
+import { serveCommands } from "#adapters/commands-nats.ts"
 import {
   developmentCredentials,
   developmentCredentialsPath,
@@ -28,6 +31,7 @@ import { identity } from "#adapters/identity.ts"
 import { publishInstance } from "#adapters/instance-file.ts"
 import { leasesJetStream } from "#adapters/leases-jetstream.ts"
 import { logging } from "#adapters/logging.ts"
+import { NatsConnection } from "#adapters/nats-connection.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
 import { nodeId } from "#adapters/node.ts"
 import { processMetrics } from "#adapters/process-metrics.ts"
@@ -163,6 +167,8 @@ const run = Effect.fnUntraced(function* (settings: Settings, current: () => Sett
         }),
       ),
     )
+    const { connection } = yield* NatsConnection
+    yield* serveCommands(connection, "blob-storage", [Cluster, Volume])
     const advertised = yield* Deferred.make<string>()
     const blob_storage = yield* blobStorage({ settings, node_id, advertised })
     const services: ReadonlyArray<Mounted> = [yield* mount(blob_storage)]

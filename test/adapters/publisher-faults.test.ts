@@ -2,8 +2,8 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Logger, Schedule, Schema, Scope, Stream } from "effect"
 import { logJetStream } from "#adapters/log-jetstream.ts"
-import { connectBus, EventsConnection } from "#adapters/nats-connection.ts"
 import { publisher_inbox } from "#adapters/nats-config.ts"
+import { connectBus, EventsConnection } from "#adapters/nats-connection.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
 import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
 import { type Append, Log } from "#events/log.ts"
@@ -152,7 +152,10 @@ describeWithServer("the publisher on JetStream", () => {
           ),
           ...others.flatMap(({ between: { cut, swallow } }) => [
             Effect.sync(cut),
-            Effect.andThen(Effect.sync(swallow), Effect.andThen(Effect.sleep(40), Effect.sync(cut))),
+            Effect.andThen(
+              Effect.sync(swallow),
+              Effect.andThen(Effect.sleep(40), Effect.sync(cut)),
+            ),
           ]),
         ]
         yield* start(direct)
