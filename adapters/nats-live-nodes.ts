@@ -3,7 +3,12 @@
  * which nobody keeps.
  */
 import { Effect, Layer, Option, Schema, Stream } from "effect"
-import { type Heartbeat, hearing, LiveNodes } from "#actors/blob-storage/live-nodes.ts"
+import {
+  type Heartbeat,
+  hearing,
+  type LiveKeeper,
+  LiveNodes,
+} from "#actors/blob-storage/live-nodes.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
 import { NodeId, Uint64Digits } from "#schemas/blob-storage/node.ts"
 
@@ -23,12 +28,12 @@ const Said = Schema.fromJsonString(
 const decode = Schema.decodeUnknownOption(Said)
 
 /** Hears every node of the cluster, through whichever process it speaks. */
-export const natsLiveNodes = (cluster: string) =>
+export const natsLiveNodes = (cluster: string, keeper?: LiveKeeper) =>
   Layer.effect(
     LiveNodes,
     Effect.gen(function* () {
       const { connection } = yield* NatsConnection
-      const { hear, find } = hearing()
+      const { hear, find } = hearing(keeper)
 
       const messages = yield* Effect.acquireRelease(
         Effect.sync(() => connection.subscribe(`${subject}.*`)),

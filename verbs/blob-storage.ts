@@ -1,4 +1,5 @@
 /** Blob storage in this process: its store, its processes, its paths. */
+import { join } from "node:path"
 import { Context, Deferred, Effect, Layer, Schedule } from "effect"
 import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
@@ -15,9 +16,11 @@ import { blobFiles } from "#adapters/blob-files.ts"
 import { cursors } from "#adapters/cursor-key.ts"
 import { natsLiveNodes } from "#adapters/nats-live-nodes.ts"
 import { capacityBytes } from "#adapters/node.ts"
+import { sqliteLiveNodes } from "#adapters/sqlite-live-nodes.ts"
 import { BlobStorageApi } from "#gateway/blob-storage/api.ts"
 import { blobs } from "#gateway/blob-storage/blob.ts"
 import { BlobApi } from "#gateway/blob-storage/blob-api.ts"
+import { JsonDigitsMax } from "#gateway/blob-storage/blob-get.ts"
 import { cluster } from "#gateway/blob-storage/cluster.ts"
 import { BlobStorageModel } from "#projections/blob-storage/blueprint.ts"
 import { listNodes } from "#projections/blob-storage/node.ts"
@@ -73,7 +76,14 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
     capacity_bytes,
     size_max_bytes: settings.blob.stream_bytes_max,
   })
-  const parts = Layer.mergeAll(store, cursors(settings.data.dir), natsLiveNodes(name))
+  const live = Layer.unwrap(
+    Effect.map(sqliteLiveNodes(join(settings.data.dir, "read-models", "live.sqlite")), (keeper) =>
+      natsLiveNodes(name, keeper),
+    ),
+  )
+  const parts = Layer.mergeAll(store, cursors(settings.data.dir), live)
+  // Until the store is open there is nothing to say; a start that fails says it itself.
+  let usable: Effect.Effect<string | undefined> = Effect.succeed("is opening its store")
 
   const nodes = listNodes(model.db, name)
   const active_nodes = Effect.map(nodes, activeNodes)
@@ -85,6 +95,10 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
     yield* warnOfJoin(settings)
     const built = yield* Layer.build(parts)
     const { usage } = Context.get(built, BlobStore)
+    usable = Effect.match(usage, {
+      onFailure: ({ detail }) => `cannot ask its store: ${detail}`,
+      onSuccess: ({ read_only }) => (read_only ? "is read-only after a failed write" : undefined),
+    })
     const own = Effect.map(Effect.orDie(usage), ({ used_bytes, blob_count }) => ({
       used_bytes: BigInt(used_bytes),
       blob_count: BigInt(blob_count),
@@ -109,7 +123,10 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
       ),
     ).pipe(Layer.provide(Layer.succeedContext(built)))
     const app = yield* HttpRouter.toHttpEffect(routes)
-    return Effect.provideService(app, ActiveNodes, active_nodes)
+    const known = Context.make(ActiveNodes, active_nodes).pipe(
+      Context.add(JsonDigitsMax, settings.blob.json_body_bytes_max),
+    )
+    return Effect.provideContext(app, known)
   })
 
   return {
@@ -117,6 +134,7 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
     api: BlobStorageApi.addHttpApi(BlobApi),
     routes: start,
     waitFor: model.waitFor,
+    ready: Effect.suspend(() => usable),
     /** Waits until this node is active in its cluster, or for as long as a start may take. */
     joined: Effect.repeat(is_joined, {
       until: (is_joined) => is_joined,

@@ -1,6 +1,6 @@
 /**
  * LiveNodes, the port to what the nodes last said of themselves. These values are no events: they
- * are kept in memory, and are gone when nobody has heard the node for long.
+ * are in no commit, and no rebuild of a read model touches them.
  *
  * Source: DESIGN of the running system, 5; document 1 §4 ClusterService, heartbeat.
  */
@@ -40,16 +40,28 @@ export class LiveNodes extends Context.Service<
   })
 }
 
+/** Where what was heard outlives the process. */
+export interface LiveKeeper {
+  /** What was heard before, longest ago first. */
+  readonly kept: ReadonlyArray<LiveNode>
+  readonly keep: (node: LiveNode) => void
+  readonly forget: (node_id: string) => void
+}
+
+const nobody: LiveKeeper = { kept: [], keep: () => {}, forget: () => {} }
+
 /** What was heard, bounded: the node that was silent longest is forgotten first. */
-export const hearing = () => {
-  const nodes = new Map<string, LiveNode>()
+export const hearing = ({ kept, keep, forget }: LiveKeeper = nobody) => {
+  const nodes = new Map<string, LiveNode>(kept.map((node) => [node.node_id, node]))
   return {
     hear: (heartbeat: Heartbeat) =>
       Effect.map(Clock.currentTimeMillis, (heard_at) => {
-        nodes.delete(heartbeat.node_id)
-        nodes.set(heartbeat.node_id, { ...heartbeat, heard_at })
-        const [oldest] = nodes.keys()
-        if (nodes.size > heard_max && oldest !== undefined) nodes.delete(oldest)
+        const node = { ...heartbeat, heard_at }
+        nodes.delete(node.node_id)
+        nodes.set(node.node_id, node)
+        keep(node)
+        const [oldest] = nodes.size > heard_max ? nodes.keys() : []
+        if (oldest !== undefined && nodes.delete(oldest)) forget(oldest)
       }),
     find: (node_id: string) => nodes.get(node_id),
   }

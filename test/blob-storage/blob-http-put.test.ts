@@ -90,7 +90,7 @@ describe("a put", () => {
   it("stores and shows each policy, an unspecified one as REPLICA3", () =>
     withBlobs({ active_nodes: 10 }, (service) =>
       Effect.gen(function* () {
-        const policies = ["UNSPECIFIED", "NONE", "REPLICA2", "REPLICA3", "EC42", "EC82"]
+        const policies = ["UNSPECIFIED", "NONE", "REPLICA2", "REPLICA3"]
         for (const name of policies) {
           const policy = `REPLICATION_POLICY_${name}`
           const { json } = yield* send(service, { data: base64(name), policy })
@@ -205,6 +205,26 @@ describe("a put whose policy cannot be met", () => {
             message: "not enough nodes for EC",
             detail: `not enough nodes for EC (have ${have}, need ${need})`,
           })
+        }),
+      ))
+  }
+  for (const [policy, active_nodes] of [
+    ["EC42", 6],
+    ["EC82", 10],
+    ["EC42", 40],
+  ] as const) {
+    it(`is 500 for ${policy} with ${active_nodes} active nodes, and stores nothing`, () =>
+      withBlobs({ active_nodes }, (service) =>
+        Effect.gen(function* () {
+          const body = { ...hello, policy: `REPLICATION_POLICY_${policy}` }
+          const { status, json } = yield* send(service, body)
+          expect(status).toBe(500)
+          expect(json).toMatchObject({
+            code: "INTERNAL",
+            message: "too many shard store failures",
+          })
+          const { ids } = yield* Effect.orDie(service.store.list({ limit: 1 }))
+          expect(ids).toEqual([])
         }),
       ))
   }

@@ -98,8 +98,9 @@ const checkNodes = async (admin: Client, { ledger, contents }: Known) => {
   return count
 }
 
-const isBlobEvent = ({ aggregate, service }: AuditEvent) =>
-  service === "blob-storage" && aggregate === "volume"
+/** A volume's other events tell of the volume as a whole. */
+const isBlobEvent = ({ aggregate, type }: AuditEvent) =>
+  aggregate === "volume" && type.startsWith("Blob")
 
 /** The blobs that are there by the log's own account. */
 const presentBy = (events: ReadonlyArray<AuditEvent>) => {
@@ -167,8 +168,8 @@ const checkPublished = async (admin: Client, events: ReadonlyArray<AuditEvent>) 
   const wanted = events
     .filter(({ service }) => service === "blob-storage")
     .map((event) => {
-      const { position, index, type, subject, aggregate, id } = event
-      const shown_as = aggregate === "volume" ? subject : id
+      const { position, index, type, subject, id } = event
+      const shown_as = isBlobEvent(event) ? subject : id
       return `${position}.${index} ${snakeCase(type)} ${shown_as}`
     })
   const published = await publishedEvents(admin, wanted.length)
