@@ -59,74 +59,85 @@ const processes = Effect.fnUntraced(function* (settings: Settings["cluster"], no
   )
 })
 
+/** The store with 90% of the disk, or what is configured, and what goes with it. */
+const openParts = Effect.fnUntraced(function* (
+  { settings }: BlobStorageOptions,
+  held_bytes: number,
+) {
+  const { data, blob, cluster } = settings
+  const capacity_bytes = yield* capacityBytes(cluster.capacity_bytes, blob.dir, held_bytes)
+  const store = blobFiles({
+    dir: blob.dir,
+    capacity_bytes,
+    size_max_bytes: blob.stream_bytes_max,
+  })
+  const keeper = yield* sqliteLiveNodes(join(data.dir, "read-models", "live.sqlite"))
+  const live = natsLiveNodes(cluster.name, keeper)
+  const built = yield* Layer.build(Layer.mergeAll(store, cursors(data.dir), live))
+  return { built, capacity_bytes, store: Context.get(built, BlobStore) }
+})
+
+type Parts = Effect.Success<ReturnType<typeof openParts>>
+
+/** What the node holds now, as heartbeats tell it. */
+const usageOf = ({ store }: Parts) =>
+  Effect.map(Effect.orDie(store.usage), ({ used_bytes, blob_count }) => ({
+    used_bytes: BigInt(used_bytes),
+    blob_count: BigInt(blob_count),
+  }))
+
+const beat = Effect.fnUntraced(function* (options: BlobStorageOptions, parts: Parts) {
+  const { settings, node_id, advertised } = options
+  const { name, vnodes_per_node, heartbeat_interval_seconds } = settings.cluster
+  const node = {
+    node_id: NodeId.make(node_id),
+    address: NodeAddress.make(yield* Deferred.await(advertised)),
+    capacity_bytes: String(parts.capacity_bytes),
+    vnodes_per_node,
+  }
+  return yield* heart({ cluster: name, node, heartbeat_interval_seconds, usage: usageOf(parts) })
+})
+
+const routesOf = ({ settings, node_id }: BlobStorageOptions, parts: Parts) => {
+  const { name, vnodes_per_node } = settings.cluster
+  const own = { node_id, usage: usageOf(parts) }
+  return Layer.mergeAll(
+    HttpApiBuilder.layer(BlobApi).pipe(Layer.provide(blobs)),
+    HttpApiBuilder.layer(BlobStorageApi).pipe(
+      Layer.provide(cluster({ cluster: name, vnodes_per_node, own })),
+    ),
+  ).pipe(Layer.provide(Layer.succeedContext(parts.built)))
+}
+
+/** Why the store takes no requests, or no writes; undefined where it takes all. */
+const troubleOf = ({ store }: Parts) =>
+  Effect.match(store.usage, {
+    onFailure: ({ detail }) => `cannot ask its store: ${detail}`,
+    onSuccess: ({ read_only }) => (read_only ? "is read-only after a failed write" : undefined),
+  })
+
 /** To be mounted; it lives as long as the scope. */
 export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOptions) {
-  const { settings, node_id, advertised } = options
-  const { name } = settings.cluster
+  const { settings, node_id } = options
   const model = yield* BlobStorageModel
-
-  const volume = yield* findVolume(model.db, node_id)
-  const capacity_bytes = yield* capacityBytes(
-    settings.cluster.capacity_bytes,
-    settings.blob.dir,
-    volume?.bytes ?? 0,
-  )
-  const store = blobFiles({
-    dir: settings.blob.dir,
-    capacity_bytes,
-    size_max_bytes: settings.blob.stream_bytes_max,
-  })
-  const live = Layer.unwrap(
-    Effect.map(sqliteLiveNodes(join(settings.data.dir, "read-models", "live.sqlite")), (keeper) =>
-      natsLiveNodes(name, keeper),
-    ),
-  )
-  const parts = Layer.mergeAll(store, cursors(settings.data.dir), live)
-  // Until the store is open there is nothing to say; a start that fails says it itself.
-  let usable: Effect.Effect<string | undefined> = Effect.succeed("is opening its store")
-
-  const nodes = listNodes(model.db, name)
-  const active_nodes = Effect.map(nodes, activeNodes)
+  const nodes = listNodes(model.db, settings.cluster.name)
   const is_joined = Effect.map(nodes, (nodes) =>
     nodes.some((node) => node.node_id === node_id && node.state === "active"),
   )
+  // Of a start that fails its own words are shown, not these.
+  let trouble: ReturnType<typeof troubleOf> = Effect.succeed("is opening its store")
 
   const start = Effect.gen(function* () {
     yield* warnOfJoin(settings)
-    const built = yield* Layer.build(parts)
-    const { usage } = Context.get(built, BlobStore)
-    usable = Effect.match(usage, {
-      onFailure: ({ detail }) => `cannot ask its store: ${detail}`,
-      onSuccess: ({ read_only }) => (read_only ? "is read-only after a failed write" : undefined),
-    })
-    const own = Effect.map(Effect.orDie(usage), ({ used_bytes, blob_count }) => ({
-      used_bytes: BigInt(used_bytes),
-      blob_count: BigInt(blob_count),
-    }))
-    const beating = Effect.gen(function* () {
-      const node = {
-        node_id: NodeId.make(node_id),
-        address: NodeAddress.make(yield* Deferred.await(advertised)),
-        capacity_bytes: String(capacity_bytes),
-        vnodes_per_node: settings.cluster.vnodes_per_node,
-      }
-      const { heartbeat_interval_seconds } = settings.cluster
-      return yield* heart({ cluster: name, node, heartbeat_interval_seconds, usage: own })
-    })
-    yield* Effect.forkScoped(Effect.provideContext(beating, built))
-    yield* Effect.provideContext(processes(settings.cluster, node_id), built)
-    const view = { cluster: name, vnodes_per_node: settings.cluster.vnodes_per_node }
-    const routes = Layer.mergeAll(
-      HttpApiBuilder.layer(BlobApi).pipe(Layer.provide(blobs)),
-      HttpApiBuilder.layer(BlobStorageApi).pipe(
-        Layer.provide(cluster({ ...view, own: { node_id, usage: own } })),
-      ),
-    ).pipe(Layer.provide(Layer.succeedContext(built)))
-    const app = yield* HttpRouter.toHttpEffect(routes)
-    const known = Context.make(ActiveNodes, active_nodes).pipe(
+    const volume = yield* findVolume(model.db, node_id)
+    const parts = yield* openParts(options, volume?.bytes ?? 0)
+    trouble = troubleOf(parts)
+    yield* Effect.forkScoped(Effect.provideContext(beat(options, parts), parts.built))
+    yield* Effect.provideContext(processes(settings.cluster, node_id), parts.built)
+    const known = Context.make(ActiveNodes, Effect.map(nodes, activeNodes)).pipe(
       Context.add(JsonDigitsMax, settings.blob.json_body_bytes_max),
     )
-    return Effect.provideContext(app, known)
+    return Effect.provideContext(yield* HttpRouter.toHttpEffect(routesOf(options, parts)), known)
   })
 
   return {
@@ -134,7 +145,7 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
     api: BlobStorageApi.addHttpApi(BlobApi),
     routes: start,
     waitFor: model.waitFor,
-    ready: Effect.suspend(() => usable),
+    ready: Effect.suspend(() => trouble),
     /** Waits until this node is active in its cluster, or for as long as a start may take. */
     joined: Effect.repeat(is_joined, {
       until: (is_joined) => is_joined,

@@ -132,7 +132,7 @@ describeNats("a subscriber", (it) => {
             ack_policy: AckPolicy.Explicit,
           })
           const consumer = await jsm.jetstream().consumers.get("ALMANAC_EVENTS", made.name)
-          for (const _ of [1, 2, 3]) {
+          for (let taken = 0; taken < 3; taken++) {
             const message = await consumer.next({ expires: 5_000 })
             assert.isTrue(await message?.ackAck())
           }
