@@ -1,6 +1,12 @@
 /** The listener: Node's HTTP server before the front door, with TLS where the settings say so. */
 import { readFile } from "node:fs/promises"
-import { createServer, type RequestListener, type Server, type ServerOptions } from "node:http"
+import {
+  createServer,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+  STATUS_CODES,
+} from "node:http"
 import { createServer as createTlsServer } from "node:https"
 import type { AddressInfo, Socket } from "node:net"
 import type { Duplex } from "node:stream"
@@ -9,7 +15,7 @@ import { NodeHttpServer } from "@effect/platform-node"
 import { Duration, Effect, Schema } from "effect"
 import { v7 } from "uuid"
 import { share_protection } from "#gateway/envelope.ts"
-import type { FrontDoor } from "#gateway/front-door.ts"
+import type { Broken, FrontDoor } from "#gateway/front-door.ts"
 import type { Settings } from "#schemas/settings.ts"
 
 /** Slow heads are cut off: nobody needs ten seconds for 16 KiB. */
@@ -68,47 +74,47 @@ const tlsServer = Effect.fnUntraced(function* ({ cert, key, client_ca }: Setting
   return server
 })
 
-const refusals: Readonly<Record<string, readonly [number, string, string]>> = {
-  HPE_HEADER_OVERFLOW: [431, "Request Header Fields Too Large", "The headers are too large."],
-  ERR_HTTP_REQUEST_TIMEOUT: [408, "Request Timeout", "The request came too slowly."],
+const refusals: Readonly<Record<string, readonly [number, string]>> = {
+  HPE_HEADER_OVERFLOW: [431, "The headers are too large."],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, "The request came too slowly."],
 }
-const bad_request = [400, "Bad Request", "This is not HTTP."] as const
+const bad_request = [400, "This is not HTTP."] as const
 
 /** The answer to what is not HTTP: no path is known, so it has the envelope of unknown paths. */
-const refusal = (error: Error & { readonly code?: string }) => {
-  const [status, reason, detail] = refusals[error.code ?? ""] ?? bad_request
+const refused = (error: Error & { readonly code?: string }): Broken => {
+  const [status, detail] = refusals[error.code ?? ""] ?? bad_request
   const request_id = v7()
   const edge = {
     request_id,
     error: { include_detail: true, include_grpc_code: false, max_detail_bytes: detail.length },
   }
-  const body = JSON.stringify(share_protection.body({ status, detail }, edge))
+  return { status, request_id, body: share_protection.body({ status, detail }, edge) }
+}
+
+const written = ({ status, request_id, body }: Broken) => {
+  const text = JSON.stringify(body)
   return [
-    `HTTP/1.1 ${status} ${reason}`,
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "Error"}`,
     "Connection: close",
     "Content-Type: application/json",
-    `Content-Length: ${body.length}`,
+    `Content-Length: ${Buffer.byteLength(text)}`,
     `X-Request-Id: ${request_id}`,
     "",
-    body,
+    text,
   ].join("\r\n")
 }
 
-/**
- * Answers malformed HTTP, unless an answer is on its way on this connection already. Where a body
- * breaks off while it is read, its reader answers: the path's service has words for it.
- */
-const answerMalformed = (server: Server) => {
+/** Answers malformed HTTP, unless an answer is on its way on this connection already. */
+const answerMalformed = (server: Server, { broken }: FrontDoor) => {
   const exchanges = new WeakMap<Duplex, Parameters<RequestListener>>()
   server.on("request", (request, response) => exchanges.set(request.socket, [request, response]))
   server.on("clientError", (error: Error & { readonly code?: string }, socket: Socket) => {
     const [request, response] = exchanges.get(socket) ?? []
     const is_answering = response?.headersSent === true && !response.writableFinished
     if (!socket.writable || is_answering || error.code === "ECONNRESET") socket.destroy()
-    else if (request?.complete === false && request.listenerCount("error") > 0) {
-      if (response) response.shouldKeepAlive = false
-      request.emit("error", error)
-    } else socket.end(refusal(error))
+    else if (request?.complete === false) {
+      socket.end(written(broken(request.method ?? "", request.url ?? "/")), () => socket.destroy())
+    } else socket.end(written(refused(error)))
   })
 }
 
@@ -126,7 +132,7 @@ const urlOf = (scheme: string, host: string, port: number) => {
 export const httpServer = Effect.fnUntraced(function* ({ api, tls }: Settings, door: FrontDoor) {
   const is_tls = tls.cert !== ""
   const server: Server = is_tls ? yield* tlsServer(tls) : createServer(options)
-  answerMalformed(server)
+  answerMalformed(server, door)
   const address = { host: api.bind_host, port: api.bind_port }
   const { serve } = yield* NodeHttpServer.make(() => server, {
     ...address,

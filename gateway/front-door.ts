@@ -53,7 +53,16 @@ import type { Settings } from "#schemas/settings.ts"
 type Request = HttpServerRequest.HttpServerRequest
 type Response = HttpServerResponse.HttpServerResponse
 
+/** The answer to a request that the machine below HTTP gave up on. */
+export interface Broken {
+  readonly status: number
+  readonly request_id: string
+  readonly body: Readonly<Record<string, unknown>>
+}
+
 export interface FrontDoor {
+  /** What is said to a request whose body ends wrongly; its handler is interrupted. */
+  readonly broken: (method: string, url: string) => Broken
   readonly app: App
   /** What handlers find in their context besides the request's own. */
   readonly context: Context.Context<never>
@@ -283,6 +292,15 @@ export const frontDoor = Effect.fnUntraced(function* (
     ),
     close: Effect.asVoid(Deferred.succeed(closing, undefined)),
     inFlight: door.in_flight.count,
+    broken: (method, url) => {
+      const path = pathOf(url)
+      const found = door.find(method, path)
+      // DECISIONS, document 1: a put stream that breaks off is 500 INTERNAL; elsewhere it is a fault.
+      const status = isRoute(found) && found.route.is_streamed ? 500 : 400
+      const edge = { request_id: door.transport.newId(), error: settings().error }
+      const detail = "The request's body broke off, or is not framed as HTTP asks."
+      return { status, ...edge, body: envelopeOf(path).body({ status, detail }, edge) }
+    },
   }
   return front
 })
