@@ -8,7 +8,7 @@
  */
 import { crc32 } from "node:zlib"
 
-/** The stretch that one CRC covers: facts/blob.md §1 measured it as the point of full speed. */
+/** The stretch that one CRC covers: measured as the point of full speed. */
 export const chunk_bytes = 64 * 1024
 /** What is read, verified and handed on at once: the most that a GetChunk may hold. */
 export const window_bytes = 15 * chunk_bytes

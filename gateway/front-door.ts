@@ -295,7 +295,7 @@ export const frontDoor = Effect.fnUntraced(function* (
     broken: (method, url) => {
       const path = pathOf(url)
       const found = door.find(method, path)
-      // DECISIONS, document 1: a put stream that breaks off is 500 INTERNAL; elsewhere it is a fault.
+      // DECISIONS, document 1: a put stream that breaks off is 500 INTERNAL.
       const status = isRoute(found) && found.route.is_streamed ? 500 : 400
       const edge = { request_id: door.transport.newId(), error: settings().error }
       const detail = "The request's body broke off, or is not framed as HTTP asks."
