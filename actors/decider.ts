@@ -40,6 +40,8 @@ export interface Decider<out Command, out Event, out State, out Rejection> {
   readonly initialState: State
   evolve(state: State, event: Event): State
   decide(state: State, command: Command): Result.Result<ReadonlyArray<Event>, Rejection>
+  /** The state after these events, in order. */
+  after(state: State, events: ReadonlyArray<Event>): State
   timers(state: State): ReadonlyArray<Timer<Command>>
   save(state: State): Snapshot
   /** The state that a snapshot holds; undefined when only the history can tell. */
@@ -92,12 +94,16 @@ export const decider = <Command extends Message, Machine extends AnyStateMachine
   readonly timers?: (state: SnapshotFrom<Machine>) => ReadonlyArray<Timer<Command>>
   readonly upcast?: (snapshot: Snapshot) => Snapshot | undefined
 }): Decider<Command, EventFromLogic<Machine>, State<Machine>, Rejection> => {
+  type Event = EventFromLogic<Machine>
   const [initialState] = initialTransition(machine as AnyStateMachine) as [State<Machine>, unknown]
 
   const evolve = (state: State<Machine>, event: EventFromLogic<Machine>) => {
     if (!can(state, event)) throw new Error(`${machine.id}: ${event.type} cannot happen here`)
     return transition(machine, state, event)[0] as State<Machine>
   }
+
+  // What a decision has tried need not be tried again to know the state after it.
+  const tried = new WeakMap<ReadonlyArray<Event>, { from: State<Machine>; to: State<Machine> }>()
 
   const decide = (state: State<Machine>, command: Command) => {
     const events = propose[command.type as Command["type"]](command as never, context(state))
@@ -106,7 +112,13 @@ export const decider = <Command extends Message, Machine extends AnyStateMachine
       if (!can(next, event)) return Result.fail(reject(state, command))
       next = evolve(next, event)
     }
+    tried.set(events, { from: state, to: next })
     return Result.succeed(events)
+  }
+
+  const after = (state: State<Machine>, events: ReadonlyArray<Event>) => {
+    const known = tried.get(events)
+    return known?.from === state ? known.to : events.reduce(evolve, state)
   }
 
   const save = (state: State<Machine>): Snapshot => ({
@@ -130,6 +142,7 @@ export const decider = <Command extends Message, Machine extends AnyStateMachine
     initialState,
     decide,
     evolve,
+    after,
     timers,
     save,
     restore,

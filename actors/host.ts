@@ -201,7 +201,7 @@ const keep = ({ held }: Memory, stream: string, now: Held) => {
 
 /** The state after the events, and the commit that says so. */
 const next = (origin: Origin, { to, stream, held, events }: Decided) => {
-  const state = events.reduce((state: unknown, event) => to.evolve(state, event), held.state)
+  const state = to.after(held.state, events)
   const { command_id, ...asked } = origin
   const commit: Commit = {
     v: 1,

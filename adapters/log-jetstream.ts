@@ -14,7 +14,8 @@ import { isAbsent, readFailure } from "#adapters/log-failure.ts"
 import { pace } from "#adapters/log-pace.ts"
 import type { Answer } from "#adapters/log-queue.ts"
 import { readMessages } from "#adapters/log-reader.ts"
-import { writer } from "#adapters/log-write.ts"
+import { append_timeout_ms, writer } from "#adapters/log-write.ts"
+import { type Ask, asker } from "#adapters/nats-asker.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
 import { type Link, LinkLost, overLink, watchLink } from "#adapters/nats-link.ts"
 import { ensureStream, type WantedStream } from "#adapters/nats-stream.ts"
@@ -49,11 +50,12 @@ export const logJetStream = (options: LogOptions) =>
       const { connection, jsm } = yield* NatsConnection
       yield* ensureStream(jsm, wanted(options))
       const link = yield* watchLink(connection)
+      const ask = yield* asker(connection, link, append_timeout_ms)
       const { stream: name, head = "commit" } = options
       return Log.of({
         genesis: sha256,
         ...reads({ connection, jsm, link, name }, head),
-        ...loadAndAppend({ connection, jsm, link, name }, head),
+        ...loadAndAppend({ connection, jsm, link, name }, ask, head),
       })
     }),
   )
@@ -77,9 +79,9 @@ export const wanted = ({ stream, head = "commit", replicas = 1, max_bytes }: Log
     ...(max_bytes !== undefined && { max_bytes }),
   }) satisfies WantedStream
 
-const loadAndAppend = ({ connection, jsm, link, name }: Source, head: string) => {
+const loadAndAppend = ({ connection, jsm, link, name }: Source, ask: Ask, head: string) => {
   const append = appender({
-    write: writer(connection, link, { stream: name, head }),
+    write: writer(connection, ask, { stream: name, head }),
     link,
     pace: pace(),
     now: () => performance.now(),

@@ -3,7 +3,7 @@ import { JetStreamApiError } from "@nats-io/jetstream"
 import { headers, type Msg, type NatsConnection, nuid } from "@nats-io/transport-node"
 import { Result } from "effect"
 import type { Encoded } from "#adapters/commit-codec.ts"
-import { type Link, overLink } from "#adapters/nats-link.ts"
+import type { Ask } from "#adapters/nats-asker.ts"
 
 /** Milliseconds until an answer is given up: a disk that syncs slower than that is no disk. */
 export const append_timeout_ms = 5_000
@@ -23,9 +23,9 @@ export interface Target {
 
 /** Answers as soon as the server did, the connection was lost, or the time is over. */
 export const writer =
-  (connection: NatsConnection, link: Link, target: Target): Write =>
+  (connection: NatsConnection, ask: Ask, target: Target): Write =>
   (commits) =>
-    overLink(link, () => send(connection, target, commits)).then(
+    send(connection, ask, target, commits).then(
       (message) => Result.map(positionOf(message), (last) => places(commits, last)),
       Result.fail,
     )
@@ -36,6 +36,7 @@ export const writer =
  */
 const send = (
   connection: NatsConnection,
+  ask: Ask,
   { stream, head }: Target,
   commits: ReadonlyArray<Encoded>,
 ): Promise<Msg> => {
@@ -52,8 +53,7 @@ const send = (
       const subject = `${head}.${commit.stream}`
       if (i === commits.length - 1) {
         if (commits.length > 1) checks.set("Nats-Batch-Commit", "1")
-        const options = { headers: checks, timeout: append_timeout_ms }
-        return connection.request(subject, commit.bytes, options)
+        return ask(subject, commit.bytes, checks)
       }
       connection.publish(subject, commit.bytes, { headers: checks })
     }

@@ -1,5 +1,5 @@
 /** Traces over OTLP where the settings name a collector, and nothing otherwise. */
-import { Effect, Layer } from "effect"
+import { Effect, Layer, References } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { OtlpSerialization, OtlpTracer } from "effect/observability"
 import type { Settings } from "#schemas/settings.ts"
@@ -12,7 +12,8 @@ const shutdown_timeout = "1 second"
 /** The tracer for `telemetry.otlp_url`, which is the collector's base: `/v1/traces` is added. */
 export const telemetry = ({ telemetry: { otlp_url } }: Settings, service_version: string) =>
   otlp_url === ""
-    ? Layer.empty
+    ? // Spans that nobody collects are not made.
+      Layer.succeed(References.TracerEnabled, false)
     : OtlpTracer.layer({
         url: `${otlp_url.replace(/\/$/, "")}/v1/traces`,
         resource: { serviceName: "almanac", serviceVersion: service_version },

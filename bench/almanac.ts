@@ -1,7 +1,7 @@
 /** Almanac in the command suite: Commands.send, the wait for the position, the row. No HTTP. */
+import { randomUUID } from "node:crypto"
 import { join } from "node:path"
-import { Effect, Layer, ManagedRuntime, Schema, Scope } from "effect"
-import { v7 } from "uuid"
+import { Effect, Layer, ManagedRuntime, References, Schema, Scope } from "effect"
 import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { DataFolder } from "#adapters/data-lock.ts"
@@ -21,6 +21,8 @@ const app = (folder: string) =>
     Layer.provide(NatsServer.child()),
     Layer.provide(DataFolder.layer(folder)),
     Layer.merge(sqlite(join(folder, "read-models"))),
+    // As the server does without a collector of traces.
+    Layer.merge(Layer.succeed(References.TracerEnabled, false)),
   )
 
 const decode = Schema.decodeUnknownSync(Worker.command)
@@ -35,7 +37,7 @@ export const almanac: Contestant = {
       const commands = yield* Commands
       const now = new Date()
       const command = decode({ ...eventOf(job, now), type: job.type })
-      const origin = { command_id: v7(), actor: "bench", at: now.toISOString() }
+      const origin = { command_id: randomUUID(), actor: "bench", at: now.toISOString() }
       yield* model.waitFor(yield* commands.send(origin, address(Worker, job.worker_id, command)))
       return yield* Effect.promise(() =>
         model.db
