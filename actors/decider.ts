@@ -121,19 +121,6 @@ export const decider = <Command extends Message, Machine extends AnyStateMachine
     return known?.from === state ? known.to : events.reduce(evolve, state)
   }
 
-  const save = (state: State<Machine>): Snapshot => ({
-    machine: version,
-    value: value(state),
-    context: context(state),
-  })
-
-  const restore = (snapshot: Snapshot) => {
-    const current = snapshot.machine === version ? snapshot : upcast(snapshot)
-    if (current === undefined) return undefined
-    const { value, context } = current as { value: StateValue; context: ContextFrom<Machine> }
-    return machine.resolveState({ value, context }) as State<Machine>
-  }
-
   return {
     name: machine.id,
     command,
@@ -144,7 +131,25 @@ export const decider = <Command extends Message, Machine extends AnyStateMachine
     evolve,
     after,
     timers,
-    save,
-    restore,
+    ...snapshots(machine, version, upcast),
   }
 }
+
+/** How a machine's states are written into commits, and read from them. */
+const snapshots = <Machine extends AnyStateMachine>(
+  machine: Machine,
+  version: number,
+  upcast: (snapshot: Snapshot) => Snapshot | undefined,
+) => ({
+  save: (state: State<Machine>): Snapshot => ({
+    machine: version,
+    value: value(state),
+    context: context(state),
+  }),
+  restore: (snapshot: Snapshot) => {
+    const current = snapshot.machine === version ? snapshot : upcast(snapshot)
+    if (current === undefined) return undefined
+    const { value, context } = current as { value: StateValue; context: ContextFrom<Machine> }
+    return machine.resolveState({ value, context }) as State<Machine>
+  },
+})
