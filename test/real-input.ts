@@ -38,7 +38,7 @@ const { values } = parseArgs({
 })
 const wanted = Number(values.files)
 
-/** Every file of a folder, in the order of their names; a tool's hidden cache may change meanwhile. */
+/** Every file of a folder, in the order of their names; hidden caches may change meanwhile. */
 const walk = (folder: string): ReadonlyArray<string> =>
   readdirSync(folder, { withFileTypes: true })
     .filter(({ name }) => !name.startsWith("."))
@@ -146,7 +146,7 @@ const readBack = async (blobs: Client, files: ReadonlyArray<Stored>) => {
   return { took_ms, ms }
 }
 
-const say = (name: string, value: unknown) => console.log(`${name.padEnd(28)}${value}`)
+const say = (name: string, value: unknown) => console.log(`${name.padEnd(30)}${value}`)
 
 /** The most memory that this server had until now. */
 const sayPeak = (when: string, { pid }: Server) =>
@@ -161,10 +161,8 @@ const readAndCheck = async (server: Server, files: ReadonlyArray<Stored>) => {
     const list = await timed(() => listBlobs(blobs, list_limit))
     assert.deepEqual(new Set(list.answer), ids, "the list is what was put")
     assert.equal(list.answer.length, ids.size, "and has nothing twice")
-    say(
-      "listed",
-      `${list.answer.length} in ${Math.ceil(ids.size / list_limit)} pages, ${list.ms.toFixed(0)} ms`,
-    )
+    const pages = Math.ceil(ids.size / list_limit)
+    say("listed", `${list.answer.length} in ${pages} pages, ${list.ms.toFixed(0)} ms`)
     const gets = await readBack(blobs, files)
     say("gets, every byte compared", rate(gets.took_ms, gets.ms))
     sayPeak("after the gets", server)

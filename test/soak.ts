@@ -73,9 +73,10 @@ const summary = (outcome: string) => {
   const sum = (of: (round: Round) => number) => done.reduce((total, round) => total + of(round), 0)
   const ready = done.map(({ ready_ms }) => ready_ms).toSorted((one, other) => one - other)
   const median = Math.round(ready[Math.floor(ready.length / 2)] ?? 0)
+  const seconds = Math.round((performance.now() - since) / 1000)
   console.log(
-    `soak: ${outcome}: ${done.length} rounds in ${Math.round((performance.now() - since) / 1000)} s` +
-      `, ${sum(({ acknowledged }) => acknowledged)} acknowledged, ` +
+    `soak: ${outcome}: ${done.length} rounds in ${seconds} s, ` +
+      `${sum(({ acknowledged }) => acknowledged)} acknowledged, ` +
       `${sum(({ in_doubt }) => in_doubt)} in doubt, ` +
       `${sum(({ nats_kills }) => nats_kills)} kills of nats-server alone, ` +
       `ready again in ${median} ms at the median`,

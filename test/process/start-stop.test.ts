@@ -114,7 +114,7 @@ describeWithServer("a server", () => {
     server = await startServer(newFolder())
   })
 
-  it("says one line when every service answers, and then a curl that works as it stands", async () => {
+  it("says one line when all services answer, then a curl that works as it stands", async () => {
     const credentials = join(server.data_dir, "dev-credentials.json")
     const last = await until("the last lines", soon_ms, () => {
       const lines = linesOf(server.printed.stderr)
@@ -165,7 +165,7 @@ describeWithServer("a server", () => {
     expect((await clusterState(server)).nodes).toHaveLength(1)
   })
 
-  it("starts its nats-server again at the same address, and serves blobs all the while", async () => {
+  it("starts its nats-server again where it was, and serves blobs all the while", async () => {
     const client = clientOf(server)
     const natsUrl = () =>
       JSON.parse(readFileSync(join(server.data_dir, "run", "instance.json"), "utf8")).nats.url
@@ -198,7 +198,7 @@ describeWithServer("a server", () => {
     client.close()
   })
 
-  it("lets a request in flight finish when it is stopped, ends streams, and leaves no process behind", async () => {
+  it("stops after the requests in flight, ends streams, leaves no process", async () => {
     const events = await openEvents(server)
     const put = await openPut(server, 200_000)
     await stopsWith(server, "SIGTERM", async () => {
