@@ -5,16 +5,26 @@
  * keeps two hosts from contradicting each other, and the command's id makes a second try safe.
  */
 import type { Msg, NatsConnection } from "@nats-io/transport-node"
-import { Effect, Layer, Result, Schedule, Schema } from "effect"
+import { Effect, FiberSet, Layer, Result, Schedule, Schema } from "effect"
 import { type Addressed, Commands, streamOf, Unavailable } from "#actors/commands.ts"
 import type { AnyDecider } from "#actors/decider.ts"
+import { type Link, overLink, watchLink } from "#adapters/nats-link.ts"
 import type { Origin } from "#events/log.ts"
 
 /** How long one try waits for its answer, in milliseconds: the log's own limit and a margin. */
 const answer_ms_max = 12_000
 
-/** Tries in all, each under the same command id. */
-const attempts_max = 3
+/** Tries in all, each under the same command id: 1.5 s for a host or a connection to come back. */
+const attempts_max = 5
+
+/** First pause between two tries, in milliseconds; it doubles. */
+const pause_ms = 100
+
+/** Commands that a host works on at the same time: each may hold a message of 1 MB. */
+const under_way_max = 256
+
+/** How long commands that are under way get when the host ends, in milliseconds. */
+const ending_ms_max = 5_000
 
 interface Request {
   readonly origin: Origin
@@ -29,88 +39,141 @@ type Reply =
   | { readonly position: number }
   | { readonly rejection: unknown; readonly of: string }
   | { readonly unavailable: string }
+  /** Another host may have room, or this one soon. */
+  | { readonly busy: true }
 
 const encode = (value: unknown) => JSON.stringify(value)
 
-/** Sends each command to whichever host of its service is free. */
-export const remoteCommands = (connection: NatsConnection) =>
-  Layer.succeed(
-    Commands,
-    Commands.of({
-      send: Effect.fn("Commands.send")(function* <Rejection>(
-        origin: Origin,
-        ...commands: ReadonlyArray<Addressed<Rejection>>
-      ) {
-        const [first] = commands
-        if (first === undefined) return yield* new Unavailable({ detail: "There is no command." })
-        const request: Request = {
-          origin,
-          commands: commands.map(({ to, id, command }) => ({
-            name: to.name,
-            id,
-            command: Schema.encodeUnknownSync(to.command)(command),
-          })),
-        }
-        const reply: Reply = yield* Effect.tryPromise({
-          try: () =>
-            connection.request(`command.${streamOf(first)}`, encode(request), {
-              timeout: answer_ms_max,
-            }),
-          catch: (error) => new Unavailable({ detail: `No host answered: ${String(error)}` }),
-        }).pipe(
-          Effect.retry({ times: attempts_max - 1, schedule: Schedule.exponential(100) }),
-          Effect.map((message) => message.json<Reply>()),
-        )
-        if ("position" in reply) return reply.position
-        if ("unavailable" in reply) return yield* new Unavailable({ detail: reply.unavailable })
-        const { to } = commands.find(({ to }) => to.name === reply.of) ?? first
-        return yield* Effect.fail(Schema.decodeUnknownSync(to.rejection)(reply.rejection))
-      }),
+const requestOf = (origin: Origin, commands: ReadonlyArray<Addressed<unknown>>): Request => ({
+  origin,
+  commands: commands.map(({ to, id, command }) => ({
+    name: to.name,
+    id,
+    command: Schema.encodeUnknownSync(to.command)(command),
+  })),
+})
+
+/** One try; it fails at once when nobody listens or the connection is lost. */
+const ask = (
+  connection: NatsConnection,
+  link: Link,
+  stream: string,
+  request: string,
+  answer_ms: number,
+) =>
+  Effect.tryPromise({
+    try: () =>
+      overLink(link, () =>
+        connection.request(`command.${stream}`, request, { timeout: answer_ms }),
+      ),
+    catch: (error) => new Unavailable({ detail: `No host answered: ${String(error)}` }),
+  }).pipe(
+    Effect.flatMap((message) => {
+      const reply = message.json<Reply>()
+      const busy = new Unavailable({ detail: "All hosts are busy." })
+      return "busy" in reply ? Effect.fail(busy) : Effect.succeed(reply)
     }),
   )
 
-/** Answers the commands of a service with the `Commands` of this process. */
-export const serveCommands = Effect.fnUntraced(function* (
+/** Sends each command to whichever host of its service is free. */
+export const remoteCommands = (
   connection: NatsConnection,
-  service: string,
-  deciders: ReadonlyArray<AnyDecider>,
-) {
-  const commands = yield* Commands
-  const kinds = new Map(deciders.map((decider) => [decider.name, decider]))
-
-  const answer = Effect.fnUntraced(
-    function* (message: Msg) {
-      const { origin, commands: named } = message.json<Request>()
-      const addressed = named.map(({ name, id, command }) => {
-        const to = kinds.get(name)
-        if (to === undefined) throw new Error(`${service} has no ${name}`)
-        return { to, id, command: Schema.decodeUnknownSync(to.command)(command) }
+  { answer_ms = answer_ms_max }: { readonly answer_ms?: number } = {},
+) =>
+  Layer.effect(
+    Commands,
+    Effect.gen(function* () {
+      const link = yield* watchLink(connection)
+      return Commands.of({
+        send: Effect.fn("Commands.send")(function* <Rejection>(
+          origin: Origin,
+          ...commands: ReadonlyArray<Addressed<Rejection>>
+        ) {
+          const [first] = commands
+          if (first === undefined) return yield* new Unavailable({ detail: "There is no command." })
+          const request = encode(requestOf(origin, commands))
+          const reply = yield* ask(connection, link, streamOf(first), request, answer_ms).pipe(
+            Effect.retry({ times: attempts_max - 1, schedule: Schedule.exponential(pause_ms) }),
+          )
+          if ("position" in reply) return reply.position
+          if ("unavailable" in reply) return yield* new Unavailable({ detail: reply.unavailable })
+          const { to } = commands.find(({ to }) => to.name === reply.of) ?? first
+          return yield* Effect.fail(Schema.decodeUnknownSync(to.rejection)(reply.rejection))
+        }),
       })
+    }),
+  )
+
+/** Carries out what a message asks; whatever is wrong with it becomes an answer. */
+const answerOf = (
+  commands: Commands["Service"],
+  kinds: ReadonlyMap<string, AnyDecider>,
+): ((message: Msg) => Effect.Effect<Reply>) =>
+  Effect.fnUntraced(
+    function* (message) {
+      const { origin, commands: named } = message.json<Request>()
+      const addressed: Array<Addressed<unknown>> = []
+      for (const { name, id, command } of named) {
+        const to = kinds.get(name)
+        if (to === undefined) return { unavailable: `No aggregate ${name} is served here.` }
+        addressed.push({ to, id, command: Schema.decodeUnknownSync(to.command)(command) })
+      }
       const sent = yield* Effect.result(commands.send(origin, ...addressed))
-      if (Result.isSuccess(sent)) return { position: sent.success } satisfies Reply
+      if (Result.isSuccess(sent)) return { position: sent.success }
       const { failure } = sent
-      if (failure instanceof Unavailable) return { unavailable: failure.detail } satisfies Reply
+      if (failure instanceof Unavailable) return { unavailable: failure.detail }
       return rejected(addressed, failure)
     },
     Effect.catchDefect((defect) =>
       Effect.as(Effect.logError("A command failed.", defect), {
         unavailable: "The host failed; its log says why.",
-      } satisfies Reply),
+      }),
     ),
   )
 
-  const run = Effect.runForkWith(yield* Effect.context<never>())
+/**
+ * Answers the commands of a service with the `Commands` of this process, until the scope closes:
+ * then it takes no more, and those under way get their answers.
+ */
+export const serveCommands = Effect.fnUntraced(function* (
+  connection: NatsConnection,
+  service: string,
+  deciders: ReadonlyArray<AnyDecider>,
+) {
+  const kinds = new Map(deciders.map((decider) => [decider.name, decider]))
+  const answer = answerOf(yield* Commands, kinds)
+  const under_way = yield* FiberSet.make<void>()
+  const run = yield* FiberSet.runtime(under_way)<never>()
+  let count = 0
+
+  const respond = (message: Msg, reply: Reply) => {
+    // Who asked hears nothing then, and asks again under the same id.
+    if (!connection.isClosed()) message.respond(encode(reply))
+  }
+  const work = (message: Msg) =>
+    Effect.map(answer(message), (reply) => respond(message, reply)).pipe(
+      Effect.ensuring(Effect.sync(() => count--)),
+    )
+
   yield* Effect.acquireRelease(
     Effect.sync(() =>
       connection.subscribe(`command.${service}.>`, {
         queue: service,
         callback: (error, message) => {
           if (error !== null) return
-          run(Effect.map(answer(message), (reply) => message.respond(encode(reply))))
+          if (count >= under_way_max) return respond(message, { busy: true })
+          count++
+          run(work(message))
         },
       }),
     ),
-    (subscription) => Effect.promise(() => subscription.drain()),
+    (subscription) =>
+      Effect.tryPromise({ try: () => subscription.drain(), catch: String }).pipe(
+        // A connection that is gone has nothing to drain.
+        Effect.ignore,
+        Effect.andThen(FiberSet.awaitEmpty(under_way)),
+        Effect.timeoutOption(ending_ms_max),
+      ),
   )
 })
 

@@ -118,6 +118,17 @@ const answerMalformed = (server: Server, { broken }: FrontDoor) => {
   })
 }
 
+/** Connections that never sent a request, which no server of Node's counts as idle. */
+const silentSockets = (server: Server, is_tls: boolean) => {
+  const silent = new Set<Socket>()
+  server.on(is_tls ? "secureConnection" : "connection", (socket: Socket) => {
+    silent.add(socket)
+    socket.once("close", () => silent.delete(socket))
+  })
+  server.on("request", ({ socket }) => silent.delete(socket))
+  return silent
+}
+
 /** How this machine reaches what listens on `host`. */
 const urlOf = (scheme: string, host: string, port: number) => {
   const any = host === "0.0.0.0" || host === "::"
@@ -133,6 +144,7 @@ export const httpServer = Effect.fnUntraced(function* ({ api, tls }: Settings, d
   const is_tls = tls.cert !== ""
   const server: Server = is_tls ? yield* tlsServer(tls) : createServer(options)
   answerMalformed(server, door)
+  const silent = silentSockets(server, is_tls)
   const address = { host: api.bind_host, port: api.bind_port }
   const { serve } = yield* NodeHttpServer.make(() => server, {
     ...address,
@@ -158,7 +170,10 @@ export const httpServer = Effect.fnUntraced(function* ({ api, tls }: Settings, d
     Effect.andThen(
       door.close,
       Effect.sync(() => {
-        sweeping = setInterval(() => server.closeIdleConnections(), closing_interval_ms)
+        sweeping = setInterval(() => {
+          server.closeIdleConnections()
+          for (const socket of silent) if (socket.bytesRead === 0) socket.destroy()
+        }, closing_interval_ms)
       }),
     ),
   )

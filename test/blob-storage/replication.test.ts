@@ -8,14 +8,15 @@ import {
 } from "#actors/blob-storage/replication.ts"
 
 describe("a policy", () => {
-  it("is refused for want of nodes only where it is an erasure code", () => {
+  it("is refused only where it is an erasure code, for want of nodes or of shards", () => {
     for (const policy of Object.keys(nodes_needed) as ReadonlyArray<keyof typeof nodes_needed>) {
       for (let active = 1; active <= 11; active++) {
-        const is_refused = policy.includes("_EC") && active < nodes_needed[policy]
-        expect([policy, active, refusedPolicy(policy, active) !== undefined]).toEqual([
+        const refusal = active < nodes_needed[policy] ? "FAILED_PRECONDITION" : "INTERNAL"
+        const code = policy.includes("_EC") ? refusal : undefined
+        expect([policy, active, refusedPolicy(policy, active)?.code]).toEqual([
           policy,
           active,
-          is_refused,
+          code,
         ])
       }
     }

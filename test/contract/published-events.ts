@@ -81,6 +81,20 @@ export const publishedEventsContract = <E>(make: () => Layer.Layer<PublishedEven
   )
 
   test(
+    "delivers nothing up to a sequence beyond the end, and what comes after it",
+    Effect.gen(function* () {
+      const events = yield* PublishedEvents
+      yield* events.append([published(1)], 0)
+      const following = yield* events
+        .follow(3, {})
+        .pipe(Stream.take(1), Stream.runCollect, Effect.forkChild({ startImmediately: true }))
+      for (const n of numbers(2, 5)) yield* events.append([published(n)], n - 1)
+      const [first] = yield* Fiber.join(following)
+      assert.equal(first?.sequence, 4)
+    }),
+  )
+
+  test(
     "filters by service and by type, and keeps the sequence of all",
     Effect.gen(function* () {
       const events = yield* PublishedEvents

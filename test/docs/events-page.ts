@@ -115,7 +115,8 @@ export const typesSection = (all: ReadonlyArray<readonly [string, PublishedTypes
           const absent = required.includes(field) ? "" : ", may be absent"
           return `- \`${field}\` (${typeOf(shape)}${absent}): ${described(shape)}`
         })
-        const where = `it is \`events.${service}.${aggregate}.${type}\`, with ${subject} as its subject.`
+        const bus = `events.${service}.${aggregate}.${type}`
+        const where = `it is \`${bus}\`, with ${subject} as its subject.`
         return [`#### ${type}`, "", told, `On the bus ${where}`, "", ...fields, ""].join("\n")
       })
       return [`### ${service}`, "", ...sections].join("\n")

@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process"
+import { once } from "node:events"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { type RequestOptions, request } from "node:https"
 import { connect, createServer } from "node:net"
@@ -160,6 +161,16 @@ describe("stopping", () => {
     await stopped
     expect(performance.now() - started).toBeLessThan(3000)
     await expect(served.fetch("/none")).rejects.toThrow()
+  })
+
+  it("does not wait for a connection that never asked anything", async () => {
+    const { served, stop } = await start({ bytes: 0, ended: 0 })
+    const silent = connect(Number(new URL(served.url).port), "127.0.0.1")
+    silent.on("error", () => undefined)
+    await once(silent, "connect")
+    const started = performance.now()
+    await stop()
+    expect(performance.now() - started).toBeLessThan(3000)
   })
 
   it("cuts off after its grace what does not end", async () => {

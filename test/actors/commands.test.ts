@@ -1,0 +1,17 @@
+import { describe } from "@effect/vitest"
+import { Layer } from "effect"
+import { host } from "#actors/host.ts"
+import { logJetStream } from "#adapters/log-jetstream.ts"
+import { logMemory } from "#adapters/log-memory.ts"
+import { commandsContract } from "../contract/commands.ts"
+import { describeWithServer, nats } from "../nats.ts"
+
+const over = <A, E>(log: Layer.Layer<A, E>) => Layer.fresh(Layer.provideMerge(host, log))
+
+describe("commands in this process, over a log in memory", () => {
+  commandsContract(() => over(logMemory))
+})
+
+describeWithServer("commands in this process, over a log in JetStream", () => {
+  commandsContract(() => over(logJetStream({ stream: "LOG" }).pipe(Layer.provide(nats))))
+})
