@@ -11,7 +11,7 @@ import { NatsServer } from "#adapters/nats-server.ts"
 import { sqlite } from "#adapters/sqlite.ts"
 import { readModel } from "#projections/read-model.ts"
 import type { Contestant } from "./contestant.ts"
-import { type Command, eventOf, inTurn, mustShow } from "./work.ts"
+import { type Command, eventOf, inTurn, mustShow, type Worker as Row } from "./work.ts"
 import { blueprint, Worker } from "./worker.ts"
 
 const app = (folder: string) =>
@@ -33,19 +33,22 @@ export const almanac: Contestant = {
     const runtime = ManagedRuntime.make(app(folder))
     const model = await runtime.runPromise(Scope.provide(readModel(blueprint), runtime.scope))
 
+    // Compiled once, as the statements of the others are prepared once.
+    const read = model.db
+      .selectFrom("worker")
+      .select(["worker_id", "version", "running_jobs"])
+      .where("worker_id", "=", "")
+      .compile()
+
     const send = Effect.fnUntraced(function* (job: Command) {
       const commands = yield* Commands
       const now = new Date()
       const command = decode({ ...eventOf(job, now), type: job.type })
       const origin = { command_id: randomUUID(), actor: "bench", at: now.toISOString() }
       yield* model.waitFor(yield* commands.send(origin, address(Worker, job.worker_id, command)))
-      return yield* Effect.promise(() =>
-        model.db
-          .selectFrom("worker")
-          .select(["worker_id", "version", "running_jobs"])
-          .where("worker_id", "=", job.worker_id)
-          .executeTakeFirst(),
-      )
+      const query = { ...read, parameters: [job.worker_id] }
+      const { rows } = yield* Effect.promise(() => model.db.executeQuery<Row>(query))
+      return rows[0]
     })
     const run = inTurn(async (job) => mustShow(await runtime.runPromise(send(job)), job))
     return { run, stop: () => runtime.dispose() }

@@ -34,6 +34,7 @@ export const interleave = async (
   effort: Effort,
   rounds: number,
   folder: string,
+  warm_up: Effort = effort,
 ): Promise<Measured> => {
   if (seats.length === 0) throw new Error("nothing is here to be measured")
   const series = seats.map(({ name }): Series => ({ name, rounds: [] }))
@@ -43,7 +44,7 @@ export const interleave = async (
     for (const [nth, seat] of seats.entries()) {
       if (failed.has(seat.name)) continue
       noise.push(await syncNoise(folder))
-      const round = await orSkip(seat.name, () => seat.round(effort))
+      const round = await orSkip(seat.name, () => seat.round(k < 0 ? warm_up : effort))
       if (!round) failed.add(seat.name)
       else if (k >= 0) series[nth]?.rounds.push(round)
     }
