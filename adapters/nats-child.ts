@@ -85,7 +85,8 @@ const start = (
     child.once("error", (error) => {
       resume(Effect.fail(failed(`${binary} cannot be run: ${error.message}`, [])))
     })
-    child.once("exit", (code, signal) => {
+    // Not "exit": its last words may still be on their way then.
+    child.once("close", (code, signal) => {
       Deferred.doneUnsafe(ended, Effect.succeed(signal ? `signal ${signal}` : `code ${code}`))
     })
     // A process id is there as soon as the process is: node says so with this event.
