@@ -7,8 +7,10 @@ import { audit } from "#verbs/audit.ts"
 import { migrate } from "#verbs/migrate.ts"
 import { rebuild } from "#verbs/rebuild.ts"
 import { root, version } from "#verbs/root.ts"
+import { secret } from "#verbs/secret.ts"
 import { serve } from "#verbs/serve.ts"
 import { token } from "#verbs/token.ts"
+import { trust } from "#verbs/trust.ts"
 
 /** What went wrong in one line, for whoever typed the command. */
 const messageOf = (error: unknown) =>
@@ -31,7 +33,7 @@ const teardown: Runtime.Teardown = (exit, onExit) => {
 }
 
 root.pipe(
-  Command.withSubcommands([serve, audit, rebuild, migrate, token]),
+  Command.withSubcommands([serve, audit, rebuild, migrate, token, trust, secret]),
   Command.run({ version }),
   Effect.tapCause(explain),
   // A verb's standard output is its answer.

@@ -8,14 +8,15 @@
  */
 import { Result, type Schema } from "effect"
 import {
+  type AnyActorScope,
   type AnyMachineSnapshot,
   type AnyStateMachine,
   type ContextFrom,
+  createActor,
   type EventFromLogic,
   initialTransition,
   type SnapshotFrom,
   type StateValue,
-  transition,
 } from "xstate"
 import type { Snapshot } from "#events/log.ts"
 import type { Message } from "#schemas/message.ts"
@@ -59,10 +60,11 @@ const context = (state: AnyMachineSnapshot) => state.context
 const value = (state: AnyMachineSnapshot): unknown => state.value
 
 /** What each command would make happen, in the order it would happen. */
-type Proposals<Command extends Message, Event, Context> = {
+type Proposals<Command extends Message, Event, Context, Snapshot> = {
   readonly [Type in Command["type"]]: (
     command: Extract<Command, { readonly type: Type }>,
     context: Context,
+    state: Snapshot,
   ) => ReadonlyArray<Event>
 }
 
@@ -89,7 +91,12 @@ export const decider = <Command extends Message, Machine extends AnyStateMachine
   readonly command: Schema.ConstraintCodec<Command, unknown>
   readonly event: Schema.ConstraintCodec<EventFromLogic<Machine>, unknown>
   readonly rejection: Schema.ConstraintCodec<Rejection, unknown>
-  readonly propose: Proposals<Command, EventFromLogic<Machine>, ContextFrom<Machine>>
+  readonly propose: Proposals<
+    Command,
+    EventFromLogic<Machine>,
+    ContextFrom<Machine>,
+    SnapshotFrom<Machine>
+  >
   readonly reject: (state: SnapshotFrom<Machine>, command: Command) => Rejection
   readonly timers?: (state: SnapshotFrom<Machine>) => ReadonlyArray<Timer<Command>>
   readonly upcast?: (snapshot: Snapshot) => Snapshot | undefined
@@ -97,20 +104,25 @@ export const decider = <Command extends Message, Machine extends AnyStateMachine
   type Event = EventFromLogic<Machine>
   const [initialState] = initialTransition(machine as AnyStateMachine) as [State<Machine>, unknown]
 
-  const evolve = (state: State<Machine>, event: EventFromLogic<Machine>) => {
+  const scope = inertScope(machine)
+  const moved = (state: State<Machine>, event: Event) =>
+    machine.transition(state, event, scope) as State<Machine>
+
+  const evolve = (state: State<Machine>, event: Event) => {
     if (!can(state, event)) throw new Error(`${machine.id}: ${event.type} cannot happen here`)
-    return transition(machine, state, event)[0] as State<Machine>
+    return moved(state, event)
   }
 
   // What a decision has tried need not be tried again to know the state after it.
   const tried = new WeakMap<ReadonlyArray<Event>, { from: State<Machine>; to: State<Machine> }>()
 
   const decide = (state: State<Machine>, command: Command) => {
-    const events = propose[command.type as Command["type"]](command as never, context(state))
+    const proposed = propose[command.type as Command["type"]]
+    const events = proposed(command as never, context(state), state)
     let next = state
     for (const event of events) {
       if (!can(next, event)) return Result.fail(reject(state, command))
-      next = evolve(next, event)
+      next = moved(next, event)
     }
     tried.set(events, { from: state, to: next })
     return Result.succeed(events)
@@ -132,6 +144,28 @@ export const decider = <Command extends Message, Machine extends AnyStateMachine
     after,
     timers,
     ...snapshots(machine, version, upcast),
+  }
+}
+
+/**
+ * What a chart's transitions run in: an actor that is never started, and runs no action.
+ *
+ * XState's own `transition` makes one for each event, which costs more than the transition does.
+ * One is enough, since our charts neither spawn nor invoke: nothing is ever kept in it.
+ */
+const inertScope = (machine: AnyStateMachine): AnyActorScope => {
+  const self = createActor(machine)
+  const nothing = () => {}
+  return {
+    self,
+    system: self.system,
+    id: "",
+    sessionId: "",
+    logger: nothing,
+    defer: nothing,
+    emit: nothing,
+    stopChild: nothing,
+    actionExecutor: nothing,
   }
 }
 

@@ -40,6 +40,14 @@ interface Held {
   readonly commands: ReadonlyArray<string>
 }
 
+/** A command with the aggregate that it goes to. */
+interface Target<Rejection> {
+  readonly to: AnyDecider<Rejection>
+  readonly command: unknown
+  readonly stream: string
+  readonly held: Held
+}
+
 interface Decided {
   readonly to: AnyDecider
   readonly stream: string
@@ -63,11 +71,13 @@ export const host = Layer.effect(
     const inTurn = makeTurns()
 
     return Commands.of({
-      send: Effect.fn("Commands.send")(function* (origin, ...commands) {
-        // One after another for each aggregate: our own commands never race each other.
-        const done = inTurn(commands.map(streamOf), persist(memory, origin, commands, 1))
-        return yield* Effect.fromResult(yield* done)
-      }),
+      // One after another for each aggregate: our own commands never race each other. The span has
+      // no stack trace, which would be taken for each command.
+      send: (origin, ...commands) =>
+        inTurn(commands.map(streamOf), persist(memory, origin, commands, 1)).pipe(
+          Effect.flatMap(Effect.fromResult),
+          Effect.withSpan("Commands.send", undefined, { captureStackTrace: false }),
+        ),
     })
   }),
 )
@@ -97,41 +107,60 @@ const tryOnce = Effect.fnUntraced(function* <Rejection>(
   commands: Asked<Rejection>,
 ) {
   const guessed = commands.some((command) => memory.held.has(streamOf(command)))
-  let decided = yield* decide(memory, origin, commands, false)
-  if (!isProvable(decided) && guessed) decided = yield* decide(memory, origin, commands, true)
+  let targets = yield* find(memory, commands, false)
+  let decided = decide(origin, targets)
+  if (!isProvable(decided) && guessed) {
+    targets = yield* find(memory, commands, true)
+    decided = decide(origin, targets)
+  }
   if (Result.isFailure(decided)) return Result.fail(decided.failure)
   const changes = decided.success.filter(({ events }) => events.length > 0)
   if (changes.length > 0) return Result.succeed(yield* append(memory, origin, changes))
-  const versions = commands.map((command) => memory.held.get(streamOf(command))?.version ?? 0)
-  return Result.succeed(Math.max(...versions))
+  return Result.succeed(Math.max(...targets.map(({ held }) => held.version)))
 })
 
-/** Whether an append will tell if the decision rested on the newest state. */
+/**
+ * Whether an append will tell if the decision rested on the newest state: of an aggregate to which
+ * nothing happens beside others it tells nothing.
+ */
 const isProvable = (decided: Result.Result<ReadonlyArray<Decided>, unknown>) =>
-  Result.isSuccess(decided) && decided.success.some(({ events }) => events.length > 0)
+  Result.isSuccess(decided) &&
+  decided.success.length > 0 &&
+  decided.success.every(({ events }) => events.length > 0)
 
-/** Decides all commands from what is held, or afresh from the log; nothing where it was done. */
-const decide = Effect.fnUntraced(function* <Rejection>(
+/** The aggregates of the commands as they are held, or as the log has them. */
+const find = Effect.fnUntraced(function* <Rejection>(
   memory: Memory,
-  { command_id }: Origin,
   commands: Asked<Rejection>,
   fresh: boolean,
 ) {
-  const decided: Array<Decided> = []
-  let rejected: Result.Result<never, Rejection> | undefined
+  const targets: Array<Target<Rejection>> = []
   for (const addressed of commands) {
-    const stream = streamOf(addressed)
     const { to, command } = addressed
+    const stream = streamOf(addressed)
     const known = fresh ? undefined : memory.held.get(stream)
     const held = known ?? (yield* load(memory.log, to, stream))
     keep(memory, stream, held)
+    targets.push({ to, command, stream, held })
+  }
+  return targets
+})
+
+/** Decides all commands; nothing where it was done. */
+const decide = <Rejection>(
+  { command_id }: Origin,
+  targets: ReadonlyArray<Target<Rejection>>,
+): Result.Result<ReadonlyArray<Decided>, Rejection> => {
+  const decided: Array<Decided> = []
+  let rejected: Result.Result<never, Rejection> | undefined
+  for (const { to, command, stream, held } of targets) {
     if (held.commands.includes(command_id)) return Result.succeed([])
     const result = to.decide(held.state, command)
     if (Result.isFailure(result)) rejected ??= Result.fail(result.failure)
     else decided.push({ to, stream, held, events: result.success })
   }
   return rejected ?? Result.succeed(decided)
-})
+}
 
 const load = Effect.fnUntraced(function* (
   log: Log["Service"],
@@ -168,28 +197,25 @@ export const stateAfter = <State>(
 }
 
 /** Writes what was decided and answers the last position. */
-const append = Effect.fnUntraced(function* (
-  memory: Memory,
-  origin: Origin,
-  changes: ReadonlyArray<Decided>,
-) {
+const append = (memory: Memory, origin: Origin, changes: ReadonlyArray<Decided>) => {
   const nexts = changes.map((change) => next(origin, change))
-  const appended = yield* memory.log.append(nexts.map(({ append }) => append))
-  let last = 0
-  for (const [i, { position, hash }] of appended.entries()) {
-    last = Math.max(last, position)
-    const written = nexts[i]
-    if (written === undefined) continue
-    const { stream, commit } = written.append
-    keep(memory, stream, {
-      state: written.state,
-      version: position,
-      hash,
-      commands: commit.commands,
-    })
-  }
-  return last
-})
+  return Effect.map(memory.log.append(nexts.map(({ append }) => append)), (appended) => {
+    let last = 0
+    for (const [i, { position, hash }] of appended.entries()) {
+      last = Math.max(last, position)
+      const written = nexts[i]
+      if (written === undefined) continue
+      const { stream, commit } = written.append
+      keep(memory, stream, {
+        state: written.state,
+        version: position,
+        hash,
+        commands: commit.commands,
+      })
+    }
+    return last
+  })
+}
 
 /** What is used last is forgotten last. */
 const keep = ({ held }: Memory, stream: string, now: Held) => {

@@ -6,26 +6,33 @@
  *
  * Source: DESIGN of the running system, 7.
  */
-import { Clock, DateTime, Duration, Effect, Latch, Schedule, Stream } from "effect"
+import { Clock, DateTime, Duration, Effect, FiberSet, Latch, Schedule, Stream } from "effect"
 import { type Addressed, Commands, Unavailable } from "#actors/commands.ts"
 import { Log, type LogUnavailable, type Part, type Recorded } from "#events/log.ts"
 
-/** Commands of one process under way at the same moment. */
-const sending_max = 16
+/** What one process has under way at the same moment: as much as goes into one write of the log. */
+const under_way_max = 256
 
 /** Pause before asking a log again that could not be reached, in milliseconds. */
 const retry_ms = 500
 
 /** Longest sleep between two looks at what is due, in milliseconds: a clock may be set. */
-const sleep_ms_max = 60_000
+export const sleep_ms_max = 60_000
 
-/** A command and what made it due. */
+/** Commands that happen together, or not at all. */
+export type Batch = ReadonlyArray<Addressed<unknown>>
+
+/** What is to be done, and what made it due. */
 export interface Caused {
   /** The same for the same cause, for ever. */
   readonly command_id: string
   /** The position of the commit that made it due. */
   readonly cause?: string
-  readonly addressed: Addressed<unknown>
+  /**
+   * What is sent. Or work outside, which answers what is sent of it: it may be done again, after a
+   * kill or when it fails, so it must bear that.
+   */
+  readonly batch: Batch | Effect.Effect<Batch, Unavailable>
 }
 
 export interface Due {
@@ -33,6 +40,12 @@ export interface Due {
   /** When something becomes due next, as epoch milliseconds. */
   readonly next?: number
 }
+
+/** What several parts of a process have to do. */
+export const joined = (...parts: ReadonlyArray<Due>): Due => ({
+  now: parts.flatMap(({ now }) => now),
+  next: Math.min(...parts.map(({ next }) => next ?? Infinity)),
+})
 
 /** One run of a process: its view, behind two functions. */
 export interface Run {
@@ -63,8 +76,14 @@ const runOnce = Effect.fnUntraced(function* ({ name, part, from, start }: Proces
   const { fold, due } = yield* start
   const news = yield* Latch.make(true)
 
-  const begin = from === "lasts" ? yield* log.head(part) : yield* from
-  if (from === "lasts") yield* Stream.runForEach(log.lasts(part), fold)
+  let begin = from === "lasts" ? yield* log.head(part) : yield* from
+  if (from === "lasts") {
+    yield* Stream.runForEach(log.lasts(part), (recorded) => {
+      // What was written meanwhile is read already, and its stream must not go back in time.
+      begin = Math.max(begin, recorded.position)
+      return fold(recorded)
+    })
+  }
 
   const reading = Stream.runForEachArray(log.follow(part, begin), (stretch) =>
     Effect.andThen(Effect.forEach(stretch, fold, { discard: true }), news.open),
@@ -72,46 +91,69 @@ const runOnce = Effect.fnUntraced(function* ({ name, part, from, start }: Proces
   return yield* Effect.raceFirst(Effect.andThen(reading, Effect.never), acting(name, due, news))
 })
 
-/** Sends what is due, then sleeps until something is, or until the log says something new. */
-const acting = Effect.fnUntraced(function* (
-  name: string,
-  due: Run["due"],
-  news: Latch.Latch,
-): Effect.fn.Return<never, never, Commands> {
+/** Begins what is due, then sleeps until something is, or until there is news. */
+const acting = Effect.fnUntraced(function* (name: string, due: Run["due"], news: Latch.Latch) {
   const commands = yield* Commands
+  const fibers = yield* FiberSet.make<void, never>()
+  const under_way = new Set<string>()
   // What was answered and is due all the same, as a refused command is: not sent again.
   let answered = new Set<string>()
+  /** Epoch milliseconds before which what failed is not tried again. */
+  let rest_until = 0
+  let has_more = false
 
-  while (true) {
+  const end = (command_id: string, is_answered: boolean) =>
+    Effect.gen(function* () {
+      under_way.delete(command_id)
+      if (is_answered) answered.add(command_id)
+      else rest_until = (yield* Clock.currentTimeMillis) + retry_ms
+      const has_room = has_more && under_way.size <= under_way_max / 2
+      if (has_room || !is_answered) yield* news.open
+    })
+
+  const looking = Effect.gen(function* () {
     yield* news.close
     const now = yield* Clock.currentTimeMillis
     const all = due(now)
-    const ids = new Set(all.now.map(({ command_id }) => command_id))
-    answered = answered.intersection(ids)
-    const open = all.now.filter(({ command_id }) => !answered.has(command_id))
-    const at = DateTime.formatIso(DateTime.makeUnsafe(now))
-
-    const failed = yield* Effect.forEach(
-      open,
-      ({ command_id, cause, addressed }) =>
-        commands
-          .send(
-            { command_id, actor: name, at, ...(cause === undefined ? {} : { cause }) },
-            addressed,
-          )
-          .pipe(
-            Effect.as(false),
-            Effect.catch((refusal) => {
-              if (refusal instanceof Unavailable) return Effect.succeed(true)
-              return Effect.as(Effect.logDebug(`Refused: ${String(refusal)}`), false)
-            }),
-            Effect.tap((unavailable) => Effect.sync(() => unavailable || answered.add(command_id))),
-          ),
-      { concurrency: sending_max },
+    answered = answered.intersection(new Set(all.now.map(({ command_id }) => command_id)))
+    const open = all.now.filter(
+      ({ command_id }) => !answered.has(command_id) && !under_way.has(command_id),
     )
-
-    const until = all.next === undefined ? sleep_ms_max : all.next - now
-    const pause = failed.includes(true) ? retry_ms : Math.max(0, Math.min(until, sleep_ms_max))
+    const resting = open.length > 0 && now < rest_until
+    const begun = resting ? [] : open.slice(0, under_way_max - under_way.size)
+    has_more = begun.length < open.length
+    for (const item of begun) {
+      under_way.add(item.command_id)
+      yield* FiberSet.run(
+        fibers,
+        Effect.flatMap(doneOf(commands, name, now, item), (done) => end(item.command_id, done)),
+      )
+    }
+    const until = Math.min((all.next ?? Infinity) - now, resting ? rest_until - now : Infinity)
+    const pause = Math.max(0, Math.min(until, sleep_ms_max))
     yield* Effect.raceFirst(news.await, Effect.sleep(Duration.millis(pause)))
-  }
+  })
+  // A defect in one of them is a defect of the process.
+  return yield* Effect.raceFirst(Effect.forever(looking), FiberSet.join(fibers))
 })
+
+/** Whether it was answered: false means that it could not be asked, and is asked again. */
+const doneOf = (
+  commands: Commands["Service"],
+  actor: string,
+  now: number,
+  { command_id, cause, batch }: Caused,
+): Effect.Effect<boolean> => {
+  const at = DateTime.formatIso(DateTime.makeUnsafe(now))
+  const origin = { command_id, actor, at, ...(cause === undefined ? {} : { cause }) }
+  const asked = Effect.isEffect(batch) ? batch : Effect.succeed(batch)
+  return Effect.flatMap(asked, (ready) =>
+    ready.length === 0 ? Effect.void : commands.send(origin, ...ready),
+  ).pipe(
+    Effect.as(true),
+    Effect.catch((refusal) => {
+      if (refusal instanceof Unavailable) return Effect.succeed(false)
+      return Effect.as(Effect.logDebug(`Refused: ${String(refusal)}`), true)
+    }),
+  )
+}

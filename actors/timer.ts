@@ -32,7 +32,7 @@ export const timer = (service: string, deciders: ReadonlyArray<AnyDecider>): Pro
           what: {
             command_id: `timer-${recorded.stream}-${name}-${due}`,
             cause: String(recorded.position),
-            addressed: { to, id, command },
+            batch: [{ to, id, command }],
           },
         }))
         agenda.set(recorded.stream, entries)

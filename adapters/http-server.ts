@@ -12,7 +12,7 @@ import type { AddressInfo, Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import type { TLSSocket } from "node:tls"
 import { NodeHttpServer } from "@effect/platform-node"
-import { Duration, Effect, Schema } from "effect"
+import { Context, Duration, Effect, Schema, Scope } from "effect"
 import { v7 } from "uuid"
 import { share_protection } from "#gateway/envelope.ts"
 import type { Broken, FrontDoor } from "#gateway/front-door.ts"
@@ -164,7 +164,8 @@ export const httpServer = Effect.fnUntraced(function* ({ api, tls }: Settings, d
       server.closeAllConnections()
     }),
   )
-  yield* serve(door.app).pipe(Effect.provideContext(door.context))
+  const around = Context.add(door.context, Scope.Scope, yield* Effect.scope)
+  yield* Effect.setContext(serve(door.app), around)
   // Runs first when the scope closes, before the server waits for what is in flight.
   yield* Effect.addFinalizer(() =>
     Effect.andThen(

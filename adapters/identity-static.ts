@@ -20,7 +20,7 @@ export const staticTokens = (tokens: ReadonlyArray<StaticToken>): Authenticate =
   }))
   return ({ token }) => {
     if (token === undefined) return unknown
-    const sha256 = Buffer.from(sha256Of(Redacted.value(token)), "hex")
+    const sha256 = Buffer.from(sha256Of(token()), "hex")
     const [found] = known.filter((entry) => timingSafeEqual(entry.sha256, sha256))
     return found === undefined ? unknown : Effect.succeed(found.caller)
   }

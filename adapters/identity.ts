@@ -20,25 +20,38 @@ import type { Settings } from "#schemas/settings.ts"
 
 /**
  * Identity and TokenIssuer for these settings; with `api.noauth` everyone is the development
- * tenant with all roles. Fails when the file of public keys cannot be read.
+ * tenant with all roles. Its projects and users are all in one domain, that of the development
+ * domain owner. Fails when the file of public keys cannot be read.
  */
 export const identity = (settings: Settings, store: TokenStore, principals: Principals) =>
   Layer.effectContext(
     Effect.gen(function* () {
       const { auth, api, tls } = settings
-      const authenticate = api.noauth
-        ? () => Effect.succeed(everyone(principals))
-        : inOrder([
-            issuedTokens(store),
-            staticTokens(auth.tokens),
-            yield* jwts(auth.jwt),
-            certificates(tls.client_certificates),
-          ])
+      const known = inOrder([
+        issuedTokens(store),
+        staticTokens(auth.tokens),
+        yield* jwts(auth.jwt),
+        certificates(tls.client_certificates),
+      ])
+      const housed = inDomain(principals.domain_owner.domain_id)
+      const all = Effect.succeed(housed(everyone(principals)))
+      const authenticate: Authenticate = api.noauth
+        ? () => all
+        : (credentials) => Effect.mapEager(known(credentials), housed)
       return Context.make(Identity, { authenticate }).pipe(
         Context.add(TokenIssuer, tokenIssuer(store)),
       )
     }),
   )
+
+/** The caller with the domain of its project and user. */
+const inDomain =
+  (domain_id: string) =>
+  (caller: Caller): Caller => ({
+    ...caller,
+    ...(caller.project_id !== undefined && { project_domain_id: domain_id }),
+    ...(caller.user_id !== undefined && { user_domain_id: domain_id }),
+  })
 
 /** No header that carries a token is longer: Node takes 16 KiB of headers. */
 const token_length_max = 16_384
@@ -49,35 +62,38 @@ export const inOrder =
   (credentials) => {
     const { token, certificate } = credentials
     if (token === undefined && certificate === undefined) return refused("missing")
-    if (token !== undefined && Redacted.value(token).length > token_length_max) {
+    if (token !== undefined && token().length > token_length_max) {
       return refused("malformed")
     }
-    const [first, ...others] = authenticators
-    // Most callers are known to the first: a refusal is an error, and made only where it is one.
-    const start: ReturnType<Authenticate> = first?.(credentials) ?? refused("unknown")
-    return others.reduce(
+    return authenticators.reduce<ReturnType<Authenticate>>(
       (answer, authenticate) =>
-        Effect.catchTag(answer, "Unauthenticated", (error) =>
-          error.reason === "unknown" ? authenticate(credentials) : Effect.fail(error),
+        Effect.catchEager(answer, (error) =>
+          error._tag === "Unauthenticated" && error.reason === "unknown"
+            ? authenticate(credentials)
+            : Effect.fail(error),
         ),
-      start,
+      unknown,
     )
   }
 
 const refused = (reason: Unauthenticated["reason"]) => Effect.fail(new Unauthenticated({ reason }))
 
+/** All authenticators but one say it of a token: made once, since an error is not cheap. */
+const unknown = refused("unknown")
+
 /** Development tokens and those of `token issue`. */
 export const issuedTokens =
   (store: TokenStore): Authenticate =>
   ({ token }) => {
-    if (token === undefined || !Redacted.value(token).startsWith(token_prefix)) {
-      return refused("unknown")
-    }
+    if (token === undefined || !token().startsWith(token_prefix)) return unknown
     // A guess learns nothing from the time of this search: what it compares is hashed.
-    const record = store.find(sha256Of(Redacted.value(token)))
-    if (record === undefined) return refused("unknown")
+    const record = store.find(sha256Of(token()))
+    if (record === undefined) return unknown
+    const caller = Effect.succeed(callerOf(record))
+    // What never expires is known at once.
+    if (record.expires_at === null) return caller
     return Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      hasExpired(record, now) ? refused("expired") : Effect.succeed(callerOf(record)),
+      hasExpired(record, now) ? refused("expired") : caller,
     )
   }
 

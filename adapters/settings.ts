@@ -43,7 +43,10 @@ const config_bytes_max = 2 ** 20
 /** The longest secret is a private key. */
 const secret_bytes_max = 2 ** 16
 
-/** Reads every source; `data.dir` and `blob.dir` are answered as absolute paths. */
+/**
+ * Reads every source. Folders are answered as absolute paths, and what the embedded identity has
+ * development values for is filled in.
+ */
 export const readSettings = Effect.fnUntraced(function* (sources: Sources) {
   const config = sources.config || sources.env.ALMANAC_CONFIG
   const from_file = config ? yield* fromFile(config) : []
@@ -60,7 +63,7 @@ export const readSettings = Effect.fnUntraced(function* (sources: Sources) {
   const decoded = decodeSection(settings, raw, "")
   const complete = yield* withSecrets(settings, yield* valid(decoded, sourceOf), "", where)
   // Every name of `settings` is in it, each decoded by its own schema.
-  const read = located(complete as unknown as Settings)
+  const read = developed(located(complete as unknown as Settings), where)
   const wrong = disagreement(read)
   if (wrong !== undefined) return yield* refuse(wrong, sourceOf(wrong))
   const loaded: Loaded = { settings: read, sources: where }
@@ -246,7 +249,25 @@ const readSecret = Effect.fnUntraced(function* (path: string) {
 })
 
 const located = (settings: Settings): Settings => {
+  const { blob, shares, policy, database } = settings
   const dir = resolve(settings.data.dir)
-  const blobs = settings.blob.dir === "" ? join(dir, "blobs") : resolve(settings.blob.dir)
-  return { ...settings, data: { dir }, blob: { ...settings.blob, dir: blobs } }
+  const inside = (path: string, name: string) => (path === "" ? join(dir, name) : resolve(path))
+  const read_models = inside(database.connection.slice(sqlite.length), "read-models")
+  return {
+    ...settings,
+    data: { dir },
+    blob: { ...blob, dir: inside(blob.dir, "blobs") },
+    shares: { ...shares, root: inside(shares.root, "shares") },
+    policy: { file: policy.file === "" ? "" : resolve(policy.file) },
+    database: { connection: sqlite + read_models },
+  }
+}
+
+/** What a connection string of SQLite begins with; a folder follows. */
+const sqlite = "sqlite:///"
+
+/** DECISIONS, FIPS profile: without one where nobody asked for it. */
+const developed = (settings: Settings, where: ReadonlyMap<string, string>): Settings => {
+  if (where.has("engine.require_fips_profile")) return settings
+  return { ...settings, engine: { ...settings.engine, require_fips_profile: false } }
 }

@@ -1,5 +1,5 @@
 /** The tokens that we issued: their hashes and what they grant, in one private file. */
-import { createHash, randomBytes } from "node:crypto"
+import { hash, randomBytes } from "node:crypto"
 import { join } from "node:path"
 import { Effect, Option, Schema, Semaphore } from "effect"
 import { findBounded, writePrivate } from "#adapters/private-file.ts"
@@ -42,7 +42,7 @@ export const newToken = () => token_prefix + randomBytes(token_bytes).toString("
 export const token_pattern = /^alm_[\w-]{43}$/
 
 /** Lower-case hex. Tokens are random, so that neither salt nor a slow hash adds anything. */
-export const sha256Of = (token: string) => createHash("sha256").update(token).digest("hex")
+export const sha256Of = (token: string) => hash("sha256", token)
 
 export interface TokenStore {
   readonly find: (sha256: string) => TokenRecord | undefined

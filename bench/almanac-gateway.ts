@@ -9,14 +9,22 @@ export interface Gateway {
   /** A small read: GET, 200, with a Content-Length. */
   readonly url: string
   readonly token: string
+  /** A tenant's token. */
+  readonly tenant: string
   readonly stop: () => Promise<void>
 }
 
 const main = join(import.meta.dirname, "../main.ts")
 
-/** Starts the whole server as `npm start` does, in a process of its own, with data in `folder`. */
-export const startGateway = async (folder: string): Promise<Gateway> => {
-  const settings = { ALMANAC_DATA_DIR: folder, ALMANAC_API__BIND_PORT: "0" }
+/**
+ * Starts the whole server as `npm start` does, in a process of its own, with data in `folder` and
+ * with these settings from the environment.
+ */
+export const startGateway = async (
+  folder: string,
+  more: Readonly<Record<string, string>> = {},
+): Promise<Gateway> => {
+  const settings = { ALMANAC_DATA_DIR: folder, ALMANAC_API__BIND_PORT: "0", ...more }
   const server = spawn(process.execPath, [main, "serve", "--set", "api.bind_host=127.0.0.1"], {
     env: { ...process.env, ...settings },
     stdio: ["ignore", "pipe", "inherit"],
@@ -34,6 +42,7 @@ export const startGateway = async (folder: string): Promise<Gateway> => {
   return {
     url: `${url}/v1/`,
     token: credentials.admin.token,
+    tenant: credentials.tenant.token,
     stop: async () => {
       server.kill("SIGTERM")
       await ended

@@ -10,6 +10,7 @@ import { table } from "./table.ts"
 /** Modules are named as stage-child.ts imports them. */
 const contestants = [
   { module: "./almanac.ts", name: "almanac" },
+  { module: "./bare-log.ts", name: "bare JetStream" },
   { module: "./peers/postgres.ts", name: "postgres" },
   { module: "./peers/postgres.ts", name: "postgres, rule in the application" },
   { module: "./peers/dbos.ts", name: "dbos" },

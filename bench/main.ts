@@ -4,19 +4,30 @@ import { parseArgs } from "node:util"
 import { command } from "./command.ts"
 import { scratchFolder } from "./disk.ts"
 import { gateway } from "./gateway.ts"
+import { jobsPage } from "./jobs-page.ts"
 import { replay } from "./replay.ts"
+import { schedule } from "./schedule.ts"
 import { orSkip, say } from "./series.ts"
 import type { Suite } from "./suite.ts"
 import { publish } from "./table.ts"
+import { token } from "./token.ts"
 
-const help = `npm run bench -- [--only command|gateway|replay] [--rounds N] [--seconds S] [--dry]
+const help = `npm run bench -- [--only SUITE] [--rounds N] [--seconds S] [--dry]
 
-Measures Almanac against its peers, interleaved, and writes the tables into docs/benchmarks.md
-(--dry: only prints them). What is missing is skipped with one line.
+SUITE is command, gateway, replay or jobs-page. Each measures Almanac against its peers,
+interleaved, and writes its tables into docs/benchmarks.md (--dry: only prints them). What is
+missing is skipped with one line.
 
   npm run bench -- --only command --rounds 3 --seconds 2 --dry`
 
-const suites: Readonly<Record<string, Suite>> = { command, gateway, replay }
+const suites: Readonly<Record<string, Suite>> = {
+  command,
+  gateway,
+  replay,
+  "jobs-page": jobsPage,
+  schedule,
+  token,
+}
 
 const { values } = parseArgs({
   options: {

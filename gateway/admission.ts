@@ -3,19 +3,21 @@
  *
  * Source: document 1 §5 and §7; decisions of all services, "request ids", "safety of defaults".
  */
-import { Effect, Redacted } from "effect"
+import { Effect } from "effect"
 import type { Headers, HttpServerRequest } from "effect/http"
-import type { Access } from "#gateway/access.ts"
+import { type Access, mayEnter } from "#gateway/access.ts"
 import type { Caller } from "#gateway/caller.ts"
 import type { Failure } from "#gateway/envelope.ts"
 import type { Authenticate, Credentials } from "#gateway/identity.ts"
 import {
   correlation_id_length_max,
   idempotency_key_length_max,
+  openstack_token_length_max,
   position_digits_max,
 } from "#gateway/limits.ts"
 import type { Route } from "#gateway/routes.ts"
 import type { Transport } from "#gateway/transport.ts"
+import type { Rules } from "#schemas/policy-rule.ts"
 import type { Settings } from "#schemas/settings.ts"
 
 /** Whoever uses a public path: nothing proven, nothing allowed. */
@@ -43,6 +45,10 @@ const forbidden: Failure = {
   detail: "The caller lacks the scope or role for this.",
   headers: challenge(', error="insufficient_scope"'),
 }
+const forbidden_by_rule: Failure = {
+  status: 403,
+  detail: "The caller's role or scope does not allow this.",
+}
 const no_identity: Failure = {
   status: 503,
   detail: "The identity service cannot be reached.",
@@ -50,6 +56,8 @@ const no_identity: Failure = {
 }
 
 const bearer = /^bearer +(\S+) *$/i
+/** Document 2 §5: what is in the header of share protection's tokens. */
+const openstack_token = new RegExp(`^[\\x21-\\x7e]{1,${openstack_token_length_max}}$`)
 
 /** Who the caller is, from the token or, without one, the certificate. */
 export const identify = (
@@ -57,13 +65,15 @@ export const identify = (
   transport: Transport["Service"],
   authenticate: Authenticate,
 ): Effect.Effect<Caller, Failure> => {
-  const header = request.headers.authorization
-  // Document 2 §5 has a header of its own for the token.
-  const token = header === undefined ? request.headers["x-auth-token"] : bearer.exec(header)?.[1]
-  if (header !== undefined && token === undefined) return Effect.fail(bad_credentials)
+  const { authorization = "", "x-auth-token": openstack } = request.headers
+  if (openstack !== undefined && !openstack_token.test(openstack)) {
+    return Effect.fail(bad_credentials)
+  }
+  const token = openstack ?? bearer.exec(authorization)?.[1]
+  if (authorization !== "" && token === undefined) return Effect.fail(bad_credentials)
   const certificate = token === undefined ? transport.certificateOf(request.source) : undefined
   const credentials: Credentials = {
-    token: token === undefined ? undefined : Redacted.make(token),
+    token: token === undefined ? undefined : () => token,
     certificate,
   }
   return Effect.mapErrorEager(authenticate(credentials), (error) => {
@@ -72,14 +82,27 @@ export const identify = (
   })
 }
 
-const holdsOne = (held: ReadonlySet<string>, wanted: ReadonlyArray<string> = []) =>
-  wanted.some((name) => held.has(name))
-
 /** Why this caller may not, if so. */
-export const denied = (access: Access, { scopes, roles }: Caller): Failure | undefined => {
-  if (typeof access === "string") return undefined
-  return holdsOne(scopes, access.scopes) || holdsOne(roles, access.roles) ? undefined : forbidden
+export const denied = (access: Access, caller: Caller, rules: () => Rules): Failure | undefined => {
+  if (mayEnter(access, caller, rules)) return undefined
+  return typeof access === "object" && "rule" in access ? forbidden_by_rule : forbidden
 }
+
+/** A 401 that also says, as OpenStack's services do, where tokens are had. */
+export const askKeystone = (
+  failure: Failure,
+  { headers }: HttpServerRequest.HttpServerRequest,
+  { keystone_authtoken, tls }: Settings,
+): Failure => {
+  if (failure.status !== 401) return failure
+  const scheme = tls.cert === "" ? "http" : "https"
+  const host = host_pattern.test(headers.host ?? "") ? headers.host : "localhost"
+  const uri = keystone_authtoken.www_authenticate_uri || `${scheme}://${host}`
+  const others = failure.headers?.["www-authenticate"]
+  return { ...failure, headers: { "www-authenticate": `Keystone uri="${uri}", ${others}` } }
+}
+
+const host_pattern = /^[\w.:[\]-]{1,255}$/
 
 /** Whether a body comes with the request, empty or not. */
 export const hasBody = ({ headers }: HttpServerRequest.HttpServerRequest) =>

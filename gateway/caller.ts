@@ -9,9 +9,14 @@ export interface Caller {
   readonly kind: CallerKind
   readonly scopes: ReadonlySet<string>
   readonly roles: ReadonlySet<string>
+  /** The project that the token is scoped to. */
   readonly project_id?: string
+  /** The domain that the project is in. */
+  readonly project_domain_id?: string
+  /** The domain that the token is scoped to, instead of a project. */
   readonly domain_id?: string
   readonly user_id?: string
+  readonly user_domain_id?: string
 }
 
 /** An actor's name in the log. */

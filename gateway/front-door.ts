@@ -12,11 +12,15 @@ import {
   Effect,
   Exit,
   type Fiber,
+  References,
   Stream,
+  Tracer,
 } from "effect"
 import { HttpBody, HttpIncomingMessage, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { PolicyRules } from "#gateway/access.ts"
 import {
   anonymous,
+  askKeystone,
   commandId,
   correlationId,
   denied,
@@ -27,7 +31,7 @@ import {
 } from "#gateway/admission.ts"
 import type { Caller } from "#gateway/caller.ts"
 import { type Deadlines, deadlines } from "#gateway/deadlines.ts"
-import { ErrorSettings, envelopeOf, type Failure } from "#gateway/envelope.ts"
+import { ErrorSettings, envelopeOf, type Failure, share_protection } from "#gateway/envelope.ts"
 import { failureOf, internal, isClientGone, late } from "#gateway/failure.ts"
 import { Identity } from "#gateway/identity.ts"
 import { Int64Form } from "#gateway/json.ts"
@@ -48,6 +52,7 @@ import {
   whole,
   worded,
 } from "#gateway/visit.ts"
+import type { Rules } from "#schemas/policy-rule.ts"
 import type { Settings } from "#schemas/settings.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
@@ -64,7 +69,7 @@ export interface FrontDoor {
   /** What is said to a request whose body ends wrongly; its handler is interrupted. */
   readonly broken: (method: string, url: string) => Broken
   readonly app: App
-  /** What handlers find in their context besides the request's own. */
+  /** What handlers find in their context besides the request's and their service's own. */
   readonly context: Context.Context<never>
   /** Ends the event streams, which would never end; what else is in flight goes on. */
   readonly close: Effect.Effect<void>
@@ -77,6 +82,7 @@ interface Door {
   readonly settings: () => Settings
   readonly transport: Transport["Service"]
   readonly authenticate: Identity["Service"]["authenticate"]
+  readonly rules: () => Rules
   readonly clock: Clock.Clock
   readonly in_flight: Deadlines
   readonly closing: Deferred.Deferred<void>
@@ -121,13 +127,18 @@ const arrive = (door: Door, fiber: Fiber.Fiber<unknown, unknown>): Visit => {
 }
 
 const callerOf = (
-  { settings, transport, authenticate }: Door,
-  { request }: Visit,
+  { settings, transport, authenticate, rules }: Door,
+  { request, envelope }: Visit,
   { access, publicWhen }: Route,
 ): Effect.Effect<Caller, Failure> => {
   if (access === "public" || publicWhen(settings())) return Effect.succeed(anonymous)
-  return Effect.flatMapEager(identify(request, transport, authenticate), (caller) => {
-    const failure = denied(access, caller)
+  const known = identify(request, transport, authenticate)
+  const told =
+    envelope === share_protection
+      ? Effect.mapErrorEager(known, (failure) => askKeystone(failure, request, settings()))
+      : known
+  return Effect.flatMapEager(told, (caller) => {
+    const failure = denied(access, caller, rules)
     return failure === undefined ? Effect.succeed(caller) : Effect.fail(failure)
   })
 }
@@ -248,6 +259,14 @@ const depart = (door: Door, visit: Visit, response: Response): Response => {
   return HttpServerResponse.setHeaders(answer, headers)
 }
 
+/** How to log and to trace. HttpApi copies each request's context: nothing else is in it. */
+const observed = Context.pick(
+  References.CurrentLoggers,
+  References.MinimumLogLevel,
+  References.TracerEnabled,
+  Tracer.Tracer,
+)
+
 /** Where requests count that no route is for, whatever their method. */
 const no_route = { method: "any", path: "none" }
 
@@ -265,6 +284,7 @@ export const frontDoor = Effect.fnUntraced(function* (
     settings,
     transport: yield* Transport,
     authenticate: (yield* Identity).authenticate,
+    rules: yield* PolicyRules,
     clock: yield* Clock.Clock,
     in_flight: yield* deadlines(() => settings().api.request_timeout_seconds),
     closing,
@@ -287,7 +307,8 @@ export const frontDoor = Effect.fnUntraced(function* (
   }
   const front: FrontDoor = {
     app: Effect.withFiber(answered),
-    context: Context.make(ErrorSettings, () => settings().error).pipe(
+    context: observed(yield* Effect.context<never>()).pipe(
+      Context.add(ErrorSettings, () => settings().error),
       Context.add(Int64Form, settings().json.int64),
     ),
     close: Effect.asVoid(Deferred.succeed(closing, undefined)),

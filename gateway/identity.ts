@@ -1,7 +1,9 @@
 /** The port to whoever knows the callers: from a token or a certificate to a caller. */
 import { Context, type Effect, type Redacted, Schema } from "effect"
 import type { Caller } from "#gateway/caller.ts"
+import type { SecretRequest } from "#schemas/secret.ts"
 import type { TokenRequest } from "#schemas/token.ts"
+import type { TrustRequest } from "#schemas/trust.ts"
 
 /** A client certificate that the TLS layer has verified against `tls.client_ca`. */
 export interface ClientCertificate {
@@ -11,7 +13,8 @@ export interface ClientCertificate {
 
 /** What a request shows; a token, where there is one, decides alone. */
 export interface Credentials {
-  readonly token?: Redacted.Redacted<string> | undefined
+  /** A function, which no log spells out; Redacted's table costs a small read a twentieth. */
+  readonly token?: (() => string) | undefined
   readonly certificate?: ClientCertificate | undefined
 }
 
@@ -56,3 +59,23 @@ export class TokenIssuer extends Context.Service<
     readonly revoke: (name: string) => Effect.Effect<number, IdentityUnavailable>
   }
 >()("almanac/gateway/TokenIssuer") {}
+
+/** Makes trusts in a tenant's name; only the embedded identity lets an operator do that. */
+export class TrustIssuer extends Context.Service<
+  TrustIssuer,
+  {
+    /** Answers the trust's id. */
+    readonly issue: (request: TrustRequest) => Effect.Effect<string, IdentityUnavailable>
+    /** Answers whether there was such a trust, and it was not revoked. */
+    readonly revoke: (trust_id: string) => Effect.Effect<boolean, IdentityUnavailable>
+  }
+>()("almanac/gateway/TrustIssuer") {}
+
+/** Keeps secrets in a tenant's name; only the embedded secrets manager lets an operator do that. */
+export class SecretKeeper extends Context.Service<
+  SecretKeeper,
+  {
+    /** Answers the secret's href. */
+    readonly put: (request: SecretRequest) => Effect.Effect<string, IdentityUnavailable>
+  }
+>()("almanac/gateway/SecretKeeper") {}

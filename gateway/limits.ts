@@ -8,6 +8,8 @@ export const url_length_max = 8192
 export const correlation_id_length_max = 128
 /** Longest `Idempotency-Key`: what other services take, and a log entry's worth. */
 export const idempotency_key_length_max = 255
+/** Longest `X-Auth-Token`: Keystone's have some 200, and at 70,000 it hangs up. */
+export const openstack_token_length_max = 4096
 /** Positions of the log are exact integers up to 2^53. */
 export const position_digits_max = 16
 

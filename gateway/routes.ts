@@ -1,6 +1,13 @@
 /** Which endpoint a request is for, and what the front door must know of it. */
-import { Cause, Context, Effect, type Exit, type Scope } from "effect"
-import { FindMyWay, HttpRouter, type HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { Cause, Context, Effect, type Exit, FileSystem, type Layer, Path, Scope } from "effect"
+import {
+  Etag,
+  FindMyWay,
+  HttpPlatform,
+  HttpRouter,
+  type HttpServerRequest,
+  type HttpServerResponse,
+} from "effect/http"
 import { HttpApi } from "effect/http-api"
 import { type Access, Needs } from "#gateway/access.ts"
 import { type Envelope, envelopeOf } from "#gateway/envelope.ts"
@@ -18,13 +25,47 @@ export type App = Effect.Effect<
 export interface Service<E, R> {
   readonly name: string
   readonly api: HttpApi.Constraint
-  /** `HttpRouter.toHttpEffect` of the API with its handlers. */
+  /** `appOf` the API with its handlers. */
   readonly routes: Effect.Effect<App, E, R>
   /** Waits until the service's read model shows a position. */
   readonly waitFor?: (position: number) => Effect.Effect<void, Behind>
   /** Why the service cannot answer now; undefined when it can. */
   readonly ready?: Effect.Effect<string | undefined>
+  /** What an operator should know though it answers; undefined when that is nothing. */
+  readonly note?: Effect.Effect<string | undefined>
 }
+
+/** What HttpApi asks for. */
+type Platform = Etag.Generator | FileSystem.FileSystem | HttpPlatform.HttpPlatform | Path.Path
+
+/**
+ * The app of an API, whose handlers find `known` and nothing else of what is around it: whatever
+ * is there when the routes start, HttpApi copies for each request, a tenth of a microsecond each.
+ */
+export const appOf = <E, K>(
+  routes: Layer.Layer<
+    never,
+    E,
+    HttpRouter.HttpRouter | Platform | K | HttpRouter.Request.From<"Requires", K>
+  >,
+  known: Context.Context<K>,
+): Effect.Effect<App, E, Platform | Scope.Scope> =>
+  Effect.contextWith((around: Context.Context<Platform | Scope.Scope>) =>
+    Effect.setContext(
+      // `known` is around the routes when they start: no request has to bring it.
+      HttpRouter.toHttpEffect(routes) as Effect.Effect<App, E, Platform | Scope.Scope | K>,
+      Context.merge(platform(around), known),
+    ),
+  )
+
+const platform = Context.pick(
+  Etag.Generator,
+  FileSystem.FileSystem,
+  HttpPlatform.HttpPlatform,
+  Path.Path,
+  Scope.Scope,
+  HttpRouter.RouterConfig,
+)
 
 /** A service on the listener; without an app it could not start and its paths answer 503. */
 export interface Mounted {
@@ -33,6 +74,7 @@ export interface Mounted {
   readonly app: App | undefined
   readonly waitFor: (position: number) => Effect.Effect<void, Behind>
   readonly ready: Effect.Effect<string | undefined>
+  readonly note?: Effect.Effect<string | undefined>
 }
 
 /** One endpoint as the front door sees it. */
@@ -59,7 +101,7 @@ const router_config = {
 }
 
 /** Starts a service's routes. A service that fails is alone in failing. */
-export const mount = <E, R>({ name, api, routes, waitFor, ready }: Service<E, R>) =>
+export const mount = <E, R>({ name, api, routes, waitFor, ready, note }: Service<E, R>) =>
   Effect.gen(function* () {
     const exit: Exit.Exit<App, E> = yield* routes.pipe(
       Effect.provideService(HttpRouter.RouterConfig, router_config),
@@ -75,6 +117,7 @@ export const mount = <E, R>({ name, api, routes, waitFor, ready }: Service<E, R>
       app: started ? exit.value : undefined,
       waitFor: waitFor ?? (() => Effect.void),
       ready: why === undefined ? (ready ?? Effect.succeed(undefined)) : Effect.succeed(why),
+      ...(note === undefined ? {} : { note }),
     }
     return mounted
   })

@@ -120,7 +120,7 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
   const database = yield* openDatabase(blueprint)
   const { part, service } = blueprint
   const position = () => database.checkpoint().position
-  const { wake, waitFor } = waiting(`The ${service} read model`, position)
+  const { wake, waitFor } = yield* waiting(`The ${service} read model`, position)
 
   // A rebuild's last stretch and its switch are one turn: no commit falls between two databases.
   const turn = yield* Semaphore.make(1)

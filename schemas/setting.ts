@@ -23,7 +23,7 @@ export interface Setting<out A = unknown> extends Kind<A, unknown> {
   readonly reloadable: boolean
 }
 
-/** A section: settings and sections by name. A name is a lower-case word with underscores. */
+/** A section: settings and sections by name. A name is a word with underscores. */
 export interface Group {
   readonly [name: string]: Setting | Group
 }

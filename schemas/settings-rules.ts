@@ -121,9 +121,15 @@ const cluster = ({ cluster, tls }: Settings): Wrong | undefined => {
   return undefined
 }
 
-const limits = ({ api, blob }: Settings): Wrong | undefined => {
+const limits = ({ api, blob, conductor }: Settings): Wrong | undefined => {
   if (blob.json_body_bytes_max > blob.stream_bytes_max) {
     return { path: "blob.json_body_bytes_max", problem: "must not be above blob.stream_bytes_max" }
+  }
+  if (api.default_limit > api.max_limit) {
+    return { path: "api.default_limit", problem: "must not be above api.max_limit" }
+  }
+  if (conductor.min_workers > conductor.max_workers) {
+    return { path: "conductor.min_workers", problem: "must not be above conductor.max_workers" }
   }
   if (api.rate_limit_burst > 0 && api.rate_limit_per_second === 0) {
     return { path: "api.rate_limit_burst", problem: "needs api.rate_limit_per_second" }

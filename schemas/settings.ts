@@ -14,6 +14,18 @@ import {
   url,
   type Values,
 } from "#schemas/setting.ts"
+import {
+  catalog,
+  conductor,
+  database,
+  engine,
+  enrollment,
+  keystone_authtoken,
+  policy,
+  quota,
+  shares,
+  worker,
+} from "#schemas/share-protection/settings.ts"
 import { principal_name_pattern, role_pattern, scopes } from "#schemas/token.ts"
 
 /** An hour: a request or a clock that is off by more is a mistake. */
@@ -24,6 +36,8 @@ const requests_per_second_max = 1_000_000
 /** An error's detail travels in a header-sized answer, never a document. */
 const detail_bytes_max = 65_536
 const commits_max = 1_000_000
+/** Document 2 §8: the hard maximum of a page. */
+const page_limit_max = 1000
 
 const data = {
   dir: setting(text(/^[^\r\n\0]+$/), "./data", {
@@ -52,6 +66,14 @@ const api = {
   noauth_unsafe: setting(flag, false, {
     meaning: "Allows `noauth` on an address that other machines reach.",
     source: "decisions, safety of defaults",
+  }),
+  default_limit: setting(integer(1, page_limit_max, "items"), 100, {
+    meaning: "Items of a page where a request does not say how many.",
+    source: "document 2 §8",
+  }),
+  max_limit: setting(integer(1, page_limit_max, "items"), page_limit_max, {
+    meaning: "Most items of a page that a request may ask for.",
+    source: "document 2 §8",
   }),
   request_timeout_seconds: setting(integer(1, hour_s, "seconds"), 60, {
     meaning: "Seconds for a request from its body's end, and seconds that a stream may idle: 504.",
@@ -271,9 +293,11 @@ const log = {
   }),
 }
 
+const services = ["blob-storage", "share-protection"] as const
+
 /** Every section and setting, in the order of the documentation. */
 export const settings = {
-  services: setting(list(choice("blob-storage")), ["blob-storage"], {
+  services: setting(list(choice(...services)), services, {
     meaning: "Services that this process serves.",
     source: "decisions, one server or five",
   }),
@@ -286,6 +310,16 @@ export const settings = {
   nats,
   blob,
   cluster,
+  DEFAULT: catalog,
+  keystone_authtoken,
+  conductor,
+  enrollment,
+  engine,
+  worker,
+  database,
+  quota,
+  shares,
+  policy,
   metrics,
   telemetry,
   audit,

@@ -16,9 +16,9 @@ export const principal_name_pattern = /^[\w.:@ -]{1,128}$/
 export const PrincipalId = Schema.String.check(Schema.isPattern(principal_id_pattern))
 
 /** Ten years, in seconds: longer than any machine lives. */
-const ttl_s_max = 315_360_000
+export const ttl_s_max = 315_360_000
 /** More roles than a policy file knows. */
-const roles_max = 64
+export const roles_max = 64
 
 /** A token to issue; without `ttl_seconds` it does not expire. */
 export const TokenRequest = Schema.Struct({

@@ -24,7 +24,7 @@ interface Reach {
 const arrow: Readonly<Record<string, Reach>> = {
   schemas: { folders: [], packages: /^effect$/ },
   events: { folders: ["schemas"], packages: /^effect$/ },
-  actors: { folders: ["events", "schemas"], packages: /^(effect|xstate)$/ },
+  actors: { folders: ["events", "schemas"], packages: /^(effect|xstate|croner|uuid)$/ },
   projections: { folders: ["events", "schemas"], packages: /^(effect|kysely)$/ },
   gateway: {
     folders: ["actors", "projections", "events", "schemas"],
@@ -65,7 +65,7 @@ const docstring_lines_max = 5
 const code = /\.(ts|mts|mjs)$/
 const ours = /^(actors|adapters|events|gateway|projections|schemas|verbs|main\.ts)/
 const middle = /^(actors|events|gateway|projections|schemas)\//
-const past_tense = /(ed|Begun|Found|Held|Kept|Left|Lost|Made|Met|Offline|Sent|Set|Taken)$/
+const past_tense = /(ed|Begun|Broken|Found|Held|Kept|Left|Lost|Made|Met|Offline|Recast|Sent|Set|Taken)$/
 const base = /extends \(?(Context|Schema|HttpApiMiddleware)\./
 
 const folderOf = (path: string) => path.split("/")[0] ?? ""

@@ -10,13 +10,15 @@ import { given } from "./settings-given.ts"
 
 /** The defaults as the documents and decisions state them. */
 const documented: Record<string, unknown> = {
-  services: ["blob-storage"],
+  services: ["blob-storage", "share-protection"],
   "data.dir": "./data",
   "api.bind_host": "0.0.0.0",
   "api.bind_port": 9797,
   "api.shape": "A",
   "api.noauth": false,
   "api.noauth_unsafe": false,
+  "api.default_limit": 100,
+  "api.max_limit": 1000,
   "api.request_timeout_seconds": 60,
   "api.rate_limit_per_second": 0,
   "api.rate_limit_burst": 0,
@@ -61,6 +63,35 @@ const documented: Record<string, unknown> = {
   "cluster.heartbeat_deadline_seconds": 15,
   "cluster.remove_after_seconds": 3600,
   "cluster.vnodes_per_node": 128,
+  "DEFAULT.catalog_type": "share-protection",
+  "DEFAULT.endpoint_type": "publicURL",
+  "keystone_authtoken.www_authenticate_uri": "",
+  "conductor.scheduler_interval": 60,
+  "conductor.schedule_jitter_seconds": 0,
+  "conductor.reconciliation_interval": 300,
+  "conductor.worker_heartbeat_deadline_seconds": 60,
+  "conductor.queued_job_deadline_seconds": 300,
+  "conductor.worker_boot_cooldown_seconds": 180,
+  "conductor.worker_boot_grace_seconds": 1200,
+  "conductor.worker_boot_max_failures": 3,
+  "conductor.worker_boot_failure_window_seconds": 7200,
+  "conductor.min_workers": 1,
+  "conductor.max_workers": 10,
+  "conductor.maintenance_interval_seconds": 604_800,
+  "conductor.worker_boot_image": "",
+  "enrollment.dispatch": "rpc",
+  "engine.subprocess_timeout": 3600,
+  "engine.require_fips_profile": true,
+  "worker.capacity_slots": 2,
+  "worker.command_timeout_seconds": 300,
+  "worker.max_command_duration_seconds": 21_600,
+  "database.connection": "",
+  "quota.targets": 10,
+  "quota.policies": 100,
+  "quota.backups": 10_000,
+  "shares.root": "",
+  "shares.snapshots": true,
+  "policy.file": "",
   "metrics.public": false,
   "telemetry.otlp_url": "",
   "audit.checkpoint_commits": 1000,
@@ -83,6 +114,12 @@ const outside: Record<string, unknown> = {
   "cluster.node_id": "a b",
   "cluster.advertise_address": "example.org",
   "cluster.join": ["example.org"],
+  "DEFAULT.catalog_type": "share protection",
+  "DEFAULT.endpoint_type": "public",
+  "keystone_authtoken.www_authenticate_uri": "http://user:hunter2@example.org",
+  "conductor.worker_boot_image": "two\nlines",
+  "enrollment.dispatch": "cast",
+  "database.connection": "postgresql://example.org/almanac",
   "telemetry.otlp_url": "example.org",
   "log.level": "loud",
 }
@@ -218,6 +255,8 @@ describe("settings together", () => {
     ["cluster.heartbeat_deadline_seconds", { cluster: { heartbeat_deadline_seconds: 5 } }],
     ["cluster.remove_after_seconds", { cluster: { remove_after_seconds: 15 } }],
     ["blob.json_body_bytes_max", { blob: { stream_bytes_max: 2048 } }],
+    ["api.default_limit", { api: { max_limit: 99 } }],
+    ["conductor.min_workers", { conductor: { min_workers: 11 } }],
     ["api.rate_limit_burst", { api: { rate_limit_burst: 5 } }],
   ]
   for (const [path, change] of refused) {
@@ -246,6 +285,12 @@ describe("settings read again", () => {
     expect(applied).toEqual(["log.level"])
     expect(needs_restart).toEqual(["api.bind_port", "api.shape"])
     expect(settings).toEqual(given({ log: { level: "trace" } }))
+  })
+  it("apply the interval that document 2 calls reloadable", () => {
+    const conductor = { reconciliation_interval: 10 }
+    expect(reload(given({}), given({ conductor })).applied).toEqual([
+      "conductor.reconciliation_interval",
+    ])
   })
   it("see a changed secret and do not show it", () => {
     const read = given({ cluster: { secret: Redacted.make("s".repeat(40)) } })

@@ -3,13 +3,36 @@ import { DateTime } from "effect"
 import { Cluster } from "#actors/blob-storage/cluster.ts"
 import { Volume } from "#actors/blob-storage/volume.ts"
 import type { AnyDecider } from "#actors/decider.ts"
+import { Backup } from "#actors/share-protection/backup.ts"
+import { Domain } from "#actors/share-protection/domain.ts"
+import { Fleet } from "#actors/share-protection/fleet.ts"
+import { Job } from "#actors/share-protection/job.ts"
+import { Lease } from "#actors/share-protection/lease.ts"
+import { Ledger } from "#actors/share-protection/ledger.ts"
+import { Policy } from "#actors/share-protection/policy.ts"
+import { Reconciliation } from "#actors/share-protection/reconciliation.ts"
+import { Restore } from "#actors/share-protection/restore.ts"
+import { Rollout } from "#actors/share-protection/rollout.ts"
+import { Scheduler } from "#actors/share-protection/scheduler.ts"
+import { Target } from "#actors/share-protection/target.ts"
+import { TargetTemplate } from "#actors/share-protection/target-template.ts"
+import { Worker } from "#actors/share-protection/worker.ts"
 import { Checkpoint } from "#actors/system/checkpoint.ts"
 import { Election } from "#actors/system/election.ts"
 import { VolumeEvent } from "#events/blob-storage/volume.ts"
 import { type Detail, detail } from "#projections/system/audit.ts"
 
+/** Every kind of share protection. */
+export const share_protection: ReadonlyArray<AnyDecider> = [
+  ...[Target, TargetTemplate, Policy, Backup, Restore, Job, Lease],
+  ...[Ledger, Worker, Fleet, Rollout, Domain, Scheduler, Reconciliation],
+]
+
 /** Every kind whose snapshots `audit verify` folds again. */
-export const deciders: ReadonlyArray<AnyDecider> = [Election, Checkpoint, Cluster, Volume]
+export const deciders: ReadonlyArray<AnyDecider> = [
+  ...[Election, Checkpoint, Cluster, Volume],
+  ...share_protection,
+]
 
 const ns_per_ms = 1_000_000n
 

@@ -1,7 +1,6 @@
 /** Blob storage in this process: its store, its processes, its paths. */
 import { join } from "node:path"
 import { Context, Deferred, Effect, Layer, Schedule } from "effect"
-import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { BlobStore } from "#actors/blob-storage/blob-store.ts"
 import { Cluster } from "#actors/blob-storage/cluster.ts"
@@ -9,11 +8,15 @@ import { heart } from "#actors/blob-storage/heart.ts"
 import { journal } from "#actors/blob-storage/journal.ts"
 import { ActiveNodes } from "#actors/blob-storage/replication.ts"
 import { activeNodes, shortfall } from "#actors/blob-storage/shortfall.ts"
+import { Volume } from "#actors/blob-storage/volume.ts"
 import { watchdog } from "#actors/blob-storage/watchdog.ts"
+import { Commands } from "#actors/commands.ts"
 import { runProcess } from "#actors/process.ts"
 import { timer } from "#actors/timer.ts"
 import { blobFiles } from "#adapters/blob-files.ts"
+import { serveCommands } from "#adapters/commands-nats.ts"
 import { cursors } from "#adapters/cursor-key.ts"
+import { NatsConnection } from "#adapters/nats-connection.ts"
 import { natsLiveNodes } from "#adapters/nats-live-nodes.ts"
 import { capacityBytes } from "#adapters/node.ts"
 import { sqliteLiveNodes } from "#adapters/sqlite-live-nodes.ts"
@@ -22,6 +25,7 @@ import { blobs } from "#gateway/blob-storage/blob.ts"
 import { BlobApi } from "#gateway/blob-storage/blob-api.ts"
 import { JsonDigitsMax } from "#gateway/blob-storage/blob-get.ts"
 import { cluster } from "#gateway/blob-storage/cluster.ts"
+import { appOf } from "#gateway/routes.ts"
 import { BlobStorageModel } from "#projections/blob-storage/blueprint.ts"
 import { listNodes } from "#projections/blob-storage/node.ts"
 import { findVolume } from "#projections/blob-storage/volume.ts"
@@ -106,7 +110,7 @@ const routesOf = ({ settings, node_id }: BlobStorageOptions, parts: Parts) => {
     HttpApiBuilder.layer(BlobStorageApi).pipe(
       Layer.provide(cluster({ cluster: name, vnodes_per_node, own })),
     ),
-  ).pipe(Layer.provide(Layer.succeedContext(parts.built)))
+  )
 }
 
 /** Why the store takes no requests, or no writes; undefined where it takes all. */
@@ -134,10 +138,16 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
     trouble = troubleOf(parts)
     yield* Effect.forkScoped(Effect.provideContext(beat(options, parts), parts.built))
     yield* Effect.provideContext(processes(settings.cluster, node_id), parts.built)
-    const known = Context.make(ActiveNodes, Effect.map(nodes, activeNodes)).pipe(
+    const { connection } = yield* NatsConnection
+    yield* serveCommands(connection, "blob-storage", [Cluster, Volume])
+    const around = yield* Effect.context<BlobStorageModel | Commands>()
+    const known = around.pipe(
+      Context.pick(BlobStorageModel, Commands),
+      Context.merge(parts.built),
+      Context.add(ActiveNodes, Effect.map(nodes, activeNodes)),
       Context.add(JsonDigitsMax, settings.blob.json_body_bytes_max),
     )
-    return Effect.provideContext(yield* HttpRouter.toHttpEffect(routesOf(options, parts)), known)
+    return yield* appOf(routesOf(options, parts), known)
   })
 
   return {

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { sqlite } from "#adapters/sqlite.ts"
 import { blueprint as blob_storage } from "#projections/blob-storage/blueprint.ts"
 import { type Blueprint, readModel } from "#projections/read-model.ts"
+import { blueprint as share_protection } from "#projections/share-protection/blueprint.ts"
 import { blueprint as system } from "#projections/system/blueprint.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { details } from "#verbs/audit-kinds.ts"
@@ -16,5 +17,6 @@ const opened = <Tables>(blueprint: Blueprint<Tables>) =>
 /** Brought to the log's end when it is run, and kept there for as long as the scope lives. */
 export const read_models = new Map([
   ["blob-storage", opened(blob_storage)],
+  ["share-protection", opened(share_protection)],
   ["system", opened(system(details))],
 ])

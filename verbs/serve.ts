@@ -13,21 +13,15 @@ import {
   Schema,
 } from "effect"
 import { Command } from "effect/cli"
-import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { Cluster } from "#actors/blob-storage/cluster.ts"
-import { Volume } from "#actors/blob-storage/volume.ts"
 import { host } from "#actors/host.ts"
 import { runProcess } from "#actors/process.ts"
+import { LiveWorkers } from "#actors/share-protection/live-workers.ts"
 import { checkpointer } from "#actors/system/checkpointer.ts"
 import { serveCommands } from "#adapters/commands-nats.ts"
-import {
-  developmentCredentials,
-  developmentCredentialsPath,
-} from "#adapters/development-credentials.ts"
+import { developmentCredentialsPath } from "#adapters/development-credentials.ts"
 import { httpServer } from "#adapters/http-server.ts"
 import { httpTransport } from "#adapters/http-transport.ts"
-import { identity } from "#adapters/identity.ts"
 import { publishInstance } from "#adapters/instance-file.ts"
 import { leasesJetStream } from "#adapters/leases-jetstream.ts"
 import { logging } from "#adapters/logging.ts"
@@ -38,27 +32,34 @@ import { processMetrics } from "#adapters/process-metrics.ts"
 import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
 import { sqlite } from "#adapters/sqlite.ts"
 import { telemetry } from "#adapters/telemetry.ts"
-import { openTokenStore } from "#adapters/token-store.ts"
-import type { Log } from "#events/log.ts"
+import { Log } from "#events/log.ts"
 import { frontDoor } from "#gateway/front-door.ts"
-import { TokenIssuer } from "#gateway/identity.ts"
+import { SecretKeeper, TokenIssuer, TrustIssuer } from "#gateway/identity.ts"
 import { requestMetrics } from "#gateway/metrics.ts"
-import { type Mounted, mount } from "#gateway/routes.ts"
+import { appOf, type Mounted, mount } from "#gateway/routes.ts"
 import { operations } from "#gateway/system/operations.ts"
 import { OperationsApi } from "#gateway/system/operations-api.ts"
 import { ReadModels } from "#gateway/system/read-models.ts"
 import { systemService } from "#gateway/system/service.ts"
 import { BlobStorageModel, blueprint } from "#projections/blob-storage/blueprint.ts"
-import { published } from "#projections/blob-storage/published.ts"
-import { type PublishedEvents, publisher } from "#projections/published-events.ts"
+import { published as published_blobs } from "#projections/blob-storage/published.ts"
+import { PublishedEvents, publisher } from "#projections/published-events.ts"
+import {
+  ShareProtectionModel,
+  blueprint as share_blueprint,
+} from "#projections/share-protection/blueprint.ts"
+import { published as published_shares } from "#projections/share-protection/published.ts"
 import { SystemModel } from "#projections/system/blueprint.ts"
 import type { Settings } from "#schemas/settings.ts"
-import { details } from "#verbs/audit-kinds.ts"
+import { details, share_protection } from "#verbs/audit-kinds.ts"
 import { blobStorage } from "#verbs/blob-storage.ts"
+import { conducting, noAgents } from "#verbs/conductor.ts"
+import { embedded, noteOfProfile } from "#verbs/embedded.ts"
 import { lease_ttl_ms, leased } from "#verbs/leased.ts"
 import { reloading, warnOfAddress } from "#verbs/reloading.ts"
 import { settings, version } from "#verbs/root.ts"
 import { exclusive } from "#verbs/session.ts"
+import { shareProtection } from "#verbs/share-protection.ts"
 
 /** Scopes and roles of the control token: what an operator at this machine may do. */
 const control = {
@@ -84,7 +85,8 @@ const machinery = (settings: Settings, node_id: string) => {
       replicas: settings.nats.replicas,
     }),
   ).pipe(Layer.provideMerge(exclusive(settings)))
-  return Layer.mergeAll(BlobStorageModel.layer, SystemModel.layer(details)).pipe(
+  const models = [BlobStorageModel.layer, ShareProtectionModel.layer] as const
+  return Layer.mergeAll(...models, SystemModel.layer(details)).pipe(
     Layer.provide(sqlite(join(settings.data.dir, "read-models"))),
     Layer.provideMerge(bus),
   )
@@ -93,38 +95,40 @@ const machinery = (settings: Settings, node_id: string) => {
 /** The paths that belong to no service. */
 const operating = Effect.gen(function* () {
   const blob_storage = yield* BlobStorageModel
+  const share_protection = yield* ShareProtectionModel
   const system = yield* SystemModel
   const models = yield* Layer.build(
     ReadModels.layer(
       new Map([
         ["blob-storage", { ...blob_storage, part: blueprint.part }],
+        ["share-protection", { ...share_protection, part: share_blueprint.part }],
         ["system", { ...system, part: "" }],
       ]),
     ),
   )
-  const known = yield* Effect.context<Log | PublishedEvents | SystemModel | TokenIssuer>()
+  const around = yield* Effect.context<
+    Log | PublishedEvents | SystemModel | SecretKeeper | TokenIssuer | TrustIssuer
+  >()
+  const known = around.pipe(
+    Context.pick(Log, PublishedEvents, SystemModel, SecretKeeper, TokenIssuer, TrustIssuer),
+  )
   const layer = HttpApiBuilder.layer(OperationsApi).pipe(Layer.provide(operations))
   return {
     name: "operations",
     api: OperationsApi,
-    routes: Effect.map(
-      HttpRouter.toHttpEffect(layer),
-      Effect.provideContext(Context.merge(known, models)),
-    ),
+    routes: appOf(layer, Context.merge(known, models)),
     waitFor: system.waitFor,
   }
 })
 
-/** Who may ask what: the embedded identity, and the credentials that the first start makes. */
+/** The embedded identity, and what goes with it; the first start makes credentials. */
 const identities = Effect.fnUntraced(function* (settings: Settings) {
   const { subscriber, servers } = yield* NatsServer
-  const store = yield* openTokenStore(settings.data.dir)
-  const credentials = yield* developmentCredentials(settings.data.dir, store, {
+  return yield* embedded(settings, {
     url: servers.join(","),
     user: subscriber?.user ?? "",
     password: subscriber?.password === undefined ? "" : Redacted.value(subscriber.password),
   })
-  return yield* Layer.build(identity(settings, store, credentials))
 })
 
 /** Tells the verbs beside this process where it is. */
@@ -151,58 +155,78 @@ const curl = (settings: Settings, url: string) => {
   return `curl -H "Authorization: Bearer ${token}" ${url}/v1/cluster/state`
 }
 
+/** What happens by itself for all services, on one process of all. */
+const upkeep = Effect.fnUntraced(function* ({ audit }: Settings, node_id: string) {
+  const published = [...published_blobs, ...published_shares]
+  yield* leased("system-publisher", node_id, () => publisher(published))
+  const { checkpoint_commits: commits, checkpoint_seconds: seconds } = audit
+  yield* leased("system-checkpointer", node_id, () =>
+    runProcess(checkpointer({ commits, seconds })),
+  )
+})
+
+/** Nothing outside is set up yet: no engine, no machines, no buckets. */
+const outside = Context.empty()
+const no_engine = "jobs stay queued: there is no backup engine and no worker"
+
+/** The enabled services; `advertised` is where other nodes reach this process. */
+const enabled = Effect.fnUntraced(function* (
+  current: () => Settings,
+  node_id: string,
+  advertised: Deferred.Deferred<string>,
+) {
+  const settings = current()
+  const mounted: Array<Mounted> = []
+  let joined: Effect.Effect<void> = Effect.void
+  if (settings.services.includes("blob-storage")) {
+    const blob_storage = yield* blobStorage({ settings, node_id, advertised })
+    mounted.push(yield* mount(blob_storage))
+    joined = blob_storage.joined
+  }
+  if (settings.services.includes("share-protection")) {
+    const { connection } = yield* NatsConnection
+    yield* serveCommands(connection, "share-protection", share_protection)
+    const conductor = yield* conducting(node_id, current, outside)
+    const jobs = Effect.succeed(no_engine)
+    const service = shareProtection({ settings: current, conductor, jobs, outside })
+    mounted.push(yield* mount(yield* service))
+  }
+  if (mounted.every(({ app }) => app === undefined)) {
+    return yield* new NothingServed({ message: "No service could start." })
+  }
+  return { mounted, joined }
+})
+
 /** Serves until it is interrupted. */
 const run = Effect.fnUntraced(function* (settings: Settings, current: () => Settings) {
   const node_id = yield* nodeId(settings.cluster.node_id, settings.data.dir)
   yield* warnOfAddress(settings)
-  const built = yield* Layer.build(machinery(settings, node_id))
   const serving = Effect.gen(function* () {
-    const known = yield* identities(settings)
-    yield* leased("system-publisher", node_id, () => publisher(published))
-    yield* leased("system-checkpointer", node_id, () =>
-      runProcess(
-        checkpointer({
-          commits: settings.audit.checkpoint_commits,
-          seconds: settings.audit.checkpoint_seconds,
-        }),
-      ),
-    )
-    const { connection } = yield* NatsConnection
-    yield* serveCommands(connection, "blob-storage", [Cluster, Volume])
+    yield* upkeep(settings, node_id)
     const advertised = yield* Deferred.make<string>()
-    const blob_storage = yield* blobStorage({ settings, node_id, advertised })
-    const services: ReadonlyArray<Mounted> = [yield* mount(blob_storage)]
-    if (services.every(({ app }) => app === undefined)) {
-      return yield* new NothingServed({ message: "No service could start." })
-    }
-    const operated = yield* Effect.provideContext(Effect.flatMap(operating, mount), known)
+    const { mounted, joined } = yield* enabled(current, node_id, advertised)
+    const services = [...mounted, yield* Effect.flatMap(operating, mount)]
     const requests = requestMetrics()
     const process_text = yield* processMetrics
     const metrics = Effect.map(process_text, (text) => requests.text() + text)
-    const system = yield* mount(
-      yield* systemService({ services: [...services, operated], metrics }),
-    )
-    const door = yield* frontDoor([...services, operated, system], current, requests).pipe(
-      Effect.provideContext(known),
-    )
+    const system = yield* mount(yield* systemService({ services, metrics }))
+    const door = yield* frontDoor([...services, system], current, requests)
     const { port, url } = yield* httpServer(settings, door)
     const here = settings.cluster.advertise_address || `127.0.0.1:${port}`
     yield* Deferred.succeed(advertised, here)
-    yield* blob_storage.joined
-    yield* Effect.provideContext(announce(settings, url), known)
+    yield* joined
+    yield* announce(settings, url)
     yield* Console.log(`almanac ready ${url}`)
+    if (settings.services.includes("share-protection")) yield* noteOfProfile(settings)
     yield* Console.error(`Credentials: ${developmentCredentialsPath(settings.data.dir)}`)
     yield* Console.error(curl(settings, url))
     return yield* Effect.never
   })
-  return yield* Effect.provideContext(
-    serving,
-    Context.mergeAll(
-      built,
-      yield* Layer.build(httpTransport),
-      yield* Layer.build(NodeHttpServer.layerHttpServices),
-    ),
-  )
+  const built = yield* Layer.build(machinery(settings, node_id))
+  const known = yield* Effect.provideContext(identities(settings), built)
+  const others = [httpTransport, NodeHttpServer.layerHttpServices, LiveWorkers.memory] as const
+  const around = yield* Layer.build(Layer.mergeAll(...others, noAgents))
+  return yield* Effect.provideContext(serving, Context.mergeAll(built, known, around))
 })
 
 export const serve = Command.make(

@@ -41,9 +41,9 @@ const due = (node_id: string, { cluster, volume }: View): Due => {
   const change = shortfallChange(is_short, underReplicated(policies, active_nodes))
   if (change === undefined) return { now: [] }
   const cause = Math.max(volume.position, cluster?.position ?? 0)
-  const addressed = address(Volume, node_id, RecordShortfall.make({ active_nodes }))
+  const batch = [address(Volume, node_id, RecordShortfall.make({ active_nodes }))]
   return {
-    now: [{ command_id: `shortfall-${node_id}-${cause}`, cause: String(cause), addressed }],
+    now: [{ command_id: `shortfall-${node_id}-${cause}`, cause: String(cause), batch }],
   }
 }
 

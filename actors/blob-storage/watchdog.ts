@@ -46,11 +46,13 @@ const overdue = (
   return {
     now: silent.map(({ node_id, heard }) => ({
       command_id: `silent-${node_id}-${heard}-${fence}`,
-      addressed: address(
-        Cluster,
-        cluster,
-        MarkNodeOffline.make({ node_id, fence, at, remove_after_seconds }),
-      ),
+      batch: [
+        address(
+          Cluster,
+          cluster,
+          MarkNodeOffline.make({ node_id, fence, at, remove_after_seconds }),
+        ),
+      ],
     })),
     ...(Number.isFinite(next) ? { next } : {}),
   }

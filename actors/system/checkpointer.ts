@@ -78,11 +78,7 @@ const sealing = ({ from, to, commits, root }: Open): Due => ({
       // The same for each try to seal what follows the last checkpoint: only one can happen.
       command_id: `checkpoint-${from}`,
       cause: String(to),
-      addressed: address(
-        Checkpoint,
-        checkpoint_id,
-        MakeCheckpoint.make({ from, to, commits, root }),
-      ),
+      batch: [address(Checkpoint, checkpoint_id, MakeCheckpoint.make({ from, to, commits, root }))],
     },
   ],
 })

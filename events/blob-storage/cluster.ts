@@ -5,8 +5,9 @@
  * changes the ring, which is the eligible nodes, their weights and the points of each.
  */
 import { Schema } from "effect"
-import { Instant, VnodesPerNode } from "#schemas/blob-storage/cluster.ts"
+import { VnodesPerNode } from "#schemas/blob-storage/cluster.ts"
 import { NodeAddress, NodeId, Uint64Digits } from "#schemas/blob-storage/node.ts"
+import { Instant } from "#schemas/instant.ts"
 import { message } from "#schemas/message.ts"
 
 /** Points of a node on the ring, as percent of `vnodes_per_node`. */

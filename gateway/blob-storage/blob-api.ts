@@ -2,7 +2,7 @@
  * BlobService's endpoints. Source: document 1 §4 BlobService, §5, §7; DECISIONS, document 1.
  */
 import { Schema, SchemaGetter } from "effect"
-import { HttpApi, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
 import { Accepts, BodyLimit, Streamed } from "#gateway/limits.ts"
 import {
@@ -51,59 +51,73 @@ const reads = { scopes: ["blobs:read"] }
 const writes = { scopes: ["blobs:write"] }
 const refused = rejections(AlreadyExists, FailedPrecondition)
 
-export const Blobs = HttpApiGroup.make("blobs").add(
-  HttpApiEndpoint.put("put", "/v1/blobs", {
-    payload: PutRequest,
-    success: PutResponse,
-    error: refused,
-  }).annotate(Needs, writes),
-  HttpApiEndpoint.post("put_stream", "/v1/blobs/stream", {
-    query: {
-      policy: Schema.optionalKey(ReplicationPolicy),
-      id: Schema.optionalKey(BlobIdFromText),
-    },
-    success: PutResponse,
-    error: refused,
-  })
-    .annotate(Needs, writes)
-    .annotate(Accepts, ["application/x-ndjson", "application/json", "application/octet-stream"])
-    // The store bounds what is stored; chunks and their lines have bounds of their own.
-    .annotate(BodyLimit, () => Number.POSITIVE_INFINITY)
-    .annotate(Streamed, true),
-  HttpApiEndpoint.get("list", "/v1/blobs", {
-    query: {
-      cursor: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(cursor_characters_max))),
-      limit: Schema.optionalKey(Limit),
-      prefix: Schema.optionalKey(Prefix),
-      scope,
-    },
-    success: ListResponse,
-    error: rejections(),
-  }).annotate(Needs, reads),
-  HttpApiEndpoint.get("get", "/v1/blobs/:id", {
-    params: blob_id,
-    success: GetResponse,
-    error: rejections(NotFound, OutOfRange),
-  }).annotate(Needs, reads),
-  HttpApiEndpoint.get("get_stream", "/v1/blobs/:id/stream", {
-    params: blob_id,
-    success: Schema.Void,
-    error: rejections(NotFound, OutOfRange),
-  })
-    .annotate(Needs, reads)
-    .annotate(Streamed, true),
-  HttpApiEndpoint.delete("delete", "/v1/blobs/:id", {
-    params: blob_id,
-    query: { scope },
-    success: DeleteResponse,
-    error: rejections(),
-  }).annotate(Needs, writes),
-  HttpApiEndpoint.get("stat", "/v1/blobs/:id/stat", {
-    params: blob_id,
-    query: { scope },
-    success: StatResponse,
-    error: rejections(),
-  }).annotate(Needs, reads),
-)
+export const Blobs = HttpApiGroup.make("blobs")
+  .annotate(OpenApi.Description, "Blobs: bytes under the hash that names them.")
+  .add(
+    HttpApiEndpoint.put("put", "/v1/blobs", {
+      payload: PutRequest,
+      success: PutResponse,
+      error: refused,
+    })
+      .annotate(OpenApi.Summary, "Store a blob")
+      .annotate(Needs, writes),
+    HttpApiEndpoint.post("put_stream", "/v1/blobs/stream", {
+      query: {
+        policy: Schema.optionalKey(ReplicationPolicy),
+        id: Schema.optionalKey(BlobIdFromText),
+      },
+      success: PutResponse,
+      error: refused,
+    })
+      .annotate(OpenApi.Summary, "Store a blob as a stream")
+      .annotate(Needs, writes)
+      .annotate(Accepts, ["application/x-ndjson", "application/json", "application/octet-stream"])
+      // The store bounds what is stored; chunks and their lines have bounds of their own.
+      .annotate(BodyLimit, () => Number.POSITIVE_INFINITY)
+      .annotate(Streamed, true),
+    HttpApiEndpoint.get("list", "/v1/blobs", {
+      query: {
+        cursor: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(cursor_characters_max))),
+        limit: Schema.optionalKey(Limit),
+        prefix: Schema.optionalKey(Prefix),
+        scope,
+      },
+      success: ListResponse,
+      error: rejections(),
+    })
+      .annotate(OpenApi.Summary, "List the blobs")
+      .annotate(Needs, reads),
+    HttpApiEndpoint.get("get", "/v1/blobs/:id", {
+      params: blob_id,
+      success: GetResponse,
+      error: rejections(NotFound, OutOfRange),
+    })
+      .annotate(OpenApi.Summary, "Read a blob")
+      .annotate(Needs, reads),
+    HttpApiEndpoint.get("get_stream", "/v1/blobs/:id/stream", {
+      params: blob_id,
+      success: Schema.Void,
+      error: rejections(NotFound, OutOfRange),
+    })
+      .annotate(OpenApi.Summary, "Read a blob as a stream")
+      .annotate(Needs, reads)
+      .annotate(Streamed, true),
+    HttpApiEndpoint.delete("delete", "/v1/blobs/:id", {
+      params: blob_id,
+      query: { scope },
+      success: DeleteResponse,
+      error: rejections(),
+    })
+      .annotate(OpenApi.Summary, "Delete a blob")
+      .annotate(Needs, writes),
+    HttpApiEndpoint.get("stat", "/v1/blobs/:id/stat", {
+      params: blob_id,
+      query: { scope },
+      success: StatResponse,
+      error: rejections(),
+    })
+      .annotate(OpenApi.Summary, "Read about a blob")
+      .annotate(Needs, reads),
+  )
 
 export const BlobApi = HttpApi.make("blob-storage/blob").add(Blobs)

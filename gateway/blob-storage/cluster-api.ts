@@ -1,5 +1,5 @@
 /** ClusterService over HTTP: every path it answers. Source: document 1 §4 ClusterService, §5. */
-import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
 import {
   ClusterMetrics,
@@ -22,33 +22,47 @@ import {
 
 const admin = { scopes: ["cluster:admin"] }
 
-export const Cluster = HttpApiGroup.make("cluster").add(
-  HttpApiEndpoint.post("join", "/v1/cluster/join", {
-    payload: JoinRequest,
-    success: JoinResponse,
-    error: rejections(),
-  }).annotate(Needs, admin),
-  HttpApiEndpoint.post("leave", "/v1/cluster/leave", {
-    payload: LeaveRequest,
-    success: LeaveResponse,
-    error: rejections(NotFound, FailedPrecondition),
-  }).annotate(Needs, admin),
-  HttpApiEndpoint.post("heartbeat", "/v1/cluster/heartbeat", {
-    payload: HeartbeatRequest,
-    success: HeartbeatResponse,
-    error: rejections(NodeUnknown),
-  }).annotate(Needs, admin),
-  HttpApiEndpoint.get("state", "/v1/cluster/state", {
-    success: GetClusterStateResponse,
-    error: rejections(),
-  }).annotate(Needs, { scopes: ["blobs:read", "cluster:admin"] }),
-  HttpApiEndpoint.post("sync_ring", "/v1/cluster/sync-ring", {
-    payload: SyncRingRequest,
-    success: SyncRingResponse,
-    error: rejections(),
-  }).annotate(Needs, admin),
-  HttpApiEndpoint.get("metrics", "/v1/cluster/metrics", {
-    success: ClusterMetrics,
-    error: rejections(),
-  }).annotate(Needs, admin),
-)
+export const Cluster = HttpApiGroup.make("cluster")
+  .annotate(OpenApi.Description, "The cluster of nodes and its ring.")
+  .add(
+    HttpApiEndpoint.post("join", "/v1/cluster/join", {
+      payload: JoinRequest,
+      success: JoinResponse,
+      error: rejections(),
+    })
+      .annotate(OpenApi.Summary, "Join the cluster")
+      .annotate(Needs, admin),
+    HttpApiEndpoint.post("leave", "/v1/cluster/leave", {
+      payload: LeaveRequest,
+      success: LeaveResponse,
+      error: rejections(NotFound, FailedPrecondition),
+    })
+      .annotate(OpenApi.Summary, "Leave the cluster")
+      .annotate(Needs, admin),
+    HttpApiEndpoint.post("heartbeat", "/v1/cluster/heartbeat", {
+      payload: HeartbeatRequest,
+      success: HeartbeatResponse,
+      error: rejections(NodeUnknown),
+    })
+      .annotate(OpenApi.Summary, "Tell that a node lives")
+      .annotate(Needs, admin),
+    HttpApiEndpoint.get("state", "/v1/cluster/state", {
+      success: GetClusterStateResponse,
+      error: rejections(),
+    })
+      .annotate(OpenApi.Summary, "Read the cluster's state")
+      .annotate(Needs, { scopes: ["blobs:read", "cluster:admin"] }),
+    HttpApiEndpoint.post("sync_ring", "/v1/cluster/sync-ring", {
+      payload: SyncRingRequest,
+      success: SyncRingResponse,
+      error: rejections(),
+    })
+      .annotate(OpenApi.Summary, "Exchange the ring")
+      .annotate(Needs, admin),
+    HttpApiEndpoint.get("metrics", "/v1/cluster/metrics", {
+      success: ClusterMetrics,
+      error: rejections(),
+    })
+      .annotate(OpenApi.Summary, "Read the cluster's figures")
+      .annotate(Needs, admin),
+  )

@@ -1,6 +1,6 @@
 /** What the process says of itself. Source: decisions of all services, "/" and "health". */
 import { Schema } from "effect"
-import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
 import { PublicWhen } from "#gateway/limits.ts"
 import { OneVersion, Versions } from "#schemas/system/version.ts"
@@ -9,26 +9,44 @@ const Text = Schema.String.pipe(HttpApiSchema.asText())
 const Html = Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/html" }))
 
 const open = HttpApiGroup.make("system")
+  .annotate(OpenApi.Description, "What the process says of itself.")
   .add(
     HttpApiEndpoint.get("home", "/", {
       success: [Versions.pipe(HttpApiSchema.status(300)), Html],
-    }),
-    HttpApiEndpoint.get("document", "/openapi.json", { success: Schema.Json }),
-    HttpApiEndpoint.get("document_v1", "/v1/openapi.json", { success: Schema.Json }),
-    HttpApiEndpoint.get("docs", "/docs", { success: Html }),
-    HttpApiEndpoint.get("live", "/livez", { success: Text }),
+    }).annotate(OpenApi.Summary, "Read which versions there are"),
+    HttpApiEndpoint.get("document", "/openapi.json", { success: Schema.Json }).annotate(
+      OpenApi.Summary,
+      "Read this document",
+    ),
+    HttpApiEndpoint.get("document_v1", "/v1/openapi.json", { success: Schema.Json }).annotate(
+      OpenApi.Summary,
+      "Read this document, below its version",
+    ),
+    HttpApiEndpoint.get("docs", "/docs", { success: Html }).annotate(
+      OpenApi.Summary,
+      "Show this document as a page",
+    ),
+    HttpApiEndpoint.get("live", "/livez", { success: Text }).annotate(
+      OpenApi.Summary,
+      "Read whether the process lives",
+    ),
     HttpApiEndpoint.get("ready", "/readyz", {
       success: Text,
       error: Text.pipe(HttpApiSchema.status(503)),
-    }),
+    }).annotate(OpenApi.Summary, "Read whether the services are ready"),
   )
   .annotateEndpoints(Needs, "public")
 
-const closed = HttpApiGroup.make("operators").add(
-  HttpApiEndpoint.get("version", "/v1/", { success: OneVersion }).annotate(Needs, "authenticated"),
-  HttpApiEndpoint.get("metrics", "/metrics", { success: Text })
-    .annotate(Needs, { roles: ["admin"] })
-    .annotate(PublicWhen, ({ metrics }) => metrics.public),
-)
+const closed = HttpApiGroup.make("operators")
+  .annotate(OpenApi.Description, "The version and the figures of the process.")
+  .add(
+    HttpApiEndpoint.get("version", "/v1/", { success: OneVersion })
+      .annotate(OpenApi.Summary, "Read the version")
+      .annotate(Needs, "authenticated"),
+    HttpApiEndpoint.get("metrics", "/metrics", { success: Text })
+      .annotate(OpenApi.Summary, "Read the metrics as Prometheus text")
+      .annotate(Needs, { roles: ["admin"] })
+      .annotate(PublicWhen, ({ metrics }) => metrics.public),
+  )
 
 export const SystemApi = HttpApi.make("system").add(open, closed)

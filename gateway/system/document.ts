@@ -8,10 +8,17 @@ const document_version = "0.1.0"
 const schemes = {
   bearer: { type: "http", scheme: "bearer", description: "A token, static or JWT." },
   certificate: { type: "mutualTLS", description: "A client certificate that settings name." },
+  keystone: {
+    type: "apiKey",
+    in: "header",
+    name: "X-Auth-Token",
+    description: "A token of the identity service; a policy rule decides by its roles and scope.",
+  },
 }
 
 const security = (access: Access) => {
   if (access === "public") return []
+  if (typeof access === "object" && "rule" in access) return [{ keystone: [] }, { bearer: [] }]
   const names =
     access === "authenticated" ? [] : [...(access.scopes ?? []), ...(access.roles ?? [])]
   return [{ bearer: names }, { certificate: names }]
@@ -32,16 +39,32 @@ const needsOf = (api: HttpApi.Top) => {
   return needs
 }
 
-type Operations = Readonly<Record<string, Readonly<Record<string, object>>>>
+/** What the front door answers before an endpoint is asked, by status. */
+const refusals = (access: Access, operation: Operation) => ({
+  ...(operation.requestBody === undefined
+    ? {}
+    : { 400: { description: "No such body is taken." } }),
+  ...(access === "public" ? {} : { 401: { description: "There is no token, or none is known." } }),
+  ...(typeof access === "string" ? {} : { 403: { description: "The caller may not do this." } }),
+})
 
-const secured = (needs: ReadonlyMap<string, Access>, paths: Operations) =>
+interface Operation {
+  readonly requestBody?: object
+  readonly responses?: object
+}
+
+type Operations = Readonly<Record<string, Readonly<Record<string, Operation>>>>
+
+/** Each operation with what it needs, and with how it is refused where it does not say so itself. */
+const guarded = (needs: ReadonlyMap<string, Access>, paths: Operations) =>
   Object.fromEntries(
     Object.entries(paths).map(([path, operations]) => [
       path,
       Object.fromEntries(
         Object.entries(operations).map(([method, operation]) => {
           const access = needs.get(`${method.toUpperCase()} ${path}`) ?? "public"
-          return [method, { ...operation, security: security(access) }]
+          const responses = { ...refusals(access, operation), ...operation.responses }
+          return [method, { ...operation, responses, security: security(access) }]
         }),
       ),
     ]),
@@ -61,10 +84,13 @@ export const documented = (apis: ReadonlyArray<HttpApi.Constraint>): HttpApi.Top
       title: "Almanac",
       version: document_version,
       description: "Five services on one replayable log.",
+      license: { name: "Apache-2.0", url: "https://www.apache.org/licenses/LICENSE-2.0" },
+      // Where the document came from.
+      servers: [{ url: "/" }],
       transform: (document) => ({
         ...document,
         // The library's own document: paths of operations, components by kind.
-        paths: secured(needs, document.paths as Operations),
+        paths: guarded(needs, document.paths as Operations),
         components: { ...(document.components as object), securitySchemes: schemes },
       }),
     }),

@@ -1,6 +1,6 @@
 /** `GET /v1/events`: published events over HTTP. Source: DECISIONS "published events". */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
 import { Streamed } from "#gateway/limits.ts"
 import { CloudEvent } from "#schemas/cloud-event.ts"
@@ -15,13 +15,16 @@ const Filter = Schema.optionalKey(
 /** A sequence number as `id:` lines carry it. */
 const EventSequence = Schema.String.check(Schema.isPattern(/^\d{1,15}$/))
 
-export const Events = HttpApiGroup.make("events").add(
-  HttpApiEndpoint.get("subscribe", "/v1/events", {
-    query: { service: Filter, type: Filter, subject: Filter },
-    headers: { "last-event-id": Schema.optionalKey(EventSequence) },
-    success: HttpApiSchema.StreamSse({ data: CloudEvent }),
-    error: [Invalid, Forbidden, BackendUnavailable],
-  })
-    .annotate(Needs, "authenticated")
-    .annotate(Streamed, true),
-)
+export const Events = HttpApiGroup.make("events")
+  .annotate(OpenApi.Description, "Published events.")
+  .add(
+    HttpApiEndpoint.get("subscribe", "/v1/events", {
+      query: { service: Filter, type: Filter, subject: Filter },
+      headers: { "last-event-id": Schema.optionalKey(EventSequence) },
+      success: HttpApiSchema.StreamSse({ data: CloudEvent }),
+      error: [Invalid, Forbidden, BackendUnavailable],
+    })
+      .annotate(OpenApi.Summary, "Subscribe to published events")
+      .annotate(Needs, "authenticated")
+      .annotate(Streamed, true),
+  )

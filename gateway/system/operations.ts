@@ -4,7 +4,9 @@ import { auditAggregate, listAudit } from "#gateway/system/audit.ts"
 import { subscribe } from "#gateway/system/events.ts"
 import { OperationsApi } from "#gateway/system/operations-api.ts"
 import { listReadModels, rebuildReadModel } from "#gateway/system/read-models.ts"
+import { putSecret } from "#gateway/system/secrets.ts"
 import { issue } from "#gateway/system/tokens.ts"
+import { createTrust, revokeTrust } from "#gateway/system/trusts.ts"
 
 const events = HttpApiBuilder.group(OperationsApi, "events", (handlers) =>
   handlers.handle("subscribe", subscribe),
@@ -22,4 +24,14 @@ const tokens = HttpApiBuilder.group(OperationsApi, "tokens", (handlers) =>
   handlers.handle("issue", ({ payload }) => issue(payload)),
 )
 
-export const operations = Layer.mergeAll(events, audit, readModels, tokens)
+const secrets = HttpApiBuilder.group(OperationsApi, "secrets", (handlers) =>
+  handlers.handle("put", ({ payload }) => putSecret(payload)),
+)
+
+const trusts = HttpApiBuilder.group(OperationsApi, "trusts", (handlers) =>
+  handlers
+    .handle("create", ({ payload }) => createTrust(payload))
+    .handle("revoke", ({ params }) => revokeTrust(params.trust_id)),
+)
+
+export const operations = Layer.mergeAll(events, audit, readModels, tokens, secrets, trusts)

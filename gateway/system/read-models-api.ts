@@ -1,6 +1,6 @@
 /** Read models for operators: how far each has come, and building one again. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
 import { Accepts, Streamed } from "#gateway/limits.ts"
 import { Token } from "#schemas/message.ts"
@@ -24,18 +24,23 @@ export const ReadModelList = Schema.Struct({
 /** The read model was built from nothing and shows the log up to `position`. */
 export const Rebuilt = Schema.Struct({ name: Schema.String, position: Schema.Int })
 
-export const ReadModelsGroup = HttpApiGroup.make("read-models").add(
-  HttpApiEndpoint.get("list", "/v1/admin/read-models", {
-    success: ReadModelList,
-    error: [Forbidden, BackendUnavailable],
-  }).annotate(Needs, operators),
-  // With `Accept: application/x-ndjson` it says each second that it goes on, however long it takes.
-  HttpApiEndpoint.post("rebuild", "/v1/admin/read-models/:name/rebuild", {
-    params: { name: Token },
-    success: Rebuilt.pipe(HttpApiSchema.status(202)),
-    error: [Invalid, Forbidden, NotFound, BackendUnavailable],
-  })
-    .annotate(Needs, operators)
-    .annotate(Accepts, [])
-    .annotate(Streamed, true),
-)
+export const ReadModelsGroup = HttpApiGroup.make("read-models")
+  .annotate(OpenApi.Description, "Read models: the tables that queries read.")
+  .add(
+    HttpApiEndpoint.get("list", "/v1/admin/read-models", {
+      success: ReadModelList,
+      error: [Forbidden, BackendUnavailable],
+    })
+      .annotate(OpenApi.Summary, "List the read models")
+      .annotate(Needs, operators),
+    // With `Accept: application/x-ndjson` it says each second that it goes on, however long it takes.
+    HttpApiEndpoint.post("rebuild", "/v1/admin/read-models/:name/rebuild", {
+      params: { name: Token },
+      success: Rebuilt.pipe(HttpApiSchema.status(202)),
+      error: [Invalid, Forbidden, NotFound, BackendUnavailable],
+    })
+      .annotate(OpenApi.Summary, "Build a read model again")
+      .annotate(Needs, operators)
+      .annotate(Accepts, [])
+      .annotate(Streamed, true),
+  )

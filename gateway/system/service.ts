@@ -1,8 +1,8 @@
 /** The routes of no service: documents, health, metrics. Source: DECISIONS, "health". */
-import { Duration, Effect, Layer, Scope } from "effect"
+import { Context, Duration, Effect, Layer, Scope } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type HttpApi, HttpApiBuilder, HttpApiScalar, OpenApi } from "effect/http-api"
-import type { Mounted } from "#gateway/routes.ts"
+import { appOf, type Mounted } from "#gateway/routes.ts"
 import { SystemApi } from "#gateway/system/api.ts"
 import { documented } from "#gateway/system/document.ts"
 import { home, prefersHtml } from "#gateway/system/home.ts"
@@ -20,14 +20,17 @@ const page_policy = {
   "x-content-type-options": "nosniff",
 }
 
-/** One line of `/readyz`. */
-const readiness = ({ name, ready }: Mounted) =>
-  ready.pipe(
+/** One line of `/readyz`: why not, or `ok` and what is to be known of it. */
+const readiness = ({ name, ready, note = Effect.succeed(undefined) }: Mounted) =>
+  Effect.zip(ready, note).pipe(
     Effect.timeoutOrElse({
       duration: Duration.millis(ready_ms_max),
-      orElse: () => Effect.succeed("does not answer"),
+      orElse: () => Effect.succeed(["does not answer", undefined] as const),
     }),
-    Effect.map((why) => ({ is_ready: why === undefined, line: `${name} ${why ?? "ok"}` })),
+    Effect.map(([why, note]) => {
+      const words = why ?? (note === undefined ? "ok" : `ok; ${note}`)
+      return { is_ready: why === undefined, line: `${name} ${words}` }
+    }),
   )
 
 const readyz = (services: ReadonlyArray<Mounted>) =>
@@ -98,5 +101,5 @@ export const systemService = Effect.fnUntraced(function* ({ services, metrics }:
     }),
   )
   const layer = HttpApiBuilder.layer(SystemApi).pipe(Layer.provide([open, closed]))
-  return { name: "system", api: SystemApi, routes: HttpRouter.toHttpEffect(layer) }
+  return { name: "system", api: SystemApi, routes: appOf(layer, Context.empty()) }
 })

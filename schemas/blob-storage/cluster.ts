@@ -12,6 +12,7 @@ import {
   Uint64,
   Uint64Digits,
 } from "#schemas/blob-storage/node.ts"
+import { Instant } from "#schemas/instant.ts"
 import { message } from "#schemas/message.ts"
 
 /** Nodes of one cluster: with each field at its longest they fit in one snapshot of 16 KiB. */
@@ -22,11 +23,6 @@ export const vnodes_per_node_max = 1024
 
 export const VnodesPerNode = Schema.Int.check(
   Schema.isBetween({ minimum: 1, maximum: vnodes_per_node_max }),
-)
-
-/** RFC 3339 in UTC. */
-export const Instant = Schema.String.check(
-  Schema.isPattern(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/),
 )
 
 /** The number of an election: rising, so that whoever was replaced is known by a lower one. */

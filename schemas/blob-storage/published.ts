@@ -6,8 +6,9 @@
  */
 import { Schema } from "effect"
 import { BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
-import { Instant, VnodesPerNode } from "#schemas/blob-storage/cluster.ts"
+import { VnodesPerNode } from "#schemas/blob-storage/cluster.ts"
 import { NodeAddress, NodeId, Uint64Digits } from "#schemas/blob-storage/node.ts"
+import { Instant } from "#schemas/instant.ts"
 import type { PublishedTypes } from "#schemas/published.ts"
 
 const described = (description: string) => ({ description })

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Result, Stream } from "effect"
+import { Effect, Layer, Result, Stream, Tracer } from "effect"
 import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { logMemory } from "#adapters/log-memory.ts"
@@ -125,6 +125,51 @@ describe("a host", () => {
       const commands = yield* Commands
       for (let i = 0; i < 2; i++) yield* commands.send(origin("a"), count("x", 1), count("y", 0))
       assert.deepEqual(yield* totals, { x: 1 })
+    }).pipe(Effect.provide(host), Effect.provide(logMemory)),
+  )
+
+  it.effect("knows the aggregates that it holds, and reads those that it does not", () =>
+    Effect.gen(function* () {
+      const [one, other] = yield* hosts
+      yield* one.send(origin("a"), count("x", 1))
+      yield* other.send(origin("b"), count("y", 2))
+      // Sent again, it is answered by the position that shows all of it.
+      for (let i = 0; i < 2; i++) {
+        assert.equal(yield* one.send(origin("c"), count("x", 10), count("y", 20)), 4)
+      }
+      assert.deepEqual(yield* totals, { x: 11, y: 22 })
+    }).pipe(Effect.provide(logMemory)),
+  )
+
+  it.effect("reads an aggregate once", () =>
+    Effect.gen(function* () {
+      const log = yield* Log
+      const loaded: Array<string> = []
+      const load = (stream: string) => {
+        loaded.push(stream)
+        return log.load(stream)
+      }
+      const watched = Layer.provide(Layer.fresh(host), Layer.succeed(Log, { ...log, load }))
+      const commands = yield* Effect.provide(Commands, watched)
+      yield* commands.send(origin("a"), count("x", 0))
+      yield* commands.send(origin("b"), count("x", 1))
+      yield* commands.send(origin("c"), count("x", 1))
+      assert.deepEqual(loaded, ["test.counter.x"])
+    }).pipe(Effect.provide(logMemory)),
+  )
+
+  it.effect("is one span of a trace for each command", () =>
+    Effect.gen(function* () {
+      const spans: Array<string> = []
+      const tracer = Tracer.make({
+        span: (options) => {
+          spans.push(options.name)
+          return new Tracer.NativeSpan(options)
+        },
+      })
+      const commands = yield* Commands
+      yield* Effect.withTracer(commands.send(origin("a"), count("x", 1)), tracer)
+      assert.deepEqual(spans, ["Commands.send"])
     }).pipe(Effect.provide(host), Effect.provide(logMemory)),
   )
 

@@ -2,17 +2,17 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, expect, it } from "@effect/vitest"
-import { Context, Effect, Layer, Redacted } from "effect"
+import { Context, Effect, Exit, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { SignJWT } from "jose"
 import {
   developmentCredentials,
   developmentCredentialsPath,
 } from "#adapters/development-credentials.ts"
-import { identity, issuedTokens, tokenIssuer } from "#adapters/identity.ts"
+import { identity, inOrder, issuedTokens, tokenIssuer } from "#adapters/identity.ts"
 import { certificates, staticTokens, subjectsOf } from "#adapters/identity-static.ts"
 import { newToken, openTokenStore, sha256Of, token_pattern } from "#adapters/token-store.ts"
-import { Identity, TokenIssuer } from "#gateway/identity.ts"
+import { Identity, TokenIssuer, Unauthenticated } from "#gateway/identity.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { asked, reason } from "../authenticate.ts"
 import { given } from "../settings-given.ts"
@@ -42,7 +42,7 @@ describe("an issued token", () => {
         domain_id: "d",
         user_id: "u",
       })
-      expect(yield* authenticate({ token })).toEqual({
+      expect(yield* asked(authenticate, Redacted.value(token))).toEqual({
         actor: "token:ci",
         kind: "issued",
         scopes: new Set(["blobs:read"]),
@@ -51,6 +51,19 @@ describe("an issued token", () => {
         domain_id: "d",
         user_id: "u",
       })
+    }),
+  )
+  it.effect("is known at once, first or last asked, where it never expires", () =>
+    Effect.gen(function* () {
+      const { authenticate, issue } = yield* open
+      const token = Redacted.value(yield* issue({ scopes: [], roles: [] }))
+      const nobody = () => Effect.fail(new Unauthenticated({ reason: "unknown" }))
+      for (const all of [
+        [authenticate, nobody],
+        [nobody, authenticate],
+      ]) {
+        expect(Exit.isExit(asked(inOrder(all), token))).toBe(true)
+      }
     }),
   )
   it.effect("is random and fit for a URL", () =>
@@ -64,7 +77,7 @@ describe("an issued token", () => {
       const { authenticate, issue } = yield* open
       const token = yield* issue({ scopes: [], roles: [], ttl_seconds: 10 })
       yield* TestClock.adjust(9_999)
-      yield* authenticate({ token })
+      yield* asked(authenticate, Redacted.value(token))
       yield* TestClock.adjust(1)
       expect(yield* reason(authenticate, Redacted.value(token))).toBe("expired")
     }),
@@ -86,7 +99,7 @@ describe("an issued token", () => {
       expect(yield* revoke("gone")).toBe(1)
       expect(yield* revoke("gone")).toBe(0)
       expect(yield* reason(authenticate, Redacted.value(token))).toBe("unknown")
-      yield* authenticate({ token: other })
+      yield* asked(authenticate, Redacted.value(other))
     }),
   )
   it.effect("survives a restart, also when many are issued at once", () =>
@@ -96,7 +109,7 @@ describe("an issued token", () => {
       const all = Array.from({ length: 20 }, () => issue({ scopes: [], roles: [] }))
       const tokens = yield* Effect.all(all, { concurrency: "unbounded" })
       const authenticate = issuedTokens(yield* openTokenStore(data_dir))
-      for (const token of tokens) yield* authenticate({ token })
+      for (const token of tokens) yield* asked(authenticate, Redacted.value(token))
     }),
   )
   it.effect("is kept as a hash in a file that only we read", () =>
@@ -208,7 +221,7 @@ describe("development principals", () => {
         expect(yield* reason(authenticate, first.credentials[name].token)).toBe("unknown")
         yield* asked(authenticate, credentials[name].token)
       }
-      yield* authenticate({ token: issued })
+      yield* asked(authenticate, Redacted.value(issued))
     }),
   )
   it.effect("are known again when only the token store is gone", () =>
@@ -291,9 +304,7 @@ describe("a client certificate", () => {
   )
   it.effect("does not stand in for a wrong token", () =>
     Effect.map(
-      Effect.flip(
-        authenticate({ token: Redacted.make("x"), certificate: { subjects: ["CN=node-1"] } }),
-      ),
+      Effect.flip(authenticate({ token: () => "x", certificate: { subjects: ["CN=node-1"] } })),
       ({ _tag }) => expect(_tag).toBe("Unauthenticated"),
     ),
   )
@@ -371,6 +382,7 @@ describe("identity", () => {
         expect(caller.project_id).toBe(credentials.tenant.project_id)
         expect([...caller.roles]).toEqual(["member", "svc_domain_owner", "admin", "svc_admin"])
         expect(caller.scopes.size).toBe(3)
+        expect(caller.project_domain_id).toBe(credentials.domain_owner.domain_id)
       }
     }),
   )

@@ -80,6 +80,36 @@ describe("the sources of a setting", () => {
       expect([both.settings.data.dir, turned.settings.data.dir]).toEqual(["/b", "/b"])
     }),
   )
+  it.effect("name folders and files by their whole path, the data folder's own by default", () =>
+    Effect.gen(function* () {
+      const { settings: usual } = yield* read({ env: { ALMANAC_DATA_DIR: "/a" } })
+      expect([usual.shares.root, usual.policy.file]).toEqual(["/a/shares", ""])
+      expect(usual.database.connection).toBe("sqlite:////a/read-models")
+      const set = ["shares.root=s", "policy.file=p.yaml", "database.connection=sqlite:///m"]
+      const { settings: given } = yield* read({ set })
+      expect([given.shares.root, given.policy.file]).toEqual([resolve("s"), resolve("p.yaml")])
+      expect(given.database.connection).toBe(`sqlite:///${resolve("m")}`)
+      const whole = yield* read({ set: ["database.connection=sqlite:////m/n"] })
+      expect(whole.settings.database.connection).toBe("sqlite:////m/n")
+    }),
+  )
+  it.effect("ask for a FIPS profile only where that is given: the identity is the embedded", () =>
+    Effect.gen(function* () {
+      const profile = (set: ReadonlyArray<string>) =>
+        Effect.map(read({ set }), ({ settings }) => settings.engine)
+      expect(yield* profile([])).toEqual({ subprocess_timeout: 3600, require_fips_profile: false })
+      const { require_fips_profile: asked } = yield* profile(["engine.require_fips_profile=true"])
+      expect(asked).toBe(true)
+    }),
+  )
+  it.effect("know the section that OpenStack writes in capitals", () =>
+    Effect.gen(function* () {
+      const config = file(`[DEFAULT]\ncatalog_type = "a"\nendpoint_type = "internalURL"\n`)
+      const env = { ALMANAC_DEFAULT__CATALOG_TYPE: "b" }
+      const { settings } = yield* read({ config, env })
+      expect(settings.DEFAULT).toEqual({ catalog_type: "b", endpoint_type: "internalURL" })
+    }),
+  )
   it.effect("read lists and booleans from the environment", () =>
     Effect.map(
       read({

@@ -1,7 +1,7 @@
 /** ClusterService behind the front door, over a log in memory that can be taken out of reach. */
 import { createHash, randomUUID } from "node:crypto"
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, Layer, Redacted, type Scope } from "effect"
+import { Context, Effect, Layer, type Scope } from "effect"
 import { HttpRouter, HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { LiveNodes } from "#actors/blob-storage/live-nodes.ts"
@@ -30,7 +30,7 @@ const identity = Layer.succeed(
   Identity,
   Identity.of({
     authenticate: ({ token }) => {
-      const text = token && Redacted.value(token)
+      const text = token?.()
       const scopes = text === undefined ? undefined : tokens[text]
       if (text === undefined) return Effect.fail(new Unauthenticated({ reason: "missing" }))
       if (scopes === undefined) return Effect.fail(new Unauthenticated({ reason: "unknown" }))

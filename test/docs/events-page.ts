@@ -24,6 +24,8 @@ export interface Shape {
   readonly type?: string
   readonly enum?: ReadonlyArray<string>
   readonly description?: string
+  readonly items?: Shape
+  readonly anyOf?: ReadonlyArray<Shape>
   readonly allOf?: ReadonlyArray<Shape>
   readonly properties?: Readonly<Record<string, Shape>>
   readonly required?: ReadonlyArray<string>
@@ -99,8 +101,11 @@ export const formatted = (value: unknown) =>
     },
   )
 
-const typeOf = ({ type = "", enum: values, additionalProperties }: Shape) => {
+const typeOf = (shape: Shape): string => {
+  const { type = "", enum: values, items, anyOf, additionalProperties } = shape
   if (values !== undefined) return values.map((value) => `\`${value}\``).join(", ")
+  if (anyOf !== undefined) return anyOf.map(typeOf).join(" or ")
+  if (items !== undefined) return `array of ${typeOf(items)}s`
   return type === "object" && additionalProperties ? "object of strings" : type
 }
 

@@ -1,6 +1,6 @@
 /** A service of every kind of endpoint, under any path, for the front door's tests. */
-import { Effect, Layer, Schema, Stream } from "effect"
-import { HttpRouter, HttpServerResponse } from "effect/http"
+import { Context, Effect, Layer, Schema, Stream } from "effect"
+import { HttpServerResponse } from "effect/http"
 import {
   HttpApi,
   HttpApiBuilder,
@@ -12,6 +12,7 @@ import { Needs } from "#gateway/access.ts"
 import { jsonBody } from "#gateway/json.ts"
 import { Streamed } from "#gateway/limits.ts"
 import { RequestContext } from "#gateway/request-context.ts"
+import { appOf } from "#gateway/routes.ts"
 import { Behind } from "#projections/waiting.ts"
 import { BlobIdFromText } from "#schemas/blob-storage/blob.ts"
 import { NodeUnknown, NotFound, rejections } from "#schemas/blob-storage/rejection.ts"
@@ -158,5 +159,5 @@ export const probe = (
 ) => {
   const api = apiOf(name, base)
   const layer = HttpApiBuilder.layer(api).pipe(Layer.provide(handlersOf(api, counts)))
-  return { name, api, routes: HttpRouter.toHttpEffect(layer), waitFor }
+  return { name, api, routes: appOf(layer, Context.empty()), waitFor }
 }

@@ -22,8 +22,16 @@ const told_chars_max = 6_000
 
 export type Environment = Readonly<Record<string, string>>
 
+export interface Tenant {
+  readonly token: string
+  readonly user_id: string
+  readonly project_id: string
+}
+
 /** What dev-credentials.json says, as far as tests ask. */
 export interface Credentials {
+  readonly tenant: Tenant
+  readonly tenant_b: Tenant
   readonly blob: { readonly token: string }
   readonly blob_read: { readonly token: string }
   readonly admin: { readonly token: string }
@@ -76,9 +84,12 @@ const plain = (): Environment => {
 }
 
 /** `almanac <args>` as a child process. */
-const run = (data_dir: string, args: ReadonlyArray<string>, environment: Environment) => {
+const run = (data_dir: string, args: ReadonlyArray<string>, environment: Environment) =>
+  runScript(data_dir, ["main.ts", ...args], environment)
+
+const runScript = (data_dir: string, args: ReadonlyArray<string>, environment: Environment) => {
   // As `npm start` does, with compiled code from the cache.
-  const node = ["--import", "./launcher/compile-cache.mjs", "main.ts"]
+  const node = ["--import", "./launcher/compile-cache.mjs"]
   const child = spawn(process.execPath, [...node, ...args], {
     cwd: root,
     env: {
@@ -107,7 +118,7 @@ const run = (data_dir: string, args: ReadonlyArray<string>, environment: Environ
   return one
 }
 
-type Run = ReturnType<typeof run>
+type Run = ReturnType<typeof runScript>
 
 /** The end of what a process said, for the message of a failure. */
 export const told = ({ printed }: Pick<Run, "printed">) =>
@@ -167,6 +178,20 @@ export const end = (pid: number) => {
   } catch {
     // It was faster.
   }
+}
+
+/** Starts a script of these tests on this data folder. */
+export const startScript = (data_dir: string, args: ReadonlyArray<string>) => {
+  const one = runScript(data_dir, args, {})
+  /** Waits until it says so on standard output; answers what the pattern's group has. */
+  const said = (pattern: RegExp, ms_max: number) =>
+    until(`${pattern}`, ms_max, () => {
+      const found = pattern.exec(one.printed.stdout)
+      if (found !== null) return found[1] ?? found[0]
+      if (one.child.exitCode === null && one.child.signalCode === null) return undefined
+      throw new Error(`the script ended before it said ${pattern}:\n${told(one)}`)
+    })
+  return { ...one, said }
 }
 
 const credentialsIn = (data_dir: string): Credentials =>

@@ -1,0 +1,255 @@
+/**
+ * A backup: creating → queued → running → available or error; available → expired.
+ *
+ * Source: document 2 §2 Backup, §3 Backup; DECISIONS, document 2, backup status, DELETE backup.
+ */
+import { Effect, Struct } from "effect"
+import { and, assign, type SnapshotFrom, setup } from "xstate"
+import { decider } from "#actors/decider.ts"
+import { stateAfter } from "#actors/host.ts"
+import type { Log, Recorded } from "#events/log.ts"
+import {
+  BackupAdopted,
+  BackupCompleted,
+  BackupDeleted,
+  BackupEvent,
+  BackupExpired,
+  BackupFailed,
+  BackupLost,
+  BackupQueued,
+  BackupRequested,
+  BackupRestoreFinished,
+  BackupRestoreStarted,
+  BackupRetried,
+  BackupStarted,
+} from "#events/share-protection/backup.ts"
+import {
+  BackupCommand,
+  type BackupStatus,
+  backup_restores_max,
+  type DeleteBackup,
+  type RequestBackup,
+  type StartBackupRestore,
+} from "#schemas/share-protection/backup.ts"
+import type { JobId, RestoreId } from "#schemas/share-protection/id.ts"
+import {
+  Conflict,
+  InvalidStateTransition,
+  NotFound,
+  Rejection,
+} from "#schemas/share-protection/rejection.ts"
+
+type Request = Omit<typeof RequestBackup.Type, "type">
+
+export interface BackupContext extends Omit<Request, "job_id"> {
+  /** Null for one that was found in the repository. */
+  readonly job_id: JobId | null
+  readonly engine_snapshot_id: string | null
+  /** RFC 3339: when its snapshot was taken. */
+  readonly taken_at: string | null
+  /** RFC 3339: until then its objects are locked; null when nothing is known of a lock. */
+  readonly protected_until: string | null
+  /** Restores that read it now. */
+  readonly restores: ReadonlyArray<RestoreId>
+  /** Why it is in error. */
+  readonly reason: string | null
+}
+
+type Context = BackupContext
+
+/** What a backup has before its engine ran. */
+const unmade = {
+  engine_snapshot_id: null,
+  taken_at: null,
+  protected_until: null,
+  restores: [],
+  reason: null,
+}
+
+const chart = setup({
+  types: { context: {} as Context, events: {} as BackupEvent },
+  guards: {
+    is_not_restored: ({ context }) => context.restores.length === 0,
+    is_restored_by: ({ context, event }) =>
+      "restore_id" in event && context.restores.includes(event.restore_id),
+    can_be_restored_by: ({ context: { restores }, event }) =>
+      "restore_id" in event &&
+      !restores.includes(event.restore_id) &&
+      restores.length < backup_restores_max,
+    is_not_locked: ({ context: { protected_until }, event }) =>
+      protected_until === null || ("at" in event && event.at >= protected_until),
+    is_known_as_expired: ({ event }) => event.type === "BackupDeleted" && event.expired,
+    is_known_as_not_expired: ({ event }) => event.type === "BackupDeleted" && !event.expired,
+  },
+  actions: {
+    fail: assign(({ event }) => ("reason" in event ? { reason: event.reason } : {})),
+    finish_restore: assign(({ context: { restores }, event }) =>
+      "restore_id" in event ? { restores: restores.filter((id) => id !== event.restore_id) } : {},
+    ),
+  },
+})
+
+const failed = { target: "error", actions: "fail" } as const
+const restored = { guard: "is_restored_by", actions: "finish_restore" } as const
+
+export const machine = chart.createMachine({
+  id: "share-protection.backup",
+  // Nothing is known of it before it is there, and nothing asks.
+  context: {} as Context,
+  initial: "absent",
+  states: {
+    absent: {
+      on: {
+        BackupRequested: {
+          target: "creating",
+          actions: assign(({ event }) => ({ ...unmade, ...Struct.omit(event, ["type"]) })),
+        },
+        BackupAdopted: {
+          target: "available",
+          actions: assign(({ event }) => ({
+            ...unmade,
+            ...Struct.pick(event, ["project_id", "share_id", "target_id", "policy_id"]),
+            ...Struct.pick(event, ["engine_snapshot_id", "taken_at", "protected_until"]),
+            job_id: null,
+            crash_consistent_wanted: null,
+          })),
+        },
+      },
+    },
+    creating: { on: { BackupQueued: "queued", BackupStarted: "running", BackupFailed: failed } },
+    queued: { on: { BackupStarted: "running", BackupFailed: failed } },
+    running: {
+      on: {
+        BackupCompleted: {
+          target: "available",
+          actions: assign(({ event }) =>
+            Struct.pick(event, ["engine_snapshot_id", "taken_at", "protected_until"]),
+          ),
+        },
+        BackupFailed: failed,
+      },
+    },
+    available: {
+      on: {
+        BackupRestoreStarted: {
+          guard: "can_be_restored_by",
+          actions: assign(({ context, event }) => ({
+            restores: [...context.restores, event.restore_id],
+          })),
+        },
+        BackupRestoreFinished: restored,
+        BackupExpired: { target: "expired", guard: "is_not_restored" },
+        BackupDeleted: {
+          target: "deleted",
+          guard: and(["is_known_as_not_expired", "is_not_restored", "is_not_locked"]),
+        },
+        BackupLost: {
+          target: "error",
+          actions: [
+            assign({ engine_snapshot_id: null, taken_at: null, protected_until: null }),
+            "fail",
+          ],
+        },
+      },
+    },
+    error: {
+      on: {
+        BackupRestoreFinished: restored,
+        BackupRetried: {
+          target: "queued",
+          guard: "is_not_restored",
+          actions: assign({ reason: null }),
+        },
+        BackupDeleted: {
+          target: "deleted",
+          guard: and(["is_known_as_not_expired", "is_not_restored"]),
+        },
+      },
+    },
+    expired: { on: { BackupDeleted: { target: "deleted", guard: "is_known_as_expired" } } },
+    deleted: { type: "final" },
+  },
+})
+
+type State = SnapshotFrom<typeof machine>
+
+const isThere = (state: State) => !state.matches("absent") && !state.matches("deleted")
+
+const reject = (state: State, command: BackupCommand): Rejection => {
+  const refused = `A backup that is ${state.value} refuses ${command.type}.`
+  if (command.type === "RequestBackup" || command.type === "AdoptBackup") {
+    return new Conflict({ detail: "A backup of this id was made already." })
+  }
+  if (!isThere(state)) return new NotFound({ detail: "No such backup." })
+  switch (command.type) {
+    // Nobody asks for these but we: refused, they are a mistake of ours.
+    case "QueueBackup":
+    case "StartBackup":
+    case "CompleteBackup":
+    case "FailBackup":
+      return new InvalidStateTransition({ detail: refused })
+    case "DeleteBackup":
+      return new Conflict({ detail: whyKept(state, command) ?? refused })
+    case "StartBackupRestore":
+      return new Conflict({
+        detail: state.matches("available") ? whyFull(state, command) : refused,
+      })
+    case "ExpireBackup":
+    case "RetryBackup":
+    case "LoseBackup":
+    case "FinishBackupRestore":
+      return new Conflict({ detail: reader(state) ?? refused })
+  }
+}
+
+const reader = ({ context: { restores } }: State) =>
+  restores[0] && `Restore ${restores[0]} reads the backup.`
+
+const whyKept = (state: State, { expired }: typeof DeleteBackup.Type) => {
+  if (expired !== state.matches("expired")) return `The backup is ${state.value} by now.`
+  const { protected_until } = state.context
+  const locked = protected_until && `Its objects are locked: protected_until ${protected_until}.`
+  return reader(state) ?? locked
+}
+
+const whyFull = (
+  { context: { restores } }: State,
+  { restore_id }: typeof StartBackupRestore.Type,
+) =>
+  restores.includes(restore_id)
+    ? `Restore ${restore_id} reads the backup already.`
+    : `The backup has its most restores, ${backup_restores_max}.`
+
+export const Backup = decider({
+  machine,
+  version: 1,
+  command: BackupCommand,
+  event: BackupEvent,
+  rejection: Rejection,
+  propose: {
+    RequestBackup: (command) => [BackupRequested.make(Struct.omit(command, ["type"]))],
+    QueueBackup: (_, _context, state) => (state.matches("queued") ? [] : [BackupQueued.make({})]),
+    StartBackup: () => [BackupStarted.make({})],
+    CompleteBackup: (command) => [BackupCompleted.make(Struct.omit(command, ["type"]))],
+    FailBackup: ({ reason }) => [BackupFailed.make({ reason })],
+    RetryBackup: () => [BackupRetried.make({})],
+    ExpireBackup: () => [BackupExpired.make({})],
+    DeleteBackup: ({ at, expired }) => [BackupDeleted.make({ at, expired })],
+    StartBackupRestore: ({ restore_id }) => [BackupRestoreStarted.make({ restore_id })],
+    FinishBackupRestore: ({ restore_id }, { restores }, state) =>
+      isThere(state) && !restores.includes(restore_id)
+        ? []
+        : [BackupRestoreFinished.make({ restore_id })],
+    AdoptBackup: (command) => [BackupAdopted.make(Struct.omit(command, ["type"]))],
+    LoseBackup: ({ reason }) => [BackupLost.make({ reason })],
+  },
+  reject,
+})
+
+/** The backup after one of its commits. */
+export const backupAfter = (log: Log["Service"], recorded: Recorded) =>
+  Effect.map(stateAfter(log, Backup, recorded), ({ context, value }) => ({
+    // The decider's state is a snapshot of this file's machine.
+    ...(context as Context),
+    state: value as BackupStatus | "deleted",
+  }))

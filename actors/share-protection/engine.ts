@@ -1,0 +1,130 @@
+/**
+ * Engine, the port to the backup engine: snapshots of folders in a repository in a bucket.
+ *
+ * It promises what restic can keep. Whoever calls it holds the repository's lease, in the mode
+ * that `lease_modes` gives; the engine's own lock is only the second line.
+ *
+ * Source: document 2 §1, §7 svc.engine_error; DECISIONS, document 2, engine, FIPS profile.
+ */
+import { Context, type Effect, type Redacted, Schema } from "effect"
+import type { Bucket } from "#actors/share-protection/buckets.ts"
+import type { RepositoryLocked, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
+
+export interface Repository extends Bucket {
+  readonly password: Redacted.Redacted<string>
+}
+
+/**
+ * The engine could not do it, or stopped half way. `wrote_nothing` is true only where it did not
+ * come to write at all: no repository, no source. Its detail holds no secret.
+ */
+export class EngineFailed extends Schema.TaggedError<EngineFailed>()("EngineFailed", {
+  detail: Schema.String,
+  wrote_nothing: Schema.Boolean,
+}) {}
+
+/** RepositoryLocked: the engine's own lock is held. TrustAccessDenied: a wrong password or key. */
+export type EngineFailure = EngineFailed | RepositoryLocked | TrustAccessDenied
+
+/** How far one call of the engine is. It may fall: what there is to do is found on the way. */
+export interface EngineProgress {
+  /** 0 to 100. */
+  readonly percent: number
+  readonly bytes_done: number
+  readonly bytes_total: number
+}
+
+export type OnProgress = (progress: EngineProgress) => Effect.Effect<void>
+
+/** What is made, or found, by an enrollment. */
+export interface RepositoryFacts {
+  readonly format: number
+  /** The ciphers and the module they come from, in the engine's words. */
+  readonly profile: string
+}
+
+export interface FolderBackup {
+  /** The folder whose content becomes the snapshot's root; absolute. */
+  readonly path: string
+  /** Groups snapshots: the share. */
+  readonly host: string
+  /** Written with the snapshot, since a later tag would change its id. */
+  readonly tags: ReadonlyArray<string>
+  /** Only what one of these matches; empty: everything. */
+  readonly include_patterns: ReadonlyArray<string>
+  /** Not what one of these matches, though it be included. */
+  readonly exclude_patterns: ReadonlyArray<string>
+}
+
+/** What a backup made. */
+export interface SnapshotMade {
+  readonly engine_snapshot_id: string
+  /** When the engine began to read: RFC 3339 in UTC, with milliseconds. */
+  readonly taken_at: string
+  /** Whether something could not be read: the snapshot has the rest. */
+  readonly partial: boolean
+  /** Of all files in it. */
+  readonly bytes: number
+  /** What it added to the repository. */
+  readonly stored_bytes: number
+  readonly files: number
+}
+
+/** A snapshot as the repository has it. Numbers that it does not tell are 0. */
+export interface Snapshot extends Omit<SnapshotMade, "partial"> {
+  readonly tags: ReadonlyArray<string>
+  readonly host: string
+}
+
+export interface FolderRestore {
+  readonly engine_snapshot_id: string
+  /** Where the snapshot's root goes; absolute. What else is there stays. */
+  readonly path: string
+  /** Only this subtree or file, which keeps its place below the root; null or `/`: everything. */
+  readonly sub_path: string | null
+}
+
+/**
+ * Interrupted, each of these stops the engine before it returns, and leaves a usable repository
+ * without a snapshot of what was not finished; a file that was being restored may be half there.
+ * A pattern is restic's: `*.tmp` or `cache` wherever it is, `/top` only at the root, `**` any
+ * folders between.
+ */
+export class Engine extends Context.Service<
+  Engine,
+  {
+    readonly version: string
+    /** Whether what it makes has a FIPS profile. restic's has not. */
+    readonly is_fips: boolean
+    /** Makes the repository in the newest format; finds the one that this password opens. */
+    readonly init: (repository: Repository) => Effect.Effect<RepositoryFacts, EngineFailure>
+    readonly backup: (
+      repository: Repository,
+      folder: FolderBackup,
+      onProgress: OnProgress,
+    ) => Effect.Effect<SnapshotMade, EngineFailure>
+    /** Fails where the snapshot or the sub path is not there. */
+    readonly restore: (
+      repository: Repository,
+      folder: FolderRestore,
+      onProgress: OnProgress,
+    ) => Effect.Effect<{ readonly files: number; readonly bytes: number }, EngineFailure>
+    /** Snapshots that are not there are forgotten already. Their bytes stay until maintenance. */
+    readonly forget: (
+      repository: Repository,
+      engine_snapshot_ids: ReadonlyArray<string>,
+    ) => Effect.Effect<void, EngineFailure>
+    /** Removes what no snapshot needs, and checks the rest. */
+    readonly maintain: (repository: Repository) => Effect.Effect<void, EngineFailure>
+    /** Brings the repository to the newest format, or finds it there. */
+    readonly upgrade: (
+      repository: Repository,
+    ) => Effect.Effect<{ readonly to_format: number }, EngineFailure>
+    /** Without a lock: also while another one writes. In no order. */
+    readonly snapshots: (
+      repository: Repository,
+    ) => Effect.Effect<ReadonlyArray<Snapshot>, EngineFailure>
+    /** Takes away the locks of engines that are gone: ended here, or silent for half an hour. */
+    readonly unlock: (repository: Repository) => Effect.Effect<void, EngineFailure>
+  }
+>()("actors/share-protection/Engine") {}

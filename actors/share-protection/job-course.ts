@@ -1,0 +1,306 @@
+/**
+ * A job's course: what each step of a job means for its resource, its worker and the repository's
+ * lease, as one atomic batch.
+ *
+ * A job's slot and its hold of the lease go together, and stay until nothing of the job runs any
+ * more: so no repository has two writers, though a job has ended for its tenant already.
+ *
+ * Source: DESIGN of the running system, 2; document 2 §3 Job; DECISIONS, document 2, cancel, retry.
+ */
+import { address } from "#actors/commands.ts"
+import { Backup } from "#actors/share-protection/backup.ts"
+import { Job } from "#actors/share-protection/job.ts"
+import { Lease } from "#actors/share-protection/lease.ts"
+import { Policy } from "#actors/share-protection/policy.ts"
+import type { Batch } from "#actors/share-protection/requests.ts"
+import { Restore } from "#actors/share-protection/restore.ts"
+import { Target } from "#actors/share-protection/target.ts"
+import { Worker } from "#actors/share-protection/worker.ts"
+import {
+  CompleteBackup,
+  FailBackup,
+  FinishBackupRestore,
+  QueueBackup,
+  RetryBackup,
+  StartBackup,
+  StartBackupRestore,
+} from "#schemas/share-protection/backup.ts"
+import type {
+  BackupId,
+  JobId,
+  PolicyId,
+  ShareId,
+  TargetId,
+  WorkerId,
+} from "#schemas/share-protection/id.ts"
+import { RestoreId as restoreId, TargetId as targetId } from "#schemas/share-protection/id.ts"
+import {
+  AssignJob,
+  CancelJob,
+  CompleteJob,
+  FailJob,
+  type JobType,
+  RejectJob,
+  RetryJob,
+  StartJob,
+  UnassignJob,
+} from "#schemas/share-protection/job.ts"
+import {
+  AcquireLease,
+  BreakLease,
+  type LeaseMode,
+  ReleaseLease,
+} from "#schemas/share-protection/lease.ts"
+import { FinishShareBackup, StartShareBackup } from "#schemas/share-protection/policy.ts"
+import {
+  CompleteRestore,
+  FailRestore,
+  QueueRestore,
+  RetryRestore,
+  StartRestore,
+} from "#schemas/share-protection/restore.ts"
+import {
+  CompleteEnrollment,
+  CompleteFormatUpgrade,
+  FailEnrollment,
+  FailFormatUpgrade,
+  RestartEnrollment,
+  StartFormatUpgrade,
+} from "#schemas/share-protection/target.ts"
+import { AssignWorkerJob, ReleaseWorkerJob } from "#schemas/share-protection/worker.ts"
+
+type Fields<Message extends { readonly type: string }> = Omit<Message, "type">
+
+/** What an operation must know of a job; `hold` is its place on a worker and in the lease. */
+export interface JobFacts {
+  readonly job_id: JobId
+  readonly job_type: JobType
+  readonly resource_id: string
+  readonly target_id: TargetId
+  readonly share_id: ShareId | null
+  readonly backup_id: BackupId | null
+  readonly hold: Hold | null
+}
+
+export interface Hold {
+  readonly worker_id: WorkerId
+  readonly fence: number
+}
+
+/** How a job of this type holds the repository. */
+export const lease_modes: Readonly<Record<JobType, LeaseMode>> = {
+  backup: "write",
+  restore: "read",
+  target_enroll: "exclusive",
+  retention: "exclusive",
+  maintenance: "exclusive",
+  repo_format_upgrade: "exclusive",
+}
+
+/** The target is enrolled: what the job makes waits for a worker from here. */
+export const admitJob = ({ job_type, resource_id }: JobFacts): Batch => {
+  if (job_type === "backup") return [address(Backup, resource_id, QueueBackup.make({}))]
+  if (job_type === "restore") return [address(Restore, resource_id, QueueRestore.make({}))]
+  return []
+}
+
+/** Gives a job to a worker: a slot of it, the repository's lease, and the job itself. */
+export const assignJob = ({ job_id, job_type, target_id }: JobFacts, hold: Hold): Batch => {
+  const { worker_id, fence } = hold
+  const mode = lease_modes[job_type]
+  return [
+    address(Job, job_id, AssignJob.make(hold)),
+    address(Worker, worker_id, AssignWorkerJob.make({ job_id, fence })),
+    address(Lease, target_id, AcquireLease.make({ job_id, worker_id, mode, fence })),
+  ]
+}
+
+/** The job's slot and lease are free again: nothing of it runs any more. */
+export const settleJob = (
+  { job_id, target_id }: Pick<JobFacts, "job_id" | "target_id">,
+  { worker_id, fence }: Hold,
+): Batch => [
+  address(Worker, worker_id, ReleaseWorkerJob.make({ job_id, fence })),
+  address(Lease, target_id, ReleaseLease.make({ job_id, fence })),
+]
+
+/** The worker did not take the job in time. */
+export const unassignJob = (job: JobFacts, hold: Hold): Batch => [
+  address(Job, job.job_id, UnassignJob.make(hold)),
+  ...settleJob(job, hold),
+]
+
+/** The worker takes the job. */
+export const startJob = ({ job_id, job_type, resource_id }: JobFacts, hold: Hold): Batch => [
+  address(Job, job_id, StartJob.make(hold)),
+  ...(job_type === "backup" ? [address(Backup, resource_id, StartBackup.make({}))] : []),
+  ...(job_type === "restore" ? [address(Restore, resource_id, StartRestore.make({}))] : []),
+]
+
+/** What came of a job, by its type. */
+export type Result =
+  | { readonly job_type: "backup"; readonly made: Fields<typeof CompleteBackup.Type> }
+  | { readonly job_type: "restore"; readonly made: Fields<typeof CompleteRestore.Type> }
+  | {
+      readonly job_type: "target_enroll"
+      readonly made: Omit<Fields<typeof CompleteEnrollment.Type>, "job_id">
+    }
+  | { readonly job_type: "repo_format_upgrade"; readonly made: { readonly to_format: number } }
+  | { readonly job_type: "retention" | "maintenance" }
+
+/** The job ended well; nothing of it runs any more. */
+export const completeJob = (job: JobFacts, hold: Hold, result: Result): Batch => [
+  address(Job, job.job_id, CompleteJob.make(hold)),
+  ...completed(job, result),
+  ...settleJob(job, hold),
+]
+
+const completed = (
+  { job_id, resource_id, share_id, backup_id }: JobFacts,
+  result: Result,
+): Batch => {
+  switch (result.job_type) {
+    case "backup":
+      return [
+        address(Backup, resource_id, CompleteBackup.make(result.made)),
+        ...finishShareBackup(share_id, backup_id),
+      ]
+    case "restore":
+      return [
+        address(Restore, resource_id, CompleteRestore.make(result.made)),
+        ...finishBackupRestore(backup_id, resource_id),
+      ]
+    case "target_enroll":
+      return [address(Target, resource_id, CompleteEnrollment.make({ job_id, ...result.made }))]
+    case "repo_format_upgrade":
+      return [address(Target, resource_id, CompleteFormatUpgrade.make({ job_id, ...result.made }))]
+    case "retention":
+    case "maintenance":
+      return []
+  }
+}
+
+const finishShareBackup = (share_id: ShareId | null, backup_id: BackupId | null): Batch =>
+  share_id === null || backup_id === null
+    ? []
+    : [address(Policy, share_id, FinishShareBackup.make({ backup_id }))]
+
+const finishBackupRestore = (backup_id: BackupId | null, restore_id: string): Batch =>
+  backup_id === null
+    ? []
+    : [
+        address(
+          Backup,
+          backup_id,
+          FinishBackupRestore.make({ restore_id: restoreId.make(restore_id) }),
+        ),
+      ]
+
+/** What becomes of the job's resource when the job ends without success. */
+const failed = (job: JobFacts, reason: string): Batch => {
+  const { job_id, job_type, resource_id, share_id, backup_id } = job
+  switch (job_type) {
+    case "backup":
+      return [
+        address(Backup, resource_id, FailBackup.make({ reason })),
+        ...finishShareBackup(share_id, backup_id),
+      ]
+    case "restore":
+      return [
+        address(Restore, resource_id, FailRestore.make({ reason })),
+        ...finishBackupRestore(backup_id, resource_id),
+      ]
+    case "target_enroll":
+      return [address(Target, resource_id, FailEnrollment.make({ job_id, reason }))]
+    case "repo_format_upgrade":
+      return [address(Target, resource_id, FailFormatUpgrade.make({ job_id, reason }))]
+    case "retention":
+    case "maintenance":
+      return []
+  }
+}
+
+/** Why a job failed, as its error tells it. */
+export type JobFailure = Fields<typeof RejectJob.Type>
+
+/** The worker gave up; nothing of the job runs any more. */
+export const failJob = (job: JobFacts, hold: Hold, failure: JobFailure): Batch => [
+  address(Job, job.job_id, FailJob.make({ ...hold, ...failure })),
+  ...failed(job, failure.detail),
+  ...settleJob(job, hold),
+]
+
+/** The job ends while its engine may still run: its slot and its lease stay until that stopped. */
+export const abandonJob = (job: JobFacts, hold: Hold, failure: JobFailure): Batch => [
+  address(Job, job.job_id, FailJob.make({ ...hold, ...failure })),
+  ...failed(job, failure.detail),
+]
+
+/** The worker is proven dead, and the job with it. */
+export const buryJob = (job: JobFacts, hold: Hold, failure: JobFailure): Batch => [
+  ...abandonJob(job, hold, failure),
+  ...breakHold(job, hold, failure.detail),
+]
+
+/** What a dead worker held for a job that had ended already. */
+export const breakHold = (
+  { job_id, target_id }: Pick<JobFacts, "job_id" | "target_id">,
+  { worker_id, fence }: Hold,
+  reason: string,
+): Batch => [
+  address(Worker, worker_id, ReleaseWorkerJob.make({ job_id, fence })),
+  address(Lease, target_id, BreakLease.make({ job_id, fence, reason })),
+]
+
+/** No worker will ever take it. */
+export const rejectJob = (job: JobFacts, failure: JobFailure): Batch => [
+  address(Job, job.job_id, RejectJob.make(failure)),
+  ...failed(job, failure.detail),
+]
+
+/** Its slot and its lease stay until the worker says that the engine stopped. */
+export const cancelJob = (job: JobFacts): Batch => [
+  address(Job, job.job_id, CancelJob.make({})),
+  ...failed(job, "cancelled"),
+]
+
+/** A new attempt after an error. `policy_id` is the one that the backup has now. */
+export const retryJob = (
+  job: JobFacts,
+  { automatic, policy_id }: { automatic: boolean; policy_id: PolicyId | null },
+): Batch => [address(Job, job.job_id, RetryJob.make({ automatic })), ...retried(job, policy_id)]
+
+const retried = (job: JobFacts, policy_id: PolicyId | null): Batch => {
+  const { job_id, job_type, resource_id, share_id, backup_id } = job
+  switch (job_type) {
+    case "backup":
+      return [
+        address(Backup, resource_id, RetryBackup.make({})),
+        ...(share_id === null || backup_id === null
+          ? []
+          : [
+              address(
+                Policy,
+                share_id,
+                StartShareBackup.make({ backup_id, policy_id, tick: null }),
+              ),
+            ]),
+      ]
+    case "restore": {
+      const restore_id = restoreId.make(resource_id)
+      return [
+        address(Restore, resource_id, RetryRestore.make({})),
+        ...(backup_id === null
+          ? []
+          : [address(Backup, backup_id, StartBackupRestore.make({ restore_id }))]),
+      ]
+    }
+    case "target_enroll":
+      return [address(Target, resource_id, RestartEnrollment.make({ job_id }))]
+    case "repo_format_upgrade":
+      return [address(Target, targetId.make(resource_id), StartFormatUpgrade.make({ job_id }))]
+    case "retention":
+    case "maintenance":
+      return []
+  }
+}

@@ -1,0 +1,139 @@
+/**
+ * The order for a job, as the log has it at this moment: a policy's patterns and a target's hrefs
+ * may have changed since the job was queued.
+ *
+ * Source: DECISIONS, document 2, workers.
+ */
+import { Effect } from "effect"
+import { Unavailable } from "#actors/commands.ts"
+import type { Batch } from "#actors/process.ts"
+import { Backup, backupAfter } from "#actors/share-protection/backup.ts"
+import { Job, jobAfter } from "#actors/share-protection/job.ts"
+import {
+  assignJob,
+  type Hold,
+  type JobFacts,
+  type JobFailure,
+  rejectJob,
+} from "#actors/share-protection/job-course.ts"
+import { Policy, policyAfter } from "#actors/share-protection/policy.ts"
+import { Restore, restoreAfter } from "#actors/share-protection/restore.ts"
+import { Target, targetAfter } from "#actors/share-protection/target.ts"
+import type { Log, LogUnavailable, Recorded } from "#events/log.ts"
+import { BackupId, type JobId, RestoreId, TargetId } from "#schemas/share-protection/id.ts"
+import type { JobOrder } from "#schemas/share-protection/job-order.ts"
+
+type LogService = Log["Service"]
+
+/** What the aggregate is after its last commit; a job's own are always there. */
+const now = <A>(
+  log: LogService,
+  { name }: { readonly name: string },
+  id: string,
+  after: (log: LogService, recorded: Recorded) => Effect.Effect<A, LogUnavailable>,
+) =>
+  Effect.flatMap(log.load(`${name}.${id}`), (recorded) =>
+    recorded === undefined
+      ? Effect.die(new Error(`There is no ${name}.${id}.`))
+      : after(log, recorded),
+  )
+
+const asUnavailable = <A>(asked: Effect.Effect<A, LogUnavailable>) =>
+  Effect.mapError(asked, ({ detail }) => new Unavailable({ detail }))
+
+/** Whether the job is in this hold now, and has not ended. */
+export const isHeld = (log: LogService, job_id: JobId, hold: Hold) =>
+  asUnavailable(
+    Effect.map(now(log, Job, job_id, jobAfter), ({ state, worker_id, fence }) => {
+      const has_ended = state === "available" || state === "error"
+      return !has_ended && worker_id === hold.worker_id && fence === hold.fence
+    }),
+  )
+
+/** Gives a job to a worker; a restore whose snapshot is gone meanwhile ends instead. */
+export const assignment = (
+  log: LogService,
+  facts: JobFacts,
+  hold: Hold,
+): Batch | Effect.Effect<Batch, Unavailable> => {
+  const { job_type, backup_id } = facts
+  if (job_type !== "restore" || backup_id === null) return assignJob(facts, hold)
+  return asUnavailable(
+    Effect.map(now(log, Backup, backup_id, backupAfter), ({ engine_snapshot_id }) =>
+      engine_snapshot_id === null ? rejectJob(facts, snapshot_gone) : assignJob(facts, hold),
+    ),
+  )
+}
+
+const snapshot_gone: JobFailure = {
+  code: "svc.not_found",
+  detail: "The backup's snapshot is not in the repository any more.",
+  category: "tenant_action_required",
+  wrote_nothing: true,
+}
+
+/** Answers undefined when the job has ended, or its target lacks what a worker needs. */
+export const jobOrder = (
+  log: LogService,
+  facts: JobFacts,
+  hold: Hold,
+): Effect.Effect<JobOrder | undefined, Unavailable> => asUnavailable(order(log, facts, hold))
+
+const order = Effect.fnUntraced(function* (log: LogService, facts: JobFacts, hold: Hold) {
+  const { job_id, job_type, resource_id, target_id } = facts
+  const target = yield* now(log, Target, target_id, targetAfter)
+  const { endpoint, bucket, region, addressing_mode, ca_cert_ref } = target
+  const { trust_id, vault_secret_map, repository_password_ref } = target
+  const { attempt, project_id, forget } = yield* now(log, Job, job_id, jobAfter)
+  if (trust_id === null || vault_secret_map === null) return undefined
+  const bucket_of = { endpoint, bucket, region, addressing_mode, ca_cert_ref }
+  const about = {
+    ...{ job_id, attempt, ...hold, target_id },
+    target: { ...bucket_of, trust_id, vault_secret_map },
+  }
+  const of_target = { ...about, resource_id: TargetId.make(target_id), project_id }
+  if (job_type === "target_enroll") return { job_type, ...of_target }
+  if (repository_password_ref === null) return undefined
+  switch (job_type) {
+    case "backup":
+      return yield* backupOrder(log, { ...about, repository_password_ref }, resource_id)
+    case "restore":
+      return yield* restoreOrder(log, { ...about, repository_password_ref }, resource_id)
+    case "retention":
+      return { job_type, ...of_target, repository_password_ref, forget }
+    case "maintenance":
+      return { job_type, ...of_target, repository_password_ref, lock_until: null }
+    case "repo_format_upgrade":
+      return { job_type, ...of_target, repository_password_ref }
+  }
+})
+
+type About = Pick<
+  Extract<JobOrder, { job_type: "backup" }>,
+  "job_id" | "attempt" | "worker_id" | "fence" | "target_id" | "target" | "repository_password_ref"
+>
+
+const backupOrder = Effect.fnUntraced(function* (log: LogService, about: About, id: string) {
+  const backup_id = BackupId.make(id)
+  const backup = yield* now(log, Backup, id, backupAfter)
+  const { share_id, project_id, policy_id, crash_consistent_wanted } = backup
+  const { policy } = yield* now(log, Policy, share_id, policyAfter)
+  const patterns = policy?.id === policy_id ? policy : null
+  return {
+    ...{ job_type: "backup" as const, ...about, project_id, resource_id: backup_id, backup_id },
+    ...{ share_id, policy_id, crash_consistent_wanted },
+    include_patterns: patterns?.include_patterns ?? [],
+    exclude_patterns: patterns?.exclude_patterns ?? [],
+  }
+})
+
+const restoreOrder = Effect.fnUntraced(function* (log: LogService, about: About, id: string) {
+  const restore = yield* now(log, Restore, id, restoreAfter)
+  const { backup_id, share_id, project_id, mode, sub_path } = restore
+  const { engine_snapshot_id } = yield* now(log, Backup, backup_id, backupAfter)
+  if (engine_snapshot_id === null) return undefined
+  return {
+    ...{ job_type: "restore" as const, ...about, project_id, resource_id: RestoreId.make(id) },
+    ...{ backup_id, share_id, engine_snapshot_id, mode, sub_path },
+  }
+})

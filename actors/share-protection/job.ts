@@ -1,0 +1,247 @@
+/**
+ * A job's life: queued, through the steps of a worker one by one, to available or error.
+ *
+ * Whatever a worker says of a job carries the fence of its hold: from another than the job's own
+ * nothing happens. Only a retry leads out of error, and nothing out of available.
+ *
+ * Source: document 2 §3 Job; DECISIONS, document 2, cancel, retry, automatic retry.
+ */
+import { Effect, Struct } from "effect"
+import { and, assign, type SnapshotFrom, setup } from "xstate"
+import { decider } from "#actors/decider.ts"
+import { stateAfter } from "#actors/host.ts"
+import type { Log, Recorded } from "#events/log.ts"
+import {
+  JobAdvanced,
+  JobAssigned,
+  JobCancelled,
+  JobCompleted,
+  JobEvent,
+  JobFailed,
+  JobQueued,
+  JobRecast,
+  JobRetried,
+  JobStarted,
+  JobUnassigned,
+} from "#events/share-protection/job.ts"
+import type { WorkerId } from "#schemas/share-protection/id.ts"
+import {
+  type AssignJob,
+  JobCommand,
+  type JobState,
+  type JobStep,
+  type RejectJob,
+} from "#schemas/share-protection/job.ts"
+import {
+  Conflict,
+  InvalidStateTransition,
+  NotFound,
+  Rejection,
+} from "#schemas/share-protection/rejection.ts"
+
+type Fields<Told extends { readonly type: string }> = Omit<Told, "type">
+
+export interface JobContext extends Fields<typeof JobQueued.Type> {
+  /** Who has it, or had it when it ended; null while no worker was asked to take it. */
+  readonly worker_id: WorkerId | null
+  readonly fence: number | null
+  /** Whether that worker took it. */
+  readonly started: boolean
+  /** From 1. */
+  readonly attempt: number
+  /** How many of the attempts began by themselves. */
+  readonly retries: number
+  /** How often this attempt was put before the conductor again. */
+  readonly recasts: number
+  readonly error: Fields<typeof RejectJob.Type> | null
+  readonly cancelled: boolean
+}
+
+type Context = JobContext
+
+/** It is never retried by itself: nothing is known of what its engine had written. */
+const cancelled = {
+  code: "svc.conflict",
+  detail: "cancelled",
+  category: "tenant_action_required",
+  wrote_nothing: false,
+} as const
+
+const untaken = { worker_id: null, fence: null, started: false, error: null, cancelled: false }
+
+const chart = setup({
+  types: { context: {} as Context, events: {} as JobEvent },
+  guards: {
+    is_unassigned: ({ context }) => context.worker_id === null,
+    is_from_holder: ({ context, event }) =>
+      "fence" in event && event.worker_id === context.worker_id && event.fence === context.fence,
+    is_next: ({ event }, { step }: { step: JobStep }) =>
+      event.type === "JobAdvanced" && event.to === step,
+    may_retry: ({ context: { error, retries, max_retries }, event }) =>
+      event.type === "JobRetried" &&
+      (!event.automatic || (error?.wrote_nothing === true && retries < max_retries)),
+  },
+  actions: {
+    assign: assign(({ event }) =>
+      event.type === "JobAssigned" ? { worker_id: event.worker_id, fence: event.fence } : {},
+    ),
+    unassign: assign({ worker_id: null, fence: null }),
+    start: assign({ started: true }),
+    fail: assign(({ event }) =>
+      event.type === "JobFailed"
+        ? { error: Struct.omit(event, ["type", "worker_id", "fence"]) }
+        : {},
+    ),
+    cancel: assign({ error: cancelled, cancelled: true }),
+    retry: assign(({ context, event }) =>
+      event.type === "JobRetried"
+        ? {
+            ...{ ...untaken, attempt: event.attempt, recasts: 0 },
+            retries: context.retries + Number(event.automatic),
+          }
+        : {},
+    ),
+  },
+})
+
+const end = {
+  JobFailed: { guard: "is_from_holder", target: "error", actions: "fail" },
+  JobCancelled: { target: "error", actions: "cancel" },
+} as const
+
+/** A step of the worker, which `next` follows. */
+const before = (next: JobStep) =>
+  ({
+    on: {
+      ...end,
+      JobAdvanced: {
+        guard: and(["is_from_holder", { type: "is_next", params: { step: next } }]),
+        target: next,
+      },
+    },
+  }) as const
+
+export const machine = chart.createMachine({
+  id: "share-protection.job",
+  // What it is about comes with JobQueued.
+  context: {
+    ...({} as Fields<typeof JobQueued.Type>),
+    ...untaken,
+    attempt: 1,
+    retries: 0,
+    recasts: 0,
+  },
+  initial: "absent",
+  states: {
+    absent: {
+      on: {
+        JobQueued: {
+          target: "queued",
+          actions: assign(({ event }) => Struct.omit(event, ["type"])),
+        },
+      },
+    },
+    queued: {
+      on: {
+        ...end,
+        JobFailed: {
+          ...end.JobFailed,
+          guard: and(["is_unassigned", "is_from_holder"]),
+        },
+        JobAssigned: { guard: "is_unassigned", actions: "assign" },
+        JobUnassigned: { guard: "is_from_holder", actions: "unassign" },
+        JobRecast: { actions: assign(({ event }) => ({ recasts: event.count })) },
+        JobStarted: { guard: "is_from_holder", target: "provisioning_network", actions: "start" },
+      },
+    },
+    provisioning_network: before("provisioning_source"),
+    provisioning_source: before("connecting_repository"),
+    connecting_repository: before("transferring"),
+    transferring: before("finalizing"),
+    finalizing: before("releasing"),
+    releasing: { on: { ...end, JobCompleted: { guard: "is_from_holder", target: "available" } } },
+    available: { type: "final" },
+    error: { on: { JobRetried: { guard: "may_retry", target: "queued", actions: "retry" } } },
+  },
+})
+
+type State = SnapshotFrom<typeof machine>
+
+const hasEnded = (state: State) => state.matches("available") || state.matches("error")
+
+type Report = Exclude<Extract<JobCommand, { readonly fence: number }>, typeof AssignJob.Type>
+
+const isHeldBy = ({ worker_id, fence }: Context, report: Report) =>
+  report.worker_id === worker_id && report.fence === fence
+
+/** What a worker says of a job, whose it must be. */
+const refuseReport = (state: State, command: Report): Rejection => {
+  const { worker_id, fence, type } = command
+  if (!isHeldBy(state.context, command)) {
+    return new Conflict({ detail: `It is not worker ${worker_id}'s by fence ${fence}.` })
+  }
+  const is_move = type === "AdvanceJob" || type === "CompleteJob"
+  if (!is_move || hasEnded(state)) {
+    return new Conflict({ detail: `A job that is ${state.value} refuses ${type}.` })
+  }
+  const to = type === "AdvanceJob" ? command.to : "available"
+  return new InvalidStateTransition({ detail: `No way from ${state.value} to ${to}.` })
+}
+
+const reject = (state: State, command: JobCommand): Rejection => {
+  if (state.matches("absent")) return new NotFound({ detail: "No such job." })
+  if (command.type === "QueueJob") return new Conflict({ detail: "The job exists already." })
+  if (command.type === "AssignJob" && state.matches("queued")) {
+    return new Conflict({ detail: `Worker ${state.context.worker_id} was asked to take it.` })
+  }
+  if (command.type === "RetryJob" && state.matches("error")) {
+    return new Conflict({ detail: "The job is not retried by itself." })
+  }
+  if (command.type !== "AssignJob" && "fence" in command) return refuseReport(state, command)
+  return new Conflict({ detail: `A job that is ${state.value} refuses ${command.type}.` })
+}
+
+export const Job = decider({
+  machine,
+  version: 1,
+  command: JobCommand,
+  event: JobEvent,
+  rejection: Rejection,
+  propose: {
+    QueueJob: ({ type: _, ...job }) => [JobQueued.make(job)],
+    AssignJob: ({ worker_id, fence }) => [JobAssigned.make({ worker_id, fence })],
+    UnassignJob: (command, context, state) => {
+      const { worker_id, fence } = command
+      const untaken = hasEnded(state) && !context.started && isHeldBy(context, command)
+      return untaken ? [] : [JobUnassigned.make({ worker_id, fence })]
+    },
+    StartJob: ({ worker_id, fence }) => [JobStarted.make({ worker_id, fence })],
+    AdvanceJob: (command, context, state) => {
+      const { worker_id, fence, to } = command
+      if (state.matches(to) && isHeldBy(context, command)) return []
+      return [JobAdvanced.make({ worker_id, fence, to })]
+    },
+    CompleteJob: ({ worker_id, fence }) => [JobCompleted.make({ worker_id, fence })],
+    FailJob: ({ type: _, ...failure }) => [JobFailed.make(failure)],
+    RejectJob: ({ type: _, ...failure }) => [
+      JobFailed.make({ ...failure, worker_id: null, fence: null }),
+    ],
+    CancelJob: () => [JobCancelled.make({})],
+    RetryJob: ({ automatic }, { attempt }) => [
+      JobRetried.make({ attempt: attempt + 1, automatic }),
+    ],
+    RecastJob: (_, { recasts }, state) =>
+      state.matches("absent") || state.matches("queued")
+        ? [JobRecast.make({ count: recasts + 1 })]
+        : [],
+  },
+  reject,
+})
+
+/** The job after one of its commits. */
+export const jobAfter = (log: Log["Service"], recorded: Recorded) =>
+  Effect.map(stateAfter(log, Job, recorded), (state) => ({
+    // The decider's state is a snapshot of this file's machine, and a commit's job is not absent.
+    state: state.value as JobState,
+    ...(state.context as JobContext),
+  }))

@@ -1,0 +1,155 @@
+/**
+ * rebuild_from_repository: the records of backups against the snapshots that the repositories hold.
+ *
+ * A snapshot that no record tells of is adopted, by what its tags say; a record whose snapshot is
+ * gone says so. What should have been forgotten is only told: the next maintenance sees to it.
+ *
+ * Source: document 2 §2 Reconciliation status; DECISIONS, document 2, automatic retry.
+ */
+import { Clock, DateTime, Effect, Option, Redacted, Stream } from "effect"
+import { address, Commands } from "#actors/commands.ts"
+import { Backup, backupAfter } from "#actors/share-protection/backup.ts"
+import { Engine, type Repository, type Snapshot } from "#actors/share-protection/engine.ts"
+import type { Loop } from "#actors/share-protection/reconciling.ts"
+import { adoptBackup } from "#actors/share-protection/requests.ts"
+import { readTags } from "#actors/share-protection/snapshot-tag.ts"
+import { Target, targetAfter } from "#actors/share-protection/target.ts"
+import { Trusts } from "#actors/share-protection/trusts.ts"
+import { Vault } from "#actors/share-protection/vault.ts"
+import { Log, parseStream } from "#events/log.ts"
+import { AdoptBackup, LoseBackup } from "#schemas/share-protection/backup.ts"
+import { BackupId, TargetId } from "#schemas/share-protection/id.ts"
+
+const name = "share-protection-reconciling"
+
+/** What is found there was made within its quota once. */
+const no_limit = Number.MAX_SAFE_INTEGER
+
+type TargetNow = Effect.Success<ReturnType<typeof targetAfter>>
+type BackupNow = Effect.Success<ReturnType<typeof backupAfter>>
+type Found = Effect.Success<Loop>
+
+/** The repository of an enrolled target, opened by its trust. */
+const open = Effect.fnUntraced(function* (target: TargetNow) {
+  const { trust_id, vault_secret_map, repository_password_ref, ca_cert_ref } = target
+  if (trust_id === null || vault_secret_map === null || repository_password_ref === null) return
+  const vault = yield* Vault
+  const delegation = yield* (yield* Trusts).redeem(trust_id)
+  const { endpoint, bucket, region, addressing_mode } = target
+  const ca_cert = ca_cert_ref === null ? null : yield* vault.read(delegation, ca_cert_ref)
+  const repository: Repository = {
+    ...{ endpoint, bucket, region, addressing_mode },
+    ca_cert: ca_cert && Redacted.value(ca_cert),
+    access_key: yield* vault.read(delegation, vault_secret_map.access_key),
+    secret_key: yield* vault.read(delegation, vault_secret_map.secret_key),
+    password: yield* vault.read(delegation, repository_password_ref),
+  }
+  return repository
+})
+
+/** States of a record whose snapshot belongs into the repository, or may. */
+const claiming = new Set(["available", "creating", "queued", "running"])
+
+/** What the snapshots of one target say that its records do not. */
+const compared = (
+  target_id: TargetId,
+  snapshots: ReadonlyArray<Snapshot>,
+  records: ReadonlyMap<BackupId, BackupNow>,
+) => {
+  const there = new Set<string>()
+  const unknown: Array<{ readonly backup_id: BackupId; readonly adopt: typeof AdoptBackup.Type }> =
+    []
+  const leftover: Array<BackupId> = []
+  for (const snapshot of snapshots) {
+    const tags = Option.getOrUndefined(readTags(snapshot.tags))
+    if (tags === undefined) continue
+    const { backup_id, ...about } = tags
+    there.add(backup_id)
+    const record = records.get(backup_id)
+    if (record === undefined) {
+      const { engine_snapshot_id, taken_at, bytes, stored_bytes, files } = snapshot
+      const made = { engine_snapshot_id, taken_at, bytes, stored_bytes, files }
+      const rest = { target_id, partial: false, protected_until: null }
+      unknown.push({ backup_id, adopt: AdoptBackup.make({ ...about, ...made, ...rest }) })
+    } else if (!claiming.has(record.state)) leftover.push(backup_id)
+  }
+  const lost = [...records].filter(
+    ([backup_id, { state, target_id: at }]) =>
+      at === target_id && state === "available" && !there.has(backup_id),
+  )
+  return { unknown, leftover, lost: lost.map(([backup_id]) => backup_id) }
+}
+
+const recordsOf = Effect.fnUntraced(function* (log: Log["Service"]) {
+  const records = new Map<BackupId, BackupNow>()
+  yield* Stream.runForEach(log.lasts(Backup.name), (recorded) =>
+    Effect.map(backupAfter(log, recorded), (backup) => {
+      records.set(BackupId.make(parseStream(recorded.stream).id), backup)
+    }),
+  )
+  return records
+})
+
+const drift = (kind: string, detail: string) => (subject: string) => ({ kind, subject, detail })
+
+const told = {
+  unknown: drift("snapshot_unknown", "A snapshot without a record was adopted."),
+  lost: drift("snapshot_lost", "The snapshot of an available backup is not in the repository."),
+  leftover: drift("snapshot_leftover", "A snapshot is still there that no backup needs."),
+}
+
+/** Compares one target, and mends its records. A target that cannot be read tells only that. */
+const reconcile = Effect.fnUntraced(function* (
+  target_id: TargetId,
+  target: TargetNow,
+  records: ReadonlyMap<BackupId, BackupNow>,
+) {
+  const engine = yield* Engine
+  const { send } = yield* Commands
+  const repository = yield* open(target)
+  if (repository === undefined) return []
+  const { unknown, lost, leftover } = compared(
+    target_id,
+    yield* engine.snapshots(repository),
+    records,
+  )
+  const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
+  const origin = (cause: string) => ({ command_id: cause, actor: name, at })
+  for (const { backup_id, adopt } of unknown) {
+    yield* send(origin(`adopt-${backup_id}`), ...adoptBackup(backup_id, adopt, no_limit))
+  }
+  for (const backup_id of lost) {
+    const lose = LoseBackup.make({ reason: "Its snapshot is not in the repository any more." })
+    yield* send(origin(`lose-${backup_id}-${at}`), address(Backup, backup_id, lose))
+  }
+  return [
+    ...unknown.map(({ backup_id }) => told.unknown(backup_id)),
+    ...lost.map(told.lost),
+    ...leftover.map(told.leftover),
+  ]
+})
+
+/** All enrolled targets, one after the other. */
+export const repositoryRebuild = Effect.gen(function* () {
+  const log = yield* Log
+  const ports = yield* Effect.context<Commands | Engine | Trusts | Vault>()
+  const loop: Loop = Effect.gen(function* () {
+    const found: Array<Found[number]> = []
+    const records = yield* recordsOf(log)
+    yield* Stream.runForEach(log.lasts(Target.name), (recorded) =>
+      Effect.gen(function* () {
+        const target = yield* targetAfter(log, recorded)
+        const target_id = TargetId.make(parseStream(recorded.stream).id)
+        if (target.status !== "available") return
+        const unreadable = drift("repository_unreadable", "")(target_id)
+        const compare = Effect.provideContext(reconcile(target_id, target, records), ports)
+        const differences = yield* Effect.catch(compare, ({ detail }) =>
+          Effect.succeed([{ ...unreadable, detail }]),
+        )
+        found.push(...differences)
+      }),
+    )
+    return found
+  })
+  return loop
+})

@@ -1,0 +1,285 @@
+/**
+ * Requests: what one request of a tenant or an operator means for several aggregates, as one
+ * atomic batch.
+ *
+ * Each rule lives in the aggregate that must refuse. The first that refuses names the error, so
+ * the order of a batch is the order in which errors are told.
+ *
+ * Source: DESIGN of the running system, 2; document 2 §4; DECISIONS, document 2.
+ */
+import { type Addressed, address } from "#actors/commands.ts"
+import { Backup } from "#actors/share-protection/backup.ts"
+import { Job } from "#actors/share-protection/job.ts"
+import { Lease } from "#actors/share-protection/lease.ts"
+import { Ledger } from "#actors/share-protection/ledger.ts"
+import { Policy } from "#actors/share-protection/policy.ts"
+import { Restore } from "#actors/share-protection/restore.ts"
+import { Target } from "#actors/share-protection/target.ts"
+import { TargetTemplate } from "#actors/share-protection/target-template.ts"
+import {
+  AdoptBackup,
+  DeleteBackup,
+  ExpireBackup,
+  type Forgotten,
+  RequestBackup,
+  StartBackupRestore,
+} from "#schemas/share-protection/backup.ts"
+import type {
+  BackupId,
+  JobId,
+  PolicyId,
+  ProjectId,
+  RestoreId,
+  ShareId,
+  TargetId,
+  TargetTemplateId,
+} from "#schemas/share-protection/id.ts"
+import { CancelJob, type JobType, QueueJob } from "#schemas/share-protection/job.ts"
+import { CloseLease } from "#schemas/share-protection/lease.ts"
+import { type Counted, Release, Reserve } from "#schemas/share-protection/ledger.ts"
+import { DefinePolicy, DeletePolicy, StartShareBackup } from "#schemas/share-protection/policy.ts"
+import type { Rejection } from "#schemas/share-protection/rejection.ts"
+import { RequestRestore } from "#schemas/share-protection/restore.ts"
+import {
+  CheckTargetReadable,
+  CreateTarget,
+  DeleteTarget,
+  DeregisterTargetBackups,
+  DeregisterTargetPolicy,
+  RegisterTargetBackup,
+  RegisterTargetPolicy,
+  RestartEnrollment,
+  StartFormatUpgrade,
+} from "#schemas/share-protection/target.ts"
+import {
+  DeregisterTemplatePolicy,
+  DeregisterTemplateTarget,
+  RegisterTemplatePolicy,
+  RegisterTemplateTarget,
+} from "#schemas/share-protection/target-template.ts"
+
+/** Commands that happen together or not at all. */
+export type Batch = ReadonlyArray<Addressed<Rejection>>
+
+type Fields<Message extends { readonly type: string }> = Omit<Message, "type">
+
+const reserve = (project_id: ProjectId, what: Counted, limit: number) =>
+  address(Ledger, project_id, Reserve.make({ what, limit }))
+const release = (project_id: ProjectId, what: Counted, count: number) =>
+  address(Ledger, project_id, Release.make({ what, count }))
+
+/** Registers a bucket and queues its enrollment. A bucket that projects share has no ledger. */
+export const createTarget = (
+  target_id: TargetId,
+  target: Fields<typeof CreateTarget.Type>,
+  limit: number,
+): Batch => {
+  const { project_id, template_id, job_id } = target
+  return [
+    ...(project_id === null ? [] : [reserve(project_id, "targets", limit)]),
+    ...(template_id === null
+      ? []
+      : [address(TargetTemplate, template_id, RegisterTemplateTarget.make({}))]),
+    address(Target, target_id, CreateTarget.make(target)),
+    queueTargetJob(job_id, "target_enroll", target_id, project_id),
+  ]
+}
+
+/** A job of the service's own on a target: enrollment, maintenance, upgrade, retention. */
+export const queueTargetJob = (
+  job_id: JobId,
+  job_type: Exclude<JobType, "backup" | "restore">,
+  target_id: TargetId,
+  project_id: ProjectId | null,
+  forget: ReadonlyArray<Forgotten> = [],
+) =>
+  address(
+    Job,
+    job_id,
+    QueueJob.make({
+      ...{ job_type, project_id, resource_type: "target", resource_id: target_id, target_id },
+      ...{ share_id: null, backup_id: null, max_retries: 0, forget },
+    }),
+  )
+
+/** Removes a target's record; `waiting` are its jobs that no worker has taken yet. */
+export const deleteTarget = (
+  target_id: TargetId,
+  {
+    project_id,
+    template_id,
+  }: { project_id: ProjectId | null; template_id: TargetTemplateId | null },
+  waiting: ReadonlyArray<JobId>,
+): Batch => [
+  address(Target, target_id, DeleteTarget.make({})),
+  address(Lease, target_id, CloseLease.make({})),
+  ...(project_id === null ? [] : [release(project_id, "targets", 1)]),
+  ...(template_id === null
+    ? []
+    : [address(TargetTemplate, template_id, DeregisterTemplateTarget.make({}))]),
+  ...waiting.map((job_id) => address(Job, job_id, CancelJob.make({}))),
+]
+
+/** Enrolls a target again after an error, by a new job. */
+export const restartEnrollment = (
+  target_id: TargetId,
+  project_id: ProjectId | null,
+  job_id: JobId,
+): Batch => [
+  address(Target, target_id, RestartEnrollment.make({ job_id })),
+  queueTargetJob(job_id, "target_enroll", target_id, project_id),
+]
+
+export const startFormatUpgrade = (
+  target_id: TargetId,
+  project_id: ProjectId | null,
+  job_id: JobId,
+): Batch => [
+  address(Target, target_id, StartFormatUpgrade.make({ job_id })),
+  queueTargetJob(job_id, "repo_format_upgrade", target_id, project_id),
+]
+
+export const definePolicy = (
+  share_id: ShareId,
+  policy: Fields<typeof DefinePolicy.Type>,
+  limit: number,
+): Batch => {
+  const { target_id, target_template_id } = policy
+  return [
+    address(Policy, share_id, DefinePolicy.make(policy)),
+    ...(target_id === null ? [] : [address(Target, target_id, RegisterTargetPolicy.make({}))]),
+    ...(target_template_id === null
+      ? []
+      : [address(TargetTemplate, target_template_id, RegisterTemplatePolicy.make({}))]),
+    reserve(policy.project_id, "policies", limit),
+  ]
+}
+
+export const deletePolicy = (
+  share_id: ShareId,
+  {
+    id,
+    project_id,
+    target_id,
+    target_template_id,
+  }: Pick<
+    Fields<typeof DefinePolicy.Type>,
+    "id" | "project_id" | "target_id" | "target_template_id"
+  >,
+): Batch => [
+  address(Policy, share_id, DeletePolicy.make({ policy_id: id, project_id })),
+  ...(target_id === null ? [] : [address(Target, target_id, DeregisterTargetPolicy.make({}))]),
+  ...(target_template_id === null
+    ? []
+    : [address(TargetTemplate, target_template_id, DeregisterTemplatePolicy.make({}))]),
+  release(project_id, "policies", 1),
+]
+
+export interface BackupRequest {
+  readonly backup_id: BackupId
+  readonly job_id: JobId
+  readonly project_id: ProjectId
+  readonly share_id: ShareId
+  readonly target_id: TargetId
+  readonly policy_id: PolicyId | null
+  readonly crash_consistent_wanted: boolean | null
+  /** The time that a schedule asked for; null on demand. */
+  readonly tick: string | null
+  /** The policy's; 0 without one. */
+  readonly max_retries: number
+}
+
+/** `limit` is the project's quota of backups. */
+export const requestBackup = (request: BackupRequest, limit: number): Batch => {
+  const { backup_id, job_id, tick, max_retries, crash_consistent_wanted, ...about } = request
+  const { project_id, share_id, target_id, policy_id } = about
+  return [
+    address(Policy, share_id, StartShareBackup.make({ backup_id, policy_id, tick })),
+    address(Target, target_id, RegisterTargetBackup.make({})),
+    reserve(project_id, "backups", limit),
+    address(Backup, backup_id, RequestBackup.make({ ...about, job_id, crash_consistent_wanted })),
+    address(
+      Job,
+      job_id,
+      QueueJob.make({
+        ...{ job_type: "backup", project_id, resource_type: "backup", resource_id: backup_id },
+        ...{ target_id, share_id, backup_id, max_retries, forget: [] },
+      }),
+    ),
+  ]
+}
+
+/** Backups of one project in one target, and what the engine knows them by. */
+export interface Going {
+  readonly project_id: ProjectId
+  readonly target_id: TargetId
+  /** At most `forgotten_max`. */
+  readonly backups: ReadonlyArray<Forgotten>
+  /** The retention job that forgets their snapshots. */
+  readonly job_id: JobId
+}
+
+/** The retention policy lets these backups go. */
+export const expireBackups = ({ project_id, target_id, backups, job_id }: Going): Batch => [
+  ...backups.map(({ backup_id }) => address(Backup, backup_id, ExpireBackup.make({}))),
+  address(Target, target_id, DeregisterTargetBackups.make({ count: backups.length })),
+  release(project_id, "backups", backups.length),
+  queueTargetJob(job_id, "retention", target_id, project_id, backups),
+]
+
+/**
+ * Removes a backup's record, and forgets its snapshot where there is one. What is expired does
+ * not count any more, and its snapshot is forgotten already.
+ */
+export const deleteBackup = (
+  backup_id: BackupId,
+  { project_id, target_id }: Pick<Going, "project_id" | "target_id">,
+  { expired, forget }: { expired: boolean; forget?: Forgotten & { job_id: JobId } },
+  at: string,
+): Batch => [
+  address(Backup, backup_id, DeleteBackup.make({ at, expired })),
+  ...(expired
+    ? []
+    : [
+        address(Target, target_id, DeregisterTargetBackups.make({ count: 1 })),
+        release(project_id, "backups", 1),
+      ]),
+  ...(forget === undefined
+    ? []
+    : [
+        queueTargetJob(forget.job_id, "retention", target_id, project_id, [
+          { backup_id, engine_snapshot_id: forget.engine_snapshot_id },
+        ]),
+      ]),
+]
+
+/** A snapshot that no record tells of gets one; it counts like any other. */
+export const adoptBackup = (
+  backup_id: BackupId,
+  backup: Fields<typeof AdoptBackup.Type>,
+  limit: number,
+): Batch => [
+  address(Backup, backup_id, AdoptBackup.make(backup)),
+  address(Target, backup.target_id, RegisterTargetBackup.make({})),
+  reserve(backup.project_id, "backups", limit),
+]
+
+export const requestRestore = (
+  restore_id: RestoreId,
+  restore: Fields<typeof RequestRestore.Type>,
+): Batch => {
+  const { backup_id, target_id, job_id, project_id, share_id } = restore
+  return [
+    address(Backup, backup_id, StartBackupRestore.make({ restore_id })),
+    address(Target, target_id, CheckTargetReadable.make({})),
+    address(Restore, restore_id, RequestRestore.make(restore)),
+    address(
+      Job,
+      job_id,
+      QueueJob.make({
+        ...{ job_type: "restore", project_id, resource_type: "restore", resource_id: restore_id },
+        ...{ target_id, share_id, backup_id, max_retries: 0, forget: [] },
+      }),
+    ),
+  ]
+}

@@ -1,0 +1,127 @@
+/**
+ * The operator's file of policy rules, over the default ones: read at the start, and again when it
+ * changes.
+ *
+ * JSON, or the lines of YAML that oslo.policy's own samples have: `"name": "rule"`.
+ * Source: document 2 §5; DECISIONS, document 2, default policy rules.
+ */
+import { stat } from "node:fs/promises"
+import { Effect, Option, Result, Schedule, Schema } from "effect"
+import { readBounded } from "#adapters/private-file.ts"
+import { parseRule, type Rule, type Rules } from "#schemas/policy-rule.ts"
+
+/** The file is not to be used; the message is one line that says why. */
+export class PolicyFileInvalid extends Schema.TaggedError<PolicyFileInvalid>()(
+  "PolicyFileInvalid",
+  { message: Schema.String },
+) {}
+
+/** A file for every operation is about 10 KB. */
+const file_bytes_max = 2 ** 20
+/** How often the file's time is looked at, in milliseconds. */
+const look_ms = 1000
+
+/**
+ * Answers who tells the rules that hold now; without a `path` they are the default ones. Fails
+ * when the file cannot be used; one that cannot be used later changes nothing and is logged.
+ */
+export const policyRules = Effect.fnUntraced(function* (
+  path: string,
+  defaults: Readonly<Record<string, Rule>>,
+) {
+  let rules = parsed(defaults)
+  if (path === "") return () => rules
+  let seen = yield* changedAt(path)
+  const read = Effect.gen(function* () {
+    const given = yield* readRules(path)
+    rules = parsed({ ...defaults, ...given })
+    for (const [name, { problem }] of rules) {
+      if (problem === undefined) continue
+      yield* Effect.logWarning(`policy.file, rule ${name}: ${problem}; it denies there.`)
+    }
+  })
+  const again = Effect.gen(function* () {
+    const found = yield* changedAt(path)
+    if (found === seen) return
+    seen = found
+    yield* read
+    yield* Effect.logInfo(`The policy rules of ${path} were read again.`)
+  }).pipe(
+    Effect.catch(({ message }) =>
+      Effect.logError(`${message}. The rules that were read before still hold.`),
+    ),
+  )
+  yield* read
+  yield* Effect.forkScoped(Effect.repeat(again, Schedule.spaced(look_ms)))
+  return () => rules
+})
+
+const parsed = (rules: Readonly<Record<string, Rule>>): Rules =>
+  new Map(Object.entries(rules).map(([name, rule]) => [name, parseRule(rule)]))
+
+/** When the file was written, and how large it is; a file that is gone has its own answer. */
+const changedAt = (path: string) =>
+  Effect.promise(() =>
+    stat(path, { bigint: true }).then(
+      ({ mtimeNs, size }) => `${mtimeNs} ${size}`,
+      () => "gone",
+    ),
+  )
+
+const readRules = (path: string) =>
+  Effect.flatMap(readBounded(path, file_bytes_max), (text) => {
+    const rules = rulesIn(text)
+    return Result.isSuccess(rules)
+      ? Effect.succeed(rules.success)
+      : Effect.fail(new PolicyFileInvalid({ message: `${path}${rules.failure}` }))
+  }).pipe(
+    Effect.mapError(({ message }) => new PolicyFileInvalid({ message: `policy.file: ${message}` })),
+  )
+
+/** The rules of a file's text by name; what is wrong with it begins with its line, where known. */
+export const rulesIn = (text: string): Result.Result<Readonly<Record<string, Rule>>, string> => {
+  // An editor may have put a byte order mark in front.
+  const plain = text.replace(/^\uFEFF/, "")
+  if (plain.trimStart().startsWith("{")) {
+    const decoded = Schema.decodeUnknownOption(Json)(plain)
+    return Option.isSome(decoded)
+      ? Result.succeed(decoded.value)
+      : Result.fail(" is not a JSON object of rules")
+  }
+  const rules: Record<string, Rule> = {}
+  for (const [n, line] of plain.split(/\r?\n/).entries()) {
+    if (/^\s*(#.*)?$|^---\s*$/.test(line)) continue
+    const [name, rule] = pairIn(line)
+    if (name === undefined || rule === undefined) {
+      return Result.fail(`, line ${n + 1}: not "name": "rule"`)
+    }
+    if (Object.hasOwn(rules, name)) return Result.fail(`, line ${n + 1}: ${name} comes twice`)
+    rules[name] = rule
+  }
+  return Result.succeed(rules)
+}
+
+const Words = Schema.Array(Schema.String)
+const Json = Schema.fromJsonString(
+  Schema.Record(
+    Schema.String,
+    Schema.Union([Schema.String, Schema.Array(Schema.Union([Schema.String, Words]))]),
+  ),
+)
+
+const quoted = String.raw`"(?:[^"\\]|\\.)*"|'(?:[^']|'')*'`
+const pair = new RegExp(`^(${quoted}|[A-Za-z][\\w:.-]*)\\s*:\\s+(${quoted})\\s*(?:\\s#.*)?$`)
+
+const pairIn = (line: string) => {
+  const [, name, rule] = pair.exec(line) ?? []
+  return name === undefined || rule === undefined ? [] : [textOf(name), textOf(rule)]
+}
+
+/** What a scalar says; undefined where its escapes are not JSON's too. */
+const textOf = (scalar: string): string | undefined => {
+  if (scalar.startsWith("'")) return scalar.slice(1, -1).replaceAll("''", "'")
+  if (!scalar.startsWith('"')) return scalar
+  return Option.getOrUndefined(Schema.decodeUnknownOption(JsonText)(scalar))
+}
+
+const JsonText = Schema.fromJsonString(Schema.String)

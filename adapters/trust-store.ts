@@ -1,0 +1,142 @@
+/** Who this service is, and the trusts that tenants made for it, in one private file. */
+import { randomBytes } from "node:crypto"
+import { join } from "node:path"
+import { Effect, Option, Schema, Semaphore } from "effect"
+import { v7 } from "uuid"
+import { findBounded, writePrivate } from "#adapters/private-file.ts"
+import { unavailable } from "#adapters/token-store.ts"
+import { IdentityUnavailable } from "#gateway/identity.ts"
+import { ServiceInfo } from "#schemas/share-protection/service-info.ts"
+
+/** A trust as Keystone has it; times are Unix milliseconds. */
+export const TrustRecord = Schema.Struct({
+  trust_id: Schema.String,
+  project_id: Schema.String,
+  /** Null: the project as a whole, by its operator. */
+  trustor_user_id: Schema.NullOr(Schema.String),
+  trustee_user_id: Schema.String,
+  roles: Schema.Array(Schema.String),
+  impersonation: Schema.Boolean,
+  /** How often it may still be redeemed; null: as often as one likes. */
+  remaining_uses: Schema.NullOr(Schema.Int),
+  created_at: Schema.Int,
+  expires_at: Schema.NullOr(Schema.Int),
+  revoked_at: Schema.NullOr(Schema.Int),
+})
+export type TrustRecord = typeof TrustRecord.Type
+
+/** Roles that a user has in a project, beside what tokens grant. */
+const Assignment = Schema.Struct({
+  user_id: Schema.String,
+  project_id: Schema.String,
+  roles: Schema.Array(Schema.String),
+})
+export type Assignment = typeof Assignment.Type
+
+const Trusting = Schema.Struct({
+  assignments: Schema.Array(Assignment),
+  trusts: Schema.Array(TrustRecord),
+})
+/** What changes. */
+export type Trusting = typeof Trusting.Type
+
+const Contents = Schema.Struct({
+  version: Schema.Literal(1),
+  service: ServiceInfo,
+  /** Hex; it signs the tokens of trusts. */
+  key: Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/)),
+  ...Trusting.fields,
+})
+
+const TrustFile = Schema.fromJsonString(Contents)
+
+/** The file is written whole at each change: 10,000 records are about 4 MB. */
+export const trusts_max = 10_000
+const file_bytes_max = 64 * 2 ** 20
+/** SHA-256's own width: HMAC gains nothing from a longer key. */
+const key_bytes = 32
+
+export interface TrustStore {
+  readonly service: ServiceInfo
+  readonly key: Uint8Array
+  readonly find: (trust_id: string) => TrustRecord | undefined
+  /** The roles of a user in a project. */
+  readonly rolesOf: (user_id: string, project_id: string) => ReadonlySet<string>
+  /** Replaces what is kept by what `change` answers of it; durable before it answers. */
+  readonly update: (
+    change: (kept: Trusting) => Trusting,
+  ) => Effect.Effect<void, IdentityUnavailable>
+}
+
+const fresh = (): typeof Contents.Type => ({
+  version: 1,
+  service: {
+    service_user: { id: v7(), name: "almanac" },
+    worker_project: { id: v7(), name: "almanac-workers" },
+  },
+  key: randomBytes(key_bytes).toString("hex"),
+  assignments: [],
+  trusts: [],
+})
+
+/**
+ * Opens `identity/trusts.json` in the data folder, and makes it where it is missing. One process
+ * at a time may. Fails when the file is not what we wrote.
+ */
+export const openTrustStore = Effect.fnUntraced(function* (data_dir: string) {
+  const path = join(data_dir, "identity", "trusts.json")
+  const write = (contents: typeof Contents.Type) =>
+    Effect.mapError(writePrivate(path, Schema.encodeSync(TrustFile)(contents)), unavailable)
+  const text = yield* Effect.mapError(findBounded(path, file_bytes_max), unavailable)
+  let kept = Option.isNone(text) ? fresh() : yield* decoded(path, text.value)
+  if (Option.isNone(text)) yield* write(kept)
+  let by_id = byId(kept.trusts)
+  const one_at_a_time = yield* Semaphore.make(1)
+  const store: TrustStore = {
+    service: kept.service,
+    key: Buffer.from(kept.key, "hex"),
+    find: (trust_id) => by_id.get(trust_id),
+    rolesOf: (user_id, project_id) => rolesIn(kept, user_id, project_id),
+    update: (change) =>
+      one_at_a_time.withPermit(
+        Effect.gen(function* () {
+          const { assignments, trusts } = change(kept)
+          if (trusts.length > trusts_max) {
+            return yield* unavailable({ message: `at most ${trusts_max} trusts are kept` })
+          }
+          const contents = { ...kept, assignments, trusts }
+          yield* write(contents)
+          kept = contents
+          by_id = byId(trusts)
+        }),
+      ),
+  }
+  return store
+})
+
+const decoded = (path: string, text: string) =>
+  Effect.mapError(
+    Schema.decodeUnknownEffect(TrustFile)(text),
+    () => new IdentityUnavailable({ message: `${path} is not a trust file: restore or remove it` }),
+  )
+
+const byId = (trusts: ReadonlyArray<TrustRecord>) =>
+  new Map(trusts.map((trust) => [trust.trust_id, trust]))
+
+const rolesIn = ({ assignments }: Trusting, user_id: string, project_id: string) =>
+  new Set(
+    assignments
+      .filter((one) => one.user_id === user_id && one.project_id === project_id)
+      .flatMap(({ roles }) => roles),
+  )
+
+/** The assignments with these roles of a user in a project as well. */
+export const assigned = (
+  assignments: ReadonlyArray<Assignment>,
+  { user_id, project_id, roles }: Assignment,
+): ReadonlyArray<Assignment> => {
+  const is_it = (one: Assignment) => one.user_id === user_id && one.project_id === project_id
+  const held = assignments.filter(is_it).flatMap((one) => one.roles)
+  const all = [...new Set([...held, ...roles])]
+  return [...assignments.filter((one) => !is_it(one)), { user_id, project_id, roles: all }]
+}

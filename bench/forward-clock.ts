@@ -1,0 +1,36 @@
+/** A clock of one process, that can be put forward. */
+import { type Clock, Duration, Effect } from "effect"
+
+/** Real time, that is set to another: whoever sleeps wakes then and looks again. */
+export const makeForwardClock = (start_ms: number) => {
+  let ahead_ms = start_ms - Date.now()
+  const wakers = new Set<() => void>()
+  const now = () => Date.now() + ahead_ms
+  const nanos = () => BigInt(now()) * 1_000_000n
+  const clock = (real: Clock.Clock): Clock.Clock => ({
+    ...real,
+    currentTimeMillisUnsafe: now,
+    currentTimeMillis: Effect.sync(now),
+    currentTimeNanosUnsafe: nanos,
+    currentTimeNanos: Effect.sync(nanos),
+    sleep: (duration: Duration.Duration) =>
+      Effect.callback<void>((resume) => {
+        const wake = () => {
+          clearTimeout(timer)
+          wakers.delete(wake)
+          resume(Effect.void)
+        }
+        const timer = setTimeout(wake, Duration.toMillis(duration))
+        wakers.add(wake)
+        return Effect.sync(() => {
+          clearTimeout(timer)
+          wakers.delete(wake)
+        })
+      }),
+  })
+  const set = (time_ms: number) => {
+    ahead_ms = time_ms - Date.now()
+    for (const wake of [...wakers]) wake()
+  }
+  return { clock: Effect.clockWith((real) => Effect.succeed(clock(real))), set }
+}

@@ -1,0 +1,41 @@
+/** What can happen to a backup. Stream: share-protection.backup.<id>. */
+import { Schema, Struct } from "effect"
+import { Instant } from "#schemas/instant.ts"
+import { message } from "#schemas/message.ts"
+import { AdoptBackup, request_fields, snapshot_fields } from "#schemas/share-protection/backup.ts"
+import { RestoreId } from "#schemas/share-protection/id.ts"
+import { Reason } from "#schemas/share-protection/text.ts"
+
+export const BackupRequested = message("BackupRequested", request_fields)
+export const BackupQueued = message("BackupQueued", {})
+export const BackupStarted = message("BackupStarted", {})
+export const BackupCompleted = message("BackupCompleted", snapshot_fields)
+export const BackupFailed = message("BackupFailed", { reason: Reason })
+/** A new attempt: it waits for a worker again. */
+export const BackupRetried = message("BackupRetried", {})
+/** Its snapshot is forgotten; the record stays, and cannot be restored. */
+export const BackupExpired = message("BackupExpired", {})
+/** `expired` is whether it had expired before. */
+export const BackupDeleted = message("BackupDeleted", { at: Instant, expired: Schema.Boolean })
+export const BackupRestoreStarted = message("BackupRestoreStarted", { restore_id: RestoreId })
+export const BackupRestoreFinished = message("BackupRestoreFinished", { restore_id: RestoreId })
+/** A snapshot of the repository that no record told of has one now. */
+export const BackupAdopted = message("BackupAdopted", Struct.omit(AdoptBackup.fields, ["type"]))
+/** Its snapshot is not in the repository any more, though nothing here removed it. */
+export const BackupLost = message("BackupLost", { reason: Reason })
+
+export const BackupEvent = Schema.Union([
+  BackupRequested,
+  BackupQueued,
+  BackupStarted,
+  BackupCompleted,
+  BackupFailed,
+  BackupRetried,
+  BackupExpired,
+  BackupDeleted,
+  BackupRestoreStarted,
+  BackupRestoreFinished,
+  BackupAdopted,
+  BackupLost,
+]).pipe(Schema.toTaggedUnion("type"))
+export type BackupEvent = typeof BackupEvent.Type

@@ -1,0 +1,40 @@
+/**
+ * What can happen to the protection of a share: to its policy, and to the one backup that may be
+ * under way. Stream: share-protection.policy.<share id>.
+ */
+import { Schema } from "effect"
+import { Instant } from "#schemas/instant.ts"
+import { message } from "#schemas/message.ts"
+import { BackupId, PolicyId, ProjectId } from "#schemas/share-protection/id.ts"
+import { policy_changes, policy_fields, SkipReason } from "#schemas/share-protection/policy.ts"
+
+export const PolicyDefined = message("PolicyDefined", policy_fields)
+/** Only what changed. */
+export const PolicyUpdated = message("PolicyUpdated", { policy_id: PolicyId, ...policy_changes })
+/** Its finished backups stay, without a policy. */
+export const PolicyDeleted = message("PolicyDeleted", {
+  policy_id: PolicyId,
+  project_id: ProjectId,
+})
+/** `tick` is the time that the schedule asked for; null on demand. */
+export const ShareBackupStarted = message("ShareBackupStarted", {
+  backup_id: BackupId,
+  policy_id: Schema.NullOr(PolicyId),
+  tick: Schema.NullOr(Instant),
+})
+export const ShareBackupFinished = message("ShareBackupFinished", { backup_id: BackupId })
+export const TickSkipped = message("TickSkipped", {
+  policy_id: PolicyId,
+  tick: Instant,
+  reason: SkipReason,
+})
+
+export const PolicyEvent = Schema.Union([
+  PolicyDefined,
+  PolicyUpdated,
+  PolicyDeleted,
+  ShareBackupStarted,
+  ShareBackupFinished,
+  TickSkipped,
+]).pipe(Schema.toTaggedUnion("type"))
+export type PolicyEvent = typeof PolicyEvent.Type

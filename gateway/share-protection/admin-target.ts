@@ -1,0 +1,38 @@
+/** Targets for operators: all of them, and the upgrade of a repository's format. */
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { startFormatUpgrade } from "#actors/share-protection/requests.ts"
+import { begun } from "#gateway/share-protection/answer.ts"
+import type { ShareProtectionApi } from "#gateway/share-protection/api.ts"
+import { oneImage } from "#gateway/share-protection/fleet.ts"
+import { existing } from "#gateway/share-protection/ownership.ts"
+import { once, send } from "#gateway/share-protection/sending.ts"
+import { shownTarget, targetPage } from "#gateway/share-protection/target.ts"
+import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
+import { findTarget } from "#projections/share-protection/target.ts"
+import { JobId, TargetId } from "#schemas/share-protection/id.ts"
+import { idText } from "#schemas/share-protection/page-view.ts"
+import { Conflict, NotFound, RepositoryLocked } from "#schemas/share-protection/rejection.ts"
+
+const anyTarget = Effect.fnUntraced(function* (text: string) {
+  const { db } = yield* ShareProtectionModel
+  return yield* existing("target", idText(TargetId), text, (id) => findTarget(db, id))
+})
+
+/** Source: document 2 §4 repo-format-upgrade, §9. */
+const upgrade = Effect.fnUntraced(function* (text: string) {
+  const { id, project_id } = yield* anyTarget(text)
+  const made = yield* once("job", (job_id) => {
+    const batch = startFormatUpgrade(id, project_id, JobId.make(job_id))
+    return Effect.andThen(oneImage, send(batch, [NotFound, Conflict, RepositoryLocked]))
+  })
+  return yield* begun("target", yield* shownTarget(yield* anyTarget(text)), made.id, made)
+})
+
+export const adminTargetHandlers = (api: ShareProtectionApi) =>
+  HttpApiBuilder.group(api, "admin-targets", (handlers) =>
+    handlers.handleAll({
+      list: ({ query }) => targetPage(query, { project_id: query.project_id }),
+      upgrade: ({ params }) => upgrade(params.id),
+    }),
+  )

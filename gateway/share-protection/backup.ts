@@ -1,0 +1,140 @@
+/**
+ * Backups: who handles their endpoints.
+ *
+ * Source: document 2 §2 Backup, §4 rule 1; DECISIONS, document 2, backup create, DELETE backup.
+ */
+import { Clock, DateTime, Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { deleteBackup, requestBackup } from "#actors/share-protection/requests.ts"
+import { answer, begun, nothing, page } from "#gateway/share-protection/answer.ts"
+import type { ShareProtectionApi } from "#gateway/share-protection/api.ts"
+import { Deployment } from "#gateway/share-protection/deployment.ts"
+import { owned, ownProject } from "#gateway/share-protection/ownership.ts"
+import { type Asked, pageOf } from "#gateway/share-protection/page.ts"
+import { ownedPolicy } from "#gateway/share-protection/policy.ts"
+import { quotaOf } from "#gateway/share-protection/quota.ts"
+import { bucketOf, named, namedShare, namedTarget } from "#gateway/share-protection/reference.ts"
+import { caughtUp, once, send } from "#gateway/share-protection/sending.ts"
+import type { NewBackup } from "#gateway/share-protection/shape.ts"
+import { Transport } from "#gateway/transport.ts"
+import { type BackupRow, findBackup, listBackups } from "#projections/share-protection/backup.ts"
+import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
+import type { PolicyRow } from "#projections/share-protection/policy.ts"
+import type { BackupStatus } from "#schemas/share-protection/backup.ts"
+import {
+  BackupId,
+  JobId,
+  type PolicyId,
+  type ShareId,
+  type TargetId,
+} from "#schemas/share-protection/id.ts"
+import {
+  Conflict,
+  NotFound,
+  QuotaExceeded,
+  RepositoryLocked,
+  ValidationError,
+} from "#schemas/share-protection/rejection.ts"
+
+export const ownedBackup = Effect.fnUntraced(function* (text: string) {
+  const { db } = yield* ShareProtectionModel
+  return yield* owned("backup", BackupId, text, (id) => findBackup(db, id))
+})
+
+const shownBackup = (row: BackupRow) =>
+  Effect.map(Deployment, ({ shape }) => shape.backup.shown(row))
+
+interface ListAsked extends Asked {
+  readonly share_id?: ShareId
+  readonly target_id?: TargetId
+  readonly target_bucket_id?: TargetId
+  readonly policy_id?: PolicyId
+  readonly status?: BackupStatus
+  readonly include_expired?: boolean
+}
+
+const list = Effect.fnUntraced(function* (query: ListAsked) {
+  const { db } = yield* ShareProtectionModel
+  const asked = yield* pageOf(query)
+  const { share_id, policy_id, status, include_expired } = query
+  const target_id = query.target_id ?? query.target_bucket_id
+  const project_id = yield* ownProject
+  const filter = { project_id, share_id, target_id, policy_id, status, include_expired }
+  return yield* page("backups", yield* listBackups(db, filter, asked), asked.limit, shownBackup)
+})
+
+const wrong = (detail: string) => new ValidationError({ detail })
+
+/** Where the backup goes: what the body names, which is also what its policy says. */
+const destination = Effect.fnUntraced(function* (asked: NewBackup, policy: PolicyRow | null) {
+  const { target_id } = asked
+  if (policy !== null && policy.share_id !== asked.share_id) {
+    return yield* wrong("body.policy_id: The policy is one of another share.")
+  }
+  if (policy?.target_template_id) {
+    return yield* bucketOf(policy.target_template_id, policy.project_id)
+  }
+  const wanted = target_id ?? policy?.target_id
+  if (!wanted) return yield* wrong("body.target_id: Missing key")
+  if (policy !== null && policy.target_id !== wanted) {
+    return yield* wrong("body.target_id: The policy's backups go to another target.")
+  }
+  return yield* namedTarget(wanted)
+})
+
+const requested = Effect.fnUntraced(function* (backup_id: BackupId, asked: NewBackup) {
+  const project_id = yield* ownProject
+  const { share_id, crash_consistent } = asked
+  yield* namedShare(project_id, share_id)
+  const policy =
+    asked.policy_id === null ? null : yield* ownedPolicy(asked.policy_id).pipe(named("policy_id"))
+  const target = yield* destination(asked, policy)
+  const limit = yield* quotaOf(target.domain_id, "backups")
+  const request = {
+    ...{ backup_id, project_id, share_id, target_id: target.id, tick: null },
+    job_id: JobId.make((yield* Transport).newId()),
+    policy_id: policy?.id ?? null,
+    crash_consistent_wanted: crash_consistent,
+    max_retries: policy?.max_retries ?? 0,
+  }
+  return requestBackup(request, limit)
+})
+
+const create = Effect.fnUntraced(function* (asked: NewBackup) {
+  const made = yield* once("backup", (id) =>
+    Effect.flatMap(requested(BackupId.make(id), asked), (batch) =>
+      send(batch, [Conflict, QuotaExceeded, RepositoryLocked, NotFound]).pipe(named("target_id")),
+    ),
+  )
+  const row = yield* ownedBackup(made.id)
+  return yield* begun("backup", yield* shownBackup(row), row.job_id ?? "", made)
+})
+
+/** A job of its own forgets the snapshot of what could still be restored. */
+const remove = Effect.fnUntraced(function* (text: string) {
+  // It may have expired a moment ago.
+  yield* caughtUp
+  const row = yield* ownedBackup(text)
+  const { id: backup_id, status, engine_snapshot_id } = row
+  const is_kept = status === "available" && engine_snapshot_id !== null
+  const job_id = JobId.make((yield* Transport).newId())
+  const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
+  const what = {
+    expired: status === "expired",
+    ...(is_kept ? { forget: { backup_id, engine_snapshot_id, job_id } } : {}),
+  }
+  return nothing(yield* send(deleteBackup(backup_id, row, what, at), [NotFound, Conflict]))
+})
+
+export const backupHandlers = (api: ShareProtectionApi) =>
+  HttpApiBuilder.group(api, "backups", (handlers) =>
+    handlers.handleAll({
+      list: ({ query }) => list(query),
+      create: ({ payload }) => create(payload),
+      get: ({ params }) =>
+        Effect.flatMap(ownedBackup(params.id), shownBackup).pipe(
+          Effect.map((body) => answer(body)),
+        ),
+      delete: ({ params }) => remove(params.id),
+    }),
+  )

@@ -1,0 +1,114 @@
+/**
+ * Jobs: who handles their endpoints.
+ *
+ * Source: document 2 §3 Job, §4; DECISIONS, document 2, job fields, cancel, retry.
+ */
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { cancelJob, type JobFacts, retryJob } from "#actors/share-protection/job-course.ts"
+import { answer, page } from "#gateway/share-protection/answer.ts"
+import type { ShareProtectionApi } from "#gateway/share-protection/api.ts"
+import {
+  callerOf,
+  existing,
+  ownedJob,
+  ownedTarget,
+  ownProject,
+} from "#gateway/share-protection/ownership.ts"
+import { type Asked, pageOf } from "#gateway/share-protection/page.ts"
+import { send } from "#gateway/share-protection/sending.ts"
+import { jobView } from "#gateway/share-protection/view.ts"
+import { findBackup } from "#projections/share-protection/backup.ts"
+import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
+import {
+  findJob,
+  type JobFilter,
+  type JobRow,
+  listJobs,
+} from "#projections/share-protection/job.ts"
+import { JobId, type ProjectId, type TargetId } from "#schemas/share-protection/id.ts"
+import type { JobState } from "#schemas/share-protection/job.ts"
+import { idText } from "#schemas/share-protection/page-view.ts"
+import {
+  Conflict,
+  NotFound,
+  RepositoryLocked,
+  ValidationError,
+} from "#schemas/share-protection/rejection.ts"
+
+interface ListAsked extends Asked {
+  readonly resource_id?: string
+  readonly target_id?: TargetId
+  readonly state?: JobState
+}
+
+const jobPage = Effect.fnUntraced(function* (query: ListAsked, own: JobFilter) {
+  const { db } = yield* ShareProtectionModel
+  const asked = yield* pageOf(query)
+  const { resource_id, target_id, state } = query
+  const listed = yield* listJobs(db, { resource_id, target_id, state, ...own }, asked)
+  return yield* page("jobs", listed, asked.limit, jobView)
+})
+
+/** A project's own jobs; those of one target for the domain's owner who registered it. */
+const list = Effect.fnUntraced(function* (query: ListAsked) {
+  const { project_id } = yield* callerOf
+  if (project_id !== undefined) return yield* jobPage(query, { project_id: yield* ownProject })
+  const of = query.target_id ?? query.resource_id
+  if (of === undefined) {
+    return yield* new ValidationError({ detail: "query.target_id: Missing key" })
+  }
+  const target = yield* Effect.catchIf(
+    ownedTarget(of),
+    (error) => error instanceof NotFound,
+    () => Effect.succeed(undefined),
+  )
+  if (target !== undefined) return yield* jobPage(query, { target_id: target.id })
+  return yield* page("jobs", { rows: [], next_marker: null }, (yield* pageOf(query)).limit, jobView)
+})
+
+const factsOf = ({ id, ...row }: JobRow): JobFacts => ({ job_id: id, ...row, hold: null })
+
+const anyJob = Effect.fnUntraced(function* (text: string) {
+  const { db } = yield* ShareProtectionModel
+  return yield* existing("job", idText(JobId), text, (id) => findJob(db, id))
+})
+
+const changed = Effect.fnUntraced(function* ({ id }: JobRow, position: number) {
+  return answer(yield* jobView(yield* anyJob(id)), { status: 202, position })
+})
+
+const cancel = Effect.fnUntraced(function* (row: JobRow) {
+  return yield* changed(row, yield* send(cancelJob(factsOf(row)), [NotFound, Conflict]))
+})
+
+const retry = Effect.fnUntraced(function* (row: JobRow) {
+  const { db } = yield* ShareProtectionModel
+  const backup = row.backup_id === null ? undefined : yield* findBackup(db, row.backup_id)
+  const batch = retryJob(factsOf(row), { automatic: false, policy_id: backup?.policy_id ?? null })
+  return yield* changed(row, yield* send(batch, [NotFound, Conflict, RepositoryLocked]))
+})
+
+export const jobHandlers = (api: ShareProtectionApi) =>
+  HttpApiBuilder.group(api, "jobs", (handlers) =>
+    handlers.handleAll({
+      list: ({ query }) => list(query),
+      get: ({ params }) =>
+        Effect.flatMap(ownedJob(params.id), jobView).pipe(Effect.map((body) => answer(body))),
+      cancel: ({ params }) => Effect.flatMap(ownedJob(params.id), cancel),
+    }),
+  )
+
+interface AdminAsked extends ListAsked {
+  readonly project_id?: ProjectId
+}
+
+export const adminJobHandlers = (api: ShareProtectionApi) =>
+  HttpApiBuilder.group(api, "admin-jobs", (handlers) =>
+    handlers.handleAll({
+      list: ({ query }: { readonly query: AdminAsked }) =>
+        jobPage(query, { project_id: query.project_id }),
+      retry: ({ params }) => Effect.flatMap(anyJob(params.id), retry),
+      cancel: ({ params }) => Effect.flatMap(anyJob(params.id), cancel),
+    }),
+  )

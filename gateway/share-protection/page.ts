@@ -1,0 +1,19 @@
+/** Pages of a collection. Source: document 2 §8 Limits; DECISIONS, document 2, pagination. */
+import { Effect } from "effect"
+import { Deployment } from "#gateway/share-protection/deployment.ts"
+import { ValidationError } from "#schemas/share-protection/rejection.ts"
+
+export interface Asked {
+  readonly limit?: number
+  readonly marker?: string
+}
+
+/** The page that is asked for. Refused where it is larger than `api.max_limit`. */
+export const pageOf = Effect.fnUntraced(function* ({ limit, marker }: Asked) {
+  const { default_limit, max_limit } = (yield* Deployment).settings().api
+  const wanted = limit ?? Math.min(default_limit, max_limit)
+  if (wanted > max_limit) {
+    return yield* new ValidationError({ detail: `query.limit: Expected 1 to ${max_limit}` })
+  }
+  return { limit: wanted, marker }
+})

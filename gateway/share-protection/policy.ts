@@ -1,0 +1,129 @@
+/**
+ * Policies: who handles their endpoints.
+ *
+ * Source: document 2 §2 Policy, §4 rules 2 and 3; DECISIONS, document 2, policy.
+ */
+import { Effect } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { address } from "#actors/commands.ts"
+import { Policy } from "#actors/share-protection/policy.ts"
+import { definePolicy, deletePolicy } from "#actors/share-protection/requests.ts"
+import { answer, nothing, page } from "#gateway/share-protection/answer.ts"
+import type { ShareProtectionApi } from "#gateway/share-protection/api.ts"
+import { Deployment } from "#gateway/share-protection/deployment.ts"
+import { owned, ownProject } from "#gateway/share-protection/ownership.ts"
+import { type Asked, pageOf } from "#gateway/share-protection/page.ts"
+import { type Patch, unchanged } from "#gateway/share-protection/patch.ts"
+import { quotaOf } from "#gateway/share-protection/quota.ts"
+import {
+  named,
+  namedSchedule,
+  namedShare,
+  namedTarget,
+  namedTemplate,
+} from "#gateway/share-protection/reference.ts"
+import { once, send } from "#gateway/share-protection/sending.ts"
+import type { NewPolicy, PolicyChanges } from "#gateway/share-protection/shape.ts"
+import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
+import { findPolicy, listPolicies, type PolicyRow } from "#projections/share-protection/policy.ts"
+import { PolicyId, type ShareId, type TargetId } from "#schemas/share-protection/id.ts"
+import { UpdatePolicy } from "#schemas/share-protection/policy.ts"
+import {
+  Conflict,
+  NotFound,
+  PolicyHasInflightBackup,
+  QuotaExceeded,
+  ValidationError,
+} from "#schemas/share-protection/rejection.ts"
+
+export const ownedPolicy = Effect.fnUntraced(function* (text: string, as_of?: string) {
+  const { db } = yield* ShareProtectionModel
+  return yield* owned("policy", PolicyId, text, (id) => findPolicy(db, id, as_of))
+})
+
+const shownPolicy = (row: PolicyRow) =>
+  Effect.map(Deployment, ({ shape }) => shape.policy.shown(row))
+
+interface ListAsked extends Asked {
+  readonly share_id?: ShareId
+  readonly target_id?: TargetId
+  readonly as_of?: string
+}
+
+const list = Effect.fnUntraced(function* (query: ListAsked) {
+  const { db } = yield* ShareProtectionModel
+  const asked = yield* pageOf(query)
+  const { share_id, target_id, as_of } = query
+  const filter = { project_id: yield* ownProject, share_id, target_id }
+  const listed = yield* listPolicies(db, filter, asked, as_of)
+  return yield* page("policies", listed, asked.limit, shownPolicy)
+})
+
+/** Where a policy's backups go, the domain of that, and what is kept where nothing else is said. */
+const destination = Effect.fnUntraced(function* ({ target_id, target_template_id }: NewPolicy) {
+  if (target_template_id !== null) {
+    const { domain_id, default_retention } = yield* namedTemplate(target_template_id)
+    return { domain_id, default_retention }
+  }
+  if (target_id === null) return { domain_id: null, default_retention: null }
+  const { domain_id } = yield* namedTarget(target_id)
+  return { domain_id, default_retention: null }
+})
+
+const defined = Effect.fnUntraced(function* (id: PolicyId, asked: NewPolicy) {
+  const project_id = yield* ownProject
+  const { share_id, ...policy } = asked
+  const { timezone = "UTC" } = policy
+  yield* namedSchedule(policy.schedule, timezone)
+  yield* namedShare(project_id, share_id)
+  const { domain_id, default_retention } = yield* destination(asked)
+  const retention = policy.retention ?? default_retention
+  if (retention === null) {
+    return yield* new ValidationError({ detail: "body.retention: Missing key" })
+  }
+  const limit = yield* quotaOf(domain_id, "policies")
+  const { enabled = true, include_patterns = [], exclude_patterns = [], max_retries = 0 } = policy
+  const fields = { enabled, include_patterns, exclude_patterns, max_retries, timezone, retention }
+  return definePolicy(share_id, { ...policy, ...fields, id, project_id }, limit)
+})
+
+const create = Effect.fnUntraced(function* (asked: NewPolicy) {
+  const made = yield* once("policy", (id) =>
+    Effect.flatMap(defined(PolicyId.make(id), asked), (batch) =>
+      send(batch, [Conflict, QuotaExceeded, NotFound]).pipe(named("target_id")),
+    ),
+  )
+  const row = yield* ownedPolicy(made.id)
+  return answer(yield* shownPolicy(row), { status: 201, position: made.position })
+})
+
+const update = Effect.fnUntraced(function* (text: string, patch: Patch<PolicyChanges>) {
+  const row = yield* ownedPolicy(text)
+  const { changes } = patch
+  yield* unchanged(patch, yield* shownPolicy(row))
+  const { schedule, timezone } = { ...row, ...changes }
+  yield* namedSchedule(schedule, timezone)
+  const command = UpdatePolicy.make({ policy_id: row.id, ...changes })
+  const position = yield* send([address(Policy, row.share_id, command)], [NotFound])
+  return answer(yield* shownPolicy(yield* ownedPolicy(text)), { position })
+})
+
+const remove = Effect.fnUntraced(function* (text: string) {
+  const row = yield* ownedPolicy(text)
+  const batch = deletePolicy(row.share_id, row)
+  return nothing(yield* send(batch, [NotFound, PolicyHasInflightBackup]))
+})
+
+export const policyHandlers = (api: ShareProtectionApi) =>
+  HttpApiBuilder.group(api, "policies", (handlers) =>
+    handlers.handleAll({
+      list: ({ query }) => list(query),
+      create: ({ payload }) => create(payload),
+      get: ({ params, query }) =>
+        Effect.flatMap(ownedPolicy(params.id, query.as_of), shownPolicy).pipe(
+          Effect.map((body) => answer(body)),
+        ),
+      update: ({ params, payload }) => update(params.id, payload),
+      delete: ({ params }) => remove(params.id),
+    }),
+  )

@@ -1,0 +1,74 @@
+/** Rollouts: who handles their endpoints. Source: document 2 §2, §9; DECISIONS, rollouts. */
+import { Effect, Option } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { address } from "#actors/commands.ts"
+import { Compute } from "#actors/share-protection/compute.ts"
+import { Fleet } from "#actors/share-protection/fleet.ts"
+import { Rollout } from "#actors/share-protection/rollout.ts"
+import { Trusts } from "#actors/share-protection/trusts.ts"
+import { answer, page } from "#gateway/share-protection/answer.ts"
+import type { ShareProtectionApi } from "#gateway/share-protection/api.ts"
+import { existing } from "#gateway/share-protection/ownership.ts"
+import { type Asked, pageOf } from "#gateway/share-protection/page.ts"
+import { once, send } from "#gateway/share-protection/sending.ts"
+import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
+import { findRollout, listRollouts } from "#projections/share-protection/rollout.ts"
+import { AllowRollout } from "#schemas/share-protection/fleet.ts"
+import { RolloutId } from "#schemas/share-protection/id.ts"
+import { idText } from "#schemas/share-protection/page-view.ts"
+import {
+  BackendUnavailable,
+  Conflict,
+  ValidationError,
+} from "#schemas/share-protection/rejection.ts"
+import { CreateRollout } from "#schemas/share-protection/rollout.ts"
+
+const anyRollout = Effect.fnUntraced(function* (text: string) {
+  const { db } = yield* ShareProtectionModel
+  return yield* existing("rollout", idText(RolloutId), text, (id) => findRollout(db, id))
+})
+
+const list = Effect.fnUntraced(function* (query: Asked) {
+  const { db } = yield* ShareProtectionModel
+  const asked = yield* pageOf(query)
+  const listed = yield* listRollouts(db, asked)
+  return yield* page("rollouts", listed, asked.limit, Effect.succeed)
+})
+
+/** That the image can become a worker. */
+const bootable = Effect.fnUntraced(function* (name: string) {
+  const compute = yield* Effect.serviceOption(Compute)
+  if (Option.isNone(compute)) {
+    const detail = "Images cannot be looked up here: there is no adapter to a compute service."
+    return yield* new BackendUnavailable({ detail })
+  }
+  const image = yield* compute.value.image(name)
+  if (image?.properties.svc_worker_image === true) return
+  const detail = "body.image: no such image, or not one with the property svc_worker_image=1"
+  return yield* new ValidationError({ detail })
+})
+
+const create = Effect.fnUntraced(function* (asked: Omit<typeof CreateRollout.Type, "type">) {
+  const made = yield* once("rollout", (id) =>
+    Effect.gen(function* () {
+      yield* bootable(asked.image)
+      const { worker_project } = yield* (yield* Trusts).service
+      const rollout_id = RolloutId.make(id)
+      const batch = [
+        address(Fleet, worker_project.id, AllowRollout.make({ rollout_id })),
+        address(Rollout, rollout_id, CreateRollout.make(asked)),
+      ]
+      return yield* send(batch, [Conflict])
+    }),
+  )
+  return answer(yield* anyRollout(made.id), { status: 202, position: made.position })
+})
+
+export const rolloutHandlers = (api: ShareProtectionApi) =>
+  HttpApiBuilder.group(api, "rollouts", (handlers) =>
+    handlers.handleAll({
+      list: ({ query }) => list(query),
+      create: ({ payload }) => create(payload),
+      get: ({ params }) => Effect.map(anyRollout(params.id), (row) => answer(row)),
+    }),
+  )

@@ -1,0 +1,109 @@
+/**
+ * The shapes of the tenant surface: what each words in its own way.
+ *
+ * Source: document 2 §1, §2, §4 Response conventions; DECISIONS, document 2, which shape.
+ */
+import { Schema } from "effect"
+import type { Patch } from "#gateway/share-protection/patch.ts"
+import type { BackupRow } from "#projections/share-protection/backup.ts"
+import type { PolicyRow } from "#projections/share-protection/policy.ts"
+import type { TargetRow } from "#projections/share-protection/target.ts"
+import type {
+  ProjectId,
+  ShareId,
+  TargetId,
+  TargetTemplateId,
+} from "#schemas/share-protection/id.ts"
+import { Job } from "#schemas/share-protection/job-view.ts"
+import { Pagination } from "#schemas/share-protection/page-view.ts"
+import type { policy_changes } from "#schemas/share-protection/policy.ts"
+import type { Retention } from "#schemas/share-protection/retention.ts"
+import type { TargetStatus, target_changes } from "#schemas/share-protection/target.ts"
+
+type Words = Readonly<Record<string, unknown>>
+
+/** Some of the keys' hrefs: what is absent stays as it is. */
+export interface KeyRefs {
+  readonly access_key?: string
+  readonly secret_key?: string
+}
+
+/** Null is what the shape leaves to the template, or to nobody. */
+export interface NewTarget {
+  readonly name: string
+  readonly endpoint: string | null
+  readonly bucket: string
+  readonly template_id: TargetTemplateId | null
+  /** Whose it is, where the caller registers it for a project. */
+  readonly project_id: ProjectId | null
+  readonly trust_id: string | null
+  readonly key_refs: KeyRefs | null
+  readonly ca_cert_ref: string | null
+  readonly addressing_mode: "path" | "virtual"
+  readonly region: string | null
+}
+
+type Changes<Fields extends Schema.Struct.Fields> = Schema.Struct<Fields>["Type"]
+
+/** `key_refs` null takes both away. */
+export interface TargetChanges extends Omit<Changes<typeof target_changes>, "vault_secret_map"> {
+  readonly key_refs?: KeyRefs | null
+}
+
+export type PolicyChanges = Changes<typeof policy_changes>
+
+/** One of target and template is null. Without a retention the template's default holds. */
+export interface NewPolicy extends PolicyChanges {
+  readonly name: string
+  readonly share_id: ShareId
+  readonly target_id: TargetId | null
+  readonly target_template_id: TargetTemplateId | null
+  readonly schedule: string
+  readonly retention?: Retention
+}
+
+/** Without a target the policy says where to. */
+export interface NewBackup {
+  readonly share_id: ShareId
+  readonly target_id: TargetId | null
+  readonly policy_id: string | null
+  readonly crash_consistent: boolean | null
+}
+
+/** A resource: how it is shown, and how a new one is asked for. */
+interface Resource<Row, New> {
+  readonly View: Schema.Codec<unknown, unknown>
+  readonly shown: (row: Row) => Words
+  readonly New: Schema.Codec<New, unknown>
+}
+
+interface Changeable<Row, New, Changes> extends Resource<Row, New> {
+  readonly Patch: Schema.Codec<Patch<Changes>, unknown>
+}
+
+export interface Shape {
+  readonly name: "A" | "B"
+  /** The name of a collection's array. */
+  readonly keyOf: (noun: string) => string
+  /** What is answered when a job of a resource begins. */
+  readonly begun: (noun: string, resource: object, job: object) => object
+  /** A target's status in a query. */
+  readonly TargetStatus: Schema.Codec<TargetStatus, string>
+  readonly target: Changeable<TargetRow, NewTarget, TargetChanges>
+  readonly policy: Changeable<PolicyRow, NewPolicy, PolicyChanges>
+  readonly backup: Resource<BackupRow, NewBackup>
+}
+
+/** A page of a collection. */
+export const listOf = ({ keyOf }: Shape, noun: string, Item: Schema.Codec<unknown, unknown>) =>
+  Schema.Struct({ [keyOf(noun)]: Schema.Array(Item), pagination: Pagination })
+
+/** What is answered when a job of a resource begins. */
+export const begunOf = ({ name }: Shape, noun: string, View: Schema.Codec<unknown, unknown>) =>
+  name === "A" ? Schema.Struct({ [noun]: View, job: Job }) : View
+
+/** Three times the largest body there is: a policy whose patterns are at their bound. */
+export const body_bytes_max = 64 * 1024
+
+/** A body has no field that it may not have, and is told all that is wrong with it. */
+export const strict = { onExcessProperty: "error", errors: "all" } as const

@@ -1,0 +1,108 @@
+/** Target templates: who handles their endpoints. Source: document 2 §4; DECISIONS, template. */
+import { Effect, Layer } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { address } from "#actors/commands.ts"
+import { TargetTemplate } from "#actors/share-protection/target-template.ts"
+import { answer, nothing, page } from "#gateway/share-protection/answer.ts"
+import { existing, ownDomain } from "#gateway/share-protection/ownership.ts"
+import { type Asked, pageOf } from "#gateway/share-protection/page.ts"
+import { type Patch, unchanged } from "#gateway/share-protection/patch.ts"
+import { once, send } from "#gateway/share-protection/sending.ts"
+import { TargetTemplateApi } from "#gateway/share-protection/target-template-api.ts"
+import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
+import {
+  findTargetTemplate,
+  listTargetTemplates,
+} from "#projections/share-protection/target-template.ts"
+import { type DomainId, TargetTemplateId } from "#schemas/share-protection/id.ts"
+import { idText } from "#schemas/share-protection/page-view.ts"
+import {
+  Conflict,
+  Forbidden,
+  NotFound,
+  TargetHasDependents,
+  ValidationError,
+} from "#schemas/share-protection/rejection.ts"
+import {
+  CreateTargetTemplate,
+  DeleteTargetTemplate,
+  UpdateTargetTemplate,
+} from "#schemas/share-protection/target-template.ts"
+import type {
+  NewTargetTemplate,
+  TargetTemplateChanges,
+} from "#schemas/share-protection/target-template-view.ts"
+
+const domainOf = Effect.flatMap(ownDomain, (domain_id) =>
+  domain_id === null
+    ? Effect.fail(new Forbidden({ detail: "The token is not one of a domain." }))
+    : Effect.succeed(domain_id),
+)
+
+const ownedTemplate = Effect.fnUntraced(function* (text: string) {
+  const { db } = yield* ShareProtectionModel
+  const id = idText(TargetTemplateId)
+  const row = yield* existing("target template", id, text, (id) => findTargetTemplate(db, id))
+  const is_own = row.domain_id === (yield* ownDomain)
+  return is_own ? row : yield* new NotFound({ detail: "No such target template." })
+})
+
+const templatePage = Effect.fnUntraced(function* (query: Asked, domain_id?: DomainId) {
+  const { db } = yield* ShareProtectionModel
+  const asked = yield* pageOf(query)
+  const listed = yield* listTargetTemplates(db, { domain_id }, asked)
+  return yield* page("target_templates", listed, asked.limit, Effect.succeed)
+})
+
+const create = Effect.fnUntraced(function* (body: typeof NewTargetTemplate.Type) {
+  const domain_id = yield* domainOf
+  if (body.domain_id !== undefined && body.domain_id !== domain_id) {
+    return yield* new ValidationError({ detail: "body.domain_id: not the token's own domain" })
+  }
+  const { region = null, provider = null, ca_cert_ref = null, default_retention = null } = body
+  const { addressing_mode = "path" } = body
+  const command = CreateTargetTemplate.make({
+    ...{ ...body, region, provider, ca_cert_ref, default_retention, addressing_mode, domain_id },
+  })
+  const made = yield* once("target-template", (id) =>
+    send([address(TargetTemplate, id, command)], [Conflict]),
+  )
+  return answer(yield* ownedTemplate(made.id), { status: 201, position: made.position })
+})
+
+const update = Effect.fnUntraced(function* (
+  text: string,
+  patch: Patch<typeof TargetTemplateChanges.Type>,
+) {
+  const row = yield* ownedTemplate(text)
+  yield* unchanged(patch, row)
+  const command = UpdateTargetTemplate.make(patch.changes)
+  const position = yield* send([address(TargetTemplate, row.id, command)], [NotFound])
+  return answer(yield* ownedTemplate(text), { position })
+})
+
+const remove = Effect.fnUntraced(function* (text: string) {
+  const { id } = yield* ownedTemplate(text)
+  const command = DeleteTargetTemplate.make({})
+  return nothing(
+    yield* send([address(TargetTemplate, id, command)], [NotFound, TargetHasDependents]),
+  )
+})
+
+const templates = HttpApiBuilder.group(TargetTemplateApi, "target-templates", (handlers) =>
+  handlers.handleAll({
+    list: ({ query }) => Effect.flatMap(domainOf, (domain_id) => templatePage(query, domain_id)),
+    create: ({ payload }) => create(payload),
+    get: ({ params }) => Effect.map(ownedTemplate(params.id), (row) => answer(row)),
+    update: ({ params, payload }) => update(params.id, payload),
+    delete: ({ params }) => remove(params.id),
+  }),
+)
+
+const adminTemplates = HttpApiBuilder.group(
+  TargetTemplateApi,
+  "admin-target-templates",
+  (handlers) => handlers.handle("list", ({ query }) => templatePage(query)),
+)
+
+export const targetTemplateHandlers = Layer.mergeAll(templates, adminTemplates)

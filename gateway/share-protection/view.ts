@@ -1,0 +1,54 @@
+/** Rows as the API shows them, but for what each shape words in its own way. */
+import { DateTime, Effect, Struct } from "effect"
+import { LiveWorkers } from "#actors/share-protection/live-workers.ts"
+import type { BackupRow } from "#projections/share-protection/backup.ts"
+import type { JobRow } from "#projections/share-protection/job.ts"
+import type { PolicyRow } from "#projections/share-protection/policy.ts"
+import type { TargetRow } from "#projections/share-protection/target.ts"
+import type { WorkerRow } from "#projections/share-protection/worker.ts"
+import type { Job } from "#schemas/share-protection/job-view.ts"
+import type { Worker } from "#schemas/share-protection/worker.ts"
+
+export const targetView = ({ format, ...row }: TargetRow) => ({
+  ...Struct.pick(row, [
+    ...(["id", "project_id", "name", "addressing_mode", "ca_cert_ref", "region"] as const),
+    ...(["preflight_at", "capabilities", "usage_stats", "engine_profile", "reason"] as const),
+    ...(["registered_by", "job_id", "created_at", "updated_at"] as const),
+  ]),
+  repository_format: format,
+})
+
+export const policyView = (row: PolicyRow) =>
+  Struct.omit(row, ["target_id", "target_template_id", "domain_id", "in_flight_backup_id"])
+
+export const backupView = (row: BackupRow) => ({
+  ...Struct.omit(row, ["target_id", "domain_id"]),
+  crash_consistent: row.crash_consistent ?? false,
+})
+
+/** A job, with what its worker said of it last. */
+export const jobView = (row: JobRow): Effect.Effect<Job, never, LiveWorkers> =>
+  Effect.map(LiveWorkers, ({ progressOf }) => {
+    const { error_code: code, error_detail: detail } = row
+    const said = progressOf(row.id)
+    const told = row.state === "available" ? 100 : (said?.progress ?? 0)
+    return {
+      ...Struct.omit(row, ["error_code", "error_detail", "cancelled"]),
+      progress: row.state === "queued" ? 0 : told,
+      bytes_done: said?.bytes_done ?? null,
+      // The worker says 0 while it does not know.
+      bytes_total: said?.bytes_total || null,
+      error: code === null ? null : { code, detail: detail ?? "" },
+    }
+  })
+
+/** A worker, with when it was heard last. */
+export const workerView = (row: WorkerRow): Effect.Effect<Worker, never, LiveWorkers> =>
+  Effect.map(LiveWorkers, ({ find }) => {
+    const heard_at = find(row.id)?.heard_at
+    return {
+      ...row,
+      heartbeat_at:
+        heard_at === undefined ? null : DateTime.formatIso(DateTime.makeUnsafe(heard_at)),
+    }
+  })

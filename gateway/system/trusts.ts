@@ -1,0 +1,20 @@
+import { Effect } from "effect"
+import { type IdentityUnavailable, TrustIssuer } from "#gateway/identity.ts"
+import { BackendUnavailable, NotFound } from "#schemas/system/rejection.ts"
+import type { TrustRequest } from "#schemas/trust.ts"
+
+const unavailable = ({ message }: IdentityUnavailable) =>
+  new BackendUnavailable({ detail: message })
+
+/** Makes a trust for this service. */
+export const createTrust = Effect.fnUntraced(function* (payload: TrustRequest) {
+  const issuer = yield* TrustIssuer
+  return { trust_id: yield* Effect.mapError(issuer.issue(payload), unavailable) }
+})
+
+/** Revokes a trust: what was redeemed of it is worth nothing from then on. */
+export const revokeTrust = Effect.fnUntraced(function* (trust_id: string) {
+  const issuer = yield* TrustIssuer
+  const was_there = yield* Effect.mapError(issuer.revoke(trust_id), unavailable)
+  return was_there ? { trust_id } : yield* new NotFound({ detail: "No such trust." })
+})

@@ -1,0 +1,200 @@
+/**
+ * Backups as tenants see them, and which of them could be restored at any time.
+ *
+ * Source: document 2 §2 Backup, §3 Backup, §4 rules 1 and 3; DECISIONS, document 2, backup status.
+ */
+import { type Kysely, sql } from "kysely"
+import { BackupEvent } from "#events/share-protection/backup.ts"
+import { type Place, projection } from "#projections/projection.ts"
+import { history, type Version } from "#projections/share-protection/history.ts"
+import { findRow, listRows, type Page } from "#projections/share-protection/listing.ts"
+import { type Stored, table } from "#projections/share-protection/table.ts"
+import { statement } from "#projections/statement.ts"
+import type { BackupStatus } from "#schemas/share-protection/backup.ts"
+import type {
+  BackupId,
+  DomainId,
+  JobId,
+  PolicyId,
+  ProjectId,
+  ShareId,
+  TargetId,
+} from "#schemas/share-protection/id.ts"
+
+export interface BackupRow {
+  readonly id: BackupId
+  readonly project_id: ProjectId
+  readonly share_id: ShareId
+  readonly target_id: TargetId
+  /** Null without a policy, and since its policy was deleted. */
+  readonly policy_id: PolicyId | null
+  /** The target's. */
+  readonly domain_id: DomainId | null
+  /** Null for one that was found in the repository. */
+  readonly job_id: JobId | null
+  readonly status: BackupStatus
+  readonly engine_snapshot_id: string | null
+  /** These are null until it is available. */
+  readonly crash_consistent: boolean | null
+  readonly partial: boolean | null
+  readonly bytes: number | null
+  readonly stored_bytes: number | null
+  readonly files: number | null
+  readonly protected_until: string | null
+  /** Why it is in error. */
+  readonly reason: string | null
+  /** When its snapshot was taken, RFC 3339. */
+  readonly taken_at: string | null
+  readonly completed_at: string | null
+  readonly expired_at: string | null
+  readonly created_at: string
+  readonly updated_at: string
+}
+
+/** What usage and coverage ask of a backup. */
+type Restorable = Pick<
+  BackupRow,
+  "id" | "project_id" | "share_id" | "target_id" | "domain_id" | "bytes" | "taken_at"
+>
+
+export interface BackupTables {
+  readonly share_protection_backup: Stored<BackupRow>
+  readonly share_protection_backup_history: Version<Restorable>
+}
+
+const is_shown_by_default = "status <> 'expired'"
+
+const backups = table<BackupRow>({
+  name: "share_protection_backup",
+  columns: {
+    id: "text",
+    project_id: "text",
+    share_id: "text",
+    target_id: "text",
+    policy_id: "text?",
+    domain_id: "text?",
+    job_id: "text?",
+    status: "text",
+    engine_snapshot_id: "text?",
+    crash_consistent: "boolean?",
+    partial: "boolean?",
+    bytes: "integer?",
+    stored_bytes: "integer?",
+    files: "integer?",
+    protected_until: "text?",
+    reason: "text?",
+    taken_at: "text?",
+    completed_at: "text?",
+    expired_at: "text?",
+    created_at: "text",
+    updated_at: "text",
+  },
+  indexes: [["share_id"], ["policy_id"], ["target_id"], ["project_id"]],
+  usual: is_shown_by_default,
+})
+
+/** While a backup is available. */
+const past = history({
+  name: "share_protection_backup_history",
+  of: backups,
+  by: "id",
+  keeps: ["id", "project_id", "share_id", "target_id", "domain_id", "bytes", "taken_at"],
+  indexes: [
+    ["project_id", "valid_to"],
+    ["domain_id", "valid_to"],
+    ["share_id", "valid_to"],
+  ],
+})
+
+const setDomain = statement<{
+  share_protection_backup: Pick<BackupRow, "id" | "domain_id">
+}>()<Pick<BackupRow, "id" | "target_id">>((db, { id, target_id }) =>
+  db
+    .updateTable("share_protection_backup")
+    .where("id", "=", id)
+    .set({
+      domain_id: sql`(select domain_id from share_protection_target where id = ${target_id})`,
+    }),
+)
+
+/** Its finished backups stay when a policy goes. Source: document 2 §4 rule 3. */
+export const detachBackups = statement<{
+  share_protection_backup: Pick<BackupRow, "policy_id">
+}>()<{ readonly policy_id: PolicyId }>((db, { policy_id }) =>
+  db
+    .updateTable("share_protection_backup")
+    .where("policy_id", "=", policy_id)
+    .set({ policy_id: null }),
+)
+
+const unmade = {
+  ...{ engine_snapshot_id: null, crash_consistent: null, partial: null, protected_until: null },
+  ...{ bytes: null, stored_bytes: null, files: null },
+  ...{ reason: null, taken_at: null, completed_at: null, expired_at: null },
+}
+
+const project = (event: BackupEvent, { id: backup_id, commit: { at } }: Place) => {
+  // The stream's own id.
+  const id = backup_id as BackupId
+  const update = (values: Partial<BackupRow>) => backups.update(id, { ...values, updated_at: at })
+  const insert = (row: Omit<BackupRow, "id" | "domain_id" | "created_at" | "updated_at">) => [
+    backups.insert({ id, ...row, domain_id: null, created_at: at, updated_at: at }),
+    setDomain({ id, target_id: row.target_id }),
+  ]
+  return BackupEvent.match(event, {
+    BackupRequested: ({ type: _, crash_consistent_wanted: _wanted, ...request }) =>
+      insert({ ...unmade, ...request, status: "creating" }),
+    BackupQueued: () => [update({ status: "queued" })],
+    BackupStarted: () => [update({ status: "running" })],
+    BackupCompleted: ({ type: _, ...snapshot }) => [
+      update({ ...snapshot, status: "available", completed_at: at }),
+      ...past.record(id, at),
+    ],
+    BackupFailed: ({ reason }) => [update({ status: "error", reason })],
+    BackupRetried: () => [update({ status: "queued", reason: null })],
+    BackupExpired: () => [update({ status: "expired", expired_at: at }), ...past.end(id, at)],
+    BackupDeleted: () => [backups.remove(id), ...past.end(id, at)],
+    BackupAdopted: ({ type: _, ...adopted }) => [
+      ...insert({ ...unmade, ...adopted, job_id: null, status: "available", completed_at: at }),
+      ...past.record(id, at),
+    ],
+    BackupLost: ({ reason }) => [
+      update({ ...unmade, status: "error", reason }),
+      ...past.end(id, at),
+    ],
+    // Between the backup and its restores.
+    BackupRestoreStarted: () => [],
+    BackupRestoreFinished: () => [],
+  })
+}
+
+export const backup = projection<BackupTables, BackupEvent>({
+  part: "share-protection.backup",
+  event: BackupEvent,
+  create: ({ schema }) => [...backups.create(schema), ...past.create(schema)],
+  project,
+})
+
+export const findBackup = (db: Kysely<BackupTables>, id: BackupId) => findRow(db, backups, id)
+
+interface BackupFilter {
+  readonly project_id?: ProjectId | undefined
+  readonly share_id?: ShareId | undefined
+  readonly target_id?: TargetId | undefined
+  readonly policy_id?: PolicyId | undefined
+  /** `expired` shows those only. */
+  readonly status?: BackupStatus | undefined
+  /** Absent or false: expired ones are hidden, unless the status asks for them. */
+  readonly include_expired?: boolean | undefined
+}
+
+/** Newest first. */
+export const listBackups = (
+  db: Kysely<BackupTables>,
+  { include_expired = false, ...filter }: BackupFilter,
+  page: Page,
+) => {
+  const all = include_expired || filter.status === "expired"
+  const also = all ? [] : [sql.raw(is_shown_by_default)]
+  return listRows(db, backups, { filter, order: "desc", also }, page)
+}

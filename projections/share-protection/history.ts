@@ -1,0 +1,119 @@
+/**
+ * Histories: what the rows of a table were at any time, as versions that each hold for a while.
+ *
+ * Clocks differ, so that commits of one stream may have times that fall: a version ends whatever
+ * was to hold after it began. So there is at most one at a time: that of the last commit, in the
+ * log's order, that is not later.
+ */
+import { type Compilable, type SchemaModule, sql } from "kysely"
+import type { Term } from "#projections/share-protection/listing.ts"
+import { type AnyTables, type Table, typeOf } from "#projections/share-protection/table.ts"
+import { statement, type Write } from "#projections/statement.ts"
+
+/** The end of what still holds: above every time. */
+const open_end = "open"
+
+/** The last time there is: what still holds, holds then. */
+const last_instant = "9999-12-31T23:59:59.999Z"
+
+/** That a version holds at this time, an `Instant`; when there is none, that it still does. */
+export const holds = (as_of: string = last_instant): Term =>
+  sql`valid_from <= ${as_of} and valid_to > ${as_of}`
+
+/** A version as SQLite holds it. */
+export type Version<Row> = Row & {
+  /** RFC 3339 in UTC. */
+  readonly valid_from: string
+  readonly valid_to: string
+}
+
+export interface History {
+  readonly name: string
+  /** The columns that are kept, for a select. */
+  readonly columns: Term
+  readonly create: (schema: SchemaModule) => ReadonlyArray<Compilable>
+  /** What the table has now holds from `at` on. */
+  readonly record: (by: string, at: string) => ReadonlyArray<Write>
+  /** Nothing holds from `at` on. */
+  readonly end: (by: string, at: string) => ReadonlyArray<Write>
+}
+
+interface Declared<Row> {
+  readonly name: string
+  readonly of: Table<Row>
+  /** The column that writes name the versions by; at most one of each value holds at a time. */
+  readonly by: Extract<keyof Row, string>
+  /** Columns that are kept. */
+  readonly keeps: ReadonlyArray<Extract<keyof Row, string>>
+  readonly indexes: ReadonlyArray<ReadonlyArray<Extract<keyof Row, string> | "valid_to">>
+}
+
+/** Declares the history of some columns of a table. */
+export const history = <Row>(declared: Declared<Row>): History => {
+  const { name, keeps } = declared
+  const { drop, close, begin } = writes(declared)
+  const end = (by: string, at: string) => [drop({ by, at }), close({ by, at })]
+  return {
+    name,
+    columns: sql.join(keeps.map((column) => sql.ref(column))),
+    create: (schema) => creates(declared, schema),
+    record: (by, at) => [...end(by, at), begin({ by, at })],
+    end,
+  }
+}
+
+interface Moment {
+  readonly by: string
+  readonly at: string
+}
+
+const writes = <Row>({ name, of, keeps, ...declared }: Declared<Row>) => {
+  const write = statement<AnyTables>()
+  const by: string = declared.by
+  const columns: ReadonlyArray<string> = keeps
+  return {
+    drop: write<Moment>((db, { by: value, at }) =>
+      db.deleteFrom(name).where(by, "=", value).where("valid_from", ">=", at),
+    ),
+    close: write<Moment>((db, { by: value, at }) =>
+      db.updateTable(name).set({ valid_to: at }).where(by, "=", value).where("valid_to", ">", at),
+    ),
+    begin: write<Moment>((db, { by: value, at }) =>
+      db
+        .insertInto(name)
+        .columns([...columns, "valid_from", "valid_to"])
+        .expression(
+          db
+            .selectFrom(of.name)
+            .select([...columns])
+            .select(sql`${at}`.as("valid_from"))
+            .select(sql`${sql.lit(open_end)}`.as("valid_to"))
+            .where(by, "=", value),
+        ),
+    ),
+  }
+}
+
+const creates = <Row>({ name, of, by, keeps, indexes }: Declared<Row>, schema: SchemaModule) => {
+  const kinds: Readonly<Record<string, string>> = of.columns
+  const version: Array<string> = [by, "valid_from"]
+  const columns: ReadonlyArray<string> = keeps
+  const kept = columns.reduce(
+    (table, column) => table.addColumn(column, typeOf(kinds[column] ?? "text")),
+    schema.createTable(name),
+  )
+  return [
+    kept
+      .addColumn("valid_from", "text", (column) => column.notNull())
+      .addColumn("valid_to", "text", (column) => column.notNull()),
+    // At most one of the versions holds at a time, so that none begins when another does.
+    schema.createIndex(`${name}_version`).on(name).columns(version).unique(),
+    ...indexes.map((index) => {
+      const columns: Array<string> = [...index]
+      return schema
+        .createIndex([name, ...columns].join("_"))
+        .on(name)
+        .columns(columns)
+    }),
+  ]
+}

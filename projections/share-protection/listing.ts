@@ -1,0 +1,109 @@
+/** Listings: pages of a table's rows in the order of their ids. Source: document 2 §2, §8. */
+import { Effect } from "effect"
+import { type QueryExecutorProvider, type RawBuilder, sql } from "kysely"
+
+export interface Page {
+  /** Rows of a page. */
+  readonly limit: number
+  /** The id after which the page begins; its row may be gone. */
+  readonly marker?: string | undefined
+}
+
+export interface Listed<Row> {
+  readonly rows: ReadonlyArray<Row>
+  /** The id of the last row when there are more, else null. */
+  readonly next_marker: string | null
+}
+
+/** Values that columns must have; what is undefined may be any. */
+type Filter = Readonly<Record<string, string | undefined>>
+
+export type Term = RawBuilder<unknown>
+
+/** A table to read; `shown` makes of what SQLite holds what is answered. */
+interface Source<Found, Row> {
+  readonly name: string
+  readonly indexes: ReadonlyArray<ReadonlyArray<string>>
+  readonly shown: (found: Found) => Row
+}
+
+/** The row of this id; undefined when there is none. */
+export const findRow = <Found, Row>(
+  db: QueryExecutorProvider,
+  { name, shown }: Source<Found, Row>,
+  id: string,
+): Effect.Effect<Row | undefined> =>
+  Effect.promise(async () => {
+    const query = sql<Found>`select * from ${sql.table(name)} where id = ${id}`
+    const [row] = (await query.execute(db)).rows
+    return row && shown(row)
+  })
+
+/** A page of a table. New ids are above older ones: `desc` is newest first. */
+export const listRows = <Found, Row extends { readonly id: string }>(
+  db: QueryExecutorProvider,
+  { name, indexes, shown }: Source<Found, Row>,
+  {
+    filter,
+    order,
+    also = [],
+  }: {
+    readonly filter: Filter
+    readonly order: "asc" | "desc"
+    /** Further conditions. */
+    readonly also?: ReadonlyArray<Term>
+  },
+  page: Page,
+): Effect.Effect<Listed<Row>> =>
+  pageOf(
+    db,
+    {
+      select: sql`select * from ${sql.table(name)}`,
+      terms: [...termsOf(filter, indexes), ...also],
+      order,
+    },
+    page,
+    shown,
+  )
+
+/** SQLite would guess which index is worth most: a column with a sign takes none. */
+const equals = (column: string, value: string, leads: boolean) =>
+  leads ? sql`${sql.ref(column)} = ${value}` : sql`+${sql.ref(column)} = ${value}`
+
+/** The conditions of a filter, led by the first of `indexes` whose columns it all names. */
+export const termsOf = (
+  filter: Filter,
+  indexes: ReadonlyArray<ReadonlyArray<string>>,
+): ReadonlyArray<Term> => {
+  const leading = indexes.find((index) => index.every((column) => filter[column] !== undefined))
+  return Object.entries(filter).flatMap(([column, value]) =>
+    value === undefined ? [] : [equals(column, value, leading?.includes(column) === true)],
+  )
+}
+
+/** A page of what is selected where all terms hold. */
+export const pageOf = <Found, Row extends { readonly id: string }>(
+  db: QueryExecutorProvider,
+  {
+    select,
+    terms,
+    order,
+  }: {
+    readonly select: Term
+    readonly terms: ReadonlyArray<Term>
+    readonly order: "asc" | "desc"
+  },
+  { limit, marker }: Page,
+  shown: (found: Found) => Row,
+): Effect.Effect<Listed<Row>> =>
+  Effect.promise(async () => {
+    const beyond = order === "asc" ? sql`id > ${marker}` : sql`id < ${marker}`
+    const all = marker === undefined ? terms : [...terms, beyond]
+    const where = all.length === 0 ? sql`` : sql`where ${sql.join(all, sql` and `)}`
+    // One more than is shown tells whether there are more.
+    const query = sql<Found>`
+      ${select} ${where} order by id ${sql.raw(order)} limit ${limit + 1}`
+    const found = (await query.execute(db)).rows
+    const rows = found.slice(0, limit).map(shown)
+    return { rows, next_marker: found.length > limit ? (rows.at(-1)?.id ?? null) : null }
+  })

@@ -1,0 +1,221 @@
+/**
+ * Policies as tenants see them, now and at any time before.
+ *
+ * Source: document 2 §2 Policy; DECISIONS, document 2, policy.
+ */
+import { Effect, Struct } from "effect"
+import { type Kysely, sql } from "kysely"
+import { PolicyEvent } from "#events/share-protection/policy.ts"
+import { type Place, projection } from "#projections/projection.ts"
+import { detachBackups } from "#projections/share-protection/backup.ts"
+import { history, holds, type Version } from "#projections/share-protection/history.ts"
+import {
+  findRow,
+  type Listed,
+  listRows,
+  type Page,
+  pageOf,
+  termsOf,
+} from "#projections/share-protection/listing.ts"
+import { type Stored, table } from "#projections/share-protection/table.ts"
+import { statement } from "#projections/statement.ts"
+import type {
+  BackupId,
+  DomainId,
+  PolicyId,
+  ProjectId,
+  ShareId,
+  TargetId,
+  TargetTemplateId,
+} from "#schemas/share-protection/id.ts"
+import type { Retention } from "#schemas/share-protection/retention.ts"
+
+export interface PolicyRow {
+  readonly id: PolicyId
+  readonly project_id: ProjectId
+  readonly share_id: ShareId
+  readonly target_id: TargetId | null
+  readonly target_template_id: TargetTemplateId | null
+  /** The target's, or the template's. */
+  readonly domain_id: DomainId | null
+  readonly name: string
+  readonly schedule: string
+  readonly timezone: string
+  readonly retention: Retention
+  readonly enabled: boolean
+  readonly include_patterns: ReadonlyArray<string>
+  readonly exclude_patterns: ReadonlyArray<string>
+  readonly max_retries: number
+  /** The last tick that was taken or skipped. Not kept: null as of then. */
+  readonly last_tick: string | null
+  /** The policy's backup that is under way. Not kept: null as of then. */
+  readonly in_flight_backup_id: BackupId | null
+  readonly created_at: string
+  /** When it was defined or changed; what its schedule does changes nothing of it. */
+  readonly updated_at: string
+}
+
+export interface PolicyTables {
+  readonly share_protection_policy: Stored<PolicyRow>
+  readonly share_protection_policy_history: Version<
+    Stored<Omit<PolicyRow, "last_tick" | "in_flight_backup_id">>
+  >
+}
+
+const policies = table<PolicyRow>({
+  name: "share_protection_policy",
+  columns: {
+    id: "text",
+    project_id: "text",
+    share_id: "text",
+    target_id: "text?",
+    target_template_id: "text?",
+    domain_id: "text?",
+    name: "text",
+    schedule: "text",
+    timezone: "text",
+    retention: "json",
+    enabled: "boolean",
+    include_patterns: "json",
+    exclude_patterns: "json",
+    max_retries: "integer",
+    last_tick: "text?",
+    in_flight_backup_id: "text?",
+    created_at: "text",
+    updated_at: "text",
+  },
+  by: "share_id",
+  indexes: [["share_id"], ["target_id"], ["project_id"]],
+})
+
+const past = history({
+  name: "share_protection_policy_history",
+  of: policies,
+  by: "share_id",
+  keeps: Struct.keys(policies.columns).filter(
+    (column) => column !== "last_tick" && column !== "in_flight_backup_id",
+  ),
+  indexes: [["id"], ["target_id", "id"], ["project_id", "id"]],
+})
+
+/** A policy is of the domain that owns its target, or its template. */
+const setDomain = statement<{
+  share_protection_policy: Pick<PolicyRow, "share_id" | "domain_id">
+}>()<Pick<PolicyRow, "share_id" | "target_id" | "target_template_id">>(
+  (db, { share_id, target_id, target_template_id }) =>
+    db
+      .updateTable("share_protection_policy")
+      .where("share_id", "=", share_id)
+      .set({
+        domain_id: sql`coalesce(
+          (select domain_id from share_protection_target where id = ${target_id}),
+          (select domain_id from share_protection_target_template
+            where id = ${target_template_id})
+        )`,
+      }),
+)
+
+const finish = statement<PolicyTables>()<{
+  readonly backup_id: BackupId
+  readonly share_id: ShareId
+}>((db, { backup_id, share_id }) =>
+  db
+    .updateTable("share_protection_policy")
+    .where("share_id", "=", share_id)
+    .where("in_flight_backup_id", "=", backup_id)
+    .set({ in_flight_backup_id: null }),
+)
+
+const project = (event: PolicyEvent, { id, commit: { at } }: Place) => {
+  // The stream's own id.
+  const share_id = id as ShareId
+  return PolicyEvent.match(event, {
+    PolicyDefined: ({ type: _, ...policy }) => [
+      policies.insert({
+        ...{ share_id, ...policy, domain_id: null, last_tick: null, in_flight_backup_id: null },
+        ...{ created_at: at, updated_at: at },
+      }),
+      setDomain({ share_id, ...policy }),
+      ...past.record(share_id, at),
+    ],
+    PolicyUpdated: ({ type: _, policy_id: _id, ...changes }) => [
+      policies.update(share_id, { ...changes, updated_at: at }),
+      ...past.record(share_id, at),
+    ],
+    PolicyDeleted: ({ policy_id }) => [
+      policies.remove(share_id),
+      ...past.end(share_id, at),
+      detachBackups({ policy_id }),
+    ],
+    ShareBackupStarted: ({ backup_id, policy_id, tick }) =>
+      policy_id === null
+        ? []
+        : [
+            policies.update(share_id, {
+              in_flight_backup_id: backup_id,
+              ...(tick === null ? {} : { last_tick: tick }),
+            }),
+          ],
+    ShareBackupFinished: ({ backup_id }) => [finish({ share_id, backup_id })],
+    TickSkipped: ({ tick }) => [policies.update(share_id, { last_tick: tick })],
+  })
+}
+
+export const policy = projection<PolicyTables, PolicyEvent>({
+  part: "share-protection.policy",
+  event: PolicyEvent,
+  create: ({ schema }) => [...policies.create(schema), ...past.create(schema)],
+  project,
+})
+
+interface PolicyFilter {
+  readonly project_id?: ProjectId | undefined
+  readonly share_id?: ShareId | undefined
+  readonly target_id?: TargetId | undefined
+}
+
+/** The policies of then: an `Instant`. */
+const listThen = (
+  db: Kysely<PolicyTables>,
+  filter: PolicyFilter & { readonly id?: PolicyId },
+  page: Page,
+  as_of: string,
+): Effect.Effect<Listed<PolicyRow>> => {
+  const select = sql`
+    select ${past.columns}, null as last_tick, null as in_flight_backup_id
+    from ${sql.table(past.name)}`
+  const terms = [...termsOf({ ...filter }, [["id"], ...policies.indexes]), holds(as_of)]
+  return pageOf(db, { select, terms, order: "asc" }, page, policies.shown)
+}
+
+/** The policy now, or as of an `Instant`; undefined when there is none. */
+export const findPolicy = (
+  db: Kysely<PolicyTables>,
+  id: PolicyId,
+  as_of?: string,
+): Effect.Effect<PolicyRow | undefined> =>
+  as_of === undefined
+    ? findRow(db, policies, id)
+    : Effect.map(listThen(db, { id }, { limit: 1 }, as_of), ({ rows }) => rows[0])
+
+/** Oldest first, now or as of an `Instant`. */
+export const listPolicies = (
+  db: Kysely<PolicyTables>,
+  filter: PolicyFilter,
+  page: Page,
+  as_of?: string,
+): Effect.Effect<Listed<PolicyRow>> =>
+  as_of === undefined
+    ? listRows(db, policies, { filter: { ...filter }, order: "asc" }, page)
+    : listThen(db, filter, page, as_of)
+
+/** Each schedule of an enabled policy once: there are few, however many policies there are. */
+export const listSchedules = (db: Kysely<PolicyTables>) =>
+  Effect.promise(() =>
+    db
+      .selectFrom("share_protection_policy")
+      .select(["schedule", "timezone"])
+      .distinct()
+      .where("enabled", "=", 1)
+      .execute(),
+  )

@@ -1,0 +1,54 @@
+/**
+ * Receipts: what a POST with an `Idempotency-Key` made, so that sent again it is answered alike.
+ *
+ * Source: DECISIONS, "request ids".
+ */
+import { Predicate } from "effect"
+import type { Kysely } from "kysely"
+import { parseStream } from "#events/log.ts"
+import type { Projection } from "#projections/projection.ts"
+import { findRow } from "#projections/share-protection/listing.ts"
+import { type Stored, table } from "#projections/share-protection/table.ts"
+
+export interface ReceiptRow {
+  /** `<command id> <aggregate>` */
+  readonly id: string
+  /** What the command made of that kind. */
+  readonly resource_id: string
+}
+
+export interface ReceiptTables {
+  readonly share_protection_receipt: Stored<ReceiptRow>
+}
+
+const receipts = table<ReceiptRow>({
+  name: "share_protection_receipt",
+  columns: { id: "text", resource_id: "text" },
+})
+
+const births = new Set([
+  ...["TargetCreated", "TargetTemplateCreated", "PolicyDefined", "BackupRequested"],
+  ...["RestoreRequested", "JobQueued", "RolloutCreated"],
+])
+
+const idOf = (command_id: string, aggregate: string) => `${command_id} ${aggregate}`
+
+/** A request without a key is a command of the request's own id. */
+export const receipt: Projection<ReceiptTables> = {
+  part: "share-protection",
+  create: ({ schema }) => receipts.create(schema),
+  project: (event, { stream, id, commit: { commands, request_id } }) => {
+    const command_id = commands.at(-1)
+    if (request_id === undefined || command_id === undefined) return []
+    if (command_id.startsWith(request_id) || !births.has(event.type)) return []
+    const aggregate = parseStream(stream).name.split(".")[1] ?? ""
+    // A policy's stream is its share's.
+    const own = event.type === "PolicyDefined" && Predicate.hasProperty(event, "id")
+    const resource_id = own ? String(event.id) : id
+    return [receipts.ensure({ id: idOf(command_id, aggregate), resource_id })]
+  },
+}
+
+/** The id of the `aggregate` that the command made; undefined when it made none. */
+export const findReceipt = (db: Kysely<ReceiptTables>, command_id: string, aggregate: string) =>
+  findRow(db, receipts, idOf(command_id, aggregate))

@@ -1,0 +1,76 @@
+/**
+ * Rollouts as operators see them.
+ *
+ * Source: document 2 §2 Rollout descriptor; DECISIONS, document 2, rollouts.
+ */
+import type { Kysely } from "kysely"
+import { RolloutEvent } from "#events/share-protection/rollout.ts"
+import { type Place, projection } from "#projections/projection.ts"
+import { findRow, listRows, type Page } from "#projections/share-protection/listing.ts"
+import { type Stored, table } from "#projections/share-protection/table.ts"
+import type { RolloutId } from "#schemas/share-protection/id.ts"
+import type { Rollout } from "#schemas/share-protection/rollout.ts"
+
+interface Columns extends Omit<Rollout, "current_domain_id"> {
+  /** The domain that it is at, from 0; behind the last when it is through. */
+  readonly domain_index: number
+}
+
+export interface RolloutTables {
+  readonly share_protection_rollout: Stored<Columns>
+}
+
+const rollouts = table<Columns>({
+  name: "share_protection_rollout",
+  columns: {
+    id: "text",
+    image: "text",
+    domain_ids: "json",
+    domain_index: "integer",
+    state: "text",
+    replaced_workers: "integer",
+    reason: "text?",
+    created_at: "text",
+    updated_at: "text",
+  },
+})
+
+const project = (event: RolloutEvent, { id: rollout_id, commit: { at } }: Place) => {
+  // The stream's own id.
+  const id = rollout_id as RolloutId
+  const touch = rollouts.update(id, { updated_at: at })
+  return RolloutEvent.match(event, {
+    RolloutCreated: ({ type: _, ...rollout }) => [
+      rollouts.insert({
+        ...{ id, ...rollout, state: "running", domain_index: 0, replaced_workers: 0 },
+        ...{ reason: null, created_at: at, updated_at: at },
+      }),
+    ],
+    ReplacementStarted: () => [touch],
+    ReplacementCompleted: () => [rollouts.add(id, { replaced_workers: 1 }), touch],
+    RolloutDomainCompleted: () => [rollouts.add(id, { domain_index: 1 }), touch],
+    RolloutSucceeded: () => [rollouts.update(id, { state: "succeeded", updated_at: at })],
+    RolloutHalted: ({ reason }) => [
+      rollouts.update(id, { state: "halted", reason, updated_at: at }),
+    ],
+  })
+}
+
+export const rollout = projection<RolloutTables, RolloutEvent>({
+  part: "share-protection.rollout",
+  event: RolloutEvent,
+  create: ({ schema }) => rollouts.create(schema),
+  project,
+})
+
+const shown = (stored: Stored<Columns>): Rollout => {
+  const { domain_index, ...row } = rollouts.shown(stored)
+  return { ...row, current_domain_id: row.domain_ids[domain_index] ?? null }
+}
+
+export const findRollout = (db: Kysely<RolloutTables>, id: RolloutId) =>
+  findRow(db, { ...rollouts, shown }, id)
+
+/** Oldest first. */
+export const listRollouts = (db: Kysely<RolloutTables>, page: Page) =>
+  listRows(db, { ...rollouts, shown }, { filter: {}, order: "asc" }, page)

@@ -1,0 +1,71 @@
+/**
+ * Target templates (Shape B) as tenants and operators see them.
+ *
+ * Source: document 2 §2 Target template; DECISIONS, document 2, template.
+ */
+import type { Kysely } from "kysely"
+import { TargetTemplateEvent } from "#events/share-protection/target-template.ts"
+import { type Place, projection } from "#projections/projection.ts"
+import { findRow, listRows, type Page } from "#projections/share-protection/listing.ts"
+import { type Stored, table } from "#projections/share-protection/table.ts"
+import type { DomainId, TargetTemplateId } from "#schemas/share-protection/id.ts"
+import type { TargetTemplate } from "#schemas/share-protection/target-template.ts"
+
+export interface TargetTemplateTables {
+  readonly share_protection_target_template: Stored<TargetTemplate>
+}
+
+const templates = table<TargetTemplate>({
+  name: "share_protection_target_template",
+  columns: {
+    id: "text",
+    domain_id: "text",
+    name: "text",
+    endpoint: "text",
+    region: "text?",
+    provider: "text?",
+    bucket_scheme: "text",
+    addressing_mode: "text",
+    ca_cert_ref: "text?",
+    default_retention: "json?",
+    created_at: "text",
+    updated_at: "text",
+  },
+  indexes: [["domain_id"]],
+})
+
+const project = (event: TargetTemplateEvent, { id: template_id, commit: { at } }: Place) => {
+  // The stream's own id.
+  const id = template_id as TargetTemplateId
+  return TargetTemplateEvent.match(event, {
+    TargetTemplateCreated: ({ type: _, ...template }) => [
+      templates.insert({ id, ...template, created_at: at, updated_at: at }),
+    ],
+    TargetTemplateUpdated: ({ type: _, ...changes }) => [
+      templates.update(id, { ...changes, updated_at: at }),
+    ],
+    TargetTemplateDeleted: () => [templates.remove(id)],
+    // Who references it is counted where it matters, and shown by nobody.
+    TemplateTargetRegistered: () => [],
+    TemplateTargetDeregistered: () => [],
+    TemplatePolicyRegistered: () => [],
+    TemplatePolicyDeregistered: () => [],
+  })
+}
+
+export const targetTemplate = projection<TargetTemplateTables, TargetTemplateEvent>({
+  part: "share-protection.target-template",
+  event: TargetTemplateEvent,
+  create: ({ schema }) => templates.create(schema),
+  project,
+})
+
+export const findTargetTemplate = (db: Kysely<TargetTemplateTables>, id: TargetTemplateId) =>
+  findRow(db, templates, id)
+
+/** Oldest first. */
+export const listTargetTemplates = (
+  db: Kysely<TargetTemplateTables>,
+  filter: { readonly domain_id?: DomainId | undefined },
+  page: Page,
+) => listRows(db, templates, { filter, order: "asc" }, page)

@@ -1,0 +1,249 @@
+/**
+ * Targets as tenants and operators see them, now and at any time before.
+ *
+ * Source: document 2 §2 Target, §3 Target; DECISIONS, document 2, target create.
+ */
+import { Effect, Struct } from "effect"
+import { type Kysely, sql } from "kysely"
+import { TargetEvent } from "#events/share-protection/target.ts"
+import { type Place, projection } from "#projections/projection.ts"
+import { history, holds, type Version } from "#projections/share-protection/history.ts"
+import { removeJobsOf } from "#projections/share-protection/job.ts"
+import {
+  findRow,
+  type Listed,
+  listRows,
+  type Page,
+  pageOf,
+  termsOf,
+} from "#projections/share-protection/listing.ts"
+import { type Stored, table } from "#projections/share-protection/table.ts"
+import type {
+  DomainId,
+  JobId,
+  ProjectId,
+  TargetId,
+  TargetTemplateId,
+} from "#schemas/share-protection/id.ts"
+import type { Capabilities, TargetStatus, UsageStats } from "#schemas/share-protection/target.ts"
+import type { AddressingMode } from "#schemas/share-protection/target-template.ts"
+
+export interface TargetRow {
+  readonly id: TargetId
+  /** Null where projects share the bucket. */
+  readonly project_id: ProjectId | null
+  readonly domain_id: DomainId | null
+  readonly template_id: TargetTemplateId | null
+  readonly name: string
+  readonly endpoint: string
+  readonly bucket: string
+  readonly region: string | null
+  readonly addressing_mode: AddressingMode
+  readonly status: TargetStatus
+  /** Why the last enrollment failed. */
+  readonly reason: string | null
+  readonly trust_id: string | null
+  readonly access_key_ref: string | null
+  readonly secret_key_ref: string | null
+  readonly ca_cert_ref: string | null
+  readonly repository_password_ref: string | null
+  readonly registered_by: string | null
+  readonly capabilities: Capabilities | null
+  readonly usage_stats: UsageStats | null
+  readonly preflight_at: string | null
+  readonly format: number | null
+  readonly engine_profile: string | null
+  /** The job that upgrades the format; null when none does. */
+  readonly format_job_id: JobId | null
+  /** The job of the enrollment that runs, or ran last. */
+  readonly job_id: JobId
+  readonly created_at: string
+  readonly updated_at: string
+}
+
+export interface TargetTables {
+  readonly share_protection_target: Stored<TargetRow>
+  readonly share_protection_target_history: Version<Stored<Omit<TargetRow, "usage_stats">>>
+  readonly share_protection_usage: Version<
+    Stored<Pick<TargetRow, "id" | "project_id" | "domain_id" | "usage_stats">>
+  >
+}
+
+const targets = table<TargetRow>({
+  name: "share_protection_target",
+  columns: {
+    id: "text",
+    project_id: "text?",
+    domain_id: "text?",
+    template_id: "text?",
+    name: "text",
+    endpoint: "text",
+    bucket: "text",
+    region: "text?",
+    addressing_mode: "text",
+    status: "text",
+    reason: "text?",
+    trust_id: "text?",
+    access_key_ref: "text?",
+    secret_key_ref: "text?",
+    ca_cert_ref: "text?",
+    repository_password_ref: "text?",
+    registered_by: "text?",
+    capabilities: "json?",
+    usage_stats: "json?",
+    preflight_at: "text?",
+    format: "integer?",
+    engine_profile: "text?",
+    format_job_id: "text?",
+    job_id: "text",
+    created_at: "text",
+    updated_at: "text",
+  },
+  indexes: [["template_id"], ["project_id"], ["domain_id"], ["status"]],
+})
+
+/** What is measured often is kept apart from what is changed seldom. */
+const kept = Struct.keys(targets.columns).filter((column) => column !== "usage_stats")
+
+const past = history({
+  name: "share_protection_target_history",
+  of: targets,
+  by: "id",
+  keeps: kept,
+  indexes: [["id"], ["project_id", "id"], ["domain_id", "id"], ["status", "id"]],
+})
+
+/** What each target's repository took, from one measurement to the next. */
+const usage = history({
+  name: "share_protection_usage",
+  of: targets,
+  by: "id",
+  keeps: ["id", "project_id", "domain_id", "usage_stats"],
+  indexes: [
+    ["project_id", "valid_to"],
+    ["domain_id", "valid_to"],
+  ],
+})
+
+const unenrolled = {
+  status: "pending",
+  reason: null,
+  repository_password_ref: null,
+  capabilities: null,
+  usage_stats: null,
+  preflight_at: null,
+  format: null,
+  engine_profile: null,
+  format_job_id: null,
+} as const
+
+type Refs = { readonly access_key: string; readonly secret_key: string } | null
+
+const refsOf = (map: Refs) => ({
+  access_key_ref: map?.access_key ?? null,
+  secret_key_ref: map?.secret_key ?? null,
+})
+
+const project = (event: TargetEvent, { id: target_id, commit: { at } }: Place) => {
+  // The stream's own id.
+  const id = target_id as TargetId
+  const change = (values: Partial<TargetRow>) => [
+    targets.update(id, { ...values, updated_at: at }),
+    ...past.record(id, at),
+  ]
+  return TargetEvent.match(event, {
+    TargetCreated: ({ type: _, vault_secret_map, ...target }) => [
+      targets.insert({
+        ...{ id, ...unenrolled, ...target, ...refsOf(vault_secret_map) },
+        ...{ created_at: at, updated_at: at },
+      }),
+      ...past.record(id, at),
+    ],
+    TargetUpdated: ({ type: _, vault_secret_map, ...changes }) =>
+      change({ ...changes, ...(vault_secret_map === undefined ? {} : refsOf(vault_secret_map)) }),
+    TargetEnrolled: ({ type: _, ...enrolled }) =>
+      change({
+        ...enrolled,
+        ...{ status: "available", reason: null, preflight_at: enrolled.capabilities.checked_at },
+      }),
+    TargetEnrollmentFailed: ({ reason }) => change({ status: "error", reason }),
+    TargetEnrollmentRestarted: ({ job_id }) => change({ status: "pending", reason: null, job_id }),
+    TargetPreflighted: ({ at: preflight_at, capabilities }) =>
+      change({ preflight_at, ...(capabilities === null ? {} : { capabilities }) }),
+    TargetFormatUpgradeStarted: ({ job_id }) => change({ format_job_id: job_id }),
+    TargetFormatUpgraded: ({ to_format }) => change({ format: to_format, format_job_id: null }),
+    TargetFormatUpgradeFailed: () => change({ format_job_id: null }),
+    // A measurement changes nothing of the target itself.
+    TargetUsageMeasured: ({ usage_stats }) => [
+      targets.update(id, { usage_stats }),
+      ...usage.record(id, at),
+    ],
+    TargetDeleted: () => [
+      targets.remove(id),
+      ...past.end(id, at),
+      ...usage.end(id, at),
+      removeJobsOf({ target_id: id }),
+    ],
+    // Who references it is counted where it matters, and shown by nobody.
+    TargetPolicyRegistered: () => [],
+    TargetPolicyDeregistered: () => [],
+    TargetBackupRegistered: () => [],
+    TargetBackupsDeregistered: () => [],
+  })
+}
+
+export const target = projection<TargetTables, TargetEvent>({
+  part: "share-protection.target",
+  event: TargetEvent,
+  create: ({ schema }) => [
+    ...targets.create(schema),
+    ...past.create(schema),
+    ...usage.create(schema),
+  ],
+  project,
+})
+
+export interface TargetFilter {
+  readonly template_id?: TargetTemplateId | undefined
+  readonly project_id?: ProjectId | undefined
+  readonly status?: TargetStatus | undefined
+  readonly domain_id?: DomainId | undefined
+}
+
+/** The targets of then: an `Instant`. */
+const listThen = (
+  db: Kysely<TargetTables>,
+  filter: TargetFilter & { readonly id?: TargetId },
+  page: Page,
+  as_of: string,
+): Effect.Effect<Listed<TargetRow>> => {
+  const measured = sql`
+    select usage_stats from share_protection_usage as measured
+    where measured.id = past.id and ${holds(as_of)}`
+  const select = sql`
+    select ${past.columns}, (${measured}) as usage_stats
+    from ${sql.table(past.name)} as past`
+  const terms = [...termsOf({ ...filter }, [["id"], ...targets.indexes]), holds(as_of)]
+  return pageOf(db, { select, terms, order: "asc" }, page, targets.shown)
+}
+
+/** The target now, or as of an `Instant`; undefined when there is none. */
+export const findTarget = (
+  db: Kysely<TargetTables>,
+  id: TargetId,
+  as_of?: string,
+): Effect.Effect<TargetRow | undefined> =>
+  as_of === undefined
+    ? findRow(db, targets, id)
+    : Effect.map(listThen(db, { id }, { limit: 1 }, as_of), ({ rows }) => rows[0])
+
+/** Oldest first, now or as of an `Instant`. */
+export const listTargets = (
+  db: Kysely<TargetTables>,
+  filter: TargetFilter,
+  page: Page,
+  as_of?: string,
+): Effect.Effect<Listed<TargetRow>> =>
+  as_of === undefined
+    ? listRows(db, targets, { filter: { ...filter }, order: "asc" }, page)
+    : listThen(db, filter, page, as_of)

@@ -1,0 +1,138 @@
+/**
+ * Usage and coverage: what is protected, and what that takes, now and at any time before.
+ *
+ * Both look at everything: they are for the thread that only reads.
+ * Source: document 2 §2 Usage, Coverage entry; DECISIONS, document 2, coverage and usage.
+ */
+import { Effect } from "effect"
+import { type Kysely, type RawBuilder, sql } from "kysely"
+import type { BackupTables } from "#projections/share-protection/backup.ts"
+import { holds } from "#projections/share-protection/history.ts"
+import type { PolicyTables } from "#projections/share-protection/policy.ts"
+import type { TargetTables } from "#projections/share-protection/target.ts"
+import type {
+  DomainId,
+  PolicyId,
+  ProjectId,
+  ShareId,
+  TargetId,
+} from "#schemas/share-protection/id.ts"
+
+type Tables = PolicyTables & BackupTables & TargetTables
+
+interface UsageRow {
+  /** Null for buckets that projects share. */
+  readonly project_id: ProjectId | null
+  /** Shares with an enabled policy. */
+  readonly protected_shares: number
+  /** Backups that are available. */
+  readonly backup_count: number
+  /** Bytes of the newest available backup of each protected share. */
+  readonly protected_bytes: number
+  /** Bytes that the repositories hold, as last measured. */
+  readonly stored_bytes: number
+}
+
+interface UsageFilter {
+  readonly project_id?: ProjectId | undefined
+  /** What lies in this domain's targets. */
+  readonly domain_id?: DomainId | undefined
+}
+
+/** The versions that hold then, of a project and a domain if these are named. */
+const versions = (
+  table: keyof Tables,
+  { project_id, domain_id }: UsageFilter,
+  as_of: string | undefined,
+) => {
+  const terms = [
+    holds(as_of),
+    ...(project_id === undefined ? [] : [sql`project_id = ${project_id}`]),
+    ...(domain_id === undefined ? [] : [sql`domain_id = ${domain_id}`]),
+  ]
+  return sql`select * from ${sql.table(table)} where ${sql.join(terms, sql` and `)}`
+}
+
+/** The newest of each share's available backups, and how many there are. */
+const newest = sql`
+  select share_id, bytes, target_id, project_id, backup_count from (
+    select *, count(*) over (partition by share_id) as backup_count,
+      row_number() over (partition by share_id order by taken_at desc, id desc) as place
+    from backup
+  ) where place = 1`
+
+/**
+ * A row for each project of which anything is known, by id.
+ *
+ * `as_of` is an `Instant`; without it the answer is of now.
+ */
+export const usageOf = (
+  db: Kysely<Tables>,
+  filter: UsageFilter,
+  as_of?: string,
+): Effect.Effect<ReadonlyArray<UsageRow>> =>
+  rowsOf(
+    db,
+    sql<UsageRow>`
+      with policy as (${versions("share_protection_policy_history", filter, as_of)}),
+        backup as (${versions("share_protection_backup_history", filter, as_of)}),
+        measured as (${versions("share_protection_usage", filter, as_of)}),
+        newest as (${newest}),
+        part as (
+          select policy.project_id, 1 as protected_shares, 0 as backup_count,
+            coalesce(newest.bytes, 0) as protected_bytes, 0 as stored_bytes
+          from policy left join newest using (share_id) where policy.enabled = 1
+          union all
+          select project_id, 0, 1, 0, 0 from backup
+          union all
+          select project_id, 0, 0, 0, usage_stats ->> 'stored_bytes' from measured
+        )
+      select project_id, sum(protected_shares) as protected_shares,
+        sum(backup_count) as backup_count, sum(protected_bytes) as protected_bytes,
+        sum(stored_bytes) as stored_bytes
+      from part group by project_id order by project_id`,
+  )
+
+export interface CoverageRow {
+  readonly share_id: ShareId
+  readonly project_id: ProjectId
+  readonly policy_id: PolicyId | null
+  /** The policy's; that of the newest backup where there is no policy or it names a template. */
+  readonly target_id: TargetId | null
+  /** Whether it has an enabled policy. */
+  readonly protected: boolean
+  /** Backups that are available. */
+  readonly backup_count: number
+}
+
+/**
+ * A row for each share that has a policy or an available backup, by id.
+ *
+ * `as_of` is an `Instant`; without it the answer is of now.
+ */
+export const coverageOf = (
+  db: Kysely<Tables>,
+  as_of?: string,
+): Effect.Effect<ReadonlyArray<CoverageRow>> =>
+  Effect.map(
+    rowsOf(
+      db,
+      sql<Omit<CoverageRow, "protected"> & { readonly enabled: number }>`
+        with policy as (${versions("share_protection_policy_history", {}, as_of)}),
+          backup as (${versions("share_protection_backup_history", {}, as_of)}),
+          newest as (${newest})
+        select coalesce(policy.share_id, newest.share_id) as share_id,
+          coalesce(policy.project_id, newest.project_id) as project_id,
+          policy.id as policy_id, coalesce(policy.target_id, newest.target_id) as target_id,
+          coalesce(policy.enabled, 0) as enabled,
+          coalesce(newest.backup_count, 0) as backup_count
+        from policy full join newest using (share_id)
+        order by 1`,
+    ),
+    (rows) => rows.map(({ enabled, ...row }) => ({ ...row, protected: enabled === 1 })),
+  )
+
+const rowsOf = <Row>(
+  db: Kysely<Tables>,
+  query: RawBuilder<Row>,
+): Effect.Effect<ReadonlyArray<Row>> => Effect.promise(async () => (await query.execute(db)).rows)

@@ -1,0 +1,79 @@
+/** Workers as operators see them. Source: document 2 §2 Worker; DECISIONS, document 2, worker. */
+import type { Kysely } from "kysely"
+import { WorkerEvent } from "#events/share-protection/worker.ts"
+import { type Place, projection } from "#projections/projection.ts"
+import { findRow, listRows, type Page } from "#projections/share-protection/listing.ts"
+import { type Stored, table } from "#projections/share-protection/table.ts"
+import type { WorkerId } from "#schemas/share-protection/id.ts"
+import type { Worker, WorkerState } from "#schemas/share-protection/worker.ts"
+
+/** A worker but for its heartbeat, which is a live value. */
+export type WorkerRow = Omit<Worker, "heartbeat_at">
+
+export interface WorkerTables {
+  readonly share_protection_worker: Stored<WorkerRow>
+}
+
+const workers = table<WorkerRow>({
+  name: "share_protection_worker",
+  columns: {
+    id: "text",
+    hostname: "text?",
+    state: "text",
+    project_id: "text",
+    domain_id: "text?",
+    image_version: "text?",
+    engine_version: "text?",
+    capacity_slots: "integer?",
+    running_jobs: "integer",
+    created_at: "text",
+    updated_at: "text",
+  },
+  indexes: [["image_version", "state"], ["image_version"], ["state"]],
+})
+
+const unknown = { hostname: null, image_version: null, engine_version: null, capacity_slots: null }
+
+const project = (event: WorkerEvent, { id: worker_id, commit: { at } }: Place) => {
+  // The stream's own id.
+  const id = worker_id as WorkerId
+  const enter = (state: WorkerState) => [workers.update(id, { state, updated_at: at })]
+  // What is not known yet of a worker that is not there.
+  const fresh = { ...unknown, running_jobs: 0, created_at: at, updated_at: at }
+  return WorkerEvent.match(event, {
+    WorkerBootStarted: ({ project_id, domain_id }) => [
+      workers.insert({ id, ...fresh, project_id, domain_id, state: "booting" }),
+    ],
+    WorkerRegistered: ({ type: _, ...told }) => [
+      workers.ensure({ id, ...fresh, ...told, state: "ready" }),
+      workers.update(id, { ...told, state: "ready", updated_at: at }),
+    ],
+    // Slots are taken and freed all the time: that changes nothing of the worker itself.
+    WorkerJobAssigned: () => [workers.add(id, { running_jobs: 1 })],
+    WorkerJobReleased: () => [workers.add(id, { running_jobs: -1 })],
+    WorkerDrainStarted: () => enter("draining"),
+    WorkerUndrained: () => enter("ready"),
+    WorkerRetirementStarted: () => enter("retiring"),
+    WorkerRetired: () => enter("retired"),
+    WorkerBootFailed: () => enter("dead"),
+    WorkerDied: () => enter("dead"),
+  })
+}
+
+export const worker = projection<WorkerTables, WorkerEvent>({
+  part: "share-protection.worker",
+  event: WorkerEvent,
+  create: ({ schema }) => workers.create(schema),
+  project,
+})
+
+export const findWorker = (db: Kysely<WorkerTables>, id: WorkerId) => findRow(db, workers, id)
+
+export interface WorkerFilter {
+  readonly image_version?: string | undefined
+  readonly state?: WorkerState | undefined
+}
+
+/** Oldest first. */
+export const listWorkers = (db: Kysely<WorkerTables>, filter: WorkerFilter, page: Page) =>
+  listRows(db, workers, { filter: { ...filter }, order: "asc" }, page)

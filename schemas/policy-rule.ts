@@ -1,0 +1,148 @@
+/**
+ * Who may do what, in the rule language of oslo.policy, which an operator may change.
+ *
+ * It answers what oslo.policy 4.0.0 answers, and denies where that one stops with an exception or
+ * asks a remote server. Source: document 2 §5; DECISIONS, document 2, default policy rules.
+ */
+import {
+  type Attributes,
+  always,
+  type Check,
+  checkOf,
+  never,
+  ruleCheck,
+} from "#schemas/policy-check.ts"
+
+/** A text, or the older form: a list of lists of checks, any of which must hold in full. */
+export type Rule = string | ReadonlyArray<string | ReadonlyArray<string>>
+
+/** A parsed rule. */
+export interface Parsed {
+  readonly check: Check
+  /** What is wrong with it, for the operator; such a rule denies, or denies in part. */
+  readonly problem?: string
+}
+
+/** Parsed rules by name. */
+export type Rules = ReadonlyMap<string, Parsed>
+
+/** Whether the rule `name` lets whoever has these credentials do it to the target. */
+export const allows = (rules: Rules, name: string, target: Attributes, credentials: Attributes) =>
+  ruleCheck(name)({ rules, target, credentials, within: [] }) === true
+
+/** Parses a rule. One without words allows; one that cannot be read denies and says so. */
+export const parseRule = (rule: Rule): Parsed => {
+  const problems: Array<string> = []
+  const read = (word: string) => {
+    const check = checkOf(word)
+    if (typeof check === "function") return check
+    problems.push(check.problem)
+    return check.check
+  }
+  const check = typeof rule === "string" ? parseText(rule, read) : parseList(rule, read)
+  if (check === undefined) return { check: never, problem: "it cannot be read" }
+  const [problem] = problems
+  return problem === undefined ? { check } : { check, problem }
+}
+
+type Read = (word: string) => Check
+
+const parseList = (rule: Exclude<Rule, string>, read: Read): Check => {
+  if (rule.length === 0) return always
+  const alternatives = rule.filter((inner) => inner.length > 0)
+  return any(
+    alternatives.map((inner) => (typeof inner === "string" ? read(inner) : all(inner.map(read)))),
+  )
+}
+
+type Sign = "(" | ")" | "and" | "or" | "not"
+/** A quoted text is a token of its own that fits nowhere. */
+type Token = Sign | "quoted" | Check
+
+/** Parentheses in one rule; people write two or three. */
+const parentheses_max = 100
+
+/** `or` binds least, `not` most; undefined where the words make no rule. */
+const parseText = (rule: string, read: Read): Check | undefined => {
+  if (rule === "") return always
+  const tokens = rule.split(/\s+/).flatMap((word) => tokensOf(word, read))
+  if (tokens.filter((token) => token === "(").length > parentheses_max) return undefined
+  let at = 0
+  const take = (sign: Sign) => {
+    const is_there = tokens[at] === sign
+    if (is_there) at++
+    return is_there
+  }
+  const joined = (sign: Sign, part: () => Check | undefined, join: typeof all) => {
+    const checks: Array<Check> = []
+    do {
+      const check = part()
+      if (check === undefined) return undefined
+      checks.push(check)
+    } while (take(sign))
+    return join(checks)
+  }
+  const whole = (): Check | undefined => joined("or", () => joined("and", one, all), any)
+  const one = () => {
+    let is_negated = false
+    while (take("not")) is_negated = !is_negated
+    const check = take("(") ? inside() : word()
+    return check !== undefined && is_negated ? negated(check) : check
+  }
+  const inside = () => {
+    const check = whole()
+    return take(")") ? check : undefined
+  }
+  const word = () => {
+    const token = tokens[at++]
+    return typeof token === "function" ? token : undefined
+  }
+  const parsed = whole()
+  return at === tokens.length ? parsed : undefined
+}
+
+const signs = new Map<string, Sign>([
+  ["and", "and"],
+  ["or", "or"],
+  ["not", "not"],
+])
+
+/** Parentheses count at a word's ends only: inside they belong to `%(name)s`. */
+const tokensOf = (word: string, read: Read): ReadonlyArray<Token> => {
+  const rest = word.replace(/^\(+/, "")
+  const inner = rest.replace(/\)+$/, "")
+  const is_quoted = rest.length > 1 && /^(["']).*\1$/s.test(rest)
+  const token = (): Token => signs.get(inner.toLowerCase()) ?? (is_quoted ? "quoted" : read(inner))
+  return [
+    ...Array<Token>(word.length - rest.length).fill("("),
+    ...(inner === "" ? [] : [token()]),
+    ...Array<Token>(rest.length - inner.length).fill(")"),
+  ]
+}
+
+const all =
+  (checks: ReadonlyArray<Check>): Check =>
+  (asked) => {
+    for (const check of checks) {
+      const holds = check(asked)
+      if (holds !== true) return holds
+    }
+    return true
+  }
+
+const any =
+  (checks: ReadonlyArray<Check>): Check =>
+  (asked) => {
+    for (const check of checks) {
+      const holds = check(asked)
+      if (holds !== false) return holds
+    }
+    return false
+  }
+
+const negated =
+  (check: Check): Check =>
+  (asked) => {
+    const holds = check(asked)
+    return holds === undefined ? undefined : !holds
+  }

@@ -1,0 +1,26 @@
+/** How a secret comes into the embedded vault. Source: decisions, "secrets and trusts". */
+import { Schema } from "effect"
+import { Token } from "#schemas/message.ts"
+
+/** What Barbican takes by default, in bytes. */
+export const secret_bytes_max = 20_000
+
+const isShort = (payload: string) =>
+  new TextEncoder().encode(payload).length <= secret_bytes_max ||
+  `a payload of at most ${secret_bytes_max} bytes`
+
+export const SecretName = Schema.String.check(
+  Schema.isMaxLength(255),
+  Schema.isPattern(/^\P{Cc}*$/u, { expected: "no control characters" }),
+)
+
+/** A secret of a project. A mistake in one is told without its value. */
+export const SecretRequest = Schema.Struct({
+  project_id: Token,
+  name: Schema.optionalKey(SecretName),
+  payload: Schema.RedactedFromValue(
+    Schema.String.check(Schema.isMinLength(1), Schema.makeFilter<string>(isShort)),
+  ),
+})
+
+export type SecretRequest = typeof SecretRequest.Type

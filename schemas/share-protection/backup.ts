@@ -1,0 +1,113 @@
+/**
+ * A backup: one snapshot of a share in a target's repository.
+ *
+ * Source: document 2 §2 Backup, §3 Backup; DECISIONS, document 2, backup status, DELETE backup.
+ */
+import { Schema } from "effect"
+import { Instant } from "#schemas/instant.ts"
+import { message } from "#schemas/message.ts"
+import {
+  BackupId,
+  JobId,
+  PolicyId,
+  ProjectId,
+  RestoreId,
+  ShareId,
+  TargetId,
+} from "#schemas/share-protection/id.ts"
+import { Count, Reason } from "#schemas/share-protection/text.ts"
+
+/** `deleted` is never shown: its record is gone. */
+export const BackupStatus = Schema.Literals([
+  "creating",
+  "queued",
+  "running",
+  "available",
+  "error",
+  "expired",
+])
+export type BackupStatus = typeof BackupStatus.Type
+
+/** Restores of one backup at the same time: their ids are in its snapshot. */
+export const backup_restores_max = 100
+
+/** The engine's id of a snapshot: restic's are 64 hex digits. */
+export const EngineSnapshotId = Schema.String.check(Schema.isPattern(/^[\w-]{1,64}$/))
+
+/** What the engine made. Bytes are those of the share, `stored_bytes` what they added. */
+export const snapshot_fields = {
+  engine_snapshot_id: EngineSnapshotId,
+  /** When the engine began it: what retention goes by. */
+  taken_at: Instant,
+  /** Whether it was taken from a snapshot of the share, and not from the live share. */
+  crash_consistent: Schema.Boolean,
+  /** Whether the engine could not read everything. */
+  partial: Schema.Boolean,
+  bytes: Count,
+  stored_bytes: Count,
+  files: Count,
+  /** Until when its objects are locked; null when nothing is known of a lock. */
+  protected_until: Schema.NullOr(Instant),
+}
+
+const about = {
+  project_id: ProjectId,
+  share_id: ShareId,
+  target_id: TargetId,
+  policy_id: Schema.NullOr(PolicyId),
+}
+
+/** `crash_consistent` is a wish: whether to insist on a snapshot, null for where one can be had. */
+export const request_fields = {
+  ...about,
+  job_id: JobId,
+  crash_consistent_wanted: Schema.NullOr(Schema.Boolean),
+}
+
+export const RequestBackup = message("RequestBackup", request_fields)
+/** Its target is enrolled: it waits for a worker. */
+export const QueueBackup = message("QueueBackup", {})
+export const StartBackup = message("StartBackup", {})
+export const CompleteBackup = message("CompleteBackup", snapshot_fields)
+export const FailBackup = message("FailBackup", { reason: Reason })
+/** A new attempt after an error. */
+export const RetryBackup = message("RetryBackup", {})
+/** The retention policy lets it go: its snapshot is forgotten. Refused while it is restored. */
+export const ExpireBackup = message("ExpireBackup", {})
+/**
+ * Its record goes. Refused under way, while it is restored, and before `protected_until`.
+ *
+ * `expired` is what the asker takes it for: it is refused when it is otherwise, since what expired
+ * counts in no quota any more, and must not be taken off it twice.
+ */
+export const DeleteBackup = message("DeleteBackup", { at: Instant, expired: Schema.Boolean })
+/** A restore reads it. Refused unless it is available. */
+export const StartBackupRestore = message("StartBackupRestore", { restore_id: RestoreId })
+export const FinishBackupRestore = message("FinishBackupRestore", { restore_id: RestoreId })
+/** A snapshot was found in the repository that no record tells of. */
+export const AdoptBackup = message("AdoptBackup", { ...about, ...snapshot_fields })
+/** The snapshot is not in the repository any more, though nothing here removed it. */
+export const LoseBackup = message("LoseBackup", { reason: Reason })
+
+export const BackupCommand = Schema.Union([
+  RequestBackup,
+  QueueBackup,
+  StartBackup,
+  CompleteBackup,
+  FailBackup,
+  RetryBackup,
+  ExpireBackup,
+  DeleteBackup,
+  StartBackupRestore,
+  FinishBackupRestore,
+  AdoptBackup,
+  LoseBackup,
+])
+export type BackupCommand = typeof BackupCommand.Type
+
+/** What a retention job forgets. */
+export const Forgotten = Schema.Struct({
+  backup_id: BackupId,
+  engine_snapshot_id: EngineSnapshotId,
+})
+export type Forgotten = typeof Forgotten.Type

@@ -1,0 +1,50 @@
+/**
+ * A domain's own settings, applied at its next reconciliation tick.
+ *
+ * Source: document 2 §4 PATCH /v1/admin/domains/{domain_id}; DECISIONS, document 2, domains.
+ */
+import { Schema } from "effect"
+import { Instant } from "#schemas/instant.ts"
+import { message } from "#schemas/message.ts"
+import { DomainId } from "#schemas/share-protection/id.ts"
+import { Count, Name } from "#schemas/share-protection/text.ts"
+
+/** Workers of one domain. */
+const workers_max = 10_000
+
+const Workers = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: workers_max }))
+
+const quotas = {
+  targets: Schema.optionalKey(Count),
+  policies: Schema.optionalKey(Count),
+  backups: Schema.optionalKey(Count),
+}
+
+/** Null takes a setting back: the configuration's own holds again. Quotas are set as a whole. */
+export const domain_changes = {
+  min_workers: Schema.optionalKey(Schema.NullOr(Workers)),
+  max_workers: Schema.optionalKey(Schema.NullOr(Workers)),
+  worker_boot_image: Schema.optionalKey(Schema.NullOr(Name)),
+  quotas: Schema.optionalKey(Schema.NullOr(Schema.Struct(quotas))),
+}
+
+export const DomainSettings = Schema.Struct(domain_changes)
+export type DomainSettings = typeof DomainSettings.Type
+
+export const Domain = Schema.Struct({
+  id: DomainId,
+  ...domain_changes,
+  /** Whether a change waits for the next tick. */
+  pending: Schema.Boolean,
+  applied_at: Schema.NullOr(Instant),
+  created_at: Instant,
+  updated_at: Instant,
+})
+export type Domain = typeof Domain.Type
+
+export const ConfigureDomain = message("ConfigureDomain", domain_changes)
+/** What was configured holds from here. Without effect when nothing waits. */
+export const ApplyDomain = message("ApplyDomain", {})
+
+export const DomainCommand = Schema.Union([ConfigureDomain, ApplyDomain])
+export type DomainCommand = typeof DomainCommand.Type

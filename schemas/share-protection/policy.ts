@@ -1,0 +1,122 @@
+/**
+ * A policy: when a share is backed up, where to, and what is kept.
+ *
+ * Its stream is named by the share, so that a second policy of one share, and a second backup
+ * beside one that is under way, meet the version check of the log.
+ *
+ * Source: document 2 §2 Policy, §4 rules 2 and 3; DECISIONS, document 2, policy, backup create.
+ */
+import { Schema } from "effect"
+import { Instant } from "#schemas/instant.ts"
+import { message } from "#schemas/message.ts"
+import {
+  BackupId,
+  PolicyId,
+  ProjectId,
+  TargetId,
+  TargetTemplateId,
+} from "#schemas/share-protection/id.ts"
+import { Retention } from "#schemas/share-protection/retention.ts"
+import { Name } from "#schemas/share-protection/text.ts"
+
+/** Attempts beyond the first: document 2 §8. */
+export const max_retries_max = 10
+
+/** Bytes of the patterns of one policy, as JSON. */
+const patterns_bytes_max = 4096
+const patterns_max = 256
+
+/** A cron expression of five fields; whether it means something is the scheduler's to say. */
+export const Schedule = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(256))
+
+const Patterns = Schema.Array(
+  Schema.String.check(
+    Schema.isMinLength(1),
+    Schema.isPattern(/^[^\p{Cc}]*$/u, { expected: "no control characters" }),
+  ),
+).check(
+  Schema.isMaxLength(patterns_max),
+  Schema.makeFilter<ReadonlyArray<string>>(
+    (patterns) =>
+      new TextEncoder().encode(JSON.stringify(patterns)).length <= patterns_bytes_max ||
+      `at most ${patterns_bytes_max} bytes`,
+  ),
+)
+
+const editable = {
+  name: Name,
+  schedule: Schedule,
+  /** IANA. */
+  timezone: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(64)),
+  retention: Retention,
+  enabled: Schema.Boolean,
+  include_patterns: Patterns,
+  exclude_patterns: Patterns,
+  max_retries: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: max_retries_max })),
+}
+
+/** What a policy is made of: `target_id` in Shape A, `target_template_id` in Shape B. */
+export const policy_fields = {
+  ...editable,
+  id: PolicyId,
+  project_id: ProjectId,
+  target_id: Schema.NullOr(TargetId),
+  target_template_id: Schema.NullOr(TargetTemplateId),
+}
+
+/** Some of the editable fields; whatever is absent stays as it is. */
+export const policy_changes = {
+  name: Schema.optionalKey(editable.name),
+  schedule: Schema.optionalKey(editable.schedule),
+  timezone: Schema.optionalKey(editable.timezone),
+  retention: Schema.optionalKey(editable.retention),
+  enabled: Schema.optionalKey(editable.enabled),
+  include_patterns: Schema.optionalKey(editable.include_patterns),
+  exclude_patterns: Schema.optionalKey(editable.exclude_patterns),
+  max_retries: Schema.optionalKey(editable.max_retries),
+}
+
+/** Why a scheduled run did not take place. */
+export const SkipReason = Schema.Literals([
+  "quota_exceeded",
+  "backup_in_flight",
+  "repository_locked",
+  "target_unavailable",
+])
+export type SkipReason = typeof SkipReason.Type
+
+export const DefinePolicy = message("DefinePolicy", policy_fields)
+/** Refused when the share has another policy than that by now. */
+export const UpdatePolicy = message("UpdatePolicy", { policy_id: PolicyId, ...policy_changes })
+/** Refused while a backup of the policy is under way. */
+export const DeletePolicy = message("DeletePolicy", { policy_id: PolicyId, project_id: ProjectId })
+/**
+ * A backup of the share begins: refused while another one is under way.
+ *
+ * `policy_id` is null for a backup without a policy, else the share must have that policy.
+ * `tick` is the time that the schedule asked for, null for a backup on demand; a tick that was
+ * taken or skipped already is refused.
+ */
+export const StartShareBackup = message("StartShareBackup", {
+  backup_id: BackupId,
+  policy_id: Schema.NullOr(PolicyId),
+  tick: Schema.NullOr(Instant),
+})
+/** The share's backup ended, one way or the other. Without effect for another than that. */
+export const FinishShareBackup = message("FinishShareBackup", { backup_id: BackupId })
+/** A tick of the schedule passes without a backup. */
+export const SkipTick = message("SkipTick", {
+  policy_id: PolicyId,
+  tick: Instant,
+  reason: SkipReason,
+})
+
+export const PolicyCommand = Schema.Union([
+  DefinePolicy,
+  UpdatePolicy,
+  DeletePolicy,
+  StartShareBackup,
+  FinishShareBackup,
+  SkipTick,
+])
+export type PolicyCommand = typeof PolicyCommand.Type

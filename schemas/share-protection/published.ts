@@ -1,0 +1,380 @@
+/**
+ * What share protection tells its subscribers, type by type.
+ *
+ * A type, a field or what a field means never changes and never goes: they are only added. So
+ * nothing here promises the bounds of a text or a number, which may move.
+ * Source: document 2 §6 Events; DECISIONS "published events", document 2, event payloads.
+ */
+import { Schema } from "effect"
+import { Instant } from "#schemas/instant.ts"
+import type { PublishedTypes } from "#schemas/published.ts"
+import {
+  BackupId,
+  DomainId,
+  JobId,
+  PolicyId,
+  ProjectId,
+  RestoreId,
+  RolloutId,
+  ShareId,
+  TargetId,
+  TargetTemplateId,
+  WorkerId,
+} from "#schemas/share-protection/id.ts"
+import { JobType, ResourceType } from "#schemas/share-protection/job.ts"
+import { SkipReason } from "#schemas/share-protection/policy.ts"
+import { ErrorCategory, ErrorCode } from "#schemas/share-protection/rejection.ts"
+import { RestoreMode } from "#schemas/share-protection/restore.ts"
+
+const described = (description: string) => ({ description })
+
+const reason = Schema.String.annotateKey(described("Why, in words."))
+const occurred_at = Instant.annotateKey(described("When, RFC 3339 in UTC."))
+const changed = Schema.Array(Schema.String).annotateKey(
+  described("Names of the fields that have another value from here on."),
+)
+const domain_id = Schema.optionalKey(DomainId).annotateKey(described("The domain's id."))
+
+const target_id = TargetId.annotateKey(described("The target's id."))
+const target = { aggregate: "target", subject: "the target" } as const
+const target_fields = {
+  target_id,
+  name: Schema.String.annotateKey(described("The target's name.")),
+  bucket: Schema.String.annotateKey(described("The bucket's name.")),
+}
+const enrollment = {
+  target_id,
+  job_id: JobId.annotateKey(described("The job of its enrollment.")),
+}
+
+const policy = { aggregate: "policy", subject: "the policy" } as const
+const policy_fields = {
+  policy_id: PolicyId.annotateKey(described("The policy's id.")),
+  share_id: ShareId.annotateKey(described("The share that it is of.")),
+}
+
+const backup = { aggregate: "backup", subject: "the backup" } as const
+const backup_fields = {
+  backup_id: BackupId.annotateKey(described("The backup's id.")),
+  share_id: ShareId.annotateKey(described("The share that it is of.")),
+  target_id: TargetId.annotateKey(described("The target that it is in.")),
+  policy_id: Schema.optionalKey(PolicyId).annotateKey(
+    described("The policy that asked for it, which may be deleted since."),
+  ),
+}
+const snapshot = {
+  engine_snapshot_id: Schema.String.annotateKey(described("The engine's id of the snapshot.")),
+  taken_at: Instant.annotateKey(described("When it was taken, RFC 3339 in UTC.")),
+  crash_consistent: Schema.Boolean.annotateKey(
+    described("Whether it was taken from a snapshot of the share, not from the live share."),
+  ),
+  partial: Schema.Boolean.annotateKey(described("Whether some files could not be read.")),
+  bytes: Schema.Int.annotateKey(described("Bytes of the files.")),
+  stored_bytes: Schema.Int.annotateKey(described("Bytes that it added to the repository.")),
+  files: Schema.Int.annotateKey(described("How many files.")),
+  protected_until: Schema.optionalKey(Instant).annotateKey(
+    described("Until when its objects are locked, RFC 3339 in UTC."),
+  ),
+}
+
+const restore = { aggregate: "restore", subject: "the restore" } as const
+const restore_fields = {
+  restore_id: RestoreId.annotateKey(described("The restore's id.")),
+  backup_id: BackupId.annotateKey(described("The backup that is restored.")),
+  share_id: ShareId.annotateKey(described("The share that was backed up.")),
+  mode: RestoreMode.annotateKey(described("Into a new share, or in place.")),
+}
+
+const job = { aggregate: "job", subject: "the job" } as const
+const job_fields = {
+  job_id: JobId.annotateKey(described("The job's id.")),
+  job_type: JobType.annotateKey(described("What it does.")),
+  resource_type: ResourceType.annotateKey(described("What it is about.")),
+  resource_id: Schema.String.annotateKey(described("Its id.")),
+  target_id: TargetId.annotateKey(described("The target whose repository it uses.")),
+}
+
+const worker_id = WorkerId.annotateKey(described("The worker's id."))
+const worker = { aggregate: "worker", subject: "the worker" } as const
+
+const rollout = { aggregate: "rollout", subject: "the rollout" } as const
+const rollout_fields = {
+  rollout_id: RolloutId.annotateKey(described("The rollout's id.")),
+  image: Schema.String.annotateKey(described("The image that workers are replaced with.")),
+}
+
+export const published = {
+  target_created: {
+    ...target,
+    told: "A bucket was registered, and is to be enrolled.",
+    data: Schema.Struct({
+      ...target_fields,
+      template_id: Schema.optionalKey(TargetTemplateId).annotateKey(
+        described("The template that it is registered against."),
+      ),
+      job_id: JobId.annotateKey(described("The job that enrolls it.")),
+    }),
+  },
+  target_updated: {
+    ...target,
+    told: "Fields of a target were changed.",
+    data: Schema.Struct({ target_id, changed }),
+  },
+  target_enrolled: {
+    ...target,
+    told: "A target's repository is there: it takes backups from here on.",
+    data: Schema.Struct({
+      ...enrollment,
+      format: Schema.Int.annotateKey(described("The repository's format.")),
+      engine_profile: Schema.String.annotateKey(described("The engine's profile that made it.")),
+    }),
+  },
+  target_enrollment_failed: {
+    ...target,
+    told: "A target could not be enrolled.",
+    data: Schema.Struct({ ...enrollment, reason }),
+  },
+  target_repo_format_upgraded: {
+    ...target,
+    told: "A repository has a newer format.",
+    data: Schema.Struct({
+      target_id,
+      project_id: Schema.NullOr(ProjectId).annotateKey(
+        described("Whose target it is; null where projects share the bucket."),
+      ),
+      from_version: Schema.Int.annotateKey(described("The format that it had.")),
+      to_version: Schema.Int.annotateKey(described("The format that it has.")),
+      job_id: JobId.annotateKey(described("The job that upgraded it.")),
+      occurred_at,
+    }),
+  },
+  target_deleted: {
+    ...target,
+    told: "A target's record is gone; what is in its bucket stays.",
+    data: Schema.Struct({ target_id }),
+  },
+  policy_created: {
+    ...policy,
+    told: "A share has a policy.",
+    data: Schema.Struct({
+      ...policy_fields,
+      name: Schema.String.annotateKey(described("The policy's name.")),
+      schedule: Schema.String.annotateKey(described("When backups are due, a cron expression.")),
+      timezone: Schema.String.annotateKey(described("The schedule's time zone.")),
+      enabled: Schema.Boolean.annotateKey(described("Whether scheduled backups take place.")),
+      target_id: Schema.optionalKey(TargetId).annotateKey(described("Where backups go.")),
+      target_template_id: Schema.optionalKey(TargetTemplateId).annotateKey(
+        described("The template below which backups go to the project's target."),
+      ),
+    }),
+  },
+  policy_updated: {
+    ...policy,
+    told: "Fields of a policy were changed.",
+    data: Schema.Struct({ ...policy_fields, changed }),
+  },
+  policy_deleted: {
+    ...policy,
+    told: "A share has no policy any more; its backups stay.",
+    data: Schema.Struct(policy_fields),
+  },
+  scheduled_backup_skipped: {
+    ...policy,
+    told: "A scheduled backup did not take place.",
+    data: Schema.Struct({
+      ...policy_fields,
+      tick: Instant.annotateKey(described("When it was due, RFC 3339 in UTC.")),
+      reason: SkipReason.annotateKey(described("Why it did not.")),
+    }),
+  },
+  backup_requested: {
+    ...backup,
+    told: "A backup is to be made.",
+    data: Schema.Struct({
+      ...backup_fields,
+      job_id: JobId.annotateKey(described("The job that makes it.")),
+    }),
+  },
+  backup_started: {
+    ...backup,
+    told: "A worker began to make a backup.",
+    data: Schema.Struct(backup_fields),
+  },
+  backup_completed: {
+    ...backup,
+    told: "A backup is available.",
+    data: Schema.Struct({ ...backup_fields, ...snapshot }),
+  },
+  backup_failed: {
+    ...backup,
+    told: "A backup could not be made; a retry of its job may still make it.",
+    data: Schema.Struct({ ...backup_fields, reason }),
+  },
+  backup_expired: {
+    ...backup,
+    told: "The retention let a backup go: it cannot be restored any more.",
+    data: Schema.Struct(backup_fields),
+  },
+  backup_deleted: {
+    ...backup,
+    told: "A backup's record is gone.",
+    data: Schema.Struct(backup_fields),
+  },
+  backup_adopted: {
+    ...backup,
+    told: "A snapshot was found in a repository that no record told of: it has one now.",
+    data: Schema.Struct({ ...backup_fields, ...snapshot }),
+  },
+  backup_lost: {
+    ...backup,
+    told: "A backup's snapshot is not in its repository, though nothing here removed it.",
+    data: Schema.Struct({ ...backup_fields, reason }),
+  },
+  restore_requested: {
+    ...restore,
+    told: "A backup is to be restored.",
+    data: Schema.Struct({
+      ...restore_fields,
+      job_id: JobId.annotateKey(described("The job that restores it.")),
+    }),
+  },
+  restore_started: {
+    ...restore,
+    told: "A worker began to restore a backup.",
+    data: Schema.Struct(restore_fields),
+  },
+  restore_completed: {
+    ...restore,
+    told: "A backup's files are back.",
+    data: Schema.Struct({
+      ...restore_fields,
+      new_share_id: Schema.optionalKey(ShareId).annotateKey(
+        described("The share that was made for them."),
+      ),
+      files: Schema.Int.annotateKey(described("How many files.")),
+      bytes: Schema.Int.annotateKey(described("Their bytes.")),
+    }),
+  },
+  restore_failed: {
+    ...restore,
+    told: "A restore failed; a retry of its job may still end well.",
+    data: Schema.Struct({ ...restore_fields, reason }),
+  },
+  job_queued: {
+    ...job,
+    told: "A job waits for a worker.",
+    data: Schema.Struct(job_fields),
+  },
+  job_started: {
+    ...job,
+    told: "A worker took a job.",
+    data: Schema.Struct({ ...job_fields, worker_id }),
+  },
+  job_completed: { ...job, told: "A job ended well.", data: Schema.Struct(job_fields) },
+  job_failed: {
+    ...job,
+    told: "A job ended in error.",
+    data: Schema.Struct({
+      ...job_fields,
+      code: ErrorCode.annotateKey(described("The error's code.")),
+      detail: Schema.String.annotateKey(described("The error in words.")),
+      category: ErrorCategory.annotateKey(described("Who can do something about it.")),
+    }),
+  },
+  job_cancelled: {
+    ...job,
+    told: "Somebody cancelled a job; its engine may run for a moment still.",
+    data: Schema.Struct(job_fields),
+  },
+  job_retried: {
+    ...job,
+    told: "A job that had ended in error waits for a worker again.",
+    data: Schema.Struct({
+      ...job_fields,
+      attempt: Schema.Int.annotateKey(described("Which attempt begins, from 2.")),
+      automatic: Schema.Boolean.annotateKey(described("Whether nobody asked for it.")),
+    }),
+  },
+  worker_registered: {
+    ...worker,
+    told: "A worker's agent is up: it takes jobs from here on.",
+    data: Schema.Struct({
+      worker_id,
+      domain_id,
+      hostname: Schema.String.annotateKey(described("The machine's name.")),
+      image_version: Schema.String.annotateKey(described("The image that it runs.")),
+      engine_version: Schema.String.annotateKey(described("The engine that it runs.")),
+      capacity_slots: Schema.Int.annotateKey(described("Jobs that it runs at the same time.")),
+    }),
+  },
+  worker_boot_failed: {
+    ...worker,
+    told: "A worker's machine did not come up.",
+    data: Schema.Struct({ worker_id, reason }),
+  },
+  worker_drain_started: {
+    ...worker,
+    told: "A worker takes no new job; those that it runs finish.",
+    data: Schema.Struct({ worker_id }),
+  },
+  worker_retired: {
+    ...worker,
+    told: "A worker's last job ended, and its machine goes.",
+    data: Schema.Struct({ worker_id }),
+  },
+  worker_died: {
+    ...worker,
+    told: "A worker is dead: it never takes part again.",
+    data: Schema.Struct({ worker_id, reason }),
+  },
+  rollout_created: {
+    ...rollout,
+    told: "Workers are to be replaced, domain by domain.",
+    data: Schema.Struct({
+      ...rollout_fields,
+      domain_ids: Schema.Array(Schema.String).annotateKey(
+        described("The domains in order, canary first."),
+      ),
+    }),
+  },
+  rollout_succeeded: {
+    ...rollout,
+    told: "No worker of an older image is left.",
+    data: Schema.Struct({
+      ...rollout_fields,
+      replaced_workers: Schema.Int.annotateKey(described("How many workers were replaced.")),
+    }),
+  },
+  worker_image_rollout_failed: {
+    ...rollout,
+    told: "A new worker did not come up: the rollout halted, and the old worker takes jobs again.",
+    data: Schema.Struct({
+      ...rollout_fields,
+      domain_id: DomainId.annotateKey(described("The domain that it was at.")),
+      old_worker_id: WorkerId.annotateKey(described("The worker that was to be replaced.")),
+      new_worker_id: WorkerId.annotateKey(described("The worker that did not come up.")),
+      reason,
+      occurred_at,
+    }),
+  },
+  scheduler_paused: {
+    aggregate: "scheduler",
+    subject: "the scheduler",
+    told: "No scheduled backup takes place from here on.",
+    data: Schema.Struct({ occurred_at }),
+  },
+  scheduler_resumed: {
+    aggregate: "scheduler",
+    subject: "the scheduler",
+    told: "Scheduled backups take place again; those that were due meanwhile do not.",
+    data: Schema.Struct({ occurred_at }),
+  },
+  reconciliation_finished: {
+    aggregate: "reconciliation",
+    subject: "the reconciliation",
+    told: "What is recorded was compared with what is there.",
+    data: Schema.Struct({
+      drift_count: Schema.Int.annotateKey(described("How many differences were found.")),
+    }),
+  },
+} as const satisfies PublishedTypes

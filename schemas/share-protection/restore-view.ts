@@ -1,0 +1,38 @@
+/**
+ * A restore as the API shows it and takes it.
+ *
+ * Source: document 2 §2 Restore, §4 rule 5; DECISIONS, document 2, restore.
+ */
+import { Schema } from "effect"
+import { Instant } from "#schemas/instant.ts"
+import { BackupId, RestoreId, ShareId } from "#schemas/share-protection/id.ts"
+import {
+  RestoreMode,
+  RestoreStatus,
+  restore_fields,
+  SubPath,
+} from "#schemas/share-protection/restore.ts"
+import { Count, Reason } from "#schemas/share-protection/text.ts"
+
+export const Restore = Schema.Struct({
+  id: RestoreId,
+  ...restore_fields,
+  status: RestoreStatus,
+  /** The share that was made; null before, and in place. */
+  new_share_id: Schema.NullOr(ShareId),
+  files: Schema.NullOr(Count),
+  bytes: Schema.NullOr(Count),
+  /** Why it failed. */
+  reason: Schema.NullOr(Reason),
+  created_at: Instant,
+  updated_at: Instant,
+}).annotate({ identifier: "Restore" })
+export type Restore = typeof Restore.Type
+
+export const NewRestore = Schema.Struct({
+  backup_id: BackupId,
+  mode: Schema.optionalKey(RestoreMode),
+  sub_path: Schema.optionalKey(Schema.NullOr(SubPath)),
+  force: Schema.optionalKey(Schema.Boolean),
+}).annotate({ identifier: "NewRestore" })
+export type NewRestore = typeof NewRestore.Type

@@ -1,0 +1,22 @@
+/** How long backups are kept. Source: document 2 §2 Policy; DECISIONS, document 2, policy. */
+import { Schema } from "effect"
+
+/** More than a backup an hour for a hundred years is a mistake. */
+const keep_max = 1_000_000
+
+const Keep = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: keep_max }))
+
+/** How many of the newest, and of the newest of each day, ISO week and month. */
+export const Retention = Schema.Struct({
+  keep_last: Schema.optionalKey(Keep),
+  keep_daily: Schema.optionalKey(Keep),
+  keep_weekly: Schema.optionalKey(Keep),
+  keep_monthly: Schema.optionalKey(Keep),
+}).check(
+  Schema.makeFilter<{ readonly [rule: string]: number | undefined }>(
+    (retention) =>
+      Object.values(retention).some((keep) => (keep ?? 0) > 0) ||
+      "at least one of keep_last, keep_daily, keep_weekly and keep_monthly above 0",
+  ),
+)
+export type Retention = typeof Retention.Type

@@ -1,0 +1,60 @@
+/**
+ * A rollout: workers of an old image are replaced, one at a time, domain by domain, canary first.
+ *
+ * Source: document 2 §2 Rollout descriptor, §6, §9; DECISIONS, document 2, rollouts.
+ */
+import { Schema } from "effect"
+import { Instant } from "#schemas/instant.ts"
+import { message } from "#schemas/message.ts"
+import { DomainId, RolloutId, WorkerId } from "#schemas/share-protection/id.ts"
+import { Count, Name, Reason } from "#schemas/share-protection/text.ts"
+
+/** Domains of one rollout: they are in its snapshot. */
+export const rollout_domains_max = 100
+
+export const RolloutState = Schema.Literals(["running", "succeeded", "halted"])
+export type RolloutState = typeof RolloutState.Type
+
+/** Canary first; each once. */
+export const RolloutDomains = Schema.Array(DomainId).check(
+  Schema.isMinLength(1),
+  Schema.isMaxLength(rollout_domains_max),
+  Schema.makeFilter<ReadonlyArray<string>>(
+    (ids) => new Set(ids).size === ids.length || "each domain once",
+  ),
+)
+
+export const Rollout = Schema.Struct({
+  id: RolloutId,
+  image: Name,
+  domain_ids: RolloutDomains,
+  state: RolloutState,
+  /** The domain it is at; null when it is through. */
+  current_domain_id: Schema.NullOr(DomainId),
+  replaced_workers: Count,
+  reason: Schema.NullOr(Reason),
+  created_at: Instant,
+  updated_at: Instant,
+})
+export type Rollout = typeof Rollout.Type
+
+const replacement = { old_worker_id: WorkerId, new_worker_id: WorkerId }
+
+export const CreateRollout = message("CreateRollout", { image: Name, domain_ids: RolloutDomains })
+/** An old worker of the present domain is drained, and a new one boots. One at a time. */
+export const StartReplacement = message("StartReplacement", replacement)
+/** The new worker is ready, and the old one retires. */
+export const CompleteReplacement = message("CompleteReplacement", replacement)
+/** The new worker did not come up: the rollout halts. */
+export const FailReplacement = message("FailReplacement", { ...replacement, reason: Reason })
+/** No worker of the old image is left in the present domain. */
+export const CompleteRolloutDomain = message("CompleteRolloutDomain", { domain_id: DomainId })
+
+export const RolloutCommand = Schema.Union([
+  CreateRollout,
+  StartReplacement,
+  CompleteReplacement,
+  FailReplacement,
+  CompleteRolloutDomain,
+])
+export type RolloutCommand = typeof RolloutCommand.Type

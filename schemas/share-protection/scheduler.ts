@@ -1,0 +1,20 @@
+/** The scheduler of policies. Source: document 2 §2 Scheduling status, §3 Scheduler. */
+import { Schema } from "effect"
+import { Instant } from "#schemas/instant.ts"
+import { message } from "#schemas/message.ts"
+
+/** `next_run` is null while it is paused, or when no policy is enabled. */
+export const SchedulingStatus = Schema.Struct({
+  paused: Schema.Boolean,
+  paused_at: Schema.NullOr(Instant),
+  next_run: Schema.NullOr(Instant),
+})
+export type SchedulingStatus = typeof SchedulingStatus.Type
+
+/** No tick is taken from here on. Twice: no change. */
+export const PauseScheduler = message("PauseScheduler", {})
+/** Ticks are taken again from `at` on; those that passed meanwhile are not. Twice: no change. */
+export const ResumeScheduler = message("ResumeScheduler", { at: Instant })
+
+export const SchedulerCommand = Schema.Union([PauseScheduler, ResumeScheduler])
+export type SchedulerCommand = typeof SchedulerCommand.Type

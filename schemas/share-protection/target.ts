@@ -1,0 +1,176 @@
+/**
+ * A target: a bucket with object lock that holds one repository of the backup engine.
+ *
+ * Both shapes are one aggregate. What Shape B calls bucket_name, s3_access_key_ref,
+ * s3_secret_key_ref, engine_key_ref and engine_key_trust_id is here bucket, the two refs of
+ * vault_secret_map, repository_password_ref and trust_id; the gateway words each shape.
+ *
+ * Source: document 2 §2 Target, §3 Target; DECISIONS, document 2, target create.
+ */
+import { Schema } from "effect"
+import { Instant } from "#schemas/instant.ts"
+import { message } from "#schemas/message.ts"
+import { DomainId, JobId, ProjectId, TargetTemplateId } from "#schemas/share-protection/id.ts"
+import { AddressingMode } from "#schemas/share-protection/target-template.ts"
+import { Count, HttpUrl, Name, Reason, SecretRef, TrustId } from "#schemas/share-protection/text.ts"
+
+/** S3's own rule for names that work in either addressing mode. */
+export const BucketName = Schema.String.check(
+  Schema.isPattern(/^[a-z0-9](?:[a-z0-9.-]{1,61})[a-z0-9]$/, {
+    expected: "a bucket name: 3 to 63 of a-z, 0-9, dot and hyphen",
+  }),
+  Schema.isPattern(/^(?!.*\.\.)(?!\d+\.\d+\.\d+\.\d+$)/, {
+    expected: "a bucket name: no two dots in a row, and no IP address",
+  }),
+)
+
+export const VaultSecretMap = Schema.Struct({ access_key: SecretRef, secret_key: SecretRef })
+export type VaultSecretMap = typeof VaultSecretMap.Type
+
+/** `pending` is called `enrolling` in Shape B. */
+export const TargetStatus = Schema.Literals(["pending", "available", "error"])
+export type TargetStatus = typeof TargetStatus.Type
+
+/** What preflight found out about the bucket. */
+export const Capabilities = Schema.Struct({
+  object_lock: Schema.Boolean,
+  versioning: Schema.Boolean,
+  /** Whether no lifecycle rule lets objects expire. */
+  lifecycle: Schema.Boolean,
+  addressing_mode: AddressingMode,
+  checked_at: Instant,
+})
+export type Capabilities = typeof Capabilities.Type
+
+/** What the repository takes in the bucket, in bytes. */
+export const UsageStats = Schema.Struct({
+  stored_bytes: Count,
+  noncurrent_bytes: Count,
+  objects: Count,
+  measured_at: Instant,
+})
+export type UsageStats = typeof UsageStats.Type
+
+/** The engine's repository format; null before enrollment. */
+export const RepositoryFormat = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 99 }))
+
+/** Checks of a preflight, in their order. */
+export const PreflightCheck = Schema.Literals([
+  "reachability",
+  "read_write",
+  "addressing_style",
+  "versioning",
+  "object_lock",
+  "lifecycle",
+])
+export type PreflightCheck = typeof PreflightCheck.Type
+
+const changeable = {
+  name: Name,
+  endpoint: HttpUrl,
+  bucket: BucketName,
+  trust_id: Schema.NullOr(TrustId),
+  vault_secret_map: Schema.NullOr(VaultSecretMap),
+  ca_cert_ref: Schema.NullOr(SecretRef),
+  addressing_mode: AddressingMode,
+  region: Schema.NullOr(Name),
+}
+
+/** What a target is made of. Its project is null below a template with a shared bucket. */
+export const target_fields = {
+  ...changeable,
+  project_id: Schema.NullOr(ProjectId),
+  domain_id: Schema.NullOr(DomainId),
+  template_id: Schema.NullOr(TargetTemplateId),
+  /** User who registered it. */
+  registered_by: Schema.NullOr(Name),
+}
+
+/** Some of the changeable fields; whatever is absent stays as it is. */
+export const target_changes = {
+  name: Schema.optionalKey(changeable.name),
+  endpoint: Schema.optionalKey(changeable.endpoint),
+  bucket: Schema.optionalKey(changeable.bucket),
+  trust_id: Schema.optionalKey(changeable.trust_id),
+  vault_secret_map: Schema.optionalKey(changeable.vault_secret_map),
+  ca_cert_ref: Schema.optionalKey(changeable.ca_cert_ref),
+  addressing_mode: Schema.optionalKey(changeable.addressing_mode),
+  region: Schema.optionalKey(changeable.region),
+}
+
+export const enrollment_result = {
+  repository_password_ref: SecretRef,
+  capabilities: Capabilities,
+  format: RepositoryFormat,
+  engine_profile: Name,
+}
+
+/** Registers a bucket; its enrollment is the job `job_id`. */
+export const CreateTarget = message("CreateTarget", { ...target_fields, job_id: JobId })
+export const UpdateTarget = message("UpdateTarget", target_changes)
+/** What says where a repository is. */
+const Place = Schema.Struct({
+  endpoint: changeable.endpoint,
+  bucket: changeable.bucket,
+  addressing_mode: changeable.addressing_mode,
+})
+
+/**
+ * The enrollment job made the repository, or found it.
+ *
+ * `place` is where: when the target was moved meanwhile, its enrollment failed. Without it nobody
+ * looks.
+ */
+export const CompleteEnrollment = message("CompleteEnrollment", {
+  job_id: JobId,
+  ...enrollment_result,
+  place: Schema.optionalKey(Place),
+})
+export const FailEnrollment = message("FailEnrollment", { job_id: JobId, reason: Reason })
+/** Enrolls again after an error, by the job `job_id`. */
+export const RestartEnrollment = message("RestartEnrollment", { job_id: JobId })
+/** What a preflight outside an enrollment found; `reason` is null when all checks passed. */
+export const RecordPreflight = message("RecordPreflight", {
+  capabilities: Schema.NullOr(Capabilities),
+  reason: Schema.NullOr(Reason),
+  at: Instant,
+})
+/** A policy names it. */
+export const RegisterTargetPolicy = message("RegisterTargetPolicy", {})
+export const DeregisterTargetPolicy = message("DeregisterTargetPolicy", {})
+/** A backup goes into it: refused while its format is upgraded. */
+export const RegisterTargetBackup = message("RegisterTargetBackup", {})
+/** So many of its backups are expired or deleted. */
+export const DeregisterTargetBackups = message("DeregisterTargetBackups", {
+  count: Schema.Int.check(Schema.isGreaterThan(0)),
+})
+/** A restore reads from it: refused while its format is upgraded, and otherwise without effect. */
+export const CheckTargetReadable = message("CheckTargetReadable", {})
+export const StartFormatUpgrade = message("StartFormatUpgrade", { job_id: JobId })
+export const CompleteFormatUpgrade = message("CompleteFormatUpgrade", {
+  job_id: JobId,
+  to_format: RepositoryFormat,
+})
+export const FailFormatUpgrade = message("FailFormatUpgrade", { job_id: JobId, reason: Reason })
+export const RecordTargetUsage = message("RecordTargetUsage", { usage_stats: UsageStats })
+export const DeleteTarget = message("DeleteTarget", {})
+
+export const TargetCommand = Schema.Union([
+  CreateTarget,
+  UpdateTarget,
+  CompleteEnrollment,
+  FailEnrollment,
+  RestartEnrollment,
+  RecordPreflight,
+  RegisterTargetPolicy,
+  DeregisterTargetPolicy,
+  RegisterTargetBackup,
+  DeregisterTargetBackups,
+  CheckTargetReadable,
+  StartFormatUpgrade,
+  CompleteFormatUpgrade,
+  FailFormatUpgrade,
+  RecordTargetUsage,
+  DeleteTarget,
+])
+export type TargetCommand = typeof TargetCommand.Type

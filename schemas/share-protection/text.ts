@@ -1,0 +1,62 @@
+/** Bounds of what tenants write, so that each aggregate's snapshot stays under 16 KiB. */
+import { Schema } from "effect"
+
+/** Characters of a name. */
+const name_chars_max = 255
+/** Characters of a URL or an href. */
+const url_chars_max = 1024
+/** Characters of a trust id: Keystone's are 32. */
+const trust_chars_max = 64
+/** Characters of why something failed. */
+const reason_chars_max = 1024
+
+const no_control = Schema.isPattern(/^[^\p{Cc}]*$/u, { expected: "no control characters" })
+
+/** Well-formed, so that a character takes at most three bytes of JSON and not six. */
+export const Name = Schema.String.check(
+  Schema.isMinLength(1),
+  Schema.isMaxLength(name_chars_max),
+  no_control,
+  Schema.makeFilter<string>((name) => name.trim() !== "" || "more than blanks"),
+  Schema.makeFilter<string>((name) => name.isWellFormed() || "no half of a surrogate pair"),
+)
+
+// RFC 3986: what is not ASCII is written in per cent, or in punycode.
+const http_url = /^https?:\/\/[\w[][\w.~:/?[\]@!$&'()*+,;=%-]*$/i
+
+const isWithoutUser = (text: string) => {
+  if (!URL.canParse(text)) return "an http or https URL"
+  const { username, password } = new URL(text)
+  return (username === "" && password === "") || "a URL without a user"
+}
+
+/** An http or https URL without a user, a password or a fragment in it. */
+export const HttpUrl = Schema.String.check(
+  Schema.isMaxLength(url_chars_max),
+  Schema.isPattern(http_url, { expected: "an http or https URL without a fragment" }),
+  Schema.makeFilter<string>(isWithoutUser),
+)
+
+/** Where the secrets manager keeps a secret: never the secret itself. */
+export const SecretRef = HttpUrl.check(
+  Schema.isPattern(/\/v1\/secrets\/[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i, {
+    expected: "an href that ends in /v1/secrets/<uuid>",
+  }),
+)
+
+export const TrustId = Schema.String.check(
+  Schema.isMinLength(1),
+  Schema.isMaxLength(trust_chars_max),
+  Schema.isPattern(/^[\w-]+$/),
+)
+
+/** Cuts a text to what a name may hold. */
+export const nameOf = (text: string) => text.slice(0, name_chars_max).toWellFormed()
+
+/** Cuts a reason to what is kept of it. */
+export const reasonOf = (text: string) => text.slice(0, reason_chars_max).toWellFormed()
+
+export const Reason = Schema.String.check(Schema.isMaxLength(reason_chars_max))
+
+/** An integer from 0 on. */
+export const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))

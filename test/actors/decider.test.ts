@@ -1,0 +1,123 @@
+// A chart read as a decider, against XState's own reading of it.
+import { assert, describe, it } from "@effect/vitest"
+import { Result, Schema } from "effect"
+import fc from "fast-check"
+import { assign, initialTransition, setup, transition } from "xstate"
+import { decider } from "#actors/decider.ts"
+import { message } from "#schemas/message.ts"
+
+const Turned = message("Turned", {})
+const Pushed = message("Pushed", { by: Schema.Int })
+const DoorEvent = Schema.Union([Turned, Pushed])
+type DoorEvent = typeof DoorEvent.Type
+
+const Push = message("Push", { by: Schema.Int })
+const Force = message("Force", { by: Schema.Int })
+
+class Stuck extends Schema.Error<Stuck>("door.stuck")({ pushed: Schema.Int }) {}
+
+interface Context {
+  readonly pushed: number
+  readonly opened: number
+}
+
+const side_effects: Array<string> = []
+
+/** All that a chart may do at a transition: guards, entries, exits, raised events, actions. */
+const machine = setup({
+  types: { context: {} as Context, events: {} as DoorEvent | { readonly type: "slammed" } },
+  actions: { shout: () => side_effects.push("shouted") },
+}).createMachine({
+  id: "test.door",
+  context: { pushed: 0, opened: 0 },
+  initial: "shut",
+  states: {
+    shut: {
+      initial: "locked",
+      exit: assign(({ context }) => ({ opened: context.opened + 1 })),
+      states: {
+        locked: { on: { Turned: "unlocked" } },
+        unlocked: { on: { Turned: "locked" } },
+      },
+      on: {
+        Pushed: {
+          guard: ({ context, event }) => event.by > 0 && context.pushed < 5,
+          target: "open",
+          actions: [
+            "shout",
+            assign(({ context, event }) => ({ pushed: context.pushed + event.by })),
+          ],
+        },
+      },
+    },
+    open: {
+      always: { guard: ({ context }) => context.pushed % 3 === 0, target: "shut.unlocked" },
+      on: { Pushed: { target: "shut", actions: "shout" } },
+    },
+  },
+})
+
+const Door = decider({
+  machine,
+  version: 1,
+  command: Schema.Union([Push, Force]),
+  event: DoorEvent,
+  rejection: Stuck,
+  propose: {
+    Push: ({ by }) => [Pushed.make({ by })],
+    Force: ({ by }) => [Pushed.make({ by }), Pushed.make({ by })],
+  },
+  reject: ({ context }) => new Stuck({ pushed: context.pushed }),
+})
+
+const events = fc.array(
+  fc.oneof(
+    fc.constant(Turned.make({})),
+    fc.integer({ min: 0, max: 3 }).map((by) => Pushed.make({ by })),
+  ),
+  { maxLength: 12 },
+)
+
+describe("a decider", () => {
+  it("moves as XState does by itself, one event after the other", () => {
+    fc.assert(
+      fc.property(events, (history) => {
+        let ours = Door.initialState
+        let [theirs] = initialTransition(machine)
+        for (const event of history) {
+          if (!theirs.can(event)) {
+            assert.throws(() => Door.evolve(ours, event), /cannot happen here/)
+            continue
+          }
+          ours = Door.evolve(ours, event)
+          theirs = transition(machine, theirs, event)[0]
+          assert.deepEqual(ours.toJSON(), theirs.toJSON())
+        }
+      }),
+    )
+  })
+
+  it("moves every state by itself: what was decided before leaves no trace", () => {
+    const pushed = Door.evolve(Door.initialState, Pushed.make({ by: 1 }))
+    Door.evolve(pushed, Pushed.make({ by: 1 }))
+    const again = Door.evolve(Door.initialState, Pushed.make({ by: 1 }))
+    assert.deepEqual(again.toJSON(), pushed.toJSON())
+    assert.deepEqual(Door.save(Door.initialState).context, { pushed: 0, opened: 0 })
+  })
+
+  it("runs no action of the chart", () => {
+    const open = Door.evolve(Door.initialState, Pushed.make({ by: 1 }))
+    Door.evolve(open, Pushed.make({ by: 1 }))
+    assert.deepEqual(side_effects, [])
+  })
+
+  it("proposes all events of a command or refuses it, and knows the state after it", () => {
+    const decided = Result.getOrThrow(Door.decide(Door.initialState, Force.make({ by: 2 })))
+    assert.deepEqual(decided, [Pushed.make({ by: 2 }), Pushed.make({ by: 2 })])
+    const after = Door.save(Door.after(Door.initialState, decided))
+    const context = { pushed: 2, opened: 1 }
+    assert.deepEqual(after, { machine: 1, value: { shut: "locked" }, context })
+    const refused = Door.decide(Door.initialState, Force.make({ by: 0 }))
+    assert.deepEqual(refused, Result.fail(new Stuck({ pushed: 0 })))
+  })
+})

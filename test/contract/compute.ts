@@ -1,0 +1,117 @@
+/** What every Compute promises, run over each adapter. */
+import { assert } from "@effect/vitest"
+import { Effect, Schedule, type Scope } from "effect"
+import { v7 } from "uuid"
+import { type Boot, Compute, type MachineState } from "#actors/share-protection/compute.ts"
+import { ProjectId, WorkerId } from "#schemas/share-protection/id.ts"
+import { WorkerUnavailable } from "#schemas/share-protection/rejection.ts"
+
+type Made<A> = Effect.Effect<A, unknown, Compute | Scope.Scope>
+
+/** Where machines are had. */
+export interface ComputePlace {
+  /** Images that are there: one for workers with an engine's version, and one that is not. */
+  readonly images: {
+    readonly worker: string
+    readonly engine_version: string
+    readonly other: string
+  }
+  readonly project_id: string
+  /** Machines that there are for a worker, those that boot too. */
+  readonly machines: (worker_id: WorkerId) => Made<number>
+  /** How long a machine may take to become active, or to go, in milliseconds. */
+  readonly patience_ms: number
+}
+
+type Test = (name: string, body: (place: ComputePlace) => Made<void>) => void
+
+const boot = ({ project_id, images }: ComputePlace, image = images.worker): Boot => ({
+  worker_id: WorkerId.make(v7()),
+  image,
+  project_id: ProjectId.make(project_id),
+  domain_id: null,
+})
+
+/** Looks until the machine is that far. */
+const becomes = Effect.fnUntraced(function* (
+  { patience_ms }: ComputePlace,
+  worker_id: WorkerId,
+  state: MachineState,
+) {
+  const { find } = yield* Compute
+  const found = yield* Effect.repeat(find(worker_id), {
+    until: (now) => now === state,
+    schedule: Schedule.spaced(patience_ms / 100),
+    times: 100,
+  })
+  assert.equal(found, state)
+})
+
+export const computeContract = (test: Test) => {
+  test("knows an image by its name, and what it is for", (place) =>
+    Effect.gen(function* () {
+      const { image } = yield* Compute
+      const { worker, other, engine_version } = place.images
+      const properties = { svc_worker_image: true, engine_version }
+      assert.deepEqual(yield* image(worker), { name: worker, properties })
+      assert.isFalse((yield* image(other))?.properties.svc_worker_image)
+      assert.isUndefined(yield* image("there-is-no-such-image"))
+    }))
+
+  test("boots a machine, and lets it go", (place) =>
+    Effect.gen(function* () {
+      const compute = yield* Compute
+      const asked = boot(place)
+      const { worker_id } = asked
+      assert.equal(yield* compute.find(worker_id), "gone")
+      yield* compute.boot(asked)
+      assert.include(["booting", "active"], yield* compute.find(worker_id))
+      yield* becomes(place, worker_id, "active")
+      yield* compute.destroy(worker_id)
+      yield* becomes(place, worker_id, "gone")
+      assert.equal(yield* place.machines(worker_id), 0)
+    }))
+
+  test("boots one machine for a worker, however often it is asked", (place) =>
+    Effect.gen(function* () {
+      const compute = yield* Compute
+      const asked = boot(place)
+      yield* Effect.all([compute.boot(asked), compute.boot(asked)], { concurrency: 2 })
+      yield* becomes(place, asked.worker_id, "active")
+      yield* compute.boot(asked)
+      assert.equal(yield* place.machines(asked.worker_id), 1)
+      yield* compute.destroy(asked.worker_id)
+    }))
+
+  test("lets a machine go while it boots, and twice", (place) =>
+    Effect.gen(function* () {
+      const compute = yield* Compute
+      const asked = boot(place)
+      yield* compute.destroy(asked.worker_id)
+      yield* compute.boot(asked)
+      yield* compute.destroy(asked.worker_id)
+      yield* compute.destroy(asked.worker_id)
+      yield* becomes(place, asked.worker_id, "gone")
+    }))
+
+  test("tells machines apart", (place) =>
+    Effect.gen(function* () {
+      const compute = yield* Compute
+      const [one, other] = [boot(place), boot(place)]
+      yield* compute.boot(one)
+      yield* compute.boot(other)
+      yield* compute.destroy(one.worker_id)
+      yield* becomes(place, one.worker_id, "gone")
+      yield* becomes(place, other.worker_id, "active")
+      yield* compute.destroy(other.worker_id)
+    }))
+
+  test("has no machine of an image that is not there", (place) =>
+    Effect.gen(function* () {
+      const compute = yield* Compute
+      const asked = boot(place, "there-is-no-such-image")
+      const failure: unknown = yield* Effect.flip(compute.boot(asked))
+      assert.instanceOf(failure, WorkerUnavailable)
+      assert.equal(yield* compute.find(asked.worker_id), "gone")
+    }))
+}

@@ -1,0 +1,200 @@
+/** What docs/lifecycles.md says of the charts: their states, a diagram, their transitions. */
+import { readdirSync, readFileSync } from "node:fs"
+import type { AnyStateMachine, AnyStateNode } from "xstate"
+import type { Words } from "./lifecycles-words.ts"
+
+/** The charts of all services, by id. */
+export const charts = async (): Promise<ReadonlyMap<string, AnyStateMachine>> => {
+  const files = readdirSync("actors", { recursive: true, encoding: "utf8" }).filter(
+    (path) =>
+      path.endsWith(".ts") &&
+      readFileSync(`actors/${path}`, "utf8").includes("export const machine "),
+  )
+  const found = await Promise.all(
+    files.map(async (path): Promise<AnyStateMachine> => {
+      const [service, noun] = path.slice(0, -".ts".length).split("/")
+      const { machine } = await import(`../../actors/${service}/${noun}.ts`)
+      return machine
+    }),
+  )
+  return new Map(found.map((machine) => [machine.id, machine]))
+}
+
+const documented = /\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\nexport const \w+ = message\(\s*"(\w+)"/g
+const event = /= message\(\s*"(\w+)"/g
+
+/** What the events' own comments say of them; empty where the name is plain. */
+export const eventWords = (): ReadonlyMap<string, string> => {
+  const texts = readdirSync("events", { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith(".ts"))
+    .map((path) => readFileSync(`events/${path}`, "utf8"))
+  const plain = texts.flatMap((text) => [...text.matchAll(event)].map(([, type = ""]) => type))
+  const told = texts.flatMap((text) =>
+    [...text.matchAll(documented)].map(([, comment = "", type = ""]) => {
+      const lines = comment.split("\n").map((line) => line.replace(/^\s*\*?\s*/, "").trim())
+      return [type, lines.join(" ").trim()] as const
+    }),
+  )
+  return new Map([...plain.map((type) => [type, ""] as const), ...told])
+}
+
+/** One way from a state, by an event. No target where the state stays. */
+export interface Edge {
+  readonly from: AnyStateNode
+  readonly to: AnyStateNode | undefined
+  readonly event: string
+  readonly guard: string
+}
+
+export const edgesOf = (node: AnyStateNode): ReadonlyArray<Edge> => [
+  ...Object.entries(node.on).flatMap(([event, transitions]) =>
+    transitions.map(({ target, guard }) => ({
+      from: node,
+      to: target?.[0],
+      event,
+      guard: guard === undefined ? "" : guardText(guard),
+    })),
+  ),
+  ...childrenOf(node).flatMap(edgesOf),
+]
+
+// XState types a guard by its machine. At runtime it is a name, a name with what it is asked of,
+// or a function that holds the guards that it combines, or the state that it asks for.
+interface Guard {
+  readonly type?: string
+  readonly name: string
+  readonly guards?: ReadonlyArray<unknown>
+  readonly stateValue?: unknown
+}
+
+const guardText = (guard: unknown): string => {
+  if (typeof guard === "string") return guard
+  const { type, name, guards, stateValue } = guard as Guard
+  if (type !== undefined) return type
+  const parts = guards?.map(guardText) ?? []
+  if (name === "and") return parts.join(" and ")
+  if (name === "or") return `(${parts.join(" or ")})`
+  if (name === "not") return `not ${parts[0]}`
+  if (name === "stateIn") return `is in ${stateText(stateValue)}`
+  throw new Error(`A guard has no name: ${String(guard)}`)
+}
+
+const stateText = (value: unknown): string =>
+  typeof value === "object" && value !== null
+    ? Object.entries(value)
+        .map(([key, inner]) => `${key}.${stateText(inner)}`)
+        .join(" and ")
+    : String(value)
+
+const nounOf = (id: string) => id.split(".").at(-1)
+
+const childrenOf = (node: AnyStateNode) => Object.values(node.states)
+
+/** A state before birth is the beginning of the diagram. */
+const isAbsent = (node: AnyStateNode) => node.key === "absent"
+
+/** A region has no meaning beside its states. */
+const isRegion = (node: AnyStateNode) => node.parent?.type === "parallel"
+
+export const nodesOf = (node: AnyStateNode): ReadonlyArray<AnyStateNode> =>
+  childrenOf(node).flatMap((child) => [
+    ...(isAbsent(child) || isRegion(child) ? [] : [child]),
+    ...nodesOf(child),
+  ])
+
+export const pathOf = (node: AnyStateNode) => node.path.join(".")
+
+const idOf = (node: AnyStateNode) => (isAbsent(node) ? "[*]" : node.path.join("_"))
+
+/** The states and the regions within a state, as Mermaid nests them. */
+const inside = (node: AnyStateNode, indent: string): ReadonlyArray<string> => {
+  const between = node.type === "parallel" ? [`${indent}--`] : []
+  const parts = childrenOf(node)
+    .filter((child) => !isAbsent(child))
+    .map((child) => {
+      if (childrenOf(child).length === 0) return named(child, indent)
+      const head = `${indent}state "${child.key}" as ${idOf(child)} {`
+      return [head, ...inside(child, `${indent}  `), `${indent}}`]
+    })
+  const begin = node.initial?.target[0]
+  return [
+    ...(begin === undefined || node.type === "parallel" || isAbsent(begin)
+      ? []
+      : [`${indent}[*] --> ${idOf(begin)}`]),
+    ...parts.flatMap((part, i) => (i === 0 ? part : [...between, ...part])),
+  ]
+}
+
+const named = (node: AnyStateNode, indent: string) => {
+  const alias = idOf(node) === node.key ? [] : [`${indent}state "${node.key}" as ${idOf(node)}`]
+  return node.type === "final" ? [...alias, `${indent}${idOf(node)} --> [*]`] : alias
+}
+
+const labelOf = ({ event, guard }: Edge) => (guard === "" ? event : `${event} [${guard}]`)
+
+/** What is drawn: a way within a state that has states of its own is not. */
+const isDrawn = ({ from, to }: Edge) => to !== undefined || childrenOf(from).length === 0
+
+export const diagramOf = ({ root }: AnyStateMachine) => [
+  "```mermaid",
+  "stateDiagram-v2",
+  ...(root.type === "parallel"
+    ? [`  state "${nounOf(root.key)}" as whole {`, ...inside(root, "    "), "  }"]
+    : inside(root, "  ")),
+  ...edgesOf(root)
+    .filter(isDrawn)
+    .map((edge) => `  ${idOf(edge.from)} --> ${idOf(edge.to ?? edge.from)} : ${labelOf(edge)}`),
+  "```",
+]
+
+const listed = (texts: ReadonlyArray<string>) => texts.map((text) => `\`${text}\``).join(", ")
+
+const sectionOf = (
+  machine: AnyStateMachine,
+  { told, states }: Words,
+  events: ReadonlyMap<string, string>,
+) => {
+  const edges = edgesOf(machine.root)
+  const within = Map.groupBy(
+    edges.filter((edge) => !isDrawn(edge)),
+    ({ from }) => pathOf(from),
+  )
+  const explained = [...new Set(edges.map(({ event }) => event))].flatMap((type) => {
+    const text = events.get(type)
+    return text ? [`- \`${type}\`: ${text}`] : []
+  })
+  return [
+    `### ${nounOf(machine.id)}`,
+    "",
+    told,
+    "",
+    ...Object.entries(states).map(([path, text]) => `- \`${path}\`: ${text}`),
+    "",
+    ...diagramOf(machine),
+    "",
+    ...[...within].flatMap(([path, edges]) => [
+      `At any time in \`${path}\`, without another state: ${listed(edges.map(labelOf))}.`,
+      "",
+    ]),
+    ...(explained.length === 0 ? [] : [...explained, ""]),
+  ]
+}
+
+/** The section of the page that is made from the charts. */
+export const chartsSection = (
+  machines: ReadonlyMap<string, AnyStateMachine>,
+  words: Readonly<Record<string, Words>>,
+) => {
+  const events = eventWords()
+  const services = Map.groupBy(Object.keys(words), (id) => id.split(".")[0] ?? "")
+  const lines = [...services].flatMap(([service, ids]) => [
+    `## ${service}`,
+    "",
+    ...ids.flatMap((id) => {
+      const machine = machines.get(id)
+      const told = words[id]
+      return machine === undefined || told === undefined ? [] : sectionOf(machine, told, events)
+    }),
+  ])
+  return lines.join("\n")
+}

@@ -1,0 +1,204 @@
+/**
+ * The document that a running server answers: a linter has nothing to say about it, and a client
+ * made of it alone goes a tenant's way. Source: DECISIONS of document 2, versions.
+ */
+import { execFileSync } from "node:child_process"
+import { copyFileSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { createConfig, lintFromString } from "@redocly/openapi-core"
+import { afterAll, assert, beforeAll, it } from "vitest"
+import { describeWithServer } from "../nats.ts"
+import { cleanUp, newFolder, type Server, startServer } from "../process/server.ts"
+import { programOf } from "./openapi-program.ts"
+
+const root = join(import.meta.dirname, "../..")
+
+/** Paths where a rule of the linter's recommendation does not hold, and why. */
+const exempt: Readonly<Record<string, ReadonlyArray<string>>> = {
+  // Public, without parameters and without a body: there is nothing to refuse.
+  "operation-4xx-response": [
+    "/",
+    "/openapi.json",
+    "/v1/openapi.json",
+    "/docs",
+    "/livez",
+    "/readyz",
+  ],
+  // Document 2 §4 has it so.
+  "no-path-trailing-slash": ["/v1/"],
+}
+
+const isExempt = (rule: string, pointer = "") => {
+  const [, path = ""] = /^#\/paths\/([^/]+)/.exec(pointer) ?? []
+  return exempt[rule]?.includes(path.replaceAll("~1", "/").replaceAll("~0", "~")) ?? false
+}
+
+/** Document 2 §4: each operation, with how it succeeds and what it may refuse beside 400 to 403. */
+const operations = `
+  GET /v1/ 200
+  GET /v1/service_info 200
+  GET /v1/targets 200
+  POST /v1/targets 202 422
+  GET /v1/targets/{id} 200 404
+  PATCH /v1/targets/{id} 200 404
+  DELETE /v1/targets/{id} 204 404 409
+  GET /v1/targets/{id}/preflight 200 404 422
+  GET /v1/policies 200
+  POST /v1/policies 201 409
+  GET /v1/policies/{id} 200 404
+  PATCH /v1/policies/{id} 200 404
+  DELETE /v1/policies/{id} 204 404 409
+  GET /v1/backups 200
+  POST /v1/backups 202 409
+  GET /v1/backups/{id} 200 404
+  DELETE /v1/backups/{id} 204 404 409
+  GET /v1/restores 200
+  POST /v1/restores 202 409
+  GET /v1/restores/{id} 200 404
+  GET /v1/jobs 200
+  GET /v1/jobs/{id} 200 404
+  POST /v1/jobs/{id}/cancel 202 404 409
+  GET /v1/usage 200
+  GET /v1/admin/workers 200
+  POST /v1/admin/workers/{id}/drain 202 404
+  POST /v1/admin/workers/{id}/retire 202 404
+  GET /v1/admin/jobs 200
+  POST /v1/admin/jobs/{id}/retry 202 404 409
+  POST /v1/admin/jobs/{id}/cancel 202 404 409
+  GET /v1/admin/coverage 200
+  GET /v1/admin/targets 200
+  GET /v1/admin/scheduling 200
+  POST /v1/admin/scheduling/pause 202
+  POST /v1/admin/scheduling/resume 202
+  GET /v1/admin/reconciliation 200
+  POST /v1/admin/reconciliation/trigger 202
+  POST /v1/admin/targets/{id}/repo-format-upgrade 202 404 409
+  GET /v1/admin/system/health 200
+  PATCH /v1/admin/domains/{domain_id} 202`
+
+/** Shape B has these beside. */
+const template_operations = `
+  GET /v1/target-templates 200
+  POST /v1/target-templates 201
+  GET /v1/target-templates/{id} 200 404
+  PATCH /v1/target-templates/{id} 200 404
+  DELETE /v1/target-templates/{id} 204 404 409
+  GET /v1/admin/target-templates 200`
+
+interface Operation {
+  readonly operationId: string
+  readonly security: ReadonlyArray<object>
+  readonly responses: Readonly<Record<string, object>>
+}
+
+interface Document {
+  readonly openapi: string
+  readonly info: { readonly version: string }
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+}
+
+interface Principals {
+  readonly tenant: {
+    readonly token: string
+    readonly share_id: string
+    readonly project_id: string
+  }
+  readonly domain_owner: { readonly token: string }
+}
+
+/** As strict as the compiler can be, over this folder alone. */
+const compiler = JSON.stringify({
+  compilerOptions: {
+    ...{ target: "esnext", lib: ["esnext", "dom"], module: "nodenext", strict: true },
+    ...{ noEmit: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true },
+    ...{ allowImportingTsExtensions: true, isolatedModules: true },
+    ...{ types: ["node"], typeRoots: [join(root, "node_modules/@types")] },
+  },
+})
+
+/** What a command prints; it fails with all that a failed one said. */
+const printed = (cwd: string, args: ReadonlyArray<string>, input = "") => {
+  try {
+    return execFileSync(process.execPath, args, { cwd, input, encoding: "utf8", stdio: "pipe" })
+  } catch (error) {
+    // What execFileSync throws has both.
+    const { stdout, stderr } = error as { readonly stdout: string; readonly stderr: string }
+    throw new Error(`${stdout}\n${stderr}`, { cause: error })
+  }
+}
+
+/** A folder with the types of the document, the client, and the program of the shape. */
+const programFolder = (text: string, shape: "A" | "B") => {
+  const folder = newFolder()
+  const types = printed(root, [join(import.meta.dirname, "openapi-types.ts")], text)
+  writeFileSync(join(folder, "openapi.ts"), types)
+  writeFileSync(join(folder, "program.ts"), programOf(shape))
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module" }))
+  writeFileSync(join(folder, "tsconfig.json"), compiler)
+  copyFileSync(join(import.meta.dirname, "openapi-client.ts"), join(folder, "openapi-client.ts"))
+  return folder
+}
+
+afterAll(cleanUp)
+
+const documentOfShape = (shape: "A" | "B") => {
+  let server: Server
+  let text: string
+  let document: Document
+  beforeAll(async () => {
+    server = await startServer(newFolder(), { ALMANAC_API__SHAPE: shape })
+    const answer = await fetch(new URL("/openapi.json", server.url))
+    text = await answer.text()
+    document = JSON.parse(text)
+  })
+  afterAll(() => server?.stop())
+
+  it("is version 0.1.0 of an OpenAPI 3.1 document", () => {
+    assert.equal(document.info.version, "0.1.0")
+    assert.match(document.openapi, /^3\.1\.\d$/)
+  })
+
+  it("passes the linter's recommended rules", async () => {
+    const config = await createConfig({ extends: ["recommended"] })
+    const found = await lintFromString({ source: text, config, absoluteRef: "openapi.json" })
+    const told = found.map(({ ruleId, message, location: [place] }) => ({
+      ...{ rule: ruleId, message, pointer: place?.pointer },
+    }))
+    assert.deepEqual(
+      told.filter(({ rule, pointer }) => !isExempt(rule, pointer)),
+      [],
+    )
+    // An exemption that is not needed any more goes.
+    const needed = Object.values(exempt).flat().length
+    assert.equal(told.length, needed)
+  })
+
+  it("has every operation of document 2 §4 with its statuses", () => {
+    const wanted = operations + (shape === "B" ? template_operations : "")
+    for (const line of wanted.trim().split(/\n\s*/)) {
+      const [method = "", path = "", ...statuses] = line.split(" ")
+      const operation = document.paths[path]?.[method.toLowerCase()]
+      assert.isDefined(operation, line)
+      const is_public = path === "/v1/service_info"
+      const refused = is_public ? [] : path === "/v1/" ? ["401"] : ["401", "403"]
+      assert.containsAllKeys(operation?.responses, [...statuses, ...refused], line)
+      assert.equal(operation?.security.length === 0, is_public, line)
+      const succeeded = Object.keys(operation?.responses ?? {}).filter((key) => key < "300")
+      assert.deepEqual(succeeded, statuses.slice(0, 1), line)
+    }
+    assert.equal("/v1/target-templates" in document.paths, shape === "B")
+  })
+
+  it("makes a client that compiles and goes a tenant's way", async () => {
+    const folder = programFolder(text, shape)
+    printed(folder, [join(root, "node_modules/typescript/bin/tsc"), "-p", "."])
+    const file = readFileSync(join(server.data_dir, "dev-credentials.json"), "utf8")
+    const { tenant, domain_owner }: Principals = JSON.parse(file)
+    const { token, share_id, project_id } = tenant
+    const known = [server.url, token, domain_owner.token, share_id, project_id]
+    assert.equal(printed(folder, ["program.ts", ...known]), "done\n")
+  })
+}
+
+for (const shape of ["A", "B"] as const)
+  describeWithServer(`the OpenAPI document of Shape ${shape}`, () => documentOfShape(shape))

@@ -1,0 +1,145 @@
+import { inspect } from "node:util"
+import { Context, Effect, Exit, Layer, References, Schema, Scope, Tracer } from "effect"
+import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { Needs } from "#gateway/access.ts"
+import { identify } from "#gateway/admission.ts"
+import { ErrorSettings } from "#gateway/envelope.ts"
+import type { Credentials } from "#gateway/identity.ts"
+import { url_length_max } from "#gateway/limits.ts"
+import { RequestContext } from "#gateway/request-context.ts"
+import { appOf } from "#gateway/routes.ts"
+import { type Served, serveHttp } from "../http.ts"
+
+class Known extends Context.Service<Known, string>()("test/Known") {}
+class Stranger extends Context.Service<Stranger, string>()("test/Stranger") {}
+
+const Seen = Schema.Struct({
+  known: Schema.String,
+  strangers: Schema.Array(Schema.String),
+  correlation_id: Schema.String,
+  detail_bytes_max: Schema.Int,
+})
+
+const api = HttpApi.make("seen").add(
+  HttpApiGroup.make("seen")
+    .add(
+      HttpApiEndpoint.get("seen", "/v1/blobs/seen", { success: Seen }),
+      HttpApiEndpoint.get("name", "/v1/blobs/seen/:name", {
+        params: { name: Schema.String },
+        success: Schema.Int,
+      }),
+    )
+    .annotateEndpoints(Needs, "public"),
+)
+
+/** Says what it finds, in its answer and in the log. */
+const seen = Effect.gen(function* () {
+  const context = yield* Effect.context<never>()
+  yield* Effect.logInfo("seen by a handler")
+  return {
+    known: yield* Known,
+    strangers: [...context.mapUnsafe.keys()].filter((key) => key === Stranger.key),
+    correlation_id: (yield* RequestContext).correlation_id,
+    detail_bytes_max: (yield* ErrorSettings)().max_detail_bytes,
+  }
+})
+
+const handlers = HttpApiBuilder.group(api, "seen", (of) =>
+  of.handle("seen", () => seen).handle("name", ({ params }) => Effect.succeed(params.name.length)),
+)
+const service = {
+  name: "seen",
+  api,
+  routes: appOf(
+    HttpApiBuilder.layer(api).pipe(Layer.provide(handlers)),
+    Context.make(Known, "known"),
+  ),
+}
+
+/** Not the default. */
+const max_detail_bytes = 99
+
+const spans: Array<string> = []
+const tracer = Tracer.make({
+  span: (options) => {
+    spans.push(options.name)
+    return new Tracer.NativeSpan(options)
+  },
+})
+
+let served: Served
+const scope = Effect.runSync(Scope.make())
+beforeAll(async () => {
+  served = await Effect.runPromise(
+    serveHttp([service], { settings: { error: { max_detail_bytes } } }).pipe(
+      Effect.provideService(Stranger, "stranger"),
+      Effect.provideService(Tracer.Tracer, tracer),
+      Effect.provideService(References.TracerEnabled, true),
+      Scope.provide(scope),
+    ),
+  )
+})
+afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+
+const ask = (id: string) => served.fetch("/v1/blobs/seen", { headers: { "x-request-id": id } })
+
+describe("a handler's context", () => {
+  it("holds its service's own, the door's and the request's, and nothing around it", async () => {
+    expect(await (await ask("order-7")).json()).toEqual({
+      known: "known",
+      strangers: [],
+      correlation_id: "order-7",
+      detail_bytes_max: max_detail_bytes,
+    })
+  })
+
+  it("is each request's own", async () => {
+    const ids = Array.from({ length: 20 }, (_, n) => `order-${n}`)
+    const answers = await Promise.all(ids.map(async (id) => (await ask(id)).json()))
+    expect(answers.map(({ correlation_id }) => correlation_id)).toEqual(ids)
+  })
+
+  it("logs and traces as the server does", async () => {
+    const spans_before = spans.length
+    const lines_before = served.logged.length
+    await ask("order-8")
+    expect(served.logged.slice(lines_before).join()).toContain("seen by a handler")
+    expect(spans.slice(spans_before)).toContain("GET")
+  })
+})
+
+describe("a path", () => {
+  it("is read alike by the door and by its service, up to the longest", async () => {
+    const path = "/v1/blobs/seen/"
+    const name = "n".repeat(url_length_max - path.length)
+    expect(await (await served.fetch(path + name)).json()).toBe(name.length)
+    expect((await served.fetch(`/${path}`)).status).toBe(200)
+  })
+})
+
+describe("a token", () => {
+  it("is not spelled out with the credentials that hold it", async () => {
+    const shown: Array<Credentials> = []
+    const request = { headers: { authorization: "Bearer hunter2hunter2" }, source: {} }
+    await Effect.runPromise(
+      identify(
+        // The two fields that are read of it.
+        request as unknown as Parameters<typeof identify>[0],
+        // It is asked for certificates only where there is no token.
+        {} as Parameters<typeof identify>[1],
+        (credentials) => {
+          shown.push(credentials)
+          return Effect.succeed({
+            actor: "a",
+            kind: "static",
+            scopes: new Set(),
+            roles: new Set(),
+          })
+        },
+      ),
+    )
+    expect(shown.map(({ token }) => token?.())).toEqual(["hunter2hunter2"])
+    expect(JSON.stringify(shown) + inspect(shown, { depth: 9 })).not.toContain("hunter2")
+  })
+})

@@ -1,0 +1,282 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect, Redacted, Schema } from "effect"
+import { Agents } from "#actors/share-protection/agents.ts"
+import {
+  queueTargetJob,
+  requestRestore,
+  startFormatUpgrade,
+} from "#actors/share-protection/requests.ts"
+import { readTags } from "#actors/share-protection/snapshot-tag.ts"
+import { Log } from "#events/log.ts"
+import { RestoreCompleted } from "#events/share-protection/restore.ts"
+import { EngineSnapshotId } from "#schemas/share-protection/backup.ts"
+import { job_steps } from "#schemas/share-protection/job.ts"
+import {
+  assertNothingLeft,
+  assign,
+  enrolledWith,
+  happened,
+  inWorld,
+  project_folder,
+  ran,
+  settled,
+  share_tree,
+  snapshotsOf,
+  type World,
+  worker,
+} from "./agent-world.ts"
+import { openBucket } from "./buckets-memory.ts"
+import {
+  backup_job_id,
+  backupNow,
+  enroll_job_id,
+  policyNow,
+  restore_job_id,
+  restoreNow,
+  send,
+  targetNow,
+} from "./course.ts"
+import { makeRepository } from "./engine-memory.ts"
+import { readTree, writeTree } from "./folder.ts"
+import { worker_id } from "./job-samples.ts"
+import {
+  backup_id,
+  jobId,
+  project_id,
+  restore,
+  restore_id,
+  share_id,
+  target_id,
+} from "./samples.ts"
+import { keepSecret } from "./vault-memory.ts"
+
+/** All that a job goes through with a worker. */
+const whole_course = [
+  ...["JobQueued", "JobAssigned", "JobStarted"],
+  ...job_steps.slice(1),
+  "JobCompleted",
+]
+
+describe("an enrollment", () => {
+  inWorld("walks whole: the repository is made, and its password is the tenant's", (world) =>
+    Effect.gen(function* () {
+      yield* worker()
+      const job = yield* ran(enroll_job_id)
+      assert.equal(job.state, "available")
+      assert.deepEqual(yield* happened("job", enroll_job_id), whole_course)
+      const target = yield* targetNow
+      assert.equal(target.status, "available")
+      assert.deepInclude(target, { format: 2, engine_profile: "memory/none" })
+      assert.deepInclude(target.capabilities, { object_lock: true, addressing_mode: "path" })
+      const password = [...world.tenants.secrets.values()].at(-1)
+      assert.deepInclude(password, { project_id, name: `almanac-repository-${target_id}` })
+      assert.deepEqual(yield* snapshotsOf(world), [])
+      assert.include(yield* happened("target", target_id), "TargetUsageMeasured")
+      yield* assertNothingLeft(world)
+    }),
+  )
+
+  inWorld("finds the repository that is there, by its password's name", (world) =>
+    Effect.gen(function* () {
+      const name = `almanac-repository-${target_id}`
+      const href = keepSecret(world.tenants.secrets, project_id, name, "old-password")
+      const repository = { ...world.bucket, password: Redacted.make("old-password") }
+      yield* makeRepository(world.s3, repository, 1)
+      yield* worker()
+      assert.equal((yield* ran(enroll_job_id)).state, "available")
+      const { format, repository_password_ref } = yield* targetNow
+      assert.deepEqual([format, repository_password_ref], [1, href])
+    }),
+  )
+})
+
+describe("a backup", () => {
+  inWorld("walks whole: a snapshot of the share, with what it is written down with", (world) =>
+    Effect.gen(function* () {
+      yield* worker()
+      yield* enrolledWith()
+      assert.equal((yield* ran(backup_job_id)).state, "available")
+      assert.deepEqual(yield* happened("job", backup_job_id), whole_course)
+      const backup = yield* backupNow
+      assert.equal(backup.state, "available")
+      const [snapshot, ...more] = yield* snapshotsOf(world)
+      assert.deepEqual(more, [])
+      assert.equal(backup.engine_snapshot_id, snapshot?.engine_snapshot_id)
+      assert.equal(snapshot?.host, share_id)
+      assert.deepInclude(readTags(snapshot?.tags ?? []), {
+        value: { backup_id, project_id, share_id, policy_id: null, crash_consistent: true },
+      })
+      assert.equal((yield* policyNow).backup, null)
+      const last = yield* (yield* Log).load(`share-protection.backup.${backup_id}`)
+      const made = { files: 4, crash_consistent: true, partial: false, protected_until: null }
+      assert.deepInclude(last?.commit.events.at(-1), { type: "BackupCompleted", ...made })
+      yield* assertNothingLeft(world)
+    }),
+  )
+
+  inWorld("is read live where the share has no snapshots", (world) =>
+    Effect.gen(function* () {
+      world.has_snapshots = false
+      yield* worker()
+      yield* enrolledWith()
+      yield* ran(backup_job_id)
+      const [snapshot] = yield* snapshotsOf(world)
+      assert.deepInclude(readTags(snapshot?.tags ?? []), {
+        value: { backup_id, project_id, share_id, policy_id: null, crash_consistent: false },
+      })
+    }),
+  )
+
+  inWorld("tells until when it is locked, by the first lock that ends", (world) =>
+    Effect.gen(function* () {
+      yield* worker()
+      yield* enrolledWith()
+      const memory = yield* openBucket(world.s3, world.bucket)
+      Object.assign(memory, { lock_ms: 3_600_000 })
+      for (const object of memory.objects.values()) object.locked_until = 4_000_000_000_000
+      const before = Date.now()
+      yield* ran(backup_job_id)
+      const until = Date.parse((yield* backupNow).protected_until ?? "")
+      assert.isAtLeast(until, before + 3_600_000)
+      assert.isBelow(until, before + 3_660_000)
+    }),
+  )
+})
+
+type RestoreRequest = Parameters<typeof requestRestore>[1]
+
+/** Restores what was backed up, after it was spoilt; answers what came of it. */
+const restored = Effect.fnUntraced(function* (world: World, request: Partial<RestoreRequest>) {
+  yield* worker()
+  yield* enrolledWith()
+  yield* ran(backup_job_id)
+  yield* writeTree(project_folder(world), { "a.txt": "spoilt", "later.txt": "written later" })
+  yield* send(requestRestore(restore_id, { ...restore, ...request, job_id: restore_job_id }))
+  const job = yield* ran(restore_job_id)
+  assert.equal(job.state, "available")
+  assert.deepEqual(yield* happened("job", restore_job_id), whole_course)
+  assert.deepEqual((yield* backupNow).restores, [])
+  yield* assertNothingLeft(world)
+  const last = yield* (yield* Log).load(`share-protection.restore.${restore_id}`)
+  return Schema.decodeUnknownSync(RestoreCompleted)(last?.commit.events.at(-1))
+})
+
+describe("a restore", () => {
+  inWorld("walks whole into a new share, which has what was backed up", (world) =>
+    Effect.gen(function* () {
+      const { new_share_id, files } = yield* restored(world, {})
+      assert.equal(files, 4)
+      assert.isString(new_share_id)
+      assert.deepEqual(yield* readTree(project_folder(world, String(new_share_id))), share_tree)
+      assert.equal((yield* readTree(project_folder(world)))["a.txt"], "spoilt")
+      assert.equal((yield* restoreNow).state, "available")
+    }),
+  )
+
+  inWorld("walks whole in place, and leaves what else is there", (world) =>
+    Effect.gen(function* () {
+      const { new_share_id } = yield* restored(world, { mode: "in_place", force: true })
+      assert.isNull(new_share_id)
+      const expected = { ...share_tree, "later.txt": "written later" }
+      assert.deepEqual(yield* readTree(project_folder(world)), expected)
+    }),
+  )
+
+  inWorld("restores a sub path at its place", (world) =>
+    Effect.gen(function* () {
+      const { new_share_id, files } = yield* restored(world, { sub_path: "/docs/b.txt" })
+      assert.equal(files, 1)
+      assert.deepEqual(yield* readTree(project_folder(world, String(new_share_id))), {
+        "docs/b.txt": "in a folder",
+      })
+    }),
+  )
+})
+
+/** Walks a job of the service's own on the enrolled target. */
+const ownJob = Effect.fnUntraced(function* (
+  job_type: "retention" | "maintenance",
+  forget: ReadonlyArray<{ backup_id: typeof backup_id; engine_snapshot_id: string }> = [],
+) {
+  const job_id = jobId(9)
+  yield* send([queueTargetJob(job_id, job_type, target_id, project_id, forget)])
+  const job = yield* ran(job_id)
+  assert.equal(job.state, "available")
+  assert.deepEqual(yield* happened("job", job_id), whole_course)
+})
+
+describe("the service's own jobs", () => {
+  inWorld("forget snapshots", (world) =>
+    Effect.gen(function* () {
+      yield* worker()
+      yield* enrolledWith()
+      yield* ran(backup_job_id)
+      const [snapshot] = yield* snapshotsOf(world)
+      const engine_snapshot_id = EngineSnapshotId.make(snapshot?.engine_snapshot_id ?? "")
+      yield* ownJob("retention", [{ backup_id, engine_snapshot_id }])
+      assert.deepEqual(yield* snapshotsOf(world), [])
+      yield* assertNothingLeft(world)
+    }),
+  )
+
+  inWorld("maintain the repository, and measure it anew", (world) =>
+    Effect.gen(function* () {
+      yield* worker()
+      yield* enrolledWith()
+      yield* ran(backup_job_id)
+      const memory = yield* openBucket(world.s3, world.bucket)
+      memory.objects.set("data/of-nothing", { bytes: new Uint8Array(9), locked_until: undefined })
+      yield* ownJob("maintenance")
+      assert.isFalse(memory.objects.has("data/of-nothing"))
+      assert.lengthOf(yield* snapshotsOf(world), 1)
+      const measured = (yield* happened("target", target_id)).filter((type) => /Usage/.test(type))
+      assert.lengthOf(measured, 3)
+      yield* assertNothingLeft(world)
+    }),
+  )
+
+  inWorld("keep what is needed locked when their order says until when", (world) =>
+    Effect.gen(function* () {
+      yield* worker()
+      yield* ran(enroll_job_id)
+      const job_id = jobId(9)
+      yield* send([queueTargetJob(job_id, "maintenance", target_id, project_id)])
+      const { order } = yield* assign(job_id)
+      assert(order.job_type === "maintenance")
+      const lock_until = "2030-01-01T00:00:00.000Z"
+      yield* (yield* Agents).offer(worker_id, { ...order, lock_until })
+      assert.equal((yield* settled(job_id)).state, "available")
+      const memory = yield* openBucket(world.s3, world.bucket)
+      assert.equal(memory.objects.get("keys/1")?.locked_until, Date.parse(lock_until))
+    }),
+  )
+
+  inWorld("take away the lock that a dead engine left", (world) =>
+    Effect.gen(function* () {
+      yield* worker()
+      yield* enrolledWith()
+      world.engine.next.set("backup", { dies: true })
+      assert.equal((yield* ran(backup_job_id)).state, "error")
+      yield* ownJob("maintenance")
+      assert.include(world.engine.calls, "unlock")
+    }),
+  )
+
+  inWorld("bring an old repository to the newest format", (world) =>
+    Effect.gen(function* () {
+      const name = `almanac-repository-${target_id}`
+      keepSecret(world.tenants.secrets, project_id, name, "old-password")
+      const repository = { ...world.bucket, password: Redacted.make("old-password") }
+      yield* makeRepository(world.s3, repository, 1)
+      yield* worker()
+      yield* ran(enroll_job_id)
+      const job_id = jobId(9)
+      yield* send(startFormatUpgrade(target_id, project_id, job_id))
+      assert.equal((yield* ran(job_id)).state, "available")
+      assert.deepEqual(yield* happened("job", job_id), whole_course)
+      const { format, upgrading } = yield* targetNow
+      assert.deepEqual([format, upgrading], [2, false])
+      yield* assertNothingLeft(world)
+    }),
+  )
+})

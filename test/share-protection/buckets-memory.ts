@@ -1,0 +1,161 @@
+/** S3 in memory, as far as a repository needs it: buckets, keys, versions and locks. */
+import { Clock, DateTime, Effect, Layer, Redacted } from "effect"
+import { type Bucket, Buckets, preflightDetail } from "#actors/share-protection/buckets.ts"
+import {
+  BackendUnavailable,
+  TargetPreflightFailed,
+  TrustAccessDenied,
+} from "#schemas/share-protection/rejection.ts"
+import type { PreflightCheck } from "#schemas/share-protection/target.ts"
+import type { AddressingMode } from "#schemas/share-protection/target-template.ts"
+
+interface StoredObject {
+  readonly bytes: Uint8Array
+  /** Epoch milliseconds; undefined: not locked. */
+  locked_until: number | undefined
+}
+
+export interface MemoryBucket {
+  readonly access_key: string
+  readonly secret_key: string
+  is_reachable: boolean
+  is_writable: boolean
+  readonly addressing_modes: ReadonlyArray<AddressingMode>
+  readonly has_versioning: boolean
+  readonly has_object_lock: boolean
+  /** Whether a lifecycle rule lets objects expire. */
+  readonly has_expiration: boolean
+  /** For how long each object is locked that is written, in milliseconds; 0: not at all. */
+  readonly lock_ms: number
+  /** How long each write takes, in milliseconds. */
+  readonly write_ms: number
+  readonly objects: Map<string, StoredObject>
+  /** Bytes of versions that are not the newest any more. */
+  noncurrent_bytes: number
+}
+
+/** Buckets by endpoint and name. */
+export type S3 = Map<string, MemoryBucket>
+
+/** A bucket as it should be. */
+export const goodBucket: Omit<MemoryBucket, "objects"> = {
+  ...{ access_key: "AKMEMORY", secret_key: "secret-of-memory" },
+  ...{ is_reachable: true, is_writable: true, addressing_modes: ["path", "virtual"] },
+  ...{ has_versioning: true, has_object_lock: true, has_expiration: false },
+  ...{ lock_ms: 0, write_ms: 0, noncurrent_bytes: 0 },
+}
+
+let made = 0
+
+/** A new bucket, and the way into it. */
+export const makeBucket = (s3: S3, properties: Partial<MemoryBucket> = {}): Bucket => {
+  const bucket = `bucket-${++made}`
+  const endpoint = "https://s3.example"
+  const memory = { ...goodBucket, objects: new Map(), ...properties }
+  s3.set(`${endpoint}/${bucket}`, memory)
+  return {
+    ...{ endpoint, bucket, region: null, addressing_mode: "path", ca_cert: null },
+    access_key: Redacted.make(memory.access_key),
+    secret_key: Redacted.make(memory.secret_key),
+  }
+}
+
+/** The bucket behind the keys. */
+export const openBucket = (
+  s3: S3,
+  { endpoint, bucket, access_key, secret_key }: Bucket,
+): Effect.Effect<MemoryBucket, TrustAccessDenied | BackendUnavailable> => {
+  const memory = s3.get(`${endpoint}/${bucket}`)
+  if (memory === undefined || !memory.is_reachable) {
+    return Effect.fail(new BackendUnavailable({ detail: `${endpoint} does not answer.` }))
+  }
+  const has_keys =
+    Redacted.value(access_key) === memory.access_key &&
+    Redacted.value(secret_key) === memory.secret_key
+  return has_keys
+    ? Effect.succeed(memory)
+    : Effect.fail(new TrustAccessDenied({ detail: "The bucket does not accept the keys." }))
+}
+
+export const putObject = Effect.fnUntraced(function* (
+  bucket: MemoryBucket,
+  key: string,
+  bytes: Uint8Array,
+) {
+  if (bucket.write_ms > 0) yield* Effect.sleep(bucket.write_ms)
+  const now = yield* Clock.currentTimeMillis
+  removeObject(bucket, key)
+  const locked_until = bucket.lock_ms > 0 ? now + bucket.lock_ms : undefined
+  bucket.objects.set(key, { bytes, locked_until })
+})
+
+/** Leaves the object's version behind, as a bucket with versions does. */
+export const removeObject = (bucket: MemoryBucket, key: string) => {
+  bucket.noncurrent_bytes += bucket.objects.get(key)?.bytes.length ?? 0
+  bucket.objects.delete(key)
+}
+
+/** What a repository needs: its engine's locks come and go. */
+const needed = ({ objects }: MemoryBucket) =>
+  [...objects].filter(([key]) => !key.startsWith("locks/")).map(([, object]) => object)
+
+const iso = (time: number) => DateTime.formatIso(DateTime.makeUnsafe(time))
+
+const failedCheck = (
+  memory: MemoryBucket | undefined,
+  { access_key, secret_key, addressing_mode }: Bucket,
+  shape: "A" | "B",
+): PreflightCheck | undefined => {
+  if (memory === undefined || !memory.is_reachable) return "reachability"
+  const has_keys =
+    Redacted.value(access_key) === memory.access_key &&
+    Redacted.value(secret_key) === memory.secret_key
+  if (!has_keys || !memory.is_writable) return "read_write"
+  if (!memory.addressing_modes.includes(addressing_mode)) return "addressing_style"
+  if (!memory.has_versioning && shape === "B") return "versioning"
+  if (!memory.has_object_lock) return "object_lock"
+  return memory.has_expiration ? "lifecycle" : undefined
+}
+
+export const bucketsMemory = (s3: S3) =>
+  Layer.succeed(Buckets, {
+    preflight: (bucket, { shape }) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        const memory = s3.get(`${bucket.endpoint}/${bucket.bucket}`)
+        const check = failedCheck(memory, bucket, shape)
+        if (check !== undefined || memory === undefined) {
+          const detail = preflightDetail(check ?? "reachability", "the bucket failed it.")
+          return Effect.fail(new TargetPreflightFailed({ detail }))
+        }
+        return Effect.succeed({
+          object_lock: memory.has_object_lock,
+          versioning: memory.has_versioning,
+          lifecycle: !memory.has_expiration,
+          addressing_mode: bucket.addressing_mode,
+          checked_at: iso(now),
+        })
+      }),
+    reach: (bucket) => Effect.asVoid(openBucket(s3, bucket)),
+    usage: Effect.fnUntraced(function* (bucket) {
+      const { objects, noncurrent_bytes } = yield* openBucket(s3, bucket)
+      const current = [...objects.values()].reduce((sum, { bytes }) => sum + bytes.length, 0)
+      return {
+        stored_bytes: current + noncurrent_bytes,
+        ...{ noncurrent_bytes, objects: objects.size },
+        measured_at: iso(yield* Clock.currentTimeMillis),
+      }
+    }),
+    protectedUntil: (bucket) =>
+      Effect.map(openBucket(s3, bucket), (memory) => {
+        const locks = needed(memory).map(({ locked_until }) => locked_until ?? -Infinity)
+        const first = Math.min(...locks)
+        return Number.isFinite(first) ? iso(first) : null
+      }),
+    extendLocks: (bucket, until) =>
+      Effect.map(openBucket(s3, bucket), (memory) => {
+        const time = DateTime.toEpochMillis(DateTime.makeUnsafe(until))
+        for (const object of needed(memory)) {
+          object.locked_until = Math.max(object.locked_until ?? time, time)
+        }
+      }),
+  })

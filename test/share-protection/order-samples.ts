@@ -1,0 +1,99 @@
+/** Orders as workers get them: one of each type, and the largest that there can be. */
+import { EngineSnapshotId } from "#schemas/share-protection/backup.ts"
+import { BackupId } from "#schemas/share-protection/id.ts"
+import { forgotten_max } from "#schemas/share-protection/job.ts"
+import type { JobOrder } from "#schemas/share-protection/job-order.ts"
+import { hold } from "./job-samples.ts"
+import {
+  backup_id,
+  job_id,
+  later,
+  longest_project_id,
+  longestRef,
+  longestUrl,
+  policy_id,
+  project_id,
+  restore_id,
+  secretRef,
+  share_id,
+  target,
+  target_id,
+  uuid,
+} from "./samples.ts"
+
+const { endpoint, bucket, region, addressing_mode, ca_cert_ref, trust_id, vault_secret_map } =
+  target
+
+const about = {
+  ...{ job_id, attempt: 1, ...hold, target_id },
+  target: {
+    ...{ endpoint, bucket, region, addressing_mode, ca_cert_ref, trust_id, vault_secret_map },
+  },
+}
+const enrolled = { ...about, repository_password_ref: secretRef(3) }
+const of_target = { resource_id: target_id, project_id }
+const engine_snapshot_id = EngineSnapshotId.make("f".repeat(64))
+
+export const backupOrder = {
+  ...{ job_type: "backup", ...enrolled, project_id, resource_id: backup_id, backup_id, share_id },
+  ...{
+    policy_id,
+    crash_consistent_wanted: null,
+    include_patterns: [],
+    exclude_patterns: ["*.tmp"],
+  },
+} as const satisfies JobOrder
+
+export const restoreOrder = {
+  ...{ job_type: "restore", ...enrolled, project_id, resource_id: restore_id, backup_id, share_id },
+  ...{ engine_snapshot_id, mode: "new_share", sub_path: null },
+} as const satisfies JobOrder
+
+export const enrollmentOrder = {
+  ...{ job_type: "target_enroll", ...about, ...of_target },
+} as const satisfies JobOrder
+
+export const retentionOrder = {
+  ...{ job_type: "retention", ...enrolled, ...of_target },
+  forget: [{ backup_id, engine_snapshot_id }],
+} as const satisfies JobOrder
+
+export const maintenanceOrder = {
+  ...{ job_type: "maintenance", ...enrolled, ...of_target, lock_until: later },
+} as const satisfies JobOrder
+
+export const upgradeOrder = {
+  ...{ job_type: "repo_format_upgrade", ...enrolled, ...of_target },
+} as const satisfies JobOrder
+
+export const orders = [
+  ...([backupOrder, restoreOrder, enrollmentOrder] as const),
+  ...([retentionOrder, maintenanceOrder, upgradeOrder] as const),
+] as const satisfies ReadonlyArray<JobOrder>
+
+const longest_target = {
+  ...about.target,
+  ...{ endpoint: longestUrl(), ca_cert_ref: longestRef(), trust_id: "t".repeat(64) },
+  ...{ bucket: "b".repeat(63), region: "\u20ac".repeat(255) },
+  vault_secret_map: { access_key: longestRef(), secret_key: longestRef() },
+}
+const longest_about = { target: longest_target, repository_password_ref: longestRef() }
+
+/** Patterns that fill what a policy may hold of them. */
+const longest_patterns = ["p".repeat(4092)]
+
+/** The largest of each type that has something to say. */
+export const largestOrders: ReadonlyArray<JobOrder> = [
+  {
+    ...{ ...backupOrder, ...longest_about, project_id: longest_project_id },
+    ...{ include_patterns: longest_patterns, exclude_patterns: longest_patterns },
+  },
+  { ...restoreOrder, ...longest_about, sub_path: `/${"\u20ac".repeat(1365)}` },
+  {
+    ...{ ...retentionOrder, ...longest_about, project_id: longest_project_id },
+    forget: Array.from({ length: forgotten_max }, (_, n) => ({
+      backup_id: BackupId.make(uuid(n)),
+      engine_snapshot_id,
+    })),
+  },
+]

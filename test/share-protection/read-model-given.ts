@@ -1,0 +1,48 @@
+/** A read model of share protection in a folder of its own, and commits to fill it with. */
+import { Effect } from "effect"
+import { sqlite } from "#adapters/sqlite.ts"
+import type { Recorded } from "#events/log.ts"
+import { openDatabase, project } from "#projections/read-model.ts"
+import { blueprint } from "#projections/share-protection/blueprint.ts"
+import type { Message } from "#schemas/message.ts"
+import { temporaryFolder } from "../nats.ts"
+
+const noon_ms = Date.parse("2026-11-20T12:00:00.000Z")
+
+/** So many seconds after noon. */
+export const second = (s: number) => new Date(noon_ms + s * 1000).toISOString()
+
+/** A commit to `share-protection.<stream>`. */
+export const recorded = (
+  position: number,
+  stream: string,
+  at: string,
+  events: ReadonlyArray<Message>,
+): Recorded => ({
+  position,
+  stream: `share-protection.${stream}`,
+  hash: "",
+  commit: {
+    ...{ v: 1, actor: "test", at, events, commands: ["c"], prev: "" },
+    snapshot: { machine: 1, value: "", context: {} },
+  },
+})
+
+/** An event as the log has it. */
+interface Told extends Message {
+  readonly [field: string]: unknown
+}
+
+/** An empty read model, which shows what it is told at once. */
+export const emptyModel = Effect.gen(function* () {
+  const folder = yield* temporaryFolder
+  const database = yield* Effect.provide(openDatabase(blueprint), sqlite(folder), { local: true })
+  let position = 0
+  return {
+    ...database,
+    /** One commit, so many seconds after noon. */
+    tell: (stream: string, at_s: number, ...events: ReadonlyArray<Told>) =>
+      project(database, blueprint, [recorded(++position, stream, second(at_s), events)]),
+    tellAll: (commits: ReadonlyArray<Recorded>) => project(database, blueprint, commits),
+  }
+})

@@ -1,0 +1,93 @@
+/** What a snapshot in memory consists of: files read from a folder, and written to one. */
+import {
+  chmod,
+  lstat,
+  mkdir,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  symlink,
+  writeFile,
+} from "node:fs/promises"
+import { dirname, join } from "node:path"
+
+export interface Entry {
+  /** From the root: `/a/b`. */
+  readonly path: string
+  readonly kind: "file" | "folder" | "link"
+  readonly mode: number
+  /** A link's target. */
+  readonly target?: string
+}
+
+/** Whether a pattern of the engine's matches the path, or a folder above it. */
+const matcher = (pattern: string) => {
+  const parts = pattern.replaceAll(/^\/+|\/+$/g, "").split("/")
+  const source = parts
+    .map((part) =>
+      part === "**"
+        ? ".*"
+        : part
+            .replaceAll(/[.+^${}()|\\]/g, String.raw`\$&`)
+            .replaceAll("*", "[^/]*")
+            .replaceAll("?", "[^/]"),
+    )
+    .join("/")
+  const pattern_of = new RegExp(`${pattern.startsWith("/") ? "^/" : "(^|/)"}${source}(/|$)`)
+  return (path: string) => pattern_of.test(path)
+}
+
+/** What of a folder belongs into a snapshot: in order, folders before what is in them. */
+export const entriesOf = async (
+  root: string,
+  include_patterns: ReadonlyArray<string>,
+  exclude_patterns: ReadonlyArray<string>,
+): Promise<ReadonlyArray<Entry>> => {
+  const includes = include_patterns.map(matcher)
+  const excludes = exclude_patterns.map(matcher)
+  const entries: Array<Entry> = []
+  for (const found of await readdir(root, { recursive: true, withFileTypes: true })) {
+    const absolute = join(found.parentPath, found.name)
+    const path = absolute.slice(root.length)
+    if (excludes.some((matches) => matches(path))) continue
+    const mode = (await lstat(absolute)).mode & 0o777
+    if (found.isSymbolicLink()) {
+      entries.push({ path, kind: "link", mode, target: await readlink(absolute) })
+    } else if (found.isFile() || found.isDirectory()) {
+      entries.push({ path, kind: found.isFile() ? "file" : "folder", mode })
+    }
+  }
+  const included = (path: string) => includes.length === 0 || includes.some((is) => is(path))
+  const wanted = entries.filter(
+    ({ path, kind }) =>
+      included(path) ||
+      (kind === "folder" &&
+        entries.some((other) => other.path.startsWith(`${path}/`) && included(other.path))),
+  )
+  return wanted.toSorted((one, other) => (one.path < other.path ? -1 : 1))
+}
+
+export const readEntry = (root: string, { path }: Entry) => readFile(join(root, path))
+
+/** Puts an entry in its place, over what may be there. */
+export const writeEntry = async (root: string, entry: Entry, bytes: Uint8Array) => {
+  const path = join(root, entry.path)
+  if (entry.kind === "folder") {
+    await mkdir(path, { recursive: true })
+    return
+  }
+  await mkdir(dirname(path), { recursive: true })
+  await rm(path, { force: true })
+  if (entry.kind === "link") await symlink(entry.target ?? "", path)
+  else await writeFile(path, bytes, { mode: entry.mode })
+  if (entry.kind === "file") await chmod(path, entry.mode)
+}
+
+/** The entries that a sub path names; null where it names none. */
+export const below = (entries: ReadonlyArray<Entry>, sub_path: string | null) => {
+  const path = (sub_path ?? "/").replaceAll(/\/+/g, "/").replace(/\/$/, "")
+  if (path === "") return entries
+  const found = entries.filter((entry) => entry.path === path || entry.path.startsWith(`${path}/`))
+  return found.length === 0 ? null : found
+}

@@ -1,0 +1,36 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Option } from "effect"
+import {
+  backupTag,
+  readTags,
+  type SnapshotTags,
+  tagsOf,
+} from "#actors/share-protection/snapshot-tag.ts"
+import { backup_id, policy_id, project_id, share_id } from "./samples.ts"
+
+const tags: SnapshotTags = { backup_id, project_id, share_id, policy_id, crash_consistent: true }
+
+describe("a snapshot's tags", () => {
+  for (const said of [tags, { ...tags, policy_id: null }, { ...tags, crash_consistent: false }]) {
+    it(`tell of ${JSON.stringify(said)}`, () => {
+      assert.deepEqual(readTags(tagsOf(said)), Option.some(said))
+      assert.deepEqual(readTags(tagsOf(said).toReversed()), Option.some(said))
+      assert.include(tagsOf(said), backupTag(backup_id))
+    })
+  }
+
+  it("have no comma, which would make two of one", () => {
+    assert.isTrue(tagsOf(tags).every((tag) => /^[\w=-]+$/.test(tag)))
+  })
+
+  for (const [what, foreign] of [
+    ["no tags", []],
+    ["tags of somebody else", ["nightly", "host=a"]],
+    ["an id that is none", [...tagsOf(tags).slice(1), "backup=1"]],
+    ["no share", tagsOf(tags).filter((tag) => !tag.startsWith("share="))],
+  ] as const) {
+    it(`tell nothing where there are ${what}`, () => {
+      assert.deepEqual(readTags(foreign), Option.none())
+    })
+  }
+})

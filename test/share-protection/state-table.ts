@@ -1,0 +1,70 @@
+/** Every command of an aggregate in every state: what happens, or by which code it is refused. */
+import { assert, it } from "@effect/vitest"
+import type { Decider } from "#actors/decider.ts"
+import { snapshot_bytes_max } from "#events/log.ts"
+import type { Message } from "#schemas/message.ts"
+import { given } from "../given.ts"
+
+/** The events that happen, none where nothing changes; or the code of the refusal. */
+type Outcome<Event, Code> = ReadonlyArray<Event> | Code
+
+interface Row<Command, Event, Code, State extends string> {
+  /** What is special about the command. */
+  readonly with?: string
+  readonly command: Command
+  /** Where it is not the same in all states. */
+  readonly in?: { readonly [Name in State]?: Outcome<Event, Code> }
+  readonly otherwise: Outcome<Event, Code>
+}
+
+/** Tests each row in each state; a state is told by a history that leads to it. */
+export const everyState = <
+  Command extends Message,
+  Event extends Message,
+  Machine,
+  Rejection extends { readonly code: string },
+  State extends string,
+>(
+  decider: Decider<Command, Event, Machine, Rejection>,
+  states: { readonly [Name in State]: ReadonlyArray<Event> },
+  table: {
+    readonly [Type in Command["type"]]: ReadonlyArray<
+      Row<Extract<Command, { readonly type: Type }>, Event, Rejection["code"], State>
+    >
+  },
+) => {
+  // The keys are those of the table's own type.
+  for (const type of Object.keys(table) as Array<Command["type"]>) {
+    for (const { with: special, command, in: per, otherwise } of table[type]) {
+      for (const state of Object.keys(states) as Array<State>) {
+        const outcome: Outcome<Event, Rejection["code"]> = per?.[state] ?? otherwise
+        const what = [type, special].filter((word) => word !== undefined).join(" ")
+        it(`${what} when ${state}: ${told(outcome)}`, () => {
+          const then = given(decider)(...states[state]).when(command)
+          if (isEvents(outcome)) then.thenEvents(...outcome)
+          else then.thenRejected(outcome)
+        })
+      }
+    }
+  }
+}
+
+const isEvents = <Event, Code>(outcome: Outcome<Event, Code>): outcome is ReadonlyArray<Event> =>
+  Array.isArray(outcome)
+
+const told = (outcome: Outcome<Message, string>) =>
+  isEvents(outcome) ? outcome.map(({ type }) => type).join(", ") || "nothing changes" : outcome
+
+/** The state after these events fits in a commit, and is the same when it was stored. */
+export const assertStorable = <Command, Event extends Message, State, Rejection>(
+  { evolve, initialState, save, restore }: Decider<Command, Event, State, Rejection>,
+  history: ReadonlyArray<Event>,
+) => {
+  const saved = save(history.reduce(evolve, initialState))
+  const text = JSON.stringify(saved)
+  assert.isBelow(new TextEncoder().encode(text).length, snapshot_bytes_max)
+  const restored = restore(JSON.parse(text))
+  assert.isDefined(restored)
+  assert.deepEqual(save(restored), saved)
+  return saved
+}

@@ -1,0 +1,92 @@
+/** The conductor of share protection in this process: whenever it holds the lease. */
+import { Context, Effect, Layer, Option } from "effect"
+import { Agents } from "#actors/share-protection/agents.ts"
+import { Compute } from "#actors/share-protection/compute.ts"
+import { type ConductorOptions, conductor } from "#actors/share-protection/conductor.ts"
+import { Engine } from "#actors/share-protection/engine.ts"
+import { orphanSweep } from "#actors/share-protection/orphan-sweep.ts"
+import type { Loop } from "#actors/share-protection/reconciling.ts"
+import { repositoryRebuild } from "#actors/share-protection/repository-rebuild.ts"
+import { sharePolling } from "#actors/share-protection/share-polling.ts"
+import { Trusts } from "#actors/share-protection/trusts.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { ProjectId } from "#schemas/share-protection/id.ts"
+import type { ReconciliationLoop } from "#schemas/share-protection/reconciliation.ts"
+import { WorkerUnavailable } from "#schemas/share-protection/rejection.ts"
+import { leased } from "#verbs/leased.ts"
+
+/** No worker can be reached, so none is ever asked. */
+export const noAgents = Layer.sync(Agents, () => {
+  const nobody = Effect.fail(new WorkerUnavailable({ detail: "No worker can be reached." }))
+  return Agents.of({ offer: () => nobody, cancel: () => nobody, attach: () => Effect.void })
+})
+
+/** What can be compared with what there is in this deployment. */
+const loopsOf = Effect.fnUntraced(function* (
+  { conductor }: Settings,
+  outside: Context.Context<never>,
+) {
+  const loops: Partial<Record<ReconciliationLoop, Loop>> = {
+    manila_polling: yield* sharePolling,
+    orphan_sweep: yield* orphanSweep(conductor.queued_job_deadline_seconds),
+  }
+  const engine = Context.getOption(outside as Context.Context<Engine>, Engine)
+  if (Option.isSome(engine)) {
+    loops.rebuild_from_repository = yield* Effect.provideService(
+      repositoryRebuild,
+      Engine,
+      engine.value,
+    )
+  }
+  return loops
+})
+
+const optionsOf = Effect.fnUntraced(function* (
+  settings: () => Settings,
+  outside: Context.Context<never>,
+) {
+  const { conductor, worker, quota } = settings()
+  const { worker_project } = yield* (yield* Trusts).service
+  const machines = Context.getOption(outside as Context.Context<Compute>, Compute)
+  const options: ConductorOptions = {
+    scheduling: {
+      scheduler_interval_seconds: conductor.scheduler_interval,
+      schedule_jitter_seconds: conductor.schedule_jitter_seconds,
+      quotas: quota,
+    },
+    dispatch: { ...conductor, ...worker },
+    fleet: { ...conductor, project_id: ProjectId.make(worker_project.id) },
+    upkeep: conductor,
+    reconciling: {
+      reconciliation_interval_seconds: () => settings().conductor.reconciliation_interval,
+      loops: yield* loopsOf(settings(), outside),
+    },
+    machines: Option.getOrUndefined(machines),
+  }
+  return options
+})
+
+/**
+ * Conducts in the background for as long as the scope lives. Answers an effect that tells why it
+ * does not, undefined while it does or waits for its turn.
+ */
+export const conducting = Effect.fnUntraced(function* (
+  node_id: string,
+  settings: () => Settings,
+  outside: Context.Context<never>,
+) {
+  let why: string | undefined
+  yield* leased("share-protection-conductor", node_id, () =>
+    Effect.suspend(() => {
+      why = undefined
+      return Effect.flatMap(optionsOf(settings, outside), conductor)
+    }).pipe(
+      Effect.tapCause(() =>
+        Effect.sync(() => {
+          why = "begins again after a failure: the server's log says which"
+        }),
+      ),
+    ),
+  )
+  return Effect.sync(() => why)
+})

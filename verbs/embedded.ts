@@ -1,0 +1,49 @@
+/**
+ * What stands in for the cloud on one machine: who may ask what, and the trusts, secrets and
+ * shares of tenants. Source: decisions of document 2, identity, secrets, shares.
+ */
+import { Effect, Layer } from "effect"
+import { developmentCredentials, type NatsCredentials } from "#adapters/development-credentials.ts"
+import { developmentTenants } from "#adapters/development-tenants.ts"
+import { identity } from "#adapters/identity.ts"
+import { policyRules } from "#adapters/policy-file.ts"
+import { sharesEmbedded } from "#adapters/shares-embedded.ts"
+import { openTokenStore } from "#adapters/token-store.ts"
+import { openTrustStore } from "#adapters/trust-store.ts"
+import { inspector, trustsEmbedded } from "#adapters/trusts-embedded.ts"
+import { openVault, vaultEmbedded } from "#adapters/vault-embedded.ts"
+import { PolicyRules } from "#gateway/access.ts"
+import { defaultRules } from "#gateway/share-protection/default-rules.ts"
+import type { Settings } from "#schemas/settings.ts"
+
+/**
+ * Opens the stores in the data folder, of which this process has the lock, and makes what the
+ * first start makes. `nats` is what the development credentials tell of the bus.
+ */
+export const embedded = Effect.fnUntraced(function* (settings: Settings, nats: NatsCredentials) {
+  const { api, data, policy, shares } = settings
+  const tokens = yield* openTokenStore(data.dir)
+  const trusts = yield* openTrustStore(data.dir)
+  const vault = yield* openVault(data.dir)
+  const rules = yield* policyRules(policy.file, defaultRules(api.shape))
+  const credentials = yield* developmentCredentials(data.dir, tokens, nats)
+  yield* developmentTenants(credentials, trusts, shares.root)
+  return yield* Layer.build(
+    Layer.mergeAll(
+      identity(settings, tokens, credentials),
+      trustsEmbedded(trusts),
+      vaultEmbedded(vault, inspector(trusts)),
+      sharesEmbedded({ root: shares.root, snapshots: () => shares.snapshots }),
+      Layer.succeed(PolicyRules, rules),
+    ),
+  )
+})
+
+/** DECISIONS, FIPS profile: says that none is asked for, once the services answer. */
+export const noteOfProfile = ({ engine }: Settings) =>
+  engine.require_fips_profile
+    ? Effect.void
+    : Effect.logInfo(
+        "engine.require_fips_profile is false, as it is with the embedded identity unless it is " +
+          "given: repositories need no FIPS profile, which restic could not meet.",
+      )
