@@ -8,7 +8,8 @@ export const makeForwardClock = (start_ms: number) => {
   const now = () => Date.now() + ahead_ms
   const nanos = () => BigInt(now()) * 1_000_000n
   const clock = (real: Clock.Clock): Clock.Clock => ({
-    ...real,
+    monotonicTimeNanosUnsafe: () => real.monotonicTimeNanosUnsafe(),
+    monotonicTimeNanos: real.monotonicTimeNanos,
     currentTimeMillisUnsafe: now,
     currentTimeMillis: Effect.sync(now),
     currentTimeNanosUnsafe: nanos,

@@ -65,7 +65,8 @@ const docstring_lines_max = 5
 const code = /\.(ts|mts|mjs)$/
 const ours = /^(actors|adapters|events|gateway|projections|schemas|verbs|main\.ts)/
 const middle = /^(actors|events|gateway|projections|schemas)\//
-const past_tense = /(ed|Begun|Broken|Found|Held|Kept|Left|Lost|Made|Met|Offline|Recast|Sent|Set|Taken)$/
+const past_tense =
+  /(ed|Begun|Broken|Found|Held|Kept|Left|Lost|Made|Met|Offline|Recast|Sent|Set|Taken)$/
 const base = /extends \(?(Context|Schema|HttpApiMiddleware)\./
 
 const folderOf = (path: string) => path.split("/")[0] ?? ""

@@ -64,7 +64,9 @@ describe("the packages", () => {
   }
 
   it("have exact versions", () => {
-    const loose = Object.entries(all).filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version))
+    const loose = Object.entries(all).filter(
+      ([, version]) => !/^(npm:[\w-]+@)?\d+\.\d+\.\d+$/.test(version),
+    )
     expect(loose).toEqual([])
     expect(all.effect).toBe(all["@effect/platform-node"])
   })

@@ -30,7 +30,7 @@ const loopsOf = Effect.fnUntraced(function* (
     manila_polling: yield* sharePolling,
     orphan_sweep: yield* orphanSweep(conductor.queued_job_deadline_seconds),
   }
-  const engine = Context.getOption(outside as Context.Context<Engine>, Engine)
+  const engine = Context.getOption(outside, Engine)
   if (Option.isSome(engine)) {
     loops.rebuild_from_repository = yield* Effect.provideService(
       repositoryRebuild,
@@ -47,7 +47,7 @@ const optionsOf = Effect.fnUntraced(function* (
 ) {
   const { conductor, worker, quota } = settings()
   const { worker_project } = yield* (yield* Trusts).service
-  const machines = Context.getOption(outside as Context.Context<Compute>, Compute)
+  const machines = Context.getOption(outside, Compute)
   const options: ConductorOptions = {
     scheduling: {
       scheduler_interval_seconds: conductor.scheduler_interval,

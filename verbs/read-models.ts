@@ -9,7 +9,11 @@ import type { Settings } from "#schemas/settings.ts"
 import { details } from "#verbs/audit-kinds.ts"
 
 /** Where they are kept. */
-export const databases = ({ data }: Settings) => sqlite(`${data.dir}/read-models`)
+export const databases = ({ database }: Settings) =>
+  sqlite(database.connection.slice(connection_head.length))
+
+/** What stands before the folder in `database.connection`. */
+const connection_head = "sqlite:///"
 
 const opened = <Tables>(blueprint: Blueprint<Tables>) =>
   Effect.map(readModel(blueprint), ({ position, rebuild }) => ({ position, rebuild }))

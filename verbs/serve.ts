@@ -1,5 +1,4 @@
 /** `almanac serve`: every enabled service in one process. What `npm start` runs. */
-import { join } from "node:path"
 import { NodeHttpServer } from "@effect/platform-node"
 import {
   Clock,
@@ -30,7 +29,6 @@ import { NatsServer } from "#adapters/nats-server.ts"
 import { nodeId } from "#adapters/node.ts"
 import { processMetrics } from "#adapters/process-metrics.ts"
 import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
-import { sqlite } from "#adapters/sqlite.ts"
 import { telemetry } from "#adapters/telemetry.ts"
 import { Log } from "#events/log.ts"
 import { frontDoor } from "#gateway/front-door.ts"
@@ -56,6 +54,7 @@ import { blobStorage } from "#verbs/blob-storage.ts"
 import { conducting, noAgents } from "#verbs/conductor.ts"
 import { embedded, noteOfProfile } from "#verbs/embedded.ts"
 import { lease_ttl_ms, leased } from "#verbs/leased.ts"
+import { databases } from "#verbs/read-models.ts"
 import { reloading, warnOfAddress } from "#verbs/reloading.ts"
 import { settings, version } from "#verbs/root.ts"
 import { exclusive } from "#verbs/session.ts"
@@ -87,7 +86,7 @@ const machinery = (settings: Settings, node_id: string) => {
   ).pipe(Layer.provideMerge(exclusive(settings)))
   const models = [BlobStorageModel.layer, ShareProtectionModel.layer] as const
   return Layer.mergeAll(...models, SystemModel.layer(details)).pipe(
-    Layer.provide(sqlite(join(settings.data.dir, "read-models"))),
+    Layer.provide(databases(settings)),
     Layer.provideMerge(bus),
   )
 }

@@ -1,7 +1,7 @@
 /**
  * Growth: boots one more worker where they are too few, or where jobs wait for a slot.
  *
- * Source: document 2 §8 conductor.min_workers, worker_boot_*; DECISIONS, document 2, worker, domains.
+ * Source: document 2 §8 conductor.min_workers, worker_boot_*; DECISIONS, document 2, domains.
  */
 import { DateTime } from "effect"
 import { address } from "#actors/commands.ts"

@@ -37,7 +37,7 @@ export interface SchedulingOptions {
   readonly quotas: Quotas
 }
 
-/** The target that a policy's backups go to: of its template, the project's own or the shared one. */
+/** The target of a policy's backups: of its template, the project's own or the shared one. */
 const targetOf = ({ targets }: SchedulingView, { policy }: Scheduled): TargetId | undefined => {
   if (policy.target_id !== null) return policy.target_id
   let shared: TargetId | undefined

@@ -44,7 +44,7 @@ const closed = HttpApiGroup.make("operators")
       .annotate(OpenApi.Summary, "Read the version")
       .annotate(Needs, "authenticated"),
     HttpApiEndpoint.get("metrics", "/metrics", { success: Text })
-      .annotate(OpenApi.Summary, "Read the metrics as Prometheus text")
+      .annotate(OpenApi.Summary, "Read the metrics, for Prometheus")
       .annotate(Needs, { roles: ["admin"] })
       .annotate(PublicWhen, ({ metrics }) => metrics.public),
   )

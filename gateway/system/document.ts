@@ -41,10 +41,8 @@ const needsOf = (api: HttpApi.Top) => {
 
 /** What the front door answers before an endpoint is asked, by status. */
 const refusals = (access: Access, operation: Operation) => ({
-  ...(operation.requestBody === undefined
-    ? {}
-    : { 400: { description: "No such body is taken." } }),
-  ...(access === "public" ? {} : { 401: { description: "There is no token, or none is known." } }),
+  ...(operation.requestBody === undefined ? {} : { 400: { description: "No such body." } }),
+  ...(access === "public" ? {} : { 401: { description: "No token that is known." } }),
   ...(typeof access === "string" ? {} : { 403: { description: "The caller may not do this." } }),
 })
 
@@ -55,7 +53,7 @@ interface Operation {
 
 type Operations = Readonly<Record<string, Readonly<Record<string, Operation>>>>
 
-/** Each operation with what it needs, and with how it is refused where it does not say so itself. */
+/** Each operation with what it needs, and with how it is refused where it says nothing. */
 const guarded = (needs: ReadonlyMap<string, Access>, paths: Operations) =>
   Object.fromEntries(
     Object.entries(paths).map(([path, operations]) => [

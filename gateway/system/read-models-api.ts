@@ -33,7 +33,7 @@ export const ReadModelsGroup = HttpApiGroup.make("read-models")
     })
       .annotate(OpenApi.Summary, "List the read models")
       .annotate(Needs, operators),
-    // With `Accept: application/x-ndjson` it says each second that it goes on, however long it takes.
+    // With `Accept: application/x-ndjson` it says each second that it goes on, until it ends.
     HttpApiEndpoint.post("rebuild", "/v1/admin/read-models/:name/rebuild", {
       params: { name: Token },
       success: Rebuilt.pipe(HttpApiSchema.status(202)),

@@ -7,7 +7,8 @@ const begin = `
 import { clientOf } from "./openapi-client.ts"
 import type { paths } from "./openapi.ts"
 
-const [url = "", token = "", owner_token = "", share_id = "", project_id = ""] = process.argv.slice(2)
+const given = process.argv.slice(2)
+const [url = "", token = "", owner_token = "", share_id = "", project_id = ""] = given
 const ask = clientOf<paths>(url, token)
 
 const must: (is_so: boolean, what: unknown) => asserts is_so = (is_so, what) => {
@@ -67,7 +68,7 @@ must(target.status === 202 && target.body.job.job_type === "target_enroll", targ
 const target_id = target.body.target.id
 
 const policy = await ask("post", "/v1/policies", {
-  body: { name: "Nightly", share_id, target_id, schedule: "0 2 * * *", retention: { keep_last: 3 } },
+  body: { name: "N", share_id, target_id, schedule: "0 2 * * *", retention: { keep_last: 3 } },
 })
 must(policy.status === 201 && policy.body.enabled, policy)
 const policy_id = policy.body.id
@@ -86,7 +87,10 @@ void (() => ask("post", "/v1/targets", { body: { name: "B", endpoint: "https://s
 const of_b = `
 const owner = clientOf<paths>(url, owner_token)
 const template = await owner("post", "/v1/target-templates", {
-  body: { name: "S3", endpoint: "https://s3.example.org", bucket_scheme: "per_project" },
+  body: {
+    ...{ name: "S3", endpoint: "https://s3.example.org", bucket_scheme: "per_project" },
+    default_retention: { keep_daily: 7 },
+  },
 })
 must(template.status === 201, template)
 const target_template_id = template.body.id

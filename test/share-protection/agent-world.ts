@@ -70,7 +70,10 @@ export interface World {
   readonly logged: Array<string>
   /** Whether shares can have snapshots. */
   has_snapshots: boolean
+  /** Nothing is appended. */
   is_log_down: boolean
+  /** Nothing is read either. */
+  is_log_away: boolean
   /** Each event that was appended, and how many engines ran then. */
   readonly told: Array<{ readonly type: string; readonly engines: number }>
 }
@@ -99,6 +102,7 @@ export const makeWorld = Effect.gen(function* () {
       logged: [],
       has_snapshots: true,
       is_log_down: false,
+      is_log_away: false,
       told: [],
     },
   }
@@ -134,16 +138,17 @@ const guarded = <Id, Service extends object>(
     }),
   ).pipe(Layer.provide(layer))
 
+const down = Effect.fail(new LogUnavailable({ detail: "The log is down." }))
+
 const logThatMayBeDown = (world: World) =>
   Layer.effect(
     Log,
     Effect.map(Log, (log) =>
       Log.of({
         ...log,
+        load: (stream) => (world.is_log_away ? down : log.load(stream)),
         append: (commits) => {
-          if (world.is_log_down) {
-            return Effect.fail(new LogUnavailable({ detail: "The log is down." }))
-          }
+          if (world.is_log_down || world.is_log_away) return down
           const events = commits.flatMap(({ commit }) => commit.events)
           world.told.push(...events.map(({ type }) => ({ type, engines: world.engine.running })))
           return log.append(commits)
@@ -211,7 +216,7 @@ export const agentOptions: AgentOptions = {
   },
   ...{ shape: "A", require_fips_profile: false, new_password },
   ...{ subprocess_timeout_seconds: 30, max_command_duration_seconds: 60 },
-  heartbeat_interval_seconds: 0.02,
+  heartbeat_interval_seconds: 0.5,
 }
 
 /** A worker with an agent, for as long as the scope lasts. */

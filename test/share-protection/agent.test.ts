@@ -1,5 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
+import { Deferred, Effect, Exit, Fiber, Option, Scope } from "effect"
 import { address } from "#actors/commands.ts"
 import { Agents } from "#actors/share-protection/agents.ts"
 import { buryJob, unassignJob } from "#actors/share-protection/job-course.ts"
@@ -266,6 +266,46 @@ describe("an agent whose worker was declared dead", () => {
       assert.equal(yield* refusal(offer(order)), "The worker takes no job any more.")
       assert.deepEqual(yield* happened("lease", target_id), lease)
       assert.equal((yield* jobNow(backup_job_id)).error?.detail, reason)
+    }),
+  )
+})
+
+describe("an agent that nobody answers", () => {
+  inWorld("stops all that it runs after three heartbeats, and is dismissed", (world) =>
+    Effect.gen(function* () {
+      const { dismissed, offer } = yield* worker()
+      yield* enrolledWith()
+      world.engine.next.set("backup", { hangs: true })
+      const { order } = yield* assign(backup_job_id)
+      yield* offer(order)
+      yield* until(Effect.sync(() => world.engine.running === 1))
+      const before = Date.now()
+      world.is_log_away = true
+      assert.instanceOf(yield* dismissed, WorkerUnavailable)
+      assert.isAtLeast(Date.now() - before, 2 * 500)
+      yield* until(Effect.sync(() => world.engine.running === 0))
+      world.is_log_away = false
+      yield* settled(backup_job_id)
+      assert.equal((yield* jobNow(backup_job_id)).error?.detail, "The worker was stopped.")
+      assert.equal(yield* refusal(offer(order)), "The worker takes no job any more.")
+    }),
+  )
+
+  inWorld("goes on when it is answered again in time", (world) =>
+    Effect.gen(function* () {
+      const { dismissed } = yield* worker()
+      yield* enrolledWith()
+      const came = yield* hold(world, "buckets.usage")
+      yield* give(backup_job_id)
+      yield* came
+      for (let i = 0; i < 3; i++) {
+        world.is_log_away = true
+        yield* Effect.sleep(600)
+        world.is_log_away = false
+        yield* Effect.sleep(600)
+      }
+      assert.isTrue(Option.isNone(yield* Effect.timeoutOption(dismissed, 1)))
+      assert.equal((yield* jobNow(backup_job_id)).state, "finalizing")
     }),
   )
 })

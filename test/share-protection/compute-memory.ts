@@ -17,7 +17,7 @@ export interface MachineRoom {
   room: number
   is_reachable: boolean
   /** What a machine runs once it is active, until it is let go. */
-  readonly agent: (boot: Boot) => Effect.Effect<unknown>
+  readonly agent: (boot: Boot) => Effect.Effect<unknown, unknown>
 }
 
 export const machineRoom = (

@@ -62,7 +62,7 @@ export const standing = Effect.fnUntraced(function* (
 export const room = Effect.gen(function* () {
   const around = yield* Effect.context<Commands | LiveWorkers | Log>()
   const images = ["image-1", "image-2"].map(imageOf)
-  return machineRoom(images, (boot) => Effect.provideContext(live(boot), around))
+  return machineRoom(images, (boot) => Effect.orDie(Effect.provideContext(live(boot), around)))
 })
 
 /** The keeper, at work. Without a room it can have no machines. */

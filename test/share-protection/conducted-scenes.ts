@@ -4,6 +4,7 @@ import { address } from "#actors/commands.ts"
 import { Backup } from "#actors/share-protection/backup.ts"
 import { Job } from "#actors/share-protection/job.ts"
 import {
+  assignJob,
   completeJob,
   type Hold,
   type JobFacts,
@@ -18,14 +19,30 @@ import {
   requestRestore,
 } from "#actors/share-protection/requests.ts"
 import { Target } from "#actors/share-protection/target.ts"
-import { BackupId, JobId, RestoreId, ShareId, TargetId } from "#schemas/share-protection/id.ts"
+import { CompleteBackup, StartBackup } from "#schemas/share-protection/backup.ts"
+import {
+  BackupId,
+  JobId,
+  RestoreId,
+  ShareId,
+  TargetId,
+  type WorkerId,
+} from "#schemas/share-protection/id.ts"
 import { AdvanceJob, type JobStep, job_steps } from "#schemas/share-protection/job.ts"
 import { FinishShareBackup } from "#schemas/share-protection/policy.ts"
-import { CompleteBackup, StartBackup } from "#schemas/share-protection/backup.ts"
 import { CompleteEnrollment, CreateTarget } from "#schemas/share-protection/target.ts"
 import { ask } from "./conducted.ts"
 import { factsOf } from "./course.ts"
-import { enrolled, jobId, project_id, restore, restored, snapshot, target, uuid } from "./samples.ts"
+import {
+  enrolled,
+  jobId,
+  project_id,
+  restore,
+  restored,
+  snapshot,
+  target,
+  uuid,
+} from "./samples.ts"
 
 export const targetId = (number: number) => TargetId.make(uuid(2000 + number))
 export const shareId = (number: number) => ShareId.make(uuid(3000 + number))
@@ -94,6 +111,15 @@ export const restoreOf = (number: number, on: number, nth = number) =>
 /** A job that has its target's repository to itself. */
 export const maintain = (number: number, on: number) =>
   ask(queueTargetJob(ownJobId(number), "maintenance", targetId(on), project_id))
+
+/** Gives a job to a worker, as the conductor would. */
+export const give = Effect.fnUntraced(function* (
+  job_id: JobId,
+  worker_id: WorkerId,
+  fence: number,
+) {
+  yield* ask(...assignJob(yield* factsOf(job_id), { worker_id, fence }))
+})
 
 /** The worker takes its job, and enters the step. */
 export const start = Effect.fnUntraced(function* (job_id: JobId, to: JobStep = "transferring") {

@@ -4,7 +4,11 @@ import { address } from "#actors/commands.ts"
 import { Backup } from "#actors/share-protection/backup.ts"
 import { dispatch } from "#actors/share-protection/dispatch.ts"
 import { retryJob } from "#actors/share-protection/job-course.ts"
-import { deleteTarget, queueTargetJob, startFormatUpgrade } from "#actors/share-protection/requests.ts"
+import {
+  deleteTarget,
+  queueTargetJob,
+  startFormatUpgrade,
+} from "#actors/share-protection/requests.ts"
 import { Target } from "#actors/share-protection/target.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
 import { LoseBackup } from "#schemas/share-protection/backup.ts"
@@ -138,10 +142,12 @@ describe("dispatch", () => {
       yield* backUp(4, 1)
       yield* restoreOf(1, 1)
       yield* restoreOf(2, 1)
-      assert.deepEqual(
-        yield* workersOf(jobId(3), jobId(4), restoreJobId(1), restoreJobId(2)),
-        [worker_id, null, worker_id, worker_id],
-      )
+      assert.deepEqual(yield* workersOf(jobId(3), jobId(4), restoreJobId(1), restoreJobId(2)), [
+        worker_id,
+        null,
+        worker_id,
+        worker_id,
+      ])
       yield* finish(jobId(3))
       assert.deepEqual(yield* workersOf(jobId(4)), [worker_id])
     }),
@@ -157,10 +163,11 @@ describe("dispatch", () => {
       yield* restoreOf(1, 1)
       yield* maintain(1, 1)
       yield* restoreOf(1, 1, 2)
-      assert.deepEqual(
-        yield* workersOf(restoreJobId(1), ownJobId(1), restoreJobId(2)),
-        [worker_id, null, null],
-      )
+      assert.deepEqual(yield* workersOf(restoreJobId(1), ownJobId(1), restoreJobId(2)), [
+        worker_id,
+        null,
+        null,
+      ])
       yield* finish(restoreJobId(1))
       assert.deepEqual(yield* workersOf(ownJobId(1), restoreJobId(2)), [worker_id, null])
       yield* finish(ownJobId(1))

@@ -49,7 +49,7 @@ export const register = (id: WorkerId = worker_id, image_version = "worker-1") =
     ),
   )
 
-/** Fences by target, as the lease counts them. */
+/** What the batches of a job need to know of it. */
 export const factsOf = Effect.fnUntraced(function* (job_id: string) {
   const { db } = yield* ShareProtectionModel
   const row = yield* findJob(db, JobId.make(job_id))

@@ -5,7 +5,7 @@ import { share_protection } from "#gateway/envelope.ts"
 import { Rejection } from "#schemas/share-protection/rejection.ts"
 import { bucket, made, policyOf, unknown_id } from "./http-given.ts"
 import { World } from "./http-ports.ts"
-import { isRefused, Outage, served } from "./served.ts"
+import { isRefused, logged, Outage, served } from "./served.ts"
 
 interface Row {
   readonly code: string
@@ -135,7 +135,9 @@ describe("the envelope", () => {
         ...{ code: "svc.internal_error", title: "Internal error", detail: "" },
         category: "operator_action_required",
       })
-      assert.isNotNull(headers.get("x-request-id"))
+      const request_id = headers.get("x-request-id") ?? "none"
+      const line = logged.find((line) => line.includes(request_id)) ?? ""
+      assert.include(line, "TypeError")
     }),
   )
   served("503 of the log says to come back", (ask) =>

@@ -24,14 +24,7 @@ import {
   settled,
   types,
 } from "./conducted.ts"
-import {
-  availableTarget,
-  backUp,
-  complete,
-  go,
-  pendingTarget,
-  start,
-} from "./conducted-scenes.ts"
+import { availableTarget, backUp, complete, go, pendingTarget, start } from "./conducted-scenes.ts"
 import { factsOf, jobNow, workerNow } from "./course.ts"
 import { other_worker_id, worker_id } from "./job-samples.ts"
 import { jobId, project_id } from "./samples.ts"
@@ -89,9 +82,10 @@ describe("an order", () => {
       yield* availableTarget(1)
       yield* backUp(1, 1)
       yield* pass("1 hour")
-      assert.deepEqual((yield* secondsOf("lease", "LeaseAcquired")).slice(0, 6), [
-        0, 5, 15, 35, 75, 155,
-      ])
+      assert.deepEqual(
+        (yield* secondsOf("lease", "LeaseAcquired")).slice(0, 6),
+        [0, 5, 15, 35, 75, 155],
+      )
       assert.isBelow(agent.offered.length, 20)
       agent.offer = "takes"
       yield* pass("5 minutes")

@@ -64,18 +64,6 @@ describe("a target that is deleted", () => {
   )
 })
 
-describe("an event of a later release", () => {
-  it.effect("is shown without what it has more", () =>
-    Effect.gen(function* () {
-      const { db, tell } = yield* emptyModel
-      yield* tell(`target.${target_id}`, 0, created)
-      const [job, extra] = [jobId(1), { colour: "blue" }]
-      yield* tell(`job.${job}`, 1, { ...queued, ...extra })
-      assert.equal((yield* findJob(db, job))?.state, "queued")
-    }).pipe(Effect.scoped),
-  )
-})
-
 describe("a policy that is deleted", () => {
   it.effect("leaves its backups behind without a policy", () =>
     Effect.gen(function* () {

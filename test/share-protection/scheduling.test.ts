@@ -13,11 +13,15 @@ import { Scheduler, scheduler_id } from "#actors/share-protection/scheduler.ts"
 import { type SchedulingOptions, scheduling } from "#actors/share-protection/scheduling.ts"
 import { TargetTemplate } from "#actors/share-protection/target-template.ts"
 import { ApplyDomain, ConfigureDomain } from "#schemas/share-protection/domain.ts"
-import { DomainId, PolicyId } from "#schemas/share-protection/id.ts"
-import { type DefinePolicy, FinishShareBackup, UpdatePolicy } from "#schemas/share-protection/policy.ts"
+import { BackupId, DomainId, PolicyId } from "#schemas/share-protection/id.ts"
+import {
+  type DefinePolicy,
+  FinishShareBackup,
+  UpdatePolicy,
+} from "#schemas/share-protection/policy.ts"
 import { PauseScheduler, ResumeScheduler } from "#schemas/share-protection/scheduler.ts"
 import { CreateTargetTemplate } from "#schemas/share-protection/target-template.ts"
-import { ask, begin, conducted, happenings, instant, pass } from "./conducted.ts"
+import { ask, begin, conducted, happenings, instant, noon, pass } from "./conducted.ts"
 import { availableTarget, backUp, ownJobId, shareId, targetId } from "./conducted-scenes.ts"
 import { other_project_id, policy, project_id, template, template_id } from "./samples.ts"
 
@@ -41,25 +45,28 @@ const protect = Effect.fnUntraced(function* (
   return defined
 })
 
-const change = (number: number, policy_id: PolicyId, more: Omit<Parameters<typeof UpdatePolicy.make>[0], "policy_id">) =>
-  ask(address(Policy, shareId(number), UpdatePolicy.make({ policy_id, ...more })))
+const change = (
+  number: number,
+  policy_id: PolicyId,
+  more: Omit<Parameters<typeof UpdatePolicy.make>[0], "policy_id">,
+) => ask(address(Policy, shareId(number), UpdatePolicy.make({ policy_id, ...more })))
 
 /** What became of each tick of a share's policy: its hours after noon, and when and how it went. */
 const ticks = Effect.fnUntraced(function* (number: number) {
   const all = yield* happenings(`policy.${shareId(number)}`)
   return all.flatMap(({ event, seconds }) => {
-    if (!("tick" in event) || event.tick === null) return []
-    const hours = (Date.parse(String(event.tick)) - Date.parse(instant(0))) / 3_600_000
-    return [{ hours, late: seconds - hours * 3600, how: "reason" in event ? event.reason : "taken" }]
+    const { tick, reason } = event
+    if (typeof tick !== "string") return []
+    const hours = (Date.parse(tick) - noon) / 3_600_000
+    return [{ hours, late: seconds - hours * 3600, how: reason ?? "taken" }]
   })
 })
 
 /** Whatever is under way of a share ends. */
 const finishBackup = Effect.fnUntraced(function* (number: number) {
   const all = yield* happenings(`policy.${shareId(number)}`)
-  const started = all.findLast(({ event }) => event.type === "ShareBackupStarted")?.event
-  // An event of that type names its backup.
-  const { backup_id } = started as unknown as Pick<typeof FinishShareBackup.Type, "backup_id">
+  const started = all.findLast(({ event }) => event.type === "ShareBackupStarted")
+  const backup_id = BackupId.make(String(started?.event.backup_id))
   yield* ask(address(Policy, shareId(number), FinishShareBackup.make({ backup_id })))
 })
 
@@ -83,7 +90,7 @@ describe("a schedule", () => {
       assert.lengthOf(requested, 7)
       assert.lengthOf(yield* happenings("job"), 7)
       assert.lengthOf(new Set(requested.map(({ id }) => id)), 7)
-      assert.isTrue(requested.every(({ event }) => "policy_id" in event && event.policy_id !== null))
+      assert.isTrue(requested.every(({ event }) => event.policy_id !== null))
     }),
   )
 
@@ -158,13 +165,19 @@ describe("a schedule", () => {
       // With the largest jitter some wait for theirs: what is due stays so under another name.
       yield* change(1, id, { name: "Renamed" })
       yield* pass("60 minutes")
-      assert.deepEqual((yield* ticks(1)).map(({ hours }) => hours), [1])
+      assert.deepEqual(
+        (yield* ticks(1)).map(({ hours }) => hours),
+        [1],
+      )
       yield* Fiber.interrupt(running)
       yield* finishBackup(1)
       yield* change(1, id, { schedule: "0 0 * * *" })
       yield* schedulingWith()
       yield* pass("1 hour")
-      assert.deepEqual((yield* ticks(1)).map(({ hours }) => hours), [1])
+      assert.deepEqual(
+        (yield* ticks(1)).map(({ hours }) => hours),
+        [1],
+      )
     }),
   )
 
@@ -192,7 +205,10 @@ describe("a scheduler that was away", () => {
       assert.deepEqual(yield* ticks(1), [{ hours: 5, late: 1800, how: "taken" }])
       yield* finishBackup(1)
       yield* pass("30 minutes")
-      assert.deepEqual((yield* ticks(1)).map(({ hours }) => hours), [5, 6])
+      assert.deepEqual(
+        (yield* ticks(1)).map(({ hours }) => hours),
+        [5, 6],
+      )
     }),
   )
 
@@ -261,7 +277,10 @@ describe("a tick that cannot be taken", () => {
       assert.deepEqual(yield* ticks(1), [{ hours: 1, late: 0, how: "backup_in_flight" }])
       yield* finishBackup(1)
       yield* pass("1 hour")
-      assert.deepEqual((yield* ticks(1)).map(({ how }) => how), ["backup_in_flight", "taken"])
+      assert.deepEqual(
+        (yield* ticks(1)).map(({ how }) => how),
+        ["backup_in_flight", "taken"],
+      )
     }),
   )
 
@@ -273,7 +292,10 @@ describe("a tick that cannot be taken", () => {
       yield* schedulingWith({ quotas: { ...options.quotas, backups: 1 } })
       yield* backUp(2, 1)
       yield* pass("1 hour")
-      assert.deepEqual((yield* ticks(1)).map(({ how }) => how), ["quota_exceeded"])
+      assert.deepEqual(
+        (yield* ticks(1)).map(({ how }) => how),
+        ["quota_exceeded"],
+      )
       assert.lengthOf(yield* happenings("backup"), 1)
     }),
   )
@@ -289,7 +311,10 @@ describe("a tick that cannot be taken", () => {
       yield* pass("1 hour")
       yield* ask(address(Domain, domain_id, ApplyDomain.make({})))
       yield* pass("1 hour")
-      assert.deepEqual((yield* ticks(1)).map(({ how }) => how), ["quota_exceeded", "taken"])
+      assert.deepEqual(
+        (yield* ticks(1)).map(({ how }) => how),
+        ["quota_exceeded", "taken"],
+      )
     }),
   )
 
@@ -301,7 +326,10 @@ describe("a tick that cannot be taken", () => {
       yield* schedulingWith()
       yield* ask(...startFormatUpgrade(targetId(1), project_id, ownJobId(1)))
       yield* pass("1 hour")
-      assert.deepEqual((yield* ticks(1)).map(({ how }) => how), ["repository_locked"])
+      assert.deepEqual(
+        (yield* ticks(1)).map(({ how }) => how),
+        ["repository_locked"],
+      )
     }),
   )
 
@@ -318,12 +346,11 @@ describe("a tick that cannot be taken", () => {
       yield* finishBackup(1)
       yield* availableTarget(2, { template_id })
       yield* pass("1 hour")
-      assert.deepEqual((yield* ticks(1)).map(({ how }) => how), [
-        "target_unavailable",
-        "taken",
-        "taken",
-      ])
-      const targets = (yield* happenings("backup")).map(({ event }) => "target_id" in event && event.target_id)
+      assert.deepEqual(
+        (yield* ticks(1)).map(({ how }) => how),
+        ["target_unavailable", "taken", "taken"],
+      )
+      const targets = (yield* happenings("backup")).map(({ event }) => event.target_id)
       assert.deepEqual(targets, [targetId(1), targetId(2)])
     }),
   )

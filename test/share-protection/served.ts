@@ -3,7 +3,7 @@
  * and what else it needs in memory. Each answer is held against the API's own document.
  */
 import { assert, it } from "@effect/vitest"
-import { Context, Effect, Layer, type Scope, Stream } from "effect"
+import { Context, Effect, Layer, Logger, type Scope, Stream } from "effect"
 import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { host } from "#actors/host.ts"
 import { LiveWorkers } from "#actors/share-protection/live-workers.ts"
@@ -91,9 +91,18 @@ const machinery = Layer.mergeAll(
   Layer.provideMerge(Layer.sync(Outage, () => ({ down: false, lag_ms: 0 }))),
 )
 
+/** Lines that were logged by whatever ran in this file's process, newest last. */
+export const logged: Array<string> = []
+
+const logging = Logger.layer([
+  Logger.map(Logger.formatLogFmt, (line) => {
+    logged.push(line)
+  }),
+])
+
 const services = Layer.mergeAll(
   ...([identity, httpTransport, LiveWorkers.memory, HttpServer.layerServices] as const),
-  ...([machinery, ports] as const),
+  ...([machinery, ports, logging] as const),
 )
 export type Services = Layer.Success<typeof services>
 

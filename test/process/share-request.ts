@@ -1,0 +1,130 @@
+/**
+ * One request of a tenant or an operator of share protection that changes something: sent, put
+ * into the ledger, and sent again by the same name when nobody knows whether it was done.
+ */
+import { type Answer, type Client, NoAnswer, shown } from "./client.ts"
+import type { Ledger, State } from "./ledger.ts"
+
+/** The event that tells that the request was done; each such request makes one of it. */
+export type Done =
+  | ("TargetCreated" | "TargetDeleted" | "PolicyDefined" | "PolicyDeleted")
+  | ("BackupRequested" | "BackupDeleted" | "JobCancelled" | "JobRetried")
+
+/** What is known of one data folder's share protection from all its rounds. */
+export interface Known {
+  readonly ledger: Ledger
+  /** Ids of targets, policies and backups by the clients' own names of them. */
+  readonly ids: Map<string, string>
+  /** Ids of backups' jobs, by the same names. */
+  readonly jobs: Map<string, string>
+  /** Asks by the same name and key what became of a subject in doubt. */
+  readonly again: Map<string, (as: Clients) => Promise<State>>
+  /** Names are made from it. */
+  next: number
+}
+
+/** Connections by the name of their caller. */
+export type Clients = Readonly<Record<Caller, Client>>
+export type Caller = "tenant" | "tenant_b" | "admin"
+
+export interface Request {
+  readonly done: Done
+  readonly subject: string
+  readonly after: State
+  readonly as: Caller
+  readonly method: string
+  readonly path: string
+  readonly body?: object
+  /** The status that tells that it is done. */
+  readonly status: number
+  /** Codes by which it may be refused, since the schedule was faster. */
+  readonly refused?: ReadonlyArray<string>
+}
+
+export interface Sending {
+  readonly known: Known
+  readonly clients: Clients
+  /** Whether the server is being ended, so that no answer is none to worry about. */
+  readonly is_over: () => boolean
+}
+
+export const sent = ({ as, method, path, body }: Request, clients: Clients, name: string) =>
+  clients[as].ask(method, path, {
+    headers: {
+      ...{ "x-request-id": name, "idempotency-key": name },
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+
+interface Told {
+  readonly id?: string
+  readonly code?: string
+  readonly job?: { readonly id: string }
+  readonly target?: { readonly id: string }
+  readonly backup?: { readonly id: string }
+}
+
+const told = ({ body }: Answer): Told => (body.length === 0 ? {} : JSON.parse(body.toString()))
+
+/** Keeps the ids that an answer tells of what was made. */
+const learn = ({ ids, jobs }: Known, { subject, done }: Request, answer: Answer) => {
+  const { id, job, target, backup } = told(answer)
+  const made = target?.id ?? backup?.id ?? (done === "PolicyDefined" ? id : undefined)
+  if (made === undefined) return
+  const before = ids.get(subject)
+  if (before !== undefined && before !== made) {
+    throw new Error(`${subject} was made twice: ${before} and ${made}`)
+  }
+  ids.set(subject, made)
+  if (backup !== undefined && job !== undefined) jobs.set(subject, job.id)
+}
+
+const isRefusal = ({ refused = [] }: Request, answer: Answer) =>
+  answer.status >= 400 && answer.status < 500 && refused.includes(told(answer).code ?? "")
+
+/** Answers whether it was done: undefined when nobody knows. */
+export const request = async (sending: Sending, asked: Request) => {
+  const { known, clients, is_over } = sending
+  const { subject, after, done } = asked
+  const name = `${done}-${known.next++}`
+  const before = known.ledger.stateOf(subject)
+  const answer = await sent(asked, clients, name).catch((cause: unknown) => {
+    if (cause instanceof NoAnswer && is_over()) return undefined
+    throw cause
+  })
+  if (answer === undefined || (answer.status === 503 && is_over())) {
+    known.again.set(subject, (later) => repeated(known, asked, later, name, before))
+    known.ledger.note({ name, subject, before, after, is_acknowledged: false })
+    return undefined
+  }
+  const is_done = answer.status === asked.status
+  if (!is_done && !isRefusal(asked, answer)) {
+    throw new Error(`${name}: ${asked.method} ${asked.path}: ${shown(answer)}`)
+  }
+  if (is_done) learn(known, asked, answer)
+  known.ledger.note({
+    ...{ name, subject, before, is_acknowledged: true },
+    after: is_done ? after : before,
+  })
+  return is_done ? name : undefined
+}
+
+/** What was deleted before is not found again. */
+const isGone = ({ method }: Request, { status }: Answer) => method === "DELETE" && status === 404
+
+const repeated = async (
+  known: Known,
+  asked: Request,
+  clients: Clients,
+  name: string,
+  before: State,
+): Promise<State> => {
+  const answer = await sent(asked, clients, name)
+  if (isRefusal(asked, answer)) return before
+  if (answer.status !== asked.status && !isGone(asked, answer)) {
+    throw new Error(`${name} again: ${asked.method} ${asked.path}: ${shown(answer)}`)
+  }
+  learn(known, asked, answer)
+  return asked.after
+}

@@ -1,0 +1,55 @@
+import { assert, describe, it } from "vitest"
+import { table } from "#projections/share-protection/table.ts"
+
+interface ThingRow {
+  readonly id: string
+  readonly owner: string | null
+  readonly count: number
+  readonly done: boolean
+  readonly parts: ReadonlyArray<string> | null
+}
+
+const things = table<ThingRow>({
+  name: "thing",
+  columns: { id: "text", owner: "text?", count: "integer", done: "boolean", parts: "json?" },
+  by: "owner",
+})
+
+const row: ThingRow = { id: "a", owner: null, count: 1, done: true, parts: ["x"] }
+
+describe("a table", () => {
+  it("writes a row as SQLite holds it, and shows it as it was", () => {
+    const { sql, parameters } = things.insert(row)
+    assert.equal(
+      sql,
+      'insert into "thing" ("id", "owner", "count", "done", "parts") values (?, ?, ?, ?, ?)',
+    )
+    assert.deepEqual(parameters, ["a", null, 1, 1, '["x"]'])
+    const stored = { id: "a", owner: null, count: 1, done: 1, parts: '["x"]' }
+    assert.deepEqual(things.shown(stored), row)
+    const other = { ...stored, done: 0, parts: null }
+    assert.deepEqual(things.shown(other), { ...row, done: false, parts: null })
+  })
+
+  it("changes the columns that it is given, of the row that is named", () => {
+    assert.deepEqual(things.update("me", { done: false, parts: null }), {
+      sql: 'update "thing" set "done" = ?, "parts" = ? where "owner" = ?',
+      parameters: [0, null, "me"],
+    })
+    assert.deepEqual(things.add("me", { count: -1 }), {
+      sql: 'update "thing" set "count" = "count" + ? where "owner" = ?',
+      parameters: [-1, "me"],
+    })
+    assert.deepEqual(things.remove("me"), {
+      sql: 'delete from "thing" where "owner" = ?',
+      parameters: ["me"],
+    })
+  })
+
+  it("leaves out what is no column: an event may have got a field that nobody shows", () => {
+    const more = { ...row, colour: "blue" }
+    assert.deepEqual(things.insert(more), things.insert(row))
+    const changed = { count: 2, colour: "blue" }
+    assert.deepEqual(things.update("me", changed), things.update("me", { count: 2 }))
+  })
+})

@@ -1,0 +1,89 @@
+/**
+ * Many deployments, each of which lives through faults that its seed draws, and keeps the laws.
+ * `npm run soak -- --only simulation` does the same many more times; with `--seed S` it repeats one.
+ */
+import assert from "node:assert/strict"
+import { randomInt } from "node:crypto"
+import { Context, Effect, Fiber } from "effect"
+import { describe, it } from "vitest"
+import { seeded } from "../process/seeded.ts"
+import { type Outcome, simulate, tellBroken } from "./simulation.ts"
+import { makeVirtualTime } from "./virtual-time.ts"
+
+const runs = Number(process.env.ALMANAC_SIMULATIONS ?? 100)
+const seed_max = 2 ** 31
+/** On a machine that does many other things too, in milliseconds. */
+const timeout_ms = 300_000
+
+/** What must have happened in a hundred runs, or they prove little. */
+const wanted = [
+  ...["BackupCompleted", "BackupDeleted", "BackupExpired", "BackupFailed", "BackupRetried"],
+  ...["BootFailureRecorded", "DomainApplied", "JobCancelled", "JobCompleted", "JobFailed"],
+  ...["JobRecast", "JobRetried", "JobUnassigned", "LeaseBroken", "LeaseClosed", "PolicyDeleted"],
+  ...["ReplacementCompleted", "RestoreCompleted", "RestoreFailed", "RolloutHalted"],
+  ...["RolloutSucceeded", "SchedulerResumed", "TargetEnrollmentFailed", "TargetFormatUpgraded"],
+  ...["TickSkipped", "WorkerBootFailed", "WorkerDied", "WorkerRetired", "WorkerUndrained"],
+  ...["a command comes twice", "a command is lost", "a conductor is killed", "an answer is lost"],
+  ...["a machine does not come up", "a worker dies", "a worker is cut off", "a worker is stopped"],
+  ...["an append's answer is lost", "an order comes twice", "an order is lost", "news are late"],
+  ...["an order's answer is lost", "the clock is set", "the engine fails after"],
+  ...["the engine fails before", "the engine hangs", "the log is out of reach"],
+  ...["two conductors at once", "a job was tried again by itself"],
+]
+
+describe("the simulation", () => {
+  it(
+    `keeps its laws in ${runs} deployments, and comes to rest in each`,
+    () => {
+      const first = randomInt(seed_max - runs)
+      console.log(`simulation: seeds ${first} to ${first + runs - 1}`)
+      const tally = new Map<string, number>()
+      for (let seed = first; seed < first + runs; seed++) {
+        const outcome: Outcome = simulate(seed)
+        assert(outcome.broken === undefined, tellBroken(outcome))
+        for (const [what, times] of outcome.tally) tally.set(what, (tally.get(what) ?? 0) + times)
+      }
+      const missing = runs < 100 ? [] : wanted.filter((what) => !tally.has(what))
+      assert.deepEqual(missing, [], "each of these has happened")
+    },
+    timeout_ms,
+  )
+
+  it("is the same for the same seed", () => {
+    const seed = randomInt(seed_max)
+    const [one, other] = [simulate(seed), simulate(seed)]
+    assert.equal(one.fingerprint, other.fingerprint, `seed ${seed}`)
+    assert.notEqual(one.fingerprint, simulate(seed + 1).fingerprint)
+  })
+})
+
+describe("virtual time", () => {
+  const world = () => makeVirtualTime(0, seeded(1))
+
+  it("passes when everybody waits, to the next who wakes", () => {
+    const time = world()
+    const seen: Array<number> = []
+    const sleeper = (ms: number) =>
+      Effect.map(Effect.sleep(ms), () => {
+        seen.push(time.now())
+      })
+    const main = time.fork(
+      Effect.all([sleeper(3_600_000), sleeper(5), Effect.andThen(sleeper(7), sleeper(1))], {
+        concurrency: "unbounded",
+      }),
+      Context.empty(),
+    )
+    time.run(() => main.pollUnsafe() !== undefined)
+    assert.deepEqual(seen, [5, 7, 8, 3_600_000])
+  })
+
+  it("knows a loop that waits for nothing, and a wait for what never comes", () => {
+    const time = world()
+    time.fork(Effect.forever(Effect.yieldNow), Context.empty())
+    assert.throws(() => time.run(() => false), /goes round/)
+    const other = world()
+    const never = other.fork(Effect.never, Context.empty())
+    assert.throws(() => other.run(() => never.pollUnsafe() !== undefined), /nothing will ever/)
+    assert.ok(Fiber.isFiber(never))
+  })
+})
