@@ -1,18 +1,24 @@
 /**
- * `npm run soak -- --minutes N [--rounds N] [--seed N]`: the rounds of kill.ts in large numbers.
+ * `npm run soak -- --minutes N [--rounds N] [--seed N]`: the rounds of kill.ts in large numbers,
+ * after simulations of share protection for at most half of the time.
  *
  * Each folder of a few rounds has a seed, which is printed before it begins; `--seed` repeats that
  * folder alone. What happens between two processes is never quite the same twice, but who is
  * killed, what is put and how much is done before is. A failed folder is left where it is.
+ *
+ * `--only simulation [--runs N] [--seed N]` lives through N simulations, however long that takes,
+ * or through that of the seed alone, which is the same each time. `--only kill` leaves them out.
  */
 import { randomInt } from "node:crypto"
 import { rmSync } from "node:fs"
 import { parseArgs } from "node:util"
 import { killRounds, type Round } from "./process/kill.ts"
 import { cleanUp, keep, newFolder } from "./process/server.ts"
+import { soakSimulation } from "./share-protection/simulation-soak.ts"
 
 const minutes_default = 30
 const rounds_default = 50
+const runs_default = 10_000
 /** However short the time is, each kill has its turn. */
 const rounds_min = 3
 /** Blobs add up in a folder and all are read in each round: a few rounds, then another folder. */
@@ -27,6 +33,8 @@ const { values } = parseArgs({
     minutes: { type: "string", default: String(minutes_default) },
     rounds: { type: "string", default: String(rounds_default) },
     seed: { type: "string" },
+    only: { type: "string" },
+    runs: { type: "string", default: String(runs_default) },
   },
 })
 
@@ -38,7 +46,8 @@ const number = (name: string, text: string) => {
 }
 
 const since = performance.now()
-const end = since + number("minutes", values.minutes) * minute_ms
+const soak_ms = number("minutes", values.minutes) * minute_ms
+const end = since + soak_ms
 const wanted = number("rounds", values.rounds)
 const done: Array<Round> = []
 
@@ -82,6 +91,22 @@ const summary = (outcome: string) => {
       `ready again in ${median} ms at the median`,
   )
 }
+
+/** Answers whether all simulations kept their laws. */
+const simulations = () => {
+  const runs = number("runs", values.runs)
+  if (values.only !== "simulation") return soakSimulation(runs, since + soak_ms / 2)
+  if (values.seed === undefined) return soakSimulation(runs, Infinity)
+  return soakSimulation(1, Infinity, number("seed", values.seed))
+}
+
+if (values.only !== undefined && !["kill", "simulation"].includes(values.only)) {
+  console.error(`soak: --only knows kill and simulation, not ${values.only}`)
+  process.exit(2)
+}
+const is_simulated = values.only === "simulation" || (!values.only && values.seed === undefined)
+if (is_simulated && !simulations()) process.exit(1)
+if (values.only === "simulation") process.exit(0)
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => void cleanUp().finally(() => process.exit(1)))

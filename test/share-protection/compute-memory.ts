@@ -32,7 +32,7 @@ export const computeMemory = (room: MachineRoom) =>
     Compute,
     Effect.gen(function* () {
       const scope = yield* Effect.scope
-      const lives = new Map<WorkerId, Fiber.Fiber<unknown>>()
+      const lives = new Map<WorkerId, Fiber.Fiber<unknown, unknown>>()
       const reached = Effect.suspend(() =>
         room.is_reachable
           ? Effect.void

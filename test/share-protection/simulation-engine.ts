@@ -100,81 +100,95 @@ const running = <A>(
   return onMachine(machine, ran)
 }
 
-export const engineOf = (world: World, machine: Machine): Engine["Service"] => {
-  const working = (max_ms: number) =>
-    Effect.andThen(pause(world, 1_000, max_ms), onMachine(machine, Effect.void))
-  const forgetMode = ({ bucket }: Repository) =>
-    isHeld(world, bucket, machine, "write") ? "write" : "exclusive"
-  const failsAfter = Effect.suspend(() =>
-    happens(world, "the engine fails after", 0.06) ? Effect.fail(fails("Too late.")) : Effect.void,
-  )
-  return {
-    version: "0.18.0",
-    is_fips: false,
-    init: (repository) =>
-      running(world, machine, repository, "exclusive", (stored) =>
-        Effect.map(working(minute_ms), () => {
-          stored.format ||= world.random.between(1, 2)
-          return { format: stored.format, profile: "simulated" }
-        }),
+/** Works for a while, on a machine that lives. */
+const working = (world: World, machine: Machine, max_ms: number) =>
+  Effect.andThen(pause(world, 1_000, max_ms), onMachine(machine, Effect.void))
+
+export const engineOf = (world: World, machine: Machine): Engine["Service"] => ({
+  version: "0.18.0",
+  is_fips: false,
+  ...transfersOf(world, machine),
+  ...upkeepOf(world, machine),
+  snapshots: ({ bucket }) =>
+    onMachine(
+      machine,
+      Effect.map(pause(world, 10, 1_000), () =>
+        [...repositoryOf(world, bucket).snapshots].map(([engine_snapshot_id, snapshot]) => ({
+          ...{ engine_snapshot_id, ...snapshot, host: "", bytes: 2, stored_bytes: 1, files: 1 },
+        })),
       ),
-    backup: (repository, { tags }, onProgress) =>
-      running(world, machine, repository, "write", ({ snapshots }) =>
-        Effect.gen(function* () {
-          const taken_at = new Date(world.time.now()).toISOString()
-          yield* working(minute_ms)
-          yield* onProgress({ percent: 50, bytes_done: 1, bytes_total: 2 })
-          yield* working(minute_ms)
-          const engine_snapshot_id = `s${world.random.between(0, 2 ** 40).toString(36)}`
-          snapshots.set(engine_snapshot_id, { tags, taken_at })
-          yield* failsAfter
-          const made = { partial: false, bytes: 2, stored_bytes: 1, files: 1 }
-          return { engine_snapshot_id, taken_at, ...made }
-        }),
-      ),
-    restore: (repository, { engine_snapshot_id }) =>
-      running(world, machine, repository, "read", ({ snapshots }) =>
-        Effect.gen(function* () {
-          yield* working(2 * minute_ms)
-          if (!snapshots.has(engine_snapshot_id)) return yield* fails("No such snapshot.")
-          return { files: 1, bytes: 2 }
-        }),
-      ),
+    ),
+})
+
+const transfersOf = (
+  world: World,
+  machine: Machine,
+): Pick<Engine["Service"], "backup" | "restore"> => ({
+  backup: (repository, { tags }, onProgress) =>
+    running(world, machine, repository, "write", ({ snapshots }) =>
+      Effect.gen(function* () {
+        const taken_at = new Date(world.time.now()).toISOString()
+        yield* working(world, machine, minute_ms)
+        yield* onProgress({ percent: 50, bytes_done: 1, bytes_total: 2 })
+        yield* working(world, machine, minute_ms)
+        const engine_snapshot_id = `s${world.random.between(0, 2 ** 40).toString(36)}`
+        snapshots.set(engine_snapshot_id, { tags, taken_at })
+        if (happens(world, "the engine fails after", 0.06)) return yield* fails("Too late.")
+        const made = { partial: false, bytes: 2, stored_bytes: 1, files: 1 }
+        return { engine_snapshot_id, taken_at, ...made }
+      }),
+    ),
+  restore: (repository, { engine_snapshot_id }) =>
+    running(world, machine, repository, "read", ({ snapshots }) =>
+      Effect.gen(function* () {
+        yield* working(world, machine, 2 * minute_ms)
+        if (!snapshots.has(engine_snapshot_id)) return yield* fails("No such snapshot.")
+        return { files: 1, bytes: 2 }
+      }),
+    ),
+})
+
+const upkeepOf = (
+  world: World,
+  machine: Machine,
+): Pick<Engine["Service"], "init" | "forget" | "maintain" | "upgrade" | "unlock"> => ({
+  init: (repository) =>
+    running(world, machine, repository, "exclusive", (stored) =>
+      Effect.map(working(world, machine, minute_ms), () => {
+        stored.format ||= world.random.between(1, 2)
+        return { format: stored.format, profile: "simulated" }
+      }),
+    ),
+  forget: (repository, ids) => {
     // A backup's own worker forgets what it made, when nobody wants it any more.
-    forget: (repository, ids) =>
-      running(world, machine, repository, forgetMode(repository), ({ snapshots }) =>
-        Effect.map(working(minute_ms), () => {
-          for (const id of ids) {
-            const needed = [...world.records.backups.values()].some(
-              ({ status, engine_snapshot_id }) =>
-                status === "available" && engine_snapshot_id === id,
-            )
-            law(world)(!needed, "no snapshot is forgotten that a backup needs")
-            snapshots.delete(id)
-          }
-        }),
-      ),
-    maintain: (repository) =>
-      running(world, machine, repository, "exclusive", () => working(2 * minute_ms)),
-    upgrade: (repository) =>
-      running(world, machine, repository, "exclusive", (stored) =>
-        Effect.map(working(minute_ms), () => {
-          stored.format = 2
-          return { to_format: 2 }
-        }),
-      ),
-    snapshots: ({ bucket }) =>
-      onMachine(
-        machine,
-        Effect.map(pause(world, 10, 1_000), () =>
-          [...repositoryOf(world, bucket).snapshots].map(([engine_snapshot_id, snapshot]) => ({
-            ...{ engine_snapshot_id, ...snapshot, host: "", bytes: 2, stored_bytes: 1, files: 1 },
-          })),
-        ),
-      ),
-    unlock: () => Effect.void,
-  }
-}
+    const is_its_own = isHeld(world, repository.bucket, machine, "write")
+    const mode = is_its_own ? "write" : "exclusive"
+    return running(world, machine, repository, mode, ({ snapshots }) =>
+      Effect.map(working(world, machine, minute_ms), () => {
+        for (const id of ids) {
+          law(world)(!isNeeded(world, id), "no snapshot is forgotten that a backup needs")
+          snapshots.delete(id)
+        }
+      }),
+    )
+  },
+  maintain: (repository) =>
+    running(world, machine, repository, "exclusive", () => working(world, machine, 2 * minute_ms)),
+  upgrade: (repository) =>
+    running(world, machine, repository, "exclusive", (stored) =>
+      Effect.map(working(world, machine, minute_ms), () => {
+        stored.format = 2
+        return { to_format: 2 }
+      }),
+    ),
+  unlock: () => Effect.void,
+})
+
+const isNeeded = ({ records }: World, snapshot_id: string) =>
+  [...records.backups.values()].some(
+    ({ status, engine_snapshot_id }) =>
+      status === "available" && engine_snapshot_id === snapshot_id,
+  )
 
 /** The answer of a service that a machine asks, or that it cannot be reached. */
 const asked = <A, E>(

@@ -2,6 +2,7 @@
  * Records of a simulation: what the events alone say, folded without a line of the code that wrote
  * them. An event that should not have been possible is told as a broken law.
  */
+import { Struct } from "effect"
 import type { BackupEvent } from "#events/share-protection/backup.ts"
 import type { FleetEvent } from "#events/share-protection/fleet.ts"
 import type { JobEvent } from "#events/share-protection/job.ts"
@@ -135,7 +136,7 @@ const isSame = (hold: Hold | null, other: Partial<Record<keyof Hold, unknown>>) 
 export const takeJob = ({ jobs }: Records, law: Law, { id, event }: Happened<JobEvent>) => {
   if (event.type === "JobQueued") {
     law(!jobs.has(id), "a job is queued once")
-    const { type: _, ...job } = event
+    const job = Struct.omit(event, ["type"])
     const begin = { state: "queued", hold: null, started: false, attempt: 1, retries: 0 }
     jobs.set(id, { ...job, ...begin, wrote_nothing: false, cancelled: false })
     return
@@ -245,7 +246,7 @@ export const takeLease = ({ leases }: Records, law: Law, { id, event }: Happened
   leases.set(id, lease)
   switch (event.type) {
     case "LeaseAcquired": {
-      const { type: _, ...hold } = event
+      const hold = Struct.omit(event, ["type"])
       law(hold.fence === lease.fence + 1, "fences rise one by one")
       law(!lease.holds.has(hold.job_id), "a job holds a repository once")
       lease.fence = hold.fence

@@ -1,4 +1,5 @@
 /** Records of what tenants see: their backups, restores, targets and policies. */
+import { Struct } from "effect"
 import type { BackupEvent } from "#events/share-protection/backup.ts"
 import type { PolicyEvent } from "#events/share-protection/policy.ts"
 import type { RestoreEvent } from "#events/share-protection/restore.ts"
@@ -12,7 +13,7 @@ export const takeBackup = (records: Records, law: Law, happened: Happened<Backup
   const { id, event, position } = happened
   if (event.type === "BackupRequested") {
     law(!backups.has(id), "a backup is requested once")
-    const { type: _, ...backup } = event
+    const backup = Struct.omit(event, ["type"])
     const made = { engine_snapshot_id: null, taken_at: "", restores: new Set<string>() }
     backups.set(id, { ...backup, ...made, status: "creating" })
     return
@@ -83,7 +84,7 @@ export const takeRestore = ({ restores }: Records, law: Law, happened: Happened<
   const { id, event } = happened
   if (event.type === "RestoreRequested") {
     law(!restores.has(id), "a restore is requested once")
-    const { type: _, ...restore } = event
+    const restore = Struct.omit(event, ["type"])
     restores.set(id, { ...restore, status: "pending" })
     return
   }
@@ -105,7 +106,7 @@ export const takeTarget = ({ targets }: Records, law: Law, happened: Happened<Ta
   const { id, event } = happened
   if (event.type === "TargetCreated") {
     law(!targets.has(id), "a target is made once")
-    const { type: _, ...target } = event
+    const target = Struct.omit(event, ["type"])
     const begin = { status: "pending", format_job_id: null, policies: 0, backups: 0 }
     targets.set(id, { ...target, ...begin })
     return
@@ -115,8 +116,7 @@ export const takeTarget = ({ targets }: Records, law: Law, happened: Happened<Ta
   law(target.status !== "deleted", "nothing happens to a target that is gone")
   switch (event.type) {
     case "TargetUpdated": {
-      const { type: _, ...changes } = event
-      Object.assign(target, changes)
+      Object.assign(target, Struct.omit(event, ["type"]))
       return
     }
     case "TargetEnrolled":
@@ -153,8 +153,8 @@ export const takeTarget = ({ targets }: Records, law: Law, happened: Happened<Ta
       law(target.policies + target.backups === 0, "what is referenced is not deleted")
       target.status = "deleted"
       return
-    default:
-      return
+    case "TargetPreflighted":
+    case "TargetUsageMeasured":
   }
 }
 
@@ -167,14 +167,14 @@ export const takePolicy = ({ shares }: Records, law: Law, happened: Happened<Pol
   switch (event.type) {
     case "PolicyDefined": {
       law(share.policy === null, "a share has one policy")
-      const { type: _, ...policy } = event
+      const policy = Struct.omit(event, ["type"])
       Object.assign(share, { policy, last_tick: null })
       return
     }
     case "PolicyUpdated": {
-      const { type: _, policy_id, ...changes } = event
-      if (share.policy?.id !== policy_id) return law(false, "only the share's policy changes")
-      share.policy = { ...share.policy, ...changes }
+      const is_its = share.policy?.id === event.policy_id
+      if (share.policy === null || !is_its) return law(false, "only the share's policy changes")
+      share.policy = { ...share.policy, ...Struct.omit(event, ["type", "policy_id"]) }
       return
     }
     case "PolicyDeleted":

@@ -330,8 +330,11 @@ const all_weights = wishes.reduce((sum, [weight]) => sum + weight, 0)
 
 const wish = (world: World): Batch => {
   let left = world.random.between(1, all_weights)
-  const found = wishes.find(([weight]) => (left -= weight) <= 0)
-  return found?.[1](world) ?? []
+  for (const [weight, make] of wishes) {
+    left -= weight
+    if (left <= 0) return make(world)
+  }
+  return []
 }
 
 const ask = (world: World, { send }: Commands["Service"], batch: Batch) =>

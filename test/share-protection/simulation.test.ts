@@ -1,6 +1,6 @@
 /**
  * Many deployments, each of which lives through faults that its seed draws, and keeps the laws.
- * `npm run soak -- --only simulation` does the same many more times; with `--seed S` it repeats one.
+ * `npm run soak -- --only simulation` does the same many more times; `--seed S` repeats one.
  */
 import assert from "node:assert/strict"
 import { randomInt } from "node:crypto"
