@@ -55,6 +55,8 @@ export interface JobContext extends Fields<typeof JobQueued.Type> {
   readonly recasts: number
   readonly error: Fields<typeof RejectJob.Type> | null
   readonly cancelled: boolean
+  /** Whether any attempt so far may have written a snapshot: a later one proves nothing of it. */
+  readonly may_have_written: boolean
 }
 
 type Context = JobContext
@@ -77,9 +79,9 @@ const chart = setup({
       "fence" in event && event.worker_id === context.worker_id && event.fence === context.fence,
     is_next: ({ event }, { step }: { step: JobStep }) =>
       event.type === "JobAdvanced" && event.to === step,
-    may_retry: ({ context: { error, retries, max_retries }, event }) =>
+    may_retry: ({ context: { cancelled, may_have_written, retries, max_retries }, event }) =>
       event.type === "JobRetried" &&
-      (!event.automatic || (error?.wrote_nothing === true && retries < max_retries)),
+      (!event.automatic || (!cancelled && !may_have_written && retries < max_retries)),
   },
   actions: {
     assign: assign(({ event }) =>
@@ -87,12 +89,16 @@ const chart = setup({
     ),
     unassign: assign({ worker_id: null, fence: null }),
     start: assign({ started: true }),
-    fail: assign(({ event }) =>
+    fail: assign(({ context, event }) =>
       event.type === "JobFailed"
-        ? { error: Struct.omit(event, ["type", "worker_id", "fence"]) }
+        ? {
+            error: Struct.omit(event, ["type", "worker_id", "fence"]),
+            may_have_written: context.may_have_written || !event.wrote_nothing,
+          }
         : {},
     ),
     cancel: assign({ error: cancelled, cancelled: true }),
+    doubt: assign({ may_have_written: true }),
     retry: assign(({ context, event }) =>
       event.type === "JobRetried"
         ? {
@@ -109,11 +115,17 @@ const end = {
   JobCancelled: { target: "error", actions: "cancel" },
 } as const
 
+/** Where an engine may have written: what is cancelled there proves nothing. */
+const doubtful_end = {
+  ...end,
+  JobCancelled: { target: "error", actions: ["cancel", "doubt"] },
+} as const
+
 /** A step of the worker, which `next` follows. */
-const before = (next: JobStep) =>
+const before = (next: JobStep, ends: typeof end | typeof doubtful_end = end) =>
   ({
     on: {
-      ...end,
+      ...ends,
       JobAdvanced: {
         guard: and(["is_from_holder", { type: "is_next", params: { step: next } }]),
         target: next,
@@ -130,6 +142,7 @@ export const machine = chart.createMachine({
     attempt: 1,
     retries: 0,
     recasts: 0,
+    may_have_written: false,
   },
   initial: "absent",
   states: {
@@ -157,9 +170,11 @@ export const machine = chart.createMachine({
     provisioning_network: before("provisioning_source"),
     provisioning_source: before("connecting_repository"),
     connecting_repository: before("transferring"),
-    transferring: before("finalizing"),
-    finalizing: before("releasing"),
-    releasing: { on: { ...end, JobCompleted: { guard: "is_from_holder", target: "available" } } },
+    transferring: before("finalizing", doubtful_end),
+    finalizing: before("releasing", doubtful_end),
+    releasing: {
+      on: { ...doubtful_end, JobCompleted: { guard: "is_from_holder", target: "available" } },
+    },
     available: { type: "final" },
     error: { on: { JobRetried: { guard: "may_retry", target: "queued", actions: "retry" } } },
   },

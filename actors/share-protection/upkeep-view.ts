@@ -119,7 +119,10 @@ const foldJob: Reader = Effect.fnUntraced(function* (log, view, recorded, id) {
   const job_id = JobId.make(id)
   const { position } = recorded
   const at = Date.parse(recorded.commit.at)
-  const { state, error, cancelled, retries, max_retries, ...job } = yield* jobAfter(log, recorded)
+  const { state, cancelled, may_have_written, retries, max_retries, ...job } = yield* jobAfter(
+    log,
+    recorded,
+  )
   const { job_type, resource_id, target_id, share_id, backup_id } = job
   if (job_type === "maintenance" && state !== "available" && state !== "error") {
     view.maintaining.set(job_id, target_id)
@@ -129,7 +132,7 @@ const foldJob: Reader = Effect.fnUntraced(function* (log, view, recorded, id) {
   if (is_enrolled || is_maintained) {
     view.maintained.set(target_id, Math.max(at, view.maintained.get(target_id) ?? 0))
   }
-  if (error?.wrote_nothing !== true || cancelled || retries >= max_retries) {
+  if (state !== "error" || cancelled || may_have_written || retries >= max_retries) {
     view.failed.delete(job_id)
     return
   }

@@ -305,13 +305,22 @@ describe("a retry", () => {
       .when(by_itself)
       .thenRejected(conflict))
   it("of a cancelled job clears the cancellation: its next failure is retried by itself", () =>
-    job(...states["cancelled while it ran"], ...again(2, false))
+    job(...states["cancelled before it was given"], ...again(2, false))
       .when(by_itself)
       .thenEvents(retried(3, true)))
-  it("leaves nothing of the attempt before it", () =>
+  it("by itself does not happen when any attempt before may have written something", () => {
+    const may_have = JobFailed.make({ ...failed, wrote_nothing: false })
+    for (const first of [[queued, assigned, started, may_have], states["cancelled while it ran"]]) {
+      job(...first, ...again(2, false))
+        .when(by_itself)
+        .thenRejected(conflict)
+    }
+  })
+  it("leaves of the attempt before it only whether something may have been written", () =>
     assert.deepEqual(known(...states["cancelled while it ran"], retried(2)), {
       ...known(queued),
       attempt: 2,
+      may_have_written: true,
     }))
   it("refuses what the worker of the attempt before still says", () => {
     const second = [...states.error, retried(2), JobAssigned.make(other_hold)] as const

@@ -182,6 +182,16 @@ const restore: Pair = {
   },
 }
 
+/** What a job's row does not show. */
+const unshown = [
+  "max_retries",
+  "forget",
+  "fence",
+  "retries",
+  "recasts",
+  "may_have_written",
+] as const
+
 const job: Pair = {
   find: (db, n) => findJob(db, JobId.make(uuid(n))),
   row: (state, history, n) => {
@@ -189,7 +199,7 @@ const job: Pair = {
     const { error, started, ...context } = state.context as JobContext
     const has_ended = state.value === "available" || state.value === "error"
     return {
-      ...Struct.omit(context, ["max_retries", "forget", "fence", "retries", "recasts"]),
+      ...Struct.omit(context, [...unshown]),
       ...{ id: uuid(n), state: state.value, error_code: error?.code ?? null },
       ...{ error_detail: error?.detail ?? null, error_category: error?.category ?? null },
       started_at: started ? last(history, (type) => type === "JobStarted")?.at : null,
