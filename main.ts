@@ -1,9 +1,13 @@
 /** `almanac <verb>`: the command line. */
-import { NodeRuntime, NodeServices } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Effect, Exit, Layer, Predicate, Runtime } from "effect"
 import { CliError, Command } from "effect/cli"
 import { logging } from "#adapters/logging.ts"
+import { agent } from "#verbs/agent.ts"
 import { audit } from "#verbs/audit.ts"
+import { catalog } from "#verbs/catalog.ts"
+import { demo } from "#verbs/demo.ts"
 import { migrate } from "#verbs/migrate.ts"
 import { rebuild } from "#verbs/rebuild.ts"
 import { root, version } from "#verbs/root.ts"
@@ -33,7 +37,18 @@ const teardown: Runtime.Teardown = (exit, onExit) => {
 }
 
 root.pipe(
-  Command.withSubcommands([serve, audit, rebuild, migrate, token, trust, secret]),
+  Command.withSubcommands([
+    serve,
+    agent,
+    audit,
+    catalog,
+    rebuild,
+    migrate,
+    token,
+    trust,
+    secret,
+    demo,
+  ]),
   Command.run({ version }),
   Effect.tapCause(explain),
   // A verb's standard output is its answer.

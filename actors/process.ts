@@ -113,6 +113,11 @@ const acting = Effect.fnUntraced(function* (name: string, due: Run["due"], news:
 
   const looking = Effect.gen(function* () {
     yield* news.close
+    if (under_way.size >= under_way_max) {
+      // There may be thousands: they are looked through when some of them can begin.
+      has_more = true
+      return yield* news.await
+    }
     const now = yield* Clock.currentTimeMillis
     const all = due(now)
     answered = answered.intersection(new Set(all.now.map(({ command_id }) => command_id)))

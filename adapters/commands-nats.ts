@@ -1,5 +1,6 @@
 /**
- * Commands over the bus: request and reply on `command.<service>.<aggregate>.<id>`.
+ * Commands over the bus: request and reply on `command.<service>.<aggregate>.<id>`, or on whatever
+ * subject somebody's own commands come by.
  *
  * Hosts of one service form a queue group, so any of them serves. The version check of the log
  * keeps two hosts from contradicting each other, and the command's id makes a second try safe.
@@ -57,15 +58,12 @@ const requestOf = (origin: Origin, commands: ReadonlyArray<Addressed<unknown>>):
 const ask = (
   connection: NatsConnection,
   link: Link,
-  stream: string,
+  subject: string,
   request: string,
   answer_ms: number,
 ) =>
   Effect.tryPromise({
-    try: () =>
-      overLink(link, () =>
-        connection.request(`command.${stream}`, request, { timeout: answer_ms }),
-      ),
+    try: () => overLink(link, () => connection.request(subject, request, { timeout: answer_ms })),
     catch: (error) => new Unavailable({ detail: `No host answered: ${String(error)}` }),
   }).pipe(
     Effect.flatMap((message) => {
@@ -75,10 +73,16 @@ const ask = (
     }),
   )
 
-/** Sends each command to whichever host of its service is free. */
+export interface RemoteOptions {
+  readonly answer_ms?: number
+  /** Where all commands go, whatever they are for. */
+  readonly subject?: string
+}
+
+/** Sends each command to whichever host of its service is free, or of that subject. */
 export const remoteCommands = (
   connection: NatsConnection,
-  { answer_ms = answer_ms_max }: { readonly answer_ms?: number } = {},
+  { answer_ms = answer_ms_max, subject }: RemoteOptions = {},
 ) =>
   Layer.effect(
     Commands,
@@ -92,7 +96,8 @@ export const remoteCommands = (
           const [first] = commands
           if (first === undefined) return yield* new Unavailable({ detail: "There is no command." })
           const request = encode(requestOf(origin, commands))
-          const reply = yield* ask(connection, link, streamOf(first), request, answer_ms).pipe(
+          const to_subject = subject ?? `command.${streamOf(first)}`
+          const reply = yield* ask(connection, link, to_subject, request, answer_ms).pipe(
             Effect.retry({ times: attempts_max - 1, schedule: Schedule.exponential(pause_ms) }),
           )
           if ("position" in reply) return reply.position
@@ -104,12 +109,27 @@ export const remoteCommands = (
     }),
   )
 
+/** Where commands are waited for, and which. */
+export interface Serving {
+  readonly subject: string
+  /** Who of this name is free serves a command; the others never hear of it. */
+  readonly queue: string
+  readonly deciders: ReadonlyArray<AnyDecider>
+  /** Why this is not carried out, if it is not: a rejection of the first command's decider. */
+  readonly refuse?: (
+    subject: string,
+    origin: Origin,
+    commands: ReadonlyArray<Addressed<unknown>>,
+  ) => Effect.Effect<unknown, Unavailable>
+}
+
 /** Carries out what a message asks; whatever is wrong with it becomes an answer. */
 const answerOf = (
   commands: Commands["Service"],
-  kinds: ReadonlyMap<string, AnyDecider>,
-): ((message: Msg) => Effect.Effect<Reply>) =>
-  Effect.fnUntraced(
+  { deciders, refuse = () => Effect.undefined }: Serving,
+): ((message: Msg) => Effect.Effect<Reply>) => {
+  const kinds = new Map(deciders.map((decider) => [decider.name, decider]))
+  return Effect.fnUntraced(
     function* (message) {
       const { origin, commands: named } = message.json<Request>()
       const addressed: Array<Addressed<unknown>> = []
@@ -118,7 +138,13 @@ const answerOf = (
         if (to === undefined) return { unavailable: `No aggregate ${name} is served here.` }
         addressed.push({ to, id, command: Schema.decodeUnknownSync(to.command)(command) })
       }
-      const sent = yield* Effect.result(commands.send(origin, ...addressed))
+      const sent = yield* Effect.result(
+        Effect.gen(function* () {
+          const refusal = yield* refuse(message.subject, origin, addressed)
+          if (refusal !== undefined) return yield* Effect.fail(refusal)
+          return yield* commands.send(origin, ...addressed)
+        }),
+      )
       if (Result.isSuccess(sent)) return { position: sent.success }
       const { failure } = sent
       if (failure instanceof Unavailable) return { unavailable: failure.detail }
@@ -130,18 +156,24 @@ const answerOf = (
       }),
     ),
   )
+}
 
-/**
- * Answers the commands of a service with the `Commands` of this process, until the scope closes:
- * then it takes no more, and those under way get their answers.
- */
-export const serveCommands = Effect.fnUntraced(function* (
+/** Answers the commands of a service with the `Commands` of this process. See answerCommands. */
+export const serveCommands = (
   connection: NatsConnection,
   service: string,
   deciders: ReadonlyArray<AnyDecider>,
+) => answerCommands(connection, { subject: `command.${service}.>`, queue: service, deciders })
+
+/**
+ * Answers commands with the `Commands` of this process, until the scope closes: then it takes no
+ * more, and those under way get their answers.
+ */
+export const answerCommands = Effect.fnUntraced(function* (
+  connection: NatsConnection,
+  serving: Serving,
 ) {
-  const kinds = new Map(deciders.map((decider) => [decider.name, decider]))
-  const answer = answerOf(yield* Commands, kinds)
+  const answer = answerOf(yield* Commands, serving)
   const under_way = yield* FiberSet.make<void>()
   const run = yield* FiberSet.runtime(under_way)<never>()
   let count = 0
@@ -157,8 +189,8 @@ export const serveCommands = Effect.fnUntraced(function* (
 
   yield* Effect.acquireRelease(
     Effect.sync(() =>
-      connection.subscribe(`command.${service}.>`, {
-        queue: service,
+      connection.subscribe(serving.subject, {
+        queue: serving.queue,
         callback: (error, message) => {
           if (error !== null) return
           if (count >= under_way_max) return respond(message, { busy: true })

@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from "node:crypto"
 import { IncomingMessage, ServerResponse } from "node:http"
 import { TLSSocket } from "node:tls"
-import { NodeHttpServerRequest } from "@effect/platform-node"
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Layer } from "effect"
 import { Cookies, type HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { stringify } from "uuid"

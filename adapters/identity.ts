@@ -1,11 +1,12 @@
 /**
- * The embedded identity: our own tokens, static tokens, JWTs and client certificates, in order.
- * Source: decisions of document 1, "auth".
+ * Who callers are: by our own tokens, static tokens, JWTs, client certificates and, in a cloud,
+ * Keystone, in this order. Source: decisions of document 1, "auth"; document 2 §5.
  */
 import { Clock, Context, Effect, Layer, Redacted } from "effect"
 import { v7 } from "uuid"
 import { everyone, type Principals } from "#adapters/development-credentials.ts"
 import { jwts } from "#adapters/identity-jwt.ts"
+import { keystoneTokens } from "#adapters/identity-keystone.ts"
 import { certificates, staticTokens } from "#adapters/identity-static.ts"
 import {
   newToken,
@@ -26,13 +27,8 @@ import type { Settings } from "#schemas/settings.ts"
 export const identity = (settings: Settings, store: TokenStore, principals: Principals) =>
   Layer.effectContext(
     Effect.gen(function* () {
-      const { auth, api, tls } = settings
-      const known = inOrder([
-        issuedTokens(store),
-        staticTokens(auth.tokens),
-        yield* jwts(auth.jwt),
-        certificates(tls.client_certificates),
-      ])
+      const { api } = settings
+      const known = inOrder(yield* configured(settings, store))
       const housed = inDomain(principals.domain_owner.domain_id)
       const all = Effect.succeed(housed(everyone(principals)))
       const authenticate: Authenticate = api.noauth
@@ -43,6 +39,34 @@ export const identity = (settings: Settings, store: TokenStore, principals: Prin
       )
     }),
   )
+
+/**
+ * Identity and TokenIssuer of a cloud: what is none of our own tokens Keystone is asked about.
+ * Fails when the file of public keys cannot be read.
+ */
+export const identityKeystone = (settings: Settings, store: TokenStore) =>
+  Layer.effectContext(
+    Effect.gen(function* () {
+      const { token_cache_time } = settings.keystone_authtoken
+      const authenticate = inOrder([
+        ...(yield* configured(settings, store)),
+        yield* keystoneTokens(token_cache_time),
+      ])
+      return Context.make(Identity, { authenticate }).pipe(
+        Context.add(TokenIssuer, tokenIssuer(store)),
+      )
+    }),
+  )
+
+/** What this deployment knows by itself: nobody else is asked. */
+const configured = Effect.fnUntraced(function* ({ auth, tls }: Settings, store: TokenStore) {
+  return [
+    issuedTokens(store),
+    staticTokens(auth.tokens),
+    yield* jwts(auth.jwt),
+    certificates(tls.client_certificates),
+  ]
+})
 
 /** The caller with the domain of its project and user. */
 const inDomain =

@@ -24,6 +24,8 @@ export interface NatsChild {
   readonly ended: Effect.Effect<string>
   /** Answers the port when the server takes connections, its store recovered. */
   readonly port: Effect.Effect<number, NatsServerFailed>
+  /** Has it read its configuration again. Before it is ready the signal would end it. */
+  readonly reload: Effect.Effect<void>
 }
 
 /** Milliseconds that a stopping server gets for its store; DECISIONS leaves 10 s for everything. */
@@ -61,6 +63,7 @@ export const natsChild = Effect.fnUntraced(function* (options: NatsChildOptions,
     pid: child.pid,
     ended: Deferred.await(ended),
     port: Effect.raceFirst(ready(options.ports, child.pid, lines), dead),
+    reload: Effect.sync(() => child.kill("SIGHUP")),
   } satisfies NatsChild
 })
 

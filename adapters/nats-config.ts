@@ -2,6 +2,7 @@
  * The configuration of our own nats-server: its limits, accounts and permissions as text.
  * Source: DECISIONS "How it is run and reached", "All services" (published events).
  */
+import { type WorkerUser, workerUserText } from "#adapters/worker-users.ts"
 
 /**
  * The JetStream API level of nats-server 2.15, the oldest whose options are all honoured: older
@@ -50,13 +51,17 @@ export interface NatsFolders {
 }
 
 /**
- * The text of nats.conf. Nothing secret is in it: `$ALMANAC_...` are environment variables.
+ * The text of nats.conf. Nothing secret is in it: `$ALMANAC_...` are environment variables, and of
+ * workers it has public keys.
  * The published events live in an account of their own, with a stream of their own: a consumer
  * may name any subject of its account as its destination, so that a reader of a stream in CORE
  * could make the server deliver into CORE (tried: it does, to a listener on that exact subject).
  */
-export const natsConf = ({ store, ports }: NatsFolders): string => `\
-# Written by Almanac at each start: changes made here are lost.
+export const natsConf = (
+  { store, ports }: NatsFolders,
+  workers: ReadonlyArray<WorkerUser>,
+): string => `\
+# Written by Almanac at each start, and when a worker comes or goes: changes made here are lost.
 server_name: "almanac"
 # Loopback only. The first start of the child asks for any free port (-1), later ones for the same.
 host: "127.0.0.1"
@@ -83,10 +88,14 @@ jetstream {
 }
 
 accounts {
-  # The log, leases and timers. No other account can reach it: nothing is exported.
+  # The log, leases and timers. No other account can reach it: nothing is exported. Workers reach
+  # their own subjects in it and nothing of JetStream.
   CORE {
     jetstream: enabled
-    users: [ { user: "core", password: $${variables.core} } ]
+    users: [
+      { user: "core", password: $${variables.core} }
+      ${workers.map(workerUserText).join("\n      ")}
+    ]
   }
   # The published events. One stream; a reader's mistakes end here.
   SUBSCRIBERS {

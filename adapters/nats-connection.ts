@@ -12,6 +12,7 @@ import {
   type ConnectionOptions,
   connect,
   credsAuthenticator,
+  nkeyAuthenticator,
   type Status,
 } from "@nats-io/transport-node"
 import { Context, Effect, Layer, Redacted, Schedule, Schema, Stream } from "effect"
@@ -63,6 +64,8 @@ export interface BusOptions {
   readonly tls?: NatsTls | undefined
   /** First token of the subjects that answers come to, `_INBOX` if absent. */
   readonly inbox?: string
+  /** Whether the login may be so new that the server has yet to hear of it. */
+  readonly is_new?: boolean
 }
 
 /** Milliseconds for one attempt, and attempts for the first connection, 500 ms apart. */
@@ -83,12 +86,7 @@ const drain_ms = 3_000
  * and drains with the scope. A refused login fails at once. NatsUnreachable, NatsTooOld.
  */
 export const connectBus = Effect.fnUntraced(function* (options: BusOptions) {
-  const connection = yield* Effect.acquireRelease(open(options), close)
-  yield* Effect.forkScoped(
-    Stream.runForEach(Stream.fromAsyncIterable(connection.status(), String), told).pipe(
-      Effect.ignore,
-    ),
-  )
+  const connection = yield* connectPlain(options)
   const jsm = yield* Effect.tryPromise({
     try: () => jetstreamManager(connection),
     catch: (cause) => unreachable(options, `JetStream does not answer: ${reason(cause)}`),
@@ -105,6 +103,20 @@ export const connectBus = Effect.fnUntraced(function* (options: BusOptions) {
   return { connection, js: jetstream(connection), jsm } satisfies Bus
 })
 
+/**
+ * Connects for messages alone: where JetStream is out of reach. It comes back for ever after
+ * losses, and drains with the scope. NatsUnreachable.
+ */
+export const connectPlain = Effect.fnUntraced(function* (options: BusOptions) {
+  const connection = yield* Effect.acquireRelease(open(options), close)
+  yield* Effect.forkScoped(
+    Stream.runForEach(Stream.fromAsyncIterable(connection.status(), String), told).pipe(
+      Effect.ignore,
+    ),
+  )
+  return connection
+})
+
 const open = (options: BusOptions) =>
   Effect.tryPromise({
     try: () => connect(connectionOptions(options)),
@@ -113,7 +125,7 @@ const open = (options: BusOptions) =>
     Effect.retry({
       schedule: Schedule.spaced(connect_wait_ms),
       times: connect_attempts_max - 1,
-      while: (cause) => !(cause instanceof AuthorizationError),
+      while: (cause) => options.is_new === true || !(cause instanceof AuthorizationError),
     }),
     Effect.mapError((cause) => unreachable(options, reason(cause))),
   )
@@ -137,11 +149,20 @@ const connectionOptions = ({ servers, login, tls, inbox }: BusOptions): Connecti
   ...(tls && tlsFiles(tls)),
 })
 
-const credentials = ({ user, password, token, creds_file }: NatsLogin): ConnectionOptions => ({
+const credentials = (login: NatsLogin): ConnectionOptions => ({
+  ...passwords(login),
+  ...keys(login),
+})
+
+const passwords = ({ user, password, token }: NatsLogin): ConnectionOptions => ({
   ...(user && { user }),
   ...(password && { pass: Redacted.value(password) }),
   ...(token && { token: Redacted.value(token) }),
+})
+
+const keys = ({ creds_file, seed }: NatsLogin): ConnectionOptions => ({
   ...(creds_file && { authenticator: credsAuthenticator(readFileSync(creds_file)) }),
+  ...(seed && { authenticator: nkeyAuthenticator(Buffer.from(Redacted.value(seed))) }),
 })
 
 /** Without a file of ours the server decides whether it is TLS: an empty object would insist. */

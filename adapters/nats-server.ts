@@ -3,14 +3,20 @@
  * Source: DECISIONS "How it is run and reached" (NATS), facts on two servers over one store.
  */
 import { randomBytes } from "node:crypto"
-import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Clock, Context, Deferred, Effect, Layer, Redacted, SubscriptionRef } from "effect"
 import { DataFolder } from "#adapters/data-lock.ts"
 import { NatsServerFailed, natsBinary } from "#adapters/nats-binary.ts"
-import { type NatsChildOptions, natsChild } from "#adapters/nats-child.ts"
+import { type NatsChild, type NatsChildOptions, natsChild } from "#adapters/nats-child.ts"
 import { natsConf, variables } from "#adapters/nats-config.ts"
 import { endOrphans } from "#adapters/nats-orphans.ts"
+import {
+  type WorkerUser,
+  WorkerUserRefused,
+  type WorkerUsers,
+  workerUsers,
+} from "#adapters/worker-users.ts"
 
 /** Who a connection is; absent parts are not sent. */
 export interface NatsLogin {
@@ -19,6 +25,8 @@ export interface NatsLogin {
   readonly token?: Redacted.Redacted | undefined
   /** Path of a credentials file (JWT and seed). */
   readonly creds_file?: string | undefined
+  /** Of an nkey. */
+  readonly seed?: Redacted.Redacted | undefined
 }
 
 /** Files (PEM) for a server that is reached by TLS. */
@@ -44,6 +52,8 @@ export class NatsServer extends Context.Service<
     readonly publisher: NatsLogin
     /** May only read the published events; undefined where an outside server did not name one. */
     readonly subscriber: NatsLogin | undefined
+    /** Users of workers; undefined where somebody else runs the server, and its users. */
+    readonly workers: WorkerUsers | undefined
     /** The present status, its changes, and a way to wait for one. */
     readonly status: SubscriptionRef.SubscriptionRef<NatsServerStatus>
     /** Process id of the child that runs now; undefined with an outside server. */
@@ -85,6 +95,7 @@ export const outsideNats = Effect.fnUntraced(function* (options: OutsideNatsOpti
     core: login,
     publisher: publisher ?? login,
     subscriber,
+    workers: undefined,
     status,
     pid: Effect.undefined,
   })
@@ -107,7 +118,7 @@ export const natsServer = Effect.fnUntraced(function* ({ binary }: NatsServerOpt
   const path = yield* natsBinary(binary)
   const conf = join(folder.nats, "nats.conf")
   yield* endOrphans(conf)
-  const ports = yield* prepare(folder.nats, conf)
+  const { ports, write } = yield* prepare(folder.nats, conf)
   const [core, publisher, subscriber] = [password(), password(), password()]
   const options = {
     binary: path,
@@ -121,20 +132,39 @@ export const natsServer = Effect.fnUntraced(function* ({ binary }: NatsServerOpt
     },
   }
   const status = yield* SubscriptionRef.make<NatsServerStatus>("restarting")
-  const now: { pid: number | undefined } = { pid: undefined }
-  const port = yield* supervise(options, status, (pid) => {
-    now.pid = pid
-  })
+  const now: Now = { child: undefined, written: 0 }
+  const port = yield* supervise(options, status, now)
   return NatsServer.of({
     servers: [`nats://127.0.0.1:${port}`],
     tls: undefined,
     core: { user: "core", password: core },
     publisher: { user: "publisher", password: publisher },
     subscriber: { user: "subscriber", password: subscriber },
+    workers: workerUsers(rewritten(write, now)),
     status,
-    pid: Effect.sync(() => now.pid),
+    pid: Effect.sync(() => now.child?.pid),
   })
 })
+
+/** The child that runs now, and how often its configuration was written. */
+interface Now {
+  child: NatsChild | undefined
+  written: number
+}
+
+type Write = (workers: ReadonlyArray<WorkerUser>) => void
+
+/** Writes who may come in, and has the child read it. One that starts meanwhile does so later. */
+const rewritten = (write: Write, now: Now) => (workers: ReadonlyArray<WorkerUser>) =>
+  Effect.suspend(() => {
+    write(workers)
+    now.written++
+    return now.child?.reload ?? Effect.void
+  }).pipe(
+    Effect.catchDefect((cause) =>
+      Effect.fail(new WorkerUserRefused({ message: `nats.conf cannot be written: ${cause}` })),
+    ),
+  )
 
 /** 192 random bits; the letter in front keeps the configuration from reading a number. */
 const password = () => Redacted.make(`p${randomBytes(24).toString("hex")}`)
@@ -146,9 +176,14 @@ const prepare = (folder: string, conf: string) =>
       // Ports files of servers that were killed would stay for ever.
       rmSync(ports, { recursive: true, force: true })
       for (const path of [store, ports]) mkdirSync(path, { recursive: true, mode: 0o700 })
-      writeFileSync(conf, natsConf({ store, ports }), { mode: 0o600 })
+      const write: Write = (workers) => {
+        // In one step: a server that starts meanwhile reads the old one or the new one.
+        writeFileSync(`${conf}.new`, natsConf({ store, ports }, workers), { mode: 0o600 })
+        renameSync(`${conf}.new`, conf)
+      }
+      write([])
       chmodSync(conf, 0o600)
-      return ports
+      return { ports, write }
     },
     catch: (cause) => new NatsServerFailed({ message: `${folder} cannot be written: ${cause}` }),
   })
@@ -157,13 +192,16 @@ const prepare = (folder: string, conf: string) =>
 const supervise = Effect.fnUntraced(function* (
   options: NatsChildOptions,
   status: SubscriptionRef.SubscriptionRef<NatsServerStatus>,
-  running: (pid: number | undefined) => void,
+  now: Now,
 ) {
   const first = yield* Deferred.make<number, NatsServerFailed>()
   const once = Effect.fnUntraced(function* (port: number) {
+    const { written } = now
     const child = yield* natsChild(options, port)
     const at = yield* child.port
-    running(child.pid)
+    now.child = child
+    // Changed while it started: which of the two it has read nobody knows.
+    if (now.written !== written) yield* child.reload
     yield* SubscriptionRef.set(status, "running")
     yield* Deferred.succeed(first, at)
     return yield* child.ended
@@ -171,7 +209,7 @@ const supervise = Effect.fnUntraced(function* (
   const again = Effect.fnUntraced(function* (port: number) {
     let wait_ms = restart_ms_min
     while (true) {
-      running(undefined)
+      now.child = undefined
       yield* SubscriptionRef.set(status, "restarting")
       yield* Effect.sleep(wait_ms)
       const started = yield* Clock.currentTimeMillis

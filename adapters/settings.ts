@@ -2,6 +2,7 @@
 import { join, resolve } from "node:path"
 import { Effect, Redacted, Result, Schema } from "effect"
 import { parse, TomlError } from "smol-toml"
+import { default_image } from "#adapters/compute-images.ts"
 import { FileFailure, readBounded } from "#adapters/private-file.ts"
 import {
   decodeSetting,
@@ -64,7 +65,7 @@ export const readSettings = Effect.fnUntraced(function* (sources: Sources) {
   const complete = yield* withSecrets(settings, yield* valid(decoded, sourceOf), "", where)
   // Every name of `settings` is in it, each decoded by its own schema.
   const read = developed(located(complete as unknown as Settings), where)
-  const wrong = disagreement(read)
+  const wrong = disagreement(read) ?? ungiven(read, where)
   if (wrong !== undefined) return yield* refuse(wrong, sourceOf(wrong))
   const loaded: Loaded = { settings: read, sources: where }
   return loaded
@@ -249,7 +250,7 @@ const readSecret = Effect.fnUntraced(function* (path: string) {
 })
 
 const located = (settings: Settings): Settings => {
-  const { blob, shares, policy, database } = settings
+  const { blob, compute, shares, policy, database, manila } = settings
   const dir = resolve(settings.data.dir)
   const inside = (path: string, name: string) => (path === "" ? join(dir, name) : resolve(path))
   const read_models = inside(database.connection.slice(sqlite.length), "read-models")
@@ -257,17 +258,45 @@ const located = (settings: Settings): Settings => {
     ...settings,
     data: { dir },
     blob: { ...blob, dir: inside(blob.dir, "blobs") },
+    compute: { ...compute, images_dir: inside(compute.images_dir, "images") },
     shares: { ...shares, root: inside(shares.root, "shares") },
+    manila: { ...manila, mounts_dir: inside(manila.mounts_dir, "mounts") },
+    keystone_authtoken: sentToKeystone(settings),
     policy: { file: policy.file === "" ? "" : resolve(policy.file) },
     database: { connection: sqlite + read_models },
   }
 }
 
+/** Who asks with a wrong token is sent to Keystone, where it decides. */
+const sentToKeystone = ({ identity, keystone_authtoken }: Settings) => {
+  const { www_authenticate_uri: uri, auth_url } = keystone_authtoken
+  if (identity.kind !== "keystone" || uri !== "") return keystone_authtoken
+  return { ...keystone_authtoken, www_authenticate_uri: auth_url }
+}
+
 /** What a connection string of SQLite begins with; a folder follows. */
 const sqlite = "sqlite:///"
 
-/** DECISIONS, FIPS profile: without one where nobody asked for it. */
+/** What has a development value with the embedded identity alone: a machine works by itself. */
 const developed = (settings: Settings, where: ReadonlyMap<string, string>): Settings => {
-  if (where.has("engine.require_fips_profile")) return settings
-  return { ...settings, engine: { ...settings.engine, require_fips_profile: false } }
+  const { conductor, engine, compute, identity } = settings
+  const given = (path: string, is_developed: boolean) => where.has(path) || !is_developed
+  const is_embedded = identity.kind === "embedded"
+  // DECISIONS, FIPS profile: without one where nobody asked for it.
+  const has_profile = given("engine.require_fips_profile", is_embedded)
+  const has_image = given("conductor.worker_boot_image", is_embedded && compute.kind === "local")
+  return {
+    ...settings,
+    ...(!has_profile && { engine: { ...engine, require_fips_profile: false } }),
+    ...(!has_image && { conductor: { ...conductor, worker_boot_image: default_image } }),
+  }
+}
+
+/** Without a default where the identity is not the embedded one (DECISIONS, configuration). */
+const required = ["database.connection", "worker.capacity_slots"]
+
+const ungiven = ({ identity }: Settings, where: ReadonlyMap<string, string>): Wrong | undefined => {
+  if (identity.kind === "embedded") return undefined
+  const path = required.find((name) => !where.has(name))
+  return path === undefined ? undefined : { path, problem: `must be given with ${identity.kind}` }
 }

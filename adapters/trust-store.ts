@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto"
 import { join } from "node:path"
 import { Effect, Option, Schema, Semaphore } from "effect"
 import { v7 } from "uuid"
-import { findBounded, writePrivate } from "#adapters/private-file.ts"
+import { findBounded, readBounded, writePrivate } from "#adapters/private-file.ts"
 import { unavailable } from "#adapters/token-store.ts"
 import { IdentityUnavailable } from "#gateway/identity.ts"
 import { ServiceInfo } from "#schemas/share-protection/service-info.ts"
@@ -79,12 +79,31 @@ const fresh = (): typeof Contents.Type => ({
   trusts: [],
 })
 
+/** Where the trusts are. */
+export const trustFile = (data_dir: string) => join(data_dir, "identity", "trusts.json")
+
+/** The trusts as they are, for who may not change them. Fails when there is no such file. */
+export const readTrustStore = Effect.fnUntraced(function* (data_dir: string) {
+  const path = trustFile(data_dir)
+  const text = yield* Effect.mapError(readBounded(path, file_bytes_max), unavailable)
+  const kept = yield* decoded(path, text)
+  const by_id = byId(kept.trusts)
+  const store: TrustStore = {
+    service: kept.service,
+    key: Buffer.from(kept.key, "hex"),
+    find: (trust_id) => by_id.get(trust_id),
+    rolesOf: (user_id, project_id) => rolesIn(kept, user_id, project_id),
+    update: () => unavailable({ message: `${path} is another process's to write` }),
+  }
+  return store
+})
+
 /**
  * Opens `identity/trusts.json` in the data folder, and makes it where it is missing. One process
  * at a time may. Fails when the file is not what we wrote.
  */
 export const openTrustStore = Effect.fnUntraced(function* (data_dir: string) {
-  const path = join(data_dir, "identity", "trusts.json")
+  const path = trustFile(data_dir)
   const write = (contents: typeof Contents.Type) =>
     Effect.mapError(writePrivate(path, Schema.encodeSync(TrustFile)(contents)), unavailable)
   const text = yield* Effect.mapError(findBounded(path, file_bytes_max), unavailable)

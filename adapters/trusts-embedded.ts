@@ -28,7 +28,9 @@ export const trustsEmbedded = (store: TrustStore) =>
   )
 
 /** Answers the project that a token of a trust reaches, as long as it does. */
-export type Inspect = (delegation: Delegation) => Effect.Effect<ProjectId, TrustAccessDenied>
+export type Inspect = (
+  delegation: Delegation,
+) => Effect.Effect<ProjectId, TrustAccessDenied | BackendUnavailable>
 
 const denied = (why: keyof typeof denials) =>
   Effect.fail(new TrustAccessDenied({ detail: denials[why] }))
@@ -52,7 +54,8 @@ const lacksRoles = (store: TrustStore, { trustor_user_id, project_id, roles }: T
   return !roles.every((role) => held.has(role))
 }
 
-const trustsOf = (store: TrustStore): Trusts["Service"] => {
+/** The port, of a store that is there. */
+export const trustsOf = (store: TrustStore): Trusts["Service"] => {
   const { service_user } = store.service
   const verify = Effect.fnUntraced(function* (trust_id: string, by: Naming) {
     const { trust, now } = yield* found(store, trust_id)

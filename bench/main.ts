@@ -1,6 +1,7 @@
 /** `npm run bench`: the suites one after the other, their tables into docs/benchmarks.md. */
 import { rm } from "node:fs/promises"
 import { parseArgs } from "node:util"
+import { backup } from "./backup.ts"
 import { command } from "./command.ts"
 import { scratchFolder } from "./disk.ts"
 import { gateway } from "./gateway.ts"
@@ -14,9 +15,9 @@ import { token } from "./token.ts"
 
 const help = `npm run bench -- [--only SUITE] [--rounds N] [--seconds S] [--dry]
 
-SUITE is command, gateway, replay or jobs-page. Each measures Almanac against its peers,
-interleaved, and writes its tables into docs/benchmarks.md (--dry: only prints them). What is
-missing is skipped with one line.
+SUITE is command, gateway, replay, jobs-page, schedule, token or backup. Each measures Almanac
+against its peers, interleaved, and writes its tables into docs/benchmarks.md (--dry: only prints
+them). What is missing is skipped with one line.
 
   npm run bench -- --only command --rounds 3 --seconds 2 --dry`
 
@@ -27,6 +28,7 @@ const suites: Readonly<Record<string, Suite>> = {
   "jobs-page": jobsPage,
   schedule,
   token,
+  backup,
 }
 
 const { values } = parseArgs({

@@ -1,7 +1,14 @@
 /** Who asks, and what they may do. Source: document 1 §5, document 2 §5. */
 
 /** How a caller proved who they are; `noauth` proved nothing. */
-export type CallerKind = "issued" | "development" | "static" | "jwt" | "certificate" | "noauth"
+export type CallerKind =
+  | "issued"
+  | "development"
+  | "static"
+  | "jwt"
+  | "certificate"
+  | "keystone"
+  | "noauth"
 
 export interface Caller {
   /** Who it is, for the log; never a token. At most 256 characters. */

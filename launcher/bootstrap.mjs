@@ -1,6 +1,7 @@
 /**
- * Makes a fresh clone able to run: npm packages, Node 24, nats-server and restic. Does nothing
- * when all is there. Needs nothing but Node 18; `node launcher/bootstrap.mjs start|test`.
+ * Makes a fresh clone able to run: npm packages, Node 24, nats-server and restic, and for tests
+ * the servers that they try themselves on. Does nothing when all is there. Needs nothing but Node
+ * 18; `node launcher/bootstrap.mjs start|test|services|demo`.
  */
 import { realpathSync } from "node:fs"
 import { join } from "node:path"
@@ -10,6 +11,7 @@ import { root } from "./cache.mjs"
 import { fetchFromDebian, hasDebian } from "./debian.mjs"
 import { withLock } from "./lock.mjs"
 import { hasPackages, installPackages } from "./packages.mjs"
+import { fetchTree, findTree, trees } from "./trees.mjs"
 
 const say = (line) => process.stderr.write(`almanac: ${line}\n`)
 
@@ -17,9 +19,16 @@ const say = (line) => process.stderr.write(`almanac: ${line}\n`)
 const isNeeded = (name) =>
   name !== "nats-server" || !(process.env.ALMANAC_NATS__URL || process.env.ALMANAC_NATS__BINARY)
 
+const requiresAll = () => process.env.ALMANAC_REQUIRE_ALL === "1"
+
 /** restic serves share protection alone: without it the other services start all the same. */
 const isRequired = (name, task) =>
-  name !== "restic" || task === "test" || process.env.ALMANAC_REQUIRE_ALL === "1"
+  name !== "restic" || task === "test" || task === "services" || requiresAll()
+
+/** What nobody needs but tests, and who tries the services out. */
+const treesOf = { test: ["radosgw"], services: ["radosgw", "openstack"], demo: ["radosgw"] }
+
+const missingTrees = (task) => (treesOf[task] ?? []).filter((name) => findTree(name) === undefined)
 
 const missingPrograms = () =>
   Object.keys(programs).filter((name) => isNeeded(name) && findBinary(name) === undefined)
@@ -31,21 +40,42 @@ const fetchPrograms = (names) => {
   if (reason) say(`Debian's archive did not serve: ${reason}`)
 }
 
-/** Installs what `start` or `test` lacks. Throws an error whose message is for a person. */
+const fetchTrees = (names) => {
+  if (!hasDebian()) return
+  for (const name of names) {
+    const size = `about ${trees[name].megabytes} MB`
+    const from = "from Debian's signed archive into the cache"
+    say(`fetching ${name} and what it needs ${from} (${size})`)
+    const reason = fetchTree(name)
+    if (reason) say(`Debian's archive did not serve: ${reason}`)
+  }
+}
+
+/** One line for a person about each tree that could not be had. */
+const missingTree = (name) =>
+  `${name} is missing, which tests need: install it by ${trees[name].by_hand}.`
+
+/** Installs what the task lacks. Throws an error whose message is for a person. */
 export const bootstrap = (task) => {
-  if (hasPackages() && missingPrograms().length === 0) return
+  if (hasPackages() && missingPrograms().length + missingTrees(task).length === 0) return
   const install = () => {
     if (!hasPackages()) installPackages(say)
     const names = missingPrograms()
     if (names.length > 0) fetchPrograms(names)
+    fetchTrees(missingTrees(task))
   }
   withLock(join(root, ".cache", "bootstrap.lock"), install, say)
   const missing = missingPrograms()
   for (const name of missing.filter((name) => !isRequired(name, task))) {
     say(`going on without restic. ${missingBinary(name)}`)
   }
-  const required = missing.filter((name) => isRequired(name, task))
-  if (required.length > 0) throw new Error(required.map((name) => missingBinary(name)).join(" "))
+  const absent = missingTrees(task).map(missingTree)
+  if (!requiresAll()) for (const line of absent) say(`going on without. ${line}`)
+  const required = missing
+    .filter((name) => isRequired(name, task))
+    .map((name) => missingBinary(name))
+  if (requiresAll()) required.push(...absent)
+  if (required.length > 0) throw new Error(required.join(" "))
 }
 
 /** The same at a command line: one line and exit code 1 for what could not be installed. */

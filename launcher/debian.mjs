@@ -30,17 +30,18 @@ const suites = ["sid", "testing", "stable"]
 /** An index of 10 MB and two packages of 20 MB; a mirror that needs longer is no use at a start. */
 const apt_timeout_ms = 180_000
 
-const run = (command, args, folder) =>
+/** Runs a program of apt's or dpkg's in the private folder. */
+export const run = (command, args, folder, timeout = apt_timeout_ms) =>
   spawnSync(command, args, {
     cwd: folder,
     encoding: "utf8",
     env: { ...process.env, LC_ALL: "C", DEBIAN_FRONTEND: "noninteractive" },
     stdio: ["ignore", "pipe", "pipe"],
-    timeout: apt_timeout_ms,
+    timeout,
   })
 
-/** The machine's hooks, pins and leave to skip signatures have no say in the private folder. */
-const configuration = (folder) => `
+/** The machine's hooks and leave to skip signatures have no say in the private folder. */
+const configuration = (folder, is_whole) => `
 #clear APT::Update::Pre-Invoke;
 #clear APT::Update::Post-Invoke;
 #clear APT::Update::Post-Invoke-Success;
@@ -51,13 +52,9 @@ Dir::State::Lists "${folder}/state/lists";
 Dir::State::status "${folder}/state/status";
 Dir::Cache "${folder}/cache";
 Dir::Log "${folder}/log";
-Dir::Etc::SourceList "/dev/null";
-Dir::Etc::SourceParts "${folder}/sources";
-Dir::Etc::Preferences "/dev/null";
-Dir::Etc::PreferencesParts "${folder}/none";
+Debug::NoLocking "true";
 APT::Sandbox::User "";
 APT::Get::AllowUnauthenticated "false";
-APT::Default-Release "";
 APT::Update::Error-Mode "any";
 Acquire::AllowInsecureRepositories "false";
 Acquire::AllowWeakRepositories "false";
@@ -66,18 +63,42 @@ Acquire::Languages "none";
 Acquire::Retries "1";
 Acquire::http::Timeout "15";
 Acquire::https::Timeout "15";
+${is_whole ? "" : apart(folder)}`
+
+/** Nor have its sources and pins, where it is asked for what its own release lacks. */
+const apart = (folder) => `Dir::Etc::SourceList "/dev/null";
+Dir::Etc::SourceParts "${folder}/sources";
+Dir::Etc::Preferences "/dev/null";
+Dir::Etc::PreferencesParts "${folder}/none";
+APT::Default-Release "";
 `
 
-const makeFolder = () => {
+const makeFolder = (is_whole) => {
   const parent = join(cacheDirectory(), "apt")
   mkdirSync(parent, { recursive: true })
   const folder = mkdtempSync(join(parent, "run-"))
   for (const name of ["state/lists/partial", "cache/archives/partial", "log", "sources", "none"]) {
     mkdirSync(join(folder, name), { recursive: true })
   }
-  writeFileSync(join(folder, "state/status"), "")
-  writeFileSync(join(folder, "apt.conf"), configuration(folder))
+  if (is_whole) copyFileSync("/var/lib/dpkg/status", join(folder, "state/status"))
+  else writeFileSync(join(folder, "state/status"), "")
+  writeFileSync(join(folder, "apt.conf"), configuration(folder, is_whole))
   return folder
+}
+
+/**
+ * Does work with an apt of its own. `is_whole`: it knows what the machine has, its sources and its
+ * pins; else only what it is given.
+ */
+export const inPrivate = ({ is_whole }, work) => {
+  const folder = makeFolder(is_whole)
+  const apt = (args, timeout) =>
+    run("apt-get", ["-c", join(folder, "apt.conf"), ...args], folder, timeout)
+  try {
+    return work(apt, folder)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
 }
 
 /** The machine's own mirrors of the archive proper, as its apt reads its own sources. */
@@ -124,18 +145,16 @@ const unreachable = /Could not (resolve|connect)|timed out|Temporary failure|Net
 /** Fetches these packages into the cache. Answers why some are missing, nothing when none is. */
 export const fetchFromDebian = (names) => {
   const keyring = keyrings.find((path) => existsSync(path))
-  const folder = makeFolder()
-  const apt = (...args) => run("apt-get", ["-c", join(folder, "apt.conf"), ...args], folder)
   let wanted = names
   let reason = "this machine's apt names no mirror of Debian"
-  try {
+  return inPrivate({ is_whole: false }, (apt, folder) => {
     for (const mirror of machineMirrors(folder)) {
       for (const suite of suites) {
         writeFileSync(join(folder, "sources/almanac.sources"), source(mirror, suite, keyring))
-        const { status, stderr, error } = apt("update")
+        const { status, stderr, error } = apt(["update"])
         if (status === 0) {
           wanted = wanted.filter(
-            (name) => apt("download", name).status !== 0 || !unpack(folder, name),
+            (name) => apt(["download", name]).status !== 0 || !unpack(folder, name),
           )
           if (wanted.length === 0) return undefined
         }
@@ -145,7 +164,5 @@ export const fetchFromDebian = (names) => {
       }
     }
     return reason
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
-  }
+  })
 }

@@ -8,7 +8,19 @@ const secret_bytes_min = 32
 
 /** Answers the first thing that is wrong with these settings together, or undefined. */
 export const disagreement = (settings: Settings): Wrong | undefined => {
-  for (const rule of [services, address, tls, tokens, certificates, jwt, nats, cluster, limits]) {
+  for (const rule of [
+    services,
+    address,
+    tls,
+    tokens,
+    certificates,
+    jwt,
+    keystone,
+    machines,
+    nats,
+    cluster,
+    limits,
+  ]) {
     const wrong = rule(settings)
     if (wrong !== undefined) return wrong
   }
@@ -79,6 +91,31 @@ const jwt = ({ auth: { jwt } }: Settings): Wrong | undefined => {
     return { path: "auth.jwt.jwks_url", problem: "must be https:// beyond loopback" }
   }
   return undefined
+}
+
+const keystone = ({ identity, api, keystone_authtoken }: Settings): Wrong | undefined => {
+  if (identity.kind !== "keystone") return undefined
+  if (api.noauth)
+    return { path: "api.noauth", problem: "and identity.kind keystone exclude each other" }
+  for (const name of ["auth_url", "username", "project_name"] as const) {
+    if (keystone_authtoken[name] === "") return needed(`keystone_authtoken.${name}`)
+  }
+  const { password } = keystone_authtoken
+  return Redacted.value(password) === "" ? needed("keystone_authtoken.password") : undefined
+}
+
+const needed = (path: string): Wrong => ({
+  path,
+  problem: "must be given: identity.kind is keystone",
+})
+
+/** A machine of the cloud is reached over a bus that it can reach too. */
+const machines = ({ compute, identity, nats }: Settings): Wrong | undefined => {
+  if (compute.kind !== "nova") return undefined
+  const path = "compute.kind"
+  if (identity.kind !== "keystone") return { path, problem: "nova needs identity.kind keystone" }
+  if (nats.url === "") return { path, problem: "nova needs nats.url" }
+  return compute.flavor === "" ? { path, problem: "nova needs compute.flavor" } : undefined
 }
 
 const nats = ({ nats }: Settings): Wrong | undefined => {

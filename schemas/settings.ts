@@ -14,13 +14,14 @@ import {
   url,
   type Values,
 } from "#schemas/setting.ts"
+import { identity, keystone_authtoken, manila } from "#schemas/share-protection/cloud-settings.ts"
+import { compute } from "#schemas/share-protection/compute-settings.ts"
 import {
   catalog,
   conductor,
   database,
   engine,
   enrollment,
-  keystone_authtoken,
   policy,
   quota,
   shares,
@@ -311,14 +312,17 @@ export const settings = {
   blob,
   cluster,
   DEFAULT: catalog,
+  identity,
   keystone_authtoken,
   conductor,
   enrollment,
   engine,
   worker,
+  compute,
   database,
   quota,
   shares,
+  manila,
   policy,
   metrics,
   telemetry,

@@ -1,6 +1,6 @@
 /** Serves an API behind the front door on a free port, with callers made up for the test. */
 import { connect } from "node:net"
-import { NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Exit, Layer, Logger, Redacted, References, Scope } from "effect"
 import { httpServer, type Listening } from "#adapters/http-server.ts"
 import { httpTransport } from "#adapters/http-transport.ts"

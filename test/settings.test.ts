@@ -65,7 +65,18 @@ const documented: Record<string, unknown> = {
   "cluster.vnodes_per_node": 128,
   "DEFAULT.catalog_type": "share-protection",
   "DEFAULT.endpoint_type": "publicURL",
+  "identity.kind": "embedded",
   "keystone_authtoken.www_authenticate_uri": "",
+  "keystone_authtoken.auth_url": "",
+  "keystone_authtoken.username": "",
+  "keystone_authtoken.password": "",
+  "keystone_authtoken.password_file": "",
+  "keystone_authtoken.project_name": "service",
+  "keystone_authtoken.user_domain_id": "default",
+  "keystone_authtoken.project_domain_id": "default",
+  "keystone_authtoken.region": "",
+  "keystone_authtoken.cafile": "",
+  "keystone_authtoken.token_cache_time": 0,
   "conductor.scheduler_interval": 60,
   "conductor.schedule_jitter_seconds": 0,
   "conductor.reconciliation_interval": 300,
@@ -78,19 +89,36 @@ const documented: Record<string, unknown> = {
   "conductor.min_workers": 1,
   "conductor.max_workers": 10,
   "conductor.maintenance_interval_seconds": 604_800,
+  "conductor.restore_test_interval_seconds": 604_800,
   "conductor.worker_boot_image": "",
   "enrollment.dispatch": "rpc",
   "engine.subprocess_timeout": 3600,
   "engine.require_fips_profile": true,
+  "engine.binary": "",
+  "engine.upload_kib_per_second": 0,
+  "engine.download_kib_per_second": 0,
   "worker.capacity_slots": 2,
   "worker.command_timeout_seconds": 300,
   "worker.max_command_duration_seconds": 21_600,
+  "compute.kind": "local",
+  "compute.images_dir": "",
+  "compute.max_machines": 8,
+  "compute.flavor": "",
+  "compute.networks": [],
+  "compute.security_groups": [],
+  "compute.key_name": "",
   "database.connection": "",
   "quota.targets": 10,
   "quota.policies": 100,
   "quota.backups": 10_000,
   "shares.root": "",
   "shares.snapshots": true,
+  "manila.mount": "nfs",
+  "manila.mounts_dir": "",
+  "manila.access_to": "",
+  "manila.admin_role": "admin",
+  "manila.deadline_seconds": 300,
+  "manila.lost_share_gib": 100,
   "policy.file": "",
   "metrics.public": false,
   "telemetry.otlp_url": "",
@@ -116,9 +144,19 @@ const outside: Record<string, unknown> = {
   "cluster.join": ["example.org"],
   "DEFAULT.catalog_type": "share protection",
   "DEFAULT.endpoint_type": "public",
+  "identity.kind": "cloud",
   "keystone_authtoken.www_authenticate_uri": "http://user:hunter2@example.org",
+  "keystone_authtoken.auth_url": "ldap://keystone",
+  "manila.mount": "smb",
+  "manila.access_to": "everywhere",
+  "manila.admin_role": "",
   "conductor.worker_boot_image": "two\nlines",
   "enrollment.dispatch": "cast",
+  "compute.kind": "cloud",
+  "compute.flavor": "two\nlines",
+  "compute.networks": ["not an id"],
+  "compute.security_groups": ["two\nlines"],
+  "compute.key_name": "two\nlines",
   "database.connection": "postgresql://example.org/almanac",
   "telemetry.otlp_url": "example.org",
   "log.level": "loud",
@@ -263,6 +301,20 @@ describe("settings together", () => {
     it(`refuse ${path} of ${Object.keys(Object.values(change)[0] ?? {})}`, () =>
       expect(wrong(change)).toBe(path))
   }
+  it("need what Keystone has to be asked with", () => {
+    const kind = { identity: { kind: "keystone" } } as const
+    const whole = { auth_url: "http://k", username: "u", password: a_secret }
+    const keystone = (change: object) =>
+      wrong({ ...kind, keystone_authtoken: { ...whole, ...change } })
+    expect(keystone({})).toBeUndefined()
+    expect(wrong({ keystone_authtoken: {} })).toBeUndefined()
+    for (const name of ["auth_url", "username", "project_name"]) {
+      expect(keystone({ [name]: "" })).toBe(`keystone_authtoken.${name}`)
+    }
+    expect(keystone({ password: Redacted.make("") })).toBe("keystone_authtoken.password")
+    const open = { noauth: true, noauth_unsafe: true }
+    expect(wrong({ ...kind, keystone_authtoken: whole, api: open })).toBe("api.noauth")
+  })
   it("refuse a weak shared secret, two sources of keys and keys in the open", () => {
     const jwt = (jwt: Partial<Settings["auth"]["jwt"]>) =>
       disagreement(given({ auth: { jwt: { ...given({}).auth.jwt, ...jwt } } }))?.path

@@ -14,6 +14,8 @@ import { rmSync } from "node:fs"
 import { parseArgs } from "node:util"
 import { killRounds, type Round } from "./process/kill.ts"
 import { cleanUp, keep, newFolder } from "./process/server.ts"
+import { all_faults, shareFaults } from "./process/share-faults.ts"
+import { killShareRounds, type ShareRound } from "./process/share-kill.ts"
 import { soakSimulation } from "./share-protection/simulation-soak.ts"
 
 const minutes_default = 30
@@ -50,11 +52,13 @@ const soak_ms = number("minutes", values.minutes) * minute_ms
 const end = since + soak_ms
 const wanted = number("rounds", values.rounds)
 const done: Array<Round> = []
+const shares_done: Array<ShareRound> = []
 
 /** Whether as long a round as any before still ends in time. */
 const goesOn = () => {
   const longest_ms = Math.max(0, ...done.map(({ took_ms }) => took_ms))
   const is_in_time = performance.now() + longest_ms + last_ms < end
+  if (values.only === "shares") return shares_done.length < wanted && performance.now() < end
   return done.length < Math.min(wanted, rounds_min) || (done.length < wanted && is_in_time)
 }
 
@@ -78,13 +82,35 @@ const folder = async (seed: number) => {
   rmSync(data_dir, { recursive: true, force: true })
 }
 
+const toldShares = (round: ShareRound, n: number) => {
+  shares_done.push(round)
+  const { kill, acknowledged, in_doubt, ready_ms, took_ms } = round
+  console.log(
+    `soak: round ${shares_done.length} of share protection (${n} of its folder): killed ${kill}; ` +
+      `${acknowledged} acknowledged, ${in_doubt} in doubt, ready again in ` +
+      `${Math.round(ready_ms)} ms (${Math.round(took_ms)} ms)`,
+  )
+}
+
+/** Only a folder's end looks at everything, so that a folder that is begun is ended. */
+const sharesFolder = async (seed: number) => {
+  const data_dir = newFolder()
+  console.log(`soak: share protection, seed ${seed} in ${data_dir}`)
+  keep(data_dir)
+  const left = values.only === "shares" ? wanted - shares_done.length : rounds_min
+  const rounds = Math.min(rounds_per_folder, left)
+  await killShareRounds({ data_dir, seed, rounds, onRound: toldShares })
+  rmSync(data_dir, { recursive: true, force: true })
+}
+
 const summary = (outcome: string) => {
   const sum = (of: (round: Round) => number) => done.reduce((total, round) => total + of(round), 0)
   const ready = done.map(({ ready_ms }) => ready_ms).toSorted((one, other) => one - other)
   const median = Math.round(ready[Math.floor(ready.length / 2)] ?? 0)
   const seconds = Math.round((performance.now() - since) / 1000)
   console.log(
-    `soak: ${outcome}: ${done.length} rounds in ${seconds} s, ` +
+    `soak: ${outcome}: ${done.length} rounds, and ${shares_done.length} of share protection, ` +
+      `in ${seconds} s, ` +
       `${sum(({ acknowledged }) => acknowledged)} acknowledged, ` +
       `${sum(({ in_doubt }) => in_doubt)} in doubt, ` +
       `${sum(({ nats_kills }) => nats_kills)} kills of nats-server alone, ` +
@@ -100,8 +126,9 @@ const simulations = () => {
   return soakSimulation(1, Infinity, number("seed", values.seed))
 }
 
-if (values.only !== undefined && !["kill", "simulation"].includes(values.only)) {
-  console.error(`soak: --only knows kill and simulation, not ${values.only}`)
+const parts = ["kill", "shares", "faults", "simulation"]
+if (values.only !== undefined && !parts.includes(values.only)) {
+  console.error(`soak: --only knows ${parts.join(", ")}, not ${values.only}`)
   process.exit(2)
 }
 const is_simulated = values.only === "simulation" || (!values.only && values.seed === undefined)
@@ -112,9 +139,26 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => void cleanUp().finally(() => process.exit(1)))
 }
 
+/** Blob storage and share protection in turn, until the time or the rounds are over. */
+const rounds = async () => {
+  while (goesOn()) {
+    if (values.only !== "shares") await folder(randomInt(1, seed_max))
+    if (values.only !== "kill") await sharesFolder(randomInt(1, seed_max))
+  }
+}
+
+const faults = () =>
+  shareFaults(all_faults, ({ victim, moment, met, state, attempt, took_ms }) =>
+    console.log(
+      `soak: ${victim} gone in ${moment} (met in ${met}): ${state} in attempt ${attempt} ` +
+        `(${Math.round(took_ms)} ms)`,
+    ),
+  )
+
 try {
-  if (values.seed !== undefined) await folder(number("seed", values.seed))
-  else while (goesOn()) await folder(randomInt(1, seed_max))
+  if (values.only === "faults") await faults()
+  else if (values.seed === undefined) await rounds()
+  else await (values.only === "shares" ? sharesFolder : folder)(number("seed", values.seed))
   summary("passed")
 } catch (cause) {
   console.error(cause)

@@ -1,6 +1,5 @@
 /** The conductor of share protection in this process: whenever it holds the lease. */
-import { Context, Effect, Layer, Option } from "effect"
-import { Agents } from "#actors/share-protection/agents.ts"
+import { Context, Effect, Option } from "effect"
 import { Compute } from "#actors/share-protection/compute.ts"
 import { type ConductorOptions, conductor } from "#actors/share-protection/conductor.ts"
 import { Engine } from "#actors/share-protection/engine.ts"
@@ -12,14 +11,7 @@ import { Trusts } from "#actors/share-protection/trusts.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
 import type { ReconciliationLoop } from "#schemas/share-protection/reconciliation.ts"
-import { WorkerUnavailable } from "#schemas/share-protection/rejection.ts"
 import { leased } from "#verbs/leased.ts"
-
-/** No worker can be reached, so none is ever asked. */
-export const noAgents = Layer.sync(Agents, () => {
-  const nobody = Effect.fail(new WorkerUnavailable({ detail: "No worker can be reached." }))
-  return Agents.of({ offer: () => nobody, cancel: () => nobody, attach: () => Effect.void })
-})
 
 /** What can be compared with what there is in this deployment. */
 const loopsOf = Effect.fnUntraced(function* (

@@ -1,5 +1,5 @@
 /** `almanac` itself: the flags that every verb takes, and the settings that they lead to. */
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { readSettings } from "#adapters/settings.ts"
 import manifest from "#package.json" with { type: "json" }
@@ -24,9 +24,31 @@ export const root = Command.make("almanac").pipe(
   Command.withDescription("Five services on one replayable log. See docs/configuration.md."),
 )
 
+/** Where settings are read, beside the environment. */
+export interface SettingsSources {
+  readonly config: string
+  readonly set: ReadonlyArray<string>
+}
+
+/** What this command line says of it. */
+export const sources = Effect.map(root, ({ config, set }): SettingsSources => ({ config, set }))
+
 /** The settings of this command line, its environment and its file. InvalidSettings: one line. */
 export const settings = Effect.gen(function* () {
-  const { config, set } = yield* root
-  const { settings } = yield* readSettings({ config, set, env: process.env })
+  const { settings } = yield* readSettings({ ...(yield* sources), env: process.env })
   return settings
 })
+
+/** What the verb would change is kept elsewhere; the message says where. */
+class NotEmbedded extends Schema.TaggedError<NotEmbedded>()("NotEmbedded", {
+  message: Schema.String,
+}) {}
+
+/** The settings of a verb that works on the embedded stores: refused where those are not in use. */
+export const embeddedSettings = (instead: string) =>
+  Effect.gen(function* () {
+    const read = yield* settings
+    if (read.identity.kind === "embedded") return read
+    const message = `identity.kind is ${read.identity.kind}: use \`${instead}\` instead`
+    return yield* new NotEmbedded({ message })
+  })

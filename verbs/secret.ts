@@ -5,7 +5,7 @@ import { DataFolder } from "#adapters/data-lock.ts"
 import { openVault, secretKeeper } from "#adapters/vault-embedded.ts"
 import { SecretRequest, secret_bytes_max } from "#schemas/secret.ts"
 import { ask, instance } from "#verbs/instance.ts"
-import { settings } from "#verbs/root.ts"
+import { embeddedSettings } from "#verbs/root.ts"
 
 const Put = Schema.fromJsonString(Schema.Struct({ href: Schema.String }))
 
@@ -46,7 +46,7 @@ const put = Command.make(
     ),
   },
   Effect.fn(function* ({ project, name }) {
-    const configured = yield* settings
+    const configured = yield* embeddedSettings("openstack secret store")
     const asked = {
       project_id: project,
       payload: yield* payload,

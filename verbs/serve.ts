@@ -1,5 +1,5 @@
 /** `almanac serve`: every enabled service in one process. What `npm start` runs. */
-import { NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import {
   Clock,
   Console,
@@ -15,14 +15,15 @@ import { Command } from "effect/cli"
 import { HttpApiBuilder } from "effect/http-api"
 import { host } from "#actors/host.ts"
 import { runProcess } from "#actors/process.ts"
-import { LiveWorkers } from "#actors/share-protection/live-workers.ts"
 import { checkpointer } from "#actors/system/checkpointer.ts"
+import { agentsNats } from "#adapters/agents-nats.ts"
 import { serveCommands } from "#adapters/commands-nats.ts"
 import { developmentCredentialsPath } from "#adapters/development-credentials.ts"
 import { httpServer } from "#adapters/http-server.ts"
 import { httpTransport } from "#adapters/http-transport.ts"
 import { publishInstance } from "#adapters/instance-file.ts"
 import { leasesJetStream } from "#adapters/leases-jetstream.ts"
+import { liveWorkersNats } from "#adapters/live-workers-nats.ts"
 import { logging } from "#adapters/logging.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
@@ -30,6 +31,7 @@ import { nodeId } from "#adapters/node.ts"
 import { processMetrics } from "#adapters/process-metrics.ts"
 import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
 import { telemetry } from "#adapters/telemetry.ts"
+import { serveWorkers } from "#adapters/worker-commands.ts"
 import { Log } from "#events/log.ts"
 import { frontDoor } from "#gateway/front-door.ts"
 import { SecretKeeper, TokenIssuer, TrustIssuer } from "#gateway/identity.ts"
@@ -51,14 +53,17 @@ import { SystemModel } from "#projections/system/blueprint.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { details, share_protection } from "#verbs/audit-kinds.ts"
 import { blobStorage } from "#verbs/blob-storage.ts"
-import { conducting, noAgents } from "#verbs/conductor.ts"
+import { cloud } from "#verbs/cloud.ts"
+import { conducting } from "#verbs/conductor.ts"
 import { embedded, noteOfProfile } from "#verbs/embedded.ts"
 import { lease_ttl_ms, leased } from "#verbs/leased.ts"
+import { outside } from "#verbs/outside.ts"
 import { databases } from "#verbs/read-models.ts"
 import { reloading, warnOfAddress } from "#verbs/reloading.ts"
-import { settings, version } from "#verbs/root.ts"
+import { type SettingsSources, settings, sources, version } from "#verbs/root.ts"
 import { exclusive } from "#verbs/session.ts"
 import { shareProtection } from "#verbs/share-protection.ts"
+import { serveEntry } from "#verbs/worker-entry.ts"
 
 /** Scopes and roles of the control token: what an operator at this machine may do. */
 const control = {
@@ -120,8 +125,9 @@ const operating = Effect.gen(function* () {
   }
 })
 
-/** The embedded identity, and what goes with it; the first start makes credentials. */
+/** The identity, and what goes with it; the embedded one's first start makes credentials. */
 const identities = Effect.fnUntraced(function* (settings: Settings) {
+  if (settings.identity.kind === "keystone") return yield* cloud(settings)
   const { subscriber, servers } = yield* NatsServer
   return yield* embedded(settings, {
     url: servers.join(","),
@@ -164,46 +170,71 @@ const upkeep = Effect.fnUntraced(function* ({ audit }: Settings, node_id: string
   )
 })
 
-/** Nothing outside is set up yet: no engine, no machines, no buckets. */
-const outside = Context.empty()
-const no_engine = "jobs stay queued: there is no backup engine and no worker"
+/** Share protection with its workers, whom it hears and carries out the commands of. */
+const protection = Effect.fnUntraced(function* (
+  current: () => Settings,
+  node_id: string,
+  sources: SettingsSources,
+) {
+  const { connection } = yield* NatsConnection
+  const { workers } = yield* NatsServer
+  yield* serveCommands(connection, "share-protection", share_protection)
+  yield* serveWorkers(connection)
+  if (workers !== undefined) yield* serveEntry(connection, workers)
+  const { services, jobs, farewell } = yield* outside(current(), sources)
+  const conductor = yield* conducting(node_id, current, services)
+  const told = { conductor, jobs: Effect.succeed(jobs), outside: services }
+  const service = yield* shareProtection({ settings: current, ...told })
+  return { mounted: yield* mount(service), farewell }
+})
 
 /** The enabled services; `advertised` is where other nodes reach this process. */
 const enabled = Effect.fnUntraced(function* (
   current: () => Settings,
+  sources: SettingsSources,
   node_id: string,
   advertised: Deferred.Deferred<string>,
 ) {
   const settings = current()
   const mounted: Array<Mounted> = []
   let joined: Effect.Effect<void> = Effect.void
+  let farewell: Effect.Effect<void> = Effect.void
   if (settings.services.includes("blob-storage")) {
     const blob_storage = yield* blobStorage({ settings, node_id, advertised })
     mounted.push(yield* mount(blob_storage))
     joined = blob_storage.joined
   }
   if (settings.services.includes("share-protection")) {
-    const { connection } = yield* NatsConnection
-    yield* serveCommands(connection, "share-protection", share_protection)
-    const conductor = yield* conducting(node_id, current, outside)
-    const jobs = Effect.succeed(no_engine)
-    const service = shareProtection({ settings: current, conductor, jobs, outside })
-    mounted.push(yield* mount(yield* service))
+    const share_protection = yield* protection(current, node_id, sources)
+    mounted.push(share_protection.mounted)
+    farewell = share_protection.farewell
   }
   if (mounted.every(({ app }) => app === undefined)) {
     return yield* new NothingServed({ message: "No service could start." })
   }
-  return { mounted, joined }
+  return { mounted, joined, farewell }
 })
 
+/** The bus to the workers, over which they are asked and heard. */
+const workerBus = ({ worker }: Settings) =>
+  Layer.unwrap(
+    Effect.map(NatsConnection, ({ connection }) =>
+      Layer.merge(agentsNats(connection, worker), liveWorkersNats(connection)),
+    ),
+  )
+
 /** Serves until it is interrupted. */
-const run = Effect.fnUntraced(function* (settings: Settings, current: () => Settings) {
+const run = Effect.fnUntraced(function* (
+  settings: Settings,
+  current: () => Settings,
+  sources: SettingsSources,
+) {
   const node_id = yield* nodeId(settings.cluster.node_id, settings.data.dir)
   yield* warnOfAddress(settings)
   const serving = Effect.gen(function* () {
     yield* upkeep(settings, node_id)
     const advertised = yield* Deferred.make<string>()
-    const { mounted, joined } = yield* enabled(current, node_id, advertised)
+    const { mounted, joined, farewell } = yield* enabled(current, sources, node_id, advertised)
     const services = [...mounted, yield* Effect.flatMap(operating, mount)]
     const requests = requestMetrics()
     const process_text = yield* processMetrics
@@ -211,20 +242,27 @@ const run = Effect.fnUntraced(function* (settings: Settings, current: () => Sett
     const system = yield* mount(yield* systemService({ services, metrics }))
     const door = yield* frontDoor([...services, system], current, requests)
     const { port, url } = yield* httpServer(settings, door)
+    // The first to be done at the end: workers stop while the last requests are answered.
+    yield* Effect.addFinalizer(() => farewell)
     const here = settings.cluster.advertise_address || `127.0.0.1:${port}`
     yield* Deferred.succeed(advertised, here)
     yield* joined
     yield* announce(settings, url)
     yield* Console.log(`almanac ready ${url}`)
     if (settings.services.includes("share-protection")) yield* noteOfProfile(settings)
-    yield* Console.error(`Credentials: ${developmentCredentialsPath(settings.data.dir)}`)
-    yield* Console.error(curl(settings, url))
+    if (settings.identity.kind === "embedded") {
+      yield* Console.error(`Credentials: ${developmentCredentialsPath(settings.data.dir)}`)
+      yield* Console.error(curl(settings, url))
+    }
     return yield* Effect.never
   })
   const built = yield* Layer.build(machinery(settings, node_id))
   const known = yield* Effect.provideContext(identities(settings), built)
-  const others = [httpTransport, NodeHttpServer.layerHttpServices, LiveWorkers.memory] as const
-  const around = yield* Layer.build(Layer.mergeAll(...others, noAgents))
+  const others = [httpTransport, NodeHttpServer.layerHttpServices] as const
+  const around = yield* Effect.provideContext(
+    Layer.build(Layer.mergeAll(...others, workerBus(settings))),
+    built,
+  )
   return yield* Effect.provideContext(serving, Context.mergeAll(built, known, around))
 })
 
@@ -240,7 +278,7 @@ export const serve = Command.make(
     )
     yield* Effect.gen(function* () {
       current = yield* reloading(first)
-      return yield* run(first, current)
+      return yield* run(first, current, yield* sources)
     }).pipe(Effect.scoped, Effect.provide(observed))
   }),
 ).pipe(

@@ -1,32 +1,20 @@
 /** The bus and the log, for as long as a verb runs. */
-import { Effect, Layer, Option, Redacted } from "effect"
+import { Effect, Layer, Option } from "effect"
 import { DataFolder } from "#adapters/data-lock.ts"
 import { findInstance } from "#adapters/instance-file.ts"
 import { logJetStream } from "#adapters/log-jetstream.ts"
 import { EventsConnection, NatsConnection } from "#adapters/nats-connection.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
 import type { Settings } from "#schemas/settings.ts"
+import { natsLogin } from "#verbs/nats-login.ts"
 
 /** The generation of the log that is written now. */
 const log_stream = "ALMANAC_LOG"
 
-/** An empty text is a setting that was not given. */
-const given = (text: string) => (text === "" ? undefined : text)
-
 /** The locked data folder, and the server of these settings: a child of ours, or the named one. */
-const ownServer = ({ data, nats }: Settings) => {
-  const outside = () => {
-    const { user, password, creds_file, tls_ca, tls_cert, tls_key } = nats
-    return NatsServer.outside({
-      url: nats.url,
-      login: {
-        user: given(user),
-        password: Redacted.value(password) === "" ? undefined : password,
-        creds_file: given(creds_file),
-      },
-      tls: { ca_file: given(tls_ca), cert_file: given(tls_cert), key_file: given(tls_key) },
-    })
-  }
+const ownServer = (settings: Settings) => {
+  const { data, nats } = settings
+  const outside = () => NatsServer.outside({ url: nats.url, ...natsLogin(settings) })
   const server = nats.url === "" ? NatsServer.child({ binary: nats.binary }) : outside()
   return Layer.provideMerge(server, DataFolder.layer(data.dir))
 }

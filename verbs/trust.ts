@@ -6,7 +6,7 @@ import { openTrustStore } from "#adapters/trust-store.ts"
 import { trustIssuer } from "#adapters/trusts-embedded.ts"
 import { TrustId, TrustRequest } from "#schemas/trust.ts"
 import { ask, instance } from "#verbs/instance.ts"
-import { settings } from "#verbs/root.ts"
+import { embeddedSettings } from "#verbs/root.ts"
 
 /** Roles of one trust. */
 const roles_max = 32
@@ -39,7 +39,7 @@ const create = Command.make(
     ),
   },
   Effect.fn(function* ({ project, user, role, ttl }) {
-    const configured = yield* settings
+    const configured = yield* embeddedSettings("openstack trust create")
     const request = yield* Schema.decodeUnknownEffect(TrustRequest)({
       project_id: project,
       roles: role.length === 0 ? ["member"] : role,
@@ -73,7 +73,7 @@ const revoke = Command.make(
   "revoke",
   { trust: Argument.String("trust").pipe(Argument.withDescription("The trust's id")) },
   Effect.fn(function* ({ trust }) {
-    const configured = yield* settings
+    const configured = yield* embeddedSettings("openstack trust delete")
     const trust_id = yield* Schema.decodeUnknownEffect(TrustId)(trust)
     const running = yield* instance(configured)
     if (running !== undefined) {

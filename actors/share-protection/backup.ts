@@ -1,5 +1,6 @@
 /**
- * A backup: creating → queued → running → available or error; available → expired.
+ * A backup: creating → queued → running → available or error; available → expired, and back by
+ * way of undeleting.
  *
  * Source: document 2 §2 Backup, §3 Backup; DECISIONS, document 2, backup status, DELETE backup.
  */
@@ -20,8 +21,13 @@ import {
   BackupRequested,
   BackupRestoreFinished,
   BackupRestoreStarted,
+  BackupRestoreTested,
+  BackupRestoreTestFailed,
   BackupRetried,
   BackupStarted,
+  BackupUndeleted,
+  BackupUndeleteFailed,
+  BackupUndeleteStarted,
 } from "#events/share-protection/backup.ts"
 import {
   BackupCommand,
@@ -49,6 +55,8 @@ export interface BackupContext extends Omit<Request, "job_id"> {
   readonly taken_at: string | null
   /** RFC 3339: until then its objects are locked; null when nothing is known of a lock. */
   readonly protected_until: string | null
+  /** Whether its tenant brought it back: no retention lets it go. */
+  readonly kept: boolean
   /** Restores that read it now. */
   readonly restores: ReadonlyArray<RestoreId>
   /** Why it is in error. */
@@ -62,6 +70,7 @@ const unmade = {
   engine_snapshot_id: null,
   taken_at: null,
   protected_until: null,
+  kept: false,
   restores: [],
   reason: null,
 }
@@ -82,6 +91,8 @@ const chart = setup({
     is_known_as_not_expired: ({ event }) => event.type === "BackupDeleted" && !event.expired,
   },
   actions: {
+    /** It changes nothing here: others want to know it. */
+    tell: assign({}),
     fail: assign(({ event }) => ("reason" in event ? { reason: event.reason } : {})),
     finish_restore: assign(({ context: { restores }, event }) =>
       "restore_id" in event ? { restores: restores.filter((id) => id !== event.restore_id) } : {},
@@ -138,6 +149,8 @@ export const machine = chart.createMachine({
           })),
         },
         BackupRestoreFinished: restored,
+        BackupRestoreTested: { actions: "tell" },
+        BackupRestoreTestFailed: { actions: "tell" },
         BackupExpired: { target: "expired", guard: "is_not_restored" },
         BackupDeleted: {
           target: "deleted",
@@ -146,7 +159,10 @@ export const machine = chart.createMachine({
         BackupLost: {
           target: "error",
           actions: [
-            assign({ engine_snapshot_id: null, taken_at: null, protected_until: null }),
+            assign({
+              ...{ engine_snapshot_id: null, taken_at: null, protected_until: null },
+              kept: false,
+            }),
             "fail",
           ],
         },
@@ -166,7 +182,21 @@ export const machine = chart.createMachine({
         },
       },
     },
-    expired: { on: { BackupDeleted: { target: "deleted", guard: "is_known_as_expired" } } },
+    expired: {
+      on: {
+        BackupDeleted: { target: "deleted", guard: "is_known_as_expired" },
+        BackupUndeleteStarted: "undeleting",
+      },
+    },
+    undeleting: {
+      on: {
+        BackupUndeleted: {
+          target: "available",
+          actions: assign(({ event: { protected_until } }) => ({ protected_until, kept: true })),
+        },
+        BackupUndeleteFailed: "expired",
+      },
+    },
     deleted: { type: "final" },
   },
 })
@@ -187,6 +217,10 @@ const reject = (state: State, command: BackupCommand): Rejection => {
     case "StartBackup":
     case "CompleteBackup":
     case "FailBackup":
+    case "CompleteBackupUndelete":
+    case "FailBackupUndelete":
+    case "RecordRestoreTest":
+    case "FailRestoreTest":
       return new InvalidStateTransition({ detail: refused })
     case "DeleteBackup":
       return new Conflict({ detail: whyKept(state, command) ?? refused })
@@ -198,6 +232,7 @@ const reject = (state: State, command: BackupCommand): Rejection => {
     case "RetryBackup":
     case "LoseBackup":
     case "FinishBackupRestore":
+    case "StartBackupUndelete":
       return new Conflict({ detail: reader(state) ?? refused })
   }
 }
@@ -220,9 +255,13 @@ const whyFull = (
     ? `Restore ${restore_id} reads the backup already.`
     : `The backup has its most restores, ${backup_restores_max}.`
 
+/** What a test was of; none when the backup went meanwhile. */
+const testedOf = ({ share_id, taken_at }: Context, state: State) =>
+  state.matches("available") && taken_at !== null ? [{ share_id, taken_at }] : []
+
 export const Backup = decider({
   machine,
-  version: 1,
+  version: 2,
   command: BackupCommand,
   event: BackupEvent,
   rejection: Rejection,
@@ -242,6 +281,15 @@ export const Backup = decider({
         : [BackupRestoreFinished.make({ restore_id })],
     AdoptBackup: (command) => [BackupAdopted.make(Struct.omit(command, ["type"]))],
     LoseBackup: ({ reason }) => [BackupLost.make({ reason })],
+    StartBackupUndelete: () => [BackupUndeleteStarted.make({})],
+    CompleteBackupUndelete: ({ protected_until }) => [BackupUndeleted.make({ protected_until })],
+    FailBackupUndelete: ({ reason }) => [BackupUndeleteFailed.make({ reason })],
+    RecordRestoreTest: ({ files, bytes }, context, state) =>
+      testedOf(context, state).map((tested) =>
+        BackupRestoreTested.make({ ...tested, files, bytes }),
+      ),
+    FailRestoreTest: ({ reason }, context, state) =>
+      testedOf(context, state).map((tested) => BackupRestoreTestFailed.make({ ...tested, reason })),
   },
   reject,
 })
@@ -251,5 +299,5 @@ export const backupAfter = (log: Log["Service"], recorded: Recorded) =>
   Effect.map(stateAfter(log, Backup, recorded), ({ context, value }) => ({
     // The decider's state is a snapshot of this file's machine.
     ...(context as Context),
-    state: value as BackupStatus | "deleted",
+    state: value as BackupStatus | "undeleting" | "deleted",
   }))

@@ -61,6 +61,30 @@ export class Buckets extends Context.Service<
      * a lock shorter, and leaves the engine's own locks alone.
      */
     readonly extendLocks: (bucket: Bucket, until: string) => Effect.Effect<void, Failure>
+    /** For how long the bucket locks what is put into it, in seconds; null where it does not. */
+    readonly retention: (bucket: Bucket) => Effect.Effect<number | null, Failure>
+    /**
+     * Removes for good what the engine's own locks left behind and nothing protects any more: old
+     * versions and delete markers below `locks/`. Answers how many.
+     */
+    readonly purge: (bucket: Bucket) => Effect.Effect<number, Failure>
+    /**
+     * Until when a snapshot that was forgotten can be brought back (RFC 3339): everything that was
+     * deleted and it may need is locked until then at least. Null where it cannot be.
+     */
+    readonly recoverableUntil: (
+      bucket: Bucket,
+      engine_snapshot_id: string,
+    ) => Effect.Effect<string | null, Failure>
+    /**
+     * Brings a forgotten snapshot back with all that was deleted of the repository's data and
+     * index; other snapshots, keys and locks stay as they are. Again it is without effect. False
+     * where the snapshot is gone for good.
+     */
+    readonly undelete: (
+      bucket: Bucket,
+      engine_snapshot_id: string,
+    ) => Effect.Effect<boolean, Failure>
   }
 >()("actors/share-protection/Buckets") {}
 

@@ -28,11 +28,13 @@ import {
 import { assignment, jobOrder } from "#actors/share-protection/job-orders.ts"
 import {
   burials,
+  forgottenJobs,
   orphans,
   type RecoveryOptions,
   stops,
   sweep,
 } from "#actors/share-protection/job-recovery.ts"
+import { LiveWorkers } from "#actors/share-protection/live-workers.ts"
 import { makeRests, type Rests } from "#actors/share-protection/worker-rest.ts"
 import { Log } from "#events/log.ts"
 
@@ -156,8 +158,8 @@ const refusals = (
 /** One conductor of all runs it. */
 export const dispatch = (options: DispatchOptions) =>
   Effect.map(
-    Agents,
-    (agents): Process => ({
+    Effect.all([Agents, LiveWorkers]),
+    ([agents, live]): Process => ({
       name: "share-protection-dispatch",
       part: "share-protection",
       from: "lasts",
@@ -165,6 +167,7 @@ export const dispatch = (options: DispatchOptions) =>
         const log = yield* Log
         const view = emptyView()
         const rests = makeRests()
+        const forgotten = forgottenJobs(live, options)
         const agenda = Agenda.make<Caused>()
         return {
           fold: Effect.fnUntraced(function* (recorded) {
@@ -182,6 +185,7 @@ export const dispatch = (options: DispatchOptions) =>
             ]
             return joined(
               burials(view, options, now),
+              forgotten(view, now),
               stops(view, log, agents, options, now),
               { now: [...orphans(view), ...begun], next: rests.nextEnd(now) },
               agenda.due(now),

@@ -78,10 +78,46 @@ export interface Snapshot extends Omit<SnapshotMade, "partial"> {
 
 export interface FolderRestore {
   readonly engine_snapshot_id: string
-  /** Where the snapshot's root goes; absolute. What else is there stays. */
+  /** Where the snapshot's root goes; absolute. */
   readonly path: string
   /** Only this subtree or file, which keeps its place below the root; null or `/`: everything. */
   readonly sub_path: string | null
+  /** Whether what the snapshot does not have is deleted: there, or in that subtree alone. */
+  readonly is_exact: boolean
+}
+
+/** What an exact restore would do to one file or folder. */
+export interface PlannedAction {
+  readonly action: "created" | "updated" | "deleted"
+  /** Below the folder, with a slash before it. */
+  readonly path: string
+}
+
+/** What an exact restore would do, found without touching anything. */
+export interface RestorePlan {
+  /** SHA-256 over every action in the order of the paths, in hex: the same for the same actions. */
+  readonly hash: string
+  readonly created: number
+  readonly updated: number
+  readonly deleted: number
+  readonly unchanged: number
+  /** In the order of their paths, and at most `planned_actions_max`. */
+  readonly actions: ReadonlyArray<PlannedAction>
+}
+
+/** Actions that a plan lists: as many as somebody reads. */
+export { planned_actions_max } from "#schemas/share-protection/restore.ts"
+
+/** Files of a snapshot that are restored to prove it. */
+export interface Sample {
+  readonly engine_snapshot_id: string
+  /** An empty folder for them, absolute; whoever made it removes it. */
+  readonly path: string
+  readonly files_max: number
+  /** Files are chosen until they have so many bytes; the first one always is. */
+  readonly bytes_max: number
+  /** Other seeds choose other files. */
+  readonly seed: string
 }
 
 /**
@@ -108,6 +144,19 @@ export class Engine extends Context.Service<
       repository: Repository,
       folder: FolderRestore,
       onProgress: OnProgress,
+    ) => Effect.Effect<{ readonly files: number; readonly bytes: number }, EngineFailure>
+    /** What `restore` of this would do, be it exact or not asked to be: as if it were. */
+    readonly plan: (
+      repository: Repository,
+      folder: FolderRestore,
+    ) => Effect.Effect<RestorePlan, EngineFailure>
+    /**
+     * Restores some files of a snapshot and compares each with what was backed up. Fails when
+     * one differs or cannot be had. Of a snapshot without files: none.
+     */
+    readonly prove: (
+      repository: Repository,
+      sample: Sample,
     ) => Effect.Effect<{ readonly files: number; readonly bytes: number }, EngineFailure>
     /** Snapshots that are not there are forgotten already. Their bytes stay until maintenance. */
     readonly forget: (

@@ -12,15 +12,19 @@ import { Backup } from "#actors/share-protection/backup.ts"
 import { Job } from "#actors/share-protection/job.ts"
 import { Lease } from "#actors/share-protection/lease.ts"
 import { Policy } from "#actors/share-protection/policy.ts"
-import type { Batch } from "#actors/share-protection/requests.ts"
+import { type Batch, uncountBackup, wantBackupBack } from "#actors/share-protection/requests.ts"
 import { Restore } from "#actors/share-protection/restore.ts"
 import { Target } from "#actors/share-protection/target.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
 import {
   CompleteBackup,
+  CompleteBackupUndelete,
   FailBackup,
+  FailBackupUndelete,
+  FailRestoreTest,
   FinishBackupRestore,
   QueueBackup,
+  RecordRestoreTest,
   RetryBackup,
   StartBackup,
   StartBackupRestore,
@@ -29,11 +33,16 @@ import type {
   BackupId,
   JobId,
   PolicyId,
+  ProjectId,
   ShareId,
   TargetId,
   WorkerId,
 } from "#schemas/share-protection/id.ts"
-import { RestoreId as restoreId, TargetId as targetId } from "#schemas/share-protection/id.ts"
+import {
+  BackupId as backupId,
+  RestoreId as restoreId,
+  TargetId as targetId,
+} from "#schemas/share-protection/id.ts"
 import {
   AssignJob,
   CancelJob,
@@ -52,6 +61,7 @@ import {
   ReleaseLease,
 } from "#schemas/share-protection/lease.ts"
 import { FinishShareBackup, StartShareBackup } from "#schemas/share-protection/policy.ts"
+import type { ErrorCode } from "#schemas/share-protection/rejection.ts"
 import {
   CompleteRestore,
   FailRestore,
@@ -64,6 +74,7 @@ import {
   CompleteFormatUpgrade,
   FailEnrollment,
   FailFormatUpgrade,
+  RecordTargetLocks,
   RestartEnrollment,
   StartFormatUpgrade,
 } from "#schemas/share-protection/target.ts"
@@ -77,6 +88,8 @@ export interface JobFacts {
   readonly job_type: JobType
   readonly resource_id: string
   readonly target_id: TargetId
+  /** Null on a bucket that projects share. */
+  readonly project_id: ProjectId | null
   readonly share_id: ShareId | null
   readonly backup_id: BackupId | null
   readonly hold: Hold | null
@@ -95,6 +108,9 @@ export const lease_modes: Readonly<Record<JobType, LeaseMode>> = {
   retention: "exclusive",
   maintenance: "exclusive",
   repo_format_upgrade: "exclusive",
+  // It changes what the repository's index says, which nobody may read meanwhile.
+  undelete: "exclusive",
+  restore_test: "read",
 }
 
 /** The target is enrolled: what the job makes waits for a worker from here. */
@@ -146,7 +162,14 @@ export type Result =
       readonly made: Omit<Fields<typeof CompleteEnrollment.Type>, "job_id">
     }
   | { readonly job_type: "repo_format_upgrade"; readonly made: { readonly to_format: number } }
-  | { readonly job_type: "retention" | "maintenance" }
+  | {
+      readonly job_type: "maintenance"
+      /** Null where the bucket locks nothing. */
+      readonly made: { readonly protected_until: string | null }
+    }
+  | { readonly job_type: "undelete"; readonly made: Fields<typeof CompleteBackupUndelete.Type> }
+  | { readonly job_type: "restore_test"; readonly made: Fields<typeof RecordRestoreTest.Type> }
+  | { readonly job_type: "retention" }
 
 /** The job ended well; nothing of it runs any more. */
 export const completeJob = (job: JobFacts, hold: Hold, result: Result): Batch => [
@@ -174,8 +197,16 @@ const completed = (
       return [address(Target, resource_id, CompleteEnrollment.make({ job_id, ...result.made }))]
     case "repo_format_upgrade":
       return [address(Target, resource_id, CompleteFormatUpgrade.make({ job_id, ...result.made }))]
+    case "maintenance": {
+      const { protected_until } = result.made
+      if (protected_until === null) return []
+      return [address(Target, resource_id, RecordTargetLocks.make({ protected_until }))]
+    }
+    case "undelete":
+      return [address(Backup, resource_id, CompleteBackupUndelete.make(result.made))]
+    case "restore_test":
+      return [address(Backup, resource_id, RecordRestoreTest.make(result.made))]
     case "retention":
-    case "maintenance":
       return []
   }
 }
@@ -196,9 +227,14 @@ const finishBackupRestore = (backup_id: BackupId | null, restore_id: string): Ba
         ),
       ]
 
+/** Failures that tell of a backup that it cannot be restored, and not only that nobody tried. */
+const verdicts = new Set<ErrorCode>(["svc.engine_error", "svc.trust_access_denied"])
+
+type Failed = Pick<JobFailure, "code" | "detail">
+
 /** What becomes of the job's resource when the job ends without success. */
-const failed = (job: JobFacts, reason: string): Batch => {
-  const { job_id, job_type, resource_id, share_id, backup_id } = job
+const failed = (job: JobFacts, { code, detail: reason }: Failed): Batch => {
+  const { job_id, job_type, resource_id, target_id, project_id, share_id, backup_id } = job
   switch (job_type) {
     case "backup":
       return [
@@ -214,6 +250,15 @@ const failed = (job: JobFacts, reason: string): Batch => {
       return [address(Target, resource_id, FailEnrollment.make({ job_id, reason }))]
     case "repo_format_upgrade":
       return [address(Target, resource_id, FailFormatUpgrade.make({ job_id, reason }))]
+    case "undelete":
+      return [
+        address(Backup, resource_id, FailBackupUndelete.make({ reason })),
+        ...uncountBackup(target_id, project_id),
+      ]
+    case "restore_test":
+      return verdicts.has(code)
+        ? [address(Backup, resource_id, FailRestoreTest.make({ reason }))]
+        : []
     case "retention":
     case "maintenance":
       return []
@@ -226,14 +271,14 @@ export type JobFailure = Fields<typeof RejectJob.Type>
 /** The worker gave up; nothing of the job runs any more. */
 export const failJob = (job: JobFacts, hold: Hold, failure: JobFailure): Batch => [
   address(Job, job.job_id, FailJob.make({ ...hold, ...failure })),
-  ...failed(job, failure.detail),
+  ...failed(job, failure),
   ...settleJob(job, hold),
 ]
 
 /** The job ends while its engine may still run: its slot and its lease stay until that stopped. */
 export const abandonJob = (job: JobFacts, hold: Hold, failure: JobFailure): Batch => [
   address(Job, job.job_id, FailJob.make({ ...hold, ...failure })),
-  ...failed(job, failure.detail),
+  ...failed(job, failure),
 ]
 
 /** The worker is proven dead, and the job with it. */
@@ -255,13 +300,13 @@ export const breakHold = (
 /** No worker will ever take it. */
 export const rejectJob = (job: JobFacts, failure: JobFailure): Batch => [
   address(Job, job.job_id, RejectJob.make(failure)),
-  ...failed(job, failure.detail),
+  ...failed(job, failure),
 ]
 
 /** Its slot and its lease stay until the worker says that the engine stopped. */
 export const cancelJob = (job: JobFacts): Batch => [
   address(Job, job.job_id, CancelJob.make({})),
-  ...failed(job, "cancelled"),
+  ...failed(job, { code: "svc.conflict", detail: "cancelled" }),
 ]
 
 /** A new attempt after an error. `policy_id` is the one that the backup has now. */
@@ -271,7 +316,7 @@ export const retryJob = (
 ): Batch => [address(Job, job.job_id, RetryJob.make({ automatic })), ...retried(job, policy_id)]
 
 const retried = (job: JobFacts, policy_id: PolicyId | null): Batch => {
-  const { job_id, job_type, resource_id, share_id, backup_id } = job
+  const { job_id, job_type, resource_id, target_id, project_id, share_id, backup_id } = job
   switch (job_type) {
     case "backup":
       return [
@@ -299,8 +344,12 @@ const retried = (job: JobFacts, policy_id: PolicyId | null): Batch => {
       return [address(Target, resource_id, RestartEnrollment.make({ job_id }))]
     case "repo_format_upgrade":
       return [address(Target, targetId.make(resource_id), StartFormatUpgrade.make({ job_id }))]
+    case "undelete":
+      // What an operator wants back is within no limit.
+      return wantBackupBack(backupId.make(resource_id), target_id, project_id)
     case "retention":
     case "maintenance":
+    case "restore_test":
       return []
   }
 }

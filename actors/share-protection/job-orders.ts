@@ -20,6 +20,7 @@ import { Policy, policyAfter } from "#actors/share-protection/policy.ts"
 import { Restore, restoreAfter } from "#actors/share-protection/restore.ts"
 import { Target, targetAfter } from "#actors/share-protection/target.ts"
 import type { Log, LogUnavailable, Recorded } from "#events/log.ts"
+import type { Forgotten } from "#schemas/share-protection/backup.ts"
 import { BackupId, type JobId, RestoreId, TargetId } from "#schemas/share-protection/id.ts"
 import type { JobOrder } from "#schemas/share-protection/job-order.ts"
 
@@ -50,17 +51,24 @@ export const isHeld = (log: LogService, job_id: JobId, hold: Hold) =>
     }),
   )
 
-/** Gives a job to a worker; a restore whose snapshot is gone meanwhile ends instead. */
+/** What a job of one backup needs it to be; any backup will do for the others. */
+const needed_state: Partial<Record<JobFacts["job_type"], string>> = {
+  restore: "available",
+  restore_test: "available",
+}
+
+/** Gives a job to a worker; one whose snapshot is gone meanwhile ends instead. */
 export const assignment = (
   log: LogService,
   facts: JobFacts,
   hold: Hold,
 ): Batch | Effect.Effect<Batch, Unavailable> => {
   const { job_type, backup_id } = facts
-  if (job_type !== "restore" || backup_id === null) return assignJob(facts, hold)
+  const needed = needed_state[job_type]
+  if (needed === undefined || backup_id === null) return assignJob(facts, hold)
   return asUnavailable(
-    Effect.map(now(log, Backup, backup_id, backupAfter), ({ engine_snapshot_id }) =>
-      engine_snapshot_id === null ? rejectJob(facts, snapshot_gone) : assignJob(facts, hold),
+    Effect.map(now(log, Backup, backup_id, backupAfter), ({ state }) =>
+      state === needed ? assignJob(facts, hold) : rejectJob(facts, snapshot_gone),
     ),
   )
 }
@@ -99,12 +107,21 @@ const order = Effect.fnUntraced(function* (log: LogService, facts: JobFacts, hol
       return yield* backupOrder(log, { ...about, repository_password_ref }, resource_id)
     case "restore":
       return yield* restoreOrder(log, { ...about, repository_password_ref }, resource_id)
-    case "retention":
-      return { job_type, ...of_target, repository_password_ref, forget }
+    case "retention": {
+      const gone = yield* Effect.filter(forget, (one) =>
+        Effect.map(isNeeded(log, one), (is) => !is),
+      )
+      return { job_type, ...of_target, repository_password_ref, forget: gone }
+    }
     case "maintenance":
-      return { job_type, ...of_target, repository_password_ref, lock_until: null }
+      return { job_type, ...of_target, repository_password_ref }
     case "repo_format_upgrade":
       return { job_type, ...of_target, repository_password_ref }
+    case "undelete":
+    case "restore_test": {
+      const of_backup = yield* ofBackup(log, { ...about, repository_password_ref }, resource_id)
+      return of_backup && { job_type, ...of_backup }
+    }
   }
 })
 
@@ -129,11 +146,29 @@ const backupOrder = Effect.fnUntraced(function* (log: LogService, about: About, 
 
 const restoreOrder = Effect.fnUntraced(function* (log: LogService, about: About, id: string) {
   const restore = yield* now(log, Restore, id, restoreAfter)
-  const { backup_id, share_id, project_id, mode, sub_path } = restore
+  const { backup_id, share_id, project_id, mode, sub_path, dry_run, plan_hash } = restore
   const { engine_snapshot_id } = yield* now(log, Backup, backup_id, backupAfter)
   if (engine_snapshot_id === null) return undefined
   return {
     ...{ job_type: "restore" as const, ...about, project_id, resource_id: RestoreId.make(id) },
-    ...{ backup_id, share_id, engine_snapshot_id, mode, sub_path },
+    ...{ backup_id, share_id, engine_snapshot_id, mode, sub_path, dry_run, plan_hash },
   }
+})
+
+/** Whether a snapshot is one that its backup has, or is to have, again: it was undeleted since. */
+const isNeeded = (log: LogService, { backup_id, engine_snapshot_id }: Forgotten) =>
+  Effect.map(
+    now(log, Backup, backup_id, backupAfter),
+    (backup) =>
+      (backup.state === "available" || backup.state === "undeleting") &&
+      backup.engine_snapshot_id === engine_snapshot_id,
+  )
+
+/** What a job of one backup is told of it. */
+const ofBackup = Effect.fnUntraced(function* (log: LogService, about: About, id: string) {
+  const backup_id = BackupId.make(id)
+  const backup = yield* now(log, Backup, id, backupAfter)
+  const { engine_snapshot_id, project_id, share_id } = backup
+  if (engine_snapshot_id === null) return undefined
+  return { ...about, resource_id: backup_id, backup_id, project_id, share_id, engine_snapshot_id }
 })

@@ -23,6 +23,7 @@ import {
   unassignJob,
 } from "#actors/share-protection/job-course.ts"
 import { isHeld } from "#actors/share-protection/job-orders.ts"
+import type { LiveWorkers } from "#actors/share-protection/live-workers.ts"
 import type { Log } from "#events/log.ts"
 import type { JobId, TargetId, WorkerId } from "#schemas/share-protection/id.ts"
 import { type JobState, RecastJob, RejectJob, UnassignJob } from "#schemas/share-protection/job.ts"
@@ -40,6 +41,10 @@ const recast_doublings_max = 8
 /** A worker that took an order has this many times its time to begin. */
 const start_patience = 2
 
+/** Heartbeats of a deadline, and how many in a row must leave a job out that is taken for lost. */
+const beats_of_deadline = 3
+const forgotten_beats = 2
+
 const operator = "operator_action_required"
 
 /** Steps in which an engine may have written: whoever is late is refused as it enters the first. */
@@ -50,6 +55,13 @@ const wroteNothing = ({ job_type, state }: OpenJob) => job_type !== "backup" || 
 const died = (job: OpenJob, worker_id: WorkerId): JobFailure => ({
   code: "svc.worker_unavailable",
   detail: `Worker ${worker_id} died while it ran the job.`,
+  category: operator,
+  wrote_nothing: wroteNothing(job),
+})
+
+const forgot = (job: OpenJob, worker_id: WorkerId): JobFailure => ({
+  code: "svc.worker_unavailable",
+  detail: `Worker ${worker_id} runs the job no more: its agent began anew.`,
   category: operator,
   wrote_nothing: wroteNothing(job),
 })
@@ -202,4 +214,46 @@ export const sweep = (job: OpenJob, options: RecoveryOptions) => {
     batch: [address(Job, job_id, RecastJob.make({}))],
   }
   return { at: since + options.queued_job_deadline_seconds * 1000 * 2 ** doublings, what }
+}
+
+/**
+ * Jobs that their workers say nothing of any more, though they are heard: an agent that began anew
+ * under its old id knows nothing of what it ran.
+ *
+ * Heartbeats that left before a job began do not name it, and what has ended may be named by
+ * nobody before its end is read here: only several in a row count, all heard after it began. The
+ * job itself refuses what comes too late. All times are epoch milliseconds of this process's clock.
+ */
+export const forgottenJobs = (
+  { find }: LiveWorkers["Service"],
+  { worker_heartbeat_deadline_seconds }: RecoveryOptions,
+) => {
+  const patience_ms =
+    (worker_heartbeat_deadline_seconds * 1000 * forgotten_beats) / beats_of_deadline
+  /** When a heartbeat without the job was heard first, by the job's hold. */
+  const missed = new Map<JobId, { readonly hold: Hold; readonly first: number }>()
+
+  return ({ jobs, workers }: DispatchView, now: number): Due => {
+    const lost: Array<Caused> = []
+    let next = Infinity
+    for (const job_id of missed.keys()) if (!jobs.has(job_id)) missed.delete(job_id)
+    for (const job of jobs.values()) {
+      const { hold, job_id, started } = job
+      if (hold === null || !started || workers.get(hold.worker_id)?.state === "dead") continue
+      const live = find(hold.worker_id)
+      next = Math.min(next, now + patience_ms / forgotten_beats)
+      if (live === undefined || live.jobs.some((said) => said.job_id === job_id)) {
+        missed.delete(job_id)
+        continue
+      }
+      const known = missed.get(job_id)
+      const first = known?.hold.fence === hold.fence ? known.first : Math.max(now, live.heard_at)
+      missed.set(job_id, { hold, first })
+      if (live.heard_at - first <= patience_ms) continue
+      const cause = String(job.position)
+      const batch = abandonJob(job, hold, forgot(job, hold.worker_id))
+      lost.push({ command_id: `forgotten-${job_id}-${hold.fence}`, cause, batch })
+    }
+    return { now: lost, next }
+  }
 }

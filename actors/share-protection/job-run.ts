@@ -25,11 +25,10 @@ import {
 import {
   Dropped,
   type Road,
-  unmake,
   type WalkFailure,
   type WalkOptions,
-  walk,
-} from "#actors/share-protection/job-walk.ts"
+} from "#actors/share-protection/job-road.ts"
+import { unmake, walk } from "#actors/share-protection/job-walk.ts"
 import type { JobProgress } from "#actors/share-protection/live-workers.ts"
 import type { Batch } from "#actors/share-protection/requests.ts"
 import { backupTag } from "#actors/share-protection/snapshot-tag.ts"
@@ -254,9 +253,9 @@ const proof_timeout = Duration.minutes(5)
 const holdOf = ({ worker_id, fence }: JobOrder): Hold => ({ worker_id, fence })
 
 const factsOf = (order: JobOrder): JobFacts => {
-  const { job_id, job_type, resource_id, target_id } = order
+  const { job_id, job_type, resource_id, target_id, project_id } = order
   return {
-    ...{ job_id, job_type, resource_id, target_id, hold: holdOf(order) },
+    ...{ job_id, job_type, resource_id, target_id, project_id, hold: holdOf(order) },
     share_id: "share_id" in order ? order.share_id : null,
     backup_id: "backup_id" in order ? order.backup_id : null,
   }

@@ -1,5 +1,6 @@
 /**
- * A project's ledger: what counts in its quotas, and the limit that holds when one more is counted.
+ * A project's ledger, or a domain's: what counts in its quotas, and the limit that holds when one
+ * more is counted.
  *
  * Source: document 2 §7 svc.quota_exceeded; DECISIONS, document 2, quotas.
  */
@@ -9,10 +10,10 @@ import { decider } from "#actors/decider.ts"
 import { stateAfter } from "#actors/host.ts"
 import type { Log, Recorded } from "#events/log.ts"
 import { LedgerEvent, Released, Reserved } from "#events/share-protection/ledger.ts"
-import { type Counted, LedgerCommand, type Quotas } from "#schemas/share-protection/ledger.ts"
+import { type Counted, LedgerCommand } from "#schemas/share-protection/ledger.ts"
 import { QuotaExceeded, Rejection } from "#schemas/share-protection/rejection.ts"
 
-export type LedgerContext = Quotas
+export type LedgerContext = Readonly<Record<Counted, number>>
 
 const chart = setup({
   types: { context: {} as LedgerContext, events: {} as LedgerEvent },
@@ -26,7 +27,7 @@ const chart = setup({
 
 export const machine = chart.createMachine({
   id: "share-protection.ledger",
-  context: { targets: 0, policies: 0, backups: 0 },
+  context: { targets: 0, policies: 0, backups: 0, templates: 0 },
   initial: "open",
   states: {
     open: {
@@ -55,7 +56,7 @@ const reject = (_: SnapshotFrom<typeof machine>, command: LedgerCommand): Reject
 
 export const Ledger = decider({
   machine,
-  version: 1,
+  version: 2,
   command: LedgerCommand,
   event: LedgerEvent,
   rejection: Rejection,

@@ -2,23 +2,26 @@
  * rebuild_from_repository: the records of backups against the snapshots that the repositories hold.
  *
  * A snapshot that no record tells of is adopted, by what its tags say; a record whose snapshot is
- * gone says so. What should have been forgotten is only told: the next maintenance sees to it.
+ * gone says so. What should have been forgotten is told, and forgotten by a job of its own.
  *
  * Source: document 2 §2 Reconciliation status; DECISIONS, document 2, automatic retry.
  */
 import { Clock, DateTime, Effect, Option, Redacted, Stream } from "effect"
 import { address, Commands } from "#actors/commands.ts"
 import { Backup, backupAfter } from "#actors/share-protection/backup.ts"
+import { derivedId } from "#actors/share-protection/derived-id.ts"
 import { Engine, type Repository, type Snapshot } from "#actors/share-protection/engine.ts"
+import { Job, jobAfter } from "#actors/share-protection/job.ts"
 import type { Loop } from "#actors/share-protection/reconciling.ts"
-import { adoptBackup } from "#actors/share-protection/requests.ts"
+import { adoptBackup, queueTargetJob } from "#actors/share-protection/requests.ts"
 import { readTags } from "#actors/share-protection/snapshot-tag.ts"
 import { Target, targetAfter } from "#actors/share-protection/target.ts"
 import { Trusts } from "#actors/share-protection/trusts.ts"
 import { Vault } from "#actors/share-protection/vault.ts"
 import { Log, parseStream } from "#events/log.ts"
-import { AdoptBackup, LoseBackup } from "#schemas/share-protection/backup.ts"
-import { BackupId, TargetId } from "#schemas/share-protection/id.ts"
+import { AdoptBackup, type Forgotten, LoseBackup } from "#schemas/share-protection/backup.ts"
+import { BackupId, JobId, TargetId } from "#schemas/share-protection/id.ts"
+import { Conflict } from "#schemas/share-protection/rejection.ts"
 
 const name = "share-protection-reconciling"
 
@@ -28,6 +31,16 @@ const no_limit = Number.MAX_SAFE_INTEGER
 type TargetNow = Effect.Success<ReturnType<typeof targetAfter>>
 type BackupNow = Effect.Success<ReturnType<typeof backupAfter>>
 type Found = Effect.Success<Loop>
+
+/** What the log has of a backup, and since when. */
+interface BackupRecord extends BackupNow {
+  readonly position: number
+  readonly at: string
+}
+
+interface Leftover extends Forgotten {
+  readonly record: BackupRecord
+}
 
 /** The repository of an enrolled target, opened by its trust. */
 const open = Effect.fnUntraced(function* (target: TargetNow) {
@@ -48,18 +61,21 @@ const open = Effect.fnUntraced(function* (target: TargetNow) {
 })
 
 /** States of a record whose snapshot belongs into the repository, or may. */
-const claiming = new Set(["available", "creating", "queued", "running"])
+const claiming = new Set(["available", "creating", "queued", "running", "undeleting"])
+
+/** It is in the records of what is lost: what turns up again is looked at by somebody first. */
+const lost_reason = "Its snapshot is not in the repository any more."
 
 /** What the snapshots of one target say that its records do not. */
 const compared = (
   target_id: TargetId,
   snapshots: ReadonlyArray<Snapshot>,
-  records: ReadonlyMap<BackupId, BackupNow>,
+  records: ReadonlyMap<BackupId, BackupRecord>,
 ) => {
   const there = new Set<string>()
   const unknown: Array<{ readonly backup_id: BackupId; readonly adopt: typeof AdoptBackup.Type }> =
     []
-  const leftover: Array<BackupId> = []
+  const leftover: Array<Leftover> = []
   for (const snapshot of snapshots) {
     const tags = Option.getOrUndefined(readTags(snapshot.tags))
     if (tags === undefined) continue
@@ -71,7 +87,9 @@ const compared = (
       const made = { engine_snapshot_id, taken_at, bytes, stored_bytes, files }
       const rest = { target_id, partial: false, protected_until: null }
       unknown.push({ backup_id, adopt: AdoptBackup.make({ ...about, ...made, ...rest }) })
-    } else if (!claiming.has(record.state)) leftover.push(backup_id)
+    } else if (!claiming.has(record.state)) {
+      leftover.push({ backup_id, engine_snapshot_id: snapshot.engine_snapshot_id, record })
+    }
   }
   const lost = [...records].filter(
     ([backup_id, { state, target_id: at }]) =>
@@ -81,14 +99,47 @@ const compared = (
 }
 
 const recordsOf = Effect.fnUntraced(function* (log: Log["Service"]) {
-  const records = new Map<BackupId, BackupNow>()
+  const records = new Map<BackupId, BackupRecord>()
   yield* Stream.runForEach(log.lasts(Backup.name), (recorded) =>
     Effect.map(backupAfter(log, recorded), (backup) => {
-      records.set(BackupId.make(parseStream(recorded.stream).id), backup)
+      const { stream, position, commit } = recorded
+      const id = BackupId.make(parseStream(stream).id)
+      records.set(id, { ...backup, position, at: commit.at })
     }),
   )
   return records
 })
+
+/** Snapshots that a job is to forget already. */
+const forgettingOf = Effect.fnUntraced(function* (log: Log["Service"]) {
+  const forgetting = new Set<string>()
+  yield* Stream.runForEach(log.lasts(Job.name), (recorded) =>
+    Effect.map(jobAfter(log, recorded), ({ state, forget }) => {
+      if (state === "available" || state === "error") return
+      for (const { engine_snapshot_id } of forget) forgetting.add(engine_snapshot_id)
+    }),
+  )
+  return forgetting
+})
+
+/**
+ * Has a snapshot forgotten once for each thing that happened to its backup: the job is named after
+ * the backup's last commit, and tried again by itself when it fails.
+ */
+const forgetLeftover = (
+  target_id: TargetId,
+  { backup_id, engine_snapshot_id, record }: Leftover,
+) => {
+  const command_id = `forget-${engine_snapshot_id}-${record.position}`
+  const job_id = JobId.make(derivedId(command_id, record.at))
+  const { project_id } = record
+  const forget = [{ backup_id, engine_snapshot_id }]
+  return { command_id, job: queueTargetJob(job_id, "retention", target_id, project_id, forget) }
+}
+
+/** Of what is lost nobody knows why it turns up again: it is only told. */
+const isExpendable = ({ record }: Leftover, forgetting: ReadonlySet<string>, id: string) =>
+  record.reason !== lost_reason && !forgetting.has(id)
 
 const drift = (kind: string, detail: string) => (subject: string) => ({ kind, subject, detail })
 
@@ -98,11 +149,16 @@ const told = {
   leftover: drift("snapshot_leftover", "A snapshot is still there that no backup needs."),
 }
 
+interface Known {
+  readonly records: ReadonlyMap<BackupId, BackupRecord>
+  readonly forgetting: ReadonlySet<string>
+}
+
 /** Compares one target, and mends its records. A target that cannot be read tells only that. */
 const reconcile = Effect.fnUntraced(function* (
   target_id: TargetId,
   target: TargetNow,
-  records: ReadonlyMap<BackupId, BackupNow>,
+  { records, forgetting }: Known,
 ) {
   const engine = yield* Engine
   const { send } = yield* Commands
@@ -119,13 +175,23 @@ const reconcile = Effect.fnUntraced(function* (
     yield* send(origin(`adopt-${backup_id}`), ...adoptBackup(backup_id, adopt, no_limit))
   }
   for (const backup_id of lost) {
-    const lose = LoseBackup.make({ reason: "Its snapshot is not in the repository any more." })
+    const lose = LoseBackup.make({ reason: lost_reason })
     yield* send(origin(`lose-${backup_id}-${at}`), address(Backup, backup_id, lose))
+  }
+  for (const left of leftover) {
+    if (!isExpendable(left, forgetting, left.engine_snapshot_id)) continue
+    const { command_id, job } = forgetLeftover(target_id, left)
+    // It was asked for once already.
+    yield* Effect.catchIf(
+      send(origin(command_id), job),
+      (refusal) => refusal instanceof Conflict,
+      () => Effect.void,
+    )
   }
   return [
     ...unknown.map(({ backup_id }) => told.unknown(backup_id)),
     ...lost.map(told.lost),
-    ...leftover.map(told.leftover),
+    ...leftover.map(({ backup_id }) => told.leftover(backup_id)),
   ]
 })
 
@@ -135,14 +201,14 @@ export const repositoryRebuild = Effect.gen(function* () {
   const ports = yield* Effect.context<Commands | Engine | Trusts | Vault>()
   const loop: Loop = Effect.gen(function* () {
     const found: Array<Found[number]> = []
-    const records = yield* recordsOf(log)
+    const known = { records: yield* recordsOf(log), forgetting: yield* forgettingOf(log) }
     yield* Stream.runForEach(log.lasts(Target.name), (recorded) =>
       Effect.gen(function* () {
         const target = yield* targetAfter(log, recorded)
         const target_id = TargetId.make(parseStream(recorded.stream).id)
         if (target.status !== "available") return
         const unreadable = drift("repository_unreadable", "")(target_id)
-        const compare = Effect.provideContext(reconcile(target_id, target, records), ports)
+        const compare = Effect.provideContext(reconcile(target_id, target, known), ports)
         const differences = yield* Effect.catch(compare, ({ detail }) =>
           Effect.succeed([{ ...unreadable, detail }]),
         )

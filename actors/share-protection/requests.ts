@@ -23,9 +23,11 @@ import {
   type Forgotten,
   RequestBackup,
   StartBackupRestore,
+  StartBackupUndelete,
 } from "#schemas/share-protection/backup.ts"
 import type {
   BackupId,
+  DomainId,
   JobId,
   PolicyId,
   ProjectId,
@@ -34,7 +36,7 @@ import type {
   TargetId,
   TargetTemplateId,
 } from "#schemas/share-protection/id.ts"
-import { CancelJob, type JobType, QueueJob } from "#schemas/share-protection/job.ts"
+import { CancelJob, QueueJob } from "#schemas/share-protection/job.ts"
 import { CloseLease } from "#schemas/share-protection/lease.ts"
 import { type Counted, Release, Reserve } from "#schemas/share-protection/ledger.ts"
 import { DefinePolicy, DeletePolicy, StartShareBackup } from "#schemas/share-protection/policy.ts"
@@ -52,6 +54,8 @@ import {
   StartFormatUpgrade,
 } from "#schemas/share-protection/target.ts"
 import {
+  CreateTargetTemplate,
+  DeleteTargetTemplate,
   DeregisterTemplatePolicy,
   DeregisterTemplateTarget,
   RegisterTemplatePolicy,
@@ -63,10 +67,12 @@ export type Batch = ReadonlyArray<Addressed<Rejection>>
 
 type Fields<Message extends { readonly type: string }> = Omit<Message, "type">
 
-const reserve = (project_id: ProjectId, what: Counted, limit: number) =>
-  address(Ledger, project_id, Reserve.make({ what, limit }))
-const release = (project_id: ProjectId, what: Counted, count: number) =>
-  address(Ledger, project_id, Release.make({ what, count }))
+type Owner = ProjectId | DomainId
+
+const reserve = (owner: Owner, what: Counted, limit: number) =>
+  address(Ledger, owner, Reserve.make({ what, limit }))
+const release = (owner: Owner, what: Counted, count: number) =>
+  address(Ledger, owner, Release.make({ what, count }))
 
 /** Registers a bucket and queues its enrollment. A bucket that projects share has no ledger. */
 export const createTarget = (
@@ -85,10 +91,18 @@ export const createTarget = (
   ]
 }
 
+/** Retention and maintenance may be done twice: what failed is tried again a few times. */
+const own_retries_max = 5
+
+const retries_of = {
+  ...{ target_enroll: 0, repo_format_upgrade: 0 },
+  ...{ retention: own_retries_max, maintenance: own_retries_max },
+}
+
 /** A job of the service's own on a target: enrollment, maintenance, upgrade, retention. */
 export const queueTargetJob = (
   job_id: JobId,
-  job_type: Exclude<JobType, "backup" | "restore">,
+  job_type: keyof typeof retries_of,
   target_id: TargetId,
   project_id: ProjectId | null,
   forget: ReadonlyArray<Forgotten> = [],
@@ -98,7 +112,7 @@ export const queueTargetJob = (
     job_id,
     QueueJob.make({
       ...{ job_type, project_id, resource_type: "target", resource_id: target_id, target_id },
-      ...{ share_id: null, backup_id: null, max_retries: 0, forget },
+      ...{ share_id: null, backup_id: null, max_retries: retries_of[job_type], forget },
     }),
   )
 
@@ -137,6 +151,23 @@ export const startFormatUpgrade = (
 ): Batch => [
   address(Target, target_id, StartFormatUpgrade.make({ job_id })),
   queueTargetJob(job_id, "repo_format_upgrade", target_id, project_id),
+]
+
+/**
+ * Makes a template. The domain's ledger counts it, without a limit: of two requests with one key
+ * it takes one, which an aggregate of a new id cannot know.
+ */
+export const createTemplate = (
+  template_id: TargetTemplateId,
+  template: Fields<typeof CreateTargetTemplate.Type>,
+): Batch => [
+  address(TargetTemplate, template_id, CreateTargetTemplate.make(template)),
+  reserve(template.domain_id, "templates", Number.MAX_SAFE_INTEGER),
+]
+
+export const deleteTemplate = (template_id: TargetTemplateId, domain_id: DomainId): Batch => [
+  address(TargetTemplate, template_id, DeleteTargetTemplate.make({})),
+  release(domain_id, "templates", 1),
 ]
 
 export const definePolicy = (
@@ -238,12 +269,8 @@ export const deleteBackup = (
   at: string,
 ): Batch => [
   address(Backup, backup_id, DeleteBackup.make({ at, expired })),
-  ...(expired
-    ? []
-    : [
-        address(Target, target_id, DeregisterTargetBackups.make({ count: 1 })),
-        release(project_id, "backups", 1),
-      ]),
+  // What has no snapshot is under no lock.
+  ...(expired ? [] : uncountBackup(target_id, project_id, forget === undefined ? {} : { at })),
   ...(forget === undefined
     ? []
     : [
@@ -251,6 +278,62 @@ export const deleteBackup = (
           { backup_id, engine_snapshot_id: forget.engine_snapshot_id },
         ]),
       ]),
+]
+
+/** One backup less counts: `at` is when its tenant deletes it, which a lock forbids. */
+export const uncountBackup = (
+  target_id: TargetId,
+  project_id: ProjectId | null,
+  when: { readonly at?: string } = {},
+): Batch => [
+  address(Target, target_id, DeregisterTargetBackups.make({ count: 1, ...when })),
+  ...(project_id === null ? [] : [release(project_id, "backups", 1)]),
+]
+
+/** An expired backup is wanted back: from here it counts like any other. */
+export const wantBackupBack = (
+  backup_id: BackupId,
+  target_id: TargetId,
+  project_id: ProjectId | null,
+  limit = Number.MAX_SAFE_INTEGER,
+): Batch => [
+  address(Backup, backup_id, StartBackupUndelete.make({})),
+  address(Target, target_id, RegisterTargetBackup.make({})),
+  ...(project_id === null ? [] : [reserve(project_id, "backups", limit)]),
+]
+
+/** A backup, and whose and where it is. */
+export interface BackupPlace {
+  readonly backup_id: BackupId
+  readonly project_id: ProjectId
+  readonly share_id: ShareId
+  readonly target_id: TargetId
+}
+
+/** A job of one backup that is, or was, in the repository. */
+const queueBackupJob = (
+  job_id: JobId,
+  job_type: "undelete" | "restore_test",
+  { backup_id, ...about }: BackupPlace,
+) =>
+  address(
+    Job,
+    job_id,
+    QueueJob.make({
+      ...{ job_type, resource_type: "backup", resource_id: backup_id, backup_id, ...about },
+      ...{ max_retries: 0, forget: [] },
+    }),
+  )
+
+/** Brings an expired backup back; `limit` is the project's quota of backups. */
+export const undeleteBackup = (job_id: JobId, backup: BackupPlace, limit: number): Batch => [
+  ...wantBackupBack(backup.backup_id, backup.target_id, backup.project_id, limit),
+  queueBackupJob(job_id, "undelete", backup),
+]
+
+/** Restores some of a backup's files to see whether they can be had. */
+export const testBackup = (job_id: JobId, backup: BackupPlace): Batch => [
+  queueBackupJob(job_id, "restore_test", backup),
 ]
 
 /** A snapshot that no record tells of gets one; it counts like any other. */

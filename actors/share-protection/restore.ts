@@ -94,7 +94,7 @@ const reject = ({ value }: SnapshotFrom<typeof machine>, { type }: RestoreComman
 
 export const Restore = decider({
   machine,
-  version: 1,
+  version: 2,
   command: RestoreCommand,
   event: RestoreEvent,
   rejection: Rejection,

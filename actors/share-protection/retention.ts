@@ -18,18 +18,20 @@ export interface Taken {
   readonly backup_id: BackupId
   /** RFC 3339 in UTC, with milliseconds. */
   readonly taken_at: string
+  /** Whether its tenant brought it back: it stays, and counts for no rule. */
+  readonly kept?: boolean
 }
 
 export type RetentionRule = keyof Retention
 
-/** A backup that stays, and why; no rule is named where the retention has none at all. */
+/** A backup that stays, and why; no rule is named where its tenant or no rule at all keeps it. */
 export interface Kept {
   readonly backup_id: BackupId
   readonly rules: ReadonlyArray<RetentionRule>
 }
 
 export interface Retained {
-  /** Newest first. */
+  /** Newest first, and then what their tenant keeps. */
   readonly keep: ReadonlyArray<Kept>
   /** Newest first. */
   readonly expire: ReadonlyArray<BackupId>
@@ -52,7 +54,10 @@ export const retain = (
   const keep: Array<Kept> = []
   const expire: Array<BackupId> = []
 
-  const newest_first = backups.toSorted((one, other) => (isNewer(one, other) ? -1 : 1))
+  const keep_apart = backups.filter(({ kept }) => kept === true)
+  const newest_first = backups
+    .filter(({ kept }) => kept !== true)
+    .toSorted((one, other) => (isNewer(one, other) ? -1 : 1))
   for (const [index, { backup_id, taken_at }] of newest_first.entries()) {
     const periods = periodsOf(taken_at, index, zone)
     const is_oldest = index === newest_first.length - 1
@@ -66,6 +71,7 @@ export const retain = (
     if (matching.length === 0 && counts.length > 0) expire.push(backup_id)
     else keep.push({ backup_id, rules: matching.map(({ rule }) => rule) })
   }
+  keep.push(...keep_apart.map(({ backup_id }) => ({ backup_id, rules: [] })))
   return { keep, expire }
 }
 

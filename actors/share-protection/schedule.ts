@@ -9,7 +9,7 @@
  */
 import { Cron } from "croner"
 import { DateTime, Option, Result } from "effect"
-import type { PolicyId } from "#schemas/share-protection/id.ts"
+import type { PolicyId, ShareId } from "#schemas/share-protection/id.ts"
 
 /** Minute, hour, day of the month, month, day of the week. */
 const fields_count = 5
@@ -102,14 +102,14 @@ export const ticksAt = (
 }
 
 /**
- * How long after its time a policy's ticks are due, in whole milliseconds below
- * `jitter_seconds`: always the same for the same policy, and spread evenly over all of them.
+ * How long after its time a policy's or a share's turn is, in whole milliseconds below
+ * `jitter_seconds`: always the same for the same id, and spread evenly over all of them.
  */
-export const jitterOf = (policy_id: PolicyId, jitter_seconds: number) => {
+export const jitterOf = (id: PolicyId | ShareId, jitter_seconds: number) => {
   // FNV-1a of 32 bits: a UUID's leading bytes are a time, which would not spread.
   let hash = 0x811c9dc5
-  for (let i = 0; i < policy_id.length; i++) {
-    hash = Math.imul(hash ^ policy_id.charCodeAt(i), 0x01000193)
+  for (let i = 0; i < id.length; i++) {
+    hash = Math.imul(hash ^ id.charCodeAt(i), 0x01000193)
   }
   return Math.floor(((hash >>> 0) / 2 ** 32) * jitter_seconds * 1000)
 }

@@ -141,6 +141,8 @@ export const scheduling = (options: SchedulingOptions) =>
         const log = yield* Log
         const view = emptySchedulingView()
         const agenda = Agenda.make<ShareId>()
+        /** What was found due, which stands until the schedule's next tick takes its place. */
+        const found = new Map<ShareId, { readonly taken: Caused; readonly until: number }>()
         const interval_ms = options.scheduler_interval_seconds * 1000
 
         const ticksOf = ({ policy, schedule, since }: Scheduled, now: number) =>
@@ -158,6 +160,19 @@ export const scheduling = (options: SchedulingOptions) =>
           const at = scheduled === undefined ? Infinity : ticksOf(scheduled, from).next_at
           const look = Math.ceil(at / interval_ms) * interval_ms
           agenda.set(share_id, Number.isFinite(look) ? [{ at: look, what: share_id }] : [])
+          found.delete(share_id)
+        }
+
+        const takenAt = (share_id: ShareId, now: number) => {
+          const known = found.get(share_id)
+          if (known !== undefined && now < known.until) return [known.taken]
+          const scheduled = view.policies.get(share_id)
+          if (scheduled === undefined) return []
+          const { due, next_at: until } = ticksOf(scheduled, now)
+          if (due === undefined) return []
+          const taken = take(view, commands, options, share_id, scheduled, due)
+          found.set(share_id, { taken, until })
+          return [taken]
         }
 
         return {
@@ -171,14 +186,7 @@ export const scheduling = (options: SchedulingOptions) =>
           due: (now) => {
             if (view.is_paused) return { now: [] }
             const { now: shares, ...later } = agenda.due(now)
-            const taken = shares.flatMap((share_id) => {
-              const scheduled = view.policies.get(share_id)
-              const tick = scheduled && ticksOf(scheduled, now).due
-              return scheduled === undefined || tick === undefined
-                ? []
-                : [take(view, commands, options, share_id, scheduled, tick)]
-            })
-            return { now: taken, ...later }
+            return { now: shares.flatMap((share_id) => takenAt(share_id, now)), ...later }
           },
         }
       }),

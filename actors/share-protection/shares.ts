@@ -4,11 +4,13 @@
  * Source: document 2 §1, §7 *_strategy_precondition; DECISIONS, document 2, backup create.
  */
 import { Context, type Effect, type Stream } from "effect"
+import type { Delegation } from "#actors/share-protection/trusts.ts"
 import type { JobId, ProjectId, ShareId } from "#schemas/share-protection/id.ts"
 import type {
   BackendUnavailable,
   NetworkStrategyPrecondition,
   SnapshotStrategyPrecondition,
+  TrustAccessDenied,
 } from "#schemas/share-protection/rejection.ts"
 
 export interface Share {
@@ -47,6 +49,8 @@ export interface NewShare {
   readonly job_id: JobId
   readonly like: Share
   readonly name: string
+  /** In whose name: the tenant's, whose share it becomes. Asked for where that is needed. */
+  readonly by: Effect.Effect<Delegation, TrustAccessDenied | BackendUnavailable>
 }
 
 export class Shares extends Context.Service<
@@ -75,7 +79,7 @@ export class Shares extends Context.Service<
       share: NewShare,
     ) => Effect.Effect<
       { readonly share: Share; readonly path: string },
-      NetworkStrategyPrecondition | BackendUnavailable
+      NetworkStrategyPrecondition | TrustAccessDenied | BackendUnavailable
     >
     /** Where the live share can be written: absolute, on the machine that asked. */
     readonly pathOf: (

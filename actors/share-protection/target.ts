@@ -22,6 +22,7 @@ import {
   TargetFormatUpgraded,
   TargetFormatUpgradeFailed,
   TargetFormatUpgradeStarted,
+  TargetLocksExtended,
   TargetPolicyDeregistered,
   TargetPolicyRegistered,
   TargetPreflighted,
@@ -53,6 +54,8 @@ export interface TargetContext extends Fields {
   readonly capabilities: Capabilities | null
   readonly preflight_at: string | null
   readonly usage_stats: UsageStats | null
+  /** RFC 3339: what its repository needs is locked until then; null while nothing is known. */
+  readonly protected_until: string | null
   readonly format: Enrolled["format"] | null
   readonly engine_profile: Enrolled["engine_profile"] | null
   /** The job that upgrades the format; null when none does. */
@@ -72,6 +75,7 @@ const unenrolled = {
   capabilities: null,
   preflight_at: null,
   usage_stats: null,
+  protected_until: null,
   format: null,
   engine_profile: null,
   format_job_id: null,
@@ -94,7 +98,11 @@ const chart = setup({
       changes.bucket === undefined &&
       changes.addressing_mode === undefined,
     has_policies: ({ context }) => context.policies > 0,
-    has_backups: ({ context }, { count }: { count: number }) => context.backups >= count,
+    has_backups: ({ context, event }) =>
+      event.type === "TargetBackupsDeregistered" && context.backups >= event.count,
+    is_not_locked: ({ context: { protected_until }, event }) =>
+      event.type === "TargetBackupsDeregistered" &&
+      (event.at === undefined || protected_until === null || event.at >= protected_until),
     has_no_dependents: ({ context }) => context.policies === 0 && context.backups === 0,
   },
   actions: {
@@ -216,6 +224,9 @@ export const machine = chart.createMachine({
         TargetUsageMeasured: {
           actions: assign(({ event: { usage_stats } }) => ({ usage_stats })),
         },
+        TargetLocksExtended: {
+          actions: assign(({ event: { protected_until } }) => ({ protected_until })),
+        },
         TargetPolicyRegistered: {
           actions: assign(({ context }) => ({ policies: context.policies + 1 })),
         },
@@ -224,7 +235,7 @@ export const machine = chart.createMachine({
           actions: assign(({ context }) => ({ policies: context.policies - 1 })),
         },
         TargetBackupsDeregistered: {
-          guard: { type: "has_backups", params: ({ event }) => event },
+          guard: and(["has_backups", "is_not_locked"]),
           actions: assign(({ context, event }) => ({ backups: context.backups - event.count })),
         },
         TargetDeleted: { target: "deleted", guard: and(["has_no_dependents", not(is_upgrading)]) },
@@ -259,11 +270,15 @@ const reject = (state: SnapshotFrom<typeof machine>, command: TargetCommand): Re
     const detail = `The target is referenced by ${policies} policies and ${backups} backups.`
     return new TargetHasDependents({ detail })
   }
+  if (command.type === "DeregisterTargetBackups") return locked(state.context)
   if (format_job_id === null) {
     return new Conflict({ detail: "A target that is not available has no format to upgrade." })
   }
   return new RepositoryLocked({ detail: `Job ${format_job_id} upgrades the repository's format.` })
 }
+
+const locked = ({ protected_until }: Context) =>
+  new Conflict({ detail: `The backup's objects are locked: protected_until ${protected_until}.` })
 
 const registered = TargetBackupRegistered.make({})
 
@@ -271,7 +286,7 @@ const moved_reason = "The target was moved to another bucket while its bucket wa
 
 export const Target = decider({
   machine,
-  version: 1,
+  version: 2,
   command: TargetCommand,
   event: TargetEvent,
   rejection: Rejection,
@@ -302,9 +317,9 @@ export const Target = decider({
     DeregisterTargetPolicy: (_, { policies }, state) =>
       isThere(state) && policies === 0 ? [] : [TargetPolicyDeregistered.make({})],
     RegisterTargetBackup: () => [registered],
-    DeregisterTargetBackups: ({ count }, { backups }, state) => {
+    DeregisterTargetBackups: ({ type: _, count, ...when }, { backups }, state) => {
       const fewer = isThere(state) ? Math.min(count, backups) : count
-      return fewer === 0 ? [] : [TargetBackupsDeregistered.make({ count: fewer })]
+      return fewer === 0 ? [] : [TargetBackupsDeregistered.make({ count: fewer, ...when })]
     },
     // It may be read when it may be written, and what cannot happen the chart refuses.
     CheckTargetReadable: (_, _context, state) => (state.can(registered) ? [] : [registered]),
@@ -320,6 +335,11 @@ export const Target = decider({
       isThere(state) && !isUpgrading(state, job_id)
         ? []
         : [TargetFormatUpgradeFailed.make({ job_id, reason })],
+    RecordTargetLocks: ({ protected_until }, context, state) => {
+      const known = isThere(state) ? context.protected_until : null
+      const is_later = known === null || protected_until > known
+      return is_later ? [TargetLocksExtended.make({ protected_until })] : []
+    },
     RecordTargetUsage: ({ usage_stats }) => [TargetUsageMeasured.make({ usage_stats })],
     DeleteTarget: () => [TargetDeleted.make({})],
   },

@@ -15,6 +15,7 @@ import {
   ShareId,
   TargetId,
 } from "#schemas/share-protection/id.ts"
+import type { JobState } from "#schemas/share-protection/job.ts"
 import type { Retention } from "#schemas/share-protection/retention.ts"
 
 /** An available backup of a policy. */
@@ -25,12 +26,15 @@ export interface Available extends Forgotten {
   readonly taken_at: string
   /** What is restored stays until that is through. */
   readonly is_restored: boolean
+  /** Its tenant brought it back: it stays. */
+  readonly kept: boolean
 }
 
 export interface Kept {
   readonly policy_id: PolicyId
   readonly retention: Retention
   readonly timezone: string
+  readonly enabled: boolean
 }
 
 /** A job that may be tried again by itself. */
@@ -61,6 +65,10 @@ export interface UpkeepView {
   /** Jobs of maintenance that have not ended. */
   readonly maintaining: Map<JobId, TargetId>
   readonly failed: Map<JobId, Failed>
+  /** The turn of each share's last restore test, as epoch milliseconds. */
+  readonly tested: Map<ShareId, number>
+  /** Restore tests that have not ended. */
+  readonly testing: Set<JobId>
 }
 
 export const emptyUpkeepView = (): UpkeepView => ({
@@ -71,6 +79,8 @@ export const emptyUpkeepView = (): UpkeepView => ({
   maintained: new Map(),
   maintaining: new Map(),
   failed: new Map(),
+  tested: new Map(),
+  testing: new Set(),
 })
 
 type Reader = (
@@ -88,18 +98,18 @@ const foldPolicy: Reader = Effect.fnUntraced(function* (log, view, recorded, id)
     view.policies.delete(share_id)
     return
   }
-  const { id: policy_id, retention, timezone } = policy
-  view.policies.set(share_id, { policy_id, retention, timezone })
+  const { id: policy_id, retention, timezone, enabled } = policy
+  view.policies.set(share_id, { policy_id, retention, timezone, enabled })
 })
 
 const foldBackup: Reader = Effect.fnUntraced(function* (log, view, recorded, id) {
   const backup_id = BackupId.make(id)
   const backup = yield* backupAfter(log, recorded)
   const { state, share_id, project_id, target_id, policy_id, restores } = backup
-  const { engine_snapshot_id, taken_at } = backup
+  const { engine_snapshot_id, taken_at, kept } = backup
   const known = view.backups.get(share_id) ?? new Map<BackupId, Available>()
   if (state === "available" && policy_id !== null && engine_snapshot_id !== null) {
-    const about = { backup_id, engine_snapshot_id, project_id, target_id, policy_id }
+    const about = { backup_id, engine_snapshot_id, project_id, target_id, policy_id, kept }
     known.set(backup_id, { ...about, taken_at: taken_at ?? "", is_restored: restores.length > 0 })
     view.backups.set(share_id, known)
   } else if (!known.delete(backup_id)) return
@@ -115,6 +125,15 @@ const foldTarget: Reader = Effect.fnUntraced(function* (log, view, recorded, id)
   if (status === "deleted") view.maintained.delete(target_id)
 })
 
+const hasEnded = (state: JobState) => state === "available" || state === "error"
+
+/** Hex digits of a UUIDv7 that are its time, in milliseconds since the epoch. */
+const time_digits = 12
+
+/** The time that a job's id was made from. */
+const timeOf = (job_id: JobId) =>
+  Number.parseInt(job_id.replaceAll("-", "").slice(0, time_digits), 16)
+
 const foldJob: Reader = Effect.fnUntraced(function* (log, view, recorded, id) {
   const job_id = JobId.make(id)
   const { position } = recorded
@@ -123,8 +142,13 @@ const foldJob: Reader = Effect.fnUntraced(function* (log, view, recorded, id) {
     log,
     recorded,
   )
-  const { job_type, resource_id, target_id, share_id, backup_id } = job
-  if (job_type === "maintenance" && state !== "available" && state !== "error") {
+  const { job_type, resource_id, target_id, project_id, share_id, backup_id } = job
+  if (job_type === "restore_test" && share_id !== null) {
+    view.tested.set(share_id, Math.max(timeOf(job_id), view.tested.get(share_id) ?? 0))
+    if (hasEnded(state)) view.testing.delete(job_id)
+    else view.testing.add(job_id)
+  }
+  if (job_type === "maintenance" && !hasEnded(state)) {
     view.maintaining.set(job_id, target_id)
   } else view.maintaining.delete(job_id)
   const is_enrolled = job_type === "target_enroll" && state === "available"
@@ -136,7 +160,8 @@ const foldJob: Reader = Effect.fnUntraced(function* (log, view, recorded, id) {
     view.failed.delete(job_id)
     return
   }
-  const facts = { job_id, job_type, resource_id, target_id, share_id, backup_id, hold: null }
+  const of = { project_id, share_id, backup_id, hold: null }
+  const facts = { job_id, job_type, resource_id, target_id, ...of }
   view.failed.set(job_id, { ...facts, position, failed_at: at, retries })
 })
 

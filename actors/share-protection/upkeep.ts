@@ -1,6 +1,6 @@
 /**
- * Upkeep: lets backups go that their policy does not keep, has repositories maintained, and tries
- * jobs again that provably wrote nothing.
+ * Upkeep: lets backups go that their policy does not keep, has repositories maintained and backups
+ * tested, and tries jobs again that provably wrote nothing.
  *
  * Source: document 2 §2 Policy, §3 Backup, §8 conductor.maintenance_interval_seconds; DECISIONS,
  * document 2, automatic retry.
@@ -12,6 +12,7 @@ import { Backup, backupAfter } from "#actors/share-protection/backup.ts"
 import { derivedId } from "#actors/share-protection/derived-id.ts"
 import { retryJob } from "#actors/share-protection/job-course.ts"
 import { expireBackups, queueTargetJob } from "#actors/share-protection/requests.ts"
+import { restoreTests } from "#actors/share-protection/restore-testing.ts"
 import { retain } from "#actors/share-protection/retention.ts"
 import {
   type Available,
@@ -26,6 +27,8 @@ import { forgotten_max } from "#schemas/share-protection/job.ts"
 
 export interface UpkeepOptions {
   readonly maintenance_interval_seconds: number
+  /** 0: no backup is tested. */
+  readonly restore_test_interval_seconds: number
 }
 
 /** Pause before a first try again, in milliseconds; it doubles with each. */
@@ -137,7 +140,10 @@ const policyOf = Effect.fnUntraced(
 )
 
 /** One conductor of all runs it. */
-export const upkeep = ({ maintenance_interval_seconds }: UpkeepOptions): Process => ({
+export const upkeep = ({
+  maintenance_interval_seconds,
+  restore_test_interval_seconds,
+}: UpkeepOptions): Process => ({
   name: "share-protection-upkeep",
   part: "share-protection",
   from: "lasts",
@@ -159,6 +165,7 @@ export const upkeep = ({ maintenance_interval_seconds }: UpkeepOptions): Process
         return joined(
           { now: [...decided.values()].flat() },
           maintenance(view, interval_ms, now),
+          restoreTests(view, restore_test_interval_seconds * 1000, now),
           retries(view, log, now),
         )
       },

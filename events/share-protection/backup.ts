@@ -2,8 +2,13 @@
 import { Schema, Struct } from "effect"
 import { Instant } from "#schemas/instant.ts"
 import { message } from "#schemas/message.ts"
-import { AdoptBackup, request_fields, snapshot_fields } from "#schemas/share-protection/backup.ts"
-import { RestoreId } from "#schemas/share-protection/id.ts"
+import {
+  AdoptBackup,
+  request_fields,
+  snapshot_fields,
+  tested_fields,
+} from "#schemas/share-protection/backup.ts"
+import { RestoreId, ShareId } from "#schemas/share-protection/id.ts"
 import { Reason } from "#schemas/share-protection/text.ts"
 
 export const BackupRequested = message("BackupRequested", request_fields)
@@ -23,6 +28,24 @@ export const BackupRestoreFinished = message("BackupRestoreFinished", { restore_
 export const BackupAdopted = message("BackupAdopted", Struct.omit(AdoptBackup.fields, ["type"]))
 /** Its snapshot is not in the repository any more, though nothing here removed it. */
 export const BackupLost = message("BackupLost", { reason: Reason })
+/** A job looks whether the snapshot of an expired one can be had again. */
+export const BackupUndeleteStarted = message("BackupUndeleteStarted", {})
+/** It is available again; from here on only its tenant lets it go. */
+export const BackupUndeleted = message("BackupUndeleted", {
+  protected_until: snapshot_fields.protected_until,
+})
+/** It stays expired. */
+export const BackupUndeleteFailed = message("BackupUndeleteFailed", { reason: Reason })
+
+/** Which backup of which share was tested: the share's newest one then. */
+const tested = { share_id: ShareId, taken_at: Instant }
+
+/** Some of its files were restored, and were as they had been. */
+export const BackupRestoreTested = message("BackupRestoreTested", { ...tested, ...tested_fields })
+export const BackupRestoreTestFailed = message("BackupRestoreTestFailed", {
+  ...tested,
+  reason: Reason,
+})
 
 export const BackupEvent = Schema.Union([
   BackupRequested,
@@ -37,5 +60,10 @@ export const BackupEvent = Schema.Union([
   BackupRestoreFinished,
   BackupAdopted,
   BackupLost,
+  BackupUndeleteStarted,
+  BackupUndeleted,
+  BackupUndeleteFailed,
+  BackupRestoreTested,
+  BackupRestoreTestFailed,
 ]).pipe(Schema.toTaggedUnion("type"))
 export type BackupEvent = typeof BackupEvent.Type

@@ -32,7 +32,11 @@ export const TargetPreflighted = message("TargetPreflighted", {
 export const TargetPolicyRegistered = message("TargetPolicyRegistered", {})
 export const TargetPolicyDeregistered = message("TargetPolicyDeregistered", {})
 export const TargetBackupRegistered = message("TargetBackupRegistered", {})
-export const TargetBackupsDeregistered = message("TargetBackupsDeregistered", { count: Count })
+/** `at` is when a tenant deleted one that was available. */
+export const TargetBackupsDeregistered = message("TargetBackupsDeregistered", {
+  count: Count,
+  at: Schema.optionalKey(Instant),
+})
 /** From here no backup or restore begins on it. */
 export const TargetFormatUpgradeStarted = message("TargetFormatUpgradeStarted", {
   job_id: JobId,
@@ -48,6 +52,8 @@ export const TargetFormatUpgradeFailed = message("TargetFormatUpgradeFailed", {
   reason: Reason,
 })
 export const TargetUsageMeasured = message("TargetUsageMeasured", { usage_stats: UsageStats })
+/** All that its repository needs is locked at least until then. */
+export const TargetLocksExtended = message("TargetLocksExtended", { protected_until: Instant })
 /** The record goes; what is in the bucket stays. */
 export const TargetDeleted = message("TargetDeleted", {})
 
@@ -66,6 +72,7 @@ export const TargetEvent = Schema.Union([
   TargetFormatUpgraded,
   TargetFormatUpgradeFailed,
   TargetUsageMeasured,
+  TargetLocksExtended,
   TargetDeleted,
 ]).pipe(Schema.toTaggedUnion("type"))
 export type TargetEvent = typeof TargetEvent.Type

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { begunOf, listOf, type Shape } from "#gateway/share-protection/shape.ts"
+import { begunOf, listOf, located, type Shape } from "#gateway/share-protection/shape.ts"
 import { BackupStatus } from "#schemas/share-protection/backup.ts"
 import { PolicyId, ShareId, TargetId } from "#schemas/share-protection/id.ts"
 import { Flag, idText, page_query } from "#schemas/share-protection/page-view.ts"
@@ -42,6 +42,7 @@ export const backupGroup = (shape: Shape) => {
         error: rejections(NotFound, Conflict, QuotaExceeded, RepositoryLocked),
       })
         .annotate(OpenApi.Summary, "Back up a share")
+        .annotate(OpenApi.Transform, located)
         .annotate(Needs, { rule: "share-protection:backups:create" }),
       HttpApiEndpoint.get("get", "/v1/backups/:id", {
         params,
@@ -50,6 +51,14 @@ export const backupGroup = (shape: Shape) => {
       })
         .annotate(OpenApi.Summary, "Read a backup")
         .annotate(Needs, { rule: "share-protection:backups:get" }),
+      HttpApiEndpoint.post("undelete", "/v1/backups/:id/undelete", {
+        params,
+        success: begunOf(shape, "backup", View).pipe(HttpApiSchema.status(202)),
+        error: rejections(NotFound, Conflict, QuotaExceeded, RepositoryLocked),
+      })
+        .annotate(OpenApi.Summary, "Bring an expired backup back")
+        .annotate(OpenApi.Transform, located)
+        .annotate(Needs, { rule: "share-protection:backups:undelete" }),
       HttpApiEndpoint.delete("delete", "/v1/backups/:id", {
         params,
         error: rejections(NotFound, Conflict),

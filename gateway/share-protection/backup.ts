@@ -5,7 +5,7 @@
  */
 import { Clock, DateTime, Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { deleteBackup, requestBackup } from "#actors/share-protection/requests.ts"
+import { deleteBackup, requestBackup, undeleteBackup } from "#actors/share-protection/requests.ts"
 import { answer, begun, nothing, page } from "#gateway/share-protection/answer.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/api.ts"
 import { Deployment } from "#gateway/share-protection/deployment.ts"
@@ -20,6 +20,7 @@ import { Transport } from "#gateway/transport.ts"
 import { type BackupRow, findBackup, listBackups } from "#projections/share-protection/backup.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import type { PolicyRow } from "#projections/share-protection/policy.ts"
+import { findTarget } from "#projections/share-protection/target.ts"
 import type { BackupStatus } from "#schemas/share-protection/backup.ts"
 import {
   BackupId,
@@ -110,6 +111,22 @@ const create = Effect.fnUntraced(function* (asked: NewBackup) {
   return yield* begun("backup", yield* shownBackup(row), row.job_id ?? "", made)
 })
 
+const undelete_refusals = [NotFound, Conflict, QuotaExceeded, RepositoryLocked] as const
+
+/** A job looks whether its snapshot can be had again: until then it is expired. */
+const undelete = Effect.fnUntraced(function* (text: string) {
+  const { db } = yield* ShareProtectionModel
+  const { id: backup_id, project_id, share_id, target_id } = yield* ownedBackup(text)
+  const target = yield* findTarget(db, target_id)
+  const limit = yield* quotaOf(target?.domain_id ?? null, "backups")
+  const about = { backup_id, project_id, share_id, target_id }
+  const made = yield* once("job", (id) =>
+    send(undeleteBackup(JobId.make(id), about, limit), undelete_refusals),
+  )
+  const row = yield* ownedBackup(text)
+  return yield* begun("backup", yield* shownBackup(row), made.id, made)
+})
+
 /** A job of its own forgets the snapshot of what could still be restored. */
 const remove = Effect.fnUntraced(function* (text: string) {
   // It may have expired a moment ago.
@@ -135,6 +152,7 @@ export const backupHandlers = (api: ShareProtectionApi) =>
         Effect.flatMap(ownedBackup(params.id), shownBackup).pipe(
           Effect.map((body) => answer(body)),
         ),
+      undelete: ({ params }) => undelete(params.id),
       delete: ({ params }) => remove(params.id),
     }),
   )

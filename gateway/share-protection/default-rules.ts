@@ -23,8 +23,8 @@ const bases = {
 }
 
 const tenant = named("rule:share-protection:tenant", {
-  policies: ["list", "create", "get", "update", "delete"],
-  backups: ["list", "create", "get", "delete"],
+  policies: ["list", "create", "get", "update", "delete", "preview_retention"],
+  backups: ["list", "create", "get", "undelete", "delete"],
   restores: ["list", "create", "get"],
   jobs: ["cancel"],
   usage: ["get"],

@@ -5,6 +5,7 @@ import { Needs } from "#gateway/access.ts"
 import { listOf, type Shape } from "#gateway/share-protection/shape.ts"
 import { ShareId, TargetId } from "#schemas/share-protection/id.ts"
 import { as_of_query, idText, page_query } from "#schemas/share-protection/page-view.ts"
+import { NewRetentionPreview, RetentionPreview } from "#schemas/share-protection/policy-view.ts"
 import {
   Conflict,
   FieldImmutable,
@@ -59,6 +60,14 @@ export const policyGroup = (shape: Shape) => {
       })
         .annotate(OpenApi.Summary, "Change a policy")
         .annotate(Needs, { rule: "share-protection:policies:update" }),
+      HttpApiEndpoint.post("preview", "/v1/policies/:id/retention-preview", {
+        params,
+        payload: NewRetentionPreview,
+        success: RetentionPreview,
+        error: rejections(NotFound, Conflict),
+      })
+        .annotate(OpenApi.Summary, "See what a retention would keep")
+        .annotate(Needs, { rule: "share-protection:policies:preview_retention" }),
       HttpApiEndpoint.delete("delete", "/v1/policies/:id", {
         params,
         error: rejections(NotFound, PolicyHasInflightBackup),

@@ -22,6 +22,7 @@ import {
   namedTarget,
   namedTemplate,
 } from "#gateway/share-protection/reference.ts"
+import { previewRetention } from "#gateway/share-protection/retention-preview.ts"
 import { once, send } from "#gateway/share-protection/sending.ts"
 import type { NewPolicy, PolicyChanges } from "#gateway/share-protection/shape.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
@@ -124,6 +125,8 @@ export const policyHandlers = (api: ShareProtectionApi) =>
           Effect.map((body) => answer(body)),
         ),
       update: ({ params, payload }) => update(params.id, payload),
+      preview: ({ params, payload }) =>
+        Effect.flatMap(ownedPolicy(params.id), (policy) => previewRetention(policy, payload)),
       delete: ({ params }) => remove(params.id),
     }),
   )

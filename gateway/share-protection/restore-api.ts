@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { begunOf, listOf, type Shape } from "#gateway/share-protection/shape.ts"
+import { begunOf, listOf, located, type Shape } from "#gateway/share-protection/shape.ts"
 import { BackupId } from "#schemas/share-protection/id.ts"
 import { idText, page_query } from "#schemas/share-protection/page-view.ts"
 import {
@@ -31,6 +31,7 @@ export const restoreGroup = (shape: Shape) =>
         error: rejections(NotFound, Conflict, ForceRequired, RepositoryLocked),
       })
         .annotate(OpenApi.Summary, "Restore a backup")
+        .annotate(OpenApi.Transform, located)
         .annotate(Needs, { rule: "share-protection:restores:create" }),
       HttpApiEndpoint.get("get", "/v1/restores/:id", {
         params: { id: Schema.String },

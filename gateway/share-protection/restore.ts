@@ -17,6 +17,7 @@ import {
   ForceRequired,
   NotFound,
   RepositoryLocked,
+  ValidationError,
 } from "#schemas/share-protection/rejection.ts"
 import type { NewRestore } from "#schemas/share-protection/restore-view.ts"
 
@@ -39,14 +40,23 @@ const list = Effect.fnUntraced(function* (query: ListAsked) {
 
 const requested = Effect.fnUntraced(function* (restore_id: RestoreId, asked: NewRestore) {
   const { mode = "new_share", sub_path = null, force = false } = asked
-  if (mode === "in_place" && !force) {
+  const { dry_run = false, plan_hash = null } = asked
+  if (mode !== "in_place" && (dry_run || plan_hash !== null)) {
+    const detail = "body.mode: Only a restore in place is planned: it needs in_place."
+    return yield* new ValidationError({ detail })
+  }
+  if (dry_run && plan_hash !== null) {
+    const detail = "body.plan_hash: A plan is made anew, or kept to, not both."
+    return yield* new ValidationError({ detail })
+  }
+  if (mode === "in_place" && !force && !dry_run) {
     const detail = "A restore in place writes over the share's files: it needs force=true."
     return yield* new ForceRequired({ detail })
   }
   const { id: backup_id, project_id, share_id, target_id } = yield* ownedBackup(asked.backup_id)
   const job_id = JobId.make((yield* Transport).newId())
   const about = { project_id, backup_id, share_id, target_id, job_id }
-  return requestRestore(restore_id, { ...about, mode, sub_path, force })
+  return requestRestore(restore_id, { ...about, mode, sub_path, force, dry_run, plan_hash })
 })
 
 const create = Effect.fnUntraced(function* (asked: NewRestore) {

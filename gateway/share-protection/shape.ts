@@ -102,6 +102,20 @@ export const listOf = ({ keyOf }: Shape, noun: string, Item: Schema.Codec<unknow
 export const begunOf = ({ name }: Shape, noun: string, View: Schema.Codec<unknown, unknown>) =>
   name === "A" ? Schema.Struct({ [noun]: View, job: Job }) : View
 
+const location = {
+  required: true,
+  schema: { type: "string" },
+  description: "Where the job is.",
+}
+
+/** Documents that a 202 names the job's place, which Shape B tells nowhere else. */
+export const located = (operation: { readonly [field: string]: unknown }) => {
+  const { responses } = operation
+  // The library's own document: an operation's answers by their status.
+  const { 202: begun, ...others } = responses as Record<string, object>
+  return { ...operation, responses: { 202: { ...begun, headers: { location } }, ...others } }
+}
+
 /** Three times the largest body there is: a policy whose patterns are at their bound. */
 export const body_bytes_max = 64 * 1024
 

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { begunOf, listOf, type Shape } from "#gateway/share-protection/shape.ts"
+import { begunOf, listOf, located, type Shape } from "#gateway/share-protection/shape.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
 import { as_of_query, page_query } from "#schemas/share-protection/page-view.ts"
 import {
@@ -42,6 +42,7 @@ export const targetGroup = (shape: Shape) => {
         ),
       })
         .annotate(OpenApi.Summary, "Register a bucket as a target")
+        .annotate(OpenApi.Transform, located)
         .annotate(Needs, { rule: "share-protection:targets:create" }),
       HttpApiEndpoint.get("get", "/v1/targets/:id", {
         params,
@@ -78,6 +79,7 @@ export const targetGroup = (shape: Shape) => {
         error: rejections(NotFound, Conflict),
       })
         .annotate(OpenApi.Summary, "Enroll a target again after an error")
+        .annotate(OpenApi.Transform, located)
         .annotate(Needs, { rule: "share-protection:targets:enroll" }),
     )
 }
@@ -102,6 +104,7 @@ export const adminTargetGroup = (shape: Shape) => {
         error: rejections(NotFound, Conflict, RepositoryLocked),
       })
         .annotate(OpenApi.Summary, "Upgrade the format of a target's repository")
+        .annotate(OpenApi.Transform, located)
         .annotate(Needs, { rule: "share-protection:admin:targets:repo_format_upgrade" }),
     )
 }

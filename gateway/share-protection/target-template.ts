@@ -2,6 +2,7 @@
 import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { address } from "#actors/commands.ts"
+import { createTemplate, deleteTemplate } from "#actors/share-protection/requests.ts"
 import { TargetTemplate } from "#actors/share-protection/target-template.ts"
 import { answer, nothing, page } from "#gateway/share-protection/answer.ts"
 import { existing, ownDomain } from "#gateway/share-protection/ownership.ts"
@@ -23,11 +24,7 @@ import {
   TargetHasDependents,
   ValidationError,
 } from "#schemas/share-protection/rejection.ts"
-import {
-  CreateTargetTemplate,
-  DeleteTargetTemplate,
-  UpdateTargetTemplate,
-} from "#schemas/share-protection/target-template.ts"
+import { UpdateTargetTemplate } from "#schemas/share-protection/target-template.ts"
 import type {
   NewTargetTemplate,
   TargetTemplateChanges,
@@ -61,11 +58,11 @@ const create = Effect.fnUntraced(function* (body: typeof NewTargetTemplate.Type)
   }
   const { region = null, provider = null, ca_cert_ref = null, default_retention = null } = body
   const { addressing_mode = "path" } = body
-  const command = CreateTargetTemplate.make({
+  const template = {
     ...{ ...body, region, provider, ca_cert_ref, default_retention, addressing_mode, domain_id },
-  })
+  }
   const made = yield* once("target-template", (id) =>
-    send([address(TargetTemplate, id, command)], [Conflict]),
+    send(createTemplate(TargetTemplateId.make(id), template), [Conflict]),
   )
   return answer(yield* ownedTemplate(made.id), { status: 201, position: made.position })
 })
@@ -82,11 +79,8 @@ const update = Effect.fnUntraced(function* (
 })
 
 const remove = Effect.fnUntraced(function* (text: string) {
-  const { id } = yield* ownedTemplate(text)
-  const command = DeleteTargetTemplate.make({})
-  return nothing(
-    yield* send([address(TargetTemplate, id, command)], [NotFound, TargetHasDependents]),
-  )
+  const { id, domain_id } = yield* ownedTemplate(text)
+  return nothing(yield* send(deleteTemplate(id, domain_id), [NotFound, TargetHasDependents]))
 })
 
 const templates = HttpApiBuilder.group(TargetTemplateApi, "target-templates", (handlers) =>

@@ -29,6 +29,7 @@ interface CoverageAsked {
 const unprotected = (share_id: ShareId, project_id: ProjectId): CoverageRow => ({
   ...{ share_id, project_id, policy_id: null, target_id: null },
   ...{ protected: false, backup_count: 0 },
+  ...{ last_proven_restorable: null, restore_test_failure: null },
 })
 
 /** What is and was protected, and, of now, whatever else the share service lists. */

@@ -1,5 +1,5 @@
 /** The OpenAPI document of every service together. Source: DECISIONS of document 2, versions. */
-import { Context } from "effect"
+import { Context, Predicate } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
 import { type Access, Needs } from "#gateway/access.ts"
 
@@ -39,11 +39,27 @@ const needsOf = (api: HttpApi.Top) => {
   return needs
 }
 
+/** The envelope of whatever has none of its own (DECISIONS, all services). */
+const envelopes = {
+  Refusal: {
+    type: "object",
+    properties: Object.fromEntries(
+      ["code", "title", "detail", "category"].map((name) => [name, { type: "string" }]),
+    ),
+    required: ["code", "title", "detail", "category"],
+  },
+}
+
+const refused = (description: string) => {
+  const schema = { $ref: "#/components/schemas/Refusal" }
+  return { description, content: { "application/json": { schema } } }
+}
+
 /** What the front door answers before an endpoint is asked, by status. */
-const refusals = (access: Access, operation: Operation) => ({
-  ...(operation.requestBody === undefined ? {} : { 400: { description: "No such body." } }),
-  ...(access === "public" ? {} : { 401: { description: "No token that is known." } }),
-  ...(typeof access === "string" ? {} : { 403: { description: "The caller may not do this." } }),
+const refusals = (access: Access, { requestBody }: Operation) => ({
+  ...(requestBody && { 400: refused("No such body.") }),
+  ...(access !== "public" && { 401: refused("No token that is known.") }),
+  ...(typeof access !== "string" && { 403: refused("The caller may not do this.") }),
 })
 
 interface Operation {
@@ -68,6 +84,9 @@ const guarded = (needs: ReadonlyMap<string, Access>, paths: Operations) =>
     ]),
   )
 
+const schemasOf = (components: unknown) =>
+  Predicate.hasProperty(components, "schemas") ? (components.schemas as object) : {}
+
 /** One API of all these, with what each operation needs; it serves documentation only. */
 export const documented = (apis: ReadonlyArray<HttpApi.Constraint>): HttpApi.Top => {
   // Groups are added below; the type knows those it was made with only.
@@ -89,7 +108,11 @@ export const documented = (apis: ReadonlyArray<HttpApi.Constraint>): HttpApi.Top
         ...document,
         // The library's own document: paths of operations, components by kind.
         paths: guarded(needs, document.paths as Operations),
-        components: { ...(document.components as object), securitySchemes: schemes },
+        components: {
+          ...(document.components as object),
+          schemas: { ...schemasOf(document.components), ...envelopes },
+          securitySchemes: schemes,
+        },
       }),
     }),
   )

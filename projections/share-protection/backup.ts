@@ -3,6 +3,7 @@
  *
  * Source: document 2 §2 Backup, §3 Backup, §4 rules 1 and 3; DECISIONS, document 2, backup status.
  */
+import { Effect } from "effect"
 import { type Kysely, sql } from "kysely"
 import { BackupEvent } from "#events/share-protection/backup.ts"
 import { type Place, projection } from "#projections/projection.ts"
@@ -41,6 +42,10 @@ export interface BackupRow {
   readonly stored_bytes: number | null
   readonly files: number | null
   readonly protected_until: string | null
+  /** Of one that is expired: its snapshot can be had again until then at least; null: unknown. */
+  readonly recoverable_until: string | null
+  /** Whether its tenant brought it back: no retention lets it go. */
+  readonly kept: boolean
   /** Why it is in error. */
   readonly reason: string | null
   /** When its snapshot was taken, RFC 3339. */
@@ -82,6 +87,8 @@ const backups = table<BackupRow>({
     stored_bytes: "integer?",
     files: "integer?",
     protected_until: "text?",
+    recoverable_until: "text?",
+    kept: "boolean",
     reason: "text?",
     taken_at: "text?",
     completed_at: "text?",
@@ -127,7 +134,31 @@ export const detachBackups = statement<{
     .set({ policy_id: null }),
 )
 
+/** Whatever is available in a target is locked for at least as long as its repository is. */
+export const extendProtection = statement<{
+  share_protection_backup: Pick<BackupRow, "target_id" | "status" | "protected_until">
+}>()<{ readonly target_id: TargetId; readonly protected_until: string }>(
+  (db, { target_id, protected_until }) =>
+    db
+      .updateTable("share_protection_backup")
+      .where("target_id", "=", target_id)
+      .where("status", "=", "available")
+      .where(sql<boolean>`coalesce(protected_until, '') < ${protected_until}`)
+      .set({ protected_until }),
+)
+
+/** What is known of the locks when it expires is known of what was deleted. */
+const noteRecoverable = statement<{
+  share_protection_backup: Pick<BackupRow, "id" | "protected_until" | "recoverable_until">
+}>()<Pick<BackupRow, "id">>((db, { id }) =>
+  db
+    .updateTable("share_protection_backup")
+    .where("id", "=", id)
+    .set({ recoverable_until: sql`protected_until` }),
+)
+
 const unmade = {
+  ...{ recoverable_until: null, kept: false },
   ...{ engine_snapshot_id: null, crash_consistent: null, partial: null, protected_until: null },
   ...{ bytes: null, stored_bytes: null, files: null },
   ...{ reason: null, taken_at: null, completed_at: null, expired_at: null },
@@ -152,7 +183,11 @@ const project = (event: BackupEvent, { id: backup_id, commit: { at } }: Place) =
     ],
     BackupFailed: ({ reason }) => [update({ status: "error", reason })],
     BackupRetried: () => [update({ status: "queued", reason: null })],
-    BackupExpired: () => [update({ status: "expired", expired_at: at }), ...past.end(id, at)],
+    BackupExpired: () => [
+      update({ status: "expired", expired_at: at }),
+      noteRecoverable({ id }),
+      ...past.end(id, at),
+    ],
     BackupDeleted: () => [backups.remove(id), ...past.end(id, at)],
     BackupAdopted: ({ type: _, ...adopted }) => [
       ...insert({ ...unmade, ...adopted, job_id: null, status: "available", completed_at: at }),
@@ -162,6 +197,19 @@ const project = (event: BackupEvent, { id: backup_id, commit: { at } }: Place) =
       update({ ...unmade, status: "error", reason }),
       ...past.end(id, at),
     ],
+    BackupUndeleted: ({ protected_until }) => [
+      update({
+        ...{ status: "available", kept: true, protected_until },
+        ...{ expired_at: null, recoverable_until: null },
+      }),
+      ...past.record(id, at),
+    ],
+    // It is expired until it is back.
+    BackupUndeleteStarted: () => [],
+    BackupUndeleteFailed: () => [],
+    // What the share's coverage shows.
+    BackupRestoreTested: () => [],
+    BackupRestoreTestFailed: () => [],
     // Between the backup and its restores.
     BackupRestoreStarted: () => [],
     BackupRestoreFinished: () => [],
@@ -176,6 +224,32 @@ export const backup = projection<BackupTables, BackupEvent>({
 })
 
 export const findBackup = (db: Kysely<BackupTables>, id: BackupId) => findRow(db, backups, id)
+
+/** What a retention decides about. */
+export interface RetainableRow {
+  readonly backup_id: BackupId
+  readonly taken_at: string
+  readonly kept: boolean
+  readonly bytes: number | null
+  readonly stored_bytes: number | null
+}
+
+/** The available backups of a policy, at most so many, in no order. */
+export const listRetainable = (
+  db: Kysely<BackupTables>,
+  policy_id: PolicyId,
+  rows_max: number,
+): Effect.Effect<ReadonlyArray<RetainableRow>> =>
+  Effect.promise(async () => {
+    const rows = await db
+      .selectFrom("share_protection_backup")
+      .select(["id as backup_id", "taken_at", "kept", "bytes", "stored_bytes"])
+      .where("policy_id", "=", policy_id)
+      .where("status", "=", "available")
+      .limit(rows_max)
+      .execute()
+    return rows.map((row) => ({ ...row, taken_at: row.taken_at ?? "", kept: row.kept === 1 }))
+  })
 
 interface BackupFilter {
   readonly project_id?: ProjectId | undefined

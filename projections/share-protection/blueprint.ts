@@ -11,6 +11,7 @@ import {
   reconciliation,
 } from "#projections/share-protection/reconciliation.ts"
 import { type RestoreTables, restore } from "#projections/share-protection/restore.ts"
+import { type RestoreTestTables, restoreTest } from "#projections/share-protection/restore-test.ts"
 import { type RolloutTables, rollout } from "#projections/share-protection/rollout.ts"
 import { type SchedulerTables, scheduler } from "#projections/share-protection/scheduler.ts"
 import { type TargetTables, target } from "#projections/share-protection/target.ts"
@@ -25,6 +26,7 @@ export type ShareProtectionTables = TargetTables &
   PolicyTables &
   BackupTables &
   RestoreTables &
+  RestoreTestTables &
   JobTables &
   WorkerTables &
   RolloutTables &
@@ -35,10 +37,10 @@ export type ShareProtectionTables = TargetTables &
 
 export const blueprint: Blueprint<ShareProtectionTables> = {
   service: "share-protection",
-  version: 1,
+  version: 2,
   part: "share-protection",
   projections: [
-    ...[target, targetTemplate, policy, backup, restore, job],
+    ...[target, targetTemplate, policy, backup, restore, restoreTest, job],
     ...[worker, rollout, domain, scheduler, reconciliation, receipt],
   ],
 }

@@ -85,6 +85,7 @@ const target = publication({
       case "TargetFormatUpgradeStarted":
       case "TargetFormatUpgradeFailed":
       case "TargetUsageMeasured":
+      case "TargetLocksExtended":
         return undefined
     }
   },
@@ -165,6 +166,20 @@ const backup = publication({
         return { type: "backup_adopted", project_id, data: { ...about, ...snapshotOf(event) } }
       case "BackupLost":
         return { type: "backup_lost", project_id, data: { ...about, reason: event.reason } }
+      case "BackupUndeleted": {
+        const data = { ...about, ...given("protected_until", event.protected_until) }
+        return { type: "backup_undeleted", project_id, data }
+      }
+      case "BackupRestoreTested": {
+        const { files, bytes } = event
+        return { type: "backup_restore_tested", project_id, data: { ...about, files, bytes } }
+      }
+      case "BackupRestoreTestFailed": {
+        const data = { ...about, reason: event.reason }
+        return { type: "backup_restore_test_failed", project_id, data }
+      }
+      case "BackupUndeleteStarted":
+      case "BackupUndeleteFailed":
       case "BackupQueued":
       case "BackupRetried":
       case "BackupRestoreStarted":
@@ -181,15 +196,19 @@ const snapshotOf = (event: Extract<BackupEvent, { readonly engine_snapshot_id: s
 })
 
 const restoreState = state(
-  Schema.Struct(Struct.pick(restore_fields, ["project_id", "backup_id", "share_id", "mode"])),
+  Schema.Struct(
+    Struct.pick(restore_fields, [
+      ...(["project_id", "backup_id", "share_id", "mode", "dry_run"] as const),
+    ]),
+  ),
 )
 
 const restore = publication({
   part: "share-protection.restore",
   event: RestoreEvent,
   tell: (event, place): Told | undefined => {
-    const { project_id, ...restored } = restoreState(place)
-    const about = { restore_id: place.id, ...restored }
+    const { project_id, dry_run, ...restored } = restoreState(place)
+    const about = { restore_id: place.id, ...restored, ...(dry_run ? { dry_run } : {}) }
     switch (event.type) {
       case "RestoreRequested":
         return { type: "restore_requested", project_id, data: { ...about, job_id: event.job_id } }

@@ -12,7 +12,7 @@ import type {
   ShareId,
   TargetId,
 } from "#schemas/share-protection/id.ts"
-import type { RestoreMode, RestoreStatus } from "#schemas/share-protection/restore.ts"
+import type { RestoreMode, RestorePlan, RestoreStatus } from "#schemas/share-protection/restore.ts"
 
 interface RestoreRow {
   readonly id: RestoreId
@@ -24,11 +24,16 @@ interface RestoreRow {
   readonly mode: RestoreMode
   readonly sub_path: string | null
   readonly force: boolean
+  /** Whether it only plans. */
+  readonly dry_run: boolean
+  readonly plan_hash: string | null
   readonly status: RestoreStatus
   /** These are null until it is available, the share in place too. */
   readonly new_share_id: ShareId | null
   readonly files: number | null
   readonly bytes: number | null
+  /** What it would do, of one that only plans. */
+  readonly plan: RestorePlan | null
   /** Why it is in error. */
   readonly reason: string | null
   readonly job_id: JobId
@@ -51,10 +56,13 @@ const restores = table<RestoreRow>({
     mode: "text",
     sub_path: "text?",
     force: "boolean",
+    dry_run: "boolean",
+    plan_hash: "text?",
     status: "text",
     new_share_id: "text?",
     files: "integer?",
     bytes: "integer?",
+    plan: "json?",
     reason: "text?",
     job_id: "text",
     created_at: "text",
@@ -73,7 +81,8 @@ const project = (event: RestoreEvent, { id: restore_id, commit: { at } }: Place)
     RestoreRequested: ({ type: _, ...request }) => [
       restores.insert({
         ...{ id, ...request, status: "pending", reason: null },
-        ...{ new_share_id: null, files: null, bytes: null, created_at: at, updated_at: at },
+        ...{ new_share_id: null, files: null, bytes: null, plan: null },
+        ...{ created_at: at, updated_at: at },
       }),
     ],
     RestoreQueued: () => update({ status: "queued" }),

@@ -7,6 +7,7 @@ import { Effect, Struct } from "effect"
 import { type Kysely, sql } from "kysely"
 import { TargetEvent } from "#events/share-protection/target.ts"
 import { type Place, projection } from "#projections/projection.ts"
+import { extendProtection } from "#projections/share-protection/backup.ts"
 import { history, holds, type Version } from "#projections/share-protection/history.ts"
 import { removeJobsOf } from "#projections/share-protection/job.ts"
 import {
@@ -173,6 +174,10 @@ const project = (event: TargetEvent, { id: target_id, commit: { at } }: Place) =
     TargetFormatUpgradeStarted: ({ job_id }) => change({ format_job_id: job_id }),
     TargetFormatUpgraded: ({ to_format }) => change({ format: to_format, format_job_id: null }),
     TargetFormatUpgradeFailed: () => change({ format_job_id: null }),
+    // Nothing is told of each backup: what holds for their repository holds for them.
+    TargetLocksExtended: ({ protected_until }) => [
+      extendProtection({ target_id: id, protected_until }),
+    ],
     // A measurement changes nothing of the target itself.
     TargetUsageMeasured: ({ usage_stats }) => [
       targets.update(id, { usage_stats }),

@@ -9,8 +9,13 @@ import { type Kysely, type RawBuilder, sql } from "kysely"
 import type { BackupTables } from "#projections/share-protection/backup.ts"
 import { holds } from "#projections/share-protection/history.ts"
 import type { PolicyTables } from "#projections/share-protection/policy.ts"
+import type {
+  RestoreTestRow,
+  RestoreTestTables,
+} from "#projections/share-protection/restore-test.ts"
 import type { TargetTables } from "#projections/share-protection/target.ts"
 import type {
+  BackupId,
   DomainId,
   PolicyId,
   ProjectId,
@@ -18,7 +23,7 @@ import type {
   TargetId,
 } from "#schemas/share-protection/id.ts"
 
-type Tables = PolicyTables & BackupTables & TargetTables
+type Tables = PolicyTables & BackupTables & TargetTables & RestoreTestTables
 
 interface UsageRow {
   /** Null for buckets that projects share. */
@@ -103,6 +108,43 @@ export interface CoverageRow {
   readonly protected: boolean
   /** Backups that are available. */
   readonly backup_count: number
+  /** The backup that a restore test proved last, which may be gone since; null: none was. */
+  readonly last_proven_restorable: {
+    readonly backup_id: BackupId
+    readonly taken_at: string
+    readonly proven_at: string
+  } | null
+  /** Null unless the share's last restore test failed. */
+  readonly restore_test_failure: {
+    readonly backup_id: BackupId
+    readonly failed_at: string
+    readonly reason: string
+  } | null
+}
+
+type Tested = Omit<RestoreTestRow, "id">
+
+interface FoundCoverage
+  extends Omit<CoverageRow, "protected" | "last_proven_restorable" | "restore_test_failure">,
+    Tested {
+  readonly enabled: number
+}
+
+const shownCoverage = (found: FoundCoverage): CoverageRow => {
+  const { enabled, proven_backup_id, proven_taken_at, proven_at, ...row } = found
+  const { failed_backup_id, failed_at, failure, ...about } = row
+  const is_proven = proven_backup_id !== null && proven_taken_at !== null && proven_at !== null
+  const is_failed = failed_backup_id !== null && failed_at !== null && failure !== null
+  return {
+    ...about,
+    protected: enabled === 1,
+    last_proven_restorable: is_proven
+      ? { backup_id: proven_backup_id, taken_at: proven_taken_at, proven_at }
+      : null,
+    restore_test_failure: is_failed
+      ? { backup_id: failed_backup_id, failed_at, reason: failure }
+      : null,
+  }
 }
 
 /**
@@ -117,19 +159,22 @@ export const coverageOf = (
   Effect.map(
     rowsOf(
       db,
-      sql<Omit<CoverageRow, "protected"> & { readonly enabled: number }>`
+      sql<FoundCoverage>`
         with policy as (${versions("share_protection_policy_history", {}, as_of)}),
           backup as (${versions("share_protection_backup_history", {}, as_of)}),
-          newest as (${newest})
+          newest as (${newest}),
+          tested as (${versions("share_protection_restore_test_history", {}, as_of)})
         select coalesce(policy.share_id, newest.share_id) as share_id,
           coalesce(policy.project_id, newest.project_id) as project_id,
           policy.id as policy_id, coalesce(policy.target_id, newest.target_id) as target_id,
           coalesce(policy.enabled, 0) as enabled,
-          coalesce(newest.backup_count, 0) as backup_count
+          coalesce(newest.backup_count, 0) as backup_count,
+          proven_backup_id, proven_taken_at, proven_at, failed_backup_id, failed_at, failure
         from policy full join newest using (share_id)
+          left join tested on tested.id = coalesce(policy.share_id, newest.share_id)
         order by 1`,
     ),
-    (rows) => rows.map(({ enabled, ...row }) => ({ ...row, protected: enabled === 1 })),
+    (rows) => rows.map(shownCoverage),
   )
 
 const rowsOf = <Row>(

@@ -31,6 +31,10 @@ const shown = {
   stored_bytes: Schema.NullOr(Count),
   files: Schema.NullOr(Count),
   protected_until: Schema.NullOr(Instant),
+  /** Of one that is expired: it can be undeleted until then at least; null: nobody knows. */
+  recoverable_until: Schema.NullOr(Instant),
+  /** Whether it was undeleted: no retention lets it go. */
+  kept: Schema.Boolean,
   /** Why it failed. */
   reason: Schema.NullOr(Reason),
   /** Null for a backup that was found in the repository. */

@@ -50,6 +50,9 @@ export const snapshot_fields = {
   protected_until: Schema.NullOr(Instant),
 }
 
+/** How much of a backup was restored to prove it. */
+export const tested_fields = { files: Count, bytes: Count }
+
 const about = {
   project_id: ProjectId,
   share_id: ShareId,
@@ -88,6 +91,17 @@ export const FinishBackupRestore = message("FinishBackupRestore", { restore_id: 
 export const AdoptBackup = message("AdoptBackup", { ...about, ...snapshot_fields })
 /** The snapshot is not in the repository any more, though nothing here removed it. */
 export const LoseBackup = message("LoseBackup", { reason: Reason })
+/** An expired one is wanted back: a job looks whether its snapshot can be had. */
+export const StartBackupUndelete = message("StartBackupUndelete", {})
+/** Its snapshot is back, and stays until its tenant deletes it. */
+export const CompleteBackupUndelete = message("CompleteBackupUndelete", {
+  protected_until: snapshot_fields.protected_until,
+})
+export const FailBackupUndelete = message("FailBackupUndelete", { reason: Reason })
+/** Some of its files were restored, and were as they had been. Of one that is gone: nothing. */
+export const RecordRestoreTest = message("RecordRestoreTest", tested_fields)
+/** Files of it could not be had, or were not as they had been. Of one that is gone: nothing. */
+export const FailRestoreTest = message("FailRestoreTest", { reason: Reason })
 
 export const BackupCommand = Schema.Union([
   RequestBackup,
@@ -102,6 +116,11 @@ export const BackupCommand = Schema.Union([
   FinishBackupRestore,
   AdoptBackup,
   LoseBackup,
+  StartBackupUndelete,
+  CompleteBackupUndelete,
+  FailBackupUndelete,
+  RecordRestoreTest,
+  FailRestoreTest,
 ])
 export type BackupCommand = typeof BackupCommand.Type
 

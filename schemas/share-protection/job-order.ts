@@ -5,7 +5,6 @@
  * Source: document 2 §1 Secrets; DECISIONS, document 2, workers.
  */
 import { Schema } from "effect"
-import { Instant } from "#schemas/instant.ts"
 import { EngineSnapshotId } from "#schemas/share-protection/backup.ts"
 import {
   BackupId,
@@ -19,7 +18,7 @@ import {
 } from "#schemas/share-protection/id.ts"
 import { QueueJob } from "#schemas/share-protection/job.ts"
 import { DefinePolicy } from "#schemas/share-protection/policy.ts"
-import { RestoreMode, SubPath } from "#schemas/share-protection/restore.ts"
+import { PlanHash, RestoreMode, SubPath } from "#schemas/share-protection/restore.ts"
 import { CreateTarget, VaultSecretMap } from "#schemas/share-protection/target.ts"
 import { Count, SecretRef, TrustId } from "#schemas/share-protection/text.ts"
 
@@ -81,6 +80,8 @@ export const RestoreOrder = Schema.Struct({
   mode: RestoreMode,
   /** Null or `/`: all of it. */
   sub_path: Schema.NullOr(SubPath),
+  dry_run: Schema.Boolean,
+  plan_hash: Schema.NullOr(PlanHash),
 })
 
 /** The password has yet to be made, or to be found where an earlier attempt left it. */
@@ -101,14 +102,29 @@ export const MaintenanceOrder = Schema.Struct({
   job_type: Schema.tag("maintenance"),
   ...enrolled,
   ...of_target,
-  /** Until when what the repository still needs is to stay locked; null leaves locks alone. */
-  lock_until: Schema.NullOr(Instant),
 })
 
 export const FormatUpgradeOrder = Schema.Struct({
   job_type: Schema.tag("repo_format_upgrade"),
   ...enrolled,
   ...of_target,
+})
+
+/** One backup whose snapshot is brought back, or tried. */
+const of_backup = {
+  ...enrolled,
+  project_id: ProjectId,
+  resource_id: BackupId,
+  backup_id: BackupId,
+  share_id: ShareId,
+  engine_snapshot_id: EngineSnapshotId,
+}
+
+export const UndeleteOrder = Schema.Struct({ job_type: Schema.tag("undelete"), ...of_backup })
+
+export const RestoreTestOrder = Schema.Struct({
+  job_type: Schema.tag("restore_test"),
+  ...of_backup,
 })
 
 export const JobOrder = Schema.Union([
@@ -118,5 +134,7 @@ export const JobOrder = Schema.Union([
   RetentionOrder,
   MaintenanceOrder,
   FormatUpgradeOrder,
+  UndeleteOrder,
+  RestoreTestOrder,
 ]).pipe(Schema.toTaggedUnion("job_type"))
 export type JobOrder = typeof JobOrder.Type

@@ -24,6 +24,8 @@ export const JobType = Schema.Literals([
   "retention",
   "maintenance",
   "repo_format_upgrade",
+  "undelete",
+  "restore_test",
 ])
 export type JobType = typeof JobType.Type
 

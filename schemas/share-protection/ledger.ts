@@ -11,8 +11,8 @@ import { Count } from "#schemas/share-protection/text.ts"
 export const Quotas = Schema.Struct({ targets: Count, policies: Count, backups: Count })
 export type Quotas = typeof Quotas.Type
 
-/** What a quota counts. */
-export const Counted = Schema.Literals(["targets", "policies", "backups"])
+/** What a quota counts; `templates` are a domain's, in its own ledger. */
+export const Counted = Schema.Literals(["targets", "policies", "backups", "templates"])
 export type Counted = typeof Counted.Type
 
 /** Counts one more, unless there are `limit` already. */

@@ -5,8 +5,9 @@
  */
 import { Schema, Struct } from "effect"
 import { Instant } from "#schemas/instant.ts"
-import { ShareId, TargetId, TargetTemplateId } from "#schemas/share-protection/id.ts"
+import { BackupId, ShareId, TargetId, TargetTemplateId } from "#schemas/share-protection/id.ts"
 import { policy_changes, policy_fields } from "#schemas/share-protection/policy.ts"
+import { Count } from "#schemas/share-protection/text.ts"
 
 const fields = Struct.omit(policy_fields, ["target_id", "target_template_id"])
 
@@ -50,5 +51,37 @@ export const NewPolicyB = Schema.Struct({
   retention: Schema.optionalKey(retention),
   ...choices,
 }).annotate({ identifier: "NewPolicyOfTemplate" })
+
+/** Without `timezone` the policy's own holds. */
+export const NewRetentionPreview = Schema.Struct({
+  retention,
+  timezone: policy_changes.timezone,
+}).annotate({ identifier: "NewRetentionPreview" })
+
+const about_backup = { backup_id: BackupId, taken_at: Instant }
+
+/** What a retention would do to a policy's backups as they are now. */
+export const RetentionPreview = Schema.Struct({
+  keep: Schema.Array(
+    Schema.Struct({
+      ...about_backup,
+      /** The rules that keep it; `undeleted`: its tenant does. */
+      reasons: Schema.Array(
+        Schema.Literals(["keep_last", "keep_daily", "keep_weekly", "keep_monthly", "undeleted"]),
+      ),
+    }),
+  ),
+  expire: Schema.Array(
+    Schema.Struct({
+      ...about_backup,
+      bytes: Schema.NullOr(Count),
+      stored_bytes: Schema.NullOr(Count),
+    }),
+  ),
+  /** Of the files in what would go. */
+  expire_bytes: Count,
+  /** What it had added to the repository: less may be freed, where others share it. */
+  expire_stored_bytes: Count,
+}).annotate({ identifier: "RetentionPreview" })
 
 export const PolicyChanges = Schema.Struct(policy_changes)

@@ -10,12 +10,10 @@ import { Instant } from "#schemas/instant.ts"
 import type { PublishedTypes } from "#schemas/published.ts"
 import {
   BackupId,
-  DomainId,
   JobId,
   PolicyId,
   ProjectId,
   RestoreId,
-  RolloutId,
   ShareId,
   TargetId,
   TargetTemplateId,
@@ -23,6 +21,7 @@ import {
 } from "#schemas/share-protection/id.ts"
 import { JobType, ResourceType } from "#schemas/share-protection/job.ts"
 import { SkipReason } from "#schemas/share-protection/policy.ts"
+import { published_fleet } from "#schemas/share-protection/published-fleet.ts"
 import { ErrorCategory, ErrorCode } from "#schemas/share-protection/rejection.ts"
 import { RestoreMode } from "#schemas/share-protection/restore.ts"
 
@@ -33,7 +32,7 @@ const occurred_at = Instant.annotateKey(described("When, RFC 3339 in UTC."))
 const changed = Schema.Array(Schema.String).annotateKey(
   described("Names of the fields that have another value from here on."),
 )
-const domain_id = Schema.optionalKey(DomainId).annotateKey(described("The domain's id."))
+const worker_id = WorkerId.annotateKey(described("The worker's id."))
 
 const target_id = TargetId.annotateKey(described("The target's id."))
 const target = { aggregate: "target", subject: "the target" } as const
@@ -83,6 +82,9 @@ const restore_fields = {
   backup_id: BackupId.annotateKey(described("The backup that is restored.")),
   share_id: ShareId.annotateKey(described("The share that was backed up.")),
   mode: RestoreMode.annotateKey(described("Into a new share, or in place.")),
+  dry_run: Schema.optionalKey(Schema.Boolean).annotateKey(
+    described("True where it only finds out what it would do; else absent."),
+  ),
 }
 
 const job = { aggregate: "job", subject: "the job" } as const
@@ -92,15 +94,6 @@ const job_fields = {
   resource_type: ResourceType.annotateKey(described("What it is about.")),
   resource_id: Schema.String.annotateKey(described("Its id.")),
   target_id: TargetId.annotateKey(described("The target whose repository it uses.")),
-}
-
-const worker_id = WorkerId.annotateKey(described("The worker's id."))
-const worker = { aggregate: "worker", subject: "the worker" } as const
-
-const rollout = { aggregate: "rollout", subject: "the rollout" } as const
-const rollout_fields = {
-  rollout_id: RolloutId.annotateKey(described("The rollout's id.")),
-  image: Schema.String.annotateKey(described("The image that workers are replaced with.")),
 }
 
 export const published = {
@@ -230,6 +223,30 @@ export const published = {
     told: "A backup's snapshot is not in its repository, though nothing here removed it.",
     data: Schema.Struct({ ...backup_fields, reason }),
   },
+  backup_undeleted: {
+    ...backup,
+    told: "A backup that had expired is available again, and stays until its tenant deletes it.",
+    data: Schema.Struct({
+      ...backup_fields,
+      protected_until: Schema.optionalKey(Instant).annotateKey(
+        described("Until when its objects are locked, RFC 3339 in UTC."),
+      ),
+    }),
+  },
+  backup_restore_tested: {
+    ...backup,
+    told: "Some files of a backup were restored, and were as they had been.",
+    data: Schema.Struct({
+      ...backup_fields,
+      files: Schema.Int.annotateKey(described("How many files were restored.")),
+      bytes: Schema.Int.annotateKey(described("Their bytes.")),
+    }),
+  },
+  backup_restore_test_failed: {
+    ...backup,
+    told: "Files of a backup could not be restored, or were not as they had been.",
+    data: Schema.Struct({ ...backup_fields, reason }),
+  },
   restore_requested: {
     ...restore,
     told: "A backup is to be restored.",
@@ -295,86 +312,5 @@ export const published = {
       automatic: Schema.Boolean.annotateKey(described("Whether nobody asked for it.")),
     }),
   },
-  worker_registered: {
-    ...worker,
-    told: "A worker's agent is up: it takes jobs from here on.",
-    data: Schema.Struct({
-      worker_id,
-      domain_id,
-      hostname: Schema.String.annotateKey(described("The machine's name.")),
-      image_version: Schema.String.annotateKey(described("The image that it runs.")),
-      engine_version: Schema.String.annotateKey(described("The engine that it runs.")),
-      capacity_slots: Schema.Int.annotateKey(described("Jobs that it runs at the same time.")),
-    }),
-  },
-  worker_boot_failed: {
-    ...worker,
-    told: "A worker's machine did not come up.",
-    data: Schema.Struct({ worker_id, reason }),
-  },
-  worker_drain_started: {
-    ...worker,
-    told: "A worker takes no new job; those that it runs finish.",
-    data: Schema.Struct({ worker_id }),
-  },
-  worker_retired: {
-    ...worker,
-    told: "A worker's last job ended, and its machine goes.",
-    data: Schema.Struct({ worker_id }),
-  },
-  worker_died: {
-    ...worker,
-    told: "A worker is dead: it never takes part again.",
-    data: Schema.Struct({ worker_id, reason }),
-  },
-  rollout_created: {
-    ...rollout,
-    told: "Workers are to be replaced, domain by domain.",
-    data: Schema.Struct({
-      ...rollout_fields,
-      domain_ids: Schema.Array(Schema.String).annotateKey(
-        described("The domains in order, canary first."),
-      ),
-    }),
-  },
-  rollout_succeeded: {
-    ...rollout,
-    told: "No worker of an older image is left.",
-    data: Schema.Struct({
-      ...rollout_fields,
-      replaced_workers: Schema.Int.annotateKey(described("How many workers were replaced.")),
-    }),
-  },
-  worker_image_rollout_failed: {
-    ...rollout,
-    told: "A new worker did not come up: the rollout halted, and the old worker takes jobs again.",
-    data: Schema.Struct({
-      ...rollout_fields,
-      domain_id: DomainId.annotateKey(described("The domain that it was at.")),
-      old_worker_id: WorkerId.annotateKey(described("The worker that was to be replaced.")),
-      new_worker_id: WorkerId.annotateKey(described("The worker that did not come up.")),
-      reason,
-      occurred_at,
-    }),
-  },
-  scheduler_paused: {
-    aggregate: "scheduler",
-    subject: "the scheduler",
-    told: "No scheduled backup takes place from here on.",
-    data: Schema.Struct({ occurred_at }),
-  },
-  scheduler_resumed: {
-    aggregate: "scheduler",
-    subject: "the scheduler",
-    told: "Scheduled backups take place again; those that were due meanwhile do not.",
-    data: Schema.Struct({ occurred_at }),
-  },
-  reconciliation_finished: {
-    aggregate: "reconciliation",
-    subject: "the reconciliation",
-    told: "What is recorded was compared with what is there.",
-    data: Schema.Struct({
-      drift_count: Schema.Int.annotateKey(described("How many differences were found.")),
-    }),
-  },
+  ...published_fleet,
 } as const satisfies PublishedTypes

@@ -7,7 +7,9 @@ import { Schema } from "effect"
 import { Instant } from "#schemas/instant.ts"
 import { BackupId, RestoreId, ShareId } from "#schemas/share-protection/id.ts"
 import {
+  PlanHash,
   RestoreMode,
+  RestorePlan,
   RestoreStatus,
   restore_fields,
   SubPath,
@@ -17,11 +19,15 @@ import { Count, Reason } from "#schemas/share-protection/text.ts"
 export const Restore = Schema.Struct({
   id: RestoreId,
   ...restore_fields,
+  dry_run: Schema.Boolean,
+  plan_hash: Schema.NullOr(PlanHash),
   status: RestoreStatus,
   /** The share that was made; null before, and in place. */
   new_share_id: Schema.NullOr(ShareId),
   files: Schema.NullOr(Count),
   bytes: Schema.NullOr(Count),
+  /** What it would do, of one that was asked with `dry_run`. */
+  plan: Schema.NullOr(RestorePlan),
   /** Why it failed. */
   reason: Schema.NullOr(Reason),
   created_at: Instant,
@@ -34,5 +40,9 @@ export const NewRestore = Schema.Struct({
   mode: Schema.optionalKey(RestoreMode),
   sub_path: Schema.optionalKey(Schema.NullOr(SubPath)),
   force: Schema.optionalKey(Schema.Boolean),
+  /** With `in_place`: finds out what the restore would do, and touches nothing. */
+  dry_run: Schema.optionalKey(Schema.Boolean),
+  /** With `in_place`: the hash of a plan, off which the restore does not go. */
+  plan_hash: Schema.optionalKey(Schema.NullOr(PlanHash)),
 }).annotate({ identifier: "NewRestore" })
 export type NewRestore = typeof NewRestore.Type

@@ -3,7 +3,7 @@
  *
  * Source: document 2 §2 Restore, §4 rule 5; DECISIONS, document 2, restore, backup status.
  */
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { message } from "#schemas/message.ts"
 import { BackupId, JobId, ProjectId, ShareId, TargetId } from "#schemas/share-protection/id.ts"
 import { Count, Reason } from "#schemas/share-protection/text.ts"
@@ -32,6 +32,33 @@ export const SubPath = Schema.String.check(
   Schema.makeFilter<string>(isInside),
 )
 
+/** Names a plan: SHA-256 over its actions, in hex. */
+export const PlanHash = Schema.String.check(
+  Schema.isPattern(/^[0-9a-f]{64}$/, { expected: "64 hex digits" }),
+)
+
+/** Actions that a plan lists, and their bytes as JSON: the rest is only counted. */
+export const planned_actions_max = 200
+export const planned_bytes_max = 64 * 1024
+
+const PlannedAction = Schema.Struct({
+  action: Schema.Literals(["created", "updated", "deleted"]),
+  /** Below the share's root, with a slash before it. */
+  path: Schema.String,
+})
+
+/** What a restore in place would do to the share, as it is now. */
+export const RestorePlan = Schema.Struct({
+  hash: PlanHash,
+  created: Count,
+  updated: Count,
+  deleted: Count,
+  unchanged: Count,
+  /** The first ones, in the order of their paths. */
+  actions: Schema.Array(PlannedAction).check(Schema.isMaxLength(planned_actions_max)),
+})
+export type RestorePlan = typeof RestorePlan.Type
+
 export const restore_fields = {
   project_id: ProjectId,
   backup_id: BackupId,
@@ -41,6 +68,10 @@ export const restore_fields = {
   mode: RestoreMode,
   sub_path: Schema.NullOr(SubPath),
   force: Schema.Boolean,
+  /** Whether it only plans what it would do, in place. */
+  dry_run: Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false))),
+  /** It takes place only while its plan is this one; null: whatever is there. */
+  plan_hash: Schema.NullOr(PlanHash).pipe(Schema.withDecodingDefaultKey(Effect.succeed(null))),
   job_id: JobId,
 }
 
@@ -49,6 +80,8 @@ export const restored_fields = {
   new_share_id: Schema.NullOr(ShareId),
   files: Count,
   bytes: Count,
+  /** Of one that only plans. */
+  plan: Schema.NullOr(RestorePlan).pipe(Schema.withDecodingDefaultKey(Effect.succeed(null))),
 }
 
 export const RequestRestore = message("RequestRestore", restore_fields)

@@ -1,5 +1,5 @@
 /** The settings that share protection owns. Source: document 2 §8 with its decisions. */
-import { choice, flag, integer, setting, text, url } from "#schemas/setting.ts"
+import { choice, flag, integer, setting, text } from "#schemas/setting.ts"
 import { capacity_slots_max } from "#schemas/share-protection/worker.ts"
 
 const hour_s = 3600
@@ -9,6 +9,8 @@ const year_s = 31_536_000
 const quota_max = 1_000_000
 const workers_max = 10_000
 const failures_max = 100
+/** 100 Gbit/s: faster than any interface of a worker. */
+const kib_per_second_max = 12_500_000
 
 const from_options = "document 2 §8"
 
@@ -20,14 +22,6 @@ export const catalog = {
   }),
   endpoint_type: setting(choice("publicURL", "internalURL", "adminURL"), "publicURL", {
     meaning: "Which of a service's endpoints are used.",
-    source: "document 2 §5",
-  }),
-}
-
-/** Section `[keystone_authtoken]`. */
-export const keystone_authtoken = {
-  www_authenticate_uri: setting(url("http", "https"), "", {
-    meaning: "Where tokens are had, as a 401 tells it; empty: the address that was asked.",
     source: "document 2 §5",
   }),
 }
@@ -83,8 +77,14 @@ export const conductor = {
     meaning: "Seconds from one maintenance of a repository to the next.",
     source: from_options,
   }),
+  restore_test_interval_seconds: setting(integer(0, year_s, "seconds"), 604_800, {
+    meaning: "Seconds from one restore test of a protected share to the next; 0: none.",
+    source: "beyond the document",
+  }),
   worker_boot_image: setting(text(/^\P{Cc}{0,255}$/u, "at most 255 characters"), "", {
-    meaning: "Image of new workers; it must carry svc_worker_image=1. Empty: none are booted.",
+    meaning:
+      "Image of new workers; it must carry svc_worker_image=1. Empty: none are booted. Not " +
+      "given, and with local machines, it is `almanac-agent`.",
     source: from_options,
   }),
 }
@@ -109,6 +109,18 @@ export const engine = {
       "Refuse repositories without a FIPS profile. With the embedded identity it is false " +
       "unless it is given.",
     source: "document 2 §8; decisions of document 2, FIPS profile",
+  }),
+  binary: setting(text(), "", {
+    meaning: "Path of `restic`; empty: PATH, then the cache.",
+    source: "decisions, binaries",
+  }),
+  upload_kib_per_second: setting(integer(0, kib_per_second_max, "KiB"), 0, {
+    meaning: "Most that one process of the engine sends in a second; 0: no limit.",
+    source: "beyond the document",
+  }),
+  download_kib_per_second: setting(integer(0, kib_per_second_max, "KiB"), 0, {
+    meaning: "Most that one process of the engine receives in a second; 0: no limit.",
+    source: "beyond the document",
   }),
 }
 

@@ -140,9 +140,13 @@ export const RegisterTargetPolicy = message("RegisterTargetPolicy", {})
 export const DeregisterTargetPolicy = message("DeregisterTargetPolicy", {})
 /** A backup goes into it: refused while its format is upgraded. */
 export const RegisterTargetBackup = message("RegisterTargetBackup", {})
-/** So many of its backups are expired or deleted. */
+/**
+ * So many of its backups are expired or deleted. `at` is when a tenant deletes what the retention
+ * would keep: refused while the repository is locked.
+ */
 export const DeregisterTargetBackups = message("DeregisterTargetBackups", {
   count: Schema.Int.check(Schema.isGreaterThan(0)),
+  at: Schema.optionalKey(Instant),
 })
 /** A restore reads from it: refused while its format is upgraded, and otherwise without effect. */
 export const CheckTargetReadable = message("CheckTargetReadable", {})
@@ -153,6 +157,8 @@ export const CompleteFormatUpgrade = message("CompleteFormatUpgrade", {
 })
 export const FailFormatUpgrade = message("FailFormatUpgrade", { job_id: JobId, reason: Reason })
 export const RecordTargetUsage = message("RecordTargetUsage", { usage_stats: UsageStats })
+/** What its repository needs is locked until then. Without effect unless that is later. */
+export const RecordTargetLocks = message("RecordTargetLocks", { protected_until: Instant })
 export const DeleteTarget = message("DeleteTarget", {})
 
 export const TargetCommand = Schema.Union([
@@ -171,6 +177,7 @@ export const TargetCommand = Schema.Union([
   CompleteFormatUpgrade,
   FailFormatUpgrade,
   RecordTargetUsage,
+  RecordTargetLocks,
   DeleteTarget,
 ])
 export type TargetCommand = typeof TargetCommand.Type

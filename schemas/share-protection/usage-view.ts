@@ -3,8 +3,9 @@
  * document 2, coverage and usage.
  */
 import { Schema } from "effect"
-import { PolicyId, ProjectId, ShareId, TargetId } from "#schemas/share-protection/id.ts"
-import { Count } from "#schemas/share-protection/text.ts"
+import { Instant } from "#schemas/instant.ts"
+import { BackupId, PolicyId, ProjectId, ShareId, TargetId } from "#schemas/share-protection/id.ts"
+import { Count, Reason } from "#schemas/share-protection/text.ts"
 
 export const Usage = Schema.Struct({
   project_id: ProjectId,
@@ -27,5 +28,13 @@ export const CoverageEntry = Schema.Struct({
   target_id: Schema.NullOr(TargetId),
   protected: Schema.Boolean,
   backup_count: Count,
+  /** The backup that a restore test proved last, which may be gone since. */
+  last_proven_restorable: Schema.NullOr(
+    Schema.Struct({ backup_id: BackupId, taken_at: Instant, proven_at: Instant }),
+  ),
+  /** Null unless the share's last restore test failed. */
+  restore_test_failure: Schema.NullOr(
+    Schema.Struct({ backup_id: BackupId, failed_at: Instant, reason: Reason }),
+  ),
 }).annotate({ identifier: "CoverageEntry" })
 export type CoverageEntry = typeof CoverageEntry.Type

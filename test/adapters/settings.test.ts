@@ -97,9 +97,27 @@ describe("the sources of a setting", () => {
     Effect.gen(function* () {
       const profile = (set: ReadonlyArray<string>) =>
         Effect.map(read({ set }), ({ settings }) => settings.engine)
-      expect(yield* profile([])).toEqual({ subprocess_timeout: 3600, require_fips_profile: false })
+      expect(yield* profile([])).toMatchObject({
+        ...{ subprocess_timeout: 3600, require_fips_profile: false },
+      })
       const { require_fips_profile: asked } = yield* profile(["engine.require_fips_profile=true"])
       expect(asked).toBe(true)
+    }),
+  )
+  it.effect("boot workers of the default image only where all is on this machine", () =>
+    Effect.gen(function* () {
+      const image = (set: ReadonlyArray<string>) =>
+        Effect.map(read({ set }), ({ settings }) => settings.conductor.worker_boot_image)
+      const cloud = ["identity.kind=keystone", "keystone_authtoken.auth_url=http://keystone:5000"]
+      const needed = ["database.connection=sqlite:///m", "worker.capacity_slots=2"]
+      const user = ["keystone_authtoken.username=almanac"]
+      expect(yield* image([])).toBe("almanac-agent")
+      expect(yield* image(["conductor.worker_boot_image="])).toBe("")
+      expect(yield* image(["conductor.worker_boot_image=mine"])).toBe("mine")
+      expect(yield* image(["compute.kind=none"])).toBe("")
+      const env = { ALMANAC_KEYSTONE_AUTHTOKEN__PASSWORD: "hunter2" }
+      const { settings } = yield* read({ set: [...cloud, ...needed, ...user], env })
+      expect(settings.conductor.worker_boot_image).toBe("")
     }),
   )
   it.effect("know the section that OpenStack writes in capitals", () =>

@@ -35,6 +35,9 @@ const freshFolder = () => mkdtempSync(join(folder, "root-"))
 const portOf = (root: string, without: ReadonlySet<string> = new Set()) =>
   Effect.provide(Shares, sharesEmbedded({ root, snapshots: (id) => !without.has(id) }))
 
+/** The embedded shares ask nobody whether a tenant wants a share. */
+const nobody = Effect.die("no trust is needed")
+
 const place = Effect.gen(function* () {
   const root = freshFolder()
   const without = new Set<string>()
@@ -43,6 +46,7 @@ const place = Effect.gen(function* () {
   const answer: SharePlace = {
     shares,
     projects,
+    by: nobody,
     make: Effect.fnUntraced(function* (files, { project = "one", snapshots = true } = {}) {
       const id = ShareId.make(v7())
       if (!snapshots) without.add(id)
@@ -110,7 +114,9 @@ describe("the folders below the root", () => {
       const shares = yield* portOf(root)
       expect(yield* Stream.runCollect(shares.list)).toEqual([])
       const like = (yield* one).share
-      const { path } = yield* shares.create(project_id, { job_id: job().job_id, like, name: "n" })
+      const { path } = yield* shares.create(project_id, {
+        ...{ job_id: job().job_id, like, name: "n", by: nobody },
+      })
       expect(lstatSync(path).mode & 0o777).toBe(0o700)
       expect((yield* Stream.runCollect(shares.list)).length).toBe(1)
     }),

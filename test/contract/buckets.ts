@@ -8,6 +8,7 @@ import {
   TrustAccessDenied,
 } from "#schemas/share-protection/rejection.ts"
 import type { PreflightCheck } from "#schemas/share-protection/target.ts"
+import { bucketsKeepingContract } from "./buckets-keeping.ts"
 
 /** What may be wrong with a bucket, by the check that finds it. */
 export type Flaw = PreflightCheck
@@ -18,6 +19,8 @@ type Made<A> = Effect.Effect<A, unknown, Buckets | Scope.Scope>
 export interface BucketsPlace {
   /** A bucket as it should be, that nothing has used. Objects in it are not locked by default. */
   readonly bucket: Made<Bucket>
+  /** The same, but that it locks what is put into it for so many days. */
+  readonly locking: (days: number) => Made<Bucket>
   readonly flawed: (flaw: Flaw) => Made<Bucket>
   /** Writes an object of so many bytes, locked until a time (RFC 3339), or not at all. */
   readonly put: (bucket: Bucket, key: string, bytes: number, locked_until?: string) => Made<unknown>
@@ -111,10 +114,11 @@ export const bucketsContract = (test: Test, lacks: ReadonlyArray<Flaw> = []) => 
       const bucket = yield* place.bucket
       assert.isNull(yield* protectedUntil(bucket))
       yield* place.put(bucket, "data/a", 10, later(3))
-      yield* place.put(bucket, "data/b", 10, later(2))
+      const first = later(2)
+      yield* place.put(bucket, "data/b", 10, first)
       yield* place.put(bucket, "locks/c", 10)
       const until = yield* protectedUntil(bucket)
-      assert.equal(second(until), second(later(2)))
+      assert.equal(second(until), second(first))
       assert.match(String(until), instant)
       yield* place.put(bucket, "data/d", 10)
       assert.isNull(yield* protectedUntil(bucket))
@@ -138,4 +142,6 @@ export const bucketsContract = (test: Test, lacks: ReadonlyArray<Flaw> = []) => 
       yield* place.remove(bucket, "data/c")
       assert.equal(second(yield* protectedUntil(bucket)), second(long))
     }))
+
+  bucketsKeepingContract(test)
 }

@@ -103,7 +103,7 @@ export const backups = (test: Test) => {
         onProgress,
       )
       const to = yield* emptyFolder
-      const folder = { engine_snapshot_id, path: to, sub_path: null }
+      const folder = { engine_snapshot_id, path: to, sub_path: null, is_exact: false }
       yield* engine.restore(repository, folder, onProgress)
       for (const { percent, bytes_done, bytes_total } of seen) {
         assert.isTrue(percent >= 0 && percent <= 100)

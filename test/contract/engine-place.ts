@@ -67,7 +67,7 @@ export const restored = Effect.fnUntraced(function* (
   sub_path: string | null = null,
 ) {
   const path = yield* emptyFolder
-  const folder = { engine_snapshot_id, path, sub_path }
+  const folder = { engine_snapshot_id, path, sub_path, is_exact: false }
   const result = yield* (yield* Engine).restore(repository, folder, quiet)
   return { ...result, path, tree: yield* readTree(path) }
 })

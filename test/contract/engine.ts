@@ -5,6 +5,7 @@ import { Engine, EngineFailed, type Repository } from "#actors/share-protection/
 import { RepositoryLocked, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 import { emptyFolder, folderOf, readTree } from "../share-protection/folder.ts"
 import { backups, patterns } from "./engine-backup.ts"
+import { exact, plans, proofs } from "./engine-exact.ts"
 import {
   backedUp,
   countOf,
@@ -41,7 +42,7 @@ const repositories = (test: Test) => {
         engine.init(wrong),
         engine.snapshots(wrong),
         engine.maintain(wrong),
-        engine.restore(wrong, { ...made, path, sub_path: null }, quiet),
+        engine.restore(wrong, { ...made, path, sub_path: null, is_exact: false }, quiet),
         engine.backup(wrong, { path, ...whole, tags }, quiet),
       ]) {
         const failure: unknown = yield* Effect.flip<unknown, unknown, never>(call)
@@ -100,7 +101,8 @@ const restores = (test: Test) => {
         { engine_snapshot_id, path, sub_path: "/home/u" },
         { engine_snapshot_id: "0".repeat(64), path, sub_path: null },
       ]) {
-        assert.isTrue(isFailed(yield* Effect.flip(engine.restore(repository, folder, quiet))))
+        const asked = engine.restore(repository, { ...folder, is_exact: false }, quiet)
+        assert.isTrue(isFailed(yield* Effect.flip(asked)))
       }
       assert.deepEqual(yield* readTree(path), {})
     }))
@@ -110,7 +112,8 @@ const restores = (test: Test) => {
       const { engine, repository, made } = yield* backedUp(place, { "a.txt": "old", "b/c": "c" })
       const path = yield* folderOf({ "a.txt": "spoilt by somebody", "b/d": "d", "z.txt": "other" })
       const { engine_snapshot_id } = made
-      yield* engine.restore(repository, { engine_snapshot_id, path, sub_path: null }, quiet)
+      const folder = { engine_snapshot_id, path, sub_path: null, is_exact: false }
+      yield* engine.restore(repository, folder, quiet)
       const expected = { "a.txt": "old", "b/c": "c", "b/d": "d", "z.txt": "other" }
       assert.deepEqual(yield* readTree(path), expected)
     }))
@@ -243,5 +246,8 @@ export const engineContract = (
   describe("patterns", () => patterns(test))
   describe("restores", () => restores(test))
   describe("upkeep", () => upkeep(test))
+  describe("exact restores", () => exact(test))
+  describe("plans", () => plans(test))
+  describe("proofs", () => proofs(test))
   describe("locks", () => locks(test))
 }

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { assert } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { v7 } from "uuid"
-import type { Share, Shares } from "#actors/share-protection/shares.ts"
+import type { NewShare, Share, Shares } from "#actors/share-protection/shares.ts"
 import { JobId, type ProjectId, ShareId } from "#schemas/share-protection/id.ts"
 import {
   NetworkStrategyPrecondition,
@@ -26,6 +26,8 @@ export interface SharePlace {
     files: Readonly<Record<string, string>>,
     options?: ShareOptions,
   ) => Effect.Effect<Share, unknown>
+  /** A tenant's token of the project one. */
+  readonly by: NewShare["by"]
   /** Takes away where a share is exported. */
   readonly unexport: (share: Share) => Effect.Effect<void, unknown>
 }
@@ -169,7 +171,7 @@ export const sharesContract = (test: Test) => {
     Effect.gen(function* () {
       const { shares, projects } = place
       const like = yield* place.make({ "a.txt": "1" })
-      const asked = { job_id: job(), like, name: "restored" }
+      const asked = { job_id: job(), like, name: "restored", by: place.by }
       const { share, path } = yield* shares.create(projects.one, asked)
       assert.deepEqual([share.project_id, readdirSync(path)], [projects.one, []])
       write(path, "b.txt", "2")

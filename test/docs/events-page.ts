@@ -1,6 +1,6 @@
 /** What docs/events.md and docs/events.schema.json say of the published types. */
 import { readdirSync } from "node:fs"
-import { Schema } from "effect"
+import { Predicate, Schema } from "effect"
 import type { PublishedTypes } from "#schemas/published.ts"
 
 /** Each service with its types: whoever has a published.ts is listed. */
@@ -66,6 +66,21 @@ export const bare = (shape: Shape): unknown =>
     return others.length > 0 ? others : undefined
   })
 
+/** Whether the shape is what it was, or a list of values that has all it had. */
+const grown = (before: unknown, after: unknown) => {
+  const [had, has] = [valuesOf(before), valuesOf(after)]
+  if (had === undefined || has === undefined) {
+    return JSON.stringify(before) === JSON.stringify(after)
+  }
+  return had.every((value) => has.includes(value))
+}
+
+/** The values of a list of values; undefined of any other shape. */
+const valuesOf = (shape: unknown): ReadonlyArray<unknown> | undefined => {
+  const values = Predicate.hasProperty(shape, "enum") ? shape.enum : undefined
+  return Array.isArray(values) ? values : undefined
+}
+
 /** What subscribers of `before` would miss in `after`; empty when only something was added. */
 export const broken = (
   before: Readonly<Record<string, Promised>>,
@@ -82,8 +97,7 @@ export const broken = (
       if (was_required && now.data.required?.includes(field) !== true) {
         return [`${subject} no longer always has ${field}`]
       }
-      const same = JSON.stringify(bare(there)) === JSON.stringify(bare(shape))
-      return same ? [] : [`${subject} changed ${field}`]
+      return grown(bare(shape), bare(there)) ? [] : [`${subject} changed ${field}`]
     })
     return [...moved, ...fields]
   })

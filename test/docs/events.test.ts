@@ -73,6 +73,14 @@ describe("docs/events.schema.json", () => {
     })
   }
 
+  it("takes a value that is added to a list of values, and would not take one that is gone", () => {
+    const listed = (...values: ReadonlyArray<string>) =>
+      one({ ...data, properties: { a: { type: "string", enum: values } } })
+    assert.deepEqual(broken(listed("x"), listed("x", "y")), [])
+    assert.lengthOf(broken(listed("x", "y"), listed("x")), 1)
+    assert.lengthOf(broken(listed("x"), one()), 1)
+  })
+
   it("takes a type or a field that is added, and a better description", () => {
     const more = { ...data, properties: { ...data.properties, c: { type: "string" } } }
     assert.deepEqual(

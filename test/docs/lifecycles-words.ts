@@ -70,6 +70,7 @@ export const words: Readonly<Record<string, Words>> = {
       available: "Its snapshot is in the repository: it can be restored.",
       error: "It was not made, or its snapshot was lost. A retry of its job makes it again.",
       expired: "The retention let it go: a tombstone that cannot be restored.",
+      undeleting: "Its tenant wants it back: a job looks whether its snapshot can be had again.",
       deleted: "Its record is gone.",
     },
   },

@@ -48,8 +48,10 @@ const operations = `
   GET /v1/policies/{id} 200 404
   PATCH /v1/policies/{id} 200 404
   DELETE /v1/policies/{id} 204 404 409
+  POST /v1/policies/{id}/retention-preview 200 400 404 409
   GET /v1/backups 200
   POST /v1/backups 202 409
+  POST /v1/backups/{id}/undelete 202 403 404 409
   GET /v1/backups/{id} 200 404
   DELETE /v1/backups/{id} 204 404 409
   GET /v1/restores 200

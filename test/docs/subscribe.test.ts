@@ -11,6 +11,9 @@ import { read } from "../system/events-served.ts"
 /** How long an event may take from the put to the subscriber on a busy machine. */
 const wait_ms_max = 30_000
 
+/** Nothing happens but what the test does. */
+const calm = { ALMANAC_COMPUTE__KIND: "none" }
+
 afterAll(cleanUp)
 
 /** Runs the example; `place` is where it remembers how far it came. */
@@ -56,7 +59,7 @@ describeWithServer("docs/examples/subscribe.ts", () => {
   it("prints each event once, also when it or the server was away meanwhile", async () => {
     const folder = newFolder()
     const place = join(folder, "last-event")
-    const before = await startServer(folder)
+    const before = await startServer(folder, calm)
     const put: Array<string> = []
 
     const first = subscriber(folder, place)
@@ -70,7 +73,7 @@ describeWithServer("docs/examples/subscribe.ts", () => {
     const seen = () => [...first.events(), ...second.events()]
     await until("those in between", wait_ms_max, () => stored(seen()).length >= 60)
     assert.equal((await before.stop()).code, 0)
-    const after = await startServer(folder)
+    const after = await startServer(folder, calm)
     put.push(...(await putAll(after, 60, 20)))
     await until("those of the second start", wait_ms_max, () => stored(seen()).length >= 80)
     assert.equal(await second.stop(), 0)

@@ -7,6 +7,7 @@ import assert from "node:assert/strict"
 import { randomUUID } from "node:crypto"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Context, DateTime, Effect, Layer, Redacted, References, Stream } from "effect"
 import { Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
@@ -88,7 +89,8 @@ const write_ms = 5
 const s3: S3 = new Map(
   target_ids.map((id, n) => {
     const objects = objectsIn(join(data_dir, "s3", id))
-    return [`${endpoint}/bucket-${n}`, { ...goodBucket, objects, write_ms }] as const
+    const past = { versions: new Map(), deleted: new Set<string>() }
+    return [`${endpoint}/bucket-${n}`, { ...goodBucket, ...past, objects, write_ms }] as const
   }),
 )
 
@@ -106,6 +108,7 @@ const outside = Effect.gen(function* () {
     bucketsMemory(s3),
     agentsMemory(timing),
     LiveWorkers.memory,
+    NodeFileSystem.layer,
   )
 })
 
@@ -119,6 +122,7 @@ const agentOf = ({ worker_id, project_id, domain_id }: Boot) =>
     new_password: Effect.sync(() => Redacted.make(randomUUID())),
     max_command_duration_seconds: timing.max_command_duration_seconds,
     heartbeat_interval_seconds: timing.worker_heartbeat_deadline_seconds / 4,
+    scratch_dir: join(data_dir, "scratch"),
   }).pipe(
     Effect.flatMap(({ dismissed }) => dismissed),
     Effect.scoped,
@@ -134,7 +138,7 @@ const optionsOf = Effect.fnUntraced(function* (machines: Compute["Service"]) {
       ...{ worker_boot_cooldown_seconds: 0, worker_boot_grace_seconds: 5 },
       worker_boot_image: image,
     },
-    upkeep: { maintenance_interval_seconds: 5 },
+    upkeep: { maintenance_interval_seconds: 5, restore_test_interval_seconds: 5 },
     reconciling: { reconciliation_interval_seconds: () => 1, loops: { orphan_sweep } },
     machines,
   }
@@ -207,7 +211,8 @@ const tenant = Effect.gen(function* () {
       const { backup_id, share_id } = known
       const from = { project_id, backup_id, share_id, target_id: targetOf(share_id), job_id }
       const restore = { ...from, mode: "new_share", sub_path: null, force: false } as const
-      yield* ask(requestRestore(RestoreId.make(randomUUID()), restore))
+      const whole = { ...restore, dry_run: false, plan_hash: null }
+      yield* ask(requestRestore(RestoreId.make(randomUUID()), whole))
     } else yield* ask([queueTargetJob(job_id, "maintenance", target_id, project_id)])
   }
 })

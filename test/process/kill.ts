@@ -23,6 +23,8 @@ const back_ms_max = 30_000
 
 /** The clients' nodes send few heartbeats: they must not be taken for dead meanwhile. */
 const environment = {
+  // Every event is one that the load has caused.
+  ALMANAC_COMPUTE__KIND: "none",
   ALMANAC_CLUSTER__HEARTBEAT_DEADLINE_SECONDS: "7200",
   ALMANAC_CLUSTER__REMOVE_AFTER_SECONDS: "86400",
 }

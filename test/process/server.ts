@@ -30,7 +30,7 @@ export interface Tenant {
 
 /** What dev-credentials.json says, as far as tests ask. */
 export interface Credentials {
-  readonly tenant: Tenant
+  readonly tenant: Tenant & { readonly trust_id: string; readonly share_id: string }
   readonly tenant_b: Tenant
   readonly blob: { readonly token: string }
   readonly blob_read: { readonly token: string }
@@ -137,6 +137,9 @@ export const runVerb = async (
   return { code, signal, pid: one.pid, ...one.printed }
 }
 
+/** Starts a verb that goes on until it is told to stop. */
+export const startVerb = (data_dir: string, args: ReadonlyArray<string>) => run(data_dir, args, {})
+
 /** The process ids of the nats-servers that run on this data folder, whoever their parent is. */
 export const natsServersOn = (data_dir: string) =>
   Effect.runSync(serversOf(join(data_dir, "nats", "nats.conf")))
@@ -215,7 +218,10 @@ export const startServer = async (data_dir: string, environment: Environment = {
     printed,
     ended,
     ready_ms: performance.now() - since,
-    credentials: credentialsIn(data_dir),
+    /** Only with the embedded identity. */
+    get credentials() {
+      return credentialsIn(data_dir)
+    },
     signal: (signal: NodeJS.Signals) => child.kill(signal),
     /** SIGKILL for the process alone: its nats-server stays behind as an orphan. */
     killAlone: async () => {

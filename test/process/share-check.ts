@@ -236,6 +236,7 @@ export const checkShares = async (
         targets: lists.targets.size,
         policies: lists.policies.size,
         backups: lists.backups.size,
+        templates: 0,
       }
       const ledger = ledgers.get(server.credentials[tenant].project_id)
       assert.deepEqual(ledger, counts, `the ledger of ${tenant}`)

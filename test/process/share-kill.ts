@@ -17,6 +17,8 @@ const load_ms_max = 60_000
 /** The conductor looks at schedules, and compares everything, each second. */
 const busy: Environment = {
   ALMANAC_SERVICES: '["share-protection"]',
+  // The targets' buckets are nowhere, and a job's end is chance enough.
+  ALMANAC_COMPUTE__KIND: "none",
   ALMANAC_CONDUCTOR__SCHEDULER_INTERVAL: "1",
   ALMANAC_CONDUCTOR__RECONCILIATION_INTERVAL: "1",
   ALMANAC_CONDUCTOR__QUEUED_JOB_DEADLINE_SECONDS: "5",

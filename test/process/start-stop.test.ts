@@ -314,6 +314,7 @@ describeWithServer("a stop", () => {
 
 const verbs = [
   ["serve"],
+  ["agent"],
   ["rebuild"],
   ["migrate"],
   ["token", "issue"],

@@ -2,10 +2,17 @@ import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { address } from "#actors/commands.ts"
 import { Agents } from "#actors/share-protection/agents.ts"
+import { Backup } from "#actors/share-protection/backup.ts"
 import { buryJob, cancelJob, retryJob } from "#actors/share-protection/job-course.ts"
-import { queueTargetJob, requestRestore } from "#actors/share-protection/requests.ts"
+import {
+  queueTargetJob,
+  requestRestore,
+  testBackup,
+  undeleteBackup,
+} from "#actors/share-protection/requests.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
 import { Log } from "#events/log.ts"
+import { ExpireBackup } from "#schemas/share-protection/backup.ts"
 import type { JobId } from "#schemas/share-protection/id.ts"
 import { MarkWorkerDead } from "#schemas/share-protection/worker.ts"
 import {
@@ -36,7 +43,17 @@ import {
   workerNow,
 } from "./course.ts"
 import { other_worker_id, worker_id } from "./job-samples.ts"
-import { jobId, project_id, restore, restore_id, target_id } from "./samples.ts"
+import {
+  backup_id,
+  jobId,
+  project_id,
+  restore,
+  restore_id,
+  share_id,
+  target_id,
+} from "./samples.ts"
+
+const place = { backup_id, project_id, share_id, target_id }
 
 /** Asks for a job of each type, on a target that is enrolled but for the first. */
 const scenes = {
@@ -55,6 +72,23 @@ const scenes = {
     ask: Effect.gen(function* () {
       yield* enrolledWith()
       yield* send([queueTargetJob(jobId(9), "maintenance", target_id, project_id)])
+    }),
+  },
+  undelete: {
+    job_id: jobId(9),
+    ask: Effect.gen(function* () {
+      yield* enrolledWith()
+      yield* ran(backup_job_id)
+      yield* send([address(Backup, backup_id, ExpireBackup.make({}))])
+      yield* send(undeleteBackup(jobId(9), place, 10))
+    }),
+  },
+  restore_test: {
+    job_id: jobId(9),
+    ask: Effect.gen(function* () {
+      yield* enrolledWith()
+      yield* ran(backup_job_id)
+      yield* send(testBackup(jobId(9), place))
     }),
   },
 } as const
@@ -78,13 +112,21 @@ const calls = {
       "trusts.redeem",
       "vault.read",
       "buckets.reach",
-      "engine.maintain",
-      "buckets.usage",
+      ...(["engine.maintain", "buckets.retention", "buckets.purge", "buckets.usage"] as const),
     ] as const),
+  ],
+  undelete: [
+    ...(["trusts.redeem", "vault.read", "buckets.reach", "buckets.undelete"] as const),
+    ...(["engine.snapshots", "buckets.protectedUntil", "buckets.usage"] as const),
+  ],
+  restore_test: [
+    ...(["trusts.redeem", "vault.read", "buckets.reach", "engine.prove", "buckets.usage"] as const),
   ],
 } as const
 
-const types = ["target_enroll", "backup", "restore", "maintenance"] as const
+const types = [
+  ...(["target_enroll", "backup", "restore", "maintenance", "undelete", "restore_test"] as const),
+]
 
 /** Cancels as a tenant does, and then stops it as the conductor does. */
 const cancel = Effect.fnUntraced(function* (job_id: JobId) {

@@ -1,6 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Redacted, Schema } from "effect"
-import { Agents } from "#actors/share-protection/agents.ts"
+import { address } from "#actors/commands.ts"
+import { Backup } from "#actors/share-protection/backup.ts"
 import {
   queueTargetJob,
   requestRestore,
@@ -9,17 +10,15 @@ import {
 import { readTags } from "#actors/share-protection/snapshot-tag.ts"
 import { Log } from "#events/log.ts"
 import { RestoreCompleted } from "#events/share-protection/restore.ts"
-import { EngineSnapshotId } from "#schemas/share-protection/backup.ts"
+import { EngineSnapshotId, ExpireBackup } from "#schemas/share-protection/backup.ts"
 import { job_steps } from "#schemas/share-protection/job.ts"
 import {
   assertNothingLeft,
-  assign,
   enrolledWith,
   happened,
   inWorld,
   project_folder,
   ran,
-  settled,
   share_tree,
   snapshotsOf,
   type World,
@@ -38,7 +37,6 @@ import {
 } from "./course.ts"
 import { makeRepository } from "./engine-memory.ts"
 import { readTree, writeTree } from "./folder.ts"
-import { worker_id } from "./job-samples.ts"
 import {
   backup_id,
   jobId,
@@ -173,12 +171,11 @@ describe("a restore", () => {
     }),
   )
 
-  inWorld("walks whole in place, and leaves what else is there", (world) =>
+  inWorld("walks whole in place, and takes away what was not backed up", (world) =>
     Effect.gen(function* () {
       const { new_share_id } = yield* restored(world, { mode: "in_place", force: true })
       assert.isNull(new_share_id)
-      const expected = { ...share_tree, "later.txt": "written later" }
-      assert.deepEqual(yield* readTree(project_folder(world)), expected)
+      assert.deepEqual(yield* readTree(project_folder(world)), share_tree)
     }),
   )
 
@@ -197,8 +194,8 @@ describe("a restore", () => {
 const ownJob = Effect.fnUntraced(function* (
   job_type: "retention" | "maintenance",
   forget: ReadonlyArray<{ backup_id: typeof backup_id; engine_snapshot_id: string }> = [],
+  job_id = jobId(9),
 ) {
-  const job_id = jobId(9)
   yield* send([queueTargetJob(job_id, job_type, target_id, project_id, forget)])
   const job = yield* ran(job_id)
   assert.equal(job.state, "available")
@@ -213,6 +210,7 @@ describe("the service's own jobs", () => {
       yield* ran(backup_job_id)
       const [snapshot] = yield* snapshotsOf(world)
       const engine_snapshot_id = EngineSnapshotId.make(snapshot?.engine_snapshot_id ?? "")
+      yield* send([address(Backup, backup_id, ExpireBackup.make({}))])
       yield* ownJob("retention", [{ backup_id, engine_snapshot_id }])
       assert.deepEqual(yield* snapshotsOf(world), [])
       yield* assertNothingLeft(world)
@@ -235,19 +233,35 @@ describe("the service's own jobs", () => {
     }),
   )
 
-  inWorld("keep what is needed locked when their order says until when", (world) =>
+  inWorld("keep what is needed locked for as long as the bucket locks what is new", (world) =>
     Effect.gen(function* () {
       yield* worker()
-      yield* ran(enroll_job_id)
-      const job_id = jobId(9)
-      yield* send([queueTargetJob(job_id, "maintenance", target_id, project_id)])
-      const { order } = yield* assign(job_id)
-      assert(order.job_type === "maintenance")
-      const lock_until = "2030-01-01T00:00:00.000Z"
-      yield* (yield* Agents).offer(worker_id, { ...order, lock_until })
-      assert.equal((yield* settled(job_id)).state, "available")
+      yield* enrolledWith()
+      yield* ran(backup_job_id)
       const memory = yield* openBucket(world.s3, world.bucket)
-      assert.equal(memory.objects.get("keys/1")?.locked_until, Date.parse(lock_until))
+      yield* ownJob("maintenance")
+      assert.isUndefined(memory.objects.get("keys/1")?.locked_until)
+      assert.isNull((yield* targetNow).protected_until)
+      memory.lock_ms = 3_600_000
+      const before = Date.now()
+      yield* ownJob("maintenance", [], jobId(10))
+      const until = memory.objects.get("keys/1")?.locked_until ?? 0
+      assert.isAtLeast(until, before + 3_600_000)
+      assert.isAtMost(until, Date.now() + 3_600_000)
+      assert.equal((yield* targetNow).protected_until, new Date(until).toISOString())
+    }),
+  )
+
+  inWorld("take away what the engine's locks left behind", (world) =>
+    Effect.gen(function* () {
+      yield* worker()
+      yield* enrolledWith()
+      yield* ran(backup_job_id)
+      const memory = yield* openBucket(world.s3, world.bucket)
+      const left = () => [...memory.versions.keys()].filter((key) => key.startsWith("locks/"))
+      assert.isNotEmpty(left())
+      yield* ownJob("maintenance")
+      assert.isEmpty(left())
     }),
   )
 

@@ -3,6 +3,9 @@
  * conductor's hand. Each call of a port may be held or made to fail by its name.
  */
 import { randomUUID } from "node:crypto"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, it } from "@effect/vitest"
 import {
   type Context,
@@ -161,6 +164,7 @@ const worldLayer = (world: World) =>
   Layer.mergeAll(
     host,
     LiveWorkers.memory,
+    NodeFileSystem.layer,
     agentsMemory({ command_timeout_seconds: 1 }),
     guarded(world, "engine", Engine, engineMemory(world.s3, world.engine)),
     guarded(world, "buckets", Buckets, bucketsMemory(world.s3)),
@@ -217,6 +221,7 @@ export const agentOptions: AgentOptions = {
   ...{ shape: "A", require_fips_profile: false, new_password },
   ...{ subprocess_timeout_seconds: 30, max_command_duration_seconds: 60 },
   heartbeat_interval_seconds: 0.5,
+  scratch_dir: join(tmpdir(), `almanac-scratch-${process.pid}`),
 }
 
 /** A worker with an agent, for as long as the scope lasts. */

@@ -1,5 +1,4 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Schema } from "effect"
 import { Backup, machine } from "#actors/share-protection/backup.ts"
 import {
   BackupAdopted,
@@ -13,44 +12,46 @@ import {
   BackupRequested,
   BackupRestoreFinished,
   BackupRestoreStarted,
+  BackupRestoreTested,
+  BackupRestoreTestFailed,
   BackupRetried,
   BackupStarted,
+  BackupUndeleted,
+  BackupUndeleteFailed,
+  BackupUndeleteStarted,
 } from "#events/share-protection/backup.ts"
 import {
   AdoptBackup,
   BackupStatus,
-  backup_restores_max,
   CompleteBackup,
+  CompleteBackupUndelete,
   DeleteBackup,
   ExpireBackup,
   FailBackup,
+  FailBackupUndelete,
+  FailRestoreTest,
   FinishBackupRestore,
-  Forgotten,
   LoseBackup,
   QueueBackup,
+  RecordRestoreTest,
   RequestBackup,
   RetryBackup,
   StartBackup,
   StartBackupRestore,
+  StartBackupUndelete,
 } from "#schemas/share-protection/backup.ts"
-import { RestoreId } from "#schemas/share-protection/id.ts"
-import { given } from "../given.ts"
 import { histories } from "../histories.ts"
 import {
   a_moment_before,
   adopted,
   at,
   backup,
-  backup_id,
   later,
-  longest,
-  longest_project_id,
   other_restore_id,
   restore_id,
   snapshot,
-  uuid,
 } from "./samples.ts"
-import { assertStorable, everyState } from "./state-table.ts"
+import { everyState } from "./state-table.ts"
 
 const reason = "The engine exited with 1."
 const lost_reason = "The repository has it no more."
@@ -66,6 +67,12 @@ const lost = BackupLost.make({ reason: lost_reason })
 const was_adopted = BackupAdopted.make(adopted)
 const restoring = BackupRestoreStarted.make({ restore_id })
 const restored = BackupRestoreFinished.make({ restore_id })
+const wanted_back = BackupUndeleteStarted.make({})
+const back = BackupUndeleted.make({ protected_until: later })
+const not_back = BackupUndeleteFailed.make({ reason })
+const of_test = { share_id: backup.share_id, taken_at: snapshot.taken_at }
+const tested = BackupRestoreTested.make({ ...of_test, files: 3, bytes: 30 })
+const test_failed = BackupRestoreTestFailed.make({ ...of_test, reason })
 const deleted = (at: string, expired = false) => BackupDeleted.make({ at, expired })
 
 const running = [requested, queued, started]
@@ -88,6 +95,9 @@ const states = {
   "queued again": [requested, failed, retried],
   expired: [...available, expired],
   deleted: [...available, deleted(at)],
+  undeleting: [...available, expired, wanted_back],
+  "expired for good": [...available, expired, wanted_back, not_back],
+  "available, undeleted": [...available, expired, wanted_back, back],
   "deleted after it expired": [...available, expired, deleted(at, true)],
 } satisfies Record<string, ReadonlyArray<BackupEvent>>
 
@@ -107,6 +117,11 @@ const waiting = <const Outcome>(outcome: Outcome) => ({
   queued: outcome,
   "queued again": outcome,
 })
+/** The same outcome wherever it has expired, and nothing looks for its snapshot. */
+const past = <const Outcome>(outcome: Outcome) => ({
+  expired: outcome,
+  "expired for good": outcome,
+})
 const active = <const Outcome>(outcome: Outcome) => ({
   running: outcome,
   "running without having been queued": outcome,
@@ -117,6 +132,7 @@ const unread = <const Outcome>(outcome: Outcome) => ({
   "available, adopted": outcome,
   "available, locked": outcome,
   "available, restored": outcome,
+  "available, undeleted": outcome,
 })
 
 const known = (...events: ReadonlyArray<BackupEvent>) =>
@@ -177,6 +193,7 @@ describe("a backup", () => {
         command: DeleteBackup.make({ at, expired: false }),
         in: {
           ...{ ...gone, ...unread([deleted(at)]), error: [deleted(at)] },
+          "available, undeleted": conflict,
           "error, for it was lost": [deleted(at)],
         },
         otherwise: conflict,
@@ -186,6 +203,7 @@ describe("a backup", () => {
         command: DeleteBackup.make({ at: a_moment_before, expired: false }),
         in: {
           ...{ ...gone, ...unread([deleted(a_moment_before)]), "available, locked": conflict },
+          "available, undeleted": conflict,
           error: [deleted(a_moment_before)],
           "error, for it was lost": [deleted(a_moment_before)],
         },
@@ -194,7 +212,7 @@ describe("a backup", () => {
       {
         with: "that is taken for an expired one",
         command: DeleteBackup.make({ at, expired: true }),
-        in: { ...gone, expired: [deleted(at, true)] },
+        in: { ...gone, ...past([deleted(at, true)]) },
         otherwise: conflict,
       },
     ],
@@ -238,15 +256,51 @@ describe("a backup", () => {
         otherwise: conflict,
       },
     ],
+    StartBackupUndelete: [
+      {
+        command: StartBackupUndelete.make({}),
+        in: { ...gone, ...past([wanted_back]) },
+        otherwise: conflict,
+      },
+    ],
+    CompleteBackupUndelete: [
+      {
+        command: CompleteBackupUndelete.make({ protected_until: later }),
+        in: { ...gone, undeleting: [back] },
+        otherwise: illegal,
+      },
+    ],
+    FailBackupUndelete: [
+      {
+        command: FailBackupUndelete.make({ reason }),
+        in: { ...gone, undeleting: [not_back] },
+        otherwise: illegal,
+      },
+    ],
+    RecordRestoreTest: [
+      {
+        command: RecordRestoreTest.make({ files: 3, bytes: 30 }),
+        in: { ...unread([tested]), "available, being restored": [tested] },
+        otherwise: [],
+      },
+    ],
+    FailRestoreTest: [
+      {
+        command: FailRestoreTest.make({ reason }),
+        in: { ...unread([test_failed]), "available, being restored": [test_failed] },
+        otherwise: [],
+      },
+    ],
   })
 
   it("comes to no other states than the documented ones, and its end", () => {
     const events = [
       ...[requested, queued, started, completed, failed, retried, expired, lost, was_adopted],
       ...[restoring, restored, deleted(at), deleted(at, true)],
+      ...[wanted_back, back, not_back, tested, test_failed],
     ]
     const met = new Set([...histories(machine, events, 6)].map(({ state }) => state.value))
-    assert.deepEqual(met, new Set([...BackupStatus.literals, "deleted"]))
+    assert.deepEqual(met, new Set([...BackupStatus.literals, "undeleting", "deleted"]))
   })
 })
 
@@ -254,7 +308,7 @@ describe("what a backup knows", () => {
   const { engine_snapshot_id, taken_at } = snapshot
   const asked = {
     ...{ ...backup, engine_snapshot_id: null, taken_at: null },
-    ...{ protected_until: null, restores: [], reason: null },
+    ...{ protected_until: null, kept: false, restores: [], reason: null },
   }
   const made = { ...asked, engine_snapshot_id, taken_at }
 
@@ -262,6 +316,12 @@ describe("what a backup knows", () => {
     assert.deepEqual(known(...running), asked)
     assert.deepEqual(known(...available), made)
     assert.deepEqual(known(...states["available, locked"]), { ...made, protected_until: at })
+  })
+  it("is its snapshot still when it expired, and that its tenant keeps it when it is back", () => {
+    assert.deepEqual(known(...states.expired), made)
+    const kept = { ...made, protected_until: later, kept: true }
+    assert.deepEqual(known(...states["available, undeleted"]), kept)
+    assert.deepEqual(known(...states["expired for good"]), made)
   })
   it("is as much of one that was found in the repository", () =>
     assert.deepEqual(known(was_adopted), { ...made, job_id: null }))
@@ -303,70 +363,5 @@ describe("what a backup knows", () => {
     const restore = StartBackupRestore.make({ restore_id })
     assert.include(detail([...available, restoring], restore), "reads the backup already")
     assert.include(detail(states.error, restore), "A backup that is error refuses")
-  })
-})
-
-describe("a backup that is restored often", () => {
-  const reads = Array.from({ length: backup_restores_max }, (_, i) =>
-    BackupRestoreStarted.make({ restore_id: RestoreId.make(uuid(1000 + i)) }),
-  )
-  const start = StartBackupRestore.make({ restore_id })
-  it("takes as many restores as its snapshot holds, and not one more", () => {
-    given(Backup)(...available, ...reads.slice(1))
-      .when(start)
-      .thenEvents(restoring)
-    given(Backup)(...available, ...reads)
-      .when(start)
-      .thenRejected(conflict)
-  })
-  it("fits in a snapshot with every field at its longest", () => {
-    const long = BackupRequested.make({
-      ...{ ...backup, project_id: longest_project_id, crash_consistent_wanted: false },
-    })
-    const saved = assertStorable(Backup, [
-      ...[long, started, locked, ...reads],
-      BackupLost.make({ reason: longest(1024) }),
-    ])
-    assert.isAbove(JSON.stringify(saved).length, 10_000)
-  })
-})
-
-describe("a backup's fields", () => {
-  const completes = Schema.is(CompleteBackup)
-  const end = { type: "CompleteBackup", ...snapshot }
-  it("are as they must be", () => {
-    const right = [
-      { engine_snapshot_id: "x" },
-      { protected_until: later },
-      { files: 0, bytes: 0, stored_bytes: 0 },
-      { partial: true, crash_consistent: false },
-    ]
-    const wrong = [
-      { engine_snapshot_id: "" },
-      { engine_snapshot_id: "f".repeat(65) },
-      { engine_snapshot_id: "a b" },
-      { protected_until: "2026-11-20" },
-      { protected_until: undefined },
-      { files: -1 },
-      { bytes: 0.5 },
-      { stored_bytes: "1" },
-      { partial: "yes" },
-    ]
-    for (const fields of right) assert.isTrue(completes({ ...end, ...fields }))
-    for (const fields of wrong) {
-      assert.isFalse(completes({ ...end, ...fields }), JSON.stringify(fields))
-    }
-  })
-  it("in a request are a wish for a snapshot, or for none, or no wish", () => {
-    const is = Schema.is(RequestBackup)
-    for (const crash_consistent_wanted of [true, false, null]) {
-      assert.isTrue(is({ type: "RequestBackup", ...backup, crash_consistent_wanted }))
-    }
-    assert.isFalse(is({ type: "RequestBackup", ...backup, crash_consistent_wanted: "yes" }))
-  })
-  it("in a retention job are what the engine knows it by", () => {
-    const is = Schema.is(Forgotten)
-    assert.isTrue(is({ backup_id, engine_snapshot_id: snapshot.engine_snapshot_id }))
-    assert.isFalse(is({ backup_id, engine_snapshot_id: null }))
   })
 })

@@ -23,6 +23,7 @@ const flaws: Readonly<Record<Flaw, Partial<MemoryBucket>>> = {
 
 const placeOf = (s3: S3): BucketsPlace => ({
   bucket: Effect.sync(() => makeBucket(s3)),
+  locking: (days) => Effect.sync(() => makeBucket(s3, { lock_ms: days * 86_400_000 })),
   flawed: (flaw) => Effect.sync(() => makeBucket(s3, flaws[flaw])),
   put: Effect.fnUntraced(function* (bucket: Bucket, key, bytes, locked_until) {
     const memory = yield* openBucket(s3, bucket)

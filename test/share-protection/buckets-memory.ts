@@ -26,23 +26,25 @@ export interface MemoryBucket {
   /** Whether a lifecycle rule lets objects expire. */
   readonly has_expiration: boolean
   /** For how long each object is locked that is written, in milliseconds; 0: not at all. */
-  readonly lock_ms: number
+  lock_ms: number
   /** How long each write takes, in milliseconds. */
   readonly write_ms: number
   readonly objects: Map<string, StoredObject>
-  /** Bytes of versions that are not the newest any more. */
-  noncurrent_bytes: number
+  /** Versions that are not the newest any more, by key; the last one was the newest before. */
+  readonly versions: Map<string, ReadonlyArray<StoredObject>>
+  /** Keys whose newest version is the mark that it was deleted. */
+  readonly deleted: Set<string>
 }
 
 /** Buckets by endpoint and name. */
 export type S3 = Map<string, MemoryBucket>
 
 /** A bucket as it should be. */
-export const goodBucket: Omit<MemoryBucket, "objects"> = {
+export const goodBucket: Omit<MemoryBucket, "objects" | "versions" | "deleted"> = {
   ...{ access_key: "AKMEMORY", secret_key: "secret-of-memory" },
   ...{ is_reachable: true, is_writable: true, addressing_modes: ["path", "virtual"] },
   ...{ has_versioning: true, has_object_lock: true, has_expiration: false },
-  ...{ lock_ms: 0, write_ms: 0, noncurrent_bytes: 0 },
+  ...{ lock_ms: 0, write_ms: 0 },
 }
 
 let made = 0
@@ -51,7 +53,8 @@ let made = 0
 export const makeBucket = (s3: S3, properties: Partial<MemoryBucket> = {}): Bucket => {
   const bucket = `bucket-${++made}`
   const endpoint = "https://s3.example"
-  const memory = { ...goodBucket, objects: new Map(), ...properties }
+  const empty = { objects: new Map(), versions: new Map(), deleted: new Set<string>() }
+  const memory = { ...goodBucket, ...empty, ...properties }
   s3.set(`${endpoint}/${bucket}`, memory)
   return {
     ...{ endpoint, bucket, region: null, addressing_mode: "path", ca_cert: null },
@@ -85,14 +88,31 @@ export const putObject = Effect.fnUntraced(function* (
   if (bucket.write_ms > 0) yield* Effect.sleep(bucket.write_ms)
   const now = yield* Clock.currentTimeMillis
   removeObject(bucket, key)
+  bucket.deleted.delete(key)
   const locked_until = bucket.lock_ms > 0 ? now + bucket.lock_ms : undefined
   bucket.objects.set(key, { bytes, locked_until })
 })
 
 /** Leaves the object's version behind, as a bucket with versions does. */
-export const removeObject = (bucket: MemoryBucket, key: string) => {
-  bucket.noncurrent_bytes += bucket.objects.get(key)?.bytes.length ?? 0
-  bucket.objects.delete(key)
+export const removeObject = ({ objects, versions, deleted }: MemoryBucket, key: string) => {
+  const object = objects.get(key)
+  if (object === undefined) return
+  versions.set(key, [...(versions.get(key) ?? []), object])
+  objects.delete(key)
+  deleted.add(key)
+}
+
+/** What was deleted and a repository may need: neither locks nor the keys of its engine. */
+const deletedOf = ({ deleted, versions }: MemoryBucket, engine_snapshot_id: string) =>
+  [...deleted]
+    .filter((key) => recoverable.test(key) || key === `snapshots/${engine_snapshot_id}`)
+    .map((key) => [key, versions.get(key)?.at(-1)] as const)
+
+const recoverable = /^(data|index)\//
+
+const hasSnapshot = ({ objects, versions }: MemoryBucket, engine_snapshot_id: string) => {
+  const key = `snapshots/${engine_snapshot_id}`
+  return objects.has(key) || (versions.get(key) ?? []).length > 0
 }
 
 /** What a repository needs: its engine's locks come and go. */
@@ -137,8 +157,11 @@ export const bucketsMemory = (s3: S3) =>
       }),
     reach: (bucket) => Effect.asVoid(openBucket(s3, bucket)),
     usage: Effect.fnUntraced(function* (bucket) {
-      const { objects, noncurrent_bytes } = yield* openBucket(s3, bucket)
-      const current = [...objects.values()].reduce((sum, { bytes }) => sum + bytes.length, 0)
+      const { objects, versions } = yield* openBucket(s3, bucket)
+      const sizeOf = (all: Iterable<StoredObject>) =>
+        [...all].reduce((sum, { bytes }) => sum + bytes.length, 0)
+      const current = sizeOf(objects.values())
+      const noncurrent_bytes = sizeOf([...versions.values()].flat())
       return {
         stored_bytes: current + noncurrent_bytes,
         ...{ noncurrent_bytes, objects: objects.size },
@@ -158,4 +181,47 @@ export const bucketsMemory = (s3: S3) =>
           object.locked_until = Math.max(object.locked_until ?? time, time)
         }
       }),
+    retention: (bucket) =>
+      Effect.map(openBucket(s3, bucket), ({ lock_ms }) => (lock_ms > 0 ? lock_ms / 1000 : null)),
+    purge: Effect.fnUntraced(function* (bucket) {
+      const memory = yield* openBucket(s3, bucket)
+      return purge(memory, yield* Clock.currentTimeMillis)
+    }),
+    recoverableUntil: Effect.fnUntraced(function* (bucket, engine_snapshot_id) {
+      const memory = yield* openBucket(s3, bucket)
+      if (!hasSnapshot(memory, engine_snapshot_id)) return null
+      const lost = deletedOf(memory, engine_snapshot_id)
+      const first = Math.min(...lost.map(([, object]) => object?.locked_until ?? -Infinity))
+      const now = yield* Clock.currentTimeMillis
+      return Number.isFinite(first) && first > now ? iso(first) : null
+    }),
+    undelete: (bucket, engine_snapshot_id) =>
+      Effect.map(openBucket(s3, bucket), (memory) => undelete(memory, engine_snapshot_id)),
   })
+
+const purge = ({ versions, deleted, objects }: MemoryBucket, now: number) => {
+  let purged = 0
+  for (const [key, all] of versions) {
+    if (!key.startsWith("locks/")) continue
+    const left = all.filter(({ locked_until }) => (locked_until ?? 0) > now)
+    purged += all.length - left.length
+    versions.set(key, left)
+    if (left.length > 0 || objects.has(key)) continue
+    versions.delete(key)
+    if (deleted.delete(key)) purged++
+  }
+  return purged
+}
+
+const undelete = (memory: MemoryBucket, engine_snapshot_id: string) => {
+  if (!hasSnapshot(memory, engine_snapshot_id)) return false
+  const lost = deletedOf(memory, engine_snapshot_id)
+  if (lost.some(([, object]) => object === undefined)) return false
+  for (const [key, object] of lost) {
+    if (object === undefined) continue
+    memory.objects.set(key, object)
+    memory.deleted.delete(key)
+    memory.versions.set(key, memory.versions.get(key)?.slice(0, -1) ?? [])
+  }
+  return true
+}

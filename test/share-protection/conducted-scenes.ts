@@ -143,7 +143,9 @@ const heldBy = ({ hold, job_id }: JobFacts): Hold => {
 const results = {
   backup: { job_type: "backup", made: snapshot },
   restore: { job_type: "restore", made: restored },
-  maintenance: { job_type: "maintenance" },
+  maintenance: { job_type: "maintenance", made: { protected_until: null } },
+  undelete: { job_type: "undelete", made: { protected_until: null } },
+  restore_test: { job_type: "restore_test", made: { files: 1, bytes: 2 } },
   retention: { job_type: "retention" },
   target_enroll: { job_type: "target_enroll", made: enrolled },
   repo_format_upgrade: { job_type: "repo_format_upgrade", made: { to_format: 3 } },

@@ -156,7 +156,9 @@ export const results = {
   restore: { job_type: "restore", made: restored },
   repo_format_upgrade: { job_type: "repo_format_upgrade", made: { to_format: 3 } },
   retention: { job_type: "retention" },
-  maintenance: { job_type: "maintenance" },
+  maintenance: { job_type: "maintenance", made: { protected_until: null } },
+  undelete: { job_type: "undelete", made: { protected_until: null } },
+  restore_test: { job_type: "restore_test", made: { files: 1, bytes: 2 } },
 } as const
 
 const limit = 10

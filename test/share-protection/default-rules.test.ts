@@ -16,7 +16,8 @@ const domain = { domain_id: "d1", user_id: "u2" }
 const tenant = [
   ...["targets:preflight", "targets:list", "targets:get", "jobs:list", "jobs:get", "jobs:cancel"],
   ...["policies:list", "policies:create", "policies:get", "policies:update", "policies:delete"],
-  ...["backups:list", "backups:create", "backups:get", "backups:delete"],
+  ...["backups:list", "backups:create", "backups:get", "backups:undelete", "backups:delete"],
+  "policies:preview_retention",
   ...["restores:list", "restores:create", "restores:get", "usage:get"],
 ]
 const registering = ["targets:create", "targets:update", "targets:delete", "targets:enroll"]

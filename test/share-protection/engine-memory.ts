@@ -2,17 +2,14 @@
  * The engine in memory. It keeps real bytes of real folders in a bucket's objects as restic does:
  * a config, a key, data by content, snapshots, locks. Nothing outside tests has it.
  */
-import { createHash } from "node:crypto"
 import { Clock, DateTime, Effect, Layer, Redacted } from "effect"
 import {
   Engine,
-  EngineFailed,
   type EngineFailure,
   type FolderBackup,
   type FolderRestore,
   type OnProgress,
   type Repository,
-  type Snapshot,
 } from "#actors/share-protection/engine.ts"
 import { RepositoryLocked, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 import {
@@ -22,12 +19,27 @@ import {
   removeObject,
   type S3,
 } from "./buckets-memory.ts"
-import { below, type Entry, entriesOf, readEntry, writeEntry } from "./snapshot-files.ts"
+import {
+  bytesOf,
+  extras,
+  fails,
+  plan,
+  prove,
+  readSnapshots,
+  type StoredEntry,
+  type StoredSnapshot,
+  sha256,
+  textOf,
+  wanted,
+} from "./engine-memory-store.ts"
+import { entriesOf, readEntry, removeEntry, writeEntry } from "./snapshot-files.ts"
 
 export type EngineCall =
   | "init"
   | "backup"
   | "restore"
+  | "plan"
+  | "prove"
   | "forget"
   | "maintain"
   | "upgrade"
@@ -67,20 +79,6 @@ const stop_ms = 30
 
 const newest_format = 2
 const profile = "memory/none"
-
-interface StoredEntry extends Entry {
-  readonly size: number
-  readonly data?: string
-}
-
-interface StoredSnapshot extends Omit<Snapshot, "engine_snapshot_id"> {
-  readonly entries: ReadonlyArray<StoredEntry>
-}
-
-const sha256 = (bytes: string | Uint8Array) => createHash("sha256").update(bytes).digest("hex")
-const bytesOf = (value: unknown) => new TextEncoder().encode(JSON.stringify(value))
-const textOf = (bytes: Uint8Array | undefined) => new TextDecoder().decode(bytes)
-const fails = (detail: string, wrote_nothing = false) => new EngineFailed({ detail, wrote_nothing })
 
 const formatOf = ({ objects }: MemoryBucket): number | undefined => {
   const config = objects.get("config")
@@ -185,14 +183,6 @@ const locked = <A>(
   )
 }
 
-const readSnapshots = ({ objects }: MemoryBucket) =>
-  [...objects]
-    .filter(([key]) => key.startsWith("snapshots/"))
-    .map(([key, { bytes }]): readonly [string, StoredSnapshot] => [
-      key.slice("snapshots/".length),
-      JSON.parse(textOf(bytes)),
-    ])
-
 const backUp = Effect.fnUntraced(function* (
   bucket: MemoryBucket,
   { path, host, tags, include_patterns, exclude_patterns }: FolderBackup,
@@ -240,14 +230,17 @@ const backUp = Effect.fnUntraced(function* (
 
 const restore = Effect.fnUntraced(function* (
   bucket: MemoryBucket,
-  { engine_snapshot_id, path, sub_path }: FolderRestore,
+  folder: FolderRestore,
   onProgress: OnProgress,
   middle: Effect.Effect<void, EngineFailure>,
 ) {
-  const [, snapshot] = readSnapshots(bucket).find(([id]) => id === engine_snapshot_id) ?? []
-  if (snapshot === undefined) return yield* fails("There is no such snapshot.", true)
-  const entries = below(snapshot.entries, sub_path)
-  if (entries === null) return yield* fails("The snapshot has no such path.", true)
+  const { path, is_exact } = folder
+  const { snapshot, entries } = yield* wanted(bucket, folder)
+  if (is_exact) {
+    for (const extra of yield* extras(folder, entries)) {
+      yield* Effect.promise(() => removeEntry(path, extra))
+    }
+  }
   const total = snapshot.entries.reduce((sum, { size }) => sum + size, 0)
   let bytes = 0
   let files = 0
@@ -286,9 +279,9 @@ const maintain = (bucket: MemoryBucket): Effect.Effect<void, EngineFailure> =>
     return is_whole ? Effect.void : Effect.fail(fails("The repository lacks data."))
   })
 
-const removeDeadLocks = ({ objects }: MemoryBucket) => {
-  for (const [key, { bytes }] of objects) {
-    if (key.startsWith("locks/") && JSON.parse(textOf(bytes)).is_dead) objects.delete(key)
+const removeDeadLocks = (bucket: MemoryBucket) => {
+  for (const [key, { bytes }] of bucket.objects) {
+    if (key.startsWith("locks/") && JSON.parse(textOf(bytes)).is_dead) removeObject(bucket, key)
   }
 }
 
@@ -313,6 +306,14 @@ export const engineMemory = (s3: S3, troubles: EngineTroubles = noTroubles()) =>
     restore: (repository, folder, onProgress) =>
       call("restore", "shared", repository, (bucket, middle) =>
         restore(bucket, folder, onProgress, middle),
+      ),
+    plan: (repository, folder) =>
+      call("plan", "shared", repository, (bucket, middle) =>
+        Effect.andThen(middle, plan(bucket, folder)),
+      ),
+    prove: (repository, sample) =>
+      call("prove", "shared", repository, (bucket, middle) =>
+        Effect.andThen(middle, prove(bucket, sample)),
       ),
     forget: (repository, ids) =>
       call("forget", "exclusive", repository, (bucket, middle) =>

@@ -42,6 +42,7 @@ import {
   jobId,
   later,
   other_backup_id,
+  plan,
   policy,
   policy_id,
   project_id,
@@ -59,6 +60,7 @@ import {
   deregistered,
   completed as enrolled,
   failed as enrollment_failed,
+  extended,
   measured,
   moved,
   policy_deregistered,
@@ -83,7 +85,7 @@ const target: ReadonlyArray<TargetEvent> = [
     vault_secret_map: { access_key: secretRef(5), secret_key: secretRef(6) },
   },
   ...[upgrade_started, upgraded, upgrade_failed, policy_registered, policy_deregistered],
-  ...[backup_registered, deregistered(1), deleted],
+  ...[backup_registered, deregistered(1), extended, deleted],
 ]
 
 const target_template: ReadonlyArray<TargetTemplateEvent> = [
@@ -111,6 +113,8 @@ const policies: ReadonlyArray<PolicyEvent> = [
 
 const completed = { type: "BackupCompleted", ...snapshot } as const
 
+const of_test = { share_id: backup.share_id, taken_at: snapshot.taken_at }
+
 const backups: ReadonlyArray<BackupEvent> = [
   { type: "BackupRequested", ...backup },
   { type: "BackupQueued" },
@@ -126,6 +130,11 @@ const backups: ReadonlyArray<BackupEvent> = [
   { type: "BackupRestoreFinished", restore_id },
   { type: "BackupAdopted", ...adopted },
   { type: "BackupLost", reason: "It is not in the repository." },
+  { type: "BackupUndeleteStarted" },
+  { type: "BackupUndeleted", protected_until: later },
+  { type: "BackupUndeleteFailed", reason: "It is gone." },
+  { type: "BackupRestoreTested", ...of_test, files: 3, bytes: 30 },
+  { type: "BackupRestoreTestFailed", ...of_test, reason: "A file differs." },
 ]
 
 const restores: ReadonlyArray<RestoreEvent> = [
@@ -133,6 +142,7 @@ const restores: ReadonlyArray<RestoreEvent> = [
   { type: "RestoreQueued" },
   { type: "RestoreStarted" },
   { type: "RestoreCompleted", ...restored },
+  { type: "RestoreCompleted", ...restored, new_share_id: null, plan },
   { type: "RestoreFailed", reason: "The engine exited with 1." },
   { type: "RestoreRetried" },
 ]

@@ -42,6 +42,7 @@ const documented = [
   ...["GET /v1/policies", "POST /v1/policies"],
   ...["GET /v1/policies/:id", "PATCH /v1/policies/:id", "DELETE /v1/policies/:id"],
   ...["GET /v1/backups", "POST /v1/backups", "GET /v1/backups/:id", "DELETE /v1/backups/:id"],
+  ...["POST /v1/backups/:id/undelete", "POST /v1/policies/:id/retention-preview"],
   ...["GET /v1/restores", "POST /v1/restores", "GET /v1/restores/:id"],
   ...["GET /v1/jobs", "GET /v1/jobs/:id", "POST /v1/jobs/:id/cancel", "GET /v1/usage"],
   ...["GET /v1/admin/workers", "POST /v1/admin/workers/:id/drain"],
@@ -148,7 +149,10 @@ const walkForeign = Effect.fnUntraced(function* (
     const noun = path.split("/")[2] ?? ""
     const id = ids[noun]
     if (id === undefined) throw new Error(`There is no id for ${path}.`)
-    const body = method === "PATCH" ? { name: "Mine" } : undefined
+    const preview = path.endsWith("/retention-preview")
+      ? { retention: { keep_last: 1 } }
+      : undefined
+    const body = method === "PATCH" ? { name: "Mine" } : preview
     // Templates are there for every project of their domain.
     const strangers = noun === "target-templates" ? ["other_owner"] : tokens
     for (const token of strangers) {
@@ -176,7 +180,7 @@ describe("another project's resource", () => {
       )
       const before = yield* shown
       const tokens = ["tenant_b", "admin", "owner", "other_owner"]
-      assert.equal(yield* walkForeign(ask, "A", ids, tokens), 13)
+      assert.equal(yield* walkForeign(ask, "A", ids, tokens), 15)
       assert.deepEqual(yield* shown, before)
     }),
   )
@@ -194,7 +198,7 @@ describe("another project's resource", () => {
           ...{ "target-templates": String(id), targets: target.id, policies: String(policy_id) },
           ...{ backups: backup.id, restores: unknown_id, jobs: backup.job_id },
         }
-        assert.equal(yield* walkForeign(ask, "B", ids, ["tenant_b", "other_owner"]), 16)
+        assert.equal(yield* walkForeign(ask, "B", ids, ["tenant_b", "other_owner"]), 18)
         assert.equal((yield* ask("GET", `/v1/backups/${backup.id}`)).body.status, "creating")
       }),
     { shape: "B" },

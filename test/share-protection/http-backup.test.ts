@@ -285,7 +285,7 @@ describe("DELETE /v1/backups/{id}", () => {
         ...requestRestore(RestoreId.make(uuid(81)), {
           ...{ project_id: project_a, backup_id: BackupId.make(backup_id), share_id: share_a },
           ...{ target_id: TargetId.make(target_id), mode: "new_share", sub_path: null },
-          ...{ force: false, job_id: JobId.make(uuid(82)) },
+          ...{ force: false, dry_run: false, plan_hash: null, job_id: JobId.make(uuid(82)) },
         }),
       )
       isRefused(yield* ask("DELETE", `/v1/backups/${backup_id}`), 409, "svc.conflict")

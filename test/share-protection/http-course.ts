@@ -80,11 +80,13 @@ const results = {
   backup: { job_type: "backup", made: snapshot },
   restore: {
     job_type: "restore",
-    made: { new_share_id: ShareId.make(uuid(41)), files: 10, bytes: 1000 },
+    made: { new_share_id: ShareId.make(uuid(41)), files: 10, bytes: 1000, plan: null },
   },
   repo_format_upgrade: { job_type: "repo_format_upgrade", made: { to_format: 2 } },
   retention: { job_type: "retention" },
-  maintenance: { job_type: "maintenance" },
+  maintenance: { job_type: "maintenance", made: { protected_until: null } },
+  undelete: { job_type: "undelete", made: { protected_until: null } },
+  restore_test: { job_type: "restore_test", made: { files: 1, bytes: 2 } },
 } satisfies Readonly<Record<JobFacts["job_type"], Result>>
 
 /** Runs the job to its good end. */

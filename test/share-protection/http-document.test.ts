@@ -32,7 +32,7 @@ describe.each([shape_a, shape_b])("the OpenAPI document of Shape $name", (shape)
       assert.property(paths, path)
     }
     assert.equal("/v1/target-templates/{id}" in paths, shape.name === "B")
-    assert.equal(Object.keys(paths).length, shape.name === "A" ? 33 : 36)
+    assert.equal(Object.keys(paths).length, shape.name === "A" ? 35 : 38)
   })
 
   it("says of each operation how it is reached, what it takes, and what it answers", () => {
@@ -58,6 +58,24 @@ describe.each([shape_a, shape_b])("the OpenAPI document of Shape $name", (shape)
     const names = [...text.matchAll(/"#\/components\/schemas\/([^"]+)"/g)].map(([, name]) => name)
     assert.isAbove(names.length, 100)
     for (const name of names) assert.include(known, name)
+  })
+
+  it("names the place of the job in each answer that begins one, and in no other", () => {
+    const named = Object.entries(paths).flatMap(([path, operations]) =>
+      Object.entries(operations).flatMap(([method, { responses }]) =>
+        JSON.stringify(responses["202"])?.includes('"headers":{"location"') === true
+          ? [`${method} ${path}`]
+          : [],
+      ),
+    )
+    assert.deepEqual(named.toSorted(), [
+      "post /v1/admin/targets/{id}/repo-format-upgrade",
+      "post /v1/backups",
+      "post /v1/backups/{id}/undelete",
+      "post /v1/restores",
+      "post /v1/targets",
+      ...["post /v1/targets/{id}/enroll"],
+    ])
   })
 
   it("has no field of the other shape", () => {

@@ -56,7 +56,11 @@ describe("GET /v1/usage", () => {
 })
 
 describe("GET /v1/admin/coverage", () => {
-  const bare = { policy_id: null, target_id: null, protected: false, backup_count: 0 }
+  const untested = { last_proven_restorable: null, restore_test_failure: null }
+  const bare = {
+    ...{ policy_id: null, target_id: null, protected: false, backup_count: 0 },
+    ...untested,
+  }
   served("200: every share, protected or not, with the count alone", (ask) =>
     Effect.gen(function* () {
       const { target_id, policy_id } = yield* backedUp(ask, { policy: true })
@@ -66,7 +70,7 @@ describe("GET /v1/admin/coverage", () => {
         coverage: [
           {
             ...{ share_id: share_a, project_id: project_a, policy_id, target_id },
-            ...{ protected: true, backup_count: 1 },
+            ...{ protected: true, backup_count: 1, ...untested },
           },
           { share_id: share_a2, project_id: project_a, ...bare },
           { share_id: share_b, project_id: project_b, ...bare },
@@ -91,7 +95,7 @@ describe("GET /v1/admin/coverage", () => {
         const [first] = (yield* get(ask, "/v1/admin/coverage")).body.coverage
         assert.deepEqual(first, {
           ...{ share_id: share_a, project_id: project_a, policy_id, target_id },
-          ...{ protected: false, backup_count: 1 },
+          ...{ protected: false, backup_count: 1, ...untested },
         })
       }),
   )

@@ -168,6 +168,10 @@ const buckets = Layer.effect(
       usage: () => unused,
       protectedUntil: () => unused,
       extendLocks: () => unused,
+      retention: () => unused,
+      purge: () => unused,
+      recoverableUntil: () => unused,
+      undelete: () => unused,
     })
   }),
 )

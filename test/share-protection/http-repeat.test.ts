@@ -73,6 +73,26 @@ describe("a POST that is sent again under its Idempotency-Key", () => {
       }),
     { shape: "B" },
   )
+  served(
+    "at the same time makes one template, which is free to be deleted and made again",
+    (ask) =>
+      Effect.gen(function* () {
+        const path = "/v1/target-templates"
+        const send = ask("POST", path, template, keyed("once", { token: "owner" }))
+        const answers = yield* Effect.all([send, send, send], { concurrency: "unbounded" })
+        assert.deepEqual(
+          answers.map(({ status }) => status),
+          [201, 201, 201],
+        )
+        assert.equal(new Set(answers.map(({ body }) => body.id)).size, 1)
+        assert.equal(yield* countOf(ask, path, "items", "owner"), 1)
+        const [{ body }] = answers
+        const gone = yield* ask("DELETE", `${path}/${body.id}`, undefined, { token: "owner" })
+        assert.equal(gone.status, 204)
+        assert.equal((yield* ask("POST", path, template, { token: "owner" })).status, 201)
+      }),
+    { shape: "B" },
+  )
   served("at the same time makes one", (ask) =>
     Effect.gen(function* () {
       const send = ask("POST", "/v1/targets", bucket, keyed("once"))

@@ -26,6 +26,7 @@ describe("POST /v1/restores", () => {
       assert.deepEqual(restore, {
         ...{ id: restore.id, backup_id, target_id, share_id: share_a, project_id: project_a },
         ...{ mode: "new_share", sub_path: null, force: false, status: "pending" },
+        ...{ dry_run: false, plan_hash: null, plan: null },
         ...{ new_share_id: null, files: null, bytes: null, reason: null, job_id: job.id },
         ...{ created_at: restore.created_at, updated_at: restore.created_at },
       })

@@ -77,13 +77,14 @@ describe("a project's ledger", () => {
     assert.include(JSON.stringify(decided), "The project has its limit of 0 backups.")
   })
 
-  it("counts each of the three apart", () => {
+  it("counts each of the four apart", () => {
     assert.deepEqual(
       known(
         ...[reserved("targets"), reserved("policies"), reserved("policies")],
         ...[reserved("backups"), reserved("backups"), released("backups", 2)],
+        reserved("templates"),
       ),
-      { targets: 1, policies: 2, backups: 0 },
+      { targets: 1, policies: 2, backups: 0, templates: 1 },
     )
   })
 

@@ -7,7 +7,6 @@ import { hold } from "./job-samples.ts"
 import {
   backup_id,
   job_id,
-  later,
   longest_project_id,
   longestRef,
   longestUrl,
@@ -46,7 +45,7 @@ export const backupOrder = {
 
 export const restoreOrder = {
   ...{ job_type: "restore", ...enrolled, project_id, resource_id: restore_id, backup_id, share_id },
-  ...{ engine_snapshot_id, mode: "new_share", sub_path: null },
+  ...{ engine_snapshot_id, mode: "new_share", sub_path: null, dry_run: false, plan_hash: null },
 } as const satisfies JobOrder
 
 export const enrollmentOrder = {
@@ -59,16 +58,27 @@ export const retentionOrder = {
 } as const satisfies JobOrder
 
 export const maintenanceOrder = {
-  ...{ job_type: "maintenance", ...enrolled, ...of_target, lock_until: later },
+  ...{ job_type: "maintenance", ...enrolled, ...of_target },
 } as const satisfies JobOrder
 
 export const upgradeOrder = {
   ...{ job_type: "repo_format_upgrade", ...enrolled, ...of_target },
 } as const satisfies JobOrder
 
+const of_backup = { project_id, resource_id: backup_id, backup_id, share_id, engine_snapshot_id }
+
+export const undeleteOrder = {
+  ...{ job_type: "undelete", ...enrolled, ...of_backup },
+} as const satisfies JobOrder
+
+export const restoreTestOrder = {
+  ...{ job_type: "restore_test", ...enrolled, ...of_backup },
+} as const satisfies JobOrder
+
 export const orders = [
   ...([backupOrder, restoreOrder, enrollmentOrder] as const),
   ...([retentionOrder, maintenanceOrder, upgradeOrder] as const),
+  ...([undeleteOrder, restoreTestOrder] as const),
 ] as const satisfies ReadonlyArray<JobOrder>
 
 const longest_target = {

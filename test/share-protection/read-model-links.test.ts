@@ -206,10 +206,10 @@ describe("coverage", () => {
     Effect.gen(function* () {
       const { db, reader } = yield* used
       const rows = [
-        [uuid(11), project_id, uuid(101), uuid(1), 2, true],
-        [uuid(12), project_id, uuid(102), uuid(1), 1, false],
-        [uuid(13), other_project_id, uuid(103), uuid(2), 0, true],
-        [uuid(14), other_project_id, null, uuid(2), 1, false],
+        [uuid(11), project_id, uuid(101), uuid(1), 2, true, null, null],
+        [uuid(12), project_id, uuid(102), uuid(1), 1, false, null, null],
+        [uuid(13), other_project_id, uuid(103), uuid(2), 0, true, null, null],
+        [uuid(14), other_project_id, null, uuid(2), 1, false, null, null],
       ]
       assert.deepEqual(of(yield* coverageOf(db)), rows)
       assert.deepEqual(of(yield* coverageOf(reader)), rows)

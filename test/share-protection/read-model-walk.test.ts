@@ -13,6 +13,7 @@ import type { TargetContext } from "#actors/share-protection/target.ts"
 import type { TargetTemplateContext } from "#actors/share-protection/target-template.ts"
 import type { WorkerContext } from "#actors/share-protection/worker.ts"
 import type { BackupEvent } from "#events/share-protection/backup.ts"
+import type { RestoreEvent } from "#events/share-protection/restore.ts"
 import { findBackup } from "#projections/share-protection/backup.ts"
 import { findDomain } from "#projections/share-protection/domain.ts"
 import { findJob } from "#projections/share-protection/job.ts"
@@ -83,7 +84,7 @@ const target: Pair = {
       ...{
         id: uuid(n),
         status: present.enrollment,
-        ...Struct.omit(context, ["policies", "backups"]),
+        ...Struct.omit(context, ["policies", "backups", "protected_until"]),
       },
       access_key_ref: vault_secret_map?.access_key ?? null,
       secret_key_ref: vault_secret_map?.secret_key ?? null,
@@ -92,7 +93,7 @@ const target: Pair = {
         ["TargetCreated"],
         [
           ...["TargetUsageMeasured", "TargetPolicyRegistered", "TargetPolicyDeregistered"],
-          ...["TargetBackupRegistered", "TargetBackupsDeregistered"],
+          ...["TargetBackupRegistered", "TargetBackupsDeregistered", "TargetLocksExtended"],
         ],
       ),
     }
@@ -144,20 +145,26 @@ const backup: Pair = {
     if (isGone(state)) return undefined
     const context = state.context as BackupContext
     const made = last(history, (type) => type === "BackupCompleted" || type === "BackupAdopted")
-    const is_made = state.value === "available" || state.value === "expired"
+    const is_expired = state.value === "expired" || state.value === "undeleting"
+    const is_made = state.value === "available" || is_expired
     // The chart came there by this event.
     const snapshot = made?.event as Extract<BackupEvent, { type: "BackupCompleted" }>
     return {
-      ...{ id: uuid(n), status: state.value, domain_id: null, ...unmade },
+      ...{ id: uuid(n), domain_id: null, ...unmade },
+      status: is_expired ? "expired" : state.value,
       ...Struct.omit(context, ["restores", "crash_consistent_wanted"]),
+      recoverable_until: is_expired ? context.protected_until : null,
       ...(is_made ? Struct.pick(snapshot, ["crash_consistent", "partial"]) : {}),
       ...(is_made ? Struct.pick(snapshot, ["bytes", "stored_bytes", "files"]) : {}),
       ...(is_made ? { completed_at: made?.at } : {}),
-      expired_at: last(history, (type) => type === "BackupExpired")?.at ?? null,
+      expired_at: is_expired ? last(history, (type) => type === "BackupExpired")?.at : null,
       ...times(
         history,
         ["BackupRequested", "BackupAdopted"],
-        [...["BackupRestoreStarted", "BackupRestoreFinished"]],
+        [
+          ...["BackupRestoreStarted", "BackupRestoreFinished", "BackupUndeleteStarted"],
+          ...["BackupUndeleteFailed", "BackupRestoreTested", "BackupRestoreTestFailed"],
+        ],
       ),
     }
   },
@@ -167,7 +174,10 @@ const restore: Pair = {
   find: (db, n) => findRestore(db, RestoreId.make(uuid(n))),
   row: (state, history, n) => {
     if (isGone(state)) return undefined
-    const made = state.value === "available" ? { files: 10, bytes: 1000 } : {}
+    const end = last(history, (type) => type === "RestoreCompleted")?.event
+    // The chart came there by this event.
+    const told = end as Extract<RestoreEvent, { type: "RestoreCompleted" }>
+    const made = state.value === "available" ? Struct.pick(told, ["files", "bytes", "plan"]) : {}
     const at = times(history, ["RestoreRequested"], [])
     const context = state.context as RestoreContext
     return {
@@ -175,6 +185,7 @@ const restore: Pair = {
       status: state.value,
       files: null,
       bytes: null,
+      plan: null,
       ...context,
       ...made,
       ...at,

@@ -15,6 +15,8 @@ import {
   requestRestore,
   restartEnrollment,
   startFormatUpgrade,
+  testBackup,
+  undeleteBackup,
 } from "#actors/share-protection/requests.ts"
 import { Log } from "#events/log.ts"
 import { PolicyDeleted } from "#events/share-protection/policy.ts"
@@ -51,6 +53,14 @@ const of_target = {
   resource_type: "target" as const,
   ...{ project_id, resource_id: target_id, target_id },
   ...{ share_id: null, backup_id: null, max_retries: 0, forget: [] },
+}
+
+const backup_place = { backup_id, project_id, share_id, target_id }
+
+/** A job of one backup. */
+const of_backup = {
+  ...{ resource_type: "backup" as const, resource_id: backup_id, ...backup_place },
+  ...{ max_retries: 0, forget: [] },
 }
 
 const cases: ReadonlyArray<readonly [string, Batch, JobId, Omit<typeof QueueJob.Type, "type">]> = [
@@ -95,7 +105,7 @@ const cases: ReadonlyArray<readonly [string, Batch, JobId, Omit<typeof QueueJob.
     "an expiry",
     expireBackups(going),
     going.job_id,
-    { ...of_target, job_type: "retention", forget: [gone, other] },
+    { ...of_target, job_type: "retention", max_retries: 5, forget: [gone, other] },
   ],
   [
     "a backup's deletion",
@@ -106,7 +116,19 @@ const cases: ReadonlyArray<readonly [string, Batch, JobId, Omit<typeof QueueJob.
       at,
     ),
     job_id,
-    { ...of_target, job_type: "retention", forget: [gone] },
+    { ...of_target, job_type: "retention", max_retries: 5, forget: [gone] },
+  ],
+  [
+    "a wish to have a backup back",
+    undeleteBackup(job_id, backup_place, limit),
+    job_id,
+    { ...of_backup, job_type: "undelete" },
+  ],
+  [
+    "a restore test",
+    testBackup(job_id, backup_place),
+    job_id,
+    { ...of_backup, job_type: "restore_test" },
   ],
 ]
 
@@ -143,7 +165,7 @@ describe("what is counted", () => {
         yield* Effect.forEach(batches, send)
         const { policies = 0, backups = 0, targets = 1 } = counts
         assert.deepEqual(yield* counted, {
-          ledger: { targets, policies, backups },
+          ledger: { targets, policies, backups, templates: 0 },
           target: { policies, backups },
         })
       }).pipe(Effect.provide(deployment)),

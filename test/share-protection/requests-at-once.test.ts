@@ -162,7 +162,8 @@ describe("what the log holds after requests", () => {
         ...{ ...template, targets: 1, policies: 0 },
         state: "present",
       })
-      assert.deepEqual(yield* ledgerNow, { targets: 1, policies: 0, backups: 0, state: "open" })
+      const counted = { targets: 1, policies: 0, backups: 0, templates: 0 }
+      assert.deepEqual(yield* ledgerNow, { ...counted, state: "open" })
       const { status, upgrading, project_id, job_id } = yield* targetNow
       assert.deepEqual(
         { status, upgrading, project_id, job_id },

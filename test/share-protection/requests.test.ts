@@ -131,7 +131,7 @@ describe("deleting a target", () => {
   }
   const enrollment = {
     ...{ job_id, resource_id: target_id, target_id, share_id: null, backup_id: null },
-    ...{ job_type: "target_enroll" as const, hold: null },
+    ...{ job_type: "target_enroll" as const, project_id, hold: null },
   }
   scene(
     "is refused by the lease",

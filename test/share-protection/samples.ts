@@ -130,10 +130,21 @@ export const restore = {
   mode: "new_share",
   sub_path: null,
   force: false,
+  dry_run: false,
+  plan_hash: null,
   job_id,
 } as const
 
-export const restored = { new_share_id, files: 10, bytes: 1000 }
+export const restored = { new_share_id, files: 10, bytes: 1000, plan: null }
+
+export const plan = {
+  ...{ hash: "a".repeat(64), created: 1, updated: 1, deleted: 1, unchanged: 7 },
+  actions: [
+    { action: "created", path: "/a" },
+    { action: "updated", path: "/b" },
+    { action: "deleted", path: "/c" },
+  ],
+} as const
 
 /** The longest text of so many characters as JSON where any character is allowed. */
 export const longest = (chars: number) => "\u0000".repeat(chars)

@@ -137,7 +137,11 @@ export const frailAgents = (world: World, command_timeout_seconds: number): Agen
       Effect.asVoid(
         Effect.acquireRelease(
           Effect.sync(() => world.agents.set(worker_id, agent)),
-          () => Effect.sync(() => world.agents.delete(worker_id)),
+          () =>
+            Effect.sync(() => {
+              // Its place may be another's by now.
+              if (world.agents.get(worker_id) === agent) world.agents.delete(worker_id)
+            }),
         ),
       ),
   }

@@ -42,6 +42,7 @@ const repositoryOf = ({ repositories }: World, bucket: string) => {
   const repository: SimulatedRepository = known ?? {
     format: 0,
     snapshots: new Map(),
+    forgotten: new Map(),
     calls: new Set(),
   }
   repositories.set(bucket, repository)
@@ -123,7 +124,7 @@ export const engineOf = (world: World, machine: Machine): Engine["Service"] => (
 const transfersOf = (
   world: World,
   machine: Machine,
-): Pick<Engine["Service"], "backup" | "restore"> => ({
+): Pick<Engine["Service"], "backup" | "restore" | "plan" | "prove"> => ({
   backup: (repository, { tags }, onProgress) =>
     running(world, machine, repository, "write", ({ snapshots }) =>
       Effect.gen(function* () {
@@ -146,6 +147,24 @@ const transfersOf = (
         return { files: 1, bytes: 2 }
       }),
     ),
+  plan: (repository, { engine_snapshot_id }) =>
+    running(world, machine, repository, "read", ({ snapshots }) =>
+      Effect.gen(function* () {
+        yield* working(world, machine, minute_ms)
+        if (!snapshots.has(engine_snapshot_id)) return yield* fails("No such snapshot.")
+        const counts = { created: 0, updated: 0, deleted: 0, unchanged: 1 }
+        // What is in the share changes at times.
+        return { hash: world.random.pick(["a", "b"]).repeat(64), ...counts, actions: [] }
+      }),
+    ),
+  prove: (repository, { engine_snapshot_id }) =>
+    running(world, machine, repository, "read", ({ snapshots }) =>
+      Effect.gen(function* () {
+        yield* working(world, machine, minute_ms)
+        law(world)(snapshots.has(engine_snapshot_id), "a backup that is tested has its snapshot")
+        return { files: 1, bytes: 2 }
+      }),
+    ),
 })
 
 const upkeepOf = (
@@ -163,10 +182,13 @@ const upkeepOf = (
     // A backup's own worker forgets what it made, when nobody wants it any more.
     const is_its_own = isHeld(world, repository.bucket, machine, "write")
     const mode = is_its_own ? "write" : "exclusive"
-    return running(world, machine, repository, mode, ({ snapshots }) =>
+    return running(world, machine, repository, mode, ({ snapshots, forgotten }) =>
       Effect.map(working(world, machine, minute_ms), () => {
         for (const id of ids) {
           law(world)(!isNeeded(world, id), "no snapshot is forgotten that a backup needs")
+          const snapshot = snapshots.get(id)
+          // Some are gone for good.
+          if (snapshot !== undefined && world.random.next() < 0.7) forgotten.set(id, snapshot)
           snapshots.delete(id)
         }
       }),
@@ -234,7 +256,24 @@ export const bucketsOf = (world: World, machine: Machine): Buckets["Service"] =>
             : new Date(world.time.now() + 5 * minute_ms).toISOString(),
         ),
       ),
-    extendLocks: () => Effect.void,
+    extendLocks: () => asked(world, machine, "s3", () => Effect.void),
+    retention: () =>
+      asked(world, machine, "s3", () =>
+        Effect.succeed(world.random.between(0, 3) > 0 ? null : 300),
+      ),
+    purge: () => asked(world, machine, "s3", () => Effect.succeed(0)),
+    recoverableUntil: () => Effect.succeed(null),
+    undelete: ({ bucket }, id) =>
+      asked(world, machine, "s3", () =>
+        Effect.sync(() => {
+          const { snapshots, forgotten } = repositoryOf(world, bucket)
+          const is_alone = isHeld(world, bucket, machine, "exclusive")
+          law(world)(is_alone, "a snapshot comes back under the lease of its repository")
+          const snapshot = forgotten.get(id)
+          if (snapshot !== undefined) snapshots.set(id, snapshot)
+          return snapshots.has(id)
+        }),
+      ),
   }
 }
 

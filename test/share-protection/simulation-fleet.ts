@@ -2,7 +2,7 @@
  * The machines of a simulation: those that a compute service boots, and those that are there. They
  * die, are stopped, are cut off for a while, and come back under another id.
  */
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, FileSystem, Layer, Redacted } from "effect"
 import { Commands } from "#actors/commands.ts"
 import { type AgentOptions, startAgent } from "#actors/share-protection/agent.ts"
 import { Agents } from "#actors/share-protection/agents.ts"
@@ -51,6 +51,7 @@ const optionsOf = (plan: FleetPlan, boot: Boot): AgentOptions => ({
   shape: "A",
   require_fips_profile: false,
   new_password: Effect.succeed(Redacted.make("password")),
+  scratch_dir: "/scratch",
 })
 
 const portsOf = ({ world, commands, agents }: Yard, machine: Machine) =>
@@ -63,13 +64,18 @@ const portsOf = ({ world, commands, agents }: Yard, machine: Machine) =>
     Layer.succeed(Trusts, trustsOf(world, machine)),
     Layer.succeed(Vault, vaultOf(world, machine)),
     Layer.succeed(Shares, sharesOf(world, machine)),
+    FileSystem.layerNoop({
+      makeDirectory: () => Effect.void,
+      makeTempDirectoryScoped: () => Effect.succeed("/scratch/test"),
+    }),
   )
 
 /** The life of a machine, from when it is switched on. It ends when its agent is dismissed. */
-const life = (yard: Yard, boot: Boot) =>
+const life = (yard: Yard, boot: Boot, is_anew = false) =>
   Effect.gen(function* () {
     const { world, plan } = yard
-    const machine: Machine = { worker_id: boot.worker_id, is_alive: true, cut_until: 0 }
+    const { worker_id } = boot
+    const machine: Machine = { worker_id, is_alive: true, is_anew, cut_until: 0 }
     world.machines.set(boot.worker_id, machine)
     const served = Effect.gen(function* () {
       const agent = yield* startAgent(optionsOf(plan, boot))
@@ -95,14 +101,23 @@ const fate = (world: World, machine: Machine) =>
     }
   })
 
-/** A machine that nobody boots: when it is gone, its agent comes back under another id. */
+/**
+ * A machine that nobody boots: when it is gone, its agent comes back, under another id or, before
+ * it was missed, under its own.
+ */
 export const standing = (yard: Yard, boot: Boot): Effect.Effect<void> =>
   Effect.gen(function* () {
     const { world } = yard
     for (let round = 1; ; round++) {
       const worker_id = WorkerId.make(`${boot.worker_id}-${round}`)
+      const isGone = () => world.machines.get(worker_id)?.is_alive === false
       yield* Effect.forkDetach(life(yard, { ...boot, worker_id }))
-      while (world.machines.get(worker_id)?.is_alive !== false) yield* Effect.sleep(minute_ms)
+      while (!isGone()) yield* Effect.sleep(minute_ms)
+      if (happens(world, "an agent begins anew", 0.5)) {
+        yield* Effect.forkDetach(life(yard, { ...boot, worker_id }, true))
+        yield* Effect.sleep(minute_ms)
+        while (!isGone()) yield* Effect.sleep(minute_ms)
+      }
       yield* pause(world, second_ms, 5 * minute_ms)
     }
   })

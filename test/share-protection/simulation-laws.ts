@@ -1,5 +1,5 @@
 /** The laws of a simulation: what must hold after each write of the log, and when all is quiet. */
-import type { BackupRecord, Law, Records, ShareRecord } from "./simulation-records.ts"
+import type { BackupRecord, Law, Records, ShareRecord, TargetRecord } from "./simulation-records.ts"
 
 const open_backup = new Set(["creating", "queued", "running"])
 const open_restore = new Set(["pending", "queued", "running"])
@@ -36,6 +36,11 @@ const placesAgree = ({ leases, workers, jobs }: Records, law: Law) => {
 
 /** A backup or a restore is under way for as long as its job is, and runs when that has begun. */
 const jobsAgree = ({ jobs, backups, restores }: Records, law: Law) => {
+  const wanted = [...jobs.values()].filter(
+    ({ job_type, state }) => job_type === "undelete" && !hasEnded(state),
+  )
+  const undeleting = [...backups].filter(([, { status }]) => status === "undeleting")
+  law(wanted.length === undeleting.length, "a backup is brought back for as long as its job is")
   for (const { job_type, resource_id, state, started } of jobs.values()) {
     if (job_type !== "backup" && job_type !== "restore") continue
     const resource = (job_type === "backup" ? backups : restores).get(resource_id)
@@ -130,7 +135,9 @@ const backupsOf = ({ backups }: Records, policy_id: string) =>
 
 /** Backups of a share that its policy does not keep, and nobody restores. */
 const expendable = (records: Records, { policy }: ShareRecord) => {
-  const own = policy === null ? [] : backupsOf(records, policy.id)
+  const own = (policy === null ? [] : backupsOf(records, policy.id)).filter(
+    ([, backup]) => !backup.kept,
+  )
   const kept = policy === null ? new Set() : keptBy(policy.retention, own)
   return own.filter(([id, { restores }]) => !kept.has(id) && restores.size === 0).map(([id]) => id)
 }
@@ -151,14 +158,18 @@ export const mayExpire = (records: Records, backup_id: string, cause: number) =>
   return noted?.findLast(({ position }) => position <= cause)?.ids.has(backup_id) === true
 }
 
+/** Whether a target is not enrolled, and will not be before its tenant does something. */
+const waitsForTenant = (target: TargetRecord | undefined) => {
+  if (target?.status !== "pending") return target?.status === "error"
+  return target.trust_id === null || target.vault_secret_map === null
+}
+
 /** What has yet to happen before all is quiet. */
 export const unsettled = (records: Records, min_workers: number): ReadonlyArray<string> => {
   const { jobs, leases, workers, rollouts, shares, targets } = records
   const found: Array<string> = []
   for (const [id, { state, job_type, target_id }] of jobs) {
-    const status = targets.get(target_id)?.status ?? "deleted"
-    // Its target waits for its tenant.
-    const waits = state === "queued" && (status === "pending" || status === "error")
+    const waits = state === "queued" && waitsForTenant(targets.get(target_id))
     if (!hasEnded(state) && !waits) found.push(`the ${job_type} job ${id} is ${state}`)
   }
   for (const [id, { holds }] of leases) if (holds.size > 0) found.push(`target ${id} is held`)

@@ -55,6 +55,8 @@ export interface BackupRecord extends Of<BackupEvent, "BackupRequested"> {
   status: string
   engine_snapshot_id: string | null
   taken_at: string
+  /** Whether it was brought back. */
+  kept: boolean
   readonly restores: Set<string>
 }
 
@@ -68,6 +70,8 @@ export interface TargetRecord extends Of<TargetEvent, "TargetCreated"> {
   /** References, as they were registered. */
   policies: number
   backups: number
+  /** Empty while nothing is known of its locks. */
+  protected_until: string
 }
 
 export type PolicyRecord = Of<PolicyEvent, "PolicyDefined">
@@ -92,7 +96,7 @@ export interface Records {
   /** What happens to shares, by their id. */
   readonly shares: Map<string, ShareRecord>
   /** By project. */
-  readonly ledgers: Map<string, { targets: number; policies: number; backups: number }>
+  readonly ledgers: Map<string, Record<LedgerEvent["what"], number>>
   readonly rollouts: Map<string, { state: string; readonly replaced: Array<string> }>
   readonly fleet: { booted_at: number; readonly failed_at: Array<number> }
 }
@@ -300,7 +304,7 @@ export const takeRollout = ({ rollouts }: Records, law: Law, happened: Happened<
 
 export const takeLedger = ({ ledgers }: Records, law: Law, happened: Happened<LedgerEvent>) => {
   const { id, event } = happened
-  const counts = ledgers.get(id) ?? { targets: 0, policies: 0, backups: 0 }
+  const counts = ledgers.get(id) ?? { targets: 0, policies: 0, backups: 0, templates: 0 }
   ledgers.set(id, counts)
   if (event.type === "Released") counts[event.what] -= event.count
   else law(++counts[event.what] <= event.limit, `a project has no more ${event.what} than it may`)

@@ -14,7 +14,12 @@ export const takeBackup = (records: Records, law: Law, happened: Happened<Backup
   if (event.type === "BackupRequested") {
     law(!backups.has(id), "a backup is requested once")
     const backup = Struct.omit(event, ["type"])
-    const made = { engine_snapshot_id: null, taken_at: "", restores: new Set<string>() }
+    const made = {
+      engine_snapshot_id: null,
+      taken_at: "",
+      kept: false,
+      restores: new Set<string>(),
+    }
     backups.set(id, { ...backup, ...made, status: "creating" })
     return
   }
@@ -75,9 +80,30 @@ const moveBackup = (
       law(status === "available", "only what is there is lost")
       backup.status = "error"
       return
+    case "BackupUndeleteStarted":
+    case "BackupUndeleted":
+    case "BackupUndeleteFailed":
+      return bringBack(backup, law, event.type)
+    case "BackupRestoreTested":
+    case "BackupRestoreTestFailed":
+      law(status === "available", "only what is available is tested")
+      law(event.taken_at === backup.taken_at, "a test tells of the backup that it tried")
+      return
     case "BackupAdopted":
       return law(false, "nothing is there to be adopted")
   }
+}
+
+const bringBack = (
+  backup: BackupRecord,
+  law: Law,
+  type: "BackupUndeleteStarted" | "BackupUndeleted" | "BackupUndeleteFailed",
+) => {
+  const is_start = type === "BackupUndeleteStarted"
+  const before = is_start ? "expired" : "undeleting"
+  law(backup.status === before, `${type} of a backup that is ${backup.status}`)
+  if (type === "BackupUndeleted") Object.assign(backup, { status: "available", kept: true })
+  else backup.status = is_start ? "undeleting" : "expired"
 }
 
 export const takeRestore = ({ restores }: Records, law: Law, happened: Happened<RestoreEvent>) => {
@@ -108,7 +134,7 @@ export const takeTarget = ({ targets }: Records, law: Law, happened: Happened<Ta
     law(!targets.has(id), "a target is made once")
     const target = Struct.omit(event, ["type"])
     const begin = { status: "pending", format_job_id: null, policies: 0, backups: 0 }
-    targets.set(id, { ...target, ...begin })
+    targets.set(id, { ...target, ...begin, protected_until: "" })
     return
   }
   const target = targets.get(id)
@@ -152,6 +178,10 @@ export const takeTarget = ({ targets }: Records, law: Law, happened: Happened<Ta
     case "TargetDeleted":
       law(target.policies + target.backups === 0, "what is referenced is not deleted")
       target.status = "deleted"
+      return
+    case "TargetLocksExtended":
+      law(event.protected_until > target.protected_until, "locks only get longer")
+      target.protected_until = event.protected_until
       return
     case "TargetPreflighted":
     case "TargetUsageMeasured":

@@ -19,6 +19,7 @@ import {
   requestRestore,
   restartEnrollment,
   startFormatUpgrade,
+  undeleteBackup,
 } from "#actors/share-protection/requests.ts"
 import { Rollout } from "#actors/share-protection/rollout.ts"
 import { Scheduler, scheduler_id } from "#actors/share-protection/scheduler.ts"
@@ -228,7 +229,18 @@ const askRestore = (world: World): Batch => {
   return requestRestore(RestoreId.make(newId(world)), {
     ...{ project_id, share_id, target_id, backup_id: some.id, job_id: JobId.make(newId(world)) },
     ...{ mode, sub_path: null, force: mode === "in_place" },
+    dry_run: mode === "in_place" && world.random.next() < 0.3,
+    plan_hash: mode === "in_place" && world.random.next() < 0.3 ? "a".repeat(64) : null,
   })
+}
+
+const askBack = (world: World): Batch => {
+  const all = [...world.records.backups].filter(([, { status }]) => status === "expired")
+  const [id, backup] = oneOf(world, all) ?? []
+  if (id === undefined || backup === undefined) return []
+  const { project_id, share_id, target_id } = backup
+  const about = { backup_id: BackupId.make(id), project_id, share_id, target_id }
+  return undeleteBackup(JobId.make(newId(world)), about, limits.backups)
 }
 
 const factsOf = (id: string, job: JobRecord): JobFacts => ({
@@ -312,6 +324,7 @@ const wishes: ReadonlyArray<readonly [number, (world: World) => Batch]> = [
   [24, askBackup],
   [4, removeBackup],
   [10, askRestore],
+  [12, askBack],
   [4, stopJob],
   [8, tryJobAgain],
   [1, drain],

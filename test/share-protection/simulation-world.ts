@@ -34,10 +34,17 @@ export interface EngineCall {
   readonly mode: LeaseMode
 }
 
+interface SimulatedSnapshot {
+  readonly tags: ReadonlyArray<string>
+  readonly taken_at: string
+}
+
 export interface SimulatedRepository {
   format: number
   /** Tags by the snapshot's id. */
-  readonly snapshots: Map<string, { readonly tags: ReadonlyArray<string>; taken_at: string }>
+  readonly snapshots: Map<string, SimulatedSnapshot>
+  /** What can be had again. */
+  readonly forgotten: Map<string, SimulatedSnapshot>
   readonly calls: Set<EngineCall>
 }
 
@@ -45,6 +52,8 @@ export interface SimulatedRepository {
 export interface Machine {
   readonly worker_id: WorkerId
   is_alive: boolean
+  /** Whether its agent runs under the id of one that died there, and knows nothing of its jobs. */
+  readonly is_anew: boolean
   /** Until when nothing gets through to it nor from it, in epoch milliseconds. */
   cut_until: number
 }
@@ -121,7 +130,8 @@ export const isCut = ({ time }: World, { is_alive, cut_until }: Machine) =>
 /** From here on nothing of it happens. */
 export const kill = (world: World, machine: Machine) => {
   machine.is_alive = false
-  world.agents.delete(machine.worker_id)
+  // Its place may be another's by now.
+  if (world.machines.get(machine.worker_id) === machine) world.agents.delete(machine.worker_id)
   for (const { calls } of world.repositories.values()) {
     for (const call of calls) if (call.machine === machine) calls.delete(call)
   }
@@ -181,12 +191,19 @@ const judge = (world: World, id: string, event: Message, cause: number) => {
     const is_there = snapshotsOf(id).some(([snapshot]) => snapshot === event.engine_snapshot_id)
     law(world)(is_there, "a backup that is made has its snapshot")
   }
+  if (event.type === "JobFailed" && String(detailOf(event)).includes("began anew")) {
+    count(world, "a worker forgot a job")
+    const machine = world.machines.get(records.jobs.get(id)?.hold?.worker_id ?? "")
+    law(world)(machine?.is_anew === true, "no job is taken back from an agent that knows of it")
+  }
   if (event.type === "JobRetried" && "automatic" in event && event.automatic) {
     count(world, "a job was tried again by itself")
     const written = snapshotsOf(records.jobs.get(id)?.backup_id)
     law(world)(written.length === 0, "by itself a job is tried again that wrote no snapshot")
   }
 }
+
+const detailOf = (event: Message) => ("detail" in event ? event.detail : undefined)
 
 const takers: Readonly<
   Record<string, (records: Records, law: Law, happened: Happened<never>) => void>

@@ -28,7 +28,8 @@ const wanted = [
   ...["an append's answer is lost", "an order comes twice", "an order is lost", "news are late"],
   ...["an order's answer is lost", "the clock is set", "the engine fails after"],
   ...["the engine fails before", "the engine hangs", "the log is out of reach"],
-  ...["two conductors at once", "a job was tried again by itself"],
+  ...["two conductors at once", "a job was tried again by itself", "a worker forgot a job"],
+  ...["BackupUndeleted", "BackupUndeleteFailed", "BackupRestoreTested"],
 ]
 
 describe("the simulation", () => {

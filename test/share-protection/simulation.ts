@@ -49,7 +49,7 @@ const optionsOf = (yard: Yard, sweep: Effect.Success<ReturnType<typeof orphanSwe
       ...{ worker_boot_cooldown_seconds: 60, worker_boot_grace_seconds: 300 },
       worker_boot_image: "image-1",
     },
-    upkeep: { maintenance_interval_seconds: 3600 },
+    upkeep: { maintenance_interval_seconds: 3600, restore_test_interval_seconds: 900 },
     reconciling: {
       reconciliation_interval_seconds: () => 600,
       loops: { orphan_sweep: sweep },

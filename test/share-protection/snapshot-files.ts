@@ -84,8 +84,32 @@ export const writeEntry = async (root: string, entry: Entry, bytes: Uint8Array) 
   if (entry.kind === "file") await chmod(path, entry.mode)
 }
 
+/** Removes an entry with what may be below it. */
+export const removeEntry = (root: string, { path }: Entry) =>
+  rm(join(root, path), { recursive: true, force: true })
+
+/** Whether what is in an entry's place is as it; `bytes` is a file's content. */
+export const isSame = async (root: string, entry: Entry, bytes: Uint8Array | undefined) => {
+  const [found] = await lstat(join(root, entry.path)).then(
+    (stat) => [stat],
+    () => [],
+  )
+  if (found === undefined) return "absent"
+  if (entry.kind === "folder") return found.isDirectory() ? "same" : "absent"
+  if (entry.kind === "link") {
+    if (!found.isSymbolicLink()) return "absent"
+    return (await readlink(join(root, entry.path))) === entry.target ? "same" : "different"
+  }
+  if (!found.isFile()) return "absent"
+  const is_same = bytes !== undefined && (await readEntry(root, entry)).equals(bytes)
+  return is_same ? "same" : "different"
+}
+
 /** The entries that a sub path names; null where it names none. */
-export const below = (entries: ReadonlyArray<Entry>, sub_path: string | null) => {
+export const below = <One extends Entry>(
+  entries: ReadonlyArray<One>,
+  sub_path: string | null,
+): ReadonlyArray<One> | null => {
   const path = (sub_path ?? "/").replaceAll(/\/+/g, "/").replace(/\/$/, "")
   if (path === "") return entries
   const found = entries.filter((entry) => entry.path === path || entry.path.startsWith(`${path}/`))

@@ -65,7 +65,13 @@ const known = (...events: ReadonlyArray<TargetEvent>) =>
 describe("what a target knows", () => {
   const unenrolled = {
     ...{ repository_password_ref: null, capabilities: null, preflight_at: null },
-    ...{ usage_stats: null, format: null, engine_profile: null, format_job_id: null },
+    ...{
+      usage_stats: null,
+      protected_until: null,
+      format: null,
+      engine_profile: null,
+      format_job_id: null,
+    },
     ...{ reason: null, policies: 0, backups: 0 },
   }
   const here = { ...target, ...unenrolled, ...enrolled, preflight_at: at }

@@ -11,6 +11,7 @@ import {
   TargetFormatUpgraded,
   TargetFormatUpgradeFailed,
   TargetFormatUpgradeStarted,
+  TargetLocksExtended,
   TargetPolicyDeregistered,
   TargetPolicyRegistered,
   TargetPreflighted,
@@ -49,11 +50,13 @@ export const upgrade_failed = TargetFormatUpgradeFailed.make({
 export const policy_registered = TargetPolicyRegistered.make({})
 export const policy_deregistered = TargetPolicyDeregistered.make({})
 export const backup_registered = TargetBackupRegistered.make({})
-export const deregistered = (count: number) => TargetBackupsDeregistered.make({ count })
+export const deregistered = (count: number, when: { readonly at?: string } = {}) =>
+  TargetBackupsDeregistered.make({ count, ...when })
 export const renamed = TargetUpdated.make({ name: "Another" })
 export const moved = TargetUpdated.make({ bucket: "another-bucket" })
 export const preflighted = TargetPreflighted.make({ capabilities, reason: null, at: later })
 export const measured = TargetUsageMeasured.make({ usage_stats })
+export const extended = TargetLocksExtended.make({ protected_until: later })
 export const deleted = TargetDeleted.make({})
 
 const available = [created, completed]
@@ -69,6 +72,7 @@ export const states = {
   "not upgraded": [...available, upgrade_started, upgrade_failed],
   "referenced by a policy": [...available, policy_registered],
   "holding two backups": [...available, backup_registered, backup_registered],
+  "holding a locked backup": [...available, extended, backup_registered],
   "holding a backup, upgrading": [...available, backup_registered, upgrade_started],
   deleted: [...available, deleted],
 } satisfies Record<string, ReadonlyArray<TargetEvent>>

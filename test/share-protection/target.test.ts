@@ -3,6 +3,7 @@ import { Target } from "#actors/share-protection/target.ts"
 import {
   TargetEnrolled,
   TargetEnrollmentFailed,
+  TargetLocksExtended,
   TargetPreflighted,
   TargetUpdated,
 } from "#events/share-protection/target.ts"
@@ -17,6 +18,7 @@ import {
   FailEnrollment,
   FailFormatUpgrade,
   RecordPreflight,
+  RecordTargetLocks,
   RecordTargetUsage,
   RegisterTargetBackup,
   RegisterTargetPolicy,
@@ -25,6 +27,7 @@ import {
   UpdateTarget,
 } from "#schemas/share-protection/target.ts"
 import {
+  at,
   capabilities,
   enrolled,
   job_id,
@@ -41,6 +44,7 @@ import {
   created,
   deleted,
   deregistered,
+  extended,
   failed,
   measured,
   policy_deregistered,
@@ -59,6 +63,7 @@ import {
 const gone = { absent: "svc.not_found", deleted: "svc.not_found" } as const
 const conflict = "svc.conflict"
 const locked = "svc.repository_locked"
+const a_moment_before_later = new Date(Date.parse(later) - 1).toISOString()
 const dependents = "svc.target_has_dependents"
 const upgrading = { upgrading: locked, "holding a backup, upgrading": locked } as const
 
@@ -70,6 +75,7 @@ const enrolledAlready = <const Outcome>(outcome: Outcome) => ({
   "not upgraded": outcome,
   "referenced by a policy": outcome,
   "holding two backups": outcome,
+  "holding a locked backup": outcome,
   "holding a backup, upgrading": outcome,
 })
 
@@ -222,6 +228,7 @@ describe("a target", () => {
         in: {
           ...gone,
           "holding two backups": [deregistered(1)],
+          "holding a locked backup": [deregistered(1)],
           "holding a backup, upgrading": [deregistered(1)],
         },
         otherwise: [],
@@ -232,10 +239,27 @@ describe("a target", () => {
         in: {
           ...gone,
           "holding two backups": [deregistered(2)],
+          "holding a locked backup": [deregistered(1)],
           "holding a backup, upgrading": [deregistered(1)],
         },
         otherwise: [],
       },
+      ...(
+        [
+          [a_moment_before_later, conflict],
+          [later, [deregistered(1, { at: later })]],
+        ] as const
+      ).map(([when, outcome]) => ({
+        with: `by their tenant at ${when}`,
+        command: DeregisterTargetBackups.make({ count: 1, at: when }),
+        in: {
+          ...gone,
+          "holding two backups": [deregistered(1, { at: when })],
+          "holding a locked backup": outcome,
+          "holding a backup, upgrading": [deregistered(1, { at: when })],
+        },
+        otherwise: [],
+      })),
     ],
     CheckTargetReadable: [
       { command: CheckTargetReadable.make({}), in: { ...gone, ...upgrading }, otherwise: [] },
@@ -281,6 +305,19 @@ describe("a target", () => {
         otherwise: [],
       },
     ],
+    RecordTargetLocks: [
+      {
+        command: RecordTargetLocks.make({ protected_until: later }),
+        in: { ...gone, "holding a locked backup": [] },
+        otherwise: [extended],
+      },
+      {
+        with: "that end sooner",
+        command: RecordTargetLocks.make({ protected_until: at }),
+        in: { ...gone, "holding a locked backup": [] },
+        otherwise: [TargetLocksExtended.make({ protected_until: at })],
+      },
+    ],
     RecordTargetUsage: [
       { command: RecordTargetUsage.make({ usage_stats }), in: gone, otherwise: [measured] },
     ],
@@ -292,6 +329,7 @@ describe("a target", () => {
           upgrading: locked,
           "referenced by a policy": dependents,
           "holding two backups": dependents,
+          "holding a locked backup": dependents,
           "holding a backup, upgrading": dependents,
         },
         otherwise: [deleted],

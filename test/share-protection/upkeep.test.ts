@@ -39,7 +39,8 @@ import { jobId, other_policy_id, policy, policy_id, project_id, usage_stats } fr
 
 const hour_s = 3600
 
-const upkeeping = begin(upkeep({ maintenance_interval_seconds: hour_s }))
+const every_hour = { maintenance_interval_seconds: hour_s, restore_test_interval_seconds: 0 }
+const upkeeping = begin(upkeep(every_hour))
 
 const define = (more: Partial<typeof DefinePolicy.Type> = {}) =>
   ask(...definePolicy(shareId(1), { ...policy, target_id: targetId(1), ...more }, 100))

@@ -1,6 +1,6 @@
 /** `GET /v1/events` behind the front door, with a bus of the test's choice and known callers. */
 import { get, type IncomingHttpHeaders, type IncomingMessage } from "node:http"
-import { NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { assert } from "@effect/vitest"
 import { Context, Effect, Layer, type Scope } from "effect"
 import { HttpRouter } from "effect/http"

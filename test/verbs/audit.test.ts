@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs"
-import { NodeServices } from "@effect/platform-node"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Redacted, Result, Runtime } from "effect"
 import { Command } from "effect/cli"

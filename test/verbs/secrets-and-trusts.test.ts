@@ -1,5 +1,6 @@
-import { readdirSync } from "node:fs"
-import { NodeServices } from "@effect/platform-node"
+import { readdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted, Result, Stdio, Stream } from "effect"
 import { Command } from "effect/cli"
@@ -224,6 +225,29 @@ describe("the verbs secret and trust", () => {
         const folder = yield* temporaryFolder
         const { value } = yield* verb(folder, args, [bytes("s")])
         assert.isTrue(Result.isFailure(value))
+        expect(readdirSync(folder)).toEqual([])
+      }).pipe(Effect.scoped),
+    )
+  }
+
+  const elsewhere = [
+    ["secret put --project p", "openstack secret store"],
+    ["trust create --project p", "openstack trust create"],
+    ["trust revoke 0193f5a0-7c1e-7d3a-9b54-2f6f0c1d8e78", "openstack trust delete"],
+  ] as const
+  for (const [words, instead] of elsewhere) {
+    it.live(`${words} says what does it where the identity is Keystone's`, () =>
+      Effect.gen(function* () {
+        const folder = yield* temporaryFolder
+        const password_file = join(yield* temporaryFolder, "password")
+        writeFileSync(password_file, "secret")
+        const cloud = Object.entries({
+          ...{ "identity.kind": "keystone", "keystone_authtoken.username": "almanac" },
+          "keystone_authtoken.password_file": password_file,
+          ...{ "keystone_authtoken.auth_url": "http://127.0.0.1:5000/v3" },
+          ...{ "worker.capacity_slots": "2", "database.connection": `sqlite:///${folder}/models` },
+        }).flatMap(([name, value]) => ["--set", `${name}=${value}`])
+        assert.include(yield* failure(folder, [...cloud, ...words.split(" ")]), instead)
         expect(readdirSync(folder)).toEqual([])
       }).pipe(Effect.scoped),
     )

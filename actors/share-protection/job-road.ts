@@ -1,0 +1,129 @@
+/**
+ * A job's road: what a walk tells on its way, what each walk begins with, and how a call of the
+ * engine is bounded.
+ *
+ * Source: document 2 §1 Secrets, §3 Job, §8 engine.subprocess_timeout.
+ */
+import { Duration, Effect, Redacted, Schema } from "effect"
+import { type Bucket, Buckets } from "#actors/share-protection/buckets.ts"
+import {
+  EngineFailed,
+  type EngineFailure,
+  type OnProgress,
+  type Repository,
+} from "#actors/share-protection/engine.ts"
+import { Trusts } from "#actors/share-protection/trusts.ts"
+import { Vault } from "#actors/share-protection/vault.ts"
+import type { JobStep } from "#schemas/share-protection/job.ts"
+import type { EnrollmentOrder, JobOrder } from "#schemas/share-protection/job-order.ts"
+import type {
+  BackendUnavailable,
+  Conflict,
+  NetworkStrategyPrecondition,
+  NotFound,
+  SnapshotStrategyPrecondition,
+  TargetPreflightFailed,
+  TrustAccessDenied,
+} from "#schemas/share-protection/rejection.ts"
+import type { UsageStats } from "#schemas/share-protection/target.ts"
+
+export interface WalkOptions {
+  readonly shape: "A" | "B"
+  /** engine.require_fips_profile */
+  readonly require_fips_profile: boolean
+  /** engine.subprocess_timeout */
+  readonly subprocess_timeout_seconds: number
+  /** A new password of at least 128 random bits. */
+  readonly new_password: Effect.Effect<Redacted.Redacted<string>>
+  /** Where what is restored to be proven is for a moment: a folder of its own; absolute. */
+  readonly scratch_dir: string
+}
+
+/** The job is not this worker's any more: whatever it does from here nobody waits for. */
+export class Dropped extends Schema.TaggedError<Dropped>()("Dropped", { detail: Schema.String }) {}
+
+export type WalkFailure =
+  | BackendUnavailable
+  | Conflict
+  | EngineFailure
+  | NetworkStrategyPrecondition
+  | NotFound
+  | SnapshotStrategyPrecondition
+  | TargetPreflightFailed
+  | TrustAccessDenied
+
+/** What a walk tells on its way. */
+export interface Road {
+  /** Says that the job enters the step; nothing of the step is done before. */
+  readonly enter: (step: JobStep) => Effect.Effect<void, Dropped>
+  readonly onProgress: OnProgress
+  /** From here on this is kept out of everything that is told. */
+  readonly hide: (secret: Redacted.Redacted<string>) => void
+  /** The repository is open. */
+  readonly opened: (repository: Repository) => void
+  readonly measured: (usage_stats: UsageStats) => Effect.Effect<void, Dropped>
+}
+
+/** Opens the repository: by the tenant's trust, with what the vault has of it. */
+export const connect = Effect.fnUntraced(function* (
+  order: Exclude<JobOrder, typeof EnrollmentOrder.Type>,
+  road: Road,
+) {
+  yield* road.enter("connecting_repository")
+  const { delegation, bucket } = yield* keysOf(order, road)
+  const password = yield* (yield* Vault).read(delegation, order.repository_password_ref)
+  road.hide(password)
+  yield* (yield* Buckets).reach(bucket)
+  const repository: Repository = { ...bucket, password }
+  road.opened(repository)
+  return repository
+})
+
+/** A token of the tenant's trust, for this job. */
+export const redeemed = Effect.fnUntraced(function* ({ target }: JobOrder, { hide }: Road) {
+  const delegation = yield* (yield* Trusts).redeem(target.trust_id)
+  hide(delegation.token)
+  return delegation
+})
+
+export const keysOf = Effect.fnUntraced(function* (order: JobOrder, road: Road) {
+  const { target } = order
+  const { hide } = road
+  const { endpoint, bucket, region, addressing_mode, ca_cert_ref, vault_secret_map } = target
+  const vault = yield* Vault
+  const delegation = yield* redeemed(order, road)
+  const access_key = yield* vault.read(delegation, vault_secret_map.access_key)
+  const secret_key = yield* vault.read(delegation, vault_secret_map.secret_key)
+  hide(access_key)
+  hide(secret_key)
+  const ca_cert = ca_cert_ref === null ? null : yield* vault.read(delegation, ca_cert_ref)
+  const opened: Bucket = {
+    ...{ endpoint, bucket, region, addressing_mode, access_key, secret_key },
+    ca_cert: ca_cert && Redacted.value(ca_cert),
+  }
+  return { delegation, bucket: opened }
+})
+
+/** The backup is there: that nobody can tell now how long it is locked takes nothing from it. */
+export const protectedUntil = Effect.fnUntraced(function* (bucket: Bucket) {
+  return yield* Effect.orElseSucceed((yield* Buckets).protectedUntil(bucket), () => null)
+})
+
+/** What cannot be measured now is measured after the next job. */
+export const measure = Effect.fnUntraced(function* (bucket: Bucket, { measured }: Road) {
+  const usage = yield* Effect.orElseSucceed((yield* Buckets).usage(bucket), () => undefined)
+  if (usage !== undefined) yield* measured(usage)
+})
+
+/** One call of the engine, which is stopped when its time is over. */
+export const limited = <A>(
+  { subprocess_timeout_seconds }: WalkOptions,
+  call: Effect.Effect<A, EngineFailure>,
+) =>
+  Effect.timeoutOrElse(call, {
+    duration: Duration.seconds(subprocess_timeout_seconds),
+    orElse: () => {
+      const detail = `The engine did not end within ${subprocess_timeout_seconds} s.`
+      return Effect.fail(new EngineFailed({ detail, wrote_nothing: false }))
+    },
+  })

@@ -1,0 +1,159 @@
+/**
+ * Machines of Nova, from images of Glance, in the service user's own project.
+ *
+ * What a machine is told travels as user data, which everybody on it can read and Nova keeps:
+ * so it says who the worker is, and nothing secret. How it gets onto the bus and into the cloud is
+ * in its image.
+ *
+ * Source: document 2 §8 conductor.worker_boot_image, §9; decision 0064. Compute API, microversion
+ * 2.79; Image API 2.
+ */
+import { Effect, Schema, Semaphore } from "effect"
+import { type Boot, Compute, type Image } from "#actors/share-protection/compute.ts"
+import { type Answer, type Call, decoded, unexpected } from "#adapters/keystone-http.ts"
+import type { KeystoneSession } from "#adapters/keystone-session.ts"
+import type { Settings } from "#schemas/settings.ts"
+import type { WorkerId } from "#schemas/share-protection/id.ts"
+import { WorkerUnavailable } from "#schemas/share-protection/rejection.ts"
+
+const nova = { service: "Nova" } as const
+const glance = { service: "Glance" } as const
+
+/** OpenStack Train's and later ones'. */
+const headers = { "openstack-api-version": "compute 2.79" }
+
+/** Where the images keep the settings of their agent. */
+const config_path = "/etc/almanac/agent.toml"
+
+const Server = Schema.Struct({ id: Schema.String, name: Schema.String, status: Schema.String })
+const Servers = Schema.Struct({ servers: Schema.Array(Server) })
+
+const GlanceImage = Schema.Struct({
+  id: Schema.String,
+  name: Schema.NullOr(Schema.String),
+  svc_worker_image: Schema.optionalKey(Schema.String),
+  svc_engine_version: Schema.optionalKey(Schema.String),
+})
+const Images = Schema.Struct({ images: Schema.Array(GlanceImage) })
+
+/** Statuses of a server that is not there yet; in every other one but `ACTIVE` it is no use. */
+const booting = new Set(["BUILD", "REBUILD", "REBOOT", "HARD_REBOOT"])
+
+type Session = KeystoneSession["Service"]
+
+/** Machines for workers, each found again by its name. */
+export const computeNova = Effect.fnUntraced(function* (
+  session: Session,
+  { compute }: Pick<Settings, "compute">,
+) {
+  // Two boots of one worker at the same time would both find nothing.
+  const one_at_a_time = yield* Semaphore.make(1)
+  const make = Effect.fnUntraced(function* (boot: Boot) {
+    const [there] = yield* serversOf(session, boot.worker_id)
+    if (there?.status === "ERROR") return yield* refusal("Nova could not make the machine.")
+    if (there !== undefined) return
+    const image = yield* imageNamed(session, boot.image)
+    if (image === undefined) return yield* refusal(`There is no image ${boot.image}.`)
+    const body = { server: serverOf(compute, boot, image.id) }
+    const answer = yield* asked(session, { method: "POST", path: "/servers", body })
+    if (answer.status !== 202) return yield* refused(answer)
+  })
+  return Compute.of({
+    image: (name) =>
+      Effect.map(imageNamed(session, name), (found) => found && imageOf(found, name)),
+    boot: (boot) => one_at_a_time.withPermit(make(boot)),
+    destroy: Effect.fnUntraced(function* (worker_id) {
+      for (const { id } of yield* serversOf(session, worker_id)) {
+        const answer = yield* asked(session, { method: "DELETE", path: `/servers/${id}` })
+        const is_gone = answer.status === 204 || answer.status === 404
+        if (!is_gone) return yield* unexpected(nova, answer)
+      }
+    }),
+    find: Effect.fnUntraced(function* (worker_id) {
+      const states = (yield* serversOf(session, worker_id)).map(({ status }) => status)
+      if (states.includes("ACTIVE")) return "active"
+      return states.some((status) => booting.has(status)) ? "booting" : "gone"
+    }),
+  })
+})
+
+const refusal = (detail: string) => Effect.fail(new WorkerUnavailable({ detail }))
+
+/** What Nova will not do however often it is asked, and what it may do later. */
+const refused = (answer: Answer) => {
+  if (answer.status === 403 || answer.status === 413) {
+    return refusal("Nova refuses the machine: a quota is used up, or the service user may not.")
+  }
+  if (answer.status === 400 || answer.status === 404 || answer.status === 409) {
+    return refusal(`Nova refuses the machine (${answer.status}): see section [compute].`)
+  }
+  return Effect.fail(unexpected(nova, answer))
+}
+
+interface NovaCall extends Pick<Call, "method" | "body"> {
+  /** Below Nova's own address. */
+  readonly path: string
+}
+
+const asked = Effect.fnUntraced(function* (session: Session, { path, ...call }: NovaCall) {
+  const url = (yield* session.endpoint("compute")) + path
+  return yield* session.askAsService({ ...nova, ...call, url, headers })
+})
+
+const nameOf = (worker_id: WorkerId) => `almanac-worker-${worker_id}`
+
+/** The worker's machines, two where an answer was lost. Nova reads the name as a pattern. */
+const serversOf = Effect.fnUntraced(function* (session: Session, worker_id: WorkerId) {
+  const name = nameOf(worker_id)
+  const path = `/servers/detail?name=${encodeURIComponent(`^${name}$`)}`
+  const answer = yield* asked(session, { method: "GET", path })
+  if (answer.status !== 200) return yield* unexpected(nova, answer)
+  const { servers } = yield* decoded(Servers, nova, answer)
+  return servers.filter((server) => server.name === name && !is_going.has(server.status))
+})
+
+const is_going = new Set(["DELETED", "SOFT_DELETED"])
+
+/** The newest image of that name that can be used. */
+const imageNamed = Effect.fnUntraced(function* (session: Session, name: string) {
+  const query = new URLSearchParams({ name, status: "active", sort: "created_at:desc", limit: "1" })
+  const url = `${yield* session.endpoint("image")}/v2/images?${query}`
+  const answer = yield* session.askAsService({ ...glance, method: "GET", url })
+  if (answer.status !== 200) return yield* unexpected(glance, answer)
+  const { images } = yield* decoded(Images, glance, answer)
+  return images.find((image) => image.name === name)
+})
+
+const imageOf = (found: typeof GlanceImage.Type, name: string): Image => ({
+  name,
+  properties: {
+    svc_worker_image: found.svc_worker_image === "1" || found.svc_worker_image === "true",
+    engine_version: found.svc_engine_version ?? null,
+  },
+})
+
+/** The request, as the Compute API has it. */
+const serverOf = (
+  { flavor, networks, security_groups, key_name }: Settings["compute"],
+  boot: Boot,
+  image_id: string,
+) => ({
+  name: nameOf(boot.worker_id),
+  imageRef: image_id,
+  flavorRef: flavor,
+  networks: networks.length === 0 ? "auto" : networks.map((uuid) => ({ uuid })),
+  ...(security_groups.length > 0 && { security_groups: security_groups.map((name) => ({ name })) }),
+  ...(key_name !== "" && { key_name }),
+  metadata: { almanac_worker_id: boot.worker_id },
+  user_data: Buffer.from(userData(boot)).toString("base64"),
+})
+
+/** What cloud-init does on the machine: JSON is YAML too. */
+export const userData = ({ worker_id, project_id, domain_id, image }: Boot) => {
+  const flags = [
+    ...["--worker-id", worker_id, "--project-id", project_id, "--image", image],
+    ...(domain_id === null ? [] : ["--domain-id", domain_id]),
+  ]
+  const unit = ["systemd-run", "--unit=almanac-agent", "almanac", "--config", config_path, "agent"]
+  return `#cloud-config\n${JSON.stringify({ runcmd: [[...unit, ...flags]] })}\n`
+}

@@ -1,0 +1,93 @@
+/**
+ * The trusts of Keystone. What it says of a trust that cannot be used, it says with the status of a
+ * wrong password: which of both it is has to be asked.
+ *
+ * Source: document 2 §1, §5; decisions of document 2, identity, secrets, shares.
+ */
+import { Clock, Effect, Layer, Redacted, Schema } from "effect"
+import {
+  type Delegation,
+  denials,
+  type Naming,
+  Trusts,
+  trust_remaining_s_min,
+} from "#actors/share-protection/trusts.ts"
+import { type Answer, decoded, unexpected } from "#adapters/keystone-http.ts"
+import { KeystoneSession, keystoneCall } from "#adapters/keystone-session.ts"
+import { ProjectId } from "#schemas/share-protection/id.ts"
+import { BackendUnavailable, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
+
+type Session = KeystoneSession["Service"]
+
+/** Trusts that name this session's user. */
+export const trustsKeystone = Layer.effect(
+  Trusts,
+  Effect.map(KeystoneSession, (s) => trustsOf(s)),
+)
+
+const keystone = { service: "Keystone" } as const
+const ms_per_s = 1000
+
+const Trust = Schema.Struct({
+  trust: Schema.Struct({
+    project_id: Schema.NullOr(Schema.String),
+    trustor_user_id: Schema.String,
+    trustee_user_id: Schema.String,
+    impersonation: Schema.Boolean,
+    remaining_uses: Schema.NullOr(Schema.Int),
+    expires_at: Schema.NullOr(Schema.String),
+  }),
+})
+
+const Scoped = Schema.Struct({
+  token: Schema.Struct({ project: Schema.Struct({ id: ProjectId }) }),
+})
+
+const denied = (why: keyof typeof denials) => new TrustAccessDenied({ detail: denials[why] })
+
+/** Fails as Keystone does: 404 gone, 403 somebody else's. */
+const found = Effect.fnUntraced(function* (session: Session, trust_id: string) {
+  const path = `/OS-TRUST/trusts/${encodeURIComponent(trust_id)}`
+  const answer = yield* session.askAsService(keystoneCall(session, "GET", path))
+  if (answer.status === 404) return yield* denied("gone")
+  if (answer.status === 403) return yield* denied("foreign")
+  if (answer.status !== 200) return yield* unexpected(keystone, answer)
+  return (yield* decoded(Trust, keystone, answer)).trust
+})
+
+const trustsOf = (session: Session): Trusts["Service"] => {
+  const verify = Effect.fnUntraced(function* (trust_id: string, by: Naming) {
+    const trust = yield* found(session, trust_id)
+    const { service_user } = yield* session.service
+    const { trustee_user_id: trustee, trustor_user_id: trustor } = trust
+    const is_ours = trustee === service_user.id && trust.project_id === by.project_id
+    const is_theirs = by.user_id === null || by.user_id === trustor
+    if (!is_ours || !is_theirs) return yield* denied("foreign")
+    const now = yield* Clock.currentTimeMillis
+    const left_ms = trust.expires_at === null ? Infinity : Date.parse(trust.expires_at) - now
+    const lasts = left_ms >= trust_remaining_s_min * ms_per_s
+    const is_fit = trust.impersonation && trust.remaining_uses === null && lasts
+    if (!is_fit) return yield* denied("unfit")
+  })
+  const redeem = Effect.fnUntraced(function* (trust_id: string) {
+    const answer = yield* session.authenticate({ "OS-TRUST:trust": { id: trust_id } })
+    if (answer.status !== 201) return yield* refusalOf(session, trust_id, answer)
+    const { project } = (yield* decoded(Scoped, keystone, answer)).token
+    const token = Redacted.make(answer.headers["x-subject-token"] ?? "")
+    const delegation: Delegation = { project_id: project.id, token }
+    return delegation
+  })
+  return { verify, redeem, service: session.service }
+}
+
+/** Why Keystone gave no token of the trust: our own password goes first, then the trust. */
+const refusalOf = Effect.fnUntraced(function* (session: Session, trust_id: string, answer: Answer) {
+  if (answer.status !== 401 && answer.status !== 403) return yield* unexpected(keystone, answer)
+  if (answer.status === 401) yield* session.proven
+  const { trustee_user_id } = yield* found(session, trust_id)
+  const { service_user } = yield* session.service
+  if (trustee_user_id !== service_user.id) return yield* denied("foreign")
+  if (answer.status === 403) return yield* denied("powerless")
+  const detail = "Keystone refuses a trust that it has: it may have changed just now."
+  return yield* new BackendUnavailable({ detail })
+})

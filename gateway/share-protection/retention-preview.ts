@@ -1,0 +1,58 @@
+/**
+ * Previews of a retention: what a policy's backups would become under it. Nothing comes of asking.
+ *
+ * Source: beyond the document; docs/decisions/0066-beyond.md.
+ */
+import { Effect } from "effect"
+import { retain } from "#actors/share-protection/retention.ts"
+import { answer } from "#gateway/share-protection/answer.ts"
+import { namedSchedule } from "#gateway/share-protection/reference.ts"
+import { listRetainable } from "#projections/share-protection/backup.ts"
+import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
+import type { PolicyRow } from "#projections/share-protection/policy.ts"
+import type {
+  NewRetentionPreview,
+  RetentionPreview,
+} from "#schemas/share-protection/policy-view.ts"
+import { Conflict } from "#schemas/share-protection/rejection.ts"
+
+/** Backups that are looked at: a project's quota of them by default. */
+const previewed_max = 10_000
+
+const sumOf = <Row>(rows: ReadonlyArray<Row>, numberOf: (row: Row) => number | null) =>
+  rows.reduce((sum, row) => sum + (numberOf(row) ?? 0), 0)
+
+/** Answers what `retention` would keep of the policy's backups as they are now. */
+export const previewRetention = Effect.fnUntraced(function* (
+  policy: PolicyRow,
+  asked: typeof NewRetentionPreview.Type,
+) {
+  const { reader } = yield* ShareProtectionModel
+  const { retention, timezone = policy.timezone } = asked
+  yield* namedSchedule(policy.schedule, timezone)
+  const rows = yield* listRetainable(reader, policy.id, previewed_max + 1)
+  if (rows.length > previewed_max) {
+    const detail = `The policy has more than ${previewed_max} backups.`
+    return yield* new Conflict({ detail })
+  }
+  const known = new Map(rows.map((row) => [row.backup_id, row] as const))
+  const rowOf = (id: (typeof rows)[number]["backup_id"]) => {
+    const row = known.get(id)
+    if (row === undefined) throw new Error(`Retention speaks of ${id}, which it was not given.`)
+    return row
+  }
+  const { keep, expire } = retain(rows, retention, timezone)
+  const going = expire.map(rowOf)
+  const preview: typeof RetentionPreview.Type = {
+    keep: keep.map(({ backup_id, rules }) => ({
+      ...{ backup_id, taken_at: rowOf(backup_id).taken_at },
+      reasons: rowOf(backup_id).kept ? ["undeleted" as const] : rules,
+    })),
+    expire: going.map(({ backup_id, taken_at, bytes, stored_bytes }) => ({
+      ...{ backup_id, taken_at, bytes, stored_bytes },
+    })),
+    expire_bytes: sumOf(going, ({ bytes }) => bytes),
+    expire_stored_bytes: sumOf(going, ({ stored_bytes }) => stored_bytes),
+  }
+  return answer(preview)
+})

@@ -1,0 +1,79 @@
+/** A restic that does what a test says: a script in its place, with repositories in folders. */
+import { Effect, Layer, Redacted } from "effect"
+import {
+  Engine,
+  type FolderBackup,
+  type OnProgress,
+  type Repository,
+} from "#actors/share-protection/engine.ts"
+import { engineResticAt, type ResticOptions } from "#adapters/engine-restic.ts"
+import { placeOf } from "#adapters/restic-place.ts"
+import { temporaryFolder } from "../nats.ts"
+import { restic, script } from "../restic.ts"
+import { emptyFolder } from "../share-protection/folder.ts"
+
+export const secrets = {
+  access_key: "AKSECRETSECRET0001",
+  secret_key: "a-secret-key-of-the-bucket",
+  password: "a-password-of-the-repository",
+}
+
+/** A bucket that no test asks for anything. */
+export const repository: Repository = {
+  endpoint: "http://127.0.0.1:9",
+  bucket: "bucket-one",
+  region: null,
+  addressing_mode: "path",
+  ca_cert: null,
+  access_key: Redacted.make(secrets.access_key),
+  secret_key: Redacted.make(secrets.secret_key),
+  password: Redacted.make(secrets.password),
+}
+
+/** The engine with a program in restic's place: shell, in which `$calls` is a file to write to. */
+export const withScript = <A, E>(
+  lines: ReadonlyArray<string>,
+  body: (folder: string) => Effect.Effect<A, E, Engine>,
+  options: Partial<ResticOptions> = {},
+) =>
+  Effect.gen(function* () {
+    const folder = yield* temporaryFolder
+    const version = '{"message_type":"version","version":"0.19.1","go_version":"go1.26.4"}'
+    const binary = script(
+      ...[folder, "fake-restic"],
+      `calls='${folder}/calls'`,
+      'for word in "$@"; do',
+      `  if [ "$word" = version ]; then echo 'restic 0.19.1'; echo '${version}'; exit 0; fi`,
+      "done",
+      ...lines,
+    )
+    const layer = engineResticAt({ binary, cache_dir: `${folder}/cache`, ...options }, placeOf)
+    return yield* Effect.provide(body(folder), Layer.fresh(layer))
+  }).pipe(Effect.scoped)
+
+/** The engine with the real restic, where a repository is a folder named like its bucket. */
+export const inFolders = (folder: string, binary = restic) =>
+  engineResticAt({ binary, cache_dir: `${folder}/cache` }, (place) => ({
+    ...{ options: [], ca_cert: null, secrets: [] },
+    environment: {
+      RESTIC_REPOSITORY: `${folder}/${place.bucket}`,
+      RESTIC_PASSWORD: Redacted.value(place.password),
+    },
+  }))
+
+export const quiet = () => Effect.void
+export const host = "a-share"
+const nothing = { host, tags: [], include_patterns: [], exclude_patterns: [] }
+
+export const id = "a".repeat(64)
+export const summary = {
+  ...{ message_type: "summary", snapshot_id: id, backup_start: "2026-01-02T03:04:05.678901Z" },
+  ...{ total_files_processed: 3, total_bytes_processed: 14, data_added_packed: 15 },
+}
+export const says = (message: unknown) => `echo '${JSON.stringify(message)}'`
+
+export const backUp = (folder: Partial<FolderBackup> = {}, onProgress: OnProgress = quiet) =>
+  Effect.gen(function* () {
+    const path = yield* emptyFolder
+    return yield* (yield* Engine).backup(repository, { path, ...nothing, ...folder }, onProgress)
+  }).pipe(Effect.scoped)

@@ -1,0 +1,36 @@
+import { layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { engineRestic } from "#adapters/engine-restic.ts"
+import { engineContract } from "../contract/engine.ts"
+import { temporaryFolder } from "../nats.ts"
+import { describeWithRadosgw, S3 } from "../radosgw.ts"
+import { describeWithRestic, obedientRestic, restic } from "../restic.ts"
+import { engineBuckets } from "./restic-world.ts"
+
+const engine = Layer.unwrap(
+  Effect.map(temporaryFolder, (folder) =>
+    engineRestic({
+      ...{ binary: obedientRestic(folder) ?? restic, cache_dir: `${folder}/cache` },
+    }),
+  ),
+)
+
+for (const [what, options] of [
+  ["plain buckets", { lock: false }],
+  ["buckets that lock what is put into them", { lock: true, retention_days: 1 }],
+] as const) {
+  describeWithRestic(`restic in ${what}`, () => {
+    describeWithRadosgw("of a real server", () => {
+      const shared = layer(Layer.merge(S3.layer, engine), {
+        ...{ excludeTestServices: true, timeout: "60 seconds" },
+      })
+      shared("keeps what an engine promises", (it) => {
+        engineContract((name, body) =>
+          it.effect(name, () =>
+            Effect.flatMap(S3, (s3) => Effect.scoped(body(engineBuckets(s3, options)))),
+          ),
+        )
+      })
+    })
+  })
+}

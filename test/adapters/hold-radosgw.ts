@@ -1,0 +1,9 @@
+/** A process that runs a radosgw in the given folder until it is killed. */
+import { Effect } from "effect"
+import { radosgw } from "#adapters/radosgw.ts"
+
+const [, , folder = ""] = process.argv
+
+const held = Effect.andThen(radosgw({ folder, store: "memstore" }), Effect.never)
+
+Effect.runFork(Effect.scoped(held))

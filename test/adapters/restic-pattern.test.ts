@@ -1,0 +1,72 @@
+import { assert, describe, it } from "@effect/vitest"
+import { type Fit, fitter, literal, patternBelow } from "#adapters/restic-pattern.ts"
+
+describe("a pattern", () => {
+  const told: ReadonlyArray<readonly [pattern: string, path: string, is: Fit]> = [
+    ["notes.txt", "notes.txt", "matched"],
+    ["notes.txt", "home/u1/notes.txt", "matched"],
+    ["notes.txt", "home", "above"],
+    ["home", "home/u1/notes.txt", "matched"],
+    ["/home", "a/home", "none"],
+    ["/home/u1", "home", "above"],
+    ["/home/u1", "home/u1/x", "matched"],
+    ["/home/u1", "home/u2", "none"],
+    ["//home//u1/", "home/u1", "matched"],
+    ["*.tmp", "a/b.tmp", "matched"],
+    ["*.tmp", "a/b.tmp2", "above"],
+    ["/*.tmp", "b.tm", "none"],
+    ["/a?c", "abc", "matched"],
+    ["/a?c", "ac", "none"],
+    ["/a?c", "a\u{1f600}c", "matched"],
+    ["/a*", "a", "matched"],
+    ["/[a-c]x", "bx", "matched"],
+    ["/[^a-c]x", "bx", "none"],
+    ["/[a-c]x", "dx", "none"],
+    [String.raw`/\*x`, "*x", "matched"],
+    [String.raw`/\*x`, "ax", "none"],
+    [String.raw`/[\]]x`, "]x", "matched"],
+    ["/[x", "[x", "matched"],
+    ["home/**/notes.txt", "home/notes.txt", "matched"],
+    ["home/**/notes.txt", "home/a/b/notes.txt", "matched"],
+    ["/home/**/notes.txt", "home/a", "above"],
+    ["/home/**/notes.txt", "else", "none"],
+    ["/a.c", "abc", "none"],
+    ["/$(x)", "$(x)", "matched"],
+    ["!bang", "!bang", "matched"],
+    ["-dash", "-dash", "matched"],
+    ["/a", "a\nb", "none"],
+    ["/a*b", "a\nb", "matched"],
+  ]
+  for (const [pattern, path, is] of told) {
+    it(`${pattern} is ${is} of ${JSON.stringify(path)}`, () => {
+      assert.equal(fitter([pattern])(path.split("/")), is)
+    })
+  }
+
+  it("needs no time that grows with its stars", () => {
+    const stars = `${"*a".repeat(60)}*b`
+    const deep = `${"**/".repeat(60)}x`
+    const begun = performance.now()
+    assert.equal(fitter([`/${stars}`])(["a".repeat(255)]), "none")
+    assert.equal(fitter([deep])(Array.from({ length: 200 }, () => "a")), "above")
+    assert.isBelow(performance.now() - begun, 1_000)
+  })
+
+  it("is the closest that any of several finds", () => {
+    const judge = fitter(["/a/b", "/c"])
+    assert.deepEqual([judge(["a"]), judge(["c"]), judge(["d"])], ["above", "matched", "none"])
+    assert.equal(fitter([])(["a"]), "none")
+  })
+})
+
+describe("a pattern for restic", () => {
+  it("is put below the share's folder, whose name is no pattern", () => {
+    assert.equal(patternBelow("/s/[1]*", "/a/b"), String.raw`/s/\[1\]\*/a/b`)
+    assert.equal(patternBelow("/s", "home/*.tmp"), "/s/**/home/*.tmp")
+    assert.equal(patternBelow("/s", "!x"), "/s/**/!x")
+  })
+
+  it("is a path itself where nothing in it stands for anything", () => {
+    assert.equal(literal("/a [b]*?\\"), String.raw`/a \[b\]\*\?\\`)
+  })
+})

@@ -1,0 +1,40 @@
+/** A repository looked into by other means than the server's: restic itself, with its password. */
+import { Effect, Layer, type Redacted } from "effect"
+import type { Bucket } from "#actors/share-protection/buckets.ts"
+import { Engine, type Repository } from "#actors/share-protection/engine.ts"
+import { Trusts } from "#actors/share-protection/trusts.ts"
+import { Vault } from "#actors/share-protection/vault.ts"
+import { engineRestic } from "#adapters/engine-restic.ts"
+import { openTrustStore } from "#adapters/trust-store.ts"
+import { inspector, trustsEmbedded } from "#adapters/trusts-embedded.ts"
+import { openVault, vaultEmbedded } from "#adapters/vault-embedded.ts"
+
+/** The password of a repository, by the tenant's trust. */
+export const passwordOf = (data_dir: string, trust_id: string, href: string) =>
+  Effect.gen(function* () {
+    const trusts = yield* openTrustStore(data_dir)
+    const vault = yield* openVault(data_dir)
+    const both = Layer.mergeAll(trustsEmbedded(trusts), vaultEmbedded(vault, inspector(trusts)))
+    return yield* Effect.gen(function* () {
+      const delegation = yield* (yield* Trusts).redeem(trust_id)
+      return yield* (yield* Vault).read(delegation, href)
+    }).pipe(Effect.provide(both))
+  })
+
+/** The tags of each snapshot. */
+export const snapshotTags = (repository: Repository, cache_dir: string) =>
+  Effect.gen(function* () {
+    const snapshots = yield* (yield* Engine).snapshots(repository)
+    return snapshots.map(({ tags }) => tags)
+  }).pipe(Effect.provide(engineRestic({ cache_dir })))
+
+/** Prunes and checks the repository, which needs it alone: no lock is left, and all is whole. */
+export const maintained = (repository: Repository, cache_dir: string) =>
+  Effect.flatMap(Engine, (engine) => engine.maintain(repository)).pipe(
+    Effect.provide(engineRestic({ cache_dir })),
+  )
+
+export const repositoryIn = (bucket: Bucket, password: Redacted.Redacted<string>): Repository => ({
+  ...bucket,
+  password,
+})

@@ -1,0 +1,118 @@
+/** What the engine in memory keeps in a bucket, and what it would do with it in a folder. */
+import { createHash } from "node:crypto"
+import { Effect } from "effect"
+import {
+  EngineFailed,
+  type FolderRestore,
+  type PlannedAction,
+  planned_actions_max,
+  type RestorePlan,
+  type Sample,
+  type Snapshot,
+} from "#actors/share-protection/engine.ts"
+import type { MemoryBucket } from "./buckets-memory.ts"
+import { below, type Entry, entriesOf, isSame, writeEntry } from "./snapshot-files.ts"
+
+export interface StoredEntry extends Entry {
+  readonly size: number
+  readonly data?: string
+}
+
+export interface StoredSnapshot extends Omit<Snapshot, "engine_snapshot_id"> {
+  readonly entries: ReadonlyArray<StoredEntry>
+}
+
+export const sha256 = (bytes: string | Uint8Array) =>
+  createHash("sha256").update(bytes).digest("hex")
+export const bytesOf = (value: unknown) => new TextEncoder().encode(JSON.stringify(value))
+export const textOf = (bytes: Uint8Array | undefined) => new TextDecoder().decode(bytes)
+export const fails = (detail: string, wrote_nothing = false) =>
+  new EngineFailed({ detail, wrote_nothing })
+
+export const readSnapshots = ({ objects }: MemoryBucket) =>
+  [...objects]
+    .filter(([key]) => key.startsWith("snapshots/"))
+    .map(([key, { bytes }]): readonly [string, StoredSnapshot] => [
+      key.slice("snapshots/".length),
+      JSON.parse(textOf(bytes)),
+    ])
+
+/** The snapshot, and what of it is restored. */
+export const wanted = Effect.fnUntraced(function* (
+  bucket: MemoryBucket,
+  { engine_snapshot_id, sub_path }: Pick<FolderRestore, "engine_snapshot_id" | "sub_path">,
+) {
+  const [, snapshot] = readSnapshots(bucket).find(([id]) => id === engine_snapshot_id) ?? []
+  if (snapshot === undefined) return yield* fails("There is no such snapshot.", true)
+  const entries = below(snapshot.entries, sub_path)
+  if (entries === null) return yield* fails("The snapshot has no such path.", true)
+  return { snapshot, entries }
+})
+
+/** What is in the folder, or in the subtree, and not in the snapshot: the deepest first. */
+export const extras = Effect.fnUntraced(function* (
+  { path, sub_path }: FolderRestore,
+  entries: ReadonlyArray<StoredEntry>,
+) {
+  const present = yield* Effect.tryPromise({
+    try: () => entriesOf(path, [], []),
+    catch: () => fails("The folder cannot be read.", true),
+  })
+  const kept = new Map(entries.map((entry) => [entry.path, entry.kind]))
+  return (below(present, sub_path) ?? [])
+    .filter((entry) => kept.get(entry.path) !== entry.kind)
+    .toReversed()
+})
+
+export const plan = Effect.fnUntraced(function* (bucket: MemoryBucket, folder: FolderRestore) {
+  const { entries } = yield* wanted(bucket, folder)
+  const deleted = (yield* extras(folder, entries)).map(({ path }) => path)
+  const actions: Array<PlannedAction> = deleted.map((path) => ({ action: "deleted", path }))
+  let unchanged = 0
+  for (const entry of entries) {
+    const content = entry.data === undefined ? undefined : bucket.objects.get(entry.data)?.bytes
+    const same = yield* Effect.promise(() => isSame(folder.path, entry, content))
+    if (same === "same") unchanged++
+    else actions.push({ action: same === "absent" ? "created" : "updated", path: entry.path })
+  }
+  actions.sort((one, other) => (one.path < other.path ? -1 : 1))
+  const count = (wanted: PlannedAction["action"]) =>
+    actions.filter(({ action }) => action === wanted).length
+  return {
+    hash: sha256(JSON.stringify(actions)),
+    ...{ created: count("created"), updated: count("updated"), deleted: count("deleted") },
+    ...{ unchanged, actions: actions.slice(0, planned_actions_max) },
+  } satisfies RestorePlan
+})
+
+/** Files in the order of a hash of the seed and their path, until they are as many, or as large. */
+const sampled = (
+  entries: ReadonlyArray<StoredEntry>,
+  { files_max, bytes_max, seed }: Sample,
+): ReadonlyArray<StoredEntry> => {
+  const chosen: Array<StoredEntry> = []
+  let bytes = 0
+  const files = entries
+    .filter(({ kind }) => kind === "file")
+    .map((entry) => [sha256(`${seed} ${entry.path}`), entry] as const)
+    .toSorted(([one], [other]) => (one < other ? -1 : 1))
+  for (const [, entry] of files) {
+    if (chosen.length >= files_max || (chosen.length > 0 && bytes + entry.size > bytes_max)) break
+    chosen.push(entry)
+    bytes += entry.size
+  }
+  return chosen
+}
+
+export const prove = Effect.fnUntraced(function* (bucket: MemoryBucket, sample: Sample) {
+  const { engine_snapshot_id, path } = sample
+  const { entries } = yield* wanted(bucket, { engine_snapshot_id, sub_path: null })
+  const chosen = sampled(entries, sample)
+  for (const entry of chosen) {
+    const content = entry.data && bucket.objects.get(entry.data)?.bytes
+    if (!content) return yield* fails(`The repository lacks data of ${entry.path}.`)
+    if (`data/${sha256(content)}` !== entry.data) return yield* fails(`${entry.path} differs.`)
+    yield* Effect.promise(() => writeEntry(path, entry, content))
+  }
+  return { files: chosen.length, bytes: chosen.reduce((sum, { size }) => sum + size, 0) }
+})

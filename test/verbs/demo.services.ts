@@ -1,0 +1,88 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import {
+  GetObjectLockConfigurationCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+} from "@aws-sdk/client-s3"
+import { Redacted } from "effect"
+import { afterAll, assert, it } from "vitest"
+import {
+  childrenOf,
+  cleanUp,
+  isRunning,
+  newFolder,
+  runVerb,
+  startScript,
+  told,
+} from "../process/server.ts"
+import { describeWithRadosgw, s3Client } from "../radosgw.ts"
+
+const up_ms_max = 60_000
+
+afterAll(cleanUp)
+
+/** The folder of a server is where its children run. */
+const folderOf = (pid: number) => readFileSync(`/proc/${pid}/cwd/ceph.conf`, "utf8")
+
+const start = async (args: ReadonlyArray<string>) => {
+  const one = startScript(newFolder(), ["main.ts", "demo", "s3", ...args])
+  await one.said(/^bucket=\S+$/m, up_ms_max)
+  const pairs = one.printed.stdout
+    .trim()
+    .split("\n")
+    .map((line) => line.split("="))
+  return { one, given: Object.fromEntries(pairs) }
+}
+
+describeWithRadosgw("almanac demo s3", () => {
+  it("prints the way into a bucket with object lock, until it is told to stop", async () => {
+    const { one, given } = await start([])
+    assert.deepEqual(Object.keys(given), ["endpoint", "access_key", "secret_key", "bucket"])
+    const { endpoint, access_key, secret_key, bucket: Bucket } = given
+    const keys = { access_key: Redacted.make(access_key), secret_key: Redacted.make(secret_key) }
+    const client = s3Client({ endpoint, ...keys })
+    const { ObjectLockConfiguration: lock } = await client.send(
+      new GetObjectLockConfigurationCommand({ Bucket }),
+    )
+    assert.deepEqual(lock?.Rule?.DefaultRetention, { Mode: "GOVERNANCE", Days: 1 })
+    await client.send(new PutObjectCommand({ Bucket, Key: "a", Body: "b" }))
+    assert.equal((await client.send(new ListObjectsV2Command({ Bucket }))).KeyCount, 1)
+    client.destroy()
+
+    const children = childrenOf(one.pid)
+    assert.lengthOf(children, 3)
+    const [, folder = ""] = /^mon data = (.*)\/mon$/m.exec(folderOf(children[0] ?? 0)) ?? []
+    assert.isTrue(existsSync(join(folder, "keyring")), folder)
+    one.child.kill("SIGINT")
+    assert.deepEqual(await one.ended, { code: 0, signal: null }, told(one))
+    assert.deepEqual(children.filter(isRunning), [])
+    assert.isFalse(existsSync(folder))
+    // What to type next is no part of the answer, and holds no key.
+    assert.include(one.printed.stderr, "secret put")
+    assert.notInclude(one.printed.stderr, secret_key)
+  })
+
+  it("takes the port and the folder that it is told, and leaves the folder as it was", async () => {
+    const folder = join(newFolder(), "mine")
+    mkdirSync(folder)
+    const { one: first, given } = await start([])
+    const port = new URL(given.endpoint).port
+    const taken = await runVerb(newFolder(), ["demo", "s3", "--port", port])
+    assert.equal(taken.code, 1)
+    assert.equal(taken.stderr, `almanac: port ${port} of 127.0.0.1 is taken\n`)
+    first.child.kill("SIGTERM")
+    assert.deepEqual(await first.ended, { code: 0, signal: null })
+    const { one, given: second } = await start(["--port", port, "--folder", folder])
+    assert.equal(new URL(second.endpoint).port, port)
+    assert.isTrue(existsSync(join(folder, "osd", "block")))
+    one.child.kill("SIGINT")
+    await one.ended
+    assert.deepEqual(readdirSync(folder), [])
+  })
+
+  it("says what does not do as a port", async () => {
+    const { code, stderr } = await runVerb(newFolder(), ["demo", "s3", "--port", "70000"])
+    assert.deepEqual([code, stderr], [1, "almanac: --port is between 1 and 65535\n"])
+  })
+})

@@ -1,0 +1,35 @@
+/** The bucket of `almanac demo s3`, on an S3 server of its own. */
+import { CreateBucketCommand, PutObjectLockConfigurationCommand } from "@aws-sdk/client-s3"
+import { Effect } from "effect"
+import type { Bucket } from "#actors/share-protection/buckets.ts"
+import { type Radosgw, type RadosgwOptions, radosgw } from "#adapters/radosgw.ts"
+import { request, s3_times, withBucket } from "#adapters/s3-client.ts"
+
+/** Starts the server, which ends with the scope, and makes a bucket with object lock. */
+export const demoBucket = Effect.fnUntraced(function* (options: RadosgwOptions) {
+  const bucket = bucketOn(yield* radosgw(options))
+  yield* makeBucket(bucket)
+  return bucket
+})
+
+const bucketOn = ({ endpoint, access_key, secret_key }: Radosgw): Bucket => ({
+  ...{ endpoint, bucket: "demo", region: null, addressing_mode: "path", ca_cert: null },
+  ...{ access_key, secret_key },
+})
+
+/** The shortest lock that a bucket can give by itself, and one that its owner can end. */
+const day_lock = {
+  ObjectLockEnabled: "Enabled",
+  Rule: { DefaultRetention: { Mode: "GOVERNANCE", Days: 1 } },
+} as const
+
+const makeBucket = (bucket: Bucket) =>
+  withBucket(bucket, s3_times, (open) =>
+    request(open, async (client, options) => {
+      const name = { Bucket: bucket.bucket }
+      const locked = { ...name, ObjectLockEnabledForBucket: true }
+      await client.send(new CreateBucketCommand(locked), options)
+      const lock = { ...name, ObjectLockConfiguration: day_lock }
+      await client.send(new PutObjectLockConfigurationCommand(lock), options)
+    }),
+  )

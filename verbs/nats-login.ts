@@ -1,0 +1,21 @@
+/** Who this process is at a NATS server that somebody else runs. */
+import { Redacted } from "effect"
+import type { NatsLogin, NatsTls } from "#adapters/nats-server.ts"
+import type { Settings } from "#schemas/settings.ts"
+
+/** An empty text is a setting that was not given. */
+const given = (text: string) => (text === "" ? undefined : text)
+
+export const natsLogin = ({
+  nats,
+}: Settings): { readonly login: NatsLogin; readonly tls: NatsTls } => {
+  const { user, password, creds_file, tls_ca, tls_cert, tls_key } = nats
+  return {
+    login: {
+      user: given(user),
+      password: Redacted.value(password) === "" ? undefined : password,
+      creds_file: given(creds_file),
+    },
+    tls: { ca_file: given(tls_ca), cert_file: given(tls_cert), key_file: given(tls_key) },
+  }
+}

@@ -1,0 +1,98 @@
+/**
+ * What share protection has outside of this process: the engine, the buckets, and the machines of
+ * workers. Each may be missing: then what needs it says so.
+ */
+import { rm } from "node:fs/promises"
+import { join } from "node:path"
+import { Context, Effect, Layer, Option, Result, Schema } from "effect"
+import { type Boot, Compute } from "#actors/share-protection/compute.ts"
+import { Engine } from "#actors/share-protection/engine.ts"
+import { keepDefaultImage } from "#adapters/compute-images.ts"
+import { computeLocal } from "#adapters/compute-local.ts"
+import { computeNova } from "#adapters/compute-nova.ts"
+import { KeystoneSession } from "#adapters/keystone-session.ts"
+import { NatsServer } from "#adapters/nats-server.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { AgentPapers } from "#verbs/agent-papers.ts"
+import { buckets, engine, engineFolders } from "#verbs/agent-ports.ts"
+import type { SettingsSources } from "#verbs/root.ts"
+import { reviveWorkers } from "#verbs/worker-revival.ts"
+
+export interface Outside {
+  /** Engine, Buckets and Compute, as far as there are any. */
+  readonly services: Context.Context<never>
+  /** Why jobs stay queued; undefined when they do not. */
+  readonly jobs: string | undefined
+  /** Tells the workers of this machine that it is time to go; it answers before they have. */
+  readonly farewell: Effect.Effect<void>
+}
+
+/** The folder of this program. */
+const home = join(import.meta.dirname, "..")
+
+/**
+ * An agent is a process of its own that loads nothing of the server. The new objects of a process
+ * that mostly waits need no more than 1 MB: that is a fifth of its memory.
+ */
+const agent_args = [
+  ...["--max-semi-space-size=1", "--import", join(home, "launcher/compile-cache.mjs")],
+  join(home, "verbs/agent-process.ts"),
+]
+
+const localMachines = Effect.fnUntraced(function* (
+  { compute: { images_dir, max_machines }, data }: Settings,
+  engine_version: string,
+  sources: SettingsSources,
+) {
+  const { servers, workers } = yield* NatsServer
+  // What a worker that was killed had restored to prove it is a tenant's, and nobody's any more.
+  const { scratch_dir } = engineFolders({ data })
+  yield* Effect.promise(() => rm(scratch_dir, { recursive: true, force: true }))
+  // A folder that somebody else keeps is left as it is.
+  if (images_dir === join(data.dir, "images")) {
+    yield* Effect.catch(keepDefaultImage(images_dir, engine_version), ({ message }) =>
+      Effect.logWarning(`The default image cannot be made: ${message}`),
+    )
+  }
+  return yield* computeLocal({
+    ...{ images_dir, max_machines, users: workers },
+    agent: {
+      program: process.execPath,
+      args: agent_args,
+      environment: process.env,
+      papers: ({ image, ...who }: Boot, seed) =>
+        Schema.encodeSync(AgentPapers)({
+          ...who,
+          ...{ image_version: image, nats: { servers, seed }, sources },
+        }),
+    },
+  })
+})
+
+/** What there is, until the scope closes. */
+export const outside = Effect.fnUntraced(function* (settings: Settings, sources: SettingsSources) {
+  const built = yield* Effect.result(Layer.build(engine(settings)))
+  const s3 = yield* Layer.build(buckets)
+  const none: Outside = { services: s3, jobs: undefined, farewell: Effect.void }
+  if (Result.isFailure(built)) {
+    return { ...none, jobs: `jobs stay queued: ${built.failure.message}` }
+  }
+  const services = Context.merge(s3, built.success)
+  const { version } = Context.get(services, Engine)
+  const { kind } = settings.compute
+  const session = yield* Effect.serviceOption(KeystoneSession)
+  if (kind === "nova" && Option.isSome(session)) {
+    const machines = yield* computeNova(session.value, settings)
+    return { ...none, services: Context.add(services, Compute, machines) }
+  }
+  if (kind !== "local") return { ...none, services }
+  const { compute, farewell } = yield* localMachines(settings, version, sources)
+  // With a bus of our own nobody else has machines, and those of an earlier run went with it.
+  if (settings.nats.url === "") {
+    yield* reviveWorkers(compute).pipe(
+      Effect.catch(({ detail }) => Effect.logWarning(`No worker is revived: ${detail}`)),
+      Effect.forkScoped,
+    )
+  }
+  return { ...none, services: Context.add(services, Compute, compute), farewell }
+})
