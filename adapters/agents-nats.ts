@@ -52,18 +52,19 @@ export const agentsNats = (
     Agents,
     Effect.gen(function* () {
       const link = yield* watchLink(connection)
-      const ask = (worker_id: WorkerId, what: string, text: string, timeout_s: number) =>
-        asking(connection, link, { worker_id, what, text, timeout_s })
+      const ask = (question: Question) => asking(connection, link, question)
       const cancel_s = Math.min(command_timeout_seconds, cancel_timeout_s_max)
       return Agents.of({
         offer: Effect.fnUntraced(function* (worker_id, order) {
           const text = Schema.encodeSync(Offer)(order)
-          const { taken, detail } = yield* ask(worker_id, "offer", text, command_timeout_seconds)
+          const { taken, detail } = yield* ask({
+            ...{ worker_id, what: "offer", text, timeout_s: command_timeout_seconds },
+          })
           if (!taken) return yield* refusal(detail ?? "The worker refuses the order.")
         }),
         cancel: Effect.fnUntraced(function* (worker_id, job_id, fence) {
           const text = Schema.encodeSync(Cancel)({ job_id, fence })
-          return (yield* ask(worker_id, "cancel", text, cancel_s)).taken
+          return (yield* ask({ worker_id, what: "cancel", text, timeout_s: cancel_s })).taken
         }),
         attach: (worker_id, agent) => attached(connection, link, worker_id, agent),
       })
@@ -74,7 +75,7 @@ const refusal = (detail: string) => Effect.fail(new WorkerUnavailable({ detail }
 
 interface Question {
   readonly worker_id: WorkerId
-  readonly what: "offer" | "cancel" | (string & {})
+  readonly what: "offer" | "cancel"
   readonly text: string
   readonly timeout_s: number
 }

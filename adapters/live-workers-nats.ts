@@ -29,33 +29,32 @@ const Said = Schema.fromJsonString(
 )
 const decode = Schema.decodeUnknownOption(Said)
 
+const telling = (
+  connection: NatsConnection,
+  { hear, find, progressOf }: ReturnType<typeof hearing>,
+) =>
+  LiveWorkers.of({
+    beat: (beat) => Effect.andThen(hear(beat), tell(connection, beat)),
+    find,
+    progressOf,
+  })
+
 /** Tells the others; it hears nobody but itself, since a worker's user may not listen. */
 export const liveWorkersTold = (connection: NatsConnection) =>
-  Layer.sync(LiveWorkers, () => {
-    const { hear, find, progressOf } = hearing()
-    return {
-      beat: (beat) => Effect.andThen(hear(beat), tell(connection, beat)),
-      find,
-      progressOf,
-    }
-  })
+  Layer.sync(LiveWorkers, () => telling(connection, hearing()))
 
 /** Hears every worker, and tells the others what is said here. */
 export const liveWorkersNats = (connection: NatsConnection) =>
   Layer.effect(
     LiveWorkers,
     Effect.gen(function* () {
-      const { hear, find, progressOf } = hearing()
+      const heard = hearing()
       const messages = yield* Effect.acquireRelease(
         Effect.sync(() => connection.subscribe("live.share-protection.worker.*")),
         (subscription) => Effect.sync(() => subscription.unsubscribe()),
       )
-      yield* listening(messages, hear)
-      return {
-        beat: (beat) => Effect.andThen(hear(beat), tell(connection, beat)),
-        find,
-        progressOf,
-      }
+      yield* listening(messages, heard.hear)
+      return telling(connection, heard)
     }),
   )
 

@@ -73,8 +73,13 @@ export const workerUsers = (
         if (!users.has(worker_id) && users.size >= worker_users_max) {
           return refused(`The bus has ${worker_users_max} workers: it takes no more.`)
         }
+        const before = users.get(worker_id)
         users.set(worker_id, user)
-        return Effect.tapError(applied, () => Effect.sync(() => users.delete(worker_id)))
+        const undo = Effect.sync(() => {
+          if (before === undefined) users.delete(worker_id)
+          else users.set(worker_id, before)
+        })
+        return Effect.tapError(applied, () => undo)
       }),
     dismiss: (worker_id) =>
       Effect.suspend(() => (users.delete(worker_id) ? applied : Effect.void)).pipe(

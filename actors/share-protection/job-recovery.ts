@@ -45,33 +45,25 @@ const start_patience = 2
 const beats_of_deadline = 3
 const forgotten_beats = 2
 
-const operator = "operator_action_required"
-
 /** Steps in which an engine may have written: whoever is late is refused as it enters the first. */
 const writing = new Set<JobState>(["transferring", "finalizing", "releasing"])
 
 const wroteNothing = ({ job_type, state }: OpenJob) => job_type !== "backup" || !writing.has(state)
 
-const died = (job: OpenJob, worker_id: WorkerId): JobFailure => ({
-  code: "svc.worker_unavailable",
-  detail: `Worker ${worker_id} died while it ran the job.`,
-  category: operator,
-  wrote_nothing: wroteNothing(job),
+const broken = (job: OpenJob, code: JobFailure["code"], detail: string): JobFailure => ({
+  ...{ code, detail, category: "operator_action_required", wrote_nothing: wroteNothing(job) },
 })
 
-const forgot = (job: OpenJob, worker_id: WorkerId): JobFailure => ({
-  code: "svc.worker_unavailable",
-  detail: `Worker ${worker_id} runs the job no more: its agent began anew.`,
-  category: operator,
-  wrote_nothing: wroteNothing(job),
-})
+const died = (job: OpenJob, worker_id: WorkerId) =>
+  broken(job, "svc.worker_unavailable", `Worker ${worker_id} died while it ran the job.`)
 
-const tookTooLong = (job: OpenJob, seconds: number): JobFailure => ({
-  code: "svc.engine_error",
-  detail: `The job took longer than ${seconds} s.`,
-  category: operator,
-  wrote_nothing: wroteNothing(job),
-})
+const forgot = (job: OpenJob, worker_id: WorkerId) => {
+  const detail = `Worker ${worker_id} runs the job no more: its agent began anew.`
+  return broken(job, "svc.worker_unavailable", detail)
+}
+
+const tookTooLong = (job: OpenJob, seconds: number) =>
+  broken(job, "svc.engine_error", `The job took longer than ${seconds} s.`)
 
 const target_gone: JobFailure = {
   code: "svc.not_found",

@@ -4,7 +4,8 @@
  *
  * Source: document 2 §1 Secrets, §3 Job, §8 engine.subprocess_timeout.
  */
-import { Duration, Effect, Redacted, Schema } from "effect"
+import { Duration, Effect, type Redacted, Schema } from "effect"
+import { withKeys } from "#actors/share-protection/bucket-keys.ts"
 import { type Bucket, Buckets } from "#actors/share-protection/buckets.ts"
 import {
   EngineFailed,
@@ -87,21 +88,11 @@ export const redeemed = Effect.fnUntraced(function* ({ target }: JobOrder, { hid
 })
 
 export const keysOf = Effect.fnUntraced(function* (order: JobOrder, road: Road) {
-  const { target } = order
-  const { hide } = road
-  const { endpoint, bucket, region, addressing_mode, ca_cert_ref, vault_secret_map } = target
-  const vault = yield* Vault
   const delegation = yield* redeemed(order, road)
-  const access_key = yield* vault.read(delegation, vault_secret_map.access_key)
-  const secret_key = yield* vault.read(delegation, vault_secret_map.secret_key)
-  hide(access_key)
-  hide(secret_key)
-  const ca_cert = ca_cert_ref === null ? null : yield* vault.read(delegation, ca_cert_ref)
-  const opened: Bucket = {
-    ...{ endpoint, bucket, region, addressing_mode, access_key, secret_key },
-    ca_cert: ca_cert && Redacted.value(ca_cert),
-  }
-  return { delegation, bucket: opened }
+  const bucket = yield* withKeys(order.target, delegation)
+  road.hide(bucket.access_key)
+  road.hide(bucket.secret_key)
+  return { delegation, bucket }
 })
 
 /** The backup is there: that nobody can tell now how long it is locked takes nothing from it. */

@@ -6,9 +6,10 @@
  *
  * Source: document 2 §2 Reconciliation status; DECISIONS, document 2, automatic retry.
  */
-import { Clock, DateTime, Effect, Option, Redacted, Stream } from "effect"
+import { Clock, DateTime, Effect, Option, Stream } from "effect"
 import { address, Commands } from "#actors/commands.ts"
 import { Backup, backupAfter } from "#actors/share-protection/backup.ts"
+import { withKeys } from "#actors/share-protection/bucket-keys.ts"
 import { derivedId } from "#actors/share-protection/derived-id.ts"
 import { Engine, type Repository, type Snapshot } from "#actors/share-protection/engine.ts"
 import { Job, jobAfter } from "#actors/share-protection/job.ts"
@@ -44,19 +45,12 @@ interface Leftover extends Forgotten {
 
 /** The repository of an enrolled target, opened by its trust. */
 const open = Effect.fnUntraced(function* (target: TargetNow) {
-  const { trust_id, vault_secret_map, repository_password_ref, ca_cert_ref } = target
+  const { trust_id, vault_secret_map, repository_password_ref } = target
   if (trust_id === null || vault_secret_map === null || repository_password_ref === null) return
-  const vault = yield* Vault
   const delegation = yield* (yield* Trusts).redeem(trust_id)
-  const { endpoint, bucket, region, addressing_mode } = target
-  const ca_cert = ca_cert_ref === null ? null : yield* vault.read(delegation, ca_cert_ref)
-  const repository: Repository = {
-    ...{ endpoint, bucket, region, addressing_mode },
-    ca_cert: ca_cert && Redacted.value(ca_cert),
-    access_key: yield* vault.read(delegation, vault_secret_map.access_key),
-    secret_key: yield* vault.read(delegation, vault_secret_map.secret_key),
-    password: yield* vault.read(delegation, repository_password_ref),
-  }
+  const bucket = yield* withKeys({ ...target, vault_secret_map }, delegation)
+  const password = yield* (yield* Vault).read(delegation, repository_password_ref)
+  const repository: Repository = { ...bucket, password }
   return repository
 })
 

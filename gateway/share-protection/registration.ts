@@ -83,8 +83,7 @@ export const registered = Effect.fnUntraced(function* (asked: NewTarget) {
   yield* verified(trust_id, target.project_id)
   const { vault_secret_map: keys } = target
   if (settings().enrollment.dispatch === "inline" && trust_id !== null && keys !== null) {
-    const { access_key: access_key_ref, secret_key: secret_key_ref } = keys
-    yield* checked({ ...target, trust_id, access_key_ref, secret_key_ref })
+    yield* checked({ ...target, vault_secret_map: keys }, trust_id)
   }
   return target
 })

@@ -5,8 +5,19 @@
  * was to hold after it began. So there is at most one at a time: that of the last commit, in the
  * log's order, that is not later.
  */
-import { type Compilable, type SchemaModule, sql } from "kysely"
-import type { Term } from "#projections/share-protection/listing.ts"
+import { Effect } from "effect"
+import { type Compilable, type QueryExecutorProvider, type SchemaModule, sql } from "kysely"
+import {
+  type Filter,
+  findRow,
+  type Listed,
+  listRows,
+  type Page,
+  pageOf,
+  type Source,
+  type Term,
+  termsOf,
+} from "#projections/share-protection/listing.ts"
 import { type AnyTables, type Table, typeOf } from "#projections/share-protection/table.ts"
 import { statement, type Write } from "#projections/statement.ts"
 
@@ -116,4 +127,35 @@ const creates = <Row>({ name, of, by, keeps, indexes }: Declared<Row>, schema: S
         .columns(columns)
     }),
   ]
+}
+
+/** Reads a table as it is, or as of an `Instant`: what `then` selects is narrowed to that time. */
+export const dated = <Found, Row extends { readonly id: string }>(
+  source: Source<Found, Row>,
+  then: (as_of: string) => Term,
+) => {
+  const indexes = [["id"], ...source.indexes]
+
+  /** Oldest first. */
+  const list = (
+    db: QueryExecutorProvider,
+    filter: Filter,
+    page: Page,
+    as_of?: string,
+  ): Effect.Effect<Listed<Row>> => {
+    if (as_of === undefined) return listRows(db, source, { filter, order: "asc" }, page)
+    const terms = [...termsOf(filter, indexes), holds(as_of)]
+    return pageOf(db, { select: then(as_of), terms, order: "asc" }, page, source.shown)
+  }
+  /** Undefined when there is none. */
+  const find = (
+    db: QueryExecutorProvider,
+    id: string,
+    as_of?: string,
+  ): Effect.Effect<Row | undefined> =>
+    as_of === undefined
+      ? findRow(db, source, id)
+      : Effect.map(list(db, { id }, { limit: 1 }, as_of), ({ rows }) => rows[0])
+
+  return { list, find }
 }

@@ -16,12 +16,12 @@ export interface Listed<Row> {
 }
 
 /** Values that columns must have; what is undefined may be any. */
-type Filter = Readonly<Record<string, string | undefined>>
+export type Filter = Readonly<Record<string, string | undefined>>
 
 export type Term = RawBuilder<unknown>
 
 /** A table to read; `shown` makes of what SQLite holds what is answered. */
-interface Source<Found, Row> {
+export interface Source<Found, Row> {
   readonly name: string
   readonly indexes: ReadonlyArray<ReadonlyArray<string>>
   readonly shown: (found: Found) => Row

@@ -8,15 +8,8 @@ import { type Kysely, sql } from "kysely"
 import { PolicyEvent } from "#events/share-protection/policy.ts"
 import { type Place, projection } from "#projections/projection.ts"
 import { detachBackups } from "#projections/share-protection/backup.ts"
-import { history, holds, type Version } from "#projections/share-protection/history.ts"
-import {
-  findRow,
-  type Listed,
-  listRows,
-  type Page,
-  pageOf,
-  termsOf,
-} from "#projections/share-protection/listing.ts"
+import { dated, history, type Version } from "#projections/share-protection/history.ts"
+import type { Listed, Page } from "#projections/share-protection/listing.ts"
 import { type Stored, table } from "#projections/share-protection/table.ts"
 import { statement } from "#projections/statement.ts"
 import type {
@@ -174,29 +167,19 @@ interface PolicyFilter {
   readonly target_id?: TargetId | undefined
 }
 
-/** The policies of then: an `Instant`. */
-const listThen = (
-  db: Kysely<PolicyTables>,
-  filter: PolicyFilter & { readonly id?: PolicyId },
-  page: Page,
-  as_of: string,
-): Effect.Effect<Listed<PolicyRow>> => {
-  const select = sql`
+const read = dated(
+  policies,
+  () => sql`
     select ${past.columns}, null as last_tick, null as in_flight_backup_id
-    from ${sql.table(past.name)}`
-  const terms = [...termsOf({ ...filter }, [["id"], ...policies.indexes]), holds(as_of)]
-  return pageOf(db, { select, terms, order: "asc" }, page, policies.shown)
-}
+    from ${sql.table(past.name)}`,
+)
 
 /** The policy now, or as of an `Instant`; undefined when there is none. */
 export const findPolicy = (
   db: Kysely<PolicyTables>,
   id: PolicyId,
   as_of?: string,
-): Effect.Effect<PolicyRow | undefined> =>
-  as_of === undefined
-    ? findRow(db, policies, id)
-    : Effect.map(listThen(db, { id }, { limit: 1 }, as_of), ({ rows }) => rows[0])
+): Effect.Effect<PolicyRow | undefined> => read.find(db, id, as_of)
 
 /** Oldest first, now or as of an `Instant`. */
 export const listPolicies = (
@@ -204,10 +187,7 @@ export const listPolicies = (
   filter: PolicyFilter,
   page: Page,
   as_of?: string,
-): Effect.Effect<Listed<PolicyRow>> =>
-  as_of === undefined
-    ? listRows(db, policies, { filter: { ...filter }, order: "asc" }, page)
-    : listThen(db, filter, page, as_of)
+): Effect.Effect<Listed<PolicyRow>> => read.list(db, { ...filter }, page, as_of)
 
 /** Each schedule of an enabled policy once: there are few, however many policies there are. */
 export const listSchedules = (db: Kysely<PolicyTables>) =>

@@ -3,21 +3,14 @@
  *
  * Source: document 2 §2 Target, §3 Target; DECISIONS, document 2, target create.
  */
-import { Effect, Struct } from "effect"
+import { type Effect, Struct } from "effect"
 import { type Kysely, sql } from "kysely"
 import { TargetEvent } from "#events/share-protection/target.ts"
 import { type Place, projection } from "#projections/projection.ts"
 import { extendProtection } from "#projections/share-protection/backup.ts"
-import { history, holds, type Version } from "#projections/share-protection/history.ts"
+import { dated, history, holds, type Version } from "#projections/share-protection/history.ts"
 import { removeJobsOf } from "#projections/share-protection/job.ts"
-import {
-  findRow,
-  type Listed,
-  listRows,
-  type Page,
-  pageOf,
-  termsOf,
-} from "#projections/share-protection/listing.ts"
+import type { Listed, Page } from "#projections/share-protection/listing.ts"
 import { type Stored, table } from "#projections/share-protection/table.ts"
 import type {
   DomainId,
@@ -215,32 +208,21 @@ export interface TargetFilter {
   readonly domain_id?: DomainId | undefined
 }
 
-/** The targets of then: an `Instant`. */
-const listThen = (
-  db: Kysely<TargetTables>,
-  filter: TargetFilter & { readonly id?: TargetId },
-  page: Page,
-  as_of: string,
-): Effect.Effect<Listed<TargetRow>> => {
+const read = dated(targets, (as_of) => {
   const measured = sql`
     select usage_stats from share_protection_usage as measured
     where measured.id = past.id and ${holds(as_of)}`
-  const select = sql`
+  return sql`
     select ${past.columns}, (${measured}) as usage_stats
     from ${sql.table(past.name)} as past`
-  const terms = [...termsOf({ ...filter }, [["id"], ...targets.indexes]), holds(as_of)]
-  return pageOf(db, { select, terms, order: "asc" }, page, targets.shown)
-}
+})
 
 /** The target now, or as of an `Instant`; undefined when there is none. */
 export const findTarget = (
   db: Kysely<TargetTables>,
   id: TargetId,
   as_of?: string,
-): Effect.Effect<TargetRow | undefined> =>
-  as_of === undefined
-    ? findRow(db, targets, id)
-    : Effect.map(listThen(db, { id }, { limit: 1 }, as_of), ({ rows }) => rows[0])
+): Effect.Effect<TargetRow | undefined> => read.find(db, id, as_of)
 
 /** Oldest first, now or as of an `Instant`. */
 export const listTargets = (
@@ -248,7 +230,4 @@ export const listTargets = (
   filter: TargetFilter,
   page: Page,
   as_of?: string,
-): Effect.Effect<Listed<TargetRow>> =>
-  as_of === undefined
-    ? listRows(db, targets, { filter: { ...filter }, order: "asc" }, page)
-    : listThen(db, filter, page, as_of)
+): Effect.Effect<Listed<TargetRow>> => read.list(db, { ...filter }, page, as_of)
