@@ -11,10 +11,11 @@ export interface Gateway {
   readonly token: string
   /** A tenant's token. */
   readonly tenant: string
+  readonly pid: number
   readonly stop: () => Promise<void>
 }
 
-const main = join(import.meta.dirname, "../main.ts")
+const program = join(import.meta.dirname, "../launcher/run.mjs")
 
 /**
  * Starts the whole server as `npm start` does, in a process of its own, with data in `folder` and
@@ -25,7 +26,7 @@ export const startGateway = async (
   more: Readonly<Record<string, string>> = {},
 ): Promise<Gateway> => {
   const settings = { ALMANAC_DATA_DIR: folder, ALMANAC_API__BIND_PORT: "0", ...more }
-  const server = spawn(process.execPath, [main, "serve", "--set", "api.bind_host=127.0.0.1"], {
+  const server = spawn(process.execPath, [program, "serve", "--set", "api.bind_host=127.0.0.1"], {
     env: { ...process.env, ...settings },
     stdio: ["ignore", "pipe", "inherit"],
   })
@@ -43,6 +44,7 @@ export const startGateway = async (
     url: `${url}/v1/`,
     token: credentials.admin.token,
     tenant: credentials.tenant.token,
+    pid: server.pid ?? 0,
     stop: async () => {
       server.kill("SIGTERM")
       await ended

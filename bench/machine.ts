@@ -13,23 +13,32 @@ const load_before = loadavg()
 
 const ms = (value: number) => value.toFixed(2)
 
+/** The disk, with how long it took to sync before the rounds. */
+const disk = async (folder: string, noise: Measured["noise"]) => {
+  const name = await fileSystem(folder)
+  if (noise.length === 0) return name
+  const sync = spread(noise.map(({ p50_ms }) => p50_ms))
+  const worst = Math.max(...noise.map(({ p99_ms }) => p99_ms))
+  const range = `${ms(sync.min)}..${ms(sync.max)} before the rounds; worst p99 ${ms(worst)}`
+  return `${name}, fdatasync p50 ${ms(sync.median)} ms (${range})`
+}
+
 /** Cores, load, disk with its sync latency during the run, node and the servers' versions. */
 export const machine = async (
   folder: string,
   measured: ReadonlyArray<Measured>,
   versions: ReadonlyArray<string>,
 ): Promise<string> => {
-  const noise = measured.flatMap((each) => each.noise)
-  const sync = spread(noise.map(({ p50_ms }) => p50_ms))
-  const worst = Math.max(...noise.map(({ p99_ms }) => p99_ms))
   const parts = [
     new Date().toISOString().slice(0, 10),
     `${availableParallelism()} cores (${cpus()[0]?.model.trim() ?? "unknown"})`,
     `${Math.round(totalmem() / gibibyte)} GiB`,
     `Linux ${release()}`,
     `load before ${load_before}`,
-    `${await fileSystem(folder)}, fdatasync p50 ${ms(sync.median)} ms (${ms(sync.min)}..` +
-      `${ms(sync.max)} before the rounds; worst p99 ${ms(worst)})`,
+    await disk(
+      folder,
+      measured.flatMap(({ noise }) => noise),
+    ),
     `Node ${process.version}`,
     ...versions,
   ]

@@ -6,6 +6,7 @@ import { command } from "./command.ts"
 import { scratchFolder } from "./disk.ts"
 import { gateway } from "./gateway.ts"
 import { jobsPage } from "./jobs-page.ts"
+import { memory } from "./memory.ts"
 import { replay } from "./replay.ts"
 import { schedule } from "./schedule.ts"
 import { orSkip, say } from "./series.ts"
@@ -15,9 +16,9 @@ import { token } from "./token.ts"
 
 const help = `npm run bench -- [--only SUITE] [--rounds N] [--seconds S] [--dry]
 
-SUITE is command, gateway, replay, jobs-page, schedule, token or backup. Each measures Almanac
-against its peers, interleaved, and writes its tables into docs/benchmarks.md (--dry: only prints
-them). What is missing is skipped with one line.
+SUITE is command, gateway, replay, jobs-page, schedule, token, backup or memory. Each measures
+Almanac against its peers, interleaved, and writes its tables into docs/benchmarks.md (--dry: only
+prints them). What is missing is skipped with one line.
 
   npm run bench -- --only command --rounds 3 --seconds 2 --dry`
 
@@ -29,6 +30,7 @@ const suites: Readonly<Record<string, Suite>> = {
   schedule,
   token,
   backup,
+  memory,
 }
 
 const { values } = parseArgs({

@@ -1,8 +1,7 @@
 #!/usr/bin/env node
-/** `./almanac <verb>`: installs what is missing, then becomes main.ts on the project's Node 24. */
+/** `./almanac <verb>`: installs what is missing, then becomes the program on the project's Node. */
 import { spawn } from "node:child_process"
 import { join } from "node:path"
-import { pathToFileURL } from "node:url"
 import { bootstrapOrExit } from "./bootstrap.mjs"
 import { root } from "./cache.mjs"
 import { projectNode } from "./packages.mjs"
@@ -10,8 +9,7 @@ import { projectNode } from "./packages.mjs"
 bootstrapOrExit("start")
 
 const node = projectNode()
-const preload = pathToFileURL(join(root, "launcher", "compile-cache.mjs")).href
-const args = ["--import", preload, join(root, "main.ts"), ...process.argv.slice(2)]
+const args = [join(root, "launcher", "run.mjs"), ...process.argv.slice(2)]
 
 /** On a Node without execve: a child that gets our signals and whose end is ours. */
 const runAsChild = () => {

@@ -35,7 +35,7 @@ const arrow: Readonly<Record<string, Reach>> = {
     folders: [
       ...["actors", "projections", "events", "schemas", "launcher"],
       ...["#gateway/caller.ts", "#gateway/identity.ts", "#gateway/transport.ts"],
-      "#gateway/blob-storage/cursors.ts",
+      ...["#gateway/blob-storage/cursors.ts", "#gateway/capital-pressure/dashboard-reader.ts"],
       // What the listener puts on the wire.
       ...["#gateway/front-door.ts", "#gateway/envelope.ts"],
     ],
@@ -45,7 +45,8 @@ const arrow: Readonly<Record<string, Reach>> = {
     folders: ["gateway", "adapters", "actors", "projections", "events", "schemas", "launcher"],
     packages: /./,
   },
-  launcher: { folders: [], packages: /^node:/ },
+  // Only what the installed Node runs may ask for a package: the maker of the bundle.
+  launcher: { folders: [], packages: /^(node:|rolldown$)/ },
 }
 
 /** `system` is the machinery's own aggregates, which every service may know. */

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 
 const ms_of_day = 86_400_000
 
-/** The first and last day that a value may have, so that every date has four digits for its year. */
+/** The first and last day that a value may have: every date has four digits for its year. */
 export const first_date = "1900-01-01"
 export const last_date = "2199-12-31"
 
@@ -48,20 +48,25 @@ export const toBusinessDay = (day: number): number => {
   return weekday === sunday ? day + 1 : day
 }
 
-/** The same date a year before; of 29 February the 28th. */
-export const yearBefore = (day: number): number => {
-  const date = dateOf(day)
-  const year = String(Number(date.slice(0, 4)) - 1)
-  const before = `${year}${date.slice(4)}`
-  return dayOf(before.endsWith("-02-29") ? `${year}-02-28` : before)
-}
+/** Of a calendar whose years begin on 1 March, so that a leap day is the last of its year. */
+const first_of_march_0000 = -719_468
+const firstOfMarch = (year: number) =>
+  first_of_march_0000 +
+  365 * year +
+  Math.floor(year / 4) -
+  Math.floor(year / 100) +
+  Math.floor(year / 400)
+
+const days_of_year = 365.2425
 
 /** The same date so many years before; of 29 February the 28th where that year has none. */
 export const yearsBefore = (day: number, years: number): number => {
-  const date = dateOf(day)
-  const before = `${Number(date.slice(0, 4)) - years}${date.slice(4)}`
-  const found = dayOf(before)
-  return Number.isNaN(found) || dateOf(found) !== before
-    ? dayOf(`${before.slice(0, 4)}-02-28`)
-    : found
+  let year = Math.floor((day - first_of_march_0000) / days_of_year)
+  while (firstOfMarch(year) > day) year--
+  while (firstOfMarch(year + 1) <= day) year++
+  const before = year - years
+  return Math.min(firstOfMarch(before) + day - firstOfMarch(year), firstOfMarch(before + 1) - 1)
 }
+
+/** The same date a year before; of 29 February the 28th. */
+export const yearBefore = (day: number): number => yearsBefore(day, 1)

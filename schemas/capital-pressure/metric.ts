@@ -33,8 +33,8 @@ export interface LevelRule {
   readonly text: string
 }
 
-/** How a value is written: see `formatting`. */
-export type Format = "percent" | "points" | "ratio" | "index" | "basis_points" | "growth"
+/** How a value is written: see `formatting`. A spread is a percent whose change is in bp. */
+export type Format = "spread" | "percent" | "points" | "ratio" | "index" | "basis_points" | "growth"
 
 export interface Metric {
   readonly metric_id: string

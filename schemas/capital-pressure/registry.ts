@@ -46,10 +46,11 @@ export const metrics: ReadonlyArray<Metric> = [
   metric({
     ...{ metric_id: "hy_spread", name: "High yield spread", tier: 1 },
     ...{ source: "ICE BofA via FRED", source_kind: "fred", source_series: "BAMLH0A0HYM2" },
-    ...{ unit: "%", format: "percent", cadence: "daily", publication_lag: 1 },
+    ...{ unit: "%", format: "spread", cadence: "daily", publication_lag: 1 },
     ...{ direction_kind: "higher_bearish", indicator_kind: "level", zscore_years: 1 },
     description:
-      "What the riskier companies pay over Treasuries to borrow. Three years of it are published; older values are kept here as they fall off.",
+      "What the riskier companies pay over Treasuries to borrow. Three years of it are " +
+      "published; older values are kept here as they fall off.",
     rules: [{ when: "at_or_above", level: 6, vote: "bear", text: ">= 6.0 bear" }],
     reasons: [
       "Junk borrowers pay less than their one-year norm; credit is easy",
@@ -60,7 +61,7 @@ export const metrics: ReadonlyArray<Metric> = [
   metric({
     ...{ metric_id: "baa_spread", name: "Baa minus 10-year", tier: 1 },
     ...{ source: "Moody's via FRED", source_kind: "fred", source_series: "BAA10Y" },
-    ...{ unit: "%", format: "percent", cadence: "daily", publication_lag: 1 },
+    ...{ unit: "%", format: "spread", cadence: "daily", publication_lag: 1 },
     ...{ direction_kind: "higher_bearish", indicator_kind: "level" },
     description: "What companies of the lowest investment grade pay over the 10-year Treasury.",
     rules: [{ when: "at_or_above", level: 3, vote: "bear", text: ">= 3.0 bear" }],
@@ -80,7 +81,8 @@ export const metrics: ReadonlyArray<Metric> = [
     ...{ unit: "% yoy", format: "growth", cadence: "weekly", weekday: "Wed", publication_lag: 1 },
     ...{ direction_kind: "higher_bullish", indicator_kind: "yoy" },
     description:
-      "The Federal Reserve's assets less the Treasury's account and reverse repos: the central bank's cash that markets have.",
+      "The Federal Reserve's assets less the Treasury's account and reverse repos: the " +
+      "central bank's cash that markets have.",
     reasons: [
       "Central bank cash is growing faster than usual",
       "Cash growth is ordinary",
@@ -93,7 +95,8 @@ export const metrics: ReadonlyArray<Metric> = [
     ...{ unit: "index", format: "index", cadence: "weekly", weekday: "Fri", publication_lag: 5 },
     ...{ direction_kind: "higher_bearish", indicator_kind: "level" },
     description:
-      "105 weekly measures of money, debt and equity markets in one index; 0 is the mean since 1971. Its whole history is revised each week.",
+      "105 weekly measures of money, debt and equity markets in one index; 0 is the " +
+      "mean since 1971. Its whole history is revised each week.",
     rules: [{ when: "above", level: 0, vote: "bear", text: "> 0 bear" }],
     reasons: [
       "Conditions looser than the long-run mean and its own trend",
@@ -121,7 +124,8 @@ export const metrics: ReadonlyArray<Metric> = [
     ...{ unit: "index", format: "index", cadence: "daily", publication_lag: 3 },
     ...{ direction_kind: "higher_bearish", indicator_kind: "level", is_gauge: true },
     description:
-      "33 measures of stress in one index; 0 is normal. It is a composite itself, so it is shown as a gauge and does not vote.",
+      "33 measures of stress in one index; 0 is normal. It is a composite itself, so it " +
+      "is shown as a gauge and does not vote.",
     rules: [{ when: "above", level: 0, vote: "bear", text: "> 0 bear" }],
     reasons: ["Stress below normal", "Stress close to normal", "Stress above normal"],
   }),
@@ -163,7 +167,8 @@ export const metrics: ReadonlyArray<Metric> = [
     },
     ...{ direction_kind: "higher_bullish", indicator_kind: "level" },
     description:
-      "Longs less shorts of asset managers in S&P 500 futures, as a share of open interest. Published on Fridays as of Tuesday.",
+      "Longs less shorts of asset managers in S&P 500 futures, as a share of open " +
+      "interest. Published on Fridays as of Tuesday.",
     reasons: [
       "Institutions are adding futures exposure",
       "Positioning near its mean",
@@ -176,7 +181,8 @@ export const metrics: ReadonlyArray<Metric> = [
     ...{ unit: "index", format: "index", cadence: "daily", publication_lag: 1 },
     ...{ direction_kind: "higher_bearish", indicator_kind: "level", is_gauge: true },
     description:
-      "What protection from a crash costs against ordinary options. A sign of fragility: shown as a gauge, it does not vote.",
+      "What protection from a crash costs against ordinary options. A sign of " +
+      "fragility: shown as a gauge, it does not vote.",
     reasons: ["Tail hedges are cheap", "Tail pricing ordinary", "Tail hedges are bid"],
   }),
   metric({
@@ -219,7 +225,8 @@ export const metrics: ReadonlyArray<Metric> = [
     ...{ unit: "%", format: "percent", cadence: "monthly", publication_lag: 25 },
     ...{ direction_kind: "higher_bullish", indicator_kind: "level", is_gauge: true },
     description:
-      "Cash in accounts against debt on margin. It says how loaded investors are: shown as a gauge, it does not vote.",
+      "Cash in accounts against debt on margin. It says how loaded investors are: shown " +
+      "as a gauge, it does not vote.",
     reasons: [
       "Cash cushion is comfortable",
       "Cushion ordinary",
@@ -300,7 +307,8 @@ export const metrics: ReadonlyArray<Metric> = [
     ...{ unit: "%", format: "percent", cadence: "quarterly", publication_lag: 165 },
     ...{ direction_kind: "higher_bearish", indicator_kind: "level", is_gauge: true },
     description:
-      "Shares among what households own. It says how loaded they are: shown as a gauge, it does not vote.",
+      "Shares among what households own. It says how loaded they are: shown as a gauge, " +
+      "it does not vote.",
     reasons: [
       "Households hold room to buy",
       "Share ordinary",

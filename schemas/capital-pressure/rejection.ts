@@ -31,3 +31,37 @@ export class Unreadable extends Schema.Error<Unreadable>("CapitalUnreadable")(
   { detail: Schema.String },
   { httpApiStatus: 500 },
 ) {}
+
+/** `capital.token` is set, and the request has no token that is known. */
+export class Unauthorized extends Schema.Error<Unauthorized>("CapitalUnauthorized")(
+  { detail: Schema.String },
+  { httpApiStatus: 401 },
+) {}
+
+/** The token is known, and is not for the dashboard. */
+export class Forbidden extends Schema.Error<Forbidden>("CapitalForbidden")(
+  { detail: Schema.String },
+  { httpApiStatus: 403 },
+) {}
+
+export class TooManyRequests extends Schema.Error<TooManyRequests>("CapitalTooManyRequests")(
+  { detail: Schema.String },
+  { httpApiStatus: 429 },
+) {}
+
+/** The service could not start, or the server is about to stop. */
+export class Unavailable extends Schema.Error<Unavailable>("CapitalUnavailable")(
+  { detail: Schema.String },
+  { httpApiStatus: 503 },
+) {}
+
+export class TooLate extends Schema.Error<TooLate>("CapitalTooLate")(
+  { detail: Schema.String },
+  { httpApiStatus: 504 },
+) {}
+
+/** What every endpoint that reads the file may answer. */
+export const anywhere = [
+  ...[Unauthorized, Forbidden, TooManyRequests],
+  ...[Unreadable, Unavailable, TooLate],
+] as const
