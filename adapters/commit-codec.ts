@@ -61,11 +61,19 @@ const encodeCommit = (stream: string, commit: Commit) => {
   throw new Error(`A snapshot of ${snapshot} bytes for ${stream}: ${snapshot_bytes_max} at most.`)
 }
 
+const parsed = (position: number, bytes: Uint8Array) => {
+  try {
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
+    // The log holds what `encode` wrote; its version says so.
+    return JSON.parse(text) as Commit
+  } catch {
+    throw new Error(`The commit at ${position} is no JSON: something else wrote or changed it.`)
+  }
+}
+
 /** The commit that is stored at `position`; throws when the bytes are no commit that we know. */
 export const decode = (position: number, stream: string, bytes: Uint8Array): Recorded => {
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
-  // The log holds what `encode` wrote; its version says so.
-  const commit = JSON.parse(text) as Commit
+  const commit = parsed(position, bytes)
   if (commit.v !== 1) throw new Error(`The commit at ${position} has an unknown version.`)
   let hash: string | undefined
   return {
