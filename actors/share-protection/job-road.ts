@@ -41,7 +41,11 @@ export interface WalkOptions {
 }
 
 /** The job is not this worker's any more: whatever it does from here nobody waits for. */
-export class Dropped extends Schema.TaggedError<Dropped>()("Dropped", { detail: Schema.String }) {}
+export class Dropped extends Schema.TaggedError<Dropped>()("Dropped", {
+  detail: Schema.String,
+  /** Another run of the same order has it. */
+  by_another_run: Schema.Boolean,
+}) {}
 
 export type WalkFailure =
   | BackendUnavailable

@@ -35,7 +35,7 @@ import { backupTag } from "#actors/share-protection/snapshot-tag.ts"
 import { Target } from "#actors/share-protection/target.ts"
 import { AdvanceJob, type JobStep, job_steps } from "#schemas/share-protection/job.ts"
 import type { JobOrder } from "#schemas/share-protection/job-order.ts"
-import type { Rejection } from "#schemas/share-protection/rejection.ts"
+import { InvalidStateTransition, type Rejection } from "#schemas/share-protection/rejection.ts"
 import { RecordTargetUsage } from "#schemas/share-protection/target.ts"
 import { reasonOf } from "#schemas/share-protection/text.ts"
 
@@ -91,7 +91,9 @@ export const runJob = Effect.fnUntraced(function* (run: Run, options: RunOptions
       if (refusal instanceof Unavailable) return Effect.fail(refusal)
       return Effect.logWarning(`The report was refused: ${refusal.detail}`).pipe(
         Effect.andThen(takeBack(state, walked)),
-        Effect.andThen(report("settle", settleJob(factsOf(order), holdOf(order)))),
+        Effect.andThen(
+          report("settle", isAnothers(refusal) ? [] : settleJob(factsOf(order), holdOf(order))),
+        ),
       )
     }),
     Effect.catch(({ detail }) => Effect.logWarning(`The job's hold could not be freed: ${detail}`)),
@@ -110,19 +112,20 @@ interface State {
   repository?: Repository
 }
 
-type Report = (what: string, batch: Batch) => Effect.Effect<number, Rejection | Unavailable>
+type Report = (what: string, batch: Batch) => Effect.Effect<void, Rejection | Unavailable>
 
-/** Sends a batch until it is answered. */
+/** Sends a batch until it is answered; an empty one tells nothing. */
 const reporting = Effect.fnUntraced(function* ({ order, isGivenUp }: Run) {
   const { send } = yield* Commands
   const { job_id, worker_id, attempt, fence } = order
   const run = (yield* Random.nextInt).toString(36)
   const report: Report = (what, batch) =>
     Effect.gen(function* () {
+      if (batch.length === 0) return
       const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
       const command_id = `run-${job_id}-${attempt}-${fence}-${run}-${what}`
       const origin = { command_id, actor: `worker:${worker_id}`, at }
-      return yield* Effect.retry(send(origin, ...batch), {
+      yield* Effect.retry(send(origin, ...batch), {
         while: (failure) => failure instanceof Unavailable && !isGivenUp(),
         schedule: Schedule.spaced(retry_ms),
       })
@@ -130,7 +133,11 @@ const reporting = Effect.fnUntraced(function* ({ order, isGivenUp }: Run) {
   return report
 })
 
-const dropped = ({ detail }: Rejection | Unavailable) => new Dropped({ detail })
+const dropped = (refusal: Rejection | Unavailable) =>
+  new Dropped({ detail: refusal.detail, by_another_run: isAnothers(refusal) })
+
+/** The job is still this worker's by this hold, and another run of the order is further on. */
+const isAnothers = (refusal: Rejection | Unavailable) => refusal instanceof InvalidStateTransition
 
 const roadOf = (run: Run, state: State, report: Report): Road => {
   const { job_id, worker_id, fence, target_id } = run.order
@@ -159,7 +166,6 @@ const roadOf = (run: Run, state: State, report: Report): Road => {
     // A target that is gone is measured no more.
     measured: (usage_stats) =>
       report("usage", [address(Target, target_id, RecordTargetUsage.make({ usage_stats }))]).pipe(
-        Effect.asVoid,
         Effect.catch(() => Effect.void),
       ),
   }
@@ -188,6 +194,8 @@ const outcome = Effect.fnUntraced(function* (
   const { cause } = walked
   const [failure] = cause.reasons.filter(Cause.isFailReason).map(({ error }) => error)
   if (failure instanceof Dropped) yield* Effect.logWarning(`Dropped: ${failure.detail}`)
+  // The hold is that run's, too; if nothing runs any more, its conductor finds out.
+  if (failure instanceof Dropped && failure.by_another_run) return []
   if (run.is_cancelled || failure instanceof Dropped) return settleJob(facts, hold)
   const wrote_nothing = yield* wroteNothing(run, state, failure)
   if (failure !== undefined) {

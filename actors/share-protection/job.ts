@@ -189,15 +189,21 @@ type Report = Exclude<Extract<JobCommand, { readonly fence: number }>, typeof As
 const isHeldBy = ({ worker_id, fence }: Context, report: Report) =>
   report.worker_id === worker_id && report.fence === fence
 
-/** What a worker says of a job, whose it must be. */
+/**
+ * What a worker says of a job, whose it must be. What is out of turn though the job is its own
+ * comes of another run of the same order: of an agent before it, under the same id.
+ */
 const refuseReport = (state: State, command: Report): Rejection => {
   const { worker_id, fence, type } = command
   if (!isHeldBy(state.context, command)) {
     return new Conflict({ detail: `It is not worker ${worker_id}'s by fence ${fence}.` })
   }
-  const is_move = type === "AdvanceJob" || type === "CompleteJob"
+  const is_move = type === "AdvanceJob" || type === "CompleteJob" || type === "StartJob"
   if (!is_move || hasEnded(state)) {
     return new Conflict({ detail: `A job that is ${state.value} refuses ${type}.` })
+  }
+  if (type === "StartJob") {
+    return new InvalidStateTransition({ detail: "Another run of the same order has begun it." })
   }
   const to = type === "AdvanceJob" ? command.to : "available"
   return new InvalidStateTransition({ detail: `No way from ${state.value} to ${to}.` })

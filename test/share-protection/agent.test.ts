@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Option, Scope } from "effect"
 import { address } from "#actors/commands.ts"
 import { Agents } from "#actors/share-protection/agents.ts"
-import { buryJob, unassignJob } from "#actors/share-protection/job-course.ts"
+import { buryJob, startJob, unassignJob } from "#actors/share-protection/job-course.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
 import { Log } from "#events/log.ts"
 import { job_steps } from "#schemas/share-protection/job.ts"
@@ -156,6 +156,20 @@ describe("an agent", () => {
       yield* Effect.sleep(30)
       assert.deepEqual(world.calls, [])
       assert.equal((yield* jobNow(enroll_job_id)).state, "queued")
+    }),
+  )
+
+  inWorld("leaves a job to the run that began it before, of an agent under the same id", (world) =>
+    Effect.gen(function* () {
+      const { offer } = yield* worker()
+      const { order, hold: held } = yield* assign(enroll_job_id)
+      yield* send(startJob(yield* factsOf(enroll_job_id), held))
+      const head = yield* (yield* Log).head("")
+      yield* offer(order)
+      yield* Effect.sleep(30)
+      assert.deepEqual(world.calls, [])
+      assert.equal(yield* (yield* Log).head(""), head)
+      assert.equal((yield* leaseNow).holds.length, 1)
     }),
   )
 

@@ -18,6 +18,7 @@ import {
 } from "#schemas/share-protection/backup.ts"
 import { RestoreId } from "#schemas/share-protection/id.ts"
 import { given } from "../given.ts"
+import { assertStorable } from "../state-table.ts"
 import {
   at,
   backup,
@@ -29,7 +30,6 @@ import {
   snapshot,
   uuid,
 } from "./samples.ts"
-import { assertStorable } from "./state-table.ts"
 
 const conflict = "svc.conflict"
 const started = BackupStarted.make({})

@@ -41,6 +41,7 @@ import {
   StartBackupUndelete,
 } from "#schemas/share-protection/backup.ts"
 import { histories } from "../histories.ts"
+import { everyState } from "../state-table.ts"
 import {
   a_moment_before,
   adopted,
@@ -51,7 +52,6 @@ import {
   restore_id,
   snapshot,
 } from "./samples.ts"
-import { everyState } from "./state-table.ts"
 
 const reason = "The engine exited with 1."
 const lost_reason = "The repository has it no more."

@@ -31,6 +31,7 @@ import {
 } from "#schemas/share-protection/job.ts"
 import { given } from "../given.ts"
 import { histories } from "../histories.ts"
+import { assertStorable, everyState } from "../state-table.ts"
 import {
   about,
   advanced,
@@ -45,7 +46,6 @@ import {
   until,
 } from "./job-samples.ts"
 import { jobId, longest, longest_project_id as project_id } from "./samples.ts"
-import { assertStorable, everyState } from "./state-table.ts"
 
 const cancelled = JobCancelled.make({})
 const completed = JobCompleted.make(hold)
@@ -138,7 +138,8 @@ describe("a job", () => {
     StartJob: [
       {
         command: StartJob.make(hold),
-        in: { ...absent, assigned: [started] },
+        // By another run of the same order, which may go on.
+        in: { ...absent, assigned: [started], ...running(illegal) },
         otherwise: conflict,
       },
       {

@@ -18,9 +18,9 @@ import {
   ReleaseLease,
 } from "#schemas/share-protection/lease.ts"
 import { given } from "../given.ts"
+import { assertStorable, everyState } from "../state-table.ts"
 import { worker_id } from "./job-samples.ts"
 import { jobId } from "./samples.ts"
-import { assertStorable, everyState } from "./state-table.ts"
 
 type Mode = typeof LeaseMode.Type
 

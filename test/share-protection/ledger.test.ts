@@ -4,7 +4,7 @@ import { Ledger } from "#actors/share-protection/ledger.ts"
 import { type LedgerEvent, Released, Reserved } from "#events/share-protection/ledger.ts"
 import { Counted, LedgerCommand, Release, Reserve } from "#schemas/share-protection/ledger.ts"
 import { given } from "../given.ts"
-import { assertStorable, everyState } from "./state-table.ts"
+import { assertStorable, everyState } from "../state-table.ts"
 
 const limit = 2
 const full = "svc.quota_exceeded"

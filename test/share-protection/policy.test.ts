@@ -21,6 +21,7 @@ import {
   UpdatePolicy,
 } from "#schemas/share-protection/policy.ts"
 import { given } from "../given.ts"
+import { assertStorable, everyState } from "../state-table.ts"
 import {
   a_moment_before,
   at,
@@ -36,7 +37,6 @@ import {
   project_id,
   target_id,
 } from "./samples.ts"
-import { assertStorable, everyState } from "./state-table.ts"
 
 const started = (policy_id: PolicyId | null, tick: string | null) =>
   ShareBackupStarted.make({ backup_id, policy_id, tick })

@@ -21,8 +21,8 @@ import {
   SubPath,
 } from "#schemas/share-protection/restore.ts"
 import { histories } from "../histories.ts"
+import { assertStorable, everyState } from "../state-table.ts"
 import { longest, longest_project_id, new_share_id, restore, restored } from "./samples.ts"
-import { assertStorable, everyState } from "./state-table.ts"
 
 const reason = "The engine exited with 1."
 const requested = RestoreRequested.make(restore)

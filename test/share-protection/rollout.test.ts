@@ -21,8 +21,8 @@ import {
 } from "#schemas/share-protection/rollout.ts"
 import { given } from "../given.ts"
 import { histories } from "../histories.ts"
+import { assertStorable, everyState } from "../state-table.ts"
 import { longest, longestName } from "./samples.ts"
-import { assertStorable, everyState } from "./state-table.ts"
 
 const canary = DomainId.make("canary")
 const second = DomainId.make("second")

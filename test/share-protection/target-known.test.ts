@@ -20,6 +20,7 @@ import {
   StartFormatUpgrade,
 } from "#schemas/share-protection/target.ts"
 import { given } from "../given.ts"
+import { assertStorable } from "../state-table.ts"
 import {
   at,
   capabilities,
@@ -38,7 +39,6 @@ import {
   template_id,
   usage_stats,
 } from "./samples.ts"
-import { assertStorable } from "./state-table.ts"
 import {
   backup_registered,
   completed,

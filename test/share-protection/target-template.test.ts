@@ -20,6 +20,7 @@ import {
   RegisterTemplateTarget,
   UpdateTargetTemplate,
 } from "#schemas/share-protection/target-template.ts"
+import { assertStorable, everyState } from "../state-table.ts"
 import {
   longest_domain_id,
   longestName,
@@ -28,7 +29,6 @@ import {
   retention,
   template,
 } from "./samples.ts"
-import { assertStorable, everyState } from "./state-table.ts"
 
 const created = TargetTemplateCreated.make(template)
 const updated = TargetTemplateUpdated.make({ name: "Another" })

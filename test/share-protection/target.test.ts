@@ -26,6 +26,7 @@ import {
   StartFormatUpgrade,
   UpdateTarget,
 } from "#schemas/share-protection/target.ts"
+import { everyState } from "../state-table.ts"
 import {
   at,
   capabilities,
@@ -37,7 +38,6 @@ import {
   target,
   usage_stats,
 } from "./samples.ts"
-import { everyState } from "./state-table.ts"
 import {
   backup_registered,
   completed,

@@ -28,8 +28,8 @@ import {
   UndrainWorker,
 } from "#schemas/share-protection/worker.ts"
 import { given } from "../given.ts"
+import { assertStorable, everyState } from "../state-table.ts"
 import { jobId, longest_domain_id, longest_project_id, longestName } from "./samples.ts"
-import { assertStorable, everyState } from "./state-table.ts"
 
 const place = { project_id: ProjectId.make("workers"), domain_id: DomainId.make("default") }
 const boot = { ...place, image: "image-2" }

@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import type { Decider } from "#actors/decider.ts"
 import { snapshot_bytes_max } from "#events/log.ts"
 import type { Message } from "#schemas/message.ts"
-import { given } from "../given.ts"
+import { given } from "./given.ts"
 
 /** The events that happen, none where nothing changes; or the code of the refusal. */
 type Outcome<Event, Code> = ReadonlyArray<Event> | Code
