@@ -4,17 +4,31 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Effect, Exit, Layer, Predicate, Runtime } from "effect"
 import { CliError, Command } from "effect/cli"
 import { logging } from "#adapters/logging.ts"
-import { agent } from "#verbs/agent.ts"
-import { audit } from "#verbs/audit.ts"
-import { catalog } from "#verbs/catalog.ts"
-import { demo } from "#verbs/demo.ts"
-import { migrate } from "#verbs/migrate.ts"
-import { rebuild } from "#verbs/rebuild.ts"
 import { root, version } from "#verbs/root.ts"
-import { secret } from "#verbs/secret.ts"
-import { serve } from "#verbs/serve.ts"
-import { token } from "#verbs/token.ts"
-import { trust } from "#verbs/trust.ts"
+
+/** Each is loaded where it is asked for: all of them take longer than most of them run. */
+const verbs = {
+  serve: async () => (await import("#verbs/serve.ts")).serve,
+  agent: async () => (await import("#verbs/agent.ts")).agent,
+  ingest: async () => (await import("#verbs/ingest.ts")).ingest,
+  "backfill-composite": async () => (await import("#verbs/backfill-composite.ts")).backfill,
+  audit: async () => (await import("#verbs/audit.ts")).audit,
+  catalog: async () => (await import("#verbs/catalog.ts")).catalog,
+  rebuild: async () => (await import("#verbs/rebuild.ts")).rebuild,
+  migrate: async () => (await import("#verbs/migrate.ts")).migrate,
+  token: async () => (await import("#verbs/token.ts")).token,
+  trust: async () => (await import("#verbs/trust.ts")).trust,
+  secret: async () => (await import("#verbs/secret.ts")).secret,
+  demo: async () => (await import("#verbs/demo.ts")).demo,
+}
+
+const isVerb = (word = ""): word is keyof typeof verbs => Object.hasOwn(verbs, word)
+
+/** The verb that comes first on the command line; all of them where something else does. */
+const asked = () => {
+  const first = process.argv[2]
+  return isVerb(first) ? [verbs[first]()] : Object.values(verbs).map((load) => load())
+}
 
 /** What went wrong in one line, for whoever typed the command. */
 const messageOf = (error: unknown) =>
@@ -30,25 +44,14 @@ const explain = (cause: Cause.Cause<unknown>) => {
   return Effect.sync(() => process.stderr.write(`almanac: ${messageOf(failed.error)}\n`))
 }
 
-/** Told to stop, it stops in order: that is no failure. */
+/** Told to stop, it stops in order: that is no failure, but for a verb that says so. */
 const teardown: Runtime.Teardown = (exit, onExit) => {
   const interrupted = Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
-  return interrupted ? onExit(0) : Runtime.defaultTeardown(exit, onExit)
+  return interrupted ? onExit(Number(process.exitCode ?? 0)) : Runtime.defaultTeardown(exit, onExit)
 }
 
 root.pipe(
-  Command.withSubcommands([
-    serve,
-    agent,
-    audit,
-    catalog,
-    rebuild,
-    migrate,
-    token,
-    trust,
-    secret,
-    demo,
-  ]),
+  Command.withSubcommands(await Promise.all(asked())),
   Command.run({ version }),
   Effect.tapCause(explain),
   // A verb's standard output is its answer.

@@ -64,10 +64,12 @@ const socketOf = (source: object) => (source instanceof IncomingMessage ? source
 
 /** Above this the bytes cost more than how they are handed over. */
 const small_bytes_max = 64 * 1024
+/** Bytes that are there already go out as they are, so that only the largest are left to it. */
+const kept_bytes_max = 4 * 1024 * 1024
 
 /**
  * The server sets strictContentLength, with which Node writes head and body apart: twice the
- * system's cost of a small answer. A text of known length goes out as one; the server then sees
+ * system's cost of a small answer. A body of known length goes out as one; the server then sees
  * that the answer has ended, and does nothing.
  */
 const hasten = (
@@ -78,14 +80,14 @@ const hasten = (
   const { source, method } = request
   if (!(source instanceof IncomingMessage) || method === "HEAD") return false
   if (!isRead(source) && more.connection !== "close") return false
-  if (body._tag !== "Uint8Array" || body.text === undefined || !Cookies.isEmpty(cookies))
-    return false
-  if (body.contentLength > small_bytes_max || bodiless.has(status)) return false
+  if (body._tag !== "Uint8Array" || !Cookies.isEmpty(cookies)) return false
+  const bytes_max = body.text === undefined ? kept_bytes_max : small_bytes_max
+  if (body.contentLength > bytes_max || bodiless.has(status)) return false
   const response = NodeHttpServerRequest.toServerResponse(request)
   if (!(response instanceof ServerResponse) || response.headersSent || response.destroyed)
     return false
   response.writeHead(status, { ...headers, ...more })
-  response.end(body.text)
+  response.end(body.text ?? body.body)
   return true
 }
 

@@ -7,8 +7,19 @@ import type { Caller } from "#gateway/caller.ts"
 import { type Authenticate, type ClientCertificate, Unauthenticated } from "#gateway/identity.ts"
 import type { Settings } from "#schemas/settings.ts"
 
-type StaticToken = Settings["auth"]["tokens"][number]
-type Grant = Omit<Settings["tls"]["client_certificates"][number], "subject">
+type Certificate = Settings["tls"]["client_certificates"][number]
+
+/** What a caller is given; a scope may be one that no setting can name. */
+interface Grant extends Omit<Certificate, "subject" | "scopes"> {
+  readonly scopes: ReadonlyArray<string>
+}
+
+/** One of `token` and `sha256` is empty. */
+export interface StaticToken extends Grant {
+  readonly name: string
+  readonly token: Redacted.Redacted<string>
+  readonly sha256: string
+}
 
 const unknown = Effect.fail(new Unauthenticated({ reason: "unknown" }))
 

@@ -59,14 +59,25 @@ export const identityKeystone = (settings: Settings, store: TokenStore) =>
   )
 
 /** What this deployment knows by itself: nobody else is asked. */
-const configured = Effect.fnUntraced(function* ({ auth, tls }: Settings, store: TokenStore) {
+const configured = Effect.fnUntraced(function* (settings: Settings, store: TokenStore) {
+  const { auth, tls } = settings
   return [
     issuedTokens(store),
-    staticTokens(auth.tokens),
+    staticTokens([...auth.tokens, ...dashboardToken(settings)]),
     yield* jwts(auth.jwt),
     certificates(tls.client_certificates),
   ]
 })
+
+/** `capital.token`, where it is set: it reads the dashboard, and nothing else. */
+const dashboardToken = ({ capital: { token } }: Settings) => {
+  if (Redacted.value(token) === "") return []
+  const grant = { scopes: [dashboard_scope], roles: [], project_id: "", domain_id: "", user_id: "" }
+  return [{ name: "dashboard", token, sha256: "", ...grant }]
+}
+
+/** What the dashboard's paths need. */
+const dashboard_scope = "dashboard:read"
 
 /** The caller with the domain of its project and user. */
 const inDomain =

@@ -2,6 +2,7 @@
 import { join, resolve } from "node:path"
 import { Effect, Redacted, Result, Schema } from "effect"
 import { parse, TomlError } from "smol-toml"
+import { capitalFile } from "#adapters/capital-file.ts"
 import { default_image } from "#adapters/compute-images.ts"
 import { FileFailure, readBounded } from "#adapters/private-file.ts"
 import {
@@ -141,19 +142,35 @@ const unknown = (path: string, source: string) =>
 const meant = (name: string | undefined) => (name === undefined ? "" : `; did you mean ${name}?`)
 
 const prefix = "ALMANAC_"
-const data_dir_variable = "ALMANAC_DATA_DIR"
 
-/** Settings by variable; the data folder has a short name too. */
-const paths_by_variable = new Map([
-  ...paths.map((path) => [variableOf(path), path] as const),
-  [data_dir_variable, "data.dir"] as const,
+/** Short names of settings, by which other programs know them too. */
+const short_names: ReadonlyMap<string, string> = new Map([
+  ["ALMANAC_DATA_DIR", "data.dir"],
+  ["FRED_API_KEY", "capital.fred_key"],
+  ["PRICES_SOURCE", "capital.prices_source"],
+  ["CFTC_TLS_VERIFY", "capital.cftc_tls_verify"],
 ])
 
-/** The longer name of the data folder comes last, so it wins where both are set. */
+/** Settings by variable. */
+const paths_by_variable = new Map([
+  ...paths.map((path) => [variableOf(path), path] as const),
+  ...short_names,
+])
+
+/** The longer name of a setting comes last, so it wins where both are set. */
 const variables = (env: Sources["env"]) =>
   Object.entries(env)
-    .filter(([variable]) => variable.startsWith(prefix) && variable !== "ALMANAC_CONFIG")
-    .sort(([a], [b]) => Number(b === data_dir_variable) - Number(a === data_dir_variable))
+    .filter(
+      ([variable, text]) => variable.startsWith(prefix) || (text && short_names.has(variable)),
+    )
+    .filter(([variable]) => variable !== "ALMANAC_CONFIG")
+    .sort(([a], [b]) => Number(short_names.has(b)) - Number(short_names.has(a)))
+
+/** Of a flag, what a short name's variable says as programs do: 1 or 0. */
+const numbered = new Map([
+  ["1", "true"],
+  ["0", "false"],
+])
 
 /** Variables of the launcher and the tests have one underscore and are not near a setting. */
 const fromVariable = ([variable, text]: readonly [string, string | undefined]) => {
@@ -161,7 +178,9 @@ const fromVariable = ([variable, text]: readonly [string, string | undefined]) =
   const setting = path === undefined ? undefined : settings_by_path.get(path)
   if (path !== undefined && setting !== undefined) {
     const source = `environment ${variable}`
-    const given = { path, setting, raw: fromText(setting, text ?? ""), source }
+    const is_numbered = short_names.has(variable) && setting.form === "flag"
+    const said = is_numbered ? (numbered.get(text ?? "") ?? text) : text
+    const given = { path, setting, raw: fromText(setting, said ?? ""), source }
     return Effect.succeed(text === undefined ? [] : [given])
   }
   const said = variable.slice(prefix.length).toLowerCase().replaceAll("__", ".")
@@ -250,7 +269,7 @@ const readSecret = Effect.fnUntraced(function* (path: string) {
 })
 
 const located = (settings: Settings): Settings => {
-  const { blob, compute, shares, policy, database, manila } = settings
+  const { blob, compute, shares, policy, database, manila, capital } = settings
   const dir = resolve(settings.data.dir)
   const inside = (path: string, name: string) => (path === "" ? join(dir, name) : resolve(path))
   const read_models = inside(database.connection.slice(sqlite.length), "read-models")
@@ -264,6 +283,12 @@ const located = (settings: Settings): Settings => {
     keystone_authtoken: sentToKeystone(settings),
     policy: { file: policy.file === "" ? "" : resolve(policy.file) },
     database: { connection: sqlite + read_models },
+    capital: {
+      ...capital,
+      database: capitalFile({ capital, data: { dir } }),
+      prices_dir: capital.prices_dir === "" ? "" : resolve(capital.prices_dir),
+      watchlist: inside(capital.watchlist, "watchlist.json"),
+    },
   }
 }
 

@@ -1,16 +1,26 @@
 /**
  * Read models in SQLite: one file per service and version of its tables.
  *
+ * A service's file may have a path of its own, by which others read it too: then its version is in
+ * it, as SQLite's user_version, and what is at that path and no read model is never written over.
+ *
  * WAL with synchronous=NORMAL: a power cut may take the last transactions back, checkpoint and
  * all, and the log fills them in again.
  */
-import { mkdirSync, readdirSync, renameSync, rmSync } from "node:fs"
-import { join } from "node:path"
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs"
+import { dirname, join } from "node:path"
 import Sqlite from "better-sqlite3"
 import { Effect, Layer } from "effect"
 import { Kysely, type SqliteDatabase, SqliteDialect } from "kysely"
 import { type Reader, reader } from "#adapters/sqlite-reader.ts"
-import { type Checkpoint, type Database, Databases, type Design } from "#projections/database.ts"
+import {
+  type Checkpoint,
+  type Database,
+  Databases,
+  DatabaseUnusable,
+  type Design,
+  type Place,
+} from "#projections/database.ts"
 import type { Write } from "#projections/statement.ts"
 
 const setup = `
@@ -20,8 +30,14 @@ const setup = `
   insert or ignore into checkpoint values (1, 0, '');
 `
 
+/**
+ * How long a write waits for another program that writes, in milliseconds: nothing else happens
+ * in this thread meanwhile. Whoever projects tries again.
+ */
+const busy_ms_max = 100
+
 /** An open file, with its statements kept compiled and its checkpoint kept at hand. */
-const open = (path: string, create: ReadonlyArray<string>) => {
+const open = (path: string, { version, create }: Design) => {
   const sqlite = new Sqlite(path)
   sqlite.pragma("journal_mode = WAL")
   sqlite.pragma("synchronous = NORMAL")
@@ -29,9 +45,11 @@ const open = (path: string, create: ReadonlyArray<string>) => {
   if (made === undefined) {
     sqlite.transaction(() => {
       sqlite.exec(setup)
+      sqlite.pragma(`user_version = ${version}`)
       for (const statement of create) sqlite.exec(statement)
     })()
   }
+  sqlite.pragma(`busy_timeout = ${busy_ms_max}`)
   const compiled = new Map<string, Sqlite.Statement<Array<unknown>>>()
   const prepare = (sql: string) => {
     const statement = compiled.get(sql) ?? sqlite.prepare<Array<unknown>>(sql)
@@ -49,6 +67,7 @@ const open = (path: string, create: ReadonlyArray<string>) => {
   let checkpoint = prepare("select position, hash from checkpoint").get() as Checkpoint
   return {
     path,
+    inode: inodeAt(path),
     sqlite,
     prepare,
     checkpoint: () => checkpoint,
@@ -61,6 +80,37 @@ const open = (path: string, create: ReadonlyArray<string>) => {
 }
 
 type File = ReturnType<typeof open>
+
+/** No other file has it while ours is open. Undefined where there is none. */
+const inodeAt = (path: string) => statSync(path, { throwIfNoEntry: false })?.ino
+
+/** What a read model's file says of itself; undefined of any other. Throws of what is no SQLite. */
+const versionAt = (path: string): number | undefined => {
+  const sqlite = new Sqlite(path, { readonly: true, fileMustExist: true })
+  try {
+    // One column each: of names, and of the version.
+    const names = sqlite.prepare("select name from sqlite_schema").pluck().all() as Array<string>
+    const version = sqlite.pragma("user_version", { simple: true }) as number
+    // Whoever made it was stopped before its first table, or it is an empty file: nothing is lost.
+    return names.length === 0 || names.includes("checkpoint") ? version : undefined
+  } finally {
+    sqlite.close()
+  }
+}
+
+const isOurs = (path: string) => {
+  try {
+    return versionAt(path) !== undefined
+  } catch {
+    return false
+  }
+}
+
+const placeOf = ({ path, inode }: File): Place => {
+  const found = inodeAt(path)
+  if (found === inode) return "own"
+  return found === undefined || isOurs(path) ? "lost" : "foreign"
+}
 
 const removeFile = (path: string) => {
   for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true })
@@ -81,10 +131,19 @@ const dump = (file: File) => {
   return Object.fromEntries(tables.sort().map((table) => [table, rows(table)]))
 }
 
+const unusable = (path: string, cause: unknown) => {
+  // What SQLite and the file system throw are errors.
+  const { message } = cause as Error
+  return new DatabaseUnusable({ detail: `${path} cannot be used as a database: ${message}.` })
+}
+
+const attempt = <A>(path: string, run: () => A) =>
+  Effect.try({ try: run, catch: (cause) => unusable(path, cause) })
+
 /** A database over a file that `replace` may exchange under its users. */
 const database = <Tables>(
   first: File,
-  create: ReadonlyArray<string>,
+  design: Design,
   read: Reader,
 ): Database<Tables> & { readonly file: () => File } => {
   let file = first
@@ -100,11 +159,12 @@ const database = <Tables>(
     checkpoint: () => file.checkpoint(),
     apply: (writes, checkpoint) => file.apply(writes, checkpoint),
     dump: () => dump(file),
+    place: () => placeOf(file),
     beside: Effect.acquireRelease(
-      Effect.sync(() => {
-        const path = `${file.path}.building`
+      attempt(first.path, () => {
+        const path = `${first.path}.building`
         removeFile(path)
-        return database<Tables>(open(path, create), create, read)
+        return database<Tables>(open(path, design), design, read)
       }),
       (beside) =>
         Effect.sync(() => {
@@ -118,35 +178,61 @@ const database = <Tables>(
         const other = (beside as ReturnType<typeof database<Tables>>).file()
         yield* read.forget(file.path)
         const { path } = file
-        file.close()
-        other.close()
-        removeFile(path)
-        renameSync(other.path, path)
-        file = open(path, create)
+        yield* attempt(path, () => {
+          if (placeOf(file) === "foreign") throw new Error("what is there is left as it is")
+          file.close()
+          other.close()
+          removeFile(path)
+          renameSync(other.path, path)
+          file = open(path, design)
+        })
       }),
   }
 }
 
-/** Databases in files below `folder`, which is made when it is not there. */
-export const sqlite = (folder: string) =>
+/** Removes what other versions left in the folder, and what a rebuild did not finish. */
+const pathIn = (folder: string, { service, version }: Design) => {
+  const name = `${service}.v${version}.sqlite`
+  for (const other of readdirSync(folder)) {
+    const foreign = other.startsWith(`${service}.v`) && !other.startsWith(name)
+    if (foreign || other.startsWith(`${name}.building`)) removeFile(join(folder, other))
+  }
+  return join(folder, name)
+}
+
+/** Removes a read model of another version; throws where there is something else, or no folder. */
+const clearedPath = (path: string, { version }: Design) => {
+  if (!existsSync(dirname(path))) throw new Error("its folder is not there")
+  const found = existsSync(path) ? versionAt(path) : -1
+  if (found === undefined) throw new Error("it holds other tables, which are left as they are")
+  // What is left of a file that is gone would be read as part of the new one.
+  if (found !== version) removeFile(path)
+  removeFile(`${path}.building`)
+  return path
+}
+
+/**
+ * Databases in files below `folder`, which is made when it is not there; `own` are the paths of
+ * those services that have one of their own, whose folder must be there.
+ */
+export const sqlite = (folder: string, own: ReadonlyMap<string, string> = new Map()) =>
   Layer.effect(
     Databases,
     Effect.gen(function* () {
       const read = yield* reader
       mkdirSync(folder, { recursive: true, mode: 0o700 })
       return Databases.of({
-        open: <Tables>({ service, version, create }: Design) =>
-          Effect.acquireRelease(
-            Effect.sync(() => {
-              const name = `${service}.v${version}.sqlite`
-              for (const other of readdirSync(folder)) {
-                const foreign = other.startsWith(`${service}.v`) && !other.startsWith(name)
-                if (foreign || other.startsWith(`${name}.building`)) removeFile(join(folder, other))
-              }
-              return database<Tables>(open(join(folder, name), create), create, read)
+        open: <Tables>(design: Design) => {
+          const path = own.get(design.service)
+          return Effect.acquireRelease(
+            attempt(path ?? folder, () => {
+              const cleared =
+                path === undefined ? pathIn(folder, design) : clearedPath(path, design)
+              return database<Tables>(open(cleared, design), design, read)
             }),
             (opened) => Effect.sync(() => opened.file().close()),
-          ),
+          )
+        },
       })
     }),
   )

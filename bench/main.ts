@@ -1,8 +1,10 @@
 /** `npm run bench`: the suites one after the other, their tables into docs/benchmarks.md. */
 import { rm } from "node:fs/promises"
 import { parseArgs } from "node:util"
+import { backfill } from "./backfill.ts"
 import { backup } from "./backup.ts"
 import { command } from "./command.ts"
+import { dashboard } from "./dashboard.ts"
 import { scratchFolder } from "./disk.ts"
 import { gateway } from "./gateway.ts"
 import { jobsPage } from "./jobs-page.ts"
@@ -16,9 +18,9 @@ import { token } from "./token.ts"
 
 const help = `npm run bench -- [--only SUITE] [--rounds N] [--seconds S] [--dry]
 
-SUITE is command, gateway, replay, jobs-page, schedule, token, backup or memory. Each measures
-Almanac against its peers, interleaved, and writes its tables into docs/benchmarks.md (--dry: only
-prints them). What is missing is skipped with one line.
+SUITE is command, gateway, replay, jobs-page, schedule, token, backup, memory, dashboard or
+backfill. Each measures Almanac against its peers, interleaved, and writes its tables into
+docs/benchmarks.md (--dry: only prints them). What is missing is skipped with one line.
 
   npm run bench -- --only command --rounds 3 --seconds 2 --dry`
 
@@ -31,6 +33,8 @@ const suites: Readonly<Record<string, Suite>> = {
   token,
   backup,
   memory,
+  dashboard,
+  backfill,
 }
 
 const { values } = parseArgs({

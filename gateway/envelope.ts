@@ -34,6 +34,8 @@ export interface Envelope {
   readonly headers: (request_id: string) => Readonly<Record<string, string>>
   /** The answer to a method that a known path does not have. */
   readonly wrong_method: 405 | 501
+  /** The answer to a query that its schema refuses. */
+  readonly wrong_query: 400 | 422
 }
 
 const no_headers = {}
@@ -98,6 +100,7 @@ export const blob: Envelope = {
   complete: completeBlob,
   headers: noHeaders,
   wrong_method: 501,
+  wrong_query: 400,
 }
 
 const share_rows: Readonly<Record<number, readonly [string, string]>> = {
@@ -128,6 +131,7 @@ export const share_protection: Envelope = {
   complete: unchanged,
   headers: (request_id) => ({ "x-openstack-request-id": `req-${request_id}` }),
   wrong_method: 405,
+  wrong_query: 400,
 }
 
 /** DECISIONS, document 3, "500 body of the dashboard": one fixed text. */
@@ -139,6 +143,8 @@ export const dashboard: Envelope = {
   complete: unchanged,
   headers: noHeaders,
   wrong_method: 405,
+  // DECISIONS, document 3: a wrong `since`.
+  wrong_query: 422,
 }
 
 /** Document 3, carrier search and plant disease: `{error}`. */
@@ -147,6 +153,7 @@ const plain: Envelope = {
   complete: unchanged,
   headers: noHeaders,
   wrong_method: 405,
+  wrong_query: 400,
 }
 export const carrier = plain
 export const plant = plain

@@ -17,7 +17,7 @@ const issues_shown_max = 3
 
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** The answer to input that its schema refuses: 400, `detail` naming each field. */
+/** The answer to input that its schema refuses; `detail` names each field. */
 export const refusedInput = (kind: string, cause: Schema.SchemaError, envelope: Envelope) => {
   const { issues } = format(cause.issue)
   const details = issues.slice(0, issues_shown_max).map(({ path = [], message }) => {
@@ -26,7 +26,7 @@ export const refusedInput = (kind: string, cause: Schema.SchemaError, envelope: 
   })
   const [field = ""] = issues[0]?.path ?? []
   const failure: Failure = {
-    status: 400,
+    status: kind === "Query" ? envelope.wrong_query : 400,
     detail: details.join("; "),
     ...messageOf(envelope, typeof field === "string" ? field : ""),
   }

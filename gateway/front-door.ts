@@ -30,6 +30,7 @@ import {
   refusedBody,
 } from "#gateway/admission.ts"
 import type { Caller } from "#gateway/caller.ts"
+import { corsHeaders, preflight } from "#gateway/cors.ts"
 import { type Deadlines, deadlines } from "#gateway/deadlines.ts"
 import { ErrorSettings, envelopeOf, type Failure, share_protection } from "#gateway/envelope.ts"
 import { failureOf, internal, isClientGone, late } from "#gateway/failure.ts"
@@ -112,6 +113,7 @@ const arrive = (door: Door, fiber: Fiber.Fiber<unknown, unknown>): Visit => {
       "x-request-id": request_id,
       "x-correlation-id": correlation_id,
       ...envelope.headers(request_id),
+      ...corsHeaders(envelope, request, door.settings()),
     },
     in_flight: door.in_flight.add({
       fiber,
@@ -198,8 +200,11 @@ const enter = (door: Door, visit: Visit, { bodyLimit }: Route, context: RequestC
 }
 
 const visited = (door: Door, visit: Visit): App => {
-  const { found } = visit
-  if (!isRoute(found)) return Effect.succeed(worded(visit, misdirected(visit)))
+  const { request, found, headers } = visit
+  if (!isRoute(found)) {
+    const allowed = preflight(request, found, headers)
+    return Effect.succeed(allowed ?? worded(visit, misdirected(visit)))
+  }
   const { route } = found
   const { app, name } = route.service
   if (app === undefined) {

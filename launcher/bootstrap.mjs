@@ -1,7 +1,7 @@
 /**
- * Makes a fresh clone able to run: npm packages, Node 24, nats-server and restic, and for tests
- * the servers that they try themselves on. Does nothing when all is there. Needs nothing but Node
- * 18; `node launcher/bootstrap.mjs start|test|services|demo`.
+ * Makes a fresh clone able to run: npm packages, Node 24, nats-server and restic, the built page,
+ * and for tests the servers that they try themselves on. Does nothing when all is there. Needs
+ * nothing but Node 18; `node launcher/bootstrap.mjs start|test|services|demo`.
  */
 import { spawnSync } from "node:child_process"
 import { realpathSync } from "node:fs"
@@ -13,6 +13,7 @@ import { isWritable, root } from "./cache.mjs"
 import { fetchFromDebian, hasDebian } from "./debian.mjs"
 import { withLock } from "./lock.mjs"
 import { hasPackages, installPackages, projectNode } from "./packages.mjs"
+import { buildPage, hasPage } from "./page.mjs"
 import { fetchTree, findTree, trees } from "./trees.mjs"
 
 /** It takes two seconds; a machine under load gets more. */
@@ -31,7 +32,11 @@ const isRequired = (name, task) =>
   name !== "restic" || task === "test" || task === "services" || requiresAll()
 
 /** What nobody needs but tests, and who tries the services out. */
-const treesOf = { test: ["radosgw"], services: ["radosgw", "openstack"], demo: ["radosgw"] }
+const treesOf = {
+  test: ["radosgw", "chromium"],
+  services: ["radosgw", "chromium", "openstack", "pandas"],
+  demo: ["radosgw"],
+}
 
 const missingTrees = (task) => (treesOf[task] ?? []).filter((name) => findTree(name) === undefined)
 
@@ -72,9 +77,28 @@ const bundleForStart = () => {
   if (made.status !== 0) say(`going on without a bundle: ${firstLine(made)}`)
 }
 
+/** Without the page the services answer all the same. */
+const pageForServer = () => {
+  if (hasPage()) return
+  const build = () => {
+    // Another start may have built it in the meantime.
+    if (hasPage()) return undefined
+    say("building the dashboard's page")
+    return buildPage()
+  }
+  const reason = isWritable(root)
+    ? withLock(join(root, ".cache", "bootstrap.lock"), build, say)
+    : `${root} cannot be written`
+  if (!reason) return
+  const missing = `the dashboard's page could not be built: ${reason}`
+  if (requiresAll()) throw new Error(missing)
+  say(`going on without. ${missing}`)
+}
+
 /** Installs what the task lacks. Throws an error whose message is for a person. */
 export const bootstrap = (task) => {
   installFor(task)
+  pageForServer()
   if (task === "start") bundleForStart()
 }
 

@@ -42,6 +42,31 @@ export const trees = {
       "apt-get install python3-keystone python3-barbican python3-manila uwsgi-core " +
       "uwsgi-plugin-python3",
   },
+  pandas: {
+    packages: ["python3-pandas"],
+    paths: ["usr/lib/python3/dist-packages/pandas", "usr/lib/python3/dist-packages/numpy"],
+    megabytes: 25,
+    by_hand: "apt-get install python3-pandas",
+  },
+  fastapi: {
+    packages: [
+      ...["python3-fastapi", "python3-uvicorn", "python3-uvloop", "python3-httptools"],
+      "python3-numpy",
+    ],
+    paths: ["fastapi", "uvicorn", "uvloop", "httptools", "numpy"].map(
+      (name) => `usr/lib/python3/dist-packages/${name}`,
+    ),
+    megabytes: 20,
+    by_hand:
+      "apt-get install python3-fastapi python3-uvicorn python3-uvloop python3-httptools " +
+      "python3-numpy",
+  },
+  chromium: {
+    packages: ["chromium-headless-shell", "fonts-inter", "fonts-dejavu-core"],
+    paths: ["usr/lib/chromium/chromium-headless-shell"],
+    megabytes: 110,
+    by_hand: "apt-get install chromium-headless-shell fonts-inter fonts-dejavu-core",
+  },
 }
 
 /** Milliseconds for a download of 110 MB: a line of 2 Mbit/s needs them. */
@@ -74,10 +99,13 @@ const library_folders = ["usr/lib", "lib"].flatMap((lib) =>
   ["x86_64-linux-gnu", "aarch64-linux-gnu", "."].map((architecture) => join(lib, architecture)),
 )
 
+/** Packages that keep libraries in a folder of their own: numpy's are `blas` and `lapack`. */
+const own_folders = ["ceph", "pulseaudio", "blas", "lapack"]
+
 const libraries = (folder) =>
   library_folders
     .map((path) => join(folder, path))
-    .flatMap((path) => [path, join(path, "ceph")])
+    .flatMap((path) => [path, ...own_folders.map((name) => join(path, name))])
     .filter((path) => existsSync(path))
 
 /** The environment in which the tree's programs run; nothing of it is needed for the system's. */

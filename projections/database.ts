@@ -1,5 +1,5 @@
 /** The database of a read model. All of it may be dropped: the log builds it again. */
-import { Context, type Effect, type Scope } from "effect"
+import { Context, type Effect, Schema, type Scope } from "effect"
 import type { Kysely } from "kysely"
 import type { Write } from "#projections/statement.ts"
 
@@ -8,6 +8,19 @@ export interface Checkpoint {
   readonly position: number
   readonly hash: string
 }
+
+/** Where a database is to be it cannot be, or something else is: what is there was left alone. */
+export class DatabaseUnusable extends Schema.TaggedError<DatabaseUnusable>()("DatabaseUnusable", {
+  detail: Schema.String,
+}) {
+  // What a verb says of a failure that ends it.
+  override get message() {
+    return this.detail
+  }
+}
+
+/** What is at the database's place: itself, nothing of worth, or what is not ours to remove. */
+export type Place = "own" | "lost" | "foreign"
 
 export interface Database<Tables> {
   /** For what a key or a page bounds: it runs in this thread. */
@@ -19,9 +32,11 @@ export interface Database<Tables> {
   /** Runs the writes and moves the checkpoint, in one transaction. */
   readonly apply: (writes: ReadonlyArray<Write>, checkpoint: Checkpoint) => void
   /** An empty database beside this one, with the same tables. */
-  readonly beside: Effect.Effect<Database<Tables>, never, Scope.Scope>
+  readonly beside: Effect.Effect<Database<Tables>, DatabaseUnusable, Scope.Scope>
   /** Puts the one beside in this one's place; `db` and `reader` show it from then on. */
-  readonly replace: (beside: Database<Tables>) => Effect.Effect<void>
+  readonly replace: (beside: Database<Tables>) => Effect.Effect<void, DatabaseUnusable>
+  /** Whether others who look at the place find this database: a file may have been deleted. */
+  readonly place: () => Place
   /** Every row of every table, in a fixed order: two databases of one log are equal in it. */
   readonly dump: () => Readonly<Record<string, ReadonlyArray<unknown>>>
 }
@@ -38,6 +53,8 @@ export class Databases extends Context.Service<
   Databases,
   {
     /** Opens the service's database, made when there is none; older versions of it are removed. */
-    readonly open: <Tables>(design: Design) => Effect.Effect<Database<Tables>, never, Scope.Scope>
+    readonly open: <Tables>(
+      design: Design,
+    ) => Effect.Effect<Database<Tables>, DatabaseUnusable, Scope.Scope>
   }
 >()("projections/Databases") {}

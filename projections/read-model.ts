@@ -5,13 +5,16 @@
  */
 import { Effect, Schedule, Semaphore, Stream } from "effect"
 import { Log, type LogUnavailable, type Part, type Recorded } from "#events/log.ts"
-import { type Database, Databases } from "#projections/database.ts"
+import { type Database, Databases, type DatabaseUnusable } from "#projections/database.ts"
 import { type Projection, writesOf } from "#projections/projection.ts"
 import { compiler } from "#projections/statement.ts"
 import { type Behind, waiting } from "#projections/waiting.ts"
 
 /** Pause before a read model asks a log again that could not be reached, in milliseconds. */
 const retry_ms = 500
+
+/** How often a read model looks whether others still find it, in milliseconds. */
+const look_ms = 2_000
 
 /** Events projected at one go: a few milliseconds, between which others have the thread. */
 const slice_events_max = 500
@@ -24,7 +27,7 @@ export interface ReadModel<Tables> extends Pick<Database<Tables>, "db" | "reader
   /** Waits until all shows that the log holds now: before saying that something is not there. */
   readonly catchUp: Effect.Effect<void, Behind | LogUnavailable>
   /** Builds it from nothing beside, then switches; answers the position it shows then. */
-  readonly rebuild: Effect.Effect<number, LogUnavailable>
+  readonly rebuild: Effect.Effect<number, LogUnavailable | DatabaseUnusable>
 }
 
 /** What a service's read model is made of. */
@@ -109,6 +112,68 @@ const continues = Effect.fnUntraced(function* <Tables>(
   return found?.position === position && found.hash === hash
 })
 
+/** What is told of a failure once, until something else is. */
+const onceTold = (name: string) => {
+  const told = new Set<string>()
+  const tell = (why: string) => {
+    if (told.has(why)) return Effect.void
+    told.add(why)
+    return Effect.logWarning(`${name} ${why}`)
+  }
+  return { tell, forget: () => told.clear() }
+}
+
+/**
+ * Follows the log in the background whatever fails: another program may have locked the file, or
+ * the disk be full, and a commit that this release cannot read waits for one that can.
+ */
+const persisting = <E extends { readonly detail: string }>(
+  name: string,
+  position: () => number,
+  following: Effect.Effect<void, E>,
+) => {
+  const { tell, forget } = onceTold(name)
+  let stood = position()
+  return following.pipe(
+    Effect.catchDefect((defect) => Effect.fail({ detail: String(defect) })),
+    Effect.tapError(({ detail }) => {
+      if (position() !== stood) forget()
+      stood = position()
+      return tell(`waits: ${detail}`)
+    }),
+    Effect.retry(Schedule.spaced(retry_ms)),
+    Effect.forkScoped,
+  )
+}
+
+/**
+ * Builds a database again that others no longer find at its place. What is there and not ours stays
+ * there, and each thing is told once.
+ */
+const mending = <Tables>(
+  name: string,
+  database: Database<Tables>,
+  build: Effect.Effect<number, LogUnavailable | DatabaseUnusable>,
+  building: Semaphore.Semaphore,
+) => {
+  const { tell, forget } = onceTold(name)
+  const mend = Effect.suspend(() => {
+    if (database.place() !== "lost") return Effect.void
+    return Effect.andThen(tell("is gone: building it again."), build)
+  }).pipe(
+    Effect.catch(({ detail }) => tell(`is gone and cannot be built again yet: ${detail}`)),
+    building.withPermit,
+  )
+  // While it is built, whoever finds it in its place goes on.
+  return Effect.suspend(() => {
+    const place = database.place()
+    if (place === "lost") return mend
+    if (place === "foreign") return tell("is not where it was: what is there is left as it is.")
+    forget()
+    return Effect.void
+  })
+}
+
 /**
  * Keeps a blueprint's tables at the end of the log for as long as the scope lives.
  *
@@ -124,10 +189,12 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
 
   // A rebuild's last stretch and its switch are one turn: no commit falls between two databases.
   const turn = yield* Semaphore.make(1)
-  const advance = (stretch: ReadonlyArray<Recorded>) =>
+  const write = (stretch: ReadonlyArray<Recorded>) =>
     project(database, blueprint, stretch).pipe(Effect.andThen(Effect.sync(wake)), turn.withPermit)
 
-  const rebuild = Effect.gen(function* () {
+  // One at a time: each has the same place beside.
+  const building = yield* Semaphore.make(1)
+  const build = Effect.gen(function* () {
     const beside = yield* database.beside
     yield* fill(log, beside, blueprint)
     yield* Effect.andThen(fill(log, beside, blueprint), database.replace(beside)).pipe(
@@ -136,6 +203,10 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
     wake()
     return position()
   }).pipe(Effect.scoped)
+  const rebuild = building.withPermit(build)
+
+  const mend = mending(`The ${service} read model`, database, build, building)
+  const advance = (stretch: ReadonlyArray<Recorded>) => Effect.andThen(mend, write(stretch))
 
   if (!(yield* continues(log, database, part))) {
     yield* Effect.logWarning(`The ${service} read model is of another log: building it again.`)
@@ -146,13 +217,8 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
   const following = Effect.suspend(() =>
     Stream.runForEachArray(log.follow(part, position()), advance),
   )
-  yield* following.pipe(
-    Effect.tapError(({ detail }) =>
-      Effect.logWarning(`The ${service} read model waits: ${detail}`),
-    ),
-    Effect.retry(Schedule.spaced(retry_ms)),
-    Effect.forkScoped,
-  )
+  yield* persisting(`The ${service} read model`, position, following)
+  yield* Effect.sleep(look_ms).pipe(Effect.andThen(mend), Effect.forever, Effect.forkScoped)
 
   const model: ReadModel<Tables> = {
     db: database.db,

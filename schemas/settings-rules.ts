@@ -20,6 +20,7 @@ export const disagreement = (settings: Settings): Wrong | undefined => {
     nats,
     cluster,
     limits,
+    capital,
   ]) {
     const wrong = rule(settings)
     if (wrong !== undefined) return wrong
@@ -170,6 +171,20 @@ const limits = ({ api, blob, conductor }: Settings): Wrong | undefined => {
   }
   if (api.rate_limit_burst > 0 && api.rate_limit_per_second === 0) {
     return { path: "api.rate_limit_burst", problem: "needs api.rate_limit_per_second" }
+  }
+  return undefined
+}
+
+const capital = ({ capital }: Settings): Wrong | undefined => {
+  const token = Redacted.value(capital.token)
+  if (token !== "" && !bearer.test(token)) {
+    return { path: "capital.token", problem: "holds what a bearer token cannot (RFC 6750)" }
+  }
+  if (capital.prices_source === "csv" && capital.prices_dir === "") {
+    return { path: "capital.prices_dir", problem: "is needed with capital.prices_source csv" }
+  }
+  if (capital.prices_source === "stooq" && Redacted.value(capital.stooq_key) === "") {
+    return { path: "capital.stooq_key", problem: "is needed with capital.prices_source stooq" }
   }
   return undefined
 }

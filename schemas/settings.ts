@@ -1,5 +1,6 @@
 /** Every setting with its default, in one place. Source: decisions, "configuration". */
 import { blob, cluster } from "#schemas/blob-storage/settings.ts"
+import { capital } from "#schemas/capital-pressure/settings.ts"
 import {
   choice,
   flag,
@@ -294,7 +295,7 @@ const log = {
   }),
 }
 
-const services = ["blob-storage", "share-protection"] as const
+const services = ["blob-storage", "share-protection", "capital-pressure"] as const
 
 /** Every section and setting, in the order of the documentation. */
 export const settings = {
@@ -324,6 +325,7 @@ export const settings = {
   shares,
   manila,
   policy,
+  capital,
   metrics,
   telemetry,
   audit,

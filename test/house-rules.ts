@@ -47,6 +47,8 @@ const arrow: Readonly<Record<string, Reach>> = {
   },
   // Only what the installed Node runs may ask for a package: the maker of the bundle.
   launcher: { folders: [], packages: /^(node:|rolldown$)/ },
+  // It runs in a browser, and knows of the server what the server says.
+  web: { folders: [], packages: /^(uplot|vite|node:path)$/ },
 }
 
 /** `system` is the machinery's own aggregates, which every service may know. */

@@ -10,7 +10,7 @@ export interface TreeFile {
 
 export const root = dirname(import.meta.dirname)
 
-const skipped_folders = new Set([".cache", ".git", "data", "node_modules"])
+const skipped_folders = new Set([".cache", ".git", "data", "dist", "node_modules", "test-results"])
 const text_file = /(\.(ts|mts|mjs|json|md|html|css|conf|toml|sh|yml)|\/run|LICENSE|almanac)$/
 
 const walk = (folder: string): ReadonlyArray<string> =>

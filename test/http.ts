@@ -92,12 +92,14 @@ export interface Setup {
   /** Asked for each request, for what is reloadable. */
   readonly current?: () => Settings
   readonly requests?: RequestMetrics
+  /** Instead of the callers made up here. */
+  readonly authenticate?: Authenticate
 }
 
 /** Serves these services until the scope closes. */
 export const serveHttp = Effect.fnUntraced(function* (
   services: ReadonlyArray<Service<unknown, HttpServices>>,
-  { settings: given = {}, current, requests = requestMetrics() }: Setup = {},
+  { settings: given = {}, current, requests = requestMetrics(), ...setup }: Setup = {},
 ) {
   const settings = settingsWith(given)
   const logged: Array<string> = []
@@ -117,7 +119,7 @@ export const serveHttp = Effect.fnUntraced(function* (
         httpTransport,
         logging,
         NodeHttpServer.layerHttpServices,
-        Layer.succeed(Identity, { authenticate }),
+        Layer.succeed(Identity, { authenticate, ...setup }),
         Layer.succeed(References.MinimumLogLevel, "Info" as const),
       ),
     ),

@@ -10,7 +10,7 @@ import { given } from "./settings-given.ts"
 
 /** The defaults as the documents and decisions state them. */
 const documented: Record<string, unknown> = {
-  services: ["blob-storage", "share-protection"],
+  services: ["blob-storage", "share-protection", "capital-pressure"],
   "data.dir": "./data",
   "api.bind_host": "0.0.0.0",
   "api.bind_port": 9797,
@@ -120,6 +120,20 @@ const documented: Record<string, unknown> = {
   "manila.deadline_seconds": 300,
   "manila.lost_share_gib": 100,
   "policy.file": "",
+  "capital.database": "",
+  "capital.scheduler": false,
+  "capital.token": "",
+  "capital.token_file": "",
+  "capital.cors_origins": ["http://localhost:5173", "http://127.0.0.1:5173"],
+  "capital.prices_source": "yahoo",
+  "capital.prices_dir": "",
+  "capital.stooq_key": "",
+  "capital.stooq_key_file": "",
+  "capital.fred_key": "",
+  "capital.fred_key_file": "",
+  "capital.contact": "",
+  "capital.cftc_tls_verify": false,
+  "capital.watchlist": "",
   "metrics.public": false,
   "telemetry.otlp_url": "",
   "audit.checkpoint_commits": 1000,
@@ -158,6 +172,9 @@ const outside: Record<string, unknown> = {
   "compute.security_groups": ["two\nlines"],
   "compute.key_name": "two\nlines",
   "database.connection": "postgresql://example.org/almanac",
+  "capital.cors_origins": ["example.org"],
+  "capital.prices_source": "bloomberg",
+  "capital.contact": "two (words)",
   "telemetry.otlp_url": "example.org",
   "log.level": "loud",
 }
@@ -296,6 +313,9 @@ describe("settings together", () => {
     ["api.default_limit", { api: { max_limit: 99 } }],
     ["conductor.min_workers", { conductor: { min_workers: 11 } }],
     ["api.rate_limit_burst", { api: { rate_limit_burst: 5 } }],
+    ["capital.token", { capital: { token: Redacted.make("a b") } }],
+    ["capital.prices_dir", { capital: { prices_source: "csv" } }],
+    ["capital.stooq_key", { capital: { prices_source: "stooq" } }],
   ]
   for (const [path, change] of refused) {
     it(`refuse ${path} of ${Object.keys(Object.values(change)[0] ?? {})}`, () =>

@@ -6,12 +6,14 @@
  * folder alone. What happens between two processes is never quite the same twice, but who is
  * killed, what is put and how much is done before is. A failed folder is left where it is.
  *
+ * `--only ingest [--seed N]` kills ingests of the dashboard instead, in folders of their own.
  * `--only simulation [--runs N] [--seed N]` lives through N simulations, however long that takes,
  * or through that of the seed alone, which is the same each time. `--only kill` leaves them out.
  */
 import { randomInt } from "node:crypto"
 import { rmSync } from "node:fs"
 import { parseArgs } from "node:util"
+import { killIngests } from "./process/ingest-kill.ts"
 import { killRounds, type Round } from "./process/kill.ts"
 import { cleanUp, keep, newFolder } from "./process/server.ts"
 import { all_faults, shareFaults } from "./process/share-faults.ts"
@@ -103,13 +105,36 @@ const sharesFolder = async (seed: number) => {
   rmSync(data_dir, { recursive: true, force: true })
 }
 
+let ingests_done = 0
+
+/** Ingests of the dashboard, killed and repeated until the folder has to hold what it must. */
+const ingestsFolder = async (seed: number) => {
+  const folder = newFolder()
+  console.log(`soak: ingests, seed ${seed} in ${folder}`)
+  keep(folder)
+  await killIngests({
+    ...{ folder, seed, rounds: values.only === "ingest" ? rounds_per_folder : 1 },
+    onRound: ({ feeds, took_ms }) =>
+      console.log(
+        `soak: ingest ${++ingests_done} killed after ${feeds} feeds (${Math.round(took_ms)} ms)`,
+      ),
+  })
+  rmSync(folder, { recursive: true, force: true })
+}
+
+const ingests = async () => {
+  do await ingestsFolder(randomInt(1, seed_max))
+  while (ingests_done < wanted && performance.now() < end)
+}
+
 const summary = (outcome: string) => {
   const sum = (of: (round: Round) => number) => done.reduce((total, round) => total + of(round), 0)
   const ready = done.map(({ ready_ms }) => ready_ms).toSorted((one, other) => one - other)
   const median = Math.round(ready[Math.floor(ready.length / 2)] ?? 0)
   const seconds = Math.round((performance.now() - since) / 1000)
   console.log(
-    `soak: ${outcome}: ${done.length} rounds, and ${shares_done.length} of share protection, ` +
+    `soak: ${outcome}: ${done.length} rounds, ${shares_done.length} of share protection, and ` +
+      `${ingests_done} killed ingests ` +
       `in ${seconds} s, ` +
       `${sum(({ acknowledged }) => acknowledged)} acknowledged, ` +
       `${sum(({ in_doubt }) => in_doubt)} in doubt, ` +
@@ -126,7 +151,7 @@ const simulations = () => {
   return soakSimulation(1, Infinity, number("seed", values.seed))
 }
 
-const parts = ["kill", "shares", "faults", "simulation"]
+const parts = ["kill", "shares", "ingest", "faults", "simulation"]
 if (values.only !== undefined && !parts.includes(values.only)) {
   console.error(`soak: --only knows ${parts.join(", ")}, not ${values.only}`)
   process.exit(2)
@@ -144,6 +169,7 @@ const rounds = async () => {
   while (goesOn()) {
     if (values.only !== "shares") await folder(randomInt(1, seed_max))
     if (values.only !== "kill") await sharesFolder(randomInt(1, seed_max))
+    if (values.only === undefined) await ingestsFolder(randomInt(1, seed_max))
   }
 }
 
@@ -155,10 +181,15 @@ const faults = () =>
     ),
   )
 
+const folderOf = (seed: number) => {
+  if (values.only === "ingest") return ingestsFolder(seed)
+  return values.only === "shares" ? sharesFolder(seed) : folder(seed)
+}
+
 try {
   if (values.only === "faults") await faults()
-  else if (values.seed === undefined) await rounds()
-  else await (values.only === "shares" ? sharesFolder : folder)(number("seed", values.seed))
+  else if (values.seed !== undefined) await folderOf(number("seed", values.seed))
+  else await (values.only === "ingest" ? ingests() : rounds())
   summary("passed")
 } catch (cause) {
   console.error(cause)

@@ -2,6 +2,12 @@
 import { DateTime } from "effect"
 import { Cluster } from "#actors/blob-storage/cluster.ts"
 import { Volume } from "#actors/blob-storage/volume.ts"
+import { Composite } from "#actors/capital-pressure/composite.ts"
+import { Feed } from "#actors/capital-pressure/feed.ts"
+import { Observation } from "#actors/capital-pressure/observation.ts"
+import { Price } from "#actors/capital-pressure/price.ts"
+import { Schedule } from "#actors/capital-pressure/schedule.ts"
+import { Watchlist } from "#actors/capital-pressure/watchlist.ts"
 import type { AnyDecider } from "#actors/decider.ts"
 import { Backup } from "#actors/share-protection/backup.ts"
 import { Domain } from "#actors/share-protection/domain.ts"
@@ -28,10 +34,16 @@ export const share_protection: ReadonlyArray<AnyDecider> = [
   ...[Ledger, Worker, Fleet, Rollout, Domain, Scheduler, Reconciliation],
 ]
 
+/** Every kind of the dashboard. */
+export const capital_pressure: ReadonlyArray<AnyDecider> = [
+  ...[Observation, Price, Composite, Feed, Schedule, Watchlist],
+]
+
 /** Every kind whose snapshots `audit verify` folds again. */
 export const deciders: ReadonlyArray<AnyDecider> = [
   ...[Election, Checkpoint, Cluster, Volume],
   ...share_protection,
+  ...capital_pressure,
 ]
 
 const ns_per_ms = 1_000_000n

@@ -39,10 +39,15 @@ import { requestMetrics } from "#gateway/metrics.ts"
 import { appOf, type Mounted, mount } from "#gateway/routes.ts"
 import { operations } from "#gateway/system/operations.ts"
 import { OperationsApi } from "#gateway/system/operations-api.ts"
-import { ReadModels } from "#gateway/system/read-models.ts"
+import { type Operated, ReadModels } from "#gateway/system/read-models.ts"
 import { systemService } from "#gateway/system/service.ts"
 import { BlobStorageModel, blueprint } from "#projections/blob-storage/blueprint.ts"
 import { published as published_blobs } from "#projections/blob-storage/published.ts"
+import {
+  CapitalPressureModel,
+  blueprint as capital_blueprint,
+} from "#projections/capital-pressure/blueprint.ts"
+import { published as published_capital } from "#projections/capital-pressure/published.ts"
 import { PublishedEvents, publisher } from "#projections/published-events.ts"
 import {
   ShareProtectionModel,
@@ -51,8 +56,10 @@ import {
 import { published as published_shares } from "#projections/share-protection/published.ts"
 import { SystemModel } from "#projections/system/blueprint.ts"
 import type { Settings } from "#schemas/settings.ts"
-import { details, share_protection } from "#verbs/audit-kinds.ts"
+import { capital_pressure, details, share_protection } from "#verbs/audit-kinds.ts"
 import { blobStorage } from "#verbs/blob-storage.ts"
+import { capitalPressure, dashboardPage } from "#verbs/capital-pressure.ts"
+import { capitalScheduler } from "#verbs/capital-scheduler.ts"
 import { cloud } from "#verbs/cloud.ts"
 import { conducting } from "#verbs/conductor.ts"
 import { embedded, noteOfProfile } from "#verbs/embedded.ts"
@@ -96,16 +103,33 @@ const machinery = (settings: Settings, node_id: string) => {
   )
 }
 
+/**
+ * The dashboard's read model, or undefined: an operator names its file, so that it may be in no
+ * folder, or another program's. Then the dashboard alone fails.
+ */
+const dashboardModel = (settings: Settings) =>
+  Layer.build(CapitalPressureModel.layer.pipe(Layer.provide(databases(settings)))).pipe(
+    Effect.catchCause((cause) =>
+      Effect.as(Effect.logError("The dashboard's read model is not kept.", cause), undefined),
+    ),
+  )
+
+type DashboardModel = Context.Context<CapitalPressureModel> | undefined
+
 /** The paths that belong to no service. */
-const operating = Effect.gen(function* () {
+const operating = Effect.fnUntraced(function* (dashboard: DashboardModel) {
   const blob_storage = yield* BlobStorageModel
   const share_protection = yield* ShareProtectionModel
   const system = yield* SystemModel
+  const capital = dashboard === undefined ? [] : [Context.get(dashboard, CapitalPressureModel)]
   const models = yield* Layer.build(
     ReadModels.layer(
-      new Map([
+      new Map<string, Operated>([
         ["blob-storage", { ...blob_storage, part: blueprint.part }],
         ["share-protection", { ...share_protection, part: share_blueprint.part }],
+        ...capital.map(
+          (model) => ["capital-pressure", { ...model, part: capital_blueprint.part }] as const,
+        ),
         ["system", { ...system, part: "" }],
       ]),
     ),
@@ -162,7 +186,7 @@ const curl = (settings: Settings, url: string) => {
 
 /** What happens by itself for all services, on one process of all. */
 const upkeep = Effect.fnUntraced(function* ({ audit }: Settings, node_id: string) {
-  const published = [...published_blobs, ...published_shares]
+  const published = [...published_blobs, ...published_shares, ...published_capital]
   yield* leased("system-publisher", node_id, () => publisher(published))
   const { checkpoint_commits: commits, checkpoint_seconds: seconds } = audit
   yield* leased("system-checkpointer", node_id, () =>
@@ -188,12 +212,27 @@ const protection = Effect.fnUntraced(function* (
   return { mounted: yield* mount(service), farewell }
 })
 
+/** The dashboard; without its read model it reads what is in its file, or answers 500. */
+const dashboardService = Effect.fnUntraced(function* (
+  settings: Settings,
+  node_id: string,
+  sources: SettingsSources,
+  model: DashboardModel,
+) {
+  if (model === undefined) return yield* mount(yield* capitalPressure({ settings }))
+  const { connection } = yield* NatsConnection
+  yield* serveCommands(connection, "capital-pressure", capital_pressure)
+  yield* capitalScheduler(node_id, settings, sources)
+  return yield* mount(yield* Effect.provideContext(capitalPressure({ settings }), model))
+})
+
 /** The enabled services; `advertised` is where other nodes reach this process. */
 const enabled = Effect.fnUntraced(function* (
   current: () => Settings,
   sources: SettingsSources,
   node_id: string,
   advertised: Deferred.Deferred<string>,
+  dashboard: DashboardModel,
 ) {
   const settings = current()
   const mounted: Array<Mounted> = []
@@ -208,6 +247,9 @@ const enabled = Effect.fnUntraced(function* (
     const share_protection = yield* protection(current, node_id, sources)
     mounted.push(share_protection.mounted)
     farewell = share_protection.farewell
+  }
+  if (settings.services.includes("capital-pressure")) {
+    mounted.push(yield* dashboardService(settings, node_id, sources, dashboard))
   }
   if (mounted.every(({ app }) => app === undefined)) {
     return yield* new NothingServed({ message: "No service could start." })
@@ -234,12 +276,16 @@ const run = Effect.fnUntraced(function* (
   const serving = Effect.gen(function* () {
     yield* upkeep(settings, node_id)
     const advertised = yield* Deferred.make<string>()
-    const { mounted, joined, farewell } = yield* enabled(current, sources, node_id, advertised)
-    const services = [...mounted, yield* Effect.flatMap(operating, mount)]
+    const dashboard = yield* dashboardModel(settings)
+    const { mounted, joined, farewell } = yield* enabled(
+      ...([current, sources, node_id, advertised, dashboard] as const),
+    )
+    const services = [...mounted, yield* Effect.flatMap(operating(dashboard), mount)]
     const requests = requestMetrics()
     const process_text = yield* processMetrics
     const metrics = Effect.map(process_text, (text) => requests.text() + text)
-    const system = yield* mount(yield* systemService({ services, metrics }))
+    const page = dashboardPage(settings)
+    const system = yield* mount(yield* systemService({ services, metrics, page }))
     const door = yield* frontDoor([...services, system], current, requests)
     const { port, url } = yield* httpServer(settings, door)
     // The first to be done at the end: workers stop while the last requests are answered.

@@ -14,14 +14,10 @@ import {
 import { base64Encoder, base64Length, encodeBase64 } from "#gateway/blob-storage/base64.ts"
 import { worded } from "#gateway/blob-storage/blob-fault.ts"
 import { labelHeaders } from "#gateway/blob-storage/blob-label.ts"
-import {
-  askedRange,
-  matchesTag,
-  prefersBytes,
-  type Stretch,
-} from "#gateway/blob-storage/byte-range.ts"
+import { askedRange, prefersBytes, type Stretch } from "#gateway/blob-storage/byte-range.ts"
 import { failureBody } from "#gateway/envelope.ts"
 import { Int64Form, stringify } from "#gateway/json.ts"
+import { matchesTag } from "#gateway/representation.ts"
 import {
   type BlobId,
   BlobMeta,

@@ -1,5 +1,5 @@
 /**
- * A request's conditions on a representation's bytes: Range, If-Range, If-None-Match.
+ * A request's conditions on a representation's bytes: Range and If-Range.
  *
  * Source: RFC 9110 §13 and §14; DECISIONS, document 1, framing of streams, raw forms.
  */
@@ -31,12 +31,6 @@ export const rangeOf = (header: string | undefined, size: number): Stretch | "al
   if (start >= size) return "none"
   return { start, end: last === "" ? size : Math.min(Number(last) + 1, size) }
 }
-
-/** Whether one of the header's tags is this one; a weak tag stands for the same bytes here. */
-export const matchesTag = (header: string | undefined, tag: string) =>
-  header !== undefined &&
-  (header.trim() === "*" ||
-    header.split(",").some((other) => other.trim().replace(/^W\//, "") === tag))
 
 /** The stretch that is asked for; If-Range with another tag, or with a date, asks for all. */
 export const askedRange = (headers: Headers.Headers, tag: string, size: number) => {

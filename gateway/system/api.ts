@@ -3,10 +3,13 @@ import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
 import { PublicWhen } from "#gateway/limits.ts"
+import { NotFound } from "#schemas/system/rejection.ts"
 import { OneVersion, Versions } from "#schemas/system/version.ts"
 
 const Text = Schema.String.pipe(HttpApiSchema.asText())
 const Html = Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/html" }))
+
+const Bytes = Schema.Uint8Array.pipe(HttpApiSchema.asUint8Array())
 
 const open = HttpApiGroup.make("system")
   .annotate(OpenApi.Description, "What the process says of itself.")
@@ -14,6 +17,11 @@ const open = HttpApiGroup.make("system")
     HttpApiEndpoint.get("home", "/", {
       success: [Versions.pipe(HttpApiSchema.status(300)), Html],
     }).annotate(OpenApi.Summary, "Read which versions there are"),
+    HttpApiEndpoint.get("asset", "/assets/:file", {
+      params: { file: Schema.String },
+      success: Bytes,
+      error: NotFound,
+    }).annotate(OpenApi.Summary, "Read a file of the dashboard's page"),
     HttpApiEndpoint.get("document", "/openapi.json", { success: Schema.Json }).annotate(
       OpenApi.Summary,
       "Read this document",

@@ -1,4 +1,4 @@
-/** The page at `/`, until the dashboard is there. */
+/** The page at `/` where the dashboard has none: it is not served here, or not built. */
 
 const qualityOf = (accept: string, type: string) => {
   const parts = accept.split(",").map((part) => part.trim().split(/\s*;\s*/))
@@ -16,7 +16,9 @@ const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", 
 
 const line = (name: string) => `<li>${escaped(name)}</li>`
 
-/** A page that says what runs here. */
+const not_built = "<p>The dashboard's page is not built here: <code>npm start</code> builds it.</p>"
+
+/** A page that says what runs here, and how the dashboard's own is had. */
 export const home = (services: ReadonlyArray<string>) => `<!doctype html>
 <html lang="en">
 <head>
@@ -29,6 +31,7 @@ export const home = (services: ReadonlyArray<string>) => `<!doctype html>
 <h1>Almanac</h1>
 <p>Five services on one replayable log. Here runs:</p>
 <ul>${services.map(line).join("")}</ul>
+${services.includes("capital-pressure") ? not_built : ""}
 <p><a href="/docs">Documentation</a> · <a href="/openapi.json">OpenAPI</a> ·
 <a href="/readyz">Readiness</a></p>
 </body>

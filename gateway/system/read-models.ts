@@ -2,6 +2,7 @@
 import { Context, Effect, Layer, Schedule, Schema, Semaphore, Stream } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Log, type LogUnavailable, type Part } from "#events/log.ts"
+import type { DatabaseUnusable } from "#projections/database.ts"
 import type { ReadModel } from "#projections/read-model.ts"
 import { BackendUnavailable, NotFound } from "#schemas/system/rejection.ts"
 
@@ -32,7 +33,8 @@ export class ReadModels extends Context.Service<ReadModels, ReadonlyMap<string, 
 /** How often a rebuild that is streamed says that it goes on, in seconds. */
 const sign_seconds = 1
 
-const unavailable = ({ detail }: LogUnavailable) => new BackendUnavailable({ detail })
+const unavailable = ({ detail }: LogUnavailable | DatabaseUnusable) =>
+  new BackendUnavailable({ detail })
 
 /** Every read model, by name. */
 export const listReadModels = Effect.gen(function* () {

@@ -6,6 +6,8 @@ import { appOf, type Mounted } from "#gateway/routes.ts"
 import { SystemApi } from "#gateway/system/api.ts"
 import { documented } from "#gateway/system/document.ts"
 import { home, prefersHtml } from "#gateway/system/home.ts"
+import { assetOf, indexPage, type Page } from "#gateway/system/page.ts"
+import { NotFound } from "#schemas/system/rejection.ts"
 import { version, versions } from "#schemas/system/version.ts"
 
 /** A service that does not say within this whether it is ready is not, in milliseconds. */
@@ -57,30 +59,42 @@ export interface SystemParts {
   readonly services: ReadonlyArray<Mounted>
   /** Prometheus text. */
   readonly metrics: Effect.Effect<string>
+  /** The dashboard's page, where that is served and built. */
+  readonly page?: Page | undefined
 }
 
 /** To be mounted with the services that it speaks of; it lives as long as the scope. */
-export const systemService = Effect.fnUntraced(function* ({ services, metrics }: SystemParts) {
+export const systemService = Effect.fnUntraced(function* (parts: SystemParts) {
+  const { services, metrics } = parts
   const api = documented([...services.map((service) => service.api), SystemApi])
   const document = yield* Effect.cached(
     Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(api))),
   )
-  const page = yield* pageOf(api)
+  const docs = yield* pageOf(api)
   const names = services.map(({ name }) => name)
 
-  const homePage = ({ headers }: HttpServerRequest.HttpServerRequest) =>
-    prefersHtml(headers.accept)
-      ? HttpServerResponse.html(home(names)).pipe(HttpServerResponse.setHeaders(page_policy))
-      : HttpServerResponse.jsonUnsafe(versions, { status: 300 })
+  const homePage = (request: HttpServerRequest.HttpServerRequest) => {
+    if (!prefersHtml(request.headers.accept)) {
+      return HttpServerResponse.jsonUnsafe(versions, { status: 300, headers: { vary: "accept" } })
+    }
+    if (parts.page !== undefined) return indexPage(request, parts.page)
+    const headers = { ...page_policy, vary: "accept" }
+    return HttpServerResponse.html(home(names)).pipe(HttpServerResponse.setHeaders(headers))
+  }
+  const asset = (request: HttpServerRequest.HttpServerRequest, name: string) => {
+    const found = assetOf(request, parts.page, name)
+    const detail = "The dashboard's page has no such file."
+    return found === undefined ? Effect.fail(new NotFound({ detail })) : Effect.succeed(found)
+  }
 
   const open = HttpApiBuilder.group(SystemApi, "system", (handlers) =>
     handlers.handleAll({
-      home: ({ request }) =>
-        Effect.sync(() => HttpServerResponse.setHeader(homePage(request), "vary", "accept")),
+      home: ({ request }) => Effect.sync(() => homePage(request)),
+      asset: ({ request, params }) => asset(request, params.file),
       document: () => document,
       document_v1: () => document,
       docs: () =>
-        page.pipe(
+        docs.pipe(
           Effect.flatten,
           Effect.map((html) => HttpServerResponse.setHeaders(html, page_policy)),
           Effect.orDie,

@@ -80,6 +80,48 @@ describe("the sources of a setting", () => {
       expect([both.settings.data.dir, turned.settings.data.dir]).toEqual(["/b", "/b"])
     }),
   )
+  it.effect("take the dashboard's short variables, the long ones first, and no empty one", () =>
+    Effect.gen(function* () {
+      const short = { FRED_API_KEY: hidden, PRICES_SOURCE: "csv", CFTC_TLS_VERIFY: "1" }
+      const dir = { ALMANAC_CAPITAL__PRICES_DIR: "p" }
+      const { settings, sources } = yield* read({ env: { ...short, ...dir } })
+      expect(Redacted.value(settings.capital.fred_key)).toBe(hidden)
+      expect([settings.capital.prices_source, settings.capital.cftc_tls_verify]).toEqual([
+        "csv",
+        true,
+      ])
+      expect(sources.get("capital.fred_key")).toBe("environment FRED_API_KEY")
+      const long = { ALMANAC_CAPITAL__CFTC_TLS_VERIFY: "false" }
+      const both = yield* read({ env: { CFTC_TLS_VERIFY: "1", ...long } })
+      expect(both.settings.capital.cftc_tls_verify).toBe(false)
+      const off = yield* read({ env: { CFTC_TLS_VERIFY: "0", PRICES_SOURCE: "" } })
+      expect(off.settings.capital).toMatchObject({
+        ...{ prices_source: "yahoo", cftc_tls_verify: false },
+      })
+    }),
+  )
+  refuses(
+    "name the short variable that is wrong",
+    { env: { PRICES_SOURCE: "bloomberg" } },
+    "capital.prices_source must be",
+    "(environment PRICES_SOURCE)",
+  )
+  it.effect("say where the dashboard's files are: in the data folder by default", () =>
+    Effect.gen(function* () {
+      const env = { ALMANAC_DATA_DIR: "/a" }
+      const { capital } = (yield* read({ env })).settings
+      expect(capital).toMatchObject({
+        ...{ database: "/a/capital-pressure.sqlite", watchlist: "/a/watchlist.json" },
+        prices_dir: "",
+      })
+      const set = ["capital.database=d.sqlite", "capital.prices_dir=p", "capital.watchlist=w.json"]
+      const { settings: given } = yield* read({ env, set })
+      expect(given.capital).toMatchObject({
+        ...{ database: resolve("d.sqlite"), watchlist: resolve("w.json") },
+        prices_dir: resolve("p"),
+      })
+    }),
+  )
   it.effect("name folders and files by their whole path, the data folder's own by default", () =>
     Effect.gen(function* () {
       const { settings: usual } = yield* read({ env: { ALMANAC_DATA_DIR: "/a" } })

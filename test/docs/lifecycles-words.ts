@@ -158,6 +158,46 @@ export const words: Readonly<Record<string, Words>> = {
     told: "How much of its quotas a project uses. Source: document 2 §7 svc.quota_exceeded.",
     states: { open: "It counts targets, policies and backups, for ever." },
   },
+  "capital-pressure.observation": {
+    told: "What a publisher tells of a metric in one year. Source: document 3 §2 A HistoryOut.",
+    states: {
+      real: "A publisher told it. What was revised is kept as it was, too.",
+      demo: "It was generated, and no real value ever joins it.",
+    },
+  },
+  "capital-pressure.price": {
+    told: "A ticker's closes in one year. Source: document 3 §2 A WatchlistOut.",
+    states: {
+      real: "A publisher told them.",
+      demo: "They were generated, and no real one ever joins them.",
+    },
+  },
+  "capital-pressure.composite": {
+    told: "The composite of each business day of a year. Source: document 3 §1 A.",
+    states: { computed: "Each day is as it was computed last." },
+  },
+  "capital-pressure.feed": {
+    told: "How the ingest of a metric goes, of prices, of the watchlist. Source: document 3 §2 A.",
+    states: {
+      never: "It was not asked yet.",
+      ingested: "It was asked last and answered.",
+      failing: "It was asked last and failed; what it told before is still there.",
+    },
+  },
+  "capital-pressure.schedule": {
+    told: "A job of the scheduler, one run at a time. Source: document 3 §2 A SchedulerOut.",
+    states: {
+      idle: "It waits for its next tick.",
+      running: "A run was started, and nothing was heard yet of how it ended.",
+    },
+  },
+  "capital-pressure.watchlist": {
+    told: "The operator's targets, all at once. Source: document 3 §2 A WatchlistOut.",
+    states: {
+      real: "The operator's file told them.",
+      demo: "They were generated, and no real one ever joins them.",
+    },
+  },
   "system.checkpoint": {
     told: "The sealed stretches of the log, which tie the chains of all aggregates together.",
     states: { open: "Each stretch follows the one before." },

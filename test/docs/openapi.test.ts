@@ -23,6 +23,7 @@ const exempt: Readonly<Record<string, ReadonlyArray<string>>> = {
     "/docs",
     "/livez",
     "/readyz",
+    "/health",
   ],
   // Document 2 §4 has it so.
   "no-path-trailing-slash": ["/v1/"],
@@ -86,6 +87,17 @@ const template_operations = `
   PATCH /v1/target-templates/{id} 200 404
   DELETE /v1/target-templates/{id} 204 404 409
   GET /v1/admin/target-templates 200`
+
+/** Document 3 §4 A: each operation, with how it succeeds and what it may refuse. */
+const dashboard_operations = `
+  GET /health 200
+  GET /api/dashboard 200 401 403 429 500 503 504
+  GET /api/metrics/{metric_id}/history 200 401 403 404 422 429 500 503 504
+  GET /api/metrics/{metric_id}/detail 200 401 403 404 429 500 503 504
+  GET /api/tier/{tier}/history 200 401 403 404 429 500 503 504
+  GET /api/sources 200 401 403 429 500 503 504
+  GET /api/scheduler 200 401 403 429 500 503 504
+  GET /api/watchlist 200 401 403 429 500 503 504`
 
 interface Operation {
   readonly operationId: string
@@ -189,6 +201,18 @@ const documentOfShape = (shape: "A" | "B") => {
       assert.deepEqual(succeeded, statuses.slice(0, 1), line)
     }
     assert.equal("/v1/target-templates" in document.paths, shape === "B")
+  })
+
+  it("has every operation of document 3 §4 A with its statuses", () => {
+    const told = Object.entries(document.paths)
+      .filter(([path]) => /^\/(api|health)/.test(path))
+      .flatMap(([path, operations]) =>
+        Object.entries(operations).map(([method, { responses }]) =>
+          [method.toUpperCase(), path, ...Object.keys(responses)].join(" "),
+        ),
+      )
+    const wanted = dashboard_operations.trim().split(/\n\s*/)
+    assert.deepEqual(told.sort(), wanted.sort())
   })
 
   it("makes a client that compiles and goes a tenant's way", async () => {

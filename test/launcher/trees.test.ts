@@ -6,8 +6,11 @@ import { makeCheckout, makeFolder, runNode, writeProgram } from "./checkout.ts"
 
 const { paths } = trees.radosgw
 
-/** On a machine that has these servers itself nothing is fetched, which is tested there alone. */
-const is_installed = findTree("radosgw") === "/"
+/** What a task `test` fetches, in this order. */
+const of_tests = ["radosgw", "chromium"] as const
+
+/** On a machine that has these itself nothing is fetched, which is tested there alone. */
+const is_installed = of_tests.some((name) => findTree(name) === "/")
 
 const has_debian =
   existsSync("/usr/bin/apt-get") && existsSync("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -18,7 +21,10 @@ const make = (path: string) => {
 }
 
 /** apt and dpkg that bring one package for each path of the tree, and note how they were asked. */
-const addDebian = ({ root, bin }: ReturnType<typeof makeCheckout>, brought = paths) => {
+const addDebian = (
+  { root, bin }: ReturnType<typeof makeCheckout>,
+  brought = of_tests.flatMap((name) => trees[name].paths),
+) => {
   const files = brought.map((_path, index) => `package${index}_1_all.deb`).join(" ")
   writeProgram(
     join(bin, "apt-get"),
@@ -81,10 +87,12 @@ describe.runIf(has_debian && !is_installed)("fetching a tree", () => {
     addDebian(checkout)
     const { code, stderr } = await run(checkout, "test")
     expect(code).toBe(0)
-    const last = stderr.trim().split("\n").at(-1)
-    const size = `(about ${trees.radosgw.megabytes} MB)`
     const from = "from Debian's signed archive into the cache"
-    expect(last).toBe(`almanac: fetching radosgw and what it needs ${from} ${size}`)
+    const lines = of_tests.map(
+      (name) =>
+        `almanac: fetching ${name} and what it needs ${from} (about ${trees[name].megabytes} MB)`,
+    )
+    expect(stderr.trim().split("\n").slice(-lines.length)).toEqual(lines)
     for (const path of paths) expect(existsSync(join(treeOf(checkout), path))).toBe(true)
     expect(await run(checkout, "test")).toMatchObject({ code: 0, stderr: "" })
     expect(await run(checkout, "demo")).toMatchObject({ code: 0, stderr: "" })
@@ -122,11 +130,14 @@ describe.runIf(has_debian && !is_installed)("fetching a tree", () => {
     writeProgram(join(checkout.bin, "apt-get"), "echo 'E: Unable to connect' >&2; exit 100")
     const optional = await run(checkout, "test")
     expect(optional.code).toBe(0)
-    const lines = optional.stderr.trim().split("\n").slice(-2)
+    const lines = optional.stderr.trim().split("\n").slice(-3)
     expect(lines).toEqual([
       "almanac: Debian's archive did not serve: Unable to connect",
-      "almanac: going on without. radosgw is missing, which tests need: " +
-        `install it by ${trees.radosgw.by_hand}.`,
+      ...of_tests.map(
+        (name) =>
+          `almanac: going on without. ${name} is missing, which tests need: ` +
+          `install it by ${trees[name].by_hand}.`,
+      ),
     ])
     const required = await run(checkout, "test", { ALMANAC_REQUIRE_ALL: "1" })
     expect(required.code).toBe(1)
@@ -163,7 +174,7 @@ ${readFileSync(apt, "utf8")}`,
 
   it("tells packages that lack what is needed", async () => {
     const checkout = makeCheckout()
-    addDebian(checkout, paths.slice(1))
+    addDebian(checkout, [...paths.slice(1), ...trees.chromium.paths])
     const { stderr } = await run(checkout, "test")
     expect(stderr).toContain("did not serve: its packages lack what is needed\n")
   })

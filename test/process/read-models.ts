@@ -37,13 +37,17 @@ const dumpFile = (path: string): Rows => {
 /** `<service>.v<version>.sqlite`: live values lie beside, and no log makes those. */
 const read_model_file = /^[a-z-]+\.v\d+\.sqlite$/
 
+/** One has a place of its own, where others read it. */
+const dashboard_file = "capital-pressure.sqlite"
+
 /** The read models of a data folder by the names of their files. */
 export const dumpReadModels = (data_dir: string): Readonly<Record<string, Rows>> => {
   const folder = join(data_dir, "read-models")
   const names = readdirSync(folder).filter((name) => read_model_file.test(name))
-  return Object.fromEntries(
-    names.toSorted().map((name) => [name, dumpFile(join(folder, name))] as const),
-  )
+  return Object.fromEntries([
+    ...names.toSorted().map((name) => [name, dumpFile(join(folder, name))] as const),
+    [dashboard_file, dumpFile(join(data_dir, dashboard_file))] as const,
+  ])
 }
 
 interface ReadModelList {

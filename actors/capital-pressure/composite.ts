@@ -1,0 +1,84 @@
+/**
+ * The composite of each business day of a year, as it was computed last: absent → computed.
+ *
+ * Source: document 3 §1 A, backfill-composite; decisions of document 3, point in time.
+ */
+import { assign, setup } from "xstate"
+import {
+  isOfYear,
+  known,
+  lastOfDay,
+  no_year,
+  withDay,
+  wrongYear,
+  type Year,
+} from "#actors/capital-pressure/year.ts"
+import { decider } from "#actors/decider.ts"
+import { CompositeComputed, CompositeEvent } from "#events/capital-pressure/composite.ts"
+import { CompositeCommand, type CompositeDay } from "#schemas/capital-pressure/composite.ts"
+import { Rejection } from "#schemas/capital-pressure/rejection.ts"
+
+/**
+ * By day the composite and the four tiers in millionths, written in base 36 with commas
+ * between them: as decimals a year would be larger than a snapshot may be.
+ */
+export type CompositeContext = Year<string>
+
+const millionth = 1e6
+const base = 36
+
+/** Six decimals, and never a negative zero. */
+const rounded = (z: number) => Math.round(z * millionth) / millionth + 0
+
+const roundedDay = ({ ts, z, tiers: [first, second, third, fourth] }: CompositeDay) => {
+  const tier = (z: number | null) => (z === null ? null : rounded(z))
+  return {
+    ts,
+    z: rounded(z),
+    tiers: [tier(first), tier(second), tier(third), tier(fourth)],
+  } as const satisfies CompositeDay
+}
+
+const packed = ({ z, tiers }: CompositeDay) =>
+  [z, ...tiers]
+    .map((value) => (value === null ? "" : Math.round(value * millionth).toString(base)))
+    .join()
+
+export const machine = setup({
+  types: { context: {} as CompositeContext, events: {} as CompositeEvent },
+  guards: {
+    is_news: ({ context, event }) =>
+      isOfYear(context, event.ts) && known(context, event.ts) !== packed(event),
+  },
+  actions: {
+    learn: assign(({ context, event }) => withDay(context, event.ts, packed(event))),
+  },
+}).createMachine({
+  id: "capital-pressure.composite",
+  context: no_year,
+  initial: "absent",
+  states: {
+    absent: { on: { CompositeComputed: { target: "computed", actions: "learn" } } },
+    computed: { on: { CompositeComputed: { guard: "is_news", actions: "learn" } } },
+  },
+})
+
+export const Composite = decider({
+  machine,
+  version: 1,
+  command: CompositeCommand,
+  event: CompositeEvent,
+  rejection: Rejection,
+  propose: {
+    RecordComposite: ({ days }, context) =>
+      lastOfDay(days)
+        .map(roundedDay)
+        .filter((day) => known(context, day.ts) !== packed(day))
+        .map((day) => CompositeComputed.make(day)),
+  },
+  reject: ({ context }, { days }) => {
+    const wrong = wrongYear(context, days)
+    if (wrong === undefined) throw new Error("The composite refuses other years only.")
+    return wrong
+  },
+})

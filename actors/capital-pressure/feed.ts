@@ -1,0 +1,69 @@
+/**
+ * How the ingest of a metric, of `prices` or of `watchlist` goes: never → ingested ⇄ failing.
+ *
+ * Source: document 3 §2 A SourcesOut.
+ */
+import { Equal, Struct } from "effect"
+import { assign, setup } from "xstate"
+import { demoMixed } from "#actors/capital-pressure/year.ts"
+import { decider } from "#actors/decider.ts"
+import { FeedEvent, FeedFailed, FeedIngested } from "#events/capital-pressure/feed.ts"
+import { FeedCommand } from "#schemas/capital-pressure/feed.ts"
+import { Rejection } from "#schemas/capital-pressure/rejection.ts"
+
+export interface FeedContext {
+  /** Whether what it told was generated; null while it told nothing. */
+  readonly demo: boolean | null
+  /** What happened last: the same once more changes nothing. */
+  readonly last: FeedEvent | null
+}
+
+const chart = setup({
+  types: { context: {} as FeedContext, events: {} as FeedEvent },
+  guards: {
+    is_of_kind: ({ context, event }) =>
+      event.type === "FeedIngested" && (context.demo === null || context.demo === event.demo),
+  },
+  actions: {
+    learn: assign(({ event }) => ({
+      last: event,
+      ...(event.type === "FeedIngested" ? { demo: event.demo } : {}),
+    })),
+  },
+})
+
+const told = {
+  on: {
+    FeedIngested: { guard: "is_of_kind", target: "ingested", actions: "learn" },
+    FeedFailed: { target: "failing", actions: "learn" },
+  },
+} as const
+
+export const machine = chart.createMachine({
+  id: "capital-pressure.feed",
+  context: { demo: null, last: null },
+  initial: "never",
+  states: { never: told, ingested: told, failing: told },
+})
+
+/** Nothing where it is what happened last. */
+const unlessLast = (event: FeedEvent, { last }: FeedContext) =>
+  Equal.equals(event, last) ? [] : [event]
+
+export const Feed = decider({
+  machine,
+  version: 1,
+  command: FeedCommand,
+  event: FeedEvent,
+  rejection: Rejection,
+  propose: {
+    RecordIngest: (command, context) =>
+      unlessLast(FeedIngested.make(Struct.omit(command, ["type"])), context),
+    RecordFeedFailure: (command, context) =>
+      unlessLast(FeedFailed.make(Struct.omit(command, ["type"])), context),
+  },
+  reject: (_, command) => {
+    if (command.type === "RecordIngest") return demoMixed(command.demo)
+    throw new Error("A feed's failure is never refused.")
+  },
+})

@@ -1,0 +1,68 @@
+/** A year's values by their day, as the aggregates of a year keep them; and what they refuse. */
+import { DemoMixed, WrongYear } from "#schemas/capital-pressure/rejection.ts"
+
+const year_chars = "YYYY".length
+
+/** `YYYY` of a date. */
+export const yearOf = (ts: string) => ts.slice(0, year_chars)
+
+/** `MM` and `DD` of a date. */
+const placeOf = (ts: string) => {
+  const [, month = "", day = ""] = ts.split("-")
+  return [month, day] as const
+}
+
+/**
+ * Values by month and day, `MM` and `DD`: a year takes hundreds of days in one command, and each of
+ * them copies a month and not the year. `year` is null before the first.
+ */
+export interface Year<Value> {
+  readonly year: string | null
+  readonly values: Readonly<Record<string, Readonly<Record<string, Value>>>>
+}
+
+/** Before anything is known of it. */
+export const no_year = { year: null, values: {} } as const
+
+/** What is known of a day; undefined of another year's. */
+export const known = <Value>({ year, values }: Year<Value>, ts: string): Value | undefined => {
+  const [month, day] = placeOf(ts)
+  return year === yearOf(ts) ? values[month]?.[day] : undefined
+}
+
+/** The year with one more day, or another value of one. */
+export const withDay = <Value>({ values }: Year<Value>, ts: string, value: Value): Year<Value> => {
+  const [month, day] = placeOf(ts)
+  return { year: yearOf(ts), values: { ...values, [month]: { ...values[month], [day]: value } } }
+}
+
+/** A stream keeps one year: that of its first day. */
+export const isOfYear = ({ year }: Year<unknown>, ts: string) =>
+  year === null || year === yearOf(ts)
+
+/** Of several values of one day the last one counts. */
+export const lastOfDay = <Value extends { readonly ts: string }>(values: ReadonlyArray<Value>) => [
+  ...new Map(values.map((value) => [value.ts, value])).values(),
+]
+
+/** Why the days of a command cannot be; undefined when they all are of one year, and this one. */
+export const wrongYear = (
+  { year }: Year<unknown>,
+  days: ReadonlyArray<{ readonly ts: string }>,
+): WrongYear | undefined => {
+  const [first] = days
+  const own = year ?? (first && yearOf(first.ts))
+  const other = days.find(({ ts }) => yearOf(ts) !== own)
+  if (other === undefined) return undefined
+  return new WrongYear({ detail: `${other.ts} is not of the year ${own}, which is kept here.` })
+}
+
+/** Why data of one kind cannot join those of the other. */
+export const demoMixed = (demo: boolean) => {
+  const [known, told] = demo ? ["real", "generated"] : ["generated", "real"]
+  return new DemoMixed({
+    detail:
+      `This data folder holds ${known} data, which ${told} data never join: ` +
+      "use another data folder (ALMANAC_DATA_DIR).",
+  })
+}

@@ -1,0 +1,39 @@
+/** An answer's bytes: unpacked and counted while they come. */
+import type { Readable } from "node:stream"
+import { createGunzip } from "node:zlib"
+
+/** Throws with code TOO_LARGE, BAD_ENCODING, one of zlib's (Z_...) or one of the connection. */
+export const readBody = async (
+  body: Readable,
+  encoding: string,
+  bytes_max: number,
+): Promise<Uint8Array> => {
+  // A body that is left before its end says so once more, when nobody listens.
+  body.on("error", () => undefined)
+  if (!["", "identity", "gzip", "x-gzip"].includes(encoding)) {
+    body.destroy()
+    throw Object.assign(new Error("encoding"), { code: "BAD_ENCODING" })
+  }
+  const source = encoding.endsWith("gzip") ? unpacked(body) : body
+  const parts: Array<Buffer> = []
+  let length = 0
+  try {
+    for await (const part of source) {
+      const bytes = Buffer.from(part)
+      length += bytes.length
+      if (length > bytes_max) throw Object.assign(new Error("length"), { code: "TOO_LARGE" })
+      parts.push(bytes)
+    }
+  } finally {
+    body.destroy()
+  }
+  return Buffer.concat(parts)
+}
+
+/** A connection that breaks off breaks off the unpacking, and the other way round. */
+const unpacked = (body: Readable) => {
+  const gunzip = createGunzip()
+  body.once("error", (error) => gunzip.destroy(error))
+  gunzip.once("error", () => body.destroy())
+  return body.pipe(gunzip)
+}

@@ -1,0 +1,55 @@
+import { Effect, Layer } from "effect"
+import type { HttpServerRequest } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { CapitalPressureApi } from "#gateway/capital-pressure/api.ts"
+import { type Asked, DashboardReader } from "#gateway/capital-pressure/dashboard-reader.ts"
+import { represented } from "#gateway/representation.ts"
+import { findMetric } from "#schemas/capital-pressure/registry.ts"
+import { NotFound } from "#schemas/capital-pressure/rejection.ts"
+import { tiers } from "#schemas/capital-pressure/tier.ts"
+
+type Request = HttpServerRequest.HttpServerRequest
+
+/** It may be kept, and is asked for again each time: mostly the answer is 304. */
+const headers = { "cache-control": "no-cache" }
+
+const show = (request: Request, asked: Asked) =>
+  Effect.flatMapEager(DashboardReader, (reader) =>
+    Effect.mapEager(reader.show(asked), (shown) =>
+      represented(request, shown, "application/json", headers),
+    ),
+  )
+
+/** What is asked of a metric; 404 of one that is not registered, whatever the file holds. */
+const ofMetric = (request: Request, asked: Asked & { readonly metric_id: string }) =>
+  findMetric(asked.metric_id) === undefined
+    ? Effect.fail(new NotFound({ detail: `Unknown metric: ${asked.metric_id}` }))
+    : show(request, asked)
+
+const ofTier = (request: Request, text: string) => {
+  const known = tiers.find(({ tier }) => String(tier) === text)
+  return known === undefined
+    ? Effect.fail(new NotFound({ detail: `Unknown tier: ${text}` }))
+    : show(request, { kind: "tier", tier: known.tier })
+}
+
+const pages = HttpApiBuilder.group(CapitalPressureApi, "dashboard", (handlers) =>
+  handlers.handleAll({
+    dashboard: ({ request }) => show(request, { kind: "dashboard" }),
+    history: ({ request, params: { metric_id }, query }) =>
+      ofMetric(request, { kind: "history", metric_id, since: query.since ?? null }),
+    detail: ({ request, params: { metric_id } }) =>
+      ofMetric(request, { kind: "detail", metric_id }),
+    tier: ({ request, params }) => ofTier(request, params.tier),
+    sources: ({ request }) => show(request, { kind: "sources" }),
+    scheduler: ({ request }) => show(request, { kind: "scheduler" }),
+    watchlist: ({ request }) => show(request, { kind: "watchlist" }),
+  }),
+)
+
+const health = HttpApiBuilder.group(CapitalPressureApi, "dashboard-health", (handlers) =>
+  handlers.handle("get", () => Effect.succeed({ status: "ok" as const })),
+)
+
+/** The handlers of CapitalPressureApi. */
+export const dashboard = Layer.mergeAll(pages, health)

@@ -1,0 +1,52 @@
+/**
+ * The dashboard's page, as it was built: `/` for browsers, and what it loads below `/assets/`.
+ *
+ * Source: decisions of all services, "/".
+ */
+import type { HttpServerRequest, HttpServerResponse } from "effect/http"
+import { type Representation, represented } from "#gateway/representation.ts"
+
+type Request = HttpServerRequest.HttpServerRequest
+
+export interface PageFile extends Representation {
+  /** Its Content-Type. */
+  readonly type: string
+}
+
+export interface Page {
+  readonly index: PageFile
+  /** By file name; a name says what is in the file, so that it never changes. */
+  readonly assets: ReadonlyMap<string, PageFile>
+}
+
+/** Everything comes from here, nothing stands in the page itself, and no other page frames it. */
+const page_policy = {
+  "content-security-policy":
+    "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
+    "object-src 'none'",
+  "referrer-policy": "no-referrer",
+  "x-content-type-options": "nosniff",
+}
+
+/** It is asked for again each time, and names the files that it was built with. */
+const of_index = { ...page_policy, "cache-control": "no-cache", vary: "accept, accept-encoding" }
+const of_asset = {
+  "x-content-type-options": "nosniff",
+  "content-security-policy": "default-src 'none'",
+  "cache-control": "public, max-age=31536000, immutable",
+}
+
+export const indexPage = (
+  request: Request,
+  { index }: Page,
+): HttpServerResponse.HttpServerResponse => represented(request, index, index.type, of_index)
+
+/** Undefined where the page has no file of this name. */
+export const assetOf = (
+  request: Request,
+  page: Page | undefined,
+  name: string,
+): HttpServerResponse.HttpServerResponse | undefined => {
+  const file = page?.assets.get(name)
+  return file && represented(request, file, file.type, of_asset)
+}

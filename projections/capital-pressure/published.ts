@@ -1,0 +1,56 @@
+/** What the capital pressure dashboard tells subscribers, in the words of its published types. */
+import { Order, Schema, Struct } from "effect"
+import { CompositeComputed, CompositeEvent } from "#events/capital-pressure/composite.ts"
+import { FeedEvent } from "#events/capital-pressure/feed.ts"
+import { WatchlistEvent } from "#events/capital-pressure/watchlist.ts"
+import type { Place } from "#projections/projection.ts"
+import { publication, type ToldOf } from "#projections/published-events.ts"
+import type { published as types } from "#schemas/capital-pressure/published.ts"
+
+type Told = ToldOf<typeof types>
+
+const feed = publication({
+  part: "capital-pressure.feed",
+  event: FeedEvent,
+  tell: (event, { id: feed_id }): Told => {
+    switch (event.type) {
+      case "FeedIngested": {
+        const data = { feed_id, ...Struct.omit(event, ["type"]) }
+        return { type: "metrics_ingested", data }
+      }
+      case "FeedFailed": {
+        const data = { feed_id, ...Struct.omit(event, ["type"]) }
+        return { type: "metric_ingest_failed", data }
+      }
+    }
+  },
+})
+
+const daysOf = Schema.decodeUnknownSync(Schema.Array(CompositeComputed))
+
+const byDate = Order.mapInput(Order.String, ({ ts }: { readonly ts: string }) => ts)
+
+/** A commit is told once, with its first event. */
+const composite = publication({
+  part: "capital-pressure.composite",
+  event: CompositeEvent,
+  tell: (event, { index, commit }: Place): Told | undefined => {
+    if (index > 0) return undefined
+    const days = daysOf(commit.events).toSorted(byDate)
+    const { ts: from } = days[0] ?? event
+    const { ts: to, z } = days.at(-1) ?? event
+    return { type: "composite_computed", data: { from, to, days: days.length, z } }
+  },
+})
+
+const watchlist = publication({
+  part: "capital-pressure.watchlist",
+  event: WatchlistEvent,
+  tell: ({ targets, demo }): Told => ({
+    type: "watchlist_set",
+    data: { tickers: targets.map(({ ticker }) => ticker), demo },
+  }),
+})
+
+/** Every kind of the dashboard that publishes. */
+export const published = [feed, composite, watchlist]

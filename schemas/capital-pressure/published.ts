@@ -1,0 +1,68 @@
+/**
+ * What the capital pressure dashboard tells its subscribers, type by type.
+ *
+ * A type, a field or what a field means never changes and never goes: they are only added. An
+ * ingest is told once, never each of its values.
+ * Source: DECISIONS "published events".
+ */
+import { Schema } from "effect"
+import { CalendarDate } from "#schemas/capital-pressure/day.ts"
+import { Instant } from "#schemas/instant.ts"
+import type { PublishedTypes } from "#schemas/published.ts"
+
+const described = (description: string) => ({ description })
+
+const feed = { aggregate: "feed", subject: "the feed" } as const
+const feed_id = Schema.String.annotateKey(
+  described("The metric whose feed it is, or `prices`, or `watchlist`."),
+)
+const at = Instant.annotateKey(described("When it was asked, RFC 3339 in UTC."))
+const demo = Schema.Boolean.annotateKey(described("Whether the data was generated."))
+
+export const published = {
+  metrics_ingested: {
+    ...feed,
+    told: "A feed was asked and answered, whether or not it told anything new.",
+    data: Schema.Struct({
+      feed_id,
+      at,
+      observed: Schema.Int.annotateKey(described("Values that were not known before.")),
+      revised: Schema.Int.annotateKey(described("Values that were known otherwise.")),
+      newest: Schema.NullOr(CalendarDate).annotateKey(
+        described("The newest date that it told of; null where it told of none."),
+      ),
+      demo,
+    }),
+  },
+  metric_ingest_failed: {
+    ...feed,
+    told: "A feed could not be asked, or its answer not be read; what was stored stays.",
+    data: Schema.Struct({
+      feed_id,
+      at,
+      detail: Schema.String.annotateKey(described("Why, in words.")),
+    }),
+  },
+  composite_computed: {
+    aggregate: "composite",
+    subject: "the year",
+    told: "Days of the composite were computed, or came out otherwise than before.",
+    data: Schema.Struct({
+      from: CalendarDate.annotateKey(described("The first of these days.")),
+      to: CalendarDate.annotateKey(described("The last of these days.")),
+      days: Schema.Int.annotateKey(described("How many they are.")),
+      z: Schema.Finite.annotateKey(
+        described("The composite of the last of them; positive is pressure."),
+      ),
+    }),
+  },
+  watchlist_set: {
+    aggregate: "watchlist",
+    subject: "the watchlist",
+    told: "The operator's targets were read, and are others than before.",
+    data: Schema.Struct({
+      tickers: Schema.Array(Schema.String).annotateKey(described("Those that have a target.")),
+      demo,
+    }),
+  },
+} satisfies PublishedTypes

@@ -1,0 +1,162 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Result } from "effect"
+import { loadComposite, loadObservations } from "#adapters/capital-store.ts"
+import { Log } from "#events/log.ts"
+import { compositeHistory } from "#projections/capital-pressure/composite.ts"
+import { demoOf } from "#projections/capital-pressure/demo.ts"
+import type { CompositeSeries } from "#projections/capital-pressure/store.ts"
+import { dateOf, dayOf, yearsBefore } from "#schemas/capital-pressure/day.ts"
+import { backfillLine } from "#verbs/backfill-composite.ts"
+import { runBackfill, today } from "#verbs/composite-run.ts"
+import { DashboardFile, fileShows } from "#verbs/dashboard-file.ts"
+import { ingests, metricsOf, type Publishers, publishers, rows, world } from "./ingested.ts"
+
+/** Two metrics of two tiers are enough: their weeks are few. */
+const ids = ["nfci", "bank_credit"]
+
+/** What the made-up history says of them, as published values. */
+const filled = Effect.gen(function* () {
+  const told: Publishers = publishers()
+  const { observations } = demoOf(yield* today)
+  for (const id of ids) {
+    const { days, values } = observations.get(id) ?? { days: [], values: [] }
+    const told_of = Array.from(days, (day, at) => [dateOf(day), values[at] ?? 0] as const)
+    told.tell.set(id, Object.fromEntries(told_of))
+  }
+  yield* ingests(told, { metrics: metricsOf(...ids) })
+  return told
+})
+
+const head = Effect.flatMap(Log, (log) => log.head("capital-pressure"))
+
+const stored = Effect.map(DashboardFile, ({ path }) => loadComposite(path))
+
+/** At the six decimals that are kept. */
+const rounded = ({ days, z, tiers }: CompositeSeries) => ({
+  days,
+  z: z.map((value) => Math.round(value * 1e6) / 1e6 + 0),
+  tiers: tiers.map((tier) => tier.map((value) => Math.round(value * 1e6) / 1e6 + 0)),
+})
+
+/** What is computed of the file by itself. */
+const computed = (vintage: "latest" | "first") =>
+  Effect.gen(function* () {
+    const { path } = yield* DashboardFile
+    const now = yield* today
+    return compositeHistory(loadObservations(path, { vintage }), yearsBefore(now, 20), now)
+  })
+
+describe("backfill-composite", () => {
+  it.live(
+    "stores the composite of each business day, and changes nothing when it is repeated",
+    () =>
+      Effect.gen(function* () {
+        yield* filled
+        const progress: Array<readonly [number, number]> = []
+        const onProgress = (done: number, total: number) => progress.push([done, total])
+        const report = yield* runBackfill({ vintage: "latest", onProgress })
+        assert.isAbove(report.days, 4000)
+        assert.equal(report.changed, report.days)
+        assert.deepEqual(progress, [
+          [1, 2],
+          [2, 2],
+        ])
+        assert.deepEqual(rounded(yield* stored), rounded(yield* computed("latest")))
+        const [first] = yield* rows(
+          "select min(day) as first, max(day) as last from capital_composite",
+        )
+        assert.deepEqual(first, {
+          first: dayOf(report.first ?? ""),
+          last: dayOf(report.last ?? ""),
+        })
+        const before = yield* head
+        assert.deepEqual(yield* runBackfill({ vintage: "latest" }), { ...report, changed: 0 })
+        assert.equal(yield* head, before)
+        assert.equal(
+          backfillLine(report),
+          `${report.days} days from ${report.first} to ${report.last}, ${report.days} changed`,
+        )
+      }).pipe(Effect.provide(world)),
+  )
+
+  it.live("changes only the days that a revision changes, and can go by what was told first", () =>
+    Effect.gen(function* () {
+      const told = yield* filled
+      yield* runBackfill({ vintage: "latest" })
+      const original = rounded(yield* stored)
+      // A value of a year and more ago, which every window since then has in it.
+      const { days = [], values = [] } = demoOf(yield* today).observations.get("nfci") ?? {}
+      const revised = dateOf(days.at(-60) ?? 0)
+      told.tell.set("nfci", { [revised]: (values.at(-60) ?? 0) + 0.8 })
+      yield* ingests(told, { metrics: metricsOf("nfci") })
+      const later = yield* runBackfill({ vintage: "latest" })
+      assert.isAbove(later.changed, 200)
+      assert.isBelow(later.changed, 420)
+      const now = rounded(yield* stored)
+      const at = now.days.findIndex((_, place) => now.z[place] !== original.z[place])
+      assert.isAbove(now.days[at] ?? 0, dayOf(revised))
+      assert.deepEqual(now, rounded(yield* computed("latest")))
+      const first = yield* runBackfill({ vintage: "first" })
+      assert.equal(first.changed, later.changed)
+      assert.deepEqual(rounded(yield* stored), original)
+    }).pipe(Effect.provide(world)),
+  )
+
+  it.live("begins where it is told to, and leaves what is before", () =>
+    Effect.gen(function* () {
+      yield* filled
+      const since = dayOf("2024-01-01")
+      const report = yield* runBackfill({ vintage: "latest", since })
+      assert.equal(report.first, "2024-01-01")
+      const [count] = yield* rows(
+        `select count(*) as n from capital_composite where day < ${since}`,
+      )
+      assert.deepEqual(count, { n: 0 })
+      const all = yield* runBackfill({ vintage: "latest" })
+      assert.equal(all.changed, all.days - report.days)
+    }).pipe(Effect.provide(world)),
+  )
+
+  it.live("has nothing to say of an empty file", () =>
+    Effect.gen(function* () {
+      const report = yield* runBackfill({ vintage: "latest" })
+      assert.deepEqual(report, { days: 0, changed: 0, first: null, last: null })
+      assert.equal(yield* head, 0)
+    }).pipe(Effect.provide(world)),
+  )
+
+  it.live("says which file it cannot read", () =>
+    Effect.gen(function* () {
+      const file = DashboardFile.of({ path: "/nowhere/at.sqlite", position: Effect.succeed(0) })
+      const failure = yield* Effect.flip(
+        Effect.provideService(runBackfill({ vintage: "latest" }), DashboardFile, file),
+      )
+      assert.match(failure.message ?? "", /^\/nowhere\/at\.sqlite cannot be read: /)
+    }).pipe(Effect.provide(world)),
+  )
+})
+
+describe("waiting for the file", () => {
+  const still = (position: number) =>
+    DashboardFile.of({ path: "/data/x.sqlite", position: Effect.succeed(position) })
+
+  it.live("ends when the file shows it", () =>
+    Effect.gen(function* () {
+      let at = 0
+      const moving = DashboardFile.of({ path: "", position: Effect.sync(() => at++) })
+      yield* Effect.provideService(fileShows(4, 1000), DashboardFile, moving)
+      assert.isAtLeast(at, 5)
+    }),
+  )
+
+  it.live("is given up when the file stands still, and says so", () =>
+    Effect.gen(function* () {
+      const waited = yield* Effect.result(
+        Effect.provideService(fileShows(4, 50), DashboardFile, still(3)),
+      )
+      assert.isTrue(Result.isFailure(waited))
+      if (Result.isFailure(waited))
+        assert.match(waited.failure.message, /^Everything is stored, but/)
+    }),
+  )
+})

@@ -1,0 +1,59 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import { makePace } from "#adapters/feed-pace.ts"
+import { afterOf } from "#adapters/feed-trouble.ts"
+
+describe("the pace", () => {
+  it.effect("of one host is two at once, and each so much later than the one before", () =>
+    Effect.gen(function* () {
+      const pace = makePace()
+      const began: Array<number> = []
+      let running = 0
+      let most = 0
+      const one = Effect.gen(function* () {
+        began.push(yield* Clock.currentTimeMillis)
+        running += 1
+        most = Math.max(most, running)
+        yield* Effect.sleep(1000)
+        running -= 1
+      })
+      const all = yield* Effect.forkChild(
+        Effect.forEach([1, 2, 3, 4], () => pace.take("a", 300, one), { concurrency: 4 }),
+      )
+      yield* TestClock.adjust(10_000)
+      yield* Fiber.join(all)
+      assert.deepEqual(began, [0, 300, 1000, 1300])
+      assert.equal(most, 2)
+    }),
+  )
+
+  it.effect("of one host is not that of another", () =>
+    Effect.gen(function* () {
+      const pace = makePace()
+      const hosts = ["a", "b", "c", "d"]
+      const times = yield* Effect.forEach(hosts, (host) =>
+        pace.take(host, 60_000, Clock.currentTimeMillis),
+      )
+      assert.deepEqual(times, [0, 0, 0, 0])
+      yield* pace.rest("a", 5000)
+      yield* pace.rest("a", 1000)
+      assert.deepEqual(yield* Effect.forEach(hosts, pace.restOf), [5000, 0, 0, 0])
+      yield* TestClock.adjust(5000)
+      assert.equal(yield* pace.restOf("a"), 0)
+    }),
+  )
+})
+
+describe("Retry-After", () => {
+  it("is seconds, a date, or nothing that we know", () => {
+    const now = Date.parse("2026-01-01T00:00:00Z")
+    assert.equal(afterOf("120", now), 120_000)
+    assert.equal(afterOf(" 0 ", now), 0)
+    assert.equal(afterOf("Thu, 01 Jan 2026 00:01:00 GMT", now), 60_000)
+    assert.equal(afterOf("Wed, 31 Dec 2025 00:01:00 GMT", now), 0)
+    for (const odd of [undefined, "", "soon", "-5", "1e9", "99999999999", "2026-01-01"]) {
+      assert.isUndefined(afterOf(odd, now))
+    }
+  })
+})

@@ -1,0 +1,191 @@
+/** What Feeds promise, run over each adapter. */
+import { assert } from "@effect/vitest"
+import { Effect, type Scope } from "effect"
+import {
+  type FeedFailed,
+  Feeds,
+  type Fetched,
+  type Unchanged,
+} from "#actors/capital-pressure/feeds.ts"
+import { dateOf, dayOf } from "#schemas/capital-pressure/day.ts"
+import type { Metric } from "#schemas/capital-pressure/metric.ts"
+import { findMetric } from "#schemas/capital-pressure/registry.ts"
+
+type Made<A> = Effect.Effect<A, unknown, Feeds | Scope.Scope>
+
+export interface FeedsPlace {
+  /** Of `cadence` daily, and published as it is stored. */
+  readonly metric: Metric
+  readonly ticker: string
+  /** Publishes rows of a date and a value below the right header. */
+  readonly publish: (rows: ReadonlyArray<readonly [string, string]>) => Effect.Effect<void>
+  /** Publishes this instead. */
+  readonly publishText: (text: string) => Effect.Effect<void>
+  /** Publishes closes of the ticker. */
+  readonly quote: (rows: ReadonlyArray<readonly [string, string]>) => Effect.Effect<void>
+}
+
+type Test = (name: string, body: (place: FeedsPlace) => Made<void>) => void
+
+export const told = (answer: Fetched | Unchanged): ReadonlyArray<readonly [string, number]> =>
+  answer === "unchanged"
+    ? assert.fail("nothing was told")
+    : Array.from(answer.days, (day, n) => [dateOf(day), answer.values[n] ?? Number.NaN] as const)
+
+/** Fails, in words that a person can use. */
+export const refused = Effect.fnUntraced(function* (
+  answer: Effect.Effect<unknown, FeedFailed>,
+  because: RegExp,
+) {
+  const { detail } = yield* Effect.flip(answer)
+  assert.match(detail, because)
+  assert.match(detail, /\.$/)
+  assert.isAtMost(detail.length, 500)
+  return detail
+})
+
+export const feedsContract = (test: Test) => {
+  valuesContract(test)
+  faultsContract(test)
+  pricesContract(test)
+}
+
+const valuesContract = (test: Test) => {
+  test("tells values in the order of their days, without those that are missing", (place) =>
+    Effect.gen(function* () {
+      const { fetch } = yield* Feeds
+      yield* place.publish([
+        ...[["2024-01-04", "1.5"] as const, ["2024-01-03", "."] as const],
+        ...[["2024-01-02", "-2"] as const, ["2023-12-29", ""] as const],
+        ...[["2023-12-28", "3e-2"] as const, ["2023-12-27", "null"] as const],
+        ["2023-12-26", "NA"],
+      ])
+      assert.deepEqual(told(yield* fetch(place.metric)), [
+        ...[["2023-12-28", 0.03] as const, ["2024-01-02", -2] as const],
+        ["2024-01-04", 1.5],
+      ])
+    }))
+
+  test("tells from a day on, and nothing where nothing is later", (place) =>
+    Effect.gen(function* () {
+      const { fetch } = yield* Feeds
+      yield* place.publish([
+        ...[["2024-01-02", "1"] as const, ["2024-01-03", "2"] as const],
+        ["2024-01-04", "3"],
+      ])
+      const later = told(yield* fetch(place.metric, dayOf("2024-01-03")))
+      assert.deepEqual(
+        later.map(([date]) => date),
+        ["2024-01-03", "2024-01-04"],
+      )
+      assert.deepEqual(told(yield* fetch(place.metric, dayOf("2024-01-05"))), [])
+    }))
+
+  test("counts a date once that comes twice, and refuses two values for it", (place) =>
+    Effect.gen(function* () {
+      const { fetch } = yield* Feeds
+      const row = ["2024-01-02", "1.50"] as const
+      yield* place.publish([row, ["2024-01-02", "1.5"]])
+      assert.deepEqual(told(yield* fetch(place.metric)), [["2024-01-02", 1.5]])
+      yield* place.publish([row, ["2024-01-02", "1.6"]])
+      yield* refused(fetch(place.metric), /two values for 2024-01-02/)
+    }))
+
+  test("tells everything again after it forgot, whatever was kept", (place) =>
+    Effect.gen(function* () {
+      const { fetch, forget } = yield* Feeds
+      yield* place.publish([["2024-01-02", "1"]])
+      const first = yield* fetch(place.metric)
+      if (first !== "unchanged") yield* first.kept
+      yield* forget(place.metric)
+      assert.deepEqual(told(yield* fetch(place.metric)), [["2024-01-02", 1]])
+    }))
+}
+
+const faults: ReadonlyArray<readonly [string, string, RegExp]> = [
+  ["2024-01-02", "NaN", /"NaN" for 2024-01-02, which is no number/],
+  ["2024-01-02", "Infinity", /no number/],
+  ["2024-01-02", "1e999", /no number/],
+  ["2024-01-02", "0x10", /no number/],
+  ["2024-01-02", "1.2.3", /no number/],
+  ["2024-02-30", "1", /"2024-02-30", which is no date/],
+  ["02.01.2024", "1", /no date/],
+  ["1024-01-02", "1", /no date/],
+  ["2190-01-01", "1", /2190-01-01, which is still to come/],
+]
+
+const faultsContract = (test: Test) => {
+  for (const [date, value, because] of faults) {
+    test(`refuses all of it for one row of ${date} and ${value}`, (place) =>
+      Effect.gen(function* () {
+        const { fetch } = yield* Feeds
+        yield* place.publish([["2024-01-05", "1"], [date, value] as const])
+        yield* refused(fetch(place.metric), because)
+      }))
+  }
+
+  const texts: ReadonlyArray<readonly [string, string, RegExp]> = [
+    ["a web page", "<!DOCTYPE html><title>Sign in</title>", /web page/],
+    ["nothing at all", "", /nothing/],
+    ["a table with other columns", "day,amount\n2024-01-02,1\n", /other columns.*day, amount/],
+    ["bytes that are no text", "\u0000\u0001\u0002", /other columns|no text/],
+  ]
+  for (const [what, text, because] of texts) {
+    test(`refuses ${what}`, (place) =>
+      Effect.gen(function* () {
+        const { fetch } = yield* Feeds
+        yield* place.publishText(text)
+        yield* refused(fetch(place.metric), because)
+      }))
+  }
+
+  test("refuses a table that breaks off, and one without any value", (place) =>
+    Effect.gen(function* () {
+      const { fetch } = yield* Feeds
+      yield* place.publish([["2024-01-02", "1"], ["2024-01-03", "1,2"] as const])
+      yield* refused(fetch(place.metric), /3 of 2 columns in line 3/)
+      yield* place.publish([["2024-01-02", "."]])
+      yield* refused(fetch(place.metric), /no value at all/)
+    }))
+
+  test("has nothing of a stub", () =>
+    Effect.gen(function* () {
+      const { fetch } = yield* Feeds
+      const stub = findMetric("put_call")
+      if (stub) yield* refused(fetch(stub), /no feed|is not there/)
+    }))
+}
+
+const pricesContract = (test: Test) => {
+  test("tells closes in the order of their days, at least a year of them", (place) =>
+    Effect.gen(function* () {
+      const { prices } = yield* Feeds
+      yield* place.quote([
+        ...[["2024-01-03", "12"] as const, ["2024-01-02", "11"] as const],
+        ["2024-01-04", ""],
+      ])
+      const all = yield* prices(place.ticker)
+      assert.deepEqual([...all.days].map(dateOf), ["2024-01-02", "2024-01-03"])
+      assert.deepEqual([...all.close], [11, 12])
+      assert.deepEqual([...all.adjusted], [11, 12])
+      const yesterday = Math.floor(Date.now() / 86_400_000) - 1
+      const close = [dateOf(yesterday - 30), "13"] as const
+      yield* place.quote([close, ["2001-01-02", "9"]])
+      assert.deepEqual([...(yield* prices(place.ticker, yesterday)).close], [13])
+    }))
+
+  test("refuses closes that are none", (place) =>
+    Effect.gen(function* () {
+      const { prices } = yield* Feeds
+      yield* place.quote([["2024-01-02", "0"]])
+      yield* refused(prices(place.ticker), /no price for 2024-01-02/)
+      yield* place.quote([["2024-01-02", "-3"]])
+      yield* refused(prices(place.ticker), /no price for 2024-01-02/)
+      yield* place.quote([["2024-01-02", "n/a"]])
+      yield* refused(prices(place.ticker), /"n\/a" for 2024-01-02, which is no price/)
+      yield* place.quote([["2024-01-02", "1"], ["2024-01-02", "2"] as const])
+      yield* refused(prices(place.ticker), /two prices for 2024-01-02/)
+      yield* place.quote([["2190-01-02", "1"]])
+      yield* refused(prices(place.ticker), /still to come/)
+    }))
+}

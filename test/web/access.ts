@@ -1,0 +1,137 @@
+/** For those who use keys, or listen: nothing that axe finds serious, and a way to everything. */
+import { readFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import type { Page } from "playwright-core"
+import { describe, expect, it } from "vitest"
+import { bodiesOf, stores } from "./canned.ts"
+import type { World } from "./look.ts"
+import { leave, look } from "./shown.ts"
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
+
+interface Found {
+  readonly id: string
+  readonly impact: string | null
+  readonly nodes: ReadonlyArray<{ readonly html: string }>
+}
+
+/** What axe finds serious or critical, each with the first place. */
+const serious = async (page: Page): Promise<ReadonlyArray<string>> => {
+  await page.evaluate(axe)
+  const violations: ReadonlyArray<Found> = await page.evaluate(async () => {
+    const { run } = Reflect.get(window, "axe")
+    return (await run(document)).violations
+  })
+  return violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .map(({ id, nodes }) => `${id}: ${nodes[0]?.html.slice(0, 160)}`)
+}
+
+export const describeAccess = (world: () => World) =>
+  describe("access", () => {
+    for (const colorScheme of ["light", "dark"] as const) {
+      it(`finds nothing serious when ${colorScheme}: page, drawer, no data, fault`, async () => {
+        const { browser, served } = world()
+        const shown = await look(browser, served, { colorScheme })
+        const { page } = shown
+        await page.getByLabel("Tier 2").check()
+        await page.locator("summary").click()
+        expect(await serious(page)).toEqual([])
+        await page.evaluate(() => {
+          location.hash = "#metric=net_liquidity"
+        })
+        await page.locator(".drawer .facts").waitFor()
+        expect(await serious(page)).toEqual([])
+        await page.keyboard.press("Escape")
+        served.bodies = bodiesOf(stores.empty, undefined, false)
+        await page.clock.runFor(60_000)
+        await page.getByText("No data yet").waitFor()
+        expect(await serious(page)).toEqual([])
+        served.failing = 500
+        await page.clock.runFor(60_000)
+        await page.getByRole("alert").waitFor()
+        expect(await serious(page)).toEqual([])
+        await leave(shown)
+      })
+    }
+
+    it("sees what axe would find", async () => {
+      const { browser, served } = world()
+      const shown = await look(browser, served)
+      await shown.page.evaluate(() =>
+        document.querySelector("h1")?.append(document.createElement("button")),
+      )
+      expect(await serious(shown.page)).toHaveLength(1)
+      await leave(shown)
+    })
+
+    it("has a way by Tab from the top through switch, lines, chart, tiles and tables", async () => {
+      const { browser, served } = world()
+      const shown = await look(browser, served)
+      const { page } = shown
+      const stops: string[] = []
+      const stops_max = 80
+      while (stops.length < stops_max) {
+        await page.keyboard.press("Tab")
+        const stop = await page.evaluate(() => {
+          const one = document.activeElement
+          if (one === null || one === document.body) return undefined
+          const name = one.getAttribute("aria-label") ?? one.getAttribute("href") ?? ""
+          return `${one.tagName.toLowerCase()} ${one.getAttribute("name") ?? name}`.trim()
+        })
+        if (stop === undefined) break
+        stops.push(stop)
+      }
+      expect(stops[0]).toBe("a #main")
+      expect(stops[1]).toBe("input theme")
+      expect(stops.slice(2, 7)).toEqual(Array(5).fill("input line"))
+      expect(stops[7]).toMatch(/^div Composite history: move/)
+      expect(stops[8]).toBe("summary")
+      const metric = stops.filter((stop) => stop.startsWith("a #metric="))
+      expect(metric).toHaveLength(48)
+      await leave(shown)
+    })
+
+    it("reads the chart by arrow keys, and as a table", async () => {
+      const { browser, served } = world()
+      const shown = await look(browser, served)
+      const { page } = shown
+      const { composite_history } = JSON.parse(served.bodies.get("/api/dashboard") ?? "{}")
+      const plane = page.getByRole("slider", { name: /^Composite history/ })
+      await plane.focus()
+      await page.keyboard.press("ArrowLeft")
+      await page.keyboard.press("ArrowLeft")
+      const { z } = composite_history.at(-3)
+      const wanted = `Composite ${z < 0 ? "\u2212" : "+"}${Math.abs(z).toFixed(2)}`
+      expect(await plane.getAttribute("aria-valuetext")).toMatch(/^18 Nov 2026: Index [\d,]+/)
+      expect(await plane.getAttribute("aria-valuetext")).toContain(wanted)
+      await page.keyboard.press("Home")
+      expect(await plane.getAttribute("aria-valuenow")).toBe("0")
+      await page.keyboard.press("ArrowLeft")
+      expect(await plane.getAttribute("aria-valuenow")).toBe("0")
+      await page.locator("summary").click()
+      const rows = () => page.locator(".values tbody tr").count()
+      await expect.poll(rows).toBe(composite_history.length)
+      expect(await page.locator(".values tbody th").first().textContent()).toBe("20 Nov 2026")
+      await leave(shown)
+    })
+
+    it("has landmarks, one title, and headings in their order", async () => {
+      const { browser, served } = world()
+      const shown = await look(browser, served)
+      const { page } = shown
+      for (const role of ["banner", "main", "status"] as const) {
+        expect(await page.getByRole(role).count()).toBe(1)
+      }
+      const levels = await page.evaluate(() =>
+        [...document.querySelectorAll("h1, h2, h3, h4")]
+          .filter((one) => one.closest("dialog") === null)
+          .map((one) => Number(one.tagName[1])),
+      )
+      expect(levels.filter((level) => level === 1)).toHaveLength(1)
+      const jumps = levels.filter((level, index) => level - (levels[index - 1] ?? 0) > 1)
+      expect(jumps).toEqual([])
+      expect(await page.locator("table:not(:has(caption))").count()).toBe(0)
+      await leave(shown)
+    })
+  })

@@ -1,0 +1,170 @@
+/** What the page does as time passes and things go wrong: nothing yet, news, no news, faults. */
+import { describe, expect, it } from "vitest"
+import { bodiesOf, stores } from "./canned.ts"
+import type { World } from "./look.ts"
+import { leave, look, picture, type Shown } from "./shown.ts"
+
+const minute_ms = 60_000
+
+/** Lets the page's clock go on, and waits for what it then asks the server. */
+const pass = async ({ page }: Shown, ms: number) => {
+  const answered = page.waitForResponse((response) => response.url().endsWith("/api/scheduler"))
+  await page.clock.runFor(ms)
+  await answered
+}
+
+/** In the page: counts what changes under the first element of this kind, in `window.changes`. */
+const countChanges = (selector: string) => {
+  const place = document.querySelector(selector)
+  const counted = { changes: 0 }
+  const observer = new MutationObserver((list) => {
+    counted.changes += list.length
+  })
+  if (place) observer.observe(place, { subtree: true, childList: true, attributes: true })
+  Object.defineProperty(window, "changes", { get: () => counted.changes })
+}
+
+export const describeStates = (world: () => World) =>
+  describe("the page in time", () => {
+    it("before the first ingest says what to run, with buttons that copy it", async () => {
+      const { browser, served } = world()
+      served.bodies = bodiesOf(stores.empty, undefined, false)
+      const permissions = ["clipboard-read", "clipboard-write"]
+      const shown = await look(browser, served, { permissions })
+      const { page } = shown
+      expect(await page.locator("h2").first().textContent()).toBe("No data yet")
+      expect(await page.locator(".command code").allTextContents()).toEqual([
+        "npm run almanac -- ingest --demo",
+        "npm run almanac -- ingest",
+        "npm run almanac -- backfill-composite",
+      ])
+      await page.getByRole("button", { name: "Copy: npm run almanac -- ingest --demo" }).click()
+      await page.getByText("Copied").first().waitFor()
+      const copied = await page.evaluate(() => navigator.clipboard.readText())
+      expect(copied).toBe("npm run almanac -- ingest --demo")
+      expect(await page.locator("section.scheduler .note").textContent()).toContain("It is off")
+      expect(await page.locator(".sources tbody tr").count()).toBe(24)
+      expect(await page.locator(".watchlist").count()).toBe(0)
+      await picture(page, "desk-empty")
+      served.bodies = bodiesOf(stores.demo)
+      await pass(shown, minute_ms)
+      await page.locator(".composite").waitFor()
+      expect(await page.locator(".empty").count()).toBe(0)
+      await leave(shown)
+    })
+
+    it("before the first backfill says how the history is made", async () => {
+      const { browser, served } = world()
+      served.bodies = bodiesOf(stores.before_backfill)
+      const shown = await look(browser, served)
+      const hint = shown.page.locator(".history .command code")
+      expect(await hint.textContent()).toBe("npm run almanac -- backfill-composite")
+      served.bodies = bodiesOf(stores.demo)
+      await pass(shown, minute_ms)
+      await shown.page.locator("#history-chart canvas").waitFor()
+      await leave(shown)
+    })
+
+    it("asks each minute, is told that nothing changed, and changes nothing", async () => {
+      const { browser, served } = world()
+      const shown = await look(browser, served)
+      const { page } = shown
+      await page.locator("summary").click()
+      await page.locator('.tile a[href="#metric=nfci"]').focus()
+      await page.evaluate(countChanges, ".tiers")
+      served.answered.length = 0
+      await pass(shown, minute_ms)
+      expect(served.answered.toSorted()).toEqual([
+        "304 /api/dashboard",
+        "304 /api/scheduler",
+        "304 /api/sources",
+        "304 /api/watchlist",
+      ])
+      await page.getByText("checked 22:31").waitFor()
+      expect(await page.evaluate(() => Reflect.get(window, "changes"))).toBe(0)
+      expect(await page.locator("details[open]").count()).toBe(1)
+      expect(await page.locator("#announcement").textContent()).toBe("")
+      const focused = await page.evaluate(() => document.activeElement?.getAttribute("href"))
+      expect(focused).toBe("#metric=nfci")
+      await leave(shown)
+    })
+
+    it("shows news in place and says them, the drawer as it was", async () => {
+      const { browser, served } = world()
+      const shown = await look(browser, served, { hash: "#metric=hy_spread" })
+      const { page } = shown
+      await page.locator(".drawer .facts").waitFor()
+      const tile = await page.locator('.tile a[href="#metric=hy_spread"]').elementHandle()
+      const before = await page.locator(".drawer .age").textContent()
+      expect(before).toContain("1 day ago")
+      served.bodies = bodiesOf(stores.demo)
+      await pass(shown, minute_ms)
+      await page.locator(".drawer .badge.demo").waitFor()
+      const announced = await page.locator("#announcement").textContent()
+      expect(announced).toMatch(
+        /^Updated: Pressure is building, \+\d\.\d\d; \d+ bear, \d+ bull of 16/,
+      )
+      expect(await tile?.evaluate((one) => one.isConnected)).toBe(true)
+      expect(await page.locator(".badge.stale").count()).toBe(0)
+      await leave(shown)
+    })
+
+    it("keeps what it has when the server fails, says so, and comes back by itself", async () => {
+      const { browser, served } = world()
+      const shown = await look(browser, served)
+      const { page } = shown
+      for (const [failing, title] of [
+        [500, "The server cannot read its data (500)"],
+        [0, "The server cannot be reached"],
+      ] as const) {
+        served.failing = failing
+        await page.clock.runFor(minute_ms)
+        const notice = page.getByRole("alert")
+        await notice.getByText(title).waitFor()
+        expect(await notice.textContent()).toContain("What you see was read at 22:")
+        expect(await page.locator(".tile").count()).toBe(24)
+        if (failing === 0) await picture(page, "desk-offline", false)
+        served.failing = undefined
+        await pass(shown, 5_000)
+        await notice.waitFor({ state: "detached" })
+      }
+      await leave(shown)
+    })
+
+    it("that never had an answer says what to do, and tries later and later", async () => {
+      const { browser, served } = world()
+      served.failing = 500
+      const shown = await look(browser, served, { size: "phone" })
+      const { page } = shown
+      await page.getByText("The server cannot read its data (500)").waitFor()
+      expect(await page.locator(".problem").textContent()).toContain("Trying again in 5 s.")
+      await picture(page, "phone-error")
+      await page.clock.runFor(5_000)
+      await page.getByText("Trying again in 10 s.").waitFor()
+      await page.clock.runFor(9_000)
+      expect(await page.getByText("Trying again in 10 s.").count()).toBe(1)
+      await page.clock.runFor(1_000)
+      await page.getByText("Trying again in 20 s.").waitFor()
+      served.failing = undefined
+      await page.getByRole("button", { name: "Try now" }).click()
+      await page.locator(".composite").waitFor()
+      expect(await page.locator(".problem").count()).toBe(0)
+      await leave(shown)
+    })
+
+    it("asks for the token where there is one, and keeps it for the tab", async () => {
+      const { browser, served } = world()
+      served.token = "s3cret"
+      const shown = await look(browser, served)
+      const { page } = shown
+      await page.getByLabel("Token").fill("wrong")
+      await page.getByRole("button", { name: "Show the dashboard" }).click()
+      await page.getByText("This dashboard is private").waitFor()
+      await page.getByLabel("Token").fill("s3cret")
+      await page.getByRole("button", { name: "Show the dashboard" }).click()
+      await page.locator(".composite").waitFor()
+      await page.reload()
+      await page.locator(".composite").waitFor()
+      await leave(shown)
+    })
+  })

@@ -1,0 +1,45 @@
+/** The capital pressure dashboard in this process: its paths. */
+import { Context, Effect, Layer, Option } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { capitalFile } from "#adapters/capital-file.ts"
+import { capitalReader } from "#adapters/capital-reader.ts"
+import { pageFiles } from "#adapters/page-files.ts"
+import { CapitalPressureApi } from "#gateway/capital-pressure/api.ts"
+import { dashboard } from "#gateway/capital-pressure/dashboard.ts"
+import { DashboardReader } from "#gateway/capital-pressure/dashboard-reader.ts"
+import { appOf } from "#gateway/routes.ts"
+import { CapitalPressureModel } from "#projections/capital-pressure/blueprint.ts"
+import { Behind } from "#projections/waiting.ts"
+import type { Settings } from "#schemas/settings.ts"
+
+export interface CapitalPressureOptions {
+  readonly settings: Settings
+}
+
+/** The page that browsers get at `/`, where the dashboard is served and its page is built. */
+export const dashboardPage = ({ services }: Settings) =>
+  services.includes("capital-pressure") ? pageFiles() : undefined
+
+const unkept = new Behind({ detail: "The dashboard's read model could not be opened." })
+
+/**
+ * To be mounted. What is shown is read from the read model's file alone: without the model, or the
+ * file, its paths answer 500 and /health goes on (decisions of document 3, dashboard storage).
+ */
+export const capitalPressure = Effect.fnUntraced(function* ({ settings }: CapitalPressureOptions) {
+  const model = yield* Effect.serviceOption(CapitalPressureModel)
+  const path = capitalFile(settings)
+  const built = yield* Layer.build(capitalReader({ path, scheduler: settings.capital.scheduler }))
+  const reader = Context.get(built, DashboardReader)
+  const layer = HttpApiBuilder.layer(CapitalPressureApi).pipe(Layer.provide(dashboard))
+  return {
+    name: "capital-pressure",
+    api: CapitalPressureApi,
+    routes: appOf(layer, built),
+    waitFor: Option.match(model, {
+      onNone: () => () => Effect.fail(unkept),
+      onSome: ({ waitFor }) => waitFor,
+    }),
+    ready: reader.trouble,
+  }
+})

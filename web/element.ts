@@ -1,0 +1,114 @@
+/** Elements: making them, and changing those on the page into new ones without flicker. */
+
+export type Child = Node | string | number | null | undefined | false | readonly Child[]
+
+/** Attributes; `on...` are handlers; false, null and undefined leave one out. */
+export type Attributes = Readonly<
+  Record<string, string | number | boolean | null | undefined | ((event: Event) => void)>
+>
+
+const handlers = ["onclick", "onchange", "onsubmit", "ontoggle", "onkeydown"] as const
+type Handler = (typeof handlers)[number]
+const isHandler = (name: string): name is Handler => handlers.some((one) => one === name)
+
+const add = (element: Element, children: readonly Child[]): void => {
+  for (const child of children) {
+    if (child === null || child === undefined || child === false) continue
+    if (child instanceof Node) element.append(child)
+    else if (typeof child === "object") add(element, child)
+    else element.append(String(child))
+  }
+}
+
+const fill = (element: HTMLElement | SVGElement, attributes: Attributes, children: Child[]) => {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue
+    if (typeof value !== "function") element.setAttribute(name, value === true ? "" : String(value))
+    else if (isHandler(name)) element[name] = value
+  }
+  add(element, children)
+}
+
+/** An HTML element. */
+export const h = <Tag extends keyof HTMLElementTagNameMap>(
+  tag: Tag,
+  attributes: Attributes = {},
+  ...children: Child[]
+): HTMLElementTagNameMap[Tag] => {
+  const element = document.createElement(tag)
+  fill(element, attributes, children)
+  return element
+}
+
+/** An SVG element. */
+export const s = <Tag extends keyof SVGElementTagNameMap>(
+  tag: Tag,
+  attributes: Attributes = {},
+  ...children: Child[]
+): SVGElementTagNameMap[Tag] => {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag)
+  fill(element, attributes, children)
+  return element
+}
+
+const keyOf = (node: Node) => (node instanceof Element ? node.getAttribute("data-key") : null)
+
+const isSame = (old: Node, next: Node) =>
+  old.nodeName === next.nodeName && keyOf(old) === keyOf(next)
+
+/** Whether a person opened it is theirs to say. */
+const is_theirs = new Set(["open"])
+
+const patchAttributes = (old: HTMLElement | SVGElement, next: HTMLElement | SVGElement) => {
+  for (const name of old.getAttributeNames()) {
+    if (!next.hasAttribute(name) && !is_theirs.has(name)) old.removeAttribute(name)
+  }
+  for (const name of next.getAttributeNames()) {
+    const value = next.getAttribute(name) ?? ""
+    if (old.getAttribute(name) !== value) old.setAttribute(name, value)
+  }
+  for (const name of handlers) Reflect.set(old, name, Reflect.get(next, name))
+  if (old instanceof HTMLInputElement && next instanceof HTMLInputElement) {
+    old.checked = next.checked
+  }
+}
+
+const isElement = (node: Node): node is HTMLElement | SVGElement =>
+  node instanceof HTMLElement || node instanceof SVGElement
+
+const patch = (old: Node, next: Node) => {
+  if (!isElement(old) || !isElement(next)) {
+    if (old.nodeValue !== next.nodeValue) old.nodeValue = next.nodeValue
+    return
+  }
+  patchAttributes(old, next)
+  // What draws itself (a chart) is only told its place.
+  if (!next.hasAttribute("data-island")) morphChildren(old, [...next.childNodes])
+}
+
+/**
+ * Makes the children of `parent` those of `next`, keeping each element that is still the same, so
+ * that focus, selection and what was opened stay. `data-key` tells elements of a list apart.
+ */
+export const morphChildren = (parent: Element, next: readonly Node[]): void => {
+  let old: ChildNode | null = parent.firstChild
+  for (const wanted of next) {
+    const key = keyOf(wanted)
+    const found: ChildNode | null =
+      key === null
+        ? old
+        : ([...parent.children].find((one) => keyOf(one) === key && isSame(one, wanted)) ?? old)
+    if (found !== null && isSame(found, wanted)) {
+      patch(found, wanted)
+      if (found === old) old = old.nextSibling
+      else parent.insertBefore(found, old)
+    } else {
+      parent.insertBefore(wanted, old)
+    }
+  }
+  while (old !== null) {
+    const rest: ChildNode | null = old.nextSibling
+    old.remove()
+    old = rest
+  }
+}

@@ -1,0 +1,70 @@
+/** A table in a section of its own, which scrolls sideways where the page is narrow. */
+import { type Child, h } from "./element.ts"
+
+export interface Column<Row> {
+  readonly title: string
+  /** What it says beneath the pointer, where the title alone is short. */
+  readonly hint?: string
+  readonly cell: (row: Row) => Child
+  /** Numbers stand to the right. */
+  readonly is_number?: boolean
+  readonly class?: string
+}
+
+export interface Table<Row> {
+  readonly id: string
+  readonly title: string
+  readonly caption: string
+  /** The first names the row. */
+  readonly columns: readonly Column<Row>[]
+  readonly rows: readonly Row[]
+  readonly keyOf: (row: Row) => string
+  readonly rowClass?: (row: Row) => string | null
+  readonly note?: Child
+}
+
+const classOf = <Row>({ is_number, class: own }: Column<Row>) =>
+  [is_number && "number", own].filter(Boolean).join(" ") || null
+
+export const table = <Row>(given: Table<Row>): HTMLElement =>
+  h(
+    "section",
+    { class: `sheet ${given.id}`, "aria-labelledby": given.id, "data-key": given.id },
+    h("h2", { id: given.id }, given.title),
+    given.note && h("p", { class: "note" }, given.note),
+    h(
+      "div",
+      { class: "scroll", role: "region", tabindex: 0, "aria-labelledby": given.id },
+      h(
+        "table",
+        {},
+        h("caption", { class: "unseen" }, given.caption),
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            given.columns.map((column) =>
+              h("th", { scope: "col", class: classOf(column), title: column.hint }, column.title),
+            ),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          given.rows.map((row) =>
+            h(
+              "tr",
+              { "data-key": given.keyOf(row), class: given.rowClass?.(row) ?? null },
+              given.columns.map((column, index) =>
+                index === 0
+                  ? h("th", { scope: "row", class: classOf(column) }, column.cell(row))
+                  : h("td", { class: classOf(column) }, column.cell(row)),
+              ),
+            ),
+          ),
+        ),
+      ),
+    ),
+  )

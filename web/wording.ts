@@ -1,0 +1,117 @@
+/** How numbers, times and the composite's meaning are said to a person. */
+import type { Composite, Direction, Tally } from "./api.ts"
+
+/** Hyphens before digits become minus signs, which are as wide as the plus. */
+export const typeset = (text: string): string => text.replaceAll(/-(?=[\d.])/g, "\u2212")
+
+/** "+0.42", "\u22121.27", "0.00". */
+export const signed = (value: number, places = 2): string => {
+  const rounded = Number(value.toFixed(places))
+  const digits = Math.abs(rounded).toFixed(places)
+  if (rounded === 0) return digits
+  return `${rounded > 0 ? "+" : "\u2212"}${digits}`
+}
+
+/** A fraction as a signed percentage: "+4.7%". */
+export const percent = (fraction: number): string => `${signed(fraction * 100, 1)}%`
+
+const grouped = new Intl.NumberFormat("en-US")
+/** "16,176" */
+export const count = (value: number): string => grouped.format(value)
+
+const priced = new Intl.NumberFormat("en-US", {
+  minimumFractionDigits: 2,
+  maximumFractionDigits: 2,
+})
+/** USD with two places: "1,204.50". */
+export const price = (value: number): string => priced.format(value)
+
+/** Few places of what may be of any size: "6,712,345", "104.2", "0.0123". */
+export const compact = (value: number): string => {
+  const size = Math.abs(value)
+  const places = size >= 10_000 ? 0 : size >= 100 ? 1 : size >= 1 ? 2 : 3
+  const text = new Intl.NumberFormat("en-US", { maximumFractionDigits: places }).format(value)
+  return typeset(text === "-0" ? "0" : text)
+}
+
+const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+
+/** YYYY-MM-DD as "20 Nov 2026". */
+export const date = (iso: string): string => {
+  const [year = "", month = "", day = ""] = iso.slice(0, 10).split("-")
+  return `${Number(day)} ${months[Number(month) - 1] ?? month} ${year}`
+}
+
+/** YYYY-MM-DD as "20 Nov", with the year where it is not that of `now`. */
+export const shortDate = (iso: string, now: number): string => {
+  const text = date(iso)
+  return iso.startsWith(String(new Date(now).getUTCFullYear())) ? text.slice(0, -5) : text
+}
+
+/** A time of the API (ISO 8601 in UTC without zone) in milliseconds. */
+export const instantOf = (zoneless: string): number => Date.parse(`${zoneless}Z`)
+
+const ms_of = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const
+
+const plural = (amount: number, unit: string) => `${amount} ${unit}${amount === 1 ? "" : "s"}`
+
+/** Whole days from a date to now: "today", "1 day ago". */
+export const dayAge = (iso: string, now: number): string => {
+  const days = Math.floor(now / ms_of.day) - Math.floor(Date.parse(iso) / ms_of.day)
+  if (days <= 0) return "today"
+  if (days < 100) return `${plural(days, "day")} ago`
+  return `${plural(Math.round(days / 30.44), "month")} ago`
+}
+
+/** How far a time is from now: "5 min ago", "in 3 h". */
+export const timeAge = (zoneless: string, now: number): string => {
+  const away = now - instantOf(zoneless)
+  const size = Math.abs(away)
+  const said =
+    size < ms_of.hour
+      ? `${Math.max(1, Math.round(size / ms_of.minute))} min`
+      : size < 2 * ms_of.day
+        ? `${Math.round(size / ms_of.hour)} h`
+        : plural(Math.round(size / ms_of.day), "day")
+  return away >= 0 ? `${said} ago` : `in ${said}`
+}
+
+/** A time of the API as "20 Nov 2026, 22:00 UTC". */
+export const time = (zoneless: string): string => `${date(zoneless)}, ${zoneless.slice(11, 16)} UTC`
+
+/** A moment on the reader's own clock: "14:03". */
+export const clock = (ms: number): string =>
+  new Date(ms).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })
+
+const meanings: Readonly<Record<string, string>> = {
+  flush: "Pressure is very low",
+  easy: "Pressure is low",
+  easing: "Pressure is easing",
+  balanced: "Pressure is balanced",
+  tightening: "Pressure is building",
+  tight: "Pressure is high",
+  strained: "Pressure is severe",
+}
+
+const votesOf = ({ bull, neutral, bear }: Tally) => bull + neutral + bear
+
+/** What the composite means, in a few words. */
+export const meaning = ({ z_label }: Composite): string =>
+  meanings[z_label] ?? `Pressure reads ${z_label}`
+
+/** "7 bear, 3 bull of 16" */
+export const tallied = ({ tally }: Composite): string =>
+  `${tally.bear} bear, ${tally.bull} bull of ${votesOf(tally)}`
+
+/** "16 of 24 metrics vote" */
+export const counted = ({ metrics_total }: Composite, metrics: number): string =>
+  metrics < metrics_total
+    ? `${metrics_total} metrics vote`
+    : `${metrics_total} of ${metrics} metrics vote`
+
+/** What a vote says of pressure, where the word alone may not be known. */
+export const voteWord: Readonly<Record<Direction, string>> = {
+  bull: "Bull",
+  neutral: "Neutral",
+  bear: "Bear",
+}
