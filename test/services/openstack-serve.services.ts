@@ -6,7 +6,8 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, expect } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { service_password } from "../openstack/configuration.ts"
+import { programs, service_password } from "../openstack/configuration.ts"
+import { pythonRun } from "../openstack/process.ts"
 import { type Answer, ask, type Json, login, passwordOf } from "../openstack/seed.ts"
 import {
   deleteTrust,
@@ -26,6 +27,9 @@ afterAll(cleanUp, 60_000)
 
 /** Programs that start, on a machine that does other things as well. */
 const whole_ms_max = 300_000
+
+/** The life of a token that is let in once, on a machine that does other things as well. */
+const token_seconds = 8
 
 type Cloud = Openstack["Service"]
 
@@ -101,6 +105,30 @@ describeOpenstack("the service in a cloud", (it) => {
         yield* asking("DELETE", `${cloud.auth_url}/auth/tokens`, { token: alice, headers })
         expect((yield* validate(cloud, alice)).status).toBe(404)
         expect(yield* status(alice)).toBe(401)
+      }).pipe(Effect.scoped),
+    whole_ms_max,
+  )
+
+  it.effect(
+    "lets nobody in by a token whose time is over",
+    () =>
+      Effect.gen(function* () {
+        const { cloud, folder, server } = yield* served
+        const path = join(folder, "token")
+        yield* pythonRun(cloud.place, "keystone", [
+          join(programs, "short_token.py"),
+          join(cloud.place.folder, "keystone/keystone.conf"),
+          ...[cloud.seed.users.alice ?? "", cloud.seed.projects["tenant-a"] ?? ""],
+          ...[String(token_seconds), path],
+        ])
+        const token = readFileSync(path, "ascii")
+        const status = Effect.map(
+          asking("GET", `${server.url}/v1/targets`, { token }),
+          (answer) => answer.status,
+        )
+        expect(yield* status).toBe(200)
+        yield* until(validate(cloud, token), (answer) => answer.status === 404)
+        expect(yield* status).toBe(401)
       }).pipe(Effect.scoped),
     whole_ms_max,
   )
