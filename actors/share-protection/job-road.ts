@@ -4,7 +4,7 @@
  *
  * Source: document 2 §1 Secrets, §3 Job, §8 engine.subprocess_timeout.
  */
-import { Duration, Effect, type Redacted, Schema } from "effect"
+import { Cause, Duration, Effect, type Redacted, Schema } from "effect"
 import { withKeys } from "#actors/share-protection/bucket-keys.ts"
 import { type Bucket, Buckets } from "#actors/share-protection/buckets.ts"
 import {
@@ -46,6 +46,9 @@ export class Dropped extends Schema.TaggedError<Dropped>()("Dropped", {
   /** Another run of the same order has it. */
   by_another_run: Schema.Boolean,
 }) {}
+
+export const wasDropped = (cause: Cause.Cause<unknown>) =>
+  cause.reasons.some((reason) => Cause.isFailReason(reason) && reason.error instanceof Dropped)
 
 export type WalkFailure =
   | BackendUnavailable

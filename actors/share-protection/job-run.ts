@@ -21,12 +21,14 @@ import {
   type Result,
   settleJob,
   startJob,
+  unassignJob,
 } from "#actors/share-protection/job-course.ts"
 import {
   Dropped,
   type Road,
   type WalkFailure,
   type WalkOptions,
+  wasDropped,
 } from "#actors/share-protection/job-road.ts"
 import { unmake, walk } from "#actors/share-protection/job-walk.ts"
 import type { JobProgress } from "#actors/share-protection/live-workers.ts"
@@ -77,28 +79,41 @@ export const newRun = (order: JobOrder, isGivenUp: () => boolean): Run => ({
 export const runJob = Effect.fnUntraced(function* (run: Run, options: RunOptions) {
   const { order } = run
   const report = yield* reporting(run)
-  const state: State = { secrets: [], step: "provisioning_network" }
+  const state: State = { secrets: [], step: "provisioning_network", is_begun: false }
 
   const walking = Effect.gen(function* () {
     yield* report("start", startJob(factsOf(order), holdOf(order))).pipe(Effect.mapError(dropped))
+    state.is_begun = true
     return yield* walk(order, roadOf(run, state, report), options)
   }).pipe(timeLimited(options))
   const walked = yield* Effect.exit(Effect.interruptible(walking))
 
   const batch = yield* outcome(run, state, walked)
-  yield* report("end", batch).pipe(
-    Effect.catch((refusal) => {
-      if (refusal instanceof Unavailable) return Effect.fail(refusal)
-      return Effect.logWarning(`The report was refused: ${refusal.detail}`).pipe(
+  const told = isUntaken(state, walked)
+    ? report("untaken", unassignJob(factsOf(order), holdOf(order))).pipe(
+        // It had begun after all.
+        Effect.catchIf(isRefusal, () => report("end", batch)),
+      )
+    : report("end", batch)
+  yield* told.pipe(
+    Effect.catchIf(isRefusal, (refusal) =>
+      Effect.logWarning(`The report was refused: ${refusal.detail}`).pipe(
         Effect.andThen(takeBack(state, walked)),
         Effect.andThen(
           report("settle", isAnothers(refusal) ? [] : settleJob(factsOf(order), holdOf(order))),
         ),
-      )
-    }),
+      ),
+    ),
     Effect.catch(({ detail }) => Effect.logWarning(`The job's hold could not be freed: ${detail}`)),
   )
 })
+
+/** Stopped before the log was known to have its start: the job is given back, hold and all. */
+const isUntaken = ({ is_begun }: State, walked: Exit.Exit<unknown, Dropped | WalkFailure>) =>
+  !(is_begun || (Exit.isFailure(walked) && wasDropped(walked.cause)))
+
+const isRefusal = (failure: Rejection | Unavailable): failure is Rejection =>
+  !(failure instanceof Unavailable)
 
 /** What was made for a job that had ended before it could be told is nobody's. */
 const takeBack = ({ repository }: State, walked: Exit.Exit<Result, unknown>) =>
@@ -109,6 +124,8 @@ const takeBack = ({ repository }: State, walked: Exit.Exit<Result, unknown>) =>
 interface State {
   readonly secrets: Array<Redacted.Redacted<string>>
   step: JobStep
+  /** The log has it. */
+  is_begun: boolean
   repository?: Repository
 }
 

@@ -28,6 +28,7 @@ import {
   redeemed,
   type WalkFailure,
   type WalkOptions,
+  wasDropped,
 } from "#actors/share-protection/job-road.ts"
 import { repositoryWork } from "#actors/share-protection/repository-work.ts"
 import { type Share, Shares } from "#actors/share-protection/shares.ts"
@@ -104,7 +105,12 @@ const backUp = Effect.fnUntraced(function* (
     yield* measure(repository, road)
     yield* road.enter("releasing")
     return { job_type: "backup", made: { ...made, crash_consistent, protected_until } } as const
-  }).pipe(Effect.onError(() => unmake(repository, engine_snapshot_id)))
+  }).pipe(
+    // A dropped job's repository may be another's by now: what is left is the reconciler's.
+    Effect.onError((cause) =>
+      wasDropped(cause) ? Effect.void : unmake(repository, engine_snapshot_id),
+    ),
+  )
 }, Effect.scoped)
 
 const restore = Effect.fnUntraced(function* (

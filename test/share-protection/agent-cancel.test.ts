@@ -253,6 +253,25 @@ const die = Effect.fnUntraced(function* (job_id: JobId) {
   yield* send(buryJob(job, job.hold, { code, category, detail: reason, wrote_nothing: false }))
 })
 
+describe("a worker that was taken for dead while it ran a backup", () => {
+  inWorld("leaves the repository as it is: that may be another's by now", (world) =>
+    Effect.gen(function* () {
+      yield* worker({ heartbeat_interval_seconds: 1000 })
+      yield* enrolledWith()
+      const go = yield* Deferred.make<void>()
+      world.instead.set("buckets.usage", Deferred.await(go))
+      world.calls.length = 0
+      yield* give(backup_job_id)
+      yield* until(Effect.sync(() => world.calls.at(-1) === "buckets.usage"))
+      yield* die(backup_job_id)
+      yield* Deferred.succeed(go, undefined)
+      yield* until(Effect.sync(() => world.calls.at(-1) === "shares.release"))
+      assert.notInclude(world.calls, "engine.forget")
+      assert.lengthOf(yield* snapshotsOf(world), 1)
+    }),
+  )
+})
+
 /** How each job is to end, wherever its first worker died. */
 const assertDone = Effect.fnUntraced(function* (world: World, type: (typeof types)[number]) {
   if (type === "target_enroll") {

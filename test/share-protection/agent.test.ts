@@ -325,6 +325,22 @@ describe("an agent that nobody answers", () => {
 })
 
 describe("a log out of reach", () => {
+  inWorld("gives a job back whose worker was stopped before the log had its beginning", (world) =>
+    Effect.gen(function* () {
+      const { dismissed } = yield* worker()
+      yield* enrolledWith()
+      const { order } = yield* assign(backup_job_id)
+      world.is_log_away = true
+      yield* (yield* Agents).offer(worker_id, order)
+      assert.instanceOf(yield* dismissed, WorkerUnavailable)
+      world.is_log_away = false
+      yield* until(Effect.map(jobNow(backup_job_id), (job) => job.worker_id === null))
+      const { state, started } = yield* jobNow(backup_job_id)
+      assert.deepEqual([state, started], ["queued", false])
+      yield* assertNothingLeft(world)
+    }),
+  )
+
   inWorld("delays a job's beginning, and loses nothing", (world) =>
     Effect.gen(function* () {
       yield* worker()

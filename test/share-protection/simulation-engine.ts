@@ -269,6 +269,8 @@ export const bucketsOf = (world: World, machine: Machine): Buckets["Service"] =>
           const { snapshots, forgotten } = repositoryOf(world, bucket)
           const is_alone = isHeld(world, bucket, machine, "exclusive")
           law(world)(is_alone, "a snapshot comes back under the lease of its repository")
+          // Its lock is over, and so is it.
+          if (happens(world, "a snapshot is gone for good", 0.4)) forgotten.delete(id)
           const snapshot = forgotten.get(id)
           if (snapshot !== undefined) snapshots.set(id, snapshot)
           return snapshots.has(id)

@@ -141,8 +141,9 @@ const removeTarget = (world: World): Batch => {
   )
 }
 
+/** Most keep little: what a retention takes is seldom otherwise in so short a life. */
 const retentionOf = ({ random }: World) =>
-  random.next() < 0.5
+  random.next() < 0.75
     ? { keep_last: random.between(1, 2) }
     : { keep_daily: random.between(1, 3), keep_weekly: random.between(0, 2) }
 
@@ -324,7 +325,6 @@ const wishes: ReadonlyArray<readonly [number, (world: World) => Batch]> = [
   [24, askBackup],
   [4, removeBackup],
   [10, askRestore],
-  [12, askBack],
   [4, stopJob],
   [8, tryJobAgain],
   [1, drain],
@@ -341,7 +341,12 @@ const first_wishes = 6
 
 const all_weights = wishes.reduce((sum, [weight]) => sum + weight, 0)
 
+/** Backups expire in few runs, and late: who has one often wants it back. */
+const wants_it_back = 0.7
+
 const wish = (world: World): Batch => {
+  const has_expired = [...world.records.backups.values()].some(({ status }) => status === "expired")
+  if (has_expired && world.random.next() < wants_it_back) return askBack(world)
   let left = world.random.between(1, all_weights)
   for (const [weight, make] of wishes) {
     left -= weight
