@@ -5,7 +5,6 @@
  */
 import { assign, setup } from "xstate"
 import {
-  isOfYear,
   known,
   lastOfDay,
   no_year,
@@ -47,18 +46,23 @@ const packed = ({ z, tiers }: CompositeDay) =>
 export const machine = setup({
   types: { context: {} as CompositeContext, events: {} as CompositeEvent },
   guards: {
-    is_news: ({ context, event }) =>
-      isOfYear(context, event.ts) && known(context, event.ts) !== packed(event),
+    is_news: ({ context, event: { days } }) =>
+      wrongYear(context, days) === undefined &&
+      days.every((day) => known(context, day.ts) !== packed(day)),
   },
   actions: {
-    learn: assign(({ context, event }) => withDay(context, event.ts, packed(event))),
+    learn: assign(({ context, event: { days } }) =>
+      days.reduce<CompositeContext>((year, day) => withDay(year, day.ts, packed(day)), context),
+    ),
   },
 }).createMachine({
   id: "capital-pressure.composite",
   context: no_year,
   initial: "absent",
   states: {
-    absent: { on: { CompositeComputed: { target: "computed", actions: "learn" } } },
+    absent: {
+      on: { CompositeComputed: { guard: "is_news", target: "computed", actions: "learn" } },
+    },
     computed: { on: { CompositeComputed: { guard: "is_news", actions: "learn" } } },
   },
 })
@@ -70,11 +74,12 @@ export const Composite = decider({
   event: CompositeEvent,
   rejection: Rejection,
   propose: {
-    RecordComposite: ({ days }, context) =>
-      lastOfDay(days)
+    RecordComposite: ({ days }, context) => {
+      const [first, ...more] = lastOfDay(days)
         .map(roundedDay)
         .filter((day) => known(context, day.ts) !== packed(day))
-        .map((day) => CompositeComputed.make(day)),
+      return first === undefined ? [] : [CompositeComputed.make({ days: [first, ...more] })]
+    },
   },
   reject: ({ context }, { days }) => {
     const wrong = wrongYear(context, days)

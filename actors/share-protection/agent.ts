@@ -86,6 +86,7 @@ export const startAgent = Effect.fnUntraced(function* (options: AgentOptions) {
     Effect.catch((failure) => {
       if (failure instanceof Unavailable && ++unanswered < unanswered_max) return Effect.void
       const why = failure instanceof Unavailable ? cut_off : failure
+      for (const { run } of hand.slots.values()) run.is_dismissed = true
       return Effect.andThen(Deferred.succeed(dismissal, why), stopAll(hand))
     }),
   )

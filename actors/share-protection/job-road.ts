@@ -67,6 +67,8 @@ export interface Road {
   readonly onProgress: OnProgress
   /** From here on this is kept out of everything that is told. */
   readonly hide: (secret: Redacted.Redacted<string>) => void
+  /** Whether what is left of the job in the repository is still this worker's to remove. */
+  readonly mayClean: () => boolean
   /** The repository is open. */
   readonly opened: (repository: Repository) => void
   readonly measured: (usage_stats: UsageStats) => Effect.Effect<void, Dropped>

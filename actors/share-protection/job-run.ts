@@ -60,6 +60,8 @@ export interface Run {
   said: JobProgress
   /** The job ended for its tenant already: the run ends without a report. */
   is_cancelled: boolean
+  /** Its worker is none any more: what it held may be another's. */
+  is_dismissed: boolean
   /** Whether a report that the log cannot take is not tried again. */
   readonly isGivenUp: () => boolean
 }
@@ -69,6 +71,7 @@ export const newRun = (order: JobOrder, isGivenUp: () => boolean): Run => ({
   order,
   said: { job_id: order.job_id, progress: 0, bytes_done: 0, bytes_total: 0 },
   is_cancelled: false,
+  is_dismissed: false,
   isGivenUp,
 })
 
@@ -98,7 +101,7 @@ export const runJob = Effect.fnUntraced(function* (run: Run, options: RunOptions
   yield* told.pipe(
     Effect.catchIf(isRefusal, (refusal) =>
       Effect.logWarning(`The report was refused: ${refusal.detail}`).pipe(
-        Effect.andThen(takeBack(state, walked)),
+        Effect.andThen(run.is_dismissed ? Effect.void : takeBack(state, walked)),
         Effect.andThen(
           report("settle", isAnothers(refusal) ? [] : settleJob(factsOf(order), holdOf(order))),
         ),
@@ -177,6 +180,7 @@ const roadOf = (run: Run, state: State, report: Report): Road => {
     hide: (secret) => {
       state.secrets.push(secret)
     },
+    mayClean: () => !run.is_dismissed,
     opened: (repository) => {
       state.repository = repository
     },
@@ -253,13 +257,13 @@ const hidden = ({ secrets }: State, text: string) =>
 
 /** Whether it is proven that the repository has no snapshot of this job's backup. */
 const wroteNothing = Effect.fnUntraced(function* (
-  { order }: Run,
+  { order, is_dismissed }: Run,
   { step, repository }: State,
   failure: WalkFailure | undefined,
 ) {
   if (order.job_type !== "backup") return true
   if (job_steps.indexOf(step) < job_steps.indexOf("transferring")) return true
-  if (repository === undefined) return false
+  if (repository === undefined || is_dismissed) return false
   if (failure instanceof EngineFailed && failure.wrote_nothing) return true
   const tag = backupTag(order.backup_id)
   const listed = (yield* Engine).snapshots(repository)

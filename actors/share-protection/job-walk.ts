@@ -106,9 +106,9 @@ const backUp = Effect.fnUntraced(function* (
     yield* road.enter("releasing")
     return { job_type: "backup", made: { ...made, crash_consistent, protected_until } } as const
   }).pipe(
-    // A dropped job's repository may be another's by now: what is left is the reconciler's.
+    // The repository may be another's by now: what is left there then is the reconciler's.
     Effect.onError((cause) =>
-      wasDropped(cause) ? Effect.void : unmake(repository, engine_snapshot_id),
+      wasDropped(cause) || !road.mayClean() ? Effect.void : unmake(repository, engine_snapshot_id),
     ),
   )
 }, Effect.scoped)

@@ -3,8 +3,10 @@ import { Schema } from "effect"
 import { CompositeDay } from "#schemas/capital-pressure/composite.ts"
 import { message } from "#schemas/message.ts"
 
-/** A day's composite was computed, or comes out otherwise than before. Six decimals. */
-export const CompositeComputed = message("CompositeComputed", CompositeDay.fields)
+/** The composite of these days was computed, or comes out otherwise than before. Six decimals. */
+export const CompositeComputed = message("CompositeComputed", {
+  days: Schema.NonEmptyArray(CompositeDay),
+})
 
 export const CompositeEvent = Schema.Union([CompositeComputed]).pipe(Schema.toTaggedUnion("type"))
 export type CompositeEvent = typeof CompositeEvent.Type

@@ -35,7 +35,8 @@ export const compositeDay = projection<CompositeTables, CompositeEvent>({
       .addColumn("tier_3", "real")
       .addColumn("tier_4", "real"),
   ],
-  project: ({ ts, z, tiers: [tier_1, tier_2, tier_3, tier_4] }) => [
-    put({ day: dayOf(ts), z, tier_1, tier_2, tier_3, tier_4 }),
-  ],
+  project: ({ days }) =>
+    days.map(({ ts, z, tiers: [tier_1, tier_2, tier_3, tier_4] }) =>
+      put({ day: dayOf(ts), z, tier_1, tier_2, tier_3, tier_4 }),
+    ),
 })

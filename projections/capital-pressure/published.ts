@@ -1,9 +1,8 @@
 /** What the capital pressure dashboard tells subscribers, in the words of its published types. */
-import { Order, Schema, Struct } from "effect"
-import { CompositeComputed, CompositeEvent } from "#events/capital-pressure/composite.ts"
+import { Order, Struct } from "effect"
+import { CompositeEvent } from "#events/capital-pressure/composite.ts"
 import { FeedEvent } from "#events/capital-pressure/feed.ts"
 import { WatchlistEvent } from "#events/capital-pressure/watchlist.ts"
-import type { Place } from "#projections/projection.ts"
 import { publication, type ToldOf } from "#projections/published-events.ts"
 import type { published as types } from "#schemas/capital-pressure/published.ts"
 
@@ -26,19 +25,15 @@ const feed = publication({
   },
 })
 
-const daysOf = Schema.decodeUnknownSync(Schema.Array(CompositeComputed))
-
 const byDate = Order.mapInput(Order.String, ({ ts }: { readonly ts: string }) => ts)
 
-/** A commit is told once, with its first event. */
 const composite = publication({
   part: "capital-pressure.composite",
   event: CompositeEvent,
-  tell: (event, { index, commit }: Place): Told | undefined => {
-    if (index > 0) return undefined
-    const days = daysOf(commit.events).toSorted(byDate)
-    const { ts: from } = days[0] ?? event
-    const { ts: to, z } = days.at(-1) ?? event
+  tell: ({ days: computed }): Told => {
+    const days = computed.toSorted(byDate)
+    const { ts: from } = days[0] ?? computed[0]
+    const { ts: to, z } = days.at(-1) ?? computed[0]
     return { type: "composite_computed", data: { from, to, days: days.length, z } }
   },
 })

@@ -75,9 +75,14 @@ export const happenings = {
     machine: composite,
     id: "2026",
     events: [
-      CompositeComputed.make({ ts, z: 0.25, tiers: [1, null, -0.5, null] }),
-      CompositeComputed.make({ ts, z: -1, tiers: [null, null, null, -1] }),
-      CompositeComputed.make({ ts: other, z: 0, tiers: [0, 0, 0, 0] }),
+      CompositeComputed.make({ days: [{ ts, z: 0.25, tiers: [1, null, -0.5, null] }] }),
+      CompositeComputed.make({
+        days: [
+          { ts, z: -1, tiers: [null, null, null, -1] },
+          { ts: other, z: 0, tiers: [0, 0, 0, 0] },
+        ],
+      }),
+      CompositeComputed.make({ days: [{ ts: other, z: 1, tiers: [1, 1, 1, 1] }] }),
     ],
     length_max: 5,
   },

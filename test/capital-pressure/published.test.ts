@@ -90,10 +90,10 @@ describe("what the dashboard publishes", () => {
   })
 
   it("tells a composite once for a commit, with its first and last day, in whatever order", () => {
-    const day = (ts: string, z: number) =>
-      CompositeComputed.make({ ts, z, tiers: [z, null, null, null] })
-    const days = [day("2026-03-02", 1), day("2026-01-02", 2), day("2026-11-20", 3)]
-    const events = told("composite.2026", ...days, day("2026-04-01", 4))
+    const day = (ts: string, z: number) => ({ ts, z, tiers: [z, null, null, null] as const })
+    const days = [day("2026-01-02", 2), day("2026-11-20", 3), day("2026-04-01", 4)]
+    const event = CompositeComputed.make({ days: [day("2026-03-02", 1), ...days] })
+    const events = told("composite.2026", event)
     assert.deepEqual(
       events.map(({ event: { id, type, data } }) => [id, type, data]),
       [["7.0", "composite_computed", { from: "2026-01-02", to: "2026-11-20", days: 4, z: 3 }]],

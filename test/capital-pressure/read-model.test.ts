@@ -80,13 +80,16 @@ const expected: Readonly<Record<Kind, (history: ReadonlyArray<Message>) => Table
       ({ ts, close, adjusted }) => ({ ticker: "XLV", day: days[ts], close, adjusted }),
     ),
   }),
-  composite: (told) => ({
-    capital_composite: lastBy(told as ReadonlyArray<CompositeEvent>, ({ ts }) => ts).map(
-      ({ ts, z, tiers: [tier_1, tier_2, tier_3, tier_4] }) => ({
-        ...{ day: days[ts], z, tier_1, tier_2, tier_3, tier_4 },
-      }),
-    ),
-  }),
+  composite: (told) => {
+    const computed = (told as ReadonlyArray<CompositeEvent>).flatMap((event) => event.days)
+    return {
+      capital_composite: lastBy(computed, ({ ts }) => ts).map(
+        ({ ts, z, tiers: [tier_1, tier_2, tier_3, tier_4] }) => ({
+          ...{ day: days[ts], z, tier_1, tier_2, tier_3, tier_4 },
+        }),
+      ),
+    }
+  },
   feed: (told) => {
     const history = told as ReadonlyArray<FeedEvent>
     const ingest = history.findLast((event) => event.type === "FeedIngested")

@@ -272,6 +272,24 @@ describe("a worker that was taken for dead while it ran a backup", () => {
   )
 })
 
+describe("a worker that hears that it was taken for dead", () => {
+  inWorld("stops its backup, and leaves the repository as it is", (world) =>
+    Effect.gen(function* () {
+      const { dismissed } = yield* worker()
+      yield* enrolledWith()
+      world.instead.set("buckets.usage", Effect.never)
+      world.calls.length = 0
+      yield* give(backup_job_id)
+      yield* until(Effect.sync(() => world.calls.at(-1) === "buckets.usage"))
+      yield* die(backup_job_id)
+      yield* dismissed
+      yield* until(Effect.sync(() => world.calls.at(-1) === "shares.release"))
+      assert.notInclude(world.calls, "engine.forget")
+      assert.lengthOf(yield* snapshotsOf(world), 1)
+    }),
+  )
+})
+
 /** How each job is to end, wherever its first worker died. */
 const assertDone = Effect.fnUntraced(function* (world: World, type: (typeof types)[number]) {
   if (type === "target_enroll") {
