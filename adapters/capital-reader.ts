@@ -14,6 +14,7 @@ import {
   DashboardReader,
   type Shown,
 } from "#gateway/capital-pressure/dashboard-reader.ts"
+import { dayAt } from "#schemas/capital-pressure/day.ts"
 import { Unreadable } from "#schemas/capital-pressure/rejection.ts"
 import { scheduled_jobs } from "#schemas/capital-pressure/schedule.ts"
 
@@ -29,7 +30,6 @@ const answer_ms_max = 10_000
 const kept_bytes_max = 64 * 2 ** 20
 /** Different answers that may be waited for at once: a client makes no longer queue. */
 const waiting_max = 1000
-const ms_of_day = 86_400_000
 const program = new URL("./capital-reader-thread.ts", import.meta.url)
 
 /** One answer on its way, and who waits for it. */
@@ -192,7 +192,7 @@ export const capitalReader = (options: CapitalReaderOptions) =>
           const now = clock.currentTimeMillisUnsafe()
           const next_runs = asked.kind === "scheduler" ? runsAt(now) : no_runs
           try {
-            const found = shown(asked, Math.floor(now / ms_of_day), next_runs)
+            const found = shown(asked, dayAt(now), next_runs)
             return found instanceof Promise ? made(found) : Effect.succeed(found)
           } catch (error) {
             return refused(error)

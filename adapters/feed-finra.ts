@@ -11,7 +11,7 @@ import { type FeedPart, lifted, quoted, unreadable } from "#adapters/feed-plan.t
 import { type Row, seriesOf } from "#adapters/feed-series.ts"
 import { boundedZip } from "#adapters/feed-zip.ts"
 import type { Series } from "#projections/capital-pressure/store.ts"
-import { dateOf } from "#schemas/capital-pressure/day.ts"
+import { dateOf, dayAt } from "#schemas/capital-pressure/day.ts"
 
 /** It is about 40 kB; unpacked some hundred. */
 const bytes_max = 16 * 1024 * 1024
@@ -111,7 +111,7 @@ const monthOf = (cell: unknown): string | undefined => {
 const endOf = (month: string) => {
   if (month.endsWith("-02")) return `${month}-28`
   const [year = 0, number = 0] = month.split("-").map(Number)
-  return dateOf(Date.UTC(year, number, 0) / 86_400_000)
+  return dateOf(dayAt(Date.UTC(year, number, 0)))
 }
 
 /** A finite amount; some months are written as text, with commas between the thousands. */

@@ -5,6 +5,7 @@
 import { Effect, type Redacted, Result, Schema } from "effect"
 import { FeedFailed } from "#actors/capital-pressure/feeds.ts"
 import type { Series } from "#projections/capital-pressure/store.ts"
+import { detailOf } from "#schemas/capital-pressure/feed.ts"
 
 /** Publishers, their addresses, and the least time from one request to the next at each. */
 export const publishers = {
@@ -83,16 +84,12 @@ export const advice = {
   clock: "See to this machine's clock and certificate authorities: verification stays on.",
 } as const
 
-const detail_chars_max = 500
 /** What a publisher wrote is quoted only this far. */
 const quote_chars_max = 60
 
 /** `reason` and `next` are for people: a clause without its full stop, and a sentence. */
-export const feedFailed = (who: string, reason: string, next: string) => {
-  const detail = `${who} ${reason}. ${next}`
-  const fits = detail.length <= detail_chars_max
-  return new FeedFailed({ detail: fits ? detail : `${detail.slice(0, detail_chars_max - 3)}...` })
-}
+export const feedFailed = (who: string, reason: string, next: string) =>
+  new FeedFailed({ detail: detailOf(`${who} ${reason}. ${next}`) })
 
 /** Outside text, short and without control characters. */
 export const quoted = (text: string) => {

@@ -13,6 +13,8 @@ import { answered, next_of_prices, odd, type Provider } from "#adapters/feed-pro
 import { from } from "#adapters/feed-series.ts"
 import { stooq } from "#adapters/feed-stooq.ts"
 import { yahoo } from "#adapters/feed-yahoo.ts"
+import { dayAt } from "#schemas/capital-pressure/day.ts"
+import { detailOf } from "#schemas/capital-pressure/feed.ts"
 import { index_ticker } from "#schemas/capital-pressure/price.ts"
 
 export interface PriceOptions {
@@ -29,7 +31,6 @@ interface Ways {
   readonly fred: (series: string, since?: number) => FeedPart
 }
 
-const ms_of_day = 86_400_000
 /** Adjusted closes of at least so long ago are told together, since they change together. */
 const together_days = 365
 
@@ -37,7 +38,7 @@ const together_days = 365
 export const priceFeed = (options: PriceOptions, ways: Ways) =>
   Effect.fnUntraced(function* (ticker: string, since?: number) {
     const now = yield* Clock.currentTimeMillis
-    const first = since && Math.min(since, Math.floor(now / ms_of_day) - together_days)
+    const first = since && Math.min(since, dayAt(now) - together_days)
     const failures: Array<string> = []
     for (const provider of chainOf(options, ways, ticker)) {
       const answer = yield* Effect.result(provider(ticker, first, now))
@@ -52,10 +53,8 @@ const failedWith = (ticker: string, failures: ReadonlyArray<string>, options: Pr
   const said = failures.join(" ")
   const is_hint = options.prices_source === "yahoo" && ticker !== index_ticker
   const hint = is_hint && !said.includes(next_of_prices) ? ` ${next_of_prices}` : ""
-  return new FeedFailed({ detail: `${ticker}: ${said}${hint}`.slice(0, detail_chars_max) })
+  return new FeedFailed({ detail: detailOf(`${ticker}: ${said}${hint}`) })
 }
-
-const detail_chars_max = 500
 
 const chainOf = (options: PriceOptions, ways: Ways, ticker: string): ReadonlyArray<Provider> => {
   const csv = options.prices_dir === "" ? [] : [folder(options.prices_dir)]
@@ -84,7 +83,7 @@ const unset =
 const folder =
   (path: string): Provider =>
   (ticker, since, now) =>
-    priceFile(path, ticker, since, Math.floor(now / ms_of_day))
+    priceFile(path, ticker, since, dayAt(now))
 
 const index =
   ({ ask, fred }: Ways): Provider =>
@@ -92,7 +91,7 @@ const index =
     Effect.gen(function* () {
       const part = fred(index_ticker, since)
       const bytes = yield* answered(ask, part.request)
-      const read = part.read(bytes, Math.floor(now / ms_of_day))
+      const read = part.read(bytes, dayAt(now))
       const series = yield* Effect.mapError(read, ({ reason }) =>
         odd(part.request, reason, advice.form),
       )

@@ -4,8 +4,7 @@ import type { Ask } from "#adapters/feed-client.ts"
 import { bytes_max_default, type FeedRequest, textOf } from "#adapters/feed-plan.ts"
 import { type Provider, pricesFromAnswer } from "#adapters/feed-provider.ts"
 import { pricesFrom, pricesIn } from "#adapters/feed-quotes.ts"
-
-const ms_of_day = 86_400_000
+import { dayAt } from "#schemas/capital-pressure/day.ts"
 
 /** All closes that there are; it tells one for a day, which counts as the adjusted one too. */
 export const stooq =
@@ -24,7 +23,7 @@ export const stooq =
           return Result.fail("does not know the key of capital.stooq_key")
         }
         if (/^\s*exceeded/i.test(text)) return Result.fail("has no more requests for today")
-        const today = Math.floor(now / ms_of_day)
+        const today = dayAt(now)
         return Result.map(pricesIn(text, today), (all) => pricesFrom(all, since))
       }),
     )

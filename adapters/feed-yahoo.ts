@@ -9,9 +9,7 @@ import type { Ask } from "#adapters/feed-client.ts"
 import { bytes_max_default, type FeedRequest, jsonOf } from "#adapters/feed-plan.ts"
 import { type Provider, pricesFromAnswer } from "#adapters/feed-provider.ts"
 import { pricesOf, type Quote } from "#adapters/feed-quotes.ts"
-import { dateOf } from "#schemas/capital-pressure/day.ts"
-
-const ms_of_day = 86_400_000
+import { dateOf, dayAt } from "#schemas/capital-pressure/day.ts"
 
 const Closes = Schema.Array(Schema.NullOr(Schema.Finite))
 
@@ -72,7 +70,7 @@ const ranges = [
 ]
 
 const rangeOf = (since: number | undefined, now: number) => {
-  const days = since === undefined ? 0 : Math.floor(now / ms_of_day) - since
+  const days = since === undefined ? 0 : dayAt(now) - since
   return ranges.find(([, reach]) => days <= reach)?.[0] ?? "max"
 }
 

@@ -2,10 +2,9 @@
 import { Clock, Effect, Layer } from "effect"
 import { Feeds, type Fetched } from "#actors/capital-pressure/feeds.ts"
 import { priceFile, valueFile } from "#adapters/feed-file.ts"
+import { dayAt } from "#schemas/capital-pressure/day.ts"
 
-const ms_of_day = 86_400_000
-
-const today = Effect.map(Clock.currentTimeMillis, (now) => Math.floor(now / ms_of_day))
+const today = Effect.map(Clock.currentTimeMillis, dayAt)
 
 /**
  * Reads `<metric_id>.csv` (`date,value`: YYYY-MM-DD and the raw value that is stored, with its

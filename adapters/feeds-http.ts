@@ -33,9 +33,8 @@ import {
 import { type PriceOptions, priceFeed } from "#adapters/feed-prices.ts"
 import { from } from "#adapters/feed-series.ts"
 import type { Series } from "#projections/capital-pressure/store.ts"
+import { dayAt } from "#schemas/capital-pressure/day.ts"
 import type { Metric } from "#schemas/capital-pressure/metric.ts"
-
-const ms_of_day = 86_400_000
 
 export interface FeedsHttpOptions extends ClientOptions, PriceOptions {
   /** Where it is kept what publishers gave to ask them with: `<data>/feeds`. */
@@ -123,7 +122,7 @@ const carriedOut = Effect.fnUntraced(function* (plan: FeedPlan, asked: Asked) {
     // The others changed, and are computed with it: it is wanted in full after all.
     one.bytes === undefined ? answerTo(one.part, asked, {}) : Effect.succeed(one),
   )
-  const today = Math.floor((yield* Clock.currentTimeMillis) / ms_of_day)
+  const today = dayAt(yield* Clock.currentTimeMillis)
   const series = yield* Effect.forEach(whole, (one) => readingOf(one, today))
   const wanted = from(plan.combine(series), since)
   if (wanted.days.length === 0 && since === undefined) {

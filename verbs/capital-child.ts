@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
-import { Detail } from "#schemas/capital-pressure/feed.ts"
+import { Detail, detailOf } from "#schemas/capital-pressure/feed.ts"
 import type { SettingsSources } from "#verbs/root.ts"
 
 /**
@@ -13,9 +13,6 @@ const stop_ms_max = 1_500
 
 /** What is kept of what a child says, in characters: its last line is told, not its output. */
 const said_chars_max = 4_000
-
-/** Longest line that is told (schemas/capital-pressure/feed.ts, Detail). */
-const detail_chars_max = 500
 
 /** It did not end well. `code` is null where it was ended; `detail` is the last it said. */
 export class ChildFailed extends Schema.TaggedError<ChildFailed>()("ChildFailed", {
@@ -49,7 +46,7 @@ export const verbProgram = (
 /** The last line of a text that says anything, without what could write on a terminal. */
 export const lastLine = (text: string) => {
   const lines = text.split(/[\r\n]+/).map((line) => line.replaceAll(/\p{Cc}/gu, "").trim())
-  return (lines.findLast((line) => line !== "") ?? "").slice(0, detail_chars_max)
+  return detailOf(lines.findLast((line) => line !== "") ?? "")
 }
 
 const ended = (child: ChildProcess) =>

@@ -13,7 +13,7 @@ import { Log } from "#events/log.ts"
 import { compositeHistory } from "#projections/capital-pressure/composite.ts"
 import type { CompositeSeries } from "#projections/capital-pressure/store.ts"
 import { type CompositeDay, RecordComposite } from "#schemas/capital-pressure/composite.ts"
-import { dateOf, yearsBefore } from "#schemas/capital-pressure/day.ts"
+import { dateOf, dayAt, yearOf, yearsBefore } from "#schemas/capital-pressure/day.ts"
 import { DashboardFile, fileShows } from "#verbs/dashboard-file.ts"
 
 /** How far back it goes where nobody says, in years: market facts, A5.1. */
@@ -25,10 +25,8 @@ const streams_max = 100
 /** Decimals that are kept of a composite (schemas/capital-pressure/composite.ts). */
 const millionth = 1e6
 
-const ms_of_day = 86_400_000
-
 /** Days since 1970-01-01, in UTC. */
-export const today = Effect.map(Clock.currentTimeMillis, (ms) => Math.floor(ms / ms_of_day))
+export const today = Effect.map(Clock.currentTimeMillis, dayAt)
 
 /** The dashboard's file is not there, or is not what it should be. */
 export class FileUnreadable extends Schema.TaggedError<FileUnreadable>()("FileUnreadable", {
@@ -96,12 +94,12 @@ const changedDays = (computed: CompositeSeries, stored: CompositeSeries) => {
     const is_known =
       isSame(computed.z[at], stored.z[before]) &&
       computed.tiers.every((tier, index) => isSame(tier[at], stored.tiers[index]?.[before]))
-    if (!is_known) changed.push(dayAt(computed, at))
+    if (!is_known) changed.push(dayOfSeries(computed, at))
   }
   return changed
 }
 
-const dayAt = ({ days, z, tiers }: CompositeSeries, at: number): CompositeDay => {
+const dayOfSeries = ({ days, z, tiers }: CompositeSeries, at: number): CompositeDay => {
   const tier = (series: Float64Array) => {
     const value = series[at] ?? Number.NaN
     return Number.isNaN(value) ? null : value
@@ -117,7 +115,7 @@ const dayAt = ({ days, z, tiers }: CompositeSeries, at: number): CompositeDay =>
 /** Into the log, year by year, and waits until the file shows it. */
 const record = Effect.fnUntraced(function* (changes: ReadonlyArray<CompositeDay>) {
   const commands = yield* Commands
-  const years = Map.groupBy(changes, ({ ts }) => ts.slice(0, "YYYY".length))
+  const years = Map.groupBy(changes, ({ ts }) => yearOf(ts))
   const asked = Array.from(years, ([year, days]) =>
     address(Composite, year, RecordComposite.make({ days })),
   )

@@ -15,7 +15,8 @@ import { demoMixed } from "#actors/capital-pressure/year.ts"
 import { address } from "#actors/commands.ts"
 import { stateAfter } from "#actors/host.ts"
 import { Log } from "#events/log.ts"
-import { dateOf, dayOf } from "#schemas/capital-pressure/day.ts"
+import { dateOf, dayOf, yearOf } from "#schemas/capital-pressure/day.ts"
+import { detailOf } from "#schemas/capital-pressure/feed.ts"
 import type { Metric } from "#schemas/capital-pressure/metric.ts"
 import { ObserveMetric, observationId } from "#schemas/capital-pressure/observation.ts"
 import { index_ticker, QuotePrices } from "#schemas/capital-pressure/price.ts"
@@ -32,9 +33,6 @@ const feeds_at_once = 6
 
 /** Tickers at a time: all of one publisher. */
 const tickers_at_once = 2
-
-/** Longest text of a failure (schemas/capital-pressure/feed.ts, Detail). */
-const detail_chars_max = 500
 
 /** Whose closes are kept. */
 const tickers: ReadonlyArray<string> = [
@@ -78,10 +76,8 @@ export const runIngest = Effect.fnUntraced(function* (
   const told = yield* teller(wanted.demo)
   const reported = <E, R>(feed: string, of: Effect.Effect<FeedReport, E | FeedFailed, R>) =>
     of.pipe(
-      Effect.catchIf(
-        (failure): failure is FeedFailed => failure instanceof FeedFailed,
-        ({ detail }) =>
-          Effect.as(told.failed(feed, detail), { feed, outcome: "failed", detail } as const),
+      Effect.catchIf(isFeedFailed, ({ detail }) =>
+        Effect.as(told.failed(feed, detail), { feed, outcome: "failed", detail } as const),
       ),
       Effect.tap(onDone),
     )
@@ -119,17 +115,15 @@ const ingested = (feed: string, told: Told, is_unchanged = false): FeedReport =>
 })
 
 /** A series as the values of its years: one aggregate each. */
-const yearsOf = <A>(days: Int32Array, make: (ts: string, index: number) => A) => {
+const yearsOf = <A extends { readonly ts: string }>(
+  days: Int32Array,
+  make: (ts: string, index: number) => A,
+) => {
   const dated = Array.from(days, (day, index) => make(dateOf(day), index))
-  const years = new Map<string, Array<A>>()
-  for (const [index, value] of dated.entries()) {
-    const year = dateOf(days[index] ?? 0).slice(0, "YYYY".length)
-    const others = years.get(year)
-    if (others === undefined) years.set(year, [value])
-    else others.push(value)
-  }
-  return [...years]
+  return [...Map.groupBy(dated, ({ ts }) => yearOf(ts))]
 }
+
+const isFeedFailed = (failure: unknown): failure is FeedFailed => failure instanceof FeedFailed
 
 const metricFeed = Effect.fnUntraced(function* (told: Teller, metric: Metric, wanted: Wanted) {
   const { metric_id } = metric
@@ -191,21 +185,18 @@ const pricesFeed = Effect.fnUntraced(function* (told: Teller, wanted: Wanted) {
   const all = yield* Effect.forEach(
     tickers,
     (ticker) =>
-      Effect.catchIf(
-        tickerTold(told, ticker, wanted),
-        (failure): failure is FeedFailed => failure instanceof FeedFailed,
-        (failure) =>
-          Effect.as(
-            Effect.sync(() => failed.push(failure)),
-            no_news,
-          ),
+      Effect.catchIf(tickerTold(told, ticker, wanted), isFeedFailed, (failure) =>
+        Effect.as(
+          Effect.sync(() => failed.push(failure)),
+          no_news,
+        ),
       ),
     { concurrency: tickers_at_once },
   )
   const [first] = failed
   if (first !== undefined) {
     const detail = `${failed.length} of ${tickers.length} tickers failed. ${first.detail}`
-    return yield* new FeedFailed({ detail: detail.slice(0, detail_chars_max) })
+    return yield* new FeedFailed({ detail: detailOf(detail) })
   }
   const sum = all.reduce(joined)
   yield* told.summed("prices", sum)

@@ -9,7 +9,7 @@ import { Console, Effect, Layer, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { FeedFailed, type Feeds } from "#actors/capital-pressure/feeds.ts"
 import { CalendarDate, dayOf } from "#schemas/capital-pressure/day.ts"
-import { other_feeds } from "#schemas/capital-pressure/feed.ts"
+import { detailOf, other_feeds } from "#schemas/capital-pressure/feed.ts"
 import { findMetric, metrics } from "#schemas/capital-pressure/registry.ts"
 import { nearest } from "#schemas/setting.ts"
 import type { Settings } from "#schemas/settings.ts"
@@ -94,12 +94,9 @@ const targetsOf = ({ capital, data }: Settings) =>
     const path = capital.watchlist === "" ? join(data.dir, "watchlist.json") : capital.watchlist
     return yield* Effect.mapError(
       readWatchlist(resolve(path)),
-      ({ message }) => new FeedFailed({ detail: message.slice(0, detail_chars_max) }),
+      ({ message }) => new FeedFailed({ detail: detailOf(message) }),
     )
   })
-
-/** Longest text of a failure (schemas/capital-pressure/feed.ts, Detail). */
-const detail_chars_max = 500
 
 const wantedOf = (configured: Settings, { metric, since, demo }: Flags): Wanted => {
   const is_asked = (id: string) => metric.length === 0 || metric.includes(id)

@@ -1,10 +1,6 @@
 /** A year's values by their day, as the aggregates of a year keep them; and what they refuse. */
+import { yearOf } from "#schemas/capital-pressure/day.ts"
 import { DemoMixed, WrongYear } from "#schemas/capital-pressure/rejection.ts"
-
-const year_chars = "YYYY".length
-
-/** `YYYY` of a date. */
-export const yearOf = (ts: string) => ts.slice(0, year_chars)
 
 /** `MM` and `DD` of a date. */
 const placeOf = (ts: string) => {

@@ -5,7 +5,7 @@
  * Source: decisions of document 3, "generated data that says so"; each metric's usual range is that
  * of its publisher's series since 2003, roughly.
  */
-import { dayOf, last_date } from "#schemas/capital-pressure/day.ts"
+import { dayOf, last_date, yearOf } from "#schemas/capital-pressure/day.ts"
 
 export interface Factors {
   readonly seed: number
@@ -43,7 +43,7 @@ const crises: ReadonlyArray<readonly [peak: string, height: number, rise: number
 
 /** From here on a year has a crisis by chance, until the last year that there is. */
 const first_unknown_year = 2027
-const last_year = Number(last_date.slice(0, "YYYY".length))
+const last_year = Number(yearOf(last_date))
 
 const days_of_year = 365.25
 

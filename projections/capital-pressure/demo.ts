@@ -20,6 +20,7 @@ import {
   dayOf,
   isBusinessDay,
   weekdayOf,
+  yearOf,
   yearsBefore,
 } from "#schemas/capital-pressure/day.ts"
 import type { Metric } from "#schemas/capital-pressure/metric.ts"
@@ -212,7 +213,7 @@ const hopes: Readonly<Record<string, readonly [of_price: number, fwd_pe: number]
 const new_year_days = 10
 
 const targetsOf = (factors: Factors, today: number): Demo["targets"] => {
-  const set_on = `${dateOf(today - new_year_days).slice(0, "YYYY".length)}-01-02`
+  const set_on = `${yearOf(dateOf(today - new_year_days))}-01-02`
   return watchlist.map(({ ticker }) => {
     const [of_price = 1, fwd_pe = null] = hopes[ticker] ?? []
     const target = Math.round(closeOf(factors, ticker)(dayOf(set_on)) * of_price)

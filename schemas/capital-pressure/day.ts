@@ -10,6 +10,12 @@ export const last_date = "2199-12-31"
 /** Days since 1970-01-01 of a date that there is. */
 export const dayOf = (date: string): number => Date.parse(`${date}T00:00:00Z`) / ms_of_day
 
+/** The day in UTC of a time, in epoch milliseconds. */
+export const dayAt = (ms: number): number => Math.floor(ms / ms_of_day)
+
+/** YYYY of a date. */
+export const yearOf = (date: string): string => date.slice(0, "YYYY".length)
+
 /** YYYY-MM-DD */
 export const dateOf = (day: number): string =>
   new Date(day * ms_of_day).toISOString().slice(0, "YYYY-MM-DD".length)

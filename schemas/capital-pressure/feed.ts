@@ -7,7 +7,14 @@ import { message } from "#schemas/message.ts"
 const detail_chars_max = 500
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
+/** Why it failed, for a person. */
 export const Detail = Schema.String.check(Schema.isMaxLength(detail_chars_max))
+
+const cut = "..."
+
+/** As much of a text as a detail holds. */
+export const detailOf = (text: string): string =>
+  text.length <= detail_chars_max ? text : text.slice(0, detail_chars_max - cut.length) + cut
 
 /** It was asked and answered; `observed` and `revised` count what was not known. */
 export const RecordIngest = message("RecordIngest", {

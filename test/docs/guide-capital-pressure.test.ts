@@ -2,42 +2,16 @@
  * docs/guide-capital-pressure.md as a newcomer walks it: each command that needs no network as it
  * is printed, one shell from the first to the last, against a real server.
  */
-import { spawn } from "node:child_process"
-import { once } from "node:events"
-import { chmodSync, readFileSync, writeFileSync } from "node:fs"
-import { join } from "node:path"
 import { afterAll, assert, it } from "vitest"
 import { metrics } from "#schemas/capital-pressure/registry.ts"
 import { settings_by_path } from "#schemas/settings.ts"
 import { describeWithServer } from "../nats.ts"
 import { cleanUp, newFolder, startServer } from "../process/server.ts"
+import { commandsIn, guideText, walk } from "./guide.ts"
 
-const root = join(import.meta.dirname, "../..")
-const guide = readFileSync(join(root, "docs/guide-capital-pressure.md"), "utf8")
+const guide = guideText("guide-capital-pressure.md")
+const commands = commandsIn(guide)
 const walk_ms_max = 120_000
-
-/** What is fenced as `sh`; what is fenced as `text` needs a network or a terminal of its own. */
-const commands = [...guide.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, block]) => block ?? "")
-
-/** Runs the blocks in one bash, in a folder where `./almanac` is the checkout's. */
-const shell = async (folder: string, env: NodeJS.ProcessEnv) => {
-  const almanac = join(folder, "almanac")
-  writeFileSync(almanac, `#!/bin/sh\nexec node ${join(root, "launcher/run.mjs")} "$@"\n`)
-  chmodSync(almanac, 0o755)
-  const child = spawn("bash", ["-euo", "pipefail", "-c", commands.join("\n")], {
-    cwd: folder,
-    env: { ...process.env, ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  })
-  let said = ""
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.setEncoding("utf8").on("data", (part: string) => {
-      said += part
-    })
-  }
-  const [code] = await once(child, "close")
-  return { code, said }
-}
 
 afterAll(cleanUp)
 
@@ -48,7 +22,7 @@ describeWithServer("docs/guide-capital-pressure.md", () => {
       const data_dir = newFolder()
       const server = await startServer(data_dir, { ALMANAC_COMPUTE__KIND: "none" })
       const env = { API: server.url, ALMANAC_DATA_DIR: data_dir }
-      const { code, said } = await shell(newFolder(), env)
+      const { code, said } = await walk(newFolder(), commands, env)
       assert.equal(code, 0, said)
       assert.match(said, /^composite: \d{4} days from .*, \d{4} changed$/m)
       assert.match(said, /^This is generated data/m)

@@ -23,9 +23,10 @@ export const describeDrawer = (world: () => World) =>
       }
       await picture(page, "desk-drawer", false)
       await page.keyboard.press("Escape")
-      expect(await dialog.isVisible()).toBe(false)
-      expect(new URL(page.url()).hash).toBe("")
-      expect(await tile.evaluate((one) => one === document.activeElement)).toBe(true)
+      await dialog.waitFor({ state: "hidden" })
+      // The browser tells the page of a closed dialog only after it has hidden it.
+      await expect.poll(() => new URL(page.url()).hash).toBe("")
+      await expect.poll(() => tile.evaluate((one) => one === document.activeElement)).toBe(true)
       await leave(shown)
     })
 
