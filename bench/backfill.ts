@@ -12,10 +12,13 @@ const years = 20
 const days_of_year = 365.25
 
 const child = join(import.meta.dirname, "backfill-process.ts")
+const spoiler = join(import.meta.dirname, "backfill-spoil.ts")
 
-const timed = (name: string, run: () => void) => ({
+/** `before` is not timed. */
+const timed = (name: string, run: () => void, before?: () => void) => ({
   name,
   round: async () => {
+    before?.()
     const began = performance.now()
     run()
     const ms = performance.now() - began
@@ -46,8 +49,11 @@ export const backfill: Suite = async ({ folder, rounds, onEnd }) => {
   source.close()
   const span = [String(Math.ceil(stage.today - years * days_of_year)), String(stage.today)]
   const bare = () => runProcess(process.execPath, [child, copy, ...span], process.env)
+  const backfilled = () => runVerb("backfill-composite", [], stage.environment)
+  const spoiled = () => runProcess(process.execPath, [spoiler], stage.environment)
   const seats = [
-    timed("almanac", () => runVerb("backfill-composite", [], stage.environment)),
+    timed("almanac", backfilled, spoiled),
+    timed("almanac, nothing new", backfilled),
     timed("its maths alone", bare),
   ]
   const pandas = await orSkip("pandas", async () => {
@@ -66,7 +72,8 @@ export const backfill: Suite = async ({ folder, rounds, onEnd }) => {
   const columns = { rate: "processes/s", per_run: 1, ours: "almanac", latency: true }
   const spent =
     `${rounds} processes each, interleaved, after one discarded. almanac is the verb beside a ` +
-    "running instance: it computes all and stores what differs, here nothing. Its maths alone, " +
-    "and pandas, read a copy of the file and write every day into it."
+    "running instance, where each day has another composite before: it computes and stores them " +
+    "all, into the log and into the file. With nothing new it computes all and stores none. Its " +
+    "maths alone, and pandas, read a copy of the file and write every day into it."
   return [await machine(folder, [measured], []), spent, table(measured, columns)].join("\n\n")
 }

@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { metrics } from "#schemas/capital-pressure/registry.ts"
+import { nodeFlags } from "../launcher/node-flags.mjs"
 import { findTree, type TreeName, treeEnvironment, trees } from "../launcher/trees.mjs"
 import { startGateway } from "./almanac-gateway.ts"
 
@@ -27,10 +28,14 @@ export interface DashboardStage {
 
 /** A verb of the program in a process of its own, until it has ended. */
 export const runVerb = (verb: string, flags: ReadonlyArray<string>, env: NodeJS.ProcessEnv) => {
-  const { status, stderr } = spawnSync(process.execPath, [program, verb, ...flags], {
-    env,
-    encoding: "utf8",
-  })
+  const { status, stderr } = spawnSync(
+    process.execPath,
+    [...nodeFlags(verb), program, verb, ...flags],
+    {
+      env,
+      encoding: "utf8",
+    },
+  )
   if (status !== 0) throw new Error(`${verb} failed: ${stderr.slice(-400)}`)
 }
 

@@ -4,12 +4,14 @@ import { spawn } from "node:child_process"
 import { join } from "node:path"
 import { bootstrapOrExit } from "./bootstrap.mjs"
 import { root } from "./cache.mjs"
+import { nodeFlags } from "./node-flags.mjs"
 import { projectNode } from "./packages.mjs"
 
 bootstrapOrExit("start")
 
 const node = projectNode()
-const args = [join(root, "launcher", "run.mjs"), ...process.argv.slice(2)]
+const verb = process.argv.slice(2)
+const args = [...nodeFlags(verb[0]), join(root, "launcher", "run.mjs"), ...verb]
 
 /** On a Node without execve: a child that gets our signals and whose end is ours. */
 const runAsChild = () => {

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import { Detail, detailOf } from "#schemas/capital-pressure/feed.ts"
 import type { SettingsSources } from "#verbs/root.ts"
+import { nodeFlags } from "../launcher/node-flags.mjs"
 
 /**
  * Milliseconds that a child gets to stop when it is told to. A verb needs a tenth of it, and the
@@ -34,6 +35,7 @@ export const verbProgram = (
 ): ChildProgram => ({
   program: process.execPath,
   args: [
+    ...nodeFlags(args[0]),
     join(import.meta.dirname, "../launcher/run.mjs"),
     ...args,
     ...(config === "" ? [] : ["--config", config]),

@@ -12,7 +12,7 @@ import { loadComposite, loadObservations, type Vintage } from "#adapters/capital
 import { Log } from "#events/log.ts"
 import { compositeHistory } from "#projections/capital-pressure/composite.ts"
 import type { CompositeSeries } from "#projections/capital-pressure/store.ts"
-import { type CompositeDay, RecordComposite } from "#schemas/capital-pressure/composite.ts"
+import type { CompositeDay } from "#schemas/capital-pressure/composite.ts"
 import { dateOf, dayAt, yearOf, yearsBefore } from "#schemas/capital-pressure/day.ts"
 import { DashboardFile, fileShows } from "#verbs/dashboard-file.ts"
 
@@ -117,7 +117,8 @@ const record = Effect.fnUntraced(function* (changes: ReadonlyArray<CompositeDay>
   const commands = yield* Commands
   const years = Map.groupBy(changes, ({ ts }) => yearOf(ts))
   const asked = Array.from(years, ([year, days]) =>
-    address(Composite, year, RecordComposite.make({ days })),
+    // Not `make`: the events are checked, day by day, and that is half of a backfill's own time.
+    address(Composite, year, { type: "RecordComposite" as const, days }),
   )
   const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
   const correlation_id = v7()

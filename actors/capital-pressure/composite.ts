@@ -8,7 +8,7 @@ import {
   known,
   lastOfDay,
   no_year,
-  withDay,
+  withDays,
   wrongYear,
   type Year,
 } from "#actors/capital-pressure/year.ts"
@@ -52,7 +52,10 @@ export const machine = setup({
   },
   actions: {
     learn: assign(({ context, event: { days } }) =>
-      days.reduce<CompositeContext>((year, day) => withDay(year, day.ts, packed(day)), context),
+      withDays(
+        context,
+        days.map((day) => [day.ts, packed(day)] as const),
+      ),
     ),
   },
 }).createMachine({

@@ -9,8 +9,8 @@ const placeOf = (ts: string) => {
 }
 
 /**
- * Values by month and day, `MM` and `DD`: a year takes hundreds of days in one command, and each of
- * them copies a month and not the year. `year` is null before the first.
+ * Values by month and day, `MM` and `DD`: a year takes hundreds of days in one command, and one
+ * event of a day copies a month and not the year. `year` is null before the first.
  */
 export interface Year<Value> {
   readonly year: string | null
@@ -26,11 +26,24 @@ export const known = <Value>({ year, values }: Year<Value>, ts: string): Value |
   return year === yearOf(ts) ? values[month]?.[day] : undefined
 }
 
-/** The year with one more day, or another value of one. */
-export const withDay = <Value>({ values }: Year<Value>, ts: string, value: Value): Year<Value> => {
-  const [month, day] = placeOf(ts)
-  return { year: yearOf(ts), values: { ...values, [month]: { ...values[month], [day]: value } } }
+/** The year with more days, or other values of some; all of them of one year, and at least one. */
+export const withDays = <Value>(
+  { year, values }: Year<Value>,
+  days: ReadonlyArray<readonly [ts: string, value: Value]>,
+): Year<Value> => {
+  const changed: Record<string, Record<string, Value>> = {}
+  for (const [ts, value] of days) {
+    const [month, day] = placeOf(ts)
+    changed[month] ??= { ...values[month] }
+    changed[month][day] = value
+  }
+  const [first] = days
+  return { year: first === undefined ? year : yearOf(first[0]), values: { ...values, ...changed } }
 }
+
+/** The year with one more day, or another value of one. */
+export const withDay = <Value>(year: Year<Value>, ts: string, value: Value): Year<Value> =>
+  withDays(year, [[ts, value]])
 
 /** A stream keeps one year: that of its first day. */
 export const isOfYear = ({ year }: Year<unknown>, ts: string) =>

@@ -7,8 +7,17 @@ const ms_of_day = 86_400_000
 export const first_date = "1900-01-01"
 export const last_date = "2199-12-31"
 
+const parsed = (date: string) => Date.parse(`${date}T00:00:00Z`) / ms_of_day
+
+const first_day = parsed(first_date)
+const last_day = parsed(last_date)
+
+// A run asks for the same few thousand days again and again, at a microsecond each time.
+const dates = new Map<number, string>()
+const days = new Map<string, number>()
+
 /** Days since 1970-01-01 of a date that there is. */
-export const dayOf = (date: string): number => Date.parse(`${date}T00:00:00Z`) / ms_of_day
+export const dayOf = (date: string): number => days.get(date) ?? parsed(date)
 
 /** The day in UTC of a time, in epoch milliseconds. */
 export const dayAt = (ms: number): number => Math.floor(ms / ms_of_day)
@@ -17,12 +26,20 @@ export const dayAt = (ms: number): number => Math.floor(ms / ms_of_day)
 export const yearOf = (date: string): string => date.slice(0, "YYYY".length)
 
 /** YYYY-MM-DD */
-export const dateOf = (day: number): string =>
-  new Date(day * ms_of_day).toISOString().slice(0, "YYYY-MM-DD".length)
+export const dateOf = (day: number): string => {
+  const known = dates.get(day)
+  if (known !== undefined) return known
+  const date = new Date(day * ms_of_day).toISOString().slice(0, "YYYY-MM-DD".length)
+  if (day >= first_day && day <= last_day) {
+    dates.set(day, date)
+    days.set(date, day)
+  }
+  return date
+}
 
 const isDate = (text: string) => {
   const day = dayOf(text)
-  return Number.isInteger(day) && dateOf(day) === text && text >= first_date && text <= last_date
+  return Number.isInteger(day) && day >= first_day && day <= last_day && dateOf(day) === text
 }
 
 /** A date that there is: YYYY-MM-DD, from 1900 to 2199. */

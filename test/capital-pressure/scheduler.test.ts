@@ -18,6 +18,7 @@ import {
   keepSchedule,
   type RunJob,
 } from "#verbs/capital-scheduler.ts"
+import { nodeFlags } from "../../launcher/node-flags.mjs"
 import { temporaryFolder } from "../nats.ts"
 import { until } from "../process/server.ts"
 
@@ -234,10 +235,13 @@ describe("a verb as a process of its own", () => {
 
   it("has its settings from the environment, its file and its flags", () => {
     const { args, environment } = verbProgram({ config: "a.toml", set: ["log.level=debug"] }, ["x"])
-    assert.match(args[0] ?? "", /launcher\/run\.mjs$/)
-    assert.deepEqual(args.slice(1), ["x", "--config", "a.toml", "--set", "log.level=debug"])
+    const flags = nodeFlags("x")
+    assert.deepEqual(args.slice(0, flags.length), flags)
+    const [program = "", ...verb] = args.slice(flags.length)
+    assert.match(program, /launcher\/run\.mjs$/)
+    assert.deepEqual(verb, ["x", "--config", "a.toml", "--set", "log.level=debug"])
     assert.equal(environment, process.env)
-    assert.deepEqual(verbProgram({ config: "", set: [] }, ["x"]).args.slice(1), ["x"])
+    assert.equal(verbProgram({ config: "", set: [] }, ["x"]).args.at(-1), "x")
   })
 
   it("tells the last line, without what writes on terminals", () => {
