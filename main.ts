@@ -12,6 +12,7 @@ const verbs = {
   agent: async () => (await import("#verbs/agent.ts")).agent,
   ingest: async () => (await import("#verbs/ingest.ts")).ingest,
   "backfill-composite": async () => (await import("#verbs/backfill-composite.ts")).backfill,
+  carriers: async () => (await import("#verbs/carriers.ts")).carriers,
   audit: async () => (await import("#verbs/audit.ts")).audit,
   catalog: async () => (await import("#verbs/catalog.ts")).catalog,
   rebuild: async () => (await import("#verbs/rebuild.ts")).rebuild,
@@ -20,6 +21,7 @@ const verbs = {
   trust: async () => (await import("#verbs/trust.ts")).trust,
   secret: async () => (await import("#verbs/secret.ts")).secret,
   demo: async () => (await import("#verbs/demo.ts")).demo,
+  plant: async () => (await import("#verbs/plant.ts")).plant,
 }
 
 const isVerb = (word = ""): word is keyof typeof verbs => Object.hasOwn(verbs, word)

@@ -1,11 +1,12 @@
 /**
- * The built page as it goes over the wire, read once: its files are few, and never change while
+ * The built pages as they go over the wire, read once: their files are few, and never change while
  * they are served. Source: decisions of all services, "/".
  */
 import { createHash } from "node:crypto"
-import { readdirSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { extname, join } from "node:path"
 import { constants, gzipSync } from "node:zlib"
+import { type PagePath, pages } from "#schemas/system/page.ts"
 
 /** Where `web/` is built, in the checkout. */
 const built = join(import.meta.dirname, "..", "web", "dist")
@@ -27,31 +28,44 @@ const compressed = new Set([".png", ".woff2", ".ico"])
 /** Digits of a tag: 132 bits of a SHA-256. */
 const tag_digits = 22
 
-const fileAt = (path: string) => {
-  const bytes = readFileSync(path)
-  const type = types[extname(path)]
+const fileOf = (bytes: Uint8Array, ending: string) => {
+  const type = types[ending]
   if (type === undefined) return undefined
   const zipped = gzipSync(bytes, { level: constants.Z_BEST_COMPRESSION })
-  const is_worth_it = !compressed.has(extname(path)) && zipped.length < bytes.length
+  const is_worth_it = !compressed.has(ending) && zipped.length < bytes.length
   const tag = createHash("sha256").update(bytes).digest("base64url").slice(0, tag_digits)
   return { bytes, gzip: is_worth_it ? zipped : null, tag, type }
 }
+type PageFile = NonNullable<ReturnType<typeof fileOf>>
+
+const listed = /(?<=\sdata-pages=")[^"]*(?=")/
+
+/** A page that names the others which are served beside it, for the way between them. */
+const htmlAt = (path: string, served: ReadonlyArray<PagePath>): PageFile | undefined => {
+  if (!existsSync(path)) return undefined
+  const html = readFileSync(path, "utf8").replace(listed, served.join(" "))
+  return fileOf(Buffer.from(html), ".html")
+}
 
 /**
- * The page below `folder`: `index.html`, and by name the files of `assets`. Undefined where it was
- * not built. Throws where what is there cannot be read.
+ * The pages of these services, by path, and by name the files of `assets` below `folder`.
+ * Undefined where no service has one, or none was built. Throws where what is there cannot be read.
  */
-export const pageFiles = (folder = built) => {
-  try {
-    const index = fileAt(join(folder, "index.html"))
-    const entries = readdirSync(join(folder, "assets"), { withFileTypes: true })
-    const assets = entries.flatMap((entry) => {
-      const file = entry.isFile() ? fileAt(join(folder, "assets", entry.name)) : undefined
-      return file === undefined ? [] : [[entry.name, file] as const]
-    })
-    return index && { index, assets: new Map(assets) }
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined
-    throw error
-  }
+export const pageFiles = (services: ReadonlyArray<string>, folder = built) => {
+  const served = pages.filter(({ service }) => services.includes(service))
+  const paths = served.map(({ path }) => path)
+  const html = new Map(
+    served.flatMap(({ path, file }) => {
+      const found = htmlAt(join(folder, file), paths)
+      return found === undefined ? [] : [[path, found] as const]
+    }),
+  )
+  if (html.size === 0) return undefined
+  const entries = readdirSync(join(folder, "assets"), { withFileTypes: true })
+  const assets = entries.flatMap((entry) => {
+    const path = join(folder, "assets", entry.name)
+    const file = entry.isFile() ? fileOf(readFileSync(path), extname(path)) : undefined
+    return file === undefined ? [] : [[entry.name, file] as const]
+  })
+  return { html, assets: new Map(assets) }
 }

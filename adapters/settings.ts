@@ -147,6 +147,7 @@ const prefix = "ALMANAC_"
 const short_names: ReadonlyMap<string, string> = new Map([
   ["ALMANAC_DATA_DIR", "data.dir"],
   ["FRED_API_KEY", "capital.fred_key"],
+  ["FMCSA_WEB_KEY", "carrier.web_key"],
   ["PRICES_SOURCE", "capital.prices_source"],
   ["CFTC_TLS_VERIFY", "capital.cftc_tls_verify"],
 ])
@@ -269,7 +270,7 @@ const readSecret = Effect.fnUntraced(function* (path: string) {
 })
 
 const located = (settings: Settings): Settings => {
-  const { blob, compute, shares, policy, database, manila, capital } = settings
+  const { blob, compute, shares, policy, database, manila, capital, carrier } = settings
   const dir = resolve(settings.data.dir)
   const inside = (path: string, name: string) => (path === "" ? join(dir, name) : resolve(path))
   const read_models = inside(database.connection.slice(sqlite.length), "read-models")
@@ -289,6 +290,7 @@ const located = (settings: Settings): Settings => {
       prices_dir: capital.prices_dir === "" ? "" : resolve(capital.prices_dir),
       watchlist: inside(capital.watchlist, "watchlist.json"),
     },
+    carrier: { ...carrier, mirror: inside(carrier.mirror, "carriers.sqlite") },
   }
 }
 

@@ -1,4 +1,4 @@
-/** Records another composite for each day that has one, so that the next backfill stores them all. */
+/** Records another composite for each day that has one: the next backfill stores them all. */
 import { NodeRuntime } from "@effect/platform-node"
 import { Clock, DateTime, Effect } from "effect"
 import { v7 } from "uuid"

@@ -3,12 +3,15 @@ import { rm } from "node:fs/promises"
 import { parseArgs } from "node:util"
 import { backfill } from "./backfill.ts"
 import { backup } from "./backup.ts"
+import { carrier } from "./carrier.ts"
 import { command } from "./command.ts"
 import { dashboard } from "./dashboard.ts"
 import { scratchFolder } from "./disk.ts"
 import { gateway } from "./gateway.ts"
 import { jobsPage } from "./jobs-page.ts"
 import { memory } from "./memory.ts"
+import { mirror } from "./mirror.ts"
+import { plant } from "./plant.ts"
 import { replay } from "./replay.ts"
 import { schedule } from "./schedule.ts"
 import { orSkip, say } from "./series.ts"
@@ -18,9 +21,10 @@ import { token } from "./token.ts"
 
 const help = `npm run bench -- [--only SUITE] [--rounds N] [--seconds S] [--dry]
 
-SUITE is command, gateway, replay, jobs-page, schedule, token, backup, memory, dashboard or
-backfill. Each measures Almanac against its peers, interleaved, and writes its tables into
-docs/benchmarks.md (--dry: only prints them). What is missing is skipped with one line.
+SUITE is command, gateway, replay, jobs-page, schedule, token, backup, memory, dashboard,
+backfill, carrier, plant or mirror. Each measures Almanac against its peers, interleaved, and
+writes its tables into docs/benchmarks.md (--dry: only prints them). What is missing is skipped
+with one line.
 
   npm run bench -- --only command --rounds 3 --seconds 2 --dry`
 
@@ -35,6 +39,9 @@ const suites: Readonly<Record<string, Suite>> = {
   memory,
   dashboard,
   backfill,
+  carrier,
+  plant,
+  mirror,
 }
 
 const { values } = parseArgs({

@@ -2,7 +2,8 @@
  * Deadlines of all requests in flight, kept by one sweep instead of a timer per request.
  *
  * A request that is not streamed has its time from the end of its body on. A stream, and a body on
- * its way, has it from the last byte that moved. Source: DECISIONS of document 1, limits not shown.
+ * its way, has it from the last byte that moved. An unhurried one has it on those two ways alone:
+ * its answer may be long in the making. Source: DECISIONS of document 1, limits not shown.
  */
 import { Clock, Effect, type Fiber } from "effect"
 import { Transport } from "#gateway/transport.ts"
@@ -12,6 +13,8 @@ export interface InFlight {
   readonly source: object
   /** Set when the answer turns out to be a stream. */
   is_streamed: boolean
+  /** Whether its answer may take long to begin. */
+  readonly is_unhurried: boolean
   /** Set before the fiber is interrupted: the answer is 504. */
   is_late: boolean
   /** Answers 504 while the body is still to come: the interrupt then closes the connection. */
@@ -23,7 +26,9 @@ export interface InFlight {
 }
 
 export interface Deadlines {
-  readonly add: (request: Pick<InFlight, "fiber" | "source" | "is_streamed" | "giveUp">) => InFlight
+  readonly add: (
+    request: Pick<InFlight, "fiber" | "source" | "is_streamed" | "is_unhurried" | "giveUp">,
+  ) => InFlight
   readonly remove: (request: InFlight) => void
   /** Requests in flight now. */
   readonly count: () => number
@@ -62,7 +67,9 @@ export const deadlines = Effect.fnUntraced(function* (deadlineSeconds: () => num
   const isLate = (request: InFlight, now_ms: number, deadline_ms: number) => {
     const { bytes, is_read } = progressOf(request.source)
     const is_first = request.bytes === unseen
-    const has_moved = request.is_streamed || !is_read ? bytes !== request.bytes : !request.is_read
+    const is_awaited = request.is_unhurried && is_read && !request.is_streamed
+    const has_moved =
+      request.is_streamed || !is_read ? bytes !== request.bytes : is_awaited || !request.is_read
     request.bytes = bytes
     request.is_read = is_read
     if (has_moved && !is_first) request.since_ms = now_ms
@@ -80,12 +87,13 @@ export const deadlines = Effect.fnUntraced(function* (deadlineSeconds: () => num
   )
 
   const kept: Deadlines = {
-    add: ({ fiber, source, is_streamed, giveUp }) => {
+    add: ({ fiber, source, is_streamed, is_unhurried, giveUp }) => {
       const arrived_ms = clock.currentTimeMillisUnsafe()
       const request: InFlight = {
         fiber,
         source,
         is_streamed,
+        is_unhurried,
         giveUp,
         is_late: false,
         arrived_ms,

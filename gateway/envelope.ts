@@ -147,9 +147,12 @@ export const dashboard: Envelope = {
   wrong_query: 422,
 }
 
+/** Of a defect there is nothing more to say to a client. */
+const internal_error = "internal error"
+
 /** Document 3, carrier search and plant disease: `{error}`. */
 const plain: Envelope = {
-  body: ({ detail }) => ({ error: detail }),
+  body: ({ status, detail }) => ({ error: status === 500 ? internal_error : detail }),
   complete: unchanged,
   headers: noHeaders,
   wrong_method: 405,

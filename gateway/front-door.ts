@@ -119,6 +119,7 @@ const arrive = (door: Door, fiber: Fiber.Fiber<unknown, unknown>): Visit => {
       fiber,
       source: request.source,
       is_streamed: isRoute(found) && found.route.is_streamed,
+      is_unhurried: isRoute(found) && found.route.is_unhurried,
       giveUp: () => {
         const headers = { ...visit.headers, connection: "close" }
         door.transport.hasten(request, worded(visit, late), headers)

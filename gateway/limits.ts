@@ -31,6 +31,14 @@ export const Streamed = Context.Reference<boolean>("gateway/Streamed", {
   defaultValue: () => false,
 })
 
+/**
+ * Whether the answer's head may take as long as it takes: only its body has a deadline, and the
+ * request's own. Such an answer ends with its client, or with the server.
+ */
+export const Unhurried = Context.Reference<boolean>("gateway/Unhurried", {
+  defaultValue: () => false,
+})
+
 /** Settings that open an endpoint to everybody, whatever its `Needs` say. */
 export const PublicWhen = Context.Reference<(settings: Settings) => boolean>("gateway/PublicWhen", {
   defaultValue: () => () => false,

@@ -1,5 +1,15 @@
 /** Which endpoint a request is for, and what the front door must know of it. */
-import { Cause, Context, Effect, type Exit, FileSystem, type Layer, Path, Scope } from "effect"
+import {
+  Cause,
+  Context,
+  Effect,
+  type Exit,
+  FileSystem,
+  type Layer,
+  Path,
+  Predicate,
+  Scope,
+} from "effect"
 import {
   Etag,
   FindMyWay,
@@ -11,7 +21,14 @@ import {
 import { HttpApi } from "effect/http-api"
 import { type Access, Needs } from "#gateway/access.ts"
 import { type Envelope, envelopeOf } from "#gateway/envelope.ts"
-import { Accepts, BodyLimit, PublicWhen, Streamed, url_length_max } from "#gateway/limits.ts"
+import {
+  Accepts,
+  BodyLimit,
+  PublicWhen,
+  Streamed,
+  Unhurried,
+  url_length_max,
+} from "#gateway/limits.ts"
 import type { Behind } from "#projections/waiting.ts"
 import type { Settings } from "#schemas/settings.ts"
 
@@ -88,6 +105,7 @@ export interface Route {
   readonly accepts: ReadonlySet<string>
   readonly bodyLimit: (settings: Settings) => number
   readonly is_streamed: boolean
+  readonly is_unhurried: boolean
 }
 
 /** A route, or the methods that the path has instead of the one asked for. */
@@ -108,8 +126,9 @@ export const mount = <E, R>({ name, api, routes, waitFor, ready, note }: Service
       Effect.exit,
     )
     const started = exit._tag === "Success"
-    if (!started) yield* Effect.logError(`${name} could not start.`, exit.cause)
-    const why = started ? undefined : firstLine(exit.cause)
+    const why = started ? undefined : reasonOf(exit.cause)
+    if (!started && detailOf(exit.cause) !== undefined) yield* Effect.logError(`${name} ${why}`)
+    else if (!started) yield* Effect.logError(`${name} could not start.`, exit.cause)
     const mounted: Mounted = {
       name,
       // Whatever is an HttpApi has these properties; the library erases their types in this way.
@@ -122,8 +141,16 @@ export const mount = <E, R>({ name, api, routes, waitFor, ready, note }: Service
     return mounted
   })
 
-const firstLine = (cause: Cause.Cause<unknown>) =>
-  `could not start: ${String(Cause.squash(cause)).split("\n", 1)[0]}`
+/** What a failure that was foreseen says of itself: enough for whoever can mend it. */
+const detailOf = (cause: Cause.Cause<unknown>) => {
+  const error = Cause.squash(cause)
+  return Predicate.hasProperty(error, "detail") ? String(error.detail) : undefined
+}
+
+const reasonOf = (cause: Cause.Cause<unknown>) => {
+  const words = detailOf(cause) ?? String(Cause.squash(cause))
+  return `could not start: ${words.split("\n", 1)[0]}`
+}
 
 /** Methods that bring a body; on the others a payload travels in the query. */
 const with_body = new Set(["POST", "PUT", "PATCH"])
@@ -150,6 +177,7 @@ export const routesOf = (services: ReadonlyArray<Mounted>) => {
           accepts: new Set(accepts),
           bodyLimit: Context.get(notes, BodyLimit),
           is_streamed: Context.get(notes, Streamed),
+          is_unhurried: Context.get(notes, Unhurried),
         })
       },
     })

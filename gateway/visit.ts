@@ -89,13 +89,14 @@ export const whole = (visit: Visit, response: Response): Response => {
   if (response.status < 400 || own.has(response)) return response
   const { envelope, edge } = visit
   const { body, status } = response
-  if (body._tag === "Empty" || status === 415) {
+  const is_json = body._tag === "Uint8Array" && body.contentType.startsWith("application/json")
+  // The router says this one in plain text; a service that says it itself says it in its own words.
+  if (body._tag === "Empty" || (status === 415 && !is_json)) {
     const bare = worded(visit, { status, detail: silent[status] ?? "" })
     const kept = Object.entries(response.headers).filter(([name]) => !of_the_body.has(name))
     return HttpServerResponse.setHeaders(bare, Object.fromEntries(kept))
   }
-  if (body._tag !== "Uint8Array" || !body.contentType.startsWith("application/json"))
-    return response
+  if (body._tag !== "Uint8Array" || !is_json) return response
   const rejection: unknown = JSON.parse(body.text ?? new TextDecoder().decode(body.body))
   // An error's body is an object in each envelope.
   const completed = envelope.complete(rejection as Readonly<Record<string, unknown>>, edge)

@@ -34,7 +34,7 @@ const isRequired = (name, task) =>
 /** What nobody needs but tests, and who tries the services out. */
 const treesOf = {
   test: ["radosgw", "chromium"],
-  services: ["radosgw", "chromium", "openstack", "pandas"],
+  services: ["radosgw", "chromium", "openstack", "pandas", "pillow"],
   demo: ["radosgw"],
 }
 
@@ -77,20 +77,20 @@ const bundleForStart = () => {
   if (made.status !== 0) say(`going on without a bundle: ${firstLine(made)}`)
 }
 
-/** Without the page the services answer all the same. */
+/** Without the pages the services answer all the same. */
 const pageForServer = () => {
   if (hasPage()) return
   const build = () => {
     // Another start may have built it in the meantime.
     if (hasPage()) return undefined
-    say("building the dashboard's page")
+    say("building the pages")
     return buildPage()
   }
   const reason = isWritable(root)
     ? withLock(join(root, ".cache", "bootstrap.lock"), build, say)
     : `${root} cannot be written`
   if (!reason) return
-  const missing = `the dashboard's page could not be built: ${reason}`
+  const missing = `the pages could not be built: ${reason}`
   if (requiresAll()) throw new Error(missing)
   say(`going on without. ${missing}`)
 }

@@ -5,6 +5,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync 
 import { homedir } from "node:os"
 import { basename, join } from "node:path"
 import { cacheDirectory, isWritable, root } from "./cache.mjs"
+import { pruneModules } from "./prune.mjs"
 
 const modules = join(root, "node_modules")
 const stamp = join(modules, ".almanac-stamp")
@@ -101,8 +102,10 @@ const runNpm = () => {
   return spawnSync(command, [...before, ...args], options)
 }
 
+/** The packages are whole: what is of no use here goes, and the next start has nothing to do. */
 const writeStamp = () => {
   mkdirSync(modules, { recursive: true })
+  pruneModules(modules)
   writeFileSync(`${stamp}.${process.pid}`, wanted())
   renameSync(`${stamp}.${process.pid}`, stamp)
 }

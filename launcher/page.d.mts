@@ -1,5 +1,5 @@
-/** Whether the built page is the one that its sources make. */
+/** Whether the built pages are those that their sources make. */
 export const hasPage: () => boolean
 
-/** Builds it. Answers why it could not be, nothing when it is there. */
+/** Builds them. Answers why not, nothing when they are there. */
 export const buildPage: () => string | undefined

@@ -1,6 +1,6 @@
 /**
- * The page that the gateway serves: `web/dist`, built out of `web` when that has changed. It
- * appears in one step: a server never finds half of it. Without network.
+ * The pages that the gateway serves: `web/dist`, built out of `web` when that has changed. They
+ * appear in one step: a server never finds half of them. Without network.
  */
 import { spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
@@ -32,7 +32,7 @@ const filesOf = (folder) =>
     return [path]
   })
 
-/** What the page was or would be made of, and by which packages. */
+/** What the pages were or would be made of, and by which packages. */
 const wanted = () => {
   const hash = createHash("sha256").update(readFileSync(join(root, "package-lock.json")))
   for (const path of filesOf(sources).sort()) {
@@ -55,7 +55,7 @@ const reasonOf = ({ status, error, stderr }) => {
   return error?.message ?? told?.trim() ?? `exit ${status}`
 }
 
-/** Builds it. Answers why it could not be, nothing when it is there; what was there stays then. */
+/** Builds them. Answers why not, nothing when they are there; what was there stays then. */
 export const buildPage = () => {
   const made_of = wanted()
   const scratch = join(root, ".cache", `web-${process.pid}`)

@@ -1,4 +1,4 @@
-export type TreeName = "radosgw" | "openstack" | "pandas" | "fastapi" | "chromium"
+export type TreeName = "radosgw" | "openstack" | "pandas" | "pillow" | "fastapi" | "chromium"
 
 /** Each with what must be there of it, in the tree or in the system. */
 export const trees: Readonly<

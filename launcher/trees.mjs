@@ -48,6 +48,12 @@ export const trees = {
     megabytes: 25,
     by_hand: "apt-get install python3-pandas",
   },
+  pillow: {
+    packages: ["python3-pil"],
+    paths: ["usr/lib/python3/dist-packages/PIL"],
+    megabytes: 3,
+    by_hand: "apt-get install python3-pil",
+  },
   fastapi: {
     packages: [
       ...["python3-fastapi", "python3-uvicorn", "python3-uvloop", "python3-httptools"],

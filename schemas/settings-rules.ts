@@ -21,6 +21,7 @@ export const disagreement = (settings: Settings): Wrong | undefined => {
     cluster,
     limits,
     capital,
+    carrier,
   ]) {
     const wrong = rule(settings)
     if (wrong !== undefined) return wrong
@@ -188,3 +189,19 @@ const capital = ({ capital }: Settings): Wrong | undefined => {
   }
   return undefined
 }
+
+const carrier = ({ carrier: { registry, registry_url, web_key } }: Settings): Wrong | undefined => {
+  const url = URL.canParse(registry_url) ? new URL(registry_url) : undefined
+  if (url === undefined || url.username !== "" || url.password !== "") {
+    return { path: "carrier.registry_url", problem: "must be a URL without user or password" }
+  }
+  const key = Redacted.value(web_key)
+  if (registry === "fmcsa" && key === "") {
+    return { path: "carrier.web_key", problem: "is needed with carrier.registry fmcsa" }
+  }
+  if (printable.test(key)) return undefined
+  return { path: "carrier.web_key", problem: "holds spaces, or what is no ASCII" }
+}
+
+/** A key that was copied with a line break would be refused by FMCSA as unknown. */
+const printable = /^[\x21-\x7e]*$/

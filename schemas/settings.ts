@@ -1,6 +1,8 @@
 /** Every setting with its default, in one place. Source: decisions, "configuration". */
 import { blob, cluster } from "#schemas/blob-storage/settings.ts"
 import { capital } from "#schemas/capital-pressure/settings.ts"
+import { carrier } from "#schemas/carrier-search/settings.ts"
+import { plant } from "#schemas/plant-disease/settings.ts"
 import {
   choice,
   flag,
@@ -295,7 +297,13 @@ const log = {
   }),
 }
 
-const services = ["blob-storage", "share-protection", "capital-pressure"] as const
+const services = [
+  "blob-storage",
+  "share-protection",
+  "capital-pressure",
+  "carrier-search",
+  "plant-disease",
+] as const
 
 /** Every section and setting, in the order of the documentation. */
 export const settings = {
@@ -326,6 +334,8 @@ export const settings = {
   manila,
   policy,
   capital,
+  carrier,
+  plant,
   metrics,
   telemetry,
   audit,

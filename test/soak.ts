@@ -6,15 +6,19 @@
  * folder alone. What happens between two processes is never quite the same twice, but who is
  * killed, what is put and how much is done before is. A failed folder is left where it is.
  *
+ * `--only carriers [--seed N] [--rounds N]` kills imports of two million dockets.
  * `--only ingest [--seed N]` kills ingests of the dashboard instead, in folders of their own.
+ * `--only predictions` looks at the memory of the plant predictor alone.
  * `--only simulation [--runs N] [--seed N]` lives through N simulations, however long that takes,
  * or through that of the seed alone, which is the same each time. `--only kill` leaves them out.
  */
 import { randomInt } from "node:crypto"
 import { rmSync } from "node:fs"
 import { parseArgs } from "node:util"
+import { growth_bytes_max, growthOver } from "./plant-disease/predictor-memory.ts"
 import { killIngests } from "./process/ingest-kill.ts"
 import { killRounds, type Round } from "./process/kill.ts"
+import { import_mb_max, killImports } from "./process/mirror-kill.ts"
 import { cleanUp, keep, newFolder } from "./process/server.ts"
 import { all_faults, shareFaults } from "./process/share-faults.ts"
 import { killShareRounds, type ShareRound } from "./process/share-kill.ts"
@@ -28,6 +32,9 @@ const rounds_min = 3
 /** Blobs add up in a folder and all are read in each round: a few rounds, then another folder. */
 const rounds_per_folder = 6
 const seed_max = 2 ** 31
+/** More dockets than the registry has. */
+const dockets = 2_000_000
+const predictions_count = 10_000
 const minute_ms = 60_000
 /** What a stop and a clean-up may take beyond the last round. */
 const last_ms = 5_000
@@ -127,6 +134,25 @@ const ingests = async () => {
   while (ingests_done < wanted && performance.now() < end)
 }
 
+/** Imports of carriers, killed and repeated until the mirror has to be what it must. */
+const carriersFolder = async (seed: number) => {
+  const folder = newFolder()
+  console.log(`soak: imports of carriers, seed ${seed} in ${folder}`)
+  keep(folder)
+  const { took_ms, held_mb, carriers } = await killImports({
+    ...{ folder, seed, rows: dockets, rounds: Math.min(wanted, rounds_per_folder) },
+    onRound: ({ moment, is_new }) =>
+      console.log(
+        `soak: import killed at ${Math.round(moment * 100)}%: the mirror is ` +
+          `${is_new ? "the new" : "still the old"} one`,
+      ),
+  })
+  const held = `held ${Math.round(held_mb)} MB, ${import_mb_max} at most`
+  console.log(`soak: ${carriers} carriers in ${Math.round(took_ms)} ms, ${held}`)
+  if (held_mb > import_mb_max) throw new Error(held)
+  rmSync(folder, { recursive: true, force: true })
+}
+
 const summary = (outcome: string) => {
   const sum = (of: (round: Round) => number) => done.reduce((total, round) => total + of(round), 0)
   const ready = done.map(({ ready_ms }) => ready_ms).toSorted((one, other) => one - other)
@@ -143,6 +169,13 @@ const summary = (outcome: string) => {
   )
 }
 
+/** 10,000 images through the predictor: what they need more memory than those before them. */
+const predictions = () => {
+  const grown = growthOver(predictions_count)
+  console.log(`soak: ${predictions_count} predictions: ${(grown / 2 ** 20).toFixed(1)} MB more`)
+  if (grown > growth_bytes_max) throw new Error("the predictor's memory grows")
+}
+
 /** Answers whether all simulations kept their laws. */
 const simulations = () => {
   const runs = number("runs", values.runs)
@@ -151,7 +184,7 @@ const simulations = () => {
   return soakSimulation(1, Infinity, number("seed", values.seed))
 }
 
-const parts = ["kill", "shares", "ingest", "faults", "simulation"]
+const parts = ["kill", "shares", "ingest", "carriers", "faults", "simulation", "predictions"]
 if (values.only !== undefined && !parts.includes(values.only)) {
   console.error(`soak: --only knows ${parts.join(", ")}, not ${values.only}`)
   process.exit(2)
@@ -183,11 +216,17 @@ const faults = () =>
 
 const folderOf = (seed: number) => {
   if (values.only === "ingest") return ingestsFolder(seed)
+  if (values.only === "carriers") return carriersFolder(seed)
   return values.only === "shares" ? sharesFolder(seed) : folder(seed)
 }
 
 try {
+  const is_whole = values.only === undefined && values.seed === undefined
+  if (values.only === "predictions" || is_whole) predictions()
   if (values.only === "faults") await faults()
+  else if (values.only === "carriers" && values.seed === undefined) {
+    await carriersFolder(randomInt(1, seed_max))
+  } else if (values.only === "predictions") console.log("soak: the predictor's memory is flat")
   else if (values.seed !== undefined) await folderOf(number("seed", values.seed))
   else await (values.only === "ingest" ? ingests() : rounds())
   summary("passed")

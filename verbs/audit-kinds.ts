@@ -8,7 +8,9 @@ import { Observation } from "#actors/capital-pressure/observation.ts"
 import { Price } from "#actors/capital-pressure/price.ts"
 import { Schedule } from "#actors/capital-pressure/schedule.ts"
 import { Watchlist } from "#actors/capital-pressure/watchlist.ts"
+import { Search } from "#actors/carrier-search/search.ts"
 import type { AnyDecider } from "#actors/decider.ts"
+import { Prediction } from "#actors/plant-disease/prediction.ts"
 import { Backup } from "#actors/share-protection/backup.ts"
 import { Domain } from "#actors/share-protection/domain.ts"
 import { Fleet } from "#actors/share-protection/fleet.ts"
@@ -26,7 +28,10 @@ import { Worker } from "#actors/share-protection/worker.ts"
 import { Checkpoint } from "#actors/system/checkpoint.ts"
 import { Election } from "#actors/system/election.ts"
 import { VolumeEvent } from "#events/blob-storage/volume.ts"
-import { type Detail, detail } from "#projections/system/audit.ts"
+import { SearchEvent } from "#events/carrier-search/search.ts"
+import { PredictionEvent } from "#events/plant-disease/prediction.ts"
+import { type Detail, detail, type Known } from "#projections/system/audit.ts"
+import { subjectOf } from "#schemas/carrier-search/search.ts"
 
 /** Every kind of share protection. */
 export const share_protection: ReadonlyArray<AnyDecider> = [
@@ -44,9 +49,20 @@ export const deciders: ReadonlyArray<AnyDecider> = [
   ...[Election, Checkpoint, Cluster, Volume],
   ...share_protection,
   ...capital_pressure,
+  ...[Search, Prediction],
 ]
 
 const ns_per_ms = 1_000_000n
+
+/** Who did what was recorded later, and when; a request that had no id has none here. */
+const origin = (
+  told: Required<Pick<Known, "at" | "actor" | "request_id" | "correlation_id">>,
+): Known => ({
+  at: told.at,
+  actor: told.actor,
+  ...(told.request_id === "" ? {} : { request_id: told.request_id }),
+  ...(told.correlation_id === "" ? {} : { correlation_id: told.correlation_id }),
+})
 
 /**
  * A node's journal tells later what others did to its blobs: who, when, and to which. Of a
@@ -57,16 +73,24 @@ const volume = detail({
   event: VolumeEvent,
   know: (event) => {
     if (!("cursor" in event)) return {}
-    const { id, at, actor, request_id, correlation_id } = event
-    return {
-      at: DateTime.formatIso(DateTime.makeUnsafe(Number(BigInt(at) / ns_per_ms))),
-      subject: id,
-      actor,
-      ...(request_id === "" ? {} : { request_id }),
-      ...(correlation_id === "" ? {} : { correlation_id }),
-    }
+    const at = DateTime.formatIso(DateTime.makeUnsafe(Number(BigInt(event.at) / ns_per_ms)))
+    return { ...origin({ ...event, at }), subject: event.id }
   },
 })
 
+/** A node's spool tells later who searched which range. */
+const search = detail({
+  part: Search.name,
+  event: SearchEvent,
+  know: (event) => ({ ...origin(event), subject: subjectOf(event) }),
+})
+
+/** A node's spool tells later who was told what of which image. */
+const prediction = detail({
+  part: Prediction.name,
+  event: PredictionEvent,
+  know: (event) => ({ ...origin(event), subject: event.image_sha256 }),
+})
+
 /** What events tell of themselves beyond their commits; the audit's read model is made with it. */
-export const details: ReadonlyArray<Detail> = [volume]
+export const details: ReadonlyArray<Detail> = [volume, search, prediction]

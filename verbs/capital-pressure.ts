@@ -3,7 +3,6 @@ import { Context, Effect, Layer, Option } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { capitalFile } from "#adapters/capital-file.ts"
 import { capitalReader } from "#adapters/capital-reader.ts"
-import { pageFiles } from "#adapters/page-files.ts"
 import { CapitalPressureApi } from "#gateway/capital-pressure/api.ts"
 import { dashboard } from "#gateway/capital-pressure/dashboard.ts"
 import { DashboardReader } from "#gateway/capital-pressure/dashboard-reader.ts"
@@ -15,10 +14,6 @@ import type { Settings } from "#schemas/settings.ts"
 export interface CapitalPressureOptions {
   readonly settings: Settings
 }
-
-/** The page that browsers get at `/`, where the dashboard is served and its page is built. */
-export const dashboardPage = ({ services }: Settings) =>
-  services.includes("capital-pressure") ? pageFiles() : undefined
 
 const unkept = new Behind({ detail: "The dashboard's read model could not be opened." })
 

@@ -28,6 +28,7 @@ import { logging } from "#adapters/logging.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
 import { nodeId } from "#adapters/node.ts"
+import { pageFiles } from "#adapters/page-files.ts"
 import { processMetrics } from "#adapters/process-metrics.ts"
 import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
 import { telemetry } from "#adapters/telemetry.ts"
@@ -48,6 +49,8 @@ import {
   blueprint as capital_blueprint,
 } from "#projections/capital-pressure/blueprint.ts"
 import { published as published_capital } from "#projections/capital-pressure/published.ts"
+import { published as published_searches } from "#projections/carrier-search/published.ts"
+import { published as published_predictions } from "#projections/plant-disease/published.ts"
 import { PublishedEvents, publisher } from "#projections/published-events.ts"
 import {
   ShareProtectionModel,
@@ -58,13 +61,15 @@ import { SystemModel } from "#projections/system/blueprint.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { capital_pressure, details, share_protection } from "#verbs/audit-kinds.ts"
 import { blobStorage } from "#verbs/blob-storage.ts"
-import { capitalPressure, dashboardPage } from "#verbs/capital-pressure.ts"
+import { capitalPressure } from "#verbs/capital-pressure.ts"
 import { capitalScheduler } from "#verbs/capital-scheduler.ts"
+import { carrierSearch } from "#verbs/carrier-search.ts"
 import { cloud } from "#verbs/cloud.ts"
 import { conducting } from "#verbs/conductor.ts"
 import { embedded, noteOfProfile } from "#verbs/embedded.ts"
 import { lease_ttl_ms, leased } from "#verbs/leased.ts"
 import { outside } from "#verbs/outside.ts"
+import { plantDisease } from "#verbs/plant-disease.ts"
 import { databases } from "#verbs/read-models.ts"
 import { reloading, warnOfAddress } from "#verbs/reloading.ts"
 import { type SettingsSources, settings, sources, version } from "#verbs/root.ts"
@@ -186,7 +191,10 @@ const curl = (settings: Settings, url: string) => {
 
 /** What happens by itself for all services, on one process of all. */
 const upkeep = Effect.fnUntraced(function* ({ audit }: Settings, node_id: string) {
-  const published = [...published_blobs, ...published_shares, ...published_capital]
+  const published = [
+    ...[...published_blobs, ...published_shares, ...published_capital],
+    ...[...published_searches, ...published_predictions],
+  ]
   yield* leased("system-publisher", node_id, () => publisher(published))
   const { checkpoint_commits: commits, checkpoint_seconds: seconds } = audit
   yield* leased("system-checkpointer", node_id, () =>
@@ -238,6 +246,10 @@ const enabled = Effect.fnUntraced(function* (
   const mounted: Array<Mounted> = []
   let joined: Effect.Effect<void> = Effect.void
   let farewell: Effect.Effect<void> = Effect.void
+  // Its network is opened while the others start.
+  const plants = settings.services.includes("plant-disease")
+    ? yield* plantDisease({ settings, node_id })
+    : undefined
   if (settings.services.includes("blob-storage")) {
     const blob_storage = yield* blobStorage({ settings, node_id, advertised })
     mounted.push(yield* mount(blob_storage))
@@ -251,10 +263,15 @@ const enabled = Effect.fnUntraced(function* (
   if (settings.services.includes("capital-pressure")) {
     mounted.push(yield* dashboardService(settings, node_id, sources, dashboard))
   }
+  if (settings.services.includes("carrier-search")) {
+    mounted.push(yield* mount(yield* carrierSearch({ settings, node_id })))
+  }
+  if (plants !== undefined) mounted.push(yield* mount(plants.service))
   if (mounted.every(({ app }) => app === undefined)) {
     return yield* new NothingServed({ message: "No service could start." })
   }
-  return { mounted, joined, farewell }
+  const measured = plants?.metrics ?? Effect.succeed("")
+  return { mounted, joined, farewell, measured }
 })
 
 /** The bus to the workers, over which they are asked and heard. */
@@ -277,15 +294,17 @@ const run = Effect.fnUntraced(function* (
     yield* upkeep(settings, node_id)
     const advertised = yield* Deferred.make<string>()
     const dashboard = yield* dashboardModel(settings)
-    const { mounted, joined, farewell } = yield* enabled(
+    const { mounted, joined, farewell, measured } = yield* enabled(
       ...([current, sources, node_id, advertised, dashboard] as const),
     )
     const services = [...mounted, yield* Effect.flatMap(operating(dashboard), mount)]
     const requests = requestMetrics()
     const process_text = yield* processMetrics
-    const metrics = Effect.map(process_text, (text) => requests.text() + text)
-    const page = dashboardPage(settings)
-    const system = yield* mount(yield* systemService({ services, metrics, page }))
+    const metrics = Effect.zipWith(measured, process_text, (of_services, text) => {
+      return requests.text() + of_services + text
+    })
+    const pages = pageFiles(services.map(({ name }) => name))
+    const system = yield* mount(yield* systemService({ services, metrics, pages }))
     const door = yield* frontDoor([...services, system], current, requests)
     const { port, url } = yield* httpServer(settings, door)
     // The first to be done at the end: workers stop while the last requests are answered.

@@ -7,7 +7,7 @@ export type Attributes = Readonly<
   Record<string, string | number | boolean | null | undefined | ((event: Event) => void)>
 >
 
-const handlers = ["onclick", "onchange", "onsubmit", "ontoggle", "onkeydown"] as const
+const handlers = ["onclick", "onchange", "oninput", "onsubmit", "ontoggle", "onkeydown"] as const
 type Handler = (typeof handlers)[number]
 const isHandler = (name: string): name is Handler => handlers.some((one) => one === name)
 

@@ -2,28 +2,37 @@
 import { h } from "./element.ts"
 import { themeSwitch } from "./theme.ts"
 
-/** Pages, in the order of the way; a way to one page alone is not shown. */
-const pages = [{ path: "/", name: "Capital pressure" }] as const
+/** Every page, by its path. */
+const names: Readonly<Record<string, string>> = {
+  "/": "Capital pressure",
+  "/carriers": "Carriers",
+  "/plants": "Plants",
+}
 
-const way = () =>
-  pages.length < 2
-    ? null
-    : h(
-        "nav",
-        { "aria-label": "Pages" },
-        pages.map(({ path, name }) =>
-          h("a", { href: path, "aria-current": location.pathname === path ? "page" : null }, name),
-        ),
-      )
+/** The paths of the pages that are served here, as the server wrote them into this one. */
+const servedPages = (header: Element) =>
+  (header.getAttribute("data-pages") ?? "").split(" ").filter((path) => Object.hasOwn(names, path))
+
+/** A way to one page alone is not shown. */
+const way = (served: readonly string[], title: string) =>
+  served.length > 1 &&
+  h(
+    "nav",
+    { "aria-label": "Pages" },
+    served.map((path) =>
+      h("a", { href: path, "aria-current": names[path] === title && "page" }, names[path]),
+    ),
+  )
 
 /** Fills the page's `header`; `status` is the page's own, between the title and the colours. */
 export const fillHeader = (title: string, status: Node): void => {
-  document
-    .querySelector("#header")
-    ?.append(
-      h("h1", {}, h("span", { class: "house" }, "Almanac"), " ", title),
-      way() ?? "",
-      h("div", { class: "status" }, status),
-      themeSwitch(),
-    )
+  const header = document.querySelector("#header")
+  if (header === null) return
+  const parts = [
+    h("h1", {}, h("span", { class: "house" }, "Almanac"), " ", title),
+    way(servedPages(header), title),
+    h("div", { class: "status" }, status),
+    themeSwitch(),
+  ]
+  header.append(...parts.filter((part) => part !== false))
 }

@@ -1,8 +1,8 @@
 /** The composite's last 252 business days against the index, with the tiers on request. */
 import type { CompositePoint, TierCard } from "./api.ts"
 import { type Chart, chart, type Line, swatch } from "./chart.ts"
+import { copiable } from "./command.ts"
 import { h } from "./element.ts"
-import { copiable } from "./notice.ts"
 import { compact, date, signed } from "./wording.ts"
 
 const height = 336

@@ -1,8 +1,8 @@
 /** One metric in words: its reading, why it votes as it does, and by which rules it is read. */
 import type { MetricDetail } from "./api.ts"
+import { copiable } from "./command.ts"
 import { type Child, h } from "./element.ts"
 import { badge, demoBadge, vote } from "./mark.ts"
-import { copiable } from "./notice.ts"
 import { count, date, dayAge, signed, typeset } from "./wording.ts"
 
 /** Publishers' own pages of a series; a link, which nothing asks for by itself. */

@@ -1,51 +1,8 @@
 /** What the page says when it has nothing to show, or cannot know whether that still holds. */
-import { announce } from "./announcement.ts"
 import type { Problem } from "./answers.ts"
+import { copiable } from "./command.ts"
 import { h } from "./element.ts"
 import { clock } from "./wording.ts"
-
-const copied_ms = 2000
-
-/** Without a secure context there is no clipboard to write to but the old command's. */
-const copy = async (text: string, beside: Element): Promise<boolean> => {
-  try {
-    await navigator.clipboard.writeText(text)
-    return true
-  } catch {
-    const range = document.createRange()
-    range.selectNodeContents(beside)
-    getSelection()?.removeAllRanges()
-    getSelection()?.addRange(range)
-    return document.execCommand("copy")
-  }
-}
-
-const onCopy = (command: string) => (event: Event) => {
-  const button = event.currentTarget
-  if (!(button instanceof HTMLButtonElement)) return
-  const code = button.parentElement?.querySelector("code")
-  if (!code) return
-  void copy(command, code).then((done) => {
-    button.textContent = done ? "Copied" : "Press Ctrl+C"
-    announce(done ? "Copied" : "The command is selected: copy it with Ctrl+C")
-    setTimeout(() => {
-      button.textContent = "Copy"
-    }, copied_ms)
-  })
-}
-
-/** A command to run, with a button that copies it. */
-export const copiable = (command: string): HTMLElement =>
-  h(
-    "div",
-    { class: "command" },
-    h("code", {}, command),
-    h(
-      "button",
-      { type: "button", "aria-label": `Copy: ${command}`, onclick: onCopy(command) },
-      "Copy",
-    ),
-  )
 
 const steps = [
   {

@@ -1,4 +1,4 @@
-/** Makes `web/dist` out of the page's sources: files that a gateway serves as they are. */
+/** Makes `web/dist` out of the pages' sources: files that a gateway serves as they are. */
 import { join } from "node:path"
 import { defineConfig } from "vite"
 
@@ -26,6 +26,12 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     // Each page is an entry, by the name of its HTML file.
-    rollupOptions: { input: { dashboard: join(root, "index.html") } },
+    rollupOptions: {
+      input: {
+        dashboard: join(root, "index.html"),
+        carriers: join(root, "carriers.html"),
+        plants: join(root, "plants.html"),
+      },
+    },
   },
 })

@@ -34,6 +34,10 @@ export const compact = (value: number): string => {
   return typeset(text === "-0" ? "0" : text)
 }
 
+/** A text of the API, which may begin small and end bare, as a sentence. */
+export const sentence = (text: string): string =>
+  text === "" ? "" : `${text.charAt(0).toUpperCase()}${text.slice(1).replace(/\.?$/, ".")}`
+
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
 /** YYYY-MM-DD as "20 Nov 2026". */

@@ -10,14 +10,9 @@ import { Clock, DateTime, Effect, Schedule, Schema } from "effect"
 import { type BlobFact, BlobStore } from "#actors/blob-storage/blob-store.ts"
 import { Volume, type VolumeContext, volumeAfter } from "#actors/blob-storage/volume.ts"
 import { address, Commands } from "#actors/commands.ts"
-import { commit_bytes_max, Log } from "#events/log.ts"
+import { fitting } from "#actors/fitting.ts"
+import { Log } from "#events/log.ts"
 import { facts_max, RecordFacts, type VolumeFact } from "#schemas/blob-storage/volume.ts"
-
-/** Of a commit's bytes what is not its events: snapshot, command ids and origin, at their most. */
-const overhead_bytes_max = 32 * 1024
-
-/** What an event has beyond its fact: its type, and the cursor before it. */
-const event_bytes_over_fact = 64
 
 /** Pause before the store is asked again when it had nothing new, in milliseconds. */
 const idle_ms = 250
@@ -25,21 +20,7 @@ const idle_ms = 250
 /** Pause after the log or the store could not be reached, in milliseconds. */
 const retry_ms = 500
 
-const utf8 = new TextEncoder()
-const bytesOf = (fact: VolumeFact) =>
-  utf8.encode(JSON.stringify(fact)).length + event_bytes_over_fact
-
 const told = ({ at, ...fact }: BlobFact): VolumeFact => ({ ...fact, at: String(at) })
-
-/** As many of the facts, from the first on, as one commit holds: at least one. */
-export const fitting = (facts: ReadonlyArray<VolumeFact>) => {
-  let bytes = overhead_bytes_max
-  const end = facts.findIndex((fact, i) => {
-    bytes += bytesOf(fact)
-    return i > 0 && (i === facts_max || bytes > commit_bytes_max)
-  })
-  return end === -1 ? facts : facts.slice(0, end)
-}
 
 /** The store's journal is another than the one whose facts are in the log. */
 export class ForeignJournal extends Schema.TaggedError<ForeignJournal>()("ForeignJournal", {
@@ -79,7 +60,7 @@ const acknowledge = Effect.fnUntraced(function* (cursor: number) {
 const recordNext = Effect.fnUntraced(function* (node_id: string, from: number) {
   const store = yield* BlobStore
   const commands = yield* Commands
-  const facts = fitting((yield* store.scan(from, facts_max)).map(told))
+  const facts = fitting((yield* store.scan(from, facts_max)).map(told), facts_max)
   const to = facts.at(-1)?.cursor
   if (to === undefined) return from
 

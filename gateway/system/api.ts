@@ -17,11 +17,19 @@ const open = HttpApiGroup.make("system")
     HttpApiEndpoint.get("home", "/", {
       success: [Versions.pipe(HttpApiSchema.status(300)), Html],
     }).annotate(OpenApi.Summary, "Read which versions there are"),
+    HttpApiEndpoint.get("carriers", "/carriers", { success: Html, error: NotFound }).annotate(
+      OpenApi.Summary,
+      "Show the page of carrier search",
+    ),
+    HttpApiEndpoint.get("plants", "/plants", { success: Html, error: NotFound }).annotate(
+      OpenApi.Summary,
+      "Show the page of plant disease prediction",
+    ),
     HttpApiEndpoint.get("asset", "/assets/:file", {
       params: { file: Schema.String },
       success: Bytes,
       error: NotFound,
-    }).annotate(OpenApi.Summary, "Read a file of the dashboard's page"),
+    }).annotate(OpenApi.Summary, "Read a file of the pages"),
     HttpApiEndpoint.get("document", "/openapi.json", { success: Schema.Json }).annotate(
       OpenApi.Summary,
       "Read this document",

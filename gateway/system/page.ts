@@ -1,10 +1,11 @@
 /**
- * The dashboard's page, as it was built: `/` for browsers, and what it loads below `/assets/`.
+ * The pages for browsers, as they were built, and what they load below `/assets/`.
  *
  * Source: decisions of all services, "/".
  */
 import type { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type Representation, represented } from "#gateway/representation.ts"
+import type { PagePath } from "#schemas/system/page.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
 
@@ -13,8 +14,9 @@ export interface PageFile extends Representation {
   readonly type: string
 }
 
-export interface Page {
-  readonly index: PageFile
+export interface Pages {
+  /** Of the services that are served here. */
+  readonly html: ReadonlyMap<PagePath, PageFile>
   /** By file name; a name says what is in the file, so that it never changes. */
   readonly assets: ReadonlyMap<string, PageFile>
 }
@@ -29,24 +31,29 @@ const page_policy = {
 }
 
 /** It is asked for again each time, and names the files that it was built with. */
-const of_index = { ...page_policy, "cache-control": "no-cache", vary: "accept, accept-encoding" }
+const of_html = { ...page_policy, "cache-control": "no-cache", vary: "accept, accept-encoding" }
 const of_asset = {
   "x-content-type-options": "nosniff",
   "content-security-policy": "default-src 'none'",
   "cache-control": "public, max-age=31536000, immutable",
 }
 
-export const indexPage = (
+/** Undefined where its service is not served here, or the page not built. */
+export const pageOf = (
   request: Request,
-  { index }: Page,
-): HttpServerResponse.HttpServerResponse => represented(request, index, index.type, of_index)
+  pages: Pages | undefined,
+  path: PagePath,
+): HttpServerResponse.HttpServerResponse | undefined => {
+  const file = pages?.html.get(path)
+  return file && represented(request, file, file.type, of_html)
+}
 
-/** Undefined where the page has no file of this name. */
+/** Undefined where the pages have no file of this name. */
 export const assetOf = (
   request: Request,
-  page: Page | undefined,
+  pages: Pages | undefined,
   name: string,
 ): HttpServerResponse.HttpServerResponse | undefined => {
-  const file = page?.assets.get(name)
+  const file = pages?.assets.get(name)
   return file && represented(request, file, file.type, of_asset)
 }

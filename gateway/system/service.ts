@@ -5,8 +5,9 @@ import { type HttpApi, HttpApiBuilder, HttpApiScalar, OpenApi } from "effect/htt
 import { appOf, type Mounted } from "#gateway/routes.ts"
 import { SystemApi } from "#gateway/system/api.ts"
 import { documented } from "#gateway/system/document.ts"
-import { home, prefersHtml } from "#gateway/system/home.ts"
-import { assetOf, indexPage, type Page } from "#gateway/system/page.ts"
+import { home, prefersHtml, takesHtml } from "#gateway/system/home.ts"
+import { assetOf, type Pages, pageOf } from "#gateway/system/page.ts"
+import type { PagePath } from "#schemas/system/page.ts"
 import { NotFound } from "#schemas/system/rejection.ts"
 import { version, versions } from "#schemas/system/version.ts"
 
@@ -21,6 +22,9 @@ const page_policy = {
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   "x-content-type-options": "nosniff",
 }
+
+const no_page =
+  "This page's service is not served here, or the page is not built: npm start builds it."
 
 /** One line of `/readyz`: why not, or `ok` and what is to be known of it. */
 const readiness = ({ name, ready, note = Effect.succeed(undefined) }: Mounted) =>
@@ -43,7 +47,7 @@ const readyz = (services: ReadonlyArray<Mounted>) =>
   )
 
 /** The documentation's page is large: it is built when it is first asked for. */
-const pageOf = Effect.fnUntraced(function* (api: HttpApi.Top) {
+const docsOf = Effect.fnUntraced(function* (api: HttpApi.Top) {
   const scope = yield* Effect.scope
   const page = HttpApiScalar.layer(api, { path: "/docs", scalar: { withDefaultFonts: false } })
   // A map of its own: the page's router is not the one that is being built around it.
@@ -59,37 +63,49 @@ export interface SystemParts {
   readonly services: ReadonlyArray<Mounted>
   /** Prometheus text. */
   readonly metrics: Effect.Effect<string>
-  /** The dashboard's page, where that is served and built. */
-  readonly page?: Page | undefined
+  /** The pages of these services, where they are built. */
+  readonly pages?: Pages | undefined
 }
 
 /** To be mounted with the services that it speaks of; it lives as long as the scope. */
 export const systemService = Effect.fnUntraced(function* (parts: SystemParts) {
-  const { services, metrics } = parts
+  const { services, metrics, pages } = parts
   const api = documented([...services.map((service) => service.api), SystemApi])
   const document = yield* Effect.cached(
     Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(api))),
   )
-  const docs = yield* pageOf(api)
+  const docs = yield* docsOf(api)
   const names = services.map(({ name }) => name)
 
   const homePage = (request: HttpServerRequest.HttpServerRequest) => {
     if (!prefersHtml(request.headers.accept)) {
       return HttpServerResponse.jsonUnsafe(versions, { status: 300, headers: { vary: "accept" } })
     }
-    if (parts.page !== undefined) return indexPage(request, parts.page)
+    const built = new Set(pages?.html.keys())
     const headers = { ...page_policy, vary: "accept" }
-    return HttpServerResponse.html(home(names)).pipe(HttpServerResponse.setHeaders(headers))
+    return (
+      pageOf(request, pages, "/") ??
+      HttpServerResponse.html(home(names, built)).pipe(HttpServerResponse.setHeaders(headers))
+    )
+  }
+  const page = (request: HttpServerRequest.HttpServerRequest, path: PagePath) => {
+    const is_taken = takesHtml(request.headers.accept)
+    const found = is_taken ? pageOf(request, pages, path) : undefined
+    return found === undefined
+      ? Effect.fail(new NotFound({ detail: is_taken ? no_page : "It is a page, in HTML only." }))
+      : Effect.succeed(found)
   }
   const asset = (request: HttpServerRequest.HttpServerRequest, name: string) => {
-    const found = assetOf(request, parts.page, name)
-    const detail = "The dashboard's page has no such file."
+    const found = assetOf(request, pages, name)
+    const detail = "The pages have no such file."
     return found === undefined ? Effect.fail(new NotFound({ detail })) : Effect.succeed(found)
   }
 
   const open = HttpApiBuilder.group(SystemApi, "system", (handlers) =>
     handlers.handleAll({
       home: ({ request }) => Effect.sync(() => homePage(request)),
+      carriers: ({ request }) => page(request, "/carriers"),
+      plants: ({ request }) => page(request, "/plants"),
       asset: ({ request, params }) => asset(request, params.file),
       document: () => document,
       document_v1: () => document,

@@ -106,6 +106,17 @@ describe("the sources of a setting", () => {
     "capital.prices_source must be",
     "(environment PRICES_SOURCE)",
   )
+  it.effect("take the web key by its own variable, and the mirror from the data folder", () =>
+    Effect.gen(function* () {
+      const env = { FMCSA_WEB_KEY: hidden, ALMANAC_DATA_DIR: "/a" }
+      const { settings, sources } = yield* read({ env })
+      expect(Redacted.value(settings.carrier.web_key)).toBe(hidden)
+      expect(sources.get("carrier.web_key")).toBe("environment FMCSA_WEB_KEY")
+      expect(settings.carrier.mirror).toBe("/a/carriers.sqlite")
+      const given = yield* read({ set: ["carrier.mirror=m.sqlite"] })
+      expect(given.settings.carrier.mirror).toBe(resolve("m.sqlite"))
+    }),
+  )
   it.effect("say where the dashboard's files are: in the data folder by default", () =>
     Effect.gen(function* () {
       const env = { ALMANAC_DATA_DIR: "/a" }

@@ -2,9 +2,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Result, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { BlobStore } from "#actors/blob-storage/blob-store.ts"
-import { fitting, journal, recordAll } from "#actors/blob-storage/journal.ts"
+import { journal, recordAll } from "#actors/blob-storage/journal.ts"
 import { machine, Volume } from "#actors/blob-storage/volume.ts"
 import { Commands, Unavailable } from "#actors/commands.ts"
+import { fitting } from "#actors/fitting.ts"
 import { host } from "#actors/host.ts"
 import { blobMemory } from "#adapters/blob-memory.ts"
 import { logMemory } from "#adapters/log-memory.ts"
@@ -213,8 +214,8 @@ describe("the journal", () => {
 
   it("takes at least one fact, however large", () => {
     const huge = { ...fact(1, "stored"), checksum: "x".repeat(commit_bytes_max) }
-    assert.deepEqual(fitting([huge, fact(2, "stored")]), [huge])
-    assert.deepEqual(fitting([]), [])
+    assert.deepEqual(fitting([huge, fact(2, "stored")], facts_max), [huge])
+    assert.deepEqual(fitting([], facts_max), [])
   })
 
   it.effect("waits for a log out of reach, and then loses nothing", () =>

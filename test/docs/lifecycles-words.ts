@@ -198,6 +198,14 @@ export const words: Readonly<Record<string, Words>> = {
       demo: "They were generated, and no real one ever joins them.",
     },
   },
+  "carrier-search.search": {
+    told: "What one node was asked to search, as far as its spool is in the log.",
+    states: { open: "It follows the spool, fact by fact, for ever." },
+  },
+  "plant-disease.prediction": {
+    told: "What one node predicted, as far as its spool is in the log.",
+    states: { open: "It follows the spool, fact by fact, for ever." },
+  },
   "system.checkpoint": {
     told: "The sealed stretches of the log, which tie the chains of all aggregates together.",
     states: { open: "Each stretch follows the one before." },

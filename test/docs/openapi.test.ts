@@ -99,10 +99,30 @@ const dashboard_operations = `
   GET /api/scheduler 200 401 403 429 500 503 504
   GET /api/watchlist 200 401 403 429 500 503 504`
 
+/** Document 3 §4 B, and what is beside it. */
+const carrier_operations = `
+  GET /api/search 200 400 406 429 500 502 503
+  GET /api/search/sources 200 429 500 503 504`
+
+/** Document 3 §4 C, and what is beside it. */
+const plant_operations = `
+  POST /predict 200 400 413 415 422 429 500 503 504
+  POST /predict/batch 200 400 413 415 429 500 503 504
+  GET /predict/model 200 429 500 503 504`
+
+interface Parameter {
+  readonly name: string
+  readonly in: string
+  readonly required: boolean
+  readonly schema: object
+}
+
 interface Operation {
+  readonly parameters: ReadonlyArray<Parameter>
   readonly operationId: string
   readonly security: ReadonlyArray<object>
-  readonly responses: Readonly<Record<string, object>>
+  readonly requestBody?: { readonly content: object }
+  readonly responses: Readonly<Record<string, { readonly content?: object }>>
 }
 
 interface Document {
@@ -203,16 +223,49 @@ const documentOfShape = (shape: "A" | "B") => {
     assert.equal("/v1/target-templates" in document.paths, shape === "B")
   })
 
-  it("has every operation of document 3 §4 A with its statuses", () => {
+  it("has every operation of document 3 §4 with its statuses", () => {
     const told = Object.entries(document.paths)
-      .filter(([path]) => /^\/(api|health)/.test(path))
+      .filter(([path]) => /^\/(api|health|predict)/.test(path))
       .flatMap(([path, operations]) =>
         Object.entries(operations).map(([method, { responses }]) =>
           [method.toUpperCase(), path, ...Object.keys(responses)].join(" "),
         ),
       )
-    const wanted = dashboard_operations.trim().split(/\n\s*/)
+    const wanted = (dashboard_operations + carrier_operations + plant_operations)
+      .trim()
+      .split(/\n\s*/)
     assert.deepEqual(told.sort(), wanted.sort())
+  })
+
+  it("says how carriers are searched: two integers, three forms, by anybody", () => {
+    const { security, parameters, responses } = document.paths["/api/search"]?.get ?? {}
+    assert.deepEqual(security, [])
+    const schema = { type: "integer", minimum: 1, maximum: 99_999_999 }
+    const told = parameters?.map(({ name, in: place, required, schema }) => {
+      return { name, place, required, schema }
+    })
+    assert.deepEqual(
+      told,
+      ["start", "end"].map((name) => ({ name, place: "query", required: true, schema })),
+    )
+    const forms = ["application/json", "text/csv", "application/x-ndjson"]
+    assert.sameMembers(Object.keys(responses?.["200"]?.content ?? {}), forms)
+    for (const status of ["400", "406", "502"]) {
+      assert.deepEqual(Object.keys(responses?.[status]?.content ?? {}), ["application/json"])
+    }
+  })
+
+  it("says how an image is sent, and what may be asked with it, by anybody", () => {
+    const { security, parameters, requestBody, responses } = document.paths["/predict"]?.post ?? {}
+    assert.deepEqual(security, [])
+    const told = parameters?.map(({ name, in: place, required }) => ({ name, place, required }))
+    assert.deepEqual(
+      told,
+      ["top_k", "explain"].map((name) => ({ name, place: "query", required: false })),
+    )
+    assert.deepEqual(Object.keys(requestBody?.content ?? {}), ["multipart/form-data"])
+    const forms = ["application/json", "image/png"]
+    assert.sameMembers(Object.keys(responses?.["200"]?.content ?? {}), forms)
   })
 
   it("makes a client that compiles and goes a tenant's way", async () => {

@@ -36,12 +36,12 @@ const timesBuilt = ({ root }: Checkout) =>
 
 const builtOf = ({ root }: Checkout) => readFileSync(join(root, "web/dist/index.html"), "utf8")
 
-describe("the dashboard's page", () => {
+describe("the built pages", () => {
   it("is built in one line, and then there is nothing to do or to say", async () => {
     const checkout = withPage()
     const first = await run(checkout)
     expect(first.code).toBe(0)
-    expect(first.stderr).toMatch(/\nalmanac: building the dashboard's page\n$/)
+    expect(first.stderr).toMatch(/\nalmanac: building the pages\n$/)
     expect(builtOf(checkout)).toBe("one")
     expect(await run(checkout)).toMatchObject({ code: 0, stderr: "" })
     expect(timesBuilt(checkout)).toBe(1)
@@ -71,7 +71,7 @@ describe("the dashboard's page", () => {
     write(join(checkout.root, "web/index.html"), "two")
     const { code, stderr } = await run(checkout)
     expect(code).toBe(0)
-    const reason = "the dashboard's page could not be built: ReferenceError: fail is not defined"
+    const reason = "the pages could not be built: ReferenceError: fail is not defined"
     expect(stderr).toContain(`almanac: going on without. ${reason}\n`)
     expect(builtOf(checkout)).toBe("one")
     const strict = await run(checkout, { ALMANAC_REQUIRE_ALL: "1" })

@@ -2,7 +2,14 @@
 import { Schema } from "effect"
 import { describe, expect, expectTypeOf, it } from "vitest"
 import * as served from "#schemas/capital-pressure/dashboard.ts"
+import type * as carrier from "#schemas/carrier-search/carrier.ts"
+import type * as lines from "#schemas/carrier-search/line.ts"
+import type * as source from "#schemas/carrier-search/source.ts"
+import type * as answer from "#schemas/plant-disease/answer.ts"
+import type * as model from "#schemas/plant-disease/model.ts"
 import type * as page from "../../web/api.ts"
+import type * as carrier_page from "../../web/carrier-search/api.ts"
+import type * as plant_page from "../../web/plant-disease/api.ts"
 import { bodiesOf, stores } from "./canned.ts"
 
 describe("the shapes that the page reads", () => {
@@ -15,6 +22,13 @@ describe("the shapes that the page reads", () => {
     expectTypeOf<page.Sources>().toEqualTypeOf<served.Sources>()
     expectTypeOf<page.SchedulerStatus>().toEqualTypeOf<served.SchedulerStatus>()
     expectTypeOf<page.Watchlist>().toEqualTypeOf<served.Watchlist>()
+    expectTypeOf<carrier_page.Carrier>().toEqualTypeOf<carrier.Carrier>()
+    expectTypeOf<carrier_page.Source>().toEqualTypeOf<source.Source>()
+    expectTypeOf<plant_page.Prediction>().toEqualTypeOf<answer.Prediction>()
+    expectTypeOf<plant_page.ModelInfo>().toEqualTypeOf<model.ModelInfo>()
+    expectTypeOf<carrier_page.Progress>().toEqualTypeOf<typeof lines.Progress.Type.progress>()
+    expectTypeOf<carrier_page.Summary>().toEqualTypeOf<typeof lines.Summary.Type.summary>()
+    expectTypeOf<carrier_page.Sources>().toEqualTypeOf<typeof source.Sources.Type>()
   })
 
   it("are those of the answers that the page is tried with", () => {

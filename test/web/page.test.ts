@@ -1,11 +1,8 @@
 /** The dashboard's page in a real Chromium, on the files that are served and canned answers. */
-import { existsSync, readdirSync, readFileSync } from "node:fs"
-import { join } from "node:path"
-import { gzipSync } from "node:zlib"
 import type { Browser } from "playwright-core"
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest"
-import { buildPage, hasPage } from "../../launcher/page.mjs"
 import { describeAccess } from "./access.ts"
+import { buildIfNeeded, filesOf, namedIn, sizeOf } from "./built.ts"
 import { bodiesOf, stores } from "./canned.ts"
 import { describeWithChromium, launch } from "./chromium.ts"
 import { describeDrawer } from "./drawer.ts"
@@ -16,29 +13,21 @@ import { describeStates } from "./states.ts"
 /** What the page may weigh in all, compressed. Source: issue 5, point 6. */
 const page_bytes_max = 90_000
 
-const dist = join(import.meta.dirname, "..", "..", "web", "dist")
-
-if (!hasPage()) {
-  const reason = buildPage()
-  if (reason) throw new Error(reason)
-}
+buildIfNeeded()
 
 it("weighs less than 90 kB compressed, all its files together", () => {
-  const assets = readdirSync(join(dist, "assets")).map((name) => join(dist, "assets", name))
-  const sizes = [join(dist, "index.html"), ...assets].map(
-    (path) => gzipSync(readFileSync(path)).length,
-  )
+  const sizes = filesOf("index.html").map(sizeOf)
   expect(sizes.length).toBeGreaterThan(3)
   expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(page_bytes_max)
 })
 
 it("names each file by its content, and nothing of another's", () => {
-  const html = readFileSync(join(dist, "index.html"), "utf8")
-  const named = [...html.matchAll(/(?:src|href)="([^"#]+)"/g)].map(([, path = ""]) => path)
-  expect(named.length).toBeGreaterThan(2)
-  for (const path of named) {
-    expect(path).toMatch(/^\/assets\/[a-z]+-[\w-]{8}\.(js|css|svg)$/)
-    expect(existsSync(join(dist, path))).toBe(true)
+  for (const page of ["index.html", "carriers.html", "plants.html"]) {
+    const named = namedIn(page)
+    expect(named.length).toBeGreaterThan(2)
+    for (const path of named) {
+      expect(path).toMatch(/^\/assets\/[a-z-]+-[\w-]{8}\.(js|css|svg)$/)
+    }
   }
 })
 

@@ -1,8 +1,9 @@
-/** Serves the built page and canned answers, as strictly as the gateway may ever do. */
+/** Serves the built pages and canned answers, as strictly as the gateway may ever do. */
 import { createHash } from "node:crypto"
 import { existsSync, readFileSync } from "node:fs"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import { extname, join } from "node:path"
+import { pages } from "#schemas/system/page.ts"
 import type { Bodies } from "./canned.ts"
 
 const dist = join(import.meta.dirname, "..", "..", "web", "dist")
@@ -53,8 +54,12 @@ const api = (served: Served, request: IncomingMessage, response: ServerResponse,
   say(200, body, { etag, "cache-control": "no-cache" })
 }
 
+const htmls: Readonly<Record<string, string>> = Object.fromEntries(
+  pages.map(({ path, file }) => [path, file]),
+)
+
 const page = (response: ServerResponse, path: string) => {
-  const file = join(dist, path === "/" ? "index.html" : path)
+  const file = join(dist, htmls[path] ?? path)
   if (!existsSync(file)) return response.writeHead(404).end()
   response
     .writeHead(200, {
@@ -65,24 +70,35 @@ const page = (response: ServerResponse, path: string) => {
     .end(readFileSync(file))
 }
 
-/** On a free port of loopback, until closed. */
-export const serve = async (bodies: Bodies): Promise<Served> => {
+/** Answers what is no page's. */
+export type Answers = (request: IncomingMessage, response: ServerResponse, url: URL) => void
+
+/** Pages, and what `answers` says below /api/ and /predict, on a free port of loopback. */
+export const listen = async (answers: Answers) => {
   const server = createServer((request, response) => {
-    const { pathname } = new URL(request.url ?? "/", "http://localhost")
-    if (pathname.startsWith("/api/")) api(served, request, response, pathname)
-    else page(response, pathname)
+    const url = new URL(request.url ?? "/", "http://localhost")
+    if (/^\/(api|predict)(\/|$)/.test(url.pathname)) answers(request, response, url)
+    else page(response, url.pathname)
   })
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
   const address = server.address()
   const port = typeof address === "object" && address !== null ? address.port : 0
+  const close = () =>
+    new Promise<void>((resolve) => {
+      server.close(() => resolve())
+      server.closeAllConnections()
+    })
+  return { origin: `http://127.0.0.1:${port}`, close }
+}
+
+/** The dashboard's, until closed. */
+export const serve = async (bodies: Bodies): Promise<Served> => {
+  const listening = await listen((request, response, { pathname }) =>
+    api(served, request, response, pathname),
+  )
   const served: Served = {
-    ...{ origin: `http://127.0.0.1:${port}`, bodies, answered: [] },
-    ...{ failing: undefined, token: undefined },
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
+    ...listening,
+    ...{ bodies, answered: [], failing: undefined, token: undefined },
   }
   return served
 }

@@ -1,10 +1,9 @@
-/** A page of the dashboard in a real Chromium, with all that it says and asks for on the way. */
+/** A page in a real Chromium, with all that it says and asks for on the way. */
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import type { Browser, BrowserContextOptions, Page } from "playwright-core"
 import { expect } from "vitest"
 import { canned_now } from "./canned.ts"
-import type { Served } from "./served.ts"
 
 const root = join(import.meta.dirname, "..", "..")
 const pictures = join(root, "test-results", "web")
@@ -28,6 +27,8 @@ export interface Shown {
 interface Looked extends BrowserContextOptions {
   readonly size?: Size
   readonly hash?: string
+  /** The page; the dashboard's where absent. */
+  readonly path?: string
 }
 
 /** The browser's own line about an answer of the API that a test ordered. */
@@ -36,8 +37,8 @@ const is_ordered = /^Failed to load resource: (the server responded with a statu
 /** Opens the page on its own, the clock at the evening of the canned answers. */
 export const look = async (
   browser: Browser,
-  served: Served,
-  { size = "desk", hash = "", ...options }: Looked = {},
+  served: { readonly origin: string },
+  { size = "desk", hash = "", path = "/", ...options }: Looked = {},
 ): Promise<Shown> => {
   const context = await browser.newContext({ viewport: sizes[size], ...options })
   const page = await context.newPage()
@@ -53,7 +54,7 @@ export const look = async (
     if (!request.url().startsWith(served.origin)) outside.push(request.url())
   })
   await page.clock.install({ time: canned_now })
-  await page.goto(`${served.origin}/${hash}`)
+  await page.goto(`${served.origin}${path}${hash}`)
   await page.locator("#main > section").first().waitFor()
   return { page, complaints, outside }
 }

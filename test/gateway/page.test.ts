@@ -1,4 +1,4 @@
-/** The dashboard's page over HTTP: which files there are, how they are kept, what they may load. */
+/** The pages over HTTP: whose there are, how they are kept, what they may load. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -9,13 +9,19 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { pageFiles } from "#adapters/page-files.ts"
 import type { Mounted } from "#gateway/routes.ts"
 import { systemService } from "#gateway/system/service.ts"
-import { probe } from "../gateway/probe.ts"
 import { type Served, startHttp } from "../http.ts"
+import { probe } from "./probe.ts"
 
-const index = `<!doctype html><title>Dashboard</title>${"<p>x</p>".repeat(100)}`
+const way = (paths: string) => `<header id="header" data-pages="${paths}"></header>`
+const pageOf = (title: string, paths = "/ /carriers /plants") =>
+  `<!doctype html><title>${title}</title>${way(paths)}${"<p>x</p>".repeat(100)}`
+/** As it is served where the dashboard and carrier search are. */
+const index = pageOf("Dashboard", "/ /carriers")
 const script = `console.log(${JSON.stringify("x".repeat(2000))})`
 const files: Readonly<Record<string, string>> = {
-  "index.html": index,
+  "index.html": pageOf("Dashboard"),
+  "carriers.html": pageOf("Carriers"),
+  "plants.html": pageOf("Plants"),
   "secret.html": "outside",
   "assets/dashboard-AbC_1-2.js": script,
   "assets/dashboard-AbC.css": "p { color: red }",
@@ -29,32 +35,36 @@ mkdirSync(join(folder, "assets/deeper"), { recursive: true })
 for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
 
 /** What documents and the plain page need of a service. */
-const mounted = {
-  name: "capital-pressure",
-  api: probe("capital-pressure", "/api/probe").api as unknown as Mounted["api"], // as mount has it
-  app: undefined,
-  waitFor: () => Effect.void,
-  ready: Effect.succeed(undefined),
-} satisfies Mounted
+const mounted = (name: string) =>
+  ({
+    name,
+    api: probe(name, `/api/${name}`).api as unknown as Mounted["api"], // as mount has it
+    app: undefined,
+    waitFor: () => Effect.void,
+    ready: Effect.succeed(undefined),
+  }) satisfies Mounted
 
 const scope = Effect.runSync(Scope.make())
-const start = async (page: ReturnType<typeof pageFiles>, services: ReadonlyArray<Mounted>) => {
-  const parts = { services, metrics: Effect.succeed(""), page }
+const start = async (names: ReadonlyArray<string>, built_in = folder) => {
+  const services = names.map(mounted)
+  const parts = { services, metrics: Effect.succeed(""), pages: pageFiles(names, built_in) }
   return startHttp([await Effect.runPromise(Scope.provide(systemService(parts), scope))])
 }
 let built: Served & { readonly stop: () => Promise<void> }
 let unbuilt: typeof built
 let elsewhere: typeof built
+let alone: typeof built
 let client: Client
 beforeAll(async () => {
-  built = await start(pageFiles(folder), [mounted])
+  built = await start(["capital-pressure", "carrier-search"])
   client = new Client(built.url)
-  unbuilt = await start(pageFiles(join(folder, "nowhere")), [mounted])
-  elsewhere = await start(undefined, [{ ...mounted, name: "blob-storage" }])
+  unbuilt = await start(["capital-pressure", "plant-disease"], join(folder, "nowhere"))
+  elsewhere = await start(["blob-storage"])
+  alone = await start(["blob-storage", "plant-disease"])
 })
 afterAll(async () => {
   await client.close()
-  await Promise.all([built.stop(), unbuilt.stop(), elsewhere.stop()])
+  await Promise.all([built.stop(), unbuilt.stop(), elsewhere.stop(), alone.stop()])
   await Effect.runPromise(Scope.close(scope, Exit.void))
   rmSync(folder, { recursive: true })
 })
@@ -109,6 +119,69 @@ describe("/", () => {
     const other = await (await elsewhere.fetch("/", { headers: browser })).text()
     expect(other).toContain("blob-storage")
     expect(other).not.toContain("npm start")
+  })
+
+  it("without the dashboard leads to the pages that there are", async () => {
+    const text = await (await alone.fetch("/", { headers: browser })).text()
+    expect(text).toContain('<li><a href="/plants">plant-disease</a></li>')
+    expect(text).toContain("<li>blob-storage</li>")
+    expect(text).not.toContain("npm start")
+  })
+})
+
+describe("/carriers and /plants", () => {
+  it("are the page of their own service, under the same policy as the dashboard's", async () => {
+    const dashboard = (await get("/", browser)).headers
+    const { status, headers, bytes } = await get("/carriers", browser)
+    expect([status, bytes.toString()]).toEqual([200, pageOf("Carriers", "/ /carriers")])
+    for (const name of [
+      ...["content-type", "content-security-policy", "referrer-policy", "x-content-type-options"],
+      ...["cache-control", "vary"],
+    ]) {
+      expect([name, headers[name]]).toEqual([name, dashboard[name]])
+    }
+    expect(headers.etag).not.toBe(dashboard.etag)
+    const known = { ...browser, "if-none-match": String(headers.etag) }
+    expect((await get("/carriers", known)).status).toBe(304)
+    const plants = await alone.fetch("/plants", { headers: browser })
+    expect([plants.status, await plants.text()]).toEqual([200, pageOf("Plants", "/plants")])
+  })
+
+  it.each([
+    ["text/html", 200],
+    ["*/*", 200],
+    ["text/*;q=0.5, application/json", 200],
+    ["application/json", 404],
+    ["text/html;q=0, */*", 404],
+  ])("for Accept: %s answer %i: there is no other form", async (accept, wanted) => {
+    const { status, bytes } = await get("/carriers", { accept })
+    expect(status).toBe(wanted)
+    if (wanted === 404) expect(JSON.parse(bytes.toString()).code).toBe("svc.not_found")
+  })
+
+  it("answer HEAD, a trailing slash, and no other method", async () => {
+    const head = await client.request({ path: "/carriers", method: "HEAD", headers: browser })
+    expect([head.statusCode, await head.body.text()]).toEqual([200, ""])
+    expect((await get("/carriers/", browser)).status).toBe(200)
+    const post = await client.request({ path: "/carriers", method: "POST", headers: browser })
+    expect([post.statusCode, post.headers.allow]).toEqual([405, "GET, HEAD"])
+    await post.body.dump()
+  })
+
+  it.each([
+    ["/plants", () => built],
+    ["/carriers", () => alone],
+    ["/carriers", () => elsewhere],
+  ])("%s is 404 in the envelope where its service is not served", async (path, where) => {
+    const answer = await where().fetch(path, { headers: browser })
+    expect(answer.status).toBe(404)
+    expect((await answer.json()).code).toBe("svc.not_found")
+  })
+
+  it("that are not built say how they are", async () => {
+    const answer = await unbuilt.fetch("/plants", { headers: browser })
+    expect(answer.status).toBe(404)
+    expect((await answer.json()).detail).toContain("npm start builds it")
   })
 })
 

@@ -1,0 +1,73 @@
+/**
+ * Answers that need not be asked for again: those of a cache, if there is one, and those that came
+ * while a search was under way, for that search alone.
+ *
+ * So a search that began a little later than an equal one asks for what lay before it, and then
+ * shares each answer, also where it lags behind. Source: market facts B2.
+ */
+import type { Found } from "#actors/carrier-search/lookup.ts"
+
+export interface Answers {
+  /** A search begins; what it is told, which is its own. */
+  readonly begin: () => number
+  readonly end: () => void
+  /** A question begins; what `keep` is told of it. */
+  readonly now: () => number
+  /** Whether anybody may want an answer that comes now. */
+  readonly isKept: () => boolean
+  readonly find: (mc: number, search: number, now_ms: number) => ReadonlyArray<Found> | undefined
+  readonly keep: (mc: number, found: ReadonlyArray<Found>, asked: number, now_ms: number) => void
+}
+
+/** Some hundred bytes each: at most 10 MB with a cache. */
+const cached_max = 50_000
+/** How far a search may lag behind an equal one. */
+const shared_max = 5000
+/** An unknown number may be given to a carrier any day: it is asked for sooner again. */
+const unknown_share = 0.25
+
+interface Kept {
+  readonly found: ReadonlyArray<Found>
+  readonly asked: number
+  readonly until_ms: number
+}
+
+/** `ttl_s` 0: no cache. */
+export const makeAnswers = (ttl_s: number): Answers => {
+  const kept = new Map<number, Kept>()
+  const most = ttl_s > 0 ? cached_max : shared_max
+  let begun = 0
+  let searches = 0
+  return {
+    begin: () => {
+      searches += 1
+      begun += 1
+      return begun
+    },
+    end: () => {
+      searches -= 1
+      if (ttl_s === 0 && searches < 2) kept.clear()
+    },
+    now: () => begun,
+    isKept: () => ttl_s > 0 || searches > 1,
+    find: (mc, search, now_ms) => {
+      const one = kept.get(mc)
+      if (!one) return undefined
+      // Asked for after the search began, it is as new as an answer of its own.
+      if (one.asked < search && now_ms >= one.until_ms) return undefined
+      kept.delete(mc)
+      kept.set(mc, one)
+      return one.found
+    },
+    keep: (mc, found, asked, now_ms) => {
+      const ttl_ms = ttl_s * 1000 * (found.length > 0 ? 1 : unknown_share)
+      kept.delete(mc)
+      kept.set(mc, { found, asked, until_ms: now_ms + ttl_ms })
+      if (kept.size <= most) return
+      for (const oldest of kept.keys()) {
+        kept.delete(oldest)
+        break
+      }
+    },
+  }
+}

@@ -1,0 +1,59 @@
+/**
+ * Searches ranges of a registry that answers one number at a time: fast, and politely.
+ *
+ * Source: market facts B2; docs/decisions/0091-range-engine.md.
+ */
+import { Effect, Stream } from "effect"
+import { makeAnswers } from "#actors/carrier-search/answers.ts"
+import { type Asker, makeFlights } from "#actors/carrier-search/flights.ts"
+import { type Health, makeGate } from "#actors/carrier-search/gate.ts"
+import type { Lookup } from "#actors/carrier-search/lookup.ts"
+import type { PaceOptions } from "#actors/carrier-search/pace.ts"
+import type { Piece, SearchFailed } from "#actors/carrier-search/registry.ts"
+import { walk } from "#actors/carrier-search/walk.ts"
+import { type Range, total } from "#schemas/carrier-search/carrier.ts"
+import type { Format } from "#schemas/carrier-search/format.ts"
+
+export interface EngineOptions extends PaceOptions {
+  readonly lookup: Lookup
+  /** How often one number is asked for, at most. */
+  readonly tries: number
+  /** Repeats that one search may spend, in percent of its numbers. */
+  readonly retry_percent: number
+  /** How long answers are kept; 0: no longer than searches that are under way need them. */
+  readonly cache_seconds: number
+}
+
+export interface Engine {
+  readonly search: (range: Range, format: Format) => Stream.Stream<Piece, SearchFailed>
+  readonly health: Effect.Effect<Health>
+}
+
+/** Repeats that each search may spend, however short it is. */
+const repeats_min = 20
+/** Numbers in hand for each question that may be under way: some wait for their next try. */
+const in_hand = 2
+
+/** Questions end with the scope. */
+export const makeEngine = Effect.fnUntraced(function* (options: EngineOptions) {
+  const answers = makeAnswers(options.cache_seconds)
+  const gate = makeGate(options)
+  const { tries } = options
+  const flights = yield* makeFlights({ lookup: gate.lookup, answers, tries })
+
+  const search: Engine["search"] = (range, format) =>
+    Stream.unwrap(
+      Effect.gen(function* () {
+        const repeats = Math.ceil((total(range) * options.retry_percent) / 100)
+        const asker: Asker = {
+          search: yield* Effect.acquireRelease(Effect.sync(answers.begin), () =>
+            Effect.sync(answers.end),
+          ),
+          repeats: Math.max(repeats_min, repeats),
+        }
+        const ask: Lookup = (mc) => flights.ask(mc, asker)
+        return walk({ range, format, ask, at_once: in_hand * options.concurrency })
+      }),
+    )
+  return { search, health: gate.health } satisfies Engine
+})

@@ -1,0 +1,102 @@
+/** Between searches and a registry: who is let through, when, and what is learned of answers. */
+import { Cause, Clock, Effect, Exit, Latch } from "effect"
+import * as circuits from "#actors/carrier-search/circuit.ts"
+import { type Found, type Lookup, LookupFailed } from "#actors/carrier-search/lookup.ts"
+import { makePace, type PaceOptions } from "#actors/carrier-search/pace.ts"
+
+export interface Health {
+  /** Why the registry is not asked, for a person; null while it is. */
+  readonly detail: string | null
+  /** Questions that may be under way at once, at present. */
+  readonly concurrency: number
+  /** In milliseconds of the clock; null: never. */
+  readonly last_answer_at: number | null
+  readonly last_error_at: number | null
+  readonly last_error: string | null
+}
+
+export interface Gate {
+  /** Asks when the circuit and the pace let it. */
+  readonly lookup: Lookup
+  readonly health: Effect.Effect<Health>
+}
+
+interface Question {
+  readonly pass: circuits.Pass
+  /** In milliseconds of the clock. */
+  readonly began: number
+}
+
+export const makeGate = (options: PaceOptions & { readonly lookup: Lookup }): Gate => {
+  const pace = makePace(options)
+  /** Open while no trial is under way. */
+  const settled = Latch.makeUnsafe(true)
+  let circuit: circuits.Circuit = circuits.closed
+  let last: Pick<Health, "last_answer_at" | "last_error_at" | "last_error"> = {
+    ...{ last_answer_at: null, last_error_at: null, last_error: null },
+  }
+
+  const settle = ({ pass }: Question, next: circuits.Circuit) => {
+    circuit = next
+    if (pass === "trial") settled.openUnsafe()
+  }
+
+  const onAnswer = (question: Question, found: ReadonlyArray<Found>) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      settle(question, circuits.succeeded(circuit, question.pass))
+      last = { ...last, last_answer_at: now }
+      return Effect.as(pace.heard({ began: question.began, now, answer: "good" }), found)
+    })
+
+  const onFailure = (question: Question, failure: LookupFailed) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const { kind, reason, after_ms } = failure
+      const { pass, began } = question
+      const is_final = kind === "final"
+      settle(question, circuits.failed(circuit, pass, { is_final, reason, began, now }))
+      last = { ...last, last_error_at: now, last_error: reason }
+      if (after_ms !== undefined) pace.rest(now + after_ms)
+      const heard =
+        kind === "busy" || kind === "refused"
+          ? pace.heard({ began, now, answer: kind })
+          : Effect.void
+      return Effect.andThen(heard, Effect.fail(failure))
+    })
+
+  const put = (mc: number, question: Question) =>
+    options.lookup(mc).pipe(
+      Effect.matchEffect({
+        onSuccess: (found) => onAnswer(question, found),
+        onFailure: (failure) => onFailure(question, failure),
+      }),
+      Effect.onExit((exit) => {
+        const was_ended = Exit.isFailure(exit) && !Cause.hasFails(exit.cause)
+        if (was_ended) settle(question, circuits.abandoned(circuit, question.pass))
+        return Effect.void
+      }),
+    )
+
+  const admitted = (mc: number): ReturnType<Lookup> =>
+    Effect.flatMap(Clock.currentTimeMillis, (began) => {
+      const [pass, next] = circuits.admit(circuit, began)
+      circuit = next
+      if (pass === "no") return Effect.fail(refusal(circuit, began))
+      if (pass === "later") return Effect.andThen(settled.await, admitted(mc))
+      if (pass === "trial") settled.closeUnsafe()
+      return put(mc, { pass, began })
+    })
+
+  const health: Effect.Effect<Health> = Effect.sync(() => ({
+    detail: circuit.state === "open" ? circuit.reason : null,
+    concurrency: pace.limit(),
+    ...last,
+  }))
+  return { lookup: (mc) => pace.take(admitted(mc)), health }
+}
+
+const refusal = (circuit: circuits.Circuit, now: number) => {
+  const { reason, trial_at } = circuit.state === "open" ? circuit : { reason: "", trial_at: now }
+  const wait_s = Math.max(1, Math.ceil((trial_at - now) / 1000))
+  const told = `${reason}; it is not asked again for ${wait_s} s`
+  return new LookupFailed({ kind: "final", reason: told })
+}

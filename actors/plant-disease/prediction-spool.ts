@@ -1,0 +1,8 @@
+/** Where predictions wait until they are in the log. */
+import { Context } from "effect"
+import type { Spool } from "#actors/spool.ts"
+import type { PredictionFact } from "#schemas/plant-disease/prediction.ts"
+
+export class PredictionSpool extends Context.Service<PredictionSpool, Spool<PredictionFact>>()(
+  "actors/plant-disease/PredictionSpool",
+) {}

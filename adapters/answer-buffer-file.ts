@@ -1,0 +1,184 @@
+/**
+ * Answers that wait in memory while they are small, and in a private file when they grow.
+ *
+ * The file is removed as soon as it is open: only this process can read it, and nothing of it is
+ * left however the process ends.
+ */
+import { randomUUID } from "node:crypto"
+import { constants } from "node:fs"
+import { type FileHandle, open, unlink } from "node:fs/promises"
+import { join } from "node:path"
+import { Effect, Layer, Stream } from "effect"
+import { AnswerBuffer, type Buffered, BufferFailed } from "#actors/carrier-search/answer-buffer.ts"
+
+export interface AnswerBufferOptions {
+  /** Where files are made; it must be there. */
+  readonly dir: string
+  /** Bytes of one answer that are held in memory. */
+  readonly answer_bytes_max?: number
+  /** Bytes of all answers together that are held in memory. */
+  readonly memory_bytes_max?: number
+}
+
+/** Some 40,000 carriers: most answers see no disk. */
+const default_answer_bytes_max = 4 * 2 ** 20
+/** However many searches are under way at once. */
+const default_memory_bytes_max = 32 * 2 ** 20
+/** Written at once to a file. */
+const write_bytes = 256 * 1024
+/** Smaller pieces than this are copied together: each alone costs more than its bytes. */
+const small_bytes = 16 * 1024
+/** What they are copied into, at first and at most: most answers are small. */
+const block_bytes_min = 4 * 1024
+const block_bytes_max = 64 * 1024
+const read_bytes = 256 * 1024
+/** For nobody else's eyes: names of a search are public, but not who asked for them. */
+const mode = 0o600
+
+const failed = (cause: unknown) => new BufferFailed({ detail: String(cause) })
+
+const attempt = <A>(what: () => Promise<A>) => Effect.tryPromise({ try: what, catch: failed })
+
+/** Made anew, never what stands there already; gone from its folder before anything is in it. */
+const openFile = async (dir: string) => {
+  const path = join(dir, `almanac-answer-${randomUUID()}`)
+  const { O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW } = constants
+  const file = await open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode)
+  await unlink(path)
+  return file
+}
+
+/** All of these bytes at this place; the system may take them in parts. */
+const writeAll = async (file: FileHandle, bytes: Uint8Array, position: number) => {
+  let done = 0
+  while (done < bytes.length) {
+    done += (await file.write(bytes, done, bytes.length - done, position + done)).bytesWritten
+  }
+}
+
+/** One piece of a file; it is an error when the file ends before it. */
+const readPiece = async (file: FileHandle, position: number, length: number) => {
+  const { bytesRead, buffer } = await file.read(new Uint8Array(length), 0, length, position)
+  if (bytesRead === 0) throw new Error(`the file ends at ${position}`)
+  return buffer.subarray(0, bytesRead)
+}
+
+const filePieces = (file: FileHandle, length: number) =>
+  Stream.unfold(0, (position) => {
+    if (position >= length) return Effect.succeed(undefined)
+    const wanted = Math.min(read_bytes, length - position)
+    return Effect.map(
+      attempt(() => readPiece(file, position, wanted)),
+      (bytes) => [bytes, position + bytes.length] as const,
+    )
+  })
+
+/** The first so many bytes of these. */
+const firstOf = (parts: ReadonlyArray<Uint8Array>, length: number) => {
+  let left = length
+  return parts.flatMap((part) => {
+    const taken = part.subarray(0, left)
+    left -= taken.length
+    return taken.length === 0 ? [] : [taken]
+  })
+}
+
+/** Bytes in their order, in pieces of a sensible size. */
+const gathered = () => {
+  let parts: Array<Uint8Array> = []
+  let block = new Uint8Array(0)
+  let [used, length] = [0, 0]
+  const seal = () => {
+    if (used > 0) parts.push(block.subarray(0, used))
+    block = block.subarray(used)
+    used = 0
+  }
+  return {
+    length: () => length,
+    push: (bytes: Uint8Array) => {
+      length += bytes.length
+      const is_small = bytes.length < small_bytes
+      if (!is_small || bytes.length > block.length - used) seal()
+      if (!is_small) return void parts.push(bytes)
+      if (bytes.length > block.length) {
+        block = new Uint8Array(Math.min(block_bytes_max, Math.max(block_bytes_min, length * 2)))
+      }
+      block.set(bytes, used)
+      used += bytes.length
+    },
+    parts: (): ReadonlyArray<Uint8Array> => {
+      seal()
+      return parts
+    },
+    clear: () => {
+      parts = []
+      length = 0
+      used = 0
+    },
+  }
+}
+
+/** What all buffers of a process hold in memory. */
+interface Held {
+  bytes: number
+}
+
+const openBuffer = Effect.fnUntraced(function* (
+  options: Required<AnswerBufferOptions>,
+  held: Held,
+) {
+  const { dir, answer_bytes_max, memory_bytes_max } = options
+  const memory = gathered()
+  let written_bytes = 0
+  let file: FileHandle | undefined
+  yield* Effect.addFinalizer(() =>
+    Effect.promise(async () => {
+      held.bytes -= memory.length()
+      await file?.close()
+    }),
+  )
+
+  const flush = async () => {
+    file ??= await openFile(dir)
+    const bytes = Buffer.concat(memory.parts())
+    await writeAll(file, bytes, written_bytes)
+    written_bytes += bytes.length
+    held.bytes -= bytes.length
+    memory.clear()
+  }
+  const is_full = () =>
+    file === undefined
+      ? memory.length() > answer_bytes_max || held.bytes > memory_bytes_max
+      : memory.length() >= write_bytes
+
+  const buffered: Buffered = {
+    add: (bytes) =>
+      Effect.suspend(() => {
+        memory.push(bytes)
+        held.bytes += bytes.length
+        // Not in the middle of a write: what is half written is neither here nor there.
+        return is_full() ? Effect.uninterruptible(attempt(flush)) : Effect.void
+      }),
+    length: () => written_bytes + memory.length(),
+    read: (length) =>
+      Stream.unwrap(
+        Effect.gen(function* () {
+          if (file === undefined) return Stream.fromArray(firstOf(memory.parts(), length))
+          if (memory.length() > 0) yield* Effect.uninterruptible(attempt(flush))
+          return filePieces(file, length)
+        }),
+      ),
+  }
+  return buffered
+})
+
+/** Answers of this process. Its options have defaults that fit a server. */
+export const answerBufferFile = (options: AnswerBufferOptions) => {
+  const held: Held = { bytes: 0 }
+  const complete = {
+    answer_bytes_max: default_answer_bytes_max,
+    memory_bytes_max: default_memory_bytes_max,
+    ...options,
+  }
+  return Layer.succeed(AnswerBuffer, { open: openBuffer(complete, held) })
+}

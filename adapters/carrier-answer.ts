@@ -1,0 +1,126 @@
+/**
+ * What FMCSA's QCMobile answers for one docket number, and what becomes of it. Pure.
+ *
+ * A key that it does not know is answered like a number that it does not know, maintenance like a
+ * carrier: each is told apart here, since a list that is empty for a wrong reason is worse than
+ * none. Source: market facts B1.2 and B1.4.
+ */
+import { type Found, LookupFailed } from "#actors/carrier-search/lookup.ts"
+
+export interface Answered {
+  readonly status: number
+  readonly text: string
+  /** How long it wants to be left alone, in milliseconds. */
+  readonly after_ms?: number | undefined
+}
+
+export type Read = ReadonlyArray<Found> | LookupFailed
+
+type Json = Readonly<Record<string, unknown>>
+
+export const failure = (
+  kind: LookupFailed["kind"],
+  reason: string,
+  after_ms?: number,
+): LookupFailed => new LookupFailed({ kind, reason, ...(after_ms !== undefined && { after_ms }) })
+
+const bad_key =
+  "FMCSA does not know the web key; set FMCSA_WEB_KEY, or carrier.web_key_file, to your own from " +
+  "mobile.fmcsa.dot.gov"
+const blocked =
+  "FMCSA refuses this network's address with 403, as it does outside the United States and in " +
+  "some clouds; search from another network, or import the mirror"
+const maintained = "FMCSA is under maintenance; search again later, or import the mirror"
+const misplaced = "; look whether carrier.registry_url is right"
+
+/** The answer to one number: its carriers by USDOT number, none, or why it is no answer. */
+export const readAnswer = (answered: Answered): Read => {
+  const { status, text, after_ms } = answered
+  if (isMaintenance(text)) return failure("final", maintained)
+  const body = parsed(text)
+  const content = isObject(body) ? body.content : undefined
+  const said = typeof content === "string" ? content : ""
+  // Before "not found": that of the key holds those words too.
+  if (/web\s*key/i.test(said) || status === 401) return failure("final", bad_key)
+  if (status === 403) return failure("final", blocked)
+  if (status === 429) return failure("refused", "FMCSA answers 429, too many requests", after_ms)
+  if ([502, 503, 504].includes(status)) {
+    return failure("busy", `FMCSA answers ${status}, it is busy`, after_ms)
+  }
+  if (status >= 500) return failure("broken", `FMCSA answers ${status}`, after_ms)
+  if (status === 404 || status === 200) {
+    if (isObject(body) && isUnknown(body)) return []
+    if (status === 404) return failure("final", `FMCSA answers 404 for any number${misplaced}`)
+    return body === undefined ? failure("broken", formless(text)) : carriersOf(content)
+  }
+  return failure("final", `FMCSA answers ${status}, which it never should${misplaced}`)
+}
+
+const isMaintenance = (text: string) => /<title>[^<]*maintenance[^<]*<\/title>/i.test(text)
+
+const formless = (text: string) => {
+  if (text.trim() === "") return "FMCSA answers with nothing"
+  return /^\s*</.test(text) ? "FMCSA answers with a web page" : "FMCSA answers with no JSON"
+}
+
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const isObject = (value: unknown): value is Json =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const isUnknown = (body: Json) => {
+  const { content } = body
+  if (typeof content === "string") return /not found/i.test(content)
+  return "content" in body && (content === null || (Array.isArray(content) && content.length === 0))
+}
+
+const unlike = (what: string) =>
+  failure("broken", `FMCSA answers ${what}, which is not as documented`)
+
+const carriersOf = (content: unknown): Read => {
+  if (content === undefined) return unlike("without content")
+  const items = isObject(content) ? [content] : content
+  if (!Array.isArray(items)) return unlike("with other content")
+  const found = new Map<number, Found>()
+  for (const item of items) {
+    const carrier: unknown = isObject(item) ? item.carrier : undefined
+    if (!isObject(carrier)) return unlike("with content that is no carrier")
+    const one = foundIn(carrier)
+    if (one instanceof LookupFailed) return one
+    // A USDOT number is one carrier, however often it is listed.
+    if (one) found.set(one.dot, one)
+  }
+  return [...found.values()].toSorted((a, b) => a.dot - b.dot)
+}
+
+/** The carrier, where it is active and a carrier alone. Source: market facts B1.4. */
+const foundIn = (carrier: Json): Found | LookupFailed | undefined => {
+  const allowed = carrier.allowedToOperate ?? carrier.allowToOperate
+  const { commonAuthorityStatus, contractAuthorityStatus, brokerAuthorityStatus } = carrier
+  const authorities = [commonAuthorityStatus, contractAuthorityStatus, brokerAuthorityStatus]
+  if ((allowed !== "Y" && allowed !== "N") || !authorities.every(isStatus)) {
+    return unlike("with a carrier without its status")
+  }
+  const is_active =
+    allowed === "Y" && (commonAuthorityStatus === "A" || contractAuthorityStatus === "A")
+  if (!is_active || brokerAuthorityStatus === "A" || !isCarrierByCensus(carrier)) return undefined
+  const { legalName, dotNumber } = carrier
+  const dot = /^\d{1,9}$/.test(String(dotNumber)) ? Number(dotNumber) : 0
+  if (typeof legalName !== "string") return unlike("with a carrier without its legal name")
+  if (dot === 0) return unlike("with a carrier without its USDOT number")
+  return { dot, name: legalName.trim() }
+}
+
+/** A active, I inactive, N none; other letters are not documented, and are not A. */
+const isStatus = (status: unknown) => typeof status === "string" && /^[A-Z]$/.test(status)
+
+const isCarrierByCensus = ({ censusTypeId: census }: Json) =>
+  !isObject(census) ||
+  typeof census.censusTypeDesc !== "string" ||
+  census.censusTypeDesc.trim().toUpperCase() === "CARRIER"

@@ -1,0 +1,159 @@
+/**
+ * Rows of comma-separated values as places in the bytes that were read, without a text or an object
+ * for any of them: a file of two million rows takes a quarter of a second.
+ *
+ * Source: RFC 4180; decision 0092. A line break may be CRLF, and blank rows are passed over.
+ */
+
+/** One row, good until the next one: cells are places in `bytes`, without their quotes. */
+export interface CsvRow {
+  readonly bytes: Buffer
+  /** Where it begins, from 1. */
+  readonly line: number
+  readonly cells: number
+  readonly from: Int32Array
+  readonly to: Int32Array
+  /** 1 of a cell that has doubled quotes in it. */
+  readonly has_quotes: Uint8Array
+}
+
+export interface CsvReader {
+  /** The next bytes of the file, in pieces of any size. */
+  readonly push: (chunk: Buffer) => void
+  /** The file ends here, with or without a line break. */
+  readonly end: () => void
+}
+
+/** Cells that a row may have; no public file has half as many. */
+export const columns_max = 256
+/** Bytes of a row, quoted line breaks included; the widest file has rows of two thousand. */
+export const row_bytes_max = 65_536
+
+const [comma, quote, line_feed, carriage_return, space] = [44, 34, 10, 13, 32]
+const byte_order_mark = Buffer.from([0xef, 0xbb, 0xbf])
+const nothing: Buffer = Buffer.alloc(0)
+
+type Ended = "row" | "malformed" | "cut off"
+
+/** Finds the cells of one row at a time. */
+const scanning = () => {
+  const from = new Int32Array(columns_max)
+  const to = new Int32Array(columns_max)
+  const has_quotes = new Uint8Array(columns_max)
+  // What follows the scanned row, and how many line breaks that has.
+  const row = { bytes: nothing, line: 1, cells: 0, next: 0, breaks: 0, from, to, has_quotes }
+
+  /** Where the quote is that ends a cell; -1 where it is not there yet. */
+  const closing = (bytes: Buffer, begin: number, cell: number) => {
+    for (let at = begin; at + 1 < bytes.length; at++) {
+      if (bytes[at] === line_feed) row.breaks++
+      if (bytes[at] !== quote) continue
+      if (bytes[at + 1] !== quote) return at
+      has_quotes[cell] = 1
+      at++
+    }
+    return -1
+  }
+  const scan = (bytes: Buffer, begin: number): Ended => {
+    const { length } = bytes
+    let at = begin
+    row.breaks = 1
+    for (let cell = 0; cell < columns_max; cell++) {
+      from[cell] = at
+      has_quotes[cell] = 0
+      if (bytes[at] === quote) {
+        from[cell] = at + 1
+        at = closing(bytes, at + 1, cell)
+        if (at < 0) return "cut off"
+        to[cell] = at++
+        if (bytes[at] === carriage_return && bytes[at + 1] === line_feed) at++
+        if (at >= length || (bytes[at] === carriage_return && at + 1 === length)) return "cut off"
+        if (bytes[at] !== comma && bytes[at] !== line_feed) return "malformed"
+      } else {
+        const begun = at
+        while (at < length && bytes[at] !== comma && bytes[at] !== line_feed) at++
+        if (at >= length) return "cut off"
+        const has_return = bytes[at] === line_feed && bytes[at - 1] === carriage_return
+        to[cell] = has_return && at > begun ? at - 1 : at
+      }
+      if (bytes[at++] === line_feed) {
+        row.cells = cell + 1
+        row.next = at
+        return "row"
+      }
+    }
+    return "malformed"
+  }
+  return { row, scan }
+}
+
+/**
+ * Calls `onRow` for each row that is not blank and `onMalformed` with the line of each that cannot
+ * be read: that line alone is passed over, however far its open quote would have reached.
+ */
+export const csvRows = (
+  onRow: (row: CsvRow) => void,
+  onMalformed: (line: number) => void,
+): CsvReader => {
+  const { row, scan } = scanning()
+  let is_begun = false
+  /** Whether what comes belongs to a line that was given up already. */
+  let is_past = false
+
+  const afterLine = (bytes: Buffer, begin: number) => {
+    const end = bytes.indexOf(line_feed, begin)
+    is_past = end < 0
+    return is_past ? bytes.length : end + 1
+  }
+  const read = (bytes: Buffer, is_end: boolean) => {
+    row.bytes = bytes
+    let at = is_past ? afterLine(bytes, 0) : 0
+    while (at < bytes.length) {
+      const ended = scan(bytes, at)
+      if (ended === "cut off" && !is_end && bytes.length - at <= row_bytes_max) break
+      if (ended === "row" && row.next - at <= row_bytes_max) {
+        if (!isBlank(row)) onRow(row)
+        row.line += row.breaks
+        at = row.next
+      } else {
+        onMalformed(row.line++)
+        at = afterLine(bytes, at)
+      }
+    }
+    row.bytes = bytes.subarray(at)
+  }
+  return {
+    push: (chunk) => {
+      let bytes = row.bytes.length === 0 ? chunk : Buffer.concat([row.bytes, chunk])
+      if (!is_begun) {
+        row.bytes = bytes
+        if (bytes.length < byte_order_mark.length) return
+        is_begun = true
+        if (bytes.indexOf(byte_order_mark) === 0) bytes = bytes.subarray(byte_order_mark.length)
+      }
+      read(bytes, false)
+    },
+    end: () => {
+      if (row.bytes.length > 0) read(Buffer.concat([row.bytes, Buffer.of(line_feed)]), true)
+      row.bytes = nothing
+    },
+  }
+}
+
+const isBlank = ({ bytes, cells, from, to }: CsvRow) => {
+  for (let cell = 0; cell < cells; cell++) {
+    for (let at = from[cell] ?? 0; at < (to[cell] ?? 0); at++) {
+      if (bytes[at] !== space) return false
+    }
+  }
+  return true
+}
+
+/** Moves a cell's ends past the spaces around it. */
+export const trim = ({ bytes, from, to }: CsvRow, cell: number): void => {
+  let [begin, end] = [from[cell] ?? 0, to[cell] ?? 0]
+  while (begin < end && bytes[begin] === space) begin++
+  while (end > begin && bytes[end - 1] === space) end--
+  from[cell] = begin
+  to[cell] = end
+}

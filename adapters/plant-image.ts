@@ -1,0 +1,142 @@
+/**
+ * A JPEG or PNG as RGB pixels, as Pillow's `convert("RGB")` sees it. For threads: the settings of
+ * the decoder below are the whole process's, and of decoders no more than these two remain.
+ *
+ * Source: document 3 §7 C; decisions, plant errors; plant facts 4; decision 0101.
+ */
+import sharp, { type Metadata, type Sharp } from "sharp"
+import { typeOf } from "#adapters/plant-image-type.ts"
+import type { Pixels } from "#adapters/plant-resample.ts"
+
+export interface ImageOptions {
+  readonly pixels_max: number
+  /** Whether it is turned as its EXIF orientation says. */
+  readonly auto_orient: boolean
+}
+
+/** What is wrong with an image: `type` is 415, `size` 413 and `content` 422. */
+export interface ImageProblem {
+  readonly problem: "type" | "size" | "content"
+  readonly detail: string
+}
+
+/** The most that JPEG has; of a PNG too it bounds what a resize needs beside the pixels. */
+export const image_side_max = 65_535
+/** A photo of 12 megapixels takes a fiftieth of it. */
+const decode_s_max = 10
+const message_length_max = 200
+
+// Whatever a file calls itself, no other format's code sees its bytes.
+sharp.block({ operation: ["VipsForeignLoad"] })
+sharp.unblock({ operation: ["VipsForeignLoadJpegBuffer", "VipsForeignLoadPngBuffer"] })
+sharp.cache(false)
+sharp.concurrency(1)
+
+/** The image in full. Alpha is dropped, not blended; palettes and gray become RGB. */
+export const decode = async (
+  bytes: Uint8Array,
+  options: ImageOptions,
+): Promise<Pixels | ImageProblem> => {
+  const opened = await open(bytes, options)
+  return "problem" in opened ? opened : orProblem(() => pixelsOf(opened))
+}
+
+export interface Shrunk extends Pixels {
+  /** Whether `rgb` is `side` by `side` already; `width` and `height` are the image's own always. */
+  readonly is_small: boolean
+}
+
+/** An image that is to become smaller is made `side` by `side` in decoding, nearly bicubic. */
+export const decodeFast = async (
+  bytes: Uint8Array,
+  options: ImageOptions,
+  side: number,
+): Promise<Shrunk | ImageProblem> => {
+  const opened = await open(bytes, options)
+  if ("problem" in opened) return opened
+  const { head, width, height } = opened
+  return orProblem(async () => {
+    // The decoder enlarges from another middle than Pillow: half a pixel beside it.
+    if (Math.min(width, height) < side) return { ...(await pixelsOf(opened)), is_small: false }
+    const is_plain = !head.hasAlpha && head.space !== "cmyk"
+    // A resize with alpha would blend it: it is dropped first.
+    const image = is_plain ? opened.image : imageOf(await pixelsOf(opened))
+    const small = image
+      .resize(side, side, { fit: "fill", kernel: "cubic", fastShrinkOnLoad: false })
+      .toColourspace("srgb")
+    return { rgb: await small.raw().toBuffer(), width, height, is_small: true }
+  })
+}
+
+interface Opened {
+  readonly image: Sharp
+  readonly head: Metadata
+  readonly width: number
+  readonly height: number
+}
+
+/** Reads the head, and refuses by it. */
+const open = async (
+  bytes: Uint8Array,
+  { pixels_max, auto_orient }: ImageOptions,
+): Promise<Opened | ImageProblem> => {
+  if (typeOf(bytes) === undefined) return { problem: "type", detail: "It is no JPEG and no PNG." }
+  const read = (limitInputPixels: number | false) =>
+    // A profile of colours is not applied, as Pillow does not; a warning is damage.
+    sharp(bytes, { failOn: "warning", ignoreIcc: true, limitInputPixels })
+  // Nothing is decoded for the head: it may say what it likes.
+  const head = await orProblem(() => read(false).metadata())
+  if ("problem" in head) return head
+  const [across, up] = [head.width, head.height]
+  const size = `It has ${across} by ${up} pixels`
+  if (across * up > pixels_max) {
+    return { problem: "size", detail: `${size}; at most ${pixels_max} are taken.` }
+  }
+  if (Math.max(across, up) > image_side_max) {
+    return { problem: "size", detail: `${size}; a side has at most ${image_side_max}.` }
+  }
+  const image = read(pixels_max).timeout({ seconds: decode_s_max })
+  const is_turned = auto_orient && (head.orientation ?? 1) >= orientation_turned
+  const [width, height] = is_turned ? [up, across] : [across, up]
+  return { image: auto_orient ? image.autoOrient() : image, head, width, height }
+}
+
+/** EXIF orientations from here on lie on their side. */
+const orientation_turned = 5
+
+const imageOf = ({ rgb, width, height }: Pixels) =>
+  sharp(rgb, { raw: { width, height, channels: 3 } })
+
+const pixelsOf = async ({ image, head, width, height }: Opened): Promise<Pixels> => {
+  if (head.space === "cmyk") {
+    const cmyk = image.pipelineColourspace("cmyk").toColourspace("cmyk").raw()
+    return { rgb: fromCmyk(await cmyk.toBuffer()), width, height }
+  }
+  const rgb = await image.removeAlpha().toColourspace("srgb").raw().toBuffer()
+  return { rgb, width, height }
+}
+
+/** Pillow's formula, without a profile of any ink. */
+const fromCmyk = (cmyk: Uint8Array): Uint8Array => {
+  const rgb = new Uint8Array((cmyk.length / 4) * 3)
+  for (let from = 0, to = 0; from < cmyk.length; from += 4) {
+    const light = 255 - (cmyk[from + 3] ?? 0)
+    for (let colour = 0; colour < 3; colour++) {
+      const product = (cmyk[from + colour] ?? 0) * light + 128
+      rgb[to++] = Math.max(0, light - (((product >> 8) + product) >> 8))
+    }
+  }
+  return rgb
+}
+
+const orProblem = async <A>(run: () => Promise<A>): Promise<A | ImageProblem> => {
+  try {
+    return await run()
+  } catch (error) {
+    const [line = ""] = String(error instanceof Error ? error.message : error).split("\n", 1)
+    return {
+      problem: "content",
+      detail: `It cannot be decoded: ${line.slice(0, message_length_max)}`,
+    }
+  }
+}

@@ -1,0 +1,218 @@
+/**
+ * Shares the predictor's work out to its threads. What is ready for the network goes first, as many
+ * images at once as wait just then and never later for more; hidden squares go last.
+ *
+ * Source: plant facts 2 and 7; decision 0102.
+ */
+import type { Answer, Prepared, Task, ThreadOptions } from "#adapters/plant-protocol.ts"
+import { type PlantWorker, plantWorker } from "#adapters/plant-worker.ts"
+
+export interface PoolOptions extends Omit<ThreadOptions, "session_threads"> {
+  readonly threads: Threads
+  /** The threads' program. */
+  readonly program: URL
+  readonly onLost: (why: string) => void
+}
+
+/** By the tensor: probabilities, or why there are none. */
+export type Rows = ReadonlyArray<Float32Array | string>
+
+/** Which threads there are. */
+export interface Threads {
+  /** With a session; each of them runs the network in so many threads of its own. */
+  readonly sessions: number
+  readonly session_threads: number
+  /** That prepare images only; where there are none, those with a session do. */
+  readonly preparers: number
+}
+
+export type Failed = Extract<Answer, { readonly kind: "refused" | "failed" }>
+type Told<Done> = (answer: Done | Failed) => void
+
+/** A prepared image, and when a thread had it: milliseconds of the process's own clock. */
+export interface Begun extends Prepared {
+  readonly began_ms: number
+}
+
+/** Takes a piece of work back, if no thread has it yet: nobody is told then. */
+export type Cancel = () => void
+
+export interface Pool {
+  /** Resolves when all can work; rejects with the reason of the first that cannot. */
+  readonly started: Promise<void>
+  readonly prepare: (image: Uint8Array, with_pixels: boolean, told: Told<Begun>) => Cancel
+  readonly infer: (tensor: Float32Array, told: Told<Float32Array>) => Cancel
+  /** One probability row for each square from one number up to another. */
+  readonly hide: (rgb: Uint8Array, from: number, to: number, told: Told<Rows>) => Cancel
+  readonly paint: (rgb: Uint8Array, drops: Float32Array, told: Told<Uint8Array>) => Cancel
+  /** Images and tensors that no thread has, and those that one has. */
+  readonly waiting: () => number
+  readonly running: () => number
+  /** Runs of the network so far, by the images that each had: the index. */
+  readonly batches: ReadonlyArray<number>
+  readonly end: () => Promise<void>
+}
+
+interface Piece<Given, Done> {
+  readonly given: Given
+  readonly told: Told<Done>
+}
+interface Image {
+  readonly image: Uint8Array
+  readonly with_pixels: boolean
+}
+
+/** In the order of arrival; what is cancelled leaves it. */
+type Queue<Given, Done> = Set<Piece<Given, Done>>
+
+/** Prepared images wait for the network only so far: 600 kB each. */
+const ready_batches_max = 2
+
+const ending: Failed = { kind: "failed", detail: "The service is ending." }
+
+/** The answer that a task has by its kind, or why there is none. */
+const unexpected = (answer: Answer): Failed =>
+  answer.kind === "refused" || answer.kind === "failed"
+    ? answer
+    : { kind: "failed", detail: `A thread answered ${answer.kind}.` }
+
+/** All of it, in a buffer that can be moved. */
+const movable = (bytes: Uint8Array): [Uint8Array, ArrayBuffer] => {
+  const { buffer, byteLength } = bytes
+  const is_whole = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength
+  const own = is_whole ? new Uint8Array(buffer) : Uint8Array.from(bytes)
+  return [own, own.buffer]
+}
+
+interface Queues {
+  readonly images: Queue<Image, Begun>
+  readonly tensors: Queue<Float32Array, Float32Array>
+  readonly squares: Queue<Task, Rows>
+  readonly paintings: Queue<Task, Uint8Array>
+}
+
+const first = <Given, Done>(queue: Queue<Given, Done>): Piece<Given, Done> | undefined => {
+  const [piece] = queue
+  if (piece !== undefined) queue.delete(piece)
+  return piece
+}
+
+/** Each answers whether it had something for a worker that is free. */
+const givers = ({ images, tensors, squares, paintings }: Queues, batch_max: number) => {
+  let running = 0
+  const batches = new Array<number>(batch_max + 1).fill(0)
+
+  const giveTensors = (worker: PlantWorker): boolean => {
+    const batch = [...tensors.values().take(batch_max)]
+    if (batch.length === 0) return false
+    for (const piece of batch) tensors.delete(piece)
+    running += batch.length
+    batches[batch.length] = (batches[batch.length] ?? 0) + 1
+    const own = batch.map(({ given }) => given)
+    // Each was made in a thread for itself, or copied out of a request.
+    const buffers = own.map(({ buffer }) => buffer as ArrayBuffer)
+    worker.give({ kind: "infer", tensors: own }, buffers, (answer) => {
+      running -= batch.length
+      for (const [n, { told }] of batch.entries()) {
+        const output = answer.kind === "inferred" ? answer.outputs[n] : undefined
+        if (output instanceof Float32Array) told(output)
+        else told(output === undefined ? unexpected(answer) : { kind: "failed", detail: output })
+      }
+    })
+    return true
+  }
+  const giveImage = (worker: PlantWorker): boolean => {
+    const piece = first(images)
+    if (piece === undefined) return false
+    const [image, buffer] = movable(piece.given.image)
+    const { with_pixels } = piece.given
+    const began_ms = performance.now()
+    running++
+    worker.give({ kind: "prepare", image, with_pixels }, [buffer], (answer) => {
+      running--
+      piece.told(answer.kind === "prepared" ? { ...answer, began_ms } : unexpected(answer))
+    })
+    return true
+  }
+  const givePainting = (worker: PlantWorker): boolean => {
+    const piece = first(paintings)
+    if (piece === undefined) return false
+    worker.give(piece.given, [], (answer) => {
+      piece.told(answer.kind === "painted" ? answer.png : unexpected(answer))
+    })
+    return true
+  }
+  const giveSquares = (worker: PlantWorker): boolean => {
+    const piece = first(squares)
+    if (piece === undefined) return false
+    worker.give(piece.given, [], (answer) => {
+      piece.told(answer.kind === "inferred" ? answer.outputs : unexpected(answer))
+    })
+    return true
+  }
+  const gives = { giveTensors, giveImage, givePainting, giveSquares }
+  return { ...gives, batches, running: () => running }
+}
+
+/** Starts the threads; each is given something whenever it is free and there is something. */
+export const plantPool = (options: PoolOptions): Pool => {
+  const { threads, program, onLost, ...thread } = options
+  const images: Queues["images"] = new Set()
+  const tensors: Queues["tensors"] = new Set()
+  const squares: Queues["squares"] = new Set()
+  const paintings: Queues["paintings"] = new Set()
+  const give = givers({ images, tensors, squares, paintings }, thread.batch_max)
+  const ready_max = ready_batches_max * thread.batch_max * threads.sessions
+  const has_own_preparers = threads.preparers > 0
+  let is_ended = false
+
+  const put = <Given, Done>(queue: Queue<Given, Done>, given: Given, told: Told<Done>): Cancel => {
+    const piece = { given, told }
+    if (is_ended) {
+      told(ending)
+      return () => undefined
+    }
+    queue.add(piece)
+    dispatch()
+    return () => void queue.delete(piece)
+  }
+  const prepares = (worker: PlantWorker): boolean =>
+    (tensors.size < ready_max && give.giveImage(worker)) || give.givePainting(worker)
+  const dispatch = () => {
+    for (const worker of of_images) if (worker.isFree()) prepares(worker)
+    for (const worker of of_network) {
+      if (!worker.isFree() || give.giveTensors(worker)) continue
+      if (has_own_preparers || !prepares(worker)) give.giveSquares(worker)
+    }
+  }
+  const make = (count: number, session_threads: number) =>
+    Array.from({ length: count }, () =>
+      plantWorker({
+        ...{ program, onLost },
+        thread: { ...thread, session_threads },
+        onFree: () => dispatch(),
+      }),
+    )
+  const of_network = make(threads.sessions, threads.session_threads)
+  const of_images = make(threads.preparers, 0)
+  const workers = [...of_network, ...of_images]
+
+  return {
+    started: Promise.all(workers.map(({ started }) => started)).then(() => undefined),
+    prepare: (image, with_pixels, told) => put(images, { image, with_pixels }, told),
+    infer: (tensor, told) => put(tensors, tensor, told),
+    hide: (rgb, from, to, told) => put(squares, { kind: "hide", rgb, from, to }, told),
+    paint: (rgb, drops, told) => put(paintings, { kind: "paint", rgb, drops }, told),
+    waiting: () => images.size + tensors.size,
+    running: give.running,
+    batches: give.batches,
+    end: async () => {
+      is_ended = true
+      for (const queue of [images, tensors, squares, paintings]) {
+        for (const { told } of queue) told(ending)
+        queue.clear()
+      }
+      await Promise.all(workers.map((worker) => worker.end()))
+    },
+  }
+}

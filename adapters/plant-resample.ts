@@ -1,0 +1,236 @@
+/**
+ * Resizes RGB images to what the network sees, byte for byte as Pillow's `Image.resize` does.
+ *
+ * Pillow's scheme: a filter as wide as the reduction, weights in fixed point, first all rows, then
+ * all columns, rounded to bytes between. Source: Pillow, Resample.c and Geometry.c; plant facts 4.
+ */
+import {
+  group_bytes,
+  group_pixels,
+  low_bits,
+  precision_bits,
+  type ResampleProgram,
+  resampleProgram,
+} from "#adapters/plant-resample-module.ts"
+
+/** Pixels, three bytes each, row by row without gaps. */
+export interface Pixels {
+  readonly rgb: Uint8Array
+  readonly width: number
+  readonly height: number
+}
+
+export type Filter = "bicubic" | "bilinear" | "nearest"
+
+/** Weights of Pillow for one direction, as JPEG's own limit of a side bounds them. */
+export interface Coefficients {
+  /** For each pixel out: the first pixel in, and how many. */
+  readonly first: Int32Array
+  readonly count: Int32Array
+  /** `size` places for each pixel out, of which it uses `count`. */
+  readonly weights: Int32Array
+  readonly size: number
+}
+
+const kernels = {
+  bicubic: {
+    support: 2,
+    at: (x: number) => {
+      const a = -0.5
+      const far = Math.abs(x)
+      if (far < 1) return ((a + 2) * far - (a + 3)) * far * far + 1
+      return far < 2 ? (((far - 5) * far + 8) * far - 4) * a : 0
+    },
+  },
+  bilinear: { support: 1, at: (x: number) => Math.max(0, 1 - Math.abs(x)) },
+}
+
+/** How `to` pixels are made of `from`, in fixed point. The order of operations is Pillow's. */
+export const coefficients = (
+  filter: keyof typeof kernels,
+  from: number,
+  to: number,
+): Coefficients => {
+  const kernel = kernels[filter]
+  const scale = from / to
+  const filter_scale = Math.max(scale, 1)
+  const support = kernel.support * filter_scale
+  const size = Math.ceil(support) * 2 + 1
+  const weights = new Int32Array(to * size)
+  const first = new Int32Array(to)
+  const count = new Int32Array(to)
+  const values = new Float64Array(size)
+  for (let i = 0; i < to; i++) {
+    const centre = (i + 0.5) * scale
+    const low = Math.max(Math.trunc(centre - support + 0.5), 0)
+    const n = Math.min(Math.trunc(centre + support + 0.5), from) - low
+    let total = 0
+    for (let j = 0; j < n; j++) {
+      const value = kernel.at((j + low - centre + 0.5) * (1 / filter_scale))
+      values[j] = value
+      total += value
+    }
+    for (let j = 0; j < n; j++) {
+      const value = total === 0 ? (values[j] ?? 0) : (values[j] ?? 0) / total
+      weights[i * size + j] = Math.trunc((value < 0 ? -0.5 : 0.5) + value * 2 ** precision_bits)
+    }
+    first[i] = low
+    count[i] = n
+  }
+  return { first, count, weights, size }
+}
+
+/** Which pixel in is each pixel out. Pillow adds the scale up, so its rounding is repeated. */
+export const nearest = (from: number, to: number): Int32Array => {
+  const scale = from / to
+  let at = scale * 0.5
+  return Int32Array.from({ length: to }, () => {
+    const pixel = Math.trunc(at)
+    at += scale
+    return pixel
+  })
+}
+
+const page_bytes = 65_536
+/** Rows that are copied in and resized at a time: they stay in a core's own cache. */
+const block_bytes = 256 * 1024
+/** What a vector's load may read beyond a row. */
+const slack_bytes = 16
+/** Larger images are rare, and what they took is given back. */
+const kept_bytes_max = 16 * 2 ** 20
+
+const aligned = (bytes: number) => Math.ceil(bytes / slack_bytes) * slack_bytes
+
+/** The horizontal pass's table and weights, as the program reads them. */
+const horizontalPlan = ({ first, count, weights, size }: Coefficients) => {
+  const table = new Int32Array(first.length * 2)
+  const groups = Array.from(count, (taps) => Math.ceil(taps / group_pixels))
+  const all = groups.reduce((sum, one) => sum + one, 0)
+  const halves = new Int16Array((all * group_bytes) / 2)
+  let at = 0
+  for (let i = 0; i < first.length; i++) {
+    table[i * 2] = 3 * (first[i] ?? 0)
+    table[i * 2 + 1] = groups[i] ?? 0
+    for (let tap = 0; tap < (groups[i] ?? 0) * group_pixels; tap++) {
+      const weight = tap < (count[i] ?? 0) ? (weights[i * size + tap] ?? 0) : 0
+      // Two taps' upper parts, then their lower parts.
+      const place = at + (tap >> 1) * 4 + (tap & 1)
+      halves[place] = weight >> low_bits
+      halves[place + 2] = weight & ((1 << low_bits) - 1)
+    }
+    at += (groups[i] ?? 0) * (group_bytes / 2)
+  }
+  return { table, halves }
+}
+
+interface Workspace {
+  readonly memory: WebAssembly.Memory
+  readonly program: ResampleProgram
+}
+
+/** A resizer for one thread: it keeps its memory from image to image. */
+export const resampler = (side: number) => {
+  let kept: Workspace | undefined
+  const out_stride = side * 4
+
+  const workspace = (bytes: number): Workspace => {
+    const pages = Math.ceil(bytes / page_bytes)
+    if (kept !== undefined && kept.memory.buffer.byteLength >= bytes) return kept
+    const memory = new WebAssembly.Memory({ initial: pages })
+    const made = { memory, program: resampleProgram(memory) }
+    if (bytes <= kept_bytes_max) kept = made
+    return made
+  }
+
+  const filtered = (image: Pixels, filter: keyof typeof kernels): Uint8Array => {
+    const { rgb, width, height } = image
+    const across = width === side ? undefined : coefficients(filter, width, side)
+    const down = height === side ? undefined : coefficients(filter, height, side)
+    const [top, bottom] = rowsOf(down, height)
+    const rows = bottom - top
+    const stride = width * 3
+    const block_rows = Math.max(1, Math.min(rows, Math.floor(block_bytes / stride)))
+    const { table, halves } = across === undefined ? no_plan : horizontalPlan(across)
+
+    const at_table = aligned(block_rows * stride) + slack_bytes
+    const at_halves = at_table + aligned(table.byteLength)
+    const at_middle = at_halves + aligned(halves.byteLength)
+    const at_weights = at_middle + aligned(rows * out_stride)
+    const at_out = at_weights + aligned((down?.weights.length ?? 0) * 4)
+    const { memory, program } = workspace(at_out + side * out_stride)
+    const bytes = new Uint8Array(memory.buffer)
+
+    new Int32Array(memory.buffer, at_table, table.length).set(table)
+    new Int16Array(memory.buffer, at_halves, halves.length).set(halves)
+    for (let row = 0; row < rows; row += block_rows) {
+      const n = Math.min(block_rows, rows - row)
+      const from = (top + row) * stride
+      const target = at_middle + row * out_stride
+      if (across === undefined) {
+        spread(rgb, from, bytes, target, n * width)
+      } else {
+        bytes.set(rgb.subarray(from, from + n * stride), 0)
+        program.horizontal(0, target, at_table, at_halves, n, stride, side)
+      }
+    }
+    if (down === undefined) return packed(bytes, at_middle, side * side)
+    new Int32Array(memory.buffer, at_weights, down.weights.length).set(down.weights)
+    for (let y = 0; y < side; y++) {
+      const source = at_middle + ((down.first[y] ?? 0) - top) * out_stride
+      const weights = at_weights + y * down.size * 4
+      const target = at_out + y * out_stride
+      program.vertical(source, target, weights, down.count[y] ?? 0, out_stride, out_stride / 16)
+    }
+    return packed(bytes, at_out, side * side)
+  }
+
+  /** Answers `side` by `side` RGB pixels, as Pillow makes them. */
+  return (image: Pixels, filter: Filter): Uint8Array => {
+    if (image.width === side && image.height === side) return image.rgb
+    return filter === "nearest" ? picked(image, side) : filtered(image, filter)
+  }
+}
+
+const no_plan = { table: new Int32Array(0), halves: new Int16Array(0) }
+
+/** The rows that the vertical pass reads, from and to. */
+const rowsOf = (down: Coefficients | undefined, height: number): [number, number] => {
+  if (down === undefined) return [0, height]
+  const last = down.first.length - 1
+  return [down.first[0] ?? 0, (down.first[last] ?? 0) + (down.count[last] ?? 0)]
+}
+
+const picked = ({ rgb, width, height }: Pixels, side: number): Uint8Array => {
+  const columns = nearest(width, side)
+  const out = new Uint8Array(side * side * 3)
+  let at = 0
+  for (const y of nearest(height, side)) {
+    for (const x of columns) {
+      const from = (y * width + x) * 3
+      out[at++] = rgb[from] ?? 0
+      out[at++] = rgb[from + 1] ?? 0
+      out[at++] = rgb[from + 2] ?? 0
+    }
+  }
+  return out
+}
+
+/** RGB to RGBX. */
+const spread = (from: Uint8Array, at: number, to: Uint8Array, target: number, pixels: number) => {
+  for (let i = 0; i < pixels; i++) {
+    to[target + i * 4] = from[at + i * 3] ?? 0
+    to[target + i * 4 + 1] = from[at + i * 3 + 1] ?? 0
+    to[target + i * 4 + 2] = from[at + i * 3 + 2] ?? 0
+  }
+}
+
+/** RGBX to RGB. */
+const packed = (from: Uint8Array, at: number, pixels: number): Uint8Array => {
+  const out = new Uint8Array(pixels * 3)
+  for (let i = 0; i < pixels; i++) {
+    out[i * 3] = from[at + i * 4] ?? 0
+    out[i * 3 + 1] = from[at + i * 4 + 1] ?? 0
+    out[i * 3 + 2] = from[at + i * 4 + 2] ?? 0
+  }
+  return out
+}

@@ -1,0 +1,113 @@
+/** One thread of the predictor, given one task at a time; started anew when it ends by itself. */
+import { Worker } from "node:worker_threads"
+import {
+  type Answer,
+  end,
+  type Started,
+  type Task,
+  type ThreadOptions,
+} from "#adapters/plant-protocol.ts"
+
+export interface PlantWorker {
+  /** Resolves once it can work for the first time; rejects where it cannot. */
+  readonly started: Promise<void>
+  readonly isFree: () => boolean
+  /** Never called but when it is free. The buffers are moved. */
+  readonly give: (
+    task: Task,
+    buffers: ReadonlyArray<ArrayBuffer>,
+    done: (answer: Answer) => void,
+  ) => void
+  readonly end: () => Promise<void>
+}
+
+export interface PlantWorkerOptions {
+  /** The thread's program. */
+  readonly program: URL
+  readonly thread: ThreadOptions
+  /** It can be given a task, or another one. */
+  readonly onFree: () => void
+  /** It ended although nobody wanted it to; it is started anew. */
+  readonly onLost: (why: string) => void
+}
+
+/** Between two starts of a thread that does not get as far as to work, at first and at most. */
+const restart_ms_min = 100
+const restart_ms_max = 30_000
+/** For a batch to be ended, before the thread is ended with it. */
+const end_ms_max = 5_000
+
+/** What is decoded lies outside of V8's heap; young objects are few. */
+const resourceLimits = { maxYoungGenerationSizeMb: 8 }
+
+export const plantWorker = (options: PlantWorkerOptions): PlantWorker => {
+  const { program, thread, onFree, onLost } = options
+  const started = Promise.withResolvers<void>()
+  let worker: Worker | undefined
+  let done: ((answer: Answer) => void) | undefined
+  let is_ready = false
+  let is_ending = false
+  let pause_ms = restart_ms_min
+  let timer: NodeJS.Timeout | undefined
+
+  const settle = (answer: Answer) => {
+    const told = done
+    done = undefined
+    told?.(answer)
+  }
+  const lost = (which: Worker, why: string) => {
+    if (which !== worker) return
+    worker = undefined
+    is_ready = false
+    if (is_ending) return settle({ kind: "failed", detail: "The service is ending." })
+    settle({ kind: "failed", detail: `The thread that had it ended: ${why}` })
+    started.reject(new Error(why))
+    onLost(why)
+    timer = setTimeout(start, pause_ms)
+    pause_ms = Math.min(Math.max(restart_ms_min, pause_ms * 2), restart_ms_max)
+  }
+  const begun = (which: Worker, first: Started) => {
+    if (first.kind === "unusable") return lost(which, first.detail)
+    is_ready = true
+    pause_ms = 0
+    started.resolve()
+    onFree()
+  }
+  const start = () => {
+    const made = new Worker(program, { workerData: thread, resourceLimits })
+    worker = made
+    made.once("message", (first: Started) => {
+      made.on("message", (answer: Answer) => {
+        if (made !== worker) return
+        settle(answer)
+        onFree()
+      })
+      begun(made, first)
+    })
+    made.on("error", (error) => lost(made, error.message))
+    made.on("exit", () => lost(made, "it stopped"))
+  }
+  start()
+  // Whoever waits for it is told; nobody has to.
+  started.promise.catch(() => undefined)
+
+  return {
+    started: started.promise,
+    isFree: () => is_ready && done === undefined && !is_ending,
+    give: (task, buffers, told) => {
+      done = told
+      worker?.postMessage(task, buffers)
+    },
+    end: async () => {
+      is_ending = true
+      clearTimeout(timer)
+      const last = worker
+      if (last === undefined) return
+      const exited = new Promise((resolve) => last.once("exit", resolve))
+      last.postMessage(end)
+      const deadline = setTimeout(() => void last.terminate(), end_ms_max)
+      await exited
+      clearTimeout(deadline)
+    },
+  }
+}

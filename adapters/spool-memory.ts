@@ -1,0 +1,48 @@
+/** A spool in memory: for tests, and for a process whose disk takes none. */
+import { Effect } from "effect"
+import { v7 } from "uuid"
+import type { Spool, Spooled } from "#actors/spool.ts"
+
+/** Facts that wait in memory, at most: some megabytes. */
+export const waiting_max = 10_000
+
+/** A spool that is empty at first and gone with the process. `name` is what logs call it. */
+export const spoolMemory = <Fact>(name = "in memory"): Effect.Effect<Spool<Fact>> =>
+  Effect.sync(() => {
+    let facts: Array<Spooled<Fact>> = []
+    let cursor = 0
+    const dropping = dropCounter(name)
+    return {
+      epoch: v7(),
+      add: (fact) =>
+        Effect.suspend(() => {
+          if (facts.length >= waiting_max) return dropping.drop
+          facts.push({ cursor: ++cursor, fact })
+          return dropping.end
+        }),
+      scan: (after, max) =>
+        Effect.sync(() => facts.filter((spooled) => spooled.cursor > after).slice(0, max)),
+      acknowledge: (last) =>
+        Effect.sync(() => {
+          facts = facts.filter((spooled) => spooled.cursor > last)
+        }),
+    }
+  })
+
+/** Says once when a spool begins to drop facts, and once how many they were. */
+export const dropCounter = (name: string) => {
+  let dropped = 0
+  return {
+    drop: Effect.suspend(() =>
+      dropped++ > 0
+        ? Effect.void
+        : Effect.logError(`The spool ${name} is full: facts are dropped from here on.`),
+    ),
+    end: Effect.suspend(() => {
+      if (dropped === 0) return Effect.void
+      const count = dropped
+      dropped = 0
+      return Effect.logError(`The spool ${name} has room again: ${count} facts were dropped.`)
+    }),
+  }
+}

@@ -1,0 +1,76 @@
+/** Who takes part in the plant suite: the predictor itself, and runtimes alone. */
+import { once } from "node:events"
+import { Worker } from "node:worker_threads"
+import { Effect, Exit, Layer, References, Scope } from "effect"
+import { Predictor } from "#actors/plant-disease/predictor.ts"
+import { predictorOnnx } from "#adapters/predictor-onnx.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { plantSettings } from "../test/plant-disease/colour-network.ts"
+import type { Bare } from "./plant-bare.ts"
+import { classes } from "./plant-network.ts"
+import { drive, type Effort, type Round, summary } from "./round.ts"
+
+export interface PlantSeat {
+  readonly name: string
+  readonly round: (effort: Effort) => Promise<Round>
+  readonly stop: () => Promise<void>
+}
+
+/** The predictor over a network, given the same image again and again. */
+export const predictorSeat = async (
+  name: string,
+  onnx_path: string,
+  image: Uint8Array,
+  in_flight: number,
+  change: Partial<Settings["plant"]> = {},
+): Promise<PlantSeat> => {
+  const info = { name, format: "onnx", sha256: "", bytes: 0, parameters: null } as const
+  const model = {
+    onnx_path,
+    input: { name: "x", layout: "NHWC", has_rescaling: false },
+    output: { name: "y", classes, activation: "softmax" },
+    info: { ...info, classes: [], is_demo: false },
+  } as const
+  const scope = Scope.makeUnsafe()
+  const layer = predictorOnnx({ model, settings: plantSettings({ workers: 0, ...change }) })
+  const context = await Effect.runPromise(
+    Layer.buildWithScope(layer, scope).pipe(
+      Effect.provideService(References.MinimumLogLevel, "None"),
+    ),
+  )
+  const predict = Effect.flatMap(Effect.service(Predictor), (predictor) =>
+    predictor.predict(Uint8Array.from(image)),
+  ).pipe(Effect.provide(context))
+  const run = async () => void (await Effect.runPromise(predict))
+  return {
+    name,
+    round: (effort) => drive(run, 0, { ...effort, in_flight }),
+    stop: () => Effect.runPromise(Scope.close(scope, Exit.void)),
+  }
+}
+
+/** Threads that run the network at the same time, each by itself; one run is `batch` images. */
+export const bareSeat = async (name: string, bare: Bare, workers: number): Promise<PlantSeat> => {
+  const program = new URL("./plant-bare.ts", import.meta.url)
+  const threads = await Promise.all(
+    Array.from({ length: workers }, async () => {
+      const worker = new Worker(program, { workerData: bare })
+      await once(worker, "message")
+      return worker
+    }),
+  )
+  return {
+    name,
+    round: async ({ seconds }) => {
+      const told = threads.map(async (worker) => {
+        worker.postMessage(seconds)
+        const [latencies]: ReadonlyArray<ReadonlyArray<number>> = await once(worker, "message")
+        return latencies ?? []
+      })
+      const latencies = (await Promise.all(told)).flat()
+      const { runs, runs_per_s, ...rest } = summary(latencies, seconds)
+      return { runs: runs * bare.batch, runs_per_s: runs_per_s * bare.batch, ...rest }
+    },
+    stop: async () => void (await Promise.all(threads.map((worker) => worker.terminate()))),
+  }
+}

@@ -1,0 +1,154 @@
+/** Suite 12: plant disease prediction against bare ONNX Runtime, tfjs, and sharp's own decoding. */
+import { availableParallelism } from "node:os"
+import { join } from "node:path"
+import { monitorEventLoopDelay } from "node:perf_hooks"
+import sharp from "sharp"
+import { decode, decodeFast } from "#adapters/plant-image.ts"
+import { resampler } from "#adapters/plant-resample.ts"
+import { machine } from "./machine.ts"
+import { writeMobileNet, writeTutorial } from "./plant-network.ts"
+import { bareSeat, type PlantSeat, predictorSeat } from "./plant-seats.ts"
+import { drive, type Effort, median } from "./round.ts"
+import { interleave, type Measured, orSkip } from "./series.ts"
+import type { Settings, Suite } from "./suite.ts"
+import { type Columns, table } from "./table.ts"
+
+const side = 224
+const in_flight = 16
+const batch = 8
+const options = { pixels_max: 50_000_000, auto_orient: false }
+
+/** As smooth and as rough as a photo. */
+const photo = (width: number, height: number) => {
+  const rgb = Buffer.alloc(width * height * 3)
+  let state = 1
+  for (let i = 0; i < rgb.length; i++) {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0
+    const [x, y] = [Math.floor(i / 3) % width, Math.floor(i / 3 / width)]
+    rgb[i] = 118 + 90 * Math.sin(x / 50 + (i % 3)) * Math.cos(y / 70) + (state >>> 27)
+  }
+  return sharp(rgb, { raw: { width, height, channels: 3 } })
+    .jpeg({ quality: 85 })
+    .toBuffer()
+}
+
+const columns = (rate: string, ours: string): Columns => ({
+  ...{ rate, per_run: 1, ours, latency: true },
+})
+
+type Seats = ReadonlyArray<() => Promise<PlantSeat>>
+
+/** A table of its own: who takes part is started for it, and stopped after it. */
+const contest = async (
+  { folder, rounds, seconds, onEnd }: Settings,
+  title: string,
+  ours: string,
+  seats: Seats,
+): Promise<{ measured: Measured; text: string }> => {
+  const started: Array<PlantSeat> = []
+  for (const start of seats) {
+    const seat = await orSkip(title, start)
+    if (seat === undefined) continue
+    onEnd(seat.stop)
+    started.push(seat)
+  }
+  const effort: Effort = { in_flight: 1, seconds, runs_max: Number.MAX_SAFE_INTEGER }
+  const measured = await interleave(started, effort, rounds, folder)
+  await Promise.all(started.map(({ stop }) => stop()))
+  return { measured, text: `${title}:\n\n${table(measured, columns("images/s", ours))}` }
+}
+
+const local = (name: string, run: () => Promise<unknown>): PlantSeat => ({
+  name,
+  round: (effort) => drive(async () => void (await run()), 0, { ...effort, in_flight: 1 }),
+  stop: async () => undefined,
+})
+
+/** The 99th percentile of what the event loop is late, in milliseconds, while `run` runs. */
+const lateness = async (run: () => Promise<unknown>) => {
+  const delay = monitorEventLoopDelay({ resolution: 1 })
+  delay.enable()
+  await run()
+  delay.disable()
+  return delay.percentile(99) / 1e6
+}
+
+const loop = async (onnx: string, image: Uint8Array, seconds: number) => {
+  const seat = await predictorSeat("almanac", onnx, image, in_flight)
+  const effort = { in_flight, seconds, runs_max: Number.MAX_SAFE_INTEGER }
+  const idle = await lateness(() => new Promise((resolve) => setTimeout(resolve, seconds * 1000)))
+  const busy = await lateness(() => seat.round(effort))
+  await seat.stop()
+  return (
+    `Event loop of the process, p99 of its delay: ${idle.toFixed(2)} ms idle, ` +
+    `${busy.toFixed(2)} ms with ${in_flight} images in flight.`
+  )
+}
+
+/** Medians of p50 of the first two series, ours less theirs. */
+const difference = ({ series }: Measured) => {
+  const p50 = series.map(({ rounds }) => median(rounds.map(({ p50_ms }) => p50_ms)))
+  return ((p50[0] ?? Number.NaN) - (p50[1] ?? Number.NaN)).toFixed(2)
+}
+
+export const plant: Suite = async (settings) => {
+  const { folder, rounds, seconds } = settings
+  const cores = availableParallelism()
+  const tutorial = join(folder, "tutorial.onnx")
+  const mobile = join(folder, "mobilenet.onnx")
+  writeTutorial(tutorial)
+  writeMobileNet(mobile)
+  const small = await photo(256, 256)
+  const large = await photo(4000, 3000)
+  const resized = resampler(side)
+  const exact = async () => {
+    const image = await decode(large, options)
+    if ("rgb" in image) resized(image, "bicubic")
+  }
+  const us = "almanac"
+  const bare = (onnx_path: string, threads: number, size: number, workers: number) =>
+    bareSeat(
+      `bare ONNX Runtime, ${workers} x ${threads} threads, batches of ${size}`,
+      { runtime: "onnxruntime", onnx_path, threads, batch: size },
+      workers,
+    )
+  const oneByOne = { batch_max: 1 }
+  const all = [
+    await contest(settings, "MobileNetV2, one image at a time", us, [
+      () => predictorSeat(us, mobile, small, 1),
+      () => bare(mobile, 1, 1, 1),
+      () =>
+        bareSeat("tfjs, WebAssembly", { runtime: "tfjs", onnx_path: "", threads: 1, batch: 1 }, 1),
+    ]),
+    await contest(settings, `MobileNetV2, ${in_flight} in flight`, us, [
+      () => predictorSeat(us, mobile, small, in_flight),
+      () => bare(mobile, 1, 1, cores),
+      () => bare(mobile, cores, batch, 1),
+    ]),
+    await contest(settings, "Tutorial network, one image at a time", us, [
+      () => predictorSeat(us, tutorial, small, 1),
+      () => bare(tutorial, cores, 1, 1),
+    ]),
+    await contest(settings, `Tutorial network, ${in_flight} in flight`, us, [
+      () => predictorSeat(us, tutorial, small, in_flight),
+      () => predictorSeat("almanac, one by one", tutorial, small, in_flight, oneByOne),
+      () => bare(tutorial, cores, batch, 1),
+      () => bare(tutorial, 1, batch, cores),
+    ]),
+    await contest(settings, "A photo of 12 megapixels to 224 by 224", "sharp's full decoding", [
+      async () => local("sharp's full decoding", () => sharp(large).raw().toBuffer()),
+      async () => local("exact", exact),
+      async () => local("fast", () => decodeFast(large, options, side)),
+    ]),
+  ]
+  const [first, , third] = all
+  const spent =
+    `${rounds} rounds of ${seconds} s each, interleaved, after one discarded; a JPEG of 256 by ` +
+    `256 pixels (${small.length} bytes) from memory, without HTTP; random weights. p50 of one ` +
+    `image less that of bare ONNX Runtime: ${first ? difference(first.measured) : ""} ms of ` +
+    `MobileNetV2, ${third ? difference(third.measured) : ""} ms of the tutorial's network.`
+  const late = await loop(mobile, small, seconds)
+  const measured = all.map((one) => one.measured)
+  const texts = all.map(({ text }) => text)
+  return [await machine(folder, measured, []), spent, late, ...texts].join("\n\n")
+}

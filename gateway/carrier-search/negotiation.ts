@@ -1,0 +1,49 @@
+/** Which form of an answer a client wants most. Source: RFC 9110 §12.5.1. */
+import { type Format, formats } from "#schemas/carrier-search/format.ts"
+
+/** The media type of each form. */
+export const media_types: Readonly<Record<Format, string>> = {
+  json: "application/json",
+  ndjson: "application/x-ndjson",
+  csv: "text/csv",
+}
+
+interface MediaRange {
+  readonly type: string
+  /** 0 to 1; 0: not this. */
+  readonly weight: number
+}
+
+/** RFC 9110 §12.4.2; what is no weight counts as none at all. */
+const weight = /^(0(\.\d{0,3})?|1(\.0{0,3})?)$/
+
+const mediaRange = (text: string): MediaRange => {
+  const [type = "", ...parameters] = text.split(";").map((part) => part.trim().toLowerCase())
+  const q = parameters.find((parameter) => parameter.startsWith("q="))?.slice(2)
+  return { type, weight: q === undefined || !weight.test(q) ? 1 : Number(q) }
+}
+
+/** The most exact of the ranges that a type is in decides: the last of these that is there. */
+const rangesOf = (type: string) => ["*/*", `${type.split("/", 1)[0]}/*`, type]
+
+const wish = (ranges: ReadonlyArray<MediaRange>, format: Format) => {
+  const names = rangesOf(media_types[format])
+  const types = new Set(ranges.map(({ type }) => type))
+  const exactness = names.findLastIndex((name) => types.has(name))
+  const found = ranges.find(({ type }) => type === names[exactness])
+  return { format, weight: found?.weight ?? 0, exactness }
+}
+
+/**
+ * The form with the highest weight; of equals the one that is named most exactly, then JSON before
+ * the lines before the table. Undefined: none of them is wanted.
+ */
+export const formatOf = (accept: string | undefined): Format | undefined => {
+  if (accept === undefined || accept.trim() === "") return "json"
+  const ranges = accept.split(",").map(mediaRange)
+  const [best] = formats
+    .map((format) => wish(ranges, format))
+    .filter(({ weight }) => weight > 0)
+    .sort((a, b) => b.weight - a.weight || b.exactness - a.exactness)
+  return best?.format
+}

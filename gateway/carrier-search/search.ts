@@ -1,0 +1,208 @@
+/**
+ * Searching a range: as a whole or not at all, or line by line as carriers are found.
+ *
+ * Source: document 3 §4 B, §7 B; decisions of document 3, carrier validation and carrier range.
+ */
+import { Cause, Effect, Exit, Layer, Schedule, Schema, Stream } from "effect"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { AnswerBuffer } from "#actors/carrier-search/answer-buffer.ts"
+import { failureText, type Registry, type SearchFailed } from "#actors/carrier-search/registry.ts"
+import { type Account, internal_error, openAccount } from "#gateway/carrier-search/account.ts"
+import { CarrierSearchApi } from "#gateway/carrier-search/api.ts"
+import { formatOf, media_types } from "#gateway/carrier-search/negotiation.ts"
+import { type GivenRange, rangeOf } from "#gateway/carrier-search/range.ts"
+import { Registries } from "#gateway/carrier-search/registries.ts"
+import { type Range, total } from "#schemas/carrier-search/carrier.ts"
+import { csv_header, type Format, row_end } from "#schemas/carrier-search/format.ts"
+import { type Failed, type Progress, Summary } from "#schemas/carrier-search/line.ts"
+import { BadRange, NotAcceptable, RegistryFailed } from "#schemas/carrier-search/rejection.ts"
+
+type Request = HttpServerRequest.HttpServerRequest
+
+/** Twice in the second that a client may count on. */
+const progress_interval = "500 millis"
+/** Up to this an answer goes out in one write. */
+const one_write_bytes_max = 256 * 1024
+
+const utf8 = new TextEncoder()
+
+/** What stands before the rows and behind them. */
+const frames: Readonly<Record<"json" | "csv", readonly [before: Uint8Array, after: Uint8Array]>> = {
+  json: [utf8.encode('{"carriers":['), utf8.encode("]}")],
+  csv: [utf8.encode(csv_header), new Uint8Array(0)],
+}
+
+/** Another search may answer otherwise, and in another form. */
+const headersOf = (format: Format, { start, end }: Range) => ({
+  vary: "accept",
+  "cache-control": "no-store",
+  ...(format === "csv" && {
+    "content-disposition": `attachment; filename="carriers-${start}-${end}.csv"`,
+  }),
+  // A proxy that gathers lines would keep them from whoever waits for them.
+  ...(format === "ndjson" && { "x-accel-buffering": "no" }),
+})
+
+const contentTypes: Readonly<Record<Format, string>> = {
+  ...media_types,
+  csv: `${media_types.csv}; charset=utf-8`,
+}
+
+/** The pieces, counted; one that does not answer each number is a defect of ours. */
+const followed = (registry: Registry["Service"], account: Account, format: Format) => {
+  const { range } = account
+  const numbers = total(range)
+  const whole = Stream.suspend(() => {
+    if (account.answered() === numbers) return Stream.empty
+    return Stream.die(new Error(`${account.answered()} of ${numbers} numbers were answered.`))
+  })
+  return registry.search(range, format).pipe(
+    Stream.map((piece) => {
+      account.count(piece)
+      return piece.rows
+    }),
+    Stream.filter((rows) => rows.length > 0),
+    Stream.concat(whole),
+  )
+}
+
+type Rows = Stream.Stream<Uint8Array, SearchFailed>
+
+/** All of the answer before its first byte, so that a failure can still be a 502. */
+const answerWhole = Effect.fnUntraced(function* (
+  rows: Rows,
+  account: Account,
+  format: "json" | "csv",
+) {
+  const buffers = yield* AnswerBuffer
+  const buffer = yield* buffers.open
+  yield* Stream.runForEach(rows, buffer.add).pipe(
+    Effect.onExit((exit) => account.close(exit)),
+    Effect.catchTag("BufferFailed", Effect.die),
+    Effect.mapError((failed) => {
+      return new RegistryFailed({ error: failureText(failed, total(account.range)) })
+    }),
+  )
+  const [before, after] = frames[format]
+  const cut = format === "json" ? row_end.json.length : 0
+  const rows_bytes = Math.max(0, buffer.length() - cut)
+  // Single pieces: the server joins what comes together.
+  const body = Stream.make(before).pipe(
+    Stream.concat(Stream.rechunk(buffer.read(rows_bytes), 1)),
+    Stream.concat(Stream.make(after)),
+    Stream.filter((bytes) => bytes.length > 0),
+  )
+  const headers = headersOf(format, account.range)
+  const contentType = contentTypes[format]
+  const contentLength = before.length + rows_bytes + after.length
+  if (contentLength > one_write_bytes_max) {
+    return HttpServerResponse.stream(body, { contentType, contentLength, headers })
+  }
+  const bytes = yield* Effect.orDie(Stream.mkUint8Array(body))
+  return HttpServerResponse.uint8Array(bytes, { contentType, headers })
+})
+
+type Line = typeof Progress.Type | typeof Summary.Type | typeof Failed.Type
+
+const line = (value: Line) => utf8.encode(`${JSON.stringify(value)}\n`)
+
+const encodeSummary = Schema.encodeSync(Summary)
+
+/** After the 200 a failure is the last line. */
+const lastLine = (cause: Cause.Cause<SearchFailed>, numbers: number) => {
+  const failure = cause.reasons.find(Cause.isFailReason)
+  if (failure !== undefined) {
+    return Effect.succeed(line({ error: failureText(failure.error, numbers) }))
+  }
+  return Effect.as(Effect.logError("A search failed.", cause), line({ error: internal_error }))
+}
+
+/** Rows as they come, and how far it is; then the counts, or the error. */
+const answerLines = Effect.fnUntraced(function* (rows: Rows, account: Account) {
+  const numbers = total(account.range)
+  const progress = () => {
+    const [done, found] = [account.answered(), account.found()]
+    return line({ progress: { done, total: numbers, found } })
+  }
+  const summary = () => {
+    const { registry } = account
+    const counts = { total: numbers, found: account.found() }
+    return line(
+      encodeSummary({ summary: { ...counts, duration_ms: account.durationMs(), registry } }),
+    )
+  }
+  const ticks = Stream.map(Stream.fromSchedule(Schedule.spaced(progress_interval)), progress)
+  const context = yield* Effect.context<never>()
+  const body = Stream.sync(progress).pipe(
+    Stream.concat(Stream.merge(rows, ticks, { haltStrategy: "left" })),
+    Stream.concat(Stream.sync(summary)),
+    Stream.onExit((exit) => account.close(exit)),
+    Stream.catchCause((cause) =>
+      Cause.hasInterruptsOnly(cause)
+        ? Stream.failCause(cause)
+        : Stream.fromEffect(Effect.provideContext(lastLine(cause, numbers), context)),
+    ),
+  )
+  const headers = headersOf("ndjson", account.range)
+  return HttpServerResponse.stream(body, { contentType: contentTypes.ndjson, headers })
+})
+
+/** What a request asks for; `range_max`: numbers that one search may ask for. */
+const asked = Effect.fnUntraced(function* (
+  { headers }: Request,
+  query: GivenRange,
+  range_max: number,
+) {
+  const range = rangeOf(query, range_max)
+  if (typeof range === "string") return yield* new BadRange({ error: range })
+  const format = formatOf(headers.accept)
+  if (format !== undefined) return { range, format }
+  const error = `a search is answered as ${Object.values(media_types).join(", ")}`
+  return yield* new NotAcceptable({ error })
+})
+
+/** Of what a GET would begin with the head alone: no registry is asked, and there is no fact. */
+const headAlone = (format: Format, range: Range) =>
+  HttpServerResponse.empty({
+    status: 200,
+    headers: { ...headersOf(format, range), "content-type": contentTypes[format] },
+  })
+
+const search = Effect.fnUntraced(function* (
+  request: Request,
+  query: GivenRange,
+  range_max: number,
+) {
+  const { range, format } = yield* asked(request, query, range_max)
+  const { in_use } = yield* Registries
+  const chosen = yield* Effect.exit(in_use)
+  const is_head = request.method === "HEAD"
+  if (Exit.isFailure(chosen)) {
+    if (!is_head) yield* (yield* openAccount(range, "none")).close(chosen)
+    const refused = Effect.failCause(chosen.cause)
+    return yield* Effect.mapError(refused, ({ detail }) => new RegistryFailed({ error: detail }))
+  }
+  if (is_head) return headAlone(format, range)
+  const { name, registry } = chosen.value
+  const account = yield* openAccount(range, name)
+  const rows = followed(registry, account, format)
+  if (format === "ndjson") return yield* answerLines(rows, account)
+  return yield* answerWhole(rows, account, format)
+})
+
+const sources = Effect.fnUntraced(function* () {
+  const registries = yield* Registries
+  return { sources: yield* registries.sources }
+})
+
+/** The handlers of CarrierSearchApi. `range_max`: numbers that one search may ask for. */
+export const searching = (range_max: number) =>
+  Layer.mergeAll(
+    HttpApiBuilder.group(CarrierSearchApi, "carriers", (handlers) =>
+      handlers.handleAll({
+        search: ({ request, query }) => search(request, query, range_max),
+        sources,
+      }),
+    ),
+  )

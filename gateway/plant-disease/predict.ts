@@ -1,0 +1,160 @@
+/**
+ * Predicting one image or several, and telling the model.
+ *
+ * Source: document 3 §4 C; decisions of document 3, plant errors; issue 7.
+ */
+import { Effect, Result, Stream } from "effect"
+import { Base64 } from "effect/encoding"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { type PredictFailure, Predictor } from "#actors/plant-disease/predictor.ts"
+import { PlantDiseaseApi } from "#gateway/plant-disease/api.ts"
+import type { PredictionMetrics } from "#gateway/plant-disease/metrics.ts"
+import { type Given, type Wanted, wantedOf } from "#gateway/plant-disease/query.ts"
+import { recorded, refusedOf, type Told, told } from "#gateway/plant-disease/telling.ts"
+import {
+  formReader,
+  type ReadForm,
+  type Refusal,
+  type Upload,
+} from "#gateway/plant-disease/upload.ts"
+import type { OfBatch, Prediction } from "#schemas/plant-disease/answer.ts"
+import { BadForm, ImageTooLarge } from "#schemas/plant-disease/rejection.ts"
+import type { Settings } from "#schemas/settings.ts"
+
+type Request = HttpServerRequest.HttpServerRequest
+type Response = HttpServerResponse.HttpServerResponse
+type Failure = Refusal | PredictFailure
+
+export interface PredictingOptions {
+  readonly plant: Settings["plant"]
+  /** Bytes of all images that are on their way into memory; tests have less. */
+  readonly held_bytes_max?: number
+  readonly metrics: PredictionMetrics
+}
+
+interface Parts extends Pick<PredictingOptions, "plant" | "metrics"> {
+  readonly read: ReadForm
+}
+
+const one_image = "The form must have exactly one image, as a file in the field 'file'."
+
+/** Another answer may come of the same image, once another model is set. */
+const answer_headers = { "cache-control": "no-store" }
+
+const statusOf = (refusal: Refusal) => {
+  if (refusal instanceof BadForm) return 400
+  return refusal instanceof ImageTooLarge ? 413 : 415
+}
+
+const isRefusal = (failure: Failure): failure is Refusal => !("detail" in failure)
+
+/** A failure as an answer; what the network failed with is logged. */
+const refused = Effect.fnUntraced(function* (failure: Failure) {
+  if (isRefusal(failure)) {
+    return HttpServerResponse.jsonUnsafe({ error: failure.error }, { status: statusOf(failure) })
+  }
+  if (failure._tag === "InferenceFailed") {
+    yield* Effect.logError(`A prediction failed: ${failure.detail}`)
+  }
+  const { status, error, retry_after_seconds } = refusedOf(failure)
+  const headers = retry_after_seconds !== undefined && { "retry-after": `${retry_after_seconds}` }
+  return HttpServerResponse.jsonUnsafe({ error }, { status, headers: headers || {} })
+})
+
+/** Every answer names the model that it comes from. */
+const signed = <R>(answer: Effect.Effect<Response, Failure, R>) =>
+  Effect.gen(function* () {
+    const { model } = yield* Predictor
+    const response = yield* Effect.catch(answer, refused)
+    const headers = { ...answer_headers, "x-model-sha256": model.sha256 }
+    return HttpServerResponse.setHeaders(response, headers)
+  })
+
+const timing = ({ predicted }: Told) => ({
+  "server-timing": `predict;dur=${predicted.milliseconds.toFixed(1)}`,
+})
+
+/** The one image of the form. */
+const imageOf = Effect.fnUntraced(function* ({ read, plant }: Parts, request: Request) {
+  const limits = { files_max: 1, image_bytes_max: plant.image_bytes_max, wrong_number: one_image }
+  const [upload] = yield* Stream.runCollect(yield* read(request, limits))
+  if (upload === undefined) return yield* new BadForm({ error: one_image })
+  return upload.refusal === undefined ? upload.bytes : yield* upload.refusal
+})
+
+const dataUrl = (png: Uint8Array) => `data:image/png;base64,${Base64.encode(png)}`
+
+/** The class, and the heat map where it is wanted: of the same image, for the class that is told. */
+const explained = Effect.fnUntraced(function* (
+  image: Uint8Array,
+  wanted: Wanted,
+  metrics: PredictionMetrics,
+) {
+  const { explain } = yield* Predictor
+  const copy = wanted.heatmap === undefined ? undefined : image.slice()
+  const answer = yield* told(image, wanted.top_k ?? 1, metrics)
+  const png = copy === undefined ? undefined : yield* explain(copy, answer.best.index)
+  return { answer, png }
+})
+
+const predict = Effect.fnUntraced(function* (parts: Parts, request: Request, query: Given) {
+  const wanted = wantedOf(query, request.headers.accept)
+  if (typeof wanted === "string") return yield* new BadForm({ error: wanted })
+  const image = yield* imageOf(parts, request)
+  const { answer, png } = yield* explained(image, wanted, parts.metrics)
+  yield* recorded([answer.fact])
+  const headers = timing(answer)
+  if (png !== undefined && wanted.heatmap === "png") {
+    return HttpServerResponse.uint8Array(png, { contentType: "image/png", headers })
+  }
+  const body: Prediction = {
+    prediction: answer.best.class,
+    ...(wanted.top_k !== undefined && {
+      predictions: answer.likely.map(({ index: _, ...likely }) => likely),
+    }),
+    ...(png !== undefined && { heatmap: dataUrl(png) }),
+  }
+  return HttpServerResponse.jsonUnsafe(body, { headers })
+})
+
+/** One of a batch, failing alone. */
+const ofBatch = Effect.fnUntraced(function* (
+  { name, bytes, refusal }: Upload,
+  metrics: PredictionMetrics,
+) {
+  if (refusal !== undefined) return { row: { name, error: refusal.error } }
+  const exit = yield* Effect.result(told(bytes, 1, metrics))
+  if (Result.isSuccess(exit)) {
+    const { best, fact } = exit.success
+    return { row: { name, prediction: best.class }, fact }
+  }
+  return { row: { name, error: refusedOf(exit.failure).error } }
+})
+
+/** Images are predicted while the form still comes; facts are kept when all of them are told. */
+const batch = Effect.fnUntraced(function* ({ read, plant, metrics }: Parts, request: Request) {
+  const { batch_images_max: files_max, image_bytes_max } = plant
+  const wrong_number = `The form must have 1 to ${files_max} images, as files in the field 'file'.`
+  const files = yield* read(request, { files_max, image_bytes_max, wrong_number })
+  const all = yield* Stream.runCollect(
+    Stream.mapEffect(files, (file) => ofBatch(file, metrics), { concurrency: plant.batch_max }),
+  )
+  yield* recorded(all.flatMap(({ fact }) => (fact === undefined ? [] : [fact])))
+  const predictions: ReadonlyArray<OfBatch> = all.map(({ row }) => row)
+  return HttpServerResponse.jsonUnsafe({ predictions })
+})
+
+/** The handlers of PlantDiseaseApi. */
+export const predicting = ({ plant, held_bytes_max, metrics }: PredictingOptions) =>
+  HttpApiBuilder.group(PlantDiseaseApi, "plants", (handlers) => {
+    const parts: Parts = { plant, metrics, read: formReader(held_bytes_max) }
+    return handlers
+      .handleRaw("predict", ({ request, query }) =>
+        Effect.scoped(signed(predict(parts, request, query))),
+      )
+      .handleRaw("batch", ({ request }) => Effect.scoped(signed(batch(parts, request))))
+      .handleRaw("model", () =>
+        Effect.map(Predictor, ({ model }) => HttpServerResponse.jsonUnsafe(model)),
+      )
+  })

@@ -1,0 +1,108 @@
+/**
+ * What is told of an image's probabilities, and the fact that is left of it: never the image.
+ *
+ * Source: document 3 §1 C; decisions, facts of searches and predictions.
+ */
+import { Clock, DateTime, Effect } from "effect"
+import { PredictionSpool } from "#actors/plant-disease/prediction-spool.ts"
+import {
+  type Busy,
+  InferenceFailed,
+  type Predicted,
+  type PredictFailure,
+  Predictor,
+} from "#actors/plant-disease/predictor.ts"
+import type { PredictionMetrics } from "#gateway/plant-disease/metrics.ts"
+import { RequestContext } from "#gateway/request-context.ts"
+import type { Likely } from "#schemas/plant-disease/answer.ts"
+import type { PredictionFact } from "#schemas/plant-disease/prediction.ts"
+
+/** A class and how likely it is; its index is that of the network's output. */
+interface Place extends Likely {
+  readonly index: number
+}
+
+/** The `count` likeliest classes first; of equals the one of lower index. */
+export const likeliest = (
+  probabilities: Float32Array,
+  classes: ReadonlyArray<string>,
+  count: number,
+): ReadonlyArray<Place> =>
+  Array.from(probabilities, (probability, index) => {
+    return { class: classes[index] ?? "", probability, index }
+  })
+    .sort((one, other) => other.probability - one.probability || one.index - other.index)
+    .slice(0, count)
+
+export interface Told {
+  readonly likely: ReadonlyArray<Place>
+  readonly best: Place
+  readonly predicted: Predicted
+  /** To be kept when it was told. */
+  readonly fact: PredictionFact
+}
+
+/** Predicts one image, which is handed over; `count` classes are told. */
+export const told = Effect.fnUntraced(function* (
+  image: Uint8Array,
+  count: number,
+  metrics: PredictionMetrics,
+): Effect.fn.Return<Told, PredictFailure, Predictor> {
+  const { predict, model } = yield* Predictor
+  const { request_id, correlation_id, caller } = yield* RequestContext
+  const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
+  const image_bytes = image.length
+  const predicted = yield* Effect.tapError(predict(image), ({ _tag }) =>
+    Effect.sync(() => metrics.count(_tag)),
+  )
+  metrics.count("predicted")
+  metrics.took(predicted.milliseconds)
+  const likely = likeliest(predicted.probabilities, model.classes, count)
+  const [best] = likely
+  if (best === undefined) {
+    return yield* new InferenceFailed({ detail: "The network answered no class." })
+  }
+  const fact: PredictionFact = {
+    at,
+    class: best.class,
+    // What is one to the last bit of 32 may be a little more in 64.
+    probability: Math.min(best.probability, 1),
+    image_sha256: predicted.sha256,
+    image_bytes,
+    model_sha256: model.sha256,
+    milliseconds: predicted.milliseconds,
+    actor: caller.actor,
+    request_id,
+    correlation_id,
+  }
+  return { likely, best, predicted, fact }
+})
+
+/** Puts facts into the spool, which never fails and is not waited for by the log. */
+export const recorded = Effect.fnUntraced(function* (facts: ReadonlyArray<PredictionFact>) {
+  const spool = yield* PredictionSpool
+  yield* Effect.forEach(facts, spool.add, { discard: true })
+})
+
+export interface Refused {
+  readonly status: 413 | 415 | 422 | 500 | 503
+  readonly error: string
+  readonly retry_after_seconds?: Busy["retry_after_seconds"]
+}
+
+/** What a failure of the predictor is over HTTP; the network's own words are in the log alone. */
+export const refusedOf = (failure: PredictFailure): Refused => {
+  const { detail: error } = failure
+  switch (failure._tag) {
+    case "TooLarge":
+      return { status: 413, error }
+    case "WrongType":
+      return { status: 415, error }
+    case "Undecodable":
+      return { status: 422, error }
+    case "Busy":
+      return { status: 503, error, retry_after_seconds: failure.retry_after_seconds }
+    case "InferenceFailed":
+      return { status: 500, error: "The network failed on this image." }
+  }
+}

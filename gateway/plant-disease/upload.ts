@@ -1,0 +1,207 @@
+/**
+ * The images of a form, read as they come and kept in memory alone: each within its bound, and all
+ * that are under way within one. Nothing is written to disk.
+ *
+ * Source: decisions of document 3, plant errors; RFC 7578.
+ */
+import { Effect, type Scope, Stream } from "effect"
+import { type HttpServerRequest, MultipartParser } from "effect/http"
+import { Busy } from "#actors/plant-disease/predictor.ts"
+import { extensions, part_types } from "#schemas/plant-disease/image.ts"
+import { BadForm, ImageTooLarge, NoImage } from "#schemas/plant-disease/rejection.ts"
+
+/** What parts have beside their content: their heads, and fields that nobody asked for. */
+export const form_bytes_max = 64 * 1024
+/** A form of a browser has a handful. */
+const other_fields_max = 16
+const field_bytes_max = 16 * 1024
+/** Of images on their way into memory, of all requests: a dozen of the largest by default. */
+const all_bytes_max = 256 * 2 ** 20
+/** The first of a buffer that grows; most images of a leaf fit. */
+const first_bytes = 64 * 1024
+const name_chars_max = 255
+
+export type Refusal = BadForm | ImageTooLarge | NoImage
+
+/** One file of the form: its bytes, or why they are not taken. */
+export interface Upload {
+  readonly name: string
+  /** Whole in its buffer; empty where it is refused. */
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly refusal: ImageTooLarge | NoImage | undefined
+}
+
+export interface UploadLimits {
+  readonly files_max: number
+  readonly image_bytes_max: number
+  /** What is said of a form without a file, and of one with too many. */
+  readonly wrong_number: string
+}
+
+type Request = HttpServerRequest.HttpServerRequest
+
+/** The files in the order of the form. Their bytes count until the scope ends. */
+export type ReadForm = (
+  request: Request,
+  limits: UploadLimits,
+) => Effect.Effect<Stream.Stream<Upload, Refusal | Busy>, Refusal, Scope.Scope>
+
+const no_form = "The body must be a form: multipart/form-data with the image in the field 'file'."
+const malformed = new BadForm({ error: "The form is malformed, or does not come to its end." })
+const no_boundary = new BadForm({ error: "The Content-Type has no boundary, which a form needs." })
+const busy = new Busy({ detail: "Too many images are on their way.", retry_after_seconds: 1 })
+
+const tooLarge = (bytes_max: number) =>
+  new ImageTooLarge({ error: `The image is larger than ${bytes_max} bytes.` })
+
+/** The ending after the last dot, in lower case; empty if there is none. */
+const endingOf = (name: string) => /\.([^./\\]*)$/.exec(name)?.[1]?.toLowerCase() ?? ""
+
+/** What is declared of a file, by its type or its name, must be an image that is taken. */
+const misdeclared = (type: string, name: string): NoImage | undefined => {
+  if (!part_types.includes(type)) {
+    return new NoImage({ error: `The file's type is ${type}; taken are ${part_types.join(", ")}.` })
+  }
+  const ending = endingOf(name)
+  if (ending === "" || extensions.includes(ending)) return undefined
+  return new NoImage({ error: `The file ends in .${ending}; taken are ${extensions.join(", ")}.` })
+}
+
+/** Bytes in one buffer that doubles: however small the pieces come, they take twice at most. */
+const gathering = (bytes_max: number) => {
+  let buffer = new Uint8Array(0)
+  let length = 0
+  return {
+    length: () => length,
+    /** Answers false where they would be too many; then nothing is kept any more. */
+    add: (piece: Uint8Array) => {
+      const needed = length + piece.length
+      if (needed > bytes_max) {
+        buffer = new Uint8Array(0)
+        return false
+      }
+      if (needed > buffer.length) {
+        const larger = new Uint8Array(Math.max(needed, buffer.length * 2, first_bytes))
+        larger.set(buffer.subarray(0, length))
+        buffer = larger
+      }
+      buffer.set(piece, length)
+      length = needed
+      return true
+    },
+    take: () => {
+      const whole = buffer.length === length ? buffer : buffer.slice(0, length)
+      buffer = new Uint8Array(0)
+      return whole
+    },
+  }
+}
+
+/** A parser of one form: pieces go in, files come out when they are whole. */
+const formParser = (
+  headers: Readonly<Record<string, string>>,
+  { files_max, image_bytes_max, wrong_number }: UploadLimits,
+) => {
+  let refusal: Refusal | undefined
+  let is_done = false
+  let begun = 0
+  let whole: Array<Upload> = []
+
+  const file = (info: MultipartParser.PartInfo) => {
+    const name = (info.filename ?? "").slice(0, name_chars_max)
+    const is_none = info.filename === ""
+    let refused = misdeclared(info.contentType, name)
+    if (info.name !== "file") {
+      refusal ??= new BadForm({ error: `The field of the image is 'file', not '${info.name}'.` })
+    }
+    const gathered = gathering(refused === undefined ? image_bytes_max : 0)
+    return (piece: Uint8Array | null) => {
+      if (piece !== null) {
+        if (!gathered.add(piece)) refused ??= tooLarge(image_bytes_max)
+        return
+      }
+      // Browsers send a field of files as one without name and bytes where none was chosen.
+      if (is_none && gathered.length() === 0) return
+      begun++
+      if (begun > files_max) refusal ??= new BadForm({ error: wrong_number })
+      else whole.push({ name, bytes: gathered.take(), refusal: refused })
+    }
+  }
+  const failed = (error: MultipartParser.MultipartError) => {
+    if (error._tag === "InvalidBoundary") refusal ??= no_boundary
+    else if (error._tag !== "ReachedLimit") refusal ??= malformed
+    else if (error.limit === "MaxTotalSize") refusal ??= tooLarge(image_bytes_max)
+    else refusal ??= new BadForm({ error: "The form has too many fields, or one is too long." })
+  }
+  const parser = MultipartParser.make({
+    headers: { ...headers },
+    maxParts: files_max + other_fields_max,
+    maxFieldSize: field_bytes_max,
+    maxTotalSize: files_max * image_bytes_max + form_bytes_max,
+    // A text without a name of a file is a field, which nobody asked for.
+    isFile: ({ filename, contentType }) => filename !== undefined || contentType !== "text/plain",
+    onField: () => undefined,
+    onFile: file,
+    onError: failed,
+    onDone: () => {
+      is_done = true
+    },
+  })
+  const taken = (): Effect.Effect<ReadonlyArray<Upload>, Refusal> => {
+    if (refusal !== undefined) return Effect.fail(refusal)
+    const files = whole
+    whole = []
+    return Effect.succeed(files)
+  }
+  return {
+    write: (piece: Uint8Array) => {
+      if (!is_done && refusal === undefined) parser.write(piece)
+      return taken()
+    },
+    end: () => {
+      if (!is_done) parser.end()
+      if (begun === 0) refusal ??= new BadForm({ error: wrong_number })
+      return taken()
+    },
+  }
+}
+
+/** A request without a body has no type either: what is missing then is the image. */
+const refusedType = ({ headers }: Request, wrong_number: string): Refusal | undefined => {
+  const type = headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase() ?? ""
+  if (type === "multipart/form-data") return undefined
+  const is_empty =
+    headers["transfer-encoding"] === undefined && !(Number(headers["content-length"]) > 0)
+  return is_empty ? new BadForm({ error: wrong_number }) : new NoImage({ error: no_form })
+}
+
+/** Reads forms; what they have in memory is bounded for each of them, and for all at once. */
+export const formReader = (held_bytes_max = all_bytes_max): ReadForm => {
+  let held_bytes = 0
+  const holding = Effect.acquireRelease(
+    Effect.sync(() => ({ bytes: 0 })),
+    (own) =>
+      Effect.sync(() => {
+        held_bytes -= own.bytes
+      }),
+  )
+  return Effect.fnUntraced(function* (request, limits) {
+    const refused = refusedType(request, limits.wrong_number)
+    if (refused !== undefined) return yield* Effect.fail(refused)
+    const own = yield* holding
+    const { write, end } = formParser(request.headers, limits)
+    // One image is always taken, however large it may be by the settings.
+    const bytes_max = Math.max(held_bytes_max, limits.image_bytes_max + form_bytes_max)
+    const files = request.stream.pipe(
+      Stream.mapError((): Refusal | Busy => malformed),
+      Stream.mapEffect((piece): Effect.Effect<ReadonlyArray<Upload>, Refusal | Busy> => {
+        own.bytes += piece.length
+        held_bytes += piece.length
+        return held_bytes > bytes_max ? Effect.fail(busy) : write(piece)
+      }),
+    )
+    return Stream.concat(files, Stream.fromEffect(Effect.suspend(end))).pipe(
+      Stream.flatMap(Stream.fromIterable),
+    )
+  })
+}

@@ -1,0 +1,35 @@
+/**
+ * A prediction that was told to somebody, as it is recorded: never the image itself.
+ *
+ * Source: decisions, facts of searches and predictions.
+ */
+import { Schema } from "effect"
+import { Instant } from "#schemas/instant.ts"
+import { recording } from "#schemas/spooled.ts"
+
+const Sha256 = Schema.String.check(Schema.isPattern(/^[\da-f]{64}$/))
+const Probability = Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }))
+const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+const Milliseconds = Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))
+
+export const PredictionFact = Schema.Struct({
+  /** When it was asked. */
+  at: Instant,
+  /** The likeliest class, which was answered. */
+  class: Schema.String,
+  probability: Probability,
+  /** Of the file as it was uploaded, in hex. */
+  image_sha256: Sha256,
+  image_bytes: Count,
+  /** Of the model's file, in hex. */
+  model_sha256: Sha256,
+  /** From the whole image to the answer. */
+  milliseconds: Milliseconds,
+  actor: Schema.String,
+  request_id: Schema.String,
+  correlation_id: Schema.String,
+})
+export type PredictionFact = typeof PredictionFact.Type
+
+export const RecordPredictions = recording("RecordPredictions", PredictionFact)
+export type RecordPredictions = typeof RecordPredictions.Type

@@ -1,0 +1,32 @@
+/**
+ * What plant disease prediction tells its subscribers, type by type.
+ *
+ * A type, a field or what a field means never changes and never goes: they are only added. An image
+ * is never told, but its hash.
+ * Source: DECISIONS "published events".
+ */
+import { Schema } from "effect"
+import type { PublishedTypes } from "#schemas/published.ts"
+
+const described = (description: string) => ({ description })
+
+export const published = {
+  prediction_made: {
+    aggregate: "prediction",
+    subject: "the SHA-256 of the image",
+    told: "Somebody was told the likeliest class of an image.",
+    data: Schema.Struct({
+      node_id: Schema.String.annotateKey(described("The node that predicted it.")),
+      class: Schema.String.annotateKey(described("The class, as the model's index names it.")),
+      probability: Schema.Finite.annotateKey(described("Its probability, 0 to 1.")),
+      image_sha256: Schema.String.annotateKey(
+        described("SHA-256 of the file as it was uploaded, in hex."),
+      ),
+      image_bytes: Schema.Int.annotateKey(described("Size of that file, in bytes.")),
+      model_sha256: Schema.String.annotateKey(described("SHA-256 of the model's file, in hex.")),
+      milliseconds: Schema.Finite.annotateKey(
+        described("From the whole image to the answer, in milliseconds."),
+      ),
+    }),
+  },
+} satisfies PublishedTypes

@@ -1,0 +1,12 @@
+/**
+ * The pages for browsers: whose each is, where it stands, and its file as it was built.
+ *
+ * Source: decisions of all services, "/".
+ */
+export const pages = [
+  { service: "capital-pressure", path: "/", file: "index.html" },
+  { service: "carrier-search", path: "/carriers", file: "carriers.html" },
+  { service: "plant-disease", path: "/plants", file: "plants.html" },
+] as const
+
+export type PagePath = (typeof pages)[number]["path"]

@@ -1,0 +1,84 @@
+/** A registry in this process, with the time of the test: it counts what the engine asks of it. */
+import { Clock, Effect, Fiber, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { type EngineOptions, makeEngine } from "#actors/carrier-search/engine.ts"
+import { type Found, LookupFailed } from "#actors/carrier-search/lookup.ts"
+import type { Range } from "#schemas/carrier-search/carrier.ts"
+import { textOf } from "../contract/registry.ts"
+import { newCounts } from "./registry-fake.ts"
+
+export interface Script {
+  readonly found?: (mc: number) => ReadonlyArray<Found>
+  /** What it answers instead to the nth question for a number, from 1. */
+  readonly instead?: (mc: number, nth: number) => LookupFailed | undefined
+  readonly latency_ms?: (mc: number, nth: number) => number
+  /** Above so many questions under way it is busy. */
+  readonly shed_above?: number
+}
+
+export const even = (mc: number): ReadonlyArray<Found> =>
+  mc % 2 === 0 ? [{ dot: mc, name: `C${mc}` }] : []
+
+export const fault = (kind: LookupFailed["kind"], after_ms?: number) =>
+  new LookupFailed({ kind, reason: `it is ${kind}`, ...(after_ms !== undefined && { after_ms }) })
+
+const defaults = {
+  ...{ concurrency: 4, rate_per_second: 0, tries: 4, retry_percent: 10, cache_seconds: 0 },
+}
+
+/** An engine over the script, for the scope's life. */
+export const engineOver = Effect.fnUntraced(function* (
+  script: Script,
+  options: Partial<EngineOptions> = {},
+) {
+  const counts = newCounts()
+  const asked = new Map<number, number>()
+  /** When each question began, in milliseconds. */
+  const began: Array<number> = []
+  const it = { script }
+
+  const answer = Effect.fnUntraced(function* (mc: number) {
+    const { found = even, instead, latency_ms, shed_above = Number.POSITIVE_INFINITY } = it.script
+    const nth = (asked.get(mc) ?? 0) + 1
+    asked.set(mc, nth)
+    began.push(yield* Clock.currentTimeMillis)
+    counts.total += 1
+    counts.in_flight += 1
+    counts.in_flight_max = Math.max(counts.in_flight_max, counts.in_flight)
+    const is_shed = counts.in_flight > shed_above
+    const ms = is_shed ? 1 : (latency_ms?.(mc, nth) ?? 0)
+    if (ms > 0) yield* Effect.sleep(ms)
+    if (is_shed) counts.shed += 1
+    const failure = is_shed ? fault("busy") : instead?.(mc, nth)
+    return failure ? yield* failure : found(mc)
+  })
+  const lookup = (mc: number) =>
+    answer(mc).pipe(
+      Effect.onInterrupt(() =>
+        Effect.sync(() => {
+          counts.aborted += 1
+        }),
+      ),
+      Effect.ensuring(
+        Effect.sync(() => {
+          counts.in_flight -= 1
+        }),
+      ),
+    )
+  const engine = yield* makeEngine({ ...defaults, ...options, lookup })
+  const search = (range: Range) =>
+    Effect.map(Stream.runCollect(engine.search(range, "csv")), textOf)
+  return Object.assign(it, { ...engine, run: search, stream: engine.search, counts, asked, began })
+})
+
+const step_ms = 10
+const steps_max = 100_000
+
+/** Runs it while the clock of the test goes on; answers its exit. */
+export const lived = Effect.fnUntraced(function* <A, E, R>(body: Effect.Effect<A, E, R>) {
+  const fiber = yield* Effect.forkChild(body)
+  for (let step = 0; step < steps_max && fiber.pollUnsafe() === undefined; step += 1) {
+    yield* TestClock.adjust(step_ms)
+  }
+  return yield* Fiber.join(fiber)
+})

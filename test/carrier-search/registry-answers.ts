@@ -1,0 +1,134 @@
+/**
+ * What FMCSA's QCMobile answers, in each shape that is documented, and what a registry in trouble
+ * may answer instead. Its carriers are invented. Source: market facts B1.1 and B1.2.
+ */
+import { randomBytes } from "node:crypto"
+import { gzipSync } from "node:zlib"
+import type { Docket } from "../contract/registry.ts"
+
+export interface Reply {
+  readonly status: number
+  readonly body: string | Buffer
+  readonly headers?: Readonly<Record<string, string>>
+  /** How the body is sent; whole where it is not said. */
+  readonly manner?: "whole" | "hang" | "hang in body" | "drip" | "reset" | "break off"
+}
+
+export const json = (content: unknown, status = 200): Reply => ({
+  ...{ status, headers: { "content-type": "application/json;charset=UTF-8" } },
+  body: JSON.stringify({ content, retrievalDate: "2026-11-20T07:25:05.638+0000" }),
+})
+
+const page = (title: string, status = 200): Reply => ({
+  ...{ status, headers: { "content-type": "text/html" } },
+  body: `<!DOCTYPE html><html><head><title>${title}</title></head><body><h1>x</h1></body></html>`,
+})
+
+/** `carrier` as the wire has it, shortened. */
+export const carrierOf = ({ dot, name, active, carrier_only }: Docket) => ({
+  allowedToOperate: active ? "Y" : "N",
+  bipdInsuranceOnFile: "1000",
+  brokerAuthorityStatus: carrier_only ? "N" : "A",
+  carrierOperation: { carrierOperationCode: "A", carrierOperationDesc: "Interstate" },
+  censusTypeId: { censusType: "C", censusTypeDesc: "CARRIER", censusTypeId: 1 },
+  commonAuthorityStatus: active ? "A" : "I",
+  contractAuthorityStatus: "N",
+  dbaName: null,
+  dotNumber: dot,
+  driverOosRate: 5.263157894736842,
+  legalName: ` ${name} `,
+  statusCode: "A",
+})
+
+export const item = (carrier: unknown) => ({
+  _links: { basics: { href: "https://mobile.fmcsa.dot.gov/qc/services/carriers/1/basics" } },
+  carrier,
+})
+
+/** A number that is known, or not: in each way that it is answered. */
+export const documented = (dockets: ReadonlyArray<Docket>): Reply =>
+  json(dockets.map((docket) => item(carrierOf(docket))))
+
+export const unknown: Readonly<Record<string, Reply>> = {
+  "no carriers": json([]),
+  "null with 200": json(null),
+  "null with 404": json(null, 404),
+  "not found in text": json("Carrier not found"),
+  "not found in text with 404": json("No carrier was not found for this number", 404),
+}
+
+/** Asked once, and never again. */
+export const final: Readonly<Record<string, readonly [Reply, RegExp]>> = {
+  "a bad key with 404": [json("Webkey not found", 404), /FMCSA_WEB_KEY/],
+  "no key with 404": [json("Must provide Webkey", 404), /FMCSA_WEB_KEY/],
+  "a bad key with 200": [json("Webkey not found or not authorized"), /FMCSA_WEB_KEY/],
+  "a bad key with 401": [{ status: 401, body: "" }, /FMCSA_WEB_KEY/],
+  "a blocked address": [
+    { status: 403, body: "<html><head><title>403 Forbidden</title></head></html>" },
+    /refuses this network's address.*mirror/,
+  ],
+  maintenance: [page("FMCSA System Maintenance Page"), /maintenance/],
+  "maintenance with 503": [page("FMCSA System Maintenance Page", 503), /maintenance/],
+  "404 of another server": [page("404 Not Found", 404), /registry_url/],
+  "404 without anything": [{ status: 404, body: "" }, /registry_url/],
+  "404 of JSON that is not its": [{ status: 404, body: '{"error":"no route"}' }, /registry_url/],
+  "400": [{ status: 400, body: "{}" }, /400.*registry_url/],
+  "a way to another host": [
+    { status: 302, body: "", headers: { location: "https://example.invalid/login" } },
+    /another place/,
+  ],
+  "a way in circles": [{ status: 302, body: "", headers: { location: "?" } }, /another place/],
+}
+
+/** Asked again with fewer at once. */
+export const busy: Readonly<Record<string, readonly [Reply, RegExp]>> = {
+  "429": [{ status: 429, body: "" }, /429, too many requests/],
+  "502": [{ status: 502, body: "<html>Bad Gateway</html>" }, /502, it is busy/],
+  "503": [{ status: 503, body: "{}" }, /503, it is busy/],
+  "504": [{ status: 504, body: "" }, /504, it is busy/],
+  "a reset": [{ status: 200, body: "", manner: "reset" }, /broke off/],
+  "an answer that breaks off": [{ ...json([]), manner: "break off" }, /broke off/],
+  "no answer": [{ status: 200, body: "", manner: "hang" }, /^timeout/],
+  "no end of the answer": [{ ...json([]), manner: "hang in body" }, /^timeout/],
+}
+
+const bare = carrierOf({ ...{ mc: 1, dot: 1, name: "X" }, ...{ active: true, carrier_only: true } })
+
+const without = (key: keyof typeof bare, value?: unknown): Reply =>
+  json([item({ ...bare, [key]: value })])
+
+const packed = (body: Buffer): Reply => ({
+  ...{ status: 200, body },
+  headers: { "content-encoding": "gzip", "content-type": "application/json" },
+})
+
+/** Asked again, and never taken for an answer. */
+export const broken: Readonly<Record<string, readonly [Reply, RegExp]>> = {
+  "500": [{ status: 500, body: "{}" }, /answers 500/],
+  "a web page with 200": [page("Welcome"), /a web page/],
+  "nothing with 200": [{ status: 200, body: "" }, /with nothing/],
+  "text with 200": [{ status: 200, body: "OK" }, /no JSON/],
+  "JSON that is cut off": [{ status: 200, body: '{"content":[{"carr' }, /no JSON/],
+  "JSON without content": [{ status: 200, body: '{"ok":true}' }, /without content/],
+  "a list for an answer": [{ status: 200, body: "[]" }, /without content/],
+  "a number for content": [json(5), /other content/],
+  "other text for content": [json("Try later"), /other content/],
+  "an item without carrier": [json([{ _links: {} }]), /no carrier/],
+  "an item of null": [json([null]), /no carrier/],
+  "a carrier of null": [json([item(null)]), /no carrier/],
+  "no allowedToOperate": [without("allowedToOperate"), /without its status/],
+  "allowedToOperate of another kind": [without("allowedToOperate", true), /without its status/],
+  "no common authority": [without("commonAuthorityStatus"), /without its status/],
+  "a contract authority of null": [without("contractAuthorityStatus", null), /without its status/],
+  "no broker authority": [without("brokerAuthorityStatus"), /without its status/],
+  "no legal name": [without("legalName", null), /without its legal name/],
+  "no USDOT number": [without("dotNumber"), /without its USDOT number/],
+  "gzip that is none": [packed(randomBytes(2000)), /cannot be read/],
+  "gzip that is cut off": [packed(gzipSync(randomBytes(4000)).subarray(0, 2000)), /cannot be read/],
+  "an encoding that was not asked for": [
+    { status: 200, body: "x", headers: { "content-encoding": "br" } },
+    /cannot be read/,
+  ],
+  "a giant body": [{ status: 200, body: Buffer.alloc(5 << 20, " ") }, /more than 4 MiB/],
+  "a giant body that is packed": [packed(gzipSync(Buffer.alloc(8 << 20, " "))), /more than 4 MiB/],
+}

@@ -1,0 +1,42 @@
+/**
+ * docs/guide-carrier-search.md as a newcomer walks it: each command that needs no network as it is
+ * printed, one shell from the first to the last, against a real server.
+ */
+import { afterAll, assert, it } from "vitest"
+import { settings_by_path } from "#schemas/settings.ts"
+import { describeWithServer } from "../nats.ts"
+import { cleanUp, newFolder, startServer } from "../process/server.ts"
+import { commandsIn, guideText, walk } from "./guide.ts"
+
+const guide = guideText("guide-carrier-search.md")
+const commands = commandsIn(guide)
+const walk_ms_max = 120_000
+
+afterAll(cleanUp)
+
+describeWithServer("docs/guide-carrier-search.md", () => {
+  it(
+    "leads from nothing to a table of carriers",
+    async () => {
+      const data_dir = newFolder()
+      const server = await startServer(data_dir, { ALMANAC_COMPUTE__KIND: "none" })
+      const env = { API: server.url, ALMANAC_DATA_DIR: data_dir, FMCSA_WEB_KEY: "" }
+      const { code, said } = await walk(newFolder(), commands, env)
+      assert.equal(code, 0, said)
+      assert.match(said, /^\{"error":"no carrier registry is set up: .*carriers import/m)
+      assert.match(said, /^\{"carriers":\[\{"mcNumber":1000\d\d,"name":"DEMO /m)
+      assert.match(said, /^mcNumber,name,authorityStatus,operatingType\r?$/m)
+      assert.match(said, /^\{"summary":\{"total":60000,"found":\d{5},.*"registry":"mirror"\}\}$/m)
+      assert.match(said, /^100001-160000$/m)
+      assert.match(said, /^100001-100100$/m)
+      await server.stop()
+    },
+    walk_ms_max,
+  )
+
+  it("names settings that there are", () => {
+    const names = [...guide.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => `carrier.${name}`)
+    assert.isAbove(names.length, 4)
+    for (const name of names) assert.isTrue(settings_by_path.has(name), name)
+  })
+})

@@ -1,0 +1,57 @@
+/** `almanac plant train` as it is typed: what it refuses, and what is left when it is stopped. */
+import { readdirSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll, describe, expect, it } from "vitest"
+import { cleanUp, newFolder, runVerb, startVerb, until } from "../process/server.ts"
+
+/** An epoch's leaves are drawn first. */
+const first_step_ms_max = 120_000
+
+afterAll(cleanUp)
+
+const train = (...args: ReadonlyArray<string>) => runVerb(newFolder(), ["plant", "train", ...args])
+
+describe("almanac plant train", () => {
+  it("wants either drawn leaves or a folder", async () => {
+    const message = "almanac: give either --demo or a folder that has a folder for each class\n"
+    const neither = await train()
+    expect([neither.code, neither.stderr]).toEqual([1, message])
+    const both = await train("--demo", "leaves")
+    expect([both.code, both.stderr]).toEqual([1, message])
+    const drawn = await train("leaves", "--leaves", "10")
+    expect(drawn.stderr).toBe("almanac: --leaves are drawn: only with --demo\n")
+  })
+
+  it("says in one line what is wrong with a folder", async () => {
+    const out = join(newFolder(), "model")
+    const { code, stderr } = await train("/nowhere/leaves", "--out", out)
+    expect([code, stderr]).toEqual([1, "almanac: there is no folder /nowhere/leaves\n"])
+  })
+
+  it("bounds its numbers", async () => {
+    for (const flags of [
+      ["--epochs", "0"],
+      ["--leaves", "20001"],
+      ["--seed", "-1"],
+    ]) {
+      expect((await train("--demo", ...flags)).code, flags.join(" ")).toBe(1)
+    }
+  })
+
+  it("leaves nothing when it is told to stop, and nothing under its name when killed", async () => {
+    const folder = newFolder()
+    const args = ["plant", "train", "--demo", "--leaves", "64", "--out", join(folder, "model")]
+    const isWriting = () => readdirSync(folder).length > 0
+    const stopped = startVerb(newFolder(), args)
+    await until("its folder", first_step_ms_max, isWriting)
+    stopped.child.kill("SIGTERM")
+    expect((await stopped.ended).code).toBe(130)
+    expect(readdirSync(folder)).toEqual([])
+
+    const killed = startVerb(newFolder(), args)
+    await until("its folder", first_step_ms_max, isWriting)
+    killed.child.kill("SIGKILL")
+    await killed.ended
+    expect(readdirSync(folder)).toEqual([expect.stringMatching(/^model\.partial-\d+$/)])
+  })
+})

@@ -1,0 +1,228 @@
+/** A whole training: from a folder of images to a model that the service opens. */
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect, Exit, Fiber } from "effect"
+import sharp from "sharp"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { demo_classes, drawLeaf } from "#adapters/leaf.ts"
+import { negative_kinds } from "#adapters/leaf-negative.ts"
+import { openModel } from "#adapters/plant-model.ts"
+import { openSession, tensor_length } from "#adapters/plant-session.ts"
+import { readDataSet } from "#adapters/plant-trainer-folder.ts"
+import { type Heard, type Training, training } from "#adapters/plant-training.ts"
+
+const folder = mkdtempSync(join(tmpdir(), "almanac-training-"))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+const side = 224
+const names = ["DemoBlade___Powdery_mildew", "DemoLobed___healthy"]
+
+const jpegOf = (name: string, seed: number) =>
+  sharp(drawLeaf(demo_classes.indexOf(name), seed, side), {
+    raw: { width: side, height: side, channels: 3 },
+  })
+    .jpeg({ quality: 90 })
+    .toBuffer()
+
+/** Empty files are enough where only names are looked at. */
+const writeNames = async (paths: ReadonlyArray<string>) => {
+  const at = mkdtempSync(join(folder, "names-"))
+  for (const path of paths) {
+    mkdirSync(join(at, path, ".."), { recursive: true })
+    await writeFile(join(at, path), "")
+  }
+  return at
+}
+
+const options = { share: 0.2, seed: 1 }
+const numbered = (name: string, count: number) =>
+  Array.from({ length: count }, (_, i) => `${name}/${i}.jpg`)
+
+/** The message that a promise is rejected with. */
+const refusal = (promise: Promise<unknown>) =>
+  promise.then(
+    () => "",
+    (error: Error) => error.message,
+  )
+
+describe("a folder of classes", () => {
+  it("has its classes in the order of code points, and no file but JPEG and PNG", async () => {
+    const files = ["a/1.jpg", "B/1.JPG", "_c/1.jpeg", "a b/1.png", "notes/read.txt", "a/2.gif"]
+    const set = await readDataSet(await writeNames(files), options)
+    expect(set.classes).toEqual(["B", "_c", "a", "a b"])
+    expect(set.trained.length + set.held_out.length).toBe(4)
+  })
+
+  it("is split by class and seed: of each the same share, no image on both sides", async () => {
+    const at = await writeNames([...numbered("many", 50), ...numbered("few", 5), "one/1.png"])
+    const set = await readDataSet(at, options)
+    const count = (label: number) => set.held_out.filter((one) => one.label === label).length
+    expect(set.classes.map((_, label) => count(label))).toEqual([1, 10, 0])
+    const paths = [...set.trained, ...set.held_out].map(({ path }) => path)
+    expect(new Set(paths).size).toBe(56)
+    expect(await readDataSet(at, options)).toEqual(set)
+    expect((await readDataSet(at, { ...options, seed: 2 })).held_out).not.toEqual(set.held_out)
+  })
+
+  it("may be under color or segmented, and inside of folders that hold nothing else", async () => {
+    const files = (parent: string) => ["x", "y"].flatMap((name) => numbered(`${parent}/${name}`, 3))
+    const at = await writeNames([...files("in/side/color"), ...files("in/side/segmented")])
+    const set = await readDataSet(at, options)
+    expect(set.classes).toEqual(["x", "y"])
+    expect(set.trained.every(({ path }) => path.includes("/color/"))).toBe(true)
+    const segmented = await writeNames(files("segmented"))
+    expect((await readDataSet(segmented, options)).classes).toEqual(["x", "y"])
+  })
+
+  it("may be split already, into train and valid", async () => {
+    const names_of = (parent: string, count: number) =>
+      ["x", "y"].flatMap((name) => numbered(`${parent}/${name}`, count))
+    for (const held_out of ["valid", "val", "validation", "test"]) {
+      const at = await writeNames([...names_of("train", 4), ...names_of(held_out, 2)])
+      const set = await readDataSet(at, options)
+      expect([set.classes, set.trained.length, set.held_out.length]).toEqual([["x", "y"], 8, 4])
+      expect(set.held_out.every(({ path }) => path.includes(`/${held_out}/`))).toBe(true)
+    }
+  })
+
+  it("is refused in one line without two classes, or where there is none", async () => {
+    const one = await writeNames(["only/1.jpg", "empty/read.txt"])
+    expect(await refusal(readDataSet(one, options))).toMatch(/needs at least two folders/)
+    expect(await refusal(readDataSet(join(one, "no"), options))).toMatch(/there is no folder/)
+  })
+})
+
+describe("a training on drawn leaves", () => {
+  it("writes the classes of the demo, and how each kind without a leaf is told", async () => {
+    const out = join(folder, "demo")
+    const sizes = { epochs: 1, leaves: 64, held_out: 34, negatives: 4 }
+    const wanted: Training = { kind: "demo", seed: 5, out, ...sizes }
+    const lines = await Effect.runPromise(training(wanted, () => undefined))
+    expect(lines).toEqual([
+      expect.stringMatching(/^held out: [\d.]+ % of 34 pictures right$/),
+      expect.stringMatching(/^not a leaf: AUROC [\d.]+ on kinds .*, [\d.]+ on kinds it has never/),
+    ])
+    const read = (name: string) => JSON.parse(readFileSync(join(out, name), "utf8"))
+    expect(Object.values(read("class_indices.json"))).toEqual(demo_classes)
+    const metrics = read("metrics.json")
+    expect(metrics.command).toBe("almanac plant train --demo --seed 5 --epochs 1 --leaves 64")
+    const { trained_kinds, held_back_kinds } = metrics.not_a_leaf
+    expect(Object.keys(trained_kinds.by_kind)).toEqual(negative_kinds.trained)
+    expect(Object.keys(held_back_kinds.by_kind)).toEqual(negative_kinds.held_back)
+  })
+})
+
+describe("a training", () => {
+  const images = join(folder, "images")
+  beforeAll(async () => {
+    for (const name of names) {
+      mkdirSync(join(images, name), { recursive: true })
+      for (let seed = 0; seed < 48; seed++) {
+        await writeFile(join(images, name, `${seed}.jpg`), await jpegOf(name, seed))
+      }
+    }
+    await writeFile(join(images, names[0] ?? "", "broken.jpg"), "no image")
+  })
+
+  const wanted = (out: string, epochs: number): Training => ({
+    ...{ kind: "folder", folder: images, share: 0.25, seed: 3, epochs },
+    out: join(folder, out),
+  })
+
+  it("of two classes learns them, and writes what the service opens", async () => {
+    const heard: Array<Heard> = []
+    const lines = await Effect.runPromise(training(wanted("model", 8), (one) => heard.push(one)))
+    expect(lines).toEqual([
+      expect.stringMatching(/^held out: [\d.]+ % of 24 images right$/),
+      "1 files could not be read and were left out",
+    ])
+    expect(heard.some((one) => one.kind === "at" && one.label === "images")).toBe(true)
+    expect(heard.filter((one) => one.kind === "line")).toHaveLength(9)
+    const out = join(folder, "model")
+    expect(readdirSync(out).sort()).toEqual([
+      ...["class_indices.json", "metrics.json", "model.json", "weights.bin"],
+    ])
+    const metrics = JSON.parse(readFileSync(join(out, "metrics.json"), "utf8"))
+    expect(metrics.accuracy).toBeGreaterThan(0.8)
+    expect(Object.keys(metrics.recall)).toEqual(names)
+    expect(metrics.confusion.flat().reduce((sum: number, one: number) => sum + one, 0)).toBe(24)
+    expect(metrics.dataset_sha256).toMatch(/^[0-9a-f]{64}$/)
+    expect(metrics.skipped).toBe(1)
+    expect(metrics.command).toBe("almanac plant train DIR --seed 3 --epochs 8")
+
+    const opened = await Effect.runPromise(
+      openModel({
+        model_path: join(out, "model.json"),
+        classes_path: "",
+        cache_dir: join(folder, "cache"),
+      }),
+    )
+    expect(opened.info.classes).toEqual(names)
+    const { onnx_path, input, output } = opened
+    const session = await openSession({
+      network: { onnx_path, input, output },
+      threads: 1,
+      batch_max: 1,
+    })
+    const asked = names.flatMap((name, label) =>
+      [900, 901, 902, 903, 904, 905].map((seed) => ({
+        label,
+        bytes: drawLeaf(demo_classes.indexOf(name), seed, side),
+      })),
+    )
+    let right = 0
+    for (const { label, bytes } of asked) {
+      const tensor = new Float32Array(tensor_length)
+      for (const [i, byte] of bytes.entries()) tensor[i] = byte / 255
+      const [row] = await session.run([tensor])
+      if (row === undefined || typeof row === "string") throw new Error(row)
+      if (row.indexOf(Math.max(...row)) === label) right++
+    }
+    await session.end()
+    expect(right).toBeGreaterThan(9)
+  })
+
+  it("of fewer images than a batch has trains on those", async () => {
+    const heard: Array<Heard> = []
+    const few: Training = { ...wanted("few", 1), kind: "folder", folder: images, share: 0.9 }
+    await Effect.runPromise(training(few, (one) => heard.push(one)))
+    const lines = heard.flatMap((one) => (one.kind === "line" ? [one.text] : []))
+    expect(lines.at(-1)).toMatch(/^epoch 1 of 1: loss (0\.[1-9]|[1-9])/)
+  })
+
+  it("does not overwrite what is there", async () => {
+    mkdirSync(join(folder, "taken"))
+    await writeFile(join(folder, "taken", "mine.txt"), "mine")
+    const exit = await Effect.runPromiseExit(training(wanted("taken", 1), () => undefined))
+    expect(Exit.isFailure(exit) && String(exit.cause)).toMatch(/not empty: give another folder/)
+    expect(readdirSync(join(folder, "taken"))).toEqual(["mine.txt"])
+  })
+
+  it("that is stopped leaves nothing", async () => {
+    const stopped = await Effect.runPromise(
+      Effect.gen(function* () {
+        const begun = Promise.withResolvers<void>()
+        const hear = ({ kind }: Heard) => kind === "at" && begun.resolve()
+        const running = yield* Effect.forkChild(training(wanted("stopped", 1000), hear))
+        yield* Effect.promise(() => begun.promise)
+        yield* Fiber.interrupt(running)
+        return readdirSync(folder).filter((name) => name.startsWith("stopped"))
+      }),
+    )
+    expect(stopped).toEqual([])
+  })
+
+  it("takes away what a killed one left, and nothing of one that runs", async () => {
+    // No process has the first number; this one has the second.
+    const [dead, alive] = ["next.partial-999999999", `next.partial-${process.ppid}`]
+    for (const name of [dead, alive]) mkdirSync(join(folder, name))
+    const absent = { ...wanted("next", 1), folder: join(folder, "absent") } as Training
+    const exit = await Effect.runPromiseExit(training(absent, () => undefined))
+    expect(Exit.isFailure(exit) && String(exit.cause)).toMatch(/there is no folder/)
+    expect(existsSync(join(folder, dead))).toBe(false)
+    expect(existsSync(join(folder, alive))).toBe(true)
+    expect(existsSync(join(folder, "next"))).toBe(false)
+  })
+})

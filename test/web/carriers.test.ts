@@ -1,0 +1,52 @@
+/** The page of carrier search in a real Chromium, on the files that are served. */
+import type { Browser } from "playwright-core"
+import { afterAll, beforeAll, beforeEach, expect, it } from "vitest"
+import { buildIfNeeded, filesOf, sizeOf } from "./built.ts"
+import type { CarrierServed } from "./carrier-served.ts"
+import { answering, serveCarriers, someNames, sources } from "./carrier-served.ts"
+import { describeCarrierFaults } from "./carriers-faults.ts"
+import { describeCarrierForm } from "./carriers-form.ts"
+import { describeCarrierLook } from "./carriers-look.ts"
+import { describeCarrierRun } from "./carriers-run.ts"
+import { describeWithChromium, launch } from "./chromium.ts"
+
+/** What it may weigh in all, compressed. Source: issue 6, point 4. */
+const page_bytes_max = 40_000
+
+buildIfNeeded()
+
+it("weighs less than 40 kB compressed, all its files together", () => {
+  const sizes = filesOf("carriers.html").map(sizeOf)
+  expect(sizes.length).toBeGreaterThan(3)
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(page_bytes_max)
+})
+
+describeWithChromium("the page of carrier search", () => {
+  let served: CarrierServed
+  let browser: Browser
+  let close = () => Promise.resolve()
+
+  beforeAll(async () => {
+    served = await serveCarriers()
+    const launched = await launch()
+    browser = launched.browser
+    close = launched.close
+  })
+  beforeEach(() => {
+    served.source = sources.mirror
+    served.spare = undefined
+    served.answer = answering(someNames)
+    served.asked.length = 0
+    served.hung_up = 0
+  })
+  afterAll(async () => {
+    await close()
+    await served.close()
+  })
+
+  const world = () => ({ browser, served })
+  describeCarrierLook(world)
+  describeCarrierForm(world)
+  describeCarrierRun(world)
+  describeCarrierFaults(world)
+})

@@ -1,0 +1,27 @@
+/** A model that a command line names, opened in a folder that is gone when the verb ends. */
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join, resolve } from "node:path"
+import { Effect, Schema } from "effect"
+import { Argument } from "effect/cli"
+
+/** The model does not do, or there is nowhere to write it; one line that says why. */
+export class NotUsable extends Schema.TaggedError<NotUsable>()("NotUsable", {
+  message: Schema.String,
+}) {}
+
+export const modelArgument = Argument.String("model").pipe(
+  Argument.withDescription("A Keras .h5 or .keras, a tfjs model.json, or an .onnx"),
+)
+
+const folder = Effect.acquireRelease(
+  Effect.promise(() => mkdtemp(join(tmpdir(), "almanac-plant-"))),
+  (path) => Effect.promise(() => rm(path, { recursive: true, force: true })),
+)
+
+/** Looks into the model, and converts it where it is no .onnx. */
+export const preparedModel = Effect.fnUntraced(function* (model: string) {
+  const { prepareModel } = yield* Effect.promise(() => import("#adapters/plant-model.ts"))
+  const opened = prepareModel(resolve(model), yield* folder)
+  return yield* Effect.mapError(opened, ({ detail }) => new NotUsable({ message: detail }))
+})

@@ -1,0 +1,10 @@
+/** `almanac plant`: models that know leaves. */
+import { Command } from "effect/cli"
+import { convert } from "#verbs/plant-convert.ts"
+import { doctor } from "#verbs/plant-doctor.ts"
+import { train } from "#verbs/plant-train.ts"
+
+export const plant = Command.make("plant").pipe(
+  Command.withDescription("Models that know leaves: look at one, convert one, train one"),
+  Command.withSubcommands([doctor, convert, train]),
+)

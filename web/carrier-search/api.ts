@@ -1,0 +1,46 @@
+/**
+ * What carrier search answers, as the page reads it. The page imports nothing of the server's; a
+ * test holds these shapes equal to its schemas. Source: document 3 §2 B.
+ */
+
+export interface Carrier {
+  readonly mcNumber: number
+  readonly name: string
+  readonly authorityStatus: "ACTIVE"
+  readonly operatingType: "CARRIER"
+}
+
+export type RegistryKind = "fmcsa" | "mirror" | "none"
+
+export interface Source {
+  readonly registry: RegistryKind
+  readonly is_healthy: boolean
+  readonly detail: string | null
+  readonly carriers: number | null
+  readonly as_of: string | null
+  readonly imported_at: string | null
+  readonly is_demo: boolean
+  readonly concurrency: number | null
+  readonly last_answer_at: string | null
+  readonly last_error_at: string | null
+  readonly last_error: string | null
+}
+
+export interface Sources {
+  readonly sources: readonly Source[]
+}
+
+export interface Progress {
+  /** Numbers that are answered, of `total`. */
+  readonly done: number
+  readonly total: number
+  /** Carriers found so far. */
+  readonly found: number
+}
+
+export interface Summary {
+  readonly total: number
+  readonly found: number
+  readonly duration_ms: number
+  readonly registry: RegistryKind
+}

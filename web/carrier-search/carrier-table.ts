@@ -1,0 +1,137 @@
+/**
+ * The carriers that were found, a page of them at a time. Pages rather than a window that moves:
+ * it is a plain table to every reader, as long as the registry, and no row moves while more come.
+ */
+import { h } from "../element.ts"
+import { count } from "../wording.ts"
+import type { Found } from "./search.ts"
+
+const page_rows = 100
+
+export interface CarrierTable {
+  readonly element: HTMLElement
+  /** Shows what `found` has now; the page stays, and grows where it was not full. */
+  readonly show: (found: Found) => void
+  /** Another search: from the first page on. */
+  readonly clear: () => void
+}
+
+const row = (number: number, name: string) =>
+  h(
+    "tr",
+    {},
+    h("th", { scope: "row", class: "number" }, number),
+    h("td", { class: "name" }, name),
+    h("td", { class: "state" }, "ACTIVE"),
+    h("td", { class: "state" }, "CARRIER"),
+  )
+
+const heading = (title: string, kind: string | null) =>
+  h("th", { scope: "col", class: kind }, title)
+
+const plainTable = () => {
+  const body = h("tbody")
+  const scroll = h(
+    "div",
+    { class: "scroll", role: "region", tabindex: 0, "aria-label": "Carriers found" },
+    h(
+      "table",
+      {},
+      h("caption", { class: "unseen" }, "Carriers found, by MC number"),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          heading("MC number", "number"),
+          heading("Legal name", null),
+          heading("Authority", "state"),
+          heading("Type", "state"),
+        ),
+      ),
+      body,
+    ),
+  )
+  return { body, scroll }
+}
+
+const turner = (onTurn: (page: number) => void) => {
+  const button = (title: string, sign: string, page: () => number) =>
+    h("button", { type: "button", "aria-label": title, title, onclick: () => onTurn(page()) }, sign)
+  let at = 0
+  let last = 0
+  const first = button("First page", "\u00ab", () => 0)
+  const before = button("Previous page", "\u2039", () => at - 1)
+  const next = button("Next page", "\u203a", () => at + 1)
+  const end = button("Last page", "\u00bb", () => last)
+  const field = h("input", {
+    ...{ type: "text", inputmode: "numeric", autocomplete: "off", "aria-label": "Page" },
+    onchange: () => {
+      const wanted = Number(field.value.replaceAll(",", ""))
+      onTurn(Number.isInteger(wanted) ? wanted - 1 : at)
+    },
+  })
+  const of = h("span")
+  const rows = h("span", { class: "rows" })
+  const element = h(
+    "nav",
+    { class: "turner", "aria-label": "Pages of the table", hidden: true },
+    rows,
+    h("span", { class: "turn" }, first, before, h("span", {}, "Page ", field, of), next, end),
+  )
+  const show = (page: number, found: number) => {
+    at = page
+    last = Math.max(0, Math.ceil(found / page_rows) - 1)
+    element.hidden = last === 0
+    // One that has the focus keeps it: it is only said to be of no use at the end.
+    for (const one of [first, before]) one.setAttribute("aria-disabled", String(at === 0))
+    for (const one of [next, end]) one.setAttribute("aria-disabled", String(at === last))
+    if (document.activeElement !== field) field.value = count(at + 1)
+    of.textContent = ` of ${count(last + 1)}`
+    const to = Math.min(found, (at + 1) * page_rows)
+    rows.textContent = `Rows ${count(at * page_rows + 1)} to ${count(to)} of ${count(found)}`
+  }
+  return { element, show }
+}
+
+export const carrierTable = (): CarrierTable => {
+  const { body, scroll } = plainTable()
+  let shown: Found = { numbers: [], names: [] }
+  let page = 0
+
+  const draw = () => {
+    const { numbers, names } = shown
+    const from = page * page_rows
+    const to = Math.min(numbers.length, from + page_rows)
+    for (let index = from + body.childElementCount; index < to; index++) {
+      body.append(row(numbers[index] ?? 0, names[index] ?? ""))
+    }
+    element.hidden = numbers.length === 0
+    turn.show(page, numbers.length)
+  }
+  const turnTo = (wanted: number) => {
+    const last = Math.max(0, Math.ceil(shown.numbers.length / page_rows) - 1)
+    const next = Math.min(last, Math.max(0, wanted))
+    if (next !== page) {
+      page = next
+      body.replaceChildren()
+      scroll.scrollTop = 0
+    }
+    draw()
+  }
+  const turn = turner(turnTo)
+  const element = h("div", { class: "found", hidden: true }, scroll, turn.element)
+  return {
+    element,
+    show: (found) => {
+      shown = found
+      draw()
+    },
+    clear: () => {
+      page = 0
+      body.replaceChildren()
+      element.hidden = true
+    },
+  }
+}

@@ -1,0 +1,217 @@
+/** The page of carrier search: a range, how it goes, and what was found. */
+import { announce } from "../announcement.ts"
+import { h, morphChildren } from "../element.ts"
+import { fillHeader } from "../header.ts"
+import { count } from "../wording.ts"
+import type { Progress, Source } from "./api.ts"
+import { carrierTable } from "./carrier-table.ts"
+import { download } from "./csv.ts"
+import { sampled } from "./pace.ts"
+import { hashOf, named, type Range, textsInHash, total } from "./range.ts"
+import { rangeForm } from "./range-form.ts"
+import { failureNotice, headline, nothingFound, progressWords, type Run } from "./result.ts"
+import { type Outcome, search } from "./search.ts"
+import { askSources, demoBadge, noRegistry, sourceLines } from "./source-line.ts"
+
+/** How often what is under way is drawn, said aloud, and the registry asked about. */
+const draw_ms = 120
+const tick_ms = 1_000
+const say_ms = 15_000
+const sources_ms = 30_000
+const sources_missing_ms = 5_000
+/** A link of so many numbers is searched at once also where each is asked of FMCSA. */
+const linked_numbers_max = 1_000
+
+/** The one in use first; undefined where the server does not say. */
+let sources: readonly Source[] | undefined
+let is_source_known = false
+let run: Run | undefined
+let stop: AbortController | undefined
+let said_at = 0
+
+const status = h("div", { class: "status-parts" })
+fillHeader("Carriers", status)
+
+const form = rangeForm(
+  (range) => begin(range),
+  () => stop?.abort(),
+)
+const table = carrierTable()
+const place = h("div", { class: "registry" })
+const setup = h("div", { class: "setup" })
+const trouble = h("div", { class: "trouble" })
+const title = h("h2", { id: "result", tabindex: -1 })
+const bar = h("progress", { "aria-label": "Numbers answered" })
+const words = h("p", { class: "words" })
+const note = h("div")
+const save = h("button", { type: "button", onclick: () => saveCsv() })
+const result = h(
+  "section",
+  { class: "result", "aria-labelledby": "result", hidden: true },
+  h("div", { class: "result-head" }, title, save),
+  bar,
+  words,
+  note,
+  table.element,
+)
+
+const drawSource = () => {
+  const now = Date.now()
+  const source = sources?.[0]
+  const is_missing = source?.registry === "none"
+  morphChildren(setup, source && is_missing ? [noRegistry(source)] : [])
+  morphChildren(place, sources ? sourceLines(sources, now) : unknownSource())
+  morphChildren(status, [
+    ...(source?.is_demo ? [demoBadge()] : []),
+    ...(source && !source.is_healthy && !is_missing
+      ? [h("span", { class: "failure" }, "registry does not answer")]
+      : []),
+  ])
+}
+
+const unknownSource = () =>
+  is_source_known
+    ? [h("p", { class: "failure" }, "The server does not say which registry it has.")]
+    : []
+
+const titleOf = (now: Run) => {
+  if (now.outcome) return `${headline(now)} \u00b7 Carriers`
+  return `${Math.floor((100 * now.done) / total(now.range))}% \u00b7 Carriers`
+}
+
+const draw = () => {
+  if (run === undefined) return
+  const { outcome, found, range } = run
+  const is_refused = outcome?.kind === "failed" && outcome.failure.status === 400
+  const is_empty = found.numbers.length === 0
+  document.title = titleOf(run)
+  result.hidden = outcome?.kind === "failed" && is_empty
+  title.textContent = headline(run)
+  bar.max = total(range)
+  bar.value = run.done
+  bar.hidden = outcome !== undefined
+  words.textContent = progressWords(run, performance.now())
+  morphChildren(note, outcome?.kind === "done" && is_empty ? [nothingFound()] : [])
+  save.hidden = is_empty
+  save.textContent = outcome?.kind === "done" ? "Download CSV" : "Download CSV so far"
+  table.show(found)
+  form.setRunning(outcome === undefined)
+  const failure = outcome?.kind === "failed" && !is_refused ? outcome.failure : undefined
+  const again = () => begin(range)
+  morphChildren(trouble, failure ? [failureNotice(failure, again)] : [])
+}
+
+/** Says how far it is, now and then: not each carrier. */
+const sayProgress = (now: number) => {
+  if (run === undefined || run.outcome || now - said_at < say_ms) return
+  said_at = now
+  announce(`${Math.floor((100 * run.done) / total(run.range))} percent; ${headline(run)}.`)
+}
+
+const settle = (ended: Run, outcome: Outcome) => {
+  ended.outcome = outcome
+  if (run !== ended) return
+  draw()
+  if (outcome.kind === "failed") {
+    if (outcome.failure.status === 400) form.refuse(outcome.failure.said)
+  } else {
+    announce(`${outcome.kind === "done" ? "Done" : "Cancelled"}: ${headline(ended)}.`)
+  }
+  void refreshSource()
+}
+
+/** Carriers come by number: up to the last one's, every number is answered. */
+const numbersBefore = ({ range, found }: Run) => {
+  const last = found.numbers.at(-1)
+  return last === undefined ? 0 : last - range.start + 1
+}
+
+/** Searches the range; one that is under way ends. */
+function begin(range: Range) {
+  stop?.abort()
+  stop = new AbortController()
+  const now = performance.now()
+  const begun: Run = {
+    ...{ range, found: { numbers: [], names: [] }, started_at: now, heard_at: now },
+    ...{ done: 0, samples: sampled([], now, 0) },
+  }
+  run = begun
+  said_at = now
+  table.clear()
+  const hash = hashOf(range)
+  if (location.hash !== hash) history.pushState(null, "", hash)
+  form.fill({ start: String(range.start), end: String(range.end) })
+  announce(`Searching ${count(total(range))} numbers, ${named(range)}.`)
+  draw()
+  const told = (progress?: Progress) => {
+    begun.heard_at = performance.now()
+    begun.done = Math.max(begun.done, progress?.done ?? 0, numbersBefore(begun))
+    if (progress) begun.samples = sampled(begun.samples, begun.heard_at, begun.done)
+    drawSoon()
+  }
+  void search(range, begun.found, told, stop.signal).then((outcome) => settle(begun, outcome))
+}
+
+let is_drawing = false
+function drawSoon() {
+  if (is_drawing) return
+  is_drawing = true
+  setTimeout(() => {
+    is_drawing = false
+    draw()
+  }, draw_ms)
+}
+
+function saveCsv() {
+  if (run === undefined) return
+  const { start, end } = run.range
+  const part = run.outcome?.kind === "done" ? "" : "-incomplete"
+  download(run.found, `carriers-${start}-${end}${part}.csv`)
+}
+
+/** What the address asks for. A long search at FMCSA's cost waits for the person's word. */
+const follow = () => {
+  const texts = textsInHash(location.hash)
+  if (texts === undefined) return
+  form.fill(texts)
+  const range = form.read()
+  if (range === undefined) return
+  if (run?.range.start === range.start && run.range.end === range.end) return
+  if (sources?.[0]?.registry === "mirror" || total(range) <= linked_numbers_max) begin(range)
+  else announce("The address names a long search: press Search to begin it.")
+}
+
+let sources_timer: ReturnType<typeof setTimeout> | undefined
+async function refreshSource() {
+  clearTimeout(sources_timer)
+  sources = await askSources()
+  is_source_known = true
+  drawSource()
+  const is_there = sources?.[0] !== undefined && sources[0].registry !== "none"
+  clearTimeout(sources_timer)
+  sources_timer = setTimeout(() => void refreshSource(), is_there ? sources_ms : sources_missing_ms)
+}
+
+setInterval(() => {
+  if (run === undefined || run.outcome) return
+  sayProgress(performance.now())
+  draw()
+}, tick_ms)
+
+addEventListener("hashchange", follow)
+
+const card = h(
+  "section",
+  { class: "search", "aria-labelledby": "search" },
+  h("h2", { id: "search" }, "Active carriers in a range of MC numbers"),
+  h(
+    "p",
+    { class: "about" },
+    "Finds those with active authority who are carriers only: no brokers, no inactive ones.",
+  ),
+  form.element,
+  place,
+)
+document.querySelector("#main")?.replaceChildren(setup, card, trouble, result)
+drawSource()
+void refreshSource().then(follow)

@@ -1,0 +1,47 @@
+/** How fast a search goes, and how long it will take still. */
+
+interface Sample {
+  readonly at: number
+  readonly done: number
+}
+
+/** What was so longer ago says nothing of the present pace. */
+const window_ms = 10_000
+/** Before this no pace is told: the first answers say little. */
+const settled_ms = 1_000
+
+/** The samples that still count, this one included; times in milliseconds. */
+export const sampled = (before: readonly Sample[], at: number, done: number): Sample[] => {
+  const recent = before.filter((sample) => at - sample.at <= window_ms)
+  // One that is older than the window tells how it stood when the window began.
+  const old = before.findLast((sample) => at - sample.at > window_ms)
+  return [...(old ? [old] : []), ...recent, { at, done }]
+}
+
+/** Numbers per second; undefined while too little is known. */
+export const rateOf = (samples: readonly Sample[]): number | undefined => {
+  const [first] = samples
+  const last = samples.at(-1)
+  if (!first || !last || last.at - first.at < settled_ms) return undefined
+  return ((last.done - first.done) * 1000) / (last.at - first.at)
+}
+
+/** "0.8 s", "12 s", "2 min 5 s", "1 h 3 min" */
+export const duration = (ms: number): string => {
+  if (ms < 9_950) return `${(ms / 1000).toFixed(1)} s`
+  const seconds = Math.round(ms / 1000)
+  if (seconds < 60) return `${seconds} s`
+  const minutes = Math.floor(seconds / 60)
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+}
+
+/** "about 2 min left": as roughly as it is known. */
+export const timeLeft = (numbers: number, rate: number): string => {
+  const seconds = numbers / rate
+  if (seconds < 10) return "a few seconds left"
+  if (seconds < 90) return `about ${Math.round(seconds / 5) * 5} s left`
+  const minutes = seconds / 60
+  if (minutes < 90) return `about ${Math.round(minutes)} min left`
+  return `about ${Math.round(minutes / 60)} h left`
+}

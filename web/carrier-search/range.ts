@@ -1,0 +1,67 @@
+/** The numbers to search, as people write them, and as an address keeps them. */
+
+export interface Range {
+  readonly start: number
+  readonly end: number
+}
+
+/** The largest MC number. Source: decisions of document 3, carrier validation. */
+export const mc_number_max = 99_999_999
+
+export type Field = "start" | "end"
+
+/** What is wrong with which field, and what to write instead. */
+export interface Mistake {
+  readonly field: Field
+  readonly text: string
+}
+
+const grouped = new Intl.NumberFormat("en-US")
+const names: Readonly<Record<Field, string>> = { start: "first", end: "last" }
+
+export const total = ({ start, end }: Range): number => end - start + 1
+
+/** The digits of what was pasted: "MC-123,456" is 123456. Other things stay as they are. */
+const digitsOf = (text: string) => {
+  const bare = text.trim().replace(/^MC[-\s#]*/i, "")
+  return /^\d{1,3}([, ]\d{3})+$/.test(bare) ? bare.replaceAll(/[, ]/g, "") : bare
+}
+
+const mistakeIn = (field: Field, digits: string): Mistake | undefined => {
+  const name = names[field]
+  if (digits === "") return { field, text: `Write the ${name} MC number.` }
+  if (!/^-?\d+$/.test(digits)) {
+    return { field, text: `The ${name} MC number is digits only: 123456, or MC-123456.` }
+  }
+  if (Number(digits) < 1) return { field, text: "MC numbers begin at 1." }
+  if (Number(digits) > mc_number_max) {
+    return { field, text: `MC numbers end at ${grouped.format(mc_number_max)}.` }
+  }
+  return undefined
+}
+
+/** The range, or the first mistake in the order in which the server looks for them. */
+export const readRange = (start: string, end: string): Range | Mistake => {
+  const digits = { start: digitsOf(start), end: digitsOf(end) }
+  const mistake = mistakeIn("start", digits.start) ?? mistakeIn("end", digits.end)
+  if (mistake) return mistake
+  const range = { start: Number(digits.start), end: Number(digits.end) }
+  if (range.end >= range.start) return range
+  return { field: "end", text: `The last number comes before the first, ${range.start}.` }
+}
+
+export const isRange = (read: Range | Mistake): read is Range => "start" in read
+
+/** "#start=1&end=500" */
+export const hashOf = ({ start, end }: Range): string => `#start=${start}&end=${end}`
+
+/** What an address asks for; undefined where it asks for nothing. */
+export const textsInHash = (hash: string): Readonly<Record<Field, string>> | undefined => {
+  const asked = new URLSearchParams(hash.slice(1))
+  if (!asked.has("start") && !asked.has("end")) return undefined
+  return { start: asked.get("start") ?? "", end: asked.get("end") ?? "" }
+}
+
+/** "MC 1 to 500", "MC 7" */
+export const named = ({ start, end }: Range): string =>
+  start === end ? `MC ${start}` : `MC ${start} to ${end}`

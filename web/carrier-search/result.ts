@@ -1,0 +1,105 @@
+/** How a search goes and how it ended, in words: headline, progress, advice. */
+import { h } from "../element.ts"
+import { count, sentence } from "../wording.ts"
+import { duration, rateOf, timeLeft } from "./pace.ts"
+import { named, type Range, total } from "./range.ts"
+import type { Failure, Found, Outcome } from "./search.ts"
+
+export interface Run {
+  readonly range: Range
+  readonly found: Found
+  readonly started_at: number
+  /** Numbers answered so far. */
+  done: number
+  /** When something last came, in milliseconds. */
+  heard_at: number
+  samples: Parameters<typeof rateOf>[0]
+  outcome?: Outcome
+}
+
+/** The server says something each second; after so long something is wrong on the way. */
+const silent_ms = 10_000
+
+const carriers = (amount: number) => `${count(amount)} carrier${amount === 1 ? "" : "s"}`
+
+/** "1,204 carriers in MC 1 to 500" */
+export const headline = ({ found, range, outcome }: Run): string => {
+  const amount = found.numbers.length
+  if (outcome?.kind === "done" && amount === 0) return `No carrier in ${named(range)}`
+  const so_far = outcome?.kind === "done" ? "" : " so far"
+  return `${carriers(amount)}${so_far} in ${named(range)}`
+}
+
+const runningWords = ({ range, done, samples, heard_at }: Run, now: number) => {
+  const rate = rateOf(samples)
+  const pace = rate === undefined || rate < 1 ? [] : [`${count(Math.round(rate))} per second`]
+  const left = total(range) - done
+  return [
+    `${count(done)} of ${count(total(range))} numbers`,
+    ...pace,
+    ...(rate !== undefined && rate > 0 && left > 0 ? [timeLeft(left, rate)] : []),
+    ...(now - heard_at > silent_ms ? [`nothing heard for ${duration(now - heard_at)}`] : []),
+  ]
+}
+
+const endedWords = (run: Run) => {
+  const { outcome, done, range } = run
+  if (outcome?.kind === "done") {
+    const { total, duration_ms, registry } = outcome.summary
+    const where = registry === "mirror" ? "in the mirror" : "at FMCSA"
+    return [`${count(total)} numbers looked up ${where}`, duration(duration_ms)]
+  }
+  const stopped = outcome?.kind === "cancelled" ? "Cancelled" : "Stopped"
+  return [
+    `${stopped} after ${count(done)} of ${count(total(range))} numbers`,
+    "what was found until then is below",
+  ]
+}
+
+/** One line: how far it is, how fast, how long still; or how it ended. */
+export const progressWords = (run: Run, now: number): string =>
+  (run.outcome ? endedWords(run) : runningWords(run, now)).join(" \u00b7 ")
+
+/** What an empty answer means. */
+export const nothingFound = (): HTMLElement =>
+  h(
+    "p",
+    { class: "hint", "data-key": "nothing" },
+    "Every number was looked up, and none belongs to an active carrier. Numbers that were never " +
+      "given out, inactive ones, brokers, and carriers that are brokers too are left out.",
+  )
+
+const later = "Wait a moment, then search again."
+const advices: Readonly<Record<Failure["kind"], readonly [title: string, what_to_do: string]>> = {
+  offline: [
+    "The server cannot be reached",
+    "Check that it runs (npm start) and that this machine has a way to it.",
+  ],
+  refused: ["The server refuses this search", "Change what it names, then search again."],
+  busy: ["The server is busy", later],
+  registry: [
+    "The registry did not answer for every number",
+    "Search again; a smaller range shows which numbers it answers. Its line above says how it is.",
+  ],
+  server: ["The server could not search", "Look at what it has logged, then search again."],
+  broken: [
+    "The answer broke off",
+    "The server stopped, or the connection was cut. What came until then is below; search again.",
+  ],
+  unreadable: [
+    "The answer is not a search's",
+    "Something between this page and the server may have answered instead of it.",
+  ],
+}
+
+/** What is wrong, in the server's words, and what to do. */
+export const failureNotice = ({ kind, status, said }: Failure, again: () => void): HTMLElement => {
+  const [title, what_to_do] = advices[kind]
+  return h(
+    "section",
+    { class: "problem", role: "alert", "data-key": "problem" },
+    h("h2", {}, status >= 400 ? `${title} (${status})` : title),
+    h("p", {}, `${sentence(said)} `, what_to_do),
+    h("button", { type: "button", onclick: again }, "Search again"),
+  )
+}

@@ -1,0 +1,136 @@
+/** Where carriers come from: which registry, how old it is, whether it answers, how to have one. */
+import { copiable } from "../command.ts"
+import { h } from "../element.ts"
+import { badge } from "../mark.ts"
+import { count, date, dayAge, sentence, timeAge } from "../wording.ts"
+import type { Source, Sources } from "./api.ts"
+
+const answer_deadline_ms = 20_000
+
+/** What the server says of its registries, that in use first; undefined where it says nothing. */
+export const askSources = async (): Promise<readonly Source[] | undefined> => {
+  try {
+    const response = await fetch("/api/search/sources", {
+      headers: { accept: "application/json" },
+      cache: "no-store",
+      signal: AbortSignal.timeout(answer_deadline_ms),
+    })
+    if (!response.ok) return undefined
+    // The one place where the server is taken at its word; a test holds the shapes equal.
+    const { sources } = (await response.json()) as Sources
+    return Array.isArray(sources) ? sources : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** An instant without its zone, as the words for times take it. */
+const zoneless = (instant: string) => instant.replace(/Z$/, "")
+
+type Words = ReadonlyArray<string | false>
+
+const mirrorWords = ({ carriers, as_of, imported_at }: Source, now: number): Words => [
+  carriers !== null && `${count(carriers)} dockets`,
+  as_of !== null && `as of ${date(as_of)} (${dayAge(as_of.slice(0, 10), now)})`,
+  imported_at !== null && `imported ${timeAge(zoneless(imported_at), now)}`,
+]
+
+const fmcsaWords = ({ last_answer_at, concurrency }: Source, now: number): Words => [
+  "asked for each number, as it is today",
+  concurrency !== null && `${count(concurrency)} at once at present`,
+  last_answer_at !== null && `last answered ${timeAge(zoneless(last_answer_at), now)}`,
+]
+
+const names = {
+  fmcsa: "FMCSA QCMobile",
+  mirror: "Mirror of FMCSA's public files",
+  none: "No registry",
+} as const
+
+const nameOf = ({ registry, is_demo }: Source) => (is_demo ? "Demo mirror" : names[registry])
+
+export const demoBadge = () =>
+  badge("demo", "Demo", "Generated carriers: none of them is in FMCSA's registry")
+
+const troubleOf = ({ is_healthy, detail, last_error, last_error_at }: Source, now: number) => {
+  if (!is_healthy) {
+    return h("p", { class: "failure" }, sentence(detail ?? "It cannot be asked now"))
+  }
+  if (last_error === null || last_error_at === null) return null
+  const when = timeAge(zoneless(last_error_at), now)
+  return h("p", { class: "remark" }, `Last trouble ${when}: ${sentence(last_error)}`)
+}
+
+const sourceLine = (source: Source, is_used: boolean, now: number): HTMLElement => {
+  const words = source.registry === "mirror" ? mirrorWords(source, now) : fmcsaWords(source, now)
+  const all = is_used ? words : ["set up, not in use", ...words]
+  return h(
+    "div",
+    { class: is_used ? "source" : "source spare", "data-key": source.registry },
+    h(
+      "p",
+      {},
+      h("span", { class: `standing ${source.is_healthy ? "live" : "failing"}` }, nameOf(source)),
+      source.is_demo && demoBadge(),
+      h("span", { class: "about" }, all.filter(Boolean).join(" \u00b7 ")),
+    ),
+    is_used &&
+      source.is_demo &&
+      h(
+        "p",
+        { class: "remark" },
+        "These carriers are generated, and their names begin with DEMO. None of them is real.",
+      ),
+    is_used && troubleOf(source, now),
+  )
+}
+
+/** A line for each registry below the form, the one in use first. */
+export const sourceLines = (sources: readonly Source[], now: number): HTMLElement[] =>
+  sources
+    .map((source, index) => [source, index === 0] as const)
+    .filter(([{ registry }]) => registry !== "none")
+    .map(([source, is_used]) => sourceLine(source, is_used, now))
+
+const ways = [
+  {
+    title: "Look around first",
+    why: "Fills a mirror with generated carriers, without network. Their names begin with DEMO.",
+    command: "npm run almanac -- carriers import --demo",
+  },
+  {
+    title: "Or import FMCSA's public files",
+    why:
+      "Its licensing records are CSV files at data.transportation.gov, the legacy ones and " +
+      "Motus. Searches then ask nobody.",
+    command: "npm run almanac -- carriers import legacy.csv motus.csv",
+  },
+  {
+    title: "Or ask FMCSA itself",
+    why:
+      "With a QCMobile web key of your own, which is free, each number is asked for as it is " +
+      "today.",
+    command: "FMCSA_WEB_KEY=your-key npm start",
+  },
+] as const
+
+/** Where there is neither: what to run. */
+export const noRegistry = ({ detail }: Source): HTMLElement =>
+  h(
+    "section",
+    { class: "empty", "aria-labelledby": "no-registry", "data-key": "no-registry" },
+    h("h2", { id: "no-registry" }, "No registry yet"),
+    h(
+      "p",
+      {},
+      sentence(detail ?? "") ||
+        "A search looks in a registry of carriers. Run one of these in the project's folder.",
+    ),
+    h(
+      "ol",
+      {},
+      ways.map(({ title, why, command }) =>
+        h("li", {}, h("h3", {}, title), h("p", {}, why), copiable(command)),
+      ),
+    ),
+  )

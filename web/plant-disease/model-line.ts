@@ -1,0 +1,59 @@
+/** Which network predicts, and what it knows. */
+import { h } from "../element.ts"
+import { badge } from "../mark.ts"
+import { count } from "../wording.ts"
+import type { ModelInfo } from "./api.ts"
+import { classText } from "./class-words.ts"
+import type { Problem } from "./predict.ts"
+
+/** Digits of the hash that tell models apart at a glance. */
+const hash_digits = 12
+
+export const demoBadge = () => badge("demo", "Demo", "It was trained on drawn leaves only")
+
+const about = ({ format, classes, parameters, sha256 }: ModelInfo) =>
+  [
+    format,
+    `${count(classes.length)} classes`,
+    ...(parameters === null ? [] : [`${count(parameters)} weights`]),
+    `SHA-256 ${sha256.slice(0, hash_digits)}`,
+  ].join(" \u00b7 ")
+
+export const modelLine = (model: ModelInfo): HTMLElement =>
+  h(
+    "div",
+    { class: "source", "data-key": "model" },
+    h(
+      "p",
+      {},
+      h("span", { class: "standing live" }, model.name),
+      model.is_demo && demoBadge(),
+      h("span", { class: "about" }, about(model)),
+    ),
+    model.is_demo &&
+      h(
+        "p",
+        { class: "remark" },
+        "The demo model knows drawn leaves only: what it says of a photo means nothing. ",
+        "Set plant.model to a network of your own.",
+      ),
+    h(
+      "details",
+      {},
+      h("summary", {}, "What it can tell apart"),
+      h(
+        "ul",
+        { class: "classes" },
+        model.classes.map((name) => h("li", {}, classText(name))),
+      ),
+    ),
+  )
+
+/** Where the service does not say. */
+export const noModel = ({ title, text }: Problem): HTMLElement =>
+  h(
+    "div",
+    { class: "source", "data-key": "no-model" },
+    h("p", {}, h("span", { class: "standing failing" }, title)),
+    h("p", { class: "failure" }, text),
+  )

@@ -1,0 +1,53 @@
+/** Where photos come in: chosen, dropped, pasted, or taken on a phone. */
+import { h } from "../element.ts"
+
+const accepted = "image/jpeg,image/png"
+
+const chooser = (text: string, kind: string, onFiles: (files: readonly File[]) => void) => {
+  const camera = kind === "camera"
+  const input = h("input", {
+    ...{ type: "file", accept: accepted, class: "unseen" },
+    ...(camera ? { capture: "environment" } : { multiple: true }),
+    onchange: () => {
+      onFiles([...(input.files ?? [])])
+      // The same file may be chosen again.
+      input.value = ""
+    },
+  })
+  return h("label", { class: `button ${kind}` }, text, input)
+}
+
+/** `onFiles` with what came, in its order. */
+export const photoChooser = (onFiles: (files: readonly File[]) => void): HTMLElement => {
+  const element = h(
+    "div",
+    { class: "drop" },
+    h("p", { class: "hint" }, "Drop photos of leaves here, paste one, or"),
+    h(
+      "div",
+      { class: "choosers" },
+      chooser("Choose photos", "primary", onFiles),
+      chooser("Take a photo", "camera", onFiles),
+    ),
+    h("p", { class: "note" }, "JPEG or PNG. One leaf that fills the picture is told best."),
+  )
+  const over = (is_over: boolean) => element.classList.toggle("is-over", is_over)
+  // A file that is dropped beside the place would take the reader away from the page.
+  addEventListener("dragover", (event) => {
+    event.preventDefault()
+    over(true)
+  })
+  addEventListener("dragleave", (event) => {
+    if (event.relatedTarget === null) over(false)
+  })
+  addEventListener("drop", (event) => {
+    event.preventDefault()
+    over(false)
+    onFiles([...(event.dataTransfer?.files ?? [])])
+  })
+  addEventListener("paste", (event) => {
+    const files = [...(event.clipboardData?.files ?? [])]
+    if (files.length > 0) onFiles(files)
+  })
+  return element
+}

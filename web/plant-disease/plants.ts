@@ -1,0 +1,87 @@
+/** The page of plant disease prediction: photos of leaves, one after the other, and their class. */
+import { announce } from "../announcement.ts"
+import { h, morphChildren } from "../element.ts"
+import { fillHeader } from "../header.ts"
+import type { ModelInfo } from "./api.ts"
+import { type LeafCard, leafCard } from "./leaf-card.ts"
+import { demoBadge, modelLine, noModel } from "./model-line.ts"
+import { photoChooser } from "./photo-chooser.ts"
+import { askModel } from "./predict.ts"
+
+/** The page keeps a small picture of each; the oldest are let go. */
+const cards_max = 60
+/** While the service has no model. */
+const model_retry_ms = 10_000
+
+let model: ModelInfo | undefined
+const waiting: LeafCard[] = []
+let is_asking = false
+
+const status = h("div", { class: "status-parts" })
+fillHeader("Plants", status)
+const place = h("div", { class: "registry" })
+const cards = h("ol", { class: "leaves" })
+const title = h("h2", { id: "result" })
+const result = h(
+  "section",
+  { class: "result", "aria-labelledby": "result", hidden: true },
+  title,
+  cards,
+)
+
+/** One at a time: the server answers each as fast alone, and others have their turn between. */
+const work = async () => {
+  if (is_asking) return
+  is_asking = true
+  for (let card = waiting.shift(); card !== undefined; card = waiting.shift()) {
+    await card.ask(model?.is_demo ?? false)
+  }
+  is_asking = false
+}
+
+const enqueue = (card: LeafCard) => {
+  waiting.push(card)
+  void work()
+}
+
+const add = (file: File) => {
+  const card: LeafCard = leafCard(file, () => enqueue(card))
+  return card
+}
+
+const take = (files: readonly File[]) => {
+  if (files.length === 0) return
+  const taken = files.slice(0, cards_max)
+  const left_out = files.length - taken.length
+  const added = taken.map(add)
+  cards.prepend(...added.map(({ element }) => element))
+  while (cards.childElementCount > cards_max) cards.lastElementChild?.remove()
+  result.hidden = false
+  title.textContent =
+    cards.childElementCount === 1 ? "1 photo" : `${cards.childElementCount} photos`
+  if (left_out > 0) announce(`${cards_max} photos are taken; ${left_out} are left out.`)
+  for (const card of added) enqueue(card)
+}
+
+const readModel = async () => {
+  const answer = await askModel()
+  if (answer.kind === "answer") {
+    model = answer.body
+    morphChildren(place, [modelLine(model)])
+    morphChildren(status, model.is_demo ? [demoBadge()] : [])
+    return
+  }
+  morphChildren(place, [noModel(answer.problem)])
+  setTimeout(() => void readModel(), model_retry_ms)
+}
+
+const card = h(
+  "section",
+  { class: "search", "aria-labelledby": "search" },
+  h("h2", { id: "search" }, "What ails this leaf?"),
+  h("p", { class: "about" }, "A network tells the likeliest disease of one leaf from its photo."),
+  photoChooser(take),
+  place,
+)
+document.querySelector("#main")?.replaceChildren(card, result)
+void readModel()

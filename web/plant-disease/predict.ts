@@ -1,0 +1,89 @@
+/** Asking for predictions, heat maps and the model: answers as they are, or what to do. */
+import { sentence } from "../wording.ts"
+import type { Explanation, ModelInfo, Prediction } from "./api.ts"
+
+export interface Problem {
+  readonly title: string
+  /** The server's own words, where it had some, and what to do. */
+  readonly text: string
+}
+
+export type Answer<A> =
+  | { readonly kind: "answer"; readonly body: A }
+  | { readonly kind: "problem"; readonly problem: Problem }
+
+/** A large photo over a slow line, and a heat map of many runs. */
+const deadline_ms = 120_000
+
+/** How many of the likeliest classes are shown. */
+export const top_k = 5
+
+const advices: Readonly<Record<number, readonly [title: string, what_to_do: string]>> = {
+  400: ["The server does not take this request", "Choose one JPEG or PNG file."],
+  413: ["The image is too large", "Save it smaller, or cut out the leaf; 1000 pixels are plenty."],
+  415: ["This is no JPEG or PNG", "Save it as one of these, under its own ending."],
+  422: ["The image cannot be read", "Its file is damaged or cut off. Save or copy it again."],
+  500: ["The network failed on this image", "Look at what the server has logged."],
+  503: ["The server cannot predict now", "Wait a moment, then try again."],
+}
+const unknown = ["The server could not answer", "Look at what it has logged."] as const
+
+const offline: Problem = {
+  title: "The server cannot be reached",
+  text: "Check that it runs (npm start) and that this machine has a way to it.",
+}
+const unreadable: Problem = {
+  title: "The answer is not a prediction",
+  text: "Something between this page and the server may have answered instead of it.",
+}
+
+const problemOf = async (response: Response): Promise<Problem> => {
+  const [title, what_to_do] = advices[response.status] ?? unknown
+  const body: unknown = await response.json().catch(() => undefined)
+  const said = typeof body === "object" && body !== null ? Reflect.get(body, "error") : ""
+  const words = typeof said === "string" ? sentence(said) : ""
+  return { title: `${title} (${response.status})`, text: `${words} ${what_to_do}`.trim() }
+}
+
+/** `is_right` looks at what the page could not do without. */
+const ask = async <A>(
+  path: string,
+  init: RequestInit,
+  is_right: (body: object) => boolean,
+): Promise<Answer<A>> => {
+  let response: Response
+  try {
+    const signal = AbortSignal.timeout(deadline_ms)
+    const headers = { accept: "application/json" }
+    response = await fetch(path, { ...init, headers, cache: "no-store", signal })
+  } catch {
+    return { kind: "problem", problem: offline }
+  }
+  if (!response.ok) return { kind: "problem", problem: await problemOf(response) }
+  const body: unknown = await response.json().catch(() => undefined)
+  const is_answer = typeof body === "object" && body !== null && is_right(body)
+  // The one place where the server is taken at its word.
+  return is_answer ? { kind: "answer", body: body as A } : { kind: "problem", problem: unreadable }
+}
+
+const formOf = (image: File) => {
+  const form = new FormData()
+  form.append("file", image)
+  return form
+}
+
+const hasPrediction = (body: object) => "prediction" in body && typeof body.prediction === "string"
+
+export const predict = (image: File): Promise<Answer<Prediction>> =>
+  ask(`/predict?top_k=${top_k}`, { method: "POST", body: formOf(image) }, hasPrediction)
+
+/** Where the image speaks for the class that it was given. */
+export const explain = (image: File): Promise<Answer<Explanation>> =>
+  ask(
+    "/predict?explain=heatmap",
+    { method: "POST", body: formOf(image) },
+    (body) => hasPrediction(body) && "heatmap" in body && typeof body.heatmap === "string",
+  )
+
+export const askModel = (): Promise<Answer<ModelInfo>> =>
+  ask("/predict/model", {}, (body) => "classes" in body && Array.isArray(body.classes))
