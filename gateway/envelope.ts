@@ -170,6 +170,8 @@ export const envelopes: ReadonlyArray<readonly [path: string, envelope: Envelope
   ["/api*", dashboard],
   ["/health", dashboard],
   ["/predict*", plant],
+  // KServe's errors have this form too.
+  ["/v2*", plant],
   ["/*", share_protection],
 ]
 

@@ -8,7 +8,8 @@
  *
  * `--only carriers [--seed N] [--rounds N]` kills imports of two million dockets.
  * `--only ingest [--seed N]` kills ingests of the dashboard instead, in folders of their own.
- * `--only predictions` looks at the memory of the plant predictor alone.
+ * `--only predictions` looks at the memory of the plant predictor, then at a server's before 1,000
+ * clients.
  * `--only simulation [--runs N] [--seed N]` lives through N simulations, however long that takes,
  * or through that of the seed alone, which is the same each time. `--only kill` leaves them out.
  */
@@ -19,6 +20,7 @@ import { growth_bytes_max, growthOver } from "./plant-disease/predictor-memory.t
 import { killIngests } from "./process/ingest-kill.ts"
 import { killRounds, type Round } from "./process/kill.ts"
 import { import_mb_max, killImports } from "./process/mirror-kill.ts"
+import { load_growth_bytes_max, plantLoad } from "./process/plant-load.ts"
 import { cleanUp, keep, newFolder } from "./process/server.ts"
 import { all_faults, shareFaults } from "./process/share-faults.ts"
 import { killShareRounds, type ShareRound } from "./process/share-kill.ts"
@@ -35,6 +37,7 @@ const seed_max = 2 ** 31
 /** More dockets than the registry has. */
 const dockets = 2_000_000
 const predictions_count = 10_000
+const predictions_clients = 1000
 const minute_ms = 60_000
 /** What a stop and a clean-up may take beyond the last round. */
 const last_ms = 5_000
@@ -169,11 +172,22 @@ const summary = (outcome: string) => {
   )
 }
 
-/** 10,000 images through the predictor: what they need more memory than those before them. */
-const predictions = () => {
+const megabytes = (bytes: number) => `${(bytes / 2 ** 20).toFixed(1)} MB`
+
+/** 10,000 images through the predictor, then from 1,000 clients: nothing but 200 and 503. */
+const predictions = async () => {
   const grown = growthOver(predictions_count)
-  console.log(`soak: ${predictions_count} predictions: ${(grown / 2 ** 20).toFixed(1)} MB more`)
+  console.log(`soak: ${predictions_count} predictions: ${megabytes(grown)} more`)
   if (grown > growth_bytes_max) throw new Error("the predictor's memory grows")
+  const loaded = await plantLoad(predictions_clients, predictions_count)
+  const statuses = [...loaded.statuses].map(([status, count]) => `${count} times ${status}`)
+  const more = `${megabytes(loaded.growth_bytes)} more`
+  console.log(`soak: ${predictions_clients} clients: ${statuses.join(", ")}; ${more}`)
+  if ([...loaded.statuses.keys()].some((status) => status !== 200 && status !== 503)) {
+    throw new Error("predictions were answered otherwise than 200 and 503")
+  }
+  if (!loaded.is_same) throw new Error("a leaf had several answers")
+  if (loaded.growth_bytes > load_growth_bytes_max) throw new Error("the server's memory grows")
 }
 
 /** Answers whether all simulations kept their laws. */
@@ -222,7 +236,7 @@ const folderOf = (seed: number) => {
 
 try {
   const is_whole = values.only === undefined && values.seed === undefined
-  if (values.only === "predictions" || is_whole) predictions()
+  if (values.only === "predictions" || is_whole) await predictions()
   if (values.only === "faults") await faults()
   else if (values.only === "carriers" && values.seed === undefined) {
     await carriersFolder(randomInt(1, seed_max))

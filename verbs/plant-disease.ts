@@ -1,21 +1,25 @@
 /** Plant disease prediction in this process: its network, its spool, its paths. */
 import { join } from "node:path"
-import { Context, Effect, Fiber, Layer } from "effect"
+import { Context, Deferred, Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { predictions } from "#actors/plant-disease/prediction.ts"
 import { PredictionSpool } from "#actors/plant-disease/prediction-spool.ts"
 import { Predictor } from "#actors/plant-disease/predictor.ts"
 import { demo_model } from "#adapters/plant-demo.ts"
+import type { ModelUnusable } from "#adapters/plant-unusable.ts"
 import { PlantDiseaseApi } from "#gateway/plant-disease/api.ts"
+import { inferring } from "#gateway/plant-disease/inference.ts"
 import { predictionMetrics } from "#gateway/plant-disease/metrics.ts"
 import { predicting } from "#gateway/plant-disease/predict.ts"
 import { appOf } from "#gateway/routes.ts"
+import type { ModelInfo } from "#schemas/plant-disease/model.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { spooled } from "#verbs/spooled.ts"
 
 export interface PlantDiseaseOptions {
   readonly settings: Settings
   readonly node_id: string
+  readonly opening: Opening
 }
 
 /** Opens the network, and has each thread run it; the libraries are loaded by who serves alone. */
@@ -28,41 +32,45 @@ const opened = Effect.fnUntraced(function* ({ plant, data }: Settings) {
     classes_path: plant.classes,
     cache_dir: join(data.dir, "plant-models"),
   })
-  const built = yield* Layer.build(predictorOnnx({ model, settings: plant }))
-  const { name, format, sha256, classes, is_demo } = Context.get(built, Predictor).model
-  const what = is_demo ? "demo model, which knows drawn leaves only" : "model"
-  yield* Effect.logInfo(
-    `Plants are predicted by the ${what}: ${name} (${format}), ${classes.length} classes, sha256 ${sha256}`,
-  )
-  return built
+  return yield* Layer.build(predictorOnnx({ model, settings: plant }))
 })
+
+const said = ({ name, format, sha256, classes, is_demo }: ModelInfo) => {
+  const by = is_demo ? "demo model, which knows drawn leaves only" : "model"
+  const what = `${name} (${format}), ${classes.length} classes, sha256 ${sha256}`
+  return Effect.logInfo(`Plants are predicted by the ${by}: ${what}`)
+}
 
 /** Said where somebody looks whether all is well: a demo must not be taken for agronomy. */
 const demo_note = "the demo model predicts: set plant.model to your own"
 
+/** A network that is being opened, or why it cannot be. */
+export const newOpening = Deferred.make<Context.Context<Predictor>, ModelUnusable>()
+export type Opening = Effect.Success<typeof newOpening>
+
+/** Opens the network while the bus starts: either takes as long as all services beside it. */
+export const opens = (settings: Settings, opening: Opening) =>
+  Layer.effectDiscard(
+    Effect.forkScoped(Deferred.into(opened(settings), opening), { startImmediately: true }),
+  )
+
 /**
- * To be mounted, and its metrics, which are none where it could not start; it lives as long as the scope. Opening begins at once, beside whatever else starts,
- * and the service is mounted when its network works, or when it is known that it will not.
+ * To be mounted, with its metrics and what is to be logged once the process serves: both are
+ * nothing where it could not start. It is mounted when its network works, or is known not to.
  */
-export const plantDisease = Effect.fnUntraced(function* ({
-  settings,
-  node_id,
-}: PlantDiseaseOptions) {
-  const opening = yield* Effect.forkScoped(opened(settings), { startImmediately: true })
+export const plantDisease = ({ settings, node_id, opening }: PlantDiseaseOptions) => {
   const metrics = predictionMetrics()
+  const { plant } = settings
   const layer = HttpApiBuilder.layer(PlantDiseaseApi).pipe(
-    Layer.provide(predicting({ plant: settings.plant, metrics })),
+    Layer.provide([predicting({ plant, metrics }), inferring({ plant, metrics })]),
   )
   const start = Effect.gen(function* () {
-    const built = yield* Fiber.join(opening)
+    const built = yield* Deferred.await(opening)
     const spool = yield* spooled(settings, node_id, predictions)
     return yield* appOf(layer, Context.add(built, PredictionSpool, spool))
   })
-  const text = Fiber.join(opening).pipe(
-    Effect.flatMap((built) => metrics.text(Context.get(built, Predictor))),
-    Effect.catchCause(() => Effect.succeed("")),
-  )
-  const note = settings.plant.model === "" ? demo_note : undefined
+  const predictor = Effect.map(Deferred.await(opening), (built) => Context.get(built, Predictor))
+  const note = plant.model === "" ? demo_note : undefined
   return {
     service: {
       name: "plant-disease",
@@ -70,6 +78,7 @@ export const plantDisease = Effect.fnUntraced(function* ({
       routes: start,
       note: Effect.succeed(note),
     },
-    metrics: text,
+    metrics: Effect.catch(Effect.flatMap(predictor, metrics.text), () => Effect.succeed("")),
+    said: Effect.ignore(Effect.flatMap(predictor, ({ model }) => said(model))),
   }
-})
+}

@@ -69,7 +69,7 @@ import { conducting } from "#verbs/conductor.ts"
 import { embedded, noteOfProfile } from "#verbs/embedded.ts"
 import { lease_ttl_ms, leased } from "#verbs/leased.ts"
 import { outside } from "#verbs/outside.ts"
-import { plantDisease } from "#verbs/plant-disease.ts"
+import { newOpening, type Opening, opens, plantDisease } from "#verbs/plant-disease.ts"
 import { databases } from "#verbs/read-models.ts"
 import { reloading, warnOfAddress } from "#verbs/reloading.ts"
 import { type SettingsSources, settings, sources, version } from "#verbs/root.ts"
@@ -90,7 +90,8 @@ class NothingServed extends Schema.TaggedError<NothingServed>()("NothingServed",
 }) {}
 
 /** What every service stands on: the log and who writes it, read models, published events. */
-const machinery = (settings: Settings, node_id: string) => {
+const machinery = (settings: Settings, node_id: string, opening: Opening) => {
+  const has_plants = settings.services.includes("plant-disease")
   const bus = Layer.mergeAll(
     host,
     publishedEventsJetStream(settings.nats.replicas),
@@ -100,7 +101,9 @@ const machinery = (settings: Settings, node_id: string) => {
       ttl_ms: lease_ttl_ms,
       replicas: settings.nats.replicas,
     }),
-  ).pipe(Layer.provideMerge(exclusive(settings)))
+  ).pipe(
+    Layer.provideMerge(exclusive(settings, has_plants ? opens(settings, opening) : Layer.empty)),
+  )
   const models = [BlobStorageModel.layer, ShareProtectionModel.layer] as const
   return Layer.mergeAll(...models, SystemModel.layer(details)).pipe(
     Layer.provide(databases(settings)),
@@ -241,15 +244,12 @@ const enabled = Effect.fnUntraced(function* (
   node_id: string,
   advertised: Deferred.Deferred<string>,
   dashboard: DashboardModel,
+  opening: Opening,
 ) {
   const settings = current()
   const mounted: Array<Mounted> = []
   let joined: Effect.Effect<void> = Effect.void
   let farewell: Effect.Effect<void> = Effect.void
-  // Its network is opened while the others start.
-  const plants = settings.services.includes("plant-disease")
-    ? yield* plantDisease({ settings, node_id })
-    : undefined
   if (settings.services.includes("blob-storage")) {
     const blob_storage = yield* blobStorage({ settings, node_id, advertised })
     mounted.push(yield* mount(blob_storage))
@@ -266,12 +266,18 @@ const enabled = Effect.fnUntraced(function* (
   if (settings.services.includes("carrier-search")) {
     mounted.push(yield* mount(yield* carrierSearch({ settings, node_id })))
   }
-  if (plants !== undefined) mounted.push(yield* mount(plants.service))
+  let measured = Effect.succeed("")
+  let said: Effect.Effect<void> = Effect.void
+  if (settings.services.includes("plant-disease")) {
+    const plants = plantDisease({ settings, node_id, opening })
+    mounted.push(yield* mount(plants.service))
+    measured = plants.metrics
+    said = plants.said
+  }
   if (mounted.every(({ app }) => app === undefined)) {
     return yield* new NothingServed({ message: "No service could start." })
   }
-  const measured = plants?.metrics ?? Effect.succeed("")
-  return { mounted, joined, farewell, measured }
+  return { mounted, joined, farewell, measured, said }
 })
 
 /** The bus to the workers, over which they are asked and heard. */
@@ -290,12 +296,13 @@ const run = Effect.fnUntraced(function* (
 ) {
   const node_id = yield* nodeId(settings.cluster.node_id, settings.data.dir)
   yield* warnOfAddress(settings)
+  const opening = yield* newOpening
   const serving = Effect.gen(function* () {
     yield* upkeep(settings, node_id)
     const advertised = yield* Deferred.make<string>()
     const dashboard = yield* dashboardModel(settings)
-    const { mounted, joined, farewell, measured } = yield* enabled(
-      ...([current, sources, node_id, advertised, dashboard] as const),
+    const { mounted, joined, farewell, measured, said } = yield* enabled(
+      ...([current, sources, node_id, advertised, dashboard, opening] as const),
     )
     const services = [...mounted, yield* Effect.flatMap(operating(dashboard), mount)]
     const requests = requestMetrics()
@@ -314,6 +321,7 @@ const run = Effect.fnUntraced(function* (
     yield* joined
     yield* announce(settings, url)
     yield* Console.log(`almanac ready ${url}`)
+    yield* said
     if (settings.services.includes("share-protection")) yield* noteOfProfile(settings)
     if (settings.identity.kind === "embedded") {
       yield* Console.error(`Credentials: ${developmentCredentialsPath(settings.data.dir)}`)
@@ -321,7 +329,7 @@ const run = Effect.fnUntraced(function* (
     }
     return yield* Effect.never
   })
-  const built = yield* Layer.build(machinery(settings, node_id))
+  const built = yield* Layer.build(machinery(settings, node_id, opening))
   const known = yield* Effect.provideContext(identities(settings), built)
   const others = [httpTransport, NodeHttpServer.layerHttpServices] as const
   const around = yield* Effect.provideContext(

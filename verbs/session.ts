@@ -11,12 +11,15 @@ import { natsLogin } from "#verbs/nats-login.ts"
 /** The generation of the log that is written now. */
 const log_stream = "ALMANAC_LOG"
 
-/** The locked data folder, and the server of these settings: a child of ours, or the named one. */
-const ownServer = (settings: Settings) => {
+/**
+ * The locked data folder, and the server of these settings: a child of ours, or the named one.
+ * `meanwhile` is done while that starts.
+ */
+const ownServer = (settings: Settings, meanwhile: Layer.Layer<never> = Layer.empty) => {
   const { data, nats } = settings
   const outside = () => NatsServer.outside({ url: nats.url, ...natsLogin(settings) })
   const server = nats.url === "" ? NatsServer.child({ binary: nats.binary }) : outside()
-  return Layer.provideMerge(server, DataFolder.layer(data.dir))
+  return Layer.provideMerge(Layer.merge(server, meanwhile), DataFolder.layer(data.dir))
 }
 
 /** The log of these settings over a bus that is there. */
@@ -24,10 +27,10 @@ export const log = ({ nats }: Settings) =>
   logJetStream({ stream: log_stream, replicas: nats.replicas })
 
 /** Everything that a process needs which is alone on its data folder. */
-export const exclusive = (settings: Settings) =>
+export const exclusive = (settings: Settings, meanwhile?: Layer.Layer<never>) =>
   log(settings).pipe(
     Layer.provideMerge(Layer.merge(NatsConnection.layer, EventsConnection.layer)),
-    Layer.provideMerge(ownServer(settings)),
+    Layer.provideMerge(ownServer(settings, meanwhile)),
   )
 
 /**

@@ -8,6 +8,7 @@ import { Multipart } from "effect/http"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
 import { BodyLimit } from "#gateway/limits.ts"
+import { inferenceGroup } from "#gateway/plant-disease/inference-api.ts"
 import { form_bytes_max } from "#gateway/plant-disease/upload.ts"
 import { Prediction, Predictions } from "#schemas/plant-disease/answer.ts"
 import { ModelInfo } from "#schemas/plant-disease/model.ts"
@@ -81,4 +82,4 @@ const group = HttpApiGroup.make("plants")
   )
   .annotateEndpoints(Needs, "public")
 
-export const PlantDiseaseApi = HttpApi.make("plant-disease").add(group)
+export const PlantDiseaseApi = HttpApi.make("plant-disease").add(group, inferenceGroup)

@@ -7,24 +7,18 @@ import { Effect, Result, Stream } from "effect"
 import { Base64 } from "effect/encoding"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { type PredictFailure, Predictor } from "#actors/plant-disease/predictor.ts"
+import { Predictor } from "#actors/plant-disease/predictor.ts"
+import { answered } from "#gateway/plant-disease/answered.ts"
 import { PlantDiseaseApi } from "#gateway/plant-disease/api.ts"
 import type { PredictionMetrics } from "#gateway/plant-disease/metrics.ts"
 import { type Given, type Wanted, wantedOf } from "#gateway/plant-disease/query.ts"
 import { recorded, refusedOf, type Told, told } from "#gateway/plant-disease/telling.ts"
-import {
-  formReader,
-  type ReadForm,
-  type Refusal,
-  type Upload,
-} from "#gateway/plant-disease/upload.ts"
+import { formReader, type ReadForm, type Upload } from "#gateway/plant-disease/upload.ts"
 import type { OfBatch, Prediction } from "#schemas/plant-disease/answer.ts"
-import { BadForm, ImageTooLarge } from "#schemas/plant-disease/rejection.ts"
+import { BadForm } from "#schemas/plant-disease/rejection.ts"
 import type { Settings } from "#schemas/settings.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
-type Response = HttpServerResponse.HttpServerResponse
-type Failure = Refusal | PredictFailure
 
 export interface PredictingOptions {
   readonly plant: Settings["plant"]
@@ -38,38 +32,6 @@ interface Parts extends Pick<PredictingOptions, "plant" | "metrics"> {
 }
 
 const one_image = "The form must have exactly one image, as a file in the field 'file'."
-
-/** Another answer may come of the same image, once another model is set. */
-const answer_headers = { "cache-control": "no-store" }
-
-const statusOf = (refusal: Refusal) => {
-  if (refusal instanceof BadForm) return 400
-  return refusal instanceof ImageTooLarge ? 413 : 415
-}
-
-const isRefusal = (failure: Failure): failure is Refusal => !("detail" in failure)
-
-/** A failure as an answer; what the network failed with is logged. */
-const refused = Effect.fnUntraced(function* (failure: Failure) {
-  if (isRefusal(failure)) {
-    return HttpServerResponse.jsonUnsafe({ error: failure.error }, { status: statusOf(failure) })
-  }
-  if (failure._tag === "InferenceFailed") {
-    yield* Effect.logError(`A prediction failed: ${failure.detail}`)
-  }
-  const { status, error, retry_after_seconds } = refusedOf(failure)
-  const headers = retry_after_seconds !== undefined && { "retry-after": `${retry_after_seconds}` }
-  return HttpServerResponse.jsonUnsafe({ error }, { status, headers: headers || {} })
-})
-
-/** Every answer names the model that it comes from. */
-const signed = <R>(answer: Effect.Effect<Response, Failure, R>) =>
-  Effect.gen(function* () {
-    const { model } = yield* Predictor
-    const response = yield* Effect.catch(answer, refused)
-    const headers = { ...answer_headers, "x-model-sha256": model.sha256 }
-    return HttpServerResponse.setHeaders(response, headers)
-  })
 
 const timing = ({ predicted }: Told) => ({
   "server-timing": `predict;dur=${predicted.milliseconds.toFixed(1)}`,
@@ -85,7 +47,7 @@ const imageOf = Effect.fnUntraced(function* ({ read, plant }: Parts, request: Re
 
 const dataUrl = (png: Uint8Array) => `data:image/png;base64,${Base64.encode(png)}`
 
-/** The class, and the heat map where it is wanted: of the same image, for the class that is told. */
+/** The class, and the heat map where it is wanted: for the class that is told. */
 const explained = Effect.fnUntraced(function* (
   image: Uint8Array,
   wanted: Wanted,
@@ -151,10 +113,10 @@ export const predicting = ({ plant, held_bytes_max, metrics }: PredictingOptions
     const parts: Parts = { plant, metrics, read: formReader(held_bytes_max) }
     return handlers
       .handleRaw("predict", ({ request, query }) =>
-        Effect.scoped(signed(predict(parts, request, query))),
+        Effect.scoped(answered(predict(parts, request, query))),
       )
-      .handleRaw("batch", ({ request }) => Effect.scoped(signed(batch(parts, request))))
+      .handleRaw("batch", ({ request }) => Effect.scoped(answered(batch(parts, request))))
       .handleRaw("model", () =>
-        Effect.map(Predictor, ({ model }) => HttpServerResponse.jsonUnsafe(model)),
+        answered(Effect.map(Predictor, ({ model }) => HttpServerResponse.jsonUnsafe(model))),
       )
   })

@@ -28,8 +28,10 @@ export const wantedOf = (
   accept: string | undefined,
 ): Wanted | string => {
   const is_count = typeof top_k === "string" && whole.test(top_k)
-  if (top_k !== undefined && !is_count) return "'top_k' must be a positive integer, given once"
-  if (explain !== undefined && explain !== "heatmap") return "'explain' must be 'heatmap', once"
+  if (top_k !== undefined && !is_count)
+    return "The parameter 'top_k' must be a positive integer, given once."
+  if (explain !== undefined && explain !== "heatmap")
+    return "The parameter 'explain' must be 'heatmap', given once."
   const form = takesPng(accept) ? "png" : "json"
   return {
     top_k: top_k === undefined ? undefined : Number(top_k),

@@ -42,6 +42,33 @@ export interface Told {
   readonly fact: PredictionFact
 }
 
+/** The fact of one image: `asked_ms` since 1970, and what it was told. */
+export const factOf = Effect.fnUntraced(function* (
+  asked_ms: number,
+  {
+    best,
+    ...image
+  }: { readonly best: Likely } & Pick<
+    PredictionFact,
+    "image_sha256" | "image_bytes" | "milliseconds"
+  >,
+) {
+  const { model } = yield* Predictor
+  const { request_id, correlation_id, caller } = yield* RequestContext
+  const fact: PredictionFact = {
+    at: DateTime.formatIso(DateTime.makeUnsafe(asked_ms)),
+    class: best.class,
+    // What is one to the last bit of 32 may be a little more in 64.
+    probability: Math.min(best.probability, 1),
+    ...image,
+    model_sha256: model.sha256,
+    actor: caller.actor,
+    request_id,
+    correlation_id,
+  }
+  return fact
+})
+
 /** Predicts one image, which is handed over; `count` classes are told. */
 export const told = Effect.fnUntraced(function* (
   image: Uint8Array,
@@ -49,8 +76,7 @@ export const told = Effect.fnUntraced(function* (
   metrics: PredictionMetrics,
 ): Effect.fn.Return<Told, PredictFailure, Predictor> {
   const { predict, model } = yield* Predictor
-  const { request_id, correlation_id, caller } = yield* RequestContext
-  const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
+  const asked_ms = yield* Clock.currentTimeMillis
   const image_bytes = image.length
   const predicted = yield* Effect.tapError(predict(image), ({ _tag }) =>
     Effect.sync(() => metrics.count(_tag)),
@@ -62,19 +88,8 @@ export const told = Effect.fnUntraced(function* (
   if (best === undefined) {
     return yield* new InferenceFailed({ detail: "The network answered no class." })
   }
-  const fact: PredictionFact = {
-    at,
-    class: best.class,
-    // What is one to the last bit of 32 may be a little more in 64.
-    probability: Math.min(best.probability, 1),
-    image_sha256: predicted.sha256,
-    image_bytes,
-    model_sha256: model.sha256,
-    milliseconds: predicted.milliseconds,
-    actor: caller.actor,
-    request_id,
-    correlation_id,
-  }
+  const { sha256: image_sha256, milliseconds } = predicted
+  const fact = yield* factOf(asked_ms, { best, image_sha256, image_bytes, milliseconds })
   return { likely, best, predicted, fact }
 })
 

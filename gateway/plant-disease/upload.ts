@@ -21,7 +21,8 @@ const all_bytes_max = 256 * 2 ** 20
 const first_bytes = 64 * 1024
 const name_chars_max = 255
 
-export type Refusal = BadForm | ImageTooLarge | NoImage
+/** What a form, or a file of it, is refused with. */
+type Refusal = BadForm | ImageTooLarge | NoImage
 
 /** One file of the form: its bytes, or why they are not taken. */
 export interface Upload {

@@ -10,6 +10,9 @@ const body = { error: Schema.String }
 /** No image, more than one, or the form or the query is wrong. */
 export class BadForm extends Schema.Error<BadForm>("PlantBadForm")(body, { httpApiStatus: 400 }) {}
 
+/** No model of this name is served. */
+export class NoModel extends Schema.Error<NoModel>("PlantNoModel")(body, { httpApiStatus: 404 }) {}
+
 /** More bytes or pixels than are taken. */
 export class ImageTooLarge extends Schema.Error<ImageTooLarge>("PlantImageTooLarge")(body, {
   httpApiStatus: 413,

@@ -108,7 +108,13 @@ const carrier_operations = `
 const plant_operations = `
   POST /predict 200 400 413 415 422 429 500 503 504
   POST /predict/batch 200 400 413 415 429 500 503 504
-  GET /predict/model 200 429 500 503 504`
+  GET /predict/model 200 429 500 503 504
+  GET /v2 200 429 500 503 504
+  GET /v2/health/live 200 429 500 503 504
+  GET /v2/health/ready 200 429 500 503 504
+  GET /v2/models/{name} 200 404 429 500 503 504
+  GET /v2/models/{name}/ready 200 404 429 500 503 504
+  POST /v2/models/{name}/infer 200 400 404 413 415 422 429 500 503 504`
 
 interface Parameter {
   readonly name: string
@@ -225,7 +231,7 @@ const documentOfShape = (shape: "A" | "B") => {
 
   it("has every operation of document 3 §4 with its statuses", () => {
     const told = Object.entries(document.paths)
-      .filter(([path]) => /^\/(api|health|predict)/.test(path))
+      .filter(([path]) => /^\/(api|health|predict|v2)/.test(path))
       .flatMap(([path, operations]) =>
         Object.entries(operations).map(([method, { responses }]) =>
           [method.toUpperCase(), path, ...Object.keys(responses)].join(" "),

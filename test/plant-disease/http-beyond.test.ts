@@ -57,7 +57,7 @@ describe("?top_k", () => {
     const answer = await served.post(form(), `/predict?top_k=${k}`)
     expect([answer.status, await answer.json()]).toEqual([
       400,
-      { error: "'top_k' must be a positive integer, given once" },
+      { error: "The parameter 'top_k' must be a positive integer, given once." },
     ])
     expect(await served.facts()).toEqual([])
   })
@@ -106,7 +106,7 @@ describe("?explain=heatmap", () => {
     const answer = await served.post(form(), `/predict?explain=${given}`)
     expect([answer.status, await answer.json()]).toEqual([
       400,
-      { error: "'explain' must be 'heatmap', once" },
+      { error: "The parameter 'explain' must be 'heatmap', given once." },
     ])
   })
 })

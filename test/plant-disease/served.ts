@@ -1,4 +1,4 @@
-/** Predictions behind the front door, over real HTTP, by a real network that knows three colours. */
+/** Predictions behind the front door, over real HTTP, by a network that knows three colours. */
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -8,6 +8,7 @@ import { PredictionSpool } from "#actors/plant-disease/prediction-spool.ts"
 import { predictorOnnx } from "#adapters/predictor-onnx.ts"
 import { spoolMemory } from "#adapters/spool-memory.ts"
 import { PlantDiseaseApi } from "#gateway/plant-disease/api.ts"
+import { inferring } from "#gateway/plant-disease/inference.ts"
 import { predictionMetrics } from "#gateway/plant-disease/metrics.ts"
 import { predicting } from "#gateway/plant-disease/predict.ts"
 import { appOf } from "#gateway/routes.ts"
@@ -42,9 +43,10 @@ export const startPredicting = async (options: Options = {}): Promise<Predicts> 
     const built = yield* Layer.build(predictorOnnx({ model: { ...model, info }, settings: plant }))
     return Context.add(built, PredictionSpool, spool)
   })
+  const metrics = predictionMetrics()
   const more = held_bytes_max === undefined ? {} : { held_bytes_max }
   const layer = HttpApiBuilder.layer(PlantDiseaseApi).pipe(
-    Layer.provide(predicting({ plant, metrics: predictionMetrics(), ...more })),
+    Layer.provide([predicting({ plant, metrics, ...more }), inferring({ plant, metrics })]),
   )
   const service = {
     name: "plant-disease",

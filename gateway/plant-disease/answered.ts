@@ -1,0 +1,47 @@
+/** Answers of plant disease prediction: which model they come from, and what went wrong. */
+import { Effect } from "effect"
+import { HttpServerResponse } from "effect/http"
+import { type PredictFailure, Predictor } from "#actors/plant-disease/predictor.ts"
+import { refusedOf } from "#gateway/plant-disease/telling.ts"
+import { BadForm, ImageTooLarge, NoImage, NoModel } from "#schemas/plant-disease/rejection.ts"
+
+/** What a request is refused with before its image is looked at. */
+export type Refusal = BadForm | ImageTooLarge | NoImage | NoModel
+export type Failure = Refusal | PredictFailure
+
+/** Another answer may come of the same image, once another model is set. */
+const answer_headers = { "cache-control": "no-store" }
+
+const statuses = [
+  [BadForm, 400],
+  [NoModel, 404],
+  [ImageTooLarge, 413],
+  [NoImage, 415],
+] as const
+
+const isRefusal = (failure: Failure): failure is Refusal => "error" in failure
+
+/** A failure as an answer; what the network failed with is logged. */
+const refused = Effect.fnUntraced(function* (failure: Failure) {
+  if (isRefusal(failure)) {
+    const [, status] = statuses.find(([kind]) => failure instanceof kind) ?? [BadForm, 400]
+    return HttpServerResponse.jsonUnsafe({ error: failure.error }, { status })
+  }
+  if (failure._tag === "InferenceFailed") {
+    yield* Effect.logError(`A prediction failed: ${failure.detail}`)
+  }
+  const { status, error, retry_after_seconds: wait_s } = refusedOf(failure)
+  const headers: Record<string, string> = wait_s === undefined ? {} : { "retry-after": `${wait_s}` }
+  return HttpServerResponse.jsonUnsafe({ error }, { status, headers })
+})
+
+/** Every answer names the model that it comes from. */
+export const answered = <R>(
+  answer: Effect.Effect<HttpServerResponse.HttpServerResponse, Failure, R>,
+) =>
+  Effect.gen(function* () {
+    const { model } = yield* Predictor
+    const response = yield* Effect.catch(answer, refused)
+    const headers = { ...answer_headers, "x-model-sha256": model.sha256 }
+    return HttpServerResponse.setHeaders(response, headers)
+  })

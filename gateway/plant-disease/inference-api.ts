@@ -1,0 +1,66 @@
+/**
+ * The same network by the Open Inference Protocol, version 2, for who speaks that to all models.
+ *
+ * Source: issue 7; KServe, "Open Inference Protocol", HTTP/REST.
+ */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
+import { Needs } from "#gateway/access.ts"
+import { Accepts, BodyLimit } from "#gateway/limits.ts"
+import {
+  InferenceAnswer,
+  InferenceRequest,
+  ModelMetadata,
+  ModelReady,
+  ServerLive,
+  ServerMetadata,
+  ServerReady,
+} from "#schemas/plant-disease/inference.ts"
+import { anywhere, NoModel, of_image } from "#schemas/plant-disease/rejection.ts"
+
+/**
+ * Largest request to run a model, in bytes. Numbers as text are read in one piece, which holds up
+ * the process for 50 ms at this size: two tensors with all their digits. Larger images go to
+ * `/predict`.
+ */
+export const inference_bytes_max = 4 * 2 ** 20
+
+const params = { name: Schema.String }
+
+export const inferenceGroup = HttpApiGroup.make("inference")
+  .annotate(OpenApi.Description, "The same network by the Open Inference Protocol, version 2.")
+  .add(
+    HttpApiEndpoint.get("server", "/v2", { success: ServerMetadata, error: anywhere }).annotate(
+      OpenApi.Summary,
+      "Read what the inference server is",
+    ),
+    HttpApiEndpoint.get("inference_live", "/v2/health/live", {
+      success: ServerLive,
+      error: anywhere,
+    }).annotate(OpenApi.Summary, "Read whether the inference server lives"),
+    HttpApiEndpoint.get("inference_ready", "/v2/health/ready", {
+      success: ServerReady,
+      error: anywhere,
+    }).annotate(OpenApi.Summary, "Read whether the inference server is ready"),
+    HttpApiEndpoint.get("metadata", "/v2/models/:name", {
+      params,
+      success: ModelMetadata,
+      error: [...anywhere, NoModel],
+    }).annotate(OpenApi.Summary, "Read a model's inputs and outputs"),
+    HttpApiEndpoint.get("model_ready", "/v2/models/:name/ready", {
+      params,
+      success: ModelReady,
+      error: [...anywhere, NoModel],
+    }).annotate(OpenApi.Summary, "Read whether a model is ready"),
+    HttpApiEndpoint.post("infer", "/v2/models/:name/infer", {
+      params,
+      payload: InferenceRequest,
+      success: InferenceAnswer,
+      error: [...anywhere, ...of_image, NoModel],
+    })
+      .annotate(OpenApi.Summary, "Run a model on tensors or images")
+      // Binary data is told that it is not known, rather than that its type is not.
+      .annotate(Accepts, ["application/json", "application/octet-stream"])
+      .annotate(BodyLimit, () => inference_bytes_max),
+  )
+  .annotateEndpoints(Needs, "public")

@@ -1,0 +1,94 @@
+/** What an inference request brings, checked: tensors or images. Source: issue 7; KServe. */
+import { Result } from "effect"
+import { Base64 } from "effect/encoding"
+import { side } from "#actors/plant-disease/predictor.ts"
+import type { InferenceRequest } from "#schemas/plant-disease/inference.ts"
+import type { Settings } from "#schemas/settings.ts"
+
+export const output_names = ["probabilities", "class"] as const
+
+type Output = (typeof output_names)[number]
+
+export type Asked = { readonly outputs: ReadonlyArray<Output> } & (
+  | {
+      readonly kind: "tensors"
+      readonly count: number
+      readonly tensors: Float32Array<ArrayBuffer>
+    }
+  | { readonly kind: "images"; readonly images: ReadonlyArray<Uint8Array> }
+)
+
+const sides = [side, side, 3]
+const tensor_length = side * side * 3
+/** Images, rows, columns and colours. */
+const nesting_max = 4
+
+const isOutput = (name: string): name is Output => name === "probabilities" || name === "class"
+
+const binary = ["binary_data", "binary_data_size", "binary_data_output"]
+
+const wantsBinary = ({ parameters, inputs, outputs = [] }: InferenceRequest) =>
+  [parameters, ...[...inputs, ...outputs].map((one) => one.parameters)].some(
+    (given) => given !== undefined && binary.some((name) => Boolean(given[name])),
+  )
+
+/** Puts numbers one after the other, however they are nested; answers whether they fit exactly. */
+const fill = (data: ReadonlyArray<unknown>, into: Float32Array): boolean => {
+  let at = 0
+  const put = (values: ReadonlyArray<unknown>, depth: number): boolean =>
+    values.every((value) => {
+      if (Array.isArray(value)) return depth < nesting_max && put(value, depth + 1)
+      if (typeof value !== "number" || at >= into.length) return false
+      into[at++] = value
+      return true
+    })
+  return put(data, 1) && at === into.length && into.every(Number.isFinite)
+}
+
+type Input = InferenceRequest["inputs"][number]
+
+const tensorsOf = ({ shape, data }: Input, images_max: number) => {
+  const [count = 0, ...others] = shape
+  if (others.join() !== sides.join()) return `The shape of FP32 must be [n, ${sides.join(", ")}].`
+  if (count < 1 || count > images_max) return `The first of the shape must be 1 to ${images_max}.`
+  const tensors = new Float32Array(count * tensor_length)
+  if (!fill(data, tensors)) return `The data must be ${tensors.length} numbers, as the shape says.`
+  return { kind: "tensors" as const, count, tensors }
+}
+
+const imagesOf = ({ shape, data }: Input, images_max: number) => {
+  const [count = 0, one = 1] = shape
+  if (shape.length > 2 || one !== 1) return "The shape of BYTES must be [n]."
+  if (count < 1 || count > images_max) return `The first of the shape must be 1 to ${images_max}.`
+  const given = data.flat(1)
+  const images = given.flatMap((text) => {
+    const decoded = typeof text === "string" ? Base64.decode(text) : undefined
+    return decoded !== undefined && Result.isSuccess(decoded) ? [decoded.success] : []
+  })
+  if (given.length !== count || images.length !== count) {
+    return `The data must be ${count} texts in base64, as the shape says.`
+  }
+  return { kind: "images" as const, images }
+}
+
+/** What is asked for, or the text of the 400. */
+export const askedOf = (
+  request: InferenceRequest,
+  { batch_images_max }: Pick<Settings["plant"], "batch_images_max">,
+): Asked | string => {
+  const { inputs, outputs } = request
+  if (wantsBinary(request)) return "Binary tensor data is not known here."
+  const names = outputs?.map(({ name }) => name) ?? output_names
+  const known = names.filter(isOutput)
+  if (known.length !== names.length) return `The outputs are ${output_names.join(" and ")}.`
+  const [input] = inputs
+  if (input === undefined || inputs.length > 1 || input.name !== "image") {
+    return "There must be exactly one input, 'image'."
+  }
+  if (input.datatype !== "FP32" && input.datatype !== "BYTES") {
+    return `The datatype must be FP32 or BYTES, not ${input.datatype}.`
+  }
+  const of = input.datatype === "FP32" ? tensorsOf : imagesOf
+  const taken = of(input, batch_images_max)
+  return typeof taken === "string" ? taken : { ...taken, outputs: known }
+}

@@ -1,0 +1,49 @@
+/**
+ * docs/guide-plant-disease.md as a newcomer walks it: each command that needs no model of one's own
+ * as it is printed, one shell from the first to the last, against a real server.
+ */
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll, assert, it } from "vitest"
+import { settings_by_path } from "#schemas/settings.ts"
+import { describeWithServer } from "../nats.ts"
+import { cleanUp, newFolder, startServer } from "../process/server.ts"
+import { commandsIn, guideText, walk } from "./guide.ts"
+
+const guide = guideText("guide-plant-disease.md")
+const commands = commandsIn(guide)
+const walk_ms_max = 120_000
+
+afterAll(cleanUp)
+
+describeWithServer("docs/guide-plant-disease.md", () => {
+  it(
+    "leads from a drawn leaf to who was told what",
+    async () => {
+      const data_dir = newFolder()
+      const server = await startServer(data_dir, { ALMANAC_COMPUTE__KIND: "none" })
+      const env = { API: server.url, ALMANAC_DATA_DIR: data_dir }
+      const folder = newFolder()
+      const { code, said } = await walk(folder, commands, env)
+      assert.equal(code, 0, said)
+      assert.match(said, /^\{"prediction":"DemoOval___Rust"\}$/m)
+      assert.match(said, /^model: demo true, 16 classes$/m)
+      assert.match(said, /^\{"prediction":"DemoOval___Rust","predictions":\[\{"class":"DemoOval/m)
+      const batch = '{"predictions":[{"name":"leaf.jpg","prediction":"DemoOval___Rust"},'
+      assert.include(said, `${batch}{"name":"other.png","prediction":"DemoBlade___healthy"}]}`)
+      assert.match(said, /^\{"name":"model","versions":\["[\da-f]{64}"\],/m)
+      assert.match(said, /"outputs":\[\{"name":"class",.*"data":\["DemoOval___Rust"\]\}\]\}$/m)
+      assert.match(said, /^5 times$/m)
+      const png = readFileSync(join(folder, "heatmap.png"))
+      assert.equal(png.subarray(1, 4).toString("latin1"), "PNG")
+      await server.stop()
+    },
+    walk_ms_max,
+  )
+
+  it("names settings that there are", () => {
+    const names = [...guide.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => `plant.${name}`)
+    assert.isAbove(names.length, 4)
+    for (const name of names) assert.isTrue(settings_by_path.has(name), name)
+  })
+})

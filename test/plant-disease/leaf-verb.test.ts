@@ -1,0 +1,45 @@
+/** `almanac plant leaf`, as it is typed. */
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import sharp from "sharp"
+import { afterAll, describe, expect, it } from "vitest"
+import { cleanUp, newFolder, runVerb } from "../process/server.ts"
+
+afterAll(cleanUp)
+
+const folder = newFolder()
+const leaf = (name: string, ...more: ReadonlyArray<string>) =>
+  runVerb(folder, ["plant", "leaf", "--out", join(folder, name), ...more])
+
+describe("almanac plant leaf", () => {
+  it("draws one as its file's ending says, the same for the same seed", async () => {
+    for (const [name, format] of [
+      ["leaf.jpg", "jpeg"],
+      ["leaf.png", "png"],
+    ] as const) {
+      const { code, stdout } = await leaf(name, "--class", "DemoBlade___healthy")
+      expect([code, stdout]).toEqual([0, `${join(folder, name)}: DemoBlade___healthy, drawn\n`])
+      const head = await sharp(join(folder, name)).metadata()
+      expect([head.format, head.width, head.height]).toEqual([format, 512, 512])
+    }
+    await leaf("same.png", "--class", "DemoBlade___healthy")
+    await leaf("other.png", "--class", "DemoBlade___healthy", "--seed", "7")
+    const [one, same, other] = ["leaf.png", "same.png", "other.png"].map((name) =>
+      readFileSync(join(folder, name)),
+    )
+    expect(same?.equals(one ?? Buffer.of())).toBe(true)
+    expect(other?.equals(one ?? Buffer.of())).toBe(false)
+  })
+
+  it("leaves a file alone that is there", async () => {
+    writeFileSync(join(folder, "mine.png"), "mine")
+    const { code, stderr } = await leaf("mine.png")
+    expect([code, stderr]).toEqual([1, expect.stringContaining("it is there already")])
+    expect(readFileSync(join(folder, "mine.png"), "utf8")).toBe("mine")
+  })
+
+  it("says which classes there are", async () => {
+    const { code, stderr } = await leaf("none.png", "--class", "Tomato___healthy")
+    expect([code, stderr]).toEqual([1, expect.stringContaining("Demo_not_a_leaf")])
+  })
+})
