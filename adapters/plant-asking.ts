@@ -46,11 +46,14 @@ export const chained = (
   told: (answer: Predicted | Failed) => void,
 ): Cancel => {
   let is_over = false
-  let cancel = pool.prepare(image, false, (begun) => {
+  let cancel = pool.prepare(image, true, (begun) => {
     if (is_over) return
     if (begun.kind !== "prepared") return told(begun)
-    cancel = pool.infer(begun.tensor, (row) =>
-      told(row instanceof Float32Array ? predictedOf(begun, row) : row),
+    const { row } = begun
+    if (typeof row === "string") return told({ kind: "failed", detail: row })
+    if (row !== undefined) return told(predictedOf(begun, row))
+    cancel = pool.infer(begun.rgb, (answer) =>
+      told(answer instanceof Float32Array ? predictedOf(begun, answer) : answer),
     )
   })
   return () => {

@@ -4,7 +4,6 @@ import { InferenceFailed } from "#actors/plant-disease/predictor.ts"
 import { asked } from "#adapters/plant-asking.ts"
 import type { Begun, Pool, Rows } from "#adapters/plant-pool.ts"
 import { squares } from "#adapters/plant-protocol.ts"
-import { side } from "#schemas/plant-disease/side.ts"
 
 const failed = (detail: string) => Effect.fail(new InferenceFailed({ detail }))
 
@@ -15,9 +14,8 @@ export const explanation = Effect.fnUntraced(function* (
   image: Uint8Array,
   class_index?: number,
 ) {
-  const prepared = yield* asked<Begun>((told) => pool.prepare(image, true, told))
-  const rgb = prepared.small ?? new Uint8Array(side * side * 3)
-  const base = yield* asked<Float32Array>((told) => pool.infer(prepared.tensor, told))
+  const { rgb } = yield* asked<Begun>((told) => pool.prepare(image, false, told))
+  const base = yield* asked<Float32Array>((told) => pool.infer(rgb.slice(), told))
   const index = class_index ?? base.indexOf(Math.max(...base))
   const whole = base[index]
   if (whole === undefined) return yield* failed(`There is no class ${index}.`)

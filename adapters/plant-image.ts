@@ -4,7 +4,8 @@
  *
  * Source: document 3 §7 C; decisions, plant errors; plant facts 4; decision 0101.
  */
-import sharp, { type Metadata, type Sharp } from "sharp"
+import sharp, { type Sharp } from "sharp"
+import { jpegHead } from "#adapters/plant-image-head.ts"
 import { typeOf } from "#adapters/plant-image-type.ts"
 import type { Pixels } from "#adapters/plant-resample.ts"
 
@@ -58,7 +59,7 @@ export const decodeFast = async (
   return orProblem(async () => {
     // The decoder enlarges from another middle than Pillow: half a pixel beside it.
     if (Math.min(width, height) < side) return { ...(await pixelsOf(opened)), is_small: false }
-    const is_plain = !head.hasAlpha && head.space !== "cmyk"
+    const is_plain = !head.has_alpha && !head.is_cmyk
     // A resize with alpha would blend it: it is dropped first.
     const image = is_plain ? opened.image : imageOf(await pixelsOf(opened))
     const small = image
@@ -68,9 +69,18 @@ export const decodeFast = async (
   })
 }
 
+interface Head {
+  readonly width: number
+  readonly height: number
+  readonly has_alpha: boolean
+  readonly is_cmyk: boolean
+  /** Of EXIF, 1 to 8: not known but where it counts. */
+  readonly orientation: number
+}
+
 interface Opened {
   readonly image: Sharp
-  readonly head: Metadata
+  readonly head: Head
   readonly width: number
   readonly height: number
 }
@@ -85,7 +95,7 @@ const open = async (
     // A profile of colours is not applied, as Pillow does not; a warning is damage.
     sharp(bytes, { failOn: "warning", ignoreIcc: true, limitInputPixels })
   // Nothing is decoded for the head: it may say what it likes.
-  const head = await orProblem(() => read(false).metadata())
+  const head = quickHead(bytes, auto_orient) ?? (await orProblem(() => slowHead(read(false))))
   if ("problem" in head) return head
   const [across, up] = [head.width, head.height]
   const size = `It has ${across} by ${up} pixels`
@@ -96,9 +106,20 @@ const open = async (
     return { problem: "size", detail: `${size}; a side has at most ${image_side_max}.` }
   }
   const image = read(pixels_max).timeout({ seconds: decode_s_max })
-  const is_turned = auto_orient && (head.orientation ?? 1) >= orientation_turned
+  const is_turned = auto_orient && head.orientation >= orientation_turned
   const [width, height] = is_turned ? [up, across] : [across, up]
   return { image: auto_orient ? image.autoOrient() : image, head, width, height }
+}
+
+/** Without the decoder; where it is wrong the decoder has its own limit, and the pixels tell. */
+const quickHead = (bytes: Uint8Array, auto_orient: boolean): Head | undefined => {
+  const size = auto_orient ? undefined : jpegHead(bytes)
+  return size && { ...size, has_alpha: false, is_cmyk: false, orientation: 1 }
+}
+
+const slowHead = async (image: Sharp): Promise<Head> => {
+  const { width, height, hasAlpha: has_alpha, space, orientation = 1 } = await image.metadata()
+  return { width, height, has_alpha, is_cmyk: space === "cmyk", orientation }
 }
 
 /** EXIF orientations from here on lie on their side. */
@@ -108,11 +129,12 @@ const imageOf = ({ rgb, width, height }: Pixels) =>
   sharp(rgb, { raw: { width, height, channels: 3 } })
 
 const pixelsOf = async ({ image, head, width, height }: Opened): Promise<Pixels> => {
-  if (head.space === "cmyk") {
+  if (head.is_cmyk) {
     const cmyk = image.pipelineColourspace("cmyk").toColourspace("cmyk").raw()
     return { rgb: fromCmyk(await cmyk.toBuffer()), width, height }
   }
   const rgb = await image.removeAlpha().toColourspace("srgb").raw().toBuffer()
+  if (rgb.length !== width * height * 3) throw new Error("Its head says another size.")
   return { rgb, width, height }
 }
 

@@ -4,7 +4,7 @@
  *
  * Source: plant facts 2 and 7; decision 0102.
  */
-import type { Answer, Prepared, Task, ThreadOptions } from "#adapters/plant-protocol.ts"
+import type { Answer, Input, Prepared, Task, ThreadOptions } from "#adapters/plant-protocol.ts"
 import { type PlantWorker, plantWorker } from "#adapters/plant-worker.ts"
 
 export interface PoolOptions extends Omit<ThreadOptions, "session_threads"> {
@@ -29,6 +29,11 @@ export interface Threads {
 export type Failed = Extract<Answer, { readonly kind: "refused" | "failed" }>
 type Told<Done> = (answer: Done | Failed) => void
 
+interface Image {
+  readonly image: Uint8Array
+  readonly runs: boolean
+}
+
 /** A prepared image, and when a thread had it: milliseconds of the process's own clock. */
 export interface Begun extends Prepared {
   readonly began_ms: number
@@ -40,12 +45,14 @@ export type Cancel = () => void
 export interface Pool {
   /** Resolves when all can work; rejects with the reason of the first that cannot. */
   readonly started: Promise<void>
-  readonly prepare: (image: Uint8Array, with_pixels: boolean, told: Told<Begun>) => Cancel
-  readonly infer: (tensor: Float32Array, told: Told<Float32Array>) => Cancel
+  /** If it may run too, a thread that takes one image at a time infers what it prepared. */
+  readonly prepare: (image: Uint8Array, may_run: boolean, told: Told<Begun>) => Cancel
+  /** The input is handed over. */
+  readonly infer: (input: Input, told: Told<Float32Array>) => Cancel
   /** One probability row for each square from one number up to another. */
   readonly hide: (rgb: Uint8Array, from: number, to: number, told: Told<Rows>) => Cancel
   readonly paint: (rgb: Uint8Array, drops: Float32Array, told: Told<Uint8Array>) => Cancel
-  /** Images and tensors that no thread has, and those that one has. */
+  /** Images and inputs that no thread has, and those that one has. */
   readonly waiting: () => number
   readonly running: () => number
   /** Runs of the network so far, by the images that each had: the index. */
@@ -57,15 +64,10 @@ interface Piece<Given, Done> {
   readonly given: Given
   readonly told: Told<Done>
 }
-interface Image {
-  readonly image: Uint8Array
-  readonly with_pixels: boolean
-}
-
 /** In the order of arrival; what is cancelled leaves it. */
 type Queue<Given, Done> = Set<Piece<Given, Done>>
 
-/** Prepared images wait for the network only so far: 600 kB each. */
+/** Prepared images wait for the network only so far: 150 kB each. */
 const ready_batches_max = 2
 
 const ending: Failed = { kind: "failed", detail: "The service is ending." }
@@ -86,7 +88,7 @@ const movable = (bytes: Uint8Array): [Uint8Array, ArrayBuffer] => {
 
 interface Queues {
   readonly images: Queue<Image, Begun>
-  readonly tensors: Queue<Float32Array, Float32Array>
+  readonly inputs: Queue<Input, Float32Array>
   readonly squares: Queue<Task, Rows>
   readonly paintings: Queue<Task, Uint8Array>
 }
@@ -98,20 +100,20 @@ const first = <Given, Done>(queue: Queue<Given, Done>): Piece<Given, Done> | und
 }
 
 /** Each answers whether it had something for a worker that is free. */
-const givers = ({ images, tensors, squares, paintings }: Queues, batch_max: number) => {
+const givers = ({ images, inputs, squares, paintings }: Queues, batch_max: number) => {
   let running = 0
   const batches = new Array<number>(batch_max + 1).fill(0)
 
-  const giveTensors = (worker: PlantWorker): boolean => {
-    const batch = [...tensors.values().take(batch_max)]
+  const giveInputs = (worker: PlantWorker): boolean => {
+    const batch = [...inputs.values().take(worker.batch())]
     if (batch.length === 0) return false
-    for (const piece of batch) tensors.delete(piece)
+    for (const piece of batch) inputs.delete(piece)
     running += batch.length
     batches[batch.length] = (batches[batch.length] ?? 0) + 1
     const own = batch.map(({ given }) => given)
     // Each was made in a thread for itself, or copied out of a request.
     const buffers = own.map(({ buffer }) => buffer as ArrayBuffer)
-    worker.give({ kind: "infer", tensors: own }, buffers, (answer) => {
+    worker.give({ kind: "infer", inputs: own }, buffers, (answer) => {
       running -= batch.length
       for (const [n, { told }] of batch.entries()) {
         const output = answer.kind === "inferred" ? answer.outputs[n] : undefined
@@ -125,11 +127,12 @@ const givers = ({ images, tensors, squares, paintings }: Queues, batch_max: numb
     const piece = first(images)
     if (piece === undefined) return false
     const [image, buffer] = movable(piece.given.image)
-    const { with_pixels } = piece.given
+    const runs = piece.given.runs && worker.batch() === 1
     const began_ms = performance.now()
     running++
-    worker.give({ kind: "prepare", image, with_pixels }, [buffer], (answer) => {
+    worker.give({ kind: "prepare", image, runs }, [buffer], (answer) => {
       running--
+      if (runs && answer.kind === "prepared") batches[1] = (batches[1] ?? 0) + 1
       piece.told(answer.kind === "prepared" ? { ...answer, began_ms } : unexpected(answer))
     })
     return true
@@ -150,7 +153,7 @@ const givers = ({ images, tensors, squares, paintings }: Queues, batch_max: numb
     })
     return true
   }
-  const gives = { giveTensors, giveImage, givePainting, giveSquares }
+  const gives = { giveInputs, giveImage, givePainting, giveSquares }
   return { ...gives, batches, running: () => running }
 }
 
@@ -158,10 +161,10 @@ const givers = ({ images, tensors, squares, paintings }: Queues, batch_max: numb
 export const plantPool = (options: PoolOptions): Pool => {
   const { threads, program, onLost, ...thread } = options
   const images: Queues["images"] = new Set()
-  const tensors: Queues["tensors"] = new Set()
+  const inputs: Queues["inputs"] = new Set()
   const squares: Queues["squares"] = new Set()
   const paintings: Queues["paintings"] = new Set()
-  const give = givers({ images, tensors, squares, paintings }, thread.batch_max)
+  const give = givers({ images, inputs, squares, paintings }, thread.batch_max)
   const ready_max = ready_batches_max * thread.batch_max * threads.sessions
   const has_own_preparers = threads.preparers > 0
   let is_ended = false
@@ -177,11 +180,11 @@ export const plantPool = (options: PoolOptions): Pool => {
     return () => void queue.delete(piece)
   }
   const prepares = (worker: PlantWorker): boolean =>
-    (tensors.size < ready_max && give.giveImage(worker)) || give.givePainting(worker)
+    (inputs.size < ready_max && give.giveImage(worker)) || give.givePainting(worker)
   const dispatch = () => {
     for (const worker of of_images) if (worker.isFree()) prepares(worker)
     for (const worker of of_network) {
-      if (!worker.isFree() || give.giveTensors(worker)) continue
+      if (!worker.isFree() || give.giveInputs(worker)) continue
       if (has_own_preparers || !prepares(worker)) give.giveSquares(worker)
     }
   }
@@ -199,16 +202,16 @@ export const plantPool = (options: PoolOptions): Pool => {
 
   return {
     started: Promise.all(workers.map(({ started }) => started)).then(() => undefined),
-    prepare: (image, with_pixels, told) => put(images, { image, with_pixels }, told),
-    infer: (tensor, told) => put(tensors, tensor, told),
+    prepare: (image, runs, told) => put(images, { image, runs }, told),
+    infer: (input, told) => put(inputs, input, told),
     hide: (rgb, from, to, told) => put(squares, { kind: "hide", rgb, from, to }, told),
     paint: (rgb, drops, told) => put(paintings, { kind: "paint", rgb, drops }, told),
-    waiting: () => images.size + tensors.size,
+    waiting: () => images.size + inputs.size,
     running: give.running,
     batches: give.batches,
     end: async () => {
       is_ended = true
-      for (const queue of [images, tensors, squares, paintings]) {
+      for (const queue of [images, inputs, squares, paintings]) {
         for (const { told } of queue) told(ending)
         queue.clear()
       }

@@ -18,22 +18,30 @@ export interface Network {
   }
 }
 
+/** From where to where bytes of colour go. */
+export type Scale = "0..1" | "-1..1" | "0..255"
+
 export interface ThreadOptions {
   readonly network: Network
   /** Threads within one run of the network; 0: this one only prepares images. */
   readonly session_threads: number
   readonly batch_max: number
   readonly resize: "bicubic" | "bilinear" | "nearest" | "fast"
-  readonly scale: "0..1" | "-1..1" | "0..255"
+  readonly scale: Scale
   readonly auto_orient: boolean
   readonly pixels_max: number
 }
 
+/**
+ * What the network is run with: a tensor float32[224, 224, 3] as it is, or as many bytes of RGB,
+ * which the thread scales. Bytes are a quarter to hand about.
+ */
+export type Input = Float32Array | Uint8Array
+
 export type Task =
-  /** A file becomes a tensor; with its small pixels, if wanted. */
-  | { readonly kind: "prepare"; readonly image: Uint8Array; readonly with_pixels: boolean }
-  /** Tensors float32[224, 224, 3] become probabilities, together. */
-  | { readonly kind: "infer"; readonly tensors: ReadonlyArray<Float32Array> }
+  /** A file becomes 224 by 224 pixels; where it `runs`, probabilities too, in one go. */
+  | { readonly kind: "prepare"; readonly image: Uint8Array; readonly runs: boolean }
+  | { readonly kind: "infer"; readonly inputs: ReadonlyArray<Input> }
   /** The same image with one square after the other hidden, from one number up to another. */
   | { readonly kind: "hide"; readonly rgb: Uint8Array; readonly from: number; readonly to: number }
   /** How much each square counts, over the image, as PNG. */
@@ -41,13 +49,14 @@ export type Task =
 
 export interface Prepared {
   readonly kind: "prepared"
-  readonly tensor: Float32Array
-  /** 224 by 224 pixels, if they were wanted. */
-  readonly small: Uint8Array | undefined
+  /** 224 by 224 pixels. */
+  readonly rgb: Uint8Array
   readonly width: Pixels["width"]
   readonly height: Pixels["height"]
   /** Of the file's bytes, in hex. */
   readonly sha256: string
+  /** Probabilities, or why there are none; undefined where the network did not run with it. */
+  readonly row: Float32Array | string | undefined
 }
 
 export type Answer =
@@ -64,7 +73,8 @@ export type Answer =
 
 /** What a thread says first, once it can work or cannot. */
 export type Started =
-  | { readonly kind: "ready" }
+  /** How many images it takes at once, at most `batch_max`; 0 without a session. */
+  | { readonly kind: "ready"; readonly batch: number }
   | { readonly kind: "unusable"; readonly detail: string }
 
 /** Squares of one row of an image that is explained, and of one column. */

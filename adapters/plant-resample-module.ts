@@ -41,6 +41,8 @@ export const precision_bits = 22
 export const low_bits = 11
 /** Pixels that one step of the horizontal pass takes together. */
 export const group_pixels = 4
+/** Pixels that are packed together. */
+export const pack_pixels = 4
 /** Bytes of the weights of one such step: four pairs, upper and lower parts. */
 export const group_bytes = 16
 
@@ -67,6 +69,8 @@ export interface ResampleProgram {
     stride: number,
     blocks: number,
   ) => void
+  /** RGBX to RGB, `blocks` of four pixels each. Writes up to 4 bytes beyond them. */
+  readonly pack: (source: number, target: number, blocks: number) => void
 }
 
 const half = splat(1 << (precision_bits - 1))
@@ -153,16 +157,28 @@ const vertical = () => {
   return { parameters: 6, integers: 3, vectors: 6, body: times(blocks, block) }
 }
 
+const pack = () => {
+  const [source, target, blocks] = [0, 1, 2]
+  const kept = bytesVector([0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, none, none, none, none])
+  const block = [
+    ...storeVector(get(target), swizzle(loadVector(get(source)), kept)),
+    ...advance(source, integer(16)),
+    ...advance(target, integer(12)),
+  ]
+  return { parameters: 3, integers: 0, vectors: 0, body: times(blocks, block) }
+}
+
 const compiled = new WebAssembly.Module(
   wasmModule([
     { name: "horizontal", ...horizontal() },
     { name: "vertical", ...vertical() },
+    { name: "pack", ...pack() },
   ]),
 )
 
 /** The passes over a memory of one's own. */
 export const resampleProgram = (memory: WebAssembly.Memory): ResampleProgram => {
   const { exports } = new WebAssembly.Instance(compiled, { env: { memory } })
-  // The module above exports these two, with these parameters.
+  // The module above exports these three, with these parameters.
   return exports as unknown as ResampleProgram
 }

@@ -8,6 +8,7 @@ import {
   group_bytes,
   group_pixels,
   low_bits,
+  pack_pixels,
   precision_bits,
   type ResampleProgram,
   resampleProgram,
@@ -128,10 +129,28 @@ interface Workspace {
   readonly program: ResampleProgram
 }
 
-/** A resizer for one thread: it keeps its memory from image to image. */
+type Plan<A> = (filter: keyof typeof kernels, from: number, to: number) => A
+
+/** Keeps the last one: images of one sender mostly have one size. */
+const planOf = <A>(make: Plan<A>): Plan<A> => {
+  let kept: { readonly filter: string; readonly from: number; readonly plan: A } | undefined
+  return (filter, from, to) => {
+    if (kept?.filter !== filter || kept.from !== from) {
+      kept = { filter, from, plan: make(filter, from, to) }
+    }
+    return kept.plan
+  }
+}
+
+const plannedAcross: Plan<ReturnType<typeof horizontalPlan>> = (filter, from, to) =>
+  horizontalPlan(coefficients(filter, from, to))
+
+/** A resizer for one thread, to a multiple of 4: it keeps its memory from image to image. */
 export const resampler = (side: number) => {
   let kept: Workspace | undefined
+  const planned = { across: planOf(plannedAcross), down: planOf(coefficients) }
   const out_stride = side * 4
+  const packed_bytes = aligned(side * side * 3) + slack_bytes
 
   const workspace = (bytes: number): Workspace => {
     const pages = Math.ceil(bytes / page_bytes)
@@ -144,20 +163,21 @@ export const resampler = (side: number) => {
 
   const filtered = (image: Pixels, filter: keyof typeof kernels): Uint8Array => {
     const { rgb, width, height } = image
-    const across = width === side ? undefined : coefficients(filter, width, side)
-    const down = height === side ? undefined : coefficients(filter, height, side)
+    const across = width === side ? undefined : planned.across(filter, width, side)
+    const down = height === side ? undefined : planned.down(filter, height, side)
     const [top, bottom] = rowsOf(down, height)
     const rows = bottom - top
     const stride = width * 3
     const block_rows = Math.max(1, Math.min(rows, Math.floor(block_bytes / stride)))
-    const { table, halves } = across === undefined ? no_plan : horizontalPlan(across)
+    const { table, halves } = across ?? no_plan
 
     const at_table = aligned(block_rows * stride) + slack_bytes
     const at_halves = at_table + aligned(table.byteLength)
     const at_middle = at_halves + aligned(halves.byteLength)
     const at_weights = at_middle + aligned(rows * out_stride)
     const at_out = at_weights + aligned((down?.weights.length ?? 0) * 4)
-    const { memory, program } = workspace(at_out + side * out_stride)
+    const at_packed = at_out + side * out_stride
+    const { memory, program } = workspace(at_packed + packed_bytes)
     const bytes = new Uint8Array(memory.buffer)
 
     new Int32Array(memory.buffer, at_table, table.length).set(table)
@@ -173,7 +193,11 @@ export const resampler = (side: number) => {
         program.horizontal(0, target, at_table, at_halves, n, stride, side)
       }
     }
-    if (down === undefined) return packed(bytes, at_middle, side * side)
+    const packed = (from: number) => {
+      program.pack(from, at_packed, (side * side) / pack_pixels)
+      return bytes.slice(at_packed, at_packed + side * side * 3)
+    }
+    if (down === undefined) return packed(at_middle)
     new Int32Array(memory.buffer, at_weights, down.weights.length).set(down.weights)
     for (let y = 0; y < side; y++) {
       const source = at_middle + ((down.first[y] ?? 0) - top) * out_stride
@@ -181,7 +205,7 @@ export const resampler = (side: number) => {
       const target = at_out + y * out_stride
       program.vertical(source, target, weights, down.count[y] ?? 0, out_stride, out_stride / 16)
     }
-    return packed(bytes, at_out, side * side)
+    return packed(at_out)
   }
 
   /** Answers `side` by `side` RGB pixels, as Pillow makes them. */
@@ -222,15 +246,4 @@ const spread = (from: Uint8Array, at: number, to: Uint8Array, target: number, pi
     to[target + i * 4 + 1] = from[at + i * 3 + 1] ?? 0
     to[target + i * 4 + 2] = from[at + i * 3 + 2] ?? 0
   }
-}
-
-/** RGBX to RGB. */
-const packed = (from: Uint8Array, at: number, pixels: number): Uint8Array => {
-  const out = new Uint8Array(pixels * 3)
-  for (let i = 0; i < pixels; i++) {
-    out[i * 3] = from[at + i * 4] ?? 0
-    out[i * 3 + 1] = from[at + i * 4 + 1] ?? 0
-    out[i * 3 + 2] = from[at + i * 4 + 2] ?? 0
-  }
-  return out
 }

@@ -3,17 +3,19 @@
  * calls it for as long as the network runs. Source: plant facts 2; decision 0102.
  */
 import { InferenceSession, Tensor } from "onnxruntime-node"
-import type { Network } from "#adapters/plant-protocol.ts"
+import { fastestBatch } from "#adapters/plant-batch.ts"
+import type { Input, Network, Scale } from "#adapters/plant-protocol.ts"
+import { scaler } from "#adapters/plant-scale.ts"
 import { side } from "#schemas/plant-disease/side.ts"
 
 /** Numbers of one image: 224 by 224 pixels of three colours. */
 export const tensor_length = side * side * 3
 
 export interface Session {
-  /** As many answers as tensors: probabilities, or what is wrong with the network's output. */
-  readonly run: (
-    tensors: ReadonlyArray<Float32Array>,
-  ) => Promise<ReadonlyArray<Float32Array | string>>
+  /** As many answers as inputs: probabilities, or what is wrong with the network's output. */
+  readonly run: (inputs: ReadonlyArray<Input>) => Promise<ReadonlyArray<Float32Array | string>>
+  /** How many images it takes at once where it is fastest; more are run one batch after another. */
+  readonly batch: number
   readonly end: () => Promise<void>
 }
 
@@ -21,16 +23,19 @@ export interface SessionOptions {
   readonly network: Network
   readonly threads: number
   readonly batch_max: number
+  /** What bytes become; tensors are taken as they are. */
+  readonly scale?: Scale
 }
 
 /** Of numbers that are probabilities to the last bit but these. */
 const tolerance = 1e-3
 
-/** Opens the network and runs it once, or twice; rejects where that does not work. */
+/** Opens the network and tries it, alone and in batches; rejects where it does not work. */
 export const openSession = async ({
   network,
   threads,
   batch_max,
+  scale = "0..1",
 }: SessionOptions): Promise<Session> => {
   const { input, output, onnx_path } = network
   const session = await InferenceSession.create(onnx_path, {
@@ -41,36 +46,41 @@ export const openSession = async ({
     extra: { session: { intra_op: { allow_spinning: "0" } } },
     logSeverityLevel: 4,
   })
-  const batch = new Float32Array(batch_max * tensor_length)
+  const { numbers, put: putBytes } = scaler(scale, input.layout, side * side, batch_max)
   const dims = input.layout === "NHWC" ? [side, side, 3] : [3, side, side]
-  const put = input.layout === "NHWC" ? putAsIs : putTransposed
+  const putTensor = input.layout === "NHWC" ? putAsIs : putTransposed
 
-  const runTogether = async (tensors: ReadonlyArray<Float32Array>) => {
-    for (const [n, tensor] of tensors.entries()) put(tensor, batch, n * tensor_length)
-    const numbers = batch.subarray(0, tensors.length * tensor_length)
-    const feed = new Tensor("float32", numbers, [tensors.length, ...dims])
-    const { [output.name]: out } = await session.run({ [input.name]: feed }, [output.name])
-    return { out, answers: answersOf(out, tensors.length, output) }
-  }
-  let together_max = batch_max
-  const run = async (tensors: ReadonlyArray<Float32Array>) => {
-    const answers: Array<Float32Array | string> = []
-    for (let from = 0; from < tensors.length; from += together_max) {
-      const some = tensors.slice(from, from + together_max)
-      answers.push(...(await runTogether(some)).answers)
+  const runTogether = async (inputs: ReadonlyArray<Input>) => {
+    for (const [n, one] of inputs.entries()) {
+      if (one instanceof Uint8Array) putBytes(one, n)
+      else putTensor(one, numbers, n * tensor_length)
     }
-    return answers
+    const given = numbers.subarray(0, inputs.length * tensor_length)
+    const feed = new Tensor("float32", given, [inputs.length, ...dims])
+    const { [output.name]: out } = await session.run({ [input.name]: feed }, [output.name])
+    return { out, answers: answersOf(out, inputs.length, output) }
   }
 
-  const blank = new Float32Array(tensor_length)
+  const blank = new Uint8Array(tensor_length)
   const { out, answers } = await runTogether([blank])
   if (out === undefined || answers.some((answer) => answer === wrong_size)) {
     await session.release()
     throw new Error(`Its output is no float32[1, ${output.classes}].`)
   }
   // Some networks say that they take any number of images, and take one.
-  if (batch_max > 1 && !(await takesTwo(() => runTogether([blank, blank])))) together_max = 1
-  return { run, end: () => session.release() }
+  const is_single = batch_max === 1 || !(await takesTwo(() => runTogether([blank, blank])))
+  const blanks = Array.from({ length: batch_max }, () => blank)
+  const runBlank = (count: number) => runTogether(blanks.slice(0, count))
+  const batch = is_single ? 1 : await fastestBatch(runBlank, batch_max)
+  const run = async (inputs: ReadonlyArray<Input>) => {
+    const answers: Array<Float32Array | string> = []
+    for (let from = 0; from < inputs.length; from += batch) {
+      const some = inputs.slice(from, from + batch)
+      answers.push(...(await runTogether(some)).answers)
+    }
+    return answers
+  }
+  return { run, batch, end: () => session.release() }
 }
 
 const takesTwo = async (

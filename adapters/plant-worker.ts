@@ -12,6 +12,8 @@ export interface PlantWorker {
   /** Resolves once it can work for the first time; rejects where it cannot. */
   readonly started: Promise<void>
   readonly isFree: () => boolean
+  /** Images that its session takes at once; 0 without a session, or until it can work. */
+  readonly batch: () => number
   /** Never called but when it is free. The buffers are moved. */
   readonly give: (
     task: Task,
@@ -40,12 +42,22 @@ const end_ms_max = 5_000
 /** What is decoded lies outside of V8's heap; young objects are few. */
 const resourceLimits = { maxYoungGenerationSizeMb: 8 }
 
+/** Told to end, and ended where it does not. */
+const ended = async (worker: Worker) => {
+  const exited = new Promise((resolve) => worker.once("exit", resolve))
+  worker.postMessage(end)
+  const deadline = setTimeout(() => void worker.terminate(), end_ms_max)
+  await exited
+  clearTimeout(deadline)
+}
+
 export const plantWorker = (options: PlantWorkerOptions): PlantWorker => {
   const { program, thread, onFree, onLost } = options
   const started = Promise.withResolvers<void>()
   let worker: Worker | undefined
   let done: ((answer: Answer) => void) | undefined
   let is_ready = false
+  let batch = 0
   let is_ending = false
   let pause_ms = restart_ms_min
   let timer: NodeJS.Timeout | undefined
@@ -69,6 +81,7 @@ export const plantWorker = (options: PlantWorkerOptions): PlantWorker => {
   const begun = (which: Worker, first: Started) => {
     if (first.kind === "unusable") return lost(which, first.detail)
     is_ready = true
+    batch = first.batch
     pause_ms = 0
     started.resolve()
     onFree()
@@ -94,6 +107,7 @@ export const plantWorker = (options: PlantWorkerOptions): PlantWorker => {
   return {
     started: started.promise,
     isFree: () => is_ready && done === undefined && !is_ending,
+    batch: () => batch,
     give: (task, buffers, told) => {
       done = told
       worker?.postMessage(task, buffers)
@@ -101,13 +115,7 @@ export const plantWorker = (options: PlantWorkerOptions): PlantWorker => {
     end: async () => {
       is_ending = true
       clearTimeout(timer)
-      const last = worker
-      if (last === undefined) return
-      const exited = new Promise((resolve) => last.once("exit", resolve))
-      last.postMessage(end)
-      const deadline = setTimeout(() => void last.terminate(), end_ms_max)
-      await exited
-      clearTimeout(deadline)
+      if (worker !== undefined) await ended(worker)
     },
   }
 }

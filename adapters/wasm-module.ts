@@ -71,6 +71,14 @@ export const integer = (value: number): Code => [0x41, ...signed(value)]
 export const add = (one: Code, other: Code): Code => [...one, ...other, 0x6a]
 export const load = (address: Code, offset = 0): Code => [...address, 0x28, 2, ...unsigned(offset)]
 
+/** One byte, 0 to 255. */
+export const loadByte = (address: Code): Code => [...address, 0x2d, 0, 0]
+export const store = (address: Code, value: Code, offset = 0): Code => [
+  ...[...address, ...value, 0x36, 2],
+  ...unsigned(offset),
+]
+export const shiftedLeft = (value: Code, by: number): Code => [...value, ...integer(by), 0x74]
+
 /** Adds to a local of i32. */
 export const advance = (local: number, by: Code): Code => set(local, add(get(local), by))
 

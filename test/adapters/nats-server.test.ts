@@ -35,11 +35,15 @@ const started = Effect.gen(function* () {
   return { folder, server, conf: join(folder.nats, "nats.conf") }
 })
 
+/** A client may be back before the process is known to serve. */
 const pidOf = (server: NatsServer["Service"]) =>
-  Effect.map(server.pid, (pid) => {
-    assert.isDefined(pid)
-    return pid ?? 0
-  })
+  server.pid.pipe(
+    Effect.repeat({ until: (pid) => pid !== undefined, schedule: soon, times: soon_times }),
+    Effect.map((pid) => {
+      assert.isDefined(pid)
+      return pid ?? 0
+    }),
+  )
 
 /** Waits until the connection has come back once; requests sent while it was lost time out. */
 const reconnected = (connection: NatsConnection) =>

@@ -1,0 +1,51 @@
+/** How many images a network is given at once, by how long its runs take. */
+import { describe, expect, it } from "vitest"
+import { fastestBatch } from "#adapters/plant-batch.ts"
+
+/** Runs that take so long, by a clock of their own; and what they were run with. */
+const timed = (run_ms: (count: number, nth: number) => number) => {
+  let now = 0
+  const counts: Array<number> = []
+  const run = async (count: number) => {
+    now += run_ms(count, counts.length)
+    counts.push(count)
+  }
+  return { counts, fastest: (batch_max: number) => fastestBatch(run, batch_max, () => now) }
+}
+
+describe("the images of one run", () => {
+  it("are as many as possible where all together cost hardly more than one", async () => {
+    expect(await timed((count) => 5 + count).fastest(8)).toBe(8)
+    expect(await timed((count) => 5 + count).fastest(6)).toBe(6)
+  })
+
+  it("are one where more take longer for each, or as long", async () => {
+    expect(await timed((count) => count * (4 + count / 10)).fastest(8)).toBe(1)
+    expect(await timed((count) => count * 4).fastest(8)).toBe(1)
+    expect(await timed((count) => (count === 1 ? 4 : count * 3.6)).fastest(8)).toBe(1)
+  })
+
+  it("are those between where these are the fastest", async () => {
+    expect(await timed((count) => (count === 4 ? 8 : count * 4)).fastest(8)).toBe(4)
+  })
+
+  it("do not hang on the first run of a size, nor on one that something held up", async () => {
+    const held = timed((count, nth) => (nth % 4 < 3 ? 50 : 0) + 5 + count)
+    expect(await held.fastest(8)).toBe(8)
+  })
+
+  it("are as many as possible of a network that takes less than a millisecond", async () => {
+    const short = timed((count) => count * 0.9)
+    expect(await short.fastest(8)).toBe(8)
+    expect(new Set(short.counts)).toEqual(new Set([1]))
+  })
+
+  it("are never more than may be, and are not sought for longer than a second", async () => {
+    const single = timed(() => 20)
+    expect(await single.fastest(1)).toBe(1)
+    expect(new Set(single.counts)).toEqual(new Set([1]))
+    const slow = timed((count) => 300 + count)
+    expect(await slow.fastest(8)).toBe(1)
+    expect(slow.counts).toEqual([1, 1, 1, 1])
+  })
+})
