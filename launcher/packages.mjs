@@ -130,7 +130,7 @@ export const installPackages = (say) => {
     writeStamp()
     return
   }
-  say("installing the npm packages of the lockfile, with Node 24 (about 520 MB)")
+  say("installing the npm packages of the lockfile, with Node 24 (about 820 MB)")
   rmSync(stamp, { force: true })
   const { status, error, stderr } = runNpm()
   if (status !== 0) {
