@@ -2,12 +2,13 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { describe, it, layer } from "@effect/vitest"
+import { describe, layer } from "@effect/vitest"
 import { Effect, Layer, type Scope } from "effect"
 import { DataFolder } from "#adapters/data-lock.ts"
 import { EventsConnection, NatsConnection } from "#adapters/nats-connection.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
 import { findBinary, missingBinary } from "../launcher/binaries.mjs"
+import { describeAbsent } from "./absent.ts"
 
 /** What a test with a bus of its own can ask for. */
 export type Nats = DataFolder | NatsServer | NatsConnection | EventsConnection
@@ -53,13 +54,5 @@ export const describeWithServer = (name: string, define: () => void) => {
 
 const skip = (name: string) => {
   const why = missingBinary("nats-server")
-  if (process.env.ALMANAC_REQUIRE_ALL !== "1") {
-    console.warn(`skipped: ${name}. ${why}`)
-    return describe.skip(name, () => it("needs nats-server", () => {}))
-  }
-  describe(name, () => {
-    it("has a nats-server to run with", () => {
-      throw new Error(why)
-    })
-  })
+  describeAbsent(name, "nats-server", why)
 }

@@ -13,11 +13,12 @@ import {
   writeFileSync,
 } from "node:fs"
 import { join } from "node:path"
-import { describe, it, layer } from "@effect/vitest"
+import { layer } from "@effect/vitest"
 import Database from "better-sqlite3"
 import { Context, Effect, Layer, Schema } from "effect"
 import { cacheDirectory } from "../launcher/cache.mjs"
 import { findTree, trees } from "../launcher/trees.mjs"
+import { describeAbsent } from "./absent.ts"
 import { temporaryFolder } from "./nats.ts"
 import {
   admin_password,
@@ -187,13 +188,5 @@ export const describeOpenstack = (
 ) => {
   if (findTree("openstack") !== undefined) return shared()(name, define)
   const why = `Keystone, Barbican and Manila are missing: ${trees.openstack.by_hand}`
-  if (process.env.ALMANAC_REQUIRE_ALL !== "1") {
-    console.warn(`skipped: ${name}. ${why}`)
-    return describe.skip(name, () => it("needs OpenStack", () => {}))
-  }
-  describe(name, () => {
-    it("needs OpenStack", () => {
-      throw new Error(why)
-    })
-  })
+  describeAbsent(name, "OpenStack", why)
 }

@@ -5,11 +5,12 @@ import {
   PutObjectLockConfigurationCommand,
   S3Client,
 } from "@aws-sdk/client-s3"
-import { describe, it } from "@effect/vitest"
+import { describe } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
 import type { Bucket } from "#actors/share-protection/buckets.ts"
 import { type Radosgw, radosgw } from "#adapters/radosgw.ts"
 import { findTree, trees } from "../launcher/trees.mjs"
+import { describeAbsent } from "./absent.ts"
 import { temporaryFolder } from "./nats.ts"
 
 export interface TestBucketOptions {
@@ -85,13 +86,5 @@ export class S3 extends Context.Service<S3, TestRadosgw>()("test/S3") {
 export const describeWithRadosgw = (name: string, define: () => void) => {
   if (findTree("radosgw") !== undefined) return describe(name, define)
   const why = `radosgw is needed: ${trees.radosgw.by_hand}`
-  if (process.env.ALMANAC_REQUIRE_ALL !== "1") {
-    console.warn(`skipped: ${name}. ${why}`)
-    return describe.skip(name, () => it("needs radosgw", () => {}))
-  }
-  describe(name, () => {
-    it("has a radosgw to run with", () => {
-      throw new Error(why)
-    })
-  })
+  describeAbsent(name, "radosgw", why)
 }

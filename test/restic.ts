@@ -2,8 +2,9 @@
 import { execFileSync } from "node:child_process"
 import { chmodSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { describe, it } from "@effect/vitest"
+import { describe } from "@effect/vitest"
 import { findBinary, missingBinary } from "../launcher/binaries.mjs"
+import { describeAbsent } from "./absent.ts"
 
 /** Where it is; the name alone where it is not, for tests that are skipped then. */
 export const restic = findBinary("restic")?.path ?? "restic"
@@ -15,15 +16,7 @@ export const restic = findBinary("restic")?.path ?? "restic"
 export const describeWithRestic = (name: string, define: () => void) => {
   if (findBinary("restic")) return describe(name, define)
   const why = missingBinary("restic")
-  if (process.env.ALMANAC_REQUIRE_ALL !== "1") {
-    console.warn(`skipped: ${name}. ${why}`)
-    return describe.skip(name, () => it("needs restic", () => {}))
-  }
-  describe(name, () => {
-    it("has a restic to run with", () => {
-      throw new Error(why)
-    })
-  })
+  describeAbsent(name, "restic", why)
 }
 
 /** A program in the folder, of these lines of shell. */

@@ -1,3 +1,4 @@
+import { is_all_required } from "../absent.ts"
 import { agreementWithPandas } from "./pandas.ts"
 
-agreementWithPandas({ is_required: process.env.ALMANAC_REQUIRE_ALL === "1" })
+agreementWithPandas({ is_required: is_all_required })

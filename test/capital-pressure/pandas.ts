@@ -9,6 +9,7 @@ import { isBusinessDay, yearsBefore } from "#schemas/capital-pressure/day.ts"
 import type { Metric } from "#schemas/capital-pressure/metric.ts"
 import { findMetric } from "#schemas/capital-pressure/registry.ts"
 import { findTree, treeEnvironment, trees } from "../../launcher/trees.mjs"
+import { describeAbsent } from "../absent.ts"
 import { synthetic_last_day, syntheticStore } from "./synthetic-store.ts"
 
 /** Debian's own Python, whose version the packages are for: another one may come first in PATH. */
@@ -134,13 +135,5 @@ export const agreementWithPandas = ({ is_required }: { readonly is_required: boo
   const tree = findTree("pandas")
   if (tree !== undefined) return describe(name, () => define(tree))
   const why = `pandas is needed: ${trees.pandas.by_hand}`
-  if (!is_required) {
-    console.warn(`skipped: ${name}. ${why}`)
-    return describe.skip(name, () => it("needs pandas", () => {}))
-  }
-  return describe(name, () => {
-    it("has a pandas to run with", () => {
-      throw new Error(why)
-    })
-  })
+  return describeAbsent(name, "pandas", why, is_required)
 }

@@ -4,9 +4,9 @@
  */
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, assert, describe, it } from "vitest"
-import { findTree } from "../../launcher/trees.mjs"
+import { afterAll, assert, it } from "vitest"
 import { cleanUp, newFolder, startScript, startServer } from "../process/server.ts"
+import { describeWithRadosgw } from "../radosgw.ts"
 import { commandsIn, guideText, root, walk } from "./guide.ts"
 
 const walk_ms_max = 240_000
@@ -14,12 +14,7 @@ const up_ms_max = 60_000
 
 afterAll(cleanUp)
 
-const why = "radosgw is needed (node launcher/bootstrap.mjs test)"
-const has_radosgw = findTree("radosgw") !== undefined
-if (!has_radosgw && process.env.ALMANAC_REQUIRE_ALL === "1") throw new Error(why)
-if (!has_radosgw) console.warn(`skipped: ${why}`)
-
-describe.skipIf(!has_radosgw)("docs/guide-share-protection.md", () => {
+describeWithRadosgw("docs/guide-share-protection.md", () => {
   it(
     "leads from a bucket to a restored file",
     async () => {

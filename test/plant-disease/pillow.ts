@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { decode } from "#adapters/plant-image.ts"
 import { type Pixels, resampler } from "#adapters/plant-resample.ts"
 import { findTree, treeEnvironment, trees } from "../../launcher/trees.mjs"
+import { describeAbsent } from "../absent.ts"
 import { random } from "./random.ts"
 
 /** Debian's own Python, whose version the package is for: another one may come first in PATH. */
@@ -96,13 +97,5 @@ export const agreementWithPillow = ({ is_required }: { readonly is_required: boo
   const tree = findTree("pillow")
   if (tree !== undefined) return describe(name, () => define(tree))
   const why = `Pillow is needed: ${trees.pillow.by_hand}`
-  if (!is_required) {
-    console.warn(`skipped: ${name}. ${why}`)
-    return describe.skip(name, () => it("needs Pillow", () => {}))
-  }
-  return describe(name, () => {
-    it("has a Pillow to run with", () => {
-      throw new Error(why)
-    })
-  })
+  return describeAbsent(name, "Pillow", why, is_required)
 }

@@ -29,6 +29,12 @@ const tapped = (world: CarrierWorld) => {
 const at = (done: number, total: number, found: number) =>
   line({ progress: { done, total, found } })
 
+/** Searches the numbers 1 to 1000, until the answer is on its way. */
+const searchIn = async (page: Page, tap: ReturnType<typeof tapped>) => {
+  await searchFor(page, "1", "1000")
+  await expect.poll(tap.is_open).toBe(true)
+}
+
 export const describeCarrierRun = (world: () => CarrierWorld) => {
   describe("a search under way", () => {
     it("shows carriers as they come, how far it is, how fast, and how long still", async () => {
@@ -77,8 +83,7 @@ export const describeCarrierRun = (world: () => CarrierWorld) => {
         )
       })
       expect(await spoken.getAttribute("aria-live")).toBe("polite")
-      await searchFor(page, "1", "1000")
-      await expect.poll(tap.is_open).toBe(true)
+      await searchIn(page, tap)
       for (let mc = 1; mc <= 50; mc++) tap.write(row(mc, "X LLC"), at(mc * 10, 1000, mc))
       await expect.poll(() => headlineOf(page)).toBe("50 carriers so far in MC 1 to 1000")
       await page.clock.runFor(16_000)
@@ -97,8 +102,7 @@ export const describeCarrierRun = (world: () => CarrierWorld) => {
       const tap = tapped(world())
       const shown = await lookAtCarriers(world())
       const { page } = shown
-      await searchFor(page, "1", "1000")
-      await expect.poll(tap.is_open).toBe(true)
+      await searchIn(page, tap)
       tap.write(row(3, "First LLC"), at(500, 1000, 1))
       await page.getByText("First LLC").waitFor()
       await page.getByRole("button", { name: "Cancel" }).press("Enter")
@@ -119,8 +123,7 @@ export const describeCarrierRun = (world: () => CarrierWorld) => {
       const tap = tapped(world())
       const shown = await lookAtCarriers(world())
       const { page } = shown
-      await searchFor(page, "1", "1000")
-      await expect.poll(tap.is_open).toBe(true)
+      await searchIn(page, tap)
       tap.write(row(3, "Old LLC"), at(500, 1000, 1))
       await page.getByText("Old LLC").waitFor()
       served.answer = answering(someNames)

@@ -3,8 +3,9 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { type Browser, chromium } from "playwright-core"
-import { describe, it } from "vitest"
+import { describe } from "vitest"
 import { findTree, treeEnvironment, trees } from "../../launcher/trees.mjs"
+import { describeAbsent } from "../absent.ts"
 
 const in_system = ["chromium", "chromium-browser", "google-chrome"].map((name) =>
   join("/usr/bin", name),
@@ -62,13 +63,5 @@ export const launch = async (): Promise<{ browser: Browser; close: () => Promise
 export const describeWithChromium = (name: string, define: () => void) => {
   if (findChromium() !== undefined) return describe(name, define)
   const why = `Chromium is needed: ${trees.chromium.by_hand}`
-  if (process.env.ALMANAC_REQUIRE_ALL !== "1") {
-    console.warn(`skipped: ${name}. ${why}`)
-    return describe.skip(name, () => it("needs Chromium", () => {}))
-  }
-  describe(name, () => {
-    it("has a Chromium to run with", () => {
-      throw new Error(why)
-    })
-  })
+  describeAbsent(name, "Chromium", why)
 }

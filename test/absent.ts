@@ -1,0 +1,26 @@
+/** Tests of what only some machines have. */
+import { describe, it } from "vitest"
+
+/** Whether tests fail where something that they need is not there. CI sets it. */
+export const is_all_required = process.env.ALMANAC_REQUIRE_ALL === "1"
+
+/**
+ * Stands for the tests `name`, which cannot run without `what`: they are skipped with one line, or
+ * fail where it is required. `why` says how it is had.
+ */
+export const describeAbsent = (
+  name: string,
+  what: string,
+  why: string,
+  is_required = is_all_required,
+) => {
+  if (!is_required) {
+    console.warn(`skipped: ${name}. ${why}`)
+    return describe.skip(name, () => it(`needs ${what}`, () => {}))
+  }
+  return describe(name, () => {
+    it(`has ${what} to run with`, () => {
+      throw new Error(why)
+    })
+  })
+}
