@@ -15,7 +15,7 @@ import {
 } from "#actors/blob-storage/blob-admission.ts"
 import type { BlobId, BlobLabels } from "#schemas/blob-storage/blob.ts"
 import type { Disk } from "./blob-files-disk.ts"
-import { type BlobFault, faultOf, isFull, thrown } from "./blob-files-fault.ts"
+import { type BlobFault, faultOf, isFull, thrown } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobIndex, IndexedBlob } from "./blob-files-index.ts"
 import type { Reserve } from "./blob-files-reserve.ts"
 

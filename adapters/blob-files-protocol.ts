@@ -3,7 +3,7 @@
  */
 import type { BlobUsage } from "#actors/blob-storage/blob-store.ts"
 import type { Engine } from "./blob-files-engine.ts"
-import type { BlobFault } from "./blob-files-fault.ts"
+import type { BlobFault } from "#actors/blob-storage/blob-fault.ts"
 import { chunk_bytes } from "./blob-files-format.ts"
 
 /** An upload's bytes travel in frames of whole chunks, the last one excepted. */

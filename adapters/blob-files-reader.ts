@@ -4,7 +4,7 @@
 import type { FileHandle } from "node:fs/promises"
 import { Blake3Hasher } from "@napi-rs/blake-hash"
 import type { Disk } from "./blob-files-disk.ts"
-import { thrown } from "./blob-files-fault.ts"
+import { thrown } from "#actors/blob-storage/blob-fault.ts"
 import {
   chunk_bytes,
   decodeFooter,

@@ -4,7 +4,7 @@
  */
 import { join } from "node:path"
 import type { Disk } from "./blob-files-disk.ts"
-import { isFull } from "./blob-files-fault.ts"
+import { isFull } from "#actors/blob-storage/blob-fault.ts"
 
 /** As much as SQLite lets its write-ahead log grow between checkpoints: 1000 pages of 4 KiB. */
 const reserve_bytes = 4 * 1024 * 1024

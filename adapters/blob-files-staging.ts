@@ -6,7 +6,7 @@ import type { FileHandle } from "node:fs/promises"
 import { Blake3Hasher } from "@napi-rs/blake-hash"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { Disk } from "./blob-files-disk.ts"
-import { isFull, thrown } from "./blob-files-fault.ts"
+import { isFull, thrown } from "#actors/blob-storage/blob-fault.ts"
 import { chunk_bytes, encodeFooter, type Footer, tableOf } from "./blob-files-format.ts"
 
 /** What the bytes turned out to be, before they are durable. */

@@ -5,7 +5,7 @@
 import { Worker } from "node:worker_threads"
 import type { BlobUsage } from "#actors/blob-storage/blob-store.ts"
 import type { Engine, EngineOptions } from "./blob-files-engine.ts"
-import type { BlobFault } from "./blob-files-fault.ts"
+import type { BlobFault } from "#actors/blob-storage/blob-fault.ts"
 import type { Call, Reply, Started } from "./blob-files-protocol.ts"
 
 /**

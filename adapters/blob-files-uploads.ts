@@ -6,7 +6,7 @@ import { admit, type BlobOrigin, type OfferedBlob } from "#actors/blob-storage/b
 import type { BlobId, BlobLabels, BlobMeta, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { type Line, refusal } from "./blob-files-commit.ts"
 import type { Disk } from "./blob-files-disk.ts"
-import { faultOf, thrown } from "./blob-files-fault.ts"
+import { faultOf, thrown } from "#actors/blob-storage/blob-fault.ts"
 import { type BlobIndex, type IndexedBlob, metaOf } from "./blob-files-index.ts"
 import type { Places } from "./blob-files-recovery.ts"
 import type { Reserve } from "./blob-files-reserve.ts"

@@ -4,7 +4,7 @@
  */
 import { parentPort, workerData } from "node:worker_threads"
 import { type Engine, type EngineOptions, openEngine } from "./blob-files-engine.ts"
-import { faultOf } from "./blob-files-fault.ts"
+import { faultOf } from "#actors/blob-storage/blob-fault.ts"
 import type { Call, Reply, Started } from "./blob-files-protocol.ts"
 
 const port = parentPort

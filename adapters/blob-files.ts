@@ -22,7 +22,7 @@ import {
   scan_limit_max,
 } from "#actors/blob-storage/blob-store.ts"
 import { type BlobId, blob_bytes_max, list_limit_max } from "#schemas/blob-storage/blob.ts"
-import type { BlobFault } from "./blob-files-fault.ts"
+import type { BlobFault } from "#actors/blob-storage/blob-fault.ts"
 import { type Answer, startThread, type Thread } from "./blob-files-thread.ts"
 import { makeUpload } from "./blob-files-upload.ts"
 

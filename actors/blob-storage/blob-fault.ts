@@ -1,6 +1,6 @@
 /**
- * How a store's worker thread says what went wrong: the port's errors as plain data, since an error
- * class does not survive the way from one thread to another.
+ * How a store's engine says what went wrong: the port's errors as plain data, since an error class
+ * does not survive the way from one thread to another, and a hot route wants no class.
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 

@@ -1,0 +1,75 @@
+/**
+ * BlobEngine, the store of one node without Effect: what the store's layer and the hot routes both
+ * stand on. A method that fails rejects with an Error that carries a BlobFault (`faultOf`).
+ *
+ * Source: document 1 §1, §4 BlobService; DESIGN, the exception: bytes, hot routes.
+ */
+import { Context } from "effect"
+import type { BlobId, BlobLabels, BlobMeta, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import type { BlobOrigin } from "./blob-admission.ts"
+import type { BlobFact, BlobPage, BlobRange, BlobUsage } from "./blob-store.ts"
+
+/** A put without its bytes. */
+export interface PutOrder {
+  readonly labels: BlobLabels
+  readonly policy: ReplicationPolicy
+  readonly origin: BlobOrigin
+  readonly expected_id: BlobId | undefined
+  readonly if_none_match: boolean
+}
+
+/** `created` is false where the same content was stored before; it is durable in either case. */
+export interface PutAnswer {
+  readonly id: BlobId
+  readonly meta: BlobMeta
+  readonly created: boolean
+}
+
+/** A put whose bytes come piece by piece; `abort` in any case ends it and leaves nothing. */
+export interface BlobUpload {
+  /**
+   * Takes the bytes, which must not change any more. Resolves when the next piece may come: at
+   * once while few are under way. A fault of an earlier piece is thrown here or by `finish`.
+   */
+  readonly write: (bytes: Uint8Array) => Promise<void> | undefined
+  /** Stores the blob durably; `at` is Unix nanoseconds. */
+  readonly finish: (at: bigint) => Promise<PutAnswer>
+  /** Gives its room back, waits until nothing of it is under way; after `finish` it does nothing. */
+  readonly abort: () => Promise<void>
+}
+
+/**
+ * An open blob. `data` is all of the asked range where it is one window or less; else it comes from
+ * `windows`, each of at most 983,040 bytes and verified before it is handed out.
+ */
+export interface BlobReading {
+  readonly meta: BlobMeta
+  readonly data: Uint8Array | undefined
+  readonly windows: () => AsyncIterableIterator<Uint8Array>
+}
+
+export interface BlobEngine {
+  /** A put whose bytes are all there, in parts that must not change any more. */
+  readonly put: (
+    order: PutOrder,
+    parts: ReadonlyArray<Uint8Array>,
+    at: bigint,
+  ) => Promise<PutAnswer>
+  /** Begins a put by pieces; `size` is the bytes that are announced, where they are. */
+  readonly upload: (order: PutOrder, size: number | undefined) => BlobUpload
+  readonly get: (id: BlobId, range: BlobRange, at: bigint) => Promise<BlobReading>
+  readonly stat: (id: BlobId) => Promise<BlobMeta>
+  readonly delete: (id: BlobId, origin: BlobOrigin, at: bigint) => Promise<void>
+  readonly tombstone: (id: BlobId) => Promise<bigint | undefined>
+  readonly list: (after_id: string, prefix: string, limit: number) => Promise<BlobPage>
+  readonly usage: () => Promise<BlobUsage>
+  readonly scan: (after_cursor: number, limit: number) => Promise<ReadonlyArray<BlobFact>>
+  readonly acknowledge: (cursor: number) => Promise<void>
+  /** Waits for what is being committed, writes a checkpoint, gives the folder free. */
+  readonly shut: () => Promise<void>
+}
+
+/** The engine of this process's node, for hot routes; undefined where there is none. */
+export const HotEngine = Context.Reference<BlobEngine | undefined>("actors/HotEngine", {
+  defaultValue: () => undefined,
+})
