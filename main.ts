@@ -13,6 +13,7 @@ const verbs = {
   ingest: async () => (await import("#verbs/ingest.ts")).ingest,
   "backfill-composite": async () => (await import("#verbs/backfill-composite.ts")).backfill,
   carriers: async () => (await import("#verbs/carriers.ts")).carriers,
+  blobs: async () => (await import("#verbs/blobs.ts")).blobs,
   audit: async () => (await import("#verbs/audit.ts")).audit,
   catalog: async () => (await import("#verbs/catalog.ts")).catalog,
   rebuild: async () => (await import("#verbs/rebuild.ts")).rebuild,
@@ -52,9 +53,9 @@ const teardown: Runtime.Teardown = (exit, onExit) => {
   return interrupted ? onExit(Number(process.exitCode ?? 0)) : Runtime.defaultTeardown(exit, onExit)
 }
 
-root.pipe(
-  Command.withSubcommands(await Promise.all(asked())),
-  Command.run({ version }),
+// No await at the top: the form of the bundle that verbs run has none (decision 0070).
+Effect.promise(() => Promise.all(asked())).pipe(
+  Effect.flatMap((loaded) => root.pipe(Command.withSubcommands(loaded), Command.run({ version }))),
   Effect.tapCause(explain),
   // A verb's standard output is its answer.
   Effect.provide(

@@ -103,14 +103,12 @@ export const decider = <Command extends Message, Machine extends AnyStateMachine
 }): Decider<Command, EventFromLogic<Machine>, State<Machine>, Rejection> => {
   type Event = EventFromLogic<Machine>
   const [initialState] = initialTransition(machine as AnyStateMachine) as [State<Machine>, unknown]
-
-  const scope = inertScope(machine)
-  const moved = (state: State<Machine>, event: Event) =>
-    machine.transition(state, event, scope) as State<Machine>
+  const step = stepOf(machine)
 
   const evolve = (state: State<Machine>, event: Event) => {
-    if (!can(state, event)) throw new Error(`${machine.id}: ${event.type} cannot happen here`)
-    return moved(state, event)
+    const next = step(state, event)
+    if (next === undefined) throw new Error(`${machine.id}: ${event.type} cannot happen here`)
+    return next
   }
 
   // What a decision has tried need not be tried again to know the state after it.
@@ -119,12 +117,13 @@ export const decider = <Command extends Message, Machine extends AnyStateMachine
   const decide = (state: State<Machine>, command: Command) => {
     const proposed = propose[command.type as Command["type"]]
     const events = proposed(command as never, context(state), state)
-    let next = state
+    let to = state
     for (const event of events) {
-      if (!can(next, event)) return Result.fail(reject(state, command))
-      next = moved(next, event)
+      const next = step(to, event)
+      if (next === undefined) return Result.fail(reject(state, command))
+      to = next
     }
-    tried.set(events, { from: state, to: next })
+    tried.set(events, { from: state, to })
     return Result.succeed(events)
   }
 
@@ -144,6 +143,16 @@ export const decider = <Command extends Message, Machine extends AnyStateMachine
     after,
     timers,
     ...snapshots(machine, version, upcast),
+  }
+}
+
+/** The state after an event; undefined where the chart has no such transition. */
+const stepOf = <Machine extends AnyStateMachine>(machine: Machine) => {
+  const scope = inertScope(machine)
+  return (state: State<Machine>, event: EventFromLogic<Machine>) => {
+    const next = machine.transition(state, event, scope) as State<Machine>
+    // Where something has changed it was taken: asked before, a chart would run its guards twice.
+    return next !== state || can(state, event) ? next : undefined
   }
 }
 

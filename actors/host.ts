@@ -32,6 +32,9 @@ const pause_ms = 4
 /** Aggregates kept in memory: at most 64 MiB of snapshots (snapshot_bytes_max). */
 const held_max = 4096
 
+/** Aggregates of one batch that are read from the log at once, of 1 MB each at most. */
+const loads_max = 20
+
 /** An aggregate as it was after a commit. */
 interface Held {
   readonly state: unknown
@@ -129,22 +132,21 @@ const isProvable = (decided: Result.Result<ReadonlyArray<Decided>, unknown>) =>
   decided.success.every(({ events }) => events.length > 0)
 
 /** The aggregates of the commands as they are held, or as the log has them. */
-const find = Effect.fnUntraced(function* <Rejection>(
-  memory: Memory,
-  commands: Asked<Rejection>,
-  fresh: boolean,
-) {
-  const targets: Array<Target<Rejection>> = []
-  for (const addressed of commands) {
-    const { to, command } = addressed
-    const stream = streamOf(addressed)
-    const known = fresh ? undefined : memory.held.get(stream)
-    const held = known ?? (yield* load(memory.log, to, stream))
-    keep(memory, stream, held)
-    targets.push({ to, command, stream, held })
-  }
-  return targets
-})
+const find = <Rejection>(memory: Memory, commands: Asked<Rejection>, fresh: boolean) =>
+  Effect.forEach(
+    commands,
+    (addressed) => {
+      const { to, command } = addressed
+      const stream = streamOf(addressed)
+      const known = fresh ? undefined : memory.held.get(stream)
+      const found = known ? Effect.succeed(known) : load(memory.log, to, stream)
+      return Effect.map(found, (held): Target<Rejection> => {
+        keep(memory, stream, held)
+        return { to, command, stream, held }
+      })
+    },
+    { concurrency: commands.length === 1 ? 1 : loads_max },
+  )
 
 /** Decides all commands; nothing where it was done. */
 const decide = <Rejection>(

@@ -38,10 +38,11 @@ export const loadObservations = (
 /** The composite as it was computed last. Throws as loadStore. */
 export const loadComposite = (path: string): CompositeSeries => reading(path, compositeOf)
 
+/** What `read` finds, all of it as of one commit. */
 const reading = <A>(path: string, read: (file: Sqlite.Database) => A): A => {
   const file = openStore(path)
   try {
-    return read(file)
+    return file.transaction(read)(file)
   } finally {
     file.close()
   }
@@ -74,63 +75,74 @@ const feedOf = ({ id, demo, ...row }: FeedSelected): readonly [string, FeedRow] 
 // The columns of these tables are what the projection of the same name declares.
 const rowsOf = <Row>(file: Sqlite.Database, sql: string) => file.prepare(sql).all() as Array<Row>
 
-/** Rows as arrays of numbers: half the time of objects. Null is no number. */
-type Numbers = ReadonlyArray<ReadonlyArray<number | null>>
-
 const idsOf = (file: Sqlite.Database, column: string, table: string) =>
   // One column of text.
   file.prepare(`select distinct ${column} from ${table}`).pluck().all() as Array<string>
 
-/** One query for each series: its name is not read again with every row. */
+/** Reads a column of some rows; null is no number. */
+type ReadColumn = (column: string) => ReadonlyArray<number | null>
+
+/**
+ * Each series of a table by its key. A column has a query of its own, over the same rows of the
+ * same commit: an array for each row would take twice the time, and be most of what is allocated.
+ */
 const seriesOf = <A>(
   file: Sqlite.Database,
-  of: { readonly table: string; readonly key: string; readonly columns: string },
-  make: (rows: Numbers) => A,
+  of: { readonly table: string; readonly key: string },
+  make: (read: ReadColumn) => A,
 ): ReadonlyMap<string, A> => {
-  const { table, key, columns } = of
-  const sql = `select day, ${columns} from ${table} where ${key} = ? order by day`
-  const statement = file.prepare(sql).raw()
-  return new Map(
-    // Every column selected is a number, or null.
-    idsOf(file, key, table).map((id) => [id, make(statement.all(id) as Array<Array<number>>)]),
-  )
+  const { table, key } = of
+  const compiled = new Map<string, Sqlite.Statement>()
+  const statementOf = (column: string) => {
+    const sql = `select ${column} from ${table} where ${key} = ? order by day`
+    const statement = compiled.get(column) ?? file.prepare(sql).pluck()
+    compiled.set(column, statement)
+    return statement
+  }
+  // Every column that is asked for is a number, or null.
+  const numbersOf = (id: string, column: string) =>
+    statementOf(column).all(id) as Array<number | null>
+  const ids = idsOf(file, key, table)
+  return new Map(ids.map((id) => [id, make((column) => numbersOf(id, column))]))
 }
 
 const observationsOf = (file: Sqlite.Database, vintage: Vintage) => {
-  const columns = vintage === "first" ? "first_value" : "value"
-  return seriesOf(file, { table: "capital_observation", key: "metric_id", columns }, observed)
+  const column = vintage === "first" ? "first_value" : "value"
+  const of = { table: "capital_observation", key: "metric_id" }
+  return seriesOf(
+    file,
+    of,
+    (read): Series => ({ days: daysOf(read), values: valuesOf(read(column)) }),
+  )
 }
 
 const pricesOf = (file: Sqlite.Database) =>
-  seriesOf(file, { table: "capital_price", key: "ticker", columns: "close, adjusted" }, priced)
-
-const observed = (rows: Numbers): Series => ({ days: daysOf(rows), values: valuesOf(rows, 1) })
-
-const priced = (rows: Numbers): PriceSeries => ({
-  days: daysOf(rows),
-  close: valuesOf(rows, 1),
-  adjusted: valuesOf(rows, 2),
-})
+  seriesOf(
+    file,
+    { table: "capital_price", key: "ticker" },
+    (read): PriceSeries => ({
+      days: daysOf(read),
+      close: valuesOf(read("close")),
+      adjusted: valuesOf(read("adjusted")),
+    }),
+  )
 
 const compositeOf = (file: Sqlite.Database): CompositeSeries => {
-  const sql = "select day, z, tier_1, tier_2, tier_3, tier_4 from capital_composite order by day"
-  // Every column is a number, or null.
-  const rows = file.prepare(sql).raw().all() as Array<Array<number | null>>
+  const read: ReadColumn = (column) =>
+    // Every column is a number, or null.
+    file.prepare(`select ${column} from capital_composite order by day`).pluck().all() as Array<
+      number | null
+    >
+  const tier = (nth: number) => valuesOf(read(`tier_${nth}`))
   return {
-    days: daysOf(rows),
-    z: valuesOf(rows, 1),
-    tiers: [valuesOf(rows, 2), valuesOf(rows, 3), valuesOf(rows, 4), valuesOf(rows, 5)],
+    days: daysOf(read),
+    z: valuesOf(read("z")),
+    tiers: [tier(1), tier(2), tier(3), tier(4)],
   }
 }
 
-const daysOf = (rows: Numbers) => {
-  const days = new Int32Array(rows.length)
-  for (const [at, row] of rows.entries()) days[at] = row[0] ?? Number.NaN
-  return days
-}
+// A primary key is never null.
+const daysOf = (read: ReadColumn) => Int32Array.from(read("day") as ReadonlyArray<number>)
 
-const valuesOf = (rows: Numbers, column: number) => {
-  const values = new Float64Array(rows.length)
-  for (const [at, row] of rows.entries()) values[at] = row[column] ?? Number.NaN
-  return values
-}
+const valuesOf = (column: ReadonlyArray<number | null>) =>
+  Float64Array.from(column, (value) => value ?? Number.NaN)

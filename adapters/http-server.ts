@@ -129,6 +129,23 @@ const silentSockets = (server: Server, is_tls: boolean) => {
   return silent
 }
 
+type HotHeaders = Parameters<NonNullable<FrontDoor["hot"]>>[2]
+
+/**
+ * Shows requests to the hot routes first. What they do not take goes on to whoever took requests
+ * before: the last of the listeners, which is Effect's.
+ */
+const hotFirst = (server: Server, { hot }: FrontDoor) => {
+  // Only listeners of this event were added to it.
+  const plain = server.listeners("request").at(-1) as RequestListener | undefined
+  if (hot === undefined || plain === undefined) return
+  server.off("request", plain)
+  server.on("request", (request, response) =>
+    // Only of `set-cookie` Node makes a list, and no hot route reads it.
+    hot(request, response, request.headers as HotHeaders, plain),
+  )
+}
+
 /** How this machine reaches what listens on `host`. */
 const urlOf = (scheme: string, host: string, port: number) => {
   const any = host === "0.0.0.0" || host === "::"
@@ -166,6 +183,7 @@ export const httpServer = Effect.fnUntraced(function* ({ api, tls }: Settings, d
   )
   const around = Context.add(door.context, Scope.Scope, yield* Effect.scope)
   yield* Effect.setContext(serve(door.app), around)
+  hotFirst(server, door)
   // Runs first when the scope closes, before the server waits for what is in flight.
   yield* Effect.addFinalizer(() =>
     Effect.andThen(

@@ -13,6 +13,35 @@ type JwtSettings = Settings["auth"]["jwt"]
 /** A thousand keys are about 400 KB. */
 const jwks_bytes_max = 2 ** 20
 
+/** How long a token that was verified is known without another look, in milliseconds. */
+const known_ms = 60_000
+/** Tokens known at once: about 1 KB each. */
+const known_max = 10_000
+
+/**
+ * Tokens that were verified a moment ago: a signature costs more than the rest of a small request.
+ * A known one is forgotten when it expires, and once a minute, so that a key that was withdrawn
+ * counts at most that much longer; a clock that was set back forgets it too.
+ */
+const knownTokens = (clock: Clock.Clock) => {
+  const known = new Map<string, { readonly caller: Caller; from_ms: number; until_ms: number }>()
+  return {
+    find: (token: string): Caller | undefined => {
+      const entry = known.get(token)
+      if (entry === undefined) return undefined
+      const now_ms = clock.currentTimeMillisUnsafe()
+      if (now_ms >= entry.from_ms && now_ms < entry.until_ms) return entry.caller
+      known.delete(token)
+      return undefined
+    },
+    keep: (token: string, caller: Caller, from_ms: number, expires_ms: number) => {
+      known.set(token, { caller, from_ms, until_ms: Math.min(from_ms + known_ms, expires_ms) })
+      const [oldest] = known.keys()
+      if (known.size > known_max && oldest !== undefined) known.delete(oldest)
+    },
+  }
+}
+
 /**
  * Section `[auth.jwt]`. A token must have `sub` and `exp`, and `iss` and `aud` where settings name
  * them. Without any key every token is unknown. Fails when `jwks_file` cannot be read.
@@ -29,6 +58,7 @@ export const jwts = Effect.fnUntraced(function* (settings: JwtSettings) {
   const algorithms = settings.algorithms.filter((algorithm) =>
     algorithm === "HS256" ? secret.length > 0 : public_keys !== undefined,
   )
+  const known = knownTokens(yield* Clock.Clock)
   const verify = Effect.fnUntraced(function* (token: string) {
     const now = yield* Clock.currentTimeMillis
     const { payload } = yield* Effect.tryPromise({
@@ -44,12 +74,18 @@ export const jwts = Effect.fnUntraced(function* (settings: JwtSettings) {
       catch: refusal,
     })
     const claims = Schema.decodeUnknownEffect(Claims)(payload)
-    return callerOf(yield* Effect.mapError(claims, () => new Unauthenticated({ reason: "claims" })))
+    const refused = () => new Unauthenticated({ reason: "claims" })
+    const caller = callerOf(yield* Effect.mapError(claims, refused))
+    // jose has seen to it that there is one, and that it is a number.
+    const expires_s = Number(payload.exp) + settings.clock_tolerance_seconds
+    known.keep(token, caller, now, expires_s * 1000)
+    return caller
   })
   const authenticate: Authenticate = ({ token }) => {
     const text = token === undefined ? "" : token()
     if (algorithms.length === 0 || text.split(".").length !== jws_parts) return unknown
-    return verify(text)
+    const caller = known.find(text)
+    return caller === undefined ? verify(text) : Effect.succeed(caller)
   }
   return authenticate
 })

@@ -88,7 +88,8 @@ const drain_ms = 3_000
 export const connectBus = Effect.fnUntraced(function* (options: BusOptions) {
   const connection = yield* connectPlain(options)
   const jsm = yield* Effect.tryPromise({
-    try: () => jetstreamManager(connection),
+    // Whether it is there is asked next, and once is enough.
+    try: () => jetstreamManager(connection, { checkAPI: false }),
     catch: (cause) => unreachable(options, `JetStream does not answer: ${reason(cause)}`),
   })
   const account = yield* Effect.tryPromise({

@@ -8,7 +8,7 @@ import {
   Undecodable,
   WrongType,
 } from "#actors/plant-disease/predictor.ts"
-import type { Begun, Cancel, Failed, Pool } from "#adapters/plant-pool.ts"
+import type { Begun, Cancel, Failed, Pool, Ran } from "#adapters/plant-pool.ts"
 
 const isFailed = (answer: unknown): answer is Failed =>
   typeof answer === "object" &&
@@ -42,16 +42,19 @@ export const asked = <A>(begin: (told: (answer: A | Failed) => void) => Cancel) 
 export const chained = (
   pool: Pool,
   image: Uint8Array,
-  predictedOf: (begun: Begun, probabilities: Float32Array) => Predicted,
+  predictedOf: (begun: Begun | Ran, probabilities: Float32Array) => Predicted,
   told: (answer: Predicted | Failed) => void,
 ): Cancel => {
   let is_over = false
-  let cancel = pool.prepare(image, true, (begun) => {
+  let cancel = pool.predict(image, (begun) => {
     if (is_over) return
+    if (begun.kind === "predicted") {
+      const { row } = begun
+      return told(
+        typeof row === "string" ? { kind: "failed", detail: row } : predictedOf(begun, row),
+      )
+    }
     if (begun.kind !== "prepared") return told(begun)
-    const { row } = begun
-    if (typeof row === "string") return told({ kind: "failed", detail: row })
-    if (row !== undefined) return told(predictedOf(begun, row))
     cancel = pool.infer(begun.rgb, (answer) =>
       told(answer instanceof Float32Array ? predictedOf(begun, answer) : answer),
     )

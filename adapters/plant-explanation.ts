@@ -14,7 +14,7 @@ export const explanation = Effect.fnUntraced(function* (
   image: Uint8Array,
   class_index?: number,
 ) {
-  const { rgb } = yield* asked<Begun>((told) => pool.prepare(image, false, told))
+  const { rgb } = yield* asked<Begun>((told) => pool.prepare(image, told))
   const base = yield* asked<Float32Array>((told) => pool.infer(rgb.slice(), told))
   const index = class_index ?? base.indexOf(Math.max(...base))
   const whole = base[index]

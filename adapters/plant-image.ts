@@ -5,7 +5,7 @@
  * Source: document 3 §7 C; decisions, plant errors; plant facts 4; decision 0101.
  */
 import sharp, { type Sharp } from "sharp"
-import { jpegHead } from "#adapters/plant-image-head.ts"
+import { type JpegHead, jpegHead } from "#adapters/plant-image-head.ts"
 import { typeOf } from "#adapters/plant-image-type.ts"
 import type { Pixels } from "#adapters/plant-resample.ts"
 
@@ -13,6 +13,8 @@ export interface ImageOptions {
   readonly pixels_max: number
   /** Whether it is turned as its EXIF orientation says. */
   readonly auto_orient: boolean
+  /** A decoder of this thread: pixels of small JPEGs are its own, until it is asked again. */
+  readonly quick?: (bytes: Uint8Array, head: JpegHead) => Uint8Array | undefined
 }
 
 /** What is wrong with an image: `type` is 415, `size` 413 and `content` 422. */
@@ -38,8 +40,22 @@ export const decode = async (
   bytes: Uint8Array,
   options: ImageOptions,
 ): Promise<Pixels | ImageProblem> => {
+  const quick = quickPixels(bytes, options)
+  if (quick !== undefined) return quick
   const opened = await open(bytes, options)
   return "problem" in opened ? opened : orProblem(() => pixelsOf(opened))
+}
+
+/** What is not small, ordinary and sound is the decoder's. */
+const quickPixels = (
+  bytes: Uint8Array,
+  { quick, auto_orient, pixels_max }: ImageOptions,
+): Pixels | undefined => {
+  if (quick === undefined || auto_orient || typeOf(bytes) !== "JPEG") return undefined
+  const head = jpegHead(bytes)
+  if (head === undefined || head.width * head.height > pixels_max) return undefined
+  const rgb = quick(bytes, head)
+  return rgb && { rgb, width: head.width, height: head.height }
 }
 
 export interface Shrunk extends Pixels {
@@ -114,7 +130,9 @@ const open = async (
 /** Without the decoder; where it is wrong the decoder has its own limit, and the pixels tell. */
 const quickHead = (bytes: Uint8Array, auto_orient: boolean): Head | undefined => {
   const size = auto_orient ? undefined : jpegHead(bytes)
-  return size && { ...size, has_alpha: false, is_cmyk: false, orientation: 1 }
+  if (size === undefined) return undefined
+  const { width, height } = size
+  return { width, height, has_alpha: false, is_cmyk: false, orientation: 1 }
 }
 
 const slowHead = async (image: Sharp): Promise<Head> => {

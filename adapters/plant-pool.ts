@@ -4,7 +4,14 @@
  *
  * Source: plant facts 2 and 7; decision 0102.
  */
-import type { Answer, Input, Prepared, Task, ThreadOptions } from "#adapters/plant-protocol.ts"
+import type {
+  Answer,
+  Input,
+  Predicted,
+  Prepared,
+  Task,
+  ThreadOptions,
+} from "#adapters/plant-protocol.ts"
 import { type PlantWorker, plantWorker } from "#adapters/plant-worker.ts"
 
 export interface PoolOptions extends Omit<ThreadOptions, "session_threads"> {
@@ -34,10 +41,14 @@ interface Image {
   readonly runs: boolean
 }
 
-/** A prepared image, and when a thread had it: milliseconds of the process's own clock. */
-export interface Begun extends Prepared {
+/** When a thread had it: milliseconds of the process's own clock. */
+interface Timed {
   readonly began_ms: number
 }
+/** An image that is ready for the network. */
+export type Begun = Prepared & Timed
+/** An image that the network saw in the same go. */
+export type Ran = Predicted & Timed
 
 /** Takes a piece of work back, if no thread has it yet: nobody is told then. */
 export type Cancel = () => void
@@ -45,8 +56,9 @@ export type Cancel = () => void
 export interface Pool {
   /** Resolves when all can work; rejects with the reason of the first that cannot. */
   readonly started: Promise<void>
-  /** If it may run too, a thread that takes one image at a time infers what it prepared. */
-  readonly prepare: (image: Uint8Array, may_run: boolean, told: Told<Begun>) => Cancel
+  readonly prepare: (image: Uint8Array, told: Told<Begun>) => Cancel
+  /** A thread with a session that has it infers what it prepared. */
+  readonly predict: (image: Uint8Array, told: Told<Begun | Ran>) => Cancel
   /** The input is handed over. */
   readonly infer: (input: Input, told: Told<Float32Array>) => Cancel
   /** One probability row for each square from one number up to another. */
@@ -70,6 +82,9 @@ type Queue<Given, Done> = Set<Piece<Given, Done>>
 /** Prepared images wait for the network only so far: 150 kB each. */
 const ready_batches_max = 2
 
+/** Files that a thread with a session decodes where others could: a few milliseconds at most. */
+const alone_bytes_max = 256 * 1024
+
 const ending: Failed = { kind: "failed", detail: "The service is ending." }
 
 /** The answer that a task has by its kind, or why there is none. */
@@ -87,7 +102,7 @@ const movable = (bytes: Uint8Array): [Uint8Array, ArrayBuffer] => {
 }
 
 interface Queues {
-  readonly images: Queue<Image, Begun>
+  readonly images: Queue<Image, Begun | Ran>
   readonly inputs: Queue<Input, Float32Array>
   readonly squares: Queue<Task, Rows>
   readonly paintings: Queue<Task, Uint8Array>
@@ -127,13 +142,14 @@ const givers = ({ images, inputs, squares, paintings }: Queues, batch_max: numbe
     const piece = first(images)
     if (piece === undefined) return false
     const [image, buffer] = movable(piece.given.image)
-    const runs = piece.given.runs && worker.batch() === 1
+    const runs = piece.given.runs && worker.batch() > 0
     const began_ms = performance.now()
     running++
     worker.give({ kind: "prepare", image, runs }, [buffer], (answer) => {
       running--
-      if (runs && answer.kind === "prepared") batches[1] = (batches[1] ?? 0) + 1
-      piece.told(answer.kind === "prepared" ? { ...answer, began_ms } : unexpected(answer))
+      if (answer.kind === "predicted") batches[1] = (batches[1] ?? 0) + 1
+      const is_done = answer.kind === "prepared" || answer.kind === "predicted"
+      piece.told(is_done ? { ...answer, began_ms } : unexpected(answer))
     })
     return true
   }
@@ -182,6 +198,12 @@ export const plantPool = (options: PoolOptions): Pool => {
   const prepares = (worker: PlantWorker): boolean =>
     (inputs.size < ready_max && give.giveImage(worker)) || give.givePainting(worker)
   const dispatch = () => {
+    if (has_own_preparers && inputs.size + give.running() === 0) {
+      // An image alone is spared a change of threads, where it is small.
+      const [alone] = images
+      const free = of_network.find((worker) => worker.isFree())
+      if (free && alone && alone.given.image.length <= alone_bytes_max) give.giveImage(free)
+    }
     for (const worker of of_images) if (worker.isFree()) prepares(worker)
     for (const worker of of_network) {
       if (!worker.isFree() || give.giveInputs(worker)) continue
@@ -202,7 +224,11 @@ export const plantPool = (options: PoolOptions): Pool => {
 
   return {
     started: Promise.all(workers.map(({ started }) => started)).then(() => undefined),
-    prepare: (image, runs, told) => put(images, { image, runs }, told),
+    prepare: (image, told) =>
+      put(images, { image, runs: false }, (answer) =>
+        told(answer.kind === "predicted" ? unexpected(answer) : answer),
+      ),
+    predict: (image, told) => put(images, { image, runs: true }, told),
     infer: (input, told) => put(inputs, input, told),
     hide: (rgb, from, to, told) => put(squares, { kind: "hide", rgb, from, to }, told),
     paint: (rgb, drops, told) => put(paintings, { kind: "paint", rgb, drops }, told),

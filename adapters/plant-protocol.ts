@@ -39,7 +39,7 @@ export interface ThreadOptions {
 export type Input = Float32Array | Uint8Array
 
 export type Task =
-  /** A file becomes 224 by 224 pixels; where it `runs`, probabilities too, in one go. */
+  /** A file becomes 224 by 224 pixels or, where it `runs`, probabilities in one go. */
   | { readonly kind: "prepare"; readonly image: Uint8Array; readonly runs: boolean }
   | { readonly kind: "infer"; readonly inputs: ReadonlyArray<Input> }
   /** The same image with one square after the other hidden, from one number up to another. */
@@ -47,20 +47,29 @@ export type Task =
   /** How much each square counts, over the image, as PNG. */
   | { readonly kind: "paint"; readonly rgb: Uint8Array; readonly drops: Float32Array }
 
-export interface Prepared {
-  readonly kind: "prepared"
-  /** 224 by 224 pixels. */
-  readonly rgb: Uint8Array
+/** What a file was. */
+interface Seen {
   readonly width: Pixels["width"]
   readonly height: Pixels["height"]
   /** Of the file's bytes, in hex. */
   readonly sha256: string
-  /** Probabilities, or why there are none; undefined where the network did not run with it. */
-  readonly row: Float32Array | string | undefined
+}
+
+export interface Prepared extends Seen {
+  readonly kind: "prepared"
+  /** 224 by 224 pixels. */
+  readonly rgb: Uint8Array
+}
+
+export interface Predicted extends Seen {
+  readonly kind: "predicted"
+  /** Probabilities, or why there are none. */
+  readonly row: Float32Array | string
 }
 
 export type Answer =
   | Prepared
+  | Predicted
   /** By the tensor; where it is a text, that one came to nothing. */
   | { readonly kind: "inferred"; readonly outputs: ReadonlyArray<Float32Array | string> }
   | { readonly kind: "painted"; readonly png: Uint8Array }

@@ -195,7 +195,7 @@ export const resampler = (side: number) => {
     }
     const packed = (from: number) => {
       program.pack(from, at_packed, (side * side) / pack_pixels)
-      return bytes.slice(at_packed, at_packed + side * side * 3)
+      return bytes.subarray(at_packed, at_packed + side * side * 3)
     }
     if (down === undefined) return packed(at_middle)
     new Int32Array(memory.buffer, at_weights, down.weights.length).set(down.weights)
@@ -208,7 +208,7 @@ export const resampler = (side: number) => {
     return packed(at_out)
   }
 
-  /** Answers `side` by `side` RGB pixels, as Pillow makes them. */
+  /** Answers `side` by `side` RGB pixels, as Pillow makes them; its own until the next image. */
   return (image: Pixels, filter: Filter): Uint8Array => {
     if (image.width === side && image.height === side) return image.rgb
     return filter === "nearest" ? picked(image, side) : filtered(image, filter)

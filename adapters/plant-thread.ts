@@ -1,8 +1,9 @@
 /** The far side of the predictor: prepares images, and runs the network where it has a session. */
-import { createHash } from "node:crypto"
+import { hash } from "node:crypto"
 import { parentPort, workerData } from "node:worker_threads"
 import { hideSquare, paint } from "#adapters/plant-heatmap.ts"
 import { decode, decodeFast } from "#adapters/plant-image.ts"
+import { quickJpeg } from "#adapters/plant-jpeg.ts"
 import {
   type Answer,
   end,
@@ -18,7 +19,7 @@ import { side } from "#schemas/plant-disease/side.ts"
 const working = (options: ThreadOptions, session: Session | undefined) => {
   const { resize, auto_orient, pixels_max } = options
   const resized = resampler(side)
-  const image_options = { pixels_max, auto_orient }
+  const image_options = { pixels_max, auto_orient, quick: quickJpeg() }
 
   const prepare = async (image: Uint8Array, runs: boolean): Promise<Answer> => {
     const decoded = await (resize === "fast"
@@ -28,11 +29,13 @@ const working = (options: ThreadOptions, session: Session | undefined) => {
     const is_small = "is_small" in decoded && decoded.is_small
     const small = is_small ? decoded.rgb : resized(decoded, resize === "fast" ? "bicubic" : resize)
     const { width, height } = decoded
-    const sha256 = createHash("sha256").update(image).digest("hex")
-    // What the decoder made cannot be moved out of the thread.
-    const rgb = small === decoded.rgb ? Uint8Array.from(small) : small
-    const row = runs ? (await outputsOf([rgb]))[0] : undefined
-    return { kind: "prepared", rgb, width, height, sha256, row }
+    const seen = { width, height, sha256: hash("sha256", image, "hex") }
+    if (runs) {
+      const [row = "The network was not run."] = await outputsOf([small])
+      return { kind: "predicted", ...seen, row }
+    }
+    // The memory is the decoder's or the resizer's: the next image is put there.
+    return { kind: "prepared", ...seen, rgb: new Uint8Array(small) }
   }
   const outputsOf = async (inputs: ReadonlyArray<Input>) => {
     if (session === undefined) throw new Error("This thread has no session.")
@@ -59,8 +62,9 @@ const working = (options: ThreadOptions, session: Session | undefined) => {
 
 /** Made in this thread, each as a whole ArrayBuffer. */
 const buffersOf = (answer: Answer): Array<ArrayBuffer> => {
-  const made = (): ReadonlyArray<Uint8Array | Float32Array | string | undefined> => {
-    if (answer.kind === "prepared") return [answer.rgb, answer.row]
+  const made = (): ReadonlyArray<Uint8Array | Float32Array | string> => {
+    if (answer.kind === "prepared") return [answer.rgb]
+    if (answer.kind === "predicted") return [answer.row]
     if (answer.kind === "inferred") return answer.outputs
     return answer.kind === "painted" ? [answer.png] : []
   }

@@ -18,7 +18,7 @@ import {
 import { asked, chained } from "#adapters/plant-asking.ts"
 import { explanation } from "#adapters/plant-explanation.ts"
 import { typeOf } from "#adapters/plant-image-type.ts"
-import { type Begun, type Pool, plantPool, type Threads } from "#adapters/plant-pool.ts"
+import { type Begun, type Pool, plantPool, type Ran, type Threads } from "#adapters/plant-pool.ts"
 import type { Network } from "#adapters/plant-protocol.ts"
 import { ModelUnusable } from "#adapters/plant-unusable.ts"
 import type { ModelInfo } from "#schemas/plant-disease/model.ts"
@@ -64,7 +64,7 @@ const predictor = Effect.fnUntraced(function* (options: PredictorOptions) {
   const { batch_max, queue_max } = settings
   let explaining = 0
 
-  const predictedOf = (begun: Begun, probabilities: Float32Array): Predicted => {
+  const predictedOf = (begun: Begun | Ran, probabilities: Float32Array): Predicted => {
     const { width, height, sha256, began_ms } = begun
     const milliseconds = performance.now() - began_ms
     took(milliseconds)

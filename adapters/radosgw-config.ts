@@ -13,6 +13,8 @@ export interface RadosgwConfig {
   readonly fsid: string
   /** Ports of 127.0.0.1: two of the monitor, for both versions of its protocol, and S3's. */
   readonly ports: readonly [v2: number, v1: number, s3: number]
+  /** A second port of S3's, as RadosgwOptions say. */
+  readonly quick_port?: number | undefined
 }
 
 /** Bytes of a store; one on disk is a sparse file. */
@@ -27,7 +29,14 @@ export const monitorAddress = ([v2, v1]: RadosgwConfig["ports"]) =>
  * each of the gateway's eight pools waits for one, 2 s instead of 13 until it answers. One day of a
  * lifecycle rule lasts 10 s, the least time in the garbage 1 s.
  */
-export const cephConf = ({ folder, tree, store, fsid, ports }: RadosgwConfig) => `[global]
+export const cephConf = ({
+  folder,
+  tree,
+  store,
+  fsid,
+  ports,
+  quick_port,
+}: RadosgwConfig) => `[global]
 fsid = ${fsid}
 mon host = ${monitorAddress(ports)}
 mon initial members = a
@@ -70,13 +79,19 @@ osd memory target = 939524096
 osd op num threads per shard = 1
 [client.rgw]
 rgw data = ${folder}/rgw
-rgw frontends = beast endpoint=127.0.0.1:${ports[2]}
+rgw frontends = ${frontends(ports[2], quick_port)}
 rgw enable usage log = false
 rgw thread pool size = 64
 rgw dns name = ${virtual_domain}
 rgw lc debug interval = 10
 rgw gc obj min wait = 1
 `
+
+const frontends = (port: number, quick_port: number | undefined) =>
+  [
+    `beast endpoint=127.0.0.1:${port}`,
+    ...(quick_port === undefined ? [] : [`beast endpoint=127.0.0.1:${quick_port} tcp_nodelay=1`]),
+  ].join(", ")
 
 /** Below it the server takes a bucket's name for a subdomain. */
 export const virtual_domain = "s3.local"

@@ -32,6 +32,8 @@ export interface RadosgwOptions {
   readonly store: "memstore" | "bluestore"
   /** S3's own port; a free one when it is absent. */
   readonly port?: number | undefined
+  /** A free port at which it answers too, without holding back an answer's last packet. */
+  readonly quick_port?: number | undefined
 }
 
 /** A running server and its one user. */
@@ -55,14 +57,19 @@ const look_ms = 50
  * with every start. The folder's content goes with it; nothing of it outlives this process, even
  * one that is killed.
  */
-export const radosgw = Effect.fnUntraced(function* ({ folder, store, port }: RadosgwOptions) {
+export const radosgw = Effect.fnUntraced(function* ({
+  folder,
+  store,
+  port,
+  quick_port,
+}: RadosgwOptions) {
   const tree = findTree("radosgw")
   if (tree === undefined) {
     const message = `radosgw is needed: ${trees.radosgw.by_hand}`
     return yield* new RadosgwMissing({ message })
   }
   const ports = yield* freePorts(port)
-  const config = { folder, tree, store, fsid: randomUUID(), ports }
+  const config = { folder, tree, store, fsid: randomUUID(), ports, quick_port }
   yield* Effect.acquireRelease(prepare(config), () => Effect.sync(() => clear(folder)))
   const environment = { PATH: process.env.PATH ?? "/usr/bin:/bin", ...treeEnvironment(tree) }
   const programs = { folder, environment }

@@ -11,6 +11,8 @@ export interface Gateway {
   readonly token: string
   /** A tenant's token. */
   readonly tenant: string
+  /** A token with every scope of blob storage. */
+  readonly blob: string
   readonly pid: number
   readonly stop: () => Promise<void>
 }
@@ -44,6 +46,7 @@ export const startGateway = async (
     url: `${url}/v1/`,
     token: credentials.admin.token,
     tenant: credentials.tenant.token,
+    blob: credentials.blob.token,
     pid: server.pid ?? 0,
     stop: async () => {
       server.kill("SIGTERM")

@@ -1,10 +1,10 @@
 /** Suite 9: the dashboard's API against FastAPI and uvicorn over the same SQLite file. */
 import { spawn } from "node:child_process"
 import { once } from "node:events"
-import { createServer } from "node:net"
 import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import { type DashboardStage, openDashboard, pythonOf } from "./dashboard-file.ts"
+import { freePort } from "./free-port.ts"
 import { applyLoad, load_tool } from "./load.ts"
 import { machine } from "./machine.ts"
 import { interleave, orSkip } from "./series.ts"
@@ -23,15 +23,6 @@ const pages = [
   { of: "A daily metric of 20 years", path: daily },
   { of: "Health", path: "/health" },
 ]
-
-const freePort = async () => {
-  const server = createServer().listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const address = server.address()
-  server.close()
-  if (address === null || typeof address === "string") throw new Error("no port is free")
-  return address.port
-}
 
 /** CACHE keeps each answer until the file changes; QUICK is uvicorn on uvloop and httptools. */
 const peers = [

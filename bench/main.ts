@@ -3,10 +3,12 @@ import { rm } from "node:fs/promises"
 import { parseArgs } from "node:util"
 import { backfill } from "./backfill.ts"
 import { backup } from "./backup.ts"
+import { blob } from "./blob.ts"
 import { carrier } from "./carrier.ts"
 import { command } from "./command.ts"
 import { dashboard } from "./dashboard.ts"
 import { scratchFolder } from "./disk.ts"
+import { erasure } from "./erasure.ts"
 import { gateway } from "./gateway.ts"
 import { jobsPage } from "./jobs-page.ts"
 import { memory } from "./memory.ts"
@@ -18,13 +20,14 @@ import { orSkip, say } from "./series.ts"
 import type { Suite } from "./suite.ts"
 import { publish } from "./table.ts"
 import { token } from "./token.ts"
+import { volume } from "./volume.ts"
 
 const help = `npm run bench -- [--only SUITE] [--rounds N] [--seconds S] [--dry]
 
 SUITE is command, gateway, replay, jobs-page, schedule, token, backup, memory, dashboard,
-backfill, carrier, plant or mirror. Each measures Almanac against its peers, interleaved, and
-writes its tables into docs/benchmarks.md (--dry: only prints them). What is missing is skipped
-with one line.
+backfill, carrier, plant, mirror, blob, volume or erasure. Each measures Almanac against its
+peers, interleaved, and writes its tables into docs/benchmarks.md (--dry: only prints them). What
+is missing is skipped with one line.
 
   npm run bench -- --only command --rounds 3 --seconds 2 --dry`
 
@@ -42,13 +45,20 @@ const suites: Readonly<Record<string, Suite>> = {
   carrier,
   plant,
   mirror,
+  blob,
+  volume,
+  erasure,
 }
+
+/** Where nothing is said: seven rounds of four seconds, of suites with many tables less. */
+const usual = { rounds: "7", seconds: "4" }
+const lengths: Readonly<Record<string, typeof usual>> = { blob: { rounds: "3", seconds: "1" } }
 
 const { values } = parseArgs({
   options: {
     only: { type: "string" },
-    rounds: { type: "string", default: "7" },
-    seconds: { type: "string", default: "4" },
+    rounds: { type: "string" },
+    seconds: { type: "string" },
     dry: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
@@ -67,10 +77,11 @@ const run = async (name: string, suite: Suite) => {
   const interrupted = () => void ends.disposeAsync().finally(() => process.exit(130))
   process.once("SIGINT", interrupted).once("SIGTERM", interrupted)
   ends.defer(() => void process.off("SIGINT", interrupted).off("SIGTERM", interrupted))
+  const length = lengths[name] ?? usual
   const settings = {
     folder,
-    rounds: Math.ceil(positive("rounds", values.rounds)),
-    seconds: positive("seconds", values.seconds),
+    rounds: Math.ceil(positive("rounds", values.rounds ?? length.rounds)),
+    seconds: positive("seconds", values.seconds ?? length.seconds),
     onEnd: (stop: () => Promise<void>) => (ends.disposed ? void stop() : ends.defer(stop)),
   }
   say(`${name}, in ${folder}`)

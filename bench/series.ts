@@ -1,15 +1,14 @@
 /** Rounds of several contestants, one after the other and over again: A B C, A B C, ... */
 import { type SyncNoise, syncNoise } from "./disk.ts"
 import { type Effort, median, type Round, ratios } from "./round.ts"
-import type { Seat } from "./stage.ts"
 
-export interface Series {
+export interface Series<R extends Round = Round> {
   readonly name: string
-  readonly rounds: Array<Round>
+  readonly rounds: Array<R>
 }
 
-export interface Measured {
-  readonly series: ReadonlyArray<Series>
+export interface Measured<R extends Round = Round> {
+  readonly series: ReadonlyArray<Series<R>>
   /** Of the disk just before each round. */
   readonly noise: ReadonlyArray<SyncNoise>
 }
@@ -28,19 +27,28 @@ export const orSkip = async <A>(name: string, start: () => Promise<A>): Promise<
   }
 }
 
-/** One discarded warm-up each, then `rounds` rounds in turn. One that fails takes no more part. */
-export const interleave = async (
-  seats: ReadonlyArray<Pick<Seat, "name" | "round">>,
+/** Who takes part: a name, and how it runs one round. */
+export interface Contender<R extends Round = Round> {
+  readonly name: string
+  readonly round: (effort: Effort) => Promise<R>
+}
+
+/**
+ * One discarded warm-up each, none where it has no runs, then `rounds` rounds in turn. One that
+ * fails takes no more part.
+ */
+export const interleave = async <R extends Round>(
+  seats: ReadonlyArray<Contender<R>>,
   effort: Effort,
   rounds: number,
   folder: string,
   warm_up: Effort = effort,
-): Promise<Measured> => {
+): Promise<Measured<R>> => {
   if (seats.length === 0) throw new Error("nothing is here to be measured")
-  const series = seats.map(({ name }): Series => ({ name, rounds: [] }))
+  const series = seats.map(({ name }): Series<R> => ({ name, rounds: [] }))
   const noise: Array<SyncNoise> = []
   const failed = new Set<string>()
-  for (let k = -1; k < rounds; k++) {
+  for (let k = warm_up.runs_max > 0 ? -1 : 0; k < rounds; k++) {
     for (const [nth, seat] of seats.entries()) {
       if (failed.has(seat.name)) continue
       noise.push(await syncNoise(folder))

@@ -7,17 +7,19 @@ import { type Measured, rates, ratioSpread, type Series, type Spread, spread } f
 /** Three digits are all that such a measurement holds. */
 const digits = 3
 
-const number = (value: number) =>
+/** As the tables show a figure. */
+export const number = (value: number) =>
   Number(value.toPrecision(digits)).toLocaleString("en-US", { maximumFractionDigits: digits })
 
-const range = ({ median: middle, min, max }: Spread) =>
+/** A median with its bounds. */
+export const range = ({ median: middle, min, max }: Spread) =>
   `${number(middle)} (${number(min)}..${number(max)})`
 
 const middle = (series: Series, figure: (round: Round) => number) =>
   number(median(series.rounds.map(figure)))
 
 /** A table as the formatter writes it, so that a published page passes `npm run check`. */
-const aligned = ([heads = [], ...rows]: readonly (readonly string[])[]): string => {
+export const aligned = ([heads = [], ...rows]: readonly (readonly string[])[]): string => {
   const widths = heads.map((head, column) =>
     Math.max(3, head.length, ...rows.map((row) => row[column]?.length ?? 0)),
   )

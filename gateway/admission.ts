@@ -56,6 +56,10 @@ const no_identity: Failure = {
 }
 
 const bearer = /^bearer +(\S+) *$/i
+
+/** The token of an Authorization header; undefined where it carries none. */
+export const bearerOf = (authorization: string) => bearer.exec(authorization)?.[1]
+
 /** Document 2 §5: what is in the header of share protection's tokens. */
 const openstack_token = new RegExp(`^[\\x21-\\x7e]{1,${openstack_token_length_max}}$`)
 
@@ -69,7 +73,7 @@ export const identify = (
   if (openstack !== undefined && !openstack_token.test(openstack)) {
     return Effect.fail(bad_credentials)
   }
-  const token = openstack ?? bearer.exec(authorization)?.[1]
+  const token = openstack ?? bearerOf(authorization)
   if (authorization !== "" && token === undefined) return Effect.fail(bad_credentials)
   const certificate = token === undefined ? transport.certificateOf(request.source) : undefined
   const credentials: Credentials = {
@@ -138,7 +142,10 @@ export const refusedBody = (
 const unprintable = /[^\x21-\x7e]/g
 
 /** The caller's own id for what this belongs to: printable, bounded, or ours. */
-export const correlationId = (headers: Headers.Headers, request_id: string) =>
+export const correlationId = (
+  headers: { readonly [name: string]: string | undefined },
+  request_id: string,
+) =>
   headers["x-request-id"]?.slice(0, correlation_id_length_max).replaceAll(unprintable, "") ||
   request_id
 

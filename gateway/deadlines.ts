@@ -5,17 +5,18 @@
  * its way, has it from the last byte that moved. An unhurried one has it on those two ways alone:
  * its answer may be long in the making. Source: DECISIONS of document 1, limits not shown.
  */
-import { Clock, Effect, type Fiber } from "effect"
+import { Clock, Effect } from "effect"
 import { Transport } from "#gateway/transport.ts"
 
 export interface InFlight {
-  readonly fiber: Fiber.Fiber<unknown, unknown>
+  /** Ends the request, and may be called again while it has not ended. */
+  readonly interrupt: () => void
   readonly source: object
   /** Set when the answer turns out to be a stream. */
   is_streamed: boolean
   /** Whether its answer may take long to begin. */
   readonly is_unhurried: boolean
-  /** Set before the fiber is interrupted: the answer is 504. */
+  /** Set before the request is interrupted: the answer is 504. */
   is_late: boolean
   /** Answers 504 while the body is still to come: the interrupt then closes the connection. */
   readonly giveUp: () => void
@@ -27,7 +28,7 @@ export interface InFlight {
 
 export interface Deadlines {
   readonly add: (
-    request: Pick<InFlight, "fiber" | "source" | "is_streamed" | "is_unhurried" | "giveUp">,
+    request: Pick<InFlight, "interrupt" | "source" | "is_streamed" | "is_unhurried" | "giveUp">,
   ) => InFlight
   readonly remove: (request: InFlight) => void
   /** Requests in flight now. */
@@ -60,7 +61,7 @@ export const deadlines = Effect.fnUntraced(function* (deadlineSeconds: () => num
       if (!was_late) request.is_late = isLate(request, now_ms, deadline_ms)
       if (!request.is_late) continue
       if (!was_late && !request.is_streamed && !request.is_read) request.giveUp()
-      else request.fiber.interruptUnsafe()
+      else request.interrupt()
     }
   }
 
@@ -87,10 +88,10 @@ export const deadlines = Effect.fnUntraced(function* (deadlineSeconds: () => num
   )
 
   const kept: Deadlines = {
-    add: ({ fiber, source, is_streamed, is_unhurried, giveUp }) => {
+    add: ({ interrupt, source, is_streamed, is_unhurried, giveUp }) => {
       const arrived_ms = clock.currentTimeMillisUnsafe()
       const request: InFlight = {
-        fiber,
+        interrupt,
         source,
         is_streamed,
         is_unhurried,

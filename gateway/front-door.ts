@@ -1,5 +1,6 @@
 /**
- * The front door: every request of every service comes in here, and every answer goes out here.
+ * The front door: every request of every service comes in here, and every answer goes out here,
+ * but for the hot requests that are answered well at its other leaf, `hot-door.ts`.
  *
  * In this order: ids, route, caller, access, rate, size, type, position, handler, envelope.
  */
@@ -31,9 +32,12 @@ import {
 } from "#gateway/admission.ts"
 import type { Caller } from "#gateway/caller.ts"
 import { corsHeaders, preflight } from "#gateway/cors.ts"
-import { type Deadlines, deadlines } from "#gateway/deadlines.ts"
+import { deadlines } from "#gateway/deadlines.ts"
+import type { Door } from "#gateway/door.ts"
 import { ErrorSettings, envelopeOf, type Failure, share_protection } from "#gateway/envelope.ts"
 import { failureOf, internal, isClientGone, late } from "#gateway/failure.ts"
+import type { HotRefusal } from "#gateway/hot.ts"
+import { type HotDoor, hotDoor } from "#gateway/hot-door.ts"
 import { Identity } from "#gateway/identity.ts"
 import { Int64Form } from "#gateway/json.ts"
 import { url_length_max } from "#gateway/limits.ts"
@@ -53,7 +57,6 @@ import {
   whole,
   worded,
 } from "#gateway/visit.ts"
-import type { Rules } from "#schemas/policy-rule.ts"
 import type { Settings } from "#schemas/settings.ts"
 
 type Request = HttpServerRequest.HttpServerRequest
@@ -76,20 +79,8 @@ export interface FrontDoor {
   readonly close: Effect.Effect<void>
   /** Requests in flight now. */
   readonly inFlight: () => number
-}
-
-/** What the door works with. */
-interface Door {
-  readonly settings: () => Settings
-  readonly transport: Transport["Service"]
-  readonly authenticate: Identity["Service"]["authenticate"]
-  readonly rules: () => Rules
-  readonly clock: Clock.Clock
-  readonly in_flight: Deadlines
-  readonly closing: Deferred.Deferred<void>
-  readonly find: ReturnType<typeof routesOf>
-  readonly take: ReturnType<typeof rateLimiter>
-  readonly metrics: RequestMetrics
+  /** Takes requests before `app`; undefined where nothing is hot. */
+  readonly hot: HotDoor["serve"]
 }
 
 const arrive = (door: Door, fiber: Fiber.Fiber<unknown, unknown>): Visit => {
@@ -115,8 +106,9 @@ const arrive = (door: Door, fiber: Fiber.Fiber<unknown, unknown>): Visit => {
       ...envelope.headers(request_id),
       ...corsHeaders(envelope, request, door.settings()),
     },
+    fiber,
     in_flight: door.in_flight.add({
-      fiber,
+      interrupt: () => fiber.interruptUnsafe(),
       source: request.source,
       is_streamed: isRoute(found) && found.route.is_streamed,
       is_unhurried: isRoute(found) && found.route.is_unhurried,
@@ -190,7 +182,7 @@ const behind = (detail: string): Failure => ({
 
 /** The request's own context: the server puts the earlier one back when the request is done. */
 const enter = (door: Door, visit: Visit, { bodyLimit }: Route, context: RequestContext) => {
-  const { fiber } = visit.in_flight
+  const { fiber } = visit
   const services = Context.add(fiber.context, RequestContext, context)
   const limit = bodyLimit(door.settings())
   const is_limited = hasBody(visit.request) && Number.isFinite(limit)
@@ -228,6 +220,12 @@ const visited = (door: Door, visit: Visit): App => {
   })
 }
 
+/** What a hot route ended is answered here, in the same words. */
+const refused = (visit: Visit, refusal: HotRefusal): App =>
+  Effect.succeed(
+    HttpServerResponse.isHttpServerResponse(refusal) ? refusal : worded(visit, refusal),
+  )
+
 const failed = (visit: Visit, cause: Cause.Cause<unknown>): App => {
   if (visit.in_flight.is_late) return Effect.succeed(worded(visit, late))
   const failure = failureOf(cause, visit.envelope)
@@ -250,8 +248,8 @@ const endable = ({ closing }: Door, response: Response): Response => {
 }
 
 const depart = (door: Door, visit: Visit, response: Response): Response => {
-  const { request, found, in_flight } = visit
-  const { fiber, arrived_ms } = in_flight
+  const { request, found, in_flight, fiber } = visit
+  const { arrived_ms } = in_flight
   const is_stream = response.body._tag === "Stream" && request.method !== "HEAD"
   if (is_stream) {
     in_flight.is_streamed = true
@@ -298,9 +296,12 @@ export const frontDoor = Effect.fnUntraced(function* (
     take: rateLimiter(),
     metrics,
   }
+  const hot = yield* hotDoor(door, services)
   const answered = (fiber: Fiber.Fiber<unknown, unknown>): App => {
     const visit = arrive(door, fiber)
-    return Effect.matchCauseEffect(visited(door, visit), {
+    const refusal = hot.refusalOf(visit.request.source)
+    const app = refusal === undefined ? visited(door, visit) : refused(visit, refusal)
+    return Effect.matchCauseEffect(app, {
       onSuccess: (response) => Effect.succeed(depart(door, visit, response)),
       onFailure: (cause) => {
         if (!visit.in_flight.is_late && isClientGone(cause)) {
@@ -319,6 +320,7 @@ export const frontDoor = Effect.fnUntraced(function* (
     ),
     close: Effect.asVoid(Deferred.succeed(closing, undefined)),
     inFlight: door.in_flight.count,
+    hot: hot.serve,
     broken: (method, url) => {
       const path = pathOf(url)
       const found = door.find(method, path)

@@ -21,6 +21,7 @@ import {
 import { HttpApi } from "effect/http-api"
 import { type Access, Needs } from "#gateway/access.ts"
 import { type Envelope, envelopeOf } from "#gateway/envelope.ts"
+import type { HotRoutes } from "#gateway/hot.ts"
 import {
   Accepts,
   BodyLimit,
@@ -50,6 +51,8 @@ export interface Service<E, R> {
   readonly ready?: Effect.Effect<string | undefined>
   /** What an operator should know though it answers; undefined when that is nothing. */
   readonly note?: Effect.Effect<string | undefined>
+  /** What it answers before the router, once its routes have started; undefined: nothing. */
+  readonly hot?: Effect.Effect<HotRoutes | undefined>
 }
 
 /** What HttpApi asks for. */
@@ -92,6 +95,7 @@ export interface Mounted {
   readonly waitFor: (position: number) => Effect.Effect<void, Behind>
   readonly ready: Effect.Effect<string | undefined>
   readonly note?: Effect.Effect<string | undefined>
+  readonly hot?: HotRoutes | undefined
 }
 
 /** One endpoint as the front door sees it. */
@@ -119,7 +123,7 @@ const router_config = {
 }
 
 /** Starts a service's routes. A service that fails is alone in failing. */
-export const mount = <E, R>({ name, api, routes, waitFor, ready, note }: Service<E, R>) =>
+export const mount = <E, R>({ name, api, routes, waitFor, ready, note, hot }: Service<E, R>) =>
   Effect.gen(function* () {
     const exit: Exit.Exit<App, E> = yield* routes.pipe(
       Effect.provideService(HttpRouter.RouterConfig, router_config),
@@ -137,6 +141,7 @@ export const mount = <E, R>({ name, api, routes, waitFor, ready, note }: Service
       waitFor: waitFor ?? (() => Effect.void),
       ready: why === undefined ? (ready ?? Effect.succeed(undefined)) : Effect.succeed(why),
       ...(note === undefined ? {} : { note }),
+      hot: started && hot !== undefined ? yield* hot : undefined,
     }
     return mounted
   })

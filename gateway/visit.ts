@@ -1,4 +1,5 @@
 /** One request on its way through the front door, and how what it is answered is worded. */
+import type { Fiber } from "effect"
 import { HttpBody, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { InFlight } from "#gateway/deadlines.ts"
 import type { Edge, Envelope, Failure } from "#gateway/envelope.ts"
@@ -19,6 +20,7 @@ export interface Visit {
   /** Of every answer to it. */
   readonly headers: Readonly<Record<string, string>>
   readonly in_flight: InFlight
+  readonly fiber: Fiber.Fiber<unknown, unknown>
 }
 
 const no_such_path: Failure = { status: 404, detail: "No such path." }

@@ -1,7 +1,7 @@
 /**
  * Makes a fresh clone able to run: npm packages, Node 24, nats-server and restic, the built page,
  * and for tests the servers that they try themselves on. Does nothing when all is there. Needs
- * nothing but Node 18; `node launcher/bootstrap.mjs start|test|services|demo`.
+ * nothing but Node 18; `node launcher/bootstrap.mjs start|test|services|demo|peers`.
  */
 import { spawnSync } from "node:child_process"
 import { realpathSync } from "node:fs"
@@ -36,6 +36,8 @@ const treesOf = {
   test: ["radosgw", "chromium"],
   services: ["radosgw", "chromium", "openstack", "pandas", "pillow"],
   demo: ["radosgw"],
+  // What benchmarks are run against, by hand.
+  peers: ["radosgw", "pandas", "fastapi", "swift", "nginx", "redis"],
 }
 
 const missingTrees = (task) => (treesOf[task] ?? []).filter((name) => findTree(name) === undefined)
@@ -62,8 +64,10 @@ const fetchTrees = (names) => {
 }
 
 /** One line for a person about each tree that could not be had. */
-const missingTree = (name) =>
-  `${name} is missing, which tests need: install it by ${trees[name].by_hand}.`
+const missingTree = (task) => (name) => {
+  const who = task === "peers" ? "benchmarks" : "tests"
+  return `${name} is missing, which ${who} need: install it by ${trees[name].by_hand}.`
+}
 
 const firstLine = ({ error, stderr }) =>
   error?.message ?? /^\w*Error.*$/m.exec(stderr)?.[0] ?? stderr.trim().split("\n", 1)[0]
@@ -115,7 +119,7 @@ const installFor = (task) => {
   for (const name of missing.filter((name) => !isRequired(name, task))) {
     say(`going on without restic. ${missingBinary(name)}`)
   }
-  const absent = missingTrees(task).map(missingTree)
+  const absent = missingTrees(task).map(missingTree(task))
   if (!requiresAll()) for (const line of absent) say(`going on without. ${line}`)
   const required = missing
     .filter((name) => isRequired(name, task))

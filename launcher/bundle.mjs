@@ -22,33 +22,31 @@ import { root } from "./cache.mjs"
 /** What is started by its name: its file in the bundle is called alike. */
 const entries = ["main.ts", "verbs/agent-process.ts"]
 
-const sources = [
+const folders = [
   ...["actors", "adapters", "events", "gateway", "projections", "schemas", "verbs", "launcher"],
-  ...["main.ts", "package.json", "package-lock.json"],
 ]
+const files = ["main.ts", "package.json", "package-lock.json"]
 
 /** Each made of its sources as they were; one that runs may still load a part of its own. */
 const bundles = join(root, ".cache", "program")
 const bundles_max = 5
 
-const filesOf = (path) => {
-  const found = statSync(join(root, path), { throwIfNoEntry: false })
-  if (found === undefined) return []
-  if (!found.isDirectory()) return [path]
-  return readdirSync(join(root, path)).flatMap((name) => filesOf(join(path, name)))
-}
+const filesOf = (folder) =>
+  readdirSync(`${root}/${folder}`, { withFileTypes: true }).flatMap((entry) => {
+    const path = `${folder}/${entry.name}`
+    return entry.isDirectory() ? filesOf(path) : [path]
+  })
 
-/** The folder of the bundle of the sources as they are now. */
+/** The folder of the bundle of the sources as they are now. Every verb waits for it. */
 const bundleFolder = () => {
-  const hash = createHash("sha256")
-  for (const path of sources.flatMap(filesOf)) {
-    const { mtimeMs, size } = statSync(join(root, path))
-    hash.update(`${path} ${mtimeMs} ${size}\n`)
-  }
+  const there = folders.filter((folder) => existsSync(join(root, folder)))
+  const lines = [...there.flatMap(filesOf), ...files].map((path) => {
+    const found = statSync(`${root}/${path}`, { throwIfNoEntry: false })
+    return `${path} ${found?.mtimeMs} ${found?.size}\n`
+  })
+  const hash = createHash("sha256").update(lines.join(""))
   return join(bundles, hash.digest("hex").slice(0, 16))
 }
-
-const fileOf = (entry) => `${basename(entry, ".ts")}.js`
 
 /** Whether what makes it is installed. */
 export const canBundle = () => existsSync(join(root, "node_modules", "rolldown"))
@@ -56,9 +54,12 @@ export const canBundle = () => existsSync(join(root, "node_modules", "rolldown")
 /** Whether the bundle of the sources as they are now is there. */
 export const hasBundle = () => existsSync(bundleFolder())
 
-/** What Node is to run: the entry's file in the bundle, or the entry itself without one. */
-export const programOf = (entry) => {
-  const bundled = join(bundleFolder(), fileOf(entry))
+/**
+ * What Node is to run: the entry's file in the bundle, or the entry itself without one. The bundle
+ * is there as modules, `js`, and as CommonJS, `cjs` (see compiled.mjs).
+ */
+export const programOf = (entry, form = "js") => {
+  const bundled = join(bundleFolder(), `${basename(entry, ".ts")}.${form}`)
   return existsSync(bundled) ? bundled : join(root, entry)
 }
 
@@ -78,8 +79,16 @@ const origins = (folder) => ({
   },
 })
 
+/** What explains the sources is half of them, and would be read at each start. */
+const comments = { jsdoc: false, annotation: false }
+
+const forms = [
+  ["esm", "js"],
+  ["cjs", "cjs"],
+]
+
 /** Native code stays where its package has it. */
-const native = [/better-sqlite3/, /blake-hash/, /sharp/, /onnxruntime/]
+const native = [/better-sqlite3/, /blake-hash/, /@node-rs\/crc32/, /sharp/, /onnxruntime/]
 
 const prune = () => {
   const age = (name) => statSync(join(bundles, name)).mtimeMs
@@ -100,7 +109,10 @@ export const makeBundle = async () => {
     logLevel: "silent",
   })
   mkdirSync(bundles, { recursive: true })
-  await bundle.write({ dir: making, format: "esm", entryFileNames: "[name].js" })
+  for (const [format, form] of forms) {
+    const names = { entryFileNames: `[name].${form}`, chunkFileNames: `[name]-[hash].${form}` }
+    await bundle.write({ dir: making, format, ...names, comments })
+  }
   if (existsSync(folder)) rmSync(making, { recursive: true })
   else renameSync(making, folder)
   prune()

@@ -6,5 +6,7 @@
  */
 const long_lived = new Set(["serve", "agent"])
 
-export const nodeFlags = (verb) =>
-  verb === undefined || long_lived.has(verb) ? [] : ["--min-semi-space-size=16"]
+/** Whether it does its work and ends. */
+export const endsSoon = (verb) => verb !== undefined && !long_lived.has(verb)
+
+export const nodeFlags = (verb) => (endsSoon(verb) ? ["--min-semi-space-size=16"] : [])

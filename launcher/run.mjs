@@ -1,6 +1,17 @@
 /** `node launcher/run.mjs <verb>`: the program, in the form that starts fastest here. */
+import { existsSync } from "node:fs"
+import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { programOf } from "./bundle.mjs"
+import { root } from "./cache.mjs"
 import "./compile-cache.mjs"
+import { endsSoon } from "./node-flags.mjs"
 
-await import(pathToFileURL(programOf("main.ts")).href)
+const [, , verb = ""] = process.argv
+// A name that was mistyped leaves no file, and after a flag it may be `serve` that comes.
+const is_verb = /^[a-z-]+$/.test(verb) && existsSync(join(root, "verbs", `${verb}.ts`))
+const program = programOf("main.ts", is_verb && endsSoon(verb) ? "cjs" : "js")
+if (program.endsWith(".cjs")) {
+  const { runCompiled } = await import("./compiled.mjs")
+  runCompiled(program, verb)
+} else await import(pathToFileURL(program).href)

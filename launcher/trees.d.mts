@@ -1,4 +1,13 @@
-export type TreeName = "radosgw" | "openstack" | "pandas" | "pillow" | "fastapi" | "chromium"
+export type TreeName =
+  | "radosgw"
+  | "openstack"
+  | "pandas"
+  | "pillow"
+  | "fastapi"
+  | "swift"
+  | "nginx"
+  | "redis"
+  | "chromium"
 
 /** Each with what must be there of it, in the tree or in the system. */
 export const trees: Readonly<

@@ -67,6 +67,27 @@ export const trees = {
       "apt-get install python3-fastapi python3-uvicorn python3-uvloop python3-httptools " +
       "python3-numpy",
   },
+  swift: {
+    packages: ["swift-proxy", "swift-account", "swift-container", "swift-object", "memcached"],
+    paths: [
+      ...["proxy", "account", "container", "object"].map((name) => `usr/bin/swift-${name}-server`),
+      ...["usr/bin/swift-ring-builder", "usr/lib/python3/dist-packages/swift", "usr/bin/memcached"],
+    ],
+    megabytes: 15,
+    by_hand: "apt-get install swift-proxy swift-account swift-container swift-object memcached",
+  },
+  nginx: {
+    packages: ["nginx-light"],
+    paths: ["usr/sbin/nginx"],
+    megabytes: 2,
+    by_hand: "apt-get install nginx-light",
+  },
+  redis: {
+    packages: ["redis-server"],
+    paths: ["usr/bin/redis-server"],
+    megabytes: 2,
+    by_hand: "apt-get install redis-server",
+  },
   chromium: {
     packages: ["chromium-headless-shell", "fonts-inter", "fonts-dejavu-core"],
     paths: ["usr/lib/chromium/chromium-headless-shell"],

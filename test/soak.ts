@@ -12,6 +12,9 @@
  * clients.
  * `--only simulation [--runs N] [--seed N]` lives through N simulations, however long that takes,
  * or through that of the seed alone, which is the same each time. `--only kill` leaves them out.
+ * `--only volume [--runs N] [--seed N]` lives through N crash points of a simulated volume.
+ * `--only volume-load [--runs N]` restarts a volume of N small blobs, 10,000,000 unless said, and
+ * feeds one deletes by the hundred thousand and blobs of 5 GiB.
  */
 import { randomInt } from "node:crypto"
 import { rmSync } from "node:fs"
@@ -25,10 +28,13 @@ import { cleanUp, keep, newFolder } from "./process/server.ts"
 import { all_faults, shareFaults } from "./process/share-faults.ts"
 import { killShareRounds, type ShareRound } from "./process/share-kill.ts"
 import { soakSimulation } from "./share-protection/simulation-soak.ts"
+import { soakVolume } from "./volume/crash-soak.ts"
+import { soakLoad } from "./volume/load.ts"
 
 const minutes_default = 30
 const rounds_default = 50
 const runs_default = 10_000
+const small_blobs_default = 10_000_000
 /** However short the time is, each kill has its turn. */
 const rounds_min = 3
 /** Blobs add up in a folder and all are read in each round: a few rounds, then another folder. */
@@ -48,7 +54,7 @@ const { values } = parseArgs({
     rounds: { type: "string", default: String(rounds_default) },
     seed: { type: "string" },
     only: { type: "string" },
-    runs: { type: "string", default: String(runs_default) },
+    runs: { type: "string" },
   },
 })
 
@@ -192,13 +198,16 @@ const predictions = async () => {
 
 /** Answers whether all simulations kept their laws. */
 const simulations = () => {
-  const runs = number("runs", values.runs)
+  const runs = number("runs", values.runs ?? String(runs_default))
   if (values.only !== "simulation") return soakSimulation(runs, since + soak_ms / 2)
   if (values.seed === undefined) return soakSimulation(runs, Infinity)
   return soakSimulation(1, Infinity, number("seed", values.seed))
 }
 
-const parts = ["kill", "shares", "ingest", "carriers", "faults", "simulation", "predictions"]
+const parts = [
+  ...["kill", "shares", "ingest", "carriers", "faults", "simulation", "predictions"],
+  ...["volume", "volume-load"],
+]
 if (values.only !== undefined && !parts.includes(values.only)) {
   console.error(`soak: --only knows ${parts.join(", ")}, not ${values.only}`)
   process.exit(2)
@@ -206,6 +215,11 @@ if (values.only !== undefined && !parts.includes(values.only)) {
 const is_simulated = values.only === "simulation" || (!values.only && values.seed === undefined)
 if (is_simulated && !simulations()) process.exit(1)
 if (values.only === "simulation") process.exit(0)
+if (values.only === "volume") {
+  const seed = values.seed === undefined ? undefined : number("seed", values.seed)
+  const is_kept = await soakVolume(number("runs", values.runs ?? String(runs_default)), seed)
+  process.exit(is_kept ? 0 : 1)
+}
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => void cleanUp().finally(() => process.exit(1)))
@@ -237,7 +251,9 @@ const folderOf = (seed: number) => {
 try {
   const is_whole = values.only === undefined && values.seed === undefined
   if (values.only === "predictions" || is_whole) await predictions()
-  if (values.only === "faults") await faults()
+  if (values.only === "volume-load") {
+    await soakLoad(newFolder(), number("runs", values.runs ?? String(small_blobs_default)))
+  } else if (values.only === "faults") await faults()
   else if (values.only === "carriers" && values.seed === undefined) {
     await carriersFolder(randomInt(1, seed_max))
   } else if (values.only === "predictions") console.log("soak: the predictor's memory is flat")

@@ -2,7 +2,8 @@
 import { join } from "node:path"
 import { Context, Deferred, Effect, Layer, Schedule } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { BlobStore } from "#actors/blob-storage/blob-store.ts"
+import { HotEngine } from "#actors/blob-storage/blob-engine.ts"
+import { BlobStore, BlobStoreFailed } from "#actors/blob-storage/blob-store.ts"
 import { Cluster } from "#actors/blob-storage/cluster.ts"
 import { heart } from "#actors/blob-storage/heart.ts"
 import { journal } from "#actors/blob-storage/journal.ts"
@@ -13,18 +14,21 @@ import { watchdog } from "#actors/blob-storage/watchdog.ts"
 import { Commands } from "#actors/commands.ts"
 import { runProcess } from "#actors/process.ts"
 import { timer } from "#actors/timer.ts"
-import { blobFiles } from "#adapters/blob-files.ts"
+import { migrationState } from "#adapters/blob-migration.ts"
+import { openBlobVolume, storeOf } from "#adapters/blob-volume.ts"
 import { serveCommands } from "#adapters/commands-nats.ts"
 import { cursors } from "#adapters/cursor-key.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
 import { natsLiveNodes } from "#adapters/nats-live-nodes.ts"
 import { capacityBytes } from "#adapters/node.ts"
 import { sqliteLiveNodes } from "#adapters/sqlite-live-nodes.ts"
+import { volumeMetrics } from "#adapters/volume-metrics.ts"
 import { BlobStorageApi } from "#gateway/blob-storage/api.ts"
 import { blobs } from "#gateway/blob-storage/blob.ts"
 import { BlobApi } from "#gateway/blob-storage/blob-api.ts"
 import { JsonDigitsMax } from "#gateway/blob-storage/blob-get.ts"
 import { cluster } from "#gateway/blob-storage/cluster.ts"
+import { hotBlobs } from "#gateway/blob-storage/hot-blob.ts"
 import { appOf } from "#gateway/routes.ts"
 import { BlobStorageModel } from "#projections/blob-storage/blueprint.ts"
 import { listNodes } from "#projections/blob-storage/node.ts"
@@ -63,22 +67,42 @@ const processes = Effect.fnUntraced(function* (settings: Settings["cluster"], no
   )
 })
 
+/** Blobs that an earlier version stored are migrated first: nothing is served beside them. */
+const refuseUnmigrated = Effect.fnUntraced(function* ({ dir }: Settings["blob"]) {
+  const state = migrationState(dir)
+  if (state === "plain") {
+    const detail = `${dir} holds blobs of an earlier version: run \`almanac blobs migrate\` once`
+    return yield* new BlobStoreFailed({ detail })
+  }
+  if (state === "both") {
+    const detail = `${dir} holds two stores, index.sqlite with blobs/ and volume/: move one away`
+    return yield* new BlobStoreFailed({ detail })
+  }
+  if (state === "volume") return
+  yield* Effect.logWarning(
+    `What is left of an earlier version in ${dir} is removed by \`almanac blobs migrate\`.`,
+  )
+})
+
 /** The store with 90% of the disk, or what is configured, and what goes with it. */
 const openParts = Effect.fnUntraced(function* (
   { settings }: BlobStorageOptions,
   held_bytes: number,
 ) {
   const { data, blob, cluster } = settings
+  yield* refuseUnmigrated(blob)
   const capacity_bytes = yield* capacityBytes(cluster.capacity_bytes, blob.dir, held_bytes)
-  const store = blobFiles({
-    dir: blob.dir,
-    capacity_bytes,
-    size_max_bytes: blob.stream_bytes_max,
+  const engine = yield* openBlobVolume({
+    ...{ dir: blob.dir, capacity_bytes, size_max_bytes: blob.stream_bytes_max },
+    segment_bytes: blob.segment_bytes,
+    scrub_bytes_per_second: blob.scrub_bytes_per_second,
   })
+  const store = storeOf(engine)
   const keeper = yield* sqliteLiveNodes(join(data.dir, "read-models", "live.sqlite"))
   const live = natsLiveNodes(cluster.name, keeper)
-  const built = yield* Layer.build(Layer.mergeAll(store, cursors(data.dir), live))
-  return { built, capacity_bytes, store: Context.get(built, BlobStore) }
+  const around = yield* Layer.build(Layer.mergeAll(cursors(data.dir), live))
+  const built = around.pipe(Context.add(BlobStore, store), Context.add(HotEngine, engine))
+  return { built, capacity_bytes, store, engine }
 })
 
 type Parts = Effect.Success<ReturnType<typeof openParts>>
@@ -113,6 +137,13 @@ const routesOf = ({ settings, node_id }: BlobStorageOptions, parts: Parts) => {
   )
 }
 
+/** What is answered without the router. */
+const hotOf = ({ engine }: Parts, { blob, json }: Settings, active_nodes: Effect.Effect<number>) =>
+  hotBlobs({
+    ...{ engine, active_nodes, int64: json.int64 },
+    json_digits_max: blob.json_body_bytes_max,
+  })
+
 /** Why the store takes no requests, or no writes; undefined where it takes all. */
 const troubleOf = ({ store }: Parts) =>
   Effect.match(store.usage, {
@@ -130,12 +161,14 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
   )
   // Of a start that fails its own words are shown, not these.
   let trouble: ReturnType<typeof troubleOf> = Effect.succeed("is opening its store")
+  let opened: Parts | undefined
 
   const start = Effect.gen(function* () {
     yield* warnOfJoin(settings)
     const volume = yield* findVolume(model.db, node_id)
     const parts = yield* openParts(options, volume?.bytes ?? 0)
     trouble = troubleOf(parts)
+    opened = parts
     yield* Effect.forkScoped(Effect.provideContext(beat(options, parts), parts.built))
     yield* Effect.provideContext(processes(settings.cluster, node_id), parts.built)
     const { connection } = yield* NatsConnection
@@ -156,6 +189,9 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
     routes: start,
     waitFor: model.waitFor,
     ready: Effect.suspend(() => trouble),
+    /** Prometheus text of its store; empty where that did not open. */
+    metrics: Effect.suspend(() => (opened ? volumeMetrics(opened.engine) : Effect.succeed(""))),
+    hot: Effect.sync(() => opened && hotOf(opened, settings, Effect.map(nodes, activeNodes))),
     /** Waits until this node is active in its cluster, or for as long as a start may take. */
     joined: Effect.repeat(is_joined, {
       until: (is_joined) => is_joined,

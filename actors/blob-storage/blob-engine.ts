@@ -34,7 +34,7 @@ export interface BlobUpload {
   readonly write: (bytes: Uint8Array) => Promise<void> | undefined
   /** Stores the blob durably; `at` is Unix nanoseconds. */
   readonly finish: (at: bigint) => Promise<PutAnswer>
-  /** Gives its room back, waits until nothing of it is under way; after `finish` it does nothing. */
+  /** Gives its room back once nothing of it is under way; after `finish` it does nothing. */
   readonly abort: () => Promise<void>
 }
 
@@ -55,7 +55,10 @@ export interface BlobEngine {
     parts: ReadonlyArray<Uint8Array>,
     at: bigint,
   ) => Promise<PutAnswer>
-  /** Begins a put by pieces; `size` is the bytes that are announced, where they are. */
+  /**
+   * Begins a put by pieces; `size` is the bytes that are announced, where they are. `order` is
+   * looked at when it finishes: a message may say behind its bytes what is to be done with them.
+   */
   readonly upload: (order: PutOrder, size: number | undefined) => BlobUpload
   readonly get: (id: BlobId, range: BlobRange, at: bigint) => Promise<BlobReading>
   readonly stat: (id: BlobId) => Promise<BlobMeta>

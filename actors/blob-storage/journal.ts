@@ -14,8 +14,16 @@ import { fitting } from "#actors/fitting.ts"
 import { Log } from "#events/log.ts"
 import { facts_max, RecordFacts, type VolumeFact } from "#schemas/blob-storage/volume.ts"
 
-/** Pause before the store is asked again when it had nothing new, in milliseconds. */
+/**
+ * Pause before the store is asked again when it had nothing new, and while it is being written to,
+ * in milliseconds: a fact costs this process more than the put that it tells of.
+ */
 const idle_ms = 250
+
+/** How old the last fact in the log may be before the journal no longer pauses, milliseconds. */
+const behind_ms_max = 60_000
+
+const nanos_per_ms = 1e6
 
 /** Pause after the log or the store could not be reached, in milliseconds. */
 const retry_ms = 500
@@ -56,20 +64,27 @@ const acknowledge = Effect.fnUntraced(function* (cursor: number) {
   yield* Effect.catchTag(store.acknowledge(cursor), "BlobStoreReadOnly", () => Effect.void)
 })
 
-/** Takes one commit's worth of the facts after `from` into the log; answers the last's cursor. */
+/** Takes one commit's worth of the facts after `from` into the log; answers the last of them. */
 const recordNext = Effect.fnUntraced(function* (node_id: string, from: number) {
   const store = yield* BlobStore
   const commands = yield* Commands
   const facts = fitting((yield* store.scan(from, facts_max)).map(told), facts_max)
-  const to = facts.at(-1)?.cursor
-  if (to === undefined) return from
+  const last = facts.at(-1)
+  if (last === undefined) return undefined
+  const to = last.cursor
 
   const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
   const origin = { command_id: `facts-${node_id}-${from}-${to}`, actor: `node:${node_id}`, at }
   yield* commands.send(origin, address(Volume, node_id, RecordFacts.make({ from, to, facts })))
   yield* acknowledge(to)
-  return to
+  return last
 })
+
+const isBehind = ({ at }: VolumeFact) =>
+  Effect.map(
+    Clock.currentTimeNanos,
+    (now) => Number(now - BigInt(at)) / nanos_per_ms > behind_ms_max,
+  )
 
 /** Takes all that the store's journal holds into the log; answers the last fact's cursor. */
 export const recordAll = Effect.fnUntraced(function* (node_id: string) {
@@ -80,21 +95,26 @@ export const recordAll = Effect.fnUntraced(function* (node_id: string) {
     // A process that was killed may have recorded what it could not acknowledge any more.
     yield* acknowledge(from)
   }
-  for (let to = yield* recordNext(node_id, from); to > from; ) {
-    from = to
-    to = yield* recordNext(node_id, from)
+  for (;;) {
+    const last = yield* recordNext(node_id, from)
+    if (last === undefined) return from
+    from = last.cursor
   }
-  return from
 })
 
 /** Records until it is interrupted. A log or a store out of reach only delays it. */
 export const journal = (node_id: string) =>
   Effect.gen(function* () {
+    const store = yield* BlobStore
     let cursor = yield* recordAll(node_id)
+    let blobs = 0
     while (true) {
-      const to = yield* recordNext(node_id, cursor)
-      if (to === cursor) yield* Effect.sleep(idle_ms)
-      cursor = to
+      const last = yield* recordNext(node_id, cursor)
+      const { blob_count } = yield* store.usage
+      const is_busy = blob_count !== blobs
+      if (last === undefined || (is_busy && !(yield* isBehind(last)))) yield* Effect.sleep(idle_ms)
+      cursor = last?.cursor ?? cursor
+      blobs = blob_count
     }
   }).pipe(
     Effect.tapError(({ detail }) =>

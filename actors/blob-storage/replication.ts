@@ -23,6 +23,9 @@ const erasure_codes: ReadonlySet<ReplicationPolicy> = new Set([
   "REPLICATION_POLICY_EC82",
 ])
 
+/** Whether a policy cuts a blob into shards. */
+export const isErasureCode = (policy: ReplicationPolicy) => erasure_codes.has(policy)
+
 /** How many nodes of the cluster are active, this one included; a node alone is one. */
 export const ActiveNodes = Context.Reference<Effect.Effect<number>>("actors/ActiveNodes", {
   defaultValue: () => Effect.succeed(1),
@@ -35,7 +38,7 @@ export const ActiveNodes = Context.Reference<Effect.Effect<number>>("actors/Acti
  */
 export const refusedPolicy = (policy: ReplicationPolicy, active_nodes: number) => {
   const needed = nodes_needed[policy]
-  if (!erasure_codes.has(policy)) return undefined
+  if (!isErasureCode(policy)) return undefined
   if (active_nodes < needed) {
     const detail = `not enough nodes for EC (have ${active_nodes}, need ${needed})`
     return new FailedPrecondition({ detail })

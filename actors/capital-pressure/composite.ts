@@ -38,10 +38,11 @@ const roundedDay = ({ ts, z, tiers: [first, second, third, fourth] }: CompositeD
   } as const satisfies CompositeDay
 }
 
-const packed = ({ z, tiers }: CompositeDay) =>
-  [z, ...tiers]
-    .map((value) => (value === null ? "" : Math.round(value * millionth).toString(base)))
-    .join()
+const digits = (value: number | null) =>
+  value === null ? "" : Math.round(value * millionth).toString(base)
+
+const packed = ({ z, tiers: [first, second, third, fourth] }: CompositeDay) =>
+  `${digits(z)},${digits(first)},${digits(second)},${digits(third)},${digits(fourth)}`
 
 export const machine = setup({
   types: { context: {} as CompositeContext, events: {} as CompositeEvent },

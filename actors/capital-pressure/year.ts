@@ -2,11 +2,9 @@
 import { yearOf } from "#schemas/capital-pressure/day.ts"
 import { DemoMixed, WrongYear } from "#schemas/capital-pressure/rejection.ts"
 
-/** `MM` and `DD` of a date. */
-const placeOf = (ts: string) => {
-  const [, month = "", day = ""] = ts.split("-")
-  return [month, day] as const
-}
+/** `MM` and `DD` of a date, YYYY-MM-DD. */
+const monthOf = (ts: string) => ts.slice("YYYY-".length, "YYYY-MM".length)
+const dayOfMonth = (ts: string) => ts.slice("YYYY-MM-".length)
 
 /**
  * Values by month and day, `MM` and `DD`: a year takes hundreds of days in one command, and one
@@ -21,10 +19,8 @@ export interface Year<Value> {
 export const no_year = { year: null, values: {} } as const
 
 /** What is known of a day; undefined of another year's. */
-export const known = <Value>({ year, values }: Year<Value>, ts: string): Value | undefined => {
-  const [month, day] = placeOf(ts)
-  return year === yearOf(ts) ? values[month]?.[day] : undefined
-}
+export const known = <Value>({ year, values }: Year<Value>, ts: string): Value | undefined =>
+  year === yearOf(ts) ? values[monthOf(ts)]?.[dayOfMonth(ts)] : undefined
 
 /** The year with more days, or other values of some; all of them of one year, and at least one. */
 export const withDays = <Value>(
@@ -33,9 +29,9 @@ export const withDays = <Value>(
 ): Year<Value> => {
   const changed: Record<string, Record<string, Value>> = {}
   for (const [ts, value] of days) {
-    const [month, day] = placeOf(ts)
+    const month = monthOf(ts)
     changed[month] ??= { ...values[month] }
-    changed[month][day] = value
+    changed[month][dayOfMonth(ts)] = value
   }
   const [first] = days
   return { year: first === undefined ? year : yearOf(first[0]), values: { ...values, ...changed } }

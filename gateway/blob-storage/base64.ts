@@ -1,13 +1,14 @@
 /**
  * Base64 in pieces, so that large bodies never hold up other requests.
  *
- * The only place of the gateway that uses Node's Buffer: its codec is vectorised, at several
- * gigabytes a second, where one in plain JavaScript has a few hundred megabytes.
+ * The only place of the gateway that uses Node's Buffer: what it does is vectorised, at several
+ * gigabytes a second, where plain JavaScript has a few hundred megabytes.
  */
 
 /** Digits in one group, and the bytes that they stand for. */
 const group_digits = 4
 const group_bytes = 3
+const padding = 0x3d
 
 /**
  * The end of a text that is no whole group of digits: its last digit carries no stray bits, and
@@ -15,40 +16,113 @@ const group_bytes = 3
  */
 const last_group = /^[\w+/-](?:[AQgw](?:==)?|[\w+/-][AEIMQUYcgkosw048]=?)$/
 
-const latin1 = ({ buffer, byteOffset, length }: Uint8Array) =>
-  Buffer.from(buffer, byteOffset, length).toString("latin1")
+/** Decoded bytes are gathered in pieces that double up to this: what a disk takes well at once. */
+const piece_bytes_max = 1024 * 1024
+
+/** What Node cuts from its pool without asking the system. */
+const small_bytes_max = 4096
+
+const bufferOf = ({ buffer, byteOffset, length }: Uint8Array) =>
+  Buffer.from(buffer, byteOffset, length)
+
+/** Where a byte is, by the machine's own search: a typed array's takes ten times as long. */
+export const placeOfByte = (bytes: Uint8Array, byte: number, from: number) =>
+  (Buffer.isBuffer(bytes) ? bytes : bufferOf(bytes)).indexOf(byte, from)
+
+/** Pieces that are filled one behind the other, so that many small parts become few. */
+const gatherer = (sink?: (piece: Uint8Array) => void) => {
+  const pieces: Array<Uint8Array> = []
+  let piece = Buffer.alloc(0)
+  let filled = 0
+  const close = () => {
+    if (filled > 0) pieces.push(piece.subarray(0, filled))
+    filled = 0
+  }
+  /** Of a piece that is full its taker is told at once. */
+  const pass = () => {
+    close()
+    if (sink !== undefined) for (const full of pieces.splice(0)) sink(full)
+  }
+  /** Room for the next of so many bytes that are to come, three bytes of it at least. */
+  const room = (bytes: number) => {
+    if (piece.length - filled < group_bytes) {
+      pass()
+      const size = Math.min(piece_bytes_max, Math.max(bytes, 2 * piece.length))
+      piece = size < small_bytes_max ? Buffer.allocUnsafe(size) : Buffer.allocUnsafeSlow(size)
+    }
+    return piece.length - filled
+  }
+  return {
+    room,
+    /** Decodes whole groups for which there is room; answers whether all of them were digits. */
+    take: (digits: string) => {
+      const written = piece.write(digits, filled, "base64")
+      filled += written
+      // Node skips what is no digit, so that every such character shortens the result.
+      return written * group_digits === digits.length * group_bytes
+    },
+    add: (bytes: Uint8Array) => {
+      close()
+      piece = Buffer.alloc(0)
+      pieces.push(bytes)
+    },
+    pieces: () => {
+      close()
+      return pieces
+    },
+  }
+}
 
 /**
  * Decodes digits as they come. Either alphabet of RFC 4648, padded or not, as proto3's JSON takes
- * it; white space, padding inside and stray bits are refused: `end` then answers undefined.
+ * it; white space, padding inside and stray bits are refused: `end` then answers undefined. A
+ * `sink` takes what is decoded so far, in pieces of up to 1 MiB, and `end` answers the rest.
  */
-export const base64Decoder = () => {
-  const pieces: Array<Uint8Array> = []
+export const base64Decoder = (sink?: (piece: Uint8Array) => void) => {
+  const gathered = gatherer(sink)
+  // The end of what came: less than a group, or the one with the padding.
   let rest = ""
   let is_sound = true
 
-  const take = (digits: string) => {
-    const bytes = Buffer.from(digits, "base64")
-    // Node skips what is no digit, so that every such character shortens the result.
-    if (bytes.length * group_digits !== digits.length * group_bytes) is_sound = false
-    else if (bytes.length > 0) pieces.push(bytes)
+  const takeGroups = (digits: Buffer, start: number, end: number) => {
+    for (let from = start; from < end && is_sound; ) {
+      const room = gathered.room(((end - from) / group_digits) * group_bytes)
+      const to = Math.min(end, from + Math.floor(room / group_bytes) * group_digits)
+      is_sound = gathered.take(digits.toString("latin1", from, to))
+      from = to
+    }
   }
-  const push = (digits: Uint8Array) => {
-    if (!is_sound) return
-    const text = rest + latin1(digits)
-    const padding = text.indexOf("=")
-    const end = padding === -1 ? text.length : padding
-    const whole = end - (end % group_digits)
-    take(text.slice(0, whole))
-    rest = text.slice(whole)
-    if (rest.length > group_digits) is_sound = false
+  /** Fills up the group that was begun; answers where the next one begins. */
+  const finishGroup = (digits: Buffer) => {
+    const from = Math.min(digits.length, group_digits - rest.length)
+    rest += digits.toString("latin1", 0, from)
+    if (rest.length < group_digits || rest.endsWith("=")) {
+      is_sound = from === digits.length
+      return digits.length
+    }
+    gathered.room(group_bytes)
+    is_sound = gathered.take(rest)
+    rest = ""
+    return from
+  }
+  const push = (bytes: Uint8Array) => {
+    if (!is_sound || bytes.length === 0) return
+    const digits = Buffer.isBuffer(bytes) ? bytes : bufferOf(bytes)
+    const from = rest === "" ? 0 : finishGroup(digits)
+    if (from === digits.length) return
+    const tail = (digits.length - from) % group_digits
+    const is_padded = digits[digits.length - 1] === padding
+    // What ends in padding is the last group: nothing may follow it, which its end will show.
+    const end = digits.length - (is_padded && tail === 0 ? group_digits : tail)
+    takeGroups(digits, from, end)
+    rest = digits.toString("latin1", end)
   }
   const end = (): ReadonlyArray<Uint8Array> | undefined => {
     if (is_sound && rest !== "") {
       is_sound = last_group.test(rest)
-      if (is_sound) pieces.push(Buffer.from(rest, "base64"))
+      if (is_sound) gathered.add(Buffer.from(rest, "base64"))
     }
-    return is_sound ? pieces : undefined
+    return is_sound ? gathered.pieces() : undefined
   }
   return { push, end }
 }
@@ -56,6 +130,12 @@ export const base64Decoder = () => {
 /** Padded base64 of the standard alphabet. */
 export const encodeBase64 = ({ buffer, byteOffset, length }: Uint8Array) =>
   Buffer.from(buffer, byteOffset, length).toString("base64")
+
+/** The bytes that these hex digits name, in padded base64. */
+export const base64OfHex = (digits: string) => Buffer.from(digits, "hex").toString("base64")
+
+/** Bytes of a text in UTF-8. */
+export const utf8Length = (text: string) => Buffer.byteLength(text)
 
 /** Characters of so many bytes in padded base64. */
 export const base64Length = (bytes: number) => Math.ceil(bytes / group_bytes) * group_digits

@@ -15,6 +15,9 @@ import { Internal, InvalidArgument, TooLarge } from "#schemas/blob-storage/rejec
 /** The client is gone, or what it sends is no HTTP any more. */
 export const cut_off = new Internal({ detail: "The connection was lost before the body's end." })
 
+export const bodyTooLarge = (bytes_max: number) =>
+  new TooLarge({ detail: `The request body is larger than ${bytes_max} bytes.` })
+
 export type BodyRefusal = InvalidArgument | TooLarge | Internal
 
 export interface BodyLimits extends Framing {
@@ -40,10 +43,7 @@ export const openMessages = Effect.fnUntraced(function* (
   const scan = (parts: ReadonlyArray<Uint8Array>) => {
     for (const part of parts) {
       body_bytes += part.length
-      if (body_bytes > body_bytes_max) {
-        const detail = `The request body is larger than ${body_bytes_max} bytes.`
-        return Result.fail(new TooLarge({ detail }))
-      }
+      if (body_bytes > body_bytes_max) return Result.fail(bodyTooLarge(body_bytes_max))
       const scanned = scanner.feed(part)
       if (Result.isFailure(scanned)) return Result.fail(scanned.failure)
       waiting.push(...scanned.success)

@@ -2,7 +2,7 @@
  * The fields of one JSON message as its bytes come: `data` is decoded on the way and taken out, so
  * that only the few hundred bytes that are left are ever parsed at once.
  */
-import { base64Decoder } from "#gateway/blob-storage/base64.ts"
+import { base64Decoder, placeOfByte } from "#gateway/blob-storage/base64.ts"
 
 /** All fields but `data`: the labels' 16 KiB, each byte as a six-byte escape, and then as much. */
 export const fields_bytes_max = 256 * 1024
@@ -25,8 +25,15 @@ const escape_length = 2
 /** One message: its JSON with `data` as an empty text, and the bytes that `data` held. */
 export interface FieldsRead {
   readonly json: string
-  /** Undefined where `data` was no base64; absent where there was no such text. */
+  /** Undefined where `data` was no base64; absent where there was no such text. A sink has more. */
   readonly data?: ReadonlyArray<Uint8Array> | undefined
+}
+
+/** Takes `data` while it comes, so that a long one is not held. */
+export interface DataSink {
+  readonly take: (bytes: Uint8Array) => void
+  /** What was taken does not count: the message has another `data`. */
+  readonly restart: () => void
 }
 
 const digitOf = (sequence: string) => {
@@ -36,8 +43,8 @@ const digitOf = (sequence: string) => {
 }
 
 /** The digits of a JSON text: some encoders write the slash, the plus and the equals as escapes. */
-const digitsReader = () => {
-  const decoder = base64Decoder()
+const digitsReader = (sink?: DataSink) => {
+  const decoder = base64Decoder(sink?.take)
   let sequence = ""
   const unescaped = (bytes: Uint8Array) => {
     const digits = new Uint8Array(bytes.length)
@@ -56,7 +63,9 @@ const digitsReader = () => {
   }
   return {
     push: (bytes: Uint8Array) =>
-      decoder.push(sequence === "" && !bytes.includes(backslash) ? bytes : unescaped(bytes)),
+      decoder.push(
+        sequence === "" && placeOfByte(bytes, backslash, 0) === -1 ? bytes : unescaped(bytes),
+      ),
     end: () => (sequence === "" ? decoder.end() : undefined),
   }
 }
@@ -106,7 +115,7 @@ const makeOutline = () => {
  * Reads one message from its opening brace on. `read` answers how far it came in these bytes; it
  * stops behind the closing brace, which is when `message` answers, or where `isFull`.
  */
-export const fieldsReader = () => {
+export const fieldsReader = (sink?: DataSink) => {
   const fields = keeper()
   const outline = makeOutline()
   let mode: "structure" | "text" | "data" = "structure"
@@ -120,7 +129,8 @@ export const fieldsReader = () => {
     if (byte !== quote) outline.take(byte)
     else if (outline.isValue() && name === "data") {
       mode = "data"
-      digits = digitsReader()
+      if (digits !== undefined) sink?.restart()
+      digits = digitsReader(sink)
       return at + 1
     } else {
       mode = "text"
@@ -144,7 +154,7 @@ export const fieldsReader = () => {
     return at
   }
   const data = (bytes: Uint8Array, from: number) => {
-    const end = bytes.indexOf(quote, from)
+    const end = placeOfByte(bytes, quote, from)
     const to = end === -1 ? bytes.length : end
     digits?.push(bytes.subarray(from, to))
     if (end === -1) return to

@@ -27,17 +27,31 @@ const decoded = (text: string) => {
   }
 }
 
-/** The labels of these headers; too many or too long ones are 400. */
-export const labelsOf = (headers: Headers.Headers) => {
+interface AnyHeaders {
+  readonly [name: string]: string | undefined
+}
+
+/** Whether any of these headers is a label's. */
+export const hasLabels = (headers: AnyHeaders) => {
+  for (const name in headers) if (name.startsWith(prefix)) return true
+  return false
+}
+
+/** The labels of these headers, however many and however long. */
+export const decodedLabels = (headers: AnyHeaders) => {
   const labels = Object.entries(headers)
     .filter(([name]) => name.startsWith(prefix))
-    .map(([name, value]) => [decoded(name.slice(prefix.length)), decoded(value)])
-  return decodeLabels(Object.fromEntries(labels)).pipe(
+    .map(([name, value = ""]) => [decoded(name.slice(prefix.length)), decoded(value)])
+  return Object.fromEntries(labels)
+}
+
+/** The labels of these headers; too many or too long ones are 400. */
+export const labelsOf = (headers: Headers.Headers) =>
+  decodeLabels(decodedLabels(headers)).pipe(
     Effect.mapError(
       (cause) => new InvalidArgument({ detail: refusedInput("X-Label", cause, blob).detail }),
     ),
   )
-}
 
 const percent = (text: string) =>
   Array.from(utf8.encode(text), (byte) => `%${byte.toString(16).padStart(2, "0")}`).join("")

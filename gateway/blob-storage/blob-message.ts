@@ -4,7 +4,12 @@
  * Source: DECISIONS, document 1, framing of streams, limits not shown.
  */
 import { Result } from "effect"
-import { type FieldsRead, fieldsReader, newline } from "#gateway/blob-storage/blob-field.ts"
+import {
+  type DataSink,
+  type FieldsRead,
+  fieldsReader,
+  newline,
+} from "#gateway/blob-storage/blob-field.ts"
 import { InvalidArgument, TooLarge } from "#schemas/blob-storage/rejection.ts"
 
 /** How messages follow each other in a body. */
@@ -62,8 +67,11 @@ const between = (place: Place, byte: number, framing: Framing) => {
 const malformed = (number: number) =>
   new InvalidArgument({ detail: `Message ${number} of the body is not a JSON object.` })
 
-/** Cuts a body into its messages: `feed` it, and at its end ask `end` what it ended in. */
-export const messageScanner = (framing: Framing) => {
+/**
+ * Cuts a body into its messages: `feed` it, and at its end ask `end` what it ended in. A `sink` is
+ * for a body of one message alone.
+ */
+export const messageScanner = (framing: Framing, sink?: DataSink) => {
   const { message_bytes_max, is_lined } = framing
   const place: Place = { is_array: false, is_closed: false, is_separated: true, count: 0 }
   let reader: ReturnType<typeof fieldsReader> | undefined
@@ -91,7 +99,7 @@ export const messageScanner = (framing: Framing) => {
           continue
         }
         place.count += 1
-        reader = fieldsReader()
+        reader = fieldsReader(sink)
         message_bytes = 0
       }
       const to = reader.read(bytes, at)

@@ -6,7 +6,7 @@
 import { Cause, Effect, Option, Schema, Stream } from "effect"
 import { HttpIncomingMessage, type HttpServerRequest } from "effect/http"
 import { type BlobPut, BlobStore } from "#actors/blob-storage/blob-store.ts"
-import { ActiveNodes, refusedPolicy } from "#actors/blob-storage/replication.ts"
+import { ActiveNodes, isErasureCode, refusedPolicy } from "#actors/blob-storage/replication.ts"
 import {
   type BodyEnd,
   type BodyMessages,
@@ -41,14 +41,14 @@ export interface PutQuery {
   readonly id?: BlobId
 }
 
-const unspecified = "REPLICATION_POLICY_UNSPECIFIED"
+export const unspecified = "REPLICATION_POLICY_UNSPECIFIED"
 
 const fields = {
   data: Schema.String,
   policy: Schema.optionalKey(ReplicationPolicy),
   labels: Schema.optionalKey(BlobLabels),
 }
-const putFields = messageFields(Schema.Struct(fields))
+export const putFields = messageFields(Schema.Struct(fields))
 const chunkFields = messageFields(
   Schema.Struct({ ...fields, id: Schema.optionalKey(BlobIdMessage), final: Schema.Boolean }),
 )
@@ -75,8 +75,10 @@ interface Said {
 const orderOf = Effect.fnUntraced(function* (request: Request, said: Said) {
   const { caller, request_id, correlation_id } = yield* RequestContext
   const { policy = unspecified, labels = {}, expected_id } = said
-  const refused = refusedPolicy(policy, yield* Effect.flatten(ActiveNodes))
-  if (refused) return yield* refused
+  if (isErasureCode(policy)) {
+    const refused = refusedPolicy(policy, yield* Effect.flatten(ActiveNodes))
+    if (refused) return yield* refused
+  }
   const order: BlobPut = {
     policy,
     labels,
@@ -96,23 +98,26 @@ const stored = Effect.fnUntraced(function* <E>(
   return yield* put_answer({ id, size, meta })
 })
 
+/** How the one message of a put lies in its body. */
+export const body_framing = {
+  message_bytes_max: Number.POSITIVE_INFINITY,
+  is_lined: false,
+  is_array_taken: false,
+}
+export const no_object = new InvalidArgument({ detail: "body: Expected a JSON object." })
+export const two_objects = new InvalidArgument({ detail: "body: Expected one JSON object." })
+
 /** PUT /v1/blobs. `data` is decoded while the body arrives, so that no request waits. */
 export const putJson = Effect.fnUntraced(function* (request: Request) {
   const limit = yield* HttpIncomingMessage.MaxBodySize
   const { next } = yield* openMessages(request, {
     body_bytes_max: Number(limit ?? json_body_bytes_max),
-    message_bytes_max: Number.POSITIVE_INFINITY,
-    is_lined: false,
-    is_array_taken: false,
+    ...body_framing,
   })
   const read = yield* next
-  if (typeof read === "string") {
-    return yield* new InvalidArgument({ detail: "body: Expected a JSON object." })
-  }
+  if (typeof read === "string") return yield* no_object
   const { fields, data } = yield* putFields(read, "Payload")
-  if (typeof (yield* next) !== "string") {
-    return yield* new InvalidArgument({ detail: "body: Expected one JSON object." })
-  }
+  if (typeof (yield* next) !== "string") return yield* two_objects
   return yield* stored(yield* orderOf(request, fields), Stream.fromIterable(data))
 }, Effect.scoped)
 

@@ -3,7 +3,6 @@
  *
  * Source: RFC 9110 §13 and §14; DECISIONS, document 1, framing of streams, raw forms.
  */
-import type { Headers } from "effect/http"
 
 /** A stretch of bytes: from `start` to before `end`. */
 export interface Stretch {
@@ -33,7 +32,11 @@ export const rangeOf = (header: string | undefined, size: number): Stretch | "al
 }
 
 /** The stretch that is asked for; If-Range with another tag, or with a date, asks for all. */
-export const askedRange = (headers: Headers.Headers, tag: string, size: number) => {
+export const askedRange = (
+  headers: { readonly [name: string]: string | undefined },
+  tag: string,
+  size: number,
+) => {
   const condition = headers["if-range"]?.trim()
   const is_range = condition === undefined || condition === tag
   return rangeOf(is_range ? headers.range : undefined, size)

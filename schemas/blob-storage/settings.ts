@@ -5,6 +5,7 @@ import { integer, type Kind, list, secret, setting, text, url } from "#schemas/s
 
 const kibibyte = 2 ** 10
 const mebibyte = 2 ** 20
+const gibibyte = 2 ** 30
 const tebibyte = 2 ** 40
 /** JSON carries exact integers up to here. */
 const bytes_max = Number.MAX_SAFE_INTEGER
@@ -12,6 +13,8 @@ const bytes_max = Number.MAX_SAFE_INTEGER
 const heartbeat_s_max = 86_400
 /** A year: a node that is away for longer never comes back. */
 const absence_s_max = 31_536_000
+/** A file of the volume: below, most of it would be what every file has; above, none is faster. */
+const segment_bytes_min = 8 * mebibyte
 /** V8 holds at most 2^29 - 24 characters in one string, and a JSON body is one. */
 const json_body_bytes_max = 500 * mebibyte
 
@@ -28,6 +31,14 @@ export const blob = {
   stream_bytes_max: setting(integer(kibibyte, bytes_max, "bytes"), 5 * tebibyte, {
     meaning: "Largest blob that a stream may store, in bytes; a larger one is answered 413.",
     source: "decisions of document 1, limits not shown",
+  }),
+  segment_bytes: setting(integer(segment_bytes_min, gibibyte, "bytes"), 64 * mebibyte, {
+    meaning: "Length of a new file of the volume, in bytes; under load they grow to 1 GiB.",
+    source: "decision 110",
+  }),
+  scrub_bytes_per_second: setting(integer(0, bytes_max, "bytes per second"), 16 * mebibyte, {
+    meaning: "How fast stored bytes are verified in the background; 0: not at all.",
+    source: "decisions of document 1, integrity",
   }),
 }
 

@@ -120,4 +120,37 @@ describe("a decider", () => {
     const refused = Door.decide(Door.initialState, Force.make({ by: 0 }))
     assert.deepEqual(refused, Result.fail(new Stuck({ pushed: 0 })))
   })
+
+  it("asks a guard once for an event, and knows what is taken though it changes nothing", () => {
+    let asked = 0
+    const chart = setup({
+      types: { context: {} as object, events: {} as DoorEvent },
+      guards: { is_asked: () => ++asked > 0 },
+    }).createMachine({
+      id: "test.gate",
+      context: {},
+      initial: "on",
+      states: {
+        on: { on: { Pushed: { guard: "is_asked", target: "gone" }, Turned: { target: "on" } } },
+        gone: { type: "final" },
+      },
+    })
+    const gate = decider({
+      machine: chart,
+      version: 1,
+      command: Push,
+      event: DoorEvent,
+      rejection: Stuck,
+      propose: { Push: ({ by }) => [Pushed.make({ by })] },
+      reject: () => new Stuck({ pushed: 0 }),
+    })
+    const same = gate.evolve(gate.initialState, Turned.make({}))
+    assert.equal(gate.save(same).value, "on")
+    const push = Push.make({ by: 1 })
+    const gone = gate.after(same, Result.getOrThrow(gate.decide(same, push)))
+    assert.equal(gate.save(gone).value, "gone")
+    assert.equal(asked, 1)
+    assert.deepEqual(gate.decide(gone, push), Result.fail(new Stuck({ pushed: 0 })))
+    assert.throws(() => gate.evolve(gone, Turned.make({})), /cannot happen here/)
+  })
 })

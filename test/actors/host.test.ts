@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Result, Stream, Tracer } from "effect"
+import { Effect, Latch, Layer, Result, Stream, Tracer } from "effect"
 import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { logMemory } from "#adapters/log-memory.ts"
@@ -56,6 +56,25 @@ const faulty = (faults: Array<"conflict" | "before" | "after" | "down">) =>
     ),
   ).pipe(Layer.provide(logMemory))
 
+/** A log that answers no read before so many are asked: whoever asks one by one waits for ever. */
+const gathering = (readers: number) =>
+  Layer.effect(
+    Log,
+    Effect.gen(function* () {
+      const log = yield* Log
+      const all = yield* Latch.make(false)
+      let waiting = 0
+      return Log.of({
+        ...log,
+        load: (stream) =>
+          Effect.suspend(() => {
+            const come = ++waiting === readers ? all.open : Effect.void
+            return come.pipe(Effect.andThen(all.await), Effect.andThen(log.load(stream)))
+          }),
+      })
+    }),
+  ).pipe(Layer.provide(logMemory))
+
 describe("a host", () => {
   it.effect("does a command and answers the position that shows it", () =>
     Effect.gen(function* () {
@@ -64,6 +83,14 @@ describe("a host", () => {
       assert.equal(yield* commands.send(origin("b"), count("x", 3)), 2)
       assert.deepEqual(yield* totals, { x: 5 })
     }).pipe(Effect.provide(host), Effect.provide(logMemory)),
+  )
+
+  it.effect("reads the aggregates of one batch at the same time", () =>
+    Effect.gen(function* () {
+      const commands = yield* Commands
+      assert.equal(yield* commands.send(origin("a"), count("x", 1), count("y", 2)), 2)
+      assert.deepEqual(yield* totals, { x: 1, y: 2 })
+    }).pipe(Effect.provide(host), Effect.provide(gathering(2))),
   )
 
   it.effect("answers a refusal, and writes nothing then", () =>

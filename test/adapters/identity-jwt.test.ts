@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, expect, it } from "@effect/vitest"
-import { Effect, Redacted } from "effect"
+import { Effect, Exit, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { exportJWK, exportSPKI, SignJWT, UnsecuredJWT } from "jose"
 import { inOrder } from "#adapters/identity.ts"
@@ -153,6 +153,25 @@ describe("a JWT", () => {
       yield* TestClock.adjust("2 seconds")
       expect(yield* reason(strict, token)).toBe("expired")
       yield* asked(tolerant, token)
+    }),
+  )
+  it.effect("is known at once for a minute after it was verified, and not before that", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(120_000)
+      const authenticate = yield* jwts(settings())
+      const token = yield* with_claims({ exp: 600 })
+      const isKnown = () => Exit.isExit(authenticate({ token: () => token }))
+      expect(isKnown()).toBe(false)
+      const caller = yield* asked(authenticate, token)
+      expect(isKnown()).toBe(true)
+      expect(yield* asked(authenticate, token)).toBe(caller)
+      yield* TestClock.adjust("59 seconds")
+      expect(isKnown()).toBe(true)
+      yield* TestClock.adjust("1 second")
+      expect(isKnown()).toBe(false)
+      yield* asked(authenticate, token)
+      yield* TestClock.setTime(120_000)
+      expect(isKnown()).toBe(false)
     }),
   )
   it.effect("cannot be checked with a file of keys that is missing or damaged", () =>

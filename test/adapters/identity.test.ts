@@ -26,10 +26,10 @@ const mode = (path: string) => statSync(path).mode & 0o777
 const grant = { scopes: [], roles: [], project_id: "", domain_id: "", user_id: "" } as const
 
 describe("an issued token", () => {
-  const open = Effect.map(openTokenStore(freshFolder()), (store) => ({
-    authenticate: issuedTokens(store),
-    ...tokenIssuer(store),
-  }))
+  const open = Effect.gen(function* () {
+    const store = yield* openTokenStore(freshFolder())
+    return { authenticate: yield* issuedTokens(store), ...tokenIssuer(store) }
+  })
 
   it.effect("is known with what it grants", () =>
     Effect.gen(function* () {
@@ -108,7 +108,7 @@ describe("an issued token", () => {
       const { issue } = tokenIssuer(yield* openTokenStore(data_dir))
       const all = Array.from({ length: 20 }, () => issue({ scopes: [], roles: [] }))
       const tokens = yield* Effect.all(all, { concurrency: "unbounded" })
-      const authenticate = issuedTokens(yield* openTokenStore(data_dir))
+      const authenticate = yield* issuedTokens(yield* openTokenStore(data_dir))
       for (const token of tokens) yield* asked(authenticate, Redacted.value(token))
     }),
   )
@@ -150,7 +150,7 @@ describe("development principals", () => {
   const start = Effect.fnUntraced(function* (data_dir: string, password = "first") {
     const store = yield* openTokenStore(data_dir)
     const credentials = yield* developmentCredentials(data_dir, store, { ...nats, password })
-    return { credentials, authenticate: issuedTokens(store) }
+    return { credentials, authenticate: yield* issuedTokens(store) }
   })
 
   it.effect("are told in a private file of the documented shape", () =>

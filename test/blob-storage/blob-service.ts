@@ -11,7 +11,9 @@ import { blobs } from "#gateway/blob-storage/blob.ts"
 import { BlobApi } from "#gateway/blob-storage/blob-api.ts"
 import { JsonDigitsMax } from "#gateway/blob-storage/blob-get.ts"
 import { Cursors } from "#gateway/blob-storage/cursors.ts"
+import { type HotBlobs, hotBlobs } from "#gateway/blob-storage/hot-blob.ts"
 import { as, type Served, type Setup, serveHttp, settingsWith } from "../http.ts"
+import { engineOf } from "./hot-engine.ts"
 
 export type Store = BlobStore["Service"]
 
@@ -19,6 +21,10 @@ export interface BlobSetup extends Setup {
   readonly store?: Store
   readonly active_nodes?: number
   readonly cursor_key?: Uint8Array
+  /** Without the hot routes, which are there unless this is false. */
+  readonly is_hot?: boolean
+  /** What the hot routes ask, instead of the store. */
+  readonly engine?: HotBlobs["engine"]
 }
 
 const mib = 1024 ** 2
@@ -33,9 +39,11 @@ export const serveBlobs = Effect.fnUntraced(function* ({
   store: given,
   active_nodes = 1,
   cursor_key = new Uint8Array(32),
+  is_hot = true,
+  engine,
   ...setup
 }: BlobSetup = {}) {
-  const { blob } = settingsWith(setup.settings)
+  const { blob, json } = settingsWith(setup.settings)
   const store = given ?? (yield* memoryStore())
   const handlers = blobs.pipe(
     Layer.provide(Layer.succeed(BlobStore, store)),
@@ -47,7 +55,16 @@ export const serveBlobs = Effect.fnUntraced(function* ({
   const routes = HttpRouter.toHttpEffect(
     HttpApiBuilder.layer(BlobApi).pipe(Layer.provide(handlers)),
   ).pipe(Effect.provide(NodeHttpServer.layerHttpServices), Scope.provide(scope))
-  const served = yield* serveHttp([{ name: "blob-storage", api: BlobApi, routes }], setup)
+  const hot = Effect.succeed(
+    hotBlobs({
+      engine: engine ?? engineOf(store),
+      active_nodes: Effect.succeed(active_nodes),
+      int64: json.int64,
+      json_digits_max: blob.json_body_bytes_max,
+    }),
+  )
+  const service = { name: "blob-storage", api: BlobApi, routes, ...(is_hot ? { hot } : {}) }
+  const served = yield* serveHttp([service], setup)
   return { ...served, store, call: caller(served) }
 })
 export type BlobService = Effect.Success<ReturnType<typeof serveBlobs>>

@@ -1,10 +1,8 @@
 /** GET /v1/blobs/{id}/stream, whole and torn. Source: document 1 §4 rule 2; DECISIONS, framing. */
-import { closeSync, openSync, readSync, writeSync } from "node:fs"
-import { join } from "node:path"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { get_chunk_bytes_max } from "#schemas/blob-storage/blob.ts"
-import { freshFolder, openStore } from "../adapters/blob-files-folder.ts"
+import { flipBit, freshFolder, openStore } from "../adapters/blob-volume-folder.ts"
 import { noise, put } from "../contract/blob-store-bytes.ts"
 import { accept_bytes, type BlobService, type Store, withBlobs } from "./blob-service.ts"
 
@@ -54,16 +52,6 @@ describe("a get stream", () => {
   }
 })
 
-/** Turns one bit of a stored blob round. */
-const flipBit = (dir: string, id: string, position: number) => {
-  const file = openSync(join(dir, "blobs", id.slice(0, 2), id), "r+")
-  const byte = Buffer.alloc(1)
-  readSync(file, byte, 0, 1, position)
-  byte[0] = (byte[0] ?? 0) ^ 4
-  writeSync(file, byte, 0, 1, position)
-  closeSync(file)
-}
-
 /** A blob of three pieces on disk whose byte at `position` has rotted. */
 const withRotten = (
   position: number,
@@ -74,8 +62,9 @@ const withRotten = (
       Effect.gen(function* () {
         const dir = yield* freshFolder
         const store: Store = yield* Effect.orDie(openStore(dir))
-        const { id } = yield* Effect.orDie(put(store, noise(1, 2 * get_chunk_bytes_max + 10)))
-        flipBit(dir, id, position)
+        const bytes = noise(1, 2 * get_chunk_bytes_max + 10)
+        const { id } = yield* Effect.orDie(put(store, bytes))
+        flipBit(dir, bytes, position)
         yield* Effect.promise(() => withBlobs({ store }, (service) => body(service, id)))
       }),
     ),

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Result, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { BlobStore } from "#actors/blob-storage/blob-store.ts"
+import { type BlobFact, BlobStore } from "#actors/blob-storage/blob-store.ts"
 import { journal, recordAll } from "#actors/blob-storage/journal.ts"
 import { machine, Volume } from "#actors/blob-storage/volume.ts"
 import { Commands, Unavailable } from "#actors/commands.ts"
@@ -236,6 +236,61 @@ describe("the journal", () => {
       yield* put("two")
       yield* TestClock.adjust("1 seconds")
       assert.lengthOf(yield* events, 2)
+      yield* Fiber.interrupt(fiber)
+    }).pipe(Effect.provide(app)),
+  )
+
+  /** The journal while each of its commits finds another blob put, `puts` times. */
+  const underLoad = (puts: number) =>
+    Effect.gen(function* () {
+      const commands = yield* Commands
+      const store = yield* BlobStore
+      let sent = 0
+      const busy = Commands.of({
+        send: (...asked) =>
+          Effect.gen(function* () {
+            sent += 1
+            const more = Effect.provideService(put(`under load ${sent}`), BlobStore, store)
+            if (sent <= puts) yield* Effect.orDie(more)
+            return yield* commands.send(...asked)
+          }),
+      })
+      const loaded = Effect.provideService(journal(node), Commands, busy)
+      return { loaded, sent: () => sent }
+    })
+
+  it.effect("pauses after each commit while blobs are put, and not when they have ended", () =>
+    Effect.gen(function* () {
+      const { loaded, sent } = yield* underLoad(3)
+      const fiber = yield* Effect.forkChild(loaded)
+      yield* TestClock.adjust(0)
+      yield* put("the first")
+      yield* TestClock.adjust("250 millis")
+      assert.strictEqual(sent(), 1)
+      yield* TestClock.adjust("250 millis")
+      assert.strictEqual(sent(), 2)
+      yield* TestClock.adjust("5 seconds")
+      assert.strictEqual(sent(), 4)
+      assert.lengthOf(yield* events, 4)
+      yield* Fiber.interrupt(fiber)
+    }).pipe(Effect.provide(app)),
+  )
+
+  it.effect("pauses for no one where the log is a minute behind", () =>
+    Effect.gen(function* () {
+      yield* TestClock.adjust("10 minutes")
+      const { loaded, sent } = yield* underLoad(6)
+      const store = yield* BlobStore
+      const minutes_ago = (fact: BlobFact) => ({ ...fact, at: fact.at - 120_000_000_000n })
+      const late = BlobStore.of({
+        ...store,
+        scan: (...asked) => Effect.map(store.scan(...asked), (facts) => facts.map(minutes_ago)),
+      })
+      const fiber = yield* Effect.forkChild(Effect.provideService(loaded, BlobStore, late))
+      yield* TestClock.adjust(0)
+      yield* put("the first")
+      yield* TestClock.adjust("250 millis")
+      assert.strictEqual(sent(), 7)
       yield* Fiber.interrupt(fiber)
     }).pipe(Effect.provide(app)),
   )

@@ -1,5 +1,5 @@
 /** The bundle: made of a checkout's sources, run instead of them, left when they change. */
-import { execFileSync, spawn } from "node:child_process"
+import { execFileSync, spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
 import {
   cpSync,
@@ -8,8 +8,10 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   utimesSync,
+  writeFileSync,
 } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
@@ -31,11 +33,30 @@ const node = (...args: ReadonlyArray<string>) =>
   execFileSync(process.execPath, args, { cwd: root, encoding: "utf8" })
 
 /** What the launcher would run. */
-const program = () =>
+const program = (form = "js") =>
   node(
     ...["--input-type=module", "-e"],
-    'import { programOf } from "./launcher/bundle.mjs"; console.log(programOf("main.ts"))',
+    'import { programOf } from "./launcher/bundle.mjs";' +
+      `console.log(programOf("main.ts", "${form}"))`,
   ).trim()
+
+const run = (...args: ReadonlyArray<string>) => {
+  const environment = { ...process.env, ALMANAC_DATA_DIR: join(root, "data") }
+  const command = ["launcher/run.mjs", ...args]
+  return spawnSync(process.execPath, command, { cwd: root, encoding: "utf8", env: environment })
+}
+
+/** The files of kept code, with what is to tell whether one was written again. */
+const kept = () => {
+  const folder = dirname(program())
+  const names = readdirSync(folder).filter((name) => name.endsWith(".code"))
+  return names.map((name) => ({ path: join(folder, name), ...statOf(join(folder, name)) }))
+}
+
+const statOf = (path: string) => {
+  const { ino, size } = statSync(path)
+  return { ino, size }
+}
 
 beforeAll(() => {
   for (const name of sources) cpSync(join(checkout, name), join(root, name), { recursive: true })
@@ -75,6 +96,38 @@ describe("the bundle", { timeout: 60_000 }, () => {
   it("is what runs while the sources are as they were", () => {
     expect(program()).toMatch(/\/\.cache\/program\/[0-9a-f]{16}\/main\.js$/)
     expect(node("launcher/run.mjs", "--version")).toMatch(/almanac v\d/)
+  })
+
+  it("is CommonJS for a verb that ends soon, and says the same", () => {
+    expect(program("cjs")).toMatch(/\/main\.cjs$/)
+    const { stdout } = run("token", "--help")
+    expect(stdout).toContain("almanac token")
+    const modules = node(program(), "token", "--help")
+    expect(stdout).toBe(modules)
+  })
+
+  it("keeps the code that a verb has compiled, once, and takes no other", () => {
+    const { stdout } = run("token", "--help")
+    const [first] = kept().filter(({ path }) => path.endsWith("/token.code"))
+    if (first === undefined) throw new Error("no code was kept")
+    run("token", "--help")
+    expect(kept()).toContainEqual(first)
+    const damaged = readFileSync(first.path)
+    const middle = damaged.length >> 1
+    damaged.writeUInt8(255 - damaged.readUInt8(middle), middle)
+    writeFileSync(first.path, damaged)
+    expect(run("token", "--help").stdout).toBe(stdout)
+    expect(readFileSync(first.path).equals(damaged)).toBe(false)
+  })
+
+  it("keeps nothing of what fails, nor under a name that is no verb", () => {
+    const before = kept()
+    expect(run("no-verb").status).toBe(1)
+    expect(run("session").status).toBe(1)
+    expect(run("--version").status).toBe(0)
+    expect(run("../verbs/trust").status).toBe(1)
+    expect(run("catalog", "--no-such-flag").status).toBe(1)
+    expect(kept()).toEqual(before)
   })
 
   it("serves: its threads and its agents find their files", async () => {

@@ -118,6 +118,15 @@ describe.runIf(has_debian && !is_installed)("fetching a tree", () => {
     }
   })
 
+  it.skipIf(findTree("swift") === "/")("is done for the benchmarks by hand", async () => {
+    const checkout = makeCheckout()
+    addDebian(checkout, [...trees.swift.paths])
+    const { stderr } = await run(checkout, "peers")
+    expect(existsSync(join(checkout.root, "cache/trees/swift", ".system"))).toBe(true)
+    expect(stderr).toMatch(/radosgw is missing, which benchmarks need: /)
+    expect(stderr).not.toMatch(/swift is missing/)
+  })
+
   it("is not done for a start", async () => {
     const checkout = makeCheckout()
     addDebian(checkout)

@@ -24,18 +24,19 @@ describe("the head of a JPEG", () => {
       [9, 40_000],
     ] as const) {
       const bytes = await image(width, height).jpeg(options).toBuffer()
-      expect(jpegHead(bytes)).toEqual({ width, height })
+      const is_plain = options.progressive !== true
+      expect(jpegHead(bytes)).toEqual({ width, height, is_plain })
     }
   })
 
   it("of gray and with EXIF, a profile and a comment has it too", async () => {
     const gray = await image(31, 17).greyscale().jpeg().toBuffer()
-    expect(jpegHead(gray)).toEqual({ width: 31, height: 17 })
+    expect(jpegHead(gray)).toEqual({ width: 31, height: 17, is_plain: true })
     const told = await image(31, 17).withMetadata({ orientation: 6 }).jpeg().toBuffer()
-    expect(jpegHead(told)).toEqual({ width: 31, height: 17 })
+    expect(jpegHead(told)).toEqual({ width: 31, height: 17, is_plain: true })
     const comment = Buffer.from([0xff, 0xfe, 0, 4, 0xff, 0xc0])
     const commented = Buffer.concat([gray.subarray(0, 2), comment, gray.subarray(2)])
-    expect(jpegHead(commented)).toEqual({ width: 31, height: 17 })
+    expect(jpegHead(commented)).toEqual({ width: 31, height: 17, is_plain: true })
   })
 
   it("is left to the decoder where it is not ordinary", async () => {

@@ -7,6 +7,7 @@ import { join } from "node:path"
 import sharp from "sharp"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { decode } from "#adapters/plant-image.ts"
+import { quickJpeg } from "#adapters/plant-jpeg.ts"
 import { type Pixels, resampler } from "#adapters/plant-resample.ts"
 import { findTree, treeEnvironment, trees } from "../../launcher/trees.mjs"
 import { describeAbsent } from "../absent.ts"
@@ -15,7 +16,7 @@ import { random } from "./random.ts"
 /** Debian's own Python, whose version the package is for: another one may come first in PATH. */
 const python = "/usr/bin/python3"
 const answer_bytes_max = 2 ** 24
-const options = { pixels_max: 50_000_000, auto_orient: false }
+const options = { pixels_max: 50_000_000, quick: quickJpeg() }
 
 interface Told {
   readonly name: string

@@ -1,4 +1,4 @@
-/** Threads that take one image at a time run the network with what they have just decoded. */
+/** Threads with a session run the network with what they have just decoded. */
 import { createHash } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -30,6 +30,22 @@ describe("an image that is prepared and predicted in one go", () => {
           expect(yield* predictor.load).toEqual({ waiting: 0, running: 0 })
         }),
       { settings },
+    ),
+  )
+
+  it.live("waits for no other where the network takes several", () =>
+    predicting(
+      (predictor) =>
+        Effect.gen(function* () {
+          const all = yield* Effect.forEach(
+            wanted,
+            (name) => predictor.predict(png(name)),
+            together,
+          )
+          expect(all.map(({ probabilities }) => likeliest(probabilities))).toEqual(wanted)
+          expect(yield* predictor.batches).toEqual([0, wanted.length, 0, 0, 0])
+        }),
+      { settings: { workers: 2, batch_max: 4 } },
     ),
   )
 

@@ -1,0 +1,133 @@
+/**
+ * How a blob becomes shards: stripes of one unit for each data shard, one behind the other, and of
+ * each stripe two units of parity. A shard is its units in order. So bytes are coded while they
+ * come, and a range needs a few units of each shard.
+ *
+ * A unit is 64 KiB. The last stripe's units are shorter, as long as what is left needs, and what
+ * they hold behind the blob's end is zero.
+ *
+ * Source: document 1 §2 Replication policies; blob facts §2.
+ */
+import type { ErasureCode } from "./erasure-code.ts"
+import { step_bytes } from "./erasure-kernel.ts"
+
+export const unit_bytes = 64 * 1024
+
+/** Of a blob of `size` bytes over `data_shards`: what its shards are cut into. */
+export interface Striping {
+  readonly size: number
+  readonly data_shards: number
+  readonly stripes: number
+  /** Bytes of each shard, the parity too. */
+  readonly shard_bytes: number
+  /** Bytes of one unit of a stripe. */
+  readonly unitOf: (stripe: number) => number
+}
+
+export const striping = (size: number, data_shards: number): Striping => {
+  const stripe_bytes = data_shards * unit_bytes
+  const whole = Math.floor(size / stripe_bytes)
+  const rest = size - whole * stripe_bytes
+  const last_unit = step_bytes * Math.ceil(rest / (data_shards * step_bytes))
+  return {
+    size,
+    data_shards,
+    stripes: whole + (rest > 0 ? 1 : 0),
+    shard_bytes: whole * unit_bytes + last_unit,
+    unitOf: (stripe) => (stripe < whole ? unit_bytes : last_unit),
+  }
+}
+
+/** Which stripes a range of the blob lies in: from the first, and before `end`. */
+export const stripesOf = (
+  { size, data_shards, stripes }: Striping,
+  from: number,
+  bytes: number,
+) => {
+  const stripe_bytes = data_shards * unit_bytes
+  const to = Math.min(from + bytes, size)
+  if (from >= to) return { first: 0, end: 0 }
+  return {
+    first: Math.floor(from / stripe_bytes),
+    end: Math.min(Math.ceil(to / stripe_bytes), stripes),
+  }
+}
+
+/** A stripe's units: of the data shards, then P, then Q. */
+export type Units = ReadonlyArray<Uint8Array>
+
+/**
+ * Codes bytes as they come. `push` answers the stripes that became full, `end` the last one; the
+ * units are the caller's, and stay as they are.
+ */
+export const stripeEncoder = (code: ErasureCode) => {
+  const { data_shards } = code
+  const stripe_bytes = data_shards * unit_bytes
+  let stripe = new Uint8Array(stripe_bytes)
+  let used = 0
+
+  const coded = (bytes: number): Units => {
+    const data = Array.from({ length: data_shards }, (_, shard) =>
+      stripe.subarray(shard * bytes, (shard + 1) * bytes),
+    )
+    for (const [shard, unit] of data.entries()) code.shard(shard).set(unit)
+    code.encode(bytes)
+    const parity = [data_shards, data_shards + 1].map((shard) => code.shard(shard).slice(0, bytes))
+    stripe = new Uint8Array(stripe_bytes)
+    used = 0
+    return [...data, ...parity]
+  }
+  return {
+    push: (bytes: Uint8Array): ReadonlyArray<Units> => {
+      const full: Array<Units> = []
+      for (let at = 0; at < bytes.length; ) {
+        const part = bytes.subarray(at, at + stripe_bytes - used)
+        stripe.set(part, used)
+        used += part.length
+        at += part.length
+        if (used === stripe_bytes) full.push(coded(unit_bytes))
+      }
+      return full
+    },
+    /** The last stripe, where there is one: what is behind its end is zero already. */
+    end: (): Units | undefined =>
+      used === 0 ? undefined : coded(striping(used, data_shards).unitOf(0)),
+  }
+}
+
+/** What there is of a stripe: undefined where a unit was lost. */
+export type GivenUnits = ReadonlyArray<Uint8Array | undefined>
+
+/** Makes the lost units of a stripe of those that are given: at most two may be lost. */
+export const rebuiltUnits = (code: ErasureCode, given: GivenUnits): Units => {
+  const bytes = given.find((unit) => unit !== undefined)?.length ?? 0
+  const lost: Array<number> = []
+  for (const [shard, unit] of given.entries()) {
+    if (unit === undefined) lost.push(shard)
+    else code.shard(shard).set(unit)
+  }
+  if (lost.length === 0) return given.filter((unit) => unit !== undefined)
+  code.rebuild(lost, bytes)
+  return given.map((unit, shard) => unit ?? code.shard(shard).slice(0, bytes))
+}
+
+/**
+ * The blob's bytes of one stripe, without what is behind its end. Only the data units that were
+ * lost are made: nothing where all of them are given.
+ */
+export const dataOfStripe = (
+  code: ErasureCode,
+  { size, data_shards }: Striping,
+  stripe: number,
+  given: GivenUnits,
+): ReadonlyArray<Uint8Array> => {
+  const has_all = given.slice(0, data_shards).every((unit) => unit !== undefined)
+  const units = has_all ? given : rebuiltUnits(code, given)
+  let left = size - stripe * data_shards * unit_bytes
+  return units.slice(0, data_shards).flatMap((unit) => {
+    if (unit === undefined || left <= 0) return []
+    const part = unit.subarray(0, left)
+    left -= unit.length
+    return [part]
+  })
+}

@@ -1,0 +1,151 @@
+/**
+ * The partition table: which nodes keep a partition of all identifiers, in which order.
+ *
+ * The ring alone loads one of ten nodes a seventh more than the mean. So the circle is cut into
+ * equal partitions, each prefers the nodes in the order in which the ring meets them, and a node
+ * that has two percent above its share is passed over. A partition is what moves, is repaired and
+ * compared. It is a pure function of the ring: every node draws the same.
+ *
+ * Source: document 1 §2 SyncRingResponse; blob facts §7.
+ */
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { type Ring, type RingDescription, ring } from "./ring.ts"
+
+/** The most that a node may have, as a part of its share. */
+const load_max = 1.02
+
+/** Nodes of one partition: an erasure code of 8 + 2 has a shard on each. */
+export const owners_max = 10
+
+/**
+ * Points of a node here for each that it has on the ring: the evener the ring is, the fewer are
+ * passed over, and the less moves that need not. Eight times as many move 6% more than must be when
+ * an eleventh node comes, and as many 22%.
+ */
+const fineness = 8
+
+/** Partitions for each node at least, so that two percent of a share are some whole ones. */
+const partitions_per_node = 100
+
+/** Binary digits of the number of partitions. */
+const digits_min = 12
+const digits_max = 17
+
+const id_digits = 32
+const bits_of_digit = 4
+
+export interface Placement {
+  readonly ring_version: number
+  readonly partitions: number
+  /** The partition of a blob, from 0. */
+  readonly partitionOf: (id: BlobId) => number
+  /** The first `count` owners of a partition, at most ten: fewer where there are fewer nodes. */
+  readonly ownersOf: (partition: number, count: number) => ReadonlyArray<string>
+  /** The part of all copies, where each partition has `count`, that a node keeps: 0 to 1. */
+  readonly share: (node_id: string, count: number) => number
+}
+
+const digitsFor = (nodes: number) => {
+  const wanted = Math.ceil(Math.log2(Math.max(1, nodes * partitions_per_node)))
+  return Math.min(Math.max(wanted, digits_min), digits_max)
+}
+
+/** An identifier in the middle of a partition. */
+const middleOf = (partition: number, digits: number) => {
+  // Seventeen digits of a partition, and one for its half: exact in 32 bits.
+  const place = ((2 * partition + 1) << (31 - digits - 1)) * 2
+  const text = (place >>> 0).toString(16).padStart(8, "0").padEnd(id_digits, "0")
+  // 32 hexadecimal digits, as an identifier has them.
+  return text as BlobId
+}
+
+/**
+ * How many of `partitions` each weight deserves of `copies` copies. None keeps two copies of one
+ * partition: what is above goes to the others.
+ */
+const sharesOf = (weights: ReadonlyArray<number>, copies: number, partitions: number) => {
+  const shares = weights.map(() => 0)
+  let left = copies
+  let open = [...weights.keys()]
+  for (;;) {
+    const total = open.reduce((sum, at) => sum + (weights[at] ?? 0), 0)
+    const deserved = (at: number) => (left * (weights[at] ?? 0)) / total
+    const full = open.filter((at) => deserved(at) >= 1)
+    for (const at of full) shares[at] = partitions
+    if (full.length > 0) {
+      left -= full.length
+      open = open.filter((at) => !full.includes(at))
+      if (left > 0 && open.length > 0) continue
+    } else for (const at of open) shares[at] = deserved(at) * partitions
+    return shares
+  }
+}
+
+/** What each node may have at most. */
+const limitsOf = (shares: ReadonlyArray<number>) =>
+  shares.map((share) => Math.max(Math.ceil(share), Math.floor(share * load_max)))
+
+/**
+ * Gives each partition its owners, first the first owner of each, then the second, and so on: so
+ * that the first owners alone are even too. The owner at `rank` of a partition is the first that
+ * the ring names and that has room left.
+ */
+const drawn = (circle: Ring, weights: ReadonlyArray<number>, digits: number) => {
+  const partitions = 2 ** digits
+  const node_ids = circle.node_ids
+  const ranks = Math.min(node_ids.length, owners_max)
+  const number_of = new Map(node_ids.map((node_id, at) => [node_id, at]))
+  const table = new Uint16Array(partitions * ranks)
+  const loads = node_ids.map(() => 0)
+  const preferred = Array.from({ length: partitions }, (_, partition) =>
+    circle
+      .owners(middleOf(partition, digits), node_ids.length)
+      .map((node_id) => number_of.get(node_id) ?? 0),
+  )
+  for (let rank = 0; rank < ranks; rank++) {
+    const limits = limitsOf(sharesOf(weights, rank + 1, partitions))
+    for (const [partition, wanted] of preferred.entries()) {
+      const at = wanted.findIndex((node) => (loads[node] ?? 0) < (limits[node] ?? 0))
+      // Where all that are left are full, the ring's own order holds.
+      const [node = 0] = wanted.splice(Math.max(at, 0), 1)
+      table[partition * ranks + rank] = node
+      loads[node] = (loads[node] ?? 0) + 1
+    }
+  }
+  return { table, ranks }
+}
+
+/** Draws the table. The order of the nodes does not matter; those without weight have no place. */
+export const placement = (description: RingDescription): Placement => {
+  const nodes = description.nodes.filter(({ weight_percent }) => weight_percent > 0)
+  const vnodes_per_node = description.vnodes_per_node * fineness
+  const circle = ring({ ...description, vnodes_per_node, nodes })
+  const { node_ids } = circle
+  const weight_of = new Map(nodes.map(({ node_id, weight_percent }) => [node_id, weight_percent]))
+  const weights = node_ids.map((node_id) => weight_of.get(node_id) ?? 0)
+  const digits = digitsFor(node_ids.length)
+  const partitions = 2 ** digits
+  const { table, ranks } = drawn(circle, weights, digits)
+  const hex_digits = Math.ceil(digits / bits_of_digit)
+  const spare_bits = hex_digits * bits_of_digit - digits
+
+  return {
+    ring_version: description.ring_version,
+    partitions,
+    partitionOf: (id) => Number.parseInt(id.slice(0, hex_digits), 16) >>> spare_bits,
+    ownersOf: (partition, count) => {
+      const first = partition * ranks
+      const found = table.subarray(first, first + Math.min(count, ranks))
+      return Array.from(found, (node) => node_ids[node] ?? "")
+    },
+    share: (node_id, count) => {
+      const node = node_ids.indexOf(node_id)
+      const copies = Math.min(count, ranks)
+      let kept = 0
+      for (const [at, owner] of table.entries()) {
+        if (owner === node && at % ranks < copies) kept += 1
+      }
+      return kept / (partitions * copies)
+    },
+  }
+}

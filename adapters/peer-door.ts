@@ -1,0 +1,120 @@
+/**
+ * Where other nodes come in: `/internal/v1/link` of the address that users have too.
+ *
+ * The first request on a connection is refused with a nonce. The second, on the same connection,
+ * asks for `Upgrade: almanac-link` with a proof over that nonce and its own, and is answered with
+ * one in return; from then on the connection is a link. A proof cannot be said twice, since the
+ * nonce is the connection's and is gone with the first that is tried. Everybody else gets 401, and
+ * no token of a user's changes that.
+ *
+ * Source: document 1 §5; DECISIONS, document 1, InternalService.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http"
+import type { Duplex } from "node:stream"
+import { v7 } from "uuid"
+import { type Answering, answeringLink } from "./peer-link.ts"
+import { isNonce, isProof, newNonce, proofOf } from "./peer-proof.ts"
+
+export const link_path = "/internal/v1/link"
+const internal_prefix = "/internal/v1"
+export const link_protocol = "almanac-link"
+const scheme = "Almanac-Cluster"
+
+export interface PeerDoorOptions {
+  /** The cluster's name and its secret; an empty secret lets nobody in. */
+  readonly cluster: string
+  readonly secret: string
+  /** What answers a node's questions. */
+  readonly answeringFor: (node_id: string) => Answering
+}
+
+/** What `Authorization` says after the scheme: names with texts in quotes. */
+export const readProof = (header: string | undefined) => {
+  const given = header?.startsWith(`${scheme} `) ? header.slice(scheme.length + 1) : ""
+  const found = /^node="([\w-]{1,64})", nonce="([^"]+)", proof="([^"]+)"$/.exec(given)
+  const [, caller, caller_nonce = "", proof] = found ?? []
+  if (caller === undefined || proof === undefined || !isNonce(caller_nonce)) return undefined
+  return { caller, caller_nonce, proof }
+}
+
+export const writeProof = (caller: string, caller_nonce: string, proof: string) =>
+  `${scheme} node="${caller}", nonce="${caller_nonce}", proof="${proof}"`
+
+export const readChallenge = (header: string | undefined) => {
+  const [, nonce = ""] = /^Almanac-Cluster nonce="([^"]+)"$/.exec(header ?? "") ?? []
+  return isNonce(nonce) ? nonce : undefined
+}
+
+const refusal = () =>
+  JSON.stringify({
+    code: "UNAUTHENTICATED",
+    message: "unauthenticated",
+    detail: "This path is for the nodes of this cluster.",
+    request_id: v7(),
+  })
+
+/** Whether a path is for nodes only. */
+export const isInternal = (url = "") =>
+  url === internal_prefix ||
+  url.startsWith(`${internal_prefix}/`) ||
+  url.startsWith(`${internal_prefix}?`)
+
+export const peerDoor = ({ cluster, secret, answeringFor }: PeerDoorOptions) => {
+  const challenges = new WeakMap<object, string>()
+  const links = new Set<Duplex>()
+
+  const challenge = (socket: object) => {
+    const nonce = newNonce()
+    challenges.set(socket, nonce)
+    return nonce
+  }
+  /** The node that proves itself, and our proof in return. */
+  const meet = (request: IncomingMessage) => {
+    const called_nonce = challenges.get(request.socket)
+    challenges.delete(request.socket)
+    const said = readProof(request.headers.authorization)
+    if (called_nonce === undefined || said === undefined || secret === "") return undefined
+    const { caller, caller_nonce, proof } = said
+    const meeting = { cluster, caller, caller_nonce, called_nonce }
+    if (!isProof(secret, "caller", meeting, proof)) return undefined
+    return { caller, answer: proofOf(secret, "called", meeting) }
+  }
+  return {
+    /** Refuses a request to an internal path, and says over what the next is to be proven. */
+    request: ({ socket }: IncomingMessage, response: ServerResponse) => {
+      const body = refusal()
+      response.writeHead(401, {
+        "content-type": "application/json",
+        "content-length": Buffer.byteLength(body),
+        "www-authenticate": `${scheme} nonce="${challenge(socket)}"`,
+      })
+      response.end(body)
+    },
+    /** Makes a connection a link where the node proves itself, and ends it where it does not. */
+    upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => {
+      const is_link = request.headers.upgrade?.toLowerCase() === link_protocol
+      const met = is_link && request.url === link_path ? meet(request) : undefined
+      if (met === undefined) {
+        const body = refusal()
+        const lines = ["HTTP/1.1 401 Unauthorized", "Connection: close"]
+        const type = "Content-Type: application/json"
+        const length = `Content-Length: ${Buffer.byteLength(body)}`
+        socket.end([...lines, type, length, "", body].join("\r\n"))
+        return
+      }
+      const lines = ["HTTP/1.1 101 Switching Protocols", "Connection: Upgrade"]
+      const proof = `X-Almanac-Proof: ${met.answer}`
+      socket.write([...lines, `Upgrade: ${link_protocol}`, proof, "", ""].join("\r\n"))
+      socket.unshift(head)
+      links.add(socket)
+      void answeringLink(socket, answeringFor(met.caller)).then(() => links.delete(socket))
+    },
+    /** Links that are open now. */
+    count: () => links.size,
+    close: () => {
+      for (const socket of links) socket.destroy()
+    },
+  }
+}
+
+export type PeerDoor = ReturnType<typeof peerDoor>

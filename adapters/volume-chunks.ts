@@ -1,0 +1,87 @@
+/**
+ * Checksums of a blob's bytes, one for each 64 KiB, so that any stretch can be verified alone.
+ *
+ * A chunk's CRC32C begins with the chunk's number in the blob, so that a chunk in another's place
+ * does not pass. A table holds them as u32, little endian.
+ */
+import { crc32c } from "@node-rs/crc32"
+
+/** The stretch that one CRC covers: measured as the point of full speed. */
+export const chunk_bytes = 64 * 1024
+/** What is read, verified and handed on at once: the most that a GetChunk may hold. */
+export const window_bytes = 15 * chunk_bytes
+export const crc_bytes = 4
+
+export const chunkCount = (bytes: number) => Math.ceil(bytes / chunk_bytes)
+export const tableBytes = (bytes: number) => crc_bytes * chunkCount(bytes)
+
+/** The CRC of a chunk's bytes so far, going on from `before`, or from the chunk's number. */
+export const chunkCrc = (bytes: Uint8Array, before: number) => crc32c(bytes, before >>> 0)
+
+/**
+ * Takes a blob's bytes in parts of any size and keeps the CRCs of the chunks that nobody took yet:
+ * 64 KiB for 1 GiB of an extent. The bytes begin with the chunk of this number in the blob.
+ */
+export const makeChunkTable = (first_chunk = 0) => {
+  let table = Buffer.allocUnsafe(1024)
+  let used = 0
+  /** The chunk that is being filled, by its number in the blob, and the CRC of its bytes so far. */
+  let chunk = first_chunk
+  let filled = 0
+  let crc = chunk
+
+  const push = (value: number) => {
+    if (used + crc_bytes > table.length) {
+      const larger = Buffer.allocUnsafe(2 * table.length)
+      table.copy(larger, 0, 0, used)
+      table = larger
+    }
+    table.writeUInt32LE(value, used)
+    used += crc_bytes
+  }
+  const close = () => {
+    push(crc)
+    chunk += 1
+    filled = 0
+    crc = chunk
+  }
+  const update = (bytes: Uint8Array) => {
+    for (let at = 0; at < bytes.length; ) {
+      const count = Math.min(chunk_bytes - filled, bytes.length - at)
+      const is_all = count === bytes.length
+      crc = chunkCrc(is_all ? bytes : bytes.subarray(at, at + count), crc)
+      at += count
+      filled += count
+      if (filled === chunk_bytes) close()
+    }
+  }
+  /**
+   * The CRCs of the next `bytes`, which are whole chunks unless they are the blob's last; they are
+   * forgotten then.
+   */
+  const take = (bytes: number) => {
+    const wanted = tableBytes(bytes)
+    if (wanted > used && filled > 0) close()
+    if (wanted > used) throw new Error(`there are no CRCs for ${bytes} bytes`)
+    const taken = Buffer.from(table.subarray(0, wanted))
+    table.copyWithin(0, wanted, used)
+    used -= wanted
+    return taken
+  }
+  return { update, take }
+}
+
+/** The number of the first chunk of `bytes` that does not match the table; undefined: all do. */
+export const firstMismatch = (
+  bytes: Uint8Array,
+  first_chunk: number,
+  table: DataView,
+  entry = 0,
+): number | undefined => {
+  for (let at = 0, n = 0; at < bytes.length; at += chunk_bytes, n++) {
+    const chunk = first_chunk + n
+    const stretch = bytes.length <= chunk_bytes ? bytes : bytes.subarray(at, at + chunk_bytes)
+    if (chunkCrc(stretch, chunk) !== table.getUint32(crc_bytes * (entry + n), true)) return chunk
+  }
+  return undefined
+}

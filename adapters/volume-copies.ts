@@ -1,0 +1,146 @@
+/**
+ * One copy of a blob in a volume: its record, its bytes, whether they are what was put, and what
+ * happens where they are not. A copy that fails is looked at once more through a handle of its own;
+ * fails it again, it is set aside before anybody is told.
+ */
+import { join } from "node:path"
+import { Blake3Hasher } from "@napi-rs/blake-hash"
+import { codeOf } from "#actors/blob-storage/blob-fault.ts"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { chunk_bytes, chunkCount } from "./volume-chunks.ts"
+import { damaged, damageOf } from "./volume-damage.ts"
+import type { VolumeFile } from "./volume-disk.ts"
+import type { Place } from "./volume-index.ts"
+import type { ReadRecord, Segment, VolumeParts } from "./volume-parts.ts"
+import { corrupt, type Quarantine } from "./volume-quarantine.ts"
+import { checksumOf, decodeHead, payloadHolds, type RecordHead } from "./volume-record.ts"
+import { segmentName } from "./volume-segments.ts"
+import { makeWarmth } from "./volume-warmth.ts"
+import type { BlobStretch, FileOf } from "./volume-windows.ts"
+
+export type CopyParts = Pick<VolumeParts, "dir" | "disk" | "segments" | "index">
+
+/** Thrown where a copy fails that is not the live one any more: whoever reads begins anew. */
+export const moved = new Error("the record is elsewhere by now")
+
+export const isSamePlace = (one: Place | undefined, other: Place) =>
+  one?.file === other.file && one.position === other.position
+
+const asBuffer = (bytes: Uint8Array) =>
+  bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+
+/** One for all: making a hasher takes five times as long as hashing 4 KiB. */
+const hasher = new Blake3Hasher()
+
+/** Whether the bytes have the hash that the record names; true where it names none. */
+export const hasHashOf = (head: RecordHead, bytes: Uint8Array) => {
+  const checksum = checksumOf(head)
+  hasher.reset()
+  return checksum === "" || hasher.update(bytes).digest("base64") === checksum
+}
+
+const wrong_hash = "The bytes do not match the blob's checksum."
+
+/** Throws `damaged` where a blob's hash is not what its record names. */
+export const assertHash = (head: RecordHead, digest: string) => {
+  const checksum = checksumOf(head)
+  if (checksum !== "" && checksum !== digest) throw damaged(wrong_hash)
+}
+
+/** The stretch of a small blob, verified: by its chunks, and whole also by its hash. */
+export const payloadStretch = ({ head, payload }: ReadRecord, { start, end }: BlobStretch) => {
+  if (start === 0 && end === head.size) {
+    if (!payloadHolds(head, payload)) throw damaged("The bytes do not match their checksums.")
+    if (!hasHashOf(head, payload)) throw damaged(wrong_hash)
+    return payload
+  }
+  const from = Math.floor(start / chunk_bytes) * chunk_bytes
+  const to = Math.min(chunkCount(end) * chunk_bytes, head.size)
+  const chunks = payload.subarray(from, to)
+  if (!payloadHolds(head, chunks, from / chunk_bytes)) {
+    throw damaged(`Bytes ${from} to ${to} do not match their checksums.`)
+  }
+  return chunks.subarray(start - from, end - from)
+}
+
+/** Files that were opened anew, to be closed after use. */
+const freshFiles = ({ disk, dir }: CopyParts) => {
+  const opened = new Map<Segment, Promise<VolumeFile>>()
+  const open = async ({ kind, number }: Segment) => {
+    try {
+      return await disk.open(join(dir, segmentName(kind, number)))
+    } catch (cause) {
+      if (codeOf(cause) === "ENOENT") throw damaged(`${kind} file ${number} is gone.`, "lost")
+      throw cause
+    }
+  }
+  const fileOf = (segment: Segment): Promise<VolumeFile> => {
+    const known = opened.get(segment)
+    if (known) return known
+    const file = open(segment)
+    opened.set(segment, file)
+    return file
+  }
+  const close = async () => {
+    const files = await Promise.allSettled(opened.values())
+    const closed = files.flatMap((file) =>
+      file.status === "fulfilled" ? [file.value.close()] : [],
+    )
+    await Promise.all(closed)
+  }
+  return { fileOf, close }
+}
+
+/** The copies of a volume; `setAside` takes a damaged one out of it. */
+export const makeCopies = (parts: CopyParts, { setAside }: Pick<Quarantine, "setAside">) => {
+  const { segments, index } = parts
+  const { isWarm } = makeWarmth()
+
+  /** The record at a place, its payload not yet checked. Throws `damaged`. */
+  const record = async (id: BlobId, place: Place, fileOf?: FileOf): Promise<ReadRecord> => {
+    const { file, position, bytes: length } = place
+    const segment = segments.find("log", file)
+    if (!segment) throw damaged(`The log file ${file} is gone.`, "lost")
+    const read = fileOf
+      ? await (await fileOf(segment)).read(position, length)
+      : isWarm(place)
+        ? segment.file.readNow(position, length)
+        : await segment.file.read(position, length)
+    const bytes = asBuffer(read)
+    const head = decodeHead(bytes, 0, segment.seed)
+    if (head?.id !== id || head.kind !== "blob" || head.record_bytes !== length) {
+      throw damaged("The record is damaged.")
+    }
+    const payload = bytes.subarray(head.head_bytes, head.head_bytes + head.payload_bytes)
+    return { head, payload }
+  }
+  /**
+   * Runs a step that reads a copy; where it throws `damaged` twice, the copy is set aside and
+   * BlobCorrupt thrown. Throws `moved` where the copy is not the live one any more by then.
+   */
+  const guarded = async <A>(
+    { id, place, at }: { readonly id: BlobId; readonly place: Place; readonly at: bigint },
+    step: (fileOf?: FileOf) => Promise<A>,
+  ): Promise<A> => {
+    try {
+      return await step()
+    } catch (cause) {
+      if (!damageOf(cause)) throw cause
+    }
+    if (!isSamePlace(index.find(id), place)) throw moved
+    const fresh = freshFiles(parts)
+    try {
+      return await step(fresh.fileOf)
+    } catch (cause) {
+      const damage = damageOf(cause)
+      if (!damage) throw cause
+      if (!isSamePlace(index.find(id), place)) throw moved
+      await setAside({ id, place, damage, at })
+      throw corrupt(id, damage)
+    } finally {
+      await fresh.close()
+    }
+  }
+  return { record, guarded }
+}
+export type Copies = ReturnType<typeof makeCopies>

@@ -1,0 +1,339 @@
+/**
+ * The volume store's engine: small blobs in a log that many share a sync of, large ones in files of
+ * extents, an index in memory, and all that keeps them in order.
+ *
+ * Source: document 1 §1, §4 BlobService; docs/decisions/0110-volume-store.md.
+ */
+import { randomBytes } from "node:crypto"
+import { performance } from "node:perf_hooks"
+import type { BlobEngine } from "#actors/blob-storage/blob-engine.ts"
+import type { BlobFault } from "#actors/blob-storage/blob-fault.ts"
+import { isFull, thrown } from "#actors/blob-storage/blob-fault.ts"
+import type { BlobPage, BlobUsage } from "#actors/blob-storage/blob-store.ts"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { makeCheckpointFiles, writeCheckpoint } from "./volume-checkpoint.ts"
+import { makeCommitLine, type OpenLine } from "./volume-commit.ts"
+import type { Compacted } from "./volume-compaction.ts"
+import { makeCopies } from "./volume-copies.ts"
+import { type VolumeDisk, volumeDisk } from "./volume-disk.ts"
+import type { ExtentFiles } from "./volume-extents.ts"
+import { makeLogReads } from "./volume-log.ts"
+import type { Budget, VolumeLimits, VolumeParts } from "./volume-parts.ts"
+import { makePutSmall, sizeOf } from "./volume-puts.ts"
+import { makeQuarantine } from "./volume-quarantine.ts"
+import { makeReads } from "./volume-reads.ts"
+import { leaveCleanMark, recover } from "./volume-recovery.ts"
+import { makeScan } from "./volume-scan.ts"
+import { makeUpkeep } from "./volume-upkeep.ts"
+import { makeUploads } from "./volume-uploads.ts"
+import { makeWindows } from "./volume-windows.ts"
+import { makeWriter } from "./volume-writer.ts"
+
+export interface VolumeOptions {
+  /** The volume's own folder, which nobody else has open. */
+  readonly dir: string
+  readonly capacity_bytes: number
+  readonly size_max_bytes: number
+  /** Length of a new file; files grow under load. */
+  readonly segment_bytes: number
+  /** Unix nanoseconds, for what the start itself records. */
+  readonly at: bigint
+  /** 0: no scrub by itself. */
+  readonly scrub_bytes_per_second: number
+  /** False: nothing runs by itself but what a commit asks for. */
+  readonly background?: boolean
+  /** The records are those of another store, whose journal tells them: they make no facts. */
+  readonly is_adopting?: boolean
+  /** The last cursor of another store, whose journal a new volume goes on with. */
+  readonly first_cursor?: number
+  /** A new volume's identifier; 16 random bytes unless given. */
+  readonly volume_id?: Uint8Array
+  /** Milliseconds of a clock that only goes on. */
+  readonly now?: () => number
+  /** Unix nanoseconds, for what is found in the background; the machine's clock unless given. */
+  readonly clock?: () => bigint
+  /** Told what went wrong in the background and harms no answer. */
+  readonly report?: Report
+}
+
+export type Report = (problem: string) => void
+
+export interface VolumeStatus {
+  readonly log_files: number
+  readonly extent_files: number
+  /** Bytes on disk that are needed, and that wait for compaction, in all files. */
+  readonly live_bytes: number
+  readonly dead_bytes: number
+  readonly damaged_batches: number
+  /** Batches written since the start: each is one sync of the log. */
+  readonly batches: number
+  /** Records in these batches. */
+  readonly records: number
+  readonly index_bytes: number
+  /** Since when every byte was written or verified, in Unix milliseconds; undefined: no byte. */
+  readonly oldest_unverified_at: number | undefined
+}
+
+export interface VolumeEngine extends BlobEngine {
+  readonly status: () => VolumeStatus
+  /** One round of compaction, as fast as it goes. */
+  readonly compact: () => Promise<Compacted>
+  /** Verifies all that is live, as fast as it goes. */
+  readonly scrub: () => Promise<void>
+  /** Notes a copy that another store set aside: counted, and absent unless a put comes after it. */
+  readonly adoptQuarantined: (id: BlobId, detail: string, at: bigint) => Promise<void>
+  /** Makes a checkpoint now. */
+  readonly checkpoint: () => Promise<void>
+}
+
+/** A checkpoint is written after so much log, in bytes: some seconds of replay at a start. */
+const checkpoint_bytes = 256 * 1024 * 1024
+/** And after so many times what it takes itself, so that it stays a small part of the writing. */
+const checkpoint_factor = 4
+/** Blobs of this size and more are kept outside the log, in bytes. */
+const inline_bytes_max = 256 * 1024
+
+const limitsOf = (options: VolumeOptions): VolumeLimits => ({
+  capacity_bytes: options.capacity_bytes,
+  size_max_bytes: options.size_max_bytes,
+  segment_bytes: options.segment_bytes,
+  inline_bytes_max: Math.min(inline_bytes_max, Math.floor(options.segment_bytes / 8)),
+})
+
+/** The capacity that is used, and that uploads have been promised. */
+const makeBudget = (used_bytes: () => number, capacity_bytes: number) => {
+  let reserved_bytes = 0
+  const fault = (bytes: number, planned_bytes = 0): BlobFault | undefined => {
+    if (used_bytes() + reserved_bytes + planned_bytes + bytes <= capacity_bytes) return undefined
+    const detail = `The store holds at most ${capacity_bytes} bytes.`
+    return { _tag: "BlobCapacityExceeded", detail }
+  }
+  const budget: Budget = {
+    reserve: (bytes) => {
+      const refused = fault(bytes)
+      if (refused) throw thrown(refused)
+      reserved_bytes += bytes
+    },
+    release: (bytes) => {
+      reserved_bytes -= bytes
+    },
+  }
+  return { ...budget, fault }
+}
+
+type Recovered = Awaited<ReturnType<typeof recover>>
+
+/** Writes checkpoints, one at a time, while the commit line rests. */
+const makeCheckpoints = (
+  { volume_id, segments, index, extents, state, notes, ...recovered }: Recovered,
+  line: OpenLine,
+  { dir, disk }: { readonly dir: string; readonly disk: VolumeDisk },
+) => {
+  let log_bytes = 0
+  let { serial } = recovered
+  const write = async () => {
+    line.assertWritable()
+    const logs = Array.from(state.files.values(), ({ segment, ...log }) => {
+      const { number, generation, bytes } = segment
+      return { ...log, number, generation, bytes }
+    })
+    const facts = {
+      serial: serial + 1,
+      volume_id: Buffer.from(volume_id).toString("hex"),
+      generation: segments.generation(),
+      end: line.writer.where(),
+      counters: { ...state.counters },
+      logs,
+      notes: { ...notes },
+    }
+    const images = { index: index.image(), extents: extents.image() }
+    log_bytes = 0
+    await writeCheckpoint(disk, dir, facts, images)
+    serial += 1
+  }
+  const checkpoint = () => line.between(write)
+  /** A full disk has no room for one now; any other error is one of a disk that is broken. */
+  const inBackground = async () => {
+    try {
+      await checkpoint()
+    } catch (cause) {
+      if (!isFull(cause)) line.fail(`A checkpoint could not be written: ${String(cause)}`)
+    }
+  }
+  return {
+    checkpoint,
+    serial: () => serial,
+    wrote: (bytes: number) => {
+      log_bytes += bytes
+      if (log_bytes < Math.max(checkpoint_bytes, checkpoint_factor * index.bytes())) return
+      log_bytes = 0
+      void inBackground()
+    },
+  }
+}
+
+/** Whether the work was done: a disk that is full is an answer, any other error is thrown. */
+const unlessFull = async (work: () => Promise<void>) => {
+  try {
+    await work()
+    return true
+  } catch (cause) {
+    if (isFull(cause)) return false
+    throw cause
+  }
+}
+
+const open = async (options: VolumeOptions, disk: VolumeDisk) => {
+  const { dir } = options
+  const now = options.now ?? (() => performance.now())
+  const limits = limitsOf(options)
+  const late: { fail?: (detail: string) => void; wrote?: (bytes: number) => void } = {}
+  const fail = (detail: string) => late.fail?.(detail)
+  const recovered = await recover({
+    ...{ disk, dir, segment_bytes: limits.segment_bytes, now, fail },
+    fresh: {
+      volume_id: options.volume_id ?? randomBytes(16),
+      cursor: options.first_cursor ?? 0,
+    },
+  })
+  const { segments, index, state, end, notes } = recovered
+  const { counters } = state
+  const log = makeLogReads(segments)
+  const budget = makeBudget(() => counters.used_bytes, limits.capacity_bytes)
+  const line = makeCommitLine({
+    state,
+    log,
+    makeWriter: (failed) => makeWriter({ segments, state, now, fail: failed }, end),
+    capacityFault: budget.fault,
+    is_adopting: options.is_adopting ?? false,
+    wrote: (bytes) => late.wrote?.(bytes),
+  })
+  late.fail = line.fail
+  const { checkpoint, wrote, serial } = makeCheckpoints(recovered, line, { dir, disk })
+  late.wrote = wrote
+  await line.writer.begin()
+  await unlessFull(() => makeCheckpointFiles(disk, dir))
+  const parts: VolumeParts = {
+    ...{ dir, disk, limits, segments, index, line, log, budget, notes, now, checkpoint },
+    logFiles: () => state.logFiles(line.writer.where().file),
+    acknowledged: () => counters.acknowledged,
+    retireLog: async (number) => {
+      const file = state.files.get(number)
+      if (!file) return
+      state.files.delete(number)
+      await segments.retire(file.segment)
+    },
+  }
+  return { parts, line, recovered, serial, scan: makeScan(state) }
+}
+
+/** What is answered from the index, or by one head. */
+const makeQueries = ({ index, log }: VolumeParts) => ({
+  tombstone: async (id: BlobId) => {
+    const place = index.find(id)
+    if (place?.kind !== "tombstone") return undefined
+    return (await log.head(id, place))?.at
+  },
+  list: async (after_id: string, prefix: string, limit: number): Promise<BlobPage> => {
+    const ids = index.list(after_id, prefix, limit + 1)
+    return { ids: ids.slice(0, limit), has_more: ids.length > limit }
+  },
+})
+
+const bytesOnDisk = ({ logFiles }: VolumeParts, extents: ExtentFiles) => {
+  const logs = logFiles()
+  const { live, dead } = extents.bytes()
+  const log_live = logs.reduce((sum, { live_bytes }) => sum + live_bytes, 0)
+  const log_written = logs.reduce((sum, { written_bytes }) => sum + written_bytes, 0)
+  return {
+    log_files: logs.length,
+    live_bytes: live + log_live,
+    dead_bytes: dead + log_written - log_live,
+  }
+}
+
+/** The machine's clock, in Unix nanoseconds. */
+const machineClock = () => BigInt(Date.now()) * 1_000_000n
+
+/** Reads, and what goes on beside requests, which reads in the same ways. */
+const makeReading = (parts: VolumeParts, extents: ExtentFiles, options: VolumeOptions) => {
+  const report = options.report ?? (() => undefined)
+  const quarantine = makeQuarantine(parts, extents, report)
+  const copies = makeCopies(parts, quarantine)
+  const windows = makeWindows(parts.segments)
+  const reads = makeReads({ index: parts.index, copies, windows, extents, quarantine })
+  const upkeep = makeUpkeep(
+    { ...parts, copies, windows, extents, clock: options.clock ?? machineClock },
+    { scrub_bytes_per_second: options.scrub_bytes_per_second, now: parts.now, report },
+  )
+  if (options.background !== false) upkeep.start()
+  return { ...reads, settled: quarantine.settled, upkeep }
+}
+
+/** Opens a volume, making it where there is none; rejects where it cannot. */
+export const openVolume = async (
+  options: VolumeOptions,
+  disk: VolumeDisk = volumeDisk,
+): Promise<VolumeEngine> => {
+  const { parts, line, recovered, serial, scan } = await open(options, disk)
+  const { index, segments, extents, state } = recovered
+  const { counters } = state
+  const putSmall = makePutSmall(parts)
+  const uploads = makeUploads(parts, extents, putSmall)
+  const reads = makeReading(parts, extents, options)
+  const usage = async (): Promise<BlobUsage> => ({
+    used_bytes: counters.used_bytes,
+    blob_count: index.count().blobs,
+    capacity_bytes: options.capacity_bytes,
+    read_only: line.failed() !== undefined,
+    quarantined: counters.quarantined,
+  })
+  return {
+    put: (order, bytes, at) =>
+      sizeOf(bytes) < parts.limits.inline_bytes_max
+        ? putSmall(order, bytes, at)
+        : uploads.putLarge(order, bytes, at),
+    upload: uploads.upload,
+    get: reads.get,
+    // A record that is found damaged is taken out at the time of the last one written, or later.
+    stat: (id) => reads.stat(id, counters.last_at),
+    ...makeQueries(parts),
+    delete: async (id, origin, at) => {
+      line.assertWritable()
+      await line.submit({ kind: "delete", id, origin, at })
+    },
+    usage,
+    scan,
+    acknowledge: async (cursor) => {
+      line.assertWritable()
+      // The facts of another store have cursors that were never given here.
+      if (options.is_adopting) counters.cursor = Math.max(counters.cursor, cursor)
+      state.acknowledge(cursor)
+    },
+    compact: reads.upkeep.compact,
+    scrub: reads.upkeep.scrub,
+    shut: async () => {
+      await reads.upkeep.stop()
+      await reads.settled()
+      await line.settled()
+      const is_in_order = await segments.settled()
+      // Without room for a checkpoint or its mark the next start replays more of the log.
+      if (line.failed() === undefined && (await unlessFull(parts.checkpoint)) && is_in_order) {
+        await unlessFull(() => leaveCleanMark(disk, options.dir, serial()))
+      }
+      await segments.closeAll()
+    },
+    status: () => ({
+      ...bytesOnDisk(parts, extents),
+      extent_files: segments.all("ext").length,
+      damaged_batches: counters.damaged_batches,
+      ...line.writer.written(),
+      index_bytes: index.bytes(),
+      oldest_unverified_at: reads.upkeep.oldestUnverifiedAt(),
+    }),
+    adoptQuarantined: async (id, detail, at) => {
+      await line.submit({ kind: "quarantined", id, place: undefined, detail, at })
+    },
+    checkpoint: parts.checkpoint,
+  }
+}

@@ -1,0 +1,335 @@
+/**
+ * A volume's files of extents: what is free in them, what uploads have reserved, what live blobs
+ * keep, and what is given free but still read.
+ *
+ * A stretch goes from free to reserved to kept and back to free; only what is kept outlives a
+ * restart. A kept stretch has an owner, since a rebuilt index replays old records too: a later
+ * record takes a stretch over, and nobody gives free what is another's.
+ */
+
+import { isFull } from "#actors/blob-storage/blob-fault.ts"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { chunk_bytes, crc_bytes, tableBytes } from "./volume-chunks.ts"
+import { data_start } from "./volume-format.ts"
+import { type Kept, type KeptStretch, makeKept } from "./volume-kept.ts"
+import type { Extents, Segment, Segments } from "./volume-parts.ts"
+import { makePins, type Pinned } from "./volume-pins.ts"
+import type { Extent } from "./volume-record.ts"
+import { makeRoom, page_bytes, type Room, type Stretch, toPages } from "./volume-room.ts"
+import { makeSyncs } from "./volume-sync.ts"
+
+/** A stretch that an upload has to itself. */
+export interface Grant extends Stretch {
+  readonly segment: Segment
+}
+
+/** Of one file what is needed to empty it. Bytes; what is pinned is neither live nor free. */
+export interface ExtentFile {
+  readonly segment: Segment
+  readonly live_bytes: number
+  readonly free_bytes: number
+  readonly data_bytes: number
+}
+
+export interface ExtentFiles extends Extents {
+  /**
+   * A stretch of `bytes`, or a shorter one that holds a chunk at least where no file has so many
+   * in a row. Rejects with the disk's error where it is full.
+   */
+  readonly reserve: (bytes: number) => Promise<Grant>
+  /** The grant with `bytes` more behind it, where they are free. */
+  readonly extend: (grant: Grant, bytes: number) => Grant | undefined
+  /** The grant without what is behind `end`, which is free again. */
+  readonly trim: (grant: Grant, end: number) => Grant
+  /** Gives back what no record keeps. */
+  readonly release: (grant: Grant) => void
+  /** Holds freed stretches back from being used anew until the answered function is called. */
+  readonly pin: (extents: ReadonlyArray<Extent>) => () => void
+  /** Resolves once all that was written to the file before the call is durable. */
+  readonly sync: (segment: Segment) => Promise<void>
+  readonly files: () => ReadonlyArray<ExtentFile>
+  /** Who keeps what in a file, by position. */
+  readonly owners: (number: number) => ReadonlyArray<KeptStretch>
+  /** Gives free what an owner keeps in a file that is no extent of its record. */
+  readonly forget: (number: number, kept: KeptStretch) => void
+  /** Takes nothing more from a file, so that it can be emptied; or takes from it again. */
+  readonly close: (number: number, is_closed: boolean) => void
+  /** Whether nothing in the file is kept, reserved or read. */
+  readonly isEmpty: (number: number) => boolean
+  /** Forgets an empty file, which is about to be retired. */
+  readonly drop: (number: number) => void
+}
+
+/** A chunk with the entry of its CRC. */
+const full_chunk_bytes = chunk_bytes + crc_bytes
+/** No stretch is shorter unless all of the blob fits it. */
+const stretch_bytes_min = toPages(full_chunk_bytes)
+
+/** What a blob's part and its table take of a file. */
+export const stretchBytes = (bytes: number) => toPages(bytes + tableBytes(bytes))
+
+/** The most of a blob that fits a stretch, in whole chunks unless it is the blob's end. */
+export const dataBytes = (stretch_bytes: number) =>
+  Math.floor(stretch_bytes / full_chunk_bytes) * chunk_bytes
+
+export const stretchOfExtent = ({ position, bytes }: Extent): Stretch => ({
+  start: position,
+  end: position + stretchBytes(bytes),
+})
+
+interface FileState {
+  readonly segment: Segment | undefined
+  readonly room: Room
+  readonly kept: Kept
+  /** What uploads have, by where it begins. */
+  readonly reserved: Map<number, Grant>
+  live_bytes: number
+  /** Given free, but still read. */
+  pinned_bytes: number
+  is_closed: boolean
+}
+
+const roomOf = (segment: Segment | undefined) => {
+  const end = Math.floor((segment?.bytes ?? 0) / page_bytes) * page_bytes
+  return makeRoom({ start: Math.min(data_start, end), end })
+}
+
+const sizeOf = ({ start, end }: Stretch) => end - start
+
+/** The files by number; one that a record names and that is not there has no room. */
+const makeStates = (segments: Segments, images: Iterable<Uint8Array>) => {
+  const states = new Map<number, FileState>()
+  const add = (number: number, kept: Kept): FileState => {
+    const segment = segments.find("ext", number)
+    const room = roomOf(segment)
+    const reserved = new Map<number, Grant>()
+    const state = { segment, room, kept, reserved, pinned_bytes: 0, is_closed: false }
+    const live_bytes = kept.entries().reduce((sum, stretch) => {
+      room.takeAt(stretch)
+      return sum + sizeOf(stretch)
+    }, 0)
+    const added = { ...state, live_bytes }
+    states.set(number, added)
+    return added
+  }
+  const of = (number: number) => states.get(number) ?? add(number, makeKept())
+  for (const image of images) {
+    // A copy, since the bytes may be a part of a larger buffer, at any offset.
+    const words = new Uint32Array(Uint8Array.from(image).buffer)
+    const [number] = words
+    if (number !== undefined) add(number, makeKept(words.subarray(1)))
+  }
+  /** All of them, those too that nobody asked for yet. */
+  const all = () => {
+    for (const { number } of segments.all("ext")) of(number)
+    return Array.from(states.values())
+  }
+  return { of, all, states }
+}
+type States = ReturnType<typeof makeStates>
+
+/** What records keep, and what they give free. */
+const makeKeeping = ({ of, states }: States) => {
+  const giveBack = ({ file, ...stretch }: Pinned) => {
+    const state = of(file)
+    state.pinned_bytes -= sizeOf(stretch)
+    state.room.give(stretch)
+  }
+  const { pin, holdsBack, takeBack } = makePins(giveBack)
+
+  const keepOne = (id: BlobId, extent: Extent) => {
+    const state = of(extent.file)
+    const stretch = stretchOfExtent(extent)
+    if (state.kept.has(stretch, id)) return
+    const is_reserved = state.reserved.get(stretch.start)?.end === stretch.end
+    if (is_reserved) state.reserved.delete(stretch.start)
+    for (const evicted of state.kept.keep(stretch, id)) {
+      state.live_bytes -= sizeOf(evicted)
+      if (state.segment) state.room.give(evicted)
+    }
+    state.live_bytes += sizeOf(stretch)
+    if (is_reserved) return
+    // Given free, still read, and kept again: it was never free.
+    if (takeBack({ file: extent.file, ...stretch })) state.pinned_bytes -= sizeOf(stretch)
+    else state.room.takeAt(stretch)
+  }
+  const freeOne = (id: BlobId, file: number, stretch: Stretch) => {
+    const state = of(file)
+    if (!state.kept.free(stretch, id)) return
+    state.live_bytes -= sizeOf(stretch)
+    if (!state.segment) return
+    if (holdsBack({ file, ...stretch })) state.pinned_bytes += sizeOf(stretch)
+    else state.room.give(stretch)
+  }
+  function* image() {
+    for (const [number, { kept }] of states) {
+      const words = kept.image()
+      yield new Uint8Array(Uint32Array.from([number, ...words]).buffer)
+    }
+  }
+  return {
+    keep: (id: BlobId, extents: ReadonlyArray<Extent>) => {
+      for (const extent of extents) keepOne(id, extent)
+    },
+    free: (id: BlobId, extents: ReadonlyArray<Extent>) => {
+      for (const extent of extents) freeOne(id, extent.file, stretchOfExtent(extent))
+    },
+    forget: (number: number, { id, start, end }: KeptStretch) =>
+      freeOne(id, number, { start, end }),
+    pin: (extents: ReadonlyArray<Extent>) =>
+      pin(extents.map((extent) => ({ file: extent.file, ...stretchOfExtent(extent) }))),
+    image,
+  }
+}
+
+/** Finding stretches that are free, and adding files where there are none. */
+const makeFinding = ({ of, all }: States, segments: Segments) => {
+  let last: FileState | undefined
+  let adding: Promise<void> | undefined
+
+  const grant = (state: FileState, stretch: Stretch): Grant | undefined => {
+    if (!state.segment) return undefined
+    const given = { segment: state.segment, start: stretch.start, end: stretch.end }
+    state.reserved.set(stretch.start, given)
+    last = state
+    return given
+  }
+  const takeFrom = (state: FileState, bytes: number) => {
+    if (state.is_closed) return undefined
+    const start = state.room.take(bytes)
+    return start === undefined ? undefined : grant(state, { start, end: start + bytes })
+  }
+  const find = (bytes: number) => {
+    const found = last && takeFrom(last, bytes)
+    if (found) return found
+    for (const state of all()) {
+      const taken = takeFrom(state, bytes)
+      if (taken) return taken
+    }
+    return undefined
+  }
+  const findPart = (bytes: number) => {
+    for (const state of all()) {
+      const most = state.is_closed ? undefined : state.room.takeMost(stretch_bytes_min, bytes)
+      const taken = most && grant(state, most)
+      if (taken) return taken
+    }
+    return undefined
+  }
+  const add = (bytes: number) => {
+    const work = async () => {
+      last = of((await segments.take("ext", bytes)).number)
+    }
+    const end = () => {
+      adding = undefined
+    }
+    adding ??= work().finally(end)
+    return adding
+  }
+  return { grant, find, findPart, add }
+}
+
+/** What uploads take and give back. */
+const makeGrants = (states: States, segments: Segments, segment_bytes: number) => {
+  const { of, all } = states
+  const { grant, find, findPart, add } = makeFinding(states, segments)
+
+  /** Makes the next file before it is needed where what is left would not take the like again. */
+  const lookAhead = (bytes: number) => {
+    if (all().some(({ room, is_closed }) => !is_closed && room.freeBytes() >= bytes)) return
+    // Where there is no room now, the upload that needs it will say so.
+    add(bytes).catch(() => undefined)
+  }
+  const reserve = async (wanted: number): Promise<Grant> => {
+    const bytes = Math.max(page_bytes, Math.min(toPages(wanted), segment_bytes - data_start))
+    for (;;) {
+      const found = find(bytes)
+      if (found) {
+        lookAhead(bytes)
+        return found
+      }
+      try {
+        await add(bytes)
+      } catch (cause) {
+        const part = isFull(cause) ? findPart(bytes) : undefined
+        if (!part) throw cause
+        return part
+      }
+    }
+  }
+  const stateOf = ({ segment }: Grant) => of(segment.number)
+  const extend = (given: Grant, bytes: number): Grant | undefined => {
+    const state = stateOf(given)
+    const end = given.end + toPages(bytes)
+    if (state.is_closed || !state.room.takeAt({ start: given.end, end })) return undefined
+    return grant(state, { start: given.start, end })
+  }
+  const trim = (given: Grant, end: number): Grant => {
+    const state = stateOf(given)
+    const trimmed = { ...given, end }
+    state.room.give({ start: end, end: given.end })
+    state.reserved.set(given.start, trimmed)
+    return trimmed
+  }
+  const release = (given: Grant) => {
+    const state = stateOf(given)
+    // The stretch may be kept by now, or even be free again and another's.
+    if (state.reserved.get(given.start) !== given) return
+    state.reserved.delete(given.start)
+    state.room.give({ start: given.start, end: given.end })
+  }
+  return { reserve, extend, trim, release }
+}
+
+const fileOf = ({ segment, live_bytes, room }: FileState): ReadonlyArray<ExtentFile> =>
+  segment
+    ? [
+        {
+          ...{ segment, live_bytes },
+          free_bytes: room.freeBytes(),
+          data_bytes: segment.bytes - data_start,
+        },
+      ]
+    : []
+
+export interface ExtentOptions {
+  readonly segments: Segments
+  readonly segment_bytes: number
+  /** What is called when a sync failed: nothing may be written any more. */
+  readonly fail: (detail: string) => void
+  /** What `image` gave for the checkpoint that the volume was opened with. */
+  readonly images?: Iterable<Uint8Array>
+}
+
+/** The files of extents of a volume whose files are known to `segments` by now. */
+export const makeExtents = ({
+  segments,
+  segment_bytes,
+  fail,
+  images,
+}: ExtentOptions): ExtentFiles => {
+  const made = makeStates(segments, images ?? [])
+  const { of, all, states } = made
+  const files = () => all().flatMap(fileOf)
+  return {
+    ...makeKeeping(made),
+    ...makeGrants(made, segments, segment_bytes),
+    sync: makeSyncs(fail),
+    files,
+    bytes: () => ({
+      live: files().reduce((sum, { live_bytes }) => sum + live_bytes, 0),
+      dead: files().reduce((sum, { free_bytes }) => sum + free_bytes, 0),
+    }),
+    owners: (number) => of(number).kept.entries(),
+    close: (number, is_closed) => {
+      of(number).is_closed = is_closed
+    },
+    isEmpty: (number) => {
+      const { kept, reserved, pinned_bytes } = of(number)
+      return kept.count() === 0 && reserved.size === 0 && pinned_bytes === 0
+    },
+    drop: (number) => {
+      states.delete(number)
+    },
+  }
+}

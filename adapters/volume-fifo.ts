@@ -1,0 +1,42 @@
+/**
+ * Bytes that wait: in the order in which they came, taken out in any lengths, as a rule not copied.
+ */
+
+/** Parts below it are joined when so many of them came in a row, so that lists stay short. */
+const small_bytes = 4096
+const small_run = 128
+
+export const makeFifo = () => {
+  const parts: Array<Uint8Array> = []
+  let bytes = 0
+  let run = 0
+
+  /** Takes a part, which must not change any more. */
+  const push = (part: Uint8Array) => {
+    parts.push(part)
+    bytes += part.length
+    run = part.length < small_bytes ? run + 1 : 0
+    if (run < small_run) return
+    parts.push(Buffer.concat(parts.splice(-run)))
+    run = 0
+  }
+  /** The next `count` bytes, of which there must be as many. */
+  const take = (count: number): Array<Uint8Array> => {
+    let left = count
+    let index = 0
+    for (let part = parts[0]; part && part.length <= left; part = parts[index]) {
+      left -= part.length
+      index += 1
+    }
+    const taken = parts.slice(0, index)
+    const cut = left > 0 ? parts[index] : undefined
+    if (cut) {
+      taken.push(cut.subarray(0, left))
+      parts[index] = cut.subarray(left)
+    }
+    parts.splice(0, index)
+    bytes -= count
+    return taken
+  }
+  return { push, take, bytes: () => bytes }
+}

@@ -1,0 +1,203 @@
+/**
+ * What a volume's parts offer each other: types only. The engine makes the parts and hands each the
+ * others it needs; none of them reaches around these.
+ */
+import type { BlobOrigin, OfferedBlob } from "#actors/blob-storage/blob-admission.ts"
+import type { BlobId, BlobLabels } from "#schemas/blob-storage/blob.ts"
+import type { VolumeDisk, VolumeFile } from "./volume-disk.ts"
+import type { SegmentKind } from "./volume-format.ts"
+import type { makeIndex, Place } from "./volume-index.ts"
+import type { Extent, KnownBlob, RecordHead } from "./volume-record.ts"
+
+export type Index = ReturnType<typeof makeIndex>
+
+/** What the engine was opened with, and what follows of it. */
+export interface VolumeLimits {
+  readonly capacity_bytes: number
+  readonly size_max_bytes: number
+  readonly segment_bytes: number
+  /** Blobs below it are inline in the log: 256 KiB, or an eighth of a very small segment. */
+  readonly inline_bytes_max: number
+}
+
+/** One of the volume's files, open for as long as the volume is. */
+export interface Segment {
+  readonly kind: SegmentKind
+  /** From 1, by its kind; it stays when the file is recycled, the generation does not. */
+  readonly number: number
+  readonly generation: number
+  readonly bytes: number
+  /** What the file's checksums begin with. */
+  readonly seed: number
+  readonly file: VolumeFile
+}
+
+export interface Segments {
+  /** The file of a number, unless it is spare or there is none; it may be damaged. */
+  readonly find: (kind: SegmentKind, number: number) => Segment | undefined
+  /** The files in use, in no order. */
+  readonly all: (kind: SegmentKind) => ReadonlyArray<Segment>
+  /**
+   * A zero-filled file with room for `bytes` of data: a spare one, or one that is made now. Rejects
+   * with the disk's error, ENOSPC where it is full.
+   */
+  readonly take: (kind: SegmentKind, bytes: number) => Promise<Segment>
+  /**
+   * Takes a file out of use, as something that may never be read again: where few spare ones are
+   * there it is filled with zeros and used anew under another generation, else removed. To be
+   * called when nothing durable names it any more (`VolumeParts.checkpoint`).
+   */
+  readonly retire: (segment: Segment) => Promise<void>
+}
+
+/** A put of bytes that are all there. */
+export interface PutOperation extends OfferedBlob {
+  readonly kind: "put"
+  /** BLAKE3-256 in hex; `checksum` is the same in base64. */
+  readonly hash: string
+  readonly size: number
+  readonly labels: BlobLabels
+  readonly origin: BlobOrigin
+  readonly at: bigint
+  /** The payload of a small blob, not copied; empty where it is in `extents`. */
+  readonly parts: ReadonlyArray<Uint8Array>
+  /** CRC32C of each 64 KiB of a small blob. */
+  readonly crcs: ReadonlyArray<number>
+  /** Where a large blob's bytes are, durably. They are its own only once this was answered. */
+  readonly extents: ReadonlyArray<Extent>
+}
+
+export type Operation =
+  | PutOperation
+  | {
+      readonly kind: "delete"
+      readonly id: BlobId
+      readonly origin: BlobOrigin
+      readonly at: bigint
+    }
+  | {
+      /**
+       * Takes a copy out that is corrupt or gone; another in its place is left alone. Without
+       * a place it is one that another store took out.
+       */
+      readonly kind: "quarantined" | "lost"
+      readonly id: BlobId
+      readonly place: Place | undefined
+      readonly detail: string
+      readonly at: bigint
+    }
+  | {
+      /**
+       * Writes a live record again, with other extents where they are given; nothing where the
+       * record is not the live one any more. `payload` is the inline one, as it was read.
+       */
+      readonly kind: "move"
+      readonly id: BlobId
+      readonly place: Place
+      readonly head: RecordHead
+      readonly payload: Uint8Array
+      readonly extents?: ReadonlyArray<Extent>
+    }
+
+/** What an operation came to. */
+export interface Outcome {
+  /** The record that was there before and was kept, removed or moved; undefined: none was. */
+  readonly head: RecordHead | undefined
+  /** Whether anything was written. False for a put: its content was stored already. */
+  readonly is_done: boolean
+  /** The time of what was written, in Unix nanoseconds; 0 where nothing was. */
+  readonly at: bigint
+}
+
+export interface CommitLine {
+  /**
+   * Answers once the operation is durable and the index knows it. Rejects with a thrown BlobFault:
+   * refusals of `admit`, BlobCapacityExceeded, BlobStoreReadOnly.
+   */
+  readonly submit: (operation: Operation) => Promise<Outcome>
+  /** Nothing is written from now on. The first call decides the detail. */
+  readonly fail: (detail: string) => void
+  readonly failed: () => string | undefined
+  /** Throws BlobStoreReadOnly where `fail` was called. */
+  readonly assertWritable: () => void
+  /** Resolves when nothing that was submitted is under way. */
+  readonly settled: () => Promise<void>
+}
+
+/** A record as it was read from the log. */
+export interface ReadRecord {
+  readonly head: RecordHead
+  /** The inline payload, not yet checked (`payloadHolds`); empty for other records. */
+  readonly payload: Buffer
+}
+
+export interface LogReads {
+  /** The whole record at a place; undefined where its head does not hold, or is another id's. */
+  readonly record: (id: BlobId, place: Place) => Promise<ReadRecord | undefined>
+  /** The head alone. */
+  readonly head: (id: BlobId, place: Place) => Promise<RecordHead | undefined>
+  /** What the tail of a blob's record says, where its head does not hold. */
+  readonly known: (id: BlobId, place: Place) => Promise<KnownBlob | undefined>
+}
+
+/**
+ * The files of extents, which know what is taken in each of them. The commit line calls `keep` and
+ * `free` when a record that says so is durable, recovery when it replays one; both are idempotent.
+ */
+export interface Extents {
+  /** The extents of a record that is the live one of `id` from now on, tables included. */
+  readonly keep: (id: BlobId, extents: ReadonlyArray<Extent>) => void
+  /** Extents that the live record of `id` has no more; those that are another's by now stay so. */
+  readonly free: (id: BlobId, extents: ReadonlyArray<Extent>) => void
+  /** For the checkpoint: what is kept, as of the call, without what uploads have reserved. */
+  readonly image: () => Iterable<Uint8Array>
+  readonly bytes: () => { readonly live: number; readonly dead: number }
+}
+
+/** Of one log file what is needed to empty and recycle it. */
+export interface LogFile {
+  readonly segment: Segment
+  /** Bytes of batches that were written, headers and padding included. */
+  readonly written_bytes: number
+  /** Bytes of records that are the newest of their identifier. */
+  readonly live_bytes: number
+  /** The cursor of the last fact in it; 0 where it has none. */
+  readonly last_cursor: number
+  /** Whether batches are still written to it. */
+  readonly is_current: boolean
+}
+
+/** Bytes that are promised to uploads and not yet in `used`. */
+export interface Budget {
+  /** Takes so many bytes of the capacity, or throws BlobCapacityExceeded. */
+  readonly reserve: (bytes: number) => void
+  readonly release: (bytes: number) => void
+}
+
+/** What uploads, reads, compaction and scrub are given. */
+export interface VolumeParts {
+  readonly dir: string
+  readonly disk: VolumeDisk
+  readonly limits: VolumeLimits
+  readonly segments: Segments
+  readonly index: Index
+  readonly line: CommitLine
+  readonly log: LogReads
+  readonly budget: Budget
+  /** Every log file that is in use, the current one included. */
+  readonly logFiles: () => ReadonlyArray<LogFile>
+  /** The last fact that the journal may forget. */
+  readonly acknowledged: () => number
+  /**
+   * Makes a checkpoint durable, so that nothing before it is needed for a replay. Afterwards a log
+   * file without live records and without facts after `acknowledged`, or a file of extents in which
+   * nothing is kept, may be retired.
+   */
+  readonly checkpoint: () => Promise<void>
+  /** Takes an emptied log file out of `logFiles`, then retires it. */
+  readonly retireLog: (number: number) => Promise<void>
+  /** What maintenance wants to know after a restart; kept with the checkpoint. */
+  readonly notes: Record<string, string>
+  /** Milliseconds of a clock that only goes on. */
+  readonly now: () => number
+}

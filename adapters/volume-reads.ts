@@ -1,0 +1,204 @@
+/**
+ * Reads of a volume. A small blob is one read of its record; a large one comes in windows from its
+ * extents, the next one read while the last one is sent. Nothing is handed on unverified.
+ */
+import { Blake3Hasher } from "@napi-rs/blake-hash"
+import type { BlobReading } from "#actors/blob-storage/blob-engine.ts"
+import { thrown } from "#actors/blob-storage/blob-fault.ts"
+import type { BlobRange } from "#actors/blob-storage/blob-store.ts"
+import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
+import { assertHash, type Copies, moved, payloadStretch } from "./volume-copies.ts"
+import { damageOf } from "./volume-damage.ts"
+import type { ExtentFiles } from "./volume-extents.ts"
+import type { Place } from "./volume-index.ts"
+import type { Index } from "./volume-parts.ts"
+import { corrupt, type Quarantine } from "./volume-quarantine.ts"
+import { extentsOf, metaOf, type RecordHead } from "./volume-record.ts"
+import { type BlobStretch, stretchOf, type Windows, windowEnd } from "./volume-windows.ts"
+
+export interface ReadParts {
+  readonly index: Index
+  readonly copies: Copies
+  readonly windows: Windows
+  readonly extents: ExtentFiles
+  readonly quarantine: Quarantine
+}
+
+export interface Reads {
+  readonly get: (id: BlobId, range: BlobRange, at: bigint) => Promise<BlobReading>
+  /** What is known of a blob, from its record. `at` is when, should the record be damaged. */
+  readonly stat: (id: BlobId, at: bigint) => Promise<BlobMeta>
+}
+
+/** A record may move under a reader, by compaction or by a delete and a put: it begins anew. */
+const attempts_max = 100
+
+const no_bytes = new Uint8Array(0)
+
+async function* once(data: Uint8Array) {
+  if (data.length > 0) yield data
+}
+
+const isWhole = ({ start, end }: BlobStretch, { size }: RecordHead) => start === 0 && end === size
+
+/** The record of a blob as it is now, held in place for as long as it is read. */
+interface Source {
+  readonly place: Place
+  readonly head: RecordHead
+  readonly unpin: () => void
+}
+
+const makeFinding = ({ index, copies, quarantine, extents }: ReadParts) => {
+  const find = (id: BlobId): Place => {
+    const place = index.find(id)
+    if (place?.kind !== "blob" || quarantine.isHidden(id, place)) {
+      throw thrown({ _tag: "BlobNotFound", id })
+    }
+    return place
+  }
+  /** Runs a step on the copy that is live now, again where it moved meanwhile. */
+  const onLive = async <A>(id: BlobId, step: (place: Place) => Promise<A>): Promise<A> => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await step(find(id))
+      } catch (cause) {
+        if (cause !== moved || attempt === attempts_max) throw cause
+      }
+    }
+  }
+  const headOf = (id: BlobId, place: Place, at: bigint) =>
+    copies.guarded(
+      { id, place, at },
+      async (fileOf) => (await copies.record(id, place, fileOf)).head,
+    )
+  /** Opens a large blob: what its record names is not used anew until `unpin`. */
+  const open = (id: BlobId, at: bigint): Promise<Source> =>
+    onLive(id, async (place) => {
+      const head = await headOf(id, place, at)
+      const now = index.find(id)
+      if (now?.file !== place.file || now.position !== place.position) throw moved
+      return { place, head, unpin: extents.pin(extentsOf(head)) }
+    })
+  return { find, onLive, headOf, open }
+}
+type Finding = ReturnType<typeof makeFinding>
+
+/** One large blob that is being read; `close` in any case. */
+const openLarge = async (
+  { copies, windows, quarantine }: ReadParts,
+  { find, open }: Finding,
+  id: BlobId,
+  at: bigint,
+) => {
+  let source = await open(id, at)
+  let list = extentsOf(source.head)
+
+  const readNow = (window: BlobStretch) =>
+    copies.guarded({ id, place: source.place, at }, (fileOf) =>
+      windows.read(list, source.head.size, window, fileOf),
+    )
+  const read = async (window: BlobStretch): Promise<Uint8Array> => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await readNow(window)
+      } catch (cause) {
+        if (cause !== moved || attempt === attempts_max) throw cause
+      }
+      // The same identifier is the same content, wherever it is now.
+      const next = await open(id, at)
+      source.unpin()
+      source = next
+      list = extentsOf(source.head)
+    }
+  }
+  /** Compares the digest of all the bytes with the record's. */
+  const check = async (digest: string) => {
+    try {
+      assertHash(source.head, digest)
+    } catch (cause) {
+      const damage = damageOf(cause)
+      if (!damage) throw cause
+      await quarantine.setAside({ id, place: find(id), damage, at })
+      throw corrupt(id, damage)
+    }
+  }
+  return { head: source.head, read, check, close: () => source.unpin() }
+}
+
+/**
+ * The windows of a stretch, the whole blob's last one only after its hash was compared. `first` is
+ * the first window, where it was read already.
+ */
+async function* windowsOf(
+  opened: Promise<Awaited<ReturnType<typeof openLarge>>>,
+  range: BlobRange,
+  first: Uint8Array | undefined,
+) {
+  const { head, read, check, close } = await opened
+  let reading: Promise<Uint8Array> | undefined
+  try {
+    const stretch = stretchOf(head.size, range.offset, range.length)
+    const hasher = isWhole(stretch, head) ? new Blake3Hasher() : undefined
+    const begin = (start: number) => {
+      const window = { start, end: windowEnd({ start, end: stretch.end }) }
+      reading = read(window)
+      // It is awaited below, or its reader has left.
+      reading.catch(() => undefined)
+      return reading
+    }
+    for (let { start } = stretch; start < stretch.end; ) {
+      const bytes = start === stretch.start && first ? first : await (reading ?? begin(start))
+      start += bytes.length
+      if (start < stretch.end) void begin(start)
+      hasher?.update(bytes)
+      if (start === stretch.end && hasher) await check(hasher.digest("base64"))
+      yield bytes
+    }
+  } finally {
+    await reading?.catch(() => undefined)
+    close()
+  }
+}
+
+export const makeReads = (parts: ReadParts): Reads => {
+  const { copies } = parts
+  const finding = makeFinding(parts)
+  const { onLive, headOf } = finding
+
+  const readSmall = (id: BlobId, place: Place, range: BlobRange, at: bigint) =>
+    copies.guarded({ id, place, at }, async (fileOf): Promise<BlobReading> => {
+      const record = await copies.record(id, place, fileOf)
+      const { head } = record
+      const data = payloadStretch(record, stretchOf(head.size, range.offset, range.length))
+      return { meta: metaOf(head), data, windows: () => once(data) }
+    })
+  const readLarge = async (id: BlobId, range: BlobRange, at: bigint): Promise<BlobReading> => {
+    const { head, read, check, close } = await openLarge(parts, finding, id, at)
+    try {
+      const meta = metaOf(head)
+      const stretch = stretchOf(head.size, range.offset, range.length)
+      const window = { start: stretch.start, end: windowEnd(stretch) }
+      const bytes = window.start === window.end ? no_bytes : await read(window)
+      if (window.end === stretch.end) {
+        if (isWhole(stretch, head)) await check(new Blake3Hasher().update(bytes).digest("base64"))
+        return { meta, data: bytes, windows: () => once(bytes) }
+      }
+      let first: Uint8Array | undefined = bytes
+      const windows = () => {
+        const read_already = first
+        first = undefined
+        return windowsOf(openLarge(parts, finding, id, at), range, read_already)
+      }
+      return { meta, data: undefined, windows }
+    } finally {
+      close()
+    }
+  }
+  return {
+    get: (id, range, at) =>
+      onLive(id, (place) =>
+        place.is_large ? readLarge(id, range, at) : readSmall(id, place, range, at),
+      ),
+    stat: (id, at) => onLive(id, async (place) => metaOf(await headOf(id, place, at))),
+  }
+}

@@ -1,0 +1,215 @@
+/**
+ * Replaying the log: every batch behind the checkpoint in order, each record told to the state.
+ *
+ * A batch that does not hold is rot where a batch of the same generation with a higher sequence
+ * follows anywhere, since at most one batch is ever written before the last one is synced: what
+ * holds of it is kept, the rest counted as damaged. Else it is the torn end of the log, of which
+ * nobody was told that it is stored.
+ */
+import { batch_bytes_max, data_start, page_bytes, type ReadBatchHeader } from "./volume-format.ts"
+import type { Place } from "./volume-index.ts"
+import {
+  type LoggedRecord,
+  payloadsHold,
+  type ReadBatch,
+  readBatch,
+  readHeader,
+  salvage,
+  searchHeader,
+} from "./volume-log.ts"
+import type { LogReads, Segment } from "./volume-parts.ts"
+import { extentsOf, freedOf, type RecordHead } from "./volume-record.ts"
+import { fillZeros } from "./volume-segments.ts"
+import type { AppliedRecord, Counters, LogFileState, VolumeState } from "./volume-state.ts"
+import type { LogEnd } from "./volume-writer.ts"
+
+const no_extents = [] as const
+
+const appliedOf = (head: RecordHead): AppliedRecord => ({
+  kind: head.kind,
+  id: head.id,
+  size: head.size,
+  at: head.at,
+  cursor: head.cursor,
+  is_moved: head.is_moved,
+  is_large: head.is_large,
+  extents: head.is_large ? extentsOf(head) : no_extents,
+  freed: freedOf(head),
+})
+
+/** A log file that has batches to replay, and from where on. */
+export interface ReplayFile {
+  readonly file: LogFileState
+  readonly position: number
+}
+
+/** A batch that is not told to the state yet: it may be the torn one. */
+interface PendingBatch {
+  readonly file: LogFileState
+  readonly batch: ReadBatch
+}
+
+/** Whether a record takes a blob out without saying what of it: that record was another one's. */
+const isVague = ({ kind, size, freed }: AppliedRecord, old: Place | undefined) =>
+  kind !== "blob" && old?.kind === "blob" && (size === 0 || (old.is_large && freed.length === 0))
+
+/**
+ * What a removal took out, by the blob's own record. A log without its checkpoint may have a blob
+ * and a later removal of it, and no more the first removal, which said how large it was.
+ */
+const completed = async (
+  log: LogReads,
+  record: AppliedRecord,
+  place: Place,
+): Promise<AppliedRecord> => {
+  const head = await log.head(record.id, place)
+  if (head) return { ...record, size: head.size, freed: head.is_large ? extentsOf(head) : [] }
+  const known = await log.known(record.id, place)
+  return known ? { ...record, size: known.size } : record
+}
+
+interface Told {
+  readonly state: VolumeState
+  readonly log: LogReads
+}
+
+const tell = async (
+  { state, log }: Told,
+  file: LogFileState,
+  records: ReadonlyArray<LoggedRecord>,
+) => {
+  for (const { head, position } of records) {
+    let record = appliedOf(head)
+    const old = state.index.find(head.id)
+    if (old && isVague(record, old)) record = await completed(log, record, old)
+    state.apply(record, file, position, head.record_bytes)
+  }
+}
+
+/** Tells the state what holds in a stretch where no batch does; answers how many records. */
+const rescue = async (told: Told, file: LogFileState, from: number, to: number) => {
+  let count = 0
+  for (let at = from; at < to; at += batch_bytes_max) {
+    const records = await salvage(file.segment, at, Math.min(to, at + 2 * batch_bytes_max))
+    const begun = records.filter(({ position }) => position < at + batch_bytes_max)
+    await tell(told, file, begun)
+    count += begun.length
+  }
+  return count
+}
+
+const noteHeader = (counters: Counters, { acknowledged, first_cursor }: ReadBatchHeader) => {
+  counters.acknowledged = Math.max(counters.acknowledged, acknowledged)
+  // Facts whose records are damaged had cursors too.
+  counters.cursor = Math.max(counters.cursor, first_cursor - 1)
+}
+
+const makeReplay = (told: Told, start: LogEnd) => {
+  const { counters } = told.state
+  /** The last batch that was met, and the one before it. */
+  let last: LogEnd = start
+  let before: LogEnd = start
+  let pending: PendingBatch | undefined
+
+  const settle = async () => {
+    if (!pending) return
+    const { file, batch } = pending
+    const { header } = batch
+    await tell(told, file, batch.records)
+    file.end = header.position + header.bytes
+    if (!batch.is_whole) counters.damaged_batches += 1
+    noteHeader(counters, header)
+    pending = undefined
+  }
+  const meet = async (file: LogFileState, header: ReadBatchHeader) => {
+    await settle()
+    const follows = header.sequence === last.sequence + 1 && header.previous_crc === last.crc
+    if (last.sequence > 0 && !follows && last.file === header.file) counters.damaged_batches += 1
+    before = last
+    const { sequence, crc, position, bytes } = header
+    last = { file: file.segment.number, position: position + bytes, sequence, crc }
+    pending = { file, batch: await readBatch(file.segment, header) }
+  }
+  /** Where the file before ended: its last batch is damaged where a sequence is missing. */
+  let ended: ReplayFile | undefined
+  const rescueEnded = async ({ sequence }: ReadBatchHeader) => {
+    const before_it = ended
+    ended = undefined
+    if (before_it === undefined || sequence === last.sequence + 1) return
+    const { segment } = before_it.file
+    const stop = Math.min(segment.bytes, before_it.position + batch_bytes_max)
+    await settle()
+    if ((await rescue(told, before_it.file, before_it.position, stop)) === 0) return
+    before_it.file.end = stop
+    counters.damaged_batches += 1
+  }
+  /** All batches of a file. */
+  const walk = async ({ file, position: first }: ReplayFile) => {
+    const { segment } = file
+    let position = first
+    while (position < segment.bytes) {
+      const next = await readHeader(segment, position)
+      const is_next = next !== undefined && next.sequence > last.sequence
+      const found = is_next ? next : await searchHeader(segment, position, last.sequence)
+      if (!found) break
+      await rescueEnded(found)
+      if (found.position > position) {
+        await settle()
+        await rescue(told, file, position, found.position)
+      }
+      await meet(file, found)
+      position = found.position + found.bytes
+    }
+    ended = { file, position }
+  }
+  /** Decides about the last batch; answers where the log goes on. */
+  const end = async (): Promise<LogEnd> => {
+    if (!pending) return last
+    const { file, batch } = pending
+    if (batch.is_whole && payloadsHold(batch)) {
+      await settle()
+      // A sync that failed may have left in the cache what the disk does not have.
+      await file.segment.file.write([batch.bytes], batch.header.position)
+      return last
+    }
+    pending = undefined
+    file.end = batch.header.position
+    told.state.noteTorn(batch.header.first_cursor - 1 + batch.header.records)
+    return { ...before, file: file.segment.number, position: batch.header.position }
+  }
+  return { walk, end }
+}
+
+const settle_bytes = 256 * page_bytes
+const zeros = Buffer.alloc(settle_bytes)
+
+/**
+ * Makes what was replayed durable, since it may be in the cache only, and takes away what a torn
+ * batch left behind the end, which must never look like something that was stored.
+ */
+const settleTail = async (segment: Segment, end: number) => {
+  const stop = Math.min(segment.bytes, end + 2 * batch_bytes_max)
+  for (let at = end; at < stop; at += settle_bytes) {
+    const piece_end = Math.min(stop, at + settle_bytes)
+    const bytes = await segment.file.read(at, piece_end - at)
+    if (!zeros.subarray(0, bytes.length).equals(bytes)) await fillZeros(segment.file, at, piece_end)
+  }
+  await segment.file.datasync()
+}
+
+/**
+ * Replays files in the order of their batches, after `start`. Answers where the log goes on; all
+ * that it told the state is durable by then.
+ */
+export const replay = async (
+  told: Told,
+  files: ReadonlyArray<ReplayFile>,
+  start: LogEnd,
+): Promise<LogEnd> => {
+  const { walk, end } = makeReplay(told, start)
+  for (const file of files) await walk(file)
+  const log_end = await end()
+  const last = told.state.files.get(log_end.file)
+  if (last) await settleTail(last.segment, Math.max(data_start, log_end.position))
+  return log_end
+}

@@ -1,0 +1,300 @@
+/**
+ * A volume's files: opened, made full of zeros, used anew. A file is known by its superblock; its
+ * name says its kind and number. Zeros, since overwriting blocks that are there takes a sync a
+ * third of the time that appending takes.
+ */
+import { join } from "node:path"
+import type { VolumeDisk, VolumeFile } from "./volume-disk.ts"
+import {
+  data_start,
+  decodeSuperblock,
+  encodeSuperblock,
+  page_bytes,
+  type SegmentKind,
+  seedOf,
+  toPages,
+} from "./volume-format.ts"
+import type { Segment, Segments } from "./volume-parts.ts"
+
+/** The largest file that is made under load, in bytes. */
+export const segment_bytes_max = 1024 ** 3
+/** A file asked for so soon after the last one is made twice as large, in milliseconds. */
+const growth_ms = 10_000
+/** Files that are kept zero-filled for later, by kind; more of them are removed. */
+const spare_max = 2
+/** Written at once when a file is filled, and synced after so many of them. */
+const fill_bytes = 1024 * 1024
+const fills_per_sync = 16
+
+const zeros = Buffer.alloc(fill_bytes)
+const name_pattern = /^(log|ext)-(\d{8})\.seg$/
+const unfinished_pattern = /^new-(log|ext)-\d{8}\.tmp$/
+
+export const segmentName = (kind: SegmentKind, number: number) =>
+  `${kind}-${String(number).padStart(8, "0")}.seg`
+
+/** A file of the folder: its superblock holds, or is damaged. */
+export interface FoundSegment {
+  readonly kind: SegmentKind
+  readonly number: number
+  readonly file: VolumeFile
+  readonly bytes: number
+  /** 0 where the superblock is damaged: only a checkpoint knows it then. */
+  readonly generation: number
+}
+
+export interface FoundFiles {
+  /** Undefined in a folder without files. */
+  readonly volume_id: Uint8Array | undefined
+  readonly files: ReadonlyArray<FoundSegment>
+}
+
+/** Fills a stretch with zeros and makes it durable; the event loop is free between the pieces. */
+export const fillZeros = async (file: VolumeFile, start: number, end: number) => {
+  let unsynced = 0
+  for (let at = start; at < end; at += fill_bytes) {
+    await file.write([zeros.subarray(0, Math.min(fill_bytes, end - at))], at)
+    unsynced += 1
+    if (unsynced < fills_per_sync) continue
+    await file.datasync()
+    unsynced = 0
+  }
+  await file.datasync()
+}
+
+/** Opens every file in the folder; what was not finished when a process ended is removed. */
+export const findSegments = async (disk: VolumeDisk, dir: string): Promise<FoundFiles> => {
+  const files: Array<FoundSegment> = []
+  let volume_id: Uint8Array | undefined
+  const names = Array.from(await disk.names(dir)).sort()
+  for (const name of names) {
+    if (unfinished_pattern.test(name)) await disk.remove(join(dir, name))
+    const [, kind, digits] = name_pattern.exec(name) ?? []
+    if (digits === undefined) continue
+    const number = Number(digits)
+    const file = await disk.open(join(dir, name))
+    const superblock = decodeSuperblock(Buffer.from(await file.read(0, data_start)))
+    const is_named_so = superblock?.kind === kind && superblock?.number === number
+    const named = is_named_so ? superblock : undefined
+    volume_id ??= named?.volume_id
+    const is_ours = named && Buffer.compare(named.volume_id, volume_id ?? zeros) === 0
+    files.push({
+      // The pattern has no other kinds.
+      kind: kind as SegmentKind,
+      number,
+      file,
+      bytes: is_ours ? named.bytes : await file.size(),
+      generation: is_ours ? named.generation : 0,
+    })
+  }
+  return { volume_id, files }
+}
+
+/** A file that can tell when no read of it is under way: it must not be closed or zeroed before. */
+interface ReadFile extends VolumeFile {
+  readonly unread: () => Promise<void>
+}
+
+const countReads = (file: VolumeFile): ReadFile => {
+  let reads = 0
+  let waiting: Array<() => void> = []
+  const end = () => {
+    reads -= 1
+    if (reads > 0) return
+    for (const resolve of waiting) resolve()
+    waiting = []
+  }
+  return {
+    ...file,
+    read: (position, length, into) => {
+      reads += 1
+      const read = file.read(position, length, into)
+      read.then(end, end)
+      return read
+    },
+    unread: () =>
+      reads === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve)),
+  }
+}
+
+interface ReadSegment extends Segment {
+  readonly file: ReadFile
+}
+
+export interface SegmentsOptions {
+  readonly disk: VolumeDisk
+  readonly dir: string
+  readonly volume_id: Uint8Array
+  readonly segment_bytes: number
+  /** The highest generation that was ever used. */
+  readonly generation: number
+  readonly now: () => number
+}
+
+/** The length of the next file of a kind: twice the last one's while they are asked for quickly. */
+const makeGrowth = (segment_bytes: number, now: () => number) => {
+  let last_bytes = segment_bytes
+  let last_ms = Number.NEGATIVE_INFINITY
+  return () => {
+    const is_soon = now() - last_ms < growth_ms
+    const bytes = is_soon ? last_bytes * 2 : Math.floor(last_bytes / 2)
+    last_bytes = Math.max(segment_bytes, Math.min(bytes, segment_bytes_max))
+    last_ms = now()
+    return last_bytes
+  }
+}
+
+/** Makes the volume's files; numbers and generations are never given twice. */
+const makeMaker = ({ disk, dir, volume_id, ...options }: SegmentsOptions) => {
+  const growths = {
+    log: makeGrowth(options.segment_bytes, options.now),
+    ext: makeGrowth(options.segment_bytes, options.now),
+  }
+  const numbers = { log: 0, ext: 0 }
+  let generation = options.generation
+
+  const known = (kind: SegmentKind, number: number) => {
+    numbers[kind] = Math.max(numbers[kind], number)
+  }
+  const open = (found: FoundSegment): ReadSegment => {
+    known(found.kind, found.number)
+    generation = Math.max(generation, found.generation)
+    return { ...found, file: countReads(found.file), seed: seedOf({ volume_id, ...found }) }
+  }
+  const nextGeneration = () => {
+    generation += 1
+    return generation
+  }
+  const begin = async (file: ReadFile, kind: SegmentKind, number: number, bytes: number) => {
+    const superblock = { volume_id, kind, number, generation: nextGeneration(), bytes }
+    await file.write([encodeSuperblock(superblock)], 0)
+    await file.datasync()
+    return { ...superblock, file, seed: seedOf(superblock) }
+  }
+  const make = async (kind: SegmentKind, data_bytes: number): Promise<ReadSegment> => {
+    const bytes = Math.max(toPages(growths[kind]()), toPages(data_bytes) + data_start)
+    numbers[kind] += 1
+    const number = numbers[kind]
+    const name = segmentName(kind, number)
+    const unfinished = join(dir, `new-${name.replace(/seg$/, "tmp")}`)
+    const file = countReads(await disk.create(unfinished))
+    try {
+      await fillZeros(file, 0, bytes)
+      const segment = await begin(file, kind, number, bytes)
+      await disk.rename(unfinished, join(dir, name))
+      await disk.syncFolder(dir)
+      return segment
+    } catch (cause) {
+      await file.close()
+      await disk.remove(unfinished)
+      throw cause
+    }
+  }
+  /** The same file under another generation: what it held does not hold any more. */
+  const renew = async ({ kind, number, bytes, file }: ReadSegment) => {
+    const segment = await begin(file, kind, number, bytes)
+    await fillZeros(file, data_start, bytes)
+    return segment
+  }
+  return { open, make, renew, generation: () => generation }
+}
+
+export interface OpenSegments extends Segments {
+  readonly generation: () => number
+  /** Takes a file that was found into use, or among the spare ones. */
+  readonly adopt: (found: FoundSegment, is_spare: boolean) => Segment
+  readonly spareCount: (kind: SegmentKind) => number
+  /** Waits until no file is being filled; whether each is what its superblock says. */
+  readonly settled: () => Promise<boolean>
+  /** Makes one more spare file; rejects with the disk's error. */
+  readonly prepare: (kind: SegmentKind) => Promise<void>
+  readonly closeAll: () => Promise<void>
+}
+
+const roomOf = ({ bytes }: Segment) => bytes - data_start
+
+/** What makes, zeros or removes files in the background; a volume is closed after it. */
+const makeBusy = () => {
+  const busy = new Set<Promise<unknown>>()
+  return {
+    tracked: <A>(work: Promise<A>): Promise<A> => {
+      busy.add(work)
+      const end = () => busy.delete(work)
+      work.then(end, end)
+      return work
+    },
+    settled: async () => {
+      while (busy.size > 0) await Promise.allSettled(busy)
+    },
+  }
+}
+
+/** The files of a volume, none known at first (`adopt`). */
+export const makeSegments = (options: SegmentsOptions): OpenSegments => {
+  const maker = makeMaker(options)
+  const used = { log: new Map<number, ReadSegment>(), ext: new Map<number, ReadSegment>() }
+  const spare: Record<SegmentKind, Array<ReadSegment>> = { log: [], ext: [] }
+  /** Files that could not be made anew: they are what they were, or something between. */
+  const broken: Array<ReadSegment> = []
+  const { tracked, settled } = makeBusy()
+
+  const use = (segment: ReadSegment) => {
+    used[segment.kind].set(segment.number, segment)
+    return segment
+  }
+  const take = async (kind: SegmentKind, bytes: number) => {
+    const index = spare[kind].findIndex((segment) => roomOf(segment) >= bytes)
+    const [found] = index < 0 ? [] : spare[kind].splice(index, 1)
+    return use(found ?? (await tracked(maker.make(kind, bytes))))
+  }
+  const prepare = async (kind: SegmentKind) => {
+    spare[kind].push(await tracked(maker.make(kind, page_bytes)))
+  }
+  const discard = async ({ kind, number, file }: ReadSegment) => {
+    await file.close()
+    await options.disk.remove(join(options.dir, segmentName(kind, number)))
+    await options.disk.syncFolder(options.dir)
+  }
+  const giveUp = async (segment: ReadSegment) => {
+    const { kind } = segment
+    await segment.file.unread()
+    try {
+      if (spare[kind].length < spare_max) spare[kind].push(await maker.renew(segment))
+      else await discard(segment)
+    } catch (cause) {
+      broken.push(segment)
+      throw cause
+    }
+  }
+  const retire = async ({ kind, number }: Segment) => {
+    const segment = used[kind].get(number)
+    used[kind].delete(number)
+    if (segment) await tracked(giveUp(segment))
+  }
+  const closeAll = async () => {
+    await settled()
+    const in_use = [used.log, used.ext].flatMap((some) => Array.from(some.values()))
+    const all = [...in_use, ...spare.log, ...spare.ext, ...broken]
+    await Promise.allSettled(all.map(({ file }) => file.close()))
+  }
+  return {
+    find: (kind, number) => used[kind].get(number),
+    all: (kind) => Array.from(used[kind].values()),
+    take,
+    prepare,
+    settled: async () => {
+      await settled()
+      return broken.length === 0
+    },
+    retire,
+    adopt: (found, is_spare) => {
+      const segment = maker.open(found)
+      if (is_spare) spare[segment.kind].push(segment)
+      else use(segment)
+      return segment
+    },
+    spareCount: (kind) => spare[kind].length,
+    generation: maker.generation,
+    closeAll,
+  }
+}

@@ -1,0 +1,112 @@
+/**
+ * What a volume does by itself beside its requests: compaction and scrub, each one round at a time,
+ * by a timer or by hand.
+ */
+import { faultOf } from "#actors/blob-storage/blob-fault.ts"
+import {
+  type Compacted,
+  compact,
+  extentCandidate,
+  logCandidates,
+  spareExtentFiles,
+} from "./volume-compaction.ts"
+import { makePace, type Pace, stopped, unhurried } from "./volume-pace.ts"
+import { makeScrub, type ScrubParts } from "./volume-scrub.ts"
+
+/** How often it is looked whether there is something to do, in milliseconds. */
+const look_every_ms = 1000
+/** What compaction reads or moves at most, so that requests keep the disk. */
+const compaction_bytes_per_second = 64 * 1024 * 1024
+
+export interface UpkeepOptions {
+  /** 0: no scrub by itself. */
+  readonly scrub_bytes_per_second: number
+  readonly now: () => number
+  /** Told what went wrong in the background. */
+  readonly report: (problem: string) => void
+}
+
+export interface Upkeep {
+  /** One round of compaction, as fast as it goes. */
+  readonly compact: () => Promise<Compacted>
+  /** Verifies all that is live once, as fast as it goes. */
+  readonly scrub: () => Promise<void>
+  /** Since when every byte was written or verified, in Unix milliseconds; undefined: no byte. */
+  readonly oldestUnverifiedAt: () => number | undefined
+  readonly start: () => void
+  /** Ends what is under way, and waits until it has. */
+  readonly stop: () => Promise<void>
+}
+
+/** One after the other, and each only until the volume is shut. */
+const makeLine = () => {
+  let last: Promise<unknown> = Promise.resolve()
+  return {
+    run: <A>(work: () => Promise<A>): Promise<A> => {
+      const mine = last.then(work)
+      last = mine.catch(() => undefined)
+      return mine
+    },
+    settled: () => last,
+  }
+}
+
+export const makeUpkeep = (parts: ScrubParts, options: UpkeepOptions): Upkeep => {
+  const scrub = makeScrub(parts)
+  const compactions = makeLine()
+  const scrubs = makeLine()
+  const timers = new Set<NodeJS.Timeout>()
+  let is_stopped = false
+
+  const paceOf = (bytes_per_second: number) =>
+    makePace(bytes_per_second, options.now, () => is_stopped)
+  const byHand: Pace = async (bytes) => {
+    await unhurried(bytes)
+    if (is_stopped) throw stopped
+  }
+  const isWorth = () =>
+    logCandidates(parts).length > 0 ||
+    extentCandidate(parts) !== undefined ||
+    spareExtentFiles(parts).length > 0
+  const quietly = async (what: string, work: () => Promise<unknown>) => {
+    try {
+      if (!is_stopped && parts.line.failed() === undefined) await work()
+    } catch (cause) {
+      if (cause === stopped) return
+      const fault = faultOf(cause)
+      options.report(`${what} failed: ${"detail" in fault ? fault.detail : fault._tag}`)
+    }
+  }
+  /** Runs the work, and again so long after it has ended. */
+  const every = (ms: number, work: () => Promise<unknown>) => {
+    const turn = async () => {
+      timers.delete(timer)
+      await work()
+      if (!is_stopped) every(ms, work)
+    }
+    const timer = setTimeout(() => void turn(), ms)
+    timers.add(timer.unref())
+  }
+  const compactIfWorth = async () => {
+    if (isWorth()) await compact(parts, paceOf(compaction_bytes_per_second))
+  }
+  const scrubWhatWaits = async () => {
+    const pace = paceOf(options.scrub_bytes_per_second)
+    while (!is_stopped && (await scrub.next(pace))) await pace(0)
+  }
+  return {
+    compact: () => compactions.run(() => compact(parts, byHand)),
+    scrub: () => scrubs.run(() => scrub.all(byHand)),
+    oldestUnverifiedAt: scrub.oldestUnverifiedAt,
+    start: () => {
+      every(look_every_ms, () => compactions.run(() => quietly("Compaction", compactIfWorth)))
+      if (options.scrub_bytes_per_second <= 0) return
+      every(look_every_ms, () => scrubs.run(() => quietly("The scrub", scrubWhatWaits)))
+    },
+    stop: async () => {
+      is_stopped = true
+      for (const timer of timers) clearTimeout(timer)
+      await Promise.all([compactions.settled(), scrubs.settled()])
+    },
+  }
+}

@@ -1,0 +1,104 @@
+/**
+ * Hot puts of plain bytes: gathered while they are few, streamed where they are many.
+ *
+ * Source: document 1 §4 BlobService; DECISIONS, document 1, framing of streams, raw forms.
+ */
+import type { Effect } from "effect"
+import type {
+  BlobEngine,
+  BlobUpload,
+  PutAnswer,
+  PutOrder,
+} from "#actors/blob-storage/blob-engine.ts"
+import { readBody } from "#gateway/blob-storage/hot-body.ts"
+import { jsonHeaders } from "#gateway/blob-storage/hot-get.ts"
+import { after, rejectFault } from "#gateway/blob-storage/hot-refusal.ts"
+import { type Int64Form, putText } from "#gateway/blob-storage/hot-text.ts"
+import type { HotVisit } from "#gateway/hot.ts"
+import type { BlobId, BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+
+export interface HotPuts {
+  readonly engine: Pick<BlobEngine, "put" | "upload">
+  readonly int64: Int64Form
+  /** How many nodes of the cluster are active, this one included. */
+  readonly active_nodes: Effect.Effect<number>
+}
+
+/** What a put says of itself beside its bytes. */
+export interface PutSaid {
+  readonly policy: ReplicationPolicy
+  readonly labels: BlobLabels
+  readonly expected_id?: BlobId
+}
+
+/** Below this the bytes are gathered and go to the engine at once; above it they stream. */
+export const gathered_bytes_max = 256 * 1024
+
+/** Who asks, and what for. */
+export const orderOf = (visit: HotVisit, { policy, labels, expected_id }: PutSaid): PutOrder => {
+  const { caller, request_id, correlation_id } = visit
+  return {
+    ...{ policy, labels, expected_id },
+    if_none_match: visit.headers["if-none-match"] !== undefined,
+    origin: { actor: caller.actor, request_id, correlation_id },
+  }
+}
+
+/** Answers the put when it is durable. */
+export const answerPut = ({ int64 }: HotPuts, visit: HotVisit, stored: Promise<PutAnswer>) =>
+  after(visit, stored, ({ id, meta }) => {
+    const text = putText(id, meta, int64)
+    visit.answer(200, jsonHeaders(text), text)
+  })
+
+const putGathered = (puts: HotPuts, visit: HotVisit, order: PutOrder) => {
+  const parts: Array<Uint8Array> = []
+  readBody(visit, {
+    take: (bytes) => {
+      parts.push(bytes)
+      return undefined
+    },
+    end: () => answerPut(puts, visit, puts.engine.put(order, parts, visit.now())),
+    drop: () => undefined,
+    fail: visit.fail,
+  })
+}
+
+/** Ends an upload with these bytes; nothing of it is left where that fails. */
+export const finishUpload = async (
+  upload: BlobUpload,
+  last: ReadonlyArray<Uint8Array>,
+  at: bigint,
+) => {
+  try {
+    for (const bytes of last) await upload.write(bytes)
+    return await upload.finish(at)
+  } finally {
+    await upload.abort()
+  }
+}
+
+const putStreamed = (puts: HotPuts, visit: HotVisit, order: PutOrder, size?: number) => {
+  const upload = puts.engine.upload(order, size)
+  let is_finishing = false
+  readBody(visit, {
+    take: upload.write,
+    end: () => {
+      is_finishing = true
+      answerPut(puts, visit, finishUpload(upload, [], visit.now()))
+    },
+    drop: () => {
+      if (!is_finishing) upload.abort().catch(visit.fail)
+    },
+    fail: (cause) => rejectFault(visit, cause),
+  })
+}
+
+/** POST of plain bytes, of a length that is known or not. */
+export const putBytes = (puts: HotPuts, visit: HotVisit, said: PutSaid) => {
+  const order = orderOf(visit, said)
+  const { "content-length": length, "transfer-encoding": encoding } = visit.headers
+  const size = encoding === undefined ? Number(length ?? 0) : undefined
+  if (size !== undefined && size < gathered_bytes_max) putGathered(puts, visit, order)
+  else putStreamed(puts, visit, order, size)
+}

@@ -1,0 +1,31 @@
+/** The hot routes' JSON, put together by hand: the text that the schemas make, in less time. */
+import { base64OfHex, encodeBase64 } from "#gateway/blob-storage/base64.ts"
+import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
+import type { Settings } from "#schemas/settings.ts"
+
+export type Int64Form = Settings["json"]["int64"]
+
+const int64 = (value: bigint, form: Int64Form) => (form === "number" ? `${value}` : `"${value}"`)
+
+/** BlobMeta. Policies and checksums hold nothing that JSON would escape. */
+export const metaText = (meta: BlobMeta, form: Int64Form) => {
+  const { size, created_at, modified_at, checksum, labels, policy } = meta
+  return (
+    `{"size":${int64(size, form)},"created_at":${int64(created_at, form)},` +
+    `"modified_at":${int64(modified_at, form)},"checksum":"${checksum}",` +
+    `"labels":${JSON.stringify(labels)},"policy":"${policy}"}`
+  )
+}
+
+/** PutResponse. */
+export const putText = (id: BlobId, meta: BlobMeta, form: Int64Form) =>
+  `{"id":{"id":"${base64OfHex(id)}"},"size":${int64(meta.size, form)},` +
+  `"meta":${metaText(meta, form)}}`
+
+/** GetResponse. */
+export const getText = (data: Uint8Array, meta: BlobMeta, form: Int64Form) =>
+  `{"data":"${encodeBase64(data)}","meta":${metaText(meta, form)}}`
+
+/** StatResponse of a blob that is here. */
+export const statText = (meta: BlobMeta, form: Int64Form) =>
+  `{"exists":true,"meta":${metaText(meta, form)}}`

@@ -1,0 +1,52 @@
+/** Folders and stores for the tests of a blob store on a volume. */
+import {
+  closeSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeSync,
+} from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { openBlobVolume, storeOf } from "#adapters/blob-volume.ts"
+
+const mib = 1024 ** 2
+/** Small files: each store of a test fills its own with zeros. */
+export const segment_bytes = 8 * mib
+export const capacity_bytes = 8 * 1024 * mib
+
+/** A folder that lasts as long as the scope. */
+export const freshFolder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "almanac-blobs-"))),
+  (dir) => Effect.sync(() => rmSync(dir, { recursive: true, force: true })),
+)
+
+/** The store in the folder, for as long as the scope lasts. */
+export const openStore = (dir: string) =>
+  Effect.map(openBlobVolume({ dir, capacity_bytes, segment_bytes }), storeOf)
+
+/** Every file under a part of the store's folder. */
+export const filesUnder = (dir: string, part: string) =>
+  readdirSync(join(dir, part), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+
+/** Enough of noise to be found nowhere else. */
+const sample_bytes = 32
+
+/** Turns round one bit of a stored blob, by the bytes that it has at that position. */
+export const flipBit = (dir: string, bytes: Uint8Array, position: number) => {
+  const sample = bytes.subarray(position, position + sample_bytes)
+  const places = filesUnder(dir, "volume")
+    .filter((path) => path.endsWith(".seg"))
+    .map((path) => ({ path, at: readFileSync(path).indexOf(sample) }))
+    .filter(({ at }) => at >= 0)
+  const [place] = places
+  if (!place || places.length > 1) throw new Error(`the bytes are in ${places.length} files`)
+  const file = openSync(place.path, "r+")
+  writeSync(file, Buffer.of((bytes[position] ?? 0) ^ 4), 0, 1, place.at)
+  closeSync(file)
+}

@@ -1,0 +1,201 @@
+import assert from "node:assert/strict"
+import { once } from "node:events"
+import { createServer } from "node:http"
+import { type AddressInfo, connect } from "node:net"
+import { afterEach, describe, it } from "@effect/vitest"
+import { peerCalls } from "#adapters/peer-call.ts"
+import { isInternal, link_path, peerDoor, readChallenge, writeProof } from "#adapters/peer-door.ts"
+import { newNonce, proofOf } from "#adapters/peer-proof.ts"
+
+const secret = "a secret of at least 32 characters"
+const ends: Array<() => Promise<void> | void> = []
+afterEach(async () => {
+  for (const end of ends.splice(0).toReversed()) await end()
+})
+
+/** A node that answers who asked and what. */
+const opened = async (options: { cluster?: string; secret?: string } = {}) => {
+  const door = peerDoor({
+    cluster: "almanac",
+    secret,
+    ...options,
+    answeringFor: (node_id) => async (question) => ({
+      json: { node_id, said: question.json },
+      body: [question.whole ?? new Uint8Array(0)],
+    }),
+  })
+  const server = createServer((request, response) => {
+    if (isInternal(request.url)) door.request(request, response)
+    else response.end("a user's")
+  })
+  server.on("upgrade", door.upgrade)
+  server.listen(0, "127.0.0.1")
+  await once(server, "listening")
+  // A server that listens on a port has this form of address.
+  const { port } = server.address() as AddressInfo
+  ends.push(() => {
+    door.close()
+    server.closeAllConnections()
+    server.close()
+  })
+  return { address: `127.0.0.1:${port}`, port, door }
+}
+
+const called = (options: Partial<Parameters<typeof peerCalls>[0]> = {}) => {
+  const calls = peerCalls({ cluster: "almanac", secret, node_id: "node-2", ...options })
+  ends.push(calls.close)
+  return calls
+}
+
+/** What a connection answers to texts that are written one after the other. */
+const spoken = async (port: number, say: (answer: string) => string | undefined) => {
+  const socket = connect(port, "127.0.0.1")
+  let answer = ""
+  for (let text = say(""); text !== undefined; text = say(answer)) {
+    socket.write(text)
+    const [bytes] = await once(socket, "data")
+    answer = String(bytes)
+  }
+  socket.destroy()
+  return answer
+}
+
+const challenged = (answer: string) =>
+  readChallenge(/^www-authenticate: (.*)\r$/im.exec(answer)?.[1]) ?? ""
+
+const upgraded = (authorization: string) =>
+  [
+    `GET ${link_path} HTTP/1.1`,
+    "Host: node",
+    "Connection: Upgrade",
+    "Upgrade: almanac-link",
+    `Authorization: ${authorization}`,
+    "",
+    "",
+  ].join("\r\n")
+
+const plain = `GET ${link_path} HTTP/1.1\r\nHost: node\r\n\r\n`
+
+const proven = (called_nonce: string, caller_nonce = newNonce()) =>
+  writeProof(
+    "node-2",
+    caller_nonce,
+    proofOf(secret, "caller", {
+      cluster: "almanac",
+      caller: "node-2",
+      caller_nonce,
+      called_nonce,
+    }),
+  )
+
+describe("the door for other nodes", () => {
+  it("lets in who proves to have the cluster's secret, and says who it is", async () => {
+    const { address } = await opened()
+    const said = await called().ask(address, 3, { id: "abc" }, [Buffer.from("bytes")], 2000)
+    assert.deepEqual(said.json, { node_id: "node-2", said: { id: "abc" } })
+    assert.equal(String(said.whole), "bytes")
+  })
+
+  it("keeps one connection for many questions", async () => {
+    const { address, door } = await opened()
+    const calls = called()
+    await Promise.all(Array.from({ length: 50 }, (_, at) => calls.ask(address, 1, at, [], 2000)))
+    assert.equal(door.count(), 1)
+  })
+
+  for (const [name, options] of [
+    ["another secret", { secret: "another secret of 32 characters!" }],
+    ["another cluster", { cluster: "other" }],
+  ] as const) {
+    it(`refuses a node with ${name}`, async () => {
+      const { address } = await opened()
+      const asked = called(options).ask(address, 1, {}, [], 2000)
+      await assert.rejects(asked, { code: "UNAUTHENTICATED" })
+    })
+  }
+
+  it("lets nobody in without a secret of its own, not even who has none either", async () => {
+    const { address } = await opened({ secret: "" })
+    const asked = called({ secret: "" }).ask(address, 1, {}, [], 2000)
+    await assert.rejects(asked, { code: "UNAUTHENTICATED" })
+  })
+
+  it("is not talked to by a node to which it cannot prove itself", async () => {
+    const server = createServer((_, response) => {
+      response.writeHead(401, { "www-authenticate": `Almanac-Cluster nonce="${newNonce()}"` }).end()
+    })
+    server.on("upgrade", (_, socket) => {
+      const lines = ["HTTP/1.1 101 Switching Protocols", "Connection: Upgrade"]
+      socket.write(`${lines.join("\r\n")}\r\nUpgrade: almanac-link\r\nX-Almanac-Proof: x\r\n\r\n`)
+    })
+    server.listen(0, "127.0.0.1")
+    await once(server, "listening")
+    ends.push(() => void server.close())
+    // A server that listens on a port has this form of address.
+    const { port } = server.address() as AddressInfo
+    const asked = called().ask(`127.0.0.1:${port}`, 1, {}, [], 2000)
+    await assert.rejects(asked, { code: "UNAUTHENTICATED", message: /could not prove/ })
+  })
+
+  it("answers 401 with the blob envelope to everybody else, with a user's token too", async () => {
+    const { address } = await opened()
+    for (const path of ["/internal/v1", link_path, "/internal/v1/replicate", "/internal/v1?a=1"]) {
+      for (const headers of [{}, { authorization: "Bearer a-user-token" }]) {
+        const response = await fetch(`http://${address}${path}`, { method: "POST", headers })
+        assert.equal(response.status, 401)
+        const { request_id, ...body } = (await response.json()) as Record<string, string>
+        assert.ok(request_id)
+        const detail = "This path is for the nodes of this cluster."
+        assert.deepEqual(body, { code: "UNAUTHENTICATED", message: "unauthenticated", detail })
+      }
+    }
+    assert.ok(!isInternal("/internal/v10") && !isInternal("/v1/blobs") && !isInternal(undefined))
+  })
+
+  it("takes a proof once, on the connection whose nonce it is over, and no other", async () => {
+    const { port } = await opened()
+    const first = await spoken(port, (answer) => {
+      if (answer === "") return plain
+      return answer.includes("401") ? upgraded(proven(challenged(answer))) : undefined
+    })
+    assert.match(first, /^HTTP\/1\.1 101 /)
+
+    let heard = ""
+    await spoken(port, (answer) => {
+      if (answer === "") return plain
+      heard = upgraded(proven(challenged(answer)))
+      return undefined
+    })
+    const turns = [plain, heard]
+    assert.match(await spoken(port, () => turns.shift()), /^HTTP\/1\.1 401 /)
+    assert.match(await spoken(port, (answer) => (answer === "" ? heard : undefined)), / 401 /)
+  })
+
+  it("refuses proofs that are none", async () => {
+    const { port } = await opened()
+    const nonce = newNonce()
+    for (const wrong of [
+      "Bearer abc",
+      "Almanac-Cluster",
+      writeProof("node-2", nonce, "x"),
+      writeProof("node 2", nonce, "x"),
+      writeProof("node-2", "short", "x"),
+    ]) {
+      const turns = [plain, upgraded(wrong)]
+      assert.match(await spoken(port, () => turns.shift()), /^HTTP\/1\.1 401 /, wrong)
+    }
+  })
+
+  it("is tried again after a pause, and fails fast until then", async () => {
+    const { address, door } = await opened()
+    const calls = called()
+    await calls.ask(address, 1, {}, [], 2000)
+    door.close()
+    while (door.count() > 0) await new Promise((resolve) => setTimeout(resolve, 1))
+    const again = await calls.ask(address, 1, "again", [], 2000).catch(() => undefined)
+    if (again === undefined) await calls.ask(address, 1, "again", [], 2000)
+    assert.equal(door.count(), 1)
+    await assert.rejects(calls.ask("127.0.0.1:1", 1, {}, [], 2000), { code: "UNAVAILABLE" })
+    await assert.rejects(calls.ask("127.0.0.1:1", 1, {}, [], 2000), { code: "UNAVAILABLE" })
+  })
+})

@@ -1,0 +1,336 @@
+/** What hot routes promise beside their answers: bounds, deadlines, ends. Source: decision 0114. */
+import { connect } from "node:net"
+import { Effect } from "effect"
+import { describe, expect, it } from "vitest"
+import { thrown } from "#actors/blob-storage/blob-fault.ts"
+import type { HotBlobs } from "#gateway/blob-storage/hot-blob.ts"
+import type { BlobMeta } from "#schemas/blob-storage/blob.ts"
+import { as, settingsWith, until } from "../http.ts"
+import {
+  accept_bytes,
+  type BlobService,
+  type BlobSetup,
+  base64,
+  bytes_type,
+  json_type,
+  withBlobs,
+} from "./blob-service.ts"
+
+type Engine = HotBlobs["engine"]
+
+const mib = 1024 ** 2
+const id = "0123456789abcdef0123456789abcdef"
+const path = `/v1/blobs/${id}`
+
+const metaOf = (size: number): BlobMeta => ({
+  size: BigInt(size),
+  created_at: 1n,
+  modified_at: 1n,
+  checksum: "",
+  labels: {},
+  policy: "REPLICATION_POLICY_NONE",
+})
+
+const never = () => new Promise<never>(() => undefined)
+const nothing = () => Promise.reject(thrown({ _tag: "BlobStoreFailed", detail: "not here" }))
+
+/** An engine that answers nothing but what a test gives it. */
+const engineWith = (given: Partial<Engine>): Engine => ({
+  put: nothing,
+  upload: () => ({ write: nothing, finish: nothing, abort: async () => undefined }),
+  get: nothing,
+  stat: nothing,
+  delete: nothing,
+  ...given,
+})
+
+const run = (
+  engine: Partial<Engine>,
+  setup: BlobSetup,
+  body: (service: BlobService) => Promise<void>,
+) =>
+  withBlobs({ ...setup, engine: engineWith(engine) }, (service) =>
+    Effect.promise(() => body(service)),
+  )
+
+const hurried = { settings: { api: { request_timeout_seconds: 1 } } }
+
+const head = (...more: ReadonlyArray<string>) =>
+  [
+    "POST /v1/blobs/stream HTTP/1.1",
+    "Host: a",
+    "Authorization: Bearer writer",
+    "Content-Type: application/octet-stream",
+    ...more,
+    "\r\n",
+  ].join("\r\n")
+
+const putSmall = ({ url }: BlobService, init: RequestInit = {}) =>
+  fetch(`${url}/v1/blobs/stream`, {
+    method: "POST",
+    headers: { ...as("writer"), ...bytes_type },
+    body: "hello",
+    ...init,
+  })
+
+describe("a hot request", () => {
+  it("that its engine does not answer is 504, and let go", () =>
+    run({ put: never, get: never }, hurried, async (service) => {
+      const late = [putSmall(service), service.fetch(path, { headers: as("reader") })]
+      for (const { status } of await Promise.all(late)) expect(status).toBe(504)
+      expect(service.inFlight()).toBe(0)
+    }))
+
+  it("whose body stops coming is 504, and its upload is given up", () => {
+    let aborted = 0
+    const upload = () => ({
+      write: () => undefined,
+      finish: nothing,
+      abort: async () => {
+        aborted += 1
+      },
+    })
+    return run({ upload }, hurried, async (service) => {
+      const answer = await service.raw(head(`Content-Length: ${mib}`), "x".repeat(1000))
+      expect(answer).toMatch(/^HTTP\/1.1 504[\s\S]*connection: close[\s\S]*DEADLINE_EXCEEDED/i)
+      await until(() => service.inFlight() === 0)
+      expect(aborted).toBe(1)
+    })
+  })
+
+  it("whose client vanishes gives its upload up", () => {
+    let aborted = 0
+    let taken = 0
+    const upload = () => ({
+      write: (bytes: Uint8Array) => {
+        taken += bytes.length
+        return undefined
+      },
+      finish: nothing,
+      abort: async () => {
+        aborted += 1
+      },
+    })
+    return run({ upload }, {}, async (service) => {
+      const socket = connect(service.port, "127.0.0.1")
+      socket.write(head(`Content-Length: ${mib}`) + "x".repeat(1000))
+      await until(() => taken === 1000)
+      socket.destroy()
+      await until(() => service.inFlight() === 0)
+      expect(aborted).toBe(1)
+    })
+  })
+
+  it("is read no faster than its bytes are taken", () => {
+    let taken = 0
+    let release: () => void = () => undefined
+    const upload = () => ({
+      write: (bytes: Uint8Array) => {
+        taken += bytes.length
+        return new Promise<void>((resolve) => {
+          release = resolve
+        })
+      },
+      finish: nothing,
+      abort: async () => undefined,
+    })
+    return run({ upload }, {}, async (service) => {
+      const socket = connect(service.port, "127.0.0.1")
+      socket.on("error", () => undefined)
+      socket.write(head(`Content-Length: ${64 * mib}`))
+      const part = Buffer.alloc(mib)
+      const is_all_sent = new Promise<string>((resolve) => {
+        for (let count = 0; count < 64; count++) {
+          socket.write(part, () => count === 63 && resolve("all sent"))
+        }
+      })
+      await until(() => taken > 0)
+      const first = taken
+      // Others have a thousand turns meanwhile, in which the socket's buffers fill.
+      for (let turn = 0; turn < 1000; turn++) await new Promise((next) => setImmediate(next))
+      expect(taken).toBe(first)
+      expect(await Promise.race([is_all_sent, Promise.resolve("held back")])).toBe("held back")
+      release()
+      await until(() => taken > first)
+      socket.destroy()
+      await until(() => {
+        // A connection that is not read does not tell that its other end is gone.
+        release()
+        return service.inFlight() === 0
+      })
+    })
+  })
+
+  it("whose engine refuses in the middle of the body is answered there and then", () => {
+    const full = { _tag: "BlobCapacityExceeded", detail: "The disk is full." } as const
+    const upload = () => ({
+      write: () => Promise.reject(thrown(full)),
+      finish: nothing,
+      abort: async () => undefined,
+    })
+    return run({ upload }, {}, async (service) => {
+      const answer = await service.raw(head(`Content-Length: ${64 * mib}`), "x".repeat(100_000))
+      expect(answer).toMatch(/^HTTP\/1.1 429[\s\S]*"detail":"The disk is full."/)
+      expect(service.inFlight()).toBe(0)
+    })
+  })
+
+  it("that fails by a defect of ours is 500 without detail, and logged", () => {
+    const get = () => {
+      throw new TypeError("a secret of the machine")
+    }
+    return run({ get }, {}, async (service) => {
+      const answer = await service.fetch(path, { headers: { ...as("reader"), ...accept_bytes } })
+      expect([answer.status, await answer.json()]).toMatchObject([500, { detail: "" }])
+      expect(service.logged.join()).toContain("a secret of the machine")
+    })
+  })
+
+  it("that is on its way when the server stops is answered", async () => {
+    let answer: () => void = () => undefined
+    const put: Engine["put"] = () =>
+      new Promise((resolve) => {
+        answer = () => resolve({ id: id as never, meta: metaOf(5), created: true })
+      })
+    let status: Promise<number> | undefined
+    let stopped = Promise.resolve()
+    await run({ put }, {}, async (service) => {
+      status = putSmall(service).then((response) => response.status)
+      await until(() => service.inFlight() === 1)
+      // The scope ends behind this body: the server stops while the put is under way.
+      stopped = new Promise((resolve) => setImmediate(resolve)).then(() => answer())
+    })
+    await stopped
+    expect(await status).toBe(200)
+  })
+})
+
+describe("hot bytes in windows", () => {
+  const window = Buffer.alloc(983_040, 7)
+  const reading = (count: number, windows: () => AsyncIterableIterator<Uint8Array>) => ({
+    get: async () => ({ meta: metaOf(count * window.length), data: undefined, windows }),
+  })
+  const fault = thrown({ _tag: "BlobCorrupt", id: id as never, detail: "" })
+  const ask = (service: BlobService) =>
+    service.fetch(path, { headers: { ...as("reader"), ...accept_bytes } })
+
+  it("come in full", () => {
+    const get = reading(5, async function* () {
+      for (let count = 0; count < 5; count++) yield window
+    })
+    return run(get, {}, async (service) => {
+      const bytes = Buffer.from(await (await ask(service)).arrayBuffer())
+      expect([bytes.length, bytes.equals(Buffer.alloc(bytes.length, 7))]).toEqual([
+        5 * window.length,
+        true,
+      ])
+      expect(service.inFlight()).toBe(0)
+    })
+  })
+
+  it("are an error where the first is corrupt, and cut off where a later one is", () => {
+    let good = 0
+    const get = reading(5, async function* () {
+      for (let count = 0; count < good; count++) yield window
+      throw fault
+    })
+    return run(get, {}, async (service) => {
+      expect((await ask(service)).status).toBe(404)
+      good = 2
+      const answer = await ask(service)
+      expect(answer.status).toBe(200)
+      await expect(answer.arrayBuffer()).rejects.toThrow()
+      await until(() => service.inFlight() === 0)
+      expect(service.logged.join()).toContain("A request failed.")
+    })
+  })
+
+  it("are cut off where they end too early", () => {
+    const get = reading(3, async function* () {
+      yield window
+    })
+    return run(get, {}, async (service) => {
+      const answer = await ask(service)
+      await expect(answer.arrayBuffer()).rejects.toThrow()
+    })
+  })
+
+  it("are read one ahead of a slow client, and closed when it goes", () => {
+    let read = 0
+    let closed = 0
+    const get = reading(1000, async function* () {
+      try {
+        for (; read < 1000; read++) yield window
+      } finally {
+        closed += 1
+      }
+    })
+    return run(get, {}, async (service) => {
+      const socket = connect(service.port, "127.0.0.1")
+      socket.pause()
+      const lines = [`GET ${path} HTTP/1.1`, "Host: a", "Authorization: Bearer reader"]
+      socket.write([...lines, "Accept: application/octet-stream", "\r\n"].join("\r\n"))
+      await until(() => read > 0)
+      for (let turn = 0; turn < 1000; turn++) await new Promise((next) => setImmediate(next))
+      // What the kernel's buffers of both ends hold, and two windows.
+      expect(read).toBeLessThan(20)
+      socket.destroy()
+      await until(() => closed === 1 && service.inFlight() === 0)
+    })
+  })
+})
+
+describe("what is not plainly right is left to the plain route", () => {
+  /** The hot engine has the blob and the plain store has not: the status tells who answered. */
+  const get: Engine["get"] = async (_id, { offset = 0, length = 5 }) => ({
+    meta: metaOf(5),
+    data: Buffer.from("hello").subarray(offset, offset + length),
+    windows: never as never,
+  })
+  const stat = async () => metaOf(5)
+  const seen = async (service: BlobService, headers: Record<string, string>, more = "") =>
+    (
+      await service.fetch(path + more, {
+        headers: { ...as("reader"), ...accept_bytes, ...headers },
+      })
+    ).status
+
+  it("by its headers or its address", () =>
+    run({ get, stat }, {}, async (service) => {
+      expect(await seen(service, {})).toBe(200)
+      expect(await seen(service, { range: "bytes=0-1" })).toBe(206)
+      expect(await seen(service, {}, "/stream")).toBe(200)
+      expect(await seen(service, {}, "?a=b")).toBe(404)
+      expect(await seen(service, {}, "/")).toBe(404)
+      expect(await seen(service, { "idempotency-key": "k" })).toBe(404)
+      expect(await seen(service, { "x-almanac-position": "0" })).toBe(404)
+      expect(await seen(service, { "x-auth-token": "reader" })).toBe(404)
+      expect(await seen(service, { authorization: "Bearer nobody" })).toBe(401)
+      expect(await seen(service, { authorization: "Bearer admin" })).toBe(403)
+    }))
+
+  it("by settings, as soon as they are reloaded", () => {
+    let settings = settingsWith()
+    return run({ get }, { current: () => settings }, async (service) => {
+      expect(await seen(service, {})).toBe(200)
+      settings = settingsWith({ api: { rate_limit_per_second: 1, rate_limit_burst: 1 } })
+      expect(await seen(service, {})).toBe(404)
+      expect(await seen(service, {})).toBe(429)
+      settings = settingsWith({ telemetry: { otlp_url: "http://127.0.0.1:1" } })
+      expect(await seen(service, {})).toBe(404)
+      settings = settingsWith()
+      expect(await seen(service, {})).toBe(200)
+    })
+  })
+
+  it("by a body that is declared too large", () =>
+    run({}, { settings: { blob: { json_body_bytes_max: 100 } } }, async (service) => {
+      const body = JSON.stringify({ data: base64(Buffer.alloc(100)) })
+      const { status } = await service.fetch("/v1/blobs", {
+        method: "PUT",
+        headers: { ...as("writer"), ...json_type },
+        body,
+      })
+      expect(status).toBe(413)
+    }))
+})

@@ -1,0 +1,169 @@
+import assert from "node:assert/strict"
+import { describe, it } from "@effect/vitest"
+import fc from "fast-check"
+import { owners_max, type Placement, placement } from "#actors/blob-storage/placement.ts"
+import { type RingNode, ring } from "#actors/blob-storage/ring.ts"
+import { BlobId } from "#schemas/blob-storage/blob.ts"
+
+const described = (nodes: ReadonlyArray<RingNode>) => ({
+  ring_version: 7,
+  vnodes_per_node: 128,
+  nodes,
+})
+const alike = (count: number) =>
+  Array.from({ length: count }, (_, at) => ({ node_id: `node-${at}`, weight_percent: 100 }))
+
+const all = ({ partitions, ownersOf }: Placement, count: number) =>
+  Array.from({ length: partitions }, (_, partition) => ownersOf(partition, count))
+
+/** Copies that the second table has on nodes on which the first has not got them, 0 to 1. */
+const moved = (before: Placement, after: Placement, count: number) => {
+  assert.equal(before.partitions, after.partitions)
+  const old = all(before, count)
+  const fresh = all(after, count)
+  const new_copies = fresh.flatMap((owners, partition) =>
+    owners.filter((owner) => !old[partition]?.includes(owner)),
+  )
+  return new_copies.length / fresh.flat().length
+}
+
+const nodesArbitrary = fc.uniqueArray(
+  fc.record({
+    node_id: fc.stringMatching(/^[a-z0-9]{1,8}$/),
+    weight_percent: fc.constantFrom(0, 25, 50, 100, 119, 200, 400, 1600),
+  }),
+  { minLength: 1, maxLength: 14, selector: ({ node_id }) => node_id },
+)
+
+/** The definition, step by step and with nothing remembered: who owns at each rank. */
+const oracle = (nodes: ReadonlyArray<RingNode>, partitions: number) => {
+  const present = nodes.filter(({ weight_percent }) => weight_percent > 0)
+  const circle = ring({ ...described(present), vnodes_per_node: 8 * 128 })
+  const owned: Array<Array<string>> = Array.from({ length: partitions }, () => [])
+  const ranks = Math.min(present.length, owners_max)
+  for (let copies = 1; copies <= ranks; copies++) {
+    const full = new Set<string>()
+    const share = (node: RingNode) => {
+      if (full.has(node.node_id)) return 1
+      const others = present.filter(({ node_id }) => !full.has(node_id))
+      const total = others.reduce((sum, other) => sum + other.weight_percent, 0)
+      return ((copies - full.size) * node.weight_percent) / total
+    }
+    for (let grows = true; grows; ) {
+      const more = present.filter((node) => !full.has(node.node_id) && share(node) >= 1)
+      for (const { node_id } of more) full.add(node_id)
+      grows = more.length > 0
+    }
+    const limits = new Map(
+      present.map((node) => {
+        const deserved = share(node) * partitions
+        return [node.node_id, Math.max(Math.ceil(deserved), Math.floor(deserved * 1.02))]
+      }),
+    )
+    for (let partition = 0; partition < partitions; partition++) {
+      const middle = BigInt(2 * partition + 1) * (2n ** 128n / BigInt(2 * partitions))
+      const id = BlobId.make(middle.toString(16).padStart(32, "0"))
+      const left = circle.owners(id, 99).filter((node) => !owned[partition]?.includes(node))
+      const load = (node: string) => owned.filter((owners) => owners.includes(node)).length
+      const next = left.find((node) => load(node) < (limits.get(node) ?? 0)) ?? left[0]
+      if (next !== undefined) owned[partition]?.push(next)
+    }
+  }
+  return owned
+}
+
+describe("the partition table", () => {
+  it("is what a naive oracle draws, step by step", { timeout: 60_000 }, () => {
+    const few = fc.uniqueArray(
+      fc.record({
+        node_id: fc.stringMatching(/^[a-z]{1,4}$/),
+        weight_percent: fc.constantFrom(0, 50, 100, 400),
+      }),
+      { minLength: 1, maxLength: 4, selector: ({ node_id }) => node_id },
+    )
+    fc.assert(
+      fc.property(few, (nodes) => {
+        const drawn = placement(described(nodes))
+        assert.deepEqual(all(drawn, owners_max), oracle(nodes, drawn.partitions))
+      }),
+      { numRuns: 3 },
+    )
+  })
+
+  it("does not depend on the order of the nodes", () => {
+    fc.assert(
+      fc.property(nodesArbitrary, (nodes) => {
+        const one = placement(described(nodes))
+        const other = placement(described(nodes.toReversed()))
+        assert.deepEqual(all(one, owners_max), all(other, owners_max))
+      }),
+      { numRuns: 10 },
+    )
+  })
+
+  it("names each owner once, and as many as there are nodes with a weight", () => {
+    fc.assert(
+      fc.property(nodesArbitrary, (nodes) => {
+        const present = nodes.filter(({ weight_percent }) => weight_percent > 0)
+        const drawn = placement(described(nodes))
+        for (const owners of all(drawn, owners_max)) {
+          assert.equal(new Set(owners).size, Math.min(present.length, owners_max))
+          assert.equal(owners.length, new Set(owners).size)
+        }
+      }),
+      { numRuns: 20 },
+    )
+  })
+
+  for (const count of [1, 2, 3, 6, 10]) {
+    it(`loads none of ten nodes above 1.02 of the mean with ${count} copies`, () => {
+      const drawn = placement(described(alike(10)))
+      for (const { node_id } of alike(10)) {
+        assert.ok(drawn.share(node_id, count) <= (1.02 * 1) / 10 + 1e-9)
+      }
+    })
+  }
+
+  it("loads nodes by their weight, none above 1.02 of what it deserves", () => {
+    const nodes = alike(10).map((node, at) => ({
+      ...node,
+      weight_percent: at % 2 === 0 ? 100 : 400,
+    }))
+    const drawn = placement(described(nodes))
+    const partition = 1 / drawn.partitions
+    for (const { node_id, weight_percent } of nodes) {
+      const deserved = weight_percent / 2500
+      assert.ok(drawn.share(node_id, 1) <= deserved * 1.02 + partition)
+      assert.ok(drawn.share(node_id, 1) >= deserved * 0.85)
+    }
+  })
+
+  it("moves little more than a node's share when one comes, and when one goes", () => {
+    const ten = placement(described(alike(10)))
+    const eleven = placement(described(alike(11)))
+    for (const [count, times] of [
+      [1, 1.07],
+      [3, 1.04],
+    ] as const) {
+      assert.ok(moved(ten, eleven, count) < times / 11, `comes, ${count}`)
+      assert.ok(moved(eleven, ten, count) < (times * 11) / 10 / 11, `goes, ${count}`)
+    }
+  })
+
+  it("has a place for every identifier, the first and the last among them", () => {
+    const drawn = placement(described(alike(3)))
+    assert.equal(drawn.partitionOf(BlobId.make("0".repeat(32))), 0)
+    assert.equal(drawn.partitionOf(BlobId.make("f".repeat(32))), drawn.partitions - 1)
+    const half = BlobId.make("8".padEnd(32, "0"))
+    assert.equal(drawn.partitionOf(half), drawn.partitions / 2)
+  })
+
+  it("has 4,096 partitions up to 40 nodes, and more with more of them", () => {
+    assert.equal(placement(described(alike(40))).partitions, 4096)
+    assert.equal(placement(described(alike(60))).partitions, 8192)
+  })
+
+  it("of no nodes has no owners", () => {
+    assert.deepEqual(placement(described([])).ownersOf(0, 3), [])
+  })
+})

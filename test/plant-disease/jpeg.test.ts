@@ -1,0 +1,112 @@
+/** The decoder of small JPEGs against sharp: the same pixels, or none. */
+import sharp, { type JpegOptions } from "sharp"
+import { describe, expect, it } from "vitest"
+import { decode } from "#adapters/plant-image.ts"
+import { jpegHead } from "#adapters/plant-image-head.ts"
+import { quick_bytes_max, quickJpeg } from "#adapters/plant-jpeg.ts"
+import { random } from "./random.ts"
+
+const seed = 20_261_124
+const options = { pixels_max: 50_000_000, auto_orient: false }
+const quick = quickJpeg()
+
+/** Smooth, with some noise on it. */
+const image = (width: number, height: number, next: (limit: number) => number) => {
+  const [a, b] = [next(40) + 3, next(40) + 3]
+  const rgb = Uint8Array.from({ length: width * height * 3 }, (_, n) => {
+    const [x, y] = [Math.floor(n / 3) % width, Math.floor(n / 3 / width)]
+    return 110 + 100 * Math.sin(x / a + (n % 3)) * Math.cos(y / b) + next(30)
+  })
+  return sharp(rgb, { raw: { width, height, channels: 3 } })
+}
+
+const alone = (bytes: Uint8Array) => {
+  const head = jpegHead(bytes)
+  return head && quick(bytes, head)
+}
+
+/** Sharp's pixels; undefined where it refuses. */
+const bySharp = async (bytes: Uint8Array) => {
+  const decoded = await decode(bytes, options)
+  return "problem" in decoded ? undefined : decoded.rgb
+}
+
+describe("a small JPEG in the thread itself", () => {
+  const samplings = ["4:2:0", "4:4:4"]
+
+  it(`has sharp's pixels, whatever its size, quality and sampling (seed ${seed})`, async () => {
+    const next = random(seed)
+    for (let n = 0; n < 60; n++) {
+      const [width, height] = n === 0 ? [1, 1] : [next(300) + 1, next(300) + 1]
+      const made = image(width, height, next)
+      const quality = next(100) + 1
+      const chromaSubsampling = samplings[n % 2] ?? ""
+      const bytes = await (n % 5 === 4 ? made.greyscale() : made)
+        .jpeg({ quality, chromaSubsampling, optimiseCoding: n % 3 === 0 })
+        .toBuffer()
+      const own = alone(bytes)
+      expect(own?.length).toBe(width * height * 3)
+      expect(Buffer.compare(own ?? bytes, (await bySharp(bytes)) ?? bytes)).toBe(0)
+    }
+  })
+
+  it("is sharp's where it is progressive, oddly sampled, large or long", async () => {
+    const next = random(seed)
+    const made = image(200, 100, next)
+    const jpeg = (change: JpegOptions) => made.clone().jpeg(change).toBuffer()
+    const plain = await jpeg({})
+    expect(alone(plain)).toBeDefined()
+    expect(alone(await jpeg({ progressive: true }))).toBeUndefined()
+    const odd = Buffer.from(plain)
+    odd[plain.indexOf(Buffer.from([0xff, 0xc0])) + 11] = 0x41
+    expect(alone(odd)).toBeUndefined()
+    expect(alone(await image(513, 512, next).jpeg().toBuffer())).toBeUndefined()
+    expect(alone(Buffer.concat([plain, Buffer.alloc(quick_bytes_max)]))).toBeUndefined()
+    expect(alone(await image(512, 512, next).jpeg().toBuffer())).toBeDefined()
+  })
+
+  it(`is never taken where sharp refuses it, seldom seen otherwise (seed ${seed})`, async () => {
+    const next = random(seed)
+    const jpeg = await image(90, 60, next).jpeg().toBuffer()
+    let [equal, other, refused] = [0, 0, 0]
+    for (let n = 0; n < 300; n++) {
+      const damaged = Buffer.from(jpeg.subarray(0, n % 3 === 0 ? next(jpeg.length) : jpeg.length))
+      for (let flips = n % 3; flips > 0; flips--) damaged[2 + next(jpeg.length - 2)] = next(256)
+      const own = alone(damaged)
+      if (own === undefined) {
+        refused++
+        continue
+      }
+      const theirs = await bySharp(damaged)
+      expect(theirs?.length, `file ${n}`).toBe(own.length)
+      if (Buffer.compare(own, theirs ?? jpeg) === 0) equal++
+      else other++
+    }
+    // Of sums that no encoder makes the vectors of native code clamp, and plain code does not.
+    expect(other).toBeLessThan(equal / 10)
+    expect(equal).toBeGreaterThan(20)
+    expect(refused).toBeGreaterThan(100)
+  })
+
+  it("is decoded by it where `decode` is given one, and refused as ever by its size", async () => {
+    const jpeg = await image(64, 48, random(seed)).jpeg().toBuffer()
+    const asked: Array<number> = []
+    const told: typeof quick = (bytes, head) => {
+      asked.push(head.width)
+      return quick(bytes, head)
+    }
+    const exact = await decode(jpeg, options)
+    expect(await decode(jpeg, { ...options, quick: told })).toEqual({
+      ...exact,
+      rgb: Uint8Array.from(await sharp(jpeg).raw().toBuffer()),
+    })
+    expect(asked).toEqual([64])
+    const small = await decode(jpeg, { ...options, quick: told, pixels_max: 100 })
+    expect(small).toMatchObject({ problem: "size" })
+    const turned = await decode(jpeg, { ...options, quick: told, auto_orient: true })
+    expect(turned).toMatchObject({ width: 64 })
+    const torn = await decode(jpeg.subarray(0, jpeg.length / 2), { ...options, quick: told })
+    expect(torn).toMatchObject({ problem: "content" })
+    expect(asked).toEqual([64, 64])
+  })
+})

@@ -1,0 +1,52 @@
+/** Which thread has an image, where one has the network and others only prepare for it. */
+import { afterAll, describe, expect, it } from "vitest"
+import { type Begun, type Failed, plantPool, type Ran } from "#adapters/plant-pool.ts"
+
+const network_threads = 3
+const pool = plantPool({
+  network: {
+    onnx_path: "",
+    input: { name: "x", layout: "NHWC", has_rescaling: false },
+    output: { name: "y", classes: 1, activation: "softmax" },
+  },
+  threads: { sessions: 1, session_threads: network_threads, preparers: 2 },
+  program: new URL("./telling-thread.ts", import.meta.url),
+  onLost: (why) => expect.fail(why),
+  ...{ batch_max: 4, resize: "bicubic", scale: "0..1", auto_orient: false, pixels_max: 100 },
+})
+afterAll(() => pool.end())
+
+const file = (bytes = 9) => new Uint8Array(bytes)
+const predicted = (image: Uint8Array) =>
+  new Promise<Begun | Ran | Failed>((told) => void pool.predict(image, told))
+const byNetwork = { kind: "predicted", width: network_threads }
+const byOthers = { kind: "prepared", width: 0 }
+
+describe("a large network's thread", () => {
+  it("has an image that comes alone, and prepares it too", async () => {
+    await pool.started
+    expect(await predicted(file())).toMatchObject(byNetwork)
+    expect(await predicted(file())).toMatchObject(byNetwork)
+    expect(pool.batches).toEqual([0, 2, 0, 0, 0])
+  })
+
+  it("has one of several: the others are prepared meanwhile", async () => {
+    const all = await Promise.all([file(), file(), file()].map(predicted))
+    expect(all).toMatchObject([byNetwork, byOthers, byOthers])
+  })
+
+  it("has no large file, which others decode", async () => {
+    expect(await predicted(file(256 * 1024 + 1))).toMatchObject(byOthers)
+    expect(await predicted(file(256 * 1024))).toMatchObject(byNetwork)
+  })
+
+  it("is left to batches while others prepare", async () => {
+    const all = await Promise.all([file(256 * 1024 + 1), file()].map(predicted))
+    expect(all).toMatchObject([byOthers, byOthers])
+  })
+
+  it("hands out the pixels of an image that is only prepared", async () => {
+    const prepared = await new Promise((told) => void pool.prepare(file(), told))
+    expect(prepared).toMatchObject({ kind: "prepared", rgb: Uint8Array.of(1, 2, 3) })
+  })
+})

@@ -1,0 +1,139 @@
+/** What lies where in a volume's files, so that a test knows whom damage may have hurt. */
+
+import { stretchOfExtent } from "#adapters/volume-extents.ts"
+import {
+  data_start,
+  decodeBatchHeader,
+  decodeSuperblock,
+  page_bytes,
+  seedOf,
+} from "#adapters/volume-format.ts"
+import { decodeHead, extentsOf, type RecordHead } from "#adapters/volume-record.ts"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import type { SimulatedDisk } from "./simulated-disk.ts"
+
+interface Found {
+  readonly id: BlobId
+  readonly sequence: number
+  readonly path: string
+  readonly start: number
+  readonly end: number
+  readonly head: RecordHead
+}
+
+interface Batch {
+  readonly sequence: number
+  readonly path: string
+  readonly start: number
+  readonly end: number
+  readonly records: ReadonlyArray<Found>
+}
+
+const recordsOf = (path: string, bytes: Buffer, seed: number, batch: Omit<Batch, "records">) => {
+  const records: Array<Found> = []
+  for (let at = batch.start; at < batch.end; ) {
+    const head = decodeHead(bytes, at, seed)
+    if (!head) {
+      at += 8
+      continue
+    }
+    const end = at + head.record_bytes
+    records.push({ id: head.id, sequence: batch.sequence, path, start: at, end, head })
+    at = Math.ceil(end / 8) * 8
+  }
+  return records
+}
+
+/** The batches in a log file's bytes; none where its superblock does not hold. */
+const batchesOf = (path: string, bytes: Buffer): ReadonlyArray<Batch> => {
+  const superblock = decodeSuperblock(bytes.subarray(0, data_start))
+  if (superblock?.kind !== "log") return []
+  const seed = seedOf(superblock)
+  const batches: Array<Batch> = []
+  for (let start = data_start; start < bytes.length; ) {
+    const header = decodeBatchHeader(bytes, start, seed)
+    const end = start + (header?.bytes ?? page_bytes)
+    if (header && header.position === start) {
+      const batch = { path, sequence: header.sequence, start, end }
+      batches.push({ ...batch, records: recordsOf(path, bytes, seed, batch) })
+    }
+    start = end
+  }
+  return batches
+}
+
+export interface Stretch {
+  readonly path: string
+  readonly start: number
+  readonly end: number
+}
+
+const overlaps = (one: Stretch, other: Stretch) =>
+  one.path === other.path && one.start < other.end && other.start < one.end
+
+const numberOf = (path: string) => Number(/-(\d{8})\.seg$/.exec(path)?.[1])
+
+/** Where a record's bytes are: its own place, and its extents. */
+const stretchesOf = ({ path, start, end, head }: Found): ReadonlyArray<Stretch> => [
+  { path, start, end },
+  ...extentsOf(head).map((extent) => {
+    const name = `ext-${String(extent.file).padStart(8, "0")}.seg`
+    return { path: path.replace(/log-\d{8}\.seg$/, name), ...stretchOfExtent(extent) }
+  }),
+]
+
+/** All that the log files of a disk say, oldest first. */
+export const mapOf = (simulated: SimulatedDisk) => {
+  const logs = simulated.paths().filter((path) => /log-\d{8}\.seg$/.test(path))
+  const batches = logs
+    .flatMap((path) => batchesOf(path, Buffer.from(simulated.bytes(path))))
+    .toSorted((one, other) => one.sequence - other.sequence)
+  return { batches, last: batches.at(-1), files: logs.map(numberOf) }
+}
+
+/**
+ * Whose newest record, or bytes, the stretch touches; all of the last batch, which nobody can tell
+ * from a torn one, where it touches that. `told`: whose records it touches at all.
+ */
+export const hurtBy = (simulated: SimulatedDisk, stretch: Stretch) => {
+  const { batches, last } = mapOf(simulated)
+  const newest = new Map<BlobId, Found>()
+  for (const { records } of batches) for (const record of records) newest.set(record.id, record)
+  const hurt = new Set<BlobId>()
+  const is_end = last !== undefined && overlaps(last, stretch)
+  for (const record of newest.values()) {
+    if (stretchesOf(record).some((one) => overlaps(one, stretch))) hurt.add(record.id)
+  }
+  if (is_end) for (const { id } of last.records) hurt.add(id)
+  const records = batches.flatMap((batch) => batch.records)
+  const told = records.filter((record) => overlaps(record, stretch)).map(({ id }) => id)
+  return { ids: hurt, is_end, told }
+}
+
+/** Stretches in which something is that may be hurt, each as likely as another. */
+export const stretchesIn = (simulated: SimulatedDisk): ReadonlyArray<Stretch> => {
+  const { batches } = mapOf(simulated)
+  const records = batches.flatMap((batch) => [batch, ...batch.records.flatMap(stretchesOf)])
+  const files = simulated.paths().map((path) => ({ path, start: 0, end: 2 * page_bytes }))
+  const checkpoints = simulated
+    .paths()
+    .filter((path) => path.includes("checkpoint"))
+    .map((path) => ({ path, start: 0, end: simulated.bytes(path).length }))
+  return [...records, ...files, ...checkpoints].filter(
+    ({ path, start }) => simulated.paths().includes(path) && start < simulated.bytes(path).length,
+  )
+}
+
+/** Whose records a write to a log file holds, which was meant for `position`. */
+export const recordsWritten = (
+  simulated: SimulatedDisk,
+  path: string,
+  bytes: Uint8Array,
+  position: number,
+): ReadonlyArray<BlobId> => {
+  const superblock = decodeSuperblock(Buffer.from(simulated.bytes(path).subarray(0, data_start)))
+  if (superblock?.kind !== "log") return []
+  const stretch = { path, sequence: 0, start: 0, end: bytes.length }
+  const records = recordsOf(path, Buffer.from(bytes), seedOf(superblock), stretch)
+  return records.filter(() => position >= data_start).map(({ id }) => id)
+}

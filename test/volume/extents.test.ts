@@ -1,0 +1,313 @@
+/**
+ * The files of extents: nothing is given out twice, whatever is reserved, kept, freed and read.
+ */
+import assert from "node:assert/strict"
+import fc from "fast-check"
+import { describe, it } from "vitest"
+import type { VolumeFile } from "#adapters/volume-disk.ts"
+import {
+  dataBytes,
+  type ExtentFiles,
+  type Grant,
+  makeExtents,
+  stretchBytes,
+} from "#adapters/volume-extents.ts"
+import { data_start } from "#adapters/volume-format.ts"
+import type { Segment, Segments } from "#adapters/volume-parts.ts"
+import type { Extent } from "#adapters/volume-record.ts"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+
+const kib = 1024
+const mib = 1024 * kib
+const segment_bytes = mib + data_start
+// 32 hex characters each.
+const ann = "0123456789abcdef0123456789abcdef" as BlobId
+const bob = "fedcba9876543210fedcba9876543210" as BlobId
+
+const no_file: VolumeFile = {
+  write: async () => {},
+  read: async () => new Uint8Array(0),
+  readNow: () => new Uint8Array(0),
+  datasync: async () => {},
+  size: async () => segment_bytes,
+  close: async () => {},
+}
+
+/** Files on a disk that has room for so many. */
+const fakeSegments = (files_max = 100, file = no_file) => {
+  const files = new Map<number, Segment>()
+  const take = async (): Promise<Segment> => {
+    await Promise.resolve()
+    if (files.size === files_max) throw Object.assign(new Error("full"), { code: "ENOSPC" })
+    const number = files.size + 1
+    const seeds = { generation: number, bytes: segment_bytes, seed: number }
+    const segment: Segment = { kind: "ext", number, ...seeds, file }
+    files.set(number, segment)
+    return segment
+  }
+  const segments: Segments = {
+    find: (kind, number) => (kind === "ext" ? files.get(number) : undefined),
+    all: () => Array.from(files.values()),
+    take,
+    retire: async () => {},
+  }
+  return { segments, files }
+}
+
+const noFail = (detail: string) => assert.fail(detail)
+
+const make = (files_max?: number) => {
+  const { segments, files } = fakeSegments(files_max)
+  const extents = makeExtents({ segments, segment_bytes, fail: noFail })
+  const restored = (images: Iterable<Uint8Array>) =>
+    makeExtents({ segments, segment_bytes, fail: noFail, images })
+  return { extents, files, restored }
+}
+
+/** The extent that fills a grant. */
+const extentOf = ({ segment, start, end }: Grant): Extent => ({
+  ...{ file: segment.number, position: start, bytes: end - start - 4096, table_crc: 1 },
+})
+
+const keep = async (extents: ExtentFiles, id: BlobId, bytes = 256 * kib) => {
+  const grant = await extents.reserve(bytes)
+  const extent = extentOf(grant)
+  extents.keep(id, [extent])
+  return { grant, extent }
+}
+
+const live = (extents: ExtentFiles) => extents.bytes().live
+
+describe("the files of extents", () => {
+  it("give room in whole pages, in one file as long as it has some, then in the next", async () => {
+    const { extents, files } = make()
+    const first = await extents.reserve(300 * kib + 1)
+    assert.deepEqual([first.start, first.end], [data_start, data_start + 304 * kib])
+    const second = await extents.reserve(304 * kib)
+    assert.deepEqual([second.segment.number, second.start], [1, first.end])
+    const third = await extents.reserve(500 * kib)
+    assert.equal(third.segment.number, 2)
+    assert(files.size <= 3)
+  })
+
+  it("know after a restart what was kept, and only that", async () => {
+    const { extents, restored } = make()
+    const { extent } = await keep(extents, ann)
+    await extents.reserve(256 * kib)
+    // An image may be a part of a larger buffer, as a checkpoint is read.
+    const images = Array.from(extents.image(), (image) => {
+      const larger = Buffer.alloc(image.length + 3, 7)
+      larger.set(image, 3)
+      return larger.subarray(3)
+    })
+    const again = restored(images)
+    assert.equal(live(again), 256 * kib)
+    assert.deepEqual(again.owners(1), [{ start: data_start, end: data_start + 256 * kib, id: ann }])
+    const next = await again.reserve(256 * kib)
+    assert.equal(next.start, data_start + 256 * kib)
+    again.free(ann, [extent])
+    assert.equal(live(again), 0)
+    assert.equal((await again.reserve(256 * kib)).start, data_start)
+  })
+
+  it("let a later record take a stretch over, and nobody free what is another's", async () => {
+    const { extents } = make()
+    const { extent } = await keep(extents, ann)
+    extents.keep(bob, [extent])
+    assert.equal(live(extents), 256 * kib)
+    extents.free(ann, [extent])
+    assert.deepEqual(
+      extents.owners(1).map(({ id }) => id),
+      [bob],
+    )
+    extents.free(bob, [extent])
+    extents.free(bob, [extent])
+    assert.deepEqual([live(extents), extents.isEmpty(1)], [0, true])
+  })
+
+  it("keep a record's extents of a file that is gone, and give them free", () => {
+    const { extents } = make()
+    const extent = { file: 9, position: data_start, bytes: 100_000, table_crc: 1 }
+    extents.keep(ann, [extent])
+    assert.equal(extents.owners(9).length, 1)
+    extents.free(ann, [extent])
+    assert.equal(extents.owners(9).length, 0)
+  })
+
+  it("take back only what is still the upload's", async () => {
+    const { extents } = make()
+    const { grant, extent } = await keep(extents, ann)
+    extents.release(grant)
+    assert.equal(live(extents), 256 * kib)
+    extents.free(ann, [extent])
+    const other = await extents.reserve(256 * kib)
+    assert.equal(other.start, grant.start)
+    extents.release(grant)
+    assert.notEqual((await extents.reserve(256 * kib)).start, other.start)
+  })
+
+  it("give out nothing that is freed and still read", async () => {
+    const { extents } = make()
+    const { grant, extent } = await keep(extents, ann)
+    const [one, two] = [extents.pin([extent]), extents.pin([extent])]
+    extents.free(ann, [extent])
+    assert.deepEqual([live(extents), extents.isEmpty(1)], [0, false])
+    one()
+    one()
+    const meanwhile = await extents.reserve(256 * kib)
+    assert.notEqual(meanwhile.start, grant.start)
+    extents.release(meanwhile)
+    two()
+    assert.equal(extents.isEmpty(1), true)
+    assert.equal((await extents.reserve(256 * kib)).start, grant.start)
+  })
+
+  it("are kept again where a record that moved keeps some of what is still read", async () => {
+    const { extents } = make()
+    const { extent } = await keep(extents, ann)
+    const unpin = extents.pin([extent])
+    extents.free(ann, [extent])
+    extents.keep(ann, [extent])
+    unpin()
+    assert.equal(live(extents), 256 * kib)
+    extents.free(ann, [extent])
+    assert.equal(extents.isEmpty(1), true)
+  })
+
+  it("give shorter stretches where the disk is full, and refuse where none is long", async () => {
+    const { extents } = make(1)
+    const grants = await Promise.all(Array.from({ length: 4 }, () => extents.reserve(256 * kib)))
+    await assert.rejects(extents.reserve(256 * kib), { code: "ENOSPC" })
+    for (const grant of [grants[0], grants[2]]) if (grant) extents.release(grant)
+    const part = await extents.reserve(400 * kib)
+    assert.equal(part.end - part.start, 256 * kib)
+    assert.equal(dataBytes(part.end - part.start), 192 * kib)
+  })
+
+  it("take nothing from a file that is closed", async () => {
+    const { extents } = make()
+    await extents.reserve(64 * kib)
+    extents.close(1, true)
+    assert.equal((await extents.reserve(64 * kib)).segment.number, 2)
+    extents.close(1, false)
+    extents.close(2, true)
+    extents.close(3, true)
+    assert.equal((await extents.reserve(64 * kib)).segment.number, 1)
+  })
+
+  it("hold of a blob what fits a stretch with its table", () => {
+    for (const bytes of [1, 65_536, 65_537, 1_000_000]) {
+      assert(stretchBytes(bytes) >= bytes + 4 * Math.ceil(bytes / 65_536))
+      const data = dataBytes(stretchBytes(bytes))
+      assert(stretchBytes(data) <= stretchBytes(bytes) && data % 65_536 === 0)
+    }
+  })
+})
+
+const step = fc.record({
+  kind: fc.constantFrom(
+    "reserve",
+    "reserve",
+    "extend",
+    "trim",
+    "release",
+    "keep",
+    "free",
+    "pin",
+    "unpin",
+  ),
+  which: fc.nat(30),
+  pages: fc.integer({ min: 1, max: 120 }),
+})
+type Step = typeof step extends fc.Arbitrary<infer A> ? A : never
+
+const overlap = (one: Grant, other: Grant) =>
+  one.segment === other.segment && one.start < other.end && other.start < one.end
+
+describe("any history of a file of extents", () => {
+  it("has no page in two hands", async () => {
+    const holds = async (steps: ReadonlyArray<Step>) => {
+      const { extents, restored } = make()
+      const granted: Array<Grant> = []
+      const kept: Array<{ readonly grant: Grant; readonly extent: Extent }> = []
+      const pinned: Array<{ readonly grant: Grant; readonly unpin: () => void }> = []
+      const pick = <A>(from: Array<A>, which: number) =>
+        from.splice(which % Math.max(1, from.length), 1)[0]
+      for (const { kind, which, pages } of steps) {
+        const grant = kind === "reserve" ? await extents.reserve(4096 * pages) : undefined
+        if (grant) granted.push(grant)
+        if (["extend", "trim", "release", "keep"].includes(kind)) {
+          const one = pick(granted, which)
+          if (!one) continue
+          if (kind === "extend") granted.push(extents.extend(one, 4096 * pages) ?? one)
+          if (kind === "trim") granted.push(extents.trim(one, one.start + 4096))
+          if (kind === "release") extents.release(one)
+          if (kind === "keep") {
+            const bytes = one.end - one.start - (one.end - one.start > 4096 ? 4096 : 100)
+            const extent = { ...extentOf(one), bytes }
+            extents.keep(ann, [extent])
+            kept.push({ grant: one, extent })
+          }
+        }
+        if (kind === "free") {
+          const one = pick(kept, which)
+          if (one) extents.free(ann, [one.extent])
+        }
+        if (kind === "pin") {
+          const one = kept[which % Math.max(1, kept.length)]
+          if (one) pinned.push({ grant: one.grant, unpin: extents.pin([one.extent]) })
+        }
+        if (kind === "unpin") pick(pinned, which)?.unpin()
+        const own = [...granted, ...kept.map((one) => one.grant)]
+        for (const [n, one] of own.entries()) {
+          assert(!own.slice(n + 1).some((other) => overlap(one, other)), "given out twice")
+        }
+        const freed = pinned.filter(({ grant: one }) => !kept.some((some) => some.grant === one))
+        for (const { grant: one } of freed) {
+          assert(!granted.some((other) => overlap(one, other)), "given out while it was read")
+        }
+        const bytes = kept.reduce((sum, { extent }) => sum + stretchBytes(extent.bytes), 0)
+        assert.equal(live(extents), bytes)
+      }
+      assert.equal(live(restored(extents.image())), live(extents))
+    }
+    await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 60 }), holds), { numRuns: 200 })
+  })
+})
+
+describe("syncs of a file", () => {
+  it("are shared by those who wait, and not by one that wrote while a sync ran", async () => {
+    const ends: Array<() => void> = []
+    const file = { ...no_file, datasync: () => new Promise<void>((end) => ends.push(end)) }
+    const { segments } = fakeSegments(1, file)
+    const extents = makeExtents({ segments, segment_bytes, fail: noFail })
+    const { segment } = await extents.reserve(4096)
+    const first = extents.sync(segment)
+    const later = [extents.sync(segment), extents.sync(segment), extents.sync(segment)]
+    assert.equal(ends.length, 1)
+    ends[0]?.()
+    await first
+    await Promise.resolve()
+    await Promise.resolve()
+    assert.equal(ends.length, 2)
+    const last = extents.sync(segment)
+    ends[1]?.()
+    await Promise.all(later)
+    await Promise.resolve()
+    await Promise.resolve()
+    assert.equal(ends.length, 3)
+    ends[2]?.()
+    await last
+  })
+
+  it("that fail end all writing", async () => {
+    const failed: Array<string> = []
+    const file = { ...no_file, datasync: () => Promise.reject(new Error("EIO")) }
+    const { segments } = fakeSegments(1, file)
+    const fail = (detail: string) => failed.push(detail)
+    const extents = makeExtents({ segments, segment_bytes, fail })
+    const { segment } = await extents.reserve(4096)
+    await assert.rejects(extents.sync(segment), /EIO/)
+    assert.equal(failed.length, 1)
+  })
+})

@@ -1,0 +1,250 @@
+/**
+ * The volume's format: what is written is what is read, and nothing else is.
+ */
+import assert from "node:assert/strict"
+import fc from "fast-check"
+import { describe, it } from "vitest"
+import {
+  decodeBatchHeader,
+  decodeSuperblock,
+  encodeBatchHeader,
+  encodeSuperblock,
+  page_bytes,
+  seedOf,
+} from "#adapters/volume-format.ts"
+import {
+  checksumOf,
+  decodeHead,
+  decodeTail,
+  encodeHead,
+  encodeTail,
+  extentsOf,
+  factOf,
+  freedOf,
+  hashOf,
+  headBytesMax,
+  labelsOf,
+  metaOf,
+  movedOf,
+  type NewRecord,
+  originOf,
+  tail_bytes,
+} from "#adapters/volume-record.ts"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+
+const u32 = fc.nat(2 ** 32 - 1)
+const u53 = fc.maxSafeNat()
+const volume_id = fc.uint8Array({ minLength: 16, maxLength: 16 })
+const kind = fc.constantFrom("log" as const, "ext" as const)
+const superblock = fc.record({ volume_id, kind, number: u32, generation: u53, bytes: u53 })
+
+const header = fc.record({
+  ...{ generation: u53, sequence: u53, bytes: u32, previous_crc: u32, records: u32 },
+  ...{ first_cursor: u53, acknowledged: u53, heads_crc: u32, file: u32, position: u53 },
+})
+
+const hex = (bytes: number) =>
+  fc
+    .uint8Array({ minLength: bytes, maxLength: bytes })
+    .map((array) => Buffer.from(array).toString("hex"))
+const plain = { noNullPrototype: true } as const
+const extent = fc.record({ file: u32, position: u53, bytes: u53, table_crc: u32 }, plain)
+const text = fc.string({ unit: "grapheme", maxLength: 40 })
+const label_text = fc.string({ unit: "binary", maxLength: 20 })
+
+const record: fc.Arbitrary<NewRecord> = fc
+  .record({
+    kind: fc.constantFrom("blob", "tombstone", "quarantined", "lost"),
+    is_moved: fc.boolean(),
+    is_large: fc.boolean(),
+    policy: fc.constantFrom("REPLICATION_POLICY_NONE", "REPLICATION_POLICY_EC82"),
+    // Sixteen bytes in hex are an identifier.
+    id: hex(16).map((id) => id as BlobId),
+    hash: fc.option(hex(32), { nil: "" }),
+    size: u53,
+    at: fc.bigInt({ min: 0n, max: 2n ** 63n }),
+    cursor: u53,
+    origin: fc.record({ actor: text, request_id: text, correlation_id: text }, plain),
+    labels: fc.dictionary(label_text, label_text, { maxKeys: 5, noNullPrototype: true }),
+    crcs: fc.array(u32, { maxLength: 4 }),
+    extents: fc.array(extent, { maxLength: 5 }),
+    freed: fc.array(extent, { maxLength: 5 }),
+  } as const)
+  .map((fields): NewRecord => ({ ...fields, payload_bytes: 65_536 * fields.crcs.length }))
+
+/** The bytes with one bit turned over. */
+const flipped = (bytes: Buffer, bit: number) => {
+  const other = Buffer.from(bytes)
+  other[bit >>> 3] = (other[bit >>> 3] ?? 0) ^ (1 << (bit & 7))
+  return other
+}
+
+const encoded = (given: NewRecord, seed: number, position = 0) => {
+  const into = Buffer.alloc(position + headBytesMax(given), 0xff)
+  const bytes = encodeHead(into, position, given, seed)
+  return into.subarray(position, position + bytes)
+}
+
+describe("a superblock", () => {
+  it("is read as it was written, from either copy", () => {
+    const holds = (given: typeof superblock extends fc.Arbitrary<infer A> ? A : never) => {
+      const pages = encodeSuperblock(given)
+      const expected = { ...given, volume_id: Buffer.from(given.volume_id) }
+      assert.deepEqual(decodeSuperblock(pages), expected)
+      for (const copy of [0, page_bytes]) {
+        const damaged = Buffer.from(pages)
+        damaged.fill(0x55, copy, copy + 64)
+        assert.deepEqual(decodeSuperblock(damaged), expected)
+      }
+    }
+    fc.assert(fc.property(superblock, holds))
+  })
+
+  it("of another version stops the start", () => {
+    const pages = encodeSuperblock({
+      ...{ volume_id: new Uint8Array(16), kind: "log" as const, number: 1 },
+      ...{ generation: 1, bytes: 8192 },
+    })
+    assert.throws(() => decodeSuperblock(futureOf(pages)), /version 2/)
+  })
+
+  it("with one of its bits turned over in both copies is none", () => {
+    const pages = encodeSuperblock({
+      ...{ volume_id: new Uint8Array(16).fill(7), kind: "ext" as const, number: 3 },
+      ...{ generation: 9, bytes: 65_536 },
+    })
+    for (let bit = 0; bit < 64 * 8; bit++) {
+      assert.equal(decodeSuperblock(flipped(flipped(pages, bit), bit + 8 * page_bytes)), undefined)
+    }
+  })
+})
+
+/** The first copy as a later program may write it. */
+const futureOf = (pages: Buffer) => {
+  const future = Buffer.from(pages)
+  future.writeUInt32LE(2, 8)
+  // The CRC of the first 60 bytes, by the table that any program can make.
+  let crc = 0xffff_ffff
+  for (const byte of future.subarray(0, 60)) {
+    crc ^= byte
+    for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0x82f6_3b78 : 0)
+  }
+  future.writeUInt32LE(~crc >>> 0, 60)
+  return future
+}
+
+describe("a batch's header", () => {
+  it("is read as it was written, by its file's seed alone", () => {
+    const holds = (
+      given: typeof header extends fc.Arbitrary<infer A> ? A : never,
+      seed: number,
+    ) => {
+      const bytes = Buffer.alloc(200)
+      const crc = encodeBatchHeader(bytes, 8, given, seed)
+      assert.deepEqual(decodeBatchHeader(bytes, 8, seed), { ...given, crc })
+      assert.equal(decodeBatchHeader(bytes, 8, seed ^ 1), undefined)
+      assert.equal(decodeBatchHeader(bytes, 0, seed), undefined)
+      assert.equal(decodeBatchHeader(bytes.subarray(0, 100), 8, seed), undefined)
+    }
+    fc.assert(fc.property(header, u32, holds))
+  })
+
+  it("with a bit turned over is none", () => {
+    fc.assert(
+      fc.property(header, fc.nat(96 * 8 - 1), (given, bit) => {
+        const bytes = Buffer.alloc(96)
+        encodeBatchHeader(bytes, 0, given, 5)
+        assert.equal(decodeBatchHeader(flipped(bytes, bit), 0, 5), undefined)
+      }),
+    )
+  })
+
+  it("has another seed in another generation, file, kind and volume", () => {
+    const one = { volume_id: new Uint8Array(16), kind: "log" as const, number: 1, generation: 1 }
+    const seeds = [
+      one,
+      { ...one, generation: 2 },
+      { ...one, number: 2 },
+      { ...one, kind: "ext" as const },
+      { ...one, volume_id: new Uint8Array(16).fill(1) },
+    ].map(seedOf)
+    assert.equal(new Set(seeds).size, 5)
+  })
+})
+
+describe("a blob's tail", () => {
+  it("is read as it was written, and with a bit turned over is none", () => {
+    fc.assert(
+      fc.property(record, hex(32), u32, fc.nat(8 * tail_bytes - 1), (given, hash, seed, bit) => {
+        const bytes = Buffer.alloc(8 + tail_bytes, 0xff)
+        encodeTail(bytes, 8, { ...given, hash }, seed)
+        const tail = bytes.subarray(8)
+        const { size, policy } = given
+        assert.deepEqual(decodeTail(tail, seed), { hash, size, policy })
+        assert.equal(decodeTail(tail, seed ^ 1), undefined)
+        assert.equal(decodeTail(flipped(tail, bit), seed), undefined)
+      }),
+    )
+  })
+})
+
+describe("a record's head", () => {
+  it("is read as it was written", () => {
+    const holds = (given: NewRecord, seed: number, steps: number) => {
+      const bytes = encoded(given, seed, 8 * steps)
+      assert.equal(bytes.length % 8, 0)
+      const head = decodeHead(bytes, 0, seed) ?? assert.fail("the head does not hold")
+      const { kind, is_moved, is_large, policy, id, size, at, cursor, payload_bytes } = head
+      const fields = { kind, is_moved, is_large, policy, id, size, at, cursor, payload_bytes }
+      const { hash, origin, labels, extents, freed, crcs, ...rest } = given
+      assert.deepEqual(fields, rest)
+      assert.equal(payload_bytes, 65_536 * crcs.length)
+      assert.equal(hashOf(head), hash)
+      assert.equal(checksumOf(head), Buffer.from(hash, "hex").toString("base64"))
+      assert.deepEqual(originOf(head), origin)
+      assert.deepEqual({ ...labelsOf(head) }, { ...labels })
+      assert.deepEqual(extentsOf(head), extents)
+      assert.deepEqual(freedOf(head), freed)
+      const tail = given.kind === "blob" ? tail_bytes : 0
+      assert.equal(head.record_bytes, bytes.length + given.payload_bytes + tail)
+    }
+    fc.assert(fc.property(record, u32, fc.nat(4), holds))
+  })
+
+  it("with a bit turned over, cut short or under another seed is none", () => {
+    fc.assert(
+      fc.property(record, fc.nat(), (given, at) => {
+        const bytes = encoded(given, 77)
+        assert.equal(decodeHead(flipped(bytes, at % (8 * bytes.length)), 0, 77), undefined)
+        assert.equal(decodeHead(bytes.subarray(0, at % bytes.length), 0, 77), undefined)
+        assert.equal(decodeHead(bytes, 0, 78), undefined)
+      }),
+    )
+  })
+
+  it("moved says the same, but for being a fact and for what it gives free", () => {
+    fc.assert(
+      fc.property(record, (given) => {
+        const head = decodeHead(encoded(given, 1), 0, 1) ?? assert.fail("no head")
+        const again = decodeHead(encoded(movedOf(head), 9), 0, 9) ?? assert.fail("not again")
+        assert.deepEqual(movedOf(again), { ...given, is_moved: true, freed: [] })
+        assert.deepEqual(metaOf(again), metaOf(head))
+        assert.equal(factOf(again), undefined)
+      }),
+    )
+  })
+
+  it("is a fact where it has a cursor and was not moved", () => {
+    fc.assert(
+      fc.property(record, (given) => {
+        const head = decodeHead(encoded(given, 1), 0, 1) ?? assert.fail("no head")
+        const fact = factOf(head)
+        assert.equal(fact !== undefined, given.cursor > 0 && !given.is_moved)
+        if (!fact) return
+        assert.equal(fact.cursor, given.cursor)
+        assert.equal(fact.kind === "stored", given.kind === "blob")
+        assert.equal(fact.labels !== undefined, given.kind === "blob")
+      }),
+    )
+  })
+})
