@@ -14,7 +14,7 @@ import {
 } from "./crash.ts"
 import { check } from "./crash-checks.ts"
 import { segment_bytes } from "./crash-contents.ts"
-import { hurtBy, recordsWritten, type Stretch, stretchesIn } from "./crash-log.ts"
+import { hasUnknownLog, hurtBy, recordsWritten, type Stretch, stretchesIn } from "./crash-log.ts"
 import { work } from "./crash-work.ts"
 import { type Astray, type SimulatedDisk, simulateDisk } from "./simulated-disk.ts"
 
@@ -33,6 +33,10 @@ const flip = (run: Run, simulated: SimulatedDisk) => {
   const bytes = simulated.bytes(path)
   const at = random.between(start, Math.min(end, bytes.length) - 1)
   const { ids, is_end, told } = hurtBy(simulated, { path, start: at, end: at + 1 })
+  if (hasUnknownLog(simulated)) {
+    for (const entry of model.entries()) entry.suspect()
+    model.recorded.cut()
+  }
   for (const id of told) model.recorded.suspect(id)
   if (is_end) model.recorded.cut()
   for (const id of ids) {
@@ -51,11 +55,13 @@ const strayed = (run: Run, simulated: SimulatedDisk, { path, position, to, bytes
   notes.push(`${bytes.length} bytes for ${position} of ${path} are written to ${to}`)
   if (!simulated.paths().includes(path) || !path.endsWith(".seg")) return
   const { ids } = hurtBy(simulated, { path, start: to, end: to + bytes.length })
+  const is_unknown = hasUnknownLog(simulated)
   const suspects = new Set([...ids, ...recordsWritten(simulated, path, bytes, position)])
   for (const entry of model.entries()) {
     // Who knows whose bytes a write to a file of extents holds.
     const is_large = path.includes("ext-") && entry.content.bytes.length >= segment_bytes / 8
-    if (is_large || entry.isFlying() || suspects.has(entry.content.id)) entry.suspect()
+    if (is_unknown || is_large || entry.isFlying() || suspects.has(entry.content.id))
+      entry.suspect()
   }
   model.recorded.cut()
 }

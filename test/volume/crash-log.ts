@@ -82,6 +82,13 @@ const stretchesOf = ({ path, start, end, head }: Found): ReadonlyArray<Stretch> 
   }),
 ]
 
+/** Whether a log file has lost its superblocks, so that a test cannot tell what is in it. */
+export const hasUnknownLog = (simulated: SimulatedDisk) =>
+  simulated
+    .paths()
+    .filter((path) => /log-\d{8}\.seg$/.test(path))
+    .some((path) => !decodeSuperblock(Buffer.from(simulated.bytes(path).subarray(0, data_start))))
+
 /** All that the log files of a disk say, oldest first. */
 export const mapOf = (simulated: SimulatedDisk) => {
   const logs = simulated.paths().filter((path) => /log-\d{8}\.seg$/.test(path))

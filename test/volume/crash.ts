@@ -37,7 +37,7 @@ const room_tries_max = 3
 const deletes_min = 20
 const begin_ns = 1_800_000_000_000_000_000n
 /** Files that a volume at rest may have beyond those that hold its blobs. */
-const idle_segments_max = 12
+const idle_segments_max = 16
 
 const endings = [
   "power",
