@@ -176,7 +176,7 @@ export const migrationVolume = (
   segment_bytes: number,
   first_cursor: number,
 ): VolumeOptions => ({
-  ...{ dir, at: 0n, segment_bytes, first_cursor, is_adopting: true },
+  ...{ dir, segment_bytes, first_cursor, is_adopting: true },
   ...{ capacity_bytes: Number.MAX_SAFE_INTEGER, size_max_bytes: blob_bytes_max },
   ...{ scrub_bytes_per_second: 0, background: false },
 })

@@ -159,13 +159,12 @@ const unopened = (cause: unknown) => {
 
 /** Opens the volume in the folder for as long as the scope lasts; nobody else may then. */
 export const openBlobVolume = Effect.fnUntraced(function* (options: BlobVolumeOptions) {
-  const at = yield* Clock.currentTimeNanos
   const dir = volumeFolder(options.dir)
   yield* holdFolder(dir)
   const open = Effect.tryPromise({
     try: () =>
       openVolume({
-        ...{ dir, at, capacity_bytes: options.capacity_bytes },
+        ...{ dir, capacity_bytes: options.capacity_bytes },
         size_max_bytes: options.size_max_bytes ?? blob_bytes_max,
         segment_bytes: options.segment_bytes ?? segment_bytes_default,
         scrub_bytes_per_second: options.scrub_bytes_per_second ?? 0,

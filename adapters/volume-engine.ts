@@ -36,8 +36,6 @@ export interface VolumeOptions {
   readonly size_max_bytes: number
   /** Length of a new file; files grow under load. */
   readonly segment_bytes: number
-  /** Unix nanoseconds, for what the start itself records. */
-  readonly at: bigint
   /** 0: no scrub by itself. */
   readonly scrub_bytes_per_second: number
   /** False: nothing runs by itself but what a commit asks for. */

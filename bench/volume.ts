@@ -31,7 +31,7 @@ const order: PutOrder = {
 const open = (dir: string) =>
   openVolume({
     ...{ dir, capacity_bytes: 2 ** 40, size_max_bytes: 2 ** 40, segment_bytes: 67_108_864 },
-    ...{ at: now(), scrub_bytes_per_second: 0 },
+    scrub_bytes_per_second: 0,
   })
 
 type Engine = Awaited<ReturnType<typeof open>>

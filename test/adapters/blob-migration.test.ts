@@ -70,7 +70,7 @@ const run = (dir: string, ...argv: ReadonlyArray<string>) =>
 
 const open = (dir: string): Promise<VolumeEngine> =>
   openVolume({
-    ...{ dir: join(dir, "volume"), at: 0n, segment_bytes: 8 * kib ** 2 },
+    ...{ dir: join(dir, "volume"), segment_bytes: 8 * kib ** 2 },
     ...{ capacity_bytes: 1e12, size_max_bytes: 1e12, scrub_bytes_per_second: 0 },
   })
 

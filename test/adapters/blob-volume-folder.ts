@@ -1,17 +1,10 @@
 /** Folders and stores for the tests of a blob store on a volume. */
-import {
-  closeSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeSync,
-} from "node:fs"
+import { mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { openBlobVolume, storeOf } from "#adapters/blob-volume.ts"
+import { flipBit as flipBitOf } from "../volume/volume-folder.ts"
 
 const mib = 1024 ** 2
 /** Small files: each store of a test fills its own with zeros. */
@@ -38,15 +31,5 @@ export const filesUnder = (dir: string, part: string) =>
 const sample_bytes = 32
 
 /** Turns round one bit of a stored blob, by the bytes that it has at that position. */
-export const flipBit = (dir: string, bytes: Uint8Array, position: number) => {
-  const sample = bytes.subarray(position, position + sample_bytes)
-  const places = filesUnder(dir, "volume")
-    .filter((path) => path.endsWith(".seg"))
-    .map((path) => ({ path, at: readFileSync(path).indexOf(sample) }))
-    .filter(({ at }) => at >= 0)
-  const [place] = places
-  if (!place || places.length > 1) throw new Error(`the bytes are in ${places.length} files`)
-  const file = openSync(place.path, "r+")
-  writeSync(file, Buffer.of((bytes[position] ?? 0) ^ 4), 0, 1, place.at)
-  closeSync(file)
-}
+export const flipBit = (dir: string, bytes: Uint8Array, position: number) =>
+  flipBitOf(join(dir, "volume"), bytes.subarray(position, position + sample_bytes))

@@ -2,11 +2,18 @@
 import { createHash } from "node:crypto"
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { InferenceFailed } from "#actors/plant-disease/predictor.ts"
+import { InferenceFailed, type Predictor } from "#actors/plant-disease/predictor.ts"
 import { failureOf, likeliest, names, png, pngs, predicting } from "./predicting.ts"
 
 const wanted = Array.from({ length: 12 }, (_, n) => names[(n * 7) % 3] ?? "red")
 const together = { concurrency: "unbounded" } as const
+
+/** All of them at once: each answer is its own image's. */
+const predictedAll = Effect.fnUntraced(function* ({ predict }: Predictor["Service"]) {
+  const all = yield* Effect.forEach(wanted, (name) => predict(png(name)), together)
+  expect(all.map(({ probabilities }) => likeliest(probabilities))).toEqual(wanted)
+  return all
+})
 
 describe("an image that is prepared and predicted in one go", () => {
   const settings = { workers: 2, batch_max: 1 }
@@ -15,12 +22,7 @@ describe("an image that is prepared and predicted in one go", () => {
     predicting(
       (predictor) =>
         Effect.gen(function* () {
-          const all = yield* Effect.forEach(
-            wanted,
-            (name) => predictor.predict(png(name)),
-            together,
-          )
-          expect(all.map(({ probabilities }) => likeliest(probabilities))).toEqual(wanted)
+          const all = yield* predictedAll(predictor)
           const [first] = wanted
           const sha256 = createHash("sha256")
             .update(pngs[first ?? "red"])
@@ -37,12 +39,7 @@ describe("an image that is prepared and predicted in one go", () => {
     predicting(
       (predictor) =>
         Effect.gen(function* () {
-          const all = yield* Effect.forEach(
-            wanted,
-            (name) => predictor.predict(png(name)),
-            together,
-          )
-          expect(all.map(({ probabilities }) => likeliest(probabilities))).toEqual(wanted)
+          yield* predictedAll(predictor)
           expect(yield* predictor.batches).toEqual([0, wanted.length, 0, 0, 0])
         }),
       { settings: { workers: 2, batch_max: 4 } },

@@ -69,7 +69,7 @@ const strayed = (run: Run, simulated: SimulatedDisk, { path, position, to, bytes
 /** Opens the damaged volume, looks, goes on using it, and looks again. */
 const liveDamaged = async (run: Run, simulated: SimulatedDisk) => {
   const { random } = run
-  const engine = await run.open(simulated.disk, run.time, random.between(1, 2 ** 31))
+  const engine = await run.open(simulated.disk, random.between(1, 2 ** 31))
   const life = lifeOf(run, engine, "clean", () => false)
   if (random.next() < 1 / 2) await check(life)
   await work(life, writers, random.between(0, operations))

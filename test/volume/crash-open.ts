@@ -9,10 +9,10 @@ const capacity_bytes = 1024 ** 3
 const jump_ms = 60_000
 const volume_id_bytes = 16
 
-export const openSimulated: Open = (disk, at, seed) => {
+export const openSimulated: Open = (disk, seed) => {
   let now = 0
   const options = {
-    ...{ dir: "/volume", capacity_bytes, size_max_bytes: capacity_bytes, segment_bytes, at },
+    ...{ dir: "/volume", capacity_bytes, size_max_bytes: capacity_bytes, segment_bytes },
     ...{ scrub_bytes_per_second: 0, background: false, volume_id: noise(seed, volume_id_bytes) },
     now: () => {
       now += jump_ms

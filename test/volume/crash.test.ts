@@ -65,15 +65,14 @@ describe("a volume on a disk that fails", () => {
 
 /** A disk that leaves out one thing that it promises. */
 const lies: Readonly<Record<string, (open: Open) => Open>> = {
-  "does not sync files": (open) => (disk, at, seed) => {
+  "does not sync files": (open) => (disk, seed) => {
     const idle = <File extends object>(file: File) => ({ ...file, datasync: async () => {} })
     const create = async (path: string) => idle(await disk.create(path))
-    return open({ ...disk, create, open: async (path) => idle(await disk.open(path)) }, at, seed)
+    return open({ ...disk, create, open: async (path) => idle(await disk.open(path)) }, seed)
   },
-  "does not sync names": (open) => (disk, at, seed) =>
-    open({ ...disk, syncFolder: async () => {} }, at, seed),
-  "does not rename": (open) => (disk, at, seed) =>
-    open({ ...disk, rename: async () => {} }, at, seed),
+  "does not sync names": (open) => (disk, seed) =>
+    open({ ...disk, syncFolder: async () => {} }, seed),
+  "does not rename": (open) => (disk, seed) => open({ ...disk, rename: async () => {} }, seed),
 }
 
 describe("the crashes find a disk that", () => {

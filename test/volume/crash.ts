@@ -15,7 +15,7 @@ import { type CrashEngine, type Life, put, work } from "./crash-work.ts"
 import { type SimulatedDisk, simulateDisk } from "./simulated-disk.ts"
 
 /** Opens the volume on a disk; `at` is Unix nanoseconds. */
-export type Open = (disk: SimulatedDisk["disk"], at: bigint, seed: number) => Promise<CrashEngine>
+export type Open = (disk: SimulatedDisk["disk"], seed: number) => Promise<CrashEngine>
 
 export interface Outcome {
   readonly seed: number
@@ -125,7 +125,7 @@ const workWhileFull = async (life: Life, simulated: SimulatedDisk, writers: numb
 
 const live = async (run: Run, simulated: SimulatedDisk, ending: Ending, isOver: () => boolean) => {
   const { random } = run
-  const engine = await run.open(simulated.disk, run.time, random.between(1, 2 ** 31))
+  const engine = await run.open(simulated.disk, random.between(1, 2 ** 31))
   const life = lifeOf(run, engine, ending, isOver)
   const was_met = simulated.told().length > 0
   if (ending === "error" && was_met) return
@@ -173,7 +173,7 @@ const isLaw = (cause: unknown) => cause instanceof assert.AssertionError
 
 /** The volume at rest: nothing is left over but what is stored, and a few files. */
 const rest = async (run: Run, simulated: SimulatedDisk) => {
-  const engine = await run.open(simulated.disk, run.time, run.random.between(1, 2 ** 31))
+  const engine = await run.open(simulated.disk, run.random.between(1, 2 ** 31))
   const life = lifeOf(run, engine, "clean", () => false)
   await check(life)
   for (let times = 0; times < 3; times++) await engine.compact()

@@ -20,7 +20,7 @@ export const order: PutOrder = {
 export const openFolder = (dir: string, segment_bytes = 8 * mib) =>
   openVolume({
     ...{ dir, capacity_bytes, size_max_bytes: capacity_bytes, segment_bytes },
-    ...{ at: BigInt(Date.now()) * 1_000_000n, scrub_bytes_per_second: 0 },
+    scrub_bytes_per_second: 0,
   })
 
 /** One in two hundred is large. */

@@ -48,7 +48,6 @@ export const opened = async (
       capacity_bytes: 2 ** 40,
       size_max_bytes: 2 ** 40,
       segment_bytes: 128 * 1024,
-      at: 1n,
       scrub_bytes_per_second: 0,
       background: false,
       // So far apart that no file is made larger than the last one.

@@ -108,7 +108,7 @@ export const withVolume = async (
   const open = async (changes: Partial<VolumeOptions>): Promise<Volume> => {
     const given = {
       ...{ dir, capacity_bytes: 1024 * mib, size_max_bytes: 1024 * mib, segment_bytes: 2 * mib },
-      ...{ at: 1n, scrub_bytes_per_second: 0, background: false, ...options, ...changes },
+      ...{ scrub_bytes_per_second: 0, background: false, ...options, ...changes },
     }
     const opened = await openVolume(given, hookedDisk(hooks))
     engine = opened
