@@ -161,6 +161,7 @@ const unopened = (cause: unknown) => {
 export const openBlobVolume = Effect.fnUntraced(function* (options: BlobVolumeOptions) {
   const dir = volumeFolder(options.dir)
   yield* holdFolder(dir)
+  const run = Effect.runForkWith(yield* Effect.context<never>())
   const open = Effect.tryPromise({
     try: () =>
       openVolume({
@@ -168,6 +169,7 @@ export const openBlobVolume = Effect.fnUntraced(function* (options: BlobVolumeOp
         size_max_bytes: options.size_max_bytes ?? blob_bytes_max,
         segment_bytes: options.segment_bytes ?? segment_bytes_default,
         scrub_bytes_per_second: options.scrub_bytes_per_second ?? 0,
+        report: (problem) => void run(Effect.logWarning(`The volume in ${dir}: ${problem}`)),
       }),
     catch: unopened,
   })

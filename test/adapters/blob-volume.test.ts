@@ -1,9 +1,9 @@
 import assert from "node:assert/strict"
 import { spawnSync } from "node:child_process"
-import { statSync } from "node:fs"
+import { rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
+import { Deferred, Effect, Exit, Fiber, Layer, Logger, Scope, Stream } from "effect"
 import { HotEngine } from "#actors/blob-storage/blob-engine.ts"
 import { BlobStore } from "#actors/blob-storage/blob-store.ts"
 import { blobVolume, openBlobVolume, storeOf } from "#adapters/blob-volume.ts"
@@ -195,6 +195,24 @@ describe("a corrupt copy in a blob store on a volume", () => {
       }).pipe(Effect.scoped),
     )
   }
+
+  it.live("is told in the log where its remains cannot be kept", () => {
+    const lines: Array<string> = []
+    const heard = Logger.make(({ message }) => void lines.push(String(message)))
+    return Effect.gen(function* () {
+      const dir = yield* freshFolder
+      const store = yield* openStore(dir)
+      const bytes = noise(1, 500)
+      const { id } = yield* put(store, bytes)
+      const folder = join(dir, "volume", "quarantine")
+      rmSync(folder, { recursive: true, force: true })
+      writeFileSync(folder, "in the way")
+      flipBit(dir, bytes, 400)
+      assert.equal((yield* Effect.flip(store.get(id)))._tag, "BlobCorrupt")
+      while (lines.length === 0) yield* Effect.sleep(1)
+      assert.match(lines.join(), new RegExp(`volume: ${id}.* could not be copied`))
+    }).pipe(Effect.scoped, Effect.provide(Logger.layer([heard])))
+  })
 
   it.effect("is detected by a range that touches it, and not by one that does not", () =>
     Effect.gen(function* () {
