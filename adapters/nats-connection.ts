@@ -78,6 +78,8 @@ const reconnect_jitter_ms = 200
 /** Milliseconds between pings, and how many may go unanswered before a connection is dead. */
 const ping_ms = 10_000
 const pings_lost_max = 2
+/** Questions to JetStream that may go unanswered at the start, each for five seconds, but the last. */
+const late_answers_max = 5
 /** Milliseconds that what is under way gets when a connection is closed. */
 const drain_ms = 3_000
 
@@ -94,8 +96,12 @@ export const connectBus = Effect.fnUntraced(function* (options: BusOptions) {
   })
   const account = yield* Effect.tryPromise({
     try: () => jsm.getAccountInfo(),
-    catch: (cause) => unreachable(options, `JetStream does not answer: ${reason(cause)}`),
-  })
+    catch: (cause) => cause,
+  }).pipe(
+    // A server that reads its streams in, or a machine that stands still, answers late.
+    Effect.retry({ times: late_answers_max, while: isLate }),
+    Effect.mapError((cause) => unreachable(options, `JetStream does not answer: ${reason(cause)}`)),
+  )
   // Servers before 2.11 do not send it at all.
   const level = (account.api as { readonly level?: number }).level ?? 0
   if (level < api_level_min) {
@@ -206,5 +212,7 @@ const tooOld = (version: string, level: number) =>
       `nats-server ${version} has JetStream API level ${level}, ${api_level_min} is needed: ` +
       "install nats-server 2.15 or later.",
   })
+
+const isLate = (cause: unknown) => cause instanceof Error && cause.name === "TimeoutError"
 
 const reason = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))

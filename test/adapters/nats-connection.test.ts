@@ -327,35 +327,56 @@ describeNats("a stream", (it) => {
 
 plain.live("a server without the API level that we need is refused", () =>
   Effect.gen(function* () {
-    const url = yield* oldServer
+    const url = yield* fakeServer({ version: "2.10.27", api: {}, unanswered: 0 })
     const error = yield* Effect.flip(connectBus({ servers: [url], login: {} }))
     assert.equal(error._tag, "NatsTooOld")
     for (const part of ["2.10.27", "level 0", "2.15"]) assert.include(error.message, part)
   }),
 )
 
-/** As much of a nats-server 2.10 as a client needs to ask for its account: no API level in it. */
-const oldServer = Effect.acquireRelease(
-  Effect.callback<{ readonly url: string; readonly close: () => void }>((resume) => {
-    const info = { server_id: "old", version: "2.10.27", headers: true, max_payload: 1_048_576 }
-    const account = JSON.stringify({ memory: 0, streams: 0, api: { total: 1, errors: 0 } })
-    const server = createServer((socket) => {
-      socket.on("error", () => socket.destroy())
-      socket.write(`INFO ${JSON.stringify({ ...info, jetstream: true })}\r\n`)
-      let sid = "1"
-      socket.on("data", (bytes) => {
-        const text = bytes.toString("latin1")
-        sid = /SUB \S+ (\w+)\r\n/.exec(text)?.[1] ?? sid
-        if (text.includes("PING\r\n")) socket.write("PONG\r\n")
-        const [, reply] = /PUB \$JS\.API\.INFO (\S+) /.exec(text) ?? []
-        if (reply) socket.write(`MSG ${reply} ${sid} ${account.length}\r\n${account}\r\n`)
-      })
-    })
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      const port = typeof address === "object" ? address?.port : 0
-      resume(Effect.succeed({ url: `nats://127.0.0.1:${port}`, close: () => server.close() }))
-    })
+plain.live("a server whose JetStream answers late is asked again", () =>
+  Effect.gen(function* () {
+    const url = yield* fakeServer({ version: "2.15.0", api: { level: 9 }, unanswered: 1 })
+    const { connection } = yield* connectBus({ servers: [url], login: {} })
+    assert.isFalse(connection.isClosed())
   }),
-  ({ close }) => Effect.sync(close),
-).pipe(Effect.map(({ url }) => url))
+)
+
+interface Fake {
+  readonly version: string
+  /** What it says of its API in an account's information. */
+  readonly api: object
+  /** Questions for it that go unanswered first. */
+  readonly unanswered: number
+}
+
+/** As much of a nats-server as a client needs to ask for its account. */
+const fakeServer = ({ version, api, unanswered }: Fake) =>
+  Effect.acquireRelease(
+    Effect.callback<{ readonly url: string; readonly close: () => void }>((resume) => {
+      const info = { server_id: "fake", version, headers: true, max_payload: 1_048_576 }
+      const account = JSON.stringify({ memory: 0, streams: 0, api })
+      let questions = 0
+      const server = createServer((socket) => {
+        socket.on("error", () => socket.destroy())
+        socket.write(`INFO ${JSON.stringify({ ...info, jetstream: true })}\r\n`)
+        let sid = "1"
+        socket.on("data", (bytes) => {
+          const text = bytes.toString("latin1")
+          sid = /SUB \S+ (\w+)\r\n/.exec(text)?.[1] ?? sid
+          if (text.includes("PING\r\n")) socket.write("PONG\r\n")
+          const [, reply] = /PUB \$JS\.API\.INFO (\S+) /.exec(text) ?? []
+          if (reply === undefined) return
+          questions += 1
+          if (questions <= unanswered) return
+          socket.write(`MSG ${reply} ${sid} ${account.length}\r\n${account}\r\n`)
+        })
+      })
+      server.listen(0, "127.0.0.1", () => {
+        const address = server.address()
+        const port = typeof address === "object" ? address?.port : 0
+        resume(Effect.succeed({ url: `nats://127.0.0.1:${port}`, close: () => server.close() }))
+      })
+    }),
+    ({ close }) => Effect.sync(close),
+  ).pipe(Effect.map(({ url }) => url))
