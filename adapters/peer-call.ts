@@ -7,8 +7,8 @@
 import { Agent, type IncomingMessage, request } from "node:http"
 import { request as requestTls, Agent as TlsAgent } from "node:https"
 import type { Duplex } from "node:stream"
+import { isPeerFailure, peerFailure } from "#actors/blob-storage/peer-failure.ts"
 import { link_path, link_protocol, readChallenge, writeProof } from "./peer-door.ts"
-import { isPeerFailure, peerFailure } from "./peer-exchange.ts"
 import { askingLink, type Body, type PeerLink, type Said } from "./peer-link.ts"
 import { isProof, newNonce, proofOf } from "./peer-proof.ts"
 

@@ -5,24 +5,11 @@
  * says how much it took. So a slow disk on one node holds up what is sent to it, and nothing else
  * on the connection.
  */
+import { type PeerFailure, peerFailure } from "#actors/blob-storage/peer-failure.ts"
 import { piece_bytes_max } from "./peer-frame.ts"
 
 /** Bytes under way in one direction of one exchange at most. */
 export const window_bytes = 4 * piece_bytes_max
-
-/** Why an exchange ended: the other side says so, or the connection is gone. */
-export interface PeerFailure extends Error {
-  /** A gRPC status name, such as NOT_FOUND. */
-  readonly code: string
-}
-
-const name = "PeerFailure"
-
-export const peerFailure = (code: string, detail: string): PeerFailure =>
-  Object.assign(new Error(detail), { name, code })
-
-export const isPeerFailure = (cause: unknown): cause is PeerFailure =>
-  cause instanceof Error && cause.name === name
 
 interface Waiting {
   readonly resolve: () => void

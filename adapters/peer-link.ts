@@ -5,7 +5,8 @@
  * so has its answer, without the operation. Bytes of either may be many, and then they stream.
  */
 import type { Duplex } from "node:stream"
-import { isPeerFailure, makeReceiving, makeSending, peerFailure } from "./peer-exchange.ts"
+import { isPeerFailure, peerFailure } from "#actors/blob-storage/peer-failure.ts"
+import { makeReceiving, makeSending } from "./peer-exchange.ts"
 import {
   decodeJson,
   encodeFrame,

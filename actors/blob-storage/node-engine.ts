@@ -1,0 +1,128 @@
+/**
+ * NodeEngine, the store of one node as the cluster sees it: whole copies and shards that other
+ * nodes made, what is known of any identifier, and copies that are let go.
+ *
+ * Source: document 1 §1 InternalService; DECISIONS, document 1, delete and replicas.
+ */
+import type { BlobId, BlobLabels, BlobMeta, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import type { BlobOrigin } from "./blob-admission.ts"
+import type { BlobEngine } from "./blob-engine.ts"
+import type { BlobRange } from "./blob-store.ts"
+
+/** Which shard of a blob: from 0, the data's first and then two of parity. */
+export interface Shard {
+  readonly index: number
+  readonly data_shards: number
+}
+
+/** A blob of which a node has all bytes, or one shard. */
+export interface HeldCopy {
+  readonly kind: "whole" | "shard"
+  readonly id: BlobId
+  /** Bytes of the blob, whatever part of it is here. */
+  readonly size: number
+  /** The blob's BLAKE3-256 in hex. */
+  readonly checksum: string
+  readonly policy: ReplicationPolicy
+  /** When the blob was first put, on whichever node, in Unix nanoseconds. */
+  readonly created_at: bigint
+  /** When this copy came here, in Unix nanoseconds. */
+  readonly stored_at: bigint
+  readonly shard: Shard | undefined
+}
+
+/** A deletion that a node remembers. */
+export interface Deletion {
+  readonly kind: "tombstone"
+  readonly id: BlobId
+  /** Unix nanoseconds. */
+  readonly deleted_at: bigint
+  /** Whether every node was meant, also one that was away. */
+  readonly is_cluster_wide: boolean
+}
+
+export type Copy = HeldCopy | Deletion
+
+export interface CopyPage {
+  /** In the order of their identifiers. */
+  readonly copies: ReadonlyArray<Copy>
+  /** The identifier to go on after; undefined where nothing follows. */
+  readonly next: BlobId | undefined
+}
+
+/** A copy that another node sends. */
+export interface CopyOrder {
+  readonly id: BlobId
+  readonly checksum: string
+  readonly size: number
+  readonly policy: ReplicationPolicy
+  readonly labels: BlobLabels
+  readonly created_at: bigint
+  readonly shard: Shard | undefined
+  readonly origin: BlobOrigin
+}
+
+/** `created` is false where the node had the copy, or a whole one in the place of a shard. */
+export interface Received {
+  readonly copy: HeldCopy
+  readonly created: boolean
+}
+
+/**
+ * A copy on its way in. `finish` stores it durably: a whole one only if its bytes hash to the
+ * checksum (BlobIdMismatch), a shard only if it is as long as the blob's size wants
+ * (BlobStoreFailed). A deletion here that is as old as the blob, or younger, refuses it with
+ * BlobDeletedHere; another shard of the blob with BlobAlreadyExists.
+ */
+export interface Receiving {
+  readonly write: (bytes: Uint8Array) => Promise<void> | undefined
+  readonly finish: (at: bigint) => Promise<Received>
+  readonly abort: () => Promise<void>
+}
+
+/** The bytes of a copy as they lie here: the blob's, or the shard's. */
+export interface CopyReading {
+  readonly copy: HeldCopy
+  readonly meta: BlobMeta
+  readonly data: Uint8Array | undefined
+  readonly windows: () => AsyncIterableIterator<Uint8Array>
+}
+
+/** Bytes that are on this disk, and belong to no blob yet. A restart forgets them. */
+export interface Staging {
+  readonly write: (bytes: Uint8Array) => Promise<void> | undefined
+  /** All bytes have come: what they are. They can be read again and again until `abort`. */
+  readonly seal: () => Promise<StagedBytes>
+  /** Gives the room back; in any case to be called. */
+  readonly abort: () => Promise<void>
+}
+
+export interface StagedBytes {
+  readonly id: BlobId
+  readonly checksum: string
+  readonly size: number
+  readonly windows: () => AsyncIterableIterator<Uint8Array>
+}
+
+/**
+ * Of a shard `get` says BlobNotFound, while `stat` and `list` show its blob. `usage` counts the
+ * bytes that are here.
+ */
+export interface NodeEngine extends BlobEngine {
+  /** What is here of each: undefined is nothing, or a copy that was set aside or let go. */
+  readonly copiesOf: (ids: ReadonlyArray<BlobId>) => Promise<ReadonlyArray<Copy | undefined>>
+  /** Copies and deletions with `after_id` < id < `until_id`, both 32 hex digits or "". */
+  readonly copies: (after_id: string, until_id: string, limit: number) => Promise<CopyPage>
+  /** `bytes` are those of the copy: the blob's size, or the shard's. */
+  readonly receive: (order: CopyOrder, bytes: number) => Receiving
+  /** Reads what lies here, verified; BlobNotFound, BlobCorrupt as `get`. */
+  readonly read: (id: BlobId, range: BlobRange, at: bigint) => Promise<CopyReading>
+  readonly stage: (size: number | undefined) => Staging
+  /**
+   * Lets a copy go that is safe elsewhere: durably, with a fact of its own, without a deletion.
+   * False where the copy is not the one that came at `stored_at` any more.
+   */
+  readonly release: (id: BlobId, stored_at: bigint, at: bigint) => Promise<boolean>
+  /** Deletes here, and remembers that every node was meant. `deleted_at` is the one given. */
+  readonly deleteClusterWide: (id: BlobId, origin: BlobOrigin, deleted_at: bigint) => Promise<void>
+}

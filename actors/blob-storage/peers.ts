@@ -1,0 +1,85 @@
+/**
+ * Peers, the port to the other nodes' stores: InternalService without its wire.
+ *
+ * Every method rejects with a PeerFailure, an Error with a `code` of gRPC's: UNAVAILABLE and
+ * DEADLINE_EXCEEDED where the node may be back soon; UNAUTHENTICATED; NOT_FOUND; ALREADY_EXISTS
+ * where it has another shard; FAILED_PRECONDITION where it has a deletion; RESOURCE_EXHAUSTED where
+ * it is full; DATA_LOSS where its copy is corrupt; INTERNAL.
+ *
+ * Source: document 1 §1 InternalService, §5; DECISIONS, document 1, InternalService.
+ */
+import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
+import type { BlobOrigin } from "./blob-admission.ts"
+import type { BlobRange } from "./blob-store.ts"
+import type { Copy, CopyOrder, HeldCopy, Received } from "./node-engine.ts"
+import type { Placement } from "./placement.ts"
+
+/** An active node. */
+export interface Peer {
+  readonly node_id: string
+  /** host:port */
+  readonly address: string
+}
+
+/** The cluster as this node knows it now. */
+export interface Members {
+  /** This node. */
+  readonly node_id: string
+  readonly ring_version: number
+  /** All that are active, with this one where it is. */
+  readonly active: ReadonlyArray<Peer>
+  /** Whether this node takes no new copies and moves those that it has. */
+  readonly is_leaving: boolean
+  readonly placement: Placement
+}
+
+export type CopyBytes = ReadonlyArray<Uint8Array> | AsyncIterable<Uint8Array>
+
+/** `bytes` run once; whoever stops reading early ends them with `return`. */
+export interface Fetched {
+  readonly copy: HeldCopy
+  readonly meta: BlobMeta
+  readonly bytes: AsyncIterableIterator<Uint8Array>
+}
+
+/** Why a copy is sent: only what is counted differs. */
+export type Reason = "put" | "repair" | "migrate"
+
+export interface Peers {
+  /** Sends a whole copy, or a shard where the order has one; durable there when it is answered. */
+  readonly send: (
+    peer: Peer,
+    order: CopyOrder,
+    bytes: CopyBytes,
+    reason: Reason,
+    deadline_ms: number,
+  ) => Promise<Received>
+  /** Takes a copy back that an unfinished put had made, and only if it came with that put. */
+  readonly takeBack: (peer: Peer, id: BlobId, created_at: bigint) => Promise<void>
+  /** Deletes there because every node is meant. */
+  readonly deleteClusterWide: (
+    peer: Peer,
+    id: BlobId,
+    origin: BlobOrigin,
+    deleted_at: bigint,
+  ) => Promise<void>
+  /** Reads what lies there: the blob, or the shard that the node has. */
+  readonly fetch: (
+    peer: Peer,
+    id: BlobId,
+    range: BlobRange,
+    deadline_ms: number,
+  ) => Promise<Fetched>
+  /** What lies there of each, at most 10,000. */
+  readonly have: (
+    peer: Peer,
+    ids: ReadonlyArray<BlobId>,
+  ) => Promise<ReadonlyArray<Copy | undefined>>
+  /** One page of a node's list, as `copies` of its engine: for deletions that are to spread. */
+  readonly copies: (
+    peer: Peer,
+    after_id: string,
+    until_id: string,
+    limit: number,
+  ) => Promise<{ readonly copies: ReadonlyArray<Copy>; readonly next: BlobId | undefined }>
+}
