@@ -5,7 +5,6 @@
  * says how much it took. So a slow disk on one node holds up what is sent to it, and nothing else
  * on the connection.
  */
-import { type PeerFailure, peerFailure } from "#actors/blob-storage/peer-failure.ts"
 import { piece_bytes_max } from "./peer-frame.ts"
 
 /** Bytes under way in one direction of one exchange at most. */
