@@ -19,8 +19,8 @@ import { DashboardFile, fileShows } from "#verbs/dashboard-file.ts"
 /** How far back it goes where nobody says, in years: market facts, A5.1. */
 const years_default = 20
 
-/** Streams of one write of the log. */
-const streams_max = 100
+/** Years of one write of the log: the file takes the first in while the next are decided. */
+const years_of_write = 10
 
 /** Decimals that are kept of a composite (schemas/capital-pressure/composite.ts). */
 const millionth = 1e6
@@ -122,8 +122,10 @@ const record = Effect.fnUntraced(function* (changes: ReadonlyArray<CompositeDay>
   )
   const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
   const correlation_id = v7()
-  for (let sent = 0; sent < asked.length; sent += streams_max) {
+  let position = 0
+  for (let sent = 0; sent < asked.length; sent += years_of_write) {
     const origin = { command_id: v7(), actor: "verb:backfill-composite", at, correlation_id }
-    yield* fileShows(yield* commands.send(origin, ...asked.slice(sent, sent + streams_max)))
+    position = yield* commands.send(origin, ...asked.slice(sent, sent + years_of_write))
   }
+  yield* fileShows(position)
 })

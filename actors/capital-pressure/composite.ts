@@ -13,7 +13,7 @@ import {
   type Year,
 } from "#actors/capital-pressure/year.ts"
 import { decider } from "#actors/decider.ts"
-import { CompositeComputed, CompositeEvent } from "#events/capital-pressure/composite.ts"
+import { CompositeEvent } from "#events/capital-pressure/composite.ts"
 import { CompositeCommand, type CompositeDay } from "#schemas/capital-pressure/composite.ts"
 import { Rejection } from "#schemas/capital-pressure/rejection.ts"
 
@@ -26,8 +26,11 @@ export type CompositeContext = Year<string>
 const millionth = 1e6
 const base = 36
 
-/** Six decimals, and never a negative zero. */
-const rounded = (z: number) => Math.round(z * millionth) / millionth + 0
+/** Six decimals, and never a negative zero. What is no number never becomes an event. */
+const rounded = (z: number) => {
+  if (!Number.isFinite(z)) throw new Error(`a composite of ${z}`)
+  return Math.round(z * millionth) / millionth + 0
+}
 
 const roundedDay = ({ ts, z, tiers: [first, second, third, fourth] }: CompositeDay) => {
   const tier = (z: number | null) => (z === null ? null : rounded(z))
@@ -82,7 +85,9 @@ export const Composite = decider({
       const [first, ...more] = lastOfDay(days)
         .map(roundedDay)
         .filter((day) => known(context, day.ts) !== packed(day))
-      return first === undefined ? [] : [CompositeComputed.make({ days: [first, ...more] })]
+      if (first === undefined) return []
+      // Not `make`: the days are checked above, and to do it again is a third of a backfill.
+      return [{ type: "CompositeComputed" as const, days: [first, ...more] as const }]
     },
   },
   reject: ({ context }, { days }) => {

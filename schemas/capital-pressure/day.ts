@@ -25,19 +25,57 @@ export const dayAt = (ms: number): number => Math.floor(ms / ms_of_day)
 /** YYYY of a date. */
 export const yearOf = (date: string): string => date.slice(0, "YYYY".length)
 
+/** Of a calendar whose years begin on 1 March, so that a leap day is the last of its year. */
+const first_of_march_0000 = -719_468
+const firstOfMarch = (year: number) =>
+  first_of_march_0000 +
+  365 * year +
+  Math.floor(year / 4) -
+  Math.floor(year / 100) +
+  Math.floor(year / 400)
+
+const days_of_year = 365.2425
+
+/** The year of that calendar that a day is in. */
+const yearFromMarch = (day: number) => {
+  let year = Math.floor((day - first_of_march_0000) / days_of_year)
+  while (firstOfMarch(year) > day) year--
+  while (firstOfMarch(year + 1) <= day) year++
+  return year
+}
+
+const march = 2
+const two_digits = Array.from({ length: 32 }, (_, value) => String(value).padStart(2, "0"))
+
+/** From March on five months have 153 days, in the same order each time. */
+const monthFromMarch = (day_of_year: number) => Math.floor((5 * day_of_year + 2) / 153)
+const daysBefore = (month: number) => Math.floor((153 * month + 2) / 5)
+
+/** A date, without the object that the language has for it: twenty years of them are asked for. */
+const written = (day: number) => {
+  const year = yearFromMarch(day)
+  const day_of_year = day - firstOfMarch(year)
+  const from_march = monthFromMarch(day_of_year)
+  const month = (from_march + march) % 12
+  const of_month = two_digits[day_of_year - daysBefore(from_march) + 1]
+  return `${month < march ? year + 1 : year}-${two_digits[month + 1]}-${of_month}`
+}
+
 /** YYYY-MM-DD */
 export const dateOf = (day: number): string => {
   const known = dates.get(day)
   if (known !== undefined) return known
-  const date = new Date(day * ms_of_day).toISOString().slice(0, "YYYY-MM-DD".length)
-  if (day >= first_day && day <= last_day) {
-    dates.set(day, date)
-    days.set(date, day)
+  if (!(day >= first_day && day <= last_day)) {
+    return new Date(day * ms_of_day).toISOString().slice(0, "YYYY-MM-DD".length)
   }
+  const date = written(day)
+  dates.set(day, date)
+  days.set(date, day)
   return date
 }
 
 const isDate = (text: string) => {
+  if (days.has(text)) return true
   const day = dayOf(text)
   return Number.isInteger(day) && day >= first_day && day <= last_day && dateOf(day) === text
 }
@@ -71,22 +109,9 @@ export const toBusinessDay = (day: number): number => {
   return weekday === sunday ? day + 1 : day
 }
 
-/** Of a calendar whose years begin on 1 March, so that a leap day is the last of its year. */
-const first_of_march_0000 = -719_468
-const firstOfMarch = (year: number) =>
-  first_of_march_0000 +
-  365 * year +
-  Math.floor(year / 4) -
-  Math.floor(year / 100) +
-  Math.floor(year / 400)
-
-const days_of_year = 365.2425
-
 /** The same date so many years before; of 29 February the 28th where that year has none. */
 export const yearsBefore = (day: number, years: number): number => {
-  let year = Math.floor((day - first_of_march_0000) / days_of_year)
-  while (firstOfMarch(year) > day) year--
-  while (firstOfMarch(year + 1) <= day) year++
+  const year = yearFromMarch(day)
   const before = year - years
   return Math.min(firstOfMarch(before) + day - firstOfMarch(year), firstOfMarch(before + 1) - 1)
 }

@@ -24,6 +24,14 @@ const states = {
 const record = (...days: ReadonlyArray<CompositeDay>) => RecordComposite.make({ days })
 
 describe("the composite of a year", () => {
+  it("never records what is no number", () => {
+    for (const z of [Number.NaN, Number.POSITIVE_INFINITY]) {
+      // As a sender in this process may, whose commands are not decoded.
+      const command = { type: "RecordComposite" as const, days: [{ ...first, z }] }
+      assert.throws(() => decided(Composite, command), /a composite of/)
+    }
+  })
+
   everyState(coded(Composite), states, {
     RecordComposite: [
       {
