@@ -82,8 +82,8 @@ type Queue<Given, Done> = Set<Piece<Given, Done>>
 /** Prepared images wait for the network only so far: 150 kB each. */
 const ready_batches_max = 2
 
-/** Files that a thread with a session decodes where others could: a few milliseconds at most. */
-const alone_bytes_max = 256 * 1024
+/** Files that keep a thread for a few milliseconds at most. */
+const small_bytes_max = 256 * 1024
 
 const ending: Failed = { kind: "failed", detail: "The service is ending." }
 
@@ -128,7 +128,7 @@ const givers = ({ images, inputs, squares, paintings }: Queues, batch_max: numbe
     const own = batch.map(({ given }) => given)
     // Each was made in a thread for itself, or copied out of a request.
     const buffers = own.map(({ buffer }) => buffer as ArrayBuffer)
-    worker.give({ kind: "infer", inputs: own }, buffers, (answer) => {
+    worker.give({ kind: "infer", inputs: own }, buffers, false, (answer) => {
       running -= batch.length
       for (const [n, { told }] of batch.entries()) {
         const output = answer.kind === "inferred" ? answer.outputs[n] : undefined
@@ -145,7 +145,8 @@ const givers = ({ images, inputs, squares, paintings }: Queues, batch_max: numbe
     const runs = piece.given.runs && worker.batch() > 0
     const began_ms = performance.now()
     running++
-    worker.give({ kind: "prepare", image, runs }, [buffer], (answer) => {
+    const is_quick = image.length <= small_bytes_max
+    worker.give({ kind: "prepare", image, runs }, [buffer], is_quick, (answer) => {
       running--
       if (answer.kind === "predicted") batches[1] = (batches[1] ?? 0) + 1
       const is_done = answer.kind === "prepared" || answer.kind === "predicted"
@@ -156,7 +157,7 @@ const givers = ({ images, inputs, squares, paintings }: Queues, batch_max: numbe
   const givePainting = (worker: PlantWorker): boolean => {
     const piece = first(paintings)
     if (piece === undefined) return false
-    worker.give(piece.given, [], (answer) => {
+    worker.give(piece.given, [], false, (answer) => {
       piece.told(answer.kind === "painted" ? answer.png : unexpected(answer))
     })
     return true
@@ -164,7 +165,7 @@ const givers = ({ images, inputs, squares, paintings }: Queues, batch_max: numbe
   const giveSquares = (worker: PlantWorker): boolean => {
     const piece = first(squares)
     if (piece === undefined) return false
-    worker.give(piece.given, [], (answer) => {
+    worker.give(piece.given, [], false, (answer) => {
       piece.told(answer.kind === "inferred" ? answer.outputs : unexpected(answer))
     })
     return true
@@ -195,6 +196,10 @@ export const plantPool = (options: PoolOptions): Pool => {
     dispatch()
     return () => void queue.delete(piece)
   }
+  const isSmallNext = () => {
+    const [next] = images
+    return next !== undefined && next.given.image.length <= small_bytes_max
+  }
   const prepares = (worker: PlantWorker): boolean =>
     (inputs.size < ready_max && give.giveImage(worker)) || give.givePainting(worker)
   const dispatch = () => {
@@ -202,13 +207,16 @@ export const plantPool = (options: PoolOptions): Pool => {
       // An image alone is spared a change of threads, where it is small.
       const [alone] = images
       const free = of_network.find((worker) => worker.isFree())
-      if (free && alone && alone.given.image.length <= alone_bytes_max) give.giveImage(free)
+      if (free && alone && alone.given.image.length <= small_bytes_max) give.giveImage(free)
     }
     for (const worker of of_images) if (worker.isFree()) prepares(worker)
     for (const worker of of_network) {
       if (!worker.isFree() || give.giveInputs(worker)) continue
       if (has_own_preparers || !prepares(worker)) give.giveSquares(worker)
     }
+    // A thread that takes images as they come has the next at hand, and does not stop for it.
+    if (has_own_preparers) return
+    for (const worker of of_network) if (worker.isQuick() && isSmallNext()) give.giveImage(worker)
   }
   const make = (count: number, session_threads: number) =>
     Array.from({ length: count }, () =>

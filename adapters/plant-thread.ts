@@ -88,9 +88,11 @@ const start = async (port: NonNullable<typeof parentPort>, options: ThreadOption
     )
     port.postMessage(answered, buffersOf(answered))
   }
+  // The next task may be here before the last is done: one after the other, in their order.
+  let last: Promise<unknown> = Promise.resolve()
   port.on("message", (task: Task | typeof end) => {
-    if (task !== end) return void answerAll(task)
-    void (session?.end() ?? Promise.resolve()).finally(() => port.close())
+    last = last.then(() => (task === end ? session?.end() : answerAll(task)))
+    if (task === end) void last.finally(() => port.close())
   })
   port.postMessage({ kind: "ready", batch: session?.batch ?? 0 } satisfies Started)
 }

@@ -1,4 +1,4 @@
-/** One thread of the predictor, given one task at a time; started anew when it ends by itself. */
+/** One thread of the predictor, and the tasks that it has; started anew when it ends by itself. */
 import { Worker } from "node:worker_threads"
 import {
   type Answer,
@@ -12,12 +12,15 @@ export interface PlantWorker {
   /** Resolves once it can work for the first time; rejects where it cannot. */
   readonly started: Promise<void>
   readonly isFree: () => boolean
+  /** Whether it works on a quick task alone, and may have the next one before that is done. */
+  readonly isQuick: () => boolean
   /** Images that its session takes at once; 0 without a session, or until it can work. */
   readonly batch: () => number
-  /** Never called but when it is free. The buffers are moved. */
+  /** Called when it is free, or quick. Tasks are done in this order; the buffers are moved. */
   readonly give: (
     task: Task,
     buffers: ReadonlyArray<ArrayBuffer>,
+    is_quick: boolean,
     done: (answer: Answer) => void,
   ) => void
   readonly end: () => Promise<void>
@@ -55,24 +58,20 @@ export const plantWorker = (options: PlantWorkerOptions): PlantWorker => {
   const { program, thread, onFree, onLost } = options
   const started = Promise.withResolvers<void>()
   let worker: Worker | undefined
-  let done: ((answer: Answer) => void) | undefined
+  const given: Array<{ readonly is_quick: boolean; readonly done: (answer: Answer) => void }> = []
   let is_ready = false
   let batch = 0
   let is_ending = false
   let pause_ms = restart_ms_min
   let timer: NodeJS.Timeout | undefined
 
-  const settle = (answer: Answer) => {
-    const told = done
-    done = undefined
-    told?.(answer)
-  }
   const lost = (which: Worker, why: string) => {
     if (which !== worker) return
     worker = undefined
     is_ready = false
-    if (is_ending) return settle({ kind: "failed", detail: "The service is ending." })
-    settle({ kind: "failed", detail: `The thread that had it ended: ${why}` })
+    const detail = is_ending ? "The service is ending." : `The thread that had it ended: ${why}`
+    for (const { done } of given.splice(0)) done({ kind: "failed", detail })
+    if (is_ending) return
     started.reject(new Error(why))
     onLost(why)
     timer = setTimeout(start, pause_ms)
@@ -92,7 +91,7 @@ export const plantWorker = (options: PlantWorkerOptions): PlantWorker => {
     made.once("message", (first: Started) => {
       made.on("message", (answer: Answer) => {
         if (made !== worker) return
-        settle(answer)
+        given.shift()?.done(answer)
         onFree()
       })
       begun(made, first)
@@ -106,10 +105,11 @@ export const plantWorker = (options: PlantWorkerOptions): PlantWorker => {
 
   return {
     started: started.promise,
-    isFree: () => is_ready && done === undefined && !is_ending,
+    isFree: () => is_ready && given.length === 0 && !is_ending,
+    isQuick: () => is_ready && given.length === 1 && given[0]?.is_quick === true && !is_ending,
     batch: () => batch,
-    give: (task, buffers, told) => {
-      done = told
+    give: (task, buffers, is_quick, done) => {
+      given.push({ is_quick, done })
       worker?.postMessage(task, buffers)
     },
     end: async () => {

@@ -3,18 +3,25 @@ import { afterAll, describe, expect, it } from "vitest"
 import { type Begun, type Failed, plantPool, type Ran } from "#adapters/plant-pool.ts"
 
 const network_threads = 3
-const pool = plantPool({
+const options = {
   network: {
     onnx_path: "",
     input: { name: "x", layout: "NHWC", has_rescaling: false },
     output: { name: "y", classes: 1, activation: "softmax" },
   },
-  threads: { sessions: 1, session_threads: network_threads, preparers: 2 },
   program: new URL("./telling-thread.ts", import.meta.url),
-  onLost: (why) => expect.fail(why),
+  onLost: (why: string) => expect.fail(why),
   ...{ batch_max: 4, resize: "bicubic", scale: "0..1", auto_orient: false, pixels_max: 100 },
+} as const
+const pool = plantPool({
+  ...options,
+  threads: { sessions: 1, session_threads: network_threads, preparers: 2 },
 })
-afterAll(() => pool.end())
+const small = plantPool({
+  ...options,
+  threads: { sessions: 1, session_threads: 1, preparers: 0 },
+})
+afterAll(() => Promise.all([pool.end(), small.end()]))
 
 const file = (bytes = 9) => new Uint8Array(bytes)
 const predicted = (image: Uint8Array) =>
@@ -48,5 +55,42 @@ describe("a large network's thread", () => {
   it("hands out the pixels of an image that is only prepared", async () => {
     const prepared = await new Promise((told) => void pool.prepare(file(), told))
     expect(prepared).toMatchObject({ kind: "prepared", rgb: Uint8Array.of(1, 2, 3) })
+  })
+})
+
+describe("a small network's thread", () => {
+  const large = file(256 * 1024 + 1)
+
+  /** How many it has of these, and how many wait, before any is done. */
+  const given = async (...files: ReadonlyArray<Uint8Array>) => {
+    await small.started
+    const answers = files.map((one) => new Promise((told) => void small.predict(one, told)))
+    const counts = { running: small.running(), waiting: small.waiting() }
+    await Promise.all(answers)
+    return counts
+  }
+
+  it("has the next image at hand while it works on one", async () => {
+    expect(await given(file(), file(), file())).toEqual({ running: 2, waiting: 1 })
+  })
+
+  it("has none at hand behind a large one, and no large one", async () => {
+    expect(await given(large.slice(), file())).toEqual({ running: 1, waiting: 1 })
+    expect(await given(file(), large.slice())).toEqual({ running: 1, waiting: 1 })
+  })
+
+  it("answers them in their order", async () => {
+    const order: Array<number> = []
+    const all = [0, 1, 2, 3].map(
+      (n) =>
+        new Promise<void>((told) => {
+          small.predict(file(), () => {
+            order.push(n)
+            told()
+          })
+        }),
+    )
+    await Promise.all(all)
+    expect(order).toEqual([0, 1, 2, 3])
   })
 })
