@@ -14,6 +14,7 @@ const verbs = {
   "backfill-composite": async () => (await import("#verbs/backfill-composite.ts")).backfill,
   carriers: async () => (await import("#verbs/carriers.ts")).carriers,
   blobs: async () => (await import("#verbs/blobs.ts")).blobs,
+  cluster: async () => (await import("#verbs/cluster.ts")).cluster,
   audit: async () => (await import("#verbs/audit.ts")).audit,
   catalog: async () => (await import("#verbs/catalog.ts")).catalog,
   rebuild: async () => (await import("#verbs/rebuild.ts")).rebuild,

@@ -16,10 +16,13 @@ import {
   type BlobPutError,
   type BlobRange,
   type BlobReadError,
+  BlobShardsFailed,
   BlobStore,
   BlobStoreFailed,
   BlobStoreReadOnly,
+  BlobTooFewNodes,
   BlobTooLarge,
+  BlobUnreachable,
   scan_limit_max,
 } from "#actors/blob-storage/blob-store.ts"
 import { type BlobId, blob_bytes_max, list_limit_max } from "#schemas/blob-storage/blob.ts"
@@ -54,6 +57,8 @@ const errorOf = (fault: BlobFault): StoreError => {
       return new BlobAlreadyExists({ id: fault.id, detail: fault.detail })
     case "BlobIdMismatch":
       return new BlobIdMismatch({ expected: fault.expected, actual: fault.actual })
+    case "BlobDeletedHere":
+      throw new Error("only a copy of another node's is refused for a deletion")
     case "BlobTooLarge":
       return new BlobTooLarge({ bytes_max: fault.bytes_max })
     case "BlobCapacityExceeded":
@@ -62,14 +67,29 @@ const errorOf = (fault: BlobFault): StoreError => {
       return new BlobStoreReadOnly({ detail: fault.detail })
     case "BlobStoreFailed":
       return new BlobStoreFailed({ detail: fault.detail })
+    case "BlobTooFewNodes":
+      return new BlobTooFewNodes({ have: fault.have, need: fault.need })
+    case "BlobShardsFailed":
+      return new BlobShardsFailed({ detail: fault.detail })
+    case "BlobUnreachable":
+      return new BlobUnreachable({ detail: fault.detail })
   }
 }
 
 const index_faults = ["BlobStoreFailed"] as const
-const stat_faults = ["BlobNotFound", "BlobStoreFailed"] as const
-const read_faults = ["BlobNotFound", "BlobCorrupt", "BlobStoreFailed"] as const
+const list_faults = ["BlobUnreachable", "BlobStoreFailed"] as const
+const stat_faults = ["BlobNotFound", "BlobUnreachable", "BlobStoreFailed"] as const
+const read_faults = [...stat_faults, "BlobCorrupt"] as const
 const write_faults = ["BlobStoreReadOnly", "BlobCapacityExceeded", "BlobStoreFailed"] as const
-const put_faults = [...write_faults, "BlobAlreadyExists", "BlobIdMismatch", "BlobTooLarge"] as const
+const put_faults = [
+  ...write_faults,
+  "BlobAlreadyExists",
+  "BlobIdMismatch",
+  "BlobTooLarge",
+  "BlobTooFewNodes",
+  "BlobShardsFailed",
+  "BlobUnreachable",
+] as const
 
 /** What a thrown cause is; one outside the expected errors is a defect. */
 const expecting =
@@ -135,16 +155,16 @@ export const storeOf = (engine: BlobEngine) =>
   BlobStore.of({
     put: putInto(engine),
     get: getFrom(engine),
-    stat: (id) => ask(stat_faults, () => engine.stat(id)),
-    delete: (id, origin) =>
+    stat: (id, scope) => ask(stat_faults, () => engine.stat(id, scope)),
+    delete: (id, origin, scope) =>
       Effect.gen(function* () {
         const at = yield* Clock.currentTimeNanos
-        yield* ask(write_faults, () => engine.delete(id, origin, at))
+        yield* ask(write_faults, () => engine.delete(id, origin, at, scope))
         return true as const
       }),
     tombstone: (id) => ask(index_faults, () => engine.tombstone(id)),
-    list: ({ after_id = "", prefix = "", limit }) =>
-      ask(index_faults, () => engine.list(after_id, prefix, Math.min(limit, list_limit_max))),
+    list: ({ after_id = "", prefix = "", limit, scope }) =>
+      ask(list_faults, () => engine.list(after_id, prefix, Math.min(limit, list_limit_max), scope)),
     usage: ask(index_faults, engine.usage),
     scan: (after_cursor, limit) =>
       ask(index_faults, () => engine.scan(after_cursor, Math.min(limit, scan_limit_max))),

@@ -5,6 +5,9 @@
 import { setFlagsFromString } from "node:v8"
 import { type ErasureCode, erasureCode } from "#actors/blob-storage/erasure-code.ts"
 import { step_bytes } from "#actors/blob-storage/erasure-kernel.ts"
+import type { ErasureParts } from "#actors/blob-storage/erasure-layout.ts"
+import { unit_bytes } from "#actors/blob-storage/erasure-stripes.ts"
+import { blobHasher } from "./blob-hasher.ts"
 
 /**
  * An experiment of V8's: it changes which instructions a kernel becomes, and nothing that it says.
@@ -15,23 +18,28 @@ const two_at_once = "--experimental-wasm-revectorize"
 /** Turns until V8 has made its best of a kernel and runs it. */
 const warm_up_turns = 1000
 
-const sample = (shard: number) =>
-  Uint8Array.from({ length: step_bytes }, (_, at) => Math.imul(at + 1, 2 * shard + 3))
+/** Bytes that a code is tried on: two of the blocks that a kernel works on, and a step more. */
+const tried_bytes_max = 2048 + step_bytes
+
+const sample = (shard: number, bytes: number) =>
+  Uint8Array.from({ length: bytes }, (_, at) => Math.imul(at + 1, 2 * shard + 3))
 
 /** Whether what was lost comes back as it was, after V8 has made its best of the kernels. */
 const holds = (code: ErasureCode) => {
-  for (let shard = 0; shard < code.data_shards; shard++) code.shard(shard).set(sample(shard))
+  const bytes = Math.min(code.shard_bytes_max, tried_bytes_max)
+  const samples = Array.from({ length: code.data_shards }, (_, shard) => sample(shard, bytes))
+  for (const [shard, given] of samples.entries()) code.shard(shard).set(given)
   for (let turn = 0; turn < warm_up_turns; turn++) {
-    code.encode(step_bytes)
-    code.rebuild([0, 1], step_bytes)
+    code.encode(bytes)
+    code.rebuild([0, 1], bytes)
   }
   code.shard(0).fill(0)
   code.shard(1).fill(0)
-  code.rebuild([0, 1], step_bytes)
-  const [first, second] = [code.shard(0), code.shard(1)]
-  const agrees = (shard: Uint8Array, of: number) =>
-    sample(of).every((byte, at) => byte === shard[at])
-  return agrees(first, 0) && agrees(second, 1)
+  code.rebuild([0, 1], bytes)
+  return samples.every((given, of) => {
+    const shard = code.shard(of)
+    return given.every((byte, at) => byte === shard[at])
+  })
 }
 
 /** A code of `data_shards` and two parities, for shards of at most `shard_bytes_max`. */
@@ -40,4 +48,17 @@ export const openErasureCode = (data_shards: number, shard_bytes_max: number): E
   const code = erasureCode(data_shards, shard_bytes_max)
   if (holds(code)) return code
   throw new Error("the erasure code does not hold on this processor: Node's V8 is at fault")
+}
+
+/** What a process codes its blobs with: each code is opened when it is first asked for. */
+export const erasureTools = (): Pick<ErasureParts, "openCode" | "hasher"> => {
+  const codes = new Map<number, ErasureCode>()
+  const openCode = (data_shards: number) => {
+    const known = codes.get(data_shards)
+    if (known !== undefined) return known
+    const opened = openErasureCode(data_shards, unit_bytes)
+    codes.set(data_shards, opened)
+    return opened
+  }
+  return { openCode, hasher: blobHasher }
 }

@@ -2,6 +2,7 @@
 import { readFile } from "node:fs/promises"
 import {
   createServer,
+  type IncomingMessage,
   type RequestListener,
   type Server,
   type ServerOptions,
@@ -17,6 +18,7 @@ import { v7 } from "uuid"
 import { share_protection } from "#gateway/envelope.ts"
 import type { Broken, FrontDoor } from "#gateway/front-door.ts"
 import type { Settings } from "#schemas/settings.ts"
+import { isInternal, type PeerDoor } from "./peer-door.ts"
 
 /** Slow heads are cut off: nobody needs ten seconds for 16 KiB. */
 const headers_timeout_ms = 10_000
@@ -146,6 +148,28 @@ const hotFirst = (server: Server, { hot }: FrontDoor) => {
   )
 }
 
+/** Where the other nodes come in; `close` ends what they have open. */
+export type InternalDoor = Pick<PeerDoor, "request" | "upgrade" | "close">
+
+type OnUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
+
+/** Shows to this door what is for nodes only, before whoever took it until now: all else is his. */
+const internalFirst = (server: Server, internal: InternalDoor | undefined) => {
+  // Only listeners of these events were added to them.
+  const plain = server.listeners("request").at(-1) as RequestListener | undefined
+  const plain_upgrade = server.listeners("upgrade").at(-1) as OnUpgrade | undefined
+  if (internal === undefined || plain === undefined || plain_upgrade === undefined) return
+  server.off("request", plain).off("upgrade", plain_upgrade)
+  server.on("request", (request, response) =>
+    isInternal(request.url) ? internal.request(request, response) : plain(request, response),
+  )
+  server.on("upgrade", (request, socket, head) =>
+    isInternal(request.url)
+      ? internal.upgrade(request, socket, head)
+      : plain_upgrade(request, socket, head),
+  )
+}
+
 /** How this machine reaches what listens on `host`. */
 const urlOf = (scheme: string, host: string, port: number) => {
   const any = host === "0.0.0.0" || host === "::"
@@ -154,10 +178,14 @@ const urlOf = (scheme: string, host: string, port: number) => {
 }
 
 /**
- * Listens until the scope closes: then no connection is taken any more, event streams end,
- * requests in flight get 8 s, and what is left is cut off.
+ * Listens until the scope closes: then no connection is taken any more, event streams and the links
+ * of other nodes end, requests in flight get 8 s, and what is left is cut off.
  */
-export const httpServer = Effect.fnUntraced(function* ({ api, tls }: Settings, door: FrontDoor) {
+export const httpServer = Effect.fnUntraced(function* (
+  { api, tls }: Settings,
+  door: FrontDoor,
+  internal?: InternalDoor,
+) {
   const is_tls = tls.cert !== ""
   const server: Server = is_tls ? yield* tlsServer(tls) : createServer(options)
   answerMalformed(server, door)
@@ -184,11 +212,13 @@ export const httpServer = Effect.fnUntraced(function* ({ api, tls }: Settings, d
   const around = Context.add(door.context, Scope.Scope, yield* Effect.scope)
   yield* Effect.setContext(serve(door.app), around)
   hotFirst(server, door)
+  internalFirst(server, internal)
   // Runs first when the scope closes, before the server waits for what is in flight.
   yield* Effect.addFinalizer(() =>
     Effect.andThen(
       door.close,
       Effect.sync(() => {
+        internal?.close()
         sweeping = setInterval(() => {
           server.closeIdleConnections()
           for (const socket of silent) if (socket.bytesRead === 0) socket.destroy()

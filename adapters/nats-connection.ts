@@ -78,7 +78,7 @@ const reconnect_jitter_ms = 200
 /** Milliseconds between pings, and how many may go unanswered before a connection is dead. */
 const ping_ms = 10_000
 const pings_lost_max = 2
-/** Questions to JetStream that may go unanswered at the start, each for five seconds, but the last. */
+/** Questions to JetStream that may go unanswered at the start, five seconds each. */
 const late_answers_max = 5
 /** Milliseconds that what is under way gets when a connection is closed. */
 const drain_ms = 3_000

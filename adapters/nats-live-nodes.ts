@@ -9,12 +9,13 @@ import {
   type LiveKeeper,
   LiveNodes,
 } from "#actors/blob-storage/live-nodes.ts"
+import type { NodeProgress } from "#actors/blob-storage/repair-progress.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
 import { NodeId, Uint64Digits } from "#schemas/blob-storage/node.ts"
 
 const subject = "live.blob-storage.node"
 
-/** The longest heartbeat is below 250 bytes; anything larger is not one. */
+/** The longest heartbeat is below 500 bytes; anything larger is not one. */
 const bytes_max = 1024
 
 const Said = Schema.fromJsonString(
@@ -23,9 +24,30 @@ const Said = Schema.fromJsonString(
     node_id: NodeId,
     used_bytes: Uint64Digits,
     blob_count: Uint64Digits,
+    progress: Schema.optionalKey(
+      Schema.Struct({
+        ...{ pending_migrations: Uint64Digits, bytes_moved: Uint64Digits, repairs: Uint64Digits },
+        ...{ replication_failures: Uint64Digits, under_replicated: Uint64Digits },
+      }),
+    ),
   }),
 )
 const decode = Schema.decodeUnknownOption(Said)
+
+const progressOf = (said: NonNullable<(typeof Said.Type)["progress"]>): NodeProgress => ({
+  pending_migrations: BigInt(said.pending_migrations),
+  bytes_moved: BigInt(said.bytes_moved),
+  repairs: BigInt(said.repairs),
+  replication_failures: BigInt(said.replication_failures),
+  under_replicated: BigInt(said.under_replicated),
+})
+
+const heartbeatOf = ({ node_id, used_bytes, blob_count, progress }: typeof Said.Type) => ({
+  ...{ node_id, used_bytes: BigInt(used_bytes), blob_count: BigInt(blob_count) },
+  ...(progress && { progress: progressOf(progress) }),
+})
+
+const digits = (_: string, value: unknown) => (typeof value === "bigint" ? `${value}` : value)
 
 /** Hears every node of the cluster, through whichever process it speaks. */
 export const natsLiveNodes = (cluster: string, keeper?: LiveKeeper) =>
@@ -43,20 +65,19 @@ export const natsLiveNodes = (cluster: string, keeper?: LiveKeeper) =>
         Stream.runForEach((message) => {
           const said = message.data.length > bytes_max ? Option.none() : decode(message.string())
           if (Option.isNone(said) || said.value.cluster !== cluster) return Effect.void
-          const { node_id, used_bytes, blob_count } = said.value
-          return hear({ node_id, used_bytes: BigInt(used_bytes), blob_count: BigInt(blob_count) })
+          return hear(heartbeatOf(said.value))
         }),
         // The subscription ends with the connection, and that with the process.
         Effect.ignore,
         Effect.forkScoped,
       )
 
-      const tell = ({ node_id, used_bytes, blob_count }: Heartbeat) =>
+      const tell = ({ node_id, used_bytes, blob_count, progress }: Heartbeat) =>
         Effect.ignore(
           Effect.try({
             try: () => {
               const said = { used_bytes: `${used_bytes}`, blob_count: `${blob_count}` }
-              const text = JSON.stringify({ cluster, node_id, ...said })
+              const text = JSON.stringify({ cluster, node_id, ...said, progress }, digits)
               connection.publish(`${subject}.${node_id}`, text)
             },
             catch: String,

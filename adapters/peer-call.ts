@@ -7,9 +7,10 @@
 import { Agent, type IncomingMessage, request } from "node:http"
 import { request as requestTls, Agent as TlsAgent } from "node:https"
 import type { Duplex } from "node:stream"
+import { createSecureContext, type SecureContext } from "node:tls"
 import { isPeerFailure, peerFailure } from "#actors/blob-storage/peer-failure.ts"
 import { link_path, link_protocol, readChallenge, writeProof } from "./peer-door.ts"
-import { askingLink, type Body, type PeerLink, type Said } from "./peer-link.ts"
+import { type Asked, askingLink, type Body, type PeerLink } from "./peer-link.ts"
 import { isProof, newNonce, proofOf } from "./peer-proof.ts"
 
 /** How long a connection may take to be made and proven, in milliseconds. */
@@ -18,26 +19,52 @@ const connect_ms_max = 3000
 /** After a failure a node is left alone for so long, in milliseconds. */
 const pause_ms = 500
 
+/**
+ * How long anybody waits for a node that could not be reached before, in milliseconds: one that is
+ * there again answers sooner, and what has lost its power lets each try run out.
+ */
+const again_ms_max = 200
+
 export interface PeerCallOptions {
   readonly cluster: string
   readonly secret: string
   /** This node. */
   readonly node_id: string
-  /** TLS to the others, with the authority that has signed them; plain TCP where undefined. */
-  readonly tls?: { readonly ca: Buffer }
+  /**
+   * TLS to the others, plain TCP where undefined: who may have signed them, and what this node
+   * shows of itself. Without a secret the certificate is what proves this node.
+   */
+  readonly tls?: {
+    readonly ca: ReadonlyArray<Buffer | string>
+    readonly cert?: Buffer
+    readonly key?: Buffer
+  }
 }
 
 const unavailable = (detail: string) => peerFailure("UNAVAILABLE", detail)
 
-/** Asks twice on one connection: for the nonce, and then with the proof. */
-const connectTo = ({ cluster, secret, node_id, tls }: PeerCallOptions, address: string) => {
-  const agent =
-    tls === undefined
-      ? new Agent({ keepAlive: true, maxSockets: 1 })
-      : new TlsAgent({ keepAlive: true, maxSockets: 1, ca: tls.ca })
-  const send = tls === undefined ? request : requestTls
-  const url = `${tls === undefined ? "http" : "https"}://${address}${link_path}`
-  const signal = AbortSignal.timeout(connect_ms_max)
+const keeping = { keepAlive: true, maxSockets: 1 }
+
+/** What all connections of this node have in common, which takes milliseconds to make. */
+const contextOf = ({ tls }: PeerCallOptions) =>
+  // The list is Node's to read only.
+  tls && createSecureContext({ ...tls, ca: [...tls.ca] })
+
+/**
+ * Asks twice on one connection: for the nonce, and then with the proof. A node without a secret
+ * asks once, and its certificate is the proof.
+ */
+const connectTo = (
+  { cluster, secret, node_id, tls }: PeerCallOptions,
+  secureContext: SecureContext | undefined,
+  closing: AbortSignal,
+  address: string,
+) => {
+  const agent = secureContext ? new TlsAgent({ ...keeping, secureContext }) : new Agent(keeping)
+  const send = secureContext ? requestTls : request
+  const url = `${secureContext ? "https" : "http"}://${address}${link_path}`
+  const signal = AbortSignal.any([closing, AbortSignal.timeout(connect_ms_max)])
+  const is_certified = secret === "" && tls?.cert !== undefined
 
   const challenge = () =>
     new Promise<string>((resolve, reject) => {
@@ -54,16 +81,21 @@ const connectTo = ({ cluster, secret, node_id, tls }: PeerCallOptions, address: 
     new Promise<PeerLink>((resolve, reject) => {
       const caller_nonce = newNonce()
       const meeting = { cluster, caller: node_id, caller_nonce, called_nonce }
-      const authorization = writeProof(node_id, caller_nonce, proofOf(secret, "caller", meeting))
-      const headers = { authorization, connection: "Upgrade", upgrade: link_protocol }
+      const proof = proofOf(secret, "caller", meeting)
+      const headers = {
+        ...(!is_certified && { authorization: writeProof(node_id, caller_nonce, proof) }),
+        ...{ connection: "Upgrade", upgrade: link_protocol },
+      }
       const asked = send(url, { agent, signal, headers }, (response) => {
         response.resume()
         const detail = `${address} does not know this node: another secret or cluster?`
         reject(peerFailure("UNAUTHENTICATED", detail))
       })
       asked.on("upgrade", (response: IncomingMessage, socket: Duplex, head: Buffer) => {
-        const proof = response.headers["x-almanac-proof"]
-        if (typeof proof !== "string" || !isProof(secret, "called", meeting, proof)) {
+        const answer = response.headers["x-almanac-proof"]
+        const is_proven = typeof answer === "string" && isProof(secret, "called", meeting, answer)
+        // TLS has proven whom it reached where there is no secret.
+        if (!is_proven && !is_certified) {
           socket.destroy()
           reject(peerFailure("UNAUTHENTICATED", `${address} could not prove what it is`))
           return
@@ -73,41 +105,66 @@ const connectTo = ({ cluster, secret, node_id, tls }: PeerCallOptions, address: 
       })
       asked.on("error", reject).end()
     })
-  return challenge()
-    .then(upgrade)
-    .catch((cause: unknown) => {
-      agent.destroy()
-      if (isPeerFailure(cause)) throw cause
-      const why = cause instanceof Error ? cause.message : String(cause)
-      throw unavailable(`${address} cannot be reached: ${why}`)
-    })
+  return (is_certified ? upgrade("") : challenge().then(upgrade)).catch((cause: unknown) => {
+    agent.destroy()
+    if (isPeerFailure(cause)) throw cause
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw unavailable(`${address} cannot be reached: ${why}`)
+  })
 }
 
 interface Known {
   readonly link: Promise<PeerLink>
+  /** Whether the try before this one failed, and this one has not gone well yet. */
+  is_again: boolean
   failed_at: number | undefined
+}
+
+/** The link, or a failure where it is not there soon: it may come all the same, for others. */
+const soon = async (link: Promise<PeerLink>, address: string) => {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<never>((_, reject) => {
+    const failure = unavailable(`${address} could not be reached before, and is not there yet`)
+    timer = setTimeout(() => reject(failure), again_ms_max)
+  })
+  try {
+    return await Promise.race([link, late])
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 /** Links to nodes by their address. */
 export const peerCalls = (options: PeerCallOptions) => {
   const known = new Map<string, Known>()
+  const context = contextOf(options)
+  const closing = new AbortController()
 
-  const linkTo = (address: string): Promise<PeerLink> => {
-    const found = known.get(address)
-    const rests = found?.failed_at !== undefined && performance.now() - found.failed_at < pause_ms
-    if (found !== undefined && (found.failed_at === undefined || rests)) return found.link
-    const made: Known = { link: connectTo(options, address), failed_at: undefined }
+  const connect = (address: string, is_again: boolean) => {
+    const link = connectTo(options, context, closing.signal, address)
+    const made: Known = { link, is_again, failed_at: undefined }
     known.set(address, made)
-    made.link.then(
-      ({ closed }) =>
-        closed.then(() => {
+    link.then(
+      ({ closed }) => {
+        made.is_again = false
+        return closed.then(() => {
           if (known.get(address) === made) known.delete(address)
-        }),
+        })
+      },
       () => {
         made.failed_at = performance.now()
       },
     )
-    return made.link
+    return made
+  }
+  const linkTo = (address: string): Promise<PeerLink> => {
+    if (closing.signal.aborted) return Promise.reject(unavailable("this node is stopping"))
+    const found = known.get(address)
+    const has_failed = found?.failed_at !== undefined
+    const rests = has_failed && performance.now() - (found?.failed_at ?? 0) < pause_ms
+    const { link, is_again } =
+      found === undefined || (has_failed && !rests) ? connect(address, has_failed) : found
+    return is_again ? soon(link, address) : link
   }
   return {
     ask: async (
@@ -116,8 +173,10 @@ export const peerCalls = (options: PeerCallOptions) => {
       json: unknown,
       body: Body | undefined,
       deadline_ms: number,
-    ): Promise<Said> => (await linkTo(address)).ask(operation, json, body, deadline_ms),
+    ): Promise<Asked> => (await linkTo(address)).ask(operation, json, body, deadline_ms),
+    /** Ends all links, and what is on its way to become one. */
     close: async () => {
+      closing.abort()
       const links = await Promise.allSettled([...known.values()].map(({ link }) => link))
       known.clear()
       for (const made of links) if (made.status === "fulfilled") made.value.close()

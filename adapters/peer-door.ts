@@ -4,8 +4,9 @@
  * The first request on a connection is refused with a nonce. The second, on the same connection,
  * asks for `Upgrade: almanac-link` with a proof over that nonce and its own, and is answered with
  * one in return; from then on the connection is a link. A proof cannot be said twice, since the
- * nonce is the connection's and is gone with the first that is tried. Everybody else gets 401, and
- * no token of a user's changes that.
+ * nonce is the connection's and is gone with the first that is tried. Or the caller shows, by TLS,
+ * a certificate whose common name is that of a node of the cluster. Everybody else gets 401, and no
+ * token of a user's changes that.
  *
  * Source: document 1 §5; DECISIONS, document 1, InternalService.
  */
@@ -26,7 +27,13 @@ export interface PeerDoorOptions {
   readonly secret: string
   /** What answers a node's questions. */
   readonly answeringFor: (node_id: string) => Answering
+  /** The names in a certificate that TLS has verified, such as `CN=node-1`; none unless given. */
+  readonly namesOf?: (socket: Duplex) => ReadonlyArray<string>
+  /** Whether the cluster has a node of that name; it has none unless given. */
+  readonly isNode?: (node_id: string) => boolean
 }
+
+const common_name = "CN="
 
 /** What `Authorization` says after the scheme: names with texts in quotes. */
 export const readProof = (header: string | undefined) => {
@@ -59,7 +66,8 @@ export const isInternal = (url = "") =>
   url.startsWith(`${internal_prefix}/`) ||
   url.startsWith(`${internal_prefix}?`)
 
-export const peerDoor = ({ cluster, secret, answeringFor }: PeerDoorOptions) => {
+export const peerDoor = (options: PeerDoorOptions) => {
+  const { cluster, secret, answeringFor, namesOf = () => [], isNode = () => false } = options
   const challenges = new WeakMap<object, string>()
   const links = new Set<Duplex>()
 
@@ -68,12 +76,19 @@ export const peerDoor = ({ cluster, secret, answeringFor }: PeerDoorOptions) => 
     challenges.set(socket, nonce)
     return nonce
   }
+  /** The node whose certificate this is. */
+  const certified = (socket: Duplex) => {
+    const names = namesOf(socket).filter((name) => name.startsWith(common_name))
+    const caller = names.map((name) => name.slice(common_name.length)).find(isNode)
+    return caller === undefined ? undefined : { caller, answer: undefined }
+  }
   /** The node that proves itself, and our proof in return. */
   const meet = (request: IncomingMessage) => {
     const called_nonce = challenges.get(request.socket)
     challenges.delete(request.socket)
     const said = readProof(request.headers.authorization)
-    if (called_nonce === undefined || said === undefined || secret === "") return undefined
+    if (said === undefined || secret === "") return certified(request.socket)
+    if (called_nonce === undefined) return undefined
     const { caller, caller_nonce, proof } = said
     const meeting = { cluster, caller, caller_nonce, called_nonce }
     if (!isProof(secret, "caller", meeting, proof)) return undefined
@@ -103,8 +118,8 @@ export const peerDoor = ({ cluster, secret, answeringFor }: PeerDoorOptions) => 
         return
       }
       const lines = ["HTTP/1.1 101 Switching Protocols", "Connection: Upgrade"]
-      const proof = `X-Almanac-Proof: ${met.answer}`
-      socket.write([...lines, `Upgrade: ${link_protocol}`, proof, "", ""].join("\r\n"))
+      const proof = met.answer === undefined ? [] : [`X-Almanac-Proof: ${met.answer}`]
+      socket.write([...lines, `Upgrade: ${link_protocol}`, ...proof, "", ""].join("\r\n"))
       socket.unshift(head)
       links.add(socket)
       void answeringLink(socket, answeringFor(met.caller)).then(() => links.delete(socket))

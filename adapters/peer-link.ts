@@ -46,6 +46,11 @@ export interface Question extends Said {
   readonly operation: number
 }
 
+/** An answer. `stop` ends it where it is, and who waits for a piece of it hears why. */
+export interface Asked extends Said {
+  readonly stop: (cause: Error) => void
+}
+
 export interface Answer {
   readonly json: unknown
   readonly body?: Body
@@ -58,6 +63,8 @@ interface Exchange {
   readonly sending: ReturnType<typeof makeSending>
   readonly receiving: ReturnType<typeof makeReceiving>
   readonly began: (said: Said) => void
+  /** The other side took bytes of what was sent to it. */
+  readonly moved: () => void
   readonly failed: (cause: Error) => void
 }
 
@@ -179,7 +186,7 @@ const say = async (
 const makeExchanges = (getWire: () => Wire) => {
   const exchanges = new Map<number, Exchange>()
 
-  const add = (exchange: number, parts: Pick<Exchange, "began" | "failed">) => {
+  const add = (exchange: number, parts: Pick<Exchange, "began" | "moved" | "failed">) => {
     const receiving = makeReceiving((bytes) => {
       if (!exchanges.has(exchange)) return
       const payload = Buffer.allocUnsafe(4)
@@ -211,6 +218,7 @@ const makeExchanges = (getWire: () => Wire) => {
     if (frame.kind === "open" || frame.kind === "reply") begin(found, frame)
     else if (frame.kind === "credit") {
       found.sending.grant(Buffer.from(frame.payload).readUInt32LE(0))
+      found.moved()
     } else if (frame.kind === "reset") end(frame.exchange, failureOf(frame.payload))
     else if (!found.receiving.push(frame.payload, frame.is_last)) {
       throw new Error("more came than was asked for")
@@ -233,13 +241,14 @@ export interface PeerLink {
   /**
    * Asks, and resolves with the beginning of the answer; its bytes come by `pieces`. Rejects with a
    * PeerFailure: DEADLINE_EXCEEDED where no answer began in time, else what the other side said.
+   * The time begins anew whenever the other side takes bytes of the question.
    */
   readonly ask: (
     operation: number,
     json: unknown,
     body: Body | undefined,
     deadline_ms: number,
-  ) => Promise<Said>
+  ) => Promise<Asked>
   readonly close: () => void
   /** Resolves with the reason once the connection is gone. */
   readonly closed: Promise<Error>
@@ -275,12 +284,13 @@ export const askingLink = (socket: Duplex): PeerLink => {
   }
   return {
     closed,
-    close: () => wire.over(peerFailure("CANCELLED", "the connection was closed")),
+    close: () => wire.over(peerFailure("UNAVAILABLE", "the connection was closed")),
     ask: (operation, json, body, deadline_ms) => {
       if (over) return Promise.reject(over)
       if (exchanges.count() >= exchanges_max) {
+        // No word of the disk over there, for which RESOURCE_EXHAUSTED is kept.
         const detail = "too many requests to the node are under way"
-        return Promise.reject(peerFailure("RESOURCE_EXHAUSTED", detail))
+        return Promise.reject(peerFailure("UNAVAILABLE", detail))
       }
       last = last === exchange_max ? 1 : last + 1
       const exchange = last
@@ -292,9 +302,14 @@ export const askingLink = (socket: Duplex): PeerLink => {
         const opened = exchanges.add(exchange, {
           began: (said) => {
             clearTimeout(late)
-            resolve({ ...said, pieces: () => answerOf(exchange, said.pieces()) })
+            resolve({
+              ...said,
+              pieces: () => answerOf(exchange, said.pieces()),
+              stop: (cause) => stop(exchange, cause),
+            })
             if (said.whole !== undefined) exchanges.end(exchange, answered)
           },
+          moved: () => void late.refresh(),
           failed: (cause) => {
             clearTimeout(late)
             reject(cause)
@@ -340,6 +355,7 @@ export const answeringLink = (socket: Duplex, answering: Answering): Promise<Err
     if (exchanges.count() >= exchanges_max) throw new Error("too many questions at once")
     const opened: Exchange = exchanges.add(exchange, {
       began: (said) => void answer(exchange, { ...said, operation }, () => opened),
+      moved: () => undefined,
       failed: () => aborts.get(exchange)?.abort(),
     })
     exchanges.take(frame)

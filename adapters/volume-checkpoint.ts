@@ -59,8 +59,17 @@ export interface CheckpointFacts {
   readonly notes: Readonly<Record<string, string>>
 }
 
-export interface Checkpoint {
+interface Images {
+  readonly index: Iterable<Uint8Array>
+  readonly extents: Iterable<Uint8Array>
+}
+
+export interface Checkpoint extends Images {
   readonly facts: CheckpointFacts
+}
+
+/** A checkpoint as it was read. */
+interface ReadCheckpoint extends Checkpoint {
   readonly index: ReadonlyArray<Uint8Array>
   readonly extents: ReadonlyArray<Uint8Array>
 }
@@ -101,8 +110,6 @@ const decodeFacts = (bytes: Buffer): CheckpointFacts => {
   const facts = JSON.parse(bytes.toString()) as CheckpointFacts
   return { ...facts, counters: { ...facts.counters, last_at: BigInt(facts.counters.last_at) } }
 }
-
-type Images = Record<"index" | "extents", Iterable<Uint8Array>>
 
 const makePieces = (file: VolumeFile, serial: number) => {
   let position = 0
@@ -148,8 +155,8 @@ const openOrMake = async (disk: VolumeDisk, dir: string, name: string) => {
 }
 
 /**
- * Writes checkpoint number `serial`, durably, in place of the last but one. The images must not
- * change meanwhile. Rejects as the disk does; the last one stands then.
+ * Writes checkpoint number `serial`, durably, in place of the last but one, asking for the images
+ * piece by piece. Rejects as the disk does; the last one stands then.
  */
 export const writeCheckpoint = async (
   disk: VolumeDisk,
@@ -196,7 +203,7 @@ const readPiece = async (
   }
 }
 
-const readPieces = async (file: VolumeFile): Promise<Checkpoint | undefined> => {
+const readPieces = async (file: VolumeFile): Promise<ReadCheckpoint | undefined> => {
   const index: Array<Uint8Array> = []
   const extents: Array<Uint8Array> = []
   let facts: CheckpointFacts | undefined
@@ -231,7 +238,7 @@ const readOne = async (disk: VolumeDisk, path: string) => {
  */
 export const readCheckpoint = async (disk: VolumeDisk, dir: string) => {
   const present = await disk.names(dir)
-  const found: Array<Checkpoint> = []
+  const found: Array<ReadCheckpoint> = []
   for (const name of names.filter((one) => present.includes(one))) {
     const checkpoint = await readOne(disk, join(dir, name))
     if (checkpoint) found.push(checkpoint)

@@ -10,8 +10,9 @@ import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { type BatchRecord, batchBytesMax, recordBytesMax } from "./volume-batch.ts"
 import { decide, type Room, type Stamps } from "./volume-decide.ts"
 import { batch_bytes_max } from "./volume-format.ts"
+import { isHeld } from "./volume-index.ts"
 import type { CommitLine, LogReads, Operation, Outcome } from "./volume-parts.ts"
-import type { KnownBlob, RecordHead } from "./volume-record.ts"
+import type { KnownBlob, NewRecord, RecordHead } from "./volume-record.ts"
 import type { VolumeState } from "./volume-state.ts"
 import type { LogWriter } from "./volume-writer.ts"
 
@@ -44,11 +45,13 @@ export interface LineParts {
   readonly is_adopting: boolean
   /** Told after each batch how many bytes of log it was. */
   readonly wrote: (bytes: number) => void
+  /** Deletes of the last batch before the volume was opened, of which the log has one record. */
+  readonly deletes: ReadonlyArray<NewRecord>
 }
 
 /** What a payload adds to a batch; heads are counted when they are made. */
 const payloadOf = (operation: Operation) => {
-  if (operation.kind === "put") return operation.extents.length > 0 ? 0 : operation.size
+  if (operation.kind === "put") return operation.extents.length > 0 ? 0 : operation.bytes
   return operation.kind === "move" ? operation.payload.length : 0
 }
 
@@ -112,8 +115,10 @@ type Queue = ReturnType<typeof makeQueue>
  * out in this batch, and what met it waits for the next one.
  */
 const makeLookUp = ({ state, log }: LineParts, queue: Queue) => {
-  const needsHead = ({ kind, id }: Operation) =>
-    kind !== "move" && state.index.find(id)?.kind === "blob"
+  const needsHead = ({ kind, id }: Operation) => {
+    const place = kind === "move" ? undefined : state.index.find(id)
+    return place !== undefined && place.kind !== "gone"
+  }
   const lookUp = async (one: Waiting, { heads, known }: Met): Promise<ReadonlyArray<Waiting>> => {
     const { operation } = one
     const place = state.index.find(operation.id)
@@ -124,6 +129,8 @@ const makeLookUp = ({ state, log }: LineParts, queue: Queue) => {
         heads.set(operation.id, head)
         return [one]
       }
+      // A tombstone that does not hold is one all the same.
+      if (!isHeld(place)) return [one]
       const tail = await log.known(operation.id, place)
       if (tail) known.set(operation.id, tail)
     } catch (cause) {
@@ -145,24 +152,60 @@ const makeLookUp = ({ state, log }: LineParts, queue: Queue) => {
   }
 }
 
+const no_origin = { actor: "", request_id: "", correlation_id: "" } as const
+
+/**
+ * The deletes of a batch, which the next one says again: a bit that rots, or a write that the disk
+ * puts elsewhere, never meets both records, and one of them is enough that the blob stays deleted.
+ * Once there is a checkpoint after them, it is another trace of both.
+ */
+const makeEchoes = (first: ReadonlyArray<NewRecord>) => {
+  let deletes = first
+  const echoOf = (record: NewRecord): BatchRecord => ({
+    record: { ...record, is_moved: true, origin: no_origin, labels: {}, freed: [] },
+    ...{ parts: [], position: 0, bytes: 0 },
+  })
+  return {
+    /** No batch needs more room for them, in bytes. */
+    bytes: () => deletes.reduce((sum, record) => sum + recordBytesMax(record), 0),
+    /** What a batch of these has to say again: of other identifiers only. */
+    beside: (written: ReadonlyArray<BatchRecord>): ReadonlyArray<BatchRecord> => {
+      if (deletes.length === 0) return []
+      const ids = new Set(written.map(({ record }) => record.id))
+      return deletes.filter(({ id }) => !ids.has(id)).map(echoOf)
+    },
+    /** These are durable, and all that was to be said again is. */
+    wrote: (written: ReadonlyArray<BatchRecord>) => {
+      deletes = written
+        .map(({ record }) => record)
+        .filter(({ kind, is_moved }) => kind === "tombstone" && !is_moved)
+    },
+  }
+}
+
 /** Decides operations one after the other, as long as their records fit into the current file. */
 const makeGathering = ({ state, capacityFault, is_adopting }: LineParts) => {
   const { counters, index } = state
   return (taken: ReadonlyArray<Waiting>, { heads, known }: Met, limits: Limits) => {
     const written: Array<Written> = []
     let { cursor, last_at } = counters
-    let bytes = 0
+    let bytes = limits.taken
     let planned_bytes = 0
     const stamps: Stamps = {
       cursor: () => (is_adopting ? 0 : cursor + 1),
       stamp: (at) => (is_adopting || at > last_at ? at : last_at + 1n),
+      get last_at() {
+        return last_at
+      },
     }
-    const room: Room = ({ size, extents }) =>
-      limits.put_fault ?? (extents.length > 0 ? undefined : capacityFault(size, planned_bytes))
+    const room: Room = ({ bytes: wanted, extents }) =>
+      limits.put_fault ?? (extents.length > 0 ? undefined : capacityFault(wanted, planned_bytes))
     for (const [n, waiting] of taken.entries()) {
       const { operation, resolve, reject } = waiting
       const { id } = operation
-      const present = { place: index.find(id), head: heads.get(id), known: known.get(id) }
+      const place = index.find(id)
+      const met = { [isHeld(place) ? "head" : "tombstone"]: heads.get(id) }
+      const present = { place, head: undefined, known: known.get(id), ...met }
       const decision = decide(operation, present, stamps, room)
       if (decision.kind === "answer") resolve(decision.outcome)
       if (decision.kind === "refuse") reject(thrown(decision.fault))
@@ -170,7 +213,8 @@ const makeGathering = ({ state, capacityFault, is_adopting }: LineParts) => {
       const { record, outcome } = decision
       const record_bytes = recordBytesMax(record)
       if (batchBytesMax(bytes + record_bytes) > limits.available) {
-        return { written, rest: taken.slice(n), rest_bytes: batchBytesMax(record_bytes) }
+        const rest_bytes = batchBytesMax(limits.taken + record_bytes)
+        return { written, rest: taken.slice(n), rest_bytes }
       }
       bytes += record_bytes
       if (record.cursor > cursor) cursor = record.cursor
@@ -192,6 +236,8 @@ interface Met {
 interface Limits {
   /** Bytes that are left in the current file. */
   readonly available: number
+  /** Bytes of the batch that are taken by other records. */
+  readonly taken: number
   /** Why no put is taken now. */
   readonly put_fault: BlobFault | undefined
 }
@@ -203,6 +249,7 @@ const makeBatches = (parts: LineParts, queue: Queue, writer: LogWriter) => {
   const { state } = parts
   const lookUp = makeLookUp(parts, queue)
   const gather = makeGathering(parts)
+  const echoes = makeEchoes(parts.deletes)
 
   /** Makes room for the first of those that did not fit; refuses it where there is none. */
   const makeRoom = async (rest: ReadonlyArray<Waiting>, bytes: number) => {
@@ -214,15 +261,17 @@ const makeBatches = (parts: LineParts, queue: Queue, writer: LogWriter) => {
   }
   const write = async (written: ReadonlyArray<Written>) => {
     const first_cursor = state.counters.cursor + 1
-    const { file, bytes } = await writer.write(written, first_cursor)
-    for (const entry of written) state.apply(entry.record, file, entry.position, entry.bytes)
+    const records = [...written, ...echoes.beside(written)]
+    const { file, bytes } = await writer.write(records, first_cursor)
+    for (const entry of records) state.apply(entry.record, file, entry.position, entry.bytes)
+    echoes.wrote(written)
     for (const { waiting, outcome } of written) waiting.resolve(outcome)
     parts.wrote(bytes)
   }
   const through = async (taken: ReadonlyArray<Waiting>, met: Met) => {
     const put_fault = taken.some(isPut) ? await writer.putFault() : undefined
-    const available = writer.available()
-    const { written, rest, rest_bytes } = gather(taken, met, { available, put_fault })
+    const limits = { available: writer.available(), taken: echoes.bytes(), put_fault }
+    const { written, rest, rest_bytes } = gather(taken, met, limits)
     if (written.length === 0) return makeRoom(rest, rest_bytes)
     queue.back(rest)
     await write(written)
@@ -245,7 +294,7 @@ const makeBatches = (parts: LineParts, queue: Queue, writer: LogWriter) => {
 
 export interface OpenLine extends CommitLine {
   /** Runs work while no batch is under way: what must see the volume at rest, as a checkpoint. */
-  readonly between: (work: () => Promise<void>) => Promise<void>
+  readonly between: <A>(work: () => Promise<A>) => Promise<A>
   readonly writer: LogWriter
 }
 

@@ -13,7 +13,14 @@ import type { VolumeFile } from "./volume-disk.ts"
 import type { Place } from "./volume-index.ts"
 import type { ReadRecord, Segment, VolumeParts } from "./volume-parts.ts"
 import { corrupt, type Quarantine } from "./volume-quarantine.ts"
-import { checksumOf, decodeHead, payloadHolds, type RecordHead } from "./volume-record.ts"
+import {
+  checksumOf,
+  decodeHead,
+  heldBytesOf,
+  payloadHolds,
+  type RecordHead,
+  shardOf,
+} from "./volume-record.ts"
 import { segmentName } from "./volume-segments.ts"
 import { makeWarmth } from "./volume-warmth.ts"
 import type { BlobStretch, FileOf } from "./volume-windows.ts"
@@ -32,9 +39,12 @@ const asBuffer = (bytes: Uint8Array) =>
 /** One for all: making a hasher takes five times as long as hashing 4 KiB. */
 const hasher = new Blake3Hasher()
 
+/** The hash of the copy's bytes; empty where it is not known, and of a shard, which has none. */
+const hashHere = (head: RecordHead) => (shardOf(head) ? "" : checksumOf(head))
+
 /** Whether the bytes have the hash that the record names; true where it names none. */
 export const hasHashOf = (head: RecordHead, bytes: Uint8Array) => {
-  const checksum = checksumOf(head)
+  const checksum = hashHere(head)
   hasher.reset()
   return checksum === "" || hasher.update(bytes).digest("base64") === checksum
 }
@@ -43,19 +53,20 @@ const wrong_hash = "The bytes do not match the blob's checksum."
 
 /** Throws `damaged` where a blob's hash is not what its record names. */
 export const assertHash = (head: RecordHead, digest: string) => {
-  const checksum = checksumOf(head)
+  const checksum = hashHere(head)
   if (checksum !== "" && checksum !== digest) throw damaged(wrong_hash)
 }
 
-/** The stretch of a small blob, verified: by its chunks, and whole also by its hash. */
+/** The stretch of a small copy, verified: by its chunks, and a whole blob also by its hash. */
 export const payloadStretch = ({ head, payload }: ReadRecord, { start, end }: BlobStretch) => {
-  if (start === 0 && end === head.size) {
+  const size = heldBytesOf(head)
+  if (start === 0 && end === size) {
     if (!payloadHolds(head, payload)) throw damaged("The bytes do not match their checksums.")
     if (!hasHashOf(head, payload)) throw damaged(wrong_hash)
     return payload
   }
   const from = Math.floor(start / chunk_bytes) * chunk_bytes
-  const to = Math.min(chunkCount(end) * chunk_bytes, head.size)
+  const to = Math.min(chunkCount(end) * chunk_bytes, size)
   const chunks = payload.subarray(from, to)
   if (!payloadHolds(head, chunks, from / chunk_bytes)) {
     throw damaged(`Bytes ${from} to ${to} do not match their checksums.`)

@@ -4,25 +4,31 @@
  */
 import { type Admission, admit, store_origin } from "#actors/blob-storage/blob-admission.ts"
 import type { BlobFault } from "#actors/blob-storage/blob-fault.ts"
+import { admitCopy } from "#actors/blob-storage/copy-admission.ts"
 import { type BlobId, storedPolicy } from "#schemas/blob-storage/blob.ts"
-import type { Place } from "./volume-index.ts"
+import { isHeld, type Place } from "./volume-index.ts"
 import type { Operation, Outcome, PutOperation } from "./volume-parts.ts"
 import type { RecordHead } from "./volume-record.ts"
 import {
   checksumOf,
+  clusterAtOf,
   type Extent,
   extentsOf,
   hashOf,
   type KnownBlob,
-  movedOf,
   type NewRecord,
+  shardOf,
+  sinceOf,
 } from "./volume-record.ts"
+import { movedOf } from "./volume-record-told.ts"
 
 /** What the volume has of the operation's identifier. */
 export interface Present {
   readonly place: Place | undefined
-  /** The live blob's head; undefined where no blob is there, or its head was not asked for. */
+  /** The live copy's head; undefined where none is there, or its head was not asked for. */
   readonly head: RecordHead | undefined
+  /** The head of the tombstone, where one is there and holds. */
+  readonly tombstone?: RecordHead | undefined
   /** What is known of a blob whose head is damaged. */
   readonly known?: KnownBlob | undefined
 }
@@ -31,6 +37,8 @@ export interface Present {
 export interface Stamps {
   readonly cursor: () => number
   readonly stamp: (at: bigint) => bigint
+  /** The latest that was given. */
+  readonly last_at: bigint
 }
 
 export type Decision =
@@ -38,7 +46,8 @@ export type Decision =
   | { readonly kind: "answer"; readonly outcome: Outcome }
   | { readonly kind: "refuse"; readonly fault: BlobFault }
 
-const nothing: Outcome = { head: undefined, is_done: false, at: 0n }
+const nothing: Outcome = { head: undefined, is_done: false, record: undefined, at: 0n }
+const as_it_is: Decision = { kind: "answer", outcome: nothing }
 const no_extents = [] as const
 
 /** What a put is answered that its admission refuses. */
@@ -54,14 +63,36 @@ export const refusalOf = (id: BlobId, admission: Admission): BlobFault | undefin
 export const admission = (put: PutOperation, head: RecordHead | undefined): Admission =>
   admit(put, head && { checksum: checksumOf(head), policy: head.policy })
 
-const decidePut = (put: PutOperation, { head }: Present, stamps: Stamps, room: Room): Decision => {
-  const admitted = admission(put, head)
-  const fault = refusalOf(put.id, admitted)
+/** Why a put, or a copy that another node sends, is refused. */
+const putFault = (put: PutOperation, { head }: Present, deleted_at: bigint | undefined) => {
+  if (put.copy === undefined) return refusalOf(put.id, admission(put, head))
+  const held = head && { checksum: hashOf(head), shard: shardOf(head) }
+  const admitted = admitCopy(put.copy, { held, deleted_at })
+  return admitted.verdict === "refuse" ? admitted.fault : undefined
+}
+
+/** When the identifier was deleted; as late as can be where the tombstone does not hold. */
+const deletedAt = ({ place, tombstone }: Present, { last_at }: Stamps) => {
+  if (place?.kind !== "tombstone") return undefined
+  return tombstone ? sinceOf(tombstone) : last_at
+}
+
+const latest = (one: bigint, other: bigint) => (one > other ? one : other)
+
+/** The time as a record keeps it: not, where it is the record's own. */
+const unless = (at: bigint, time: bigint) => (time === at ? 0n : time)
+
+const decidePut = (put: PutOperation, present: Present, stamps: Stamps, room: Room): Decision => {
+  const { head } = present
+  const deleted_at = deletedAt(present, stamps)
+  const fault = putFault(put, present, deleted_at)
   if (fault) return { kind: "refuse", fault }
-  if (head) return { kind: "answer", outcome: { head, is_done: false, at: 0n } }
+  if (head) return { kind: "answer", outcome: { ...nothing, head } }
   const full = room(put)
   if (full) return { kind: "refuse", fault: full }
   const at = stamps.stamp(put.at)
+  // A deletion by another node's clock may be ahead of this one's: this put came after it.
+  const put_at = deleted_at === undefined ? at : latest(at, deleted_at + 1n)
   const is_large = put.extents.length > 0
   const record: NewRecord = {
     kind: "blob",
@@ -71,24 +102,27 @@ const decidePut = (put: PutOperation, { head }: Present, stamps: Stamps, room: R
     id: put.id,
     hash: put.hash,
     size: put.size,
+    shard: put.copy?.shard,
     at,
+    since: unless(at, put.copy?.created_at ?? put_at),
+    cluster_at: 0n,
     cursor: stamps.cursor(),
     origin: put.origin,
     labels: put.labels,
-    payload_bytes: is_large ? 0 : put.size,
+    payload_bytes: is_large ? 0 : put.bytes,
     crcs: put.crcs,
     extents: put.extents,
     freed: no_extents,
   }
-  return { kind: "write", record, outcome: { head: undefined, is_done: true, at } }
+  return { kind: "write", record, outcome: { head: undefined, is_done: true, record, at } }
 }
 
 /** A record that an identifier is not a blob any more. */
 const removal = (
-  kind: "tombstone" | "quarantined" | "lost",
+  kind: Exclude<NewRecord["kind"], "blob">,
   id: BlobId,
   { head, known }: Present,
-  how: Pick<NewRecord, "at" | "cursor" | "origin" | "labels">,
+  how: Pick<NewRecord, "at" | "cursor"> & Partial<NewRecord>,
 ): NewRecord => ({
   kind,
   is_moved: false,
@@ -97,15 +131,57 @@ const removal = (
   id,
   hash: head ? hashOf(head) : (known?.hash ?? ""),
   size: head?.size ?? known?.size ?? 0,
-  at: how.at,
-  cursor: how.cursor,
-  origin: how.origin,
-  labels: how.labels,
+  shard: head ? shardOf(head) : known?.shard,
+  since: 0n,
+  cluster_at: 0n,
+  origin: store_origin,
+  labels: {},
   payload_bytes: 0,
   crcs: [],
   extents: [],
   freed: head?.is_large ? extentsOf(head) : [],
+  ...how,
 })
+
+/** What is written, and answered once it is durable. */
+const written = (record: NewRecord, { head }: Present): Decision => ({
+  kind: "write",
+  record,
+  outcome: { head, is_done: true, record, at: record.at },
+})
+
+type DeleteOperation = Extract<Operation, { readonly kind: "delete" }>
+
+/** Whether a deletion of every node's copies is known already, or the copy here came after it. */
+const isPast = (cluster_at: bigint, { head, tombstone }: Present) =>
+  head ? sinceOf(head) > cluster_at : tombstone ? clusterAtOf(tombstone) >= cluster_at : false
+
+const decideDelete = (
+  { id, origin, at: now, cluster_at = 0n }: DeleteOperation,
+  present: Present,
+  stamps: Stamps,
+): Decision => {
+  if (cluster_at > 0n && isPast(cluster_at, present)) return as_it_is
+  const { place, head, tombstone } = present
+  const at = stamps.stamp(now)
+  // What it is compared with: another node's clock may have been ahead.
+  const before = tombstone ?? head
+  const newest = latest(cluster_at > 0n ? cluster_at : at, before ? sinceOf(before) : 0n)
+  const meant = latest(cluster_at, tombstone ? clusterAtOf(tombstone) : 0n)
+  const times = { at, since: unless(at, newest), cluster_at: meant }
+  const cursor = isHeld(place) ? stamps.cursor() : 0
+  return written(removal("tombstone", id, present, { ...times, cursor, origin }), present)
+}
+
+const decideRelease = (
+  { id, stored_at, at: now }: Extract<Operation, { readonly kind: "release" }>,
+  present: Present,
+  stamps: Stamps,
+): Decision => {
+  if (present.head?.at !== stored_at) return as_it_is
+  const at = stamps.stamp(now)
+  return written(removal("released", id, present, { at, cursor: stamps.cursor() }), present)
+}
 
 const isAt = (place: Place | undefined, other: Place | undefined) =>
   place?.file === other?.file && place?.position === other?.position
@@ -128,26 +204,20 @@ export const decide = (
   room: Room,
 ): Decision => {
   if (operation.kind === "put") return decidePut(operation, present, stamps, room)
+  if (operation.kind === "delete") return decideDelete(operation, present, stamps)
+  if (operation.kind === "release") return decideRelease(operation, present, stamps)
   const { id } = operation
-  const { place, head } = present
-  if (operation.kind === "delete") {
-    const at = stamps.stamp(operation.at)
-    const cursor = place?.kind === "blob" ? stamps.cursor() : 0
-    const how = { at, cursor, origin: operation.origin, labels: {} }
-    const record = removal("tombstone", id, present, how)
-    return { kind: "write", record, outcome: { head, is_done: true, at } }
-  }
-  if (!isAt(place, operation.place)) return { kind: "answer", outcome: nothing }
+  if (!isAt(present.place, operation.place)) return as_it_is
   if (operation.kind === "move") {
     const moved = movedOf(operation.head)
     const { extents } = operation
     const record = extents ? { ...moved, extents, freed: without(moved.extents, extents) } : moved
-    const outcome = { head: operation.head, is_done: true, at: moved.at }
-    return { kind: "write", record, outcome }
+    return written(record, { ...present, head: operation.head })
   }
   const at = stamps.stamp(operation.at)
-  const labels = { detail: operation.detail.slice(0, 1000) }
-  const how = { at, cursor: stamps.cursor(), origin: store_origin, labels }
-  const record = removal(operation.kind, id, present, how)
-  return { kind: "write", record, outcome: { head, is_done: true, at } }
+  if (operation.kind === "absent") {
+    return written(removal("released", id, present, { at, cursor: 0 }), present)
+  }
+  const how = { at, cursor: stamps.cursor(), labels: { detail: operation.detail.slice(0, 1000) } }
+  return written(removal(operation.kind, id, present, how), present)
 }

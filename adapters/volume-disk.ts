@@ -3,6 +3,7 @@
  * any step fail, tear, reorder or vanish.
  */
 import fs from "node:fs"
+import { makeDirect } from "./volume-direct.ts"
 
 export interface VolumeFile {
   /**
@@ -121,12 +122,18 @@ const readNow = (fd: number, position: number, length: number) => {
 const opened = async (path: string, flags: string): Promise<VolumeFile> => {
   const fd = await asked<number>((answered) => fs.open(path, flags, file_mode, answered))
   let is_open = true
+  const direct = makeDirect(fd)
   const held = () => {
     if (is_open) return fd
     throw Object.assign(new Error(`EBADF: ${path} is closed`), { code: "EBADF" })
   }
   return {
-    write: async (parts, position) => writeAll(held(), parts, position),
+    write: async (parts, position) => {
+      held()
+      const written = await direct.write(parts, position)
+      const left = written === 0 ? parts : after(parts, written)
+      if (left.length > 0) await writeAll(held(), left, position + written)
+    },
     read: async (position, length, into) => readAll(held(), position, length, into),
     readNow: (position, length) => readNow(held(), position, length),
     datasync: async () => {
@@ -140,6 +147,7 @@ const opened = async (path: string, flags: string): Promise<VolumeFile> => {
     close: async () => {
       const open = held()
       is_open = false
+      await direct.close()
       await done((answered) => fs.close(open, answered))
     },
   }

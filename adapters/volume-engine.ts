@@ -6,27 +6,31 @@
  */
 import { randomBytes } from "node:crypto"
 import { performance } from "node:perf_hooks"
-import type { BlobEngine } from "#actors/blob-storage/blob-engine.ts"
 import type { BlobFault } from "#actors/blob-storage/blob-fault.ts"
 import { isFull, thrown } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobPage, BlobUsage } from "#actors/blob-storage/blob-store.ts"
+import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { makeCheckpointFiles, writeCheckpoint } from "./volume-checkpoint.ts"
-import { makeCommitLine, type OpenLine } from "./volume-commit.ts"
+import { makeCheckpointFiles } from "./volume-checkpoint.ts"
+import { makeCheckpoints } from "./volume-checkpointing.ts"
+import { makeCommitLine } from "./volume-commit.ts"
 import type { Compacted } from "./volume-compaction.ts"
 import { makeCopies } from "./volume-copies.ts"
+import { makeReceive } from "./volume-copy-in.ts"
 import { type VolumeDisk, volumeDisk } from "./volume-disk.ts"
 import type { ExtentFiles } from "./volume-extents.ts"
+import { makeHoldings } from "./volume-holdings.ts"
 import { makeLogReads } from "./volume-log.ts"
-import type { Budget, VolumeLimits, VolumeParts } from "./volume-parts.ts"
+import type { Budget, CommitLine, VolumeLimits, VolumeParts } from "./volume-parts.ts"
 import { makePutSmall, sizeOf } from "./volume-puts.ts"
 import { makeQuarantine } from "./volume-quarantine.ts"
 import { makeReads } from "./volume-reads.ts"
 import { leaveCleanMark, recover } from "./volume-recovery.ts"
 import { makeScan } from "./volume-scan.ts"
+import { makeStage } from "./volume-staging.ts"
 import { makeUpkeep } from "./volume-upkeep.ts"
 import { makeUploads } from "./volume-uploads.ts"
-import { makeWindows } from "./volume-windows.ts"
+import { makeWindows, type Windows } from "./volume-windows.ts"
 import { makeWriter } from "./volume-writer.ts"
 
 export interface VolumeOptions {
@@ -72,7 +76,7 @@ export interface VolumeStatus {
   readonly oldest_unverified_at: number | undefined
 }
 
-export interface VolumeEngine extends BlobEngine {
+export interface VolumeEngine extends NodeEngine {
   readonly status: () => VolumeStatus
   /** One round of compaction, as fast as it goes. */
   readonly compact: () => Promise<Compacted>
@@ -84,10 +88,6 @@ export interface VolumeEngine extends BlobEngine {
   readonly checkpoint: () => Promise<void>
 }
 
-/** A checkpoint is written after so much log, in bytes: some seconds of replay at a start. */
-const checkpoint_bytes = 256 * 1024 * 1024
-/** And after so many times what it takes itself, so that it stays a small part of the writing. */
-const checkpoint_factor = 4
 /** Blobs of this size and more are kept outside the log, in bytes. */
 const inline_bytes_max = 256 * 1024
 
@@ -117,57 +117,6 @@ const makeBudget = (used_bytes: () => number, capacity_bytes: number) => {
     },
   }
   return { ...budget, fault }
-}
-
-type Recovered = Awaited<ReturnType<typeof recover>>
-
-/** Writes checkpoints, one at a time, while the commit line rests. */
-const makeCheckpoints = (
-  { volume_id, segments, index, extents, state, notes, ...recovered }: Recovered,
-  line: OpenLine,
-  { dir, disk }: { readonly dir: string; readonly disk: VolumeDisk },
-) => {
-  let log_bytes = 0
-  let { serial } = recovered
-  const write = async () => {
-    line.assertWritable()
-    const logs = Array.from(state.files.values(), ({ segment, ...log }) => {
-      const { number, generation, bytes } = segment
-      return { ...log, number, generation, bytes }
-    })
-    const facts = {
-      serial: serial + 1,
-      volume_id: Buffer.from(volume_id).toString("hex"),
-      generation: segments.generation(),
-      end: line.writer.where(),
-      counters: { ...state.counters },
-      logs,
-      notes: { ...notes },
-    }
-    const images = { index: index.image(), extents: extents.image() }
-    log_bytes = 0
-    await writeCheckpoint(disk, dir, facts, images)
-    serial += 1
-  }
-  const checkpoint = () => line.between(write)
-  /** A full disk has no room for one now; any other error is one of a disk that is broken. */
-  const inBackground = async () => {
-    try {
-      await checkpoint()
-    } catch (cause) {
-      if (!isFull(cause)) line.fail(`A checkpoint could not be written: ${String(cause)}`)
-    }
-  }
-  return {
-    checkpoint,
-    serial: () => serial,
-    wrote: (bytes: number) => {
-      log_bytes += bytes
-      if (log_bytes < Math.max(checkpoint_bytes, checkpoint_factor * index.bytes())) return
-      log_bytes = 0
-      void inBackground()
-    },
-  }
 }
 
 /** Whether the work was done: a disk that is full is an answer, any other error is thrown. */
@@ -205,10 +154,12 @@ const open = async (options: VolumeOptions, disk: VolumeDisk) => {
     capacityFault: budget.fault,
     is_adopting: options.is_adopting ?? false,
     wrote: (bytes) => late.wrote?.(bytes),
+    deletes: recovered.deletes,
   })
   late.fail = line.fail
-  const { checkpoint, wrote, serial } = makeCheckpoints(recovered, line, { dir, disk })
-  late.wrote = wrote
+  const checkpoints = makeCheckpoints(recovered, line, { dir, disk })
+  const { checkpoint } = checkpoints
+  late.wrote = checkpoints.wrote
   await line.writer.begin()
   await unlessFull(() => makeCheckpointFiles(disk, dir))
   const parts: VolumeParts = {
@@ -222,19 +173,25 @@ const open = async (options: VolumeOptions, disk: VolumeDisk) => {
       await segments.retire(file.segment)
     },
   }
-  return { parts, line, recovered, serial, scan: makeScan(state) }
+  return { parts, line, recovered, checkpoints, scan: makeScan(state) }
 }
 
-/** What is answered from the index, or by one head. */
-const makeQueries = ({ index, log }: VolumeParts) => ({
-  tombstone: async (id: BlobId) => {
-    const place = index.find(id)
-    if (place?.kind !== "tombstone") return undefined
-    return (await log.head(id, place))?.at
+/** What takes copies out, and is remembered. */
+const makeRemovals = (
+  { assertWritable, submit }: CommitLine,
+  clock: () => bigint,
+): Pick<NodeEngine, "delete" | "deleteClusterWide" | "release"> => ({
+  delete: async (id, origin, at) => {
+    assertWritable()
+    await submit({ kind: "delete", id, origin, at })
   },
-  list: async (after_id: string, prefix: string, limit: number): Promise<BlobPage> => {
-    const ids = index.list(after_id, prefix, limit + 1)
-    return { ids: ids.slice(0, limit), has_more: ids.length > limit }
+  deleteClusterWide: async (id, origin, deleted_at) => {
+    assertWritable()
+    await submit({ kind: "delete", id, origin, at: clock(), cluster_at: deleted_at })
+  },
+  release: async (id, stored_at, at) => {
+    assertWritable()
+    return (await submit({ kind: "release", id, stored_at, at })).is_done
   },
 })
 
@@ -252,16 +209,20 @@ const bytesOnDisk = ({ logFiles }: VolumeParts, extents: ExtentFiles) => {
 
 /** The machine's clock, in Unix nanoseconds. */
 const machineClock = () => BigInt(Date.now()) * 1_000_000n
+const clockOf = ({ clock = machineClock }: VolumeOptions) => clock
 
 /** Reads, and what goes on beside requests, which reads in the same ways. */
-const makeReading = (parts: VolumeParts, extents: ExtentFiles, options: VolumeOptions) => {
+const makeReading = (
+  parts: VolumeParts,
+  { extents, windows }: { readonly extents: ExtentFiles; readonly windows: Windows },
+  options: VolumeOptions,
+) => {
   const report = options.report ?? (() => undefined)
   const quarantine = makeQuarantine(parts, extents, report)
   const copies = makeCopies(parts, quarantine)
-  const windows = makeWindows(parts.segments)
-  const reads = makeReads({ index: parts.index, copies, windows, extents, quarantine })
+  const reads = makeReads({ ...parts, copies, windows, extents, quarantine })
   const upkeep = makeUpkeep(
-    { ...parts, copies, windows, extents, clock: options.clock ?? machineClock },
+    { ...parts, copies, windows, extents, clock: clockOf(options) },
     { scrub_bytes_per_second: options.scrub_bytes_per_second, now: parts.now, report },
   )
   if (options.background !== false) upkeep.start()
@@ -273,15 +234,16 @@ export const openVolume = async (
   options: VolumeOptions,
   disk: VolumeDisk = volumeDisk,
 ): Promise<VolumeEngine> => {
-  const { parts, line, recovered, serial, scan } = await open(options, disk)
+  const { parts, line, recovered, checkpoints, scan } = await open(options, disk)
   const { index, segments, extents, state } = recovered
   const { counters } = state
   const putSmall = makePutSmall(parts)
-  const uploads = makeUploads(parts, extents, putSmall)
-  const reads = makeReading(parts, extents, options)
+  const windows = makeWindows(segments)
+  const uploads = makeUploads(parts, { extents, windows, putSmall })
+  const reads = makeReading(parts, { extents, windows }, options)
   const usage = async (): Promise<BlobUsage> => ({
     used_bytes: counters.used_bytes,
-    blob_count: index.count().blobs,
+    blob_count: index.count().blobs + index.count().shards,
     capacity_bytes: options.capacity_bytes,
     read_only: line.failed() !== undefined,
     quarantined: counters.quarantined,
@@ -293,12 +255,16 @@ export const openVolume = async (
         : uploads.putLarge(order, bytes, at),
     upload: uploads.upload,
     get: reads.get,
+    read: reads.read,
+    ...makeHoldings({ ...parts, head: reads.head, last_at: () => counters.last_at }),
+    receive: makeReceive(parts, extents),
+    stage: makeStage(parts, extents, windows),
+    ...makeRemovals(line, clockOf(options)),
     // A record that is found damaged is taken out at the time of the last one written, or later.
     stat: (id) => reads.stat(id, counters.last_at),
-    ...makeQueries(parts),
-    delete: async (id, origin, at) => {
-      line.assertWritable()
-      await line.submit({ kind: "delete", id, origin, at })
+    list: async (after_id, prefix, limit): Promise<BlobPage> => {
+      const ids = index.list(after_id, prefix, limit + 1)
+      return { ids: ids.slice(0, limit), has_more: ids.length > limit }
     },
     usage,
     scan,
@@ -313,11 +279,12 @@ export const openVolume = async (
     shut: async () => {
       await reads.upkeep.stop()
       await reads.settled()
+      await checkpoints.settled()
       await line.settled()
       const is_in_order = await segments.settled()
       // Without room for a checkpoint or its mark the next start replays more of the log.
       if (line.failed() === undefined && (await unlessFull(parts.checkpoint)) && is_in_order) {
-        await unlessFull(() => leaveCleanMark(disk, options.dir, serial()))
+        await unlessFull(() => leaveCleanMark(disk, options.dir, checkpoints.serial()))
       }
       await segments.closeAll()
     },

@@ -8,12 +8,12 @@ import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { chunk_bytes, makeChunkTable, window_bytes } from "./volume-chunks.ts"
 import { assertHash, type Copies, isSamePlace } from "./volume-copies.ts"
 import { type ExtentFiles, type Grant, stretchBytes, stretchOfExtent } from "./volume-extents.ts"
-import type { Place } from "./volume-index.ts"
+import { isHeld, type Place } from "./volume-index.ts"
 import type { KeptStretch } from "./volume-kept.ts"
 import { ignoreSetAside } from "./volume-log-mover.ts"
 import type { Pace } from "./volume-pace.ts"
 import type { VolumeParts } from "./volume-parts.ts"
-import { type Extent, extentsOf, type RecordHead } from "./volume-record.ts"
+import { type Extent, extentsOf, heldBytesOf, type RecordHead } from "./volume-record.ts"
 import { type BlobStretch, type FileOf, ownFile, type Windows } from "./volume-windows.ts"
 
 export interface ExtentMoverParts extends Pick<VolumeParts, "index" | "line"> {
@@ -43,7 +43,7 @@ const ownerOf = async (
 ): Promise<Owner | "nobody" | undefined> => {
   const { id } = kept
   const place = index.find(id)
-  if (place?.kind !== "blob" || !place.is_large) return "nobody"
+  if (!isHeld(place) || !place.is_large) return "nobody"
   const { head } = await copies.guarded({ id, place, at: clock() }, (fileOf) =>
     copies.record(id, place, fileOf),
   )
@@ -75,7 +75,7 @@ const copyExtent = async (
 ): Promise<Extent> => {
   const chunks = makeChunkTable(start / chunk_bytes)
   for (const window of windowsOf({ start, end: start + extent.bytes })) {
-    const bytes = await windows.read(extents, head.size, window, fileOf)
+    const bytes = await windows.read(extents, heldBytesOf(head), window, fileOf)
     chunks.update(bytes)
     await segment.file.write([bytes], position + window.start - start)
     await pace(bytes.length)
@@ -129,10 +129,10 @@ export const emptyExtentFile = async (parts: ExtentMoverParts, number: number, p
 const verifyOwner = async (parts: ExtentMoverParts, owner: Owner, pace: Pace, fileOf?: FileOf) => {
   const { head, extents, extent, start } = owner
   const is_first = start === 0
-  const end = is_first ? head.size : start + extent.bytes
+  const end = is_first ? heldBytesOf(head) : start + extent.bytes
   const hasher = is_first ? new Blake3Hasher() : undefined
   for (const window of windowsOf({ start, end })) {
-    const bytes = await parts.windows.read(extents, head.size, window, fileOf)
+    const bytes = await parts.windows.read(extents, heldBytesOf(head), window, fileOf)
     hasher?.update(bytes)
     await pace(bytes.length)
   }

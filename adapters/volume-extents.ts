@@ -23,7 +23,10 @@ export interface Grant extends Stretch {
   readonly segment: Segment
 }
 
-/** Of one file what is needed to empty it. Bytes; what is pinned is neither live nor free. */
+/**
+ * Of one file what is needed to empty it. Bytes; what is pinned is neither live nor free, and of
+ * what was never written nothing is counted.
+ */
 export interface ExtentFile {
   readonly segment: Segment
   readonly live_bytes: number
@@ -33,8 +36,9 @@ export interface ExtentFile {
 
 export interface ExtentFiles extends Extents {
   /**
-   * A stretch of `bytes`, or a shorter one that holds a chunk at least where no file has so many
-   * in a row. Rejects with the disk's error where it is full.
+   * A stretch of `bytes`, or a shorter one that holds a chunk at least where the disk is full and
+   * no file has so many in a row. Rejects with the disk's error where it is full. A write to it may
+   * be what finds the disk full (`noteFull`).
    */
   readonly reserve: (bytes: number) => Promise<Grant>
   /** The grant with `bytes` more behind it, where they are free. */
@@ -43,6 +47,8 @@ export interface ExtentFiles extends Extents {
   readonly trim: (grant: Grant, end: number) => Grant
   /** Gives back what no record keeps. */
   readonly release: (grant: Grant) => void
+  /** Tells that the disk had no room for a write. */
+  readonly noteFull: () => void
   /** Holds freed stretches back from being used anew until the answered function is called. */
   readonly pin: (extents: ReadonlyArray<Extent>) => () => void
   /** Resolves once all that was written to the file before the call is durable. */
@@ -91,7 +97,9 @@ interface FileState {
 
 const roomOf = (segment: Segment | undefined) => {
   const end = Math.floor((segment?.bytes ?? 0) / page_bytes) * page_bytes
-  return makeRoom({ start: Math.min(data_start, end), end })
+  const start = Math.min(data_start, end)
+  const written = Math.min(toPages(segment?.written_bytes ?? 0), end)
+  return makeRoom({ start, end: Math.max(start, written) }, end)
 }
 
 const sizeOf = ({ start, end }: Stretch) => end - start
@@ -105,7 +113,7 @@ const makeStates = (segments: Segments, images: Iterable<Uint8Array>) => {
     const reserved = new Map<number, Grant>()
     const state = { segment, room, kept, reserved, pinned_bytes: 0, is_closed: false }
     const live_bytes = kept.entries().reduce((sum, stretch) => {
-      room.takeAt(stretch)
+      if (segment) room.takeKept(stretch)
       return sum + sizeOf(stretch)
     }, 0)
     const added = { ...state, live_bytes }
@@ -151,7 +159,7 @@ const makeKeeping = ({ of, states }: States) => {
     if (is_reserved) return
     // Given free, still read, and kept again: it was never free.
     if (takeBack({ file: extent.file, ...stretch })) state.pinned_bytes -= sizeOf(stretch)
-    else state.room.takeAt(stretch)
+    else if (state.segment) state.room.takeKept(stretch)
   }
   const freeOne = (id: BlobId, file: number, stretch: Stretch) => {
     const state = of(file)
@@ -183,31 +191,30 @@ const makeKeeping = ({ of, states }: States) => {
 }
 
 /** Finding stretches that are free, and adding files where there are none. */
-const makeFinding = ({ of, all }: States, segments: Segments) => {
-  let last: FileState | undefined
+const makeFinding = ({ all }: States, segments: Segments) => {
   let adding: Promise<void> | undefined
 
   const grant = (state: FileState, stretch: Stretch): Grant | undefined => {
     if (!state.segment) return undefined
     const given = { segment: state.segment, start: stretch.start, end: stretch.end }
     state.reserved.set(stretch.start, given)
-    last = state
     return given
   }
-  const takeFrom = (state: FileState, bytes: number) => {
+  const takeFrom = (state: FileState, bytes: number, way: "take" | "takeNew") => {
     if (state.is_closed) return undefined
-    const start = state.room.take(bytes)
+    const start = state.room[way](bytes)
     return start === undefined ? undefined : grant(state, { start, end: start + bytes })
   }
-  const find = (bytes: number) => {
-    const found = last && takeFrom(last, bytes)
-    if (found) return found
+  const findIn = (bytes: number, way: "take" | "takeNew") => {
     for (const state of all()) {
-      const taken = takeFrom(state, bytes)
+      const taken = takeFrom(state, bytes, way)
       if (taken) return taken
     }
     return undefined
   }
+  const findWritten = (bytes: number) => findIn(bytes, "take")
+  /** What was written before comes first: the disk has room for it in any case. */
+  const find = (bytes: number) => findWritten(bytes) ?? findIn(bytes, "takeNew")
   const findPart = (bytes: number) => {
     for (const state of all()) {
       const most = state.is_closed ? undefined : state.room.takeMost(stretch_bytes_min, bytes)
@@ -218,7 +225,7 @@ const makeFinding = ({ of, all }: States, segments: Segments) => {
   }
   const add = (bytes: number) => {
     const work = async () => {
-      last = of((await segments.take("ext", bytes)).number)
+      await segments.take("ext", bytes)
     }
     const end = () => {
       adding = undefined
@@ -226,22 +233,33 @@ const makeFinding = ({ of, all }: States, segments: Segments) => {
     adding ??= work().finally(end)
     return adding
   }
-  return { grant, find, findPart, add }
+  return { grant, find, findWritten, findPart, add }
 }
 
 /** What uploads take and give back. */
 const makeGrants = (states: States, segments: Segments, segment_bytes: number) => {
   const { of, all } = states
-  const { grant, find, findPart, add } = makeFinding(states, segments)
+  const { grant, find, findWritten, findPart, add } = makeFinding(states, segments)
+  /** Whether the disk had no room for a write: what was written before is used up first then. */
+  let is_full = false
 
+  const hasRoom = (bytes: number) =>
+    all().some(
+      ({ room, is_closed }) => !is_closed && room.freeBytes() + room.unreachedBytes() >= bytes,
+    )
   /** Makes the next file before it is needed where what is left would not take the like again. */
   const lookAhead = (bytes: number) => {
-    if (all().some(({ room, is_closed }) => !is_closed && room.freeBytes() >= bytes)) return
+    if (hasRoom(bytes)) return
     // Where there is no room now, the upload that needs it will say so.
     add(bytes).catch(() => undefined)
   }
   const reserve = async (wanted: number): Promise<Grant> => {
     const bytes = Math.max(page_bytes, Math.min(toPages(wanted), segment_bytes - data_start))
+    if (is_full) {
+      const written = findWritten(bytes) ?? findPart(bytes)
+      if (written) return written
+      is_full = false
+    }
     for (;;) {
       const found = find(bytes)
       if (found) {
@@ -267,7 +285,7 @@ const makeGrants = (states: States, segments: Segments, segment_bytes: number) =
   const trim = (given: Grant, end: number): Grant => {
     const state = stateOf(given)
     const trimmed = { ...given, end }
-    state.room.give({ start: end, end: given.end })
+    state.room.giveUnwritten({ start: end, end: given.end })
     state.reserved.set(given.start, trimmed)
     return trimmed
   }
@@ -276,9 +294,12 @@ const makeGrants = (states: States, segments: Segments, segment_bytes: number) =
     // The stretch may be kept by now, or even be free again and another's.
     if (state.reserved.get(given.start) !== given) return
     state.reserved.delete(given.start)
-    state.room.give({ start: given.start, end: given.end })
+    state.room.giveUnwritten({ start: given.start, end: given.end })
   }
-  return { reserve, extend, trim, release }
+  const noteFull = () => {
+    is_full = true
+  }
+  return { reserve, extend, trim, release, noteFull }
 }
 
 const fileOf = ({ segment, live_bytes, room }: FileState): ReadonlyArray<ExtentFile> =>
@@ -287,7 +308,7 @@ const fileOf = ({ segment, live_bytes, room }: FileState): ReadonlyArray<ExtentF
         {
           ...{ segment, live_bytes },
           free_bytes: room.freeBytes(),
-          data_bytes: segment.bytes - data_start,
+          data_bytes: room.reached() - data_start,
         },
       ]
     : []

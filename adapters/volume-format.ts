@@ -157,6 +157,13 @@ export const encodeBatchHeader = (
   return crc
 }
 
+/** The generation that a header at a position claims, unchecked; 0 where there is none. */
+export const claimedGeneration = (from: Buffer, position: number) => {
+  if (position + batch_header_bytes > from.length) return 0
+  const is_header = from.compare(batch_magic, 0, 8, position, position + 8) === 0
+  return is_header ? readNumber(from, position + 16) : 0
+}
+
 /** The header at a position of the bytes; undefined where there is none that holds. */
 export const decodeBatchHeader = (
   from: Buffer,

@@ -6,8 +6,11 @@
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 
-/** What the newest record of an identifier is; `gone` is one that was quarantined or lost. */
-export type PlaceKind = "blob" | "tombstone" | "gone"
+/**
+ * What the newest record of an identifier is; `gone` is a copy that was quarantined, lost or let
+ * go, `shard` one that is not the whole blob.
+ */
+export type PlaceKind = "blob" | "tombstone" | "gone" | "shard"
 
 /**
  * Where a record is: log file number from 1 to 2^28 - 1; position of its head in bytes, a multiple
@@ -51,7 +54,7 @@ const load_fresh_max = 0.7
 /** Above this a table is split: 57 KiB, and 1,638 entries to sort for a page of a list. */
 export const slots_max = 2048
 
-export const kinds: ReadonlyArray<PlaceKind> = ["blob", "tombstone", "gone"]
+export const kinds: ReadonlyArray<PlaceKind> = ["blob", "tombstone", "gone", "shard"]
 
 const digit_values = new Uint8Array(128)
 for (const [value, digit] of Array.from("0123456789abcdef").entries()) {
@@ -88,6 +91,12 @@ export const pack = ({ file, position, bytes, kind, is_large }: Place): Packed =
 
 export const fileOf = (what: number) => what >>> 4
 export const kindOf = (what: number): PlaceKind => kinds[what & 3] ?? "gone"
+
+/** Whether all bytes of the blob are there, or a shard of it. */
+export const isHeld = <P extends { readonly kind: PlaceKind }>(
+  place: P | undefined,
+): place is P & { readonly kind: "blob" | "shard" } =>
+  place?.kind === "blob" || place?.kind === "shard"
 
 export const unpack = (what: number, position_8: number, bytes: number): Place => ({
   file: fileOf(what),

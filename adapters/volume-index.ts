@@ -17,12 +17,14 @@ import {
   firstWord,
   idAt,
   isFull,
+  isHeld,
   type Key,
   kindOf,
   kinds,
   makeTable,
   type Packed,
   type Place,
+  type PlaceKind,
   pack,
   placeAt,
   put,
@@ -39,6 +41,7 @@ import {
 } from "./volume-index-table.ts"
 
 export type { Place, PlaceKind } from "./volume-index-table.ts"
+export { isHeld } from "./volume-index-table.ts"
 
 /** A table of all identifiers that begin with the first `depth` bits of `first`. */
 interface Bucket {
@@ -54,6 +57,7 @@ export interface IndexCount {
   readonly blobs: number
   readonly tombstones: number
   readonly gone: number
+  readonly shards: number
 }
 
 /** Bits that the directory may tell apart: 2^20 tables are enough for 10^9 blobs. */
@@ -160,24 +164,78 @@ const firstWordRange = (prefix: string) => {
   ] as const
 }
 
-const listFrom = (directory: Directory, after_id: string, prefix: string, limit: number) => {
+/** Which identifiers are asked for, in order: `first` and `last` are of their first words. */
+interface Wanted {
+  readonly first: number
+  readonly last: number
+  readonly isOf: (kind: PlaceKind) => boolean
+  readonly has: (id: BlobId) => boolean
+}
+
+const listFrom = (directory: Directory, { first, last, isOf, has }: Wanted, limit: number) => {
   const ids: Array<BlobId> = []
-  const [lowest, highest] = firstWordRange(prefix)
-  const from = Math.max(lowest, after_id === "" ? 0 : firstWordRange(after_id)[0])
-  if (from > highest) return ids
-  for (const { table, first } of bucketsFrom(directory, from)) {
-    if (first > highest) break
+  if (first > last) return ids
+  for (const { table, first: begin } of bucketsFrom(directory, first)) {
+    if (begin > last) break
     const slots = slotsOf(table).filter((slot) => {
       const word = firstWord(table, slot)
-      return word >= from && word <= highest && kindOf(whatAt(table, slot)) === "blob"
+      return word >= first && word <= last && isOf(kindOf(whatAt(table, slot)))
     })
     for (const slot of slots.sort((one, other) => compareSlots(table, one, other))) {
       if (ids.length >= limit) return ids
       const id = idAt(table, slot)
-      if (id > after_id && id.startsWith(prefix)) ids.push(id)
+      if (has(id)) ids.push(id)
     }
   }
   return ids
+}
+
+const firstAfter = (after_id: string) => (after_id === "" ? 0 : firstWordRange(after_id)[0])
+
+/** What is stored, whole or as a shard, and begins with a prefix. */
+const withPrefix = (after_id: string, prefix: string): Wanted => {
+  const [lowest, last] = firstWordRange(prefix)
+  return {
+    first: Math.max(lowest, firstAfter(after_id)),
+    last,
+    isOf: (kind) => isHeld({ kind }),
+    has: (id) => id > after_id && id.startsWith(prefix),
+  }
+}
+
+/** What is stored or deleted, between two identifiers. */
+const between = (after_id: string, until_id: string): Wanted => ({
+  first: firstAfter(after_id),
+  last: until_id === "" ? word_end - 1 : firstWordRange(until_id)[0],
+  isOf: (kind) => kind !== "gone",
+  has: (id) => id > after_id && (until_id === "" || id < until_id),
+})
+
+/**
+ * What the tables were at a moment, for an image that is made piece by piece while they change: one
+ * that is about to change is copied first, unless its turn is over.
+ */
+const makeFrozen = () => {
+  let frozen = new Map<Table, Table>()
+  return {
+    /** Is told of a table before it changes; one that is replaced stays as it is. */
+    beforeChange: (table: Table) => {
+      if (frozen.get(table) === table) frozen.set(table, { ...table, words: table.words.slice() })
+    },
+    /** The tables as they are now, one by one. Those of an earlier call are not kept any more. */
+    take: (tables: ReadonlyArray<Table>) => {
+      const mine = new Map(tables.map((table) => [table, table]))
+      frozen = mine
+      return function* () {
+        for (const table of tables) {
+          const as_it_was = mine.get(table)
+          if (frozen !== mine || !as_it_was) throw new Error("another image was begun")
+          mine.delete(table)
+          yield as_it_was
+        }
+      }
+    },
+  }
 }
 
 const pieceOf = (tables: ReadonlyArray<Table>, entries: number) => {
@@ -193,10 +251,10 @@ const pieceOf = (tables: ReadonlyArray<Table>, entries: number) => {
 }
 
 /** Entries as bytes; nothing can happen between the first table of a piece and its last. */
-function* imageOf(directory: Directory): Generator<Uint8Array> {
+function* imageOf(frozen: Iterable<Table>): Generator<Uint8Array> {
   let tables: Array<Table> = []
   let entries = 0
-  for (const { table } of bucketsFrom(directory, 0)) {
+  for (const table of frozen) {
     tables.push(table)
     entries += table.used
     if (entries < image_piece_entries) continue
@@ -219,7 +277,7 @@ function* wholeEntries(images: ReadonlyArray<Uint8Array>) {
   if (rest.length > 0) throw new RangeError("an index image ends within an entry")
 }
 
-const count_names = ["blobs", "tombstones", "gone"] as const
+const count_names = ["blobs", "tombstones", "gone", "shards"] as const
 
 /**
  * An index, of the images of an earlier one or empty. `seed` is what uploaders must not know: it
@@ -229,14 +287,16 @@ export const makeIndex = (images: ReadonlyArray<Uint8Array> = [], seed = 0) => {
   const image_bytes = images.reduce((sum, { length }) => sum + length, 0)
   const directory = makeDirectory(seed, image_bytes / slot_bytes)
   const key: Key = new Uint32Array(4)
-  const counts = { blobs: 0, tombstones: 0, gone: 0 }
+  const counts = { blobs: 0, tombstones: 0, gone: 0, shards: 0 }
 
   const note = (what: number, by: number) => {
     const name = count_names[what & 3]
     if (what !== 0 && name !== undefined) counts[name] += by
   }
+  const frozen = makeFrozen()
   const setKey = (packed: Packed) => {
     const { table } = directory.roomy(key[0] ?? 0)
+    frozen.beforeChange(table)
     note(put(table, key, packed), -1)
     note(packed[0], 1)
   }
@@ -273,12 +333,16 @@ export const makeIndex = (images: ReadonlyArray<Uint8Array> = [], seed = 0) => {
       const { table } = directory.at(key[0] ?? 0)
       const slot = find(table, key)
       if (slot < 0) return
+      frozen.beforeChange(table)
       note(whatAt(table, slot), -1)
       removeAt(table, slot)
     },
     /** Blobs in byte order after `after_id` ("" for the first) that begin with `prefix`. */
     list: (after_id: string, prefix: string, limit: number) =>
-      listFrom(directory, after_id, prefix, limit),
+      listFrom(directory, withPrefix(after_id, prefix), limit),
+    /** Blobs and tombstones in byte order after the one and before the other ("" for none). */
+    between: (after_id: string, until_id: string, limit: number) =>
+      listFrom(directory, between(after_id, until_id), limit),
     /** Everything. The index may change meanwhile: what is reached later is told as it is then. */
     entries: () => entries(() => true),
     /** What has its record in that file; by a scan of everything, which may take long. */
@@ -288,8 +352,11 @@ export const makeIndex = (images: ReadonlyArray<Uint8Array> = [], seed = 0) => {
     count: (): IndexCount => ({ ...counts }),
     /** The memory that it takes. */
     bytes: directory.bytes,
-    /** What `makeIndex` takes; a piece tells what is so when it is asked for. */
-    image: () => imageOf(directory),
+    /** What `makeIndex` takes, as it is now, though the index changes; one image at a time. */
+    image: (): Iterable<Uint8Array> => {
+      const tables = Array.from(bucketsFrom(directory, 0), ({ table }) => table)
+      return imageOf(frozen.take(tables)())
+    },
   }
 }
 export type VolumeIndex = ReturnType<typeof makeIndex>

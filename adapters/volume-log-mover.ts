@@ -8,7 +8,7 @@ import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { type Copies, isSamePlace, moved, payloadStretch } from "./volume-copies.ts"
 import { damageOf } from "./volume-damage.ts"
 import { data_start } from "./volume-format.ts"
-import type { Place } from "./volume-index.ts"
+import { isHeld, type Place } from "./volume-index.ts"
 import {
   type LoggedRecord,
   type ReadBatch,
@@ -18,6 +18,7 @@ import {
 } from "./volume-log.ts"
 import type { Pace } from "./volume-pace.ts"
 import type { LogFile, ReadRecord, VolumeParts } from "./volume-parts.ts"
+import { heldBytesOf, type RecordHead } from "./volume-record.ts"
 
 export interface MoverParts extends Pick<VolumeParts, "index" | "line" | "log" | "logFiles"> {
   readonly copies: Copies
@@ -71,7 +72,7 @@ const readAlone = async ({ copies, clock }: MoverParts, id: BlobId, place: Place
   try {
     return await copies.guarded({ id, place, at: clock() }, async (fileOf) => {
       const record = await copies.record(id, place, fileOf)
-      if (!place.is_large) payloadStretch(record, { start: 0, end: record.head.size })
+      if (!place.is_large) payloadStretch(record, wholeOf(record.head))
       return record
     })
   } catch (cause) {
@@ -80,11 +81,13 @@ const readAlone = async ({ copies, clock }: MoverParts, id: BlobId, place: Place
   }
 }
 
+const wholeOf = (head: RecordHead) => ({ start: 0, end: heldBytesOf(head) })
+
 /** Whether a record that was read with its batch is what was written. */
 const holds = ({ head, payload, place }: LiveRecord) => {
-  if (place.kind !== "blob" || place.is_large) return true
+  if (!isHeld(place) || place.is_large) return true
   try {
-    payloadStretch({ head, payload }, { start: 0, end: head.size })
+    payloadStretch({ head, payload }, wholeOf(head))
     return true
   } catch (cause) {
     if (!damageOf(cause)) throw cause
@@ -95,16 +98,18 @@ const holds = ({ head, payload, place }: LiveRecord) => {
 /** Writes one record again; a damaged blob is set aside, a damaged tombstone written anew. */
 const moveAlone = async (parts: MoverParts, id: BlobId, place: Place) => {
   const { line, log, clock } = parts
-  if (place.kind === "blob") {
+  if (isHeld(place)) {
     const record = await readAlone(parts, id, place)
     if (record) await line.submit({ kind: "move", id, place, ...record })
     return
   }
   const head = await log.head(id, place)
+  const at = clock()
   if (head) await line.submit({ kind: "move", id, place, head, payload: no_payload })
+  else if (place.kind === "gone") await line.submit({ kind: "absent", id, place, at })
   else if (isSamePlace(parts.index.find(id), place)) {
-    // That the identifier is absent is all that counts of it.
-    await line.submit({ kind: "delete", id, origin: store_origin, at: clock() })
+    // That the identifier is deleted is all that counts of it.
+    await line.submit({ kind: "delete", id, origin: store_origin, at })
   }
 }
 

@@ -3,11 +3,12 @@
  * others it needs; none of them reaches around these.
  */
 import type { BlobOrigin, OfferedBlob } from "#actors/blob-storage/blob-admission.ts"
+import type { CopyOrder } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId, BlobLabels } from "#schemas/blob-storage/blob.ts"
 import type { VolumeDisk, VolumeFile } from "./volume-disk.ts"
 import type { SegmentKind } from "./volume-format.ts"
 import type { makeIndex, Place } from "./volume-index.ts"
-import type { Extent, KnownBlob, RecordHead } from "./volume-record.ts"
+import type { Extent, KnownBlob, NewRecord, RecordHead } from "./volume-record.ts"
 
 export type Index = ReturnType<typeof makeIndex>
 
@@ -27,6 +28,8 @@ export interface Segment {
   readonly number: number
   readonly generation: number
   readonly bytes: number
+  /** Where the file ended when it was taken into use: one of the log at `bytes`. */
+  readonly written_bytes: number
   /** What the file's checksums begin with. */
   readonly seed: number
   readonly file: VolumeFile
@@ -38,14 +41,15 @@ export interface Segments {
   /** The files in use, in no order. */
   readonly all: (kind: SegmentKind) => ReadonlyArray<Segment>
   /**
-   * A zero-filled file with room for `bytes` of data: a spare one, or one that is made now. Rejects
-   * with the disk's error, ENOSPC where it is full.
+   * A file with room for `bytes` of data: a spare one, or one that is made now. One of the log is
+   * full of zeros; one of extents takes the disk's room only as it is written, and may hold what
+   * another use left. Rejects with the disk's error, ENOSPC where it is full.
    */
   readonly take: (kind: SegmentKind, bytes: number) => Promise<Segment>
   /**
    * Takes a file out of use, as something that may never be read again: where few spare ones are
-   * there it is filled with zeros and used anew under another generation, else removed. To be
-   * called when nothing durable names it any more (`VolumeParts.checkpoint`).
+   * there it is used anew under another generation, else removed. To be called when nothing durable
+   * names it any more (`VolumeParts.checkpoint`).
    */
   readonly retire: (segment: Segment) => Promise<void>
 }
@@ -55,7 +59,12 @@ export interface PutOperation extends OfferedBlob {
   readonly kind: "put"
   /** BLAKE3-256 in hex; `checksum` is the same in base64. */
   readonly hash: string
+  /** Bytes of the blob. */
   readonly size: number
+  /** Bytes of the copy: other than `size` where it is a shard. */
+  readonly bytes: number
+  /** What another node says of the copy that it sends; undefined: the blob is put here. */
+  readonly copy: CopyOrder | undefined
   readonly labels: BlobLabels
   readonly origin: BlobOrigin
   readonly at: bigint
@@ -73,6 +82,22 @@ export type Operation =
       readonly kind: "delete"
       readonly id: BlobId
       readonly origin: BlobOrigin
+      readonly at: bigint
+      /** When it was deleted on every node: a copy that came later stays. Undefined: only here. */
+      readonly cluster_at?: bigint
+    }
+  | {
+      /** Lets a copy go, if it is still the one that came then. */
+      readonly kind: "release"
+      readonly id: BlobId
+      readonly stored_at: bigint
+      readonly at: bigint
+    }
+  | {
+      /** Says once more that nothing is here of what is gone: its record does not hold. */
+      readonly kind: "absent"
+      readonly id: BlobId
+      readonly place: Place
       readonly at: bigint
     }
   | {
@@ -105,6 +130,8 @@ export interface Outcome {
   readonly head: RecordHead | undefined
   /** Whether anything was written. False for a put: its content was stored already. */
   readonly is_done: boolean
+  /** What was written; undefined where nothing was. */
+  readonly record: NewRecord | undefined
   /** The time of what was written, in Unix nanoseconds; 0 where nothing was. */
   readonly at: bigint
 }

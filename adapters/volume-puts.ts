@@ -4,12 +4,12 @@
 import { Blake3Hasher } from "@napi-rs/blake-hash"
 import type { PutAnswer, PutOrder } from "#actors/blob-storage/blob-engine.ts"
 import { thrown } from "#actors/blob-storage/blob-fault.ts"
-import { type BlobId, blob_id_bytes, storedPolicy } from "#schemas/blob-storage/blob.ts"
+import { type BlobId, blob_id_bytes } from "#schemas/blob-storage/blob.ts"
 import { chunk_bytes, chunkCrc } from "./volume-chunks.ts"
 import { admission, refusalOf } from "./volume-decide.ts"
-import type { Place } from "./volume-index.ts"
+import { isHeld, type Place } from "./volume-index.ts"
 import type { Outcome, PutOperation, VolumeParts } from "./volume-parts.ts"
-import { metaOf } from "./volume-record.ts"
+import { metaOf } from "./volume-record-told.ts"
 
 type Parts = Pick<VolumeParts, "limits" | "index" | "line" | "log">
 
@@ -23,7 +23,7 @@ const hashHex = (parts: ReadonlyArray<Uint8Array>) => {
 }
 
 /** CRC32C of each chunk of 64 KiB. */
-const crcsOf = (parts: ReadonlyArray<Uint8Array>, size: number): ReadonlyArray<number> => {
+export const crcsOf = (parts: ReadonlyArray<Uint8Array>, size: number): ReadonlyArray<number> => {
   if (size === 0) return []
   if (size <= chunk_bytes) {
     let crc = 0
@@ -62,6 +62,8 @@ const operationOf = (
     hash,
     checksum: Buffer.from(hash, "hex").toString("base64"),
     size,
+    bytes: size,
+    copy: undefined,
     labels: order.labels,
     policy: order.policy,
     origin: order.origin,
@@ -75,21 +77,23 @@ const operationOf = (
 }
 
 /** What a put is answered, by what its operation came to. */
-export const putAnswer = (put: PutOperation, { head, is_done, at }: Outcome): PutAnswer => {
+export const putAnswer = (put: PutOperation, { head, record }: Outcome): PutAnswer => {
   if (head) return { id: put.id, meta: metaOf(head), created: false }
-  if (!is_done) throw new Error("a put was neither stored nor there")
+  if (!record) throw new Error("a put was neither stored nor there")
   const { id, checksum, labels } = put
+  const created_at = record.since || record.at
   return {
     id,
     meta: {
       size: BigInt(put.size),
-      created_at: at,
-      modified_at: at,
+      created_at,
+      modified_at: created_at,
       checksum,
       labels,
-      policy: storedPolicy(put.policy),
+      policy: record.policy,
     },
     created: true,
+    cursor: record.cursor,
   }
 }
 
@@ -120,7 +124,7 @@ export const makePutSmall = ({ limits, index, line, log }: Parts) => {
     }
     const put = operationOf(order, parts, size, at)
     const place = index.find(put.id)
-    const settled = place?.kind === "blob" ? await settle(put, place) : undefined
+    const settled = isHeld(place) ? await settle(put, place) : undefined
     return settled ?? putAnswer(put, await line.submit(put))
   }
 }

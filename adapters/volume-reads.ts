@@ -6,18 +6,21 @@ import { Blake3Hasher } from "@napi-rs/blake-hash"
 import type { BlobReading } from "#actors/blob-storage/blob-engine.ts"
 import { thrown } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobRange } from "#actors/blob-storage/blob-store.ts"
+import type { CopyReading } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { assertHash, type Copies, moved, payloadStretch } from "./volume-copies.ts"
 import { damageOf } from "./volume-damage.ts"
 import type { ExtentFiles } from "./volume-extents.ts"
-import type { Place } from "./volume-index.ts"
-import type { Index } from "./volume-parts.ts"
+import { isHeld, type Place } from "./volume-index.ts"
+import type { Index, LogReads } from "./volume-parts.ts"
 import { corrupt, type Quarantine } from "./volume-quarantine.ts"
-import { extentsOf, metaOf, type RecordHead } from "./volume-record.ts"
+import { extentsOf, heldBytesOf, type RecordHead } from "./volume-record.ts"
+import { heldCopyOf, metaOf } from "./volume-record-told.ts"
 import { type BlobStretch, stretchOf, type Windows, windowEnd } from "./volume-windows.ts"
 
 export interface ReadParts {
   readonly index: Index
+  readonly log: LogReads
   readonly copies: Copies
   readonly windows: Windows
   readonly extents: ExtentFiles
@@ -25,7 +28,12 @@ export interface ReadParts {
 }
 
 export interface Reads {
+  /** Of a whole copy; a shard is BlobNotFound. */
   readonly get: (id: BlobId, range: BlobRange, at: bigint) => Promise<BlobReading>
+  /** Of whatever is here, in its own bytes. */
+  readonly read: (id: BlobId, range: BlobRange, at: bigint) => Promise<CopyReading>
+  /** The head of what is here, whole or a shard, without the bytes behind it. */
+  readonly head: (id: BlobId, at: bigint) => Promise<RecordHead>
   /** What is known of a blob, from its record. `at` is when, should the record be damaged. */
   readonly stat: (id: BlobId, at: bigint) => Promise<BlobMeta>
 }
@@ -39,7 +47,16 @@ async function* once(data: Uint8Array) {
   if (data.length > 0) yield data
 }
 
-const isWhole = ({ start, end }: BlobStretch, { size }: RecordHead) => start === 0 && end === size
+const isWhole = ({ start, end }: BlobStretch, head: RecordHead) =>
+  start === 0 && end === heldBytesOf(head)
+
+const stretchIn = (head: RecordHead, { offset, length }: BlobRange) =>
+  stretchOf(heldBytesOf(head), offset, length)
+
+/** A reading before it is known whether a blob or a copy is asked for. */
+interface HeadReading extends Omit<BlobReading, "meta"> {
+  readonly head: RecordHead
+}
 
 /** The record of a blob as it is now, held in place for as long as it is read. */
 interface Source {
@@ -51,7 +68,7 @@ interface Source {
 const makeFinding = ({ index, copies, quarantine, extents }: ReadParts) => {
   const find = (id: BlobId): Place => {
     const place = index.find(id)
-    if (place?.kind !== "blob" || quarantine.isHidden(id, place)) {
+    if (!isHeld(place) || quarantine.isHidden(id, place)) {
       throw thrown({ _tag: "BlobNotFound", id })
     }
     return place
@@ -95,7 +112,7 @@ const openLarge = async (
 
   const readNow = (window: BlobStretch) =>
     copies.guarded({ id, place: source.place, at }, (fileOf) =>
-      windows.read(list, source.head.size, window, fileOf),
+      windows.read(list, heldBytesOf(source.head), window, fileOf),
     )
   const read = async (window: BlobStretch): Promise<Uint8Array> => {
     for (let attempt = 1; ; attempt++) {
@@ -137,7 +154,7 @@ async function* windowsOf(
   const { head, read, check, close } = await opened
   let reading: Promise<Uint8Array> | undefined
   try {
-    const stretch = stretchOf(head.size, range.offset, range.length)
+    const stretch = stretchIn(head, range)
     const hasher = isWhole(stretch, head) ? new Blake3Hasher() : undefined
     const begin = (start: number) => {
       const window = { start, end: windowEnd({ start, end: stretch.end }) }
@@ -161,27 +178,26 @@ async function* windowsOf(
 }
 
 export const makeReads = (parts: ReadParts): Reads => {
-  const { copies } = parts
+  const { copies, log } = parts
   const finding = makeFinding(parts)
   const { onLive, headOf } = finding
 
   const readSmall = (id: BlobId, place: Place, range: BlobRange, at: bigint) =>
-    copies.guarded({ id, place, at }, async (fileOf): Promise<BlobReading> => {
+    copies.guarded({ id, place, at }, async (fileOf): Promise<HeadReading> => {
       const record = await copies.record(id, place, fileOf)
       const { head } = record
-      const data = payloadStretch(record, stretchOf(head.size, range.offset, range.length))
-      return { meta: metaOf(head), data, windows: () => once(data) }
+      const data = payloadStretch(record, stretchIn(head, range))
+      return { head, data, windows: () => once(data) }
     })
-  const readLarge = async (id: BlobId, range: BlobRange, at: bigint): Promise<BlobReading> => {
+  const readLarge = async (id: BlobId, range: BlobRange, at: bigint): Promise<HeadReading> => {
     const { head, read, check, close } = await openLarge(parts, finding, id, at)
     try {
-      const meta = metaOf(head)
-      const stretch = stretchOf(head.size, range.offset, range.length)
+      const stretch = stretchIn(head, range)
       const window = { start: stretch.start, end: windowEnd(stretch) }
       const bytes = window.start === window.end ? no_bytes : await read(window)
       if (window.end === stretch.end) {
         if (isWhole(stretch, head)) await check(new Blake3Hasher().update(bytes).digest("base64"))
-        return { meta, data: bytes, windows: () => once(bytes) }
+        return { head, data: bytes, windows: () => once(bytes) }
       }
       let first: Uint8Array | undefined = bytes
       const windows = () => {
@@ -189,16 +205,27 @@ export const makeReads = (parts: ReadParts): Reads => {
         first = undefined
         return windowsOf(openLarge(parts, finding, id, at), range, read_already)
       }
-      return { meta, data: undefined, windows }
+      return { head, data: undefined, windows }
     } finally {
       close()
     }
   }
+  const readLive = (id: BlobId, place: Place, range: BlobRange, at: bigint) =>
+    place.is_large ? readLarge(id, range, at) : readSmall(id, place, range, at)
   return {
     get: (id, range, at) =>
-      onLive(id, (place) =>
-        place.is_large ? readLarge(id, range, at) : readSmall(id, place, range, at),
-      ),
+      onLive(id, async (place) => {
+        if (place.kind === "shard") throw thrown({ _tag: "BlobNotFound", id })
+        const { head: found, data, windows } = await readLive(id, place, range, at)
+        return { meta: metaOf(found), data, windows }
+      }),
+    read: (id, range, at) =>
+      onLive(id, async (place) => {
+        const { head: found, data, windows } = await readLive(id, place, range, at)
+        return { copy: heldCopyOf(found), meta: metaOf(found), data, windows }
+      }),
     stat: (id, at) => onLive(id, async (place) => metaOf(await headOf(id, place, at))),
+    head: (id, at) =>
+      onLive(id, async (place) => (await log.head(id, place)) ?? headOf(id, place, at)),
   }
 }

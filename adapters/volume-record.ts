@@ -7,12 +7,13 @@
  */
 import { crc32c } from "@node-rs/crc32"
 import type { BlobOrigin } from "#actors/blob-storage/blob-admission.ts"
-import type { BlobFact } from "#actors/blob-storage/blob-store.ts"
-import type { BlobId, BlobLabels, BlobMeta, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import { copyBytes } from "#actors/blob-storage/copy-admission.ts"
+import type { Shard } from "#actors/blob-storage/node-engine.ts"
+import type { BlobId, BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { crc_bytes, firstMismatch, tableBytes } from "./volume-chunks.ts"
 import { batch_bytes_max, readNumber, toRecords, writeNumber } from "./volume-format.ts"
 
-export type RecordKind = "blob" | "tombstone" | "quarantined" | "lost"
+export type RecordKind = "blob" | "tombstone" | "quarantined" | "lost" | "released"
 
 /** A stretch of a file of extents that holds a part of a large blob, then the part's CRCs. */
 export interface Extent {
@@ -33,11 +34,18 @@ export interface NewRecord {
   readonly is_large: boolean
   readonly policy: ReplicationPolicy
   readonly id: BlobId
-  /** The full BLAKE3-256 in hex; empty where it is not known. */
+  /** The blob's BLAKE3-256 in hex; empty where it is not known. */
   readonly hash: string
+  /** Bytes of the blob. */
   readonly size: number
-  /** Unix nanoseconds. */
+  /** Which part of the blob is meant; undefined: all of it. */
+  readonly shard: Shard | undefined
+  /** When it was written here, in Unix nanoseconds. */
   readonly at: bigint
+  /** When the blob was first put, on whichever node, or was deleted; 0: `at`. */
+  readonly since: bigint
+  /** Of a tombstone: when the last deletion was that meant every node; 0: none did. */
+  readonly cluster_at: bigint
   /** The cursor of the record's fact; 0 where it has none. */
   readonly cursor: number
   readonly origin: BlobOrigin
@@ -79,11 +87,14 @@ const extent_bytes = 24
 const flag_moved = 1
 const flag_large = 2
 const flag_hash = 4
+const flag_since = 8
+const flag_cluster = 16
+const time_bytes = 8
 /** Units of one text of an origin at most: it is cut there. The gateway's bounds are smaller. */
 const origin_units_max = 4096
 
 /** The order is the format's: a kind's number is its place, from 1. */
-const kinds = ["blob", "tombstone", "quarantined", "lost"] as const
+const kinds = ["blob", "tombstone", "quarantined", "lost", "released"] as const
 const policies = [
   "REPLICATION_POLICY_UNSPECIFIED",
   "REPLICATION_POLICY_NONE",
@@ -110,8 +121,8 @@ export const headBytesMax = ({ origin, labels, crcs, extents, freed }: NewRecord
   const { actor, request_id, correlation_id } = origin
   const text = cut(actor).length + cut(request_id).length + cut(correlation_id).length
   const tables = crc_bytes * crcs.length + extent_bytes * (extents.length + freed.length)
-  // A unit of UTF-16 is at most three bytes of UTF-8; the rest is padding and the CRC.
-  return fixed_bytes + 3 * (text + labelText(labels).length) + tables + 24
+  // A unit of UTF-16 is at most three bytes of UTF-8; the rest is two times, padding and the CRC.
+  return fixed_bytes + 3 * (text + labelText(labels).length) + tables + 2 * time_bytes + 24
 }
 
 const writeOrigin = (into: Buffer, position: number, origin: BlobOrigin) => {
@@ -138,17 +149,21 @@ const writeExtents = (into: Buffer, position: number, extents: ReadonlyArray<Ext
   return at
 }
 
+const flagsOf = ({ is_moved, is_large, hash, since, cluster_at }: NewRecord) =>
+  (is_moved ? flag_moved : 0) |
+  (is_large ? flag_large : 0) |
+  (hash === "" ? 0 : flag_hash) |
+  (since === 0n ? 0 : flag_since) |
+  (cluster_at === 0n ? 0 : flag_cluster)
+
 const writeFixed = (into: Buffer, position: number, record: NewRecord) => {
   const has_hash = record.hash !== ""
-  const flags =
-    (record.is_moved ? flag_moved : 0) |
-    (record.is_large ? flag_large : 0) |
-    (has_hash ? flag_hash : 0)
+  const { shard } = record
   into.writeUInt32LE(magic, position)
   into[position + 4] = kinds.indexOf(record.kind) + 1
-  into[position + 5] = flags
+  into[position + 5] = flagsOf(record)
   into[position + 6] = policies.indexOf(record.policy)
-  into[position + 7] = 0
+  into[position + 7] = shard?.data_shards ?? 0
   into.writeUInt32LE(record.payload_bytes, position + 12)
   if (has_hash) into.write(record.hash, position + 32, "hex")
   else into.fill(0, position + 32, position + 64)
@@ -159,7 +174,7 @@ const writeFixed = (into: Buffer, position: number, record: NewRecord) => {
   writeNumber(into, record.size, position + 64)
   into.writeBigUInt64LE(record.at, position + 72)
   writeNumber(into, record.cursor, position + 80)
-  into.writeUInt16LE(0, position + 94)
+  into.writeUInt16LE(shard?.index ?? 0, position + 94)
   into.writeUInt32LE(record.extents.length, position + 104)
   into.writeUInt32LE(record.freed.length, position + 108)
 }
@@ -187,6 +202,9 @@ export const encodeHead = (
   }
   at = writeExtents(into, at, record.extents)
   at = writeExtents(into, at, record.freed)
+  for (const time of [record.since, record.cluster_at]) {
+    if (time !== 0n) at = into.writeBigUInt64LE(time, at)
+  }
   const head_bytes = toRecords(at - position + crc_bytes)
   into.fill(0, at, position + head_bytes)
   into.writeUInt32LE(head_bytes, position + 8)
@@ -200,23 +218,23 @@ export const recordBytes = (kind: RecordKind, head_bytes: number, payload_bytes:
   head_bytes + toRecords(payload_bytes) + (kind === "blob" ? tail_bytes : 0)
 
 /** What is known of a blob whose head may be damaged. */
-export interface KnownBlob {
-  /** BLAKE3-256 in hex. */
-  readonly hash: string
-  readonly size: number
-  readonly policy: ReplicationPolicy
-}
+export type KnownBlob = Pick<NewRecord, "hash" | "size" | "policy" | "shard">
 
 /** Writes a blob's tail. */
 export const encodeTail = (into: Buffer, position: number, record: KnownBlob, seed: number) => {
   into.fill(0, position, position + tail_bytes)
   into.writeUInt32LE(tail_magic, position)
   into[position + 4] = policies.indexOf(record.policy)
+  into[position + 5] = record.shard?.data_shards ?? 0
+  into[position + 6] = record.shard?.index ?? 0
   writeNumber(into, record.size, position + 8)
   into.write(record.hash, position + 16, "hex")
   const end = position + tail_bytes - crc_bytes
   into.writeUInt32LE(crc32c(into.subarray(position, end), seed), end)
 }
+
+const shardFrom = (data_shards = 0, index = 0): Shard | undefined =>
+  data_shards === 0 ? undefined : { index, data_shards }
 
 /** What a record's last bytes say; undefined where they do not hold. */
 export const decodeTail = (bytes: Buffer, seed: number): KnownBlob | undefined => {
@@ -224,7 +242,9 @@ export const decodeTail = (bytes: Buffer, seed: number): KnownBlob | undefined =
   if (bytes.length !== tail_bytes || bytes.readUInt32LE(0) !== tail_magic) return undefined
   if (bytes.readUInt32LE(end) !== crc32c(bytes.subarray(0, end), seed)) return undefined
   const policy = policies[bytes[4] ?? 0]
-  return policy && { policy, size: readNumber(bytes, 8), hash: bytes.toString("hex", 16, 48) }
+  if (!policy) return undefined
+  const shard = shardFrom(bytes[5], bytes[6])
+  return { policy, shard, size: readNumber(bytes, 8), hash: bytes.toString("hex", 16, 48) }
 }
 
 /** How long a head says it is, looking at its first bytes only; 0 where it cannot be one. */
@@ -238,9 +258,17 @@ export const headBytesAt = (from: Buffer, position: number): number => {
 const textsEnd = (bytes: Buffer) => fixed_bytes + bytes.readUInt32LE(96) + bytes.readUInt32LE(100)
 const extentsAt = (head: RecordHead) => textsEnd(head.bytes) + tableBytes(head.payload_bytes)
 
-const isWhole = (bytes: Buffer, payload_bytes: number) => {
+/** Where the times begin that not every record has. */
+const timesAt = (bytes: Buffer, payload_bytes: number) => {
   const extents = bytes.readUInt32LE(104) + bytes.readUInt32LE(108)
-  const end = textsEnd(bytes) + tableBytes(payload_bytes) + extent_bytes * extents
+  return textsEnd(bytes) + tableBytes(payload_bytes) + extent_bytes * extents
+}
+
+const hasFlag = (bytes: Buffer, flag: number) => ((bytes[5] ?? 0) & flag) !== 0
+
+const isWhole = (bytes: Buffer, payload_bytes: number) => {
+  const times = Number(hasFlag(bytes, flag_since)) + Number(hasFlag(bytes, flag_cluster))
+  const end = timesAt(bytes, payload_bytes) + time_bytes * times
   return toRecords(end + crc_bytes) === bytes.length
 }
 
@@ -263,12 +291,11 @@ export const decodeHead = (
   const policy = policies[bytes[6] ?? 0]
   const payload_bytes = bytes.readUInt32LE(12)
   if (!kind || !policy || !isWhole(bytes, payload_bytes)) return undefined
-  const flags = bytes[5] ?? 0
   return {
     kind,
     policy,
-    is_moved: (flags & flag_moved) !== 0,
-    is_large: (flags & flag_large) !== 0,
+    is_moved: hasFlag(bytes, flag_moved),
+    is_large: hasFlag(bytes, flag_large),
     // Sixteen bytes in hex are an identifier.
     id: bytes.toString("hex", 16, 32) as BlobId,
     size: readNumber(bytes, 64),
@@ -284,11 +311,29 @@ export const decodeHead = (
 
 /** BLAKE3-256 in hex; empty where the record does not know it. */
 export const hashOf = ({ bytes }: RecordHead) =>
-  ((bytes[5] ?? 0) & flag_hash) === 0 ? "" : bytes.toString("hex", 32, 64)
+  hasFlag(bytes, flag_hash) ? bytes.toString("hex", 32, 64) : ""
 
 /** BLAKE3-256 in base64; empty where the record does not know it. */
 export const checksumOf = ({ bytes }: RecordHead) =>
-  ((bytes[5] ?? 0) & flag_hash) === 0 ? "" : bytes.toString("base64", 32, 64)
+  hasFlag(bytes, flag_hash) ? bytes.toString("base64", 32, 64) : ""
+
+/** Which part of its blob the record is about; undefined: all of it. */
+export const shardOf = ({ bytes }: RecordHead) => shardFrom(bytes[7], bytes.readUInt16LE(94))
+
+/** Bytes of the copy that the record is about: the blob's, or the shard's. */
+export const heldBytesOf = (head: RecordHead) =>
+  head.bytes[7] === 0 ? head.size : copyBytes(head.size, shardOf(head))
+
+/** When the blob was first put, on whichever node, or was deleted, in Unix nanoseconds. */
+export const sinceOf = ({ bytes, payload_bytes, at }: RecordHead) =>
+  hasFlag(bytes, flag_since) ? bytes.readBigUInt64LE(timesAt(bytes, payload_bytes)) : at
+
+/** Of a tombstone: when the last deletion was that meant every node; 0: none did. */
+export const clusterAtOf = ({ bytes, payload_bytes }: RecordHead) => {
+  if (!hasFlag(bytes, flag_cluster)) return 0n
+  const before = hasFlag(bytes, flag_since) ? time_bytes : 0
+  return bytes.readBigUInt64LE(timesAt(bytes, payload_bytes) + before)
+}
 
 export const labelsOf = ({ bytes }: RecordHead): BlobLabels => {
   const length = bytes.readUInt32LE(100)
@@ -328,7 +373,7 @@ export const freedOf = (head: RecordHead) => {
   return readExtents(head.bytes, start, head.bytes.readUInt32LE(108))
 }
 
-const crcsOf = ({ bytes, payload_bytes }: RecordHead): ReadonlyArray<number> =>
+export const crcsOf = ({ bytes, payload_bytes }: RecordHead): ReadonlyArray<number> =>
   Array.from({ length: tableBytes(payload_bytes) / crc_bytes }, (_, n) =>
     bytes.readUInt32LE(textsEnd(bytes) + crc_bytes * n),
   )
@@ -340,55 +385,3 @@ export const payloadHolds = (head: RecordHead, payload: Uint8Array, first_chunk 
   const table = new DataView(bytes.buffer, start, tableBytes(payload_bytes))
   return firstMismatch(payload, first_chunk, table, first_chunk) === undefined
 }
-
-/** What the port shows of a blob's record. */
-export const metaOf = (head: RecordHead): BlobMeta => ({
-  size: BigInt(head.size),
-  created_at: head.at,
-  modified_at: head.at,
-  checksum: checksumOf(head),
-  labels: labelsOf(head),
-  policy: head.policy,
-})
-
-const fact_kinds = {
-  blob: "stored",
-  tombstone: "deleted",
-  quarantined: "quarantined",
-  lost: "lost",
-} as const
-
-/** The fact that the record is in the journal; undefined where it is none. */
-export const factOf = (head: RecordHead): BlobFact | undefined => {
-  if (head.cursor === 0 || head.is_moved) return undefined
-  return {
-    cursor: head.cursor,
-    kind: fact_kinds[head.kind],
-    id: head.id,
-    size: head.size,
-    checksum: checksumOf(head),
-    policy: head.policy,
-    ...(head.kind === "blob" ? { labels: labelsOf(head) } : {}),
-    at: head.at,
-    ...originOf(head),
-  }
-}
-
-/** The record again, to be written elsewhere: a live one that compaction moves. */
-export const movedOf = (head: RecordHead): NewRecord => ({
-  kind: head.kind,
-  is_moved: true,
-  is_large: head.is_large,
-  policy: head.policy,
-  id: head.id,
-  hash: hashOf(head),
-  size: head.size,
-  at: head.at,
-  cursor: head.cursor,
-  origin: originOf(head),
-  labels: labelsOf(head),
-  payload_bytes: head.payload_bytes,
-  crcs: crcsOf(head),
-  extents: extentsOf(head),
-  freed: [],
-})

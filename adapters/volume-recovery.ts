@@ -7,7 +7,13 @@ import { crc32c } from "@node-rs/crc32"
 import { type CheckpointFacts, type KnownLog, readCheckpoint } from "./volume-checkpoint.ts"
 import type { VolumeDisk } from "./volume-disk.ts"
 import { makeExtents } from "./volume-extents.ts"
-import { data_start, decodeBatchHeader, page_bytes, seedOf } from "./volume-format.ts"
+import {
+  claimedGeneration,
+  data_start,
+  decodeBatchHeader,
+  page_bytes,
+  seedOf,
+} from "./volume-format.ts"
 import { makeIndex } from "./volume-index.ts"
 import { firstBatchOf, makeLogReads, searchHeader } from "./volume-log.ts"
 import type { Segment } from "./volume-parts.ts"
@@ -24,8 +30,8 @@ import { log_start } from "./volume-writer.ts"
 
 /** Says that a volume was closed in order, and which checkpoint has all of it. */
 const clean_pattern = /^clean-(\d+)$/
-/** Generations that are tried for a file whose superblock is damaged, beyond the highest known. */
-const generations_tried = 1000
+/** Read at once where a batch is looked for in a file whose superblock is damaged, in bytes. */
+const search_bytes = 1024 * 1024
 
 export interface RecoveryOptions {
   readonly disk: VolumeDisk
@@ -57,13 +63,16 @@ export const leaveCleanMark = async (disk: VolumeDisk, dir: string, serial: numb
   await disk.syncFolder(dir)
 }
 
-/** The generation that a file without a superblock has, by its first batch. */
-const guessGeneration = async (found: FoundSegment, volume_id: Uint8Array, highest: number) => {
-  const page = Buffer.from(await found.file.read(data_start, page_bytes))
-  for (let generation = 1; generation <= highest + generations_tried; generation++) {
-    const seed = seedOf({ ...found, volume_id, generation })
-    const header = decodeBatchHeader(page, 0, seed)
-    if (header?.generation === generation) return { ...found, generation }
+/** The generation of a file without a superblock, by the first of its batches that is left. */
+const findGeneration = async (found: FoundSegment, volume_id: Uint8Array) => {
+  for (let start = data_start; start < found.bytes; start += search_bytes) {
+    const bytes = Buffer.from(await found.file.read(start, search_bytes))
+    for (let page = 0; page < bytes.length; page += page_bytes) {
+      const generation = claimedGeneration(bytes, page)
+      const is_possible = generation > 0 && Number.isSafeInteger(generation)
+      const seed = is_possible ? seedOf({ ...found, volume_id, generation }) : 0
+      if (is_possible && decodeBatchHeader(bytes, page, seed)) return { ...found, generation }
+    }
   }
   return found
 }
@@ -88,7 +97,6 @@ const sortLogs = async (
   { volume_id, segments, facts, is_clean }: Sorting,
   unknown: ReadonlyArray<FoundSegment>,
 ): Promise<LogFiles> => {
-  const highest = segments.generation()
   const replayed: Array<{ readonly segment: Segment; readonly sequence: number }> = []
   const stale: Array<Segment> = []
   for (const one of unknown) {
@@ -96,7 +104,7 @@ const sortLogs = async (
       segments.adopt(one, true)
       continue
     }
-    const found = one.generation === 0 ? await guessGeneration(one, volume_id, highest) : one
+    const found = one.generation === 0 ? await findGeneration(one, volume_id) : one
     const probe = { ...found, seed: seedOf({ ...found, volume_id }) }
     const header = (await firstBatchOf(probe)) ?? (await searchHeader(probe, data_start, 0))
     const segment = segments.adopt(found, header === undefined)
@@ -116,16 +124,23 @@ const knownAs = (found: FoundSegment, known: KnownLog | undefined): FoundSegment
   return found.generation === 0 ? { ...found, generation, bytes } : undefined
 }
 
-/** A checkpoint, unless a file that it names was given up later: then the whole log is replayed. */
+/**
+ * A checkpoint, unless a file that it names was given up later: then the whole log is replayed. The
+ * next one has a higher number than any that is there, so that it is believed rather than those.
+ */
 const takeCheckpoint = async (disk: VolumeDisk, dir: string, { files }: FoundFiles) => {
   const read = await readCheckpoint(disk, dir)
-  if (!read || read.is_last) return read?.checkpoint
+  if (!read) return { checkpoint: undefined, serial: 0 }
+  const { checkpoint, is_last } = read
+  const { serial } = checkpoint.facts
+  if (is_last) return { checkpoint, serial }
   const is_there = (log: KnownLog) =>
     files.some(
       ({ kind, number, generation }) =>
         kind === "log" && number === log.number && generation === log.generation,
     )
-  return read.checkpoint.facts.logs.every(is_there) ? read.checkpoint : undefined
+  const is_whole = checkpoint.facts.logs.every(is_there)
+  return { checkpoint: is_whole ? checkpoint : undefined, serial }
 }
 
 /** Opens what the folder has, replayed and durable; nothing else may have it open. */
@@ -135,7 +150,7 @@ export const recover = async (options: RecoveryOptions) => {
   await disk.syncFolder(dirname(dir))
   const clean_serial = await takeCleanMark(disk, dir)
   const found = await findSegments(disk, dir)
-  const checkpoint = await takeCheckpoint(disk, dir, found)
+  const { checkpoint, serial } = await takeCheckpoint(disk, dir, found)
   const facts = checkpoint?.facts
   const is_clean = facts !== undefined && facts.serial === clean_serial
   const volume_id = facts
@@ -171,10 +186,10 @@ export const recover = async (options: RecoveryOptions) => {
     ...(going_on ? [{ file: going_on, position: start.position }] : []),
     ...logs.replayed.map((segment) => ({ file: state.addFile(segment), position: data_start })),
   ]
-  const end = is_clean
-    ? start
+  const { end, deletes } = is_clean
+    ? { end: start, deletes: [] }
     : await replay({ state, log: makeLogReads(segments) }, replayed, start)
   for (const segment of logs.stale) await segments.retire(segment)
   const notes: Record<string, string> = { ...facts?.notes }
-  return { volume_id, segments, index, extents, state, end, notes, serial: facts?.serial ?? 0 }
+  return { volume_id, segments, index, extents, state, end, deletes, notes, serial }
 }

@@ -6,8 +6,9 @@
  * holds of it is kept, the rest counted as damaged. Else it is the torn end of the log, of which
  * nobody was told that it is stored.
  */
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { batch_bytes_max, data_start, page_bytes, type ReadBatchHeader } from "./volume-format.ts"
-import type { Place } from "./volume-index.ts"
+import { isHeld, type Place } from "./volume-index.ts"
 import {
   type LoggedRecord,
   payloadsHold,
@@ -18,7 +19,8 @@ import {
   searchHeader,
 } from "./volume-log.ts"
 import type { LogReads, Segment } from "./volume-parts.ts"
-import { extentsOf, freedOf, type RecordHead } from "./volume-record.ts"
+import { extentsOf, freedOf, type NewRecord, type RecordHead, shardOf } from "./volume-record.ts"
+import { movedOf } from "./volume-record-told.ts"
 import { fillZeros } from "./volume-segments.ts"
 import type { AppliedRecord, Counters, LogFileState, VolumeState } from "./volume-state.ts"
 import type { LogEnd } from "./volume-writer.ts"
@@ -29,6 +31,7 @@ const appliedOf = (head: RecordHead): AppliedRecord => ({
   kind: head.kind,
   id: head.id,
   size: head.size,
+  shard: shardOf(head),
   at: head.at,
   cursor: head.cursor,
   is_moved: head.is_moved,
@@ -51,7 +54,7 @@ interface PendingBatch {
 
 /** Whether a record takes a blob out without saying what of it: that record was another one's. */
 const isVague = ({ kind, size, freed }: AppliedRecord, old: Place | undefined) =>
-  kind !== "blob" && old?.kind === "blob" && (size === 0 || (old.is_large && freed.length === 0))
+  kind !== "blob" && isHeld(old) && (size === 0 || (old.is_large && freed.length === 0))
 
 /**
  * What a removal took out, by the blob's own record. A log without its checkpoint may have a blob
@@ -63,9 +66,12 @@ const completed = async (
   place: Place,
 ): Promise<AppliedRecord> => {
   const head = await log.head(record.id, place)
-  if (head) return { ...record, size: head.size, freed: head.is_large ? extentsOf(head) : [] }
+  if (head) {
+    const freed = head.is_large ? extentsOf(head) : no_extents
+    return { ...record, size: head.size, shard: shardOf(head), freed }
+  }
   const known = await log.known(record.id, place)
-  return known ? { ...record, size: known.size } : record
+  return known ? { ...record, size: known.size, shard: known.shard } : record
 }
 
 interface Told {
@@ -73,26 +79,38 @@ interface Told {
   readonly log: LogReads
 }
 
-const tell = async (
-  { state, log }: Told,
-  file: LogFileState,
-  records: ReadonlyArray<LoggedRecord>,
-) => {
-  for (const { head, position } of records) {
-    let record = appliedOf(head)
-    const old = state.index.find(head.id)
-    if (old && isVague(record, old)) record = await completed(log, record, old)
-    state.apply(record, file, position, head.record_bytes)
+/** Tells the state records, and which of them are older than what it knows already. */
+const makeTell = ({ state, log }: Told) => {
+  const { index, counters } = state
+  /**
+   * Times of records that were found where no batch holds. One that was written to another place
+   * than its own is found too early: since times rise, they tell what is newer.
+   */
+  const found_at = new Map<BlobId, bigint>()
+
+  return async (file: LogFileState, records: ReadonlyArray<LoggedRecord>, is_found = false) => {
+    for (const { head, position } of records) {
+      if (head.at < (found_at.get(head.id) ?? 0n)) {
+        counters.cursor = Math.max(counters.cursor, head.is_moved ? 0 : head.cursor)
+        continue
+      }
+      if (is_found) found_at.set(head.id, head.at)
+      let record = appliedOf(head)
+      const old = index.find(head.id)
+      if (old && isVague(record, old)) record = await completed(log, record, old)
+      state.apply(record, file, position, head.record_bytes)
+    }
   }
 }
+type Tell = ReturnType<typeof makeTell>
 
 /** Tells the state what holds in a stretch where no batch does; answers how many records. */
-const rescue = async (told: Told, file: LogFileState, from: number, to: number) => {
+const rescue = async (tell: Tell, file: LogFileState, from: number, to: number) => {
   let count = 0
   for (let at = from; at < to; at += batch_bytes_max) {
     const records = await salvage(file.segment, at, Math.min(to, at + 2 * batch_bytes_max))
     const begun = records.filter(({ position }) => position < at + batch_bytes_max)
-    await tell(told, file, begun)
+    await tell(file, begun, true)
     count += begun.length
   }
   return count
@@ -104,23 +122,54 @@ const noteHeader = (counters: Counters, { acknowledged, first_cursor }: ReadBatc
   counters.cursor = Math.max(counters.cursor, first_cursor - 1)
 }
 
-const makeReplay = (told: Told, start: LogEnd) => {
-  const { counters } = told.state
-  /** The last batch that was met, and the one before it. */
-  let last: LogEnd = start
-  let before: LogEnd = start
-  let pending: PendingBatch | undefined
+export interface Replayed {
+  /** Where the log goes on. */
+  readonly end: LogEnd
+  /** Deletes of which the last batch alone tells. */
+  readonly deletes: ReadonlyArray<NewRecord>
+}
 
+const deletesIn = ({ records }: ReadBatch): ReadonlyArray<NewRecord> =>
+  records
+    .map(({ head }) => head)
+    .filter(({ kind, is_moved }) => kind === "tombstone" && !is_moved)
+    .map(movedOf)
+
+/** The batch that was met last, and is told when another one shows that it is not the torn one. */
+const makePending = ({ counters }: VolumeState, tell: Tell) => {
+  let pending: PendingBatch | undefined
+  let deletes: ReadonlyArray<NewRecord> = []
   const settle = async () => {
     if (!pending) return
     const { file, batch } = pending
     const { header } = batch
-    await tell(told, file, batch.records)
+    await tell(file, batch.records, !batch.is_whole)
     file.end = header.position + header.bytes
+    deletes = deletesIn(batch)
     if (!batch.is_whole) counters.damaged_batches += 1
     noteHeader(counters, header)
     pending = undefined
   }
+  return {
+    settle,
+    set: (batch: PendingBatch) => {
+      pending = batch
+    },
+    get: () => pending,
+    /** Those of the last batch that was told. */
+    deletes: () => deletes,
+  }
+}
+
+const makeReplay = (told: Told, start: LogEnd) => {
+  const { counters } = told.state
+  const tell = makeTell(told)
+  const pending = makePending(told.state, tell)
+  const { settle } = pending
+  /** The last batch that was met, and the one before it. */
+  let last: LogEnd = start
+  let before: LogEnd = start
+
   const meet = async (file: LogFileState, header: ReadBatchHeader) => {
     await settle()
     const follows = header.sequence === last.sequence + 1 && header.previous_crc === last.crc
@@ -128,7 +177,7 @@ const makeReplay = (told: Told, start: LogEnd) => {
     before = last
     const { sequence, crc, position, bytes } = header
     last = { file: file.segment.number, position: position + bytes, sequence, crc }
-    pending = { file, batch: await readBatch(file.segment, header) }
+    pending.set({ file, batch: await readBatch(file.segment, header) })
   }
   /** Where the file before ended: its last batch is damaged where a sequence is missing. */
   let ended: ReplayFile | undefined
@@ -139,7 +188,7 @@ const makeReplay = (told: Told, start: LogEnd) => {
     const { segment } = before_it.file
     const stop = Math.min(segment.bytes, before_it.position + batch_bytes_max)
     await settle()
-    if ((await rescue(told, before_it.file, before_it.position, stop)) === 0) return
+    if ((await rescue(tell, before_it.file, before_it.position, stop)) === 0) return
     before_it.file.end = stop
     counters.damaged_batches += 1
   }
@@ -155,7 +204,7 @@ const makeReplay = (told: Told, start: LogEnd) => {
       await rescueEnded(found)
       if (found.position > position) {
         await settle()
-        await rescue(told, file, position, found.position)
+        await rescue(tell, file, position, found.position)
       }
       await meet(file, found)
       position = found.position + found.bytes
@@ -163,19 +212,21 @@ const makeReplay = (told: Told, start: LogEnd) => {
     ended = { file, position }
   }
   /** Decides about the last batch; answers where the log goes on. */
-  const end = async (): Promise<LogEnd> => {
-    if (!pending) return last
-    const { file, batch } = pending
+  const end = async (): Promise<Replayed> => {
+    const met = pending.get()
+    if (!met) return { end: last, deletes: pending.deletes() }
+    const { file, batch } = met
     if (batch.is_whole && payloadsHold(batch)) {
       await settle()
       // A sync that failed may have left in the cache what the disk does not have.
       await file.segment.file.write([batch.bytes], batch.header.position)
-      return last
+      return { end: last, deletes: pending.deletes() }
     }
-    pending = undefined
     file.end = batch.header.position
     told.state.noteTorn(batch.header.first_cursor - 1 + batch.header.records)
-    return { ...before, file: file.segment.number, position: batch.header.position }
+    const { position } = batch.header
+    const torn_from = { ...before, file: file.segment.number, position }
+    return { end: torn_from, deletes: pending.deletes() }
   }
   return { walk, end }
 }
@@ -198,18 +249,18 @@ const settleTail = async (segment: Segment, end: number) => {
 }
 
 /**
- * Replays files in the order of their batches, after `start`. Answers where the log goes on; all
- * that it told the state is durable by then.
+ * Replays files in the order of their batches, after `start`. All that it told the state is durable
+ * when it answers.
  */
 export const replay = async (
   told: Told,
   files: ReadonlyArray<ReplayFile>,
   start: LogEnd,
-): Promise<LogEnd> => {
+): Promise<Replayed> => {
   const { walk, end } = makeReplay(told, start)
   for (const file of files) await walk(file)
-  const log_end = await end()
-  const last = told.state.files.get(log_end.file)
-  if (last) await settleTail(last.segment, Math.max(data_start, log_end.position))
-  return log_end
+  const replayed = await end()
+  const last = told.state.files.get(replayed.end.file)
+  if (last) await settleTail(last.segment, Math.max(data_start, replayed.end.position))
+  return replayed
 }

@@ -4,7 +4,7 @@
 import type { BlobFact } from "#actors/blob-storage/blob-store.ts"
 import { data_start } from "./volume-format.ts"
 import { type LoggedRecord, readBatch, readHeader, salvage, searchHeader } from "./volume-log.ts"
-import { factOf } from "./volume-record.ts"
+import { factOf } from "./volume-record-told.ts"
 import type { LogFileState, VolumeState } from "./volume-state.ts"
 
 /** A stretch of a file in which no batch holds is read so much at a time, in bytes. */

@@ -1,7 +1,7 @@
 /**
- * A volume's files: opened, made full of zeros, used anew. A file is known by its superblock; its
- * name says its kind and number. Zeros, since overwriting blocks that are there takes a sync a
- * third of the time that appending takes.
+ * A volume's files: opened, made, used anew. A file is known by its superblock; its name says its
+ * kind and number. Those of the log are full of zeros, since overwriting blocks that are there
+ * takes a sync a third of the time that appending takes; those of extents grow as they are written.
  */
 import { join } from "node:path"
 import type { VolumeDisk, VolumeFile } from "./volume-disk.ts"
@@ -20,7 +20,7 @@ import type { Segment, Segments } from "./volume-parts.ts"
 export const segment_bytes_max = 1024 ** 3
 /** A file asked for so soon after the last one is made twice as large, in milliseconds. */
 const growth_ms = 10_000
-/** Files that are kept zero-filled for later, by kind; more of them are removed. */
+/** Files that are kept for later, by kind; more of them are removed. */
 const spare_max = 2
 /** Written at once when a file is filled, and synced after so many of them. */
 const fill_bytes = 1024 * 1024
@@ -39,6 +39,8 @@ export interface FoundSegment {
   readonly number: number
   readonly file: VolumeFile
   readonly bytes: number
+  /** Where the file ends by now; what lies behind it needs room of the disk. */
+  readonly written_bytes: number
   /** 0 where the superblock is damaged: only a checkpoint knows it then. */
   readonly generation: number
 }
@@ -78,12 +80,14 @@ export const findSegments = async (disk: VolumeDisk, dir: string): Promise<Found
     const named = is_named_so ? superblock : undefined
     volume_id ??= named?.volume_id
     const is_ours = named && Buffer.compare(named.volume_id, volume_id ?? zeros) === 0
+    const written_bytes = await file.size()
     files.push({
       // The pattern has no other kinds.
       kind: kind as SegmentKind,
       number,
       file,
-      bytes: is_ours ? named.bytes : await file.size(),
+      written_bytes,
+      bytes: is_ours ? named.bytes : written_bytes,
       generation: is_ours ? named.generation : 0,
     })
   }
@@ -169,7 +173,8 @@ const makeMaker = ({ disk, dir, volume_id, ...options }: SegmentsOptions) => {
     const superblock = { volume_id, kind, number, generation: nextGeneration(), bytes }
     await file.write([encodeSuperblock(superblock)], 0)
     await file.datasync()
-    return { ...superblock, file, seed: seedOf(superblock) }
+    const written_bytes = await file.size()
+    return { ...superblock, file, written_bytes, seed: seedOf(superblock) }
   }
   const make = async (kind: SegmentKind, data_bytes: number): Promise<ReadSegment> => {
     const bytes = Math.max(toPages(growths[kind]()), toPages(data_bytes) + data_start)
@@ -179,7 +184,7 @@ const makeMaker = ({ disk, dir, volume_id, ...options }: SegmentsOptions) => {
     const unfinished = join(dir, `new-${name.replace(/seg$/, "tmp")}`)
     const file = countReads(await disk.create(unfinished))
     try {
-      await fillZeros(file, 0, bytes)
+      if (kind === "log") await fillZeros(file, 0, bytes)
       const segment = await begin(file, kind, number, bytes)
       await disk.rename(unfinished, join(dir, name))
       await disk.syncFolder(dir)
@@ -190,10 +195,13 @@ const makeMaker = ({ disk, dir, volume_id, ...options }: SegmentsOptions) => {
       throw cause
     }
   }
-  /** The same file under another generation: what it held does not hold any more. */
+  /**
+   * The same file under another generation: what it held does not hold any more. Of extents only
+   * their records say where they are, so that nobody takes what lies there for theirs.
+   */
   const renew = async ({ kind, number, bytes, file }: ReadSegment) => {
     const segment = await begin(file, kind, number, bytes)
-    await fillZeros(file, data_start, bytes)
+    if (kind === "log") await fillZeros(file, data_start, bytes)
     return segment
   }
   return { open, make, renew, generation: () => generation }

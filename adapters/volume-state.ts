@@ -4,9 +4,11 @@
  * record once it is durable; recovery tells it those that it finds.
  */
 
+import { copyBytes } from "#actors/blob-storage/copy-admission.ts"
+import type { Shard } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { data_start, toRecords } from "./volume-format.ts"
-import type { Place, PlaceKind } from "./volume-index.ts"
+import { isHeld, type Place, type PlaceKind } from "./volume-index.ts"
 import type { Extents, Index, LogFile, Segment } from "./volume-parts.ts"
 import type { Extent, RecordKind } from "./volume-record.ts"
 
@@ -14,7 +16,9 @@ import type { Extent, RecordKind } from "./volume-record.ts"
 export interface AppliedRecord {
   readonly kind: RecordKind
   readonly id: BlobId
+  /** Bytes of the blob. */
   readonly size: number
+  readonly shard: Shard | undefined
   readonly at: bigint
   readonly cursor: number
   readonly is_moved: boolean
@@ -59,7 +63,11 @@ const place_kinds: Record<RecordKind, PlaceKind> = {
   tombstone: "tombstone",
   quarantined: "gone",
   lost: "gone",
+  released: "gone",
 }
+
+const placeKind = ({ kind, shard }: AppliedRecord): PlaceKind =>
+  kind === "blob" && shard ? "shard" : place_kinds[kind]
 
 export const makeState = (index: Index, extents: Extents, counters: Counters) => {
   const files = new Map<number, LogFileState>()
@@ -75,15 +83,15 @@ export const makeState = (index: Index, extents: Extents, counters: Counters) =>
     files.set(segment.number, file)
     return file
   }
-  const count = ({ kind, size, is_moved }: AppliedRecord, old: Place | undefined) => {
-    const was_blob = old?.kind === "blob"
+  const count = ({ kind, size, shard, is_moved }: AppliedRecord, old: Place | undefined) => {
+    const bytes = copyBytes(size, shard)
     if (kind === "blob") {
-      if (!was_blob) counters.used_bytes += size
+      if (!isHeld(old)) counters.used_bytes += bytes
       return
     }
     // What is told of a copy whose head was damaged may be wrong.
-    if (was_blob) counters.used_bytes = Math.max(0, counters.used_bytes - size)
-    if (place_kinds[kind] === "gone" && !is_moved) counters.quarantined += 1
+    if (isHeld(old)) counters.used_bytes = Math.max(0, counters.used_bytes - bytes)
+    if ((kind === "quarantined" || kind === "lost") && !is_moved) counters.quarantined += 1
   }
   /** The record at this place of this file is the newest of its identifier. */
   const apply = (
@@ -92,7 +100,7 @@ export const makeState = (index: Index, extents: Extents, counters: Counters) =>
     position: number,
     record_bytes: number,
   ) => {
-    const { id, kind, is_large, cursor, at } = record
+    const { id, is_large, cursor, at } = record
     const old = index.find(id)
     if (old) {
       const before = files.get(old.file)
@@ -100,7 +108,7 @@ export const makeState = (index: Index, extents: Extents, counters: Counters) =>
     }
     count(record, old)
     const place = { file: file.segment.number, position, bytes: record_bytes }
-    index.set(id, { ...place, kind: place_kinds[kind], is_large })
+    index.set(id, { ...place, kind: placeKind(record), is_large })
     file.live_bytes += toRecords(record_bytes)
     if (record.freed.length > 0) extents.free(id, record.freed)
     if (record.extents.length > 0) extents.keep(id, record.extents)

@@ -4,11 +4,13 @@
  */
 
 import { crc32c } from "@node-rs/crc32"
-import { faultOf, thrown } from "#actors/blob-storage/blob-fault.ts"
+import { faultOf, isFull, thrown } from "#actors/blob-storage/blob-fault.ts"
 import { makeChunkTable } from "./volume-chunks.ts"
 import { dataBytes, type ExtentFiles, type Grant, stretchBytes } from "./volume-extents.ts"
 import { makeFifo } from "./volume-fifo.ts"
+import { giveBack } from "./volume-memory.ts"
 import type { CommitLine } from "./volume-parts.ts"
+import { makeGatherer } from "./volume-pieces.ts"
 import type { Extent } from "./volume-record.ts"
 
 /** One write: 1 MiB and fdatasync reach the disk's full speed. */
@@ -113,28 +115,51 @@ const makeFlights = () => {
 }
 
 /** What a failed write amounts to: a full disk is an answer, anything else ends all writing. */
-const writeFault = (line: CommitLine, cause: unknown) => {
+const writeFault = (line: CommitLine, { noteFull }: ExtentFiles, cause: unknown) => {
   const fault = faultOf(cause)
+  if (isFull(cause)) noteFull()
   if (fault._tag !== "BlobStoreFailed") return thrown(fault)
   line.fail(`A write of a large blob failed: ${fault.detail}`)
   return thrown({ _tag: "BlobStoreReadOnly", detail: line.failed() ?? fault.detail })
 }
 
+/** What is told of all bytes of a blob, in their order: its hash. */
+export interface Hash {
+  readonly update: (bytes: Uint8Array) => unknown
+}
+
+/** Writes parts to where a place is; their memory may be used again then. */
+const makeWrite =
+  (line: CommitLine, extents: ExtentFiles) =>
+  async ({ grant }: Open, position: number, parts: ReadonlyArray<Uint8Array>) => {
+    try {
+      await grant.segment.file.write(parts, position)
+    } catch (cause) {
+      throw writeFault(line, extents, cause)
+    } finally {
+      giveBack(parts)
+    }
+  }
+
 /** Takes bytes out of the fifo, a piece at a time, and writes each behind the one before. */
-const makePieces = (line: CommitLine, extents: ExtentFiles, announced: number | undefined) => {
+const makePieces = (
+  line: CommitLine,
+  extents: ExtentFiles,
+  announced: number | undefined,
+  hash: Hash | undefined,
+) => {
   const fifo = makeFifo()
   const chunks = makeChunkTable()
+  const gatherer = makeGatherer((piece) => {
+    hash?.update(piece)
+    chunks.update(piece)
+    fifo.push(piece)
+  })
   const places = makePlaces(extents, announced)
   const flights = makeFlights()
   let is_ended = false
 
-  const write = async (place: Open, position: number, parts: ReadonlyArray<Uint8Array>) => {
-    try {
-      await place.grant.segment.file.write(parts, position)
-    } catch (cause) {
-      throw writeFault(line, cause)
-    }
-  }
+  const write = makeWrite(line, extents)
   const writeNext = (place: Open) => {
     const wanted = Math.min(piece_bytes, fifo.bytes())
     places.grow(place, wanted)
@@ -171,11 +196,13 @@ const makePieces = (line: CommitLine, extents: ExtentFiles, announced: number | 
   }
   return {
     ...{ places, flights, hasPiece, writeAll, writeLastTable },
-    push: (bytes: Uint8Array) => {
-      chunks.update(bytes)
-      fifo.push(bytes)
+    push: gatherer.push,
+    drop: () => {
+      gatherer.drop()
+      giveBack(fifo.take(fifo.bytes()))
     },
     end: () => {
+      gatherer.flush()
       is_ended = true
     },
     isBusy: () => flights.count() + Math.floor(fifo.bytes() / piece_bytes) >= pieces_max,
@@ -185,15 +212,16 @@ const makePieces = (line: CommitLine, extents: ExtentFiles, announced: number | 
 /**
  * The stream of one blob. `push` takes bytes that must not change any more; `pressure` answers a
  * promise where the next ones should wait; `complete` writes the rest and answers the extents,
- * which `sync` makes durable. `abandon` in any case waits for what is under way and gives back what
- * no record keeps.
+ * which `sync` makes durable; before, the hash was not told of all bytes. `abandon` in any case
+ * waits for what is under way and gives back what no record keeps.
  */
 export const makeBlobStream = (
   line: CommitLine,
   extents: ExtentFiles,
   announced: number | undefined,
+  hash?: Hash,
 ) => {
-  const pieces = makePieces(line, extents, announced)
+  const pieces = makePieces(line, extents, announced, hash)
   const { places, flights, isBusy } = pieces
   let writing: Promise<void> | undefined
 
@@ -244,6 +272,7 @@ export const makeBlobStream = (
     abandon: async () => {
       flights.break(new Error("the upload has ended"))
       await settled()
+      pieces.drop()
       // Where writing has ended, a record that names them may be durable without anybody knowing.
       if (line.failed() === undefined) places.release()
     },

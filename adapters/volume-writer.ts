@@ -55,7 +55,15 @@ const makeReserve = ({ segments, now, fail }: WriterParts) => {
     return making
   }
   const count = () => segments.spareCount("log")
-  return { more, count, fault: () => full?.fault }
+  /**
+   * Tries to have more than so many. One that is being made already may have met a disk that was
+   * full then, so that it is not the last word.
+   */
+  const beyond = async (kept: number) => {
+    await making
+    if (count() <= kept) await more()
+  }
+  return { more, beyond, count, fault: () => full?.fault }
 }
 
 /** Writes batches one behind the other; what it is given is encoded, written and synced. */
@@ -73,7 +81,7 @@ export const makeWriter = (parts: WriterParts, end: LogEnd) => {
   /** Goes on in another file with this much room; a put may not take the last spare one. */
   const roll = async (bytes: number, is_put: boolean): Promise<BlobFault | undefined> => {
     const kept = is_put ? 1 : 0
-    for (let made = reserve.count(); made <= kept; made++) await reserve.more()
+    for (let made = reserve.count(); made <= kept; made++) await reserve.beyond(kept)
     if (reserve.count() <= kept) return reserve.fault() ?? no_room
     try {
       current = state.addFile(await segments.take("log", bytes))
@@ -86,7 +94,7 @@ export const makeWriter = (parts: WriterParts, end: LogEnd) => {
   /** Waits for the file that is held back; what is in the way of puts, where it is not there. */
   const putFault = async (): Promise<BlobFault | undefined> => {
     if (reserve.count() > 0) return undefined
-    await reserve.more()
+    await reserve.beyond(0)
     return reserve.count() > 0 ? undefined : (reserve.fault() ?? no_room)
   }
   /**

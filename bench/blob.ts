@@ -32,6 +32,22 @@ const sizes: ReadonlyArray<Size> = [
   },
 ]
 
+/** The sizes and clients that are wanted; throws where nothing is. */
+const wanted = ({ sizes: names, clients: counts }: Settings): ReadonlyArray<Size> => {
+  const of = (all: ReadonlyArray<number>) => all.filter((n) => !counts || counts.includes(n))
+  const found = sizes
+    .filter(({ name }) => !names || names.includes(name))
+    .map((size) => ({
+      ...size,
+      clients: { put: of(size.clients.put), get: of(size.clients.get) },
+    }))
+    .filter(({ clients }) => clients.put.length + clients.get.length > 0)
+  if (found.length === 0) {
+    throw new Error(`--sizes takes ${sizes.map(({ name }) => name).join(", ")}`)
+  }
+  return found
+}
+
 /** Seconds of a server's warm-up for puts, and for gets: its code is compiled while it runs. */
 const warm_up_s = 3
 
@@ -104,7 +120,7 @@ export const blob: Suite = async (settings) => {
   const client = loadClient()
   settings.onEnd(client.stop)
   const cells: Array<Cell> = []
-  for (const size of sizes) cells.push(...(await measureSize(size, settings, client)))
+  for (const size of wanted(settings)) cells.push(...(await measureSize(size, settings, client)))
   const { folder, rounds, seconds } = settings
   const spent =
     `${rounds} rounds of ${seconds} s each, interleaved, after a discarded warm-up; every ` +

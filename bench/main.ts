@@ -5,6 +5,7 @@ import { backfill } from "./backfill.ts"
 import { backup } from "./backup.ts"
 import { blob } from "./blob.ts"
 import { carrier } from "./carrier.ts"
+import { cluster } from "./cluster.ts"
 import { command } from "./command.ts"
 import { dashboard } from "./dashboard.ts"
 import { scratchFolder } from "./disk.ts"
@@ -14,6 +15,7 @@ import { jobsPage } from "./jobs-page.ts"
 import { memory } from "./memory.ts"
 import { mirror } from "./mirror.ts"
 import { plant } from "./plant.ts"
+import { repair } from "./repair.ts"
 import { replay } from "./replay.ts"
 import { schedule } from "./schedule.ts"
 import { orSkip, say } from "./series.ts"
@@ -25,9 +27,10 @@ import { volume } from "./volume.ts"
 const help = `npm run bench -- [--only SUITE] [--rounds N] [--seconds S] [--dry]
 
 SUITE is command, gateway, replay, jobs-page, schedule, token, backup, memory, dashboard,
-backfill, carrier, plant, mirror, blob, volume or erasure. Each measures Almanac against its
-peers, interleaved, and writes its tables into docs/benchmarks.md (--dry: only prints them). What
-is missing is skipped with one line.
+backfill, carrier, plant, mirror, blob, volume, erasure, repair or cluster. Each measures Almanac
+against its peers, interleaved, and writes its tables into docs/benchmarks.md (--dry: only prints
+them). What is missing is skipped with one line. The blob suite measures all sizes with all counts
+of clients, or those that are said: --sizes "1 MiB,16 MiB" --clients 8,2.
 
   npm run bench -- --only command --rounds 3 --seconds 2 --dry`
 
@@ -48,6 +51,8 @@ const suites: Readonly<Record<string, Suite>> = {
   blob,
   volume,
   erasure,
+  repair,
+  cluster,
 }
 
 /** Where nothing is said: seven rounds of four seconds, of suites with many tables less. */
@@ -59,6 +64,8 @@ const { values } = parseArgs({
     only: { type: "string" },
     rounds: { type: "string" },
     seconds: { type: "string" },
+    sizes: { type: "string" },
+    clients: { type: "string" },
     dry: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
@@ -82,6 +89,10 @@ const run = async (name: string, suite: Suite) => {
     folder,
     rounds: Math.ceil(positive("rounds", values.rounds ?? length.rounds)),
     seconds: positive("seconds", values.seconds ?? length.seconds),
+    ...(values.sizes === undefined ? {} : { sizes: values.sizes.split(",") }),
+    ...(values.clients === undefined
+      ? {}
+      : { clients: values.clients.split(",").map((text) => positive("clients", text)) }),
     onEnd: (stop: () => Promise<void>) => (ends.disposed ? void stop() : ends.defer(stop)),
   }
   say(`${name}, in ${folder}`)

@@ -6,6 +6,9 @@ export interface Settings {
   readonly rounds: number
   /** Of one round. */
   readonly seconds: number
+  /** Of the blob suite: the sizes, such as `16 MiB`, and counts of clients that are measured. */
+  readonly sizes?: ReadonlyArray<string>
+  readonly clients?: ReadonlyArray<number>
   /** What is started is stopped, last first, also when the suite fails or is interrupted. */
   readonly onEnd: (stop: () => Promise<void>) => void
 }

@@ -182,7 +182,7 @@ export const rules: ReadonlyArray<Rule> = [
     new RegExp(
       [
         String.raw`Date\.now|new Date\(\)|Math\.random|performance\.now|randomUUID`,
-        String.raw`\bfetch\(|console\.|setTimeout|setInterval`,
+        String.raw`(?<!\bpeers\.)\bfetch\(|console\.|setTimeout|setInterval`,
         String.raw`(?<![\w.])process\.(env|argv|exit|hrtime|pid|cwd|platform|std\w+|on|kill)\b`,
       ].join("|"),
     ),

@@ -2,7 +2,7 @@
 import { connect } from "node:net"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Exit, Layer, Logger, Redacted, References, Scope } from "effect"
-import { httpServer, type Listening } from "#adapters/http-server.ts"
+import { httpServer, type InternalDoor, type Listening } from "#adapters/http-server.ts"
 import { httpTransport } from "#adapters/http-transport.ts"
 import type { Caller } from "#gateway/caller.ts"
 import { frontDoor } from "#gateway/front-door.ts"
@@ -94,6 +94,8 @@ export interface Setup {
   readonly requests?: RequestMetrics
   /** Instead of the callers made up here. */
   readonly authenticate?: Authenticate
+  /** Where other nodes come in. */
+  readonly internal?: InternalDoor
 }
 
 /** Serves these services until the scope closes. */
@@ -110,7 +112,7 @@ export const serveHttp = Effect.fnUntraced(function* (
   const run = Effect.gen(function* () {
     const mounted = yield* Effect.forEach(services, (service) => mount(service))
     const door = yield* frontDoor(mounted, current ?? (() => settings), requests)
-    const listening = yield* httpServer(settings, door)
+    const listening = yield* httpServer(settings, door, setup.internal)
     return { listening, door }
   })
   const { listening, door } = yield* run.pipe(

@@ -57,6 +57,8 @@ export const documented: Record<string, unknown> = {
   "cluster.heartbeat_deadline_seconds": 15,
   "cluster.remove_after_seconds": 3600,
   "cluster.vnodes_per_node": 128,
+  "cluster.sweep_seconds": 600,
+  "cluster.repair_bytes_per_second": 52_428_800,
   "DEFAULT.catalog_type": "share-protection",
   "DEFAULT.endpoint_type": "publicURL",
   "identity.kind": "embedded",

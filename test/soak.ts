@@ -12,14 +12,18 @@
  * clients.
  * `--only simulation [--runs N] [--seed N]` lives through N simulations, however long that takes,
  * or through that of the seed alone, which is the same each time. `--only kill` leaves them out.
+ * `--only cluster-simulation [--runs N] [--seed N]` lives through N simulated clusters.
  * `--only volume [--runs N] [--seed N]` lives through N crash points of a simulated volume.
- * `--only volume-load [--runs N]` restarts a volume of N small blobs, 10,000,000 unless said, and
+ * `--only cluster [--nodes 10] [--rounds N] [--seed N]` kills and stops nodes under load.
+ * `--only volume-load [--blobs N]` restarts a volume of N small blobs, 10,000,000 unless said, and
  * feeds one deletes by the hundred thousand and blobs of 5 GiB.
  */
 import { randomInt } from "node:crypto"
 import { rmSync } from "node:fs"
 import { parseArgs } from "node:util"
+import { soakCluster } from "./cluster/simulation-soak.ts"
 import { growth_bytes_max, growthOver } from "./plant-disease/predictor-memory.ts"
+import { type ClusterRound, clusterRounds } from "./process/cluster-kill.ts"
 import { killIngests } from "./process/ingest-kill.ts"
 import { killRounds, type Round } from "./process/kill.ts"
 import { import_mb_max, killImports } from "./process/mirror-kill.ts"
@@ -34,6 +38,8 @@ import { soakLoad } from "./volume/load.ts"
 const minutes_default = 30
 const rounds_default = 50
 const runs_default = 10_000
+const clusters_default = 20_000
+const nodes_default = 6
 const small_blobs_default = 10_000_000
 /** However short the time is, each kill has its turn. */
 const rounds_min = 3
@@ -55,6 +61,8 @@ const { values } = parseArgs({
     seed: { type: "string" },
     only: { type: "string" },
     runs: { type: "string" },
+    blobs: { type: "string" },
+    nodes: { type: "string", default: String(nodes_default) },
   },
 })
 
@@ -162,6 +170,19 @@ const carriersFolder = async (seed: number) => {
   rmSync(folder, { recursive: true, force: true })
 }
 
+const toldCluster = ({ what, blobs, deleted, doubtful, took_ms }: ClusterRound) =>
+  console.log(
+    `soak: ${what}: ${blobs} blobs whole, ${deleted} deleted everywhere, ${doubtful} in doubt ` +
+      `(${Math.round(took_ms)} ms)`,
+  )
+
+const cluster = async () => {
+  const seed = values.seed === undefined ? randomInt(1, seed_max) : number("seed", values.seed)
+  const count = number("nodes", values.nodes)
+  console.log(`soak: a cluster of ${count}, seed ${seed}`)
+  await clusterRounds({ count, seed, rounds: wanted, onRound: toldCluster })
+}
+
 const summary = (outcome: string) => {
   const sum = (of: (round: Round) => number) => done.reduce((total, round) => total + of(round), 0)
   const ready = done.map(({ ready_ms }) => ready_ms).toSorted((one, other) => one - other)
@@ -206,7 +227,7 @@ const simulations = () => {
 
 const parts = [
   ...["kill", "shares", "ingest", "carriers", "faults", "simulation", "predictions"],
-  ...["volume", "volume-load"],
+  ...["volume", "volume-load", "cluster-simulation", "cluster"],
 ]
 if (values.only !== undefined && !parts.includes(values.only)) {
   console.error(`soak: --only knows ${parts.join(", ")}, not ${values.only}`)
@@ -215,6 +236,11 @@ if (values.only !== undefined && !parts.includes(values.only)) {
 const is_simulated = values.only === "simulation" || (!values.only && values.seed === undefined)
 if (is_simulated && !simulations()) process.exit(1)
 if (values.only === "simulation") process.exit(0)
+if (values.only === "cluster-simulation") {
+  const seed = values.seed === undefined ? undefined : number("seed", values.seed)
+  const runs = seed === undefined ? number("runs", values.runs ?? String(clusters_default)) : 1
+  process.exit((await soakCluster(runs, seed)) ? 0 : 1)
+}
 if (values.only === "volume") {
   const seed = values.seed === undefined ? undefined : number("seed", values.seed)
   const is_kept = await soakVolume(number("runs", values.runs ?? String(runs_default)), seed)
@@ -252,8 +278,9 @@ try {
   const is_whole = values.only === undefined && values.seed === undefined
   if (values.only === "predictions" || is_whole) await predictions()
   if (values.only === "volume-load") {
-    await soakLoad(newFolder(), number("runs", values.runs ?? String(small_blobs_default)))
-  } else if (values.only === "faults") await faults()
+    await soakLoad(newFolder(), number("blobs", values.blobs ?? String(small_blobs_default)))
+  } else if (values.only === "cluster") await cluster()
+  else if (values.only === "faults") await faults()
   else if (values.only === "carriers" && values.seed === undefined) {
     await carriersFolder(randomInt(1, seed_max))
   } else if (values.only === "predictions") console.log("soak: the predictor's memory is flat")

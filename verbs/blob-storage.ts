@@ -7,8 +7,9 @@ import { BlobStore, BlobStoreFailed } from "#actors/blob-storage/blob-store.ts"
 import { Cluster } from "#actors/blob-storage/cluster.ts"
 import { heart } from "#actors/blob-storage/heart.ts"
 import { journal } from "#actors/blob-storage/journal.ts"
-import { ActiveNodes } from "#actors/blob-storage/replication.ts"
-import { activeNodes, shortfall } from "#actors/blob-storage/shortfall.ts"
+import { type HeldMembers, heldMembers, membership } from "#actors/blob-storage/members.ts"
+import { ActiveNodes, NodeName } from "#actors/blob-storage/replication.ts"
+import { shortfall } from "#actors/blob-storage/shortfall.ts"
 import { Volume } from "#actors/blob-storage/volume.ts"
 import { watchdog } from "#actors/blob-storage/watchdog.ts"
 import { Commands } from "#actors/commands.ts"
@@ -16,6 +17,7 @@ import { runProcess } from "#actors/process.ts"
 import { timer } from "#actors/timer.ts"
 import { migrationState } from "#adapters/blob-migration.ts"
 import { openBlobVolume, storeOf } from "#adapters/blob-volume.ts"
+import { clusterMetrics } from "#adapters/cluster-metrics.ts"
 import { serveCommands } from "#adapters/commands-nats.ts"
 import { cursors } from "#adapters/cursor-key.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
@@ -35,6 +37,7 @@ import { listNodes } from "#projections/blob-storage/node.ts"
 import { findVolume } from "#projections/blob-storage/volume.ts"
 import { NodeAddress, NodeId } from "#schemas/blob-storage/node.ts"
 import type { Settings } from "#schemas/settings.ts"
+import { joinNodes, nodeDoor } from "#verbs/blob-cluster.ts"
 import { leased } from "#verbs/leased.ts"
 
 /** How long a start waits for this node to be active in its cluster, and how often it looks. */
@@ -57,10 +60,15 @@ const warnOfJoin = ({ cluster, nats }: Settings) =>
     : Effect.void
 
 /** What runs by itself: on this node, and on one node of all. */
-const processes = Effect.fnUntraced(function* (settings: Settings["cluster"], node_id: string) {
+const processes = Effect.fnUntraced(function* (
+  { settings: { cluster: settings }, node_id }: BlobStorageOptions,
+  held: HeldMembers,
+  { checked }: Parts,
+) {
   const cluster = settings.name
+  yield* Effect.forkScoped(runProcess(membership(cluster, held)))
   yield* Effect.forkScoped(journal(node_id))
-  yield* Effect.forkScoped(runProcess(shortfall({ cluster, node_id })))
+  yield* Effect.forkScoped(runProcess(shortfall({ cluster, node_id, checked })))
   yield* leased("blob-storage-timer", node_id, () => runProcess(timer("blob-storage", [Cluster])))
   yield* leased("blob-storage-watchdog", node_id, (fence) =>
     watchdog({ ...settings, cluster, fence }),
@@ -86,32 +94,36 @@ const refuseUnmigrated = Effect.fnUntraced(function* ({ dir }: Settings["blob"])
 
 /** The store with 90% of the disk, or what is configured, and what goes with it. */
 const openParts = Effect.fnUntraced(function* (
-  { settings }: BlobStorageOptions,
+  { settings, node_id }: BlobStorageOptions,
+  held: HeldMembers,
   held_bytes: number,
 ) {
   const { data, blob, cluster } = settings
   yield* refuseUnmigrated(blob)
   const capacity_bytes = yield* capacityBytes(cluster.capacity_bytes, blob.dir, held_bytes)
-  const engine = yield* openBlobVolume({
+  const volume = yield* openBlobVolume({
     ...{ dir: blob.dir, capacity_bytes, size_max_bytes: blob.stream_bytes_max },
     segment_bytes: blob.segment_bytes,
     scrub_bytes_per_second: blob.scrub_bytes_per_second,
   })
+  const joined = yield* joinNodes({ settings, node_id, held }, volume)
+  const { engine } = joined
   const store = storeOf(engine)
   const keeper = yield* sqliteLiveNodes(join(data.dir, "read-models", "live.sqlite"))
   const live = natsLiveNodes(cluster.name, keeper)
   const around = yield* Layer.build(Layer.mergeAll(cursors(data.dir), live))
   const built = around.pipe(Context.add(BlobStore, store), Context.add(HotEngine, engine))
-  return { built, capacity_bytes, store, engine }
+  return { ...joined, built, capacity_bytes, store, volume }
 })
 
 type Parts = Effect.Success<ReturnType<typeof openParts>>
 
 /** What the node holds now, as heartbeats tell it. */
-const usageOf = ({ store }: Parts) =>
+const usageOf = ({ store, progress }: Parts) =>
   Effect.map(Effect.orDie(store.usage), ({ used_bytes, blob_count }) => ({
     used_bytes: BigInt(used_bytes),
     blob_count: BigInt(blob_count),
+    progress: progress(),
   }))
 
 const beat = Effect.fnUntraced(function* (options: BlobStorageOptions, parts: Parts) {
@@ -137,10 +149,18 @@ const routesOf = ({ settings, node_id }: BlobStorageOptions, parts: Parts) => {
   )
 }
 
+/** Nodes that are active, as this one knows it now. */
+const countActive = ({ members }: HeldMembers) =>
+  Effect.sync(() => Math.max(1, members().active.length))
+
 /** What is answered without the router. */
-const hotOf = ({ engine }: Parts, { blob, json }: Settings, active_nodes: Effect.Effect<number>) =>
+const hotOf = (
+  { engine }: Parts,
+  { settings: { blob, json }, node_id }: BlobStorageOptions,
+  active_nodes: Effect.Effect<number>,
+) =>
   hotBlobs({
-    ...{ engine, active_nodes, int64: json.int64 },
+    ...{ engine, active_nodes, node_id, int64: json.int64 },
     json_digits_max: blob.json_body_bytes_max,
   })
 
@@ -156,9 +176,15 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
   const { settings, node_id } = options
   const model = yield* BlobStorageModel
   const nodes = listNodes(model.db, settings.cluster.name)
-  const is_joined = Effect.map(nodes, (nodes) =>
-    nodes.some((node) => node.node_id === node_id && node.state === "active"),
+  const held = heldMembers(node_id)
+  const isSelf = (node: { readonly node_id: string }) => node.node_id === node_id
+  const is_joined = Effect.map(
+    nodes,
+    (nodes) =>
+      nodes.some((node) => isSelf(node) && node.state === "active") &&
+      held.members().active.some(isSelf),
   )
+  const internal = yield* nodeDoor({ settings, node_id, held }, () => opened?.answers)
   // Of a start that fails its own words are shown, not these.
   let trouble: ReturnType<typeof troubleOf> = Effect.succeed("is opening its store")
   let opened: Parts | undefined
@@ -166,18 +192,19 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
   const start = Effect.gen(function* () {
     yield* warnOfJoin(settings)
     const volume = yield* findVolume(model.db, node_id)
-    const parts = yield* openParts(options, volume?.bytes ?? 0)
+    const parts = yield* openParts(options, held, volume?.bytes ?? 0)
     trouble = troubleOf(parts)
     opened = parts
     yield* Effect.forkScoped(Effect.provideContext(beat(options, parts), parts.built))
-    yield* Effect.provideContext(processes(settings.cluster, node_id), parts.built)
+    yield* Effect.provideContext(processes(options, held, parts), parts.built)
     const { connection } = yield* NatsConnection
     yield* serveCommands(connection, "blob-storage", [Cluster, Volume])
     const around = yield* Effect.context<BlobStorageModel | Commands>()
     const known = around.pipe(
       Context.pick(BlobStorageModel, Commands),
       Context.merge(parts.built),
-      Context.add(ActiveNodes, Effect.map(nodes, activeNodes)),
+      Context.add(ActiveNodes, countActive(held)),
+      Context.add(NodeName, node_id),
       Context.add(JsonDigitsMax, settings.blob.json_body_bytes_max),
     )
     return yield* appOf(routesOf(options, parts), known)
@@ -190,8 +217,16 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
     waitFor: model.waitFor,
     ready: Effect.suspend(() => trouble),
     /** Prometheus text of its store; empty where that did not open. */
-    metrics: Effect.suspend(() => (opened ? volumeMetrics(opened.engine) : Effect.succeed(""))),
-    hot: Effect.sync(() => opened && hotOf(opened, settings, Effect.map(nodes, activeNodes))),
+    metrics: Effect.suspend(() => {
+      if (opened === undefined) return Effect.succeed("")
+      const { volume, progress } = opened
+      const active_nodes = held.members().active.length
+      const of_cluster = { progress: progress(), active_nodes, links: internal.count() }
+      return Effect.map(volumeMetrics(volume), (text) => text + clusterMetrics(of_cluster))
+    }),
+    hot: Effect.sync(() => opened && hotOf(opened, options, countActive(held))),
+    /** Where the other nodes come in. */
+    internal,
     /** Waits until this node is active in its cluster, or for as long as a start may take. */
     joined: Effect.repeat(is_joined, {
       until: (is_joined) => is_joined,

@@ -20,7 +20,7 @@ import { checkpointer } from "#actors/system/checkpointer.ts"
 import { agentsNats } from "#adapters/agents-nats.ts"
 import { serveCommands } from "#adapters/commands-nats.ts"
 import { developmentCredentialsPath } from "#adapters/development-credentials.ts"
-import { httpServer } from "#adapters/http-server.ts"
+import { httpServer, type InternalDoor } from "#adapters/http-server.ts"
 import { httpTransport } from "#adapters/http-transport.ts"
 import { publishInstance } from "#adapters/instance-file.ts"
 import { leasesJetStream } from "#adapters/leases-jetstream.ts"
@@ -251,11 +251,13 @@ const enabled = Effect.fnUntraced(function* (
   const mounted: Array<Mounted> = []
   let joined: Effect.Effect<void> = Effect.void
   let farewell: Effect.Effect<void> = Effect.void
+  let internal: InternalDoor | undefined
   const measures: Array<Effect.Effect<string>> = []
   if (settings.services.includes("blob-storage")) {
     const blob_storage = yield* blobStorage({ settings, node_id, advertised })
     mounted.push(yield* mount(blob_storage))
     joined = blob_storage.joined
+    internal = blob_storage.internal
     measures.push(blob_storage.metrics)
   }
   if (settings.services.includes("share-protection")) {
@@ -280,7 +282,7 @@ const enabled = Effect.fnUntraced(function* (
     return yield* new NothingServed({ message: "No service could start." })
   }
   const measured = Effect.map(Effect.all(measures), (texts) => texts.join(""))
-  return { mounted, joined, farewell, measured, said }
+  return { mounted, joined, internal, farewell, measured, said }
 })
 
 /** The bus to the workers, over which they are asked and heard. */
@@ -304,7 +306,7 @@ const run = Effect.fnUntraced(function* (
     yield* upkeep(settings, node_id)
     const advertised = yield* Deferred.make<string>()
     const dashboard = yield* dashboardModel(settings)
-    const { mounted, joined, farewell, measured, said } = yield* enabled(
+    const { mounted, joined, internal, farewell, measured, said } = yield* enabled(
       ...([current, sources, node_id, advertised, dashboard, opening] as const),
     )
     const services = [...mounted, yield* Effect.flatMap(operating(dashboard), mount)]
@@ -316,7 +318,7 @@ const run = Effect.fnUntraced(function* (
     const pages = pageFiles(services.map(({ name }) => name))
     const system = yield* mount(yield* systemService({ services, metrics, pages }))
     const door = yield* frontDoor([...services, system], current, requests)
-    const { port, url } = yield* httpServer(settings, door)
+    const { port, url } = yield* httpServer(settings, door, internal)
     // The first to be done at the end: workers stop while the last requests are answered.
     yield* Effect.addFinalizer(() => farewell)
     const here = settings.cluster.advertise_address || `127.0.0.1:${port}`

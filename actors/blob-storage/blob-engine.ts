@@ -7,7 +7,14 @@
 import { Context } from "effect"
 import type { BlobId, BlobLabels, BlobMeta, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import type { BlobOrigin } from "./blob-admission.ts"
-import type { BlobFact, BlobPage, BlobRange, BlobUsage } from "./blob-store.ts"
+import type {
+  BlobFact,
+  BlobPage,
+  BlobRange,
+  BlobScope,
+  BlobUsage,
+  PutReceipt,
+} from "./blob-store.ts"
 
 /** A put without its bytes. */
 export interface PutOrder {
@@ -19,7 +26,7 @@ export interface PutOrder {
 }
 
 /** `created` is false where the same content was stored before; it is durable in either case. */
-export interface PutAnswer {
+export interface PutAnswer extends PutReceipt {
   readonly id: BlobId
   readonly meta: BlobMeta
   readonly created: boolean
@@ -48,6 +55,7 @@ export interface BlobReading {
   readonly windows: () => AsyncIterableIterator<Uint8Array>
 }
 
+/** The store of one node knows no other: to it the scope is the same in either case. */
 export interface BlobEngine {
   /** A put whose bytes are all there, in parts that must not change any more. */
   readonly put: (
@@ -56,15 +64,20 @@ export interface BlobEngine {
     at: bigint,
   ) => Promise<PutAnswer>
   /**
-   * Begins a put by pieces; `size` is the bytes that are announced, where they are. `order` is
-   * looked at when it finishes: a message may say behind its bytes what is to be done with them.
+   * Begins a put by pieces, of `size` bytes at most, where that is known. `order` is looked at when
+   * it finishes: a message may say behind its bytes what is to be done with them.
    */
   readonly upload: (order: PutOrder, size: number | undefined) => BlobUpload
   readonly get: (id: BlobId, range: BlobRange, at: bigint) => Promise<BlobReading>
-  readonly stat: (id: BlobId) => Promise<BlobMeta>
-  readonly delete: (id: BlobId, origin: BlobOrigin, at: bigint) => Promise<void>
+  readonly stat: (id: BlobId, scope?: BlobScope) => Promise<BlobMeta>
+  readonly delete: (id: BlobId, origin: BlobOrigin, at: bigint, scope?: BlobScope) => Promise<void>
   readonly tombstone: (id: BlobId) => Promise<bigint | undefined>
-  readonly list: (after_id: string, prefix: string, limit: number) => Promise<BlobPage>
+  readonly list: (
+    after_id: string,
+    prefix: string,
+    limit: number,
+    scope?: BlobScope,
+  ) => Promise<BlobPage>
   readonly usage: () => Promise<BlobUsage>
   readonly scan: (after_cursor: number, limit: number) => Promise<ReadonlyArray<BlobFact>>
   readonly acknowledge: (cursor: number) => Promise<void>

@@ -9,10 +9,15 @@ export type BlobFault =
   | { readonly _tag: "BlobCorrupt"; readonly id: BlobId; readonly detail: string }
   | { readonly _tag: "BlobAlreadyExists"; readonly id: BlobId; readonly detail: string }
   | { readonly _tag: "BlobIdMismatch"; readonly expected: BlobId; readonly actual: BlobId }
+  /** A copy from another node was deleted here after it was made. Unix nanoseconds. */
+  | { readonly _tag: "BlobDeletedHere"; readonly id: BlobId; readonly deleted_at: bigint }
   | { readonly _tag: "BlobTooLarge"; readonly bytes_max: number }
   | { readonly _tag: "BlobCapacityExceeded"; readonly detail: string }
   | { readonly _tag: "BlobStoreReadOnly"; readonly detail: string }
   | { readonly _tag: "BlobStoreFailed"; readonly detail: string }
+  | { readonly _tag: "BlobTooFewNodes"; readonly have: number; readonly need: number }
+  | { readonly _tag: "BlobShardsFailed"; readonly detail: string }
+  | { readonly _tag: "BlobUnreachable"; readonly detail: string }
 
 /** An Error to throw that carries the fault; `faultOf` takes it out again. */
 export const thrown = (fault: BlobFault): Error => Object.assign(new Error(fault._tag), { fault })

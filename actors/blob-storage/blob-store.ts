@@ -6,6 +6,7 @@
 import { Context, type Effect, Schema, type Stream } from "effect"
 import type { ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { BlobId, type BlobLabels, type BlobMeta } from "#schemas/blob-storage/blob.ts"
+import type { FactShard } from "#schemas/blob-storage/shard.ts"
 import type { BlobOrigin } from "./blob-admission.ts"
 
 /** Journal facts in one scan at most: with full labels that is 16 MiB of answer. */
@@ -56,11 +57,37 @@ export class BlobStoreFailed extends Schema.TaggedError<BlobStoreFailed>()("Blob
   detail: Schema.String,
 }) {}
 
+/** An erasure code has fewer active nodes than shards. */
+export class BlobTooFewNodes extends Schema.TaggedError<BlobTooFewNodes>()("BlobTooFewNodes", {
+  have: Schema.Int,
+  need: Schema.Int,
+}) {}
+
+/** More shards of a put could not be stored than may be lost; those that were are taken back. */
+export class BlobShardsFailed extends Schema.TaggedError<BlobShardsFailed>()("BlobShardsFailed", {
+  detail: Schema.String,
+}) {}
+
+/** Nodes that could not be asked may have it, and none that answered does. */
+export class BlobUnreachable extends Schema.TaggedError<BlobUnreachable>()("BlobUnreachable", {
+  detail: Schema.String,
+}) {}
+
 export type { BlobOrigin } from "./blob-admission.ts"
 
-export type BlobReadError = BlobNotFound | BlobCorrupt | BlobStoreFailed
+export type BlobReadError = BlobNotFound | BlobCorrupt | BlobUnreachable | BlobStoreFailed
 export type BlobWriteError = BlobStoreReadOnly | BlobCapacityExceeded | BlobStoreFailed
-export type BlobPutError = BlobWriteError | BlobAlreadyExists | BlobIdMismatch | BlobTooLarge
+export type BlobPutError =
+  | BlobWriteError
+  | BlobAlreadyExists
+  | BlobIdMismatch
+  | BlobTooLarge
+  | BlobTooFewNodes
+  | BlobShardsFailed
+  | BlobUnreachable
+
+/** Where to look or to delete: on this node, which is the default, or on every node. */
+export type BlobScope = "node" | "cluster"
 
 export interface BlobPut {
   readonly labels: BlobLabels
@@ -71,8 +98,16 @@ export interface BlobPut {
   readonly if_none_match?: boolean
 }
 
+/** Where a put's bytes are durable by the time of its answer. */
+export interface PutReceipt {
+  /** The fact's place in this node's journal; undefined where the blob was stored before. */
+  readonly cursor?: number
+  /** The nodes that have a copy or a shard; undefined: this one. */
+  readonly durable_on?: ReadonlyArray<string>
+}
+
 /** What a put answers: `created` is false where the same content was stored before. */
-export interface StoredBlob {
+export interface StoredBlob extends PutReceipt {
   readonly id: BlobId
   readonly size: bigint
   readonly meta: BlobMeta
@@ -94,10 +129,12 @@ export interface OpenBlob {
 export interface BlobPage {
   readonly ids: ReadonlyArray<BlobId>
   readonly has_more: boolean
+  /** What the next page comes after; the last of `ids`, unless given. */
+  readonly after_id?: string
 }
 
 export interface BlobUsage {
-  /** Bytes of the blobs that are stored, without the store's own overhead. */
+  /** Bytes of the blobs and shards that are stored, without the store's own overhead. */
   readonly used_bytes: number
   readonly blob_count: number
   readonly capacity_bytes: number
@@ -108,16 +145,18 @@ export interface BlobUsage {
 
 /**
  * One fact of the journal: `stored` carries labels; `quarantined` is a copy set aside as corrupt;
- * `lost` is one whose file was gone. `cursor` rises from 1 and is never used again; `at` is Unix
- * nanoseconds and rises with it.
+ * `lost` is one whose file was gone; `released` is one that is safe on other nodes. `size` is the
+ * blob's, also where only a shard is meant, whose bytes here are `shard.bytes`. `cursor` rises from
+ * 1 and is never used again; `at` is Unix nanoseconds and rises with it.
  */
 export interface BlobFact extends BlobOrigin {
   readonly cursor: number
-  readonly kind: "stored" | "deleted" | "quarantined" | "lost"
+  readonly kind: "stored" | "deleted" | "quarantined" | "lost" | "released"
   readonly id: BlobId
   readonly size: number
   readonly checksum: string
   readonly policy: ReplicationPolicy
+  readonly shard?: FactShard
   readonly labels?: BlobLabels
   readonly at: bigint
 }
@@ -136,9 +175,16 @@ export class BlobStore extends Context.Service<
     /** Opens a blob; the range's first piece, and all of a small blob, is verified by then. */
     readonly get: (id: BlobId, range?: BlobRange) => Effect.Effect<OpenBlob, BlobReadError>
     /** What is known of a blob, from the index alone. */
-    readonly stat: (id: BlobId) => Effect.Effect<BlobMeta, BlobNotFound | BlobStoreFailed>
+    readonly stat: (
+      id: BlobId,
+      scope?: BlobScope,
+    ) => Effect.Effect<BlobMeta, BlobNotFound | BlobUnreachable | BlobStoreFailed>
     /** Removes a blob and leaves a durable tombstone, whether or not it was there. */
-    readonly delete: (id: BlobId, origin: BlobOrigin) => Effect.Effect<true, BlobWriteError>
+    readonly delete: (
+      id: BlobId,
+      origin: BlobOrigin,
+      scope?: BlobScope,
+    ) => Effect.Effect<true, BlobWriteError>
     /** When the blob was deleted here, in Unix nanoseconds, unless it was put again since. */
     readonly tombstone: (id: BlobId) => Effect.Effect<bigint | undefined, BlobStoreFailed>
     /** Identifiers in byte order, after `after_id`, that begin with `prefix`. */
@@ -146,7 +192,8 @@ export class BlobStore extends Context.Service<
       readonly after_id?: BlobId
       readonly prefix?: string
       readonly limit: number
-    }) => Effect.Effect<BlobPage, BlobStoreFailed>
+      readonly scope?: BlobScope
+    }) => Effect.Effect<BlobPage, BlobUnreachable | BlobStoreFailed>
     /** What is used of the capacity, and whether the store still takes writes. */
     readonly usage: Effect.Effect<BlobUsage, BlobStoreFailed>
     /** Facts in commit order after the cursor, at most 1,000 at once. */

@@ -39,6 +39,9 @@ import {
 } from "#schemas/blob-storage/cluster.ts"
 import type { NodeId, NodeState } from "#schemas/blob-storage/node.ts"
 
+/** Departed nodes that are told one by one. */
+const departed_max = 8
+
 /** The unit where the first node contributes nothing: 1 TiB. */
 const capacity_unit_default = String(2 ** 40)
 
@@ -52,6 +55,13 @@ export interface Member {
   readonly remove_at?: string
 }
 
+/** A node that was removed with what it had. */
+interface Departed {
+  readonly node_id: NodeId
+  /** RFC 3339; empty where the log does not say. */
+  readonly at: string
+}
+
 export interface ClusterContext {
   readonly ring_version: number
   readonly vnodes_per_node: number
@@ -60,6 +70,10 @@ export interface ClusterContext {
   readonly fence: number
   /** By node_id. */
   readonly nodes: ReadonlyArray<Member>
+  /** Those that may come back with their disks, the longest gone first; no more than eight. */
+  readonly departed: ReadonlyArray<Departed>
+  /** When the last went of those that are not told any more; empty: none. */
+  readonly departed_before: string
 }
 
 type Context = ClusterContext
@@ -68,6 +82,20 @@ const find = ({ nodes }: Context, node_id: NodeId) => nodes.find((node) => node.
 
 /** Who is on the ring: the nodes that get new blobs. */
 export const eligible = ({ nodes }: Context) => nodes.filter(({ state }) => state === "active")
+
+const ns_per_ms = 1_000_000n
+const present: ReadonlySet<NodeState> = new Set(["active", "leaving"])
+
+/**
+ * A time in Unix nanoseconds since when no node is away that had a place in the cluster: what was
+ * put after it, only those have that are here. Undefined: one is away now.
+ */
+export const wholeSince = ({ nodes, departed, departed_before }: Context): bigint | undefined => {
+  if (!nodes.every(({ state }) => present.has(state))) return undefined
+  const times = [departed_before, ...departed.map(({ at }) => at)].filter((at) => at !== "")
+  const last_ms = Math.max(0, ...times.map((at) => Date.parse(at)))
+  return BigInt(last_ms) * ns_per_ms
+}
 
 const ringText = (context: Context) => {
   const nodes = eligible(context).map(({ node_id, weight_percent }) => [node_id, weight_percent])
@@ -95,13 +123,28 @@ const memberAfter = (before: Member | undefined, event: NodeEvent): Member | und
   return state === "offline" && remove_at !== undefined ? { ...member, remove_at } : member
 }
 
+/** Who is away with its disk: those that were removed, until they join again. */
+const departedAfter = ({ departed, departed_before }: Context, event: NodeEvent) => {
+  if (event.type !== "NodeRemoved" && event.type !== "NodeJoined") return {}
+  const others = departed.filter(({ node_id }) => node_id !== event.node_id)
+  if (event.type === "NodeJoined") return { departed: others }
+  const all = [...others, { node_id: event.node_id, at: event.at ?? "" }]
+  const forgotten = all.slice(0, Math.max(0, all.length - departed_max))
+  const times = [departed_before, ...forgotten.map(({ at }) => at)]
+  return {
+    departed: all.slice(forgotten.length),
+    departed_before: times.sort().at(-1) ?? "",
+  }
+}
+
 const nodeChanged = (context: Context, event: NodeEvent): Context => {
   const after = memberAfter(find(context, event.node_id), event)
   const others = context.nodes.filter(({ node_id }) => node_id !== event.node_id)
   const nodes = after === undefined ? others : [...others, after]
   const fence = event.type === "NodeWentOffline" ? event.fence : context.fence
   const sorted = nodes.sort((a, b) => (a.node_id < b.node_id ? -1 : 1))
-  return versioned(context, { ...context, fence, nodes: sorted })
+  const departed = departedAfter(context, event)
+  return versioned(context, { ...context, ...departed, fence, nodes: sorted })
 }
 
 const chart = setup({
@@ -130,7 +173,15 @@ const change = { guard: "can_happen", actions: "change_node" } as const
 
 export const machine = chart.createMachine({
   id: "blob-storage.cluster",
-  context: { ring_version: 0, vnodes_per_node: 0, capacity_unit_bytes: "0", fence: 0, nodes: [] },
+  context: {
+    ring_version: 0,
+    vnodes_per_node: 0,
+    capacity_unit_bytes: "0",
+    fence: 0,
+    nodes: [],
+    departed: [],
+    departed_before: "",
+  },
   initial: "unformed",
   states: {
     unformed: {
@@ -192,16 +243,21 @@ const reject = (
   return new NodeRefuses({ detail: `A node that is ${member.state} refuses ${command.type}.` })
 }
 
+/**
+ * Snapshots of version 1 did not tell who had departed: they cannot be upcast, and the history is
+ * folded until the cluster's next commit.
+ */
 export const Cluster = decider({
   machine,
-  version: 1,
+  version: 2,
   command: ClusterCommand,
   event: ClusterEvent,
   rejection: ClusterRejection,
   propose: {
     JoinNode: join,
-    LeaveNode: ({ node_id, graceful }, context) => {
-      if (!graceful) return [NodeRemoved.make({ node_id, reason: "left_at_once" })]
+    LeaveNode: ({ node_id, graceful, at }, context) => {
+      const when = at === undefined ? {} : { at }
+      if (!graceful) return [NodeRemoved.make({ node_id, reason: "left_at_once", ...when })]
       const leaving = find(context, node_id)?.state === "leaving"
       return leaving ? [] : [NodeLeaveStarted.make({ node_id })]
     },
@@ -214,7 +270,7 @@ export const Cluster = decider({
     RemoveNode: ({ node_id, remove_at }, context) => {
       const member = find(context, node_id)
       if (member !== undefined && member.remove_at !== remove_at) return []
-      return [NodeRemoved.make({ node_id, reason: "offline_too_long" })]
+      return [NodeRemoved.make({ node_id, reason: "offline_too_long", at: remove_at })]
     },
   },
   reject,

@@ -30,13 +30,15 @@ const product = (one: number, other: number) => {
 
 const power = (exponent: number): number => (exponent === 0 ? 1 : product(2, power(exponent - 1)))
 
-/** The inverse of each byte; zero has none. */
-const inverses = Uint8Array.from({ length: 2 ** field_bits }, (_, byte) => {
-  for (let other = 1; other < 2 ** field_bits; other++) {
-    if (product(byte, other) === 1) return other
-  }
-  return 0
-})
+/** The inverse of each byte; zero has none. The others are powers of 2, and 255 are a turn. */
+const inverses = (() => {
+  const order = 2 ** field_bits - 1
+  const powers = Array.from({ length: order }, () => 1)
+  for (let at = 1; at < order; at++) powers[at] = product(2, powers[at - 1] ?? 1)
+  const found = new Uint8Array(order + 1)
+  for (const [at, byte] of powers.entries()) found[byte] = powers[(order - at) % order] ?? 0
+  return found
+})()
 
 /** A constant times each low half of a byte, and times each high half. */
 const tablesOf = (factor: number) =>
@@ -54,6 +56,8 @@ export interface ErasureCode {
   readonly encode: (bytes: number) => void
   /** Makes the lost shards, at most two of all, of the others. */
   readonly rebuild: (lost: ReadonlyArray<number>, bytes: number) => void
+  /** Makes those of data only: parity that is lost stays as it is. */
+  readonly rebuildData: (lost: ReadonlyArray<number>, bytes: number) => void
 }
 
 type Run = (...addresses: ReadonlyArray<number>) => void
@@ -106,17 +110,21 @@ export const erasureCode = (data_shards: number, shard_bytes_max: number): Erasu
     table_factor = factor
     run(...addresses, bytes, 0)
   }
-  const rebuild = (lost: ReadonlyArray<number>, bytes: number) => {
+  const rebuildData = (lost: ReadonlyArray<number>, bytes: number) => {
     checked(bytes)
-    const [first, second, ...more] = [...new Set(lost)].sort((one, other) => one - other)
-    if (more.length > 0) throw new Error(`${more.length + 2} shards are lost, and two may be`)
-    if (first === undefined) return
-    if (first >= data_shards) return encode(bytes)
-    if (second === undefined) return rebuildOne(first, bytes)
-    if (second < at_p) return rebuildByQ(bytes, first, second)
-    if (second === at_p) rebuildByQ(bytes, first)
+    const gone = [...new Set(lost)].sort((one, other) => one - other)
+    if (gone.length > parity_shards) {
+      throw new Error(`${gone.length} shards are lost, and two may be`)
+    }
+    const [first, second] = gone
+    if (first === undefined || first >= data_shards) return
+    if (second !== undefined && second < at_p) rebuildByQ(bytes, first, second)
+    else if (second === at_p) rebuildByQ(bytes, first)
     else rebuildOne(first, bytes)
-    encode(bytes)
+  }
+  const rebuild = (lost: ReadonlyArray<number>, bytes: number) => {
+    rebuildData(lost, bytes)
+    if (lost.some((shard) => shard >= data_shards)) encode(bytes)
   }
   return {
     data_shards,
@@ -124,5 +132,6 @@ export const erasureCode = (data_shards: number, shard_bytes_max: number): Erasu
     shard: (at) => new Uint8Array(memory.buffer, address(at), shard_bytes_max),
     encode,
     rebuild,
+    rebuildData,
   }
 }

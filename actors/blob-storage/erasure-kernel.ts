@@ -16,6 +16,9 @@ export const step_bytes = 64
 const vector_bytes = 16
 const vectors = step_bytes / vector_bytes
 
+/** Locals of a kernel that are no vectors. */
+const addresses = 4
+
 type Code = ReadonlyArray<number>
 
 /** An unsigned number in LEB128, seven bits a byte, as the format has all of them. */
@@ -61,7 +64,7 @@ const moduleOf = (parameters: number, locals: number, body: Code) =>
       listed([
         sized([
           ...listed([
-            [2, i32],
+            [addresses, i32],
             [...leb(locals), v128],
           ]),
           ...[...body, 0x0b],
@@ -73,13 +76,14 @@ const moduleOf = (parameters: number, locals: number, body: Code) =>
 const each = (count: number, code: (at: number) => Code): Code =>
   Array.from({ length: count }, (_, at) => code(at)).flat()
 
-/** The names of a kernel's locals: first its parameters, then two addresses, then the vectors. */
+/** The names of a kernel's locals: first its parameters, then addresses, then the vectors. */
 const localsOf = (parameters: number) => {
-  const first = parameters + 2
+  const first = parameters + addresses
   const group = (at: number) => (vector: number) => first + at * vectors + vector
   const single = (at: number) => first + 3 * vectors + at
   return {
     ...{ place: parameters, address: parameters + 1 },
+    ...{ begin: parameters + 2, limit: parameters + 3 },
     ...{ p: group(0), q: group(1), data: group(2) },
     ...{ polynomial: single(0), zero: single(1), low_half: single(2) },
     ...{ table_low: single(3), table_high: single(4) },
@@ -173,22 +177,41 @@ const product = ({ low_half, table_low, table_high }: Locals, vector: Code): Cod
   ...[...get(low_half), ...and, ...swizzle, ...xor],
 ]
 
+/** Bytes of a shard that are still near when they are read again. */
+const block_bytes = 1024
+
+/** Runs the loops one after the other over each block of the shards. */
+const blocks = (
+  { place, begin, limit }: Locals,
+  length: number,
+  loops: ReadonlyArray<(length: number) => Code>,
+): Code => [
+  ...[0x03, 0x40, ...get(place), ...tee(begin)],
+  ...[0x41, ...leb(block_bytes), ...add, ...set(limit)],
+  // The last block ends with the shard.
+  ...[...get(length), ...get(limit), ...get(length), ...get(limit), ...below, 0x1b, ...set(limit)],
+  ...loops.flatMap((run) => [...get(begin), ...set(place), ...run(limit)]),
+  ...[...get(place), ...get(length), ...below, 0x0d, 0x00, 0x0b],
+]
+
 /**
  * Makes one lost data shard of Q and the others, or two of P, Q and the others.
  *
  * With P + P' in the place of the second, x + y, Q + Q' is (2^x + 2^y) times the first: so one
  * product makes it, by the inverse. Parameters: the address of each data shard, of P, of Q, the
- * length, and the address of the inverse's two tables of 16 bytes. What has only sums is stored
- * first and read again for the product, since V8 takes two vectors at once of the sums alone.
+ * length, and the address of the inverse's two tables of 16 bytes. V8 takes two vectors at once of
+ * sums alone: so these have a loop, the products one, and what the second is made with another.
  */
 export const rebuildKernel = (shards: number, first: number, second?: number) => {
   const [at_p, at_q, length, tables] = [shards, shards + 1, shards + 2, shards + 3]
   const locals = localsOf(shards + 4)
-  const { p, q, data, table_low, table_high, low_half, polynomial, zero } = locals
+  const { p, q, table_low, table_high, low_half, polynomial, zero } = locals
   const left = Array.from({ length: shards }, (_, shard) => shard).filter(
     (shard) => shard !== first && shard !== second,
   )
-  const sums = each(shards, (turn) => {
+  const two = (code: (second_shard: number) => Code): Code =>
+    second === undefined ? [] : code(second)
+  const horner = each(shards, (turn) => {
     const shard = shards - 1 - turn
     const before = (vector: number): Code => (turn === 0 ? get(zero) : doubled(locals, vector))
     if (shard === first) return each(vectors, (vector) => [...before(vector), ...set(q(vector))])
@@ -198,33 +221,37 @@ export const rebuildKernel = (shards: number, first: number, second?: number) =>
       return [...given(vector), ...more, ...set(q(vector))]
     })
   })
-  const both = second === undefined ? [] : [...xored(locals, [...left, at_p])]
+  const sums: Code = [
+    ...two(() => xored(locals, [...left, at_p])),
+    ...horner,
+    ...eachAt(locals, at_q, (vector) => [
+      ...[...read(locals, vector), ...get(q(vector)), ...xor, ...set(q(vector))],
+    ]),
+    ...eachAt(locals, first, (vector) => write(locals, vector, get(q(vector)))),
+    ...two((at) => eachAt(locals, at, (vector) => write(locals, vector, get(p(vector))))),
+  ]
+  const products = eachAt(locals, first, (vector) => [
+    ...[...read(locals, vector), ...set(q(vector))],
+    ...write(locals, vector, product(locals, get(q(vector)))),
+  ])
+  const seconds = two((at) => [
+    ...eachAt(locals, first, (vector) => [...read(locals, vector), ...set(q(vector))]),
+    // All are read before the first is stored, or V8 would not take two of them at once.
+    ...eachAt(locals, at, (vector) => [
+      ...[...read(locals, vector), ...get(q(vector)), ...xor, ...set(p(vector))],
+    ]),
+    ...eachAt(locals, at, (vector) => write(locals, vector, get(p(vector)))),
+  ])
+  const loops = [sums, products, ...(seconds.length > 0 ? [seconds] : [])]
   const body = [
     ...[...filled(polynomial_byte), ...set(polynomial), ...filled(0x0f), ...set(low_half)],
     ...[...get(tables), ...load(0), ...set(table_low), ...get(tables), ...load(1)],
     ...set(table_high),
-    ...loop(locals, length, [
-      ...both,
-      ...sums,
-      ...eachAt(locals, at_q, (vector) => [
-        ...[...read(locals, vector), ...get(q(vector)), ...xor, ...set(q(vector))],
-      ]),
-      ...eachAt(locals, first, (vector) => write(locals, vector, get(q(vector)))),
-      ...(second === undefined
-        ? []
-        : eachAt(locals, second, (vector) => write(locals, vector, get(p(vector))))),
-      ...eachAt(locals, first, (vector) => [
-        ...[...read(locals, vector), ...set(q(vector))],
-        ...[...product(locals, get(q(vector))), ...set(data(vector))],
-        ...write(locals, vector, get(data(vector))),
-      ]),
-      ...(second === undefined
-        ? []
-        : eachAt(locals, second, (vector) => {
-            const other = [...read(locals, vector), ...get(data(vector)), ...xor]
-            return write(locals, vector, other)
-          })),
-    ]),
+    ...blocks(
+      locals,
+      length,
+      loops.map((code) => (end: number) => loop(locals, end, code)),
+    ),
   ]
   return moduleOf(shards + 4, locals.count, body)
 }

@@ -57,58 +57,78 @@ export const stripesOf = (
 export type Units = ReadonlyArray<Uint8Array>
 
 /**
- * Codes bytes as they come. `push` answers the stripes that became full, `end` the last one; the
- * units are the caller's, and stay as they are.
+ * Codes bytes as they come. `push` answers the stripes that become full, one when it is asked for,
+ * and `end` the last one. Units of data are the bytes themselves where a stripe came in one piece:
+ * so what is pushed must not change any more.
  */
 export const stripeEncoder = (code: ErasureCode) => {
   const { data_shards } = code
   const stripe_bytes = data_shards * unit_bytes
-  let stripe = new Uint8Array(stripe_bytes)
+  let rest = new Uint8Array(0)
   let used = 0
 
-  const coded = (bytes: number): Units => {
+  const coded = (stripe: Uint8Array, bytes: number): Units => {
     const data = Array.from({ length: data_shards }, (_, shard) =>
       stripe.subarray(shard * bytes, (shard + 1) * bytes),
     )
     for (const [shard, unit] of data.entries()) code.shard(shard).set(unit)
     code.encode(bytes)
     const parity = [data_shards, data_shards + 1].map((shard) => code.shard(shard).slice(0, bytes))
-    stripe = new Uint8Array(stripe_bytes)
-    used = 0
     return [...data, ...parity]
   }
   return {
-    push: (bytes: Uint8Array): ReadonlyArray<Units> => {
-      const full: Array<Units> = []
+    *push(bytes: Uint8Array): Generator<Units, void> {
       for (let at = 0; at < bytes.length; ) {
         const part = bytes.subarray(at, at + stripe_bytes - used)
-        stripe.set(part, used)
-        used += part.length
         at += part.length
-        if (used === stripe_bytes) full.push(coded(unit_bytes))
+        if (part.length === stripe_bytes) {
+          yield coded(part, unit_bytes)
+          continue
+        }
+        if (used === 0) rest = new Uint8Array(stripe_bytes)
+        rest.set(part, used)
+        used += part.length
+        if (used < stripe_bytes) continue
+        used = 0
+        yield coded(rest, unit_bytes)
       }
-      return full
     },
     /** The last stripe, where there is one: what is behind its end is zero already. */
     end: (): Units | undefined =>
-      used === 0 ? undefined : coded(striping(used, data_shards).unitOf(0)),
+      used === 0 ? undefined : coded(rest, striping(used, data_shards).unitOf(0)),
   }
 }
 
 /** What there is of a stripe: undefined where a unit was lost. */
 export type GivenUnits = ReadonlyArray<Uint8Array | undefined>
 
-/** Makes the lost units of a stripe of those that are given: at most two may be lost. */
-export const rebuiltUnits = (code: ErasureCode, given: GivenUnits): Units => {
-  const bytes = given.find((unit) => unit !== undefined)?.length ?? 0
+/** Puts what is given of a stripe into the code, and answers what is lost, and a unit's bytes. */
+const take = (code: ErasureCode, given: GivenUnits) => {
   const lost: Array<number> = []
+  let bytes = 0
   for (const [shard, unit] of given.entries()) {
     if (unit === undefined) lost.push(shard)
     else code.shard(shard).set(unit)
+    bytes = unit?.length ?? bytes
   }
-  if (lost.length === 0) return given.filter((unit) => unit !== undefined)
+  return { lost, bytes }
+}
+
+/** Makes the lost units of a stripe of those that are given: at most two may be lost. */
+export const rebuiltUnits = (code: ErasureCode, given: GivenUnits): Units => {
+  const { lost, bytes } = take(code, given)
   code.rebuild(lost, bytes)
   return given.map((unit, shard) => unit ?? code.shard(shard).slice(0, bytes))
+}
+
+/** The data units of a stripe: those that are given, and the lost ones made of the others. */
+const dataUnits = (code: ErasureCode, given: GivenUnits): Units => {
+  const data = given.slice(0, code.data_shards)
+  const whole = data.filter((unit) => unit !== undefined)
+  if (whole.length === data.length) return whole
+  const { lost, bytes } = take(code, given)
+  code.rebuildData(lost, bytes)
+  return data.map((unit, shard) => unit ?? code.shard(shard).slice(0, bytes))
 }
 
 /**
@@ -121,11 +141,9 @@ export const dataOfStripe = (
   stripe: number,
   given: GivenUnits,
 ): ReadonlyArray<Uint8Array> => {
-  const has_all = given.slice(0, data_shards).every((unit) => unit !== undefined)
-  const units = has_all ? given : rebuiltUnits(code, given)
   let left = size - stripe * data_shards * unit_bytes
-  return units.slice(0, data_shards).flatMap((unit) => {
-    if (unit === undefined || left <= 0) return []
+  return dataUnits(code, given).flatMap((unit) => {
+    if (left <= 0) return []
     const part = unit.subarray(0, left)
     left -= unit.length
     return [part]

@@ -34,14 +34,15 @@ export interface HeartOptions {
 
 /**
  * What a heartbeat makes the node's state change to: an offline node is back, and a leaving node
- * that holds nothing has left. Nothing else is ever changed by one.
+ * that holds nothing and has nothing to move has left. Nothing else is ever changed by one.
  */
 export const commandOf = (
   state: Member["state"],
-  { node_id, blob_count }: Heartbeat,
+  { node_id, blob_count, progress }: Heartbeat,
 ): ClusterCommand | undefined => {
   if (state === "offline") return ReviveNode.make({ node_id })
-  return state === "leaving" && blob_count === 0n ? ConfirmLeave.make({ node_id }) : undefined
+  const is_empty = blob_count === 0n && (progress?.pending_migrations ?? 0n) === 0n
+  return state === "leaving" && is_empty ? ConfirmLeave.make({ node_id }) : undefined
 }
 
 /** Beats until it is interrupted. A log out of reach only delays it. */

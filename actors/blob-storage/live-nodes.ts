@@ -5,6 +5,7 @@
  * Source: DESIGN of the running system, 5; document 1 §4 ClusterService, heartbeat.
  */
 import { Clock, Context, Effect, Layer } from "effect"
+import type { NodeProgress } from "#actors/blob-storage/repair-progress.ts"
 import { nodes_max } from "#schemas/blob-storage/cluster.ts"
 import type { NodeId } from "#schemas/blob-storage/node.ts"
 
@@ -16,6 +17,8 @@ export interface Heartbeat {
   readonly node_id: NodeId
   readonly used_bytes: bigint
   readonly blob_count: bigint
+  /** How far its repair is, where it says so. */
+  readonly progress?: NodeProgress
 }
 
 /** A node as this process heard it last. */

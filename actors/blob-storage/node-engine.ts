@@ -6,7 +6,7 @@
  */
 import type { BlobId, BlobLabels, BlobMeta, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import type { BlobOrigin } from "./blob-admission.ts"
-import type { BlobEngine } from "./blob-engine.ts"
+import type { BlobEngine, BlobUpload, PutOrder } from "./blob-engine.ts"
 import type { BlobRange } from "./blob-store.ts"
 
 /** Which shard of a blob: from 0, the data's first and then two of parity. */
@@ -53,7 +53,9 @@ export interface CopyPage {
 /** A copy that another node sends. */
 export interface CopyOrder {
   readonly id: BlobId
+  /** The blob's BLAKE3-256 in hex. */
   readonly checksum: string
+  /** Bytes of the blob. */
   readonly size: number
   readonly policy: ReplicationPolicy
   readonly labels: BlobLabels
@@ -72,9 +74,10 @@ export interface Received {
  * A copy on its way in. `finish` stores it durably: a whole one only if its bytes hash to the
  * checksum (BlobIdMismatch), a shard only if it is as long as the blob's size wants
  * (BlobStoreFailed). A deletion here that is as old as the blob, or younger, refuses it with
- * BlobDeletedHere; another shard of the blob with BlobAlreadyExists.
+ * BlobDeletedHere; a shard here, unless it is the same one, with BlobAlreadyExists.
  */
 export interface Receiving {
+  /** As an upload's: the bytes must not change any more. What refuses the copy may say so here. */
   readonly write: (bytes: Uint8Array) => Promise<void> | undefined
   readonly finish: (at: bigint) => Promise<Received>
   readonly abort: () => Promise<void>
@@ -99,9 +102,16 @@ export interface Staging {
 
 export interface StagedBytes {
   readonly id: BlobId
+  /** BLAKE3-256 in hex. */
   readonly checksum: string
   readonly size: number
   readonly windows: () => AsyncIterableIterator<Uint8Array>
+}
+
+/** A put by pieces whose bytes may turn out to be no put of this node. */
+export interface NodeUpload extends BlobUpload {
+  /** As `Staging` has it, in the place of `finish`; then only `abort`, in any case. */
+  readonly seal: () => Promise<StagedBytes>
 }
 
 /**
@@ -109,6 +119,7 @@ export interface StagedBytes {
  * bytes that are here.
  */
 export interface NodeEngine extends BlobEngine {
+  readonly upload: (order: PutOrder, size: number | undefined) => NodeUpload
   /** What is here of each: undefined is nothing, or a copy that was set aside or let go. */
   readonly copiesOf: (ids: ReadonlyArray<BlobId>) => Promise<ReadonlyArray<Copy | undefined>>
   /** Copies and deletions with `after_id` < id < `until_id`, both 32 hex digits or "". */
@@ -123,6 +134,9 @@ export interface NodeEngine extends BlobEngine {
    * False where the copy is not the one that came at `stored_at` any more.
    */
   readonly release: (id: BlobId, stored_at: bigint, at: bigint) => Promise<boolean>
-  /** Deletes here, and remembers that every node was meant. `deleted_at` is the one given. */
+  /**
+   * Deletes here, and remembers that every node was meant; a copy that was made after `deleted_at`
+   * stays, and then nothing is remembered.
+   */
   readonly deleteClusterWide: (id: BlobId, origin: BlobOrigin, deleted_at: bigint) => Promise<void>
 }

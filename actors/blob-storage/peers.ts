@@ -28,8 +28,14 @@ export interface Members {
   readonly ring_version: number
   /** All that are active, with this one where it is. */
   readonly active: ReadonlyArray<Peer>
+  /** Those that leave: asked for what they still have, and given nothing more. */
+  readonly leaving: ReadonlyArray<Peer>
   /** Whether this node takes no new copies and moves those that it has. */
   readonly is_leaving: boolean
+  /**
+   * A time in Unix nanoseconds since when no node is away that may have copies; undefined: one may.
+   */
+  readonly whole_since?: bigint | undefined
   readonly placement: Placement
 }
 
@@ -46,7 +52,11 @@ export interface Fetched {
 export type Reason = "put" | "repair" | "migrate"
 
 export interface Peers {
-  /** Sends a whole copy, or a shard where the order has one; durable there when it is answered. */
+  /**
+   * Sends a whole copy, or a shard where the order has one; durable there when it is answered. The
+   * deadline is of the time in which the node takes no bytes. After DEADLINE_EXCEEDED and
+   * UNAVAILABLE the copy may be there all the same.
+   */
   readonly send: (
     peer: Peer,
     order: CopyOrder,
@@ -63,7 +73,10 @@ export interface Peers {
     origin: BlobOrigin,
     deleted_at: bigint,
   ) => Promise<void>
-  /** Reads what lies there: the blob, or the shard that the node has. */
+  /**
+   * Reads what lies there: the blob, or the shard that the node has. The deadline is of the wait
+   * for the answer, and then for each of its pieces.
+   */
   readonly fetch: (
     peer: Peer,
     id: BlobId,
@@ -75,6 +88,15 @@ export interface Peers {
     peer: Peer,
     ids: ReadonlyArray<BlobId>,
   ) => Promise<ReadonlyArray<Copy | undefined>>
+  /**
+   * Whether the node is an owner of each by a ring of that version, and keeps what it has: the word
+   * on which another copy may be let go. At most 10,000.
+   */
+  readonly keeps: (
+    peer: Peer,
+    ids: ReadonlyArray<BlobId>,
+    ring_version: number,
+  ) => Promise<ReadonlyArray<boolean>>
   /** One page of a node's list, as `copies` of its engine: for deletions that are to spread. */
   readonly copies: (
     peer: Peer,

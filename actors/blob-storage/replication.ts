@@ -6,7 +6,7 @@
  */
 import { Context, Effect } from "effect"
 import { type ReplicationPolicy, storedPolicy } from "#schemas/blob-storage/blob.ts"
-import { FailedPrecondition, Internal, messages } from "#schemas/blob-storage/rejection.ts"
+import { FailedPrecondition } from "#schemas/blob-storage/rejection.ts"
 
 /** Document 1 §8: the active nodes that each policy needs. */
 export const nodes_needed: Readonly<Record<ReplicationPolicy, number>> = {
@@ -31,20 +31,24 @@ export const ActiveNodes = Context.Reference<Effect.Effect<number>>("actors/Acti
   defaultValue: () => Effect.succeed(1),
 })
 
+/** The name of this node, for receipts; undefined where it has none. */
+export const NodeName = Context.Reference<string | undefined>("actors/NodeName", {
+  defaultValue: () => undefined,
+})
+
+/** That a cluster is too small for an erasure code. Source: document 1 §7. */
+export const tooFewNodes = (have: number, need: number) =>
+  new FailedPrecondition({ detail: `not enough nodes for EC (have ${have}, need ${need})` })
+
 /**
  * Why a put is refused for want of nodes, if so. Only an erasure code is: a replica that cannot be
- * made now is made when nodes come. With nodes enough it is refused too, since none can be reached
- * for its shards yet: a whole copy here would be stored as what it is not (decision 0041).
+ * made now is made when nodes come.
  */
 export const refusedPolicy = (policy: ReplicationPolicy, active_nodes: number) => {
   const needed = nodes_needed[policy]
-  if (!isErasureCode(policy)) return undefined
-  if (active_nodes < needed) {
-    const detail = `not enough nodes for EC (have ${active_nodes}, need ${needed})`
-    return new FailedPrecondition({ detail })
-  }
-  const detail = `${needed - 1} of ${needed} shard stores failed: nodes do not place shards yet`
-  return new Internal({ message: messages.shard_stores_failed, detail })
+  return isErasureCode(policy) && active_nodes < needed
+    ? tooFewNodes(active_nodes, needed)
+    : undefined
 }
 
 /** Blobs by policy, as a node counts them. */

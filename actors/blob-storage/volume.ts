@@ -6,7 +6,7 @@
  * count not reachable.
  */
 import { Effect, Struct } from "effect"
-import { and, assign, type SnapshotFrom, setup } from "xstate"
+import { assign, type SnapshotFrom, setup } from "xstate"
 import {
   type PolicyCounts,
   shortfallChange,
@@ -19,14 +19,21 @@ import {
   type BlobEvent,
   BlobLost,
   BlobQuarantined,
+  BlobReleased,
   BlobStored,
+  changeOf,
   ReplicationShortfallEnded,
   ReplicationShortfallStarted,
   VolumeEvent,
 } from "#events/blob-storage/volume.ts"
 import type { Log, Recorded } from "#events/log.ts"
 import { storedPolicy } from "#schemas/blob-storage/blob.ts"
-import { FactsOutOfOrder, VolumeCommand, type VolumeFact } from "#schemas/blob-storage/volume.ts"
+import {
+  FactsOutOfOrder,
+  type RecordShortfall,
+  VolumeCommand,
+  type VolumeFact,
+} from "#schemas/blob-storage/volume.ts"
 
 export interface VolumeContext {
   /** The journal's last fact that is recorded. */
@@ -45,21 +52,27 @@ type Context = VolumeContext
 
 const isBlob = (event: VolumeEvent): event is BlobEvent => "cursor" in event
 
-const counted = (policies: PolicyCounts, event: BlobEvent, change: 1 | -1): PolicyCounts => {
+const counted = (policies: PolicyCounts, event: BlobEvent): PolicyCounts => {
   const policy = storedPolicy(event.policy)
-  const count = (policies[policy] ?? 0) + change
+  const count = Math.max(0, (policies[policy] ?? 0) + changeOf(event).blobs)
   return count === 0 ? Struct.omit(policies, [policy]) : { ...policies, [policy]: count }
 }
 
-const afterFact = (context: Context, event: VolumeEvent, change: 1 | -1): Context => {
+/**
+ * Of a copy whose record is damaged at both ends nobody knows how large it was or under which
+ * policy, and a fact that was never told had its record damaged too: the counts are as near as can
+ * be then, and never below zero. A fact is not refused for that: the journal would wait for ever.
+ */
+const afterFact = (context: Context, event: VolumeEvent): Context => {
   if (!isBlob(event)) return context
-  const { cursor, id, at, size } = event
+  const { cursor, id, at } = event
+  const { blobs, bytes } = changeOf(event)
   return {
     cursor,
     last: { id, at },
-    blobs: context.blobs + change,
-    bytes: context.bytes + change * size,
-    policies: counted(context.policies, event, change),
+    blobs: Math.max(0, context.blobs + blobs),
+    bytes: Math.max(0, context.bytes + bytes),
+    policies: counted(context.policies, event),
     is_short: context.is_short,
   }
 }
@@ -69,22 +82,17 @@ const chart = setup({
   guards: {
     follows: ({ context, event }) =>
       isBlob(event) && event.after === context.cursor && event.cursor > context.cursor,
-    is_held: ({ context, event }) =>
-      isBlob(event) &&
-      (context.policies[storedPolicy(event.policy)] ?? 0) > 0 &&
-      context.bytes >= event.size,
     is_short: ({ context }) => context.is_short,
     is_not_short: ({ context }) => !context.is_short,
   },
   actions: {
-    add: assign(({ context, event }) => afterFact(context, event, 1)),
-    take: assign(({ context, event }) => afterFact(context, event, -1)),
+    count: assign(({ context, event }) => afterFact(context, event)),
     begin_shortfall: assign({ is_short: true }),
     end_shortfall: assign({ is_short: false }),
   },
 })
 
-const taken = { guard: and(["follows", "is_held"]), actions: "take" } as const
+const counting = { guard: "follows", actions: "count" } as const
 
 export const machine = chart.createMachine({
   id: "blob-storage.volume",
@@ -93,10 +101,11 @@ export const machine = chart.createMachine({
   states: {
     open: {
       on: {
-        BlobStored: { guard: "follows", actions: "add" },
-        BlobDeleted: taken,
-        BlobQuarantined: taken,
-        BlobLost: taken,
+        BlobStored: counting,
+        BlobDeleted: counting,
+        BlobQuarantined: counting,
+        BlobLost: counting,
+        BlobReleased: counting,
         ReplicationShortfallStarted: { guard: "is_not_short", actions: "begin_shortfall" },
         ReplicationShortfallEnded: { guard: "is_short", actions: "end_shortfall" },
       },
@@ -108,11 +117,15 @@ const eventOf = (after: number, { kind, ...fact }: VolumeFact): VolumeEvent => {
   if (kind === "stored") return BlobStored.make({ after, ...fact })
   const gone = { after, ...Struct.omit(fact, ["labels"]) }
   if (kind === "deleted") return BlobDeleted.make(gone)
+  if (kind === "released") return BlobReleased.make(gone)
   return kind === "quarantined" ? BlobQuarantined.make(gone) : BlobLost.make(gone)
 }
 
-const shortfall = (active_nodes: number, { policies, is_short }: Context) => {
-  const under_replicated = underReplicated(policies, active_nodes)
+const shortfall = (
+  { active_nodes, under_replicated: found = 0 }: typeof RecordShortfall.Type,
+  { policies, is_short }: Context,
+) => {
+  const under_replicated = Math.max(found, underReplicated(policies, active_nodes))
   const change = shortfallChange(is_short, under_replicated)
   if (change === undefined) return []
   const told = { active_nodes, under_replicated }
@@ -143,7 +156,7 @@ export const Volume = decider({
   propose: {
     RecordFacts: ({ from, facts }) =>
       facts.map((fact, i) => eventOf(facts[i - 1]?.cursor ?? from, fact)),
-    RecordShortfall: ({ active_nodes }, context) => shortfall(active_nodes, context),
+    RecordShortfall: shortfall,
   },
   reject,
 })

@@ -48,10 +48,11 @@ export const NodeRevived = message("NodeRevived", { node_id: NodeId })
 export const NodeLeaveStarted = message("NodeLeaveStarted", { node_id: NodeId })
 /** All its blobs are elsewhere. */
 export const NodeLeft = message("NodeLeft", { node_id: NodeId })
-/** It is no member any more, and its blobs stay with it. */
+/** It is no member any more, and its blobs stay with it; `at` is when, where it is known. */
 export const NodeRemoved = message("NodeRemoved", {
   node_id: NodeId,
   reason: Schema.Literals(["left_at_once", "offline_too_long"]),
+  at: Schema.optionalKey(Instant),
 })
 
 /** What can happen to one node. */

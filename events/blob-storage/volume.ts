@@ -7,6 +7,7 @@
  */
 import { Schema } from "effect"
 import { BlobId, BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import { FactShard } from "#schemas/blob-storage/shard.ts"
 import { message } from "#schemas/message.ts"
 
 const Cursor = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
@@ -15,11 +16,13 @@ const fact = {
   after: Cursor,
   cursor: Cursor,
   id: BlobId,
-  /** Bytes. */
+  /** Bytes of the blob. */
   size: Schema.Int,
   /** BLAKE3-256 in base64. */
   checksum: Schema.String,
   policy: ReplicationPolicy,
+  /** The one part of the blob that is meant; absent: all of it. */
+  shard: Schema.optionalKey(FactShard),
   /** Unix nanoseconds, as decimal digits: beyond what a JSON number tells exactly. */
   at: Schema.String.check(Schema.isPattern(/^\d{1,20}$/)),
   actor: Schema.String,
@@ -27,7 +30,7 @@ const fact = {
   correlation_id: Schema.String,
 } as const
 
-/** The bytes are on the node's disk. */
+/** The bytes of the blob, or of the shard, are on the node's disk. */
 export const BlobStored = message("BlobStored", {
   ...fact,
   labels: Schema.optionalKey(BlobLabels),
@@ -38,6 +41,8 @@ export const BlobDeleted = message("BlobDeleted", fact)
 export const BlobQuarantined = message("BlobQuarantined", fact)
 /** The copy's file was gone. */
 export const BlobLost = message("BlobLost", fact)
+/** The node let its copy go: it is not the node's to keep any more, and safe with those it is. */
+export const BlobReleased = message("BlobReleased", fact)
 
 const shortfall = {
   /** How many nodes of the cluster were active, this one included. */
@@ -52,8 +57,20 @@ export const ReplicationShortfallStarted = message("ReplicationShortfallStarted"
 export const ReplicationShortfallEnded = message("ReplicationShortfallEnded", shortfall)
 
 /** One fact of the journal. */
-export const BlobEvent = Schema.Union([BlobStored, BlobDeleted, BlobQuarantined, BlobLost])
+export const BlobEvent = Schema.Union([
+  BlobStored,
+  BlobDeleted,
+  BlobQuarantined,
+  BlobLost,
+  BlobReleased,
+])
 export type BlobEvent = typeof BlobEvent.Type
+
+/** What a fact changes of what the node holds. */
+export const changeOf = ({ type, size, shard }: BlobEvent) => {
+  const blobs: 1 | -1 = type === "BlobStored" ? 1 : -1
+  return { blobs, bytes: blobs * (shard?.bytes ?? size) }
+}
 
 export const VolumeEvent = Schema.Union([
   ...BlobEvent.members,

@@ -16,8 +16,8 @@ const padding = 0x3d
  */
 const last_group = /^[\w+/-](?:[AQgw](?:==)?|[\w+/-][AEIMQUYcgkosw048]=?)$/
 
-/** Decoded bytes are gathered in pieces that double up to this: what a disk takes well at once. */
-const piece_bytes_max = 1024 * 1024
+/** Decoded bytes are gathered in pieces that double up to this; larger ones cost a fourth more. */
+const piece_bytes_max = 256 * 1024
 
 /** What Node cuts from its pool without asking the system. */
 const small_bytes_max = 4096
@@ -76,7 +76,7 @@ const gatherer = (sink?: (piece: Uint8Array) => void) => {
 /**
  * Decodes digits as they come. Either alphabet of RFC 4648, padded or not, as proto3's JSON takes
  * it; white space, padding inside and stray bits are refused: `end` then answers undefined. A
- * `sink` takes what is decoded so far, in pieces of up to 1 MiB, and `end` answers the rest.
+ * `sink` takes what is decoded so far, in pieces of up to 256 KiB, and `end` answers the rest.
  */
 export const base64Decoder = (sink?: (piece: Uint8Array) => void) => {
   const gathered = gatherer(sink)
@@ -139,6 +139,9 @@ export const utf8Length = (text: string) => Buffer.byteLength(text)
 
 /** Characters of so many bytes in padded base64. */
 export const base64Length = (bytes: number) => Math.ceil(bytes / group_bytes) * group_digits
+
+/** The most bytes that so many digits stand for. */
+export const decodedLength = (digits: number) => Math.floor((digits / group_digits) * group_bytes)
 
 /** Encodes pieces one after the other as one text: `push` answers whole groups only. */
 export const base64Encoder = () => {

@@ -8,6 +8,7 @@ import { Accepts, BodyLimit, Streamed } from "#gateway/limits.ts"
 import {
   BlobIdFromText,
   BlobIdPrefix,
+  batch_body_bytes_max,
   cursor_characters_max,
   DeleteResponse,
   GetResponse,
@@ -51,6 +52,10 @@ const reads = { scopes: ["blobs:read"] }
 const writes = { scopes: ["blobs:write"] }
 const refused = rejections(AlreadyExists, FailedPrecondition)
 
+const batch_types = ["application/x-ndjson", "application/json"]
+const batch =
+  "At most 10,000 identifiers, a JSON array or one on each line, answered on a line each (NDJSON)."
+
 export const Blobs = HttpApiGroup.make("blobs")
   .annotate(OpenApi.Description, "Blobs: bytes under the hash that names them.")
   .add(
@@ -86,7 +91,33 @@ export const Blobs = HttpApiGroup.make("blobs")
       error: rejections(),
     })
       .annotate(OpenApi.Summary, "List the blobs")
+      .annotate(
+        OpenApi.Description,
+        "`label.<name>=<value>`, for one name or more, lists the blobs that have these labels: " +
+          "a page may hold fewer than asked for, or none, while has_more is true.",
+      )
       .annotate(Needs, reads),
+    HttpApiEndpoint.post("stat_batch", "/v1/blobs/stat", {
+      query: { scope },
+      success: Schema.Void,
+      error: rejections(),
+    })
+      .annotate(OpenApi.Summary, "Read about many blobs")
+      .annotate(OpenApi.Description, `${batch} The answer to a missing blob says exists: false.`)
+      .annotate(Needs, reads)
+      .annotate(Accepts, batch_types)
+      .annotate(BodyLimit, () => batch_body_bytes_max)
+      .annotate(Streamed, true),
+    HttpApiEndpoint.post("get_batch", "/v1/blobs/get", {
+      success: Schema.Void,
+      error: rejections(),
+    })
+      .annotate(OpenApi.Summary, "Read many blobs")
+      .annotate(OpenApi.Description, `${batch} Where a blob cannot be read, its line has an error.`)
+      .annotate(Needs, reads)
+      .annotate(Accepts, batch_types)
+      .annotate(BodyLimit, () => batch_body_bytes_max)
+      .annotate(Streamed, true),
     HttpApiEndpoint.get("get", "/v1/blobs/:id", {
       params: blob_id,
       success: GetResponse,

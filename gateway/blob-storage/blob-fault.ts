@@ -1,17 +1,22 @@
 /** What the blob store's errors mean to a client. Source: document 1 §7 Errors. */
 import { Predicate } from "effect"
+import type { BlobFault } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobPutError, BlobReadError } from "#actors/blob-storage/blob-store.ts"
+import { tooFewNodes } from "#actors/blob-storage/replication.ts"
 import {
   AlreadyExists,
   Internal,
   InvalidArgument,
+  messages,
   NotFound,
   ResourceExhausted,
   TooLarge,
   Unavailable,
 } from "#schemas/blob-storage/rejection.ts"
 
-type StoreError = BlobPutError | BlobReadError
+/** A node refuses a copy of another node with it; no client's request comes to that. */
+type BlobDeletedHere = Extract<BlobFault, { readonly _tag: "BlobDeletedHere" }>
+type StoreError = BlobPutError | BlobReadError | BlobDeletedHere
 
 /** One row per error of the store. */
 const rejectionsByTag = {
@@ -23,11 +28,15 @@ const rejectionsByTag = {
   BlobAlreadyExists: ({ detail }) => new AlreadyExists({ detail }),
   BlobIdMismatch: ({ expected, actual }) =>
     new InvalidArgument({ detail: `The content's ID is ${actual}, not ${expected}.` }),
+  BlobDeletedHere: ({ id }) => new Internal({ detail: `The blob ${id} was deleted here.` }),
   BlobTooLarge: ({ bytes_max }) =>
     new TooLarge({ detail: `A blob holds at most ${bytes_max} bytes.` }),
   BlobCapacityExceeded: ({ detail }) => new ResourceExhausted({ detail }),
   BlobStoreReadOnly: ({ detail }) => new Unavailable({ detail }),
   BlobStoreFailed: ({ detail }) => new Internal({ detail }),
+  BlobTooFewNodes: ({ have, need }) => tooFewNodes(have, need),
+  BlobShardsFailed: ({ detail }) => new Internal({ message: messages.shard_stores_failed, detail }),
+  BlobUnreachable: ({ detail }) => new Unavailable({ detail }),
 } satisfies { [Tag in StoreError["_tag"]]: (error: Extract<StoreError, { _tag: Tag }>) => unknown }
 
 type Rejections = typeof rejectionsByTag

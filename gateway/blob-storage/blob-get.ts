@@ -45,9 +45,10 @@ const opened = Effect.fnUntraced(function* (id: BlobId, range?: BlobRange) {
   return yield* Effect.mapError(store.get(id, range), worded)
 })
 
+/** What is known of a blob that a get would answer, from wherever that would have it. */
 const known = Effect.fnUntraced(function* (id: BlobId) {
   const store = yield* BlobStore
-  return yield* Effect.mapError(store.stat(id), worded)
+  return yield* Effect.mapError(store.stat(id, "cluster"), worded)
 })
 
 /** A head alone, which says what its body's length would be. */
@@ -89,7 +90,7 @@ const fitsJson = Effect.fnUntraced(function* ({ size }: BlobMeta) {
 })
 
 /** The pieces as one base64 text. */
-const asBase64 = (blob: OpenBlob) => {
+export const asBase64 = (blob: OpenBlob) => {
   const encoder = base64Encoder()
   const groups = Stream.map(singly(blob), encoder.push)
   return Stream.concat(

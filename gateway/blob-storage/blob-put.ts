@@ -6,7 +6,12 @@
 import { Cause, Effect, Option, Schema, Stream } from "effect"
 import { HttpIncomingMessage, type HttpServerRequest } from "effect/http"
 import { type BlobPut, BlobStore } from "#actors/blob-storage/blob-store.ts"
-import { ActiveNodes, isErasureCode, refusedPolicy } from "#actors/blob-storage/replication.ts"
+import {
+  ActiveNodes,
+  isErasureCode,
+  NodeName,
+  refusedPolicy,
+} from "#actors/blob-storage/replication.ts"
 import {
   type BodyEnd,
   type BodyMessages,
@@ -17,6 +22,7 @@ import {
 import { worded } from "#gateway/blob-storage/blob-fault.ts"
 import type { FieldsRead } from "#gateway/blob-storage/blob-field.ts"
 import { labelsOf } from "#gateway/blob-storage/blob-label.ts"
+import { receiptOf } from "#gateway/blob-storage/blob-receipt.ts"
 import { answer } from "#gateway/json.ts"
 import { RequestContext } from "#gateway/request-context.ts"
 import {
@@ -94,8 +100,9 @@ const stored = Effect.fnUntraced(function* <E>(
   bytes: Stream.Stream<Uint8Array, E>,
 ) {
   const store = yield* BlobStore
-  const { id, size, meta } = yield* Effect.mapError(store.put(order, bytes), worded)
-  return yield* put_answer({ id, size, meta })
+  const answer = yield* Effect.mapError(store.put(order, bytes), worded)
+  const { id, size, meta } = answer
+  return yield* put_answer({ id, size, meta, ...receiptOf(answer, yield* NodeName) })
 })
 
 /** How the one message of a put lies in its body. */

@@ -5,6 +5,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { Cluster } from "#actors/blob-storage/cluster.ts"
 import { commandOf } from "#actors/blob-storage/heart.ts"
 import { type Heartbeat, LiveNodes } from "#actors/blob-storage/live-nodes.ts"
+import { type NodeProgress, no_progress } from "#actors/blob-storage/repair-progress.ts"
 import { underReplicated } from "#actors/blob-storage/replication.ts"
 import { ring } from "#actors/blob-storage/ring.ts"
 import { activeNodes } from "#actors/blob-storage/shortfall.ts"
@@ -155,7 +156,8 @@ const leave = Effect.fnUntraced(function* (
   { send }: ClusterView,
   { node_id, graceful = false }: typeof LeaveRequest.Type,
 ) {
-  const position = yield* send(LeaveNode.make({ node_id, graceful })).pipe(
+  const { at: asked_at } = yield* origin
+  const position = yield* send(LeaveNode.make({ node_id, graceful, at: asked_at })).pipe(
     Effect.catchTags({
       NodeAbsent: ({ detail }) => Effect.fail(new NotFound({ message: not_member, detail })),
       NodeRefuses: ({ detail }) =>
@@ -211,7 +213,13 @@ const syncRing = Effect.fnUntraced(function* (
 
 const nanoseconds_per_millisecond = 1_000_000n
 
-const metrics = Effect.fnUntraced(function* ({ live, shown, policiesOf }: ClusterView) {
+const larger = (one: bigint, other: bigint) => (one > other ? one : other)
+
+const metrics = Effect.fnUntraced(function* (
+  { live, shown, policiesOf }: ClusterView,
+  own: ClusterOptions["own"],
+) {
+  const { progress: own_progress } = yield* own.usage
   const { rows, nodes, ring_version, vnodes_per_node } = yield* shown
   const policies = yield* policiesOf(rows)
   const active_nodes = activeNodes(rows)
@@ -223,26 +231,32 @@ const metrics = Effect.fnUntraced(function* ({ live, shown, policiesOf }: Cluste
   const measured = nodes.map((node) => {
     const heard_at = live.find(node.node_id)?.heard_at
     const counts = policies.get(node.node_id)?.map(({ policy, blobs }) => [policy, blobs]) ?? []
+    const said = node.node_id === own.node_id ? own_progress : live.find(node.node_id)?.progress
+    const progress = said ?? no_progress
+    const too_few_nodes = BigInt(underReplicated(Object.fromEntries(counts), active_nodes))
     return {
       ...node,
       ring_share: drawn.share(node.node_id),
+      ...progress,
       // All that a leaving node holds has to move before it has left.
-      pending_migrations: node.state === "leaving" ? node.blob_count : 0n,
-      under_replicated: BigInt(underReplicated(Object.fromEntries(counts), active_nodes)),
+      ...(node.state === "leaving" && {
+        pending_migrations: larger(node.blob_count, progress.pending_migrations),
+      }),
+      under_replicated: larger(too_few_nodes, progress.under_replicated),
       ...(heard_at === undefined
         ? {}
         : { last_heartbeat_at: BigInt(heard_at) * nanoseconds_per_millisecond }),
     }
   })
+  const sumOf = (count: keyof NodeProgress) => measured.reduce((sum, node) => sum + node[count], 0n)
   return yield* answers.metrics({
     ring_version,
     vnodes_per_node,
-    pending_migrations: measured.reduce((sum, node) => sum + node.pending_migrations, 0n),
-    // Nodes neither move nor replicate blobs yet, so these are what happened: nothing.
-    bytes_moved: 0n,
-    repairs: 0n,
-    replication_failures: 0n,
-    under_replicated: measured.reduce((sum, node) => sum + node.under_replicated, 0n),
+    pending_migrations: sumOf("pending_migrations"),
+    bytes_moved: sumOf("bytes_moved"),
+    repairs: sumOf("repairs"),
+    replication_failures: sumOf("replication_failures"),
+    under_replicated: sumOf("under_replicated"),
     nodes: measured,
   })
 })
@@ -267,6 +281,6 @@ export const cluster = (options: ClusterOptions) =>
         .handleRaw("sync_ring", ({ request }) =>
           Effect.flatMap(bodies.sync_ring(request), (body) => syncRing(view, body)),
         )
-        .handle("metrics", () => metrics(view))
+        .handle("metrics", () => metrics(view, options.own))
     }),
   )

@@ -5,7 +5,6 @@
  */
 import { Option, Schema } from "effect"
 import type { BlobEngine } from "#actors/blob-storage/blob-engine.ts"
-import { isErasureCode } from "#actors/blob-storage/replication.ts"
 import { decodedLabels, hasLabels } from "#gateway/blob-storage/blob-label.ts"
 import { unspecified } from "#gateway/blob-storage/blob-put.ts"
 import { prefersBytes } from "#gateway/blob-storage/byte-range.ts"
@@ -60,7 +59,7 @@ const with_policy = `${put_stream.path}?policy=`
 const policyOf = (url: string) => {
   if (url === put_stream.path) return unspecified
   const policy = url.startsWith(with_policy) ? url.slice(with_policy.length) : ""
-  return isPolicy(policy) && !isErasureCode(policy) ? policy : undefined
+  return isPolicy(policy) ? policy : undefined
 }
 
 /** What a put of plain bytes says of itself; undefined for the plain route to look at. */

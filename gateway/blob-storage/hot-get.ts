@@ -124,7 +124,7 @@ export const getBytes = (gets: HotGets, visit: HotVisit, id: BlobId) => {
   if (condition === undefined && headers.range === undefined && !is_head) {
     return sendAll(gets, visit, id)
   }
-  after(visit, gets.engine.stat(id), (meta) => {
+  after(visit, gets.engine.stat(id, "cluster"), (meta) => {
     const etag = `"${id}"`
     const size = Number(meta.size)
     if (matchesTag(condition, etag)) return visit.answer(304, { vary: "accept", etag })

@@ -4,9 +4,9 @@
  *
  * Source: document 1 §4 BlobService; DECISIONS, document 1, `data`, limits not shown.
  */
-import { Effect, Exit, Result, Schema } from "effect"
+import { Effect, Result, Schema } from "effect"
 import type { BlobUpload } from "#actors/blob-storage/blob-engine.ts"
-import { isErasureCode, refusedPolicy } from "#actors/blob-storage/replication.ts"
+import { decodedLength } from "#gateway/blob-storage/base64.ts"
 import { bodyTooLarge } from "#gateway/blob-storage/blob-body.ts"
 import type { DataSink, FieldsRead } from "#gateway/blob-storage/blob-field.ts"
 import { messageScanner } from "#gateway/blob-storage/blob-message.ts"
@@ -19,6 +19,7 @@ import {
 } from "#gateway/blob-storage/blob-put.ts"
 import { readBody } from "#gateway/blob-storage/hot-body.ts"
 import {
+  admitPolicy,
   answerPut,
   finishUpload,
   gathered_bytes_max,
@@ -27,7 +28,7 @@ import {
   type PutSaid,
 } from "#gateway/blob-storage/hot-put.ts"
 import { reject, rejectFault } from "#gateway/blob-storage/hot-refusal.ts"
-import type { HotVisit } from "#gateway/hot.ts"
+import type { HotHeaders, HotVisit } from "#gateway/hot.ts"
 import { BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 
 /** A message whose fields were checked, and the last of the bytes that it holds. */
@@ -74,16 +75,9 @@ const fieldsOf = (visit: HotVisit, read: FieldsRead): PutMessage | undefined => 
   }
 }
 
-/** Refuses an erasure code, which no node can place yet. */
-const refusePolicy = ({ active_nodes }: HotPuts, visit: HotVisit, policy: ReplicationPolicy) => {
-  Effect.runCallback(active_nodes, {
-    onExit: (exit) => {
-      const refusal = Exit.isSuccess(exit) ? refusedPolicy(policy, exit.value) : undefined
-      if (refusal === undefined) visit.fail(exit)
-      else reject(visit, refusal)
-    },
-  })
-}
+/** The most bytes that a message of known length may hold: all of it base64. */
+const bytesMax = ({ "content-length": length, "transfer-encoding": encoding }: HotHeaders) =>
+  length === undefined || encoding !== undefined ? undefined : decodedLength(Number(length))
 
 /** The bytes of a message on their way: held while they are few, then to an upload. */
 const makeIntake = ({ engine }: HotPuts, visit: HotVisit) => {
@@ -112,7 +106,7 @@ const makeIntake = ({ engine }: HotPuts, visit: HotVisit) => {
       held.push(bytes)
       held_bytes += bytes.length
       if (held_bytes < gathered_bytes_max) return
-      upload = engine.upload(order, undefined)
+      upload = engine.upload(order, bytesMax(visit.headers))
       for (const part of held.splice(0)) write(part)
     },
     restart,
@@ -163,10 +157,9 @@ export const putJson = (puts: HotPuts, visit: HotVisit) => {
       return intake.pressure()
     },
     end: () => {
-      if (message === undefined) return reject(visit, no_object)
-      const { policy } = message.said
-      if (isErasureCode(policy)) refusePolicy(puts, visit, policy)
-      else answerPut(puts, visit, intake.store(message))
+      const whole = message
+      if (whole === undefined) return reject(visit, no_object)
+      admitPolicy(puts, visit, whole.said.policy, () => answerPut(puts, visit, intake.store(whole)))
     },
     drop: intake.drop,
     fail: (cause) => rejectFault(visit, cause),

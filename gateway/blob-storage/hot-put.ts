@@ -3,16 +3,18 @@
  *
  * Source: document 1 §4 BlobService; DECISIONS, document 1, framing of streams, raw forms.
  */
-import type { Effect } from "effect"
+import { Effect, Exit } from "effect"
 import type {
   BlobEngine,
   BlobUpload,
   PutAnswer,
   PutOrder,
 } from "#actors/blob-storage/blob-engine.ts"
+import { isErasureCode, refusedPolicy } from "#actors/blob-storage/replication.ts"
+import { receiptOf } from "#gateway/blob-storage/blob-receipt.ts"
 import { readBody } from "#gateway/blob-storage/hot-body.ts"
 import { jsonHeaders } from "#gateway/blob-storage/hot-get.ts"
-import { after, rejectFault } from "#gateway/blob-storage/hot-refusal.ts"
+import { after, reject, rejectFault } from "#gateway/blob-storage/hot-refusal.ts"
 import { type Int64Form, putText } from "#gateway/blob-storage/hot-text.ts"
 import type { HotVisit } from "#gateway/hot.ts"
 import type { BlobId, BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
@@ -22,6 +24,8 @@ export interface HotPuts {
   readonly int64: Int64Form
   /** How many nodes of the cluster are active, this one included. */
   readonly active_nodes: Effect.Effect<number>
+  /** This node, for receipts. */
+  readonly node_id?: string
 }
 
 /** What a put says of itself beside its bytes. */
@@ -45,11 +49,34 @@ export const orderOf = (visit: HotVisit, { policy, labels, expected_id }: PutSai
 }
 
 /** Answers the put when it is durable. */
-export const answerPut = ({ int64 }: HotPuts, visit: HotVisit, stored: Promise<PutAnswer>) =>
-  after(visit, stored, ({ id, meta }) => {
-    const text = putText(id, meta, int64)
+export const answerPut = (
+  { int64, node_id }: HotPuts,
+  visit: HotVisit,
+  stored: Promise<PutAnswer>,
+) =>
+  after(visit, stored, (answer) => {
+    const text = putText(answer.id, answer.meta, int64, receiptOf(answer, node_id).receipt)
     visit.answer(200, jsonHeaders(text), text)
   })
+
+/** Refuses an erasure code for which there are too few nodes; else goes on. */
+export const admitPolicy = (
+  { active_nodes }: HotPuts,
+  visit: HotVisit,
+  policy: ReplicationPolicy,
+  goOn: () => void,
+) => {
+  if (!isErasureCode(policy)) return goOn()
+  Effect.runCallback(active_nodes, {
+    onExit: (exit) => {
+      if (Exit.isFailure(exit)) return visit.fail(exit)
+      const refusal = refusedPolicy(policy, exit.value)
+      if (refusal !== undefined) reject(visit, refusal)
+      // Whoever is gone by now has taken the bytes along.
+      else if (!visit.isOver()) goOn()
+    },
+  })
+}
 
 const putGathered = (puts: HotPuts, visit: HotVisit, order: PutOrder) => {
   const parts: Array<Uint8Array> = []
@@ -99,6 +126,9 @@ export const putBytes = (puts: HotPuts, visit: HotVisit, said: PutSaid) => {
   const order = orderOf(visit, said)
   const { "content-length": length, "transfer-encoding": encoding } = visit.headers
   const size = encoding === undefined ? Number(length ?? 0) : undefined
-  if (size !== undefined && size < gathered_bytes_max) putGathered(puts, visit, order)
-  else putStreamed(puts, visit, order, size)
+  // A code with too few nodes is refused before its bytes are read.
+  admitPolicy(puts, visit, said.policy, () => {
+    if (size !== undefined && size < gathered_bytes_max) putGathered(puts, visit, order)
+    else putStreamed(puts, visit, order, size)
+  })
 }

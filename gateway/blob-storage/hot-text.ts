@@ -1,6 +1,6 @@
 /** The hot routes' JSON, put together by hand: the text that the schemas make, in less time. */
 import { base64OfHex, encodeBase64 } from "#gateway/blob-storage/base64.ts"
-import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
+import type { BlobId, BlobMeta, PutReceipt } from "#schemas/blob-storage/blob.ts"
 import type { Settings } from "#schemas/settings.ts"
 
 export type Int64Form = Settings["json"]["int64"]
@@ -18,9 +18,9 @@ export const metaText = (meta: BlobMeta, form: Int64Form) => {
 }
 
 /** PutResponse. */
-export const putText = (id: BlobId, meta: BlobMeta, form: Int64Form) =>
+export const putText = (id: BlobId, meta: BlobMeta, form: Int64Form, receipt?: PutReceipt) =>
   `{"id":{"id":"${base64OfHex(id)}"},"size":${int64(meta.size, form)},` +
-  `"meta":${metaText(meta, form)}}`
+  `"meta":${metaText(meta, form)}${receipt ? `,"receipt":${JSON.stringify(receipt)}` : ""}}`
 
 /** GetResponse. */
 export const getText = (data: Uint8Array, meta: BlobMeta, form: Int64Form) =>

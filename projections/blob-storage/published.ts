@@ -43,6 +43,7 @@ const blob_types = {
   BlobDeleted: "blob_deleted",
   BlobQuarantined: "blob_quarantined",
   BlobLost: "blob_lost",
+  BlobReleased: "blob_released",
 } as const
 
 const shortfall_types = {
@@ -63,12 +64,13 @@ const volume = publication({
     }
     const { type, id, size, checksum, policy, at, actor, request_id, correlation_id } = event
     const labels = event.type === "BlobStored" && event.labels ? { labels: event.labels } : {}
+    const shard = event.shard ? { shard: event.shard } : {}
     const milliseconds = Number(BigInt(at) / nanoseconds_per_millisecond)
     return {
       type: blob_types[type],
       aggregate: "blob",
       subject: id,
-      data: { node_id, size, checksum, policy, ...labels },
+      data: { node_id, size, checksum, policy, ...shard, ...labels },
       origin: {
         actor,
         request_id,

@@ -1,7 +1,7 @@
 /** What each node holds by the log: how far its journal is in it, blobs by policy, and bytes. */
 import { Effect } from "effect"
 import { type Kysely, sql } from "kysely"
-import { VolumeEvent } from "#events/blob-storage/volume.ts"
+import { changeOf, VolumeEvent } from "#events/blob-storage/volume.ts"
 import { projection } from "#projections/projection.ts"
 import { statement } from "#projections/statement.ts"
 import { type ReplicationPolicy, storedPolicy } from "#schemas/blob-storage/blob.ts"
@@ -25,16 +25,23 @@ export interface VolumeTables {
   readonly blob_storage_volume_policy: VolumePolicyRow
 }
 
-/** One fact: `blobs` and `bytes` are what it adds, below zero what it takes away. */
+/**
+ * One fact: `blobs` and `bytes` are what it adds, below zero what it takes away. As in the chart no
+ * count goes below zero, whatever is told of a copy of which nothing is known.
+ */
 const count = statement<VolumeTables>()<VolumeRow>((db, { node_id, cursor, blobs, bytes }) =>
   db
     .insertInto("blob_storage_volume")
-    .values({ node_id, cursor, blobs, bytes })
+    .values({
+      ...{ node_id, cursor },
+      blobs: sql`max(0, ${blobs})`,
+      bytes: sql`max(0, ${bytes})`,
+    })
     .onConflict((same) =>
       same.column("node_id").doUpdateSet({
         cursor: sql`excluded.cursor`,
-        blobs: sql`blobs + excluded.blobs`,
-        bytes: sql`bytes + excluded.bytes`,
+        blobs: sql`max(0, blobs + ${blobs})`,
+        bytes: sql`max(0, bytes + ${bytes})`,
       }),
     ),
 )
@@ -43,9 +50,9 @@ const count = statement<VolumeTables>()<VolumeRow>((db, { node_id, cursor, blobs
 const countPolicy = statement<VolumeTables>()<VolumePolicyRow>((db, { node_id, policy, blobs }) =>
   db
     .insertInto("blob_storage_volume_policy")
-    .values({ node_id, policy, blobs })
+    .values({ node_id, policy, blobs: sql`max(0, ${blobs})` })
     .onConflict((same) =>
-      same.columns(["node_id", "policy"]).doUpdateSet({ blobs: sql`blobs + excluded.blobs` }),
+      same.columns(["node_id", "policy"]).doUpdateSet({ blobs: sql`max(0, blobs + ${blobs})` }),
     ),
 )
 
@@ -69,10 +76,9 @@ export const volume = projection<VolumeTables, VolumeEvent>({
   project: (event, { id: node_id }) => {
     // Whether there are nodes enough is asked of the nodes that are active when it is asked.
     if (!("cursor" in event)) return []
-    const blobs = event.type === "BlobStored" ? 1 : -1
-    const { cursor, size } = event
+    const { blobs, bytes } = changeOf(event)
     return [
-      count({ node_id, cursor, blobs, bytes: blobs * size }),
+      count({ node_id, cursor: event.cursor, blobs, bytes }),
       countPolicy({ node_id, policy: storedPolicy(event.policy), blobs }),
     ]
   },

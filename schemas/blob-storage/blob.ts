@@ -42,12 +42,13 @@ const standardBase64 = (text: string) => {
   return digits + "=".repeat((4 - (digits.length % 4)) % 4)
 }
 
-const hexOf = (text: string) =>
-  anyCaseHexId.test(text)
-    ? text.toLowerCase()
-    : Array.from(atob(standardBase64(text)), (byte) =>
-        byte.charCodeAt(0).toString(16).padStart(2, "0"),
-      ).join("")
+const hexOf = (text: string) => (anyCaseHexId.test(text) ? text.toLowerCase() : hexOfBase64(text))
+
+/** Bytes in base64 as lower-case hex: a checksum of BlobMeta as other parts have it. */
+export const hexOfBase64 = (text: string) =>
+  Array.from(atob(standardBase64(text)), (byte) =>
+    byte.charCodeAt(0).toString(16).padStart(2, "0"),
+  ).join("")
 
 const base64Of = (hex: string) =>
   btoa(hex.replace(/../g, (pair) => String.fromCharCode(Number.parseInt(pair, 16))))
@@ -163,7 +164,24 @@ export const PutChunk = Schema.Struct({
 })
 export type PutChunk = typeof PutChunk.Type
 
-export const PutResponse = Schema.Struct({ id: BlobIdMessage, size: Int64, meta: BlobMeta })
+/**
+ * Where a put is durable, beyond the document: the fact of it has number `cursor` in the journal of
+ * `node_id`, and so in the log; absent where the blob was stored before. `durable_on` are the nodes
+ * that are known to have a copy or a shard by now.
+ */
+export const PutReceipt = Schema.Struct({
+  node_id: Schema.String,
+  cursor: Schema.optionalKey(Schema.Int),
+  durable_on: Schema.Array(Schema.String),
+})
+export type PutReceipt = typeof PutReceipt.Type
+
+export const PutResponse = Schema.Struct({
+  id: BlobIdMessage,
+  size: Int64,
+  meta: BlobMeta,
+  receipt: Schema.optionalKey(PutReceipt),
+})
 export type PutResponse = typeof PutResponse.Type
 
 export const GetResponse = Schema.Struct({ data: Bytes, meta: BlobMeta })
@@ -180,6 +198,21 @@ export const StatResponse = Schema.Struct({
   meta: Schema.optionalKey(BlobMeta),
 })
 export type StatResponse = typeof StatResponse.Type
+
+/** Identifiers in one batch at most. */
+export const batch_ids_max = 10_000
+/** The body of a batch: as many identifiers in base64, each as a message. */
+export const batch_body_bytes_max = 1024 * 1024
+
+/** The blobs that a batch asks for, in the order in which they are answered. */
+export const BatchRequest = Schema.Array(BlobIdMessage).check(Schema.isMaxLength(batch_ids_max))
+
+/** One line of a batch stat. */
+export const BatchStat = Schema.Struct({
+  id: BlobIdMessage,
+  exists: Schema.Boolean,
+  meta: Schema.optionalKey(BlobMeta),
+})
 
 /** The start of an identifier's hex form. */
 export const BlobIdPrefix = Schema.String.check(Schema.isPattern(/^[0-9a-f]{0,32}$/))

@@ -78,11 +78,10 @@ export const SyncRingResponse = Schema.Struct({
 })
 
 /**
- * Progress and health of the cluster. Its shape is ours (DECISIONS, document 1).
- *
- * `under_replicated` is how many blobs ask for more nodes than are active, by what the log holds;
- * `ring_share` is the part of all identifiers, 0 to 1, that the ring gives to the node first;
- * `last_heartbeat_at` is Unix nanoseconds, absent when this process has heard none.
+ * Progress and health of the cluster. Its shape is ours (DECISIONS, document 1). `bytes_moved`,
+ * `repairs` and `replication_failures` count from when a node's process began; `ring_share` is the
+ * part of all identifiers, 0 to 1, that the ring gives to the node first; `last_heartbeat_at` is
+ * Unix nanoseconds, absent when this process has heard none.
  */
 export const ClusterMetrics = Schema.Struct({
   ring_version: SignedInt64,
@@ -96,7 +95,15 @@ export const ClusterMetrics = Schema.Struct({
     Schema.Struct({
       ...NodeInfo.fields,
       ring_share: Schema.Number,
+      // Copies that have their place on another node.
       pending_migrations: Uint64,
+      // What other nodes took from this one.
+      bytes_moved: Uint64,
+      // Copies that were missing, and that it made or gave.
+      repairs: Uint64,
+      // Copies of its puts that it could not store elsewhere.
+      replication_failures: Uint64,
+      // Blobs that ask for more nodes than are active, or that were found to lack copies.
       under_replicated: Uint64,
       last_heartbeat_at: Schema.optionalKey(Uint64),
     }),
@@ -110,8 +117,12 @@ export const JoinNode = message("JoinNode", {
   capacity_bytes: Uint64Digits,
   vnodes_per_node: VnodesPerNode,
 })
-/** Graceful: the node's blobs move first. Else it is removed at once. */
-export const LeaveNode = message("LeaveNode", { node_id: NodeId, graceful: Schema.Boolean })
+/** Graceful: the node's blobs move first. Else it is removed at once, with them. */
+export const LeaveNode = message("LeaveNode", {
+  node_id: NodeId,
+  graceful: Schema.Boolean,
+  at: Schema.optionalKey(Instant),
+})
 /** Nothing is left on a leaving node that has to move. */
 export const ConfirmLeave = message("ConfirmLeave", { node_id: NodeId })
 /** Nothing was heard of the node for the deadline. Refused from a watchdog that was replaced. */

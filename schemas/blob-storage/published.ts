@@ -8,6 +8,7 @@ import { Schema } from "effect"
 import { BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { VnodesPerNode } from "#schemas/blob-storage/cluster.ts"
 import { NodeAddress, NodeId, Uint64Digits } from "#schemas/blob-storage/node.ts"
+import { FactShard } from "#schemas/blob-storage/shard.ts"
 import { Instant } from "#schemas/instant.ts"
 import type { PublishedTypes } from "#schemas/published.ts"
 
@@ -29,9 +30,12 @@ const node = {
 
 const copy = {
   node_id: NodeId.annotateKey(described("The node whose copy it is.")),
-  size: Schema.Int.annotateKey(described("Bytes.")),
+  size: Schema.Int.annotateKey(described("Bytes of the blob.")),
   checksum: Schema.String.annotateKey(described("BLAKE3-256 of the bytes, in base64.")),
   policy: ReplicationPolicy.annotateKey(described("How it is replicated.")),
+  shard: Schema.optionalKey(FactShard).annotateKey(
+    described("Which shard of the blob the copy is; absent: the copy is the whole blob."),
+  ),
 }
 
 /** How much of what the policies ask for the node cannot place. */
@@ -133,6 +137,11 @@ export const published = {
   blob_lost: {
     ...blob,
     told: "The file of a node's copy was gone.",
+    data: Schema.Struct(copy),
+  },
+  blob_released: {
+    ...blob,
+    told: "A node let its copy go: other nodes are to have it, and do.",
     data: Schema.Struct(copy),
   },
   replication_shortfall_started: {

@@ -13,6 +13,8 @@ const bytes_max = Number.MAX_SAFE_INTEGER
 const heartbeat_s_max = 86_400
 /** A year: a node that is away for longer never comes back. */
 const absence_s_max = 31_536_000
+/** A day: a copy that is missing for longer is found by nobody. */
+const sweep_s_max = 86_400
 /** A file of the volume: below, most of it would be what every file has; above, none is faster. */
 const segment_bytes_min = 8 * mebibyte
 /** V8 holds at most 2^29 - 24 characters in one string, and a JSON body is one. */
@@ -99,4 +101,16 @@ export const cluster = {
     meaning: "Points of each node on the ring; the same on every node.",
     source: "decisions of document 1, sync-ring",
   }),
+  sweep_seconds: setting(integer(1, sweep_s_max, "seconds"), 600, {
+    meaning: "Seconds from one comparison of this node's copies with the other nodes' to the next.",
+    source: "decision 125",
+  }),
+  repair_bytes_per_second: setting(
+    integer(64 * kibibyte, bytes_max, "bytes per second"),
+    50 * mebibyte,
+    {
+      meaning: "Bytes that this node reads and sends in a second to repair and to move copies.",
+      source: "decision 125",
+    },
+  ),
 }

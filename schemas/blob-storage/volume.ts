@@ -5,6 +5,7 @@
  */
 import { Schema } from "effect"
 import { BlobId, BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import { FactShard } from "#schemas/blob-storage/shard.ts"
 import { message } from "#schemas/message.ts"
 
 /** Facts in one command, and so events in one commit, at most. Source: DESIGN, "bytes". */
@@ -15,11 +16,12 @@ const Cursor = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 /** One fact of a node's journal, fit for the bus: `at` in Unix nanoseconds as decimal digits. */
 export const VolumeFact = Schema.Struct({
   cursor: Cursor,
-  kind: Schema.Literals(["stored", "deleted", "quarantined", "lost"]),
+  kind: Schema.Literals(["stored", "deleted", "quarantined", "lost", "released"]),
   id: BlobId,
   size: Schema.Int,
   checksum: Schema.String,
   policy: ReplicationPolicy,
+  shard: Schema.optionalKey(FactShard),
   labels: Schema.optionalKey(BlobLabels),
   at: Schema.String,
   actor: Schema.String,
@@ -34,9 +36,13 @@ export const RecordFacts = message("RecordFacts", {
   to: Cursor,
   facts: Schema.Array(VolumeFact).check(Schema.isMaxLength(facts_max)),
 })
-/** How many nodes of the cluster are active, this one included: enough for the blobs, or not. */
+/**
+ * How many nodes of the cluster are active, this one included: enough for the blobs, or not. And
+ * how many of its blobs the node found to lack copies, where it has looked.
+ */
 export const RecordShortfall = message("RecordShortfall", {
   active_nodes: Schema.Int.check(Schema.isGreaterThan(0)),
+  under_replicated: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))),
 })
 export const VolumeCommand = Schema.Union([RecordFacts, RecordShortfall])
 export type VolumeCommand = typeof VolumeCommand.Type

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict"
 import { once } from "node:events"
 import { createServer } from "node:http"
-import { type AddressInfo, connect } from "node:net"
+import { type AddressInfo, connect, createServer as createTcpServer } from "node:net"
 import { afterEach, describe, it } from "@effect/vitest"
 import { peerCalls } from "#adapters/peer-call.ts"
 import { isInternal, link_path, peerDoor, readChallenge, writeProof } from "#adapters/peer-door.ts"
@@ -184,6 +184,27 @@ describe("the door for other nodes", () => {
       const turns = [plain, upgraded(wrong)]
       assert.match(await spoken(port, () => turns.shift()), /^HTTP\/1\.1 401 /, wrong)
     }
+  })
+
+  it("is not waited for again and again where it says nothing", { timeout: 20_000 }, async () => {
+    let tries = 0
+    const silent = createTcpServer(() => tries++).listen(0, "127.0.0.1")
+    await once(silent, "listening")
+    // A server that listens on a port has this form of address.
+    const address = `127.0.0.1:${(silent.address() as AddressInfo).port}`
+    const calls = called()
+    await assert.rejects(calls.ask(address, 1, {}, [], 60_000), { code: "UNAVAILABLE" })
+    await assert.rejects(calls.ask(address, 1, {}, [], 60_000), { message: /cannot be reached/ })
+    assert.equal(tries, 1)
+    while (tries === 1) {
+      await assert.rejects(calls.ask(address, 1, {}, [], 60_000), { code: "UNAVAILABLE" })
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    // The second try still runs, and nobody waits for its end.
+    await assert.rejects(calls.ask(address, 1, {}, [], 60_000), { message: /not there yet/ })
+    await calls.close()
+    await assert.rejects(calls.ask(address, 1, {}, [], 60_000), { message: /stopping/ })
+    silent.close()
   })
 
   it("is tried again after a pause, and fails fast until then", async () => {

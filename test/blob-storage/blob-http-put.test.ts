@@ -208,26 +208,6 @@ describe("a put whose policy cannot be met", () => {
         }),
       ))
   }
-  for (const [policy, active_nodes] of [
-    ["EC42", 6],
-    ["EC82", 10],
-    ["EC42", 40],
-  ] as const) {
-    it(`is 500 for ${policy} with ${active_nodes} active nodes, and stores nothing`, () =>
-      withBlobs({ active_nodes }, (service) =>
-        Effect.gen(function* () {
-          const body = { ...hello, policy: `REPLICATION_POLICY_${policy}` }
-          const { status, json } = yield* send(service, body)
-          expect(status).toBe(500)
-          expect(json).toMatchObject({
-            code: "INTERNAL",
-            message: "too many shard store failures",
-          })
-          const { ids } = yield* Effect.orDie(service.store.list({ limit: 1 }))
-          expect(ids).toEqual([])
-        }),
-      ))
-  }
 })
 
 describe("a put that is too large", () => {

@@ -4,7 +4,7 @@ import { Context, Effect, Layer, Scope } from "effect"
 import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { BlobStore } from "#actors/blob-storage/blob-store.ts"
-import { ActiveNodes } from "#actors/blob-storage/replication.ts"
+import { ActiveNodes, NodeName } from "#actors/blob-storage/replication.ts"
 import { blobMemory } from "#adapters/blob-memory.ts"
 import { cursorsWith } from "#adapters/cursor-key.ts"
 import { blobs } from "#gateway/blob-storage/blob.ts"
@@ -20,6 +20,8 @@ export type Store = BlobStore["Service"]
 export interface BlobSetup extends Setup {
   readonly store?: Store
   readonly active_nodes?: number
+  /** This node's name, for receipts. */
+  readonly node_id?: string
   readonly cursor_key?: Uint8Array
   /** Without the hot routes, which are there unless this is false. */
   readonly is_hot?: boolean
@@ -38,6 +40,7 @@ export const memoryStore = (options: Parameters<typeof blobMemory>[0] = roomy) =
 export const serveBlobs = Effect.fnUntraced(function* ({
   store: given,
   active_nodes = 1,
+  node_id,
   cursor_key = new Uint8Array(32),
   is_hot = true,
   engine,
@@ -49,6 +52,7 @@ export const serveBlobs = Effect.fnUntraced(function* ({
     Layer.provide(Layer.succeed(BlobStore, store)),
     Layer.provide(Layer.succeed(Cursors, cursorsWith(cursor_key))),
     Layer.provide(Layer.succeed(ActiveNodes, Effect.succeed(active_nodes))),
+    Layer.provide(Layer.succeed(NodeName, node_id)),
     Layer.provide(Layer.succeed(JsonDigitsMax, blob.json_body_bytes_max)),
   )
   const scope = yield* Effect.scope
@@ -59,6 +63,7 @@ export const serveBlobs = Effect.fnUntraced(function* ({
     hotBlobs({
       engine: engine ?? engineOf(store),
       active_nodes: Effect.succeed(active_nodes),
+      ...(node_id === undefined ? {} : { node_id }),
       int64: json.int64,
       json_digits_max: blob.json_body_bytes_max,
     }),

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto"
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Cluster } from "#actors/blob-storage/cluster.ts"
+import { LiveNodes } from "#actors/blob-storage/live-nodes.ts"
 import { Volume } from "#actors/blob-storage/volume.ts"
 import { address, Commands } from "#actors/commands.ts"
 import { Log } from "#events/log.ts"
@@ -314,10 +315,33 @@ describe("metrics", () => {
       const { ring_share = 0, last_heartbeat_at = 0, ...rest } = one
       assert.closeTo(ring_share + (other.ring_share ?? 0), 1, 1e-9)
       assert.closeTo(ring_share, 0.2, 0.1)
-      const counts = { blob_count: 2, pending_migrations: 0, under_replicated: 0 }
+      const none = { bytes_moved: 0, repairs: 0, replication_failures: 0 }
+      const counts = { ...none, blob_count: 2, pending_migrations: 0, under_replicated: 0 }
       assert.deepEqual(rest, shown({ used_bytes: 10, ...counts }))
       assert.closeTo(last_heartbeat_at / 1e6, Date.now(), 60_000)
       assert.notProperty(other, "last_heartbeat_at")
+    }),
+  )
+  served("tell what each node's repair has said, and all of it together", (ask) =>
+    Effect.gen(function* () {
+      yield* ask("POST", "/v1/cluster/join", node)
+      yield* ask("POST", "/v1/cluster/join", { ...node, node_id: "node-2" })
+      const progress = {
+        ...{ pending_migrations: 1n, bytes_moved: 20n, repairs: 3n },
+        ...{ replication_failures: 4n, under_replicated: 5n },
+      }
+      const { beat: tell } = yield* LiveNodes
+      for (const node_id of [NodeId.make("node-1"), NodeId.make("node-2")]) {
+        yield* tell({ node_id, used_bytes: 7n, blob_count: 2n, progress })
+      }
+      yield* ask("POST", "/v1/cluster/leave", { node_id: "node-2", graceful: true })
+      const { body } = yield* ask("GET", "/v1/cluster/metrics")
+      const { nodes: [one = {}, two = {}] = [], ...sums } = body
+      const told = { bytes_moved: 20, repairs: 3, replication_failures: 4, under_replicated: 5 }
+      assert.include(one, { ...told, pending_migrations: 1 })
+      assert.include(two, { ...told, pending_migrations: 2 }, "all that a leaving node has")
+      assert.include(sums, { pending_migrations: 3, bytes_moved: 40, repairs: 6 })
+      assert.include(sums, { replication_failures: 8, under_replicated: 10 })
     }),
   )
   served("count blobs that ask for more nodes than are active, by node and in all", (ask) =>

@@ -211,7 +211,7 @@ describe("silence", () => {
   })
   it("for too long removes the node, and only when it lasted", () => {
     const remove = RemoveNode.make({ node_id: a, remove_at })
-    const expired = NodeRemoved.make({ node_id: a, reason: "offline_too_long" })
+    const expired = NodeRemoved.make({ node_id: a, reason: "offline_too_long", at: remove_at })
     cluster(...one, offline(a))
       .when(remove)
       .thenEvents(expired)

@@ -53,7 +53,7 @@ for (const [policy, data_shards] of [
       }
     })
 
-    for (const bytes of [64, 4096, 65_536]) {
+    for (const bytes of [64, 1088, 4096, 65_536]) {
       it(`makes every one or two lost shards again, of ${bytes} bytes`, () => {
         const code = filled(data_shards, bytes, bytes)
         code.encode(bytes)

@@ -23,7 +23,8 @@ const side = (is_hot: boolean) =>
   Effect.gen(function* () {
     const store = yield* memoryStore(small)
     const requests = requestMetrics()
-    const service = yield* serveBlobs({ store, settings, is_hot, requests, active_nodes: 6 })
+    const node = { node_id: "n1", active_nodes: 6 }
+    const service = yield* serveBlobs({ store, settings, is_hot, requests, ...node })
     const agent = yield* Effect.acquireRelease(
       Effect.sync(() => new Agent({ keepAlive: true, maxSockets: 1 })),
       (agent) => Effect.sync(() => agent.destroy()),

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { thrown } from "#actors/blob-storage/blob-fault.ts"
 import type { HotBlobs } from "#gateway/blob-storage/hot-blob.ts"
-import type { BlobMeta } from "#schemas/blob-storage/blob.ts"
+import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { as, settingsWith, until } from "../http.ts"
 import {
   accept_bytes,
@@ -333,4 +333,47 @@ describe("what is not plainly right is left to the plain route", () => {
       })
       expect(status).toBe(413)
     }))
+})
+
+describe("a hot put of JSON", () => {
+  /** What the engine was told to expect of a put that it took in full, in bytes. */
+  const announcedFor = async (body: (data: string) => RequestInit["body"]) => {
+    const bytes = Buffer.alloc(700_000, "blob")
+    const announced: Array<number | undefined> = []
+    let taken = 0
+    const upload: Engine["upload"] = (_order, size) => {
+      announced.push(size)
+      return {
+        write: (part) => {
+          taken += part.length
+          return undefined
+        },
+        // The bytes are counted, and who has them does not matter here.
+        finish: async () => ({ id: id as BlobId, meta: metaOf(taken), created: true }),
+        abort: async () => undefined,
+      }
+    }
+    await run({ upload }, {}, async ({ url }) => {
+      const answer = await fetch(`${url}/v1/blobs`, {
+        ...{ method: "PUT", headers: { ...as("writer"), ...json_type }, duplex: "half" },
+        body: body(bytes.toString("base64")) ?? null,
+      })
+      expect(answer.status).toBe(200)
+    })
+    expect(taken).toBe(bytes.length)
+    expect(announced.length).toBe(1)
+    return announced[0]
+  }
+
+  it("announces what its message can hold at most, where that is known", async () => {
+    const plain = await announcedFor((data) => JSON.stringify({ data }))
+    expect(plain).toBeGreaterThanOrEqual(700_000)
+    expect(plain).toBeLessThan(700_020)
+    const escaped = await announcedFor((data) => `{"data":"${data.replaceAll("Y", "\\u0059")}"}`)
+    expect(escaped).toBeGreaterThanOrEqual(700_000)
+    const chunked = await announcedFor((data) =>
+      new Blob([JSON.stringify({ data, labels: { a: "b" } })]).stream(),
+    )
+    expect(chunked).toBe(undefined)
+  })
 })

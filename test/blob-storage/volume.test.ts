@@ -15,6 +15,7 @@ import {
   type BlobEvent,
   BlobLost,
   BlobQuarantined,
+  BlobReleased,
   BlobStored,
   ReplicationShortfallEnded,
   ReplicationShortfallStarted,
@@ -84,14 +85,44 @@ describe("a volume", () => {
     volume()
       .when(record(0, fact(2, "stored"), fact(1, "stored")))
       .thenRejected("FAILED_PRECONDITION"))
-  it("records no end of a blob that it does not hold", () =>
+  it("records a copy that was let go, and one that is a shard", () => {
+    const shard = { index: 5, data_shards: 4, bytes: 25 }
+    const none = { policy: "REPLICATION_POLICY_EC42", shard } as const
+    return volume()
+      .when(record(0, { ...fact(1, "stored"), ...none }, { ...fact(2, "released"), ...none }))
+      .thenEvents(
+        BlobStored.make({ ...blob, ...none, after: 0, cursor: 1 }),
+        BlobReleased.make({ ...blob, ...none, after: 1, cursor: 2 }),
+      )
+  })
+  // Else the journal would wait for ever behind it.
+  it("records the end of a blob of which nothing is known but its identifier", () => {
+    const unknown = { size: 0, checksum: "" } as const
+    const none = { policy: "REPLICATION_POLICY_NONE" } as const
+    return volume(BlobStored.make({ ...blob, ...none, after: 0, cursor: 1 }))
+      .when(record(1, { ...fact(2, "quarantined"), ...unknown }, fact(3, "stored")))
+      .thenEvents(BlobQuarantined.make({ ...blob, ...unknown, after: 1, cursor: 2 }), stored(2))
+  })
+  it("records the end of a blob whose beginning was never told", () =>
     volume()
       .when(record(0, fact(1, "deleted")))
-      .thenRejected("FAILED_PRECONDITION"))
-  it("records no end of a blob of another policy than those that it holds", () =>
-    volume(stored(0))
-      .when(record(1, { ...fact(2, "deleted"), policy: "REPLICATION_POLICY_NONE" }))
-      .thenRejected("FAILED_PRECONDITION"))
+      .thenEvents(deleted(0)))
+  it("counts the bytes of a shard, and never below zero", () => {
+    const shard = { index: 0, data_shards: 4, bytes: 25 }
+    const shards = [
+      BlobStored.make({ ...blob, shard, after: 0, cursor: 1 }),
+      BlobStored.make({ ...blob, shard, after: 1, cursor: 2 }),
+      BlobReleased.make({ ...blob, shard, after: 2, cursor: 3 }),
+    ]
+    const counts = (history: ReadonlyArray<BlobEvent>) => {
+      const { blobs, bytes, policies } = history.reduce(Volume.evolve, Volume.initialState).context
+      return { blobs, bytes, policies }
+    }
+    const one = { blobs: 1, bytes: 25, policies: { REPLICATION_POLICY_REPLICA3: 1 } }
+    assert.deepEqual(counts(shards), one)
+    const others = [deleted(3), deleted(4)]
+    assert.deepEqual(counts([...shards, ...others]), { blobs: 0, bytes: 0, policies: {} })
+  })
   it("has nothing to record without facts", () => volume(stored(0)).when(record(1)).thenEvents())
 })
 
@@ -322,6 +353,10 @@ describe("the volume's read model", () => {
         BlobStored.make({ ...blob, ...unspecified, after, cursor: after + 1 }),
         BlobLost.make({ ...blob, ...none, after, cursor: after + 1, size: 60 }),
         BlobQuarantined.make({ ...blob, after, cursor: after + 1, size: 0 }),
+        BlobReleased.make({
+          ...{ ...blob, ...none, after, cursor: after + 1 },
+          shard: { index: 1, data_shards: 4, bytes: 40 },
+        }),
       ])
       const told = { active_nodes: 1, under_replicated: 1 }
       const shortfalls = [

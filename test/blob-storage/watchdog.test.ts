@@ -3,7 +3,8 @@ import { Effect, Fiber, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { Cluster, loadCluster } from "#actors/blob-storage/cluster.ts"
 import { heart } from "#actors/blob-storage/heart.ts"
-import { hearing, LiveNodes } from "#actors/blob-storage/live-nodes.ts"
+import { type Heartbeat, hearing, LiveNodes } from "#actors/blob-storage/live-nodes.ts"
+import { no_progress } from "#actors/blob-storage/repair-progress.ts"
 import { watchdog } from "#actors/blob-storage/watchdog.ts"
 import { address, Commands, Unavailable } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
@@ -153,20 +154,24 @@ describe("the watchdog", () => {
       yield* pass(1)
       assert.deepEqual(yield* states, {})
       const last = { ...(yield* happened).at(-1) }
-      const removed = NodeRemoved.make({ node_id: a, reason: "offline_too_long" })
+      const at = "1970-01-01T01:00:15.000Z"
+      const removed = NodeRemoved.make({ node_id: a, reason: "offline_too_long", at })
       assert.deepEqual(last, { ...removed })
     }).pipe(Effect.provide(app)),
   )
 })
 
 const usage = { used_bytes: 12n, blob_count: 3n }
-const beating = (node_id: NodeId, holds = usage) =>
+const beating = (
+  node_id: NodeId,
+  holds: Effect.Effect<Omit<Heartbeat, "node_id">> = Effect.succeed(usage),
+) =>
   Effect.forkChild(
     heart({
       cluster,
       node: { node_id, ...where },
       heartbeat_interval_seconds: 5,
-      usage: Effect.succeed(holds),
+      usage: holds,
     }),
   )
 
@@ -231,7 +236,7 @@ describe("a node's heart", () => {
 
   it.effect("ends a graceful leave of a node that holds nothing, and stays away", () =>
     Effect.gen(function* () {
-      yield* beating(a, { used_bytes: 0n, blob_count: 0n })
+      yield* beating(a, Effect.succeed({ used_bytes: 0n, blob_count: 0n }))
       yield* pass(1)
       yield* send(LeaveNode.make({ node_id: a, graceful: true }))
       yield* pass(5)
@@ -248,6 +253,24 @@ describe("a node's heart", () => {
       yield* send(LeaveNode.make({ node_id: a, graceful: true }))
       yield* pass(30)
       assert.deepEqual(yield* states, { "node-a": "leaving" })
+    }).pipe(Effect.provide(app)),
+  )
+
+  it.effect("keeps a leaving node leaving while it has something to move yet", () =>
+    Effect.gen(function* () {
+      let pending_migrations = 1n
+      const heartbeat = Effect.sync(() => ({
+        ...{ used_bytes: 0n, blob_count: 0n },
+        progress: { ...no_progress, pending_migrations },
+      }))
+      yield* beating(a, heartbeat)
+      yield* pass(1)
+      yield* send(LeaveNode.make({ node_id: a, graceful: true }))
+      yield* pass(30)
+      assert.deepEqual(yield* states, { "node-a": "leaving" })
+      pending_migrations = 0n
+      yield* pass(30)
+      assert.deepEqual(yield* states, {})
     }).pipe(Effect.provide(app)),
   )
 

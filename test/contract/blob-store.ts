@@ -4,7 +4,7 @@
 import assert from "node:assert/strict"
 import { describe, it } from "@effect/vitest"
 import { blake3 } from "@napi-rs/blake-hash"
-import { Deferred, Effect, Fiber, type Layer, Stream } from "effect"
+import { Deferred, Effect, Fiber, type Layer, Stream, Struct } from "effect"
 import { TestClock } from "effect/testing"
 import fc from "fast-check"
 import { type BlobFact, BlobStore } from "#actors/blob-storage/blob-store.ts"
@@ -104,7 +104,7 @@ const repetition = (promised: Promised) => {
         const first = yield* put(store, bytes, { labels: { a: "1" } })
         yield* TestClock.adjust("1 second")
         const again = yield* put(store, bytes, { labels: { b: "2" } })
-        assert.deepEqual(again, { ...first, created: false })
+        assert.deepEqual(again, { ...Struct.omit(first, ["cursor"]), created: false })
       }
       assert.equal((yield* store.scan(0, 10)).length, 2)
       assert.equal((yield* store.usage).blob_count, 2)

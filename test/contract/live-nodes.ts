@@ -25,6 +25,19 @@ export const promises: Readonly<Record<string, Effect.Effect<void, never, LiveNo
     assert.isAtMost(heard_at, Date.now())
   }),
 
+  "knows how far its repair was, where it said so last": Effect.gen(function* () {
+    const { beat, find } = yield* LiveNodes
+    const largest = 2n ** 64n - 1n
+    const progress = {
+      ...{ pending_migrations: largest, bytes_moved: largest, repairs: largest },
+      ...{ replication_failures: largest, under_replicated: 1n },
+    }
+    yield* beat({ node_id, used_bytes: 1n, blob_count: 1n, progress })
+    assert.deepEqual(find(node_id)?.progress, progress)
+    yield* beat({ node_id, used_bytes: 1n, blob_count: 1n })
+    assert.isUndefined(find(node_id)?.progress)
+  }),
+
   "tells nodes apart": Effect.gen(function* () {
     const { beat, find } = yield* LiveNodes
     yield* beat({ node_id, used_bytes: 1n, blob_count: 1n })

@@ -11,7 +11,11 @@ const options = {
   },
   program: new URL("./telling-thread.ts", import.meta.url),
   onLost: (why: string) => expect.fail(why),
-  ...{ batch_max: 4, resize: "bicubic", scale: "0..1", auto_orient: false, pixels_max: 100 },
+  batch_max: 4,
+  resize: "bicubic",
+  scale: "0..1",
+  auto_orient: false,
+  pixels_max: 100,
 } as const
 const pool = plantPool({
   ...options,

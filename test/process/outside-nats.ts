@@ -1,16 +1,18 @@
 /** A nats-server that is none of the product's: what `nats.url` names. */
 import { spawn } from "node:child_process"
-import { readdirSync, readFileSync } from "node:fs"
+import { readdirSync, readFileSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { findBinary } from "../../launcher/binaries.mjs"
 import { until } from "./server.ts"
 
 const ready_ms_max = 30_000
 
-/** Starts one with JetStream on a free port of this machine, its files in `folder`. */
-export const startNats = async (folder: string) => {
+/** Starts one with JetStream on this port of this machine, or a free one, its files in `folder`. */
+export const startNats = async (folder: string, port = "-1") => {
+  // One that was killed has left where it was.
+  for (const file of readdirSync(folder)) if (file.endsWith(".ports")) rmSync(join(folder, file))
   const binary = findBinary("nats-server")?.path ?? "nats-server"
-  const flags = ["-js", "-sd", folder, "-a", "127.0.0.1", "-p", "-1", "--ports_file_dir", folder]
+  const flags = ["-js", "-sd", folder, "-a", "127.0.0.1", "-p", port, "--ports_file_dir", folder]
   const child = spawn(binary, flags, { stdio: "ignore" })
   const ended = new Promise<void>((resolve, reject) => {
     child.on("error", reject)

@@ -4,7 +4,9 @@
  */
 import assert from "node:assert/strict"
 import { statSync } from "node:fs"
+import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, it } from "vitest"
+import { type VolumeDisk, volumeDisk } from "#adapters/volume-disk.ts"
 import type { VolumeEngine } from "#adapters/volume-engine.ts"
 import { batchesIn, flip, logPaths } from "./damaged.ts"
 import {
@@ -204,6 +206,29 @@ describe("a full disk", () => {
     assert.equal(await readOne(again, 3000), "whole")
     assert.equal(await readOne(again, 0), "BlobNotFound")
     assert.equal(await readOne(again, 1000, 8000), "whole")
+  })
+
+  it("is asked again where a file was begun while it was full", async () => {
+    const begun = Promise.withResolvers<void>()
+    const gate = Promise.withResolvers<void>()
+    let is_full = false
+    const create: VolumeDisk["create"] = async (path) => {
+      if (!is_full) return volumeDisk.create(path)
+      begun.resolve()
+      await gate.promise
+      throw diskError("ENOSPC")
+    }
+    const engine = await opened(freshFolder(), {}, { ...volumeDisk, create })
+    is_full = true
+    // The next file is begun when half of the current one is written.
+    await putEach(engine, upTo(10), 8000)
+    await begun.promise
+    is_full = false
+    const put = putOne(engine, 100, 8000)
+    // It needs another file by then, and waits for nothing else.
+    for (let turns = 0; turns < 20; turns++) await nextTurn()
+    gate.resolve()
+    await put
   })
 
   it("leaves the file that is held back, and the rest of the current one, to deletes", async () => {

@@ -3,8 +3,9 @@ import assert from "node:assert/strict"
 import { type BlobFault, faultOf } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import type { Content } from "./crash-contents.ts"
+import type { Life } from "./crash-life.ts"
 import type { Entry, State } from "./crash-model.ts"
-import { allIds, bytesRead, type Life, takeFacts } from "./crash-work.ts"
+import { allIds, bytesRead, takeFacts } from "./crash-work.ts"
 
 const scan_limit_max = 1000
 /** A blob may be put again and damaged again, in so many lives. */
@@ -23,11 +24,11 @@ const asked = async <A>(work: Promise<A>): Promise<A | BlobFault["_tag"]> => {
 
 const checkMeta = ({ content }: Entry, meta: BlobMeta) => {
   const { size, checksum, labels, policy } = meta
-  const { bytes, ...known } = content
+  const { size: known_size, ...known } = content
   assert.deepEqual(
     { size, checksum, labels, policy },
     {
-      ...{ size: BigInt(bytes.length), checksum: known.checksum },
+      ...{ size: BigInt(known_size), checksum: known.checksum },
       ...{ labels: known.labels, policy: known.policy },
     },
   )
@@ -42,7 +43,7 @@ const readWhole = async ({ engine, at }: Life, entry: Entry) => {
     return undefined
   }
   checkMeta(entry, meta)
-  const read = await asked(bytesRead(engine, content.id, {}, at()))
+  const read = await asked(bytesRead(engine, content.id, {}, at(), content.shard))
   if (typeof read === "string") {
     assert(entry.isSuspect(), `${content.id} has a stat, and is ${read}`)
     return undefined
@@ -54,10 +55,13 @@ const readWhole = async ({ engine, at }: Life, entry: Entry) => {
 /** Looks at one blob from every side, and lets the model know; answers whether it is there. */
 const look = async (life: Life, entry: Entry) => {
   const { engine } = life
-  const { id } = entry.content
+  const { id, shard } = entry.content
   const meta = await readWhole(life, entry)
   const tombstone = await engine.tombstone(id)
+  const [copy] = await engine.copiesOf([id])
   if (meta !== undefined) {
+    assert(copy && copy.kind !== "tombstone", `${id} is stored, and is told to be none`)
+    assert.deepEqual([copy.shard, copy.created_at], [shard, meta.created_at])
     assert.equal(tombstone, undefined, `${id} is stored, and has a tombstone`)
     entry.seen("stored", meta, undefined)
     return true
@@ -65,6 +69,7 @@ const look = async (life: Life, entry: Entry) => {
   // What was corrupt is out of the volume by now.
   assert.equal(await asked(engine.stat(id)), "BlobNotFound")
   assert.equal(await asked(engine.get(id, {}, life.at())), "BlobNotFound")
+  assert.equal(copy?.kind, tombstone === undefined ? undefined : "tombstone")
   const state: State = tombstone === undefined ? "absent" : "deleted"
   entry.seen(state, undefined, tombstone)
   return false

@@ -1,12 +1,20 @@
 /** The blobs that crash tests put, with all that must be known of them again afterwards. */
 import { blake3 } from "@napi-rs/blake-hash"
+import { copyBytes } from "#actors/blob-storage/copy-admission.ts"
+import type { Shard } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId, BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 
 export interface Content {
   readonly id: BlobId
-  /** BLAKE3-256 in base64. */
+  /** BLAKE3-256 in base64, and in hex. */
   readonly checksum: string
+  readonly hash: string
+  /** Bytes of the blob. */
+  readonly size: number
+  /** Which part of the blob is ever here; undefined: all of it. */
+  readonly shard: Shard | undefined
+  /** The bytes that are here. */
   readonly bytes: Uint8Array
   readonly labels: BlobLabels
   readonly policy: ReplicationPolicy
@@ -28,16 +36,23 @@ const sizes = [
   ...large_sizes,
 ]
 
+const policyOf = (n: number, shard: Shard | undefined) => {
+  if (shard) return "REPLICATION_POLICY_EC42"
+  return n % 4 === 0 ? "REPLICATION_POLICY_NONE" : "REPLICATION_POLICY_REPLICA3"
+}
+
 const contentOf = (size: number, n: number): Content => {
-  const bytes = noise(1000 + n, size)
-  const hash = blake3(bytes)
+  const blob = noise(1000 + n, size)
+  const hash = blake3(blob)
+  const shard = n % 6 === 5 ? { index: n % 5, data_shards: 4 } : undefined
   return {
     // The first half of the hash is what makes a BlobId.
     id: hash.toString("hex").slice(0, 32) as BlobId,
     checksum: hash.toString("base64"),
-    bytes,
+    hash: hash.toString("hex"),
+    ...{ size, shard, bytes: shard ? noise(3000 + n, copyBytes(size, shard)) : blob },
     labels: n % 3 === 0 ? { name: `content ${n}`, ünï: "cødé" } : {},
-    policy: n % 4 === 0 ? "REPLICATION_POLICY_NONE" : "REPLICATION_POLICY_REPLICA3",
+    policy: policyOf(n, shard),
   }
 }
 

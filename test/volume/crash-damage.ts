@@ -14,7 +14,14 @@ import {
 } from "./crash.ts"
 import { check } from "./crash-checks.ts"
 import { segment_bytes } from "./crash-contents.ts"
-import { hasUnknownLog, hurtBy, recordsWritten, type Stretch, stretchesIn } from "./crash-log.ts"
+import {
+  deletesIn,
+  hasUnknownLog,
+  hurtBy,
+  recordsWritten,
+  type Stretch,
+  stretchesIn,
+} from "./crash-log.ts"
 import { work } from "./crash-work.ts"
 import { type Astray, type SimulatedDisk, simulateDisk } from "./simulated-disk.ts"
 
@@ -22,26 +29,30 @@ const lives_max = 4
 const operations = 60
 const writers = 4
 const flips_max = 3
+/** Of the flips so many, at least, hit a delete where there is one. */
+const deletes_share = 1 / 4
 
 /** Flips bits in one place, and tells the model whom that may have hurt. */
 const flip = (run: Run, simulated: SimulatedDisk) => {
   const { random, model } = run
+  const is_first = !run.is_damaged
   run.is_damaged = true
-  const [first, ...others] = stretchesIn(simulated)
+  const deletes = random.next() < deletes_share ? deletesIn(simulated) : []
+  const [first, ...others] = deletes.length > 0 ? deletes : stretchesIn(simulated)
   if (first === undefined) return
   const { path, start, end } = random.pick<Stretch>([first, ...others])
   const bytes = simulated.bytes(path)
   const at = random.between(start, Math.min(end, bytes.length) - 1)
   const { ids, is_end, told } = hurtBy(simulated, { path, start: at, end: at + 1 })
   if (hasUnknownLog(simulated)) {
-    for (const entry of model.entries()) entry.suspect()
+    for (const entry of model.entries()) entry.suspect(is_first)
     model.recorded.cut()
   }
   for (const id of told) model.recorded.suspect(id)
   if (is_end) model.recorded.cut()
   for (const id of ids) {
     run.notes.push(`hurt ${id.slice(0, 8)}`)
-    model.entry(id).suspect()
+    model.entry(id).suspect(is_first && !is_end)
   }
   run.notes.push(`flip a bit of ${path} at ${at} (${start} to ${end})`)
   const byte = bytes[at] ?? 0
@@ -51,17 +62,19 @@ const flip = (run: Run, simulated: SimulatedDisk) => {
 /** Tells the model whom a write that lands elsewhere may hurt, there and where it is missing. */
 const strayed = (run: Run, simulated: SimulatedDisk, { path, position, to, bytes }: Astray) => {
   const { model, notes } = run
+  const is_first = !run.is_damaged
   run.is_damaged = true
   notes.push(`${bytes.length} bytes for ${position} of ${path} are written to ${to}`)
   if (!simulated.paths().includes(path) || !path.endsWith(".seg")) return
-  const { ids } = hurtBy(simulated, { path, start: to, end: to + bytes.length })
+  const { ids, is_end } = hurtBy(simulated, { path, start: to, end: to + bytes.length })
   const is_unknown = hasUnknownLog(simulated)
   const suspects = new Set([...ids, ...recordsWritten(simulated, path, bytes, position)])
   for (const entry of model.entries()) {
     // Who knows whose bytes a write to a file of extents holds.
     const is_large = path.includes("ext-") && entry.content.bytes.length >= segment_bytes / 8
-    if (is_unknown || is_large || entry.isFlying() || suspects.has(entry.content.id))
-      entry.suspect()
+    if (is_unknown || is_large || entry.isFlying() || suspects.has(entry.content.id)) {
+      entry.suspect(is_first && !is_end)
+    }
   }
   model.recorded.cut()
 }

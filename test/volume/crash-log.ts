@@ -26,10 +26,16 @@ interface Batch {
   readonly path: string
   readonly start: number
   readonly end: number
+  readonly has_header: boolean
   readonly records: ReadonlyArray<Found>
 }
 
-const recordsOf = (path: string, bytes: Buffer, seed: number, batch: Omit<Batch, "records">) => {
+const recordsOf = (
+  path: string,
+  bytes: Buffer,
+  seed: number,
+  batch: Pick<Batch, "sequence" | "start" | "end">,
+) => {
   const records: Array<Found> = []
   for (let at = batch.start; at < batch.end; ) {
     const head = decodeHead(bytes, at, seed)
@@ -44,21 +50,31 @@ const recordsOf = (path: string, bytes: Buffer, seed: number, batch: Omit<Batch,
   return records
 }
 
-/** The batches in a log file's bytes; none where its superblock does not hold. */
+/**
+ * The batches in a log file's bytes, and as others what is left where no header holds, which a
+ * start finds too; none where its superblock does not hold.
+ */
 const batchesOf = (path: string, bytes: Buffer): ReadonlyArray<Batch> => {
   const superblock = decodeSuperblock(bytes.subarray(0, data_start))
   if (superblock?.kind !== "log") return []
   const seed = seedOf(superblock)
   const batches: Array<Batch> = []
-  for (let start = data_start; start < bytes.length; ) {
-    const header = decodeBatchHeader(bytes, start, seed)
-    const end = start + (header?.bytes ?? page_bytes)
-    if (header && header.position === start) {
-      const batch = { path, sequence: header.sequence, start, end }
-      batches.push({ ...batch, records: recordsOf(path, bytes, seed, batch) })
-    }
-    start = end
+  const add = (start: number, end: number, sequence: number, has_header: boolean) => {
+    const batch = { path, sequence, start, end, has_header }
+    const records = recordsOf(path, bytes, seed, batch)
+    if (has_header || records.length > 0) batches.push({ ...batch, records })
   }
+  let ended = data_start
+  for (let start = data_start; start < bytes.length; start += page_bytes) {
+    const header = decodeBatchHeader(bytes, start, seed)
+    if (header?.position !== start) continue
+    const end = start + header.bytes
+    if (start > ended) add(ended, start, header.sequence - 1 / 2, false)
+    add(start, end, header.sequence, true)
+    ended = end
+    start = end - page_bytes
+  }
+  if (ended < bytes.length) add(ended, bytes.length, batches.at(-1)?.sequence ?? 0, false)
   return batches
 }
 
@@ -95,7 +111,8 @@ export const mapOf = (simulated: SimulatedDisk) => {
   const batches = logs
     .flatMap((path) => batchesOf(path, Buffer.from(simulated.bytes(path))))
     .toSorted((one, other) => one.sequence - other.sequence)
-  return { batches, last: batches.at(-1), files: logs.map(numberOf) }
+  const last = batches.findLast(({ has_header }) => has_header)
+  return { batches, last, files: logs.map(numberOf) }
 }
 
 /**
@@ -105,7 +122,11 @@ export const mapOf = (simulated: SimulatedDisk) => {
 export const hurtBy = (simulated: SimulatedDisk, stretch: Stretch) => {
   const { batches, last } = mapOf(simulated)
   const newest = new Map<BlobId, Found>()
-  for (const { records } of batches) for (const record of records) newest.set(record.id, record)
+  for (const record of batches.flatMap(({ records }) => records)) {
+    const other = newest.get(record.id)
+    // Times rise from record to record, and one that is moved keeps its own.
+    if (!other || other.head.at <= record.head.at) newest.set(record.id, record)
+  }
   const hurt = new Set<BlobId>()
   const is_end = last !== undefined && overlaps(last, stretch)
   for (const record of newest.values()) {
@@ -131,6 +152,12 @@ export const stretchesIn = (simulated: SimulatedDisk): ReadonlyArray<Stretch> =>
   )
 }
 
+/** Where the log says that something was deleted. */
+export const deletesIn = (simulated: SimulatedDisk): ReadonlyArray<Stretch> =>
+  mapOf(simulated).batches.flatMap(({ records }) =>
+    records.filter(({ head }) => head.kind === "tombstone"),
+  )
+
 /** Whose records a write to a log file holds, which was meant for `position`. */
 export const recordsWritten = (
   simulated: SimulatedDisk,
@@ -140,7 +167,7 @@ export const recordsWritten = (
 ): ReadonlyArray<BlobId> => {
   const superblock = decodeSuperblock(Buffer.from(simulated.bytes(path).subarray(0, data_start)))
   if (superblock?.kind !== "log") return []
-  const stretch = { path, sequence: 0, start: 0, end: bytes.length }
+  const stretch = { sequence: 0, start: 0, end: bytes.length }
   const records = recordsOf(path, Buffer.from(bytes), seedOf(superblock), stretch)
   return records.filter(() => position >= data_start).map(({ id }) => id)
 }

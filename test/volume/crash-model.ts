@@ -8,18 +8,21 @@ import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { type Content, contentById, contents } from "./crash-contents.ts"
 
 export type State = "absent" | "stored" | "deleted"
-export type Change = "put" | "delete"
+export type Change = "put" | "delete" | "release"
 
-const outcomes = { put: "stored", delete: "deleted" } as const
+const changes: ReadonlyArray<Change> = ["put", "delete", "release"]
+const outcomes = { put: "stored", delete: "deleted", release: "absent" } as const
 
 const all_states: ReadonlySet<State> = new Set<State>(["absent", "stored", "deleted"])
+const gone_states: ReadonlySet<State> = new Set<State>(["absent", "deleted"])
 
 /** One blob's truth. */
 const makeEntry = (content: Content) => {
   let settled: ReadonlySet<State> = new Set<State>(["absent"])
-  const flying: Record<Change, number> = { put: 0, delete: 0 }
+  const flying: Record<Change, number> = { put: 0, delete: 0, release: 0 }
   let version = 0
   let is_suspect = false
+  let is_gone = false
   let meta: BlobMeta | undefined
   let buried: { readonly at: bigint; readonly version: number } | undefined
 
@@ -28,12 +31,12 @@ const makeEntry = (content: Content) => {
     /** Rises whenever something begins or ends: what is the same again was so all the time. */
     version: () => version,
     isFlying: (change?: Change) =>
-      change === undefined ? flying.put + flying.delete > 0 : flying[change] > 0,
+      change === undefined ? changes.some((one) => flying[one] > 0) : flying[change] > 0,
     /** All states that are right now. */
     states: (): ReadonlySet<State> => {
-      if (is_suspect) return all_states
+      if (is_suspect) return is_gone ? gone_states : all_states
       const states = new Set(settled)
-      for (const change of ["put", "delete"] as const) {
+      for (const change of changes) {
         if (flying[change] > 0) states.add(outcomes[change])
       }
       return states
@@ -43,6 +46,7 @@ const makeEntry = (content: Content) => {
     isSuspect: () => is_suspect,
     begin: (change: Change) => {
       version++
+      if (change === "put") is_gone = false
       flying[change]++
     },
     acknowledged: (change: Change, told?: BlobMeta) => {
@@ -65,12 +69,12 @@ const makeEntry = (content: Content) => {
     /** The process ended, and takes to its grave what was under way. */
     end() {
       if (!is_suspect) settled = this.states()
-      if (flying.put + flying.delete > 0) version++
-      flying.put = 0
-      flying.delete = 0
+      if (this.isFlying()) version++
+      for (const change of changes) flying[change] = 0
     },
     /** Somebody looked. `tombstone` is what the volume says of it. */
     seen(state: State, told: BlobMeta | undefined, tombstone: bigint | undefined) {
+      assert(!is_gone || state !== "stored", `${content.id} was deleted, and is back`)
       if (is_suspect) return
       const is_known = settled.size === 1
       assert(settled.has(state), `${content.id} is ${state}, not ${[...settled].join(" or ")}`)
@@ -82,9 +86,14 @@ const makeEntry = (content: Content) => {
       meta = told
       buried = tombstone === undefined ? undefined : { at: tombstone, version }
     },
-    /** It was damaged where it lies. From now on anything is right of it, but other bytes. */
-    suspect: () => {
+    /**
+     * It was damaged where it lies. From now on anything is right of it but other bytes; and if
+     * nothing else was damaged before, one that was deleted stays so.
+     */
+    suspect: (is_first: boolean) => {
       version++
+      const is_deleted = settled.size === 1 && settled.has("deleted") && flying.put === 0
+      is_gone = is_first && (is_suspect ? is_gone : is_deleted)
       is_suspect = true
     },
   }
@@ -95,8 +104,9 @@ export type Entry = ReturnType<typeof makeEntry>
 const checkFact = (fact: BlobFact) => {
   // Of a copy whose record is damaged nothing is known but its identifier.
   if (fact.kind === "quarantined" || fact.kind === "lost") return
-  const { labels, policy, checksum, bytes } = contentById(fact.id)
-  assert.equal(fact.size, bytes.length)
+  const { labels, policy, checksum, size, shard, bytes } = contentById(fact.id)
+  assert.equal(fact.size, size)
+  assert.deepEqual(fact.shard, shard && { ...shard, bytes: bytes.length })
   assert.equal(fact.checksum, checksum)
   assert.equal(fact.policy, policy)
   if (fact.kind === "stored") assert.deepEqual(fact.labels ?? {}, labels)
@@ -158,7 +168,11 @@ const makeRecorded = () => {
   }
 }
 
+/** A time of another node's clock that is ahead of all others, in Unix nanoseconds. */
+const ahead_ns = 2n ** 62n
+
 export const makeModel = () => {
+  let ahead = ahead_ns
   const entries = new Map(contents.map((content) => [content.id, makeEntry(content)]))
   return {
     entries: (): ReadonlyArray<Entry> => [...entries.values()],
@@ -168,6 +182,11 @@ export const makeModel = () => {
       throw new Error(`there is no entry of ${id}`)
     },
     recorded: makeRecorded(),
+    /** Another node's time: later than any before it. */
+    elsewhere: () => {
+      ahead += 1n
+      return ahead
+    },
     hasSuspects: () => [...entries.values()].some((entry) => entry.isSuspect()),
     end: () => {
       for (const entry of entries.values()) entry.end()

@@ -14,6 +14,8 @@ export const openSimulated: Open = (disk, seed) => {
   const options = {
     ...{ dir: "/volume", capacity_bytes, size_max_bytes: capacity_bytes, segment_bytes },
     ...{ scrub_bytes_per_second: 0, background: false, volume_id: noise(seed, volume_id_bytes) },
+    // What is stamped in the background follows what was stamped last.
+    clock: () => 1n,
     now: () => {
       now += jump_ms
       return now

@@ -1,70 +1,21 @@
 /** What a life does to a volume: seeded operations of several writers, each answer judged. */
 import assert from "node:assert/strict"
-import type { BlobOrigin } from "#actors/blob-storage/blob-admission.ts"
-import type { BlobEngine, PutAnswer, PutOrder } from "#actors/blob-storage/blob-engine.ts"
-import { type BlobFault, faultOf } from "#actors/blob-storage/blob-fault.ts"
+import type { PutAnswer, PutOrder } from "#actors/blob-storage/blob-engine.ts"
+import { faultOf } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobRange } from "#actors/blob-storage/blob-store.ts"
+import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { Seeded } from "../process/seeded.ts"
 import { type Content, contents } from "./crash-contents.ts"
-import type { Change, Entry, Model } from "./crash-model.ts"
+import { receive, release, sendLate } from "./crash-copies.ts"
+import { cut, faultIn, type Life, origin, refuse } from "./crash-life.ts"
+import type { Entry } from "./crash-model.ts"
 
-/** An engine with the upkeep that otherwise runs by itself. */
-export interface CrashEngine extends BlobEngine {
-  readonly compact: () => Promise<unknown>
-  readonly scrub: () => Promise<unknown>
-  readonly status: () => { readonly damaged_batches: number }
-}
-
-export interface Life {
-  readonly random: Seeded
-  readonly engine: CrashEngine
-  readonly model: Model
-  /** The next time stamp, Unix nanoseconds; it may stand still, and now and then it goes back. */
-  readonly at: () => bigint
-  /** Which refusals of changes are right in this life, besides those of the port's rules. */
-  readonly excuses: ReadonlySet<BlobFault["_tag"]>
-  /** Whether files were damaged where they lie, so that a fact may be missing. */
-  readonly isDamaged: () => boolean
-  /** Deletes that are taken for certain, though the disk is full. */
-  readonly reserve: { deletes: number }
-  readonly note: (line: string) => void
-  readonly isOver: () => boolean
-}
-
-const origin: BlobOrigin = { actor: "crash", request_id: "r-1", correlation_id: "c-1" }
-
-const piece_bytes_max = 30_000
 const scan_limit = 20
 
 const order = ({ labels, policy }: Content): PutOrder => ({
   ...{ labels, policy, origin, expected_id: undefined, if_none_match: false },
 })
-
-/** Answers the fault where the promise is rejected with one. */
-const faultIn = async <A>(work: Promise<A>): Promise<{ answer: A } | { fault: BlobFault }> => {
-  try {
-    return { answer: await work }
-  } catch (cause) {
-    const fault = faultOf(cause)
-    if (fault._tag !== "BlobStoreFailed" || (cause instanceof Error && "fault" in cause)) {
-      return { fault }
-    }
-    if (cause instanceof Error && "code" in cause) return { fault }
-    throw cause
-  }
-}
-
-/** Parts of the bytes, in copies of their own. */
-const cut = (random: Seeded, bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
-  const parts: Array<Uint8Array> = []
-  for (let at = 0; at < bytes.length; ) {
-    const end = Math.min(bytes.length, at + random.between(1, piece_bytes_max))
-    parts.push(bytes.slice(at, end))
-    at = end
-  }
-  return parts
-}
 
 const upload = async ({ random, engine, at }: Life, content: Content, is_announced: boolean) => {
   const upload = engine.upload(order(content), is_announced ? content.bytes.length : undefined)
@@ -77,22 +28,10 @@ const upload = async ({ random, engine, at }: Life, content: Content, is_announc
   }
 }
 
-/** A change that was refused, which is right where the life has an excuse. */
-const refuse = (life: Life, entry: Entry, change: Change, fault: BlobFault) => {
-  life.note(`${change} ${entry.content.id.slice(0, 8)}: ${fault._tag}`)
-  const detail = "detail" in fault ? fault.detail : ""
-  assert(life.excuses.has(fault._tag), `${change} answered ${fault._tag}: ${detail}`)
-  const is_full = fault._tag === "BlobCapacityExceeded"
-  const is_due = is_full && change === "delete" && life.reserve.deletes > 0
-  assert(!is_due, `a delete is refused: ${detail}`)
-  if (is_full) entry.refused(change)
-  else entry.doubted(change)
-}
-
 const checkPut = (entry: Entry, { id, meta, created }: PutAnswer, was: ReadonlySet<string>) => {
   const { content } = entry
   assert.equal(id, content.id)
-  assert.equal(meta.size, BigInt(content.bytes.length))
+  assert.equal(meta.size, BigInt(content.size))
   assert.equal(meta.checksum, content.checksum)
   if (was.size > 1 || entry.isFlying("put")) return
   assert.equal(created, !was.has("stored"), `created is ${created} where it was ${[...was]}`)
@@ -108,10 +47,12 @@ export const put = async (life: Life, entry: Entry) => {
   entry.begin("put")
   const by_pieces = content.bytes.length > 20_000 || random.next() < 1 / 5
   life.note(`put ${content.id.slice(0, 8)} of ${content.bytes.length} bytes`)
-  const stored = by_pieces
-    ? upload(life, content, random.next() < 1 / 2)
-    : engine.put(order(content), cut(random, content.bytes), at())
-  const said = await faultIn(stored)
+  const stored = () => {
+    if (content.shard || random.next() < 1 / 5) return receive(life, content)
+    if (by_pieces) return upload(life, content, random.next() < 1 / 2)
+    return engine.put(order(content), cut(random, content.bytes), at())
+  }
+  const said = await faultIn(stored())
   if ("fault" in said) {
     refuse(life, entry, "put", said.fault)
     return false
@@ -126,7 +67,13 @@ export const put = async (life: Life, entry: Entry) => {
 const remove = async (life: Life, entry: Entry) => {
   entry.begin("delete")
   life.note(`delete ${entry.content.id.slice(0, 8)}`)
-  const said = await faultIn(life.engine.delete(entry.content.id, origin, life.at()))
+  const { id } = entry.content
+  const { engine, random, model, at } = life
+  const deleted =
+    random.next() < 1 / 3
+      ? engine.deleteClusterWide(id, origin, model.elsewhere())
+      : engine.delete(id, origin, at())
+  const said = await faultIn(deleted)
   if ("fault" in said) return refuse(life, entry, "delete", said.fault)
   entry.acknowledged("delete")
   life.reserve.deletes--
@@ -148,14 +95,23 @@ const abandon = async (life: Life, { content }: Entry) => {
   if ("fault" in said) assert(life.excuses.has(said.fault._tag), said.fault._tag)
 }
 
-/** All bytes that a read answers. */
-export const bytesRead = async (engine: BlobEngine, id: BlobId, range: BlobRange, at: bigint) => {
-  const reading = await engine.get(id, range, at)
+/** All bytes that a read answers, of a shard those of the shard. */
+export const bytesRead = async (
+  engine: NodeEngine,
+  id: BlobId,
+  range: BlobRange,
+  at: bigint,
+  shard?: Content["shard"],
+) => {
+  if (shard) assert.equal(faultOf(await engine.get(id, range, at).catch(own))._tag, "BlobNotFound")
+  const reading = await (shard ? engine.read(id, range, at) : engine.get(id, range, at))
   if (reading.data) return { meta: reading.meta, bytes: Buffer.from(reading.data) }
   const windows: Array<Uint8Array> = []
   for await (const window of reading.windows()) windows.push(window)
   return { meta: reading.meta, bytes: Buffer.concat(windows) }
 }
+
+const own = (cause: unknown) => cause
 
 const rangeOf = (random: Seeded, size: number): BlobRange => {
   if (random.next() < 1 / 2) return {}
@@ -169,7 +125,7 @@ const get = async (life: Life, entry: Entry) => {
   const range = rangeOf(random, content.bytes.length)
   const version = entry.version()
   const before = entry.states()
-  const said = await faultIn(bytesRead(engine, content.id, range, at()))
+  const said = await faultIn(bytesRead(engine, content.id, range, at(), content.shard))
   const is_settled = entry.version() === version
   if ("fault" in said) {
     const { _tag } = said.fault
@@ -199,7 +155,7 @@ const stat = async ({ engine }: Life, entry: Entry) => {
 }
 
 /** All identifiers, page by page. */
-export const allIds = async (engine: BlobEngine, random: Seeded) => {
+export const allIds = async (engine: NodeEngine, random: Seeded) => {
   const ids: Array<BlobId> = []
   const limit = random.between(1, contents.length + 1)
   for (let more = true; more; ) {
@@ -254,11 +210,11 @@ const upkeep = async (life: Life, work: "compact" | "scrub") => {
   }
 }
 
-type Turn = "put" | "delete" | "abandon" | "get" | "stat" | "list" | "facts" | "compact" | "scrub"
-
-const weights: Readonly<Record<Turn, number>> = {
+const weights = {
   ...{ put: 40, delete: 14, abandon: 4, get: 18, stat: 4, list: 3, facts: 6, compact: 3, scrub: 2 },
-}
+  ...{ release: 5, late: 3 },
+} as const
+type Turn = keyof typeof weights
 
 const turns = Object.entries(weights).flatMap(
   ([turn, weight]) => Array.from({ length: weight }, () => turn as Turn), // The keys of `weights`.
@@ -279,8 +235,12 @@ const makeTurns = (life: Life) => {
   return async () => {
     const entry = random.pick(model.entries() as readonly [Entry, ...Array<Entry>]) // Never empty.
     const turn = random.pick([first_turn, ...other_turns])
-    if (turn === "put" && !entry.isFlying("delete")) await put(life, entry)
-    if (turn === "delete" && !entry.isFlying("put")) await remove(life, entry)
+    const is_leaving = entry.isFlying("delete") || entry.isFlying("release")
+    const is_coming = entry.isFlying("put") || entry.isFlying("release")
+    if (turn === "put" && !is_leaving) await put(life, entry)
+    if (turn === "delete" && !is_coming) await remove(life, entry)
+    if (turn === "release" && !entry.isFlying()) await release(life, entry)
+    if (turn === "late" && !entry.isFlying()) await sendLate(life, entry)
     if (turn === "abandon") await abandon(life, entry)
     if (turn === "get") await get(life, entry)
     if (turn === "stat") await stat(life, entry)

@@ -10,8 +10,9 @@ import type { BlobFault } from "#actors/blob-storage/blob-fault.ts"
 import { type Seeded, seeded } from "../process/seeded.ts"
 import { check } from "./crash-checks.ts"
 import { contents, segment_bytes } from "./crash-contents.ts"
+import type { CrashEngine, Life } from "./crash-life.ts"
 import { type Model, makeModel } from "./crash-model.ts"
-import { type CrashEngine, type Life, put, work } from "./crash-work.ts"
+import { put, work } from "./crash-work.ts"
 import { type SimulatedDisk, simulateDisk } from "./simulated-disk.ts"
 
 /** Opens the volume on a disk; `at` is Unix nanoseconds. */

@@ -34,13 +34,13 @@ const no_file: VolumeFile = {
 }
 
 /** Files on a disk that has room for so many. */
-const fakeSegments = (files_max = 100, file = no_file) => {
+const fakeSegments = (files_max = 100, file = no_file, written_bytes = data_start) => {
   const files = new Map<number, Segment>()
   const take = async (): Promise<Segment> => {
     await Promise.resolve()
     if (files.size === files_max) throw Object.assign(new Error("full"), { code: "ENOSPC" })
     const number = files.size + 1
-    const seeds = { generation: number, bytes: segment_bytes, seed: number }
+    const seeds = { generation: number, bytes: segment_bytes, seed: number, written_bytes }
     const segment: Segment = { kind: "ext", number, ...seeds, file }
     files.set(number, segment)
     return segment
@@ -182,6 +182,73 @@ describe("the files of extents", () => {
     const part = await extents.reserve(400 * kib)
     assert.equal(part.end - part.start, 256 * kib)
     assert.equal(dataBytes(part.end - part.start), 192 * kib)
+  })
+
+  it("keep what lies behind the end of a file whose superblock was lost", async () => {
+    const { extents, files } = make()
+    const { extent } = await keep(extents, ann)
+    const images = Array.from(extents.image())
+    const [[number, segment] = assert.fail()] = files
+    const bytes = data_start + 100 * kib
+    files.set(number, { ...segment, bytes, written_bytes: bytes })
+    const { segments } = fakeSegments()
+    const find = () => files.get(number)
+    const again = makeExtents({
+      ...{ segment_bytes, fail: noFail, images },
+      segments: { ...segments, find, all: () => Array.from(files.values()) },
+    })
+    assert.equal(live(again), 256 * kib)
+    again.free(ann, [extent])
+    assert.deepEqual([live(again), again.bytes().dead], [0, 256 * kib])
+    assert.equal((await again.reserve(256 * kib)).start, data_start)
+  })
+
+  it("use again what was written before they grow, and count only that", async () => {
+    const { extents } = make()
+    const first = await keep(extents, ann, 600 * kib)
+    const second = await keep(extents, bob, 600 * kib)
+    assert.deepEqual([first.grant.segment.number, second.grant.segment.number], [1, 2])
+    assert.equal(extents.bytes().dead, 0)
+    extents.free(ann, [first.extent])
+    const counts = () =>
+      extents
+        .files()
+        .map(({ live_bytes, free_bytes, data_bytes }) => [
+          ...[live_bytes, free_bytes, data_bytes].map((bytes) => bytes / kib),
+        ])
+    assert.deepEqual(counts().slice(0, 2), [
+      [0, 600, 600],
+      [600, 0, 600],
+    ])
+    // The second file was used last and could grow.
+    const third = await extents.reserve(400 * kib)
+    assert.deepEqual([third.segment.number, third.start], [1, data_start])
+    const fourth = await extents.reserve(400 * kib)
+    assert.deepEqual([fourth.segment.number, fourth.start], [1, third.end])
+    // What was reached for and not written is as if it had never been.
+    extents.release(fourth)
+    assert.equal(extents.files()[0]?.data_bytes, 600 * kib)
+  })
+
+  it("use up what was written, in parts too, once the disk had no room for a write", async () => {
+    const { extents, files } = make(1)
+    const grants = await Promise.all(Array.from({ length: 3 }, () => keep(extents, ann)))
+    for (const { extent } of [grants[0], grants[2]].flatMap((one) => one ?? [])) {
+      extents.free(ann, [extent])
+    }
+    const before = await extents.reserve(500 * kib)
+    assert.equal(before.start, data_start + 512 * kib)
+    extents.release(before)
+    extents.noteFull()
+    const parts = [await extents.reserve(500 * kib), await extents.reserve(500 * kib)]
+    const found = parts.map(
+      ({ start, end }) => `${(start - data_start) / kib} ${(end - start) / kib}`,
+    )
+    assert.deepEqual(new Set(found), new Set(["0 256", "512 256"]))
+    // Nothing is left of it: whether the disk has room by now shows when it is tried.
+    const after = await extents.reserve(200 * kib)
+    assert.equal(after.start, data_start + 768 * kib)
+    assert.equal(files.size, 1)
   })
 
   it("take nothing from a file that is closed", async () => {

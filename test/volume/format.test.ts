@@ -14,22 +14,23 @@ import {
 } from "#adapters/volume-format.ts"
 import {
   checksumOf,
+  clusterAtOf,
   decodeHead,
   decodeTail,
   encodeHead,
   encodeTail,
   extentsOf,
-  factOf,
   freedOf,
   hashOf,
   headBytesMax,
   labelsOf,
-  metaOf,
-  movedOf,
   type NewRecord,
   originOf,
+  shardOf,
+  sinceOf,
   tail_bytes,
 } from "#adapters/volume-record.ts"
+import { factOf, metaOf, movedOf } from "#adapters/volume-record-told.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 
 const u32 = fc.nat(2 ** 32 - 1)
@@ -52,9 +53,12 @@ const extent = fc.record({ file: u32, position: u53, bytes: u53, table_crc: u32 
 const text = fc.string({ unit: "grapheme", maxLength: 40 })
 const label_text = fc.string({ unit: "binary", maxLength: 20 })
 
+const time = fc.bigInt({ min: 0n, max: 2n ** 63n })
+const shard = fc.record({ index: fc.nat(9), data_shards: fc.integer({ min: 1, max: 8 }) }, plain)
+
 const record: fc.Arbitrary<NewRecord> = fc
   .record({
-    kind: fc.constantFrom("blob", "tombstone", "quarantined", "lost"),
+    kind: fc.constantFrom("blob", "tombstone", "quarantined", "lost", "released"),
     is_moved: fc.boolean(),
     is_large: fc.boolean(),
     policy: fc.constantFrom("REPLICATION_POLICY_NONE", "REPLICATION_POLICY_EC82"),
@@ -62,7 +66,10 @@ const record: fc.Arbitrary<NewRecord> = fc
     id: hex(16).map((id) => id as BlobId),
     hash: fc.option(hex(32), { nil: "" }),
     size: u53,
-    at: fc.bigInt({ min: 0n, max: 2n ** 63n }),
+    shard: fc.option(shard, { nil: undefined }),
+    at: time,
+    since: time,
+    cluster_at: time,
     cursor: u53,
     origin: fc.record({ actor: text, request_id: text, correlation_id: text }, plain),
     labels: fc.dictionary(label_text, label_text, { maxKeys: 5, noNullPrototype: true }),
@@ -71,6 +78,14 @@ const record: fc.Arbitrary<NewRecord> = fc
     freed: fc.array(extent, { maxLength: 5 }),
   } as const)
   .map((fields): NewRecord => ({ ...fields, payload_bytes: 65_536 * fields.crcs.length }))
+
+/** What the version of the volume wrote that knew of no shards: a head and a tail under seed 9. */
+const old_head =
+  "UkVDMQEGAgDAAAAAAAAAAGQ3s6w4RlEz/7Y7dSc6jbVkN7OsOEZRM/+2O3UnOo21SMVYRl152wP9NZxs1b2d" +
+  "heCTBAAAAAAAAYCrXzy1eRgqAAAAAAAAAAgAAwADAAAADgAAAA0AAAABAAAAAQAAAHNvbWVib2R5ci0xYy0xey" +
+  "JraW5kIjoiw6kifQMAAABNAAAAACAAAAAAAADgkwQAAAAAAAIAAABOAAAAABAAAAAAAAAFAAAAAAAAAAAo4ULD"
+const old_tail =
+  "VEFJTAIAAADgkwQAAAAAAGQ3s6w4RlEz/7Y7dSc6jbVIxVhGXXnbA/01nGzVvZ2FAAAAAAAAAAAAAAAAyt1CIg=="
 
 /** The bytes with one bit turned over. */
 const flipped = (bytes: Buffer, bit: number) => {
@@ -179,8 +194,8 @@ describe("a blob's tail", () => {
         const bytes = Buffer.alloc(8 + tail_bytes, 0xff)
         encodeTail(bytes, 8, { ...given, hash }, seed)
         const tail = bytes.subarray(8)
-        const { size, policy } = given
-        assert.deepEqual(decodeTail(tail, seed), { hash, size, policy })
+        const { size, policy, shard } = given
+        assert.deepEqual(decodeTail(tail, seed), { hash, size, policy, shard })
         assert.equal(decodeTail(tail, seed ^ 1), undefined)
         assert.equal(decodeTail(flipped(tail, bit), seed), undefined)
       }),
@@ -196,8 +211,12 @@ describe("a record's head", () => {
       const head = decodeHead(bytes, 0, seed) ?? assert.fail("the head does not hold")
       const { kind, is_moved, is_large, policy, id, size, at, cursor, payload_bytes } = head
       const fields = { kind, is_moved, is_large, policy, id, size, at, cursor, payload_bytes }
-      const { hash, origin, labels, extents, freed, crcs, ...rest } = given
+      const { hash, origin, labels, extents, freed, crcs, ...others } = given
+      const { shard, since, cluster_at, ...rest } = others
       assert.deepEqual(fields, rest)
+      assert.deepEqual(shardOf(head), shard)
+      assert.equal(sinceOf(head), since === 0n ? at : since)
+      assert.equal(clusterAtOf(head), cluster_at)
       assert.equal(payload_bytes, 65_536 * crcs.length)
       assert.equal(hashOf(head), hash)
       assert.equal(checksumOf(head), Buffer.from(hash, "hex").toString("base64"))
@@ -209,6 +228,34 @@ describe("a record's head", () => {
       assert.equal(head.record_bytes, bytes.length + given.payload_bytes + tail)
     }
     fc.assert(fc.property(record, u32, fc.nat(4), holds))
+  })
+
+  it("of a blob that was put here is as it was before there were copies of others", () => {
+    const checksum = "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85"
+    const given: NewRecord = {
+      ...{ kind: "blob", is_moved: false, is_large: true, policy: "REPLICATION_POLICY_REPLICA2" },
+      // 32 hexadecimal digits.
+      ...{ id: checksum.slice(0, 32) as BlobId, hash: checksum, size: 300_000 },
+      ...{
+        shard: undefined,
+        at: 1_763_640_000_000_000_001n,
+        since: 0n,
+        cluster_at: 0n,
+        cursor: 42,
+      },
+      origin: { actor: "somebody", request_id: "r-1", correlation_id: "c-1" },
+      ...{ labels: { kind: "é" }, payload_bytes: 0, crcs: [] },
+      extents: [{ file: 3, position: 8192, bytes: 300_000, table_crc: 77 }],
+      freed: [{ file: 2, position: 4096, bytes: 5, table_crc: 78 }],
+    }
+    assert.equal(encoded(given, 9).toString("base64"), old_head)
+    const tail = Buffer.alloc(tail_bytes)
+    encodeTail(tail, 0, given, 9)
+    assert.equal(tail.toString("base64"), old_tail)
+    const head = decodeHead(Buffer.from(old_head, "base64"), 0, 9) ?? assert.fail("no head")
+    assert.deepEqual(movedOf(head), { ...given, is_moved: true, freed: [] })
+    assert.equal(metaOf(head).created_at, given.at)
+    assert.equal(decodeTail(Buffer.from(old_tail, "base64"), 9)?.shard, undefined)
   })
 
   it("with a bit turned over, cut short or under another seed is none", () => {
@@ -227,7 +274,8 @@ describe("a record's head", () => {
       fc.property(record, (given) => {
         const head = decodeHead(encoded(given, 1), 0, 1) ?? assert.fail("no head")
         const again = decodeHead(encoded(movedOf(head), 9), 0, 9) ?? assert.fail("not again")
-        assert.deepEqual(movedOf(again), { ...given, is_moved: true, freed: [] })
+        const since = given.since === given.at ? 0n : given.since
+        assert.deepEqual(movedOf(again), { ...given, since, is_moved: true, freed: [] })
         assert.deepEqual(metaOf(again), metaOf(head))
         assert.equal(factOf(again), undefined)
       }),

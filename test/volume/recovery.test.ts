@@ -34,7 +34,7 @@ const allOf = async (engine: VolumeEngine) => {
     ids,
     usage: await engine.usage(),
     facts: await engine.scan(0, 1000),
-    metas: await Promise.all(ids.map(engine.stat)),
+    metas: await Promise.all(ids.map((id) => engine.stat(id))),
   }
 }
 
@@ -280,6 +280,20 @@ describe("rot in the log", () => {
   })
 })
 
+describe("a write that lands on the beginning of a file", () => {
+  it("costs what lay there, and nothing else of the file", async () => {
+    const dir = freshFolder()
+    const engine = await opened(dir)
+    await putEach(engine, upTo(6))
+    const copy = copyOf(dir)
+    const [path = ""] = logPaths(copy)
+    lose(path, 0, nth(batchesIn(copy), 2).position)
+    const again = await opened(copy)
+    assert.deepEqual(await answers(again, upTo(2)), ["BlobNotFound", "BlobNotFound"])
+    await allWhole(again, upTo(4, 2))
+  })
+})
+
 describe("a file that is used anew", () => {
   /** The same file as one that was given up a moment before the process was killed. */
   const renew = (path: string) => {
@@ -345,6 +359,22 @@ describe("a file that is used anew", () => {
     flip(checkpointPaths(copy)[1] ?? assert.fail(), 8)
     const again = await opened(copy)
     assert.equal((await again.usage()).blob_count, 100 - held)
+  })
+
+  it("leaves a worthless checkpoint behind, and the next one counts instead", async () => {
+    const dir = freshFolder()
+    const engine = await opened(dir)
+    await putEach(engine, upTo(100))
+    for (let times = 0; times < 3; times++) await engine.checkpoint()
+    const copy = copyOf(dir)
+    const [path = ""] = logPaths(copy)
+    const held = batchesIn(copy).filter((batch) => batch.path === path).length
+    renew(path)
+    // The third one; the second one names the file that is another now.
+    flip(checkpointPaths(copy)[0] ?? assert.fail(), 8)
+    const again = await opened(copy)
+    await again.checkpoint()
+    assert.equal((await (await opened(copyOf(copy))).usage()).blob_count, 100 - held)
   })
 })
 

@@ -4,7 +4,7 @@ import { describe, it } from "vitest"
 import type { VolumeFile } from "#adapters/volume-disk.ts"
 import { seeded } from "../process/seeded.ts"
 import { type SimulatedDisk, simulateDisk } from "./simulated-disk.ts"
-import { sector_bytes } from "./simulated-file.ts"
+import { block_bytes, sector_bytes } from "./simulated-file.ts"
 import type { Fault } from "./simulated-steps.ts"
 
 const seeds = Array.from({ length: 600 }, (_, seed) => seed)
@@ -138,15 +138,22 @@ describe("names on the simulated disk", () => {
 })
 
 describe("the simulated disk", () => {
-  it("is full at its limit, and overwrites even so", async () => {
+  it("is full at its limit, and overwrites even so, but not what was never written", async () => {
     const { simulated, file } = await settled(1)
-    simulated.limit(size + 100)
+    const block = new Uint8Array(block_bytes).fill(3)
+    await file.write([block], 3 * block_bytes)
+    assert.equal(simulated.usedBytes(), 2 * block_bytes)
+    simulated.limit(3 * block_bytes)
     await file.write([fresh], 0)
-    await assert.rejects(file.write([fresh], 600), { code: "ENOSPC" })
-    assert.equal(await file.size(), size + 100)
+    await file.write([fresh], block_bytes - size)
+    await assert.rejects(file.write([block, block], block_bytes + 100), { code: "ENOSPC" })
+    assert.equal((await file.read(2 * block_bytes - 1, 1))[0], 3)
+    assert.equal((await file.read(2 * block_bytes, 1))[0], 0)
+    await assert.rejects(file.write([fresh], 4 * block_bytes), { code: "ENOSPC" })
+    assert.equal(await file.size(), 4 * block_bytes)
     await assert.rejects(simulated.disk.create("/v/more"), { code: "ENOSPC" })
     simulated.limit(Number.POSITIVE_INFINITY)
-    await file.write([fresh], size)
+    await file.write([fresh], 2 * block_bytes)
   })
   it("ends steps in any order", async () => {
     const orders = new Set<string>()

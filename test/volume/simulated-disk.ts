@@ -45,7 +45,7 @@ const joined = (parts: ReadonlyArray<Uint8Array>) => {
 }
 
 const usedBytes = ({ names }: World) =>
-  [...names.files()].reduce((sum, file) => sum + file.size(), 0)
+  [...names.files()].reduce((sum, file) => sum + file.blockBytes(), 0)
 
 /** Where a misdirected write lands: another page of the same file, where it has one. */
 const astray = (random: Seeded, file: SimulatedFile, position: number, length: number) => {
@@ -54,15 +54,13 @@ const astray = (random: Seeded, file: SimulatedFile, position: number, length: n
   return other === position ? position + page_bytes : other
 }
 
-/** Writes what there is room for; a write into what the file has already needs none. */
+/** Writes what there is room for: a write into blocks that the file has already needs none. */
 const write = (world: World, file: SimulatedFile, bytes: Uint8Array, position: number) => {
-  const more = Math.max(0, position + bytes.length - file.size())
-  const room = more === 0 ? 0 : Math.max(0, world.capacity_bytes - usedBytes(world))
-  if (more <= room) {
-    file.write(bytes, position)
-    return undefined
-  }
-  file.write(bytes.subarray(0, Math.max(0, bytes.length - more + room)), position)
+  const is_bounded = world.capacity_bytes !== Number.POSITIVE_INFINITY
+  const room = is_bounded ? world.capacity_bytes - usedBytes(world) : world.capacity_bytes
+  const count = file.fitting(position, bytes.length, room)
+  file.write(count === bytes.length ? bytes : bytes.subarray(0, count), position)
+  if (count === bytes.length) return undefined
   return failure("ENOSPC", `${bytes.length} bytes at ${position}`)
 }
 

@@ -6,16 +6,46 @@ import type { Seeded } from "../process/seeded.ts"
 
 /** What a disk writes whole or not at all, in bytes. */
 export const sector_bytes = 512
+/** What a file system gives a file of its room at once, in bytes. */
+export const block_bytes = 4096
 
 interface Volatile {
   readonly position: number
   readonly bytes: Uint8Array
 }
 
-/** Bytes that grow; what was never written is zero. */
+/** The blocks that a file has of the disk; those that were never written it has not. */
+const makeBlocks = (given: ReadonlyArray<number> = []) => {
+  const blocks = new Set(given)
+  const missing = function* (position: number, length: number) {
+    const end = Math.ceil((position + length) / block_bytes)
+    for (let block = Math.floor(position / block_bytes); block < end; block++) {
+      if (!blocks.has(block)) yield block
+    }
+  }
+  return {
+    bytes: () => block_bytes * blocks.size,
+    all: () => [...blocks],
+    take: (position: number, length: number) => {
+      for (const block of missing(position, length)) blocks.add(block)
+    },
+    /** How much of a write finds room, where the disk has this much. */
+    fitting: (position: number, length: number, room_bytes: number) => {
+      let left = room_bytes
+      for (const block of missing(position, length)) {
+        left -= block_bytes
+        if (left < 0) return Math.max(0, block * block_bytes - position)
+      }
+      return length
+    },
+  }
+}
+
+/** Bytes that grow; what was never written is zero. Those given are copied before they change. */
 const makeBytes = (from: Uint8Array = new Uint8Array(0)) => {
   let held = from
   let size = from.length
+  let is_shared = true
   return {
     size: () => size,
     grow: (to: number) => {
@@ -24,17 +54,22 @@ const makeBytes = (from: Uint8Array = new Uint8Array(0)) => {
       const wider = new Uint8Array(Math.max(size, 2 * held.length))
       wider.set(held)
       held = wider
+      is_shared = false
     },
     put(bytes: Uint8Array, position: number) {
       this.grow(position + bytes.length)
+      if (is_shared) held = held.slice()
+      is_shared = false
       held.set(bytes, position)
     },
     /** A view, until the next write. */
     view: (position: number, length: number) =>
       held.subarray(Math.min(position, size), Math.min(position + length, size)),
-    copy: () => held.slice(0, size),
-    /** The bytes themselves, for who is the only one to use them from now on. */
-    take: () => held.subarray(0, size),
+    /** The bytes as they are now, which nobody changes from now on. */
+    share: () => {
+      is_shared = true
+      return held.subarray(0, size)
+    },
   }
 }
 
@@ -69,11 +104,13 @@ const survivors = (random: Seeded, writes: ReadonlyArray<Volatile>): ReadonlyArr
 export const makeSimulatedFile = (
   random: Seeded,
   content?: Uint8Array,
-  seen: Uint8Array | undefined = content?.slice(),
+  given?: ReadonlyArray<number>,
+  seen: Uint8Array | undefined = content,
   unsynced: ReadonlyArray<Volatile> = [],
 ) => {
   const live = makeBytes(seen)
   const platter = makeBytes(content)
+  const blocks = makeBlocks(given)
   let volatile: Array<Volatile> = [...unsynced]
   const persist = (writes: ReadonlyArray<Volatile>) => {
     for (const { bytes, position } of writes) platter.put(bytes, position)
@@ -81,9 +118,13 @@ export const makeSimulatedFile = (
 
   return {
     size: live.size,
+    /** What the file takes of the disk. */
+    blockBytes: blocks.bytes,
+    fitting: blocks.fitting,
     read: (position: number, length: number) => live.view(position, length).slice(),
     write: (bytes: Uint8Array, position: number) => {
       live.put(bytes, position)
+      blocks.take(position, bytes.length)
       volatile.push({ bytes, position })
     },
     /** What a sync that begins now makes durable at its end; `fails` loses some of it for good. */
@@ -99,17 +140,19 @@ export const makeSimulatedFile = (
     damage: (bytes: Uint8Array, position: number) => {
       live.put(bytes, position)
       platter.put(bytes, position)
+      blocks.take(position, bytes.length)
     },
     /** After power loss: another file, with whatever of the volatile writes was on its way. */
     afterPowerLoss: () => {
-      const kept = makeBytes(platter.copy())
+      const kept = makeBytes(platter.share())
       for (const { bytes, position } of survivors(random, volatile)) kept.put(bytes, position)
       // A size may be durable before the bytes are: they read as zeros then.
       if (random.next() < 1 / 4) kept.grow(live.size())
-      return makeSimulatedFile(random, kept.take())
+      return makeSimulatedFile(random, kept.share(), blocks.all())
     },
     /** After the process alone was killed: the same bytes, as volatile as they were. */
-    afterKill: () => makeSimulatedFile(random, platter.copy(), live.copy(), volatile),
+    afterKill: () =>
+      makeSimulatedFile(random, platter.share(), blocks.all(), live.share(), volatile),
   }
 }
 

@@ -4,7 +4,7 @@ import fc from "fast-check"
 import { makeIndex, type Place } from "#adapters/volume-index.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 
-const kinds = ["blob", "tombstone", "gone"] as const
+const kinds = ["blob", "tombstone", "gone", "shard"] as const
 
 const place: fc.Arbitrary<Place> = fc.record(
   {
@@ -49,7 +49,7 @@ const filled = (count: number, seed: number) => {
     const one = random.id()
     const where: Place = {
       ...{ file: 1 + (number % 7), position: 8 * number, bytes: number },
-      kind: number % 9 === 0 ? "tombstone" : "blob",
+      kind: kinds[number % 9] ?? "blob",
       is_large: number % 5 === 0,
     }
     index.set(one, where)
@@ -60,17 +60,31 @@ const filled = (count: number, seed: number) => {
 
 const listOf = (model: ReadonlyMap<BlobId, Place>, after: string, prefix: string, limit: number) =>
   Array.from(model)
-    .filter(([id, { kind }]) => kind === "blob" && id > after && id.startsWith(prefix))
+    .filter(([, { kind }]) => kind === "blob" || kind === "shard")
     .map(([id]) => id)
+    .filter((id) => id > after && id.startsWith(prefix))
+    .sort()
+    .slice(0, limit)
+
+const betweenOf = (
+  model: ReadonlyMap<BlobId, Place>,
+  after: string,
+  until: string,
+  limit: number,
+) =>
+  Array.from(model)
+    .filter(([, { kind }]) => kind !== "gone")
+    .map(([id]) => id)
+    .filter((id) => id > after && (until === "" || id < until))
     .sort()
     .slice(0, limit)
 
 const countOf = (model: ReadonlyMap<BlobId, Place>) => {
   const places = Array.from(model.values())
-  const [blobs = 0, tombstones = 0, gone = 0] = kinds.map(
+  const [blobs = 0, tombstones = 0, gone = 0, shards = 0] = kinds.map(
     (kind) => places.filter((place) => place.kind === kind).length,
   )
-  return { blobs, tombstones, gone }
+  return { blobs, tombstones, gone, shards }
 }
 
 const sorted = (entries: Iterable<readonly [BlobId, Place]>) =>
@@ -118,7 +132,7 @@ describe("a volume's index", () => {
     assert.deepEqual(sorted(index.entries()), sorted(model))
   })
 
-  it("lists blobs in byte order by prefix, cursor and limit", () => {
+  it("lists blobs in byte order by prefix, cursor and limit, and all between two", () => {
     const { index, model } = filled(12_000, 11)
     const all = listOf(model, "", "", 20_000)
     const prefix = fc.array(fc.constantFrom(...digits), { maxLength: 4 }).map((all) => all.join(""))
@@ -131,6 +145,10 @@ describe("a volume's index", () => {
       assert.deepEqual(index.list(...page), listOf(model, ...page))
     })
     fc.assert(property, { numRuns: 60 })
+    const two = fc.property(after, after, fc.integer({ min: 1, max: 3000 }), (...page) => {
+      assert.deepEqual(index.between(...page), betweenOf(model, ...page))
+    })
+    fc.assert(two, { numRuns: 60 })
     const [one = ""] = all
     assert.deepEqual(index.list("", one, 5), [one])
     assert.deepEqual(index.list(one, one, 5), [])
@@ -199,6 +217,31 @@ describe("a volume's index", () => {
     assert.deepEqual(sorted(index.inFile(5)), expected)
   })
 
+  it("gives the image of one moment, whatever changes before a piece's turn", () => {
+    const { index, model } = filled(20_000, 18)
+    const before = index.count()
+    const image = index.image()
+    const moved: Place = { file: 9, position: 16, bytes: 2, kind: "tombstone", is_large: true }
+    const pieces = []
+    const ids = [...model.keys()]
+    for (const id of ids.splice(0, 5000)) index.set(id, moved)
+    for (const piece of image) {
+      pieces.push(piece)
+      for (const id of ids.splice(0, 3000)) index.remove(id)
+    }
+    const again = makeIndex(pieces)
+    assert.deepEqual(again.count(), before)
+    for (const [id, place] of model) assert.deepEqual(again.find(id), place)
+    assert.notDeepEqual(index.count(), before)
+  })
+
+  it("ends an image that is under way when another one is begun", () => {
+    const { index } = filled(20_000, 19)
+    const first = index.image()
+    assert(Array.from(index.image()).length > 1)
+    assert.throws(() => Array.from(first), /another image/)
+  })
+
   it("refuses a place that it could not give back", () => {
     const index = makeIndex()
     const good: Place = { file: 1, position: 8, bytes: 1, kind: "blob", is_large: false }
@@ -215,7 +258,7 @@ describe("a volume's index", () => {
     ]
     for (const part of wrong) assert.throws(() => index.set(id, { ...good, ...part }), RangeError)
     assert.equal(index.find(id), undefined)
-    assert.deepEqual(index.count(), { blobs: 0, tombstones: 0, gone: 0 })
+    assert.deepEqual(index.count(), { blobs: 0, tombstones: 0, gone: 0, shards: 0 })
   })
 
   it("takes at most 70 bytes a blob at every count from 10,000 on", () => {

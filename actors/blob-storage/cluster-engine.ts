@@ -1,0 +1,84 @@
+/**
+ * The cluster engine: this node's store and the other nodes' as one, for the store's layer and the
+ * hot routes. Who is alone asks nobody.
+ *
+ * Source: document 1 §1, §4 BlobService; docs/decisions/0123-cluster-engine.md.
+ */
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import type { BlobOrigin } from "./blob-admission.ts"
+import type { BlobEngine } from "./blob-engine.ts"
+import { type Failures, failedOn, makeFailures } from "./cluster-failures.ts"
+import { makeGets } from "./cluster-get.ts"
+import { makeList } from "./cluster-list.ts"
+import { type ClusterParts, othersFor } from "./cluster-parts.ts"
+import { makePuts } from "./cluster-put.ts"
+
+export type { ClusterParts } from "./cluster-parts.ts"
+
+export interface ClusterCounts {
+  /** Copies and shards of puts that other nodes could not take, since the start. */
+  readonly replication_failures: number
+  /** Puts that are being stored at this moment: a leave waits for their end. */
+  readonly open_puts: number
+}
+
+/** Its scope "cluster" is all nodes; without it stat, list and delete are this node's alone. */
+export interface ClusterEngine extends BlobEngine {
+  readonly counts: () => ClusterCounts
+}
+
+/**
+ * Deletes here first, then everywhere at once. Who cannot be reached learns of it later, from the
+ * tombstone. The deletion is as young as the youngest copy that is known: a clock that is ahead
+ * must not save its copies.
+ */
+const makeDelete =
+  ({ local, peers, members }: ClusterParts, { undeleted }: Failures) =>
+  async (id: BlobId, origin: BlobOrigin, at: bigint) => {
+    const others = othersFor(members(), id)
+    const asked = others.map((peer) => peers.have(peer, [id]).catch(() => []))
+    const answers = await Promise.all([local.copiesOf([id]), ...asked])
+    let deleted_at = at
+    for (const [copy] of answers) {
+      if (copy === undefined || copy.kind === "tombstone") continue
+      if (copy.created_at > deleted_at) deleted_at = copy.created_at
+    }
+    await local.deleteClusterWide(id, origin, deleted_at)
+    const told = await Promise.all(
+      others.map((peer) =>
+        peers.deleteClusterWide(peer, id, origin, deleted_at).then(
+          () => [],
+          (cause: unknown) => [failedOn(peer.node_id, cause)],
+        ),
+      ),
+    )
+    undeleted(told.flat())
+  }
+
+/** This node's store in its cluster. The journal and the usage stay this node's. */
+export const clusterEngine = (given: ClusterParts): ClusterEngine => {
+  const { local, hint } = given
+  const onShortfall = (id: BlobId) => hint({ id, why: "missing", nodes: [] })
+  const parts: ClusterParts = { onShortfall, ...given }
+  const failures = makeFailures(parts)
+  const { put, upload, open } = makePuts(parts, failures)
+  const { get, stat } = makeGets(parts)
+  const listAll = makeList(parts)
+  const deleteAll = makeDelete(parts, failures)
+  return {
+    put,
+    upload,
+    get,
+    stat: (id, scope) => (scope === "cluster" ? stat(id) : local.stat(id)),
+    delete: (id, origin, at, scope) =>
+      scope === "cluster" ? deleteAll(id, origin, at) : local.delete(id, origin, at),
+    list: (after_id, prefix, limit, scope) =>
+      scope === "cluster" ? listAll(after_id, prefix, limit) : local.list(after_id, prefix, limit),
+    tombstone: local.tombstone,
+    usage: local.usage,
+    scan: local.scan,
+    acknowledge: local.acknowledge,
+    shut: local.shut,
+    counts: () => ({ replication_failures: failures.count(), open_puts: open() }),
+  }
+}

@@ -1,0 +1,58 @@
+/**
+ * What the parts of the cluster engine have in common: this node's store, the others', who there
+ * is, and what is done with what goes wrong on the way.
+ */
+import type { BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import type { ErasureParts } from "./erasure-layout.ts"
+import type { Members, Peer } from "./peers.ts"
+import { owners_max } from "./placement.ts"
+import type { Hint } from "./repair-hint.ts"
+import { nodes_needed } from "./replication.ts"
+
+export interface ClusterParts extends ErasureParts {
+  readonly hint: Hint
+  /** Told of copies that could not be made: at most once a minute. */
+  readonly report: (problem: string) => void
+}
+
+/** A node that takes no bytes, or gives none, for so long is not waited for. Milliseconds. */
+export const silence_ms_max = 5000
+
+/** Whether there is nobody but this node. */
+export const isAlone = ({ active, leaving, node_id }: Members) =>
+  leaving.length === 0 &&
+  (active.length === 0 || (active.length === 1 && active[0]?.node_id === node_id))
+
+/** All other nodes: a blob's owners in their order, others that are active, those that leave. */
+export const othersFor = (members: Members, id: BlobId): ReadonlyArray<Peer> => {
+  const { active, leaving, node_id, placement } = members
+  const rank = new Map(
+    placement.ownersOf(placement.partitionOf(id), owners_max).map((owner, at) => [owner, at]),
+  )
+  const rankOf = (peer: Peer) => rank.get(peer.node_id) ?? owners_max
+  return [...active]
+    .sort((one, other) => rankOf(one) - rankOf(other))
+    .concat(leaving)
+    .filter((peer) => peer.node_id !== node_id)
+}
+
+/**
+ * The nodes that a put of full copies sends one to. A node that is no member in full, or leaves,
+ * keeps its copy for now only: one more is made.
+ */
+export const receiversOf = (
+  { active, node_id, placement }: Members,
+  policy: ReplicationPolicy,
+  id: BlobId,
+): ReadonlyArray<Peer> => {
+  const is_active = active.some((peer) => peer.node_id === node_id)
+  const copies = nodes_needed[policy] - (is_active ? 1 : 0)
+  return placement
+    .ownersOf(placement.partitionOf(id), nodes_needed[policy] + 1)
+    .flatMap((owner) => active.filter((peer) => peer.node_id === owner && owner !== node_id))
+    .slice(0, copies)
+}
+
+/** Whether this node is one of those that the blob's policy wants. */
+export const isOwner = ({ node_id, placement }: Members, policy: ReplicationPolicy, id: BlobId) =>
+  placement.ownersOf(placement.partitionOf(id), nodes_needed[policy]).includes(node_id)

@@ -1,0 +1,96 @@
+/**
+ * Who is in the cluster, kept in memory from its commits: put and get ask no log.
+ *
+ * Source: document 1 §2 SyncRingResponse, §3; DECISIONS, document 1, the cluster's log.
+ */
+import { Effect } from "effect"
+import {
+  Cluster,
+  type ClusterContext,
+  clusterAfter,
+  eligible,
+  wholeSince,
+} from "#actors/blob-storage/cluster.ts"
+import type { Members, Peer } from "#actors/blob-storage/peers.ts"
+import { type Placement, placement } from "#actors/blob-storage/placement.ts"
+import type { Process } from "#actors/process.ts"
+import { Log } from "#events/log.ts"
+import type { NodeState } from "#schemas/blob-storage/node.ts"
+
+const nobody: ClusterContext = {
+  ...{ ring_version: 0, vnodes_per_node: 1, capacity_unit_bytes: "0", fence: 0, nodes: [] },
+  ...{ departed: [], departed_before: "" },
+}
+
+const peersIn = ({ nodes }: ClusterContext, wanted: NodeState): ReadonlyArray<Peer> =>
+  nodes
+    .filter(({ state }) => state === wanted)
+    .map(({ node_id, address }) => ({ node_id, address }))
+
+/** A placement is drawn when it is first asked for: versions that pass in between cost nothing. */
+const drawer = () => {
+  let drawn: Placement | undefined
+  return (cluster: ClusterContext): Placement => {
+    const { ring_version, vnodes_per_node } = cluster
+    if (drawn?.ring_version === ring_version) return drawn
+    const nodes = eligible(cluster).map(({ node_id, weight_percent }) => ({
+      ...{ node_id, weight_percent },
+    }))
+    drawn = placement({ ring_version, vnodes_per_node, nodes })
+    return drawn
+  }
+}
+
+/** The cluster as the node `node_id` knows it: nobody, until it learns of one. */
+export const heldMembers = (node_id: string) => {
+  const draw = drawer()
+  let node_ids: ReadonlySet<string> = new Set()
+
+  const membersOf = (cluster: ClusterContext, was_leaving: boolean): Members => {
+    const own = cluster.nodes.find((node) => node.node_id === node_id)
+    return {
+      node_id,
+      ring_version: cluster.ring_version,
+      active: peersIn(cluster, "active"),
+      leaving: peersIn(cluster, "leaving"),
+      // One that has left is not alone in a cluster of its own: it takes nothing until it is back.
+      is_leaving: own === undefined ? was_leaving : own.state === "leaving",
+      whole_since: wholeSince(cluster),
+      get placement() {
+        return draw(cluster)
+      },
+    }
+  }
+  let members = membersOf(nobody, false)
+  return {
+    members: () => members,
+    /** Whether a node of that name is in the cluster, in whatever state. */
+    isNode: (name: string) => node_ids.has(name),
+    learn: (cluster: ClusterContext) => {
+      members = membersOf(cluster, members.is_leaving)
+      node_ids = new Set(cluster.nodes.map((node) => node.node_id))
+    },
+  }
+}
+
+export type HeldMembers = ReturnType<typeof heldMembers>
+
+/** Keeps the members up to date with the cluster of that name; it sends no commands. */
+export const membership = (cluster: string, { learn }: Pick<HeldMembers, "learn">): Process => ({
+  name: "blob-storage-members",
+  part: `${Cluster.name}.${cluster}`,
+  from: "lasts",
+  start: Effect.gen(function* () {
+    const log = yield* Log
+    let position = 0
+    return {
+      fold: Effect.fnUntraced(function* (recorded) {
+        // A commit may be seen again, and the cluster must not go back in time.
+        if (recorded.position <= position) return
+        learn(yield* clusterAfter(log, recorded))
+        position = recorded.position
+      }),
+      due: () => ({ now: [] }),
+    }
+  }),
+})

@@ -1,0 +1,247 @@
+/**
+ * What a plan says, done: copies sent, shards made, copies fetched, deletions carried out. Nothing
+ * of it waits for ever, and whatever fails is planned again.
+ *
+ * Source: document 1 §1 InternalService Migrate, Replicate; decision 0125.
+ */
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import type { BlobOrigin } from "./blob-admission.ts"
+import { faultOf } from "./blob-fault.ts"
+import { copyBytes } from "./copy-admission.ts"
+import { stall_ms } from "./erasure-layout.ts"
+import type { CopyOrder, Deletion, HeldCopy, NodeEngine } from "./node-engine.ts"
+import { isPeerFailure } from "./peer-failure.ts"
+import type { Members, Peer, Peers, Reason } from "./peers.ts"
+import { type Pace, paced } from "./repair-rate.ts"
+import { makeRefusals, type Refusals } from "./repair-refusals.ts"
+import type { Act, Answers } from "./repair-view.ts"
+import type { TakeBackGuard } from "./take-back.ts"
+import type { Timing } from "./timing.ts"
+
+export interface RebuildOrder {
+  readonly id: BlobId
+  /** One or two, also for this node. */
+  readonly missing: ReadonlyArray<{ readonly index: number; readonly peer: Peer }>
+  /** What each node has of the blob. */
+  readonly known: ReadonlyMap<string, HeldCopy>
+  readonly reason: Reason
+  /** Asked before bytes are read and sent. */
+  readonly pace: Pace
+}
+
+export interface Rebuilt {
+  readonly rebuilt: ReadonlyArray<unknown>
+  readonly failed: ReadonlyArray<{ readonly node_id: string; readonly cause: unknown }>
+}
+
+export interface RepairParts {
+  readonly local: NodeEngine
+  readonly guard: Pick<TakeBackGuard, "releaseUntold">
+  readonly peers: Peers
+  readonly members: () => Members
+  readonly timing: Timing
+  /** `rebuildShards` of erasure-rebuild.ts. */
+  readonly rebuild: (order: RebuildOrder) => Promise<Rebuilt>
+}
+
+/** Counts of this process. */
+export interface RepairTally {
+  bytes_moved: number
+  repairs: number
+  failures: number
+  /** What the last failure said. */
+  cause: string
+}
+
+/** One blob, and what everybody said of it. */
+export interface Matter {
+  readonly id: BlobId
+  /** What is here, where anything is. */
+  readonly copy: HeldCopy | undefined
+  readonly answers: Answers
+  /** When the asking began, in Unix nanoseconds. */
+  readonly asked_at: bigint
+}
+
+/** Copies made, and whether all that was tried could be done. */
+export interface Outcome {
+  readonly made: number
+  readonly is_done: boolean
+}
+
+const moot: Outcome = { made: 0, is_done: true }
+const undone: Outcome = { made: 0, is_done: false }
+const made = (copies: number): Outcome => ({ made: copies, is_done: true })
+
+/** A copy on its way to a node, as of when its blob was put last. */
+interface Sent {
+  readonly to: string
+  readonly id: BlobId
+  readonly created_at: bigint
+}
+
+/** The node has what it is to have, or does not want it: another answer than planned, and one. */
+const settled_codes: ReadonlySet<string> = new Set(["ALREADY_EXISTS", "FAILED_PRECONDITION"])
+
+const isSettled = (cause: unknown) =>
+  isPeerFailure(cause)
+    ? settled_codes.has(cause.code)
+    : ["BlobNotFound", "BlobDeletedHere", "BlobAlreadyExists"].includes(faultOf(cause)._tag)
+
+export const originOf = (node_id: string): BlobOrigin => ({
+  ...{ actor: `node:${node_id}`, request_id: "", correlation_id: "" },
+})
+
+/** What a node has of each blob of an answer, without deletions. */
+const heldIn = (answers: Answers) => {
+  const held = new Map<string, HeldCopy>()
+  for (const [node_id, copy] of answers) {
+    if (copy !== undefined && copy.kind !== "tombstone") held.set(node_id, copy)
+  }
+  return held
+}
+
+type PushAct = Act & { readonly act: "push" }
+
+/** Sends what is here. Where something else is here by now, it is left to the next plan. */
+const makePush = (parts: RepairParts, pace: Pace, tally: RepairTally) =>
+  async function push(copy: HeldCopy, peer: Peer, act: PushAct): Promise<Outcome> {
+    const reason = act.is_migration ? "migrate" : "repair"
+    const { created_at } = act
+    const { local, peers, members, timing } = parts
+    const reading = await local.read(copy.id, {}, timing.now())
+    if (reading.copy.stored_at !== copy.stored_at) return moot
+    const { id, checksum, size, policy, shard } = reading.copy
+    const { labels } = reading.meta
+    const origin = originOf(members().node_id)
+    const order: CopyOrder = { id, checksum, size, policy, labels, created_at, shard, origin }
+    const bytes = paced(reading.data === undefined ? reading.windows() : [reading.data], pace)
+    try {
+      const { created } = await peers.send(peer, order, bytes, reason, stall_ms)
+      if (!created) return made(1)
+    } finally {
+      await bytes.return(undefined)
+    }
+    tally.bytes_moved += copyBytes(size, shard)
+    if (reason === "repair") tally.repairs += 1
+    return made(1)
+  }
+
+/** Gets a copy that is to be here. */
+const makePull = (parts: RepairParts, pace: Pace, tally: RepairTally) =>
+  async function pull(id: BlobId, peer: Peer): Promise<Outcome> {
+    const { local, peers, members, timing } = parts
+    const { copy, meta, bytes } = await peers.fetch(peer, id, {}, stall_ms)
+    try {
+      if (copy.kind !== "whole") return undone
+      const { checksum, size, policy, created_at } = copy
+      const origin = originOf(members().node_id)
+      const order = { id, checksum, size, policy, created_at, labels: meta.labels, origin }
+      const receiving = local.receive({ ...order, shard: undefined }, size)
+      try {
+        for await (const part of paced(bytes, pace)) await receiving.write(part)
+        const { created } = await receiving.finish(timing.now())
+        if (created) tally.repairs += 1
+        return made(1)
+      } finally {
+        await receiving.abort()
+      }
+    } finally {
+      await bytes.return?.()
+    }
+  }
+
+/** Counts what could not be done, and what came out otherwise: each thing is one of the two. */
+const makeFailing = (tally: RepairTally, refusals: Refusals) =>
+  function fail(cause: unknown, of?: Sent): Outcome {
+    if (of && isPeerFailure(cause) && cause.code === "FAILED_PRECONDITION") {
+      refusals.note(of.to, of.id, of.created_at)
+      // Somebody else is to have it, by the next plan.
+      return undone
+    }
+    if (isSettled(cause)) return made(1)
+    tally.failures += 1
+    tally.cause = cause instanceof Error ? cause.message : String(cause)
+    return undone
+  }
+
+type Fail = ReturnType<typeof makeFailing>
+
+const activePeer = ({ active }: Members, node_id: string) =>
+  active.find((peer) => peer.node_id === node_id)
+
+/** Gets a copy from the first that gives it. */
+const makePulls = (parts: RepairParts, pace: Pace, tally: RepairTally, fail: Fail) => {
+  const pull = makePull(parts, pace, tally)
+  return async function pullFrom(id: BlobId, from: ReadonlyArray<string>) {
+    let outcome = undone
+    for (const node_id of from) {
+      const { active, leaving, is_leaving } = parts.members()
+      const peer = [...active, ...leaving].find((one) => one.node_id === node_id)
+      if (peer === undefined || is_leaving) continue
+      outcome = await pull(id, peer).catch((cause: unknown) => fail(cause))
+      if (outcome.made > 0) return outcome
+    }
+    return outcome
+  }
+}
+
+const makeRebuilds = (parts: RepairParts, pace: Pace, tally: RepairTally, fail: Fail) =>
+  async function rebuildAll(
+    { id, answers }: Matter,
+    { missing, created_at }: Act & { act: "rebuild" },
+  ): Promise<Outcome> {
+    const wanted = missing.flatMap(({ index, node_id }) => {
+      const peer = activePeer(parts.members(), node_id)
+      return peer === undefined ? [] : [{ index, peer }]
+    })
+    if (wanted.length === 0) return undone
+    const known = heldIn(answers)
+    const done = await parts.rebuild({ id, missing: wanted, known, reason: "repair", pace })
+    for (const { cause, node_id } of done.failed) fail(cause, { to: node_id, id, created_at })
+    tally.repairs += done.rebuilt.length
+    return { made: done.rebuilt.length, is_done: done.failed.length === 0 }
+  }
+
+export const makeActs = (parts: RepairParts, pace: Pace, tally: RepairTally) => {
+  const { local, guard, peers, members } = parts
+  const refusals = makeRefusals()
+  const fail = makeFailing(tally, refusals)
+  const push = makePush(parts, pace, tally)
+  const pullFrom = makePulls(parts, pace, tally, fail)
+  const rebuildAll = makeRebuilds(parts, pace, tally, fail)
+
+  const begin = async (act: Act, matter: Matter): Promise<Outcome> => {
+    const { id, copy, asked_at } = matter
+    if (act.act === "rebuild") return rebuildAll(matter, act)
+    if (act.act === "pull") return pullFrom(id, act.from)
+    if (act.act === "forsake") {
+      await guard.releaseUntold(id, act.stored_at, asked_at)
+      return moot
+    }
+    if (act.act === "delete") {
+      await local.deleteClusterWide(id, originOf(members().node_id), act.deleted_at)
+      return moot
+    }
+    const peer = act.act === "push" ? activePeer(members(), act.to) : undefined
+    if (act.act !== "push" || copy === undefined || peer === undefined) return moot
+    const { to, created_at } = act
+    return push(copy, peer, act).catch((cause: unknown) => fail(cause, { to, id, created_at }))
+  }
+  return {
+    refusals,
+    /** Everything but a release, which is done for many at once. */
+    act: (act: Act, matter: Matter) => begin(act, matter).catch((cause: unknown) => fail(cause)),
+    /** Tells a node of deletions; it was asked what it knows of them. */
+    tell: async (peer: Peer, deletions: ReadonlyArray<Deletion>) => {
+      for (const { id, deleted_at } of deletions) {
+        const origin = originOf(members().node_id)
+        const told = peers.deleteClusterWide(peer, id, origin, deleted_at).then(() => moot)
+        if (!(await told.catch((cause: unknown) => fail(cause))).is_done) return false
+      }
+      return true
+    },
+  }
+}
+
+export type Acts = ReturnType<typeof makeActs>

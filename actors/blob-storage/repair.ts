@@ -1,0 +1,298 @@
+/**
+ * The repair of one node: it looks after every copy that is here, until all nodes have what they
+ * are to have and nothing else. First what puts and gets hinted at, then all that is here, again
+ * and again: at the start, after each change of the ring, and every so many seconds.
+ *
+ * It remembers nothing. Killed anywhere, it finds by the next sweep what there is to do.
+ *
+ * Source: document 1 §1, §3 leave; DECISIONS, document 1, graceful leave, replica count not
+ * reachable, integrity; decision 0125.
+ */
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { type Bell, makeBell } from "./bell.ts"
+import type { Copy, Deletion } from "./node-engine.ts"
+import type { Members } from "./peers.ts"
+import { makeActs, type RepairParts, type RepairTally } from "./repair-acts.ts"
+import { type Batches, type BatchSum, emptySum, makeBatches } from "./repair-batch.ts"
+import type { Hint } from "./repair-hint.ts"
+import type { RepairProgress, SweepResult } from "./repair-progress.ts"
+import { makeRepairQueue, type RepairQueue } from "./repair-queue.ts"
+import { makePace } from "./repair-rate.ts"
+import { makeReleases, type Releases } from "./repair-release.ts"
+import type { Timing } from "./timing.ts"
+
+/** Copies that are looked at together: their plans take a turn of the loop of two milliseconds. */
+const page_limit = 256
+/** Hints that are looked at together: everybody is asked about each. */
+const hints_limit = 256
+/** How often the ring is looked at, in milliseconds. */
+const look_ms_default = 1000
+/** Pause before the next sweep where one found something to do; it doubles. Milliseconds. */
+const again_ms = 2000
+/** Pause of a node that leaves, at most: somebody waits for it. Milliseconds. */
+const leaving_ms = 10_000
+const ms_per_s = 1000
+const ns_per_ms = 1_000_000n
+const ns_per_s = 1_000_000_000n
+/** An hour: who put a blob here comes back for it here. Also the age of a put that ended badly. */
+const release_after_s = 3600
+
+/** Nodes that begin together are to sweep apart: each takes another part of a pause, 0.75 to 1. */
+const partOf = (node_id: string) => {
+  let sum = 0
+  for (const character of node_id) sum = (31 * sum + (character.codePointAt(0) ?? 0)) % 1009
+  return 0.75 + (0.25 * sum) / 1009
+}
+const report_ns = 60_000_000_000n
+
+export interface RepairOptions extends RepairParts {
+  /** Told what goes wrong: at most once a minute. */
+  readonly report: (problem: string) => void
+  readonly sweep_seconds: number
+  readonly repair_bytes_per_second: number
+  /** How long a copy stays that is nobody's any more; an hour unless given. */
+  readonly release_after_seconds?: number
+  /** How often the ring is looked at, in milliseconds; a second unless given. */
+  readonly look_ms?: number
+}
+
+export interface Repair {
+  /** Takes note of a blob that may lack copies; never waits, and forgets those that do not fit. */
+  readonly hint: Hint
+  readonly start: () => void
+  /** Resolves when nothing is under way any more. */
+  readonly stop: () => Promise<void>
+  /** Looks at all that is here once. */
+  readonly sweep: () => Promise<SweepResult>
+  /** Looks at some of the blobs that were hinted at; false where none is due. */
+  readonly heal: () => Promise<boolean>
+  /** What other nodes ask before they let a copy go: `keeps` of Peers. */
+  readonly keeps: Releases["keeps"]
+  readonly progress: () => RepairProgress
+}
+
+const isFound = ({ acts, lacking, displaced, early, is_complete }: BatchSum, is_leaving: boolean) =>
+  acts > 0 || lacking > 0 || early > 0 || !is_complete || (is_leaving && displaced > 0)
+
+/** What is known of the cluster and of the sweeps so far. */
+const makeCourse = (options: RepairOptions) => {
+  const { members, timing, sweep_seconds, release_after_seconds = release_after_s } = options
+  const release_after_ns = BigInt(Math.ceil(release_after_seconds)) * ns_per_s
+  let key = ""
+  let round = 0
+  let pause_ms = 0
+  let ended_at = 0n
+  let last: SweepResult | undefined
+  let checked_ring: number | undefined
+  let lacks: readonly [number, number] | undefined
+
+  const keyOf = () => `${members().ring_version} ${members().is_leaving}`
+  const end = (result: SweepResult, is_found: boolean) => {
+    const longest_ms = Math.min(sweep_seconds * ms_per_s, result.is_leaving ? leaving_ms : Infinity)
+    pause_ms = is_found ? Math.min(Math.max(again_ms, 2 * pause_ms), longest_ms) : longest_ms
+    ended_at = timing.now()
+    last = result
+    if (!result.is_complete) return
+    lacks = [lacks?.[1] ?? 0, result.lacking]
+    checked_ring = result.ring_version
+  }
+  return {
+    end,
+    begin: () => {
+      const is_same = key === keyOf()
+      if (!is_same) pause_ms = 0
+      round = is_same ? round + 1 : 1
+      key = keyOf()
+      return { members: members(), round }
+    },
+    isDue: () => {
+      const waited_ms = (timing.now() - ended_at) / ns_per_ms
+      // A clock that was set back says nothing.
+      return (
+        key !== keyOf() ||
+        waited_ms < 0n ||
+        waited_ms >= BigInt(Math.ceil(pause_ms * partOf(members().node_id)))
+      )
+    },
+    hurry: () => {
+      pause_ms = Math.min(pause_ms, again_ms)
+    },
+    scene: (of_round: number) => ({
+      ...{ members: members(), round: of_round },
+      release_after_ns,
+    }),
+    told: () => {
+      const { is_leaving } = members()
+      // Others go on writing and deleting: what is told to them meanwhile does not hold it up.
+      const is_moved = last?.is_leaving && last.is_complete && last.displaced === 0
+      const displaced = last?.displaced ?? 0
+      return {
+        pending_migrations: is_leaving && !is_moved ? Math.max(1, displaced) : displaced,
+        last_sweep: last,
+        checked_ring,
+        under_replicated: lacks && Math.min(...lacks),
+      }
+    },
+  }
+}
+
+type Course = ReturnType<typeof makeCourse>
+
+const isWideDeletion = (copy: Copy): copy is Deletion =>
+  copy.kind === "tombstone" && copy.is_cluster_wide
+
+/** One walk over all that is here; between two pages, what was hinted at comes first. */
+const makeSweep = (
+  { local, members }: RepairOptions,
+  course: Course,
+  batches: Batches,
+  between: () => Promise<unknown>,
+  isOver: () => boolean,
+) =>
+  async function sweep(): Promise<SweepResult> {
+    const { members: first, round } = course.begin()
+    const sum = emptySum()
+    let next: string | undefined = ""
+    while (next !== undefined && !isOver()) {
+      const page = await local.copies(next, "", page_limit)
+      const scene = course.scene(round)
+      const held = page.copies.filter(({ kind }) => kind !== "tombstone")
+      await batches.run(
+        scene,
+        held.map((copy) => [copy.id, copy]),
+        sum,
+      )
+      await batches.spread(scene, page.copies.filter(isWideDeletion), sum)
+      next = page.next
+      if (next !== undefined) await between()
+    }
+    const { ring_version, is_leaving } = first
+    const is_same = members().ring_version === ring_version && !isOver()
+    const { acts, lacking, displaced, early } = sum
+    const is_complete = sum.is_complete && is_same
+    const result = { ring_version, is_leaving, acts, lacking, displaced, early, is_complete }
+    course.end(result, isFound({ ...sum, is_complete }, is_leaving))
+    return result
+  }
+
+/** Says at most once a minute what goes wrong. */
+const makeReport = ({ report, timing }: RepairOptions, tally: RepairTally) => {
+  let reported = 0
+  let reported_at: bigint | undefined
+  return () => {
+    const failed = tally.failures - reported
+    const now = timing.now()
+    if (failed === 0 || (reported_at !== undefined && now - reported_at < report_ns)) return
+    reported = tally.failures
+    reported_at = now
+    report(`${failed} copies could not be made or moved yet; the last: ${tally.cause}`)
+  }
+}
+
+/** Blobs that were hinted at, some at a time. */
+const makeHeal = (
+  { local, timing }: RepairOptions,
+  course: Course,
+  batches: Batches,
+  queue: RepairQueue,
+  fail: (cause: unknown) => void,
+) => {
+  const look = async (ids: ReadonlyArray<BlobId>) => {
+    const copies = await local.copiesOf(ids)
+    const entries = ids.map((id, at) => [id, copies[at]] as const)
+    return batches.run(course.scene(0), entries, emptySum())
+  }
+  return async function heal() {
+    const ids = queue.take(timing.now(), hints_limit)
+    if (ids.length === 0) return false
+    const looked = await look(ids).catch((cause: unknown) => {
+      fail(cause)
+      return ids.map((id) => ({ id, is_done: false }))
+    })
+    for (const { id, is_done } of looked) {
+      if (is_done) queue.settle(id)
+      else queue.postpone(id, timing.now())
+    }
+    if (queue.hasLost()) course.hurry()
+    return true
+  }
+}
+
+const isAlone = ({ active, leaving, node_id }: Members) =>
+  [...active, ...leaving].every((peer) => peer.node_id === node_id)
+
+/** Runs steps until it is stopped; where one had nothing to do it waits for the bell, a while. */
+const makeLoop = (bell: Bell, timing: Timing, look_ms: number, step: () => Promise<boolean>) => {
+  let is_over = false
+  let running: Promise<void> | undefined
+  const run = async () => {
+    while (!is_over) {
+      const heard = bell.heard()
+      if ((await step()) || is_over) continue
+      const cancel = timing.after(look_ms, bell.ring)
+      await heard
+      cancel()
+    }
+  }
+  return {
+    isOver: () => is_over,
+    start: () => {
+      is_over = false
+      running ??= run()
+    },
+    stop: async () => {
+      is_over = true
+      bell.ring()
+      await running
+      running = undefined
+    },
+  }
+}
+
+export const repair = (options: RepairOptions): Repair => {
+  const { members, timing, repair_bytes_per_second, look_ms = look_ms_default } = options
+  const tally: RepairTally = { bytes_moved: 0, repairs: 0, failures: 0, cause: "" }
+  const pace = makePace(repair_bytes_per_second, timing)
+  const releases = makeReleases(options)
+  const batches = makeBatches(options, makeActs(options, pace, tally), releases, pace)
+  const course = makeCourse(options)
+  const queue = makeRepairQueue()
+  const bell = makeBell()
+  const tellProblems = makeReport(options, tally)
+
+  const fail = (cause: unknown) => {
+    tally.failures += 1
+    tally.cause = cause instanceof Error ? cause.message : String(cause)
+    return false
+  }
+  const heal = makeHeal(options, course, batches, queue, fail)
+  const sweep = makeSweep(options, course, batches, heal, () => loop.isOver())
+
+  /** Does what is to be done first; false where nothing is. */
+  const step = async () => {
+    if (isAlone(members())) return false
+    if (!course.isDue()) return heal()
+    await sweep()
+    return true
+  }
+  const loop = makeLoop(bell, timing, look_ms, async () => {
+    const is_busy = await step().catch(fail)
+    tellProblems()
+    return is_busy
+  })
+  return {
+    hint: ({ id }) => {
+      queue.add(id)
+      bell.ring()
+    },
+    start: loop.start,
+    stop: loop.stop,
+    sweep,
+    heal,
+    keeps: releases.keeps,
+    progress: () => {
+      const { bytes_moved, repairs, failures } = tally
+      return { bytes_moved, repairs, failures, ...course.told() }
+    },
+  }
+}

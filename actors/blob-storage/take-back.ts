@@ -1,0 +1,125 @@
+/**
+ * What a node tells others of the copies that it has, and what may be let go all the same: a shard
+ * that an unfinished put had sent, unless somebody was told of it in between.
+ *
+ * Two nodes that put the same bytes at once may count one shard each for their own. If one of them
+ * fails and takes back what it had sent, the other's blob must not miss it.
+ *
+ * Source: document 1 §7, `too many shard store failures`; decision 0124.
+ */
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { makeBell } from "./bell.ts"
+import type { HeldCopy, NodeEngine, Receiving } from "./node-engine.ts"
+import type { Timing } from "./timing.ts"
+
+/** Shards, and tellings, that are remembered: of more the oldest is forgotten, and so it stays. */
+const remembered_max = 100_000
+
+/** The part of a node's store that other nodes' questions come to, and the node's own puts. */
+export interface TakeBackGuard {
+  readonly receive: NodeEngine["receive"]
+  readonly copiesOf: NodeEngine["copiesOf"]
+  /**
+   * Lets the shard go that the put of `created_at` had sent here, if it came since this process
+   * began and nobody was told of it since; else it stays for the sweep.
+   */
+  readonly takeBack: (id: BlobId, created_at: bigint) => Promise<void>
+  /**
+   * Lets the shard that came at `stored_at` go if nobody was told of it since `since`, by this
+   * node's clock in Unix nanoseconds: for one that no put has finished. Says whether it is gone.
+   */
+  readonly releaseUntold: (id: BlobId, stored_at: bigint, since: bigint) => Promise<boolean>
+}
+
+/** At most so many pairs, the newest ones. Answers what was forgotten. */
+const remember = <V>(map: Map<BlobId, V>, id: BlobId, value: V): V | undefined => {
+  map.delete(id)
+  map.set(id, value)
+  if (map.size <= remembered_max) return undefined
+  const [oldest] = map
+  if (oldest === undefined) return undefined
+  map.delete(oldest[0])
+  return oldest[1]
+}
+
+/** One at a time for each identifier. */
+const makeTurns = () => {
+  const busy = new Set<BlobId>()
+  const bell = makeBell()
+  return {
+    isBusy: (id: BlobId) => busy.has(id),
+    free: bell.heard,
+    take: async <A>(id: BlobId, run: () => Promise<A>) => {
+      while (busy.has(id)) await bell.heard()
+      busy.add(id)
+      try {
+        return await run()
+      } finally {
+        busy.delete(id)
+        bell.ring()
+      }
+    },
+  }
+}
+
+export const takeBackGuard = (local: NodeEngine, timing: Timing): TakeBackGuard => {
+  /** The shards that came and that nobody was told of, each with its blob's `created_at`. */
+  const came = new Map<BlobId, bigint>()
+  const told = new Map<BlobId, bigint>()
+  /** What was told before is not known any more. */
+  let known_since = timing.now()
+  const asked = new Set<ReadonlySet<BlobId>>()
+  const turns = makeTurns()
+
+  const tell = (id: BlobId) => {
+    came.delete(id)
+    const forgotten = remember(told, id, timing.now())
+    if (forgotten !== undefined && forgotten >= known_since) known_since = forgotten + 1n
+  }
+  const isAsked = (id: BlobId) => asked.values().some((ids) => ids.has(id))
+
+  const receive: NodeEngine["receive"] = (order, bytes) => {
+    const receiving: Receiving = local.receive(order, bytes)
+    const finish = async (at: bigint) => {
+      const received = await receiving.finish(at)
+      if (received.created && order.shard) remember(came, order.id, order.created_at)
+      else tell(order.id)
+      return received
+    }
+    return { ...receiving, finish: (at) => turns.take(order.id, () => finish(at)) }
+  }
+  const copiesOf: NodeEngine["copiesOf"] = async (ids) => {
+    while (ids.some(turns.isBusy)) await turns.free()
+    const asking = new Set(ids)
+    asked.add(asking)
+    try {
+      const copies = await local.copiesOf(ids)
+      for (const copy of copies) if (copy && copy.kind !== "tombstone") tell(copy.id)
+      return copies
+    } finally {
+      asked.delete(asking)
+    }
+  }
+  /** Runs where nothing comes for the blob, and nobody asks: not even in the meantime. */
+  const letGo = (id: BlobId, isMeant: (copy: HeldCopy) => boolean) =>
+    turns.take(id, async () => {
+      if (isAsked(id)) return false
+      const [copy] = await local.copiesOf([id])
+      if (copy?.kind !== "shard" || !isMeant(copy)) return false
+      return local.release(id, copy.stored_at, timing.now())
+    })
+  return {
+    receive,
+    copiesOf,
+    takeBack: async (id, created_at) => {
+      await letGo(id, (copy) => copy.created_at === created_at && came.get(id) === created_at)
+      if (came.get(id) === created_at) came.delete(id)
+    },
+    releaseUntold: (id, stored_at, since) =>
+      letGo(id, (copy) => {
+        const told_at = told.get(id)
+        const is_untold = since >= known_since && (told_at === undefined || told_at < since)
+        return copy.stored_at === stored_at && is_untold
+      }),
+  }
+}

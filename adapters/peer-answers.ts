@@ -1,0 +1,170 @@
+/**
+ * What this node answers the others: of its own store, and never by asking on.
+ *
+ * Source: document 1 §1 InternalService; DECISIONS, document 1, InternalService; decision 0122.
+ */
+import { type BlobFault, faultOf } from "#actors/blob-storage/blob-fault.ts"
+import { copyBytes } from "#actors/blob-storage/copy-admission.ts"
+import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
+import { isPeerFailure, peerFailure } from "#actors/blob-storage/peer-failure.ts"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import type { Answer, Answering, Question } from "./peer-link.ts"
+import { copies_max, decodeIds, encodeCopies, id_bytes } from "./peers-copy.ts"
+import { decodeOrder, messages, operations } from "./peers-message.ts"
+
+/** What the store does for others, and who is asked before a copy is taken back. */
+export interface AnsweringStore {
+  readonly local: NodeEngine
+  readonly guard: Pick<NodeEngine, "receive" | "copiesOf"> & {
+    readonly takeBack: (id: BlobId, created_at: bigint) => Promise<void>
+  }
+  /** What this node promises to keep, as `Peers` says it. */
+  readonly keeps: (
+    ids: ReadonlyArray<BlobId>,
+    ring_version: number,
+  ) => Promise<ReadonlyArray<boolean>>
+}
+
+export interface PeerAnswersOptions {
+  /** Undefined while the store is not open. */
+  readonly store: () => AnsweringStore | undefined
+  /** Unix nanoseconds by this node's clock. */
+  readonly now: () => bigint
+}
+
+/** The codes that `Peers` names; any other fault is INTERNAL. */
+const codes: Partial<Readonly<Record<BlobFault["_tag"], string>>> = {
+  BlobNotFound: "NOT_FOUND",
+  BlobCorrupt: "DATA_LOSS",
+  BlobAlreadyExists: "ALREADY_EXISTS",
+  BlobDeletedHere: "FAILED_PRECONDITION",
+  BlobTooLarge: "RESOURCE_EXHAUSTED",
+  BlobCapacityExceeded: "RESOURCE_EXHAUSTED",
+  BlobStoreReadOnly: "UNAVAILABLE",
+}
+
+const failureOf = (cause: unknown) => {
+  if (isPeerFailure(cause)) return cause
+  const fault = faultOf(cause)
+  const detail = "detail" in fault ? fault.detail : fault._tag
+  return peerFailure(codes[fault._tag] ?? "INTERNAL", detail)
+}
+
+const receive = async (
+  { guard }: AnsweringStore,
+  question: Question,
+  now: () => bigint,
+): Promise<Answer> => {
+  const order = decodeOrder(question.json)
+  const bytes = copyBytes(order.size, order.shard)
+  const receiving = guard.receive(order, bytes)
+  try {
+    let came = 0
+    const pieces = question.whole === undefined ? question.pieces() : [question.whole]
+    for await (const piece of pieces) {
+      came += piece.length
+      if (came > bytes) break
+      if (piece.length > 0) await receiving.write(piece)
+    }
+    if (came !== bytes) {
+      throw peerFailure("INTERNAL", `a copy of ${bytes} bytes came with ${came} or more`)
+    }
+    const { copy, created } = await receiving.finish(now())
+    return { json: messages.stored.encode({ created }), body: [encodeCopies([copy])] }
+  } finally {
+    await receiving.abort()
+  }
+}
+
+/** Windows whose faults are what another node understands. */
+const told = async function* (windows: AsyncIterable<Uint8Array>) {
+  try {
+    yield* windows
+  } catch (cause) {
+    throw failureOf(cause)
+  }
+}
+
+const fetch = async (
+  { local }: AnsweringStore,
+  { json }: Question,
+  now: () => bigint,
+): Promise<Answer> => {
+  const { id, ...range } = messages.fetch_shard.decode(json)
+  const { copy, meta, data, windows } = await local.read(id, range, now())
+  const { labels, modified_at } = meta
+  const record = encodeCopies([copy]).toString("base64")
+  return {
+    json: messages.fetched.encode({ labels, modified_at, copy: record }),
+    body: data === undefined ? told(windows()) : [data],
+  }
+}
+
+/** Identifiers, or an error where there are more than may be asked for at once. */
+const idsOf = async ({ whole, pieces }: Question) => {
+  if (whole !== undefined) return decodeIds(whole)
+  const parts: Array<Uint8Array> = []
+  let bytes = 0
+  for await (const piece of pieces()) {
+    bytes += piece.length
+    if (bytes > copies_max * id_bytes) throw peerFailure("INTERNAL", "too many blobs at once")
+    parts.push(piece)
+  }
+  return decodeIds(Buffer.concat(parts))
+}
+
+const answerOf = async (
+  store: AnsweringStore,
+  question: Question,
+  now: () => bigint,
+): Promise<Answer> => {
+  const { local, guard } = store
+  const { operation, json } = question
+  switch (operation) {
+    case operations.replicate:
+    case operations.replicate_stream:
+    case operations.store_shard:
+    case operations.migrate:
+      return await receive(store, question, now)
+    case operations.fetch_shard:
+      return await fetch(store, question, now)
+    case operations.delete_internal: {
+      const { id, origin, deleted_at } = messages.delete_internal.decode(json)
+      await local.deleteClusterWide(id, origin, deleted_at)
+      return { json: {} }
+    }
+    case operations.take_back: {
+      const { id, created_at } = messages.take_back.decode(json)
+      await guard.takeBack(id, created_at)
+      return { json: {} }
+    }
+    case operations.have:
+      return { json: {}, body: [encodeCopies(await guard.copiesOf(await idsOf(question)))] }
+    case operations.copies: {
+      const { after_id, until_id, limit } = messages.copies.decode(json)
+      const { copies, next } = await local.copies(after_id, until_id, limit)
+      const page = messages.page.encode(next === undefined ? {} : { next })
+      return { json: page, body: [encodeCopies(copies)] }
+    }
+    case operations.keeps: {
+      const { ring_version } = messages.keeps.decode(json)
+      const kept = await store.keeps(await idsOf(question), ring_version)
+      return { json: {}, body: [Uint8Array.from(kept, Number)] }
+    }
+    default:
+      throw peerFailure("INTERNAL", `this node knows no operation ${operation}`)
+  }
+}
+
+/** Answers questions of any node. What is thrown is a PeerFailure. */
+export const peerAnswers =
+  ({ store, now }: PeerAnswersOptions): Answering =>
+  async (question) => {
+    const open = store()
+    if (open === undefined) throw peerFailure("UNAVAILABLE", "the store of this node is not open")
+    try {
+      return await answerOf(open, question, now)
+    } catch (cause) {
+      throw failureOf(cause)
+    }
+  }

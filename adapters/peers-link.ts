@@ -1,0 +1,127 @@
+/**
+ * Peers over the links to the other nodes.
+ *
+ * Source: document 1 §1 InternalService; DECISIONS, document 1, InternalService; decision 0122.
+ */
+import { peerFailure } from "#actors/blob-storage/peer-failure.ts"
+import type { CopyBytes, Fetched, Peer, Peers } from "#actors/blob-storage/peers.ts"
+import type { PeerCalls } from "./peer-call.ts"
+import type { Asked, Said } from "./peer-link.ts"
+import { copies_max, copy_bytes, decodeCopies, decodeHeld, encodeIds } from "./peers-copy.ts"
+import { encodeOrder, messages, operationOf, operations } from "./peers-message.ts"
+
+/** A deletion or a release, which each is one write to a disk, in milliseconds. */
+const change_ms_max = 5000
+
+/** What is known of 10,000 blobs is read from as many places of a disk, in milliseconds. */
+const list_ms_max = 30_000
+
+/** Records are answered for what was asked, and nothing else. */
+const gathered = async (said: Said, bytes_max: number) => {
+  if (said.whole !== undefined) return said.whole
+  const parts: Array<Uint8Array> = []
+  let bytes = 0
+  for await (const piece of said.pieces()) {
+    bytes += piece.length
+    if (bytes > bytes_max) throw peerFailure("INTERNAL", "a node answers more than was asked for")
+    parts.push(piece)
+  }
+  return Buffer.concat(parts)
+}
+
+/** An answer's bytes, none of which may come later than `deadline_ms` after it was asked for. */
+const hurried = (said: Asked, deadline_ms: number): AsyncIterableIterator<Uint8Array> => {
+  const pieces = said.pieces()
+  const late = () => {
+    const detail = `the node sent nothing for ${deadline_ms} ms`
+    said.stop(peerFailure("DEADLINE_EXCEEDED", detail))
+  }
+  return {
+    [Symbol.asyncIterator]() {
+      return this
+    },
+    next: async () => {
+      const timer = setTimeout(late, deadline_ms)
+      try {
+        return await pieces.next()
+      } finally {
+        clearTimeout(timer)
+      }
+    },
+    return: async () => {
+      // Ends a piece that is waited for too, which a generator's own `return` would wait for.
+      said.stop(peerFailure("UNAVAILABLE", "the answer is not wanted any more"))
+      await pieces.return(undefined)
+      return { done: true, value: undefined }
+    },
+  }
+}
+
+/** Bytes that are all there already, but for what an iterable brings. */
+const isStream = (bytes: CopyBytes): bytes is AsyncIterable<Uint8Array> =>
+  Symbol.asyncIterator in bytes
+
+/** The other nodes' stores over these calls. */
+export const peersLink = (calls: PeerCalls): Peers => {
+  const change = async ({ address }: Peer, operation: number, json: unknown) => {
+    await calls.ask(address, operation, json, [], change_ms_max)
+  }
+  return {
+    send: async ({ address }, order, bytes, reason, deadline_ms) => {
+      const operation = operationOf(order, isStream(bytes), reason)
+      const said = await calls.ask(address, operation, encodeOrder(order), bytes, deadline_ms)
+      const { created } = messages.stored.decode(said.json)
+      return { copy: decodeHeld(await gathered(said, copy_bytes)), created }
+    },
+    takeBack: (peer, id, created_at) =>
+      change(peer, operations.take_back, messages.take_back.encode({ id, created_at })),
+    deleteClusterWide: (peer, id, { actor, request_id, correlation_id }, deleted_at) => {
+      const origin = { actor, request_id, correlation_id }
+      const json = messages.delete_internal.encode({ id, origin, deleted_at })
+      return change(peer, operations.delete_internal, json)
+    },
+    fetch: async ({ address }, id, { offset, length }, deadline_ms): Promise<Fetched> => {
+      const json = messages.fetch_shard.encode({
+        id,
+        ...(offset !== undefined && { offset }),
+        ...(length !== undefined && { length }),
+      })
+      const said = await calls.ask(address, operations.fetch_shard, json, [], deadline_ms)
+      try {
+        const { copy: record, labels, modified_at } = messages.fetched.decode(said.json)
+        const copy = decodeHeld(Buffer.from(record, "base64"))
+        const checksum = Buffer.from(copy.checksum, "hex").toString("base64")
+        const { created_at, policy } = copy
+        const meta = { size: BigInt(copy.size), created_at, modified_at, checksum, labels, policy }
+        return { copy, meta, bytes: hurried(said, deadline_ms) }
+      } catch (cause) {
+        said.stop(cause instanceof Error ? cause : new Error(String(cause)))
+        throw cause
+      }
+    },
+    have: async ({ address }, ids) => {
+      if (ids.length === 0) return []
+      const said = await calls.ask(address, operations.have, {}, [encodeIds(ids)], list_ms_max)
+      const copies = decodeCopies(await gathered(said, ids.length * copy_bytes))
+      if (copies.length === ids.length) return copies
+      throw peerFailure("INTERNAL", `a node answers ${copies.length} of ${ids.length} questions`)
+    },
+    copies: async ({ address }, after_id, until_id, limit) => {
+      const json = messages.copies.encode({
+        ...{ after_id, until_id, limit: Math.min(limit, copies_max) },
+      })
+      const said = await calls.ask(address, operations.copies, json, [], list_ms_max)
+      const { next } = messages.page.decode(said.json)
+      const copies = decodeCopies(await gathered(said, limit * copy_bytes))
+      return { copies: copies.filter((copy) => copy !== undefined), next }
+    },
+    keeps: async ({ address }, ids, ring_version) => {
+      if (ids.length === 0) return []
+      const json = messages.keeps.encode({ ring_version })
+      const said = await calls.ask(address, operations.keeps, json, [encodeIds(ids)], list_ms_max)
+      const kept = await gathered(said, ids.length)
+      if (kept.length === ids.length) return Array.from(kept, (byte) => byte === 1)
+      throw peerFailure("INTERNAL", `a node answers ${kept.length} of ${ids.length} questions`)
+    },
+  }
+}

@@ -1,0 +1,91 @@
+/**
+ * When a volume writes checkpoints, and of what: all that is durable between two batches. Commits
+ * go on while it is written; what comes meanwhile is replayed from the log.
+ */
+import { isFull } from "#actors/blob-storage/blob-fault.ts"
+import { type Checkpoint, writeCheckpoint } from "./volume-checkpoint.ts"
+import type { OpenLine } from "./volume-commit.ts"
+import type { VolumeDisk } from "./volume-disk.ts"
+import type { recover } from "./volume-recovery.ts"
+
+/** A checkpoint is written after so much log, in bytes: some seconds of replay at a start. */
+const checkpoint_bytes = 256 * 1024 * 1024
+/** And after so many times what it takes itself, so that it stays a small part of the writing. */
+const checkpoint_factor = 4
+
+type Recovered = Awaited<ReturnType<typeof recover>>
+
+export interface Checkpoints {
+  /** Makes durable what is durable now as a checkpoint. Rejects as the disk does. */
+  readonly checkpoint: () => Promise<void>
+  /** The number of the last one that is durable. */
+  readonly serial: () => number
+  /** Is told how long each batch was, in bytes. */
+  readonly wrote: (bytes: number) => void
+  /** Resolves when none is being written. */
+  readonly settled: () => Promise<void>
+}
+
+/** Writes checkpoints, one at a time. */
+export const makeCheckpoints = (
+  { volume_id, segments, index, extents, state, notes, ...recovered }: Recovered,
+  line: OpenLine,
+  { dir, disk }: { readonly dir: string; readonly disk: VolumeDisk },
+): Checkpoints => {
+  let log_bytes = 0
+  let { serial } = recovered
+  let last: Promise<unknown> = Promise.resolve()
+  let is_in_background = false
+
+  /** The images stay what they are when this returns, whatever changes. */
+  const take = async (): Promise<Checkpoint> => {
+    line.assertWritable()
+    const logs = Array.from(state.files.values(), ({ segment, ...log }) => {
+      const { number, generation, bytes } = segment
+      return { ...log, number, generation, bytes }
+    })
+    const facts = {
+      serial: serial + 1,
+      volume_id: Buffer.from(volume_id).toString("hex"),
+      generation: segments.generation(),
+      end: line.writer.where(),
+      counters: { ...state.counters },
+      logs,
+      notes: { ...notes },
+    }
+    log_bytes = 0
+    return { facts, index: index.image(), extents: [...extents.image()] }
+  }
+  const write = async () => {
+    const { facts, ...images } = await line.between(take)
+    await writeCheckpoint(disk, dir, facts, images)
+    serial = facts.serial
+  }
+  const checkpoint = () => {
+    const mine = last.then(write)
+    last = mine.catch(() => undefined)
+    return mine
+  }
+  /** A full disk has no room for one now; any other error is one of a disk that is broken. */
+  const inBackground = async () => {
+    is_in_background = true
+    try {
+      await checkpoint()
+    } catch (cause) {
+      if (!isFull(cause)) line.fail(`A checkpoint could not be written: ${String(cause)}`)
+    } finally {
+      is_in_background = false
+    }
+  }
+  return {
+    checkpoint,
+    serial: () => serial,
+    settled: async () => void (await last),
+    wrote: (bytes) => {
+      log_bytes += bytes
+      if (is_in_background) return
+      if (log_bytes < Math.max(checkpoint_bytes, checkpoint_factor * index.bytes())) return
+      void inBackground()
+    },
+  }
+}

@@ -1,0 +1,149 @@
+/**
+ * Copies that other nodes send: whole blobs and shards, small ones to the log, large ones to
+ * extents, as puts go, but with what the first node said of them.
+ *
+ * Source: document 1 §1 InternalService; docs/decisions/0121-copies-of-a-cluster.md.
+ */
+import { type BlobFault, thrown } from "#actors/blob-storage/blob-fault.ts"
+import { admitCopy, orderFault } from "#actors/blob-storage/copy-admission.ts"
+import type { CopyOrder, HeldCopy, Received, Receiving } from "#actors/blob-storage/node-engine.ts"
+import { type BlobId, blob_id_bytes, storedPolicy } from "#schemas/blob-storage/blob.ts"
+import type { ExtentFiles } from "./volume-extents.ts"
+import { isHeld } from "./volume-index.ts"
+import { hashed, identified, makeSession, type Session } from "./volume-intake.ts"
+import type { Outcome, PutOperation, VolumeParts } from "./volume-parts.ts"
+import { crcsOf } from "./volume-puts.ts"
+import { hashOf, type RecordHead, shardOf, sinceOf } from "./volume-record.ts"
+import { heldCopyOf } from "./volume-record-told.ts"
+
+export type CopyInParts = Pick<VolumeParts, "limits" | "line" | "log" | "index" | "budget">
+
+const failed = (detail: string) => thrown({ _tag: "BlobStoreFailed", detail })
+
+const putOf = (order: CopyOrder, bytes: number, at: bigint): PutOperation => ({
+  kind: "put",
+  ...{ id: order.id, hash: order.checksum, size: order.size, bytes, copy: order },
+  checksum: Buffer.from(order.checksum, "hex").toString("base64"),
+  ...{ labels: order.labels, policy: storedPolicy(order.policy), origin: order.origin, at },
+  ...{ expected_id: undefined, if_none_match: false, parts: [], crcs: [], extents: [] },
+})
+
+/** Throws where a whole copy's bytes are not those of its identifier; a shard has no hash. */
+const assertHash = (order: CopyOrder, hash: () => string) => {
+  if (order.shard) return
+  const found = hash()
+  if (found === order.checksum) return
+  // The first half of a BLAKE3 digest in hex is what the brand says.
+  const actual = found.slice(0, 2 * blob_id_bytes) as BlobId
+  throw thrown({ _tag: "BlobIdMismatch", expected: order.id, actual })
+}
+
+/**
+ * What is here already and answers for the copy, if so; throws the refusal. Asked before the bytes
+ * are taken, since they may be many; the commit decides once more.
+ */
+const makeSettle =
+  ({ index, log }: CopyInParts, order: CopyOrder) =>
+  async (): Promise<HeldCopy | undefined> => {
+    const place = index.find(order.id)
+    const head = place && place.kind !== "gone" ? await log.head(order.id, place) : undefined
+    // What does not hold is dealt with when the copy is committed.
+    if (!head) return undefined
+    const admission = admitCopy(order, presenceOf(head, isHeld(place)))
+    if (admission.verdict === "refuse") throw thrown(admission.fault)
+    return admission.verdict === "keep" ? heldCopyOf(head) : undefined
+  }
+
+const presenceOf = (head: RecordHead, is_held: boolean) => ({
+  held: is_held ? { checksum: hashOf(head), shard: shardOf(head) } : undefined,
+  deleted_at: is_held ? undefined : sinceOf(head),
+})
+
+const received = (put: PutOperation, order: CopyOrder, { head, record }: Outcome): Received => {
+  if (head) return { copy: heldCopyOf(head), created: false }
+  if (!record) throw new Error("a copy was neither stored nor there")
+  const { id, checksum, size, created_at, shard } = order
+  const copy = { id, checksum, size, policy: put.policy, created_at, stored_at: record.at, shard }
+  return { copy: { kind: shard ? "shard" : "whole", ...copy }, created: true }
+}
+
+/** Stores what was taken. */
+const makeStore =
+  ({ line }: CopyInParts, order: CopyOrder, bytes: number, { intake }: Session) =>
+  async (at: bigint): Promise<Received> => {
+    if (intake.size() < bytes) throw failed("The copy ended too early.")
+    const put = putOf(order, bytes, at)
+    const large = intake.large()
+    if (large) {
+      const extents = await large.stream.complete()
+      assertHash(order, () => identified(large.hasher).hash)
+      await large.stream.sync()
+      return received(put, order, await line.submit({ ...put, extents }))
+    }
+    const parts = intake.held.take(bytes)
+    assertHash(order, () => identified(hashed(parts)).hash)
+    // From here on the commit itself asks for the room.
+    intake.share.giveBack()
+    return received(put, order, await line.submit({ ...put, parts, crcs: crcsOf(parts, bytes) }))
+  }
+
+/** `finish` says it again, should nobody wait for what a write answers. */
+const heard = <A>(work: Promise<A>): Promise<A> => {
+  work.catch(() => undefined)
+  return work
+}
+
+/** One that is refused before any byte. */
+const refusing = (fault: BlobFault): Receiving => {
+  const refuse = () => heard(Promise.reject(thrown(fault)))
+  return { write: refuse, finish: refuse, abort: () => Promise.resolve() }
+}
+
+const begin = (
+  parts: CopyInParts,
+  extents: ExtentFiles,
+  order: CopyOrder,
+  bytes: number,
+): Receiving => {
+  const session = makeSession(parts, extents, bytes, order.shard === undefined)
+  const settle = makeSettle(parts, order)
+  const store = makeStore(parts, order, bytes, session)
+  /** What is here already; undefined once it is known that nothing is. */
+  let early = parts.index.find(order.id) ? heard(settle()) : undefined
+  let finishing: Promise<Received> | undefined
+
+  const writeLater = async (held: Promise<HeldCopy | undefined>, part: Uint8Array) => {
+    if (await held) return
+    early = undefined
+    await session.write(part)
+  }
+  const finishAll = async (at: bigint): Promise<Received> => {
+    parts.line.assertWritable()
+    const here = await early
+    if (!here) return session.work(() => store(at))
+    // The bytes were not taken, so what answered for them must be there still.
+    const copy = await settle()
+    if (!copy) throw failed("The copy that was here went away meanwhile.")
+    return { copy, created: false }
+  }
+  return {
+    write: (part) => (early ? heard(writeLater(early, part)) : session.write(part)),
+    finish: async (at) => {
+      finishing ??= finishAll(at)
+      try {
+        return await finishing
+      } finally {
+        await session.abort()
+      }
+    },
+    abort: session.abort,
+  }
+}
+
+/** Takes copies of other nodes. */
+export const makeReceive =
+  (parts: CopyInParts, extents: ExtentFiles) =>
+  (order: CopyOrder, bytes: number): Receiving => {
+    const fault = orderFault(order, bytes)
+    return fault ? refusing(fault) : begin(parts, extents, order, bytes)
+  }

@@ -1,0 +1,193 @@
+/**
+ * Bytes on their way into a volume, piece by piece: held in memory while they are few, on their way
+ * to extents once they are many. What they become, whoever takes them knows.
+ */
+import { Blake3Hasher } from "@napi-rs/blake-hash"
+import { thrown } from "#actors/blob-storage/blob-fault.ts"
+import { type BlobId, blob_id_bytes } from "#schemas/blob-storage/blob.ts"
+import type { ExtentFiles } from "./volume-extents.ts"
+import { makeFifo } from "./volume-fifo.ts"
+import type { VolumeParts } from "./volume-parts.ts"
+import { type BlobStream, makeBlobStream } from "./volume-stream.ts"
+
+/** Bytes that are hashed before others have their turn: a quarter of a millisecond. */
+const slice_bytes = 1024 * 1024
+
+export type IntakeParts = Pick<VolumeParts, "limits" | "line" | "budget">
+
+/** The capacity that one upload has for itself until its blob is counted. */
+const makeShare = ({ limits, budget }: IntakeParts, announced: number | undefined) => {
+  let reserved_bytes = 0
+  const grow = (bytes: number) => {
+    if (bytes > limits.size_max_bytes) {
+      throw thrown({ _tag: "BlobTooLarge", bytes_max: limits.size_max_bytes })
+    }
+    if (announced !== undefined && bytes > announced) {
+      const detail = `The put has more than the ${announced} bytes that were announced.`
+      throw thrown({ _tag: "BlobStoreFailed", detail })
+    }
+    if (bytes <= reserved_bytes) return
+    budget.reserve(bytes - reserved_bytes)
+    reserved_bytes = bytes
+  }
+  const giveBack = () => {
+    budget.release(reserved_bytes)
+    reserved_bytes = 0
+  }
+  return { grow, giveBack }
+}
+
+/** What is known of the bytes once they are all there. */
+export const identified = (hasher: Blake3Hasher) => {
+  const hash = hasher.digest("hex")
+  // The first half of a BLAKE3 digest in hex is what the brand says.
+  const id = hash.slice(0, 2 * blob_id_bytes) as BlobId
+  return { id, hash, checksum: Buffer.from(hash, "hex").toString("base64") }
+}
+
+/** Bytes hashed in one go: few enough to be held in memory. */
+export const hashed = (parts: ReadonlyArray<Uint8Array>) => {
+  const hasher = new Blake3Hasher()
+  for (const part of parts) hasher.update(part)
+  return hasher
+}
+
+/** The stream that a blob moves to when it is large, with the hash of its bytes. */
+interface Large {
+  readonly stream: BlobStream
+  readonly hasher: Blake3Hasher
+}
+
+const turnOfOthers = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+/**
+ * Takes an upload's bytes: held while they are few, else on their way to extents, and hashed there
+ * unless nobody asks for it.
+ */
+export const makeIntake = (
+  parts: IntakeParts,
+  extents: ExtentFiles,
+  announced: number | undefined,
+  is_hashed: boolean,
+) => {
+  const { limits, line } = parts
+  const share = makeShare(parts, announced)
+  const held = makeFifo()
+  let large: Large | undefined
+  let size = 0
+
+  const begin = () => {
+    line.assertWritable()
+    const hasher = new Blake3Hasher()
+    const stream = makeBlobStream(line, extents, announced, is_hashed ? hasher : undefined)
+    for (const part of held.take(held.bytes())) stream.push(part)
+    return { stream, hasher }
+  }
+  const take = (bytes: Uint8Array) => {
+    share.grow(Math.max(size + bytes.length, announced ?? 0))
+    size += bytes.length
+    if (large) return large.stream.push(bytes)
+    held.push(bytes)
+    if (size >= limits.inline_bytes_max) large = begin()
+  }
+  return { take, share, held, large: () => large, size: () => size }
+}
+export type Intake = ReturnType<typeof makeIntake>
+
+/** Takes parts one behind the other, a large one in slices, and remembers what went wrong. */
+export const makeTurns = (intake: Intake) => {
+  /** What takes a large part; the parts behind it wait. */
+  let turn: Promise<void> | undefined
+  let broken: unknown
+
+  const assertWhole = () => {
+    if (broken !== undefined) throw broken
+  }
+  const take = (bytes: Uint8Array) => {
+    assertWhole()
+    try {
+      intake.take(bytes)
+    } catch (cause) {
+      broken = cause
+      throw cause
+    }
+  }
+  const takeSlices = async (bytes: Uint8Array, before: Promise<void> | undefined) => {
+    await before
+    for (let at = 0; at < bytes.length; at += slice_bytes) {
+      take(bytes.subarray(at, at + slice_bytes))
+      await intake.large()?.stream.pressure()
+      await turnOfOthers()
+    }
+  }
+  const write = (bytes: Uint8Array): Promise<void> | undefined => {
+    if (turn || bytes.length > slice_bytes) {
+      const mine = takeSlices(bytes, turn).finally(() => {
+        if (turn === mine) turn = undefined
+      })
+      // `finish` tells of it too, should nobody wait for this one.
+      mine.catch(() => undefined)
+      turn = mine
+      return mine
+    }
+    try {
+      take(bytes)
+    } catch (cause) {
+      return Promise.reject(cause)
+    }
+    return intake.large()?.stream.pressure()
+  }
+  return {
+    write,
+    /** Resolves when all parts were taken; throws what went wrong with one. */
+    taken: async () => {
+      await turn
+      assertWhole()
+    },
+    end: async () => {
+      broken ??= new Error("the upload has ended")
+      await turn?.catch(() => undefined)
+    },
+  }
+}
+
+/**
+ * Bytes on their way in, and their end: `work` does a step once all of them were taken, `abort`, in
+ * any case to be called, waits for it and gives back what no record keeps.
+ */
+export const makeSession = (
+  parts: IntakeParts,
+  extents: ExtentFiles,
+  announced: number | undefined,
+  is_hashed = true,
+) => {
+  const intake = makeIntake(parts, extents, announced, is_hashed)
+  const turns = makeTurns(intake)
+  let working: Promise<unknown> | undefined
+  let ending: Promise<void> | undefined
+
+  const end = async () => {
+    await turns.end()
+    await working?.catch(() => undefined)
+    await intake.large()?.stream.abandon()
+    intake.share.giveBack()
+  }
+  const step = async <A>(next: () => Promise<A>) => {
+    await turns.taken()
+    return next()
+  }
+  return {
+    intake,
+    write: turns.write,
+    work: <A>(next: () => Promise<A>): Promise<A> => {
+      const mine = step(next)
+      working = mine
+      return mine
+    },
+    abort: () => {
+      ending ??= end()
+      return ending
+    },
+  }
+}
+export type Session = ReturnType<typeof makeSession>

@@ -1,0 +1,102 @@
+/**
+ * What a record of a volume's log tells the ports: a blob's meta, a copy, a deletion, a fact. Pure.
+ */
+import type { BlobFact } from "#actors/blob-storage/blob-store.ts"
+import type { Deletion, HeldCopy } from "#actors/blob-storage/node-engine.ts"
+import type { BlobMeta } from "#schemas/blob-storage/blob.ts"
+import {
+  checksumOf,
+  clusterAtOf,
+  crcsOf,
+  extentsOf,
+  hashOf,
+  heldBytesOf,
+  labelsOf,
+  type NewRecord,
+  originOf,
+  type RecordHead,
+  shardOf,
+  sinceOf,
+} from "./volume-record.ts"
+
+/** What the port shows of a blob's record. */
+export const metaOf = (head: RecordHead): BlobMeta => {
+  const created_at = sinceOf(head)
+  return {
+    size: BigInt(head.size),
+    created_at,
+    modified_at: created_at,
+    checksum: checksumOf(head),
+    labels: labelsOf(head),
+    policy: head.policy,
+  }
+}
+
+/** A copy as other nodes are told of it. */
+export const heldCopyOf = (head: RecordHead): HeldCopy => {
+  const shard = shardOf(head)
+  return {
+    kind: shard ? "shard" : "whole",
+    ...{ id: head.id, size: head.size, checksum: hashOf(head), policy: head.policy },
+    ...{ created_at: sinceOf(head), stored_at: head.at, shard },
+  }
+}
+
+/** A deletion as other nodes are told of it: one that they are to learn of goes first. */
+export const deletionOf = (head: RecordHead): Deletion => {
+  const cluster_at = clusterAtOf(head)
+  const is_cluster_wide = cluster_at !== 0n
+  const deleted_at = is_cluster_wide ? cluster_at : sinceOf(head)
+  return { kind: "tombstone", id: head.id, deleted_at, is_cluster_wide }
+}
+
+const fact_kinds = {
+  blob: "stored",
+  tombstone: "deleted",
+  quarantined: "quarantined",
+  lost: "lost",
+  released: "released",
+} as const
+
+/** The fact that the record is in the journal; undefined where it is none. */
+export const factOf = (head: RecordHead): BlobFact | undefined => {
+  if (head.cursor === 0 || head.is_moved) return undefined
+  const shard = shardOf(head)
+  return {
+    cursor: head.cursor,
+    kind: fact_kinds[head.kind],
+    id: head.id,
+    size: head.size,
+    checksum: checksumOf(head),
+    policy: head.policy,
+    ...(shard ? { shard: { ...shard, bytes: heldBytesOf(head) } } : {}),
+    ...(head.kind === "blob" ? { labels: labelsOf(head) } : {}),
+    at: head.at,
+    ...originOf(head),
+  }
+}
+
+/** The time as a record keeps it: not, where it is the record's own. */
+const timeOf = ({ at }: RecordHead, since: bigint) => (since === at ? 0n : since)
+
+/** The record again, to be written elsewhere: a live one that compaction moves. */
+export const movedOf = (head: RecordHead): NewRecord => ({
+  kind: head.kind,
+  is_moved: true,
+  is_large: head.is_large,
+  policy: head.policy,
+  id: head.id,
+  hash: hashOf(head),
+  size: head.size,
+  shard: shardOf(head),
+  at: head.at,
+  since: timeOf(head, sinceOf(head)),
+  cluster_at: clusterAtOf(head),
+  cursor: head.cursor,
+  origin: originOf(head),
+  labels: labelsOf(head),
+  payload_bytes: head.payload_bytes,
+  crcs: crcsOf(head),
+  extents: extentsOf(head),
+  freed: [],
+})

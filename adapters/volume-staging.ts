@@ -1,0 +1,57 @@
+/**
+ * Bytes that are on this disk and belong to no blob yet: a few in memory, many in extents that no
+ * record names, which the next start gives free.
+ *
+ * Source: document 1 §2 Replication policies; docs/decisions/0121-copies-of-a-cluster.md.
+ */
+import type { StagedBytes, Staging } from "#actors/blob-storage/node-engine.ts"
+import { window_bytes } from "./volume-chunks.ts"
+import type { ExtentFiles } from "./volume-extents.ts"
+import { hashed, type IntakeParts, identified, makeSession, type Session } from "./volume-intake.ts"
+import type { Extent } from "./volume-record.ts"
+import type { Windows } from "./volume-windows.ts"
+
+async function* windowsOf(windows: Windows, extents: ReadonlyArray<Extent>, size: number) {
+  for (let start = 0; start < size; start += window_bytes) {
+    yield await windows.read(extents, size, { start, end: Math.min(start + window_bytes, size) })
+  }
+}
+
+async function* partsOf(parts: ReadonlyArray<Uint8Array>) {
+  for (const part of parts) {
+    for (let at = 0; at < part.length; at += window_bytes) {
+      yield part.subarray(at, at + window_bytes)
+    }
+  }
+}
+
+/** What an intake has taken, to be read again and again until it is aborted. */
+const sealed = async (windows: Windows, { intake }: Session): Promise<StagedBytes> => {
+  const large = intake.large()
+  const size = intake.size()
+  if (large) {
+    const extents = await large.stream.complete()
+    const { id, hash } = identified(large.hasher)
+    return { id, checksum: hash, size, windows: () => windowsOf(windows, extents, size) }
+  }
+  const parts = intake.held.take(intake.held.bytes())
+  const { id, hash } = identified(hashed(parts))
+  return { id, checksum: hash, size, windows: () => partsOf(parts) }
+}
+
+/** Seals what a session has taken; asked again it answers the same. */
+export const makeSeal = (windows: Windows, session: Session) => {
+  let sealing: Promise<StagedBytes> | undefined
+  return () => {
+    sealing ??= session.work(() => sealed(windows, session))
+    return sealing
+  }
+}
+
+export const makeStage =
+  (parts: IntakeParts, extents: ExtentFiles, windows: Windows) =>
+  (size: number | undefined): Staging => {
+    const session = makeSession(parts, extents, size)
+    const { write, abort } = session
+    return { write, seal: makeSeal(windows, session), abort }
+  }

@@ -1,0 +1,155 @@
+/**
+ * Many blobs in one request: what is known of each, or their bytes, a line for each in the order in
+ * which they were asked for.
+ *
+ * Source: docs/decisions/0123-cluster-engine.md; DECISIONS, document 1, framing of streams.
+ */
+import { Effect, Schema, Stream } from "effect"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { type BlobReadError, type BlobScope, BlobStore } from "#actors/blob-storage/blob-store.ts"
+import { base64Length, encodeBase64 } from "#gateway/blob-storage/base64.ts"
+import { worded } from "#gateway/blob-storage/blob-fault.ts"
+import { asBase64 } from "#gateway/blob-storage/blob-get.ts"
+import { blob, failureBody } from "#gateway/envelope.ts"
+import { refusedInput } from "#gateway/failure.ts"
+import { Int64Form, stringify } from "#gateway/json.ts"
+import {
+  BatchRequest,
+  BatchStat,
+  type BlobId,
+  BlobIdMessage,
+  BlobMeta,
+  get_chunk_bytes_max,
+  stream_line_bytes_max,
+} from "#schemas/blob-storage/blob.ts"
+import { InvalidArgument, type Rejection, TooLarge } from "#schemas/blob-storage/rejection.ts"
+
+type Request = HttpServerRequest.HttpServerRequest
+
+const lines_type = "application/x-ndjson"
+const utf8 = new TextEncoder()
+const encodeId = Schema.encodeSync(BlobIdMessage)
+const encodeMeta = Schema.encodeSync(BlobMeta)
+const encodeStat = Schema.encodeSync(BatchStat)
+const decodeIds = Schema.decodeUnknownEffect(BatchRequest)
+
+const noJson = (where: string) => new InvalidArgument({ detail: `${where}: Expected valid JSON.` })
+
+const parsed = (text: string, where: string) =>
+  Effect.try({ try: (): unknown => JSON.parse(text), catch: () => noJson(where) })
+
+/** What the body holds: a JSON array, or a value on each line that is not empty. */
+const valuesOf = (text: string): Effect.Effect<unknown, InvalidArgument> =>
+  text.trimStart().startsWith("[")
+    ? parsed(text, "body")
+    : Effect.forEach(
+        text.split("\n").filter((line) => line.trim() !== ""),
+        (line, at) => parsed(line, `Message ${at + 1}`),
+      )
+
+/** The identifiers of a batch; a mistake in one is 400, and names its place. */
+const idsOf = Effect.fnUntraced(function* (request: Request) {
+  const values = yield* valuesOf(yield* Effect.orDie(request.text))
+  return yield* Effect.mapError(decodeIds(values), (cause) => {
+    const { detail, message } = refusedInput("Payload", cause, blob)
+    return new InvalidArgument({ detail, ...(message === undefined ? {} : { message }) })
+  })
+})
+
+type Bytes = Stream.Stream<Uint8Array, BlobReadError>
+/** A line as text, or, where that would be a long one, as what is read when it is sent. */
+type Line = string | Bytes
+
+const textOf = (text: string): Bytes => Stream.succeed(utf8.encode(text))
+
+/** Lines one behind the other; texts that follow each other are one piece. */
+const joined = (lines: ReadonlyArray<Line>): Bytes => {
+  const pieces: Array<Line> = []
+  for (const line of lines) {
+    const last = pieces.at(-1)
+    if (typeof line === "string" && typeof last === "string")
+      pieces[pieces.length - 1] = last + line
+    else pieces.push(line)
+  }
+  return Stream.fromIterable(pieces).pipe(
+    Stream.map((piece) => (typeof piece === "string" ? textOf(piece) : piece)),
+    Stream.flatten,
+  )
+}
+
+/**
+ * The lines of all of them in their order, made so many at once and no faster than they are taken.
+ * A rejection is the line of its blob.
+ */
+const answered = Effect.fnUntraced(function* (
+  ids: ReadonlyArray<BlobId>,
+  { at_once, group }: { readonly at_once: number; readonly group: number },
+  lineOf: (id: BlobId) => Effect.Effect<Line, Rejection>,
+) {
+  const context = yield* Effect.context<never>()
+  const lineOrError = (id: BlobId) =>
+    Effect.catch(lineOf(id), (rejection) =>
+      Effect.map(
+        failureBody(rejection),
+        (error): Line => `${JSON.stringify({ id: encodeId(id), error })}\n`,
+      ),
+    )
+  const groups = Array.from({ length: Math.ceil(ids.length / group) }, (_, at) => at * group)
+  const lines = Stream.fromIterable(groups).pipe(
+    Stream.mapEffect((from) =>
+      Effect.forEach(ids.slice(from, from + group), lineOrError, { concurrency: at_once }),
+    ),
+    Stream.map(joined),
+    Stream.flatten,
+    Stream.provideContext(context),
+  )
+  return HttpServerResponse.stream(lines, { contentType: lines_type })
+})
+
+/** Lines of some 300 bytes. A group may wait for a silent node: 5 s for each of those at once. */
+const stats = { node: { at_once: 32, group: 500 }, cluster: { at_once: 32, group: 64 } }
+
+/** POST /v1/blobs/stat. */
+export const statBatch = Effect.fnUntraced(function* (request: Request, scope: BlobScope = "node") {
+  const store = yield* BlobStore
+  const form = yield* Int64Form
+  const lineOf = (id: BlobId) =>
+    store.stat(id, scope).pipe(
+      Effect.map((meta) => ({ id, exists: true, meta })),
+      Effect.catchTag("BlobNotFound", () => Effect.succeed({ id, exists: false })),
+      Effect.map((found) => `${stringify(encodeStat(found), form)}\n`),
+      Effect.mapError(worded),
+    )
+  return yield* answered(yield* idsOf(request), stats[scope], lineOf)
+})
+
+/** Lines of up to 1.3 MB each: a request holds 20 MiB, those that are made and those that go. */
+const gets = { at_once: 8, group: 8 }
+
+/** All of a line but the digits of its data. */
+const fields_bytes_max = 256 * 1024
+
+const tooLong = (size: bigint) =>
+  new TooLarge({ detail: `The blob's ${size} bytes are too many for one line: get its /stream.` })
+
+/** POST /v1/blobs/get. A blob of several pieces is read through once before its line begins. */
+export const getBatch = Effect.fnUntraced(function* (request: Request) {
+  const store = yield* BlobStore
+  const form = yield* Int64Form
+  const lineOf = Effect.fnUntraced(function* (id: BlobId) {
+    const { meta, bytes } = yield* Effect.mapError(store.get(id), worded)
+    if (base64Length(Number(meta.size)) + fields_bytes_max > stream_line_bytes_max) {
+      return yield* tooLong(meta.size)
+    }
+    const fields = stringify({ id: encodeId(id), meta: encodeMeta(meta) }, form)
+    const before = `${fields.slice(0, -1)},"data":"`
+    if (Number(meta.size) <= get_chunk_bytes_max) {
+      const data = yield* Effect.mapError(Stream.mkUint8Array(bytes), worded)
+      return `${before}${encodeBase64(data)}"}\n`
+    }
+    yield* Effect.mapError(Stream.runDrain(bytes), worded)
+    const digits = asBase64({ meta, bytes })
+    return Stream.concat(Stream.concat(textOf(before), digits), textOf('"}\n'))
+  })
+  return yield* answered(yield* idsOf(request), gets, lineOf)
+})

@@ -1,0 +1,138 @@
+/**
+ * Listing blobs, by prefix and by labels, of this node or of all.
+ *
+ * Source: document 1 §4 rule 5; DECISIONS, document 1, list; docs/decisions/0123-cluster-engine.md.
+ */
+import { Effect, Result, Schema } from "effect"
+import type { HttpServerRequest } from "effect/http"
+import { type BlobScope, BlobStore } from "#actors/blob-storage/blob-store.ts"
+import { worded } from "#gateway/blob-storage/blob-fault.ts"
+import { Cursors } from "#gateway/blob-storage/cursors.ts"
+import { BlobId, type BlobLabels, labels_max, pageLimit } from "#schemas/blob-storage/blob.ts"
+import { InvalidArgument } from "#schemas/blob-storage/rejection.ts"
+
+/** Blobs whose labels one page looks at: on this node each is a read of the index and the log. */
+const looked_at_max = 10_000
+/** Of other nodes each may be a question. */
+const looked_at_afar_max = 1000
+/** Blobs that are listed at once to look at their labels, and looked at together. */
+const step_limit = 1000
+const looks_at_once = 32
+
+const prefix = "label."
+const isBlobId = Schema.is(BlobId)
+
+/** The ID behind which the page begins. */
+const placeOf = Effect.fnUntraced(function* (cursor: string) {
+  const { open } = yield* Cursors
+  const place = open(cursor)
+  if (isBlobId(place)) return place
+  return yield* new InvalidArgument({ detail: "query.cursor: this node did not issue it." })
+})
+
+/** The labels that a query asks for: `label.<name>=<value>`, each name once. */
+export const wantedLabels = (url: string): Result.Result<BlobLabels, InvalidArgument> => {
+  const start = url.indexOf("?")
+  const wanted = new Map<string, string>()
+  for (const [key, value] of new URLSearchParams(start < 0 ? "" : url.slice(start))) {
+    if (!key.startsWith(prefix)) continue
+    const name = key.slice(prefix.length)
+    if (wanted.has(name)) {
+      return Result.fail(new InvalidArgument({ detail: `query.${key}: it is there twice.` }))
+    }
+    wanted.set(name, value)
+  }
+  return wanted.size <= labels_max
+    ? Result.succeed(Object.fromEntries(wanted))
+    : Result.fail(new InvalidArgument({ detail: `query: at most ${labels_max} labels.` }))
+}
+
+export interface ListQuery {
+  readonly cursor?: string
+  readonly limit?: number
+  readonly prefix?: string
+  readonly scope?: BlobScope
+}
+
+interface Page {
+  readonly prefix: string
+  readonly scope: BlobScope
+  readonly limit: number
+  readonly after_id: BlobId | undefined
+}
+
+const pageOf = Effect.fnUntraced(function* ({ after_id, ...page }: Page) {
+  const store = yield* BlobStore
+  const after = after_id === undefined ? {} : { after_id }
+  return yield* Effect.mapError(store.list({ ...page, ...after }), worded)
+})
+
+/** What comes next is behind this; undefined where nothing does. */
+const placeAfter = ({ ids, has_more, after_id }: Effect.Success<ReturnType<typeof pageOf>>) => {
+  const place = has_more ? (after_id ?? ids.at(-1)) : undefined
+  return isBlobId(place) ? place : undefined
+}
+
+/** The blobs of these that have all of the labels. One that is gone meanwhile has none. */
+const labelled = Effect.fnUntraced(function* (
+  ids: ReadonlyArray<BlobId>,
+  wanted: BlobLabels,
+  scope: BlobScope,
+) {
+  const store = yield* BlobStore
+  const found = yield* Effect.forEach(
+    ids,
+    (id) =>
+      store.stat(id, scope).pipe(
+        Effect.map(({ labels }) => Object.entries(wanted).every(([k, v]) => labels[k] === v)),
+        Effect.catchTag("BlobNotFound", () => Effect.succeed(false)),
+        Effect.mapError(worded),
+      ),
+    { concurrency: looks_at_once },
+  )
+  return ids.filter((_, at) => found[at])
+})
+
+/**
+ * The blobs of a page with these labels: all of `limit`, or those among as many as one page looks
+ * at; the cursor goes on behind the last that was looked at.
+ */
+const filtered = Effect.fnUntraced(function* (page: Page, wanted: BlobLabels) {
+  const looked_max = page.scope === "cluster" ? looked_at_afar_max : looked_at_max
+  const ids: Array<BlobId> = []
+  let place = page.after_id
+  for (let looked = 0; looked < looked_max; ) {
+    const step = yield* pageOf({ ...page, limit: step_limit, after_id: place })
+    looked += Math.max(step.ids.length, 1)
+    ids.push(...(yield* labelled(step.ids, wanted, page.scope)))
+    if (ids.length > page.limit) {
+      const kept = ids.slice(0, page.limit)
+      return { ids: kept, place: kept.at(-1) }
+    }
+    place = placeAfter(step)
+    if (place === undefined) return { ids, place }
+  }
+  return { ids, place }
+})
+
+/** GET /v1/blobs. */
+export const list = Effect.fnUntraced(function* (
+  request: HttpServerRequest.HttpServerRequest,
+  { cursor = "", limit, prefix = "", scope = "node" }: ListQuery,
+) {
+  const { seal } = yield* Cursors
+  const wanted = yield* Effect.fromResult(wantedLabels(request.url))
+  const after_id = cursor === "" ? undefined : yield* placeOf(cursor)
+  const page: Page = { prefix, scope, limit: pageLimit(limit), after_id }
+  if (Object.keys(wanted).length > 0) {
+    const { ids, place } = yield* filtered(page, wanted)
+    return place === undefined
+      ? { ids, has_more: false }
+      : { ids, has_more: true, next_cursor: seal(place) }
+  }
+  const found = yield* pageOf(page)
+  const place = placeAfter(found)
+  return place === undefined
+    ? { ids: found.ids, has_more: false }
+    : { ids: found.ids, has_more: true, next_cursor: seal(place) }
+})

@@ -1,0 +1,98 @@
+/** Two nodes over a real connection: one asks, and the other answers of a store. */
+import assert from "node:assert/strict"
+import { once } from "node:events"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { blake3 } from "@napi-rs/blake-hash"
+import type { CopyOrder, NodeEngine } from "#actors/blob-storage/node-engine.ts"
+import { isPeerFailure } from "#actors/blob-storage/peer-failure.ts"
+import { type MemoryEngine, memoryEngine } from "#adapters/blob-memory-engine.ts"
+import { type AnsweringStore, peerAnswers } from "#adapters/peer-answers.ts"
+import { peerCalls } from "#adapters/peer-call.ts"
+import { isInternal, peerDoor } from "#adapters/peer-door.ts"
+import { peersLink } from "#adapters/peers-link.ts"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+
+const secret = "a secret of at least 32 characters"
+export const mib = 1024 * 1024
+const ends: Array<() => Promise<void> | void> = []
+/** Ends all that was opened here. */
+export const endAll = async () => {
+  for (const end of ends.splice(0).toReversed()) await end()
+}
+
+const hashed = (bytes: Uint8Array) => blake3(bytes).toString("hex")
+// The first half of a digest is what the brand says.
+export const idOf = (bytes: Uint8Array) => hashed(bytes).slice(0, 32) as BlobId
+
+export const origin = { actor: "static:writer", request_id: "r-1", correlation_id: "c-1" }
+
+export const orderOf = (bytes: Uint8Array, more: Partial<CopyOrder> = {}): CopyOrder => ({
+  ...{ id: idOf(bytes), checksum: hashed(bytes), size: bytes.length },
+  ...{ policy: "REPLICATION_POLICY_REPLICA3", labels: { kind: "weights", ü: '"\n' } },
+  ...{ created_at: 1_700_000_000_123_456_789n, shard: undefined, origin },
+  ...more,
+})
+
+/** Takes back what came with that put. */
+const guardOf = (local: NodeEngine): AnsweringStore["guard"] => ({
+  receive: local.receive,
+  copiesOf: local.copiesOf,
+  takeBack: async (id, created_at) => {
+    const [copy] = await local.copiesOf([id])
+    if (copy === undefined || copy.kind === "tombstone" || copy.created_at !== created_at) return
+    await local.release(id, copy.stored_at, 9n)
+  },
+})
+
+/** This ring's version, and every other blob of a list. */
+export const keeps: AnsweringStore["keeps"] = async (ids, ring_version) =>
+  ids.map((_, n) => ring_version === 7 && n % 2 === 0)
+
+/** A node with this store, and another's way to it. */
+export const linked = async (local: NodeEngine = memoryEngine(), is_open = true) => {
+  const answering = peerAnswers({
+    store: () => (is_open ? { local, guard: guardOf(local), keeps } : undefined),
+    now: () => 1_800_000_000_000_000_001n,
+  })
+  const door = peerDoor({ cluster: "almanac", secret, answeringFor: () => answering })
+  const server = createServer((request, response) => {
+    if (isInternal(request.url)) door.request(request, response)
+    else response.end()
+  })
+  server.on("upgrade", door.upgrade).listen(0, "127.0.0.1")
+  await once(server, "listening")
+  // A server that listens on a port has this form of address.
+  const { port } = server.address() as AddressInfo
+  const calls = peerCalls({ cluster: "almanac", secret, node_id: "node-2" })
+  ends.push(() => {
+    door.close()
+    server.closeAllConnections()
+    server.close()
+  }, calls.close)
+  const address = `127.0.0.1:${port}`
+  return { calls, address, door, peers: peersLink(calls), peer: { node_id: "node-1", address } }
+}
+
+export const codeOf = async (promise: Promise<unknown>) => {
+  try {
+    await promise
+  } catch (cause) {
+    assert.ok(isPeerFailure(cause), String(cause))
+    return cause.code
+  }
+  return "OK"
+}
+
+export const all = async (bytes: AsyncIterable<Uint8Array>) => {
+  const parts: Array<Uint8Array> = []
+  for await (const part of bytes) parts.push(part)
+  return Buffer.concat(parts)
+}
+
+export const cut = async function* (bytes: Uint8Array, piece: number) {
+  for (let at = 0; at < bytes.length; at += piece) yield bytes.subarray(at, at + piece)
+}
+
+/** An engine of which some methods are others. */
+export const engineWith = (changed: Partial<MemoryEngine>) => ({ ...memoryEngine(), ...changed })

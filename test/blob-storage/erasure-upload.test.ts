@@ -1,0 +1,94 @@
+import assert from "node:assert/strict"
+import { describe, it } from "@effect/vitest"
+import { erasureUploads } from "#actors/blob-storage/erasure-upload.ts"
+import type { MemoryEngine } from "#adapters/blob-memory-engine.ts"
+import { noise } from "../contract/blob-store-bytes.ts"
+import { bytesOf, idOf, makeCluster, orderOf } from "./erasure-cluster.ts"
+
+const mib = 1024 * 1024
+
+/** A cluster that counts what is staged on its first node. */
+const counted = () => {
+  const counts = { staged: 0, ended: 0 }
+  const engineOf = (_: string, made: MemoryEngine): MemoryEngine => ({
+    ...made,
+    stage: (size) => {
+      const staging = made.stage(size)
+      return {
+        ...staging,
+        write: (bytes) => {
+          counts.staged += bytes.length
+          return staging.write(bytes)
+        },
+        abort: () => {
+          counts.ended += 1
+          return staging.abort()
+        },
+      }
+    },
+  })
+  const cluster = makeCluster({ nodes: 6, engineOf })
+  return { cluster, counts, begin: erasureUploads(cluster.nodeOf(0).parts) }
+}
+
+describe("an erasure coded upload", () => {
+  it("of up to 64 MiB touches no disk but its shards'", async () => {
+    const { cluster, counts, begin } = counted()
+    const bytes = noise(1, 3 * mib)
+    const upload = begin(orderOf("EC42"), undefined)
+    for (let at = 0; at < bytes.length; at += 100_000) {
+      assert.equal(upload.write(bytes.subarray(at, at + 100_000)), undefined)
+    }
+    const { answer, failed } = await cluster.until(upload.finish(cluster.world.now()))
+    await upload.abort()
+    assert.equal(answer.id, idOf(bytes))
+    assert.deepEqual(failed, [])
+    assert.equal(counts.staged, 0)
+    const reading = await cluster.get(3, answer.id)
+    assert.ok((await cluster.until(bytesOf(reading))).equals(bytes))
+  })
+
+  it("of more is staged, and read again from there", { timeout: 60_000 }, async () => {
+    const { cluster, counts, begin } = counted()
+    const bytes = noise(2, 65 * mib + 17)
+    const upload = begin(orderOf("EC42"), undefined)
+    for (let at = 0; at < bytes.length; at += mib) await upload.write(bytes.subarray(at, at + mib))
+    const { answer, failed } = await cluster.until(upload.finish(cluster.world.now()))
+    await upload.abort()
+    assert.deepEqual(failed, [])
+    assert.equal(answer.id, idOf(bytes))
+    assert.equal(counts.staged, bytes.length)
+    assert.equal(counts.ended, 1)
+    const reading = await cluster.get(5, answer.id, { offset: 64 * mib, length: mib + 100 })
+    const end = bytes.subarray(64 * mib)
+    assert.ok((await cluster.until(bytesOf(reading))).equals(end))
+  })
+
+  it("of an announced size is staged at once, and leaves nothing if given up", async () => {
+    const { cluster, counts, begin } = counted()
+    const upload = begin(orderOf("EC42"), 70 * mib)
+    await upload.write(noise(3, mib))
+    assert.equal(counts.staged, mib)
+    await upload.abort()
+    assert.equal(counts.ended, 1)
+    for (const { engine } of cluster.nodes) assert.equal((await engine.usage()).used_bytes, 0)
+  })
+
+  it("shares the room in memory with the others", async () => {
+    const { counts, begin } = counted()
+    const part = noise(4, 32 * mib)
+    const uploads = Array.from({ length: 4 }, () => begin(orderOf("EC42"), undefined))
+    for (const upload of uploads) for (let turn = 0; turn < 2; turn++) await upload.write(part)
+    assert.equal(counts.staged, 0)
+    const fifth = begin(orderOf("EC42"), undefined)
+    await fifth.write(noise(5, 10))
+    assert.equal(counts.staged, 10)
+    // Whoever ends gives the room back.
+    for (const upload of uploads) await upload.abort()
+    const sixth = begin(orderOf("EC42"), undefined)
+    await sixth.write(part)
+    assert.equal(counts.staged, 10)
+    await fifth.abort()
+    await sixth.abort()
+  })
+})

@@ -1,0 +1,141 @@
+import assert from "node:assert/strict"
+import { describe, it } from "@effect/vitest"
+import { blake3 } from "@napi-rs/blake-hash"
+import type { CopyOrder } from "#actors/blob-storage/node-engine.ts"
+import { takeBackGuard } from "#actors/blob-storage/take-back.ts"
+import { type MemoryEngine, memoryEngine } from "#adapters/blob-memory-engine.ts"
+import { idOf, origin } from "./erasure-cluster.ts"
+
+const bytes = Buffer.from("some bytes that were put")
+const id = idOf(bytes)
+/** A shard as any put would send it: which bytes it has does not matter here. */
+const shard = Buffer.alloc(64)
+
+const orderAt = (created_at: bigint, index = 1): CopyOrder => ({
+  ...{ id, checksum: blake3(bytes).toString("hex"), size: bytes.length, labels: {}, origin },
+  ...{ policy: "REPLICATION_POLICY_EC42", created_at, shard: { index, data_shards: 4 } },
+})
+
+const makeNode = (change: (engine: MemoryEngine) => MemoryEngine = (engine) => engine) => {
+  let time = 1000n
+  const tick = () => {
+    time += 1n
+    return time
+  }
+  const engine = change(memoryEngine({}))
+  const guard = takeBackGuard(engine, { now: tick, after: () => () => undefined })
+  return {
+    ...{ engine, guard },
+    now: () => time,
+    receive: async (created_at: bigint) => {
+      const receiving = guard.receive(orderAt(created_at), shard.length)
+      try {
+        await receiving.write(shard)
+        return await receiving.finish(tick())
+      } finally {
+        await receiving.abort()
+      }
+    },
+    isHere: async () => (await engine.copiesOf([id]))[0]?.kind === "shard",
+  }
+}
+
+describe("a shard of an unfinished put", () => {
+  it("is taken back by the put that had sent it, and by no other", async () => {
+    const { guard, receive, isHere } = makeNode()
+    await receive(10n)
+    await guard.takeBack(id, 11n)
+    assert.equal(await isHere(), true)
+    await guard.takeBack(id, 10n)
+    assert.equal(await isHere(), false)
+    // What is not there is taken back already.
+    await guard.takeBack(id, 10n)
+  })
+
+  it("stays where another put was told that it is here", async () => {
+    const { guard, receive, isHere } = makeNode()
+    await receive(10n)
+    assert.equal((await receive(12n)).created, false)
+    await guard.takeBack(id, 10n)
+    await guard.takeBack(id, 12n)
+    assert.equal(await isHere(), true)
+  })
+
+  it("stays where somebody asked and was told of it", async () => {
+    const { guard, receive, isHere } = makeNode()
+    await guard.copiesOf([id])
+    await receive(10n)
+    await guard.copiesOf([idOf(shard), id])
+    await guard.takeBack(id, 10n)
+    assert.equal(await isHere(), true)
+  })
+
+  it("stays where it came before this process began", async () => {
+    const { engine, receive } = makeNode()
+    await receive(10n)
+    const next = takeBackGuard(engine, { now: () => 5000n, after: () => () => undefined })
+    await next.takeBack(id, 10n)
+    assert.equal((await engine.copiesOf([id]))[0]?.kind, "shard")
+  })
+
+  it("is not told of while it is taken back", async () => {
+    const slow = Promise.withResolvers<void>()
+    const { guard, receive } = makeNode((engine) => ({
+      ...engine,
+      release: async (...of) => {
+        await slow.promise
+        return engine.release(...of)
+      },
+    }))
+    await receive(10n)
+    const taking = guard.takeBack(id, 10n)
+    const asked = guard.copiesOf([id])
+    const again = receive(12n)
+    slow.resolve()
+    await taking
+    assert.deepEqual(await asked, [undefined])
+    assert.equal((await again).created, true)
+  })
+
+  it("is not taken back while somebody is being told of it", async () => {
+    const slow = Promise.withResolvers<void>()
+    let questions = 0
+    const { guard, receive, isHere } = makeNode((engine) => ({
+      ...engine,
+      copiesOf: async (ids) => {
+        const copies = await engine.copiesOf(ids)
+        if (questions++ === 0) await slow.promise
+        return copies
+      },
+    }))
+    await receive(10n)
+    const asked = guard.copiesOf([id])
+    await guard.takeBack(id, 10n)
+    slow.resolve()
+    assert.equal((await asked)[0]?.kind, "shard")
+    assert.equal(await isHere(), true)
+  })
+})
+
+describe("a shard that no put has finished", () => {
+  it("is let go where nobody was told of it since", async () => {
+    const { guard, receive, isHere, now } = makeNode()
+    const { copy } = await receive(10n)
+    await guard.copiesOf([id])
+    const since = now() + 1n
+    assert.equal(await guard.releaseUntold(id, copy.stored_at + 1n, since), false)
+    assert.equal(await guard.releaseUntold(id, copy.stored_at, 2n), false)
+    assert.equal(await guard.releaseUntold(id, copy.stored_at, since - 1n), false)
+    assert.equal(await guard.releaseUntold(id, copy.stored_at, since), true)
+    assert.equal(await isHere(), false)
+  })
+
+  it("stays where somebody was told of it since", async () => {
+    const { guard, receive, isHere, now } = makeNode()
+    const { copy } = await receive(10n)
+    const since = now() + 1n
+    await guard.copiesOf([id])
+    assert.equal(await guard.releaseUntold(id, copy.stored_at, since), false)
+    assert.equal(await isHere(), true)
+  })
+})

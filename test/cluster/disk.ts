@@ -1,0 +1,126 @@
+/**
+ * A node's store as one life of its process has it: what it does takes time, and a life that has
+ * ended does nothing more and hears nothing more, wherever it was.
+ */
+import type { NodeEngine, Staging } from "#actors/blob-storage/node-engine.ts"
+import type { World } from "./world.ts"
+
+/** What a store takes for one thing, in milliseconds. */
+const step_ms_max = 2
+/** How often it takes a hundred times as long. */
+const slow_chance = 0.01
+const slower = 100
+
+/** Of an identifier that is told. */
+const told_digits = 8
+
+export interface Life {
+  readonly isUp: () => boolean
+  /** The disk does nothing until then, in milliseconds of the world. */
+  readonly stalledUntil: () => number
+}
+
+/** Never answers: what waits for a process that has died. */
+export const never = () => new Promise<never>(() => {})
+
+/** Does something in its time, unless the life ends before; it may be done and nobody hears. */
+export const lively = (world: World, { isUp, stalledUntil }: Life) => {
+  const wait = async () => {
+    const ms = world.random.next() * step_ms_max
+    await world.pause(world.random.next() < slow_chance ? ms * slower : ms)
+    if (stalledUntil() > world.ms()) await world.pause(stalledUntil() - world.ms())
+  }
+  return <Of extends ReadonlyArray<unknown>, A>(work: (...of: Of) => Promise<A>) =>
+    async (...of: Of): Promise<A> => {
+      if (!isUp()) return never()
+      await wait()
+      if (!isUp()) return never()
+      const done = await work(...of).then(
+        (answer) => ({ answer }),
+        (refusal: unknown) => ({ refusal }),
+      )
+      await wait()
+      if (!isUp()) return never()
+      if ("answer" in done) return done.answer
+      throw done.refusal
+    }
+}
+
+/** Pieces that are written to it and ended: the same for what is put, sent and staged. */
+interface Intake {
+  readonly write: (bytes: Uint8Array) => Promise<void> | undefined
+  readonly abort: () => Promise<void>
+}
+
+async function* windowsOf(life: Life, windows: () => AsyncIterableIterator<Uint8Array>) {
+  for await (const window of windows()) {
+    if (!life.isUp()) await never()
+    yield window
+  }
+}
+
+/** The store through the eyes of one life of a process. */
+export const diskOf = (
+  world: World,
+  life: Life,
+  engine: NodeEngine,
+  tell: (what: string) => void = () => undefined,
+): NodeEngine => {
+  const alive = lively(world, life)
+  const intakeOf = (intake: Intake): Intake => ({
+    // A refusal is thrown at once or comes with the promise: both are as the port allows.
+    write: (bytes) => (life.isUp() ? intake.write(bytes) : never()),
+    abort: () => (life.isUp() ? intake.abort() : never()),
+  })
+  const sealOf = ({ seal }: Pick<Staging, "seal">) =>
+    alive(async () => {
+      const staged = await seal()
+      return { ...staged, windows: () => windowsOf(life, staged.windows) }
+    })
+  return {
+    put: alive(engine.put),
+    upload: (order, size) => {
+      const upload = engine.upload(order, size)
+      return { ...intakeOf(upload), finish: alive(upload.finish), seal: sealOf(upload) }
+    },
+    get: alive(async (id, range, at) => {
+      const { meta, data, windows } = await engine.get(id, range, at)
+      return { meta, data, windows: () => windowsOf(life, windows) }
+    }),
+    read: alive(async (id, range, at) => {
+      const { copy, meta, data, windows } = await engine.read(id, range, at)
+      return { copy, meta, data, windows: () => windowsOf(life, windows) }
+    }),
+    receive: (order, bytes) => {
+      const receiving = engine.receive(order, bytes)
+      const finish = async (at: bigint) => {
+        const received = await receiving.finish(at)
+        const { id, shard } = order
+        const what = shard === undefined ? "" : `, shard ${shard.index},`
+        if (received.created) tell(`takes ${id.slice(0, told_digits)}${what} in`)
+        return received
+      }
+      return { ...intakeOf(receiving), finish: alive(finish) }
+    },
+    stage: (size) => {
+      const staging = engine.stage(size)
+      return { ...intakeOf(staging), seal: sealOf(staging) }
+    },
+    stat: alive(engine.stat),
+    delete: alive(engine.delete),
+    tombstone: alive(engine.tombstone),
+    list: alive(engine.list),
+    usage: alive(engine.usage),
+    scan: alive(engine.scan),
+    acknowledge: alive(engine.acknowledge),
+    shut: alive(engine.shut),
+    copiesOf: alive(engine.copiesOf),
+    copies: alive(engine.copies),
+    release: alive(async (id, stored_at, at) => {
+      const is_gone = await engine.release(id, stored_at, at)
+      if (is_gone) tell(`lets ${id.slice(0, told_digits)} go`)
+      return is_gone
+    }),
+    deleteClusterWide: alive(engine.deleteClusterWide),
+  }
+}

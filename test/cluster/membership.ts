@@ -1,0 +1,178 @@
+/**
+ * The members of a simulated cluster: the real aggregate, a watchdog, and what each node has heard
+ * of both so far. Its log is a place of its own on the network, which a node may be cut off from.
+ */
+import { Result } from "effect"
+import { Cluster, type ClusterContext, eligible, wholeSince } from "#actors/blob-storage/cluster.ts"
+import type { Members, Peer } from "#actors/blob-storage/peers.ts"
+import { type Placement, placement } from "#actors/blob-storage/placement.ts"
+import {
+  type ClusterCommand,
+  ConfirmLeave,
+  JoinNode,
+  LeaveNode,
+  MarkNodeOffline,
+  ReviveNode,
+} from "#schemas/blob-storage/cluster.ts"
+import { NodeId } from "#schemas/blob-storage/node.ts"
+import type { Network } from "./network.ts"
+import { ms_ns, type World } from "./world.ts"
+
+/** The log's name on the network. */
+export const log_id = "log"
+
+/** Few points of a node make a table quickly; the circle makes it even all the same. */
+const vnodes_per_node = 8
+const beat_ms = 5000
+const deadline_ms = 15_000
+/** Offline for so long, a node is removed: it comes back with a disk that is old by then. */
+const remove_after_seconds = 45
+/** What is new is heard within so many milliseconds, a thousand times so many at times. */
+const news_ms_max = 20
+const slow_news = 0.15
+const slower = 1000
+const again_ms = 1000
+
+const tib = 2n ** 40n
+
+const tables = new Map<string, Placement>()
+
+/** The table of these nodes: drawn once, since a table depends on nothing but them. */
+export const tableOf = (context: ClusterContext): Placement => {
+  const nodes = eligible(context).map(({ node_id, weight_percent }) => ({
+    node_id,
+    weight_percent,
+  }))
+  const key = JSON.stringify(nodes)
+  const known = tables.get(key) ?? placement({ ring_version: 0, vnodes_per_node, nodes })
+  tables.set(key, known)
+  return { ...known, ring_version: context.ring_version }
+}
+
+const peerOf = ({ node_id, address }: Peer): Peer => ({ node_id, address })
+
+/** Whether the node leaves, or has left and not come back since. */
+const isLeaving = (node_id: string, past: ReadonlyArray<ClusterContext>) => {
+  const states = past.flatMap(({ nodes }) => nodes.find((node) => node.node_id === node_id) ?? [])
+  return states.at(-1)?.state === "leaving"
+}
+
+const membersOf = (
+  node_id: string,
+  context: ClusterContext,
+  table: Placement,
+  is_leaving: boolean,
+): Members => ({
+  ...{ node_id, is_leaving, whole_since: wholeSince(context) },
+  ring_version: context.ring_version,
+  active: eligible(context).map(peerOf),
+  leaving: context.nodes.filter(({ state }) => state === "leaving").map(peerOf),
+  placement: table,
+})
+
+export interface Membership {
+  /** What all would know if news took no time. */
+  readonly truth: () => ClusterContext
+  /** What the node knows. */
+  readonly seenBy: (node_id: string) => Members
+  /** The node's process begins: it knows nothing until it has read the log. */
+  readonly begin: (node_id: string) => void
+  readonly join: (node_id: string, weight: bigint) => void
+  readonly leave: (node_id: string, graceful: boolean) => void
+  /** The node has nothing left that it has to move; refused where it is not leaving. */
+  readonly confirmLeave: (node_id: string) => boolean
+  readonly stateOf: (node_id: string) => string | undefined
+}
+
+export interface MembershipParts {
+  readonly world: World
+  readonly network: Network
+  readonly isUp: (node_id: string) => boolean
+}
+
+/** The log and what each node has read of it. */
+const makeLog = ({ world, network, isUp }: MembershipParts) => {
+  let state = Cluster.initialState
+  // The decider's state is a snapshot of the cluster's chart.
+  const contextOf = () => state.context as ClusterContext
+  const history: Array<ClusterContext> = [contextOf()]
+  const seen = new Map<string, number>()
+  const views = new Map<string, { readonly version: number; readonly members: Members }>()
+
+  const hears = (node_id: string) => isUp(node_id) && !network.isBlocked(log_id, node_id)
+  const tell = (node_id: string, version: number) => {
+    const fast_ms = world.random.next() * news_ms_max
+    world.after(world.happens("news are late", slow_news) ? fast_ms * slower : fast_ms, () => {
+      if (hears(node_id)) seen.set(node_id, Math.max(seen.get(node_id) ?? 0, version))
+      else if (isUp(node_id)) world.after(again_ms, () => tell(node_id, version))
+    })
+  }
+  return {
+    contextOf,
+    timers: () => Cluster.timers(state),
+    send: (command: ClusterCommand) => {
+      const decided = Cluster.decide(state, command)
+      if (Result.isFailure(decided)) return false
+      if (decided.success.length === 0) return true
+      state = Cluster.after(state, decided.success)
+      history.push(contextOf())
+      for (const { type } of decided.success) world.count(type)
+      world.note(decided.success.map((event) => Object.values(event).join(" ")).join("; "))
+      for (const node_id of seen.keys()) tell(node_id, history.length - 1)
+      return true
+    },
+    begin: (node_id: string) => {
+      seen.set(node_id, 0)
+      tell(node_id, history.length - 1)
+    },
+    seenBy: (node_id: string) => {
+      const version = seen.get(node_id) ?? 0
+      const known = views.get(node_id)
+      if (known?.version === version) return known.members
+      const context = history[version] ?? contextOf()
+      const is_leaving = isLeaving(node_id, history.slice(0, version + 1))
+      const members = membersOf(node_id, context, tableOf(context), is_leaving)
+      views.set(node_id, { version, members })
+      return members
+    },
+  }
+}
+
+export const makeMembership = (parts: MembershipParts): Membership => {
+  const { world, network, isUp } = parts
+  const { contextOf, timers, send, begin, seenBy } = makeLog(parts)
+  const beats = new Map<string, number>()
+
+  const speaks = (node_id: string) => isUp(node_id) && !network.isBlocked(node_id, log_id)
+  const instant = () => new Date(Number(world.now() / ms_ns)).toISOString()
+  const look = () => {
+    const at = instant()
+    for (const { node_id, state } of contextOf().nodes) {
+      if (speaks(node_id)) {
+        beats.set(node_id, world.ms())
+        if (state === "offline") send(ReviveNode.make({ node_id }))
+      } else if (state === "active" && world.ms() - (beats.get(node_id) ?? 0) > deadline_ms) {
+        send(MarkNodeOffline.make({ node_id, fence: 1, at, remove_after_seconds }))
+      }
+    }
+    for (const { due, command } of timers()) if (due <= at) send(command)
+    world.after(beat_ms, look)
+  }
+  world.after(beat_ms, look)
+  return {
+    ...{ begin, seenBy, truth: contextOf },
+    join: (node_id, weight) => {
+      const address = `${node_id}.test:1`
+      const capacity_bytes = String(tib * weight)
+      const node = { node_id: NodeId.make(node_id), address, capacity_bytes, vnodes_per_node }
+      beats.set(node_id, world.ms())
+      send(JoinNode.make(node))
+    },
+    leave: (node_id, graceful) => {
+      send(LeaveNode.make({ node_id: NodeId.make(node_id), graceful, at: instant() }))
+    },
+    confirmLeave: (node_id) =>
+      speaks(node_id) && send(ConfirmLeave.make({ node_id: NodeId.make(node_id) })),
+    stateOf: (node_id) => contextOf().nodes.find((node) => node.node_id === node_id)?.state,
+  }
+}

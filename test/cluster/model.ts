@@ -1,0 +1,152 @@
+/**
+ * What the nodes' clients know: what they put and deleted, and what was acknowledged. A blob is
+ * told apart from an older one of the same bytes by `created_at`, which deletions go by.
+ */
+import { blake3 } from "@napi-rs/blake-hash"
+import type { BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import type { World } from "./world.ts"
+
+export interface Content {
+  readonly name: string
+  readonly id: BlobId
+  readonly bytes: Uint8Array
+  /** The policy that all of its puts have. */
+  readonly policy: ReplicationPolicy
+}
+
+/** No clock is further off, and no stamp further ahead of one; nanoseconds. */
+const skew_ns = 6_000_000_000n
+
+export interface Put {
+  readonly node_id: string
+  /** When the blob was made as the answer says; of one without, the latest that can be. */
+  created_at: bigint | undefined
+  is_acknowledged: boolean
+  is_over: boolean
+  /** Deletions on single nodes may have taken so many copies that none need be left. */
+  is_void: boolean
+}
+
+export interface Deletion {
+  readonly node_id: string
+  /** It deletes at least what was made until then, as its node's clock tells it. */
+  readonly from: bigint
+  /** It deletes at most what was made until then. */
+  until: bigint | undefined
+  is_acknowledged: boolean
+}
+
+export interface Known {
+  readonly content: Content
+  readonly puts: Array<Put>
+  /** Those that mean every node. */
+  readonly deletions: Array<Deletion>
+  readonly local_deletions: Array<Deletion>
+}
+
+export interface Model {
+  readonly blobs: ReadonlyArray<Known>
+  readonly beginPut: (known: Known, node_id: string) => Put
+  readonly beginDeletion: (known: Known, node_id: string, at: bigint) => Deletion
+  readonly beginLocalDeletion: (known: Known, node_id: string, at: bigint) => Deletion
+  readonly endPut: (put: Put, created_at: bigint | undefined) => void
+  readonly endDeletion: (known: Known, deletion: Deletion, is_acknowledged: boolean) => void
+  /** A process has died: what its clients wait for is never answered. */
+  readonly died: (node_id: string) => void
+  /** A disk is gone, and what was deleted on it alone is forgotten. */
+  readonly forgot: (node_id: string) => void
+}
+
+const newer = (one: bigint, other: bigint) => (one > other ? one : other)
+
+/** Whether a blob has to be readable: one was acknowledged that no deletion can have meant. */
+export const isDue = ({ puts, deletions }: Known) =>
+  puts.some(
+    ({ created_at, is_acknowledged, is_void }) =>
+      is_acknowledged &&
+      !is_void &&
+      created_at !== undefined &&
+      deletions.every(({ until }) => until !== undefined && until < created_at),
+  )
+
+/** Whether no copy of it may be left: a deletion was acknowledged that is newer than all puts. */
+export const isGone = ({ puts, deletions }: Known) =>
+  deletions.some(
+    ({ from, is_acknowledged }) =>
+      is_acknowledged &&
+      puts.every(({ created_at }) => created_at !== undefined && created_at <= from),
+  )
+
+/** Bytes that their name tells: other names, other bytes. */
+const bytesOf = (world: World, size: number, at: number) => {
+  const bytes = new Uint8Array(size)
+  for (let i = 0; i < Math.min(size, 8); i++) bytes[i] = world.random.between(0, 255)
+  const first = bytes[0] ?? 0
+  for (let i = 8; i < size; i++) bytes[i] = (i * (2 * at + 1) + (i >> 8) + first) & 0xff
+  return bytes
+}
+
+export const makeContent = (
+  world: World,
+  { at, size, policy }: { at: number; size: number; policy: ReplicationPolicy },
+): Content => {
+  const bytes = bytesOf(world, size, at)
+  // The first half of a BLAKE3 digest in hex is what the brand says.
+  const id = blake3(bytes).toString("hex").slice(0, 32) as BlobId
+  const name = `${policy.slice("REPLICATION_POLICY_".length)}-${at} (${id.slice(0, 8)})`
+  return { name, id, bytes, policy }
+}
+
+export const makeModel = (world: World, contents: ReadonlyArray<Content>): Model => {
+  const unique = new Map(contents.map((content) => [content.id, content]))
+  const blobs = [...unique.values()].map(
+    (content): Known => ({ content, puts: [], deletions: [], local_deletions: [] }),
+  )
+  const latest = () => world.now() + skew_ns
+
+  const endPut = (put: Put, created_at: bigint | undefined) => {
+    if (put.is_over) return
+    put.is_over = true
+    put.is_acknowledged = created_at !== undefined
+    put.created_at = created_at ?? latest()
+  }
+  const endDeletion = ({ puts }: Known, deletion: Deletion, is_acknowledged: boolean) => {
+    if (deletion.until !== undefined) return
+    // It goes as far as the newest copy that its node knows of, if that is ahead of its clock.
+    const made = puts.map(({ created_at }) => created_at ?? latest())
+    deletion.until = made.reduce((one, other) => newer(one, other), latest())
+    deletion.is_acknowledged = is_acknowledged
+  }
+  const begin = (list: Array<Deletion>, node_id: string, from: bigint) => {
+    const deletion = { node_id, from, until: undefined, is_acknowledged: false }
+    list.push(deletion)
+    return deletion
+  }
+  return {
+    ...{ blobs, endPut, endDeletion },
+    beginPut: ({ puts }, node_id) => {
+      const put: Put = {
+        ...{ node_id, created_at: undefined, is_acknowledged: false },
+        ...{ is_over: false, is_void: false },
+      }
+      puts.push(put)
+      return put
+    },
+    beginDeletion: ({ deletions }, node_id, at) => begin(deletions, node_id, at),
+    beginLocalDeletion: ({ local_deletions }, node_id, at) => begin(local_deletions, node_id, at),
+    died: (node_id) => {
+      for (const known of blobs) {
+        for (const put of known.puts) if (put.node_id === node_id) endPut(put, undefined)
+        for (const deletion of [...known.deletions, ...known.local_deletions]) {
+          if (deletion.node_id === node_id) endDeletion(known, deletion, false)
+        }
+      }
+    },
+    forgot: (node_id) => {
+      for (const { local_deletions } of blobs) {
+        const kept = local_deletions.filter((deletion) => deletion.node_id !== node_id)
+        local_deletions.splice(0, Infinity, ...kept)
+      }
+    },
+  }
+}

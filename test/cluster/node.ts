@@ -1,0 +1,144 @@
+/** The nodes of a simulated cluster: each has a disk that lasts, and one life after the other. */
+import { type MemoryEngine, memoryEngine } from "#adapters/blob-memory-engine.ts"
+import { diskOf } from "./disk.ts"
+import { type Membership, makeMembership } from "./membership.ts"
+import { makeNetwork, type Network } from "./network.ts"
+import type { MakeSoftware, Software } from "./software.ts"
+import { ms_ns, type World } from "./world.ts"
+
+/** How far a node's clock may be off, in milliseconds. */
+const skew_ms_max = 5000
+
+interface Life {
+  readonly software: Software
+  readonly isUp: () => boolean
+  readonly end: () => void
+}
+
+export interface SimulatedNode {
+  readonly node_id: string
+  /** What lasts: exchanged by `wipe`. */
+  readonly disk: () => MemoryEngine
+  readonly isUp: () => boolean
+  /** What runs there now; undefined where nothing does. */
+  readonly software: () => Software | undefined
+  /** This node's clock, in Unix nanoseconds. */
+  readonly now: () => bigint
+  /** How often it has begun: what was begun in another life is over. */
+  readonly lives: () => number
+  readonly start: () => void
+  readonly crash: () => void
+  /** The disk does nothing for so many milliseconds, and then what it was asked to. */
+  readonly stall: (ms: number) => void
+  /** An empty disk in the place of the old one, while nothing runs. */
+  readonly wipe: () => void
+}
+
+export interface SimulatedCluster {
+  readonly world: World
+  readonly network: Network
+  readonly membership: Membership
+  readonly nodes: ReadonlyArray<SimulatedNode>
+  readonly nodeOf: (node_id: string) => SimulatedNode | undefined
+  /** What a node contributes, in TiB. */
+  readonly weightOf: (node_id: string) => bigint
+}
+
+interface Parts {
+  readonly world: World
+  readonly network: Network
+  readonly membership: Membership
+  readonly make: MakeSoftware
+}
+
+const makeNode = (node_id: string, { world, network, membership, make }: Parts): SimulatedNode => {
+  const skew_ns = BigInt(world.random.between(-skew_ms_max, skew_ms_max)) * ms_ns
+  const now = () => world.now() + skew_ns
+  let disk = memoryEngine({ clock: now })
+  let life: Life | undefined
+  let lives = 0
+  let stalled_until = 0
+  const stalledUntil = () => stalled_until
+
+  const begin = (): Life => {
+    let is_up = true
+    const isUp = () => is_up
+    const local = diskOf(world, { isUp, stalledUntil }, disk, (what) =>
+      world.note(`${node_id} ${what}`),
+    )
+    const timing = {
+      now,
+      after: (ms: number, run: () => void) =>
+        world.after(ms, () => {
+          if (is_up) run()
+        }),
+    }
+    const software = make({
+      ...{ local, timing, peers: network.peersOf({ node_id, isUp }) },
+      members: () => membership.seenBy(node_id),
+      confirmLeave: () => is_up && membership.confirmLeave(node_id),
+      report: (problem) => world.note(`${node_id} says: ${problem}`),
+    })
+    const { guard, keeps } = software
+    network.attach({
+      ...{ node_id, engine: local, isUp, now },
+      ...(guard === undefined ? {} : { guard }),
+      ...(keeps === undefined ? {} : { keeps }),
+    })
+    const end = () => {
+      is_up = false
+    }
+    return { software, isUp, end }
+  }
+  return {
+    ...{ node_id, now },
+    disk: () => disk,
+    isUp: () => life?.isUp() === true,
+    software: () => (life?.isUp() ? life.software : undefined),
+    lives: () => lives,
+    start: () => {
+      if (life?.isUp()) return
+      lives += 1
+      life = begin()
+      membership.begin(node_id)
+      world.note(`${node_id} starts`)
+      life.software.start()
+    },
+    crash: () => {
+      if (!life?.isUp()) return
+      life.end()
+      disk.crash()
+      network.drop(node_id)
+      world.note(`${node_id} crashes`)
+    },
+    stall: (ms) => {
+      stalled_until = world.ms() + ms
+    },
+    wipe: () => {
+      disk = memoryEngine({ clock: now })
+      world.note(`${node_id} has an empty disk`)
+    },
+  }
+}
+
+/** Nodes that are all members, and run. */
+export const makeCluster = (
+  world: World,
+  weights: ReadonlyMap<string, bigint>,
+  make: MakeSoftware,
+): SimulatedCluster => {
+  const network = makeNetwork(world)
+  const found = new Map<string, SimulatedNode>()
+  const membership = makeMembership({
+    ...{ world, network },
+    isUp: (node_id) => found.get(node_id)?.isUp() === true,
+  })
+  for (const node_id of weights.keys()) {
+    found.set(node_id, makeNode(node_id, { world, network, membership, make }))
+  }
+  return {
+    ...{ world, network, membership, nodes: [...found.values()] },
+    nodeOf: (node_id) => found.get(node_id),
+    weightOf: (node_id) => weights.get(node_id) ?? 1n,
+  }
+}

@@ -1,0 +1,34 @@
+/** The cluster's simulation in large numbers, each life by a seed of its own. */
+import { randomInt } from "node:crypto"
+import { real_play, simulate, tellBroken } from "./simulation.ts"
+
+const seed_max = 2 ** 31
+/** Lives from one line to the next. */
+const told_every = 500
+
+/**
+ * Lives through so many lives, or through that of one seed; answers whether all laws were kept.
+ * The first life that breaks one is told, with its story.
+ */
+export const soakCluster = async (runs: number, only?: number) => {
+  const since = performance.now()
+  const first = only ?? randomInt(seed_max - runs)
+  console.log(`soak: simulated clusters from seed ${first} on`)
+  const tally = new Map<string, number>()
+  const tell = (done: number) => {
+    const seconds = Math.round((performance.now() - since) / 1000)
+    const kinds = Array.from(tally, ([what, times]) => `${times} ${what}`)
+    console.log(`soak: ${done} simulated clusters kept their laws (${seconds} s)`)
+    if (done >= runs) console.log(`soak: ${kinds.join(", ")}`)
+  }
+  for (let done = 0; done < runs; done++) {
+    const outcome = await simulate(first + done, real_play)
+    if (outcome.broken !== undefined) {
+      console.error(tellBroken(outcome))
+      return false
+    }
+    for (const [what, times] of outcome.tally) tally.set(what, (tally.get(what) ?? 0) + times)
+    if ((done + 1) % told_every === 0 || done + 1 === runs) tell(done + 1)
+  }
+  return true
+}

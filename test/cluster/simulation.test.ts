@@ -1,0 +1,155 @@
+/**
+ * Many clusters, each of which lives through faults that its seed draws, and keeps the laws:
+ * nothing that was acknowledged is lost or answered wrongly, nothing deleted comes back, and in the
+ * calm every copy comes to where it belongs.
+ *
+ * `npm run soak -- --only cluster-simulation` does the same many more times; `--seed S` repeats
+ * one.
+ */
+import assert from "node:assert/strict"
+import { randomInt } from "node:crypto"
+import { describe, it } from "vitest"
+import { naive } from "./naive.ts"
+import { mistakes } from "./naive-sweep.ts"
+import { real } from "./real.ts"
+import { type Play, plain_play, real_play, simulate, tellBroken } from "./simulation.ts"
+import type { MakeSoftware, SoftwareParts } from "./software.ts"
+
+const runs = Number(process.env.ALMANAC_CLUSTER_SIMULATIONS ?? 500)
+const plain_runs = 40
+/** In so many runs what a cluster does wrong is found at the latest. */
+const wrong_runs = 300
+const seed_max = 2 ** 31
+/** On a machine that does many other things too, in milliseconds. */
+const timeout_ms = 600_000
+
+/** What must have happened in five hundred runs, or they prove little. */
+const wanted = [
+  ...["NodeActivated", "NodeJoined", "NodeLeaveStarted", "NodeLeft", "NodeRemoved"],
+  ...["NodeRevived", "NodeWentOffline", "a blob is deleted at one node", "a copy rots"],
+  ...["a blob is deleted everywhere", "a connection is cut", "a cut is one way", "a node leaves"],
+  ...[
+    "a disk is exchanged",
+    "a disk is full",
+    "a disk stalls",
+    "a message is lost",
+    "a message is slow",
+  ],
+  ...["a node crashes", "a node has left", "a node is away for long", "a node is cut off"],
+  ...["a node joins", "a node leaves at once", "news are late", "put: BlobCapacityExceeded"],
+  ...["put: BlobTooFewNodes", "put: BlobShardsFailed", "put: stored", "put: was there"],
+  ...["a rotten copy is found by the scrub", "get: BlobNotFound", "get: right"],
+  ...["a node is back with an old disk", "two nodes are cut off", "two nodes join at once"],
+]
+
+/** Lives from a random seed on; answers what happened how often. */
+const live = async (play: Play, count: number) => {
+  const first = randomInt(seed_max - count)
+  console.log(`cluster: seeds ${first} to ${first + count - 1}`)
+  const tally = new Map<string, number>()
+  for (let seed = first; seed < first + count; seed++) {
+    const outcome = await simulate(seed, play)
+    assert(outcome.broken === undefined, tellBroken(outcome))
+    for (const [what, times] of outcome.tally) tally.set(what, (tally.get(what) ?? 0) + times)
+  }
+  return tally
+}
+
+describe("a cluster that is simulated", () => {
+  it(
+    `keeps its laws in ${runs} lives`,
+    async () => {
+      const tally = await live(real_play, runs)
+      const missing = runs < 500 ? [] : wanted.filter((what) => !tally.has(what))
+      assert.deepEqual(missing, [], "each of these has happened")
+    },
+    timeout_ms,
+  )
+  it("is the same for the same seed", async () => {
+    const seed = randomInt(seed_max)
+    const one = await simulate(seed, real_play)
+    assert.deepEqual(await simulate(seed, real_play), one, `seed ${seed}`)
+    const other = await simulate(seed + 1, real_play)
+    assert.notEqual(other.fingerprint, one.fingerprint)
+  })
+})
+
+/** Whether somebody finds out, in so many lives, what is wrong. */
+const isFound = async (play: Play) => {
+  for (let seed = 1; seed <= wrong_runs; seed++) {
+    const { broken } = await simulate(seed, play)
+    if (broken !== undefined) return true
+  }
+  return false
+}
+
+describe("the simulation", () => {
+  it(`is content with a plain cluster in ${plain_runs} lives`, async () => {
+    await live(plain_play(naive()), plain_runs)
+  })
+  for (const mistake of mistakes) {
+    it(
+      `finds a plain cluster that ${mistake}`,
+      async () => {
+        const is_found = await isFound(plain_play(naive(mistake)))
+        assert(is_found, `nobody found out in ${wrong_runs} lives`)
+      },
+      timeout_ms,
+    )
+  }
+})
+
+type Lie = (parts: SoftwareParts) => Partial<SoftwareParts>
+
+/** What one of the ports does not do, though it says so. */
+const lies: Readonly<Record<string, Lie>> = {
+  "has nodes that keep nothing of what they say they keep": ({ peers }) => ({
+    peers: { ...peers, keeps: async (_, ids) => ids.map(() => true) },
+  }),
+  "has stores that let go whatever they have": ({ local }) => ({
+    local: {
+      ...local,
+      release: async (id, _, at) => {
+        const [copy] = await local.copiesOf([id])
+        if (copy === undefined || copy.kind === "tombstone") return false
+        return local.release(id, copy.stored_at, at)
+      },
+    },
+  }),
+  "tells nobody of deletions": ({ peers }) => ({
+    peers: { ...peers, deleteClusterWide: async () => undefined },
+  }),
+  "has stores that do not delete": ({ local }) => ({
+    local: { ...local, deleteClusterWide: async () => undefined },
+  }),
+  "takes nothing back and forgets nothing": ({ local }) => ({
+    local: { ...local, release: async () => true },
+  }),
+  "has nodes that know of everything what they know of one": ({ peers }) => ({
+    peers: {
+      ...peers,
+      have: async (peer, ids) => {
+        const [first] = await peers.have(peer, ids)
+        return ids.map((id) => first && { ...first, id })
+      },
+    },
+  }),
+}
+
+const lying =
+  (lie: Lie): MakeSoftware =>
+  (parts) =>
+    real({ ...parts, ...lie(parts) })
+
+describe("the simulation finds a cluster that", () => {
+  for (const [what, lie] of Object.entries(lies)) {
+    it(
+      what,
+      async () => {
+        const is_found = await isFound({ ...real_play, make: lying(lie) })
+        assert(is_found, `nobody found out in ${wrong_runs} lives`)
+      },
+      timeout_ms,
+    )
+  }
+})

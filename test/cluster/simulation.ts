@@ -1,0 +1,231 @@
+/**
+ * One life of a simulated cluster: faults and clients for some minutes, then calm, in which every
+ * blob has to come to where it belongs. The seed draws all of it and repeats it exactly.
+ */
+import { isErasureCode, nodes_needed } from "#actors/blob-storage/replication.ts"
+import type { ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import { begin, heal, takeAway } from "./faults.ts"
+import { heldBy, isNeeded, lookAtLoad, lookNow, readDisks, unsettledOf } from "./laws.ts"
+import { isDue, makeContent, makeModel } from "./model.ts"
+import { makeCluster } from "./node.ts"
+import { real } from "./real.ts"
+import type { MakeSoftware } from "./software.ts"
+import { client, get, put, type Scene } from "./work.ts"
+import { makeWorld, type World } from "./world.ts"
+
+const minute_ms = 60_000
+const second_ms = 1000
+
+/** The blobs that are put in the end have names from here on. */
+const fresh_names = 100
+
+/** How often a blob's policy may want more nodes than there are. */
+const daring = 0.05
+
+/** Each so many-th node contributes twice as much. */
+const heavy_every = 5
+
+/** Lines of the story that are told of a life that broke a law. */
+const told_lines = 40
+
+export interface Play {
+  readonly make: MakeSoftware
+  readonly policies: readonly [ReplicationPolicy, ...ReadonlyArray<ReplicationPolicy>]
+  /** Nodes at least, and at most. */
+  readonly nodes: readonly [number, number]
+  /** How long faults last, in minutes. */
+  readonly faults_minutes: number
+  /** How long it may then take until nothing is left to do, in minutes. */
+  readonly calm_minutes_max: number
+}
+
+const replicas = [
+  ...(["REPLICATION_POLICY_NONE", "REPLICATION_POLICY_REPLICA2"] as const),
+  "REPLICATION_POLICY_REPLICA3",
+] as const
+
+const minutes = { faults_minutes: 3, calm_minutes_max: 60 }
+
+/** The real software, with all that it can. */
+export const real_play: Play = {
+  ...{ make: real, nodes: [3, 11], ...minutes },
+  policies: [...replicas, "REPLICATION_POLICY_EC42", "REPLICATION_POLICY_EC82"],
+}
+
+/** Replicas only, for what can do nothing else. */
+export const plain_play = (make: MakeSoftware): Play => ({
+  ...{ make, nodes: [3, 6], ...minutes, policies: replicas },
+})
+
+export interface Outcome {
+  readonly seed: number
+  /** What went wrong; undefined where nothing did. */
+  readonly broken: string | undefined
+  readonly tally: ReadonlyMap<string, number>
+  readonly fingerprint: string
+  readonly story: ReadonlyArray<string>
+  readonly events: number
+  /** Minutes of calm until all was where it belongs. */
+  readonly calm_minutes: number
+}
+
+/** What was broken, and what came before. */
+export const tellBroken = ({ seed, broken, story }: Outcome) =>
+  [
+    ...story.slice(-told_lines),
+    `seed ${seed}: ${broken}`,
+    `repeat it: node test/soak.ts --only cluster-simulation --seed ${seed}`,
+  ].join("\n")
+
+const sizeOf = ({ random }: World) => {
+  const dice = random.next()
+  if (dice < 0.1) return random.between(0, 1)
+  if (dice < 0.85) return random.between(2, 2000)
+  return dice < 0.97 ? random.between(60_000, 140_000) : random.between(200_000, 600_000)
+}
+
+/** A policy that so many nodes can bear, or at times one that they cannot. */
+const policyOf = ({ random }: World, policies: Play["policies"], nodes: number) => {
+  const [first, ...rest] = policies.filter((policy) => nodes_needed[policy] <= nodes)
+  if (first === undefined || random.next() < daring) return random.pick(policies)
+  return random.pick([first, ...rest])
+}
+
+const sceneOf = (world: World, { make, policies, nodes: [least, most] }: Play): Scene => {
+  const { random } = world
+  const count = random.between(least, most)
+  const weights = new Map(
+    Array.from({ length: count }, (_, at): [string, bigint] => [
+      `n${String(at + 1).padStart(2, "0")}`,
+      at % heavy_every === heavy_every - 1 ? 2n : 1n,
+    ]),
+  )
+  const blobs = random.between(4, 16)
+  const contents = Array.from({ length: blobs }, (_, at) =>
+    makeContent(world, { at, size: sizeOf(world), policy: policyOf(world, policies, count) }),
+  )
+  return { cluster: makeCluster(world, weights, make), model: makeModel(world, contents) }
+}
+
+/** Nodes that leave in the calm are taken away when they have left. */
+const leftInCalm = (scene: Scene, leaving: Set<string>) => {
+  for (const node of scene.cluster.nodes) {
+    const state = scene.cluster.membership.stateOf(node.node_id)
+    if (state === "leaving") leaving.add(node.node_id)
+    else if (state === undefined && leaving.delete(node.node_id)) takeAway(scene, node)
+  }
+}
+
+/** Waits until all is where it belongs; what is not, and how long it took. */
+const rest = async (scene: Scene, calm_minutes_max: number) => {
+  const { world } = scene.cluster
+  const leaving = new Set<string>()
+  for (let minutes = 0; ; minutes++) {
+    for (let second = 0; second < 60; second += 10) {
+      leftInCalm(scene, leaving)
+      await world.pause(10 * second_ms)
+    }
+    lookNow(scene.cluster, scene.model)
+    const bound = [...leaving].filter((node_id) => !isNeeded(scene.cluster, scene.model, node_id))
+    const staying = bound.map((node_id) => heldBy(scene.cluster, scene.model, node_id))
+    const left = [...unsettledOf(scene.cluster, scene.model), ...staying]
+    if (left.length === 0) return minutes
+    world.law(minutes < calm_minutes_max, `still not at rest: ${left.slice(0, 3).join("; ")}`)
+  }
+}
+
+/** In the end each blob that has to be there is answered by every node, and no other is. */
+const readAll = async (scene: Scene) => {
+  const { world, nodes } = scene.cluster
+  for (const known of scene.model.blobs) {
+    const lies = nodes.some((node) => node.disk().image().held.has(known.content.id))
+    for (const node of nodes) {
+      const software = node.software()
+      if (software === undefined) continue
+      const fault = await get(scene, known, node, software)
+      const what = `${known.content.name} at ${node.node_id}`
+      if (isDue(known)) world.law(fault === undefined, `${what} cannot be read: ${fault}`)
+      if (!lies) world.law(fault === "BlobNotFound", `${what}, which is nowhere: ${fault}`)
+    }
+  }
+}
+
+/** When all is well, a put is answered when every copy of it is where it belongs. */
+const putAll = async (scene: Scene, { policies }: Play) => {
+  const { cluster, model } = scene
+  const { world, nodes, membership } = cluster
+  // One that cannot leave is left in peace.
+  const up = nodes.filter(({ node_id }) => membership.stateOf(node_id) === "active")
+  const fresh = up.map((_, at) => {
+    const policy = policyOf(world, policies, up.length)
+    return makeContent(world, { at: fresh_names + at, size: sizeOf(world), policy })
+  })
+  const later: Scene = { cluster, model: makeModel(world, fresh) }
+  for (const [at, known] of later.model.blobs.entries()) {
+    const { content } = known
+    const node = up[at]
+    const software = node?.software()
+    // What may be there already says nothing.
+    const is_old = model.blobs.some((old) => old.content.id === content.id)
+    if (node === undefined || software === undefined || is_old) continue
+    await put(later, known, node, software)
+    const wanted = nodes_needed[content.policy]
+    if (isErasureCode(content.policy) && wanted > up.length) continue
+    const { length } = readDisks(nodes).of(content.id)
+    const what = `${content.name} was put at ${node.node_id} when all was well`
+    world.law(isDue(known), `${what}, and refused`)
+    world.law(length >= Math.min(wanted, up.length), `${what}, and has ${length} copies`)
+  }
+}
+
+const live = async (scene: Scene, play: Play) => {
+  const { faults_minutes, calm_minutes_max } = play
+  const { world, nodes, membership, weightOf } = scene.cluster
+  const first = Math.max(1, Math.ceil(nodes.length * (0.6 + 0.4 * world.random.next())))
+  for (const node of nodes.slice(0, first)) {
+    node.start()
+    membership.join(node.node_id, weightOf(node.node_id))
+  }
+  const clients = Array.from({ length: world.random.between(1, 4) }, () => client(scene))
+  // Clients begin at once, faults a little later: what is broken first is not the beginning.
+  await world.pause(2 * second_ms)
+  const faults = begin(scene)
+  for (const work of [...clients, ...faults]) {
+    work.catch((cause: unknown) => world.law(false, `the simulation fails: ${String(cause)}`))
+  }
+  await world.pause(faults_minutes * minute_ms)
+  heal(scene)
+  await Promise.all(clients)
+  const minutes = await rest(scene, calm_minutes_max)
+  lookAtLoad(scene.cluster)
+  await readAll(scene)
+  await putAll(scene, play)
+  return minutes
+}
+
+/** Where an error was made is of no use here, and takes longer than all else. */
+const withoutStacks = async <A>(work: () => Promise<A>): Promise<A> => {
+  const { stackTraceLimit } = Error
+  Error.stackTraceLimit = 0
+  try {
+    return await work()
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit
+  }
+}
+
+/** Lives through one run. */
+export const simulate = async (seed: number, play: Play): Promise<Outcome> => {
+  const world = makeWorld(seed)
+  const scene = sceneOf(world, play)
+  const outcome = (calm_minutes: number, broken: string | undefined): Outcome => ({
+    ...{ seed, broken, tally: world.tally, fingerprint: world.fingerprint() },
+    ...{ story: world.story(), events: world.events(), calm_minutes },
+  })
+  try {
+    const calm_minutes = await withoutStacks(() => world.until(live(scene, play)))
+    return outcome(calm_minutes, world.broken())
+  } catch (cause) {
+    return outcome(0, world.broken() ?? String(cause))
+  }
+}

@@ -1,0 +1,61 @@
+/** What a simulated network's parts share: who is on it, and how a message goes. */
+import { type BlobFault, faultOf } from "#actors/blob-storage/blob-fault.ts"
+import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
+import { peerFailure } from "#actors/blob-storage/peer-failure.ts"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+
+/** A node's store as its network knows it. After a crash `isUp` of this life says no for ever. */
+export interface Host {
+  readonly node_id: string
+  readonly engine: NodeEngine
+  readonly isUp: () => boolean
+  /** This node's clock, in Unix nanoseconds. */
+  readonly now: () => bigint
+  /** What answers `send`, `have` and `takeBack` of others; the engine's own ways unless given. */
+  readonly guard?: Guard
+  /** What it answers to `keeps`; no to everything unless given. */
+  readonly keeps?: (
+    ids: ReadonlyArray<BlobId>,
+    ring_version: number,
+  ) => Promise<ReadonlyArray<boolean>>
+}
+
+export interface Guard {
+  readonly receive: NodeEngine["receive"]
+  readonly copiesOf: NodeEngine["copiesOf"]
+  readonly takeBack: (id: BlobId, created_at: bigint) => Promise<void>
+}
+
+/** What a node answers where its store says no. */
+const codes: Partial<Record<BlobFault["_tag"], string>> = {
+  BlobNotFound: "NOT_FOUND",
+  BlobCorrupt: "DATA_LOSS",
+  BlobAlreadyExists: "ALREADY_EXISTS",
+  BlobDeletedHere: "FAILED_PRECONDITION",
+  BlobTooLarge: "RESOURCE_EXHAUSTED",
+  BlobCapacityExceeded: "RESOURCE_EXHAUSTED",
+  BlobStoreReadOnly: "UNAVAILABLE",
+}
+
+const told = (_: string, value: unknown) => (typeof value === "bigint" ? String(value) : value)
+
+export const failureOf = (cause: unknown) => {
+  const fault = faultOf(cause)
+  return peerFailure(codes[fault._tag] ?? "INTERNAL", JSON.stringify(fault, told))
+}
+
+export type Sent = "arrived" | "cut" | "lost"
+
+/** A connection that is open. */
+export interface Cable {
+  readonly ends: ReadonlyArray<string>
+  readonly fail: (cause: Error) => void
+}
+
+/** The ways between nodes, without what is said on them. */
+export interface Wires {
+  readonly hostOf: (node_id: string) => Host | undefined
+  readonly cables: Set<Cable>
+  /** A message on its way; `arrived` says what became of it. */
+  readonly carry: (from: string, to: string, arrived: (sent: Sent) => void) => void
+}

@@ -1,0 +1,149 @@
+/** What clients do to a simulated cluster: each asks one node for one thing after the other. */
+import type { BlobOrigin } from "#actors/blob-storage/blob-admission.ts"
+import type { PutOrder } from "#actors/blob-storage/blob-engine.ts"
+import { faultOf } from "#actors/blob-storage/blob-fault.ts"
+import type { BlobRange } from "#actors/blob-storage/blob-store.ts"
+import { bearsOneLess, lookNow, readDisks } from "./laws.ts"
+import type { Known, Model } from "./model.ts"
+import type { SimulatedCluster, SimulatedNode } from "./node.ts"
+import type { Software } from "./software.ts"
+
+const origin: BlobOrigin = { actor: "simulation", request_id: "r-1", correlation_id: "c-1" }
+
+/** A client gives up after so long, in milliseconds: what it asked for may still be done. */
+const patience_ms = 60_000
+/** Between two things that a client does. */
+const pause_ms_max = 8000
+
+export interface Scene {
+  readonly cluster: SimulatedCluster
+  readonly model: Model
+}
+
+const orderOf = ({ content }: Known): PutOrder => ({
+  ...{ labels: { name: content.name }, policy: content.policy, origin },
+  ...{ expected_id: undefined, if_none_match: false },
+})
+
+/** One of the nodes that run, if any does. */
+const anyUp = ({ world, nodes }: SimulatedCluster) => {
+  const [first, ...rest] = nodes.filter((node) => node.software() !== undefined)
+  return first && world.random.pick([first, ...rest])
+}
+
+/** What the client hears: an answer, a fault by its name, or nothing. */
+const heard = <A>({ cluster: { world } }: Scene, work: Promise<A>) =>
+  Promise.race([
+    work.then(
+      (answer) => ({ answer }),
+      (cause: unknown) => ({ fault: faultOf(cause)._tag }),
+    ),
+    world.pause(patience_ms).then(() => ({ fault: "silence" as const })),
+  ])
+
+/** Puts at a node, and looks whether it is there. */
+export const put = async (scene: Scene, known: Known, node: SimulatedNode, software: Software) => {
+  const { cluster, model } = scene
+  const { world } = cluster
+  const { content } = known
+  const begun = model.beginPut(known, node.node_id)
+  const working = software.put(orderOf(known), [content.bytes.slice()], node.now())
+  // Whoever has gone away no longer hears that it was stored after all.
+  const said = await heard(scene, working)
+  if (begun.is_over) return
+  if ("fault" in said) {
+    model.endPut(begun, undefined)
+    world.count(`put: ${said.fault}`)
+    world.note(`put ${content.name} at ${node.node_id}: ${said.fault}`)
+    return
+  }
+  const { answer } = said
+  model.endPut(begun, answer.meta.created_at)
+  world.count(answer.created ? "put: stored" : "put: was there")
+  world.note(`put ${content.name} at ${node.node_id}: ${answer.created ? "stored" : "was there"}`)
+  world.law(answer.id === content.id, `${content.name} was stored as ${answer.id}`)
+  lookNow(cluster, model)
+}
+
+const joined = async (windows: AsyncIterable<Uint8Array>) => {
+  const parts: Array<Uint8Array> = []
+  for await (const window of windows) parts.push(window.slice())
+  return Buffer.concat(parts)
+}
+
+const rangeOf = ({ cluster: { world } }: Scene, size: number): BlobRange => {
+  if (world.random.next() < 0.6) return {}
+  const offset = world.random.between(0, size)
+  return { offset, length: world.random.between(1, size + 1) }
+}
+
+/** Reads at a node, and looks at each byte; answers the fault, if it is one. */
+export const get = async (scene: Scene, known: Known, node: SimulatedNode, software: Software) => {
+  const { world } = scene.cluster
+  const { content } = known
+  const range = rangeOf(scene, content.bytes.length)
+  const { offset = 0, length = content.bytes.length } = range
+  const reading = async () => {
+    const { data, meta, windows } = await software.get(content.id, range, node.now())
+    return { meta, bytes: data === undefined ? await joined(windows()) : Buffer.from(data) }
+  }
+  const said = await heard(scene, reading())
+  if ("fault" in said) {
+    world.count(`get: ${said.fault}`)
+    return said.fault
+  }
+  world.count("get: right")
+  const { meta, bytes } = said.answer
+  const expected = content.bytes.subarray(offset, offset + length)
+  const what = `${content.name} (${bytes.length} of ${expected.length})`
+  world.law(
+    bytes.equals(expected) && Number(meta.size) === content.bytes.length,
+    `${node.node_id} answers wrong bytes of ${what}`,
+  )
+  return undefined
+}
+
+const remove = async (scene: Scene, known: Known, node: SimulatedNode, software: Software) => {
+  const { cluster, model } = scene
+  const { world } = cluster
+  const { name, id } = known.content
+  const at = node.now()
+  const is_wide = world.random.next() < 0.6
+  if (!is_wide) {
+    const others = readDisks(cluster.nodes)
+      .of(id)
+      .filter(({ node_id }) => node_id !== node.node_id)
+    const enough = bearsOneLess(others)
+    for (const one of known.puts) if (!enough || !one.is_over) one.is_void = true
+  }
+  const begun = is_wide
+    ? model.beginDeletion(known, node.node_id, at)
+    : model.beginLocalDeletion(known, node.node_id, at)
+  const working = is_wide
+    ? software.deleteClusterWide(id, origin, at)
+    : software.delete(id, origin, at)
+  const said = await heard(scene, working)
+  model.endDeletion(known, begun, !("fault" in said))
+  const where = is_wide ? "everywhere" : `at ${node.node_id}`
+  world.count(is_wide ? "a blob is deleted everywhere" : "a blob is deleted at one node")
+  world.note(`delete ${name} ${where}: ${"fault" in said ? said.fault : "done"}`)
+}
+
+/** One client, until it is told to stop. */
+export const client = async (scene: Scene) => {
+  const { cluster, model } = scene
+  const { world } = cluster
+  const [first, ...rest] = model.blobs
+  if (first === undefined) return
+  while (!world.isCalm()) {
+    await world.pause(world.random.next() * pause_ms_max)
+    const node = anyUp(cluster)
+    const software = node?.software()
+    if (node === undefined || software === undefined) continue
+    const known = world.random.pick([first, ...rest])
+    const dice = world.random.next()
+    if (dice < 0.5) await put(scene, known, node, software)
+    else if (dice < 0.88) await get(scene, known, node, software)
+    else await remove(scene, known, node, software)
+  }
+}

@@ -1,0 +1,77 @@
+/** What every NodeEngine promises of bytes that belong to no blob yet. */
+import assert from "node:assert/strict"
+import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
+import { noise } from "./blob-store-bytes.ts"
+import type { Promised } from "./node-engine.ts"
+import { collect, hashOf, idOf, putOrder, send, tagIn, wholeOf } from "./node-engine-copies.ts"
+
+const write = async (
+  to: Pick<ReturnType<NodeEngine["stage"]>, "write">,
+  bytes: Uint8Array,
+  cut = 50_000,
+) => {
+  for (let at = 0; at < bytes.length; at += cut) await to.write(bytes.slice(at, at + cut))
+}
+
+export const stages = (promised: Promised) => {
+  for (const size of [0, 1000, 100_000, 3_000_000]) {
+    promised(`${size} staged bytes are read again and again, and are no blob`, async (engine) => {
+      const bytes = noise(size, size)
+      for (const announced of [size, undefined]) {
+        const staging = engine.stage(announced)
+        await write(staging, bytes)
+        const staged = await staging.seal()
+        const { id, checksum } = staged
+        assert.deepEqual({ id, checksum }, { id: idOf(bytes), checksum: hashOf(bytes) })
+        assert.equal(staged.size, size)
+        for (let times = 0; times < 2; times++) {
+          assert((await collect(staged.windows())).equals(bytes))
+        }
+        for await (const window of staged.windows()) assert(window.length <= 983_040)
+        assert.deepEqual((await engine.copies("", "", 10)).copies, [])
+        assert.equal((await engine.usage()).used_bytes, 0)
+        await staging.abort()
+        await staging.abort()
+      }
+      assert.deepEqual(await engine.scan(0, 10), [])
+    })
+  }
+  promised("an upload that turns out to be no put of this node is staged", async (engine) => {
+    for (const size of [0, 1000, 100_000]) {
+      const bytes = noise(size, size)
+      const upload = engine.upload(putOrder, undefined)
+      await write(upload, bytes)
+      const staged = await upload.seal()
+      assert.equal(staged.checksum, hashOf(bytes))
+      assert((await collect(staged.windows())).equals(bytes))
+      await upload.abort()
+    }
+    assert.deepEqual(await engine.scan(0, 10), [])
+    assert.equal((await engine.usage()).used_bytes, 0)
+  })
+  promised(
+    "staged bytes take of the capacity until they are given up",
+    async (engine) => {
+      const bytes = noise(1, 150_000)
+      for (let times = 0; times < 3; times++) {
+        const staging = engine.stage(undefined)
+        await write(staging, bytes)
+        await staging.seal()
+        const sent = () => send(engine, wholeOf(bytes), bytes)
+        assert.equal(await tagIn(sent), "BlobCapacityExceeded")
+        await staging.abort()
+      }
+      await send(engine, wholeOf(bytes), bytes)
+    },
+    { capacity_bytes: 200_000 },
+  )
+  promised(
+    "no more is staged than one blob may hold",
+    async (engine) => {
+      const staging = engine.stage(undefined)
+      assert.equal(await tagIn(() => write(staging, noise(1, 150_000))), "BlobTooLarge")
+      await staging.abort()
+    },
+    { size_max_bytes: 100_000 },
+  )
+}

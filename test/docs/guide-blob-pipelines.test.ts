@@ -1,0 +1,36 @@
+/**
+ * docs/guide-blob-pipelines.md as a newcomer walks it: each command as it is printed, in one shell
+ * from the first to the last, against a real server.
+ */
+import { afterAll, assert, it } from "vitest"
+import { describeWithServer } from "../nats.ts"
+import { cleanUp, newFolder, startServer } from "../process/server.ts"
+import { commandsIn, guideText, walk } from "./guide.ts"
+
+const commands = commandsIn(guideText("guide-blob-pipelines.md"))
+const walk_ms_max = 120_000
+
+afterAll(cleanUp)
+
+describeWithServer("docs/guide-blob-pipelines.md", () => {
+  it(
+    "leads from a put to its proof, to batches, ranges and labels",
+    async () => {
+      const data_dir = newFolder()
+      const server = await startServer(data_dir, { ALMANAC_COMPUTE__KIND: "none" })
+      const env = { API: server.url, ALMANAC_DATA_DIR: data_dir }
+      const { code, said } = await walk(newFolder(), commands, env)
+      assert.equal(code, 0, said)
+      assert.match(said, /"receipt":\{"node_id":"[^"]+","cursor":1,"durable_on":\["[^"]+"\]\}/)
+      assert.match(said, /"type":"BlobStored"/)
+      assert.match(said, /"cursor":1\b/)
+      assert.equal(said.match(/^\{"id":\{"id":"[^"]+"\},"exists":true/gm)?.length, 3)
+      assert.equal(said.match(/^\{"id":.*"exists":false\}/gm)?.length, 1)
+      assert.equal(said.match(/^\{"id":.*"error":\{"code":"NOT_FOUND"/gm)?.length, 1)
+      assert.match(said, /^\{"ids":\[\{"id":"[^"]+"\}\],"has_more":false\}/m)
+      assert.match(said, /\{"deleted":true\}\{"exists":false\}/)
+      await server.stop()
+    },
+    walk_ms_max,
+  )
+})

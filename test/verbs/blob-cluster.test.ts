@@ -1,0 +1,175 @@
+/** The door for nodes on the listener that users have: by the secret, by certificates, not else. */
+import { execFileSync } from "node:child_process"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect, Exit, Redacted, Scope } from "effect"
+import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
+import { heldMembers } from "#actors/blob-storage/members.ts"
+import { memoryEngine } from "#adapters/blob-memory-engine.ts"
+import type { AnsweringStore } from "#adapters/peer-answers.ts"
+import { peersLink } from "#adapters/peers-link.ts"
+import { NodeId } from "#schemas/blob-storage/node.ts"
+import { nodeDoor, openCalls } from "#verbs/blob-cluster.ts"
+import { probe } from "../gateway/probe.ts"
+import { as, type Given, settingsWith, startHttp, until } from "../http.ts"
+
+const secret = Redacted.make("a secret of at least 32 characters")
+const folder = mkdtempSync(join(tmpdir(), "almanac-nodes-"))
+const at = (name: string) => join(folder, name)
+
+const openssl = (...args: ReadonlyArray<string>) =>
+  execFileSync("openssl", args, { cwd: folder, stdio: "pipe" })
+
+const certificate = (name: string, common_name: string, by?: string) =>
+  openssl(
+    ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"],
+    ...["-keyout", `${name}.key`, "-out", `${name}.pem`, "-subj", `/CN=${common_name}`],
+    ...["-days", "2", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
+    ...(by === undefined
+      ? []
+      : ["-CA", `${by}.pem`, "-CAkey", `${by}.key`, "-addext", "basicConstraints=CA:FALSE"]),
+  )
+
+beforeAll(() => {
+  openssl(
+    ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"],
+    ...["-keyout", "ours.key", "-out", "ours.pem", "-subj", "/CN=ours", "-days", "2"],
+  )
+  certificate("shared", "shared")
+  certificate("node-1", "node-1", "ours")
+  certificate("node-2", "node-2", "ours")
+  certificate("user", "user", "ours")
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const ends: Array<() => Promise<unknown>> = []
+afterEach(async () => {
+  for (const end of ends.splice(0).toReversed()) await end()
+})
+
+const held = heldMembers("node-1")
+held.learn({
+  ...{ ring_version: 1, vnodes_per_node: 8, capacity_unit_bytes: "1", fence: 0 },
+  ...{ departed: [], departed_before: "" },
+  nodes: ["node-1", "node-2"].map((node_id) => ({
+    ...{ node_id: NodeId.make(node_id), address: "127.0.0.1:1", state: "active" },
+    ...{ capacity_bytes: "1", weight_percent: 100 },
+  })),
+})
+
+const storeOf = (): AnsweringStore => {
+  const local = memoryEngine()
+  const keeps = async () => []
+  return { local, guard: { ...local, takeBack: async () => undefined }, keeps }
+}
+
+/** A node that serves users too, with these settings. */
+const served = async (given: Given) => {
+  const settings = settingsWith(given)
+  const store = storeOf()
+  const internal = await Effect.runPromise(
+    nodeDoor({ settings, node_id: "node-1", held }, () => store),
+  )
+  const server = await startHttp([probe("blob-storage", "/v1/blobs")], {
+    settings: given,
+    internal,
+  })
+  ends.push(server.stop)
+  return { ...server, internal }
+}
+
+/** Asks the node at this port, as a node with these settings. */
+const asked = async (port: number, given: Given, node_id = "node-2") => {
+  const scope = Effect.runSync(Scope.make())
+  const options = { settings: settingsWith(given), node_id, held }
+  const calls = await Effect.runPromise(Scope.provide(openCalls(options), scope))
+  ends.push(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+  const peer = { node_id: "node-1", address: `127.0.0.1:${port}` }
+  return await peersLink(calls)
+    .copies(peer, "", "", 10)
+    .then(
+      ({ copies }) => copies.length,
+      (cause: { readonly code?: string }) => cause.code,
+    )
+}
+
+const tlsOf = (name: string, client_ca = "") => ({
+  ...{ cert: at(`${name}.pem`), key: at(`${name}.key`) },
+  client_ca: client_ca && at(`${client_ca}.pem`),
+})
+
+describe("a listener with a door for nodes", () => {
+  it("answers users as before, and nodes on one connection", async () => {
+    const { port, fetch, internal } = await served({ cluster: { secret } })
+    assert.equal((await fetch("/v1/blobs", { headers: as("reader") })).status, 200)
+    assert.equal(await asked(port, { cluster: { secret } }), 0)
+    assert.equal(internal.count(), 1)
+    assert.equal((await fetch("/v1/blobs", { headers: as("reader") })).status, 200)
+  })
+
+  it("answers 401 on every internal path, whatever a user shows", async () => {
+    const { fetch, raw } = await served({ cluster: { secret } })
+    const paths = ["/internal/v1", "/internal/v1/", "/internal/v1/link", "/internal/v1/replicate?a"]
+    for (const path of paths) {
+      for (const headers of [{}, as("reader"), as("admin"), as("wrong")]) {
+        for (const method of ["GET", "POST", "PUT", "DELETE", "OPTIONS"]) {
+          const { status, headers: told } = await fetch(path, { method, headers })
+          assert.equal(status, 401, `${method} ${path}`)
+          assert.match(told.get("www-authenticate") ?? "", /^Almanac-Cluster nonce="[\w-]{43}"$/)
+        }
+      }
+    }
+    for (const protocol of ["almanac-link", "websocket", "h2c"]) {
+      const lines = ["GET /internal/v1/link HTTP/1.1", "Host: node", "Connection: Upgrade"]
+      const answer = await raw([...lines, `Upgrade: ${protocol}`, "", ""].join("\r\n"))
+      assert.match(answer, /^HTTP\/1\.1 401 /, protocol)
+    }
+  })
+
+  it("leaves other upgrades to whoever took them", async () => {
+    const { raw } = await served({ cluster: { secret } })
+    const lines = ["GET /v1/blobs HTTP/1.1", "Host: node", "Authorization: Bearer reader"]
+    const more = ["Connection: Upgrade, close", "Upgrade: h2c", "", ""]
+    assert.match(await raw([...lines, ...more].join("\r\n")), /^HTTP\/1\.1 200 /)
+  })
+
+  it("lets nobody in where it has no secret", async () => {
+    const { port } = await served({})
+    assert.equal(await asked(port, {}), "UNAUTHENTICATED")
+    assert.equal(await asked(port, { cluster: { secret } }), "UNAUTHENTICATED")
+  })
+
+  it("ends the links of other nodes when it stops", async () => {
+    const { port, stop, internal } = await served({ cluster: { secret } })
+    assert.equal(await asked(port, { cluster: { secret } }), 0)
+    ends.shift()
+    await stop()
+    await until(() => internal.count() === 0)
+  })
+})
+
+describe("nodes that speak TLS", () => {
+  it("prove the secret over it, each with a certificate that the other trusts", async () => {
+    const shared = { cluster: { secret }, tls: tlsOf("shared") }
+    const { port } = await served(shared)
+    assert.equal(await asked(port, shared), 0)
+    assert.equal(await asked(port, { cluster: { secret }, tls: tlsOf("user") }), "UNAVAILABLE")
+    assert.equal(await asked(port, { cluster: { secret } }), "UNAVAILABLE")
+  })
+
+  it("need no secret where certificates have the names of nodes", async () => {
+    const { port } = await served({ tls: tlsOf("node-1", "ours") })
+    assert.equal(await asked(port, { tls: tlsOf("node-2", "ours") }), 0)
+    assert.equal(await asked(port, { tls: tlsOf("user", "ours") }), "UNAUTHENTICATED")
+    // A name that is only claimed is none.
+    assert.equal(await asked(port, { tls: tlsOf("shared", "ours") }, "node-2"), "UNAVAILABLE")
+  })
+
+  it("with a secret take it before a certificate", async () => {
+    const both = { cluster: { secret }, tls: tlsOf("node-1", "ours") }
+    const { port } = await served(both)
+    assert.equal(await asked(port, { cluster: { secret }, tls: tlsOf("user", "ours") }), 0)
+    assert.equal(await asked(port, { tls: tlsOf("node-2", "ours") }), 0)
+  })
+})

@@ -1,0 +1,82 @@
+/** What a cluster does to a volume in a life of it: copies are sent to it, and some are let go. */
+import assert from "node:assert/strict"
+import type { PutAnswer } from "#actors/blob-storage/blob-engine.ts"
+import { faultOf } from "#actors/blob-storage/blob-fault.ts"
+import type { CopyOrder } from "#actors/blob-storage/node-engine.ts"
+import type { Content } from "./crash-contents.ts"
+import { cut, faultIn, type Life, origin, refuse } from "./crash-life.ts"
+import type { Entry } from "./crash-model.ts"
+
+const orderOf = (content: Content, created_at: bigint): CopyOrder => {
+  const { id, hash, size, labels, policy, shard } = content
+  return { id, checksum: hash, size, labels, policy, shard, created_at, origin }
+}
+
+/**
+ * Sends a copy that was made by another node at some time: now by its own clock, unless given.
+ * Where one that was here was found damaged meanwhile, it is sent once more.
+ */
+export const receive = async (life: Life, content: Content, made_at = life.model.elsewhere()) => {
+  try {
+    return await receiveOnce(life, content, made_at)
+  } catch (cause) {
+    if (!life.isDamaged() || faultOf(cause)._tag !== "BlobStoreFailed") throw cause
+    return receiveOnce(life, content, made_at)
+  }
+}
+
+const receiveOnce = async (
+  { random, engine, at }: Life,
+  content: Content,
+  made_at: bigint,
+): Promise<PutAnswer> => {
+  const { id, bytes, checksum, labels, policy } = content
+  const receiving = engine.receive(orderOf(content, made_at), bytes.length)
+  try {
+    for (const part of cut(random, bytes)) await receiving.write(part)
+    const { copy, created } = await receiving.finish(at())
+    const { created_at } = copy
+    const times = { created_at, modified_at: created_at }
+    return { id, created, meta: { size: BigInt(copy.size), ...times, checksum, labels, policy } }
+  } finally {
+    await receiving.abort()
+  }
+}
+
+/** Lets a copy go that is here, if it is. */
+export const release = async (life: Life, entry: Entry) => {
+  const { engine, at } = life
+  const { id } = entry.content
+  entry.begin("release")
+  const letGo = async () => {
+    const [copy] = await engine.copiesOf([id])
+    return copy !== undefined && copy.kind !== "tombstone"
+      ? engine.release(id, copy.stored_at, at())
+      : false
+  }
+  const said = await faultIn(letGo())
+  if ("fault" in said) return refuse(life, entry, "release", said.fault)
+  if (said.answer) entry.acknowledged("release")
+  else entry.refused("release")
+  life.note(`${said.answer ? "let" : "did not let"} ${id.slice(0, 8)} go`)
+}
+
+/** Sends a copy that is as old as can be: no deletion was before it. */
+export const sendLate = async (life: Life, entry: Entry) => {
+  const { content } = entry
+  const was = entry.states()
+  const version = entry.version()
+  entry.begin("put")
+  const said = await faultIn(receive(life, content, 1n))
+  const is_alone = entry.version() === version + 1
+  if ("fault" in said) {
+    if (said.fault._tag !== "BlobDeletedHere") return refuse(life, entry, "put", said.fault)
+    assert(!is_alone || was.has("deleted"), `${content.id} was never deleted`)
+    life.note(`late ${content.id.slice(0, 8)} is refused`)
+    return entry.refused("put")
+  }
+  const is_deleted = was.size === 1 && was.has("deleted")
+  assert(!is_alone || !is_deleted, `${content.id} was deleted, and is sent again`)
+  life.note(`late ${content.id.slice(0, 8)} is taken`)
+  entry.acknowledged("put", said.answer.meta)
+}

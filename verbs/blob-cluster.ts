@@ -1,0 +1,107 @@
+/** This node among the others: what it asks them, what it answers, and what it does for all. */
+import { readFile } from "node:fs/promises"
+import type { Duplex } from "node:stream"
+import { rootCertificates, TLSSocket } from "node:tls"
+import { Clock, Effect, Redacted } from "effect"
+import { clusterEngine } from "#actors/blob-storage/cluster-engine.ts"
+import type { ErasureParts } from "#actors/blob-storage/erasure-layout.ts"
+import { rebuildShards } from "#actors/blob-storage/erasure-rebuild.ts"
+import type { HeldMembers } from "#actors/blob-storage/members.ts"
+import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
+import { repair } from "#actors/blob-storage/repair.ts"
+import { checkedOf, progressOf } from "#actors/blob-storage/repair-progress.ts"
+import { takeBackGuard } from "#actors/blob-storage/take-back.ts"
+import { erasureTools } from "#adapters/erasure.ts"
+import { ListenFailure } from "#adapters/http-server.ts"
+import { clientCertificate } from "#adapters/identity-static.ts"
+import { machineTiming } from "#adapters/machine-timing.ts"
+import { type AnsweringStore, peerAnswers } from "#adapters/peer-answers.ts"
+import { type PeerCallOptions, peerCalls } from "#adapters/peer-call.ts"
+import { peerDoor } from "#adapters/peer-door.ts"
+import { peersLink } from "#adapters/peers-link.ts"
+import type { Settings } from "#schemas/settings.ts"
+
+export interface NodeOptions {
+  readonly settings: Settings
+  readonly node_id: string
+  readonly held: HeldMembers
+}
+
+const readPem = (path: string, name: string) =>
+  Effect.tryPromise({
+    try: () => readFile(path),
+    catch: () => new ListenFailure({ message: `tls.${name}: cannot read ${path}` }),
+  })
+
+/**
+ * How the other nodes are called where this one serves TLS: theirs must be signed by an authority
+ * of this machine, by `tls.client_ca`, or be this node's own certificate, as where all share one.
+ * Without a secret this node shows its own.
+ */
+const callerTls = Effect.fnUntraced(function* ({ tls, cluster }: Settings) {
+  if (tls.cert === "") return undefined
+  const cert = yield* readPem(tls.cert, "cert")
+  const client_ca = tls.client_ca === "" ? [] : [yield* readPem(tls.client_ca, "client_ca")]
+  const ca = [...rootCertificates, cert, ...client_ca]
+  if (Redacted.value(cluster.secret) !== "" || client_ca.length === 0) return { ca }
+  return { ca, cert, key: yield* readPem(tls.key, "key") }
+})
+
+/** The way to the other nodes, until the scope closes. */
+export const openCalls = Effect.fnUntraced(function* ({ settings, node_id }: NodeOptions) {
+  const { name, secret } = settings.cluster
+  const tls = yield* callerTls(settings)
+  const options: PeerCallOptions = {
+    ...{ cluster: name, secret: Redacted.value(secret), node_id },
+    ...(tls && { tls }),
+  }
+  return yield* Effect.acquireRelease(
+    Effect.sync(() => peerCalls(options)),
+    ({ close }) => Effect.promise(close),
+  )
+})
+
+const namesOf = (socket: Duplex) =>
+  socket instanceof TLSSocket ? (clientCertificate(socket)?.subjects ?? []) : []
+
+/** Where the other nodes come in, from the start on; `store` is undefined until it is open. */
+export const nodeDoor = Effect.fnUntraced(function* (
+  { settings, held }: NodeOptions,
+  store: () => AnsweringStore | undefined,
+) {
+  const clock = yield* Clock.Clock
+  const answering = peerAnswers({ store, now: () => clock.currentTimeNanosUnsafe() })
+  return peerDoor({
+    ...{ cluster: settings.cluster.name, secret: Redacted.value(settings.cluster.secret) },
+    ...{ answeringFor: () => answering, namesOf, isNode: held.isNode },
+  })
+})
+
+/** This node's store together with the others', until the scope closes. */
+export const joinNodes = Effect.fnUntraced(function* (options: NodeOptions, local: NodeEngine) {
+  const timing = machineTiming(yield* Clock.Clock)
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  const report = (problem: string) => void run(Effect.logWarning(problem))
+  const peers = peersLink(yield* openCalls(options))
+  const guard = takeBackGuard(local, timing)
+  const parts: ErasureParts = {
+    ...{ local, guard, peers, members: options.held.members, timing },
+    ...erasureTools(),
+  }
+  const { sweep_seconds, repair_bytes_per_second } = options.settings.cluster
+  const repairs = repair({
+    ...{ local, guard, peers, members: options.held.members, timing, report },
+    ...{ rebuild: (order) => rebuildShards(parts, order) },
+    ...{ sweep_seconds, repair_bytes_per_second },
+  })
+  const engine = clusterEngine({ ...parts, hint: repairs.hint, report })
+  const answers: AnsweringStore = { local, guard, keeps: repairs.keeps }
+  yield* Effect.acquireRelease(Effect.sync(repairs.start), () => Effect.promise(repairs.stop))
+  return {
+    ...{ engine, answers },
+    /** What this node's heartbeat tells of it. */
+    progress: () => progressOf(repairs.progress(), engine.counts()),
+    /** What the last sweeps found of blobs that lack copies. */
+    checked: () => checkedOf(repairs.progress()),
+  }
+})
