@@ -60,6 +60,7 @@ export const deletionOf = (id: BlobId, { deleted_at, cluster_at }: MemoryDeletio
   ...{ kind: "tombstone", id },
   deleted_at: cluster_at ?? deleted_at,
   is_cluster_wide: cluster_at !== undefined,
+  ...(deleted_at > (cluster_at ?? deleted_at) && { refuses_until: deleted_at }),
 })
 
 interface Kept {

@@ -4,7 +4,7 @@
  *
  * Little endian: kind u8 (0 nothing, 1 whole, 2 shard, 3 tombstone), policy u8, shard u8, data
  * shards u8, whether a deletion is meant for all nodes u8, three zeros; identifier 16; checksum 32;
- * size u64; created_at or deleted_at u64; stored_at u64.
+ * size u64; created_at or deleted_at u64; stored_at, or until when what was put is refused, u64.
  *
  * Source: document 1 §1 InternalService, whose shapes may change without notice.
  */
@@ -60,6 +60,7 @@ export const encodeCopies = (copies: ReadonlyArray<Copy | undefined>): Buffer =>
       if (copy.kind === "tombstone") {
         bytes[at + cluster_wide_at] = copy.is_cluster_wide ? 1 : 0
         bytes.writeBigUInt64LE(copy.deleted_at, at + created_at_at)
+        bytes.writeBigUInt64LE(copy.refuses_until ?? 0n, at + stored_at_at)
       } else writeHeld(bytes, at, copy)
     }
     at += copy_bytes
@@ -97,8 +98,10 @@ const readCopy = (bytes: Buffer, at: number): Copy | undefined => {
   if (kind === kinds.whole) return readHeld(bytes, at, "whole")
   if (kind === kinds.shard) return readHeld(bytes, at, "shard")
   if (kind !== kinds.tombstone) throw unreadable(`kind ${kind}`)
+  const refuses_until = bytes.readBigUInt64LE(at + stored_at_at)
   return {
     ...{ kind: "tombstone", id: idAt(bytes, at + id_at) },
+    ...(refuses_until !== 0n && { refuses_until }),
     deleted_at: bytes.readBigUInt64LE(at + created_at_at),
     is_cluster_wide: bytes[at + cluster_wide_at] === 1,
   }

@@ -174,14 +174,20 @@ const givers = ({ images, inputs, squares, paintings }: Queues, batch_max: numbe
   return { ...gives, batches, running: () => running }
 }
 
+const newQueues = (): Queues => ({
+  ...{ images: new Set(), inputs: new Set() },
+  ...{ squares: new Set(), paintings: new Set() },
+})
+
+const isSmallNext = ([next]: Queues["images"]) =>
+  next !== undefined && next.given.image.length <= small_bytes_max
+
 /** Starts the threads; each is given something whenever it is free and there is something. */
 export const plantPool = (options: PoolOptions): Pool => {
   const { threads, program, onLost, ...thread } = options
-  const images: Queues["images"] = new Set()
-  const inputs: Queues["inputs"] = new Set()
-  const squares: Queues["squares"] = new Set()
-  const paintings: Queues["paintings"] = new Set()
-  const give = givers({ images, inputs, squares, paintings }, thread.batch_max)
+  const queues = newQueues()
+  const { images, inputs, squares, paintings } = queues
+  const give = givers(queues, thread.batch_max)
   const ready_max = ready_batches_max * thread.batch_max * threads.sessions
   const has_own_preparers = threads.preparers > 0
   let is_ended = false
@@ -196,18 +202,13 @@ export const plantPool = (options: PoolOptions): Pool => {
     dispatch()
     return () => void queue.delete(piece)
   }
-  const isSmallNext = () => {
-    const [next] = images
-    return next !== undefined && next.given.image.length <= small_bytes_max
-  }
   const prepares = (worker: PlantWorker): boolean =>
     (inputs.size < ready_max && give.giveImage(worker)) || give.givePainting(worker)
   const dispatch = () => {
     if (has_own_preparers && inputs.size + give.running() === 0) {
       // An image alone is spared a change of threads, where it is small.
-      const [alone] = images
       const free = of_network.find((worker) => worker.isFree())
-      if (free && alone && alone.given.image.length <= small_bytes_max) give.giveImage(free)
+      if (free && isSmallNext(images)) give.giveImage(free)
     }
     for (const worker of of_images) if (worker.isFree()) prepares(worker)
     for (const worker of of_network) {
@@ -216,7 +217,8 @@ export const plantPool = (options: PoolOptions): Pool => {
     }
     // A thread that takes images as they come has the next at hand, and does not stop for it.
     if (has_own_preparers) return
-    for (const worker of of_network) if (worker.isQuick() && isSmallNext()) give.giveImage(worker)
+    for (const worker of of_network)
+      if (worker.isQuick() && isSmallNext(images)) give.giveImage(worker)
   }
   const make = (count: number, session_threads: number) =>
     Array.from({ length: count }, () =>

@@ -46,8 +46,12 @@ export const heldCopyOf = (head: RecordHead): HeldCopy => {
 export const deletionOf = (head: RecordHead): Deletion => {
   const cluster_at = clusterAtOf(head)
   const is_cluster_wide = cluster_at !== 0n
-  const deleted_at = is_cluster_wide ? cluster_at : sinceOf(head)
-  return { kind: "tombstone", id: head.id, deleted_at, is_cluster_wide }
+  const since = sinceOf(head)
+  const deleted_at = is_cluster_wide ? cluster_at : since
+  return {
+    ...{ kind: "tombstone", id: head.id, deleted_at, is_cluster_wide },
+    ...(since > deleted_at && { refuses_until: since }),
+  }
 }
 
 const fact_kinds = {

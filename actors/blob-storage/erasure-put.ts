@@ -12,6 +12,7 @@ import { faultOf, thrown } from "./blob-fault.ts"
 import { parity_shards } from "./erasure-code.ts"
 import { metaOfShards } from "./erasure-get.ts"
 import {
+  type Assigned,
   assignShards,
   dataShardsOf,
   type ErasureParts,
@@ -167,6 +168,42 @@ const shardsOf = (stripes: ReadonlyArray<Units>, data_shards: number) =>
     stripes.map((units) => units[index]).filter((unit) => unit !== undefined),
   )
 
+/**
+ * Those that have their shard still. One that was there before may have been let go meanwhile, as
+ * of a put that nobody finished. Who says so now keeps it: whoever looks from now on sees the rest.
+ */
+const stillHolding = async (parts: ErasureParts, id: BlobId, relied: ReadonlyArray<Assigned>) => {
+  if (relied.length === 0) return relied
+  const { held } = await survey(
+    parts,
+    id,
+    relied.map(({ peer }) => peer),
+  )
+  const shards = new Map(held.map(({ peer, copy }) => [peer.node_id, copy.shard]))
+  return relied.filter(({ peer, index }) => {
+    // Who has all of the blob has this shard too.
+    return shards.has(peer.node_id) && (shards.get(peer.node_id)?.index ?? index) === index
+  })
+}
+
+/** Who has a shard for certain, now that all that could be stored are. */
+const countOn = async (
+  parts: ErasureParts,
+  id: BlobId,
+  assigned: ReadonlyArray<Assigned>,
+  stored: ReadonlyArray<Extract<Stored, { readonly received: unknown }>>,
+) => {
+  const created = new Map(
+    stored.map(({ peer, received }) => [peer.node_id, received.created] as const),
+  )
+  const relied = assigned.filter(({ peer: { node_id }, is_held }) => {
+    return is_held || created.get(node_id) === false
+  })
+  const still = await stillHolding(parts, id, relied)
+  const fresh = stored.filter(({ received }) => received.created)
+  return [...fresh, ...still].map(({ peer }) => peer.node_id)
+}
+
 /** Stores what nobody has yet. Undefined where something was in the way, and nothing was stored. */
 const store = async (
   parts: ErasureParts,
@@ -183,7 +220,6 @@ const store = async (
     ]),
   )
   const assigned = assignShards(answering, indexes, data_shards)
-  const kept = assigned.filter(({ is_held }) => is_held)
   const targets = assigned.filter(({ is_held }) => !is_held)
   const missing = owners.length - assigned.length
   if (missing > parity_shards) {
@@ -206,8 +242,13 @@ const store = async (
   )
   try {
     if (!whole) for await (const units of stripes) await stores.push(units)
-    const stored = (await stores.finish()).filter(isStored)
-    const stored_on = [...kept, ...stored].map(({ peer }) => peer.node_id)
+    const finished = await stores.finish()
+    const stored = finished.filter(isStored)
+    const stored_on = await countOn(parts, id, assigned, stored)
+    if (owners.length - stored_on.length > parity_shards) {
+      await takeBack(parts, put, finished)
+      return undefined
+    }
     const failed = owners.map(({ node_id }) => node_id).filter((one) => !stored_on.includes(one))
     const created = stored.some(({ received }) => received.created)
     return { answer: { id, meta: metaOf(put), created }, stored_on, failed }

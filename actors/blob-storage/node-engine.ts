@@ -39,6 +39,8 @@ export interface Deletion {
   readonly deleted_at: bigint
   /** Whether every node was meant, also one that was away. */
   readonly is_cluster_wide: boolean
+  /** Where one of this node alone is younger still: it refuses what was put until then. */
+  readonly refuses_until?: bigint
 }
 
 export type Copy = HeldCopy | Deletion

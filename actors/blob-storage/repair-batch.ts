@@ -10,7 +10,7 @@ import type { Copy, Deletion, HeldCopy } from "./node-engine.ts"
 import type { Members, Peer } from "./peers.ts"
 import type { Acts, Matter, RepairParts } from "./repair-acts.ts"
 import { toldIn, untold } from "./repair-deletions.ts"
-import { isRefused, planFor } from "./repair-plan.ts"
+import { concernsAll, planFor } from "./repair-plan.ts"
 import type { Pace } from "./repair-rate.ts"
 import type { Refusals } from "./repair-refusals.ts"
 import type { Releases, ReleaseWish } from "./repair-release.ts"
@@ -164,7 +164,7 @@ const makeAsked = (asking: Asking, told: Refusals["told"]) =>
     const matters = entries.map((entry) => matterOf(view, said, told, entry))
     const refused = entries.filter((_, at) => {
       const { copy, answers } = matters[at] ?? {}
-      return copy !== undefined && answers !== undefined && isRefused(answers, copy)
+      return copy !== undefined && answers !== undefined && concernsAll(answers, copy)
     })
     if (refused.length === 0) return matters
     const all = await asking(wantedOf(scene, { ...view, round: 0 }, refused))

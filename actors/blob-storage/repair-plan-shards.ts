@@ -139,7 +139,8 @@ const isPlaced = (census: Census) => {
   const { view, owners, empty, unknown, holders, total, data_shards } = census
   if (empty.length > 0 || unknown.length > 0) return false
   const is_old = holders.values().some((nodes) => !isYoung(census, nodes[0] ?? ""))
-  if (is_old) return false
+  // Who leaves goes with what there is.
+  if (is_old && !view.is_leaving) return false
   const at_owners = holders
     .values()
     .filter(([first = ""]) => owners.includes(first))
@@ -158,11 +159,9 @@ const partingOf = (census: Census, index: number): ReadonlyArray<Act> => {
   const { stored_at } = model
   const [first = ""] = holders.get(index) ?? []
   if (!isYoung(census, view.node_id)) {
-    // It makes room where the younger ones can do without it.
-    const young = holders.values().filter((nodes) => nodes.some((node) => isYoung(census, node)))
-    return young.toArray().length < census.data_shards
-      ? []
-      : [{ act: "release", stored_at, keepers: [] }]
+    // It makes room for the same shard of the younger put, and for no other.
+    const young = holders.get(index)?.find((node) => isYoung(census, node))
+    return young === undefined ? [] : [{ act: "release", stored_at, keepers: [young] }]
   }
   if (owners.includes(view.node_id)) {
     if (!isYoung(census, first)) return []

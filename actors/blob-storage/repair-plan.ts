@@ -62,9 +62,10 @@ const planWhole = (view: RepairView, answers: Answers, model: HeldCopy): Plan =>
   const holders = [...those("whole"), ...has.filter((node) => !owners.includes(node)).sort()]
   const rank = holders.indexOf(node_id)
   const told = { ...nothing, gaps: lacking.length, is_known: those("unknown").length === 0 }
-  // It makes room for the younger one, which whoever has that goes on keeping.
-  if (standingOf(answers, node_id, created_at) === "older" && holders.length > 0) {
-    return { ...told, acts: [{ act: "release", stored_at: model.stored_at, keepers: [] }] }
+  const mine = answers.get(node_id)
+  if (mine && mine.kind !== "tombstone" && standingOf(answers, node_id, created_at) === "older") {
+    // An owner's stays: what is younger may have rotted, and nobody has read it yet.
+    return owners.includes(node_id) ? told : { ...told, acts: parting(view, answers, mine, owners) }
   }
   if (rank < 0) {
     const is_mine = lacking.includes(node_id)
@@ -95,17 +96,36 @@ const modelOf = (view: RepairView, answers: Answers): HeldCopy | undefined => {
   return model
 }
 
-/**
- * When the blob was put last, by the copies that there are: the same bytes may have been put again
- * after a deletion, and whoever has the older copy has the younger blob.
- */
-const newestOf = (answers: Answers, { created_at }: HeldCopy) => {
-  let newest = created_at
+/** When the blob was put, first and last, by the copies that there are. */
+const putsOf = (answers: Answers, { created_at }: HeldCopy) => {
+  let [oldest, newest] = [created_at, created_at]
   for (const copy of answers.values()) {
     if (copy === undefined || copy.kind === "tombstone") continue
     if (copy.created_at > newest) newest = copy.created_at
+    if (copy.created_at < oldest) oldest = copy.created_at
   }
-  return newest
+  return { oldest, newest }
+}
+
+/** Whether nobody knows of a deletion since then, and nobody is away who might. */
+const isUndisputed = (view: RepairView, answers: Answers, since: bigint) => {
+  const { active, leaving, whole_since } = view
+  const all_said = [...active, ...leaving].every((node) => answers.has(node))
+  // Of a node alone they stay where they are.
+  const is_deleted = answers.values().some((copy) => {
+    return copy?.kind === "tombstone" && copy.is_cluster_wide && copy.deleted_at >= since
+  })
+  return all_said && !is_deleted && whole_since !== undefined && whole_since <= since
+}
+
+/**
+ * The put that copies have to be of. The same bytes may have been put again after a deletion that
+ * an older copy has yet to hear of; where there can be none, any put will do.
+ */
+const putThatCounts = (view: RepairView, answers: Answers, copy: HeldCopy) => {
+  const { oldest, newest } = putsOf(answers, copy)
+  if (oldest === newest) return newest
+  return isUndisputed(view, answers, oldest) ? oldest : newest
 }
 
 /** What this node has to do for the blob. */
@@ -117,12 +137,14 @@ export const planFor = (view: RepairView, answers: Answers): Plan => {
   if (deleted_at !== undefined) {
     return mine === copy ? { ...nothing, acts: [{ act: "delete", deleted_at }] } : nothing
   }
-  const model = { ...copy, created_at: newestOf(answers, copy) }
+  const model = { ...copy, created_at: putThatCounts(view, answers, copy) }
   if (model.kind === "shard") return planShards(view, answers, model)
   // Whole, though it is to be in shards: nobody makes such a copy, and nobody spreads one.
   return isErasureCode(model.policy) ? nothing : planWhole(view, answers, model)
 }
 
-/** Whether the nodes behind the owners matter too: somebody stands in for one that refuses. */
-export const isRefused = (answers: Answers, { created_at }: HeldCopy) =>
-  answers.keys().some((node_id) => standingOf(answers, node_id, created_at) === "refuses")
+/** Whether all nodes matter: one stands in for who refuses, one may know of a deletion. */
+export const concernsAll = (answers: Answers, { created_at }: HeldCopy) =>
+  answers
+    .keys()
+    .some((node_id) => ["refuses", "older"].includes(standingOf(answers, node_id, created_at)))

@@ -82,15 +82,15 @@ export const nothing: Plan = {
 export type Standing = "whole" | "shard" | "older" | "empty" | "refuses" | "unknown"
 
 /**
- * What a node is to a blob that was put last at that time. A copy of an older put has the same bytes,
- * but a deletion in between may be on its way to it: nobody relies on that.
+ * What a node is to a blob that was put last at that time. A copy of an older put has the same
+ * bytes, but a deletion in between may be on its way to it: nobody relies on that.
  */
 export const standingOf = (answers: Answers, node_id: string, created_at: bigint): Standing => {
   if (!answers.has(node_id)) return "unknown"
   const copy = answers.get(node_id)
   if (copy === undefined) return "empty"
   if (copy.kind !== "tombstone") return copy.created_at < created_at ? "older" : copy.kind
-  return copy.deleted_at >= created_at ? "refuses" : "empty"
+  return (copy.refuses_until ?? copy.deleted_at) >= created_at ? "refuses" : "empty"
 }
 
 /**

@@ -9,7 +9,8 @@
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { makeBell } from "./bell.ts"
-import type { HeldCopy, NodeEngine, Receiving } from "./node-engine.ts"
+import { store_origin } from "./blob-admission.ts"
+import type { Deletion, HeldCopy, NodeEngine, Receiving } from "./node-engine.ts"
 import type { Timing } from "./timing.ts"
 
 /** Shards, and tellings, that are remembered: of more the oldest is forgotten, and so it stays. */
@@ -62,9 +63,15 @@ const makeTurns = () => {
   }
 }
 
+/** A shard that came: its blob's `created_at`, and the deletion that it took the place of. */
+interface Came {
+  readonly created_at: bigint
+  readonly over: Deletion | undefined
+}
+
 export const takeBackGuard = (local: NodeEngine, timing: Timing): TakeBackGuard => {
-  /** The shards that came and that nobody was told of, each with its blob's `created_at`. */
-  const came = new Map<BlobId, bigint>()
+  /** The shards that came and that nobody was told of. */
+  const came = new Map<BlobId, Came>()
   const told = new Map<BlobId, bigint>()
   /** What was told before is not known any more. */
   let known_since = timing.now()
@@ -81,9 +88,12 @@ export const takeBackGuard = (local: NodeEngine, timing: Timing): TakeBackGuard 
   const receive: NodeEngine["receive"] = (order, bytes) => {
     const receiving: Receiving = local.receive(order, bytes)
     const finish = async (at: bigint) => {
+      const { id, created_at } = order
+      const [before] = await local.copiesOf([id])
       const received = await receiving.finish(at)
-      if (received.created && order.shard) remember(came, order.id, order.created_at)
-      else tell(order.id)
+      const over = before?.kind === "tombstone" ? before : undefined
+      if (received.created && order.shard) remember(came, id, { created_at, over })
+      else tell(id)
       return received
     }
     return { ...receiving, finish: (at) => turns.take(order.id, () => finish(at)) }
@@ -100,20 +110,26 @@ export const takeBackGuard = (local: NodeEngine, timing: Timing): TakeBackGuard 
       asked.delete(asking)
     }
   }
+  const isOf = (id: BlobId, created_at: bigint) => came.get(id)?.created_at === created_at
   /** Runs where nothing comes for the blob, and nobody asks: not even in the meantime. */
   const letGo = (id: BlobId, isMeant: (copy: HeldCopy) => boolean) =>
     turns.take(id, async () => {
       if (isAsked(id)) return false
       const [copy] = await local.copiesOf([id])
       if (copy?.kind !== "shard" || !isMeant(copy)) return false
-      return local.release(id, copy.stored_at, timing.now())
+      const { over } = came.get(id) ?? {}
+      if (over === undefined) return local.release(id, copy.stored_at, timing.now())
+      // With the shard the deletion under it would be forgotten, and what is older come back.
+      await local.delete(id, store_origin, timing.now())
+      if (over.is_cluster_wide) await local.deleteClusterWide(id, store_origin, over.deleted_at)
+      return true
     })
   return {
     receive,
     copiesOf,
     takeBack: async (id, created_at) => {
-      await letGo(id, (copy) => copy.created_at === created_at && came.get(id) === created_at)
-      if (came.get(id) === created_at) came.delete(id)
+      await letGo(id, (copy) => copy.created_at === created_at && isOf(id, created_at))
+      if (isOf(id, created_at)) came.delete(id)
     },
     releaseUntold: (id, stored_at, since) =>
       letGo(id, (copy) => {

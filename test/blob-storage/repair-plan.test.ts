@@ -132,12 +132,12 @@ describe("the plan for a replicated blob", () => {
       { node_id: "c" },
       [],
     ],
-    ["it has an older put's", { a: held({ created_at: old - 1n }), b: whole }, {}, ["release"]],
+    ["it has an older put's", { a: held({ created_at: old - 1n }), b: whole }, {}, []],
     [
       "it has an older put's, and leaves",
       { a: whole, c: held({ created_at: old - 1n }) },
-      { node_id: "c", is_leaving: true, active: ["a"] },
-      ["release"],
+      { whole_since: none, node_id: "c", is_leaving: true, active: ["a"] },
+      ["release a"],
     ],
     ["it is to be in shards", { a: held({ policy: "REPLICATION_POLICY_EC42" }), b: none }, {}, []],
   ]
@@ -251,16 +251,22 @@ describe("the plan for an erasure coded blob", () => {
     ],
     ["a whole copy is as good as a shard", { ...at(0, 1, 2, 3, 4), f: held(), g: none }, {}, []],
     [
-      "the same shard before it is of an older put",
+      "the same shard before it is of an older put that nobody deleted",
       { ...at(0, 1, 2, 3, 4, 2, 5), c: shard(2, { created_at: old - 1n }) },
       { node_id: "f" },
+      ["release c"],
+    ],
+    [
+      "the same shard before it is of an older put",
+      { ...at(0, 1, 2, 3, 4, 2, 5), c: shard(2, { created_at: old - 1n }) },
+      { whole_since: none, node_id: "f" },
       [],
     ],
     [
       "its shard is of an older put, and there are enough",
       { ...at(0, 1, 2, 3, 4, 5), a: shard(0, { created_at: old - 1n }), g: none },
-      {},
-      ["release"],
+      { whole_since: none },
+      [],
     ],
     [
       "its shard is of an older put, and is needed",
@@ -277,7 +283,7 @@ describe("the plan for an erasure coded blob", () => {
     [
       "nobody's shard, and an owner has an older put's",
       { ...at(0, 1, 2, 3, 4, 5, 5), a: shard(0, { created_at: old - 1n }) },
-      { node_id: "g" },
+      { whole_since: none, node_id: "g" },
       [],
     ],
     ["hinted at, nothing here", at(none, 1, 2, 3, 4, 5, none), { round: 0 }, ["rebuild 0a"]],

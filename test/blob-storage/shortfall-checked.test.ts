@@ -1,6 +1,6 @@
 /** The shortfall where the repair says what it found: it ends when the copies are there. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Stream } from "effect"
+import { Effect, Layer, Stream, Struct } from "effect"
 import { TestClock } from "effect/testing"
 import { Cluster } from "#actors/blob-storage/cluster.ts"
 import { type Checked, shortfall } from "#actors/blob-storage/shortfall.ts"
@@ -94,8 +94,7 @@ describe("a shortfall that the repair has looked into", () => {
   )
   it("counts those that were found to lack copies, if they are more", () => {
     const volume = given(Volume)
-    const { kind: _, ...rest } = fact
-    const stored = BlobStored.make({ ...rest, after: 0 })
+    const stored = BlobStored.make({ ...Struct.omit(fact, ["kind"]), after: 0 })
     const found = RecordShortfall.make({ active_nodes: 3, under_replicated: 2 })
     volume(stored).when(found).thenEvents(started(3, 2))
     volume(stored, started(1, 1)).when(found).thenEvents()

@@ -52,6 +52,17 @@ describe("a shard of an unfinished put", () => {
     await guard.takeBack(id, 10n)
   })
 
+  it("leaves the deletions that it took the place of", async () => {
+    const { engine, guard, receive } = makeNode()
+    await engine.deleteClusterWide(id, origin, 5n)
+    await engine.delete(id, origin, 7n)
+    await receive(10n)
+    await guard.takeBack(id, 10n)
+    const [left] = await engine.copiesOf([id])
+    assert.equal(left?.kind === "tombstone" && left.is_cluster_wide && left.deleted_at, 5n)
+    await assert.rejects(receive(7n), /BlobDeletedHere/)
+  })
+
   it("stays where another put was told that it is here", async () => {
     const { guard, receive, isHere } = makeNode()
     await receive(10n)
@@ -104,7 +115,8 @@ describe("a shard of an unfinished put", () => {
       ...engine,
       copiesOf: async (ids) => {
         const copies = await engine.copiesOf(ids)
-        if (questions++ === 0) await slow.promise
+        // The first is what the guard asks itself when the shard comes.
+        if (questions++ === 1) await slow.promise
         return copies
       },
     }))

@@ -3,7 +3,7 @@ import type { BlobOrigin } from "#actors/blob-storage/blob-admission.ts"
 import type { PutOrder } from "#actors/blob-storage/blob-engine.ts"
 import { faultOf } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobRange } from "#actors/blob-storage/blob-store.ts"
-import { bearsOneLess, lookNow, readDisks } from "./laws.ts"
+import { bearsOneLess, isReadable, lookNow, readDisks } from "./laws.ts"
 import type { Known, Model } from "./model.ts"
 import type { SimulatedCluster, SimulatedNode } from "./node.ts"
 import type { Software } from "./software.ts"
@@ -41,6 +41,13 @@ const heard = <A>({ cluster: { world } }: Scene, work: Promise<A>) =>
     world.pause(patience_ms).then(() => ({ fault: "silence" as const })),
   ])
 
+/** Whether a blob is there only as far as nobody has read it yet: then no put can know. */
+const isRottenBelow = ({ cluster: { nodes } }: Scene, { content }: Known) => {
+  const copies = readDisks(nodes).of(content.id)
+  const unread = copies.map((copy) => ({ ...copy, is_rotten: false }))
+  return !isReadable(copies) && isReadable(unread)
+}
+
 /** Puts at a node, and looks whether it is there. */
 export const put = async (scene: Scene, known: Known, node: SimulatedNode, software: Software) => {
   const { cluster, model } = scene
@@ -59,6 +66,7 @@ export const put = async (scene: Scene, known: Known, node: SimulatedNode, softw
   }
   const { answer } = said
   model.endPut(begun, answer.meta.created_at)
+  if (!answer.created && isRottenBelow(scene, known)) begun.is_void = true
   world.count(answer.created ? "put: stored" : "put: was there")
   world.note(`put ${content.name} at ${node.node_id}: ${answer.created ? "stored" : "was there"}`)
   world.law(answer.id === content.id, `${content.name} was stored as ${answer.id}`)

@@ -85,13 +85,19 @@ export const deletions = (promised: Promised) => {
     const id = idOf(bytes)
     await engine.deleteClusterWide(id, origin, 600n)
     await engine.delete(id, origin, 2000n)
-    assert.deepEqual(await one(engine, id), tombstone(id, 600n, true))
+    assert.deepEqual(await one(engine, id), {
+      ...tombstone(id, 600n, true),
+      refuses_until: 2000n,
+    })
     const between = wholeOf(bytes, { created_at: 1999n })
     assert.equal(await tagIn(() => send(engine, between, bytes)), "BlobDeletedHere")
     const other = noise(2, 1000)
     await engine.delete(idOf(other), origin, 3000n)
     await engine.deleteClusterWide(idOf(other), origin, 600n)
-    assert.deepEqual(await one(engine, idOf(other)), tombstone(idOf(other), 600n, true))
+    assert.deepEqual(await one(engine, idOf(other)), {
+      ...tombstone(idOf(other), 600n, true),
+      refuses_until: 3000n,
+    })
     const late = wholeOf(other, { created_at: 2999n })
     assert.equal(await tagIn(() => send(engine, late, other)), "BlobDeletedHere")
   })
