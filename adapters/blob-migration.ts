@@ -14,6 +14,7 @@ import type { PutOrder } from "#actors/blob-storage/blob-engine.ts"
 import { faultOf } from "#actors/blob-storage/blob-fault.ts"
 import { type BlobId, type BlobMeta, blob_bytes_max } from "#schemas/blob-storage/blob.ts"
 import { hasPlain, type PlainBlob, type PlainStore, plainPlaces } from "./blob-plain.ts"
+import { syncFolder } from "./private-file.ts"
 import type { VolumeEngine, VolumeOptions } from "./volume-engine.ts"
 import { volumeFolder } from "./volume-lock.ts"
 
@@ -46,15 +47,6 @@ export const migrationState = (dir: string): MigrationState => {
 
 /** Thrown where the volume does not hold what the plain store holds: it has to be made anew. */
 const stale_volume = new Error("the plain store was changed while it was migrated")
-
-const syncFolder = async (path: string) => {
-  const folder = await open(path, "r")
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
-}
 
 const orderOf = ({ id, labels, policy }: PlainBlob): PutOrder => ({
   ...{ labels, policy, origin: store_origin, expected_id: id, if_none_match: false },

@@ -3,10 +3,10 @@
  *
  * Source: document 1 §1 InternalService; DECISIONS, document 1, InternalService; decision 0122.
  */
-import { type BlobFault, faultOf } from "#actors/blob-storage/blob-fault.ts"
+import { faultOf } from "#actors/blob-storage/blob-fault.ts"
 import { copyBytes } from "#actors/blob-storage/copy-admission.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
-import { isPeerFailure, peerFailure } from "#actors/blob-storage/peer-failure.ts"
+import { isPeerFailure, peerCodeOf, peerFailure } from "#actors/blob-storage/peer-failure.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { Answer, Answering, Question } from "./peer-link.ts"
 import { copies_max, decodeIds, encodeCopies, id_bytes } from "./peers-copy.ts"
@@ -32,22 +32,11 @@ export interface PeerAnswersOptions {
   readonly now: () => bigint
 }
 
-/** The codes that `Peers` names; any other fault is INTERNAL. */
-const codes: Partial<Readonly<Record<BlobFault["_tag"], string>>> = {
-  BlobNotFound: "NOT_FOUND",
-  BlobCorrupt: "DATA_LOSS",
-  BlobAlreadyExists: "ALREADY_EXISTS",
-  BlobDeletedHere: "FAILED_PRECONDITION",
-  BlobTooLarge: "RESOURCE_EXHAUSTED",
-  BlobCapacityExceeded: "RESOURCE_EXHAUSTED",
-  BlobStoreReadOnly: "UNAVAILABLE",
-}
-
 const failureOf = (cause: unknown) => {
   if (isPeerFailure(cause)) return cause
   const fault = faultOf(cause)
   const detail = "detail" in fault ? fault.detail : fault._tag
-  return peerFailure(codes[fault._tag] ?? "INTERNAL", detail)
+  return peerFailure(peerCodeOf(fault), detail)
 }
 
 const receive = async (

@@ -39,7 +39,7 @@ export const writePrivate = (path: string, text: string) =>
   })
 
 /** A renamed file is only there for good once its folder is. */
-const syncFolder = async (path: string) => {
+export const syncFolder = async (path: string) => {
   const folder = await open(path, "r")
   try {
     await folder.sync()

@@ -2,7 +2,9 @@
  * All that a volume asks of a file system, named so that a simulator can stand in its place and let
  * any step fail, tear, reorder or vanish.
  */
+
 import fs from "node:fs"
+import { syncFolder } from "./private-file.ts"
 import { makeDirect } from "./volume-direct.ts"
 
 export interface VolumeFile {
@@ -166,12 +168,5 @@ export const volumeDisk: VolumeDisk = {
   rename: (from, to) => fs.promises.rename(from, to),
   remove: (path) => fs.promises.rm(path, { force: true }),
   names: (folder) => fs.promises.readdir(folder),
-  syncFolder: async (path) => {
-    const fd = await asked<number>((answered) => fs.open(path, "r", answered))
-    try {
-      await done((answered) => fs.fsync(fd, answered))
-    } finally {
-      await done((answered) => fs.close(fd, answered))
-    }
-  },
+  syncFolder,
 }

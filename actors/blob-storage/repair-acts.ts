@@ -13,7 +13,6 @@ import type { CopyOrder, Deletion, HeldCopy, NodeEngine } from "./node-engine.ts
 import { isPeerFailure } from "./peer-failure.ts"
 import type { Members, Peer, Peers, Reason } from "./peers.ts"
 import { type Pace, paced } from "./repair-rate.ts"
-import { makeRefusals, type Refusals } from "./repair-refusals.ts"
 import type { Act, Answers } from "./repair-view.ts"
 import type { TakeBackGuard } from "./take-back.ts"
 import type { Timing } from "./timing.ts"
@@ -73,19 +72,10 @@ const moot: Outcome = { made: 0, is_done: true }
 const undone: Outcome = { made: 0, is_done: false }
 const made = (copies: number): Outcome => ({ made: copies, is_done: true })
 
-/** A copy on its way to a node, as of when its blob was put last. */
-interface Sent {
-  readonly to: string
-  readonly id: BlobId
-  readonly created_at: bigint
-}
-
-/** The node has what it is to have, or does not want it: another answer than planned, and one. */
-const settled_codes: ReadonlySet<string> = new Set(["ALREADY_EXISTS", "FAILED_PRECONDITION"])
-
+/** What is to be there is there, or not wanted: another answer than planned, and one. */
 const isSettled = (cause: unknown) =>
   isPeerFailure(cause)
-    ? settled_codes.has(cause.code)
+    ? cause.code === "ALREADY_EXISTS"
     : ["BlobNotFound", "BlobDeletedHere", "BlobAlreadyExists"].includes(faultOf(cause)._tag)
 
 export const originOf = (node_id: string): BlobOrigin => ({
@@ -152,13 +142,10 @@ const makePull = (parts: RepairParts, pace: Pace, tally: RepairTally) =>
   }
 
 /** Counts what could not be done, and what came out otherwise: each thing is one of the two. */
-const makeFailing = (tally: RepairTally, refusals: Refusals) =>
-  function fail(cause: unknown, of?: Sent): Outcome {
-    if (of && isPeerFailure(cause) && cause.code === "FAILED_PRECONDITION") {
-      refusals.note(of.to, of.id, of.created_at)
-      // Somebody else is to have it, by the next plan.
-      return undone
-    }
+const makeFailing = (tally: RepairTally) =>
+  function fail(cause: unknown): Outcome {
+    // Deleted there since it was asked: somebody else is to have it, by the next plan.
+    if (isPeerFailure(cause) && cause.code === "FAILED_PRECONDITION") return undone
     if (isSettled(cause)) return made(1)
     tally.failures += 1
     tally.cause = cause instanceof Error ? cause.message : String(cause)
@@ -189,7 +176,7 @@ const makePulls = (parts: RepairParts, pace: Pace, tally: RepairTally, fail: Fai
 const makeRebuilds = (parts: RepairParts, pace: Pace, tally: RepairTally, fail: Fail) =>
   async function rebuildAll(
     { id, answers }: Matter,
-    { missing, created_at }: Act & { act: "rebuild" },
+    { missing }: Act & { act: "rebuild" },
   ): Promise<Outcome> {
     const wanted = missing.flatMap(({ index, node_id }) => {
       const peer = activePeer(parts.members(), node_id)
@@ -198,15 +185,14 @@ const makeRebuilds = (parts: RepairParts, pace: Pace, tally: RepairTally, fail: 
     if (wanted.length === 0) return undone
     const known = heldIn(answers)
     const done = await parts.rebuild({ id, missing: wanted, known, reason: "repair", pace })
-    for (const { cause, node_id } of done.failed) fail(cause, { to: node_id, id, created_at })
+    for (const { cause } of done.failed) fail(cause)
     tally.repairs += done.rebuilt.length
     return { made: done.rebuilt.length, is_done: done.failed.length === 0 }
   }
 
 export const makeActs = (parts: RepairParts, pace: Pace, tally: RepairTally) => {
   const { local, guard, peers, members } = parts
-  const refusals = makeRefusals()
-  const fail = makeFailing(tally, refusals)
+  const fail = makeFailing(tally)
   const push = makePush(parts, pace, tally)
   const pullFrom = makePulls(parts, pace, tally, fail)
   const rebuildAll = makeRebuilds(parts, pace, tally, fail)
@@ -225,11 +211,9 @@ export const makeActs = (parts: RepairParts, pace: Pace, tally: RepairTally) => 
     }
     const peer = act.act === "push" ? activePeer(members(), act.to) : undefined
     if (act.act !== "push" || copy === undefined || peer === undefined) return moot
-    const { to, created_at } = act
-    return push(copy, peer, act).catch((cause: unknown) => fail(cause, { to, id, created_at }))
+    return push(copy, peer, act).catch(fail)
   }
   return {
-    refusals,
     /** Everything but a release, which is done for many at once. */
     act: (act: Act, matter: Matter) => begin(act, matter).catch((cause: unknown) => fail(cause)),
     /** Tells a node of deletions; it was asked what it knows of them. */

@@ -12,7 +12,6 @@ import type { Acts, Matter, RepairParts } from "./repair-acts.ts"
 import { toldIn, untold } from "./repair-deletions.ts"
 import { concernsAll, planFor } from "./repair-plan.ts"
 import type { Pace } from "./repair-rate.ts"
-import type { Refusals } from "./repair-refusals.ts"
 import type { Releases, ReleaseWish } from "./repair-release.ts"
 import type { Act, Plan, RepairView } from "./repair-view.ts"
 import { nodes_needed } from "./replication.ts"
@@ -125,15 +124,10 @@ const wantedOf = ({ members }: Scene, view: RepairView, entries: ReadonlyArray<E
   return wanted
 }
 
-const matterOf = (
-  view: RepairView,
-  said: AllSaid,
-  told: Refusals["told"],
-  [id, mine]: Entry,
-): Matter => {
+const matterOf = (view: RepairView, said: AllSaid, [id, mine]: Entry): Matter => {
   const answers = new Map<string, Copy | undefined>([[view.node_id, mine]])
   for (const [node_id, copies] of said) {
-    if (copies.has(id)) answers.set(node_id, told(node_id, id, copies.get(id)))
+    if (copies.has(id)) answers.set(node_id, copies.get(id))
   }
   return { id, copy: isHeld(mine) ? mine : undefined, answers, asked_at: view.now }
 }
@@ -158,17 +152,17 @@ const wishesOf = (tasks: ReadonlyArray<Task>) =>
   })
 
 /** What everybody who matters says of each. */
-const makeAsked = (asking: Asking, told: Refusals["told"]) =>
+const makeAsked = (asking: Asking) =>
   async function asked(scene: Scene, view: RepairView, entries: ReadonlyArray<Entry>) {
     const said = await asking(wantedOf(scene, view, entries))
-    const matters = entries.map((entry) => matterOf(view, said, told, entry))
+    const matters = entries.map((entry) => matterOf(view, said, entry))
     const refused = entries.filter((_, at) => {
       const { copy, answers } = matters[at] ?? {}
       return copy !== undefined && answers !== undefined && concernsAll(answers, copy)
     })
     if (refused.length === 0) return matters
     const all = await asking(wantedOf(scene, { ...view, round: 0 }, refused))
-    const again = new Map(refused.map((entry) => [entry[0], matterOf(view, all, told, entry)]))
+    const again = new Map(refused.map((entry) => [entry[0], matterOf(view, all, entry)]))
     return matters.map((matter) => again.get(matter.id) ?? matter)
   }
 
@@ -206,7 +200,7 @@ const makeSpread = (asking: Asking, acts: Acts) =>
 
 export const makeBatches = (parts: RepairParts, acts: Acts, releases: Releases, pace: Pace) => {
   const asking = makeAsking(parts, pace)
-  const asked = makeAsked(asking, acts.refusals.told)
+  const asked = makeAsked(asking)
 
   const letGo = (tasks: ReadonlyArray<Task>, ring_version: number) => {
     const wishes = wishesOf(tasks)

@@ -110,8 +110,7 @@ const rebuildsOf = (census: Census, pairs: ReadonlyArray<MissingShard>): Readonl
   if (has_mine ? !isTurn(view.round, nodes.indexOf(view.node_id)) : view.round > 0) return []
   const acts: Array<Act> = []
   for (let at = 0; at < lost.length; at += rebuild_max) {
-    const { created_at } = census.model
-    acts.push({ act: "rebuild", missing: lost.slice(at, at + rebuild_max), created_at })
+    acts.push({ act: "rebuild", missing: lost.slice(at, at + rebuild_max) })
   }
   return acts
 }

@@ -48,11 +48,7 @@ export type Act =
       readonly created_at: bigint
     }
   /** Makes one or two shards of those that there are. */
-  | {
-      readonly act: "rebuild"
-      readonly missing: ReadonlyArray<MissingShard>
-      readonly created_at: bigint
-    }
+  | { readonly act: "rebuild"; readonly missing: ReadonlyArray<MissingShard> }
   /** Gets a whole copy from the first of these that gives it. */
   | { readonly act: "pull"; readonly from: ReadonlyArray<string> }
   /** Lets go what is here, once each of these has said that it keeps its own. */

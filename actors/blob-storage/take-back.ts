@@ -89,7 +89,7 @@ export const takeBackGuard = (local: NodeEngine, timing: Timing): TakeBackGuard 
     const receiving: Receiving = local.receive(order, bytes)
     const finish = async (at: bigint) => {
       const { id, created_at } = order
-      const [before] = await local.copiesOf([id])
+      const [before] = order.shard ? await local.copiesOf([id]) : []
       const received = await receiving.finish(at)
       const over = before?.kind === "tombstone" ? before : undefined
       if (received.created && order.shard) remember(came, id, { created_at, over })

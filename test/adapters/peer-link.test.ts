@@ -8,6 +8,7 @@ import { window_bytes } from "#adapters/peer-exchange.ts"
 import { encodeFrame, encodeJson, frameReader, piece_bytes_max } from "#adapters/peer-frame.ts"
 import { type Answering, answeringLink, askingLink, type Said } from "#adapters/peer-link.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
+import { codeOf } from "./peers-linked.ts"
 
 const ends: Array<() => void> = []
 afterEach(() => {
@@ -46,16 +47,6 @@ const echo: Answering = async (question) => ({
   json: { operation: question.operation, said: question.json },
   body: question.whole === undefined ? question.pieces() : [question.whole],
 })
-
-const codeOf = async (promise: Promise<unknown>) => {
-  try {
-    await promise
-  } catch (cause) {
-    assert.ok(isPeerFailure(cause), String(cause))
-    return cause.code
-  }
-  return "OK"
-}
 
 const pieces = async function* (sizes: ReadonlyArray<number>) {
   for (const [at, size] of sizes.entries()) yield noise(at + 1, size)

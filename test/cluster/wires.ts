@@ -1,7 +1,7 @@
 /** What a simulated network's parts share: who is on it, and how a message goes. */
-import { type BlobFault, faultOf } from "#actors/blob-storage/blob-fault.ts"
+import { faultOf } from "#actors/blob-storage/blob-fault.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
-import { peerFailure } from "#actors/blob-storage/peer-failure.ts"
+import { peerCodeOf, peerFailure } from "#actors/blob-storage/peer-failure.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 
 /** A node's store as its network knows it. After a crash `isUp` of this life says no for ever. */
@@ -26,22 +26,11 @@ export interface Guard {
   readonly takeBack: (id: BlobId, created_at: bigint) => Promise<void>
 }
 
-/** What a node answers where its store says no. */
-const codes: Partial<Record<BlobFault["_tag"], string>> = {
-  BlobNotFound: "NOT_FOUND",
-  BlobCorrupt: "DATA_LOSS",
-  BlobAlreadyExists: "ALREADY_EXISTS",
-  BlobDeletedHere: "FAILED_PRECONDITION",
-  BlobTooLarge: "RESOURCE_EXHAUSTED",
-  BlobCapacityExceeded: "RESOURCE_EXHAUSTED",
-  BlobStoreReadOnly: "UNAVAILABLE",
-}
-
 const told = (_: string, value: unknown) => (typeof value === "bigint" ? String(value) : value)
 
 export const failureOf = (cause: unknown) => {
   const fault = faultOf(cause)
-  return peerFailure(codes[fault._tag] ?? "INTERNAL", JSON.stringify(fault, told))
+  return peerFailure(peerCodeOf(fault), JSON.stringify(fault, told))
 }
 
 export type Sent = "arrived" | "cut" | "lost"
