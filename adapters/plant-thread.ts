@@ -14,6 +14,7 @@ import {
 } from "#adapters/plant-protocol.ts"
 import { resampler } from "#adapters/plant-resample.ts"
 import { openSession, type Session } from "#adapters/plant-session.ts"
+import { yieldToOthers } from "#adapters/thread-priority.ts"
 import { side } from "#schemas/plant-disease/side.ts"
 
 const working = (options: ThreadOptions, session: Session | undefined) => {
@@ -99,6 +100,8 @@ const start = async (port: NonNullable<typeof parentPort>, options: ThreadOption
 
 if (parentPort !== null) {
   const port = parentPort
+  // Before the session: its threads are started by this one.
+  yieldToOthers()
   // `plant-pool` starts this thread, with these options.
   start(port, workerData as ThreadOptions).catch((error: unknown) => {
     port.postMessage({ kind: "unusable", detail: reasonOf(error) } satisfies Started)
