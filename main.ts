@@ -4,34 +4,68 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Effect, Exit, Layer, Predicate, Runtime } from "effect"
 import { CliError, Command } from "effect/cli"
 import { logging } from "#adapters/logging.ts"
+import { dashboard, operators, share_protection, subscribers } from "#verbs/nouns.ts"
 import { root, version } from "#verbs/root.ts"
 
 /** Each is loaded where it is asked for: all of them take longer than most of them run. */
-const verbs = {
-  serve: async () => (await import("#verbs/serve.ts")).serve,
-  agent: async () => (await import("#verbs/agent.ts")).agent,
+const store = {
+  blobs: async () => (await import("#verbs/blobs.ts")).blobs,
+  cluster: async () => (await import("#verbs/cluster.ts")).cluster,
+}
+const others = {
+  ...dashboard,
   ingest: async () => (await import("#verbs/ingest.ts")).ingest,
   "backfill-composite": async () => (await import("#verbs/backfill-composite.ts")).backfill,
   carriers: async () => (await import("#verbs/carriers.ts")).carriers,
-  blobs: async () => (await import("#verbs/blobs.ts")).blobs,
-  cluster: async () => (await import("#verbs/cluster.ts")).cluster,
+  predict: async () => (await import("#verbs/predict.ts")).predict,
+  plant: async () => (await import("#verbs/plant.ts")).plant,
+}
+const log = {
+  events: async () => (await import("#verbs/events.ts")).events,
+  ...subscribers,
   audit: async () => (await import("#verbs/audit.ts")).audit,
-  catalog: async () => (await import("#verbs/catalog.ts")).catalog,
+  log: async () => (await import("#verbs/log.ts")).log,
   rebuild: async () => (await import("#verbs/rebuild.ts")).rebuild,
   migrate: async () => (await import("#verbs/migrate.ts")).migrate,
+}
+const machine = {
+  serve: async () => (await import("#verbs/serve.ts")).serve,
+  agent: async () => (await import("#verbs/agent.ts")).agent,
   token: async () => (await import("#verbs/token.ts")).token,
   trust: async () => (await import("#verbs/trust.ts")).trust,
   secret: async () => (await import("#verbs/secret.ts")).secret,
+  catalog: async () => (await import("#verbs/catalog.ts")).catalog,
   demo: async () => (await import("#verbs/demo.ts")).demo,
-  plant: async () => (await import("#verbs/plant.ts")).plant,
+  completion: async (): Promise<ReturnType<typeof completionOf>> => {
+    const { completionOf } = await import("#verbs/completion.ts")
+    const whole = async (): Promise<Command.Command.Any> =>
+      root.pipe(Command.withSubcommands(await every()))
+    return completionOf(whole)
+  },
 }
+const verbs = { ...share_protection, ...operators, ...store, ...others, ...log, ...machine }
+
+const loaded = <A>(group: Readonly<Record<string, () => Promise<A>>>) =>
+  Promise.all(Object.values(group).map((load) => load()))
+
+/** In the order of the help. */
+const every = async () => [
+  { group: "SHARE PROTECTION", commands: await loaded<Loaded>(share_protection) },
+  { group: "BLOBS", commands: await loaded<Loaded>(store) },
+  { group: "DASHBOARD, CARRIERS, PLANTS", commands: await loaded<Loaded>(others) },
+  { group: "OPERATORS", commands: await loaded<Loaded>(operators) },
+  { group: "THE LOG", commands: await loaded<Loaded>(log) },
+  { group: "THIS MACHINE", commands: await loaded<Loaded>(machine) },
+]
+
+type Loaded = Awaited<ReturnType<(typeof verbs)[keyof typeof verbs]>>
 
 const isVerb = (word = ""): word is keyof typeof verbs => Object.hasOwn(verbs, word)
 
 /** The verb that comes first on the command line; all of them where something else does. */
-const asked = () => {
+const asked = async () => {
   const first = process.argv[2]
-  return isVerb(first) ? [verbs[first]()] : Object.values(verbs).map((load) => load())
+  return isVerb(first) ? [await verbs[first]()] : await every()
 }
 
 /** What went wrong in one line, for whoever typed the command. */
@@ -48,14 +82,23 @@ const explain = (cause: Cause.Cause<unknown>) => {
   return Effect.sync(() => process.stderr.write(`almanac: ${messageOf(failed.error)}\n`))
 }
 
+/** Verbs that have their own meaning of 2 end a wrong command line with 1. */
+const usage_code = 2
+const own_codes = new Set(["ingest", "agent", "serve"])
+
+const isUsage = ({ reasons }: Cause.Cause<unknown>) =>
+  reasons.some((reason) => Cause.isFailReason(reason) && CliError.isCliError(reason.error))
+
 /** Told to stop, it stops in order: that is no failure, but for a verb that says so. */
 const teardown: Runtime.Teardown = (exit, onExit) => {
-  const interrupted = Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
-  return interrupted ? onExit(Number(process.exitCode ?? 0)) : Runtime.defaultTeardown(exit, onExit)
+  if (Exit.isSuccess(exit)) return Runtime.defaultTeardown(exit, onExit)
+  if (Cause.hasInterruptsOnly(exit.cause)) return onExit(Number(process.exitCode ?? 0))
+  const is_usage = isUsage(exit.cause) && !own_codes.has(process.argv[2] ?? "")
+  return is_usage ? onExit(usage_code) : Runtime.defaultTeardown(exit, onExit)
 }
 
 // No await at the top: the form of the bundle that verbs run has none (decision 0070).
-Effect.promise(() => Promise.all(asked())).pipe(
+Effect.promise(asked).pipe(
   Effect.flatMap((loaded) => root.pipe(Command.withSubcommands(loaded), Command.run({ version }))),
   Effect.tapCause(explain),
   // A verb's standard output is its answer.

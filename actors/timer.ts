@@ -14,7 +14,8 @@ import { Log, parseStream } from "#events/log.ts"
 /** The timer of these kinds of aggregates, which all belong to `service`. */
 export const timer = (service: string, deciders: ReadonlyArray<AnyDecider>): Process => ({
   name: `${service}-timer`,
-  part: service,
+  // Of one kind nobody else's commits are read.
+  part: deciders.length === 1 ? (deciders[0]?.name ?? service) : service,
   from: "lasts",
   start: Effect.gen(function* () {
     const log = yield* Log

@@ -241,11 +241,13 @@ const makeWrites = (state: MemoryState, room: Room, size_max_bytes: number) => {
     const intake = makeIntake(room, Math.min(size ?? size_max_bytes, size_max_bytes), tooLarge)
     return { write: intake.write, seal: sealing(intake), abort: async () => intake.end() }
   }
-  const put: NodeEngine["put"] = async (order, parts, at) => {
+  const put: NodeEngine["put"] = async (order, parts, at, placed) => {
     const one = upload(order, undefined)
     try {
       for (const part of parts) void one.write(part.slice())
-      return await one.finish(at)
+      const answer = await one.finish(at)
+      if (answer.created) placed?.(answer)
+      return answer
     } finally {
       await one.abort()
     }
@@ -322,6 +324,7 @@ export const memoryEngine = (options: MemoryEngineOptions = {}): MemoryEngine =>
     ...makeReads(state),
     ...makeWrites(state, room, size_max_bytes),
     receive: makeReceive(state, room),
+    renew: async (id, put_at, at) => state.renew(id, put_at, at),
     ...makeListing(state),
     delete: async (id, origin, at) => state.remove(id, origin, at),
     deleteClusterWide: async (id, origin, deleted_at) =>

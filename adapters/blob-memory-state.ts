@@ -6,7 +6,7 @@ import { admit, type BlobOrigin, store_origin } from "#actors/blob-storage/blob-
 import type { PutAnswer, PutOrder } from "#actors/blob-storage/blob-engine.ts"
 import { type BlobFault, thrown } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobFact } from "#actors/blob-storage/blob-store.ts"
-import { admitCopy } from "#actors/blob-storage/copy-admission.ts"
+import { admitCopy, putAtIn } from "#actors/blob-storage/copy-admission.ts"
 import type { Copy, CopyOrder, HeldCopy, Received } from "#actors/blob-storage/node-engine.ts"
 import { type BlobId, type BlobMeta, storedPolicy } from "#schemas/blob-storage/blob.ts"
 
@@ -68,14 +68,15 @@ interface Kept {
   readonly hash: string
   readonly meta: BlobMeta
   readonly shard: HeldCopy["shard"]
+  readonly put_at: bigint
   readonly stored_at: bigint
   readonly bytes: Uint8Array
 }
 
-const copyOf = ({ id, hash, meta, shard, stored_at }: Kept): HeldCopy => ({
+const copyOf = ({ id, hash, meta, shard, put_at, stored_at }: Kept): HeldCopy => ({
   kind: shard ? "shard" : "whole",
   ...{ id, size: Number(meta.size), checksum: hash, policy: meta.policy },
-  ...{ created_at: meta.created_at, stored_at, shard },
+  ...{ created_at: meta.created_at, put_at, stored_at, shard },
 })
 
 const largest = (one: bigint, other: bigint | undefined) =>
@@ -156,54 +157,69 @@ const refusal = (
   return { _tag: "BlobAlreadyExists", id, detail: admission.detail }
 }
 
-const makePutting = ({ held, deletions, stamp, keep, cursor }: Books) => ({
-  put: (order: PutOrder, { id, hash }: Identified, bytes: Uint8Array, now: bigint): PutAnswer => {
-    const present = held.get(id)
-    const fault = refusal({ id, hash }, order, present)
-    if (fault) throw thrown(fault)
-    if (present) return { id, meta: present.meta, created: false }
-    const stored_at = stamp(now)
-    const buried = deletions.get(id)
-    // A deletion by another node's clock may be ahead of this one's: this put came after it.
-    const created_at = largest(stored_at, buried && buried.deleted_at + 1n)
-    const meta: BlobMeta = {
-      ...{ size: BigInt(bytes.length), created_at, modified_at: created_at },
-      ...{ checksum: base64Of(hash), labels: order.labels, policy: storedPolicy(order.policy) },
-    }
-    keep({ id, hash, meta, shard: undefined, stored_at, bytes }, order.origin)
-    return { id, meta, created: true, cursor: cursor() }
-  },
-  receive: (order: CopyOrder, bytes: Uint8Array, now: bigint): Received => {
-    const { id, checksum: hash, size, created_at, shard, labels } = order
-    const present = held.get(id)
-    const admission = admitCopy(order, {
-      held: present?.copy,
-      deleted_at: deletions.get(id)?.deleted_at,
-    })
-    if (admission.verdict === "refuse") throw thrown(admission.fault)
-    if (present) return { copy: present.copy, created: false }
-    const meta: BlobMeta = {
-      ...{ size: BigInt(size), created_at, modified_at: created_at, labels },
-      ...{ checksum: base64Of(hash), policy: storedPolicy(order.policy) },
-    }
-    const kept = { id, hash, meta, shard, stored_at: stamp(now), bytes }
-    return { copy: keep(kept, order.origin).copy, created: true }
-  },
-})
+/** Makes what is here a copy of a later put; undefined where nothing is here. */
+const makeRenewing =
+  ({ held, stamp }: Books) =>
+  (id: BlobId, put_at: bigint, now: bigint): HeldCopy | undefined => {
+    const one = held.get(id)
+    if (one === undefined || one.copy.put_at >= put_at) return one?.copy
+    const copy = { ...one.copy, put_at, stored_at: stamp(now) }
+    held.set(id, { ...one, copy })
+    return copy
+  }
+
+const makePutting = (books: Books, renew: ReturnType<typeof makeRenewing>) => {
+  const { held, deletions, stamp, keep, cursor } = books
+  return {
+    put: (order: PutOrder, { id, hash }: Identified, bytes: Uint8Array, now: bigint): PutAnswer => {
+      const present = held.get(id)
+      const fault = refusal({ id, hash }, order, present)
+      if (fault) throw thrown(fault)
+      if (present) return { id, meta: present.meta, created: false }
+      const stored_at = stamp(now)
+      const buried = deletions.get(id)
+      // A deletion by another node's clock may be ahead of this one's: this put came after it.
+      const created_at = largest(stored_at, buried && buried.deleted_at + 1n)
+      const meta: BlobMeta = {
+        ...{ size: BigInt(bytes.length), created_at, modified_at: created_at },
+        ...{ checksum: base64Of(hash), labels: order.labels, policy: storedPolicy(order.policy) },
+      }
+      const kept = { id, hash, meta, shard: undefined, put_at: created_at, stored_at, bytes }
+      keep(kept, order.origin)
+      return { id, meta, created: true, cursor: cursor() }
+    },
+    receive: (order: CopyOrder, bytes: Uint8Array, now: bigint): Received => {
+      const { id, checksum: hash, size, created_at, shard, labels } = order
+      const present = held.get(id)
+      const admission = admitCopy(order, {
+        held: present?.copy,
+        deleted_at: deletions.get(id)?.deleted_at,
+      })
+      if (admission.verdict === "refuse") throw thrown(admission.fault)
+      if (present) return { copy: renew(id, putAtIn(order), now) ?? present.copy, created: false }
+      const meta: BlobMeta = {
+        ...{ size: BigInt(size), created_at, modified_at: created_at, labels },
+        ...{ checksum: base64Of(hash), policy: storedPolicy(order.policy) },
+      }
+      const kept = { id, hash, meta, shard, put_at: putAtIn(order), stored_at: stamp(now), bytes }
+      return { copy: keep(kept, order.origin).copy, created: true }
+    },
+  }
+}
 
 const makeRemoving = ({ held, deletions, stamp, takeOut }: Books) => ({
   remove: (id: BlobId, origin: BlobOrigin, now: bigint) => {
     const at = stamp(now)
     const present = held.get(id)
     const before = deletions.get(id)
-    const known = largest(largest(at, present?.copy.created_at), before?.deleted_at)
+    const known = largest(largest(at, present?.copy.put_at), before?.deleted_at)
     deletions.set(id, { deleted_at: known, cluster_at: before?.cluster_at })
     if (present) takeOut("deleted", present, at, origin)
   },
   removeClusterWide: (id: BlobId, origin: BlobOrigin, deleted_at: bigint, now: bigint) => {
     const present = held.get(id)
     const before = deletions.get(id)
-    if (present && present.copy.created_at > deleted_at) return
+    if (present && present.copy.put_at > deleted_at) return
     if (before?.cluster_at !== undefined && before.cluster_at >= deleted_at) return
     const at = stamp(now)
     const known = largest(deleted_at, before?.deleted_at)
@@ -225,9 +241,11 @@ const makeRemoving = ({ held, deletions, stamp, takeOut }: Books) => ({
 export const makeMemoryState = (image: MemoryImage = nothing) => {
   const books = makeBooks(image)
   const { held } = books
+  const renew = makeRenewing(books)
   return {
     ...books,
-    ...makePutting(books),
+    ...makePutting(books, renew),
+    renew,
     ...makeRemoving(books),
     /** Makes a byte another one; false where no copy has it. */
     rot: (id: BlobId, offset: number) => {

@@ -48,16 +48,17 @@ const makePiece = () => {
 }
 
 /**
- * One put by parts: `write` each, then `finish`, and `end` in any case. `write` answers a promise
- * where the next part has to wait. What they throw or reject with carries a BlobFault.
+ * One put by parts, of `bytes_max` bytes at most where that is known: `write` each, then `finish`,
+ * and `end` in any case. `write` answers a promise where the next part has to wait. What they throw
+ * or reject with carries a BlobFault.
  */
-export const makePut = (engine: BlobEngine, order: PutOrder) => {
+export const makePut = (engine: BlobEngine, order: PutOrder, bytes_max?: number) => {
   const piece = makePiece()
   let upload: BlobUpload | undefined
 
   const roomOf = () => (upload === undefined ? gathered_bytes_max : piece_bytes)
   const send = () => {
-    upload ??= engine.upload(order, undefined)
+    upload ??= engine.upload(order, bytes_max)
     return upload.write(piece.empty())
   }
   /** Takes the part from `from` on; waits by a promise, and only where the upload does. */

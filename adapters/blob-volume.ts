@@ -3,7 +3,7 @@
  *
  * Source: document 1 §1, §4 BlobService; docs/decisions/0110-volume-store.md.
  */
-import { Clock, Context, Effect, Layer, Stream } from "effect"
+import { Clock, Context, Effect, Layer, Stream, Struct } from "effect"
 import { type BlobEngine, HotEngine } from "#actors/blob-storage/blob-engine.ts"
 import { type BlobFault, faultOf } from "#actors/blob-storage/blob-fault.ts"
 import {
@@ -40,6 +40,8 @@ export interface BlobVolumeOptions {
   readonly segment_bytes?: number
   /** How fast stored bytes are verified in the background; 0, unless given: not at all. */
   readonly scrub_bytes_per_second?: number
+  /** The last fact of this node that the log has; 0 unless given. */
+  readonly goes_on_after?: number
 }
 
 const segment_bytes_default = 64 * 2 ** 20
@@ -50,7 +52,7 @@ type ErrorOf<Tag> = Extract<StoreError, { readonly _tag: Tag }>
 const errorOf = (fault: BlobFault): StoreError => {
   switch (fault._tag) {
     case "BlobNotFound":
-      return new BlobNotFound({ id: fault.id })
+      return new BlobNotFound(Struct.omit(fault, ["_tag"]))
     case "BlobCorrupt":
       return new BlobCorrupt({ id: fault.id, detail: fault.detail })
     case "BlobAlreadyExists":
@@ -123,8 +125,9 @@ const putInto =
   (engine: BlobEngine) =>
   <E, R>(put: BlobPut, bytes: Stream.Stream<Uint8Array, E, R>) =>
     Effect.suspend(() => {
-      const { labels, policy, origin, expected_id, if_none_match = false } = put
-      const upload = makePut(engine, { labels, policy, origin, expected_id, if_none_match })
+      const { labels, policy, origin, expected_id, if_none_match = false, bytes_max } = put
+      const order = { labels, policy, origin, expected_id, if_none_match }
+      const upload = makePut(engine, order, bytes_max)
       const finish = Effect.flatMap(Clock.currentTimeNanos, (at) =>
         ask(put_faults, () => upload.finish(at)),
       )
@@ -189,6 +192,7 @@ export const openBlobVolume = Effect.fnUntraced(function* (options: BlobVolumeOp
         size_max_bytes: options.size_max_bytes ?? blob_bytes_max,
         segment_bytes: options.segment_bytes ?? segment_bytes_default,
         scrub_bytes_per_second: options.scrub_bytes_per_second ?? 0,
+        goes_on_after: options.goes_on_after ?? 0,
         report: (problem) => void run(Effect.logWarning(`The volume in ${dir}: ${problem}`)),
       }),
     catch: unopened,

@@ -17,10 +17,15 @@ export interface Encoded {
   /** The version that the stream must still have. */
   readonly expected: number
   readonly bytes: Uint8Array
+  /** Of a copy: the position of the commit that it is a copy of. */
+  readonly copy_of?: number
 }
 
 /** SHA-256 in hex. */
 export const sha256 = (data: Uint8Array | string) => createHash("sha256").update(data).digest("hex")
+
+/** SHA-256 as its 32 bytes. */
+export const digest = (data: Uint8Array): Uint8Array => createHash("sha256").update(data).digest()
 
 /** `<service>.<aggregate>.<id>`, each a token of a bus subject. */
 const stream_pattern = /^[\w-]+\.[\w-]+\.[\w-]+$/
@@ -71,15 +76,31 @@ const parsed = (position: number, bytes: Uint8Array) => {
   }
 }
 
-/** The commit that is stored at `position`; throws when the bytes are no commit that we know. */
-export const decode = (position: number, stream: string, bytes: Uint8Array): Recorded => {
+/** How every commit of this version begins that this program wrote. */
+const beginning = Buffer.from('{"v":1,')
+
+const readable = (position: number, bytes: Uint8Array) => {
   const commit = parsed(position, bytes)
   if (commit.v !== 1) throw new Error(`The commit at ${position} has an unknown version.`)
+  return commit
+}
+
+/**
+ * The commit that is stored at `position`; throws when the bytes are no commit that we know. What
+ * begins as one is parsed when it is looked at, and throws then: who follows a service sees commits
+ * of hundreds of kilobytes that say nothing to it but their stream.
+ */
+export const decode = (position: number, stream: string, bytes: Uint8Array): Recorded => {
+  const begins = beginning.equals(bytes.subarray(0, beginning.length))
+  let commit = begins ? undefined : readable(position, bytes)
   let hash: string | undefined
   return {
     position,
     stream,
-    commit,
+    get commit() {
+      commit ??= readable(position, bytes)
+      return commit
+    },
     get hash() {
       hash ??= sha256(bytes)
       return hash

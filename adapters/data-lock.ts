@@ -15,7 +15,7 @@ export class DataFolderLocked extends Schema.TaggedError<DataFolderLocked>()("Da
 /** The data folder cannot be made or written; the message is one line for the operator. */
 export class DataFolderUnusable extends Schema.TaggedError<DataFolderUnusable>()(
   "DataFolderUnusable",
-  { message: Schema.String, path: Schema.String },
+  { message: Schema.String, path: Schema.String, reason: Schema.String },
 ) {}
 
 /**
@@ -45,8 +45,14 @@ const file_mode = 0o600
  * inherits it. Nothing else may open `run/lock.sqlite`: closing any descriptor of it in this
  * process would let go of the lock. Fails with DataFolderLocked or DataFolderUnusable.
  */
-export const lockDataFolder = Effect.fnUntraced(function* (data_dir: string) {
-  const folder = yield* makeFolders(resolve(data_dir))
+export const lockDataFolder = (data_dir: string) => lockFolder(data_dir, ["run", "nats"])
+
+/** As `lockDataFolder`, with no more folders than these: the lock is in `run`. */
+export const lockFolder = Effect.fnUntraced(function* (
+  path: string,
+  inner: ReadonlyArray<"run" | "nats">,
+) {
+  const folder = yield* makeFolders(resolve(path), inner)
   yield* Effect.acquireRelease(hold(folder), (held) => Effect.sync(() => letGo(folder, held)))
   return folder
 })
@@ -55,15 +61,15 @@ type Folder = DataFolder["Service"]
 
 const pidFile = (folder: Folder) => join(folder.run, "almanac.pid")
 
-const makeFolders = (path: string) =>
+const makeFolders = (path: string, inner: ReadonlyArray<"run" | "nats">) =>
   Effect.try({
     try: (): Folder => {
       mkdirSync(path, { recursive: true, mode: folder_mode })
       const real = realpathSync(path)
       const folder = { path: real, run: join(real, "run"), nats: join(real, "nats") }
-      for (const inner of [folder.run, folder.nats]) {
-        mkdirSync(inner, { recursive: true, mode: folder_mode })
-        const probe = join(inner, `.probe-${process.pid}`)
+      for (const name of inner) {
+        mkdirSync(folder[name], { recursive: true, mode: folder_mode })
+        const probe = join(folder[name], `.probe-${process.pid}`)
         writeFileSync(probe, "", { mode: file_mode })
         rmSync(probe)
       }
@@ -128,5 +134,6 @@ const unusable = (path: string, cause: unknown) => {
   return new DataFolderUnusable({
     message: `The data folder ${path} cannot be used: ${reason}. Choose one with ALMANAC_DATA_DIR.`,
     path,
+    reason,
   })
 }

@@ -7,10 +7,19 @@
 import { DiscardPolicy, RetentionPolicy, StorageType, StoreCompression } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/transport-node"
 import { Effect, Layer, Schedule, Stream } from "effect"
-import { append_commits_max, checked, decode, encode, sha256 } from "#adapters/commit-codec.ts"
+import {
+  append_commits_max,
+  checked,
+  decode,
+  digest,
+  type Encoded,
+  encode,
+  sha256,
+} from "#adapters/commit-codec.ts"
 import { appender } from "#adapters/log-appender.ts"
 import type { Delivered, Source } from "#adapters/log-consumer.ts"
 import { isAbsent, readFailure } from "#adapters/log-failure.ts"
+import { type Generation, generationConfig, placeOf } from "#adapters/log-generation.ts"
 import { pace } from "#adapters/log-pace.ts"
 import type { Answer } from "#adapters/log-queue.ts"
 import { readMessages } from "#adapters/log-reader.ts"
@@ -19,17 +28,33 @@ import { type Ask, asker } from "#adapters/nats-asker.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
 import { type Link, LinkLost, overLink, watchLink } from "#adapters/nats-link.ts"
 import { ensureStream, type WantedStream } from "#adapters/nats-stream.ts"
-import { type Append, Log, type LogUnavailable, type Part } from "#events/log.ts"
+import {
+  type Append,
+  Log,
+  type LogUnavailable,
+  type Part,
+  type Recorded,
+  VersionConflict,
+} from "#events/log.ts"
 
 export interface LogOptions {
   /** The stream's name. Generations follow one another, so nothing else may know it. */
   readonly stream: string
   /** First token of its subjects, `commit` if absent. */
   readonly head?: string
+  /** What was before this stream, if anything was. */
+  readonly earlier?: Earlier
   /** Copies in a cluster, 1 if absent. */
   readonly replicas?: number
   /** What it may take on disk, without limit if absent. */
   readonly max_bytes?: number
+}
+
+/** The generations before this one. */
+export interface Earlier {
+  readonly generation: Generation
+  /** Their commits of a part after a position, oldest first. */
+  readonly read: (part: Part, after: number) => Stream.Stream<Recorded, LogUnavailable>
 }
 
 /** Streams that are read from the leader next time, since others may be behind. */
@@ -51,18 +76,20 @@ export const logJetStream = (options: LogOptions) =>
       yield* ensureStream(jsm, wanted(options))
       const link = yield* watchLink(connection)
       const ask = yield* asker(connection, link, append_timeout_ms)
-      const { stream: name, head = "commit" } = options
+      const { stream: name, head = "commit", earlier } = options
       return Log.of({
         genesis: sha256,
-        ...reads({ connection, jsm, link, name }, head),
-        ...loadAndAppend({ connection, jsm, link, name }, ask, head),
+        digest,
+        ...reads({ connection, jsm, link, name }, head, earlier),
+        ...loadAndAppend({ connection, jsm, link, name }, ask, head, earlier?.generation.base ?? 0),
       })
     }),
   )
 
 /** What the log's stream must be. `deny_delete` and `deny_purge` cannot be taken back. */
-export const wanted = ({ stream, head = "commit", replicas = 1, max_bytes }: LogOptions) =>
-  ({
+export const wanted = (options: LogOptions) => {
+  const { stream, head = "commit", replicas = 1, max_bytes, earlier } = options
+  return {
     name: stream,
     subjects: [`${head}.>`],
     storage: StorageType.File,
@@ -77,9 +104,16 @@ export const wanted = ({ stream, head = "commit", replicas = 1, max_bytes }: Log
     compression: StoreCompression.S2,
     num_replicas: replicas,
     ...(max_bytes !== undefined && { max_bytes }),
-  }) satisfies WantedStream
+    ...(earlier && generationConfig(earlier.generation)),
+  } satisfies WantedStream
+}
 
-const loadAndAppend = ({ connection, jsm, link, name }: Source, ask: Ask, head: string) => {
+const loadAndAppend = (
+  { connection, jsm, link, name }: Source,
+  ask: Ask,
+  head: string,
+  base: number,
+) => {
   const append = appender({
     write: writer(connection, ask, { stream: name, head }),
     link,
@@ -94,27 +128,48 @@ const loadAndAppend = ({ connection, jsm, link, name }: Source, ask: Ask, head: 
     for (const { stream } of appends) suspects.add(stream)
   }
 
+  const written = (encoded: ReadonlyArray<Encoded>) =>
+    Effect.callback<Answer>((resume) => {
+      const withdraw = append(encoded, (answer) => resume(Effect.succeed(answer)))
+      return Effect.sync(withdraw)
+    }).pipe(
+      Effect.flatMap(Effect.fromResult),
+      Effect.map((positions) => encoded.map(({ bytes }, i) => placed(positions[i] ?? 0, bytes))),
+    )
+
   const submit = (appends: ReadonlyArray<Append>) =>
     Effect.suspend(() => {
       const encoded = encode(appends)
-      return Effect.callback<Answer>((resume) => {
-        const withdraw = append(encoded, (answer) => resume(Effect.succeed(answer)))
-        return Effect.sync(withdraw)
-      }).pipe(
-        Effect.flatMap(Effect.fromResult),
-        Effect.map((positions) => encoded.map(({ bytes }, i) => placed(positions[i] ?? 0, bytes))),
-        Effect.tapError(() => Effect.sync(() => suspect(appends))),
-      )
-    })
+      const is_old = encoded.some(({ expected }) => expected > 0 && expected <= base)
+      const sequenced = is_old ? Effect.forEach(encoded, inSequence) : Effect.succeed(encoded)
+      return Effect.flatMap(sequenced, written)
+    }).pipe(Effect.tapError(() => Effect.sync(() => suspect(appends))))
 
-  const load = (stream: string) =>
-    Effect.gen(function* () {
+  const lastOf = (stream: string) =>
+    Effect.suspend(() => {
       const query = { last_by_subj: `${head}.${checked(stream)}` }
       const get = suspects.has(stream) ? leaderMessage : jsm.direct.getMessage.bind(jsm.direct)
-      const last = yield* asked(link, () => get(name, query))
-      suspects.delete(stream)
-      return last ? decode(last.seq, stream, last.data) : undefined
+      return asked(link, () => get(name, query))
+    }).pipe(Effect.tap(() => Effect.sync(() => suspects.delete(stream))))
+
+  /** Of a version from before this stream the copy's sequence, which the server compares. */
+  const inSequence = (one: Encoded) => {
+    const { stream, expected } = one
+    if (expected === 0 || expected > base) return Effect.succeed(one)
+    return Effect.flatMap(lastOf(stream), (last) => {
+      if (last && placeOf(base, last.seq, last.header) === expected) {
+        return Effect.succeed({ ...one, expected: last.seq })
+      }
+      return Effect.fail(
+        new VersionConflict({ detail: `${stream} is not at ${expected} any more.` }),
+      )
     })
+  }
+
+  const load = (stream: string) =>
+    Effect.map(lastOf(stream), (last) =>
+      last ? decode(placeOf(base, last.seq, last.header), stream, last.data) : undefined,
+    )
   const leaderMessage = jsm.streams.getMessage.bind(jsm.streams)
 
   return { load, append: submit }
@@ -122,27 +177,40 @@ const loadAndAppend = ({ connection, jsm, link, name }: Source, ask: Ask, head: 
 
 const placed = (position: number, bytes: Uint8Array) => ({ position, hash: sha256(bytes) })
 
-const reads = (source: Source, head: string) => {
+const reads = (source: Source, head: string, earlier: Earlier | undefined) => {
   const { jsm, link, name } = source
+  const base = earlier?.generation.base ?? 0
   const recorded = ({ position, message }: Delivered) =>
-    decode(position, message.subject.slice(head.length + 1), message.data)
+    decode(
+      placeOf(base, position, message.headers),
+      message.subject.slice(head.length + 1),
+      message.data,
+    )
 
   const last = (part: Part) =>
-    asked(link, () => jsm.streams.getMessage(name, { last_by_subj: filter(head, part) })).pipe(
-      Effect.map((message) => message?.seq ?? 0),
-    )
+    asked(link, () => jsm.streams.getMessage(name, { last_by_subj: filter(head, part) }))
+  const lastSequence = (part: Part) => Effect.map(last(part), (message) => message?.seq ?? 0)
 
   const read = (part: Part, after: number, end: { readonly lasts?: boolean } | undefined) =>
     readMessages(source, {
       filter: filter(head, part),
       after,
-      ...(end && { ...end, until: last(part) }),
+      ...(end && { ...end, until: lastSequence(part) }),
     }).pipe(Stream.map(recorded))
 
+  /** What is before this stream from where it is kept, then what is in it and no copy. */
+  const spanning = (part: Part, after: number, end: { readonly lasts?: boolean } | undefined) => {
+    if (earlier === undefined || after >= base) return read(part, after, end)
+    return Stream.concat(earlier.read(part, after), read(part, base, end))
+  }
+
   return {
-    head: last,
-    read: (part: Part, position = 0) => read(part, position, {}),
-    follow: (part: Part, position: number) => read(part, position, undefined),
+    head: (part: Part) =>
+      Effect.map(last(part), (message) =>
+        message ? placeOf(base, message.seq, message.header) : 0,
+      ),
+    read: (part: Part, position = 0) => spanning(part, position, {}),
+    follow: (part: Part, position: number) => spanning(part, position, undefined),
     lasts: (part: Part) => read(part, 0, { lasts: true }),
   }
 }

@@ -1,6 +1,6 @@
 /** The log in memory: for tests, and for trying a service without a bus. */
 import { Effect, Layer, Option, Stream } from "effect"
-import { checked, decode, type Encoded, encode, sha256 } from "#adapters/commit-codec.ts"
+import { checked, decode, digest, type Encoded, encode, sha256 } from "#adapters/commit-codec.ts"
 import { isPartOf, Log, type Part, type Recorded, VersionConflict } from "#events/log.ts"
 
 /** Commits that a reader is given at once. */
@@ -30,6 +30,7 @@ export const logMemory = Layer.sync(Log, () => {
   return Log.of({
     ...reads(commits, waiting),
     genesis: sha256,
+    digest,
     load: (stream) =>
       Effect.sync(() => {
         const last = lasts.get(checked(stream))

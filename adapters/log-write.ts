@@ -3,6 +3,7 @@ import { JetStreamApiError } from "@nats-io/jetstream"
 import { headers, type Msg, type NatsConnection, nuid } from "@nats-io/transport-node"
 import { Result } from "effect"
 import type { Encoded } from "#adapters/commit-codec.ts"
+import { position_header } from "#adapters/log-generation.ts"
 import type { Ask } from "#adapters/nats-asker.ts"
 
 /** Milliseconds until an answer is given up: a disk that syncs slower than that is no disk. */
@@ -46,6 +47,7 @@ const send = (
       const checks = headers()
       checks.set("Nats-Expected-Stream", stream)
       checks.set("Nats-Expected-Last-Subject-Sequence", `${commit.expected}`)
+      if (commit.copy_of !== undefined) checks.set(position_header, `${commit.copy_of}`)
       if (commits.length > 1) {
         checks.set("Nats-Batch-Id", batch)
         checks.set("Nats-Batch-Sequence", `${i + 1}`)

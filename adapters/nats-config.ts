@@ -44,6 +44,10 @@ export const subscriber_requests = [
   `$JS.FC.${events_stream}.>`,
 ]
 
+/** What all streams of our own server may take on its disk. */
+const store_gb_max = 100
+export const store_bytes_max = store_gb_max * 1024 ** 3
+
 /** Where the child keeps its things, all absolute. */
 export interface NatsFolders {
   readonly store: string
@@ -82,7 +86,7 @@ jetstream {
   # An acknowledged commit is on disk: the default (2 minutes) loses them when the machine stops.
   sync_interval: always
   # At about 1.3 bytes stored per byte of event: some 400 million events of 200 bytes.
-  max_file_store: 100GB
+  max_file_store: ${store_gb_max}GB
   # Leases and ordered consumers only; the log and the published events are files.
   max_memory_store: 256MB
 }

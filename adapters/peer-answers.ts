@@ -15,13 +15,14 @@ import { decodeOrder, messages, operations } from "./peers-message.ts"
 /** What the store does for others, and who is asked before a copy is taken back. */
 export interface AnsweringStore {
   readonly local: NodeEngine
-  readonly guard: Pick<NodeEngine, "receive" | "copiesOf"> & {
+  readonly guard: Pick<NodeEngine, "receive" | "copiesOf" | "renew"> & {
     readonly takeBack: (id: BlobId, created_at: bigint) => Promise<void>
   }
   /** What this node promises to keep, as `Peers` says it. */
   readonly keeps: (
     ids: ReadonlyArray<BlobId>,
     ring_version: number,
+    is_read: boolean,
   ) => Promise<ReadonlyArray<boolean>>
 }
 
@@ -127,6 +128,10 @@ const answerOf = async (
       await guard.takeBack(id, created_at)
       return { json: {} }
     }
+    case operations.renew: {
+      const { id, put_at } = messages.renew.decode(json)
+      return { json: {}, body: [encodeCopies([await guard.renew(id, put_at, now())])] }
+    }
     case operations.have:
       return { json: {}, body: [encodeCopies(await guard.copiesOf(await idsOf(question)))] }
     case operations.copies: {
@@ -136,8 +141,8 @@ const answerOf = async (
       return { json: page, body: [encodeCopies(copies)] }
     }
     case operations.keeps: {
-      const { ring_version } = messages.keeps.decode(json)
-      const kept = await store.keeps(await idsOf(question), ring_version)
+      const { ring_version, is_read } = messages.keeps.decode(json)
+      const kept = await store.keeps(await idsOf(question), ring_version, is_read)
       return { json: {}, body: [Uint8Array.from(kept, Number)] }
     }
     default:

@@ -1,10 +1,11 @@
 /**
- * What nodes tell each other of a copy, in 80 bytes: lists of it are long, and most of what each
+ * What nodes tell each other of a copy, in 88 bytes: lists of it are long, and most of what each
  * says are hashes.
  *
  * Little endian: kind u8 (0 nothing, 1 whole, 2 shard, 3 tombstone), policy u8, shard u8, data
  * shards u8, whether a deletion is meant for all nodes u8, three zeros; identifier 16; checksum 32;
- * size u64; created_at or deleted_at u64; stored_at, or until when what was put is refused, u64.
+ * size u64; created_at or deleted_at u64; stored_at, or until when what was put is refused, u64;
+ * put_at u64.
  *
  * Source: document 1 §1 InternalService, whose shapes may change without notice.
  */
@@ -12,9 +13,9 @@ import type { Copy, HeldCopy, Shard } from "#actors/blob-storage/node-engine.ts"
 import { peerFailure } from "#actors/blob-storage/peer-failure.ts"
 import { type BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 
-export const copy_bytes = 80
+export const copy_bytes = 88
 
-/** Copies that one question or answer is about at most: 800,000 bytes. */
+/** Copies that one question or answer is about at most: 880,000 bytes. */
 export const copies_max = 10_000
 
 export const id_bytes = 16
@@ -25,6 +26,7 @@ const checksum_at = id_at + id_bytes
 const size_at = checksum_at + checksum_bytes
 const created_at_at = size_at + 8
 const stored_at_at = created_at_at + 8
+const put_at_at = stored_at_at + 8
 
 /** Document 1 §2: 4 + 2 and 8 + 2. */
 const data_shards_known: ReadonlySet<number> = new Set([4, 8])
@@ -42,6 +44,7 @@ const writeHeld = (bytes: Buffer, at: number, copy: HeldCopy) => {
   bytes.writeBigUInt64LE(BigInt(copy.size), at + size_at)
   bytes.writeBigUInt64LE(copy.created_at, at + created_at_at)
   bytes.writeBigUInt64LE(copy.stored_at, at + stored_at_at)
+  bytes.writeBigUInt64LE(copy.put_at, at + put_at_at)
   if (copy.shard === undefined) return
   bytes[at + shard_at] = copy.shard.index
   bytes[at + data_shards_at] = copy.shard.data_shards
@@ -87,6 +90,7 @@ const readHeld = (bytes: Buffer, at: number, kind: "whole" | "shard"): HeldCopy 
     ...{ kind, id: idAt(bytes, at + id_at), size, policy },
     checksum: bytes.toString("hex", at + checksum_at, at + size_at),
     created_at: bytes.readBigUInt64LE(at + created_at_at),
+    put_at: bytes.readBigUInt64LE(at + put_at_at),
     stored_at: bytes.readBigUInt64LE(at + stored_at_at),
     shard: kind === "shard" ? readShard(bytes, at) : undefined,
   }

@@ -75,6 +75,13 @@ export const peersLink = (calls: PeerCalls): Peers => {
     },
     takeBack: (peer, id, created_at) =>
       change(peer, operations.take_back, messages.take_back.encode({ id, created_at })),
+    renew: async ({ address }, id, put_at) => {
+      const json = messages.renew.encode({ id, put_at })
+      const said = await calls.ask(address, operations.renew, json, [], change_ms_max)
+      const [copy] = decodeCopies(await gathered(said, copy_bytes))
+      if (copy?.kind !== "tombstone") return copy
+      throw peerFailure("INTERNAL", "a node answers with a deletion where it has a copy")
+    },
     deleteClusterWide: (peer, id, { actor, request_id, correlation_id }, deleted_at) => {
       const origin = { actor, request_id, correlation_id }
       const json = messages.delete_internal.encode({ id, origin, deleted_at })
@@ -115,9 +122,9 @@ export const peersLink = (calls: PeerCalls): Peers => {
       const copies = decodeCopies(await gathered(said, limit * copy_bytes))
       return { copies: copies.filter((copy) => copy !== undefined), next }
     },
-    keeps: async ({ address }, ids, ring_version) => {
+    keeps: async ({ address }, ids, ring_version, is_read) => {
       if (ids.length === 0) return []
-      const json = messages.keeps.encode({ ring_version })
+      const json = messages.keeps.encode({ ring_version, is_read })
       const said = await calls.ask(address, operations.keeps, json, [encodeIds(ids)], list_ms_max)
       const kept = await gathered(said, ids.length)
       if (kept.length === ids.length) return Array.from(kept, (byte) => byte === 1)

@@ -6,6 +6,7 @@
  */
 import { Schema } from "effect"
 import type { BlobOrigin } from "#actors/blob-storage/blob-admission.ts"
+import { putAtIn } from "#actors/blob-storage/copy-admission.ts"
 import type { CopyOrder } from "#actors/blob-storage/node-engine.ts"
 import { peerFailure } from "#actors/blob-storage/peer-failure.ts"
 import type { Reason } from "#actors/blob-storage/peers.ts"
@@ -24,6 +25,7 @@ export const operations = {
   have: 8,
   copies: 9,
   keeps: 10,
+  renew: 11,
 } as const
 
 /** A name of ours or a request's identifier; a caller's name is the longest of them. */
@@ -47,6 +49,7 @@ const Sent = Schema.Struct({
 })
 const DeleteInternal = Schema.Struct({ id: BlobId, origin: Origin, deleted_at: Nanoseconds })
 const TakeBack = Schema.Struct({ id: BlobId, created_at: Nanoseconds })
+const Renew = Schema.Struct({ id: BlobId, put_at: Nanoseconds })
 const FetchShard = Schema.Struct({
   id: BlobId,
   offset: Schema.optionalKey(Bytes),
@@ -57,7 +60,7 @@ const CopiesAsked = Schema.Struct({
   until_id: Place,
   limit: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000 })),
 })
-const KeepsAsked = Schema.Struct({ ring_version: Bytes })
+const KeepsAsked = Schema.Struct({ ring_version: Bytes, is_read: Schema.Boolean })
 const Stored = Schema.Struct({ created: Schema.Boolean })
 const Fetched = Schema.Struct({ labels: BlobLabels, modified_at: Nanoseconds, copy: Text })
 const Page = Schema.Struct({ next: Schema.optionalKey(BlobId) })
@@ -78,6 +81,7 @@ const coded = <A, I>(schema: Schema.Codec<A, I>) => {
 export const messages = {
   delete_internal: coded(DeleteInternal),
   take_back: coded(TakeBack),
+  renew: coded(Renew),
   fetch_shard: coded(FetchShard),
   copies: coded(CopiesAsked),
   keeps: coded(KeepsAsked),
@@ -90,15 +94,18 @@ const sent = coded(Sent)
 
 export const encodeOrder = ({ labels, origin, ...order }: CopyOrder): unknown => {
   const kind = order.shard === undefined ? "whole" : "shard"
-  const copy = encodeCopies([{ ...order, kind, stored_at: 0n }]).toString("base64")
+  const copy = encodeCopies([{ ...order, kind, put_at: putAtIn(order), stored_at: 0n }]).toString(
+    "base64",
+  )
   const { actor, request_id, correlation_id } = origin satisfies BlobOrigin
   return { copy, labels, origin: { actor, request_id, correlation_id } }
 }
 
 export const decodeOrder = (json: unknown): CopyOrder => {
   const { copy, labels, origin } = sent.decode(json)
-  const { id, checksum, size, policy, created_at, shard } = decodeHeld(Buffer.from(copy, "base64"))
-  return { id, checksum, size, policy, created_at, shard, labels, origin }
+  const held = decodeHeld(Buffer.from(copy, "base64"))
+  const { id, checksum, size, policy, created_at, put_at, shard } = held
+  return { id, checksum, size, policy, created_at, put_at, shard, labels, origin }
 }
 
 /** Which operation a copy is sent by: what is counted differs, and what is done does not. */

@@ -114,6 +114,12 @@ export const publishedEventsJetStream = (replicas: number) =>
           if (message === null) return yield* failed(`Event ${query.seq} is gone.`)
           return delivered(message.seq, message)
         }),
+        at: Effect.fnUntraced(function* (seq) {
+          if (seq < 1) return undefined
+          const message = yield* attempt(() => jsm.streams.getMessage(events_stream, { seq }))
+          if (message === null) return undefined
+          return { ...delivered(seq, message), published_ms: message.time.getTime() }
+        }),
         append: Effect.fnUntraced(function* (events, after) {
           for (let done = 0; done < events.length; done += chunk_events_max) {
             const chunk = events.slice(done, done + chunk_events_max)

@@ -1,25 +1,26 @@
 /** Published events in memory: for tests. */
-import { Effect, Layer, PubSub, Stream } from "effect"
+import { Clock, Effect, Layer, PubSub, Stream } from "effect"
 import {
   type Delivered,
+  type Kept,
   type Published,
   PublishedEvents,
   PublishFailed,
   type Wanted,
 } from "#projections/published-events.ts"
 
-interface Kept extends Delivered {
+interface Held extends Kept {
   readonly published: Published
 }
 
-const fits = ({ service, type }: Wanted, { published }: Kept) =>
+const fits = ({ service, type }: Wanted, { published }: Held) =>
   (service === undefined || published.service === service) &&
   (type === undefined || published.event.type === type)
 
 export const publishedEventsMemory = Layer.effect(
   PublishedEvents,
   Effect.gen(function* () {
-    const kept: Array<Kept> = []
+    const kept: Array<Held> = []
     const news = yield* PubSub.unbounded<void>()
 
     return PublishedEvents.of({
@@ -27,13 +28,20 @@ export const publishedEventsMemory = Layer.effect(
         const last = kept.at(-1)
         return last && { sequence: last.sequence, event: last.event }
       }),
+      at: (sequence) =>
+        Effect.sync(() => {
+          const held = kept[sequence - 1]
+          return held && { sequence, event: held.event, published_ms: held.published_ms }
+        }),
       append: (events, after) =>
         Effect.gen(function* () {
           if (after !== kept.length) {
             return yield* new PublishFailed({ detail: `The last one is ${kept.length}.` })
           }
+          const published_ms = yield* Clock.currentTimeMillis
           for (const published of events) {
-            kept.push({ sequence: kept.length + 1, event: published.event, published })
+            const sequence = kept.length + 1
+            kept.push({ sequence, event: published.event, published_ms, published })
           }
           yield* PubSub.publish(news, undefined)
           return kept.length

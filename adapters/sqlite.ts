@@ -12,6 +12,7 @@ import { dirname, join } from "node:path"
 import Sqlite from "better-sqlite3"
 import { Effect, Layer } from "effect"
 import { Kysely, type SqliteDatabase, SqliteDialect } from "kysely"
+import { comparison } from "#adapters/sqlite-comparison.ts"
 import { type Reader, reader } from "#adapters/sqlite-reader.ts"
 import {
   type Checkpoint,
@@ -57,9 +58,12 @@ const open = (path: string, { version, create }: Design) => {
     return statement
   }
   const move = prepare("update checkpoint set position = ?, hash = ?")
+  const run = (writes: ReadonlyArray<Write>) => {
+    for (const { sql, parameters } of writes) prepare(sql).run(...parameters)
+  }
   const write = sqlite.transaction(
     (writes: ReadonlyArray<Write>, { position, hash }: Checkpoint) => {
-      for (const { sql, parameters } of writes) prepare(sql).run(...parameters)
+      run(writes)
       move.run(position, hash)
     },
   ).immediate
@@ -75,6 +79,27 @@ const open = (path: string, { version, create }: Design) => {
       write(writes, { position, hash })
       checkpoint = { position, hash }
     },
+    applySlowly: (
+      slices: Iterable<ReadonlyArray<Write>>,
+      { position, hash }: Checkpoint,
+      pause: Effect.Effect<void>,
+    ) =>
+      Effect.gen(function* () {
+        sqlite.exec("begin immediate")
+        for (const slice of slices) {
+          run(slice)
+          yield* pause
+        }
+        move.run(position, hash)
+        sqlite.exec("commit")
+        checkpoint = { position, hash }
+      }).pipe(
+        Effect.ensuring(
+          Effect.sync(() => {
+            if (sqlite.open && sqlite.inTransaction) sqlite.exec("rollback")
+          }),
+        ),
+      ),
     close: () => void sqlite.close(),
   }
 }
@@ -158,8 +183,16 @@ const database = <Tables>(
     reader: new Kysely<Tables>({ dialect: read.dialect(() => file.path) }),
     checkpoint: () => file.checkpoint(),
     apply: (writes, checkpoint) => file.apply(writes, checkpoint),
+    applySlowly: (slices, checkpoint, pause) =>
+      Effect.suspend(() => file.applySlowly(slices, checkpoint, pause)),
     dump: () => dump(file),
     place: () => placeOf(file),
+    compare: (beside, rows_max) =>
+      Effect.suspend(() => {
+        // Only what `beside` answered comes here: it is of this adapter.
+        const other = (beside as ReturnType<typeof database<Tables>>).file()
+        return comparison({ kept: file.path, rebuilt: other.path, rows_max })
+      }),
     beside: Effect.acquireRelease(
       attempt(first.path, () => {
         const path = `${first.path}.building`

@@ -242,7 +242,9 @@ interface Limits {
   readonly put_fault: BlobFault | undefined
 }
 
-const isPut = ({ operation }: Waiting) => operation.kind === "put"
+/** Whether it is more than upkeep: what is held back on a full disk is not for it. */
+const isPut = ({ operation }: Waiting) =>
+  operation.kind === "put" || (operation.kind === "move" && operation.renewal !== undefined)
 
 /** One batch after the other, out of the queue. */
 const makeBatches = (parts: LineParts, queue: Queue, writer: LogWriter) => {
@@ -262,7 +264,12 @@ const makeBatches = (parts: LineParts, queue: Queue, writer: LogWriter) => {
   const write = async (written: ReadonlyArray<Written>) => {
     const first_cursor = state.counters.cursor + 1
     const records = [...written, ...echoes.beside(written)]
-    const { file, bytes } = await writer.write(records, first_cursor)
+    const writing = writer.write(records, first_cursor)
+    // Behind the beginning of the write, which goes on meanwhile.
+    for (const { waiting, outcome } of written) {
+      if (waiting.operation.kind === "put") waiting.operation.placed?.(outcome)
+    }
+    const { file, bytes } = await writing
     for (const entry of records) state.apply(entry.record, file, entry.position, entry.bytes)
     echoes.wrote(written)
     for (const { waiting, outcome } of written) waiting.resolve(outcome)

@@ -105,25 +105,39 @@ const freshFiles = ({ disk, dir }: CopyParts) => {
 /** The copies of a volume; `setAside` takes a damaged one out of it. */
 export const makeCopies = (parts: CopyParts, { setAside }: Pick<Quarantine, "setAside">) => {
   const { segments, index } = parts
-  const { isWarm } = makeWarmth()
+  const { isWarm, wasWarm } = makeWarmth()
 
-  /** The record at a place, its payload not yet checked. Throws `damaged`. */
-  const record = async (id: BlobId, place: Place, fileOf?: FileOf): Promise<ReadRecord> => {
-    const { file, position, bytes: length } = place
+  const segmentOf = ({ file }: Place): Segment => {
     const segment = segments.find("log", file)
     if (!segment) throw damaged(`The log file ${file} is gone.`, "lost")
-    const read = fileOf
-      ? await (await fileOf(segment)).read(position, length)
-      : isWarm(place)
-        ? segment.file.readNow(position, length)
-        : await segment.file.read(position, length)
+    return segment
+  }
+  const recordIn = (id: BlobId, { bytes: length }: Place, read: Uint8Array, seed: number) => {
     const bytes = asBuffer(read)
-    const head = decodeHead(bytes, 0, segment.seed)
+    const head = decodeHead(bytes, 0, seed)
     if (head?.id !== id || head.kind !== "blob" || head.record_bytes !== length) {
       throw damaged("The record is damaged.")
     }
     const payload = bytes.subarray(head.head_bytes, head.head_bytes + head.payload_bytes)
     return { head, payload }
+  }
+  /** The record at a place, its payload not yet checked. Throws `damaged`. */
+  const record = async (id: BlobId, place: Place, fileOf?: FileOf): Promise<ReadRecord> => {
+    const { position, bytes } = place
+    const segment = segmentOf(place)
+    const read = fileOf
+      ? await (await fileOf(segment)).read(position, bytes)
+      : isWarm(place)
+        ? segment.file.readNow(position, bytes)
+        : await segment.file.read(position, bytes)
+    return recordIn(id, place, read, segment.seed)
+  }
+  /** The same at once, where the page cache most likely has it; undefined where it may not. */
+  const recordNow = (id: BlobId, place: Place): ReadRecord | undefined => {
+    if (!wasWarm(place)) return undefined
+    isWarm(place)
+    const segment = segmentOf(place)
+    return recordIn(id, place, segment.file.readNow(place.position, place.bytes), segment.seed)
   }
   /**
    * Runs a step that reads a copy; where it throws `damaged` twice, the copy is set aside and
@@ -152,6 +166,6 @@ export const makeCopies = (parts: CopyParts, { setAside }: Pick<Quarantine, "set
       await fresh.close()
     }
   }
-  return { record, guarded }
+  return { record, recordNow, guarded }
 }
 export type Copies = ReturnType<typeof makeCopies>

@@ -5,8 +5,14 @@
  * Source: document 1 §1 InternalService; docs/decisions/0121-copies-of-a-cluster.md.
  */
 import { type BlobFault, thrown } from "#actors/blob-storage/blob-fault.ts"
-import { admitCopy, orderFault } from "#actors/blob-storage/copy-admission.ts"
-import type { CopyOrder, HeldCopy, Received, Receiving } from "#actors/blob-storage/node-engine.ts"
+import { admitCopy, orderFault, putAtIn } from "#actors/blob-storage/copy-admission.ts"
+import type {
+  CopyOrder,
+  HeldCopy,
+  NodeEngine,
+  Received,
+  Receiving,
+} from "#actors/blob-storage/node-engine.ts"
 import { type BlobId, blob_id_bytes, storedPolicy } from "#schemas/blob-storage/blob.ts"
 import type { ExtentFiles } from "./volume-extents.ts"
 import { isHeld } from "./volume-index.ts"
@@ -16,9 +22,11 @@ import { crcsOf } from "./volume-puts.ts"
 import { hashOf, type RecordHead, shardOf, sinceOf } from "./volume-record.ts"
 import { heldCopyOf } from "./volume-record-told.ts"
 
-export type CopyInParts = Pick<VolumeParts, "limits" | "line" | "log" | "index" | "budget">
+export type CopyInParts = Pick<VolumeParts, "limits" | "line" | "log" | "index" | "budget"> &
+  Pick<NodeEngine, "renew">
 
 const failed = (detail: string) => thrown({ _tag: "BlobStoreFailed", detail })
+const gone = failed("The copy that was here went away meanwhile.")
 
 const putOf = (order: CopyOrder, bytes: number, at: bigint): PutOperation => ({
   kind: "put",
@@ -63,8 +71,18 @@ const received = (put: PutOperation, order: CopyOrder, { head, record }: Outcome
   if (head) return { copy: heldCopyOf(head), created: false }
   if (!record) throw new Error("a copy was neither stored nor there")
   const { id, checksum, size, created_at, shard } = order
-  const copy = { id, checksum, size, policy: put.policy, created_at, stored_at: record.at, shard }
+  const times = { created_at, put_at: putAtIn(order), stored_at: record.at }
+  const copy = { id, checksum, size, policy: put.policy, ...times, shard }
   return { copy: { kind: shard ? "shard" : "whole", ...copy }, created: true }
+}
+
+/** What was here takes over the time of the order's put, where that is a later one. */
+const asOf = async ({ renew }: CopyInParts, order: CopyOrder, found: Received, at: bigint) => {
+  const put_at = putAtIn(order)
+  if (found.copy.put_at >= put_at) return found
+  const copy = await renew(order.id, put_at, at)
+  if (copy === undefined) throw gone
+  return { copy, created: false }
 }
 
 /** Stores what was taken. */
@@ -120,11 +138,11 @@ const begin = (
   const finishAll = async (at: bigint): Promise<Received> => {
     parts.line.assertWritable()
     const here = await early
-    if (!here) return session.work(() => store(at))
+    if (!here) return asOf(parts, order, await session.work(() => store(at)), at)
     // The bytes were not taken, so what answered for them must be there still.
     const copy = await settle()
-    if (!copy) throw failed("The copy that was here went away meanwhile.")
-    return { copy, created: false }
+    if (!copy) throw gone
+    return asOf(parts, order, { copy, created: false }, at)
   }
   return {
     write: (part) => (early ? heard(writeLater(early, part)) : session.write(part)),

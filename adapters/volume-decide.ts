@@ -4,7 +4,7 @@
  */
 import { type Admission, admit, store_origin } from "#actors/blob-storage/blob-admission.ts"
 import type { BlobFault } from "#actors/blob-storage/blob-fault.ts"
-import { admitCopy } from "#actors/blob-storage/copy-admission.ts"
+import { admitCopy, putAtIn } from "#actors/blob-storage/copy-admission.ts"
 import { type BlobId, storedPolicy } from "#schemas/blob-storage/blob.ts"
 import { isHeld, type Place } from "./volume-index.ts"
 import type { Operation, Outcome, PutOperation } from "./volume-parts.ts"
@@ -17,10 +17,11 @@ import {
   hashOf,
   type KnownBlob,
   type NewRecord,
+  putAtOf,
   shardOf,
   sinceOf,
 } from "./volume-record.ts"
-import { movedOf } from "./volume-record-told.ts"
+import { movedOf, unless } from "./volume-record-told.ts"
 
 /** What the volume has of the operation's identifier. */
 export interface Present {
@@ -79,9 +80,6 @@ const deletedAt = ({ place, tombstone }: Present, { last_at }: Stamps) => {
 
 const latest = (one: bigint, other: bigint) => (one > other ? one : other)
 
-/** The time as a record keeps it: not, where it is the record's own. */
-const unless = (at: bigint, time: bigint) => (time === at ? 0n : time)
-
 const decidePut = (put: PutOperation, present: Present, stamps: Stamps, room: Room): Decision => {
   const { head } = present
   const deleted_at = deletedAt(present, stamps)
@@ -106,6 +104,7 @@ const decidePut = (put: PutOperation, present: Present, stamps: Stamps, room: Ro
     at,
     since: unless(at, put.copy?.created_at ?? put_at),
     cluster_at: 0n,
+    put_at: put.copy === undefined ? 0n : unless(put.copy.created_at, putAtIn(put.copy)),
     cursor: stamps.cursor(),
     origin: put.origin,
     labels: put.labels,
@@ -134,6 +133,7 @@ const removal = (
   shard: head ? shardOf(head) : known?.shard,
   since: 0n,
   cluster_at: 0n,
+  put_at: 0n,
   origin: store_origin,
   labels: {},
   payload_bytes: 0,
@@ -152,9 +152,9 @@ const written = (record: NewRecord, { head }: Present): Decision => ({
 
 type DeleteOperation = Extract<Operation, { readonly kind: "delete" }>
 
-/** Whether a deletion of every node's copies is known already, or the copy here came after it. */
+/** Whether a deletion of every node's copies is known already, or was before the last put. */
 const isPast = (cluster_at: bigint, { head, tombstone }: Present) =>
-  head ? sinceOf(head) > cluster_at : tombstone ? clusterAtOf(tombstone) >= cluster_at : false
+  head ? putAtOf(head) > cluster_at : tombstone ? clusterAtOf(tombstone) >= cluster_at : false
 
 const decideDelete = (
   { id, origin, at: now, cluster_at = 0n }: DeleteOperation,
@@ -166,7 +166,7 @@ const decideDelete = (
   const at = stamps.stamp(now)
   // What it is compared with: another node's clock may have been ahead.
   const before = tombstone ?? head
-  const newest = latest(cluster_at > 0n ? cluster_at : at, before ? sinceOf(before) : 0n)
+  const newest = latest(cluster_at > 0n ? cluster_at : at, before ? putAtOf(before) : 0n)
   const meant = latest(cluster_at, tombstone ? clusterAtOf(tombstone) : 0n)
   const times = { at, since: unless(at, newest), cluster_at: meant }
   const cursor = isHeld(place) ? stamps.cursor() : 0
@@ -194,7 +194,23 @@ const without = (some: ReadonlyArray<Extent>, others: ReadonlyArray<Extent>) => 
 }
 
 /** Why a put finds no room, in the capacity or on the disk; undefined: it does. */
-export type Room = (put: PutOperation) => BlobFault | undefined
+export type Room = (put: Pick<PutOperation, "bytes" | "extents">) => BlobFault | undefined
+
+type MoveOperation = Extract<Operation, { readonly kind: "move" }>
+
+/** A live record that is written again: as it is, with other extents, or of a later put. */
+const decideMove = (
+  { head, extents, renewal }: MoveOperation,
+  present: Present,
+  stamps: Stamps,
+  room: Room,
+): Decision => {
+  const full = renewal && room({ bytes: 0, extents: no_extents })
+  if (full) return { kind: "refuse", fault: full }
+  const moved = movedOf(head, renewal && { ...renewal, at: stamps.stamp(renewal.at) })
+  const record = extents ? { ...moved, extents, freed: without(moved.extents, extents) } : moved
+  return written(record, { ...present, head })
+}
 
 /** Decides one operation; the stamps are taken only where a record is to be written. */
 export const decide = (
@@ -208,12 +224,7 @@ export const decide = (
   if (operation.kind === "release") return decideRelease(operation, present, stamps)
   const { id } = operation
   if (!isAt(present.place, operation.place)) return as_it_is
-  if (operation.kind === "move") {
-    const moved = movedOf(operation.head)
-    const { extents } = operation
-    const record = extents ? { ...moved, extents, freed: without(moved.extents, extents) } : moved
-    return written(record, { ...present, head: operation.head })
-  }
+  if (operation.kind === "move") return decideMove(operation, present, stamps, room)
   const at = stamps.stamp(operation.at)
   if (operation.kind === "absent") {
     return written(removal("released", id, present, { at, cursor: 0 }), present)

@@ -109,8 +109,28 @@ const readAll = async (fd: number, position: number, length: number, into?: Uint
   return buffer.subarray(0, have)
 }
 
+/** Memory that small reads share: V8 counts and collects each piece of memory by itself. */
+const shared_bytes = 256 * 1024
+/** A read above it has memory of its own: what is left of a piece is given up. */
+const sharing_bytes_max = 16 * 1024
+
+const makeShared = () => {
+  let piece = Buffer.alloc(0)
+  let used = 0
+  return (length: number) => {
+    if (length > sharing_bytes_max) return Buffer.allocUnsafeSlow(length)
+    if (used + length > piece.length) {
+      piece = Buffer.allocUnsafeSlow(shared_bytes)
+      used = 0
+    }
+    used += length
+    return piece.subarray(used - length, used)
+  }
+}
+const sharedMemory = makeShared()
+
 const readNow = (fd: number, position: number, length: number) => {
-  const buffer = Buffer.allocUnsafe(length)
+  const buffer = sharedMemory(length)
   let have = 0
   while (have < length) {
     const read = fs.readSync(fd, buffer, have, length - have, position + have)

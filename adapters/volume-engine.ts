@@ -26,8 +26,10 @@ import { makePutSmall, sizeOf } from "./volume-puts.ts"
 import { makeQuarantine } from "./volume-quarantine.ts"
 import { makeReads } from "./volume-reads.ts"
 import { leaveCleanMark, recover } from "./volume-recovery.ts"
+import { makeRenew } from "./volume-renewal.ts"
 import { makeScan } from "./volume-scan.ts"
 import { makeStage } from "./volume-staging.ts"
+import type { Counters } from "./volume-state.ts"
 import { makeUpkeep } from "./volume-upkeep.ts"
 import { makeUploads } from "./volume-uploads.ts"
 import { makeWindows, type Windows } from "./volume-windows.ts"
@@ -48,6 +50,8 @@ export interface VolumeOptions {
   readonly is_adopting?: boolean
   /** The last cursor of another store, whose journal a new volume goes on with. */
   readonly first_cursor?: number
+  /** The last fact of this node that the log has: what is older, from a backup, goes on behind. */
+  readonly goes_on_after?: number
   /** A new volume's identifier; 16 random bytes unless given. */
   readonly volume_id?: Uint8Array
   /** Milliseconds of a clock that only goes on. */
@@ -130,6 +134,20 @@ const unlessFull = async (work: () => Promise<void>) => {
   }
 }
 
+/**
+ * Facts of a later life of this folder, or of the folder before it, are in the log: their cursors
+ * are not given again, and nothing that is here now is told as one of them.
+ */
+const goOnAfter = (counters: Counters, { goes_on_after = 0, report }: VolumeOptions) => {
+  if (counters.cursor >= goes_on_after) return
+  report?.(
+    `its journal ends at ${counters.cursor}, and the log has facts of this node up to ` +
+      `${goes_on_after}: it is another folder, or an older state of it, and goes on behind them`,
+  )
+  counters.cursor = goes_on_after
+  counters.acknowledged = goes_on_after
+}
+
 const open = async (options: VolumeOptions, disk: VolumeDisk) => {
   const { dir } = options
   const now = options.now ?? (() => performance.now())
@@ -145,6 +163,7 @@ const open = async (options: VolumeOptions, disk: VolumeDisk) => {
   })
   const { segments, index, state, end, notes } = recovered
   const { counters } = state
+  goOnAfter(counters, options)
   const log = makeLogReads(segments)
   const budget = makeBudget(() => counters.used_bytes, limits.capacity_bytes)
   const line = makeCommitLine({
@@ -226,7 +245,7 @@ const makeReading = (
     { scrub_bytes_per_second: options.scrub_bytes_per_second, now: parts.now, report },
   )
   if (options.background !== false) upkeep.start()
-  return { ...reads, settled: quarantine.settled, upkeep }
+  return { ...reads, settled: quarantine.settled, upkeep, renew: makeRenew({ ...parts, copies }) }
 }
 
 /** Opens a volume, making it where there is none; rejects where it cannot. */
@@ -249,15 +268,16 @@ export const openVolume = async (
     quarantined: counters.quarantined,
   })
   return {
-    put: (order, bytes, at) =>
+    put: (order, bytes, at, placed) =>
       sizeOf(bytes) < parts.limits.inline_bytes_max
-        ? putSmall(order, bytes, at)
+        ? putSmall(order, bytes, at, placed)
         : uploads.putLarge(order, bytes, at),
     upload: uploads.upload,
     get: reads.get,
-    read: reads.read,
+    getNow: reads.getNow,
+    ...{ read: reads.read, renew: reads.renew },
     ...makeHoldings({ ...parts, head: reads.head, last_at: () => counters.last_at }),
-    receive: makeReceive(parts, extents),
+    receive: makeReceive({ ...parts, renew: reads.renew }, extents),
     stage: makeStage(parts, extents, windows),
     ...makeRemovals(line, clockOf(options)),
     // A record that is found damaged is taken out at the time of the last one written, or later.

@@ -9,6 +9,7 @@ import type { VolumeDisk, VolumeFile } from "./volume-disk.ts"
 import type { SegmentKind } from "./volume-format.ts"
 import type { makeIndex, Place } from "./volume-index.ts"
 import type { Extent, KnownBlob, NewRecord, RecordHead } from "./volume-record.ts"
+import type { Renewed } from "./volume-record-told.ts"
 
 export type Index = ReturnType<typeof makeIndex>
 
@@ -74,6 +75,8 @@ export interface PutOperation extends OfferedBlob {
   readonly crcs: ReadonlyArray<number>
   /** Where a large blob's bytes are, durably. They are its own only once this was answered. */
   readonly extents: ReadonlyArray<Extent>
+  /** Told what it comes to once that is decided, and before it is durable. */
+  readonly placed?: (outcome: Outcome) => void
 }
 
 export type Operation =
@@ -122,6 +125,8 @@ export type Operation =
       readonly head: RecordHead
       readonly payload: Uint8Array
       readonly extents?: ReadonlyArray<Extent>
+      /** Makes the copy one of a later put, as of another time of its own. */
+      readonly renewal?: Renewed
     }
 
 /** What an operation came to. */

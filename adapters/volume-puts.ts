@@ -2,7 +2,7 @@
  * Puts of small blobs whose bytes are all there: the hottest way to write.
  */
 import { Blake3Hasher } from "@napi-rs/blake-hash"
-import type { PutAnswer, PutOrder } from "#actors/blob-storage/blob-engine.ts"
+import type { Placed, PutAnswer, PutOrder } from "#actors/blob-storage/blob-engine.ts"
 import { thrown } from "#actors/blob-storage/blob-fault.ts"
 import { type BlobId, blob_id_bytes } from "#schemas/blob-storage/blob.ts"
 import { chunk_bytes, chunkCrc } from "./volume-chunks.ts"
@@ -116,13 +116,18 @@ export const makePutSmall = ({ limits, index, line, log }: Parts) => {
     order: PutOrder,
     parts: ReadonlyArray<Uint8Array>,
     at: bigint,
+    placed?: Placed,
   ): Promise<PutAnswer> => {
     line.assertWritable()
     const size = sizeOf(parts)
     if (size > limits.size_max_bytes) {
       throw thrown({ _tag: "BlobTooLarge", bytes_max: limits.size_max_bytes })
     }
-    const put = operationOf(order, parts, size, at)
+    const decided = operationOf(order, parts, size, at)
+    const put: PutOperation =
+      placed === undefined
+        ? decided
+        : { ...decided, placed: (outcome) => placed(putAnswer(decided, outcome)) }
     const place = index.find(put.id)
     const settled = isHeld(place) ? await settle(put, place) : undefined
     return settled ?? putAnswer(put, await line.submit(put))

@@ -30,6 +30,8 @@ export interface ReadParts {
 export interface Reads {
   /** Of a whole copy; a shard is BlobNotFound. */
   readonly get: (id: BlobId, range: BlobRange, at: bigint) => Promise<BlobReading>
+  /** All of a small blob that was read lately, without waiting; undefined: `get` knows more. */
+  readonly getNow: (id: BlobId) => BlobReading | undefined
   /** Of whatever is here, in its own bytes. */
   readonly read: (id: BlobId, range: BlobRange, at: bigint) => Promise<CopyReading>
   /** The head of what is here, whole or a shard, without the bytes behind it. */
@@ -178,7 +180,7 @@ async function* windowsOf(
 }
 
 export const makeReads = (parts: ReadParts): Reads => {
-  const { copies, log } = parts
+  const { copies, log, index, quarantine } = parts
   const finding = makeFinding(parts)
   const { onLive, headOf } = finding
 
@@ -205,19 +207,33 @@ export const makeReads = (parts: ReadParts): Reads => {
         first = undefined
         return windowsOf(openLarge(parts, finding, id, at), range, read_already)
       }
-      return { head, data: undefined, windows }
+      return { head, data: undefined, windows, giveBack: parts.windows.giveBack }
     } finally {
       close()
+    }
+  }
+  const getNow = (id: BlobId): BlobReading | undefined => {
+    const place = index.find(id)
+    if (place?.kind !== "blob" || place.is_large || quarantine.isHidden(id, place)) return undefined
+    try {
+      const record = copies.recordNow(id, place)
+      if (!record) return undefined
+      const data = payloadStretch(record, { start: 0, end: heldBytesOf(record.head) })
+      return { meta: metaOf(record.head), data, windows: () => once(data) }
+    } catch {
+      // Damage or an error of the disk: `get` meets it too, and does what there is to be done.
+      return undefined
     }
   }
   const readLive = (id: BlobId, place: Place, range: BlobRange, at: bigint) =>
     place.is_large ? readLarge(id, range, at) : readSmall(id, place, range, at)
   return {
+    getNow,
     get: (id, range, at) =>
       onLive(id, async (place) => {
         if (place.kind === "shard") throw thrown({ _tag: "BlobNotFound", id })
-        const { head: found, data, windows } = await readLive(id, place, range, at)
-        return { meta: metaOf(found), data, windows }
+        const { head: found, ...reading } = await readLive(id, place, range, at)
+        return { meta: metaOf(found), ...reading }
       }),
     read: (id, range, at) =>
       onLive(id, async (place) => {

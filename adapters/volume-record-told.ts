@@ -14,6 +14,7 @@ import {
   labelsOf,
   type NewRecord,
   originOf,
+  putAtOf,
   type RecordHead,
   shardOf,
   sinceOf,
@@ -38,7 +39,7 @@ export const heldCopyOf = (head: RecordHead): HeldCopy => {
   return {
     kind: shard ? "shard" : "whole",
     ...{ id: head.id, size: head.size, checksum: hashOf(head), policy: head.policy },
-    ...{ created_at: sinceOf(head), stored_at: head.at, shard },
+    ...{ created_at: sinceOf(head), put_at: putAtOf(head), stored_at: head.at, shard },
   }
 }
 
@@ -80,11 +81,20 @@ export const factOf = (head: RecordHead): BlobFact | undefined => {
   }
 }
 
-/** The time as a record keeps it: not, where it is the record's own. */
-const timeOf = ({ at }: RecordHead, since: bigint) => (since === at ? 0n : since)
+/** The time as a record keeps it: not, where it is another one that the record has anyway. */
+export const unless = (known: bigint, time: bigint) => (time === known ? 0n : time)
 
-/** The record again, to be written elsewhere: a live one that compaction moves. */
-export const movedOf = (head: RecordHead): NewRecord => ({
+/** What a copy becomes that takes over the time of a later put; Unix nanoseconds. */
+export interface Renewed {
+  readonly put_at: bigint
+  /** When it is written again. */
+  readonly at: bigint
+}
+
+const timesOf = (head: RecordHead): Renewed => ({ put_at: putAtOf(head), at: head.at })
+
+/** The record again, to be written elsewhere: a live one that compaction moves, or of new times. */
+export const movedOf = (head: RecordHead, { put_at, at }: Renewed = timesOf(head)): NewRecord => ({
   kind: head.kind,
   is_moved: true,
   is_large: head.is_large,
@@ -93,9 +103,10 @@ export const movedOf = (head: RecordHead): NewRecord => ({
   hash: hashOf(head),
   size: head.size,
   shard: shardOf(head),
-  at: head.at,
-  since: timeOf(head, sinceOf(head)),
+  at,
+  since: unless(at, sinceOf(head)),
   cluster_at: clusterAtOf(head),
+  put_at: unless(sinceOf(head), put_at),
   cursor: head.cursor,
   origin: originOf(head),
   labels: labelsOf(head),

@@ -46,6 +46,8 @@ export interface NewRecord {
   readonly since: bigint
   /** Of a tombstone: when the last deletion was that meant every node; 0: none did. */
   readonly cluster_at: bigint
+  /** When the blob was put last, as far as this copy was told; 0: when it was put first. */
+  readonly put_at: bigint
   /** The cursor of the record's fact; 0 where it has none. */
   readonly cursor: number
   readonly origin: BlobOrigin
@@ -89,6 +91,9 @@ const flag_large = 2
 const flag_hash = 4
 const flag_since = 8
 const flag_cluster = 16
+const flag_put = 32
+/** Times that not every record has, in their order. */
+const time_flags = [flag_since, flag_cluster, flag_put] as const
 const time_bytes = 8
 /** Units of one text of an origin at most: it is cut there. The gateway's bounds are smaller. */
 const origin_units_max = 4096
@@ -121,8 +126,9 @@ export const headBytesMax = ({ origin, labels, crcs, extents, freed }: NewRecord
   const { actor, request_id, correlation_id } = origin
   const text = cut(actor).length + cut(request_id).length + cut(correlation_id).length
   const tables = crc_bytes * crcs.length + extent_bytes * (extents.length + freed.length)
-  // A unit of UTF-16 is at most three bytes of UTF-8; the rest is two times, padding and the CRC.
-  return fixed_bytes + 3 * (text + labelText(labels).length) + tables + 2 * time_bytes + 24
+  // A unit of UTF-16 is at most three bytes of UTF-8; the rest is the times, padding and the CRC.
+  const texts = 3 * (text + labelText(labels).length)
+  return fixed_bytes + texts + tables + time_flags.length * time_bytes + 24
 }
 
 const writeOrigin = (into: Buffer, position: number, origin: BlobOrigin) => {
@@ -149,12 +155,13 @@ const writeExtents = (into: Buffer, position: number, extents: ReadonlyArray<Ext
   return at
 }
 
-const flagsOf = ({ is_moved, is_large, hash, since, cluster_at }: NewRecord) =>
+const flagsOf = ({ is_moved, is_large, hash, since, cluster_at, put_at }: NewRecord) =>
   (is_moved ? flag_moved : 0) |
   (is_large ? flag_large : 0) |
   (hash === "" ? 0 : flag_hash) |
   (since === 0n ? 0 : flag_since) |
-  (cluster_at === 0n ? 0 : flag_cluster)
+  (cluster_at === 0n ? 0 : flag_cluster) |
+  (put_at === 0n ? 0 : flag_put)
 
 const writeFixed = (into: Buffer, position: number, record: NewRecord) => {
   const has_hash = record.hash !== ""
@@ -202,7 +209,7 @@ export const encodeHead = (
   }
   at = writeExtents(into, at, record.extents)
   at = writeExtents(into, at, record.freed)
-  for (const time of [record.since, record.cluster_at]) {
+  for (const time of [record.since, record.cluster_at, record.put_at]) {
     if (time !== 0n) at = into.writeBigUInt64LE(time, at)
   }
   const head_bytes = toRecords(at - position + crc_bytes)
@@ -267,9 +274,17 @@ const timesAt = (bytes: Buffer, payload_bytes: number) => {
 const hasFlag = (bytes: Buffer, flag: number) => ((bytes[5] ?? 0) & flag) !== 0
 
 const isWhole = (bytes: Buffer, payload_bytes: number) => {
-  const times = Number(hasFlag(bytes, flag_since)) + Number(hasFlag(bytes, flag_cluster))
+  const times = time_flags.filter((flag) => hasFlag(bytes, flag)).length
   const end = timesAt(bytes, payload_bytes) + time_bytes * times
   return toRecords(end + crc_bytes) === bytes.length
+}
+
+/** One of the times; undefined where the record has none. */
+const timeIn = ({ bytes, payload_bytes }: RecordHead, wanted: (typeof time_flags)[number]) => {
+  if (!hasFlag(bytes, wanted)) return undefined
+  // A flag is a single bit: those of the times before it are smaller.
+  const before = time_flags.filter((flag) => flag < wanted && hasFlag(bytes, flag)).length
+  return bytes.readBigUInt64LE(timesAt(bytes, payload_bytes) + time_bytes * before)
 }
 
 /**
@@ -325,15 +340,13 @@ export const heldBytesOf = (head: RecordHead) =>
   head.bytes[7] === 0 ? head.size : copyBytes(head.size, shardOf(head))
 
 /** When the blob was first put, on whichever node, or was deleted, in Unix nanoseconds. */
-export const sinceOf = ({ bytes, payload_bytes, at }: RecordHead) =>
-  hasFlag(bytes, flag_since) ? bytes.readBigUInt64LE(timesAt(bytes, payload_bytes)) : at
+export const sinceOf = (head: RecordHead) => timeIn(head, flag_since) ?? head.at
 
 /** Of a tombstone: when the last deletion was that meant every node; 0: none did. */
-export const clusterAtOf = ({ bytes, payload_bytes }: RecordHead) => {
-  if (!hasFlag(bytes, flag_cluster)) return 0n
-  const before = hasFlag(bytes, flag_since) ? time_bytes : 0
-  return bytes.readBigUInt64LE(timesAt(bytes, payload_bytes) + before)
-}
+export const clusterAtOf = (head: RecordHead) => timeIn(head, flag_cluster) ?? 0n
+
+/** When the blob was put last, as far as this copy was told: deletions go by it. */
+export const putAtOf = (head: RecordHead) => timeIn(head, flag_put) ?? sinceOf(head)
 
 export const labelsOf = ({ bytes }: RecordHead): BlobLabels => {
   const length = bytes.readUInt32LE(100)

@@ -133,7 +133,7 @@ const deletesIn = ({ records }: ReadBatch): ReadonlyArray<NewRecord> =>
   records
     .map(({ head }) => head)
     .filter(({ kind, is_moved }) => kind === "tombstone" && !is_moved)
-    .map(movedOf)
+    .map((head) => movedOf(head))
 
 /** The batch that was met last, and is told when another one shows that it is not the torn one. */
 const makePending = ({ counters }: VolumeState, tell: Tell) => {

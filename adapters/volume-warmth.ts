@@ -25,7 +25,10 @@ const slotOf = ({ file, position }: Warmable) => {
 const markOf = ({ file, position }: Warmable) =>
   (Math.imul(file, 0xc2b2ae35) ^ (position / 8)) >>> 0 || 1
 
-/** `isWarm` answers whether a record was read lately, and notes that it is read now. */
+/**
+ * `isWarm` answers whether a record was read lately, and notes that it is read now; `wasWarm` only
+ * answers, for whoever would read it now or not at all.
+ */
 export const makeWarmth = () => {
   let now = new Uint32Array(slots)
   let before = new Uint32Array(slots)
@@ -40,6 +43,12 @@ export const makeWarmth = () => {
     now = oldest.fill(0)
     bytes = 0
   }
+  const wasWarm = (record: Warmable): boolean => {
+    if (record.bytes > warm_bytes_max) return false
+    const slot = slotOf(record)
+    const mark = markOf(record)
+    return now[slot] === mark || before[slot] === mark
+  }
   const isWarm = (record: Warmable): boolean => {
     if (record.bytes > warm_bytes_max) return false
     const slot = slotOf(record)
@@ -49,5 +58,5 @@ export const makeWarmth = () => {
     note(slot, mark, record.bytes)
     return was_warm
   }
-  return { isWarm }
+  return { isWarm, wasWarm }
 }

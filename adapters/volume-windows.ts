@@ -76,6 +76,32 @@ interface Piece {
   readonly length: number
 }
 
+/** Whole windows that wait to be read into again: of 32 readers at once. 30 MiB at most. */
+const spare_windows_max = 32
+
+/**
+ * Memory of whole windows, which are nearly all that a large blob is read in: new memory for each
+ * costs the kernel its pages and V8 a collection for each few of them. What is not given back is
+ * V8's to collect.
+ */
+const makeWindowMemory = () => {
+  const spare: Array<Buffer> = []
+  const lent = new WeakSet<ArrayBufferLike>()
+  return {
+    take: (bytes: number): Buffer => {
+      if (bytes !== window_bytes) return Buffer.allocUnsafeSlow(bytes)
+      const buffer = spare.pop() ?? Buffer.allocUnsafeSlow(bytes)
+      lent.add(buffer.buffer)
+      return buffer
+    },
+    /** What was not lent, or was given back before, is left alone. */
+    giveBack: ({ buffer }: Uint8Array) => {
+      const is_lent = lent.delete(buffer)
+      if (is_lent && spare.length < spare_windows_max) spare.push(Buffer.from(buffer))
+    },
+  }
+}
+
 /** What holds the bytes from `start` to `end`, which begin with a chunk. */
 const piecesOf = (extents: ReadonlyArray<Extent>, { start, end }: BlobStretch) => {
   const pieces: Array<Piece> = []
@@ -100,6 +126,7 @@ const piecesOf = (extents: ReadonlyArray<Extent>, { start, end }: BlobStretch) =
  */
 export const makeWindows = (segments: Segments) => {
   const tables = makeTables()
+  const memory = makeWindowMemory()
 
   const open = async ({ file }: Extent, fileOf: FileOf) => {
     const segment = segments.find("ext", file)
@@ -134,7 +161,7 @@ export const makeWindows = (segments: Segments) => {
     const wrong = firstMismatch(target, piece.extent_chunk + first, table, first)
     if (wrong !== undefined) throw damaged(`Chunk ${wrong} does not match its checksum.`)
   }
-  /** The bytes of a window, in a buffer of their own. */
+  /** The bytes of a window, in memory of their own until `giveBack` is told of it. */
   const read = async (
     extents: ReadonlyArray<Extent>,
     size: number,
@@ -143,13 +170,13 @@ export const makeWindows = (segments: Segments) => {
   ): Promise<Uint8Array> => {
     const from = Math.floor(start / chunk_bytes) * chunk_bytes
     const to = Math.min(chunkCount(end) * chunk_bytes, size)
-    const buffer = Buffer.allocUnsafeSlow(to - from)
+    const buffer = memory.take(to - from)
     const pieces = piecesOf(extents, { start: from, end: to })
     const found = pieces.reduce((sum, { length }) => sum + length, 0)
     if (found !== buffer.length) throw damaged("The record names too few bytes.")
     await Promise.all(pieces.map((piece) => readPiece(piece, buffer, fileOf)))
     return buffer.subarray(start - from, end - from)
   }
-  return { read }
+  return { read, giveBack: memory.giveBack }
 }
 export type Windows = ReturnType<typeof makeWindows>

@@ -1,65 +1,88 @@
-/** Suite: puts into a cluster of six nodes on this machine, beside puts into a node alone. */
+/**
+ * Suite: puts into clusters of two and of six nodes on this machine, beside puts into a node alone:
+ * rates, latencies, and the processor's time that a put takes of all processes of its cluster.
+ */
 import { existsSync } from "node:fs"
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { startAlmanac } from "./blob-almanac.ts"
 import { type LoadClient, loadClient } from "./blob-load.ts"
-import type { BlobRequest } from "./blob-request.ts"
+import { descendants, rested, usedSeconds } from "./blob-process.ts"
+import type { BlobRequest, BlobRound } from "./blob-request.ts"
 import { plainPut, startProgram } from "./blob-server.ts"
 import { freePort } from "./free-port.ts"
 import { machine } from "./machine.ts"
-import type { Round } from "./round.ts"
-import { type Contender, interleave } from "./series.ts"
+import { median } from "./round.ts"
+import { type Contender, interleave, rates, ratioSpread, type Series, spread } from "./series.ts"
 import type { Suite } from "./suite.ts"
-import { table } from "./table.ts"
+import { aligned, number, range } from "./table.ts"
 
-const nodes = 6
 const kib = 1024
 const mib = 1024 * kib
+const us_per_s = 1e6
 /** Most bytes of one round, for the disk's sake. */
 const round_bytes_max = 512 * mib
 
-/** What is put, by how many clients at once, and what is compared. */
+/** What is put, by how many clients at once, and into how many nodes. */
 const kinds = [
-  { name: "EC42", policy: "REPLICATION_POLICY_EC42", blob_bytes: 16 * mib, clients: [1, 4] },
   {
-    name: "REPLICA2",
-    policy: "REPLICATION_POLICY_REPLICA2",
-    blob_bytes: 4 * kib,
-    clients: [1, 32],
+    ...{ name: "EC42", policy: "REPLICATION_POLICY_EC42", blob_bytes: 16 * mib },
+    ...{ clients: [1, 4], clusters: [6] },
+  },
+  {
+    ...{ name: "REPLICA2", policy: "REPLICATION_POLICY_REPLICA2", blob_bytes: 4 * kib },
+    ...{ clients: [1, 32], clusters: [2, 6] },
   },
 ]
 
+/** One round of load, and what it cost all processes that took part, until they were at rest. */
+interface Row extends BlobRound {
+  readonly cpu_us: number
+}
+
 interface Put {
   readonly port: number
+  /** All processes that have a part in it. */
+  readonly pids: () => ReadonlyArray<number>
   readonly request: (policy: string, blob_bytes: number) => BlobRequest
 }
 
-const putTo = (port: number, token: string): Put => ({
-  port,
-  request: (policy, blob_bytes) =>
+const putTo =
+  (token: string) =>
+  (policy: string, blob_bytes: number): BlobRequest =>
     plainPut("POST", `/v1/blobs/stream?policy=${policy}`, {
       authorization: `Bearer ${token}`,
       "content-type": "application/octet-stream",
-    })(blob_bytes),
-})
+    })(blob_bytes)
 
-/** Six processes, the first of which is given the blobs. */
-const startCluster = async (folder: string) => {
-  const dir = join(folder, "cluster")
+/** What was started, and the processes that came with it. */
+const watched = async <A>(start: () => Promise<A>) => {
+  const before = new Set(descendants(process.pid))
+  const started = await start()
+  const roots = descendants(process.pid).filter((pid) => !before.has(pid))
+  const pids = () => [...new Set(roots.flatMap((pid) => [pid, ...descendants(pid)]))]
+  return { started, pids }
+}
+
+/** Processes of one cluster, the first of which is given the blobs. */
+const startCluster = async (folder: string, nodes: number) => {
+  const dir = join(folder, `cluster-${nodes}`)
   const described = join(dir, "cluster.json")
   // Its nodes listen at this port and those that follow.
   const port = await freePort()
   const main = join(import.meta.dirname, "../main.ts")
   const args = [main, "cluster", "--nodes", String(nodes), "--dir", dir, "--port", String(port)]
-  const stop = await startProgram({
-    ...{ folder: join(folder, "log"), name: "cluster", command: process.execPath, args },
-    environment: process.env,
-    isReady: async () => existsSync(described),
-  })
+  const { started: stop, pids } = await watched(() =>
+    startProgram({
+      ...{ folder: join(folder, "log"), name: `cluster-${nodes}` },
+      ...{ command: process.execPath, args, environment: process.env },
+      isReady: async () => existsSync(described),
+    }),
+  )
   // `almanac cluster` writes it, and this is the part of it that is needed here.
   const { token } = JSON.parse(await readFile(described, "utf8")) as { token: string }
-  return { put: putTo(port, token), stop }
+  const put: Put = { port, pids, request: putTo(token) }
+  return { put, stop }
 }
 
 /** No two rounds put the same bytes. */
@@ -67,47 +90,80 @@ let rounds_begun = 0
 
 const seat = (
   name: string,
-  { port, request }: Put,
+  { port, pids, request }: Put,
   client: LoadClient,
   { policy, blob_bytes, connections }: { policy: string; blob_bytes: number; connections: number },
-): Contender<Round> => ({
+): Contender<Row> => ({
   name,
   round: async ({ seconds }) => {
+    const before = usedSeconds(pids())
     const { round } = await client.load({
       ...{ protocol: "http", port, connections, seconds, is_kept: false, round: ++rounds_begun },
       requests: [request(policy, blob_bytes)],
       runs_max: Math.max(connections, Math.floor(round_bytes_max / blob_bytes)),
     })
-    return round
+    // What is written behind the answers is of these puts too.
+    await rested(pids)
+    return { ...round, cpu_us: ((usedSeconds(pids()) - before) * us_per_s) / round.runs }
   },
 })
+
+const rowsOf = (series: ReadonlyArray<Series<Row>>) => {
+  const alone = series.find(({ name }) => name === alone_name)
+  const middle = (each: Series<Row>, figure: (row: Row) => number) =>
+    number(median(each.rounds.map(figure)))
+  return series.map((each) => {
+    const ratio = alone && each !== alone ? ratioSpread(each, alone) : undefined
+    return [
+      each.name,
+      range(spread(rates(each))),
+      ...[middle(each, ({ p50_ms }) => p50_ms), middle(each, ({ p99_ms }) => p99_ms)],
+      middle(each, ({ cpu_us }) => cpu_us),
+      ratio ? range(ratio) : "",
+      rates(each).map(number).join(" "),
+    ]
+  })
+}
+
+const alone_name = "a node alone"
+const heads = ["", "puts/s", "p50 ms", "p99 ms", "CPU us", "this / alone", "round by round"]
+
+const spentIn = (rounds: number, seconds: number) =>
+  `${rounds} rounds of ${seconds} s each, interleaved, after one discarded. All nodes, the node ` +
+  "alone and the client share this machine's cores and its one disk: a put that six nodes take " +
+  "part in is all their work here, and on machines of their own it is not. CPU is that of all " +
+  "processes of the cluster, its bus too, for each put, until they are at rest again. As " +
+  "`almanac cluster` has it, the first node alone indexes the events of all."
 
 export const cluster: Suite = async ({ folder, rounds, seconds, onEnd }) => {
   const client = loadClient()
   onEnd(client.stop)
-  const { put, stop } = await startCluster(folder)
-  onEnd(stop)
-  const alone = await startAlmanac(join(folder, "alone"))
+  const puts = new Map<number, Put>()
+  for (const nodes of new Set(kinds.flatMap(({ clusters }) => clusters))) {
+    const { put, stop } = await startCluster(folder, nodes)
+    onEnd(stop)
+    puts.set(nodes, put)
+  }
+  const { started: alone, pids } = await watched(() => startAlmanac(join(folder, "alone")))
   onEnd(alone.stop)
+  const put_alone: Put = { port: alone.port, pids, request: (_, bytes) => alone.put(bytes) }
   const parts: Array<string> = []
   const all: Array<Awaited<ReturnType<typeof interleave>>> = []
-  for (const { name, policy, blob_bytes, clients } of kinds) {
+  for (const { name, policy, blob_bytes, clients, clusters } of kinds) {
     for (const connections of clients) {
-      const ours = `${name}, ${nodes} nodes`
       const order = { policy, blob_bytes, connections }
-      const put_alone = { port: alone.port, request: () => alone.put(blob_bytes) }
-      const seats = [seat(ours, put, client, order), seat("a node alone", put_alone, client, order)]
+      const seats = clusters.flatMap((nodes) => {
+        const put = puts.get(nodes)
+        return put ? [seat(`${name}, ${nodes} nodes`, put, client, order)] : []
+      })
+      seats.push(seat(alone_name, put_alone, client, order))
       const effort = { in_flight: connections, seconds, runs_max: Number.MAX_SAFE_INTEGER }
       const measured = await interleave(seats, effort, rounds, folder)
       all.push(measured)
-      const columns = { rate: "puts/s", per_run: 1, ours, latency: true }
       const size = blob_bytes < mib ? `${blob_bytes / kib} KiB` : `${blob_bytes / mib} MiB`
-      parts.push(`### ${name}, ${size}, ${connections} at once\n\n${table(measured, columns)}`)
+      const heading = `### ${name}, ${size}, ${connections} at once`
+      parts.push(`${heading}\n\n${aligned([heads, ...rowsOf(measured.series)])}`)
     }
   }
-  const spent =
-    `${rounds} rounds of ${seconds} s each, interleaved, after one discarded. All nodes, ` +
-    "the node alone and the client share this machine's cores and its one disk: a put that six " +
-    "nodes take part in is all their work here, and on machines of their own it is not."
-  return [await machine(folder, all, []), spent, ...parts].join("\n\n")
+  return [await machine(folder, all, []), spentIn(rounds, seconds), ...parts].join("\n\n")
 }

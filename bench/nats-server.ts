@@ -33,20 +33,21 @@ export const startFilledServer = async (
   await mkdir(folder)
   const flags = ["-js", "-sd", folder, "-a", "127.0.0.1", "-p", "-1", "--ports_file_dir", folder]
   const server = spawn(path, flags, { stdio: "ignore" })
-  onEnd(() => stop(server))
-  const url = await address(folder)
+  onEnd(() => stopServer(server))
+  const url = await addressIn(folder)
   await fill(url)
   return { url, version: execFileSync(path, ["--version"], { encoding: "utf8" }).trim() }
 }
 
-const stop = async (server: ChildProcess) => {
+/** Ends a server in order. */
+export const stopServer = async (server: ChildProcess) => {
   if (server.exitCode !== null) return
   server.kill("SIGTERM")
   await once(server, "exit")
 }
 
 /** The server writes where it listens into a file, once it does. */
-const address = async (folder: string): Promise<string> => {
+export const addressIn = async (folder: string): Promise<string> => {
   const late = performance.now() + ready_wait_ms
   while (performance.now() < late) {
     const file = (await readdir(folder)).find((name) => name.endsWith(".ports"))

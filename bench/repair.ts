@@ -67,7 +67,7 @@ const never = async () => {
 
 /** The other node, in this process: what it takes it hashes, as a node does. */
 const peersTo = (engine: NodeEngine): Peers => ({
-  ...{ takeBack: never, deleteClusterWide: never, fetch: never, copies: never },
+  ...{ takeBack: never, deleteClusterWide: never, fetch: never, copies: never, renew: never },
   keeps: async (_, ids) => ids.map(() => false),
   have: (_, ids) => engine.copiesOf(ids),
   send: async (_, order, bytes) => {

@@ -116,6 +116,8 @@ export class Log extends Context.Service<
     readonly head: (part: Part) => Effect.Effect<number, LogUnavailable>
     /** `prev` of a stream's first commit: SHA-256 (hex) of the stream's name. */
     readonly genesis: (stream: string) => string
+    /** SHA-256 of bytes, for what proves more than one commit. */
+    readonly digest: (data: Uint8Array) => Uint8Array
   }
 >()("events/Log") {}
 

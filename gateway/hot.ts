@@ -33,8 +33,11 @@ export interface HotResponse {
   readonly destroyed: boolean
   readonly writableEnded: boolean
   writeHead(status: number, headers: Readonly<Record<string, string>>): unknown
-  /** Answers whether the next piece may come at once; else it may after `drain`. */
-  write(bytes: Uint8Array): boolean
+  /**
+   * Answers whether the next piece may come at once; else it may after `drain`. `written` is called
+   * when the system has the bytes, or with why it will not.
+   */
+  write(bytes: Uint8Array, written: (error?: Error | null) => void): boolean
   end(body?: string | Uint8Array): unknown
   destroy(): unknown
   on(event: "close" | "drain", listener: () => void): unknown

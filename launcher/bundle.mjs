@@ -23,7 +23,8 @@ import { root } from "./cache.mjs"
 const entries = ["main.ts", "verbs/agent-process.ts"]
 
 const folders = [
-  ...["actors", "adapters", "events", "gateway", "projections", "schemas", "verbs", "launcher"],
+  ...["actors", "adapters", "client", "events", "gateway", "projections", "schemas", "verbs"],
+  "launcher",
 ]
 const files = ["main.ts", "package.json", "package-lock.json"]
 

@@ -8,10 +8,12 @@ import "./compile-cache.mjs"
 import { endsSoon } from "./node-flags.mjs"
 
 const [, , verb = ""] = process.argv
-// A name that was mistyped leaves no file, and after a flag it may be `serve` that comes.
-const is_verb = /^[a-z-]+$/.test(verb) && existsSync(join(root, "verbs", `${verb}.ts`))
+// A name that was mistyped fails and leaves no file; after a flag it may be `serve` that comes.
+const is_verb = /^[a-z][a-z-]*$/.test(verb)
+// The nouns of the API have no file of their own, and nearly all of their code in common.
+const name = existsSync(join(root, "verbs", `${verb}.ts`)) ? verb : "client"
 const program = programOf("main.ts", is_verb && endsSoon(verb) ? "cjs" : "js")
 if (program.endsWith(".cjs")) {
   const { runCompiled } = await import("./compiled.mjs")
-  runCompiled(program, verb)
+  runCompiled(program, name)
 } else await import(pathToFileURL(program).href)

@@ -22,6 +22,36 @@ export class DatabaseUnusable extends Schema.TaggedError<DatabaseUnusable>()("Da
 /** What is at the database's place: itself, nothing of worth, or what is not ours to remove. */
 export type Place = "own" | "lost" | "foreign"
 
+/** A row that is not the same in a read model and in its rebuild. */
+export interface RowDifference {
+  readonly table: string
+  /** The row's key; all of the row where the table has none. */
+  readonly key: Readonly<Record<string, unknown>>
+  /** `extra` is in what is kept alone, `missing` in what was rebuilt alone. */
+  readonly kind: "changed" | "extra" | "missing"
+  /** What differs in a changed row. */
+  readonly columns: ReadonlyArray<{
+    readonly column: string
+    readonly kept: unknown
+    readonly rebuilt: unknown
+  }>
+}
+
+export interface Differences {
+  /** Tables that were compared. */
+  readonly tables: number
+  /** Rows that differ; only the first of them are told. */
+  readonly count: number
+  readonly rows: ReadonlyArray<RowDifference>
+}
+
+/** A comparison that has begun: what is kept is seen as it was then. */
+export interface Comparing {
+  readonly position: number
+  /** Asked once, when the other shows the same position. */
+  readonly differences: Effect.Effect<Differences, DatabaseUnusable>
+}
+
 export interface Database<Tables> {
   /** For what a key or a page bounds: it runs in this thread. */
   readonly db: Kysely<Tables>
@@ -31,10 +61,24 @@ export interface Database<Tables> {
   readonly checkpoint: () => Checkpoint
   /** Runs the writes and moves the checkpoint, in one transaction. */
   readonly apply: (writes: ReadonlyArray<Write>, checkpoint: Checkpoint) => void
+  /**
+   * As `apply`, and after each slice of the writes `pause` runs: others have the thread while the
+   * transaction is open, but nobody else may write. It leaves nothing where it is interrupted.
+   */
+  readonly applySlowly: (
+    slices: Iterable<ReadonlyArray<Write>>,
+    checkpoint: Checkpoint,
+    pause: Effect.Effect<void>,
+  ) => Effect.Effect<void>
   /** An empty database beside this one, with the same tables. */
   readonly beside: Effect.Effect<Database<Tables>, DatabaseUnusable, Scope.Scope>
   /** Puts the one beside in this one's place; `db` and `reader` show it from then on. */
   readonly replace: (beside: Database<Tables>) => Effect.Effect<void, DatabaseUnusable>
+  /** Begins to compare with the one beside; at most `rows_max` rows are told. */
+  readonly compare: (
+    beside: Database<Tables>,
+    rows_max: number,
+  ) => Effect.Effect<Comparing, DatabaseUnusable, Scope.Scope>
   /** Whether others who look at the place find this database: a file may have been deleted. */
   readonly place: () => Place
   /** Every row of every table, in a fixed order: two databases of one log are equal in it. */

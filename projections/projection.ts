@@ -21,7 +21,12 @@ export interface Projection<Tables> {
   readonly part: Part
   readonly create: (db: Kysely<Tables>) => ReadonlyArray<Compilable>
   readonly project: (event: Message, place: Place) => ReadonlyArray<Write>
+  /** The same of a whole commit, where its events together come to fewer writes. */
+  readonly projectAll?: (events: ReadonlyArray<Message>, place: CommitPlace) => ReadonlyArray<Write>
 }
+
+/** Where a commit stands in the log. */
+export type CommitPlace = Omit<Place, "index">
 
 /**
  * Declares the projection of one kind of aggregate: a plain function from event to writes.
@@ -43,14 +48,56 @@ export const projection = <Tables, Event>({
   return { part, create, project: (message, place) => project(decode(message), place) }
 }
 
-/** Every write that a commit makes, in the order of its events. */
-export const writesOf = <Tables>(
+/** As `projection`, for a plain function from all events of a commit to writes. */
+export const commitProjection = <Tables, Event>({
+  part,
+  event,
+  create,
+  project,
+}: {
+  readonly part: Part
+  readonly event: Schema.ConstraintCodec<Event, unknown>
+  readonly create: (db: Kysely<Tables>) => ReadonlyArray<Compilable>
+  readonly project: (events: ReadonlyArray<Event>, place: CommitPlace) => ReadonlyArray<Write>
+}): Projection<Tables> => {
+  const decode = Schema.decodeUnknownSync(event)
+  return {
+    ...{ part, create },
+    project: (message, place) => project([decode(message)], place),
+    projectAll: (messages, place) =>
+      project(
+        messages.map((message) => decode(message)),
+        place,
+      ),
+  }
+}
+
+/**
+ * Every write that a commit makes, in the order of its events; then those of the projections that
+ * take all of them at once, which have tables of their own. `slice_events` cuts it into stretches
+ * of so many events, each made when it is asked for.
+ */
+export function* writesOf<Tables>(
   projections: ReadonlyArray<Projection<Tables>>,
   { position, stream, commit }: Recorded,
-): ReadonlyArray<Write> => {
+  slice_events = Number.POSITIVE_INFINITY,
+): Generator<ReadonlyArray<Write>, void> {
   const { id } = parseStream(stream)
   const readers = projections.filter(({ part }) => isPartOf(part, stream))
-  return commit.events.flatMap((event, index) =>
-    readers.flatMap(({ project }) => project(event, { position, index, stream, id, commit })),
-  )
+  if (readers.length === 0) return
+  const single = readers.filter(({ projectAll }) => projectAll === undefined)
+  const { events } = commit
+  let writes: Array<Write> = []
+  for (const [index, event] of single.length === 0 ? [] : events.entries()) {
+    if (index > 0 && index % slice_events === 0) {
+      yield writes
+      writes = []
+    }
+    const place = { position, index, stream, id, commit }
+    for (const { project } of single) writes.push(...project(event, place))
+  }
+  for (const { projectAll } of readers) {
+    if (projectAll) writes.push(...projectAll(events, { position, stream, id, commit }))
+  }
+  yield writes
 }

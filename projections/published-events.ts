@@ -42,6 +42,11 @@ export class PublishFailed extends Schema.TaggedError<PublishFailed>()("PublishF
   detail: Schema.String,
 }) {}
 
+/** A published event, and when it was published: epoch milliseconds, rising with the sequence. */
+export interface Kept extends Delivered {
+  readonly published_ms: number
+}
+
 export interface Wanted {
   readonly service?: string | undefined
   readonly type?: string | undefined
@@ -52,6 +57,8 @@ export class PublishedEvents extends Context.Service<
   {
     /** The last one; undefined when there is none. */
     readonly last: Effect.Effect<Delivered | undefined, PublishFailed>
+    /** The one of this sequence; undefined where there is none yet. */
+    readonly at: (sequence: number) => Effect.Effect<Kept | undefined, PublishFailed>
     /** Adds all after the one of sequence `after`, and answers the last one's sequence. */
     readonly append: (
       events: ReadonlyArray<Published>,
@@ -61,6 +68,21 @@ export class PublishedEvents extends Context.Service<
     readonly follow: (sequence: number, wanted: Wanted) => Stream.Stream<Delivered, PublishFailed>
   }
 >()("projections/PublishedEvents") {}
+
+/** The last sequence that was published before a time (epoch milliseconds); 0: none was. */
+export const sequenceBefore = Effect.fnUntraced(function* (time_ms: number) {
+  const { last, at } = yield* PublishedEvents
+  // Those up to `before` were, those from `from` on were not.
+  let before = 0
+  let from = ((yield* last)?.sequence ?? 0) + 1
+  while (from - before > 1) {
+    const middle = Math.floor((before + from) / 2)
+    const kept = yield* at(middle)
+    if (kept !== undefined && kept.published_ms < time_ms) before = middle
+    else from = middle
+  }
+  return before
+})
 
 /** What is told of an event: a type and its data. */
 export interface Told {

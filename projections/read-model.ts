@@ -3,12 +3,17 @@
  *
  * Source: DESIGN of the running system, 4.
  */
-import { Effect, Schedule, Semaphore, Stream } from "effect"
+import { Clock, Context, Effect, Schedule, Semaphore, Stream } from "effect"
 import { Log, type LogUnavailable, type Part, type Recorded } from "#events/log.ts"
-import { type Database, Databases, type DatabaseUnusable } from "#projections/database.ts"
+import {
+  type Database,
+  Databases,
+  DatabaseUnusable,
+  type Differences,
+} from "#projections/database.ts"
 import { type Projection, writesOf } from "#projections/projection.ts"
 import { compiler } from "#projections/statement.ts"
-import { type Behind, waiting } from "#projections/waiting.ts"
+import { type Behind, type Waiting, waiting } from "#projections/waiting.ts"
 
 /** Pause before a read model asks a log again that could not be reached, in milliseconds. */
 const retry_ms = 500
@@ -16,8 +21,28 @@ const retry_ms = 500
 /** How often a read model looks whether others still find it, in milliseconds. */
 const look_ms = 2_000
 
+/** Rows of a difference that are told; all are counted. */
+const differences_max = 100
+
 /** Events projected at one go: a few milliseconds, between which others have the thread. */
 const slice_events_max = 500
+
+/** As many of a model in the background, whose events cost some 40 us each: two milliseconds. */
+const background_events_max = 50
+
+const ns_per_ms = 1e6
+
+/** How a model in the background leaves the thread to others, in milliseconds. */
+export interface Rests {
+  /** The rest after so long a piece of work; 0 lets the others have one turn. */
+  readonly after: (took_ms: number) => number
+  /** What comes in so long is written at one go: a transaction costs as much as tens of rows. */
+  readonly gather_ms: number
+}
+
+export const Rest = Context.Reference<Rests>("projections/Rest", {
+  defaultValue: () => ({ after: () => 0, gather_ms: 0 }),
+})
 
 export interface ReadModel<Tables> extends Pick<Database<Tables>, "db" | "reader" | "dump"> {
   /** The last commit shown. */
@@ -28,6 +53,16 @@ export interface ReadModel<Tables> extends Pick<Database<Tables>, "db" | "reader
   readonly catchUp: Effect.Effect<void, Behind | LogUnavailable>
   /** Builds it from nothing beside, then switches; answers the position it shows then. */
   readonly rebuild: Effect.Effect<number, LogUnavailable | DatabaseUnusable>
+  /** Builds it beside from nothing and compares: what is kept is not touched. */
+  readonly difference: Effect.Effect<Difference, LogUnavailable | DatabaseUnusable>
+  /** False where this process does not follow the log for it: nothing can be asked of it. */
+  readonly is_kept?: false
+}
+
+/** What a read model and its rebuild do not have in common. */
+export interface Difference extends Differences {
+  /** Both show the log up to here. */
+  readonly position: number
 }
 
 /** What a service's read model is made of. */
@@ -36,6 +71,8 @@ export interface Blueprint<Tables> {
   readonly version: number
   readonly part: Part
   readonly projections: ReadonlyArray<Projection<Tables>>
+  /** Whether it is kept when others leave time for it; at once where somebody waits for it. */
+  readonly is_background?: boolean
 }
 
 const statements = <Tables>({ projections }: Blueprint<Tables>) =>
@@ -44,11 +81,11 @@ const statements = <Tables>({ projections }: Blueprint<Tables>) =>
   )
 
 /** Cuts a stretch of the log where enough events have gathered; a commit is never cut. */
-function* slices(stretch: ReadonlyArray<Recorded>) {
+function* slices(stretch: ReadonlyArray<Recorded>, events_max: number) {
   let from = 0
   let events = 0
   for (const [i, { commit }] of stretch.entries()) {
-    if (events > 0 && events + commit.events.length > slice_events_max) {
+    if (events > 0 && events + commit.events.length > events_max) {
       yield stretch.slice(from, i)
       from = i
       events = 0
@@ -67,13 +104,13 @@ export const project = <Tables>(
   const { position } = database.checkpoint()
   const news = stretch.filter((recorded) => recorded.position > position)
   return Effect.forEach(
-    slices(news),
+    slices(news, slice_events_max),
     (slice) =>
       Effect.suspend(() => {
         const last = slice.at(-1)
         if (last === undefined) return Effect.void
         database.apply(
-          slice.flatMap((recorded) => writesOf(projections, recorded)),
+          slice.flatMap((recorded) => [...writesOf(projections, recorded)].flat()),
           last,
         )
         return slice.length === news.length ? Effect.void : Effect.yieldNow
@@ -82,21 +119,57 @@ export const project = <Tables>(
   )
 }
 
+/** As `project`, and no longer than a few milliseconds without a rest, also within a commit. */
+const projectSlowly = Effect.fnUntraced(function* <Tables>(
+  database: Database<Tables>,
+  { projections }: Blueprint<Tables>,
+  stretch: ReadonlyArray<Recorded>,
+  { isAwaited, awaited }: Pick<Waiting, "isAwaited" | "awaited">,
+) {
+  const rest = yield* Rest
+  const clock = yield* Clock.Clock
+  const now_ms = () => Number(clock.currentTimeNanosUnsafe()) / ns_per_ms
+  let began = now_ms()
+  const pause = Effect.gen(function* () {
+    const rest_ms = isAwaited() ? 0 : rest.after(now_ms() - began)
+    yield* rest_ms > 0 ? Effect.raceFirst(Effect.sleep(rest_ms), awaited) : Effect.yieldNow
+    began = now_ms()
+  })
+  const { position } = database.checkpoint()
+  const news = stretch.filter((recorded) => recorded.position > position)
+  for (const slice of slices(news, background_events_max)) {
+    const last = slice.at(-1)
+    if (last === undefined) continue
+    if (slice.length === 1 && last.commit.events.length > background_events_max) {
+      const writes = writesOf(projections, last, background_events_max)
+      yield* database.applySlowly(writes, last, pause)
+      continue
+    }
+    database.apply(
+      slice.flatMap((recorded) => [...writesOf(projections, recorded)].flat()),
+      last,
+    )
+    if (last !== news.at(-1)) yield* pause
+  }
+})
+
 /** Opens a blueprint's database, empty or as it was left. */
 export const openDatabase = <Tables>(blueprint: Blueprint<Tables>) =>
   Effect.flatMap(Databases, (databases) =>
     databases.open<Tables>({ ...blueprint, create: statements(blueprint) }),
   )
 
-/** Everything of the log after what the database shows. */
+/** Everything of the log after what the database shows, up to `until` where that is given. */
 const fill = <Tables>(
   log: Log["Service"],
   database: Database<Tables>,
   blueprint: Blueprint<Tables>,
+  until = Number.POSITIVE_INFINITY,
 ) =>
   Effect.suspend(() =>
-    Stream.runForEachArray(log.read(blueprint.part, database.checkpoint().position), (stretch) =>
-      project(database, blueprint, stretch),
+    log.read(blueprint.part, database.checkpoint().position).pipe(
+      Stream.takeWhile(({ position }) => position <= until),
+      Stream.runForEachArray((stretch) => project(database, blueprint, stretch)),
     ),
   )
 
@@ -111,6 +184,24 @@ const continues = Effect.fnUntraced(function* <Tables>(
   const [found] = yield* Stream.runCollect(Stream.take(log.read(part, position - 1), 1))
   return found?.position === position && found.hash === hash
 })
+
+/**
+ * What a database and its rebuild do not have in common. Most is built first; then what is kept is
+ * looked at as it is at that moment, and the rest up to there is built after that.
+ */
+const differing = <Tables>(
+  log: Log["Service"],
+  database: Database<Tables>,
+  blueprint: Blueprint<Tables>,
+) =>
+  Effect.gen(function* () {
+    const beside = yield* database.beside
+    // What is kept shows this much, and never less: nothing beside is ahead of it.
+    yield* fill(log, beside, blueprint, database.checkpoint().position)
+    const comparing = yield* database.compare(beside, differences_max)
+    yield* fill(log, beside, blueprint, comparing.position)
+    return { position: comparing.position, ...(yield* comparing.differences) }
+  }).pipe(Effect.scoped)
 
 /** What is told of a failure once, until something else is. */
 const onceTold = (name: string) => {
@@ -185,12 +276,17 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
   const database = yield* openDatabase(blueprint)
   const { part, service } = blueprint
   const position = () => database.checkpoint().position
-  const { wake, waitFor } = yield* waiting(`The ${service} read model`, position)
+  const waits = yield* waiting(`The ${service} read model`, position)
+  const { wake, waitFor } = waits
 
   // A rebuild's last stretch and its switch are one turn: no commit falls between two databases.
   const turn = yield* Semaphore.make(1)
+  const projected = (stretch: ReadonlyArray<Recorded>) =>
+    blueprint.is_background === true
+      ? projectSlowly(database, blueprint, stretch, waits)
+      : project(database, blueprint, stretch)
   const write = (stretch: ReadonlyArray<Recorded>) =>
-    project(database, blueprint, stretch).pipe(Effect.andThen(Effect.sync(wake)), turn.withPermit)
+    projected(stretch).pipe(Effect.andThen(Effect.sync(wake)), turn.withPermit)
 
   // One at a time: each has the same place beside.
   const building = yield* Semaphore.make(1)
@@ -205,8 +301,16 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
   }).pipe(Effect.scoped)
   const rebuild = building.withPermit(build)
 
+  const difference = building.withPermit(differing(log, database, blueprint))
+
   const mend = mending(`The ${service} read model`, database, build, building)
-  const advance = (stretch: ReadonlyArray<Recorded>) => Effect.andThen(mend, write(stretch))
+  const { gather_ms } = yield* Rest
+  const gather =
+    blueprint.is_background === true && gather_ms > 0
+      ? Effect.raceFirst(Effect.sleep(gather_ms), waits.awaited)
+      : Effect.void
+  const advance = (stretch: ReadonlyArray<Recorded>) =>
+    mend.pipe(Effect.andThen(write(stretch)), Effect.andThen(gather))
 
   if (!(yield* continues(log, database, part))) {
     yield* Effect.logWarning(`The ${service} read model is of another log: building it again.`)
@@ -228,6 +332,22 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
     waitFor,
     catchUp: Effect.flatMap(log.head(part), waitFor),
     rebuild,
+    difference,
+  }
+  return model
+})
+
+/** A read model that this process does not keep. Its tables are opened and left as they are. */
+export const unkept = Effect.fnUntraced(function* <Tables>(blueprint: Blueprint<Tables>) {
+  const { db, reader, dump } = yield* openDatabase(blueprint)
+  const detail = `The ${blueprint.service} read model is not kept by this process.`
+  const refused = Effect.fail(new DatabaseUnusable({ detail }))
+  const model: ReadModel<Tables> = {
+    ...{ db, reader, dump, rebuild: refused, difference: refused },
+    position: Effect.succeed(0),
+    waitFor: () => Effect.void,
+    catchUp: Effect.void,
+    is_kept: false,
   }
   return model
 })

@@ -1,5 +1,5 @@
 /** Who waits for a position to be reached. */
-import { Effect, Schema } from "effect"
+import { Effect, Latch, Schema } from "effect"
 
 /** How long a reader waits to see its own write, in milliseconds; a thousandth of it is usual. */
 const wait_ms = 2000
@@ -32,12 +32,15 @@ export const waiting = Effect.fnUntraced(function* (name: string, reached: () =>
   // In the order in which they came. Who is interrupted stays until it would go, and hears nothing.
   const waiters = new Set<Waiter>()
   let swept = 0
+  // Open while somebody waits, or did when it was last looked at.
+  const asked = Latch.makeUnsafe(false)
 
   const wake = () => {
     const position = reached()
     for (const waiter of waiters) {
       if (waiter.position <= position && waiters.delete(waiter)) waiter.resume(Effect.void)
     }
+    if (waiters.size === 0) asked.closeUnsafe()
   }
   const giveUp = (sweep: number) => {
     for (const waiter of waiters) {
@@ -59,7 +62,10 @@ export const waiting = Effect.fnUntraced(function* (name: string, reached: () =>
       if (reached() >= position) return Effect.void
       return Effect.callback((resume) => {
         waiters.add({ position, last: swept + sweeps, resume })
+        asked.openUnsafe()
       })
     })
-  return { wake, waitFor }
+  return { wake, waitFor, isAwaited: () => waiters.size > 0, awaited: asked.await }
 })
+
+export type Waiting = Effect.Success<ReturnType<typeof waiting>>

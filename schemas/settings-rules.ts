@@ -22,6 +22,7 @@ export const disagreement = (settings: Settings): Wrong | undefined => {
     limits,
     capital,
     carrier,
+    webhooks,
   ]) {
     const wrong = rule(settings)
     if (wrong !== undefined) return wrong
@@ -140,7 +141,7 @@ const nats = ({ nats }: Settings): Wrong | undefined => {
   return undefined
 }
 
-const cluster = ({ cluster, tls }: Settings): Wrong | undefined => {
+const cluster = ({ cluster, nats, tls }: Settings): Wrong | undefined => {
   const secret = Redacted.value(cluster.secret)
   if (secret !== "" && secret.length < secret_bytes_min) {
     return { path: "cluster.secret", problem: `needs ${secret_bytes_min} characters or more` }
@@ -148,6 +149,10 @@ const cluster = ({ cluster, tls }: Settings): Wrong | undefined => {
   const file = cluster.secret_file
   if (cluster.join.length > 0 && secret === "" && file === "" && tls.client_ca === "") {
     return { path: "cluster.join", problem: "needs cluster.secret or tls.client_ca" }
+  }
+  if (cluster.join.length > 0 && nats.url === "") {
+    const problem = "needs nats.url: the NATS server with the log that all members share"
+    return { path: "cluster.join", problem }
   }
   if (cluster.heartbeat_deadline_seconds <= cluster.heartbeat_interval_seconds) {
     const problem = "must be above cluster.heartbeat_interval_seconds"
@@ -205,3 +210,26 @@ const carrier = ({ carrier: { registry, registry_url, web_key } }: Settings): Wr
 
 /** A key that was copied with a line break would be refused by FMCSA as unknown. */
 const printable = /^[\x21-\x7e]*$/
+
+const webhooks = ({ webhooks }: Settings): Wrong | undefined => {
+  const key = Redacted.value(webhooks.key)
+  if (key !== "" && new TextEncoder().encode(key).length < secret_bytes_min) {
+    return { path: "webhooks.key", problem: `needs ${secret_bytes_min} bytes or more` }
+  }
+  const wrong = webhooks.allowed_networks.findIndex((network) => !isNetwork(network))
+  if (wrong < 0) return undefined
+  return { path: `webhooks.allowed_networks[${wrong}]`, problem: "is no network as 10.0.0.0/8" }
+}
+
+/** An address and the bits of it that count. */
+const isNetwork = (network: string) => {
+  const [address = "", bits = ""] = network.split("/")
+  const is_v6 = address.includes(":")
+  const url = `http://${is_v6 ? `[${address}]` : address}`
+  const host = URL.canParse(url) ? new URL(url).hostname : ""
+  return is_v6
+    ? host !== "" && Number(bits) <= address_bits.v6
+    : host === address && Number(bits) <= address_bits.v4
+}
+
+const address_bits = { v4: 32, v6: 128 } as const

@@ -30,6 +30,7 @@ import {
   shares,
   worker,
 } from "#schemas/share-protection/settings.ts"
+import { webhooks } from "#schemas/system/settings.ts"
 import { principal_name_pattern, role_pattern, scopes } from "#schemas/token.ts"
 
 /** An hour: a request or a clock that is off by more is a mistake. */
@@ -287,6 +288,10 @@ const audit = {
     meaning: "Seconds after which a checkpoint is written where commits are few.",
     source: "design, log",
   }),
+  index: setting(flag, true, {
+    meaning: "Whether `GET /v1/admin/audit` is answered here; one or two nodes are enough.",
+    source: "decision 0126",
+  }),
 }
 
 const log = {
@@ -336,6 +341,7 @@ export const settings = {
   capital,
   carrier,
   plant,
+  webhooks,
   metrics,
   telemetry,
   audit,

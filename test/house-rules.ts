@@ -41,8 +41,13 @@ const arrow: Readonly<Record<string, Reach>> = {
     ],
     packages: /./,
   },
+  // It asks a server over HTTP, and knows of it what that says, as a page in a browser does.
+  client: { folders: [], packages: /^(effect|node:.+|smol-toml|@napi-rs\/blake-hash)$/ },
   verbs: {
-    folders: ["gateway", "adapters", "actors", "projections", "events", "schemas", "launcher"],
+    folders: [
+      ...["gateway", "adapters", "actors", "projections", "events", "schemas", "launcher"],
+      "client",
+    ],
     packages: /./,
   },
   // Only what the installed Node runs may ask for a package: the maker of the bundle.
@@ -66,7 +71,7 @@ const lines_max = 400
 const docstring_lines_max = 5
 
 const code = /\.(ts|mts|mjs)$/
-const ours = /^(actors|adapters|events|gateway|projections|schemas|verbs|main\.ts)/
+const ours = /^(actors|adapters|client|events|gateway|projections|schemas|verbs|main\.ts)/
 const middle = /^(actors|events|gateway|projections|schemas)\//
 const past_tense =
   /(ed|Begun|Broken|Found|Held|Kept|Left|Lost|Made|Met|Offline|Recast|Sent|Set|Taken)$/

@@ -12,6 +12,7 @@ import { given } from "./settings-given.ts"
 /** A value of the right type outside the range, for each range that is not of numbers. */
 const outside: Record<string, unknown> = {
   services: ["blob-store"],
+  "webhooks.allowed_networks": ["localhost"],
   "api.bind_host": "two words",
   "api.shape": "C",
   "tls.client_certificates": [{ subject: "x" }],
@@ -188,6 +189,10 @@ describe("settings together", () => {
     ["capital.token", { capital: { token: Redacted.make("a b") } }],
     ["capital.prices_dir", { capital: { prices_source: "csv" } }],
     ["capital.stooq_key", { capital: { prices_source: "stooq" } }],
+    ["webhooks.key", { webhooks: { key: Redacted.make("short") } }],
+    ["webhooks.allowed_networks[1]", { webhooks: { allowed_networks: ["10.0.0.0/8", "10/8"] } }],
+    ["webhooks.allowed_networks[0]", { webhooks: { allowed_networks: ["10.0.0.0/33"] } }],
+    ["webhooks.allowed_networks[0]", { webhooks: { allowed_networks: ["fd00::/129"] } }],
     ["carrier.web_key", { carrier: { registry: "fmcsa" } }],
     ["carrier.web_key", { carrier: { web_key: Redacted.make("a key\n") } }],
     ["carrier.registry_url", { carrier: { registry_url: "https://user:hunter2@example.org" } }],
@@ -197,6 +202,13 @@ describe("settings together", () => {
     it(`refuse ${path} of ${Object.keys(Object.values(change)[0] ?? {})}`, () =>
       expect(wrong(change)).toBe(path))
   }
+  it("tell a node that is to join where the log of its cluster is to be set", () => {
+    const joining = { join: ["http://a"], secret: a_secret }
+    const told = "needs nats.url: the NATS server with the log that all members share"
+    const alone = disagreement(given({ cluster: joining }))
+    expect([alone?.path, alone?.problem]).toEqual(["cluster.join", told])
+    expect(wrong({ cluster: joining, nats: { url: "nats://a" } })).toBeUndefined()
+  })
   it("need what Keystone has to be asked with", () => {
     const kind = { identity: { kind: "keystone" } } as const
     const whole = { auth_url: "http://k", username: "u", password: a_secret }

@@ -12,9 +12,11 @@
  * clients.
  * `--only simulation [--runs N] [--seed N]` lives through N simulations, however long that takes,
  * or through that of the seed alone, which is the same each time. `--only kill` leaves them out.
+ * `--only webhooks [--runs N] [--seed N]` delivers to receivers that fail, in N runs.
  * `--only cluster-simulation [--runs N] [--seed N]` lives through N simulated clusters.
  * `--only volume [--runs N] [--seed N]` lives through N crash points of a simulated volume.
- * `--only cluster [--nodes 10] [--rounds N] [--seed N]` kills and stops nodes under load.
+ * `--only cluster [--nodes 10] [--rounds N] [--seed N] [--first WHAT] [--skew]` kills, stops and
+ * cuts off nodes under load, from WHAT on; with clocks that differ by half a minute and more.
  * `--only volume-load [--blobs N]` restarts a volume of N small blobs, 10,000,000 unless said, and
  * feeds one deletes by the hundred thousand and blobs of 5 GiB.
  */
@@ -32,6 +34,7 @@ import { cleanUp, keep, newFolder } from "./process/server.ts"
 import { all_faults, shareFaults } from "./process/share-faults.ts"
 import { killShareRounds, type ShareRound } from "./process/share-kill.ts"
 import { soakSimulation } from "./share-protection/simulation-soak.ts"
+import { soakWebhooks } from "./system/webhook-soak.ts"
 import { soakVolume } from "./volume/crash-soak.ts"
 import { soakLoad } from "./volume/load.ts"
 
@@ -40,6 +43,8 @@ const rounds_default = 50
 const runs_default = 10_000
 const clusters_default = 20_000
 const nodes_default = 6
+/** Issue 10: so many seeded fault runs. */
+const webhooks_default = 1000
 const small_blobs_default = 10_000_000
 /** However short the time is, each kill has its turn. */
 const rounds_min = 3
@@ -63,6 +68,8 @@ const { values } = parseArgs({
     runs: { type: "string" },
     blobs: { type: "string" },
     nodes: { type: "string", default: String(nodes_default) },
+    first: { type: "string" },
+    skew: { type: "boolean", default: false },
   },
 })
 
@@ -170,17 +177,21 @@ const carriersFolder = async (seed: number) => {
   rmSync(folder, { recursive: true, force: true })
 }
 
-const toldCluster = ({ what, blobs, deleted, doubtful, took_ms }: ClusterRound) =>
+const toldCluster = ({ what, blobs, deleted, doubtful, reads, took_ms }: ClusterRound) =>
   console.log(
-    `soak: ${what}: ${blobs} blobs whole, ${deleted} deleted everywhere, ${doubtful} in doubt ` +
-      `(${Math.round(took_ms)} ms)`,
+    `soak: ${what}: ${blobs} blobs whole, ${deleted} deleted everywhere, ${doubtful} in doubt, ` +
+      `${reads} reads answered (${Math.round(took_ms)} ms)`,
   )
 
 const cluster = async () => {
   const seed = values.seed === undefined ? randomInt(1, seed_max) : number("seed", values.seed)
   const count = number("nodes", values.nodes)
-  console.log(`soak: a cluster of ${count}, seed ${seed}`)
-  await clusterRounds({ count, seed, rounds: wanted, onRound: toldCluster })
+  const { first, skew: is_skewed } = values
+  console.log(`soak: a cluster of ${count}, seed ${seed}${is_skewed ? ", wrong clocks" : ""}`)
+  await clusterRounds({
+    ...{ count, seed, rounds: wanted, is_skewed, onRound: toldCluster },
+    ...(first !== undefined && { first }),
+  })
 }
 
 const summary = (outcome: string) => {
@@ -227,7 +238,7 @@ const simulations = () => {
 
 const parts = [
   ...["kill", "shares", "ingest", "carriers", "faults", "simulation", "predictions"],
-  ...["volume", "volume-load", "cluster-simulation", "cluster"],
+  ...["volume", "volume-load", "cluster-simulation", "cluster", "webhooks"],
 ]
 if (values.only !== undefined && !parts.includes(values.only)) {
   console.error(`soak: --only knows ${parts.join(", ")}, not ${values.only}`)
@@ -240,6 +251,11 @@ if (values.only === "cluster-simulation") {
   const seed = values.seed === undefined ? undefined : number("seed", values.seed)
   const runs = seed === undefined ? number("runs", values.runs ?? String(clusters_default)) : 1
   process.exit((await soakCluster(runs, seed)) ? 0 : 1)
+}
+if (values.only === "webhooks") {
+  const seed = values.seed === undefined ? undefined : number("seed", values.seed)
+  const runs = seed === undefined ? number("runs", values.runs ?? String(webhooks_default)) : 1
+  process.exit(soakWebhooks(runs, seed) ? 0 : 1)
 }
 if (values.only === "volume") {
   const seed = values.seed === undefined ? undefined : number("seed", values.seed)

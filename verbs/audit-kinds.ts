@@ -27,6 +27,8 @@ import { TargetTemplate } from "#actors/share-protection/target-template.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
 import { Checkpoint } from "#actors/system/checkpoint.ts"
 import { Election } from "#actors/system/election.ts"
+import { Generation } from "#actors/system/generation.ts"
+import { Webhook } from "#actors/system/webhook.ts"
 import { VolumeEvent } from "#events/blob-storage/volume.ts"
 import { SearchEvent } from "#events/carrier-search/search.ts"
 import { PredictionEvent } from "#events/plant-disease/prediction.ts"
@@ -46,7 +48,7 @@ export const capital_pressure: ReadonlyArray<AnyDecider> = [
 
 /** Every kind whose snapshots `audit verify` folds again. */
 export const deciders: ReadonlyArray<AnyDecider> = [
-  ...[Election, Checkpoint, Cluster, Volume],
+  ...[Election, Checkpoint, Generation, Webhook, Cluster, Volume],
   ...share_protection,
   ...capital_pressure,
   ...[Search, Prediction],

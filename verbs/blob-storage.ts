@@ -6,7 +6,7 @@ import { HotEngine } from "#actors/blob-storage/blob-engine.ts"
 import { BlobStore, BlobStoreFailed } from "#actors/blob-storage/blob-store.ts"
 import { Cluster } from "#actors/blob-storage/cluster.ts"
 import { heart } from "#actors/blob-storage/heart.ts"
-import { journal } from "#actors/blob-storage/journal.ts"
+import { journal, recordedCursor } from "#actors/blob-storage/journal.ts"
 import { type HeldMembers, heldMembers, membership } from "#actors/blob-storage/members.ts"
 import { ActiveNodes, NodeName } from "#actors/blob-storage/replication.ts"
 import { shortfall } from "#actors/blob-storage/shortfall.ts"
@@ -50,14 +50,6 @@ export interface BlobStorageOptions {
   /** `host:port` at which other nodes reach this one; known once the process listens. */
   readonly advertised: Deferred.Deferred<string>
 }
-
-/** The members of a cluster are those in its log, and a bus of our own holds another log. */
-const warnOfJoin = ({ cluster, nats }: Settings) =>
-  cluster.join.length > 0 && nats.url === ""
-    ? Effect.logWarning(
-        "cluster.join has no effect without nats.url: this node is alone in a log of its own.",
-      )
-    : Effect.void
 
 /** What runs by itself: on this node, and on one node of all. */
 const processes = Effect.fnUntraced(function* (
@@ -105,6 +97,7 @@ const openParts = Effect.fnUntraced(function* (
     ...{ dir: blob.dir, capacity_bytes, size_max_bytes: blob.stream_bytes_max },
     segment_bytes: blob.segment_bytes,
     scrub_bytes_per_second: blob.scrub_bytes_per_second,
+    goes_on_after: yield* recordedCursor(node_id),
   })
   const joined = yield* joinNodes({ settings, node_id, held }, volume)
   const { engine } = joined
@@ -190,7 +183,6 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
   let opened: Parts | undefined
 
   const start = Effect.gen(function* () {
-    yield* warnOfJoin(settings)
     const volume = yield* findVolume(model.db, node_id)
     const parts = yield* openParts(options, held, volume?.bytes ?? 0)
     trouble = troubleOf(parts)

@@ -1,123 +1,167 @@
-/** `almanac blobs`: upkeep of this node's blobs while no server runs. */
-import { Clock, Console, Effect, Layer, Schema } from "effect"
-import { Command } from "effect/cli"
-import { faultOf } from "#actors/blob-storage/blob-fault.ts"
-import { BlobStore } from "#actors/blob-storage/blob-store.ts"
-import { recordAll } from "#actors/blob-storage/journal.ts"
-import { host } from "#actors/host.ts"
-import { migrate, migrationState, migrationVolume, removePlain } from "#adapters/blob-migration.ts"
-import { openPlain, type PlainStore } from "#adapters/blob-plain.ts"
-import { DataFolder } from "#adapters/data-lock.ts"
-import { nodeId } from "#adapters/node.ts"
-import { openVolume } from "#adapters/volume-engine.ts"
-import type { Settings } from "#schemas/settings.ts"
-import { instance } from "#verbs/instance.ts"
-import { type Progress, progressTo } from "#verbs/progress.ts"
+/** `almanac blobs`: what is stored, over HTTP; and upkeep of this node's store. */
+import { Effect, Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { described, listBlobs, blobs as noun } from "#client/blob-storage/blob.ts"
+import { blobId } from "#client/blob-storage/id.ts"
+import { failure } from "#client/failure.ts"
+import { isObject, type Json, memberAt } from "#client/json.ts"
+import { showItems, showOne } from "#client/session.ts"
+import { asking, limit, pairs, shared } from "#verbs/client.ts"
 import { settings } from "#verbs/root.ts"
-import { exclusive } from "#verbs/session.ts"
 
-/** The stores are as they were, or can be taken up again where they are: exit code 1. */
-class MigrationFailed extends Schema.TaggedError<MigrationFailed>()("MigrationFailed", {
-  message: Schema.String,
-}) {}
+/** Blobs on one command line. */
+const blobs_max = 10_000
 
-const counted = (count: number, one: string) =>
-  `${count.toLocaleString("en-US")} ${one}${count === 1 ? "" : "s"}`
+const policies = ["NONE", "REPLICA2", "REPLICA3", "EC42", "EC82"] as const
 
-const reasonOf = (cause: unknown) => {
-  const fault = faultOf(cause)
-  if (fault._tag === "BlobCapacityExceeded") {
-    return `${fault.detail} Both stores need room until the new one is whole.`
-  }
-  return "detail" in fault ? fault.detail : fault._tag
-}
-const failed = (cause: unknown) =>
-  new MigrationFailed({ message: `the blobs were not migrated: ${reasonOf(cause)}` })
+const ids = Argument.String("id").pipe(Argument.variadic({ min: 1, max: blobs_max }))
 
-const unasked = Effect.die("only the journal of a plain store is asked for")
-
-/** As much of the port as the journal's process needs. */
-const journalOnly = (plain: PlainStore) =>
-  Layer.succeed(
-    BlobStore,
-    BlobStore.of({
-      put: () => unasked,
-      get: () => unasked,
-      stat: () => unasked,
-      delete: () => unasked,
-      tombstone: () => unasked,
-      list: () => unasked,
-      usage: unasked,
-      scan: (after_cursor, limit) => Effect.sync(() => plain.scan(after_cursor, limit)),
-      acknowledge: (cursor) => Effect.sync(() => plain.acknowledge(cursor)),
-    }),
+const scope = (of_cluster: string) =>
+  Flag.Literals("scope", ["node", "cluster"]).pipe(
+    Flag.withDescription(`node: this node's; cluster: ${of_cluster}`),
+    Flag.withDefault("node" as const),
   )
 
-const fill = Effect.fnUntraced(function* (configured: Settings, plain: PlainStore) {
-  const { dir } = configured.blob
-  const { blobs } = plain.totals()
-  const node_id = yield* nodeId(configured.cluster.node_id, configured.data.dir)
-  const progress: Progress = progressTo(blobs)
-  const clock = yield* Clock.Clock
-  const recording = recordAll(node_id).pipe(Effect.provide(journalOnly(plain)))
-  const record = Effect.runPromiseWith(yield* Effect.context<Effect.Services<typeof recording>>())
-  yield* Effect.tryPromise({
-    try: () =>
-      migrate(plain, {
-        dir,
-        open: (folder) =>
-          openVolume(migrationVolume(folder, configured.blob.segment_bytes, plain.cursor())),
-        record: async () => void (await record(recording)),
-        now: () => clock.currentTimeNanosUnsafe(),
-        done: (count) => progress.at("blobs", count, blobs),
-      }),
-    catch: failed,
-  })
-  yield* progress.end
-})
+const put = Command.make(
+  "put",
+  {
+    files: Argument.String("file").pipe(Argument.variadic({ min: 1, max: blobs_max })),
+    policy: Flag.Literals("policy", policies).pipe(
+      Flag.withDescription("Copies or erasure code; REPLICA3 by default"),
+      Flag.optional,
+    ),
+    labels: pairs("label", "A label"),
+    shared,
+  },
+  ({ files, policy, labels, shared }) =>
+    asking(shared, async (session) => {
+      const { upload } = await import("#client/blob-storage/upload.ts")
+      const stored: Array<Json> = []
+      for (const file of files) {
+        const asked = { file, policy: Option.getOrUndefined(policy), labels }
+        stored.push(await upload(session, asked))
+      }
+      showItems(session, stored, ["id", "size", "file"])
+    }),
+).pipe(
+  Command.withDescription("Store files, or standard input for -; prints their ids"),
+  Command.withExamples([
+    {
+      command: "almanac blobs put model.bin --policy EC42 --label stage=prod",
+      description: "With a label, on six nodes",
+    },
+    { command: "tar c data | almanac blobs put - -q", description: "A stream; prints its id" },
+  ]),
+)
 
-/** The plain store's blobs into a volume that then has its place. */
-const move = (configured: Settings) =>
-  Effect.gen(function* () {
-    const plain = yield* Effect.acquireRelease(
-      Effect.try({ try: () => openPlain(configured.blob.dir), catch: failed }),
-      (plain) => Effect.sync(plain.close),
-    )
-    yield* fill(configured, plain)
-    const { blobs, quarantined } = plain.totals()
-    yield* Console.log(`${counted(blobs, "blob")} migrated, ${quarantined} set aside as damaged`)
-  }).pipe(Effect.scoped, Effect.provide(host), Effect.provide(exclusive(configured)))
+const get = Command.make(
+  "get",
+  {
+    id: Argument.String("id"),
+    file: Argument.String("file").pipe(Argument.optional),
+    force: Flag.Boolean("force").pipe(
+      Flag.withDescription("Replace the file if it exists"),
+      Flag.withDefault(false),
+    ),
+    shared,
+  },
+  ({ id, file, force, shared }) =>
+    asking(shared, async (session) => {
+      const { download, print } = await import("#client/blob-storage/download.ts")
+      const [blob, path] = [blobId(id), Option.getOrElse(file, () => "-")]
+      if (path !== "-") return showOne(session, await download(session, blob, path, force))
+      if (session.screen.columns === undefined) return await print(session, blob)
+      throw failure("usage", "A blob is no text for a terminal: name a file, or redirect it")
+    }),
+).pipe(
+  Command.withDescription("Fetch a blob; a file that was not finished is gone on with"),
+  Command.withExamples([
+    { command: "almanac blobs get ID model.bin", description: "Into a file, whole or not at all" },
+    { command: "almanac blobs get ID | tar x", description: "To standard output" },
+  ]),
+)
 
-const clean = ({ blob }: Settings) =>
-  Effect.tryPromise({ try: () => removePlain(blob.dir, openPlain), catch: failed })
+const ls = Command.make(
+  "list",
+  {
+    prefix: Flag.String("prefix").pipe(
+      Flag.withDescription("Only ids that begin so"),
+      Flag.optional,
+    ),
+    labels: pairs("label", "Only blobs with this label"),
+    scope: scope("of all nodes"),
+    is_long: Flag.Boolean("long").pipe(
+      Flag.withAlias("l"),
+      Flag.withDescription("With size, time, policy and labels"),
+      Flag.withDefault(false),
+    ),
+    limit,
+    shared,
+  },
+  ({ prefix, labels, scope, is_long, limit, shared }) =>
+    asking(shared, (session) => {
+      const listing = { labels, scope, limit, is_long, prefix: Option.getOrUndefined(prefix) }
+      return listBlobs(session, listing)
+    }),
+).pipe(
+  Command.withAlias("ls"),
+  Command.withDescription("The blobs, by id"),
+  Command.withExamples([
+    { command: "almanac blobs ls -l --label stage=prod", description: "Sizes and labels too" },
+  ]),
+)
 
-export const migrateBlobs = Effect.fnUntraced(function* (configured: Settings) {
-  const { dir } = configured.blob
-  const running = yield* instance(configured)
-  if (running !== undefined) {
-    const message = `process ${running.pid} runs on this folder: stop it first`
-    return yield* new MigrationFailed({ message })
-  }
-  switch (migrationState(dir)) {
-    case "volume":
-      return yield* Console.log(`nothing to migrate: ${dir} holds no store of an earlier version`)
-    case "both": {
-      const message = `${dir} holds two stores, index.sqlite with blobs/ and volume/: move one away`
-      return yield* new MigrationFailed({ message })
-    }
-    case "plain":
-      yield* move(configured)
-      return yield* clean(configured)
-    case "done":
-      yield* Effect.provide(clean(configured), DataFolder.layer(configured.data.dir))
-      return yield* Console.log(`what was left of the earlier store in ${dir} is removed`)
-  }
-})
+const stat = Command.make(
+  "stat",
+  { ids, scope: scope("on any node"), shared },
+  ({ ids, scope, shared }) =>
+    asking(shared, async (session) => {
+      const { http, signal } = session
+      const found: Array<Json> = []
+      for (const id of ids.map(blobId)) {
+        const path = `/v1/blobs/${id}/stat?scope=${scope}`
+        const { body } = await http.json({ method: "GET", path, need: "blob", signal })
+        if (memberAt(body, "exists") !== true) throw failure("not_found", `There is no blob ${id}`)
+        found.push(described(id, memberAt(body, "meta")))
+      }
+      if (found.length === 1) showOne(session, found[0] ?? null)
+      else showItems(session, found, ["id", "size", "created_at", "policy", "labels"])
+    }),
+).pipe(
+  Command.withDescription(
+    "Size, time, policy, labels and checksum; exit code 4 if it is not there",
+  ),
+  Command.withExamples([{ command: "almanac blobs stat ID", description: "All about it" }]),
+)
 
-const migrateVerb = Command.make(
+const rm = Command.make(
+  "delete",
+  { ids, scope: scope("from every node"), shared },
+  ({ ids, scope, shared }) =>
+    asking(shared, async (session) => {
+      const { http, signal, output } = session
+      const done: Array<Json> = []
+      for (const id of ids.map(blobId)) {
+        const path = `/v1/blobs/${id}?scope=${scope}`
+        const { body } = await http.json({ method: "DELETE", path, need: "blob", signal })
+        done.push({ id, ...(isObject(body) ? body : {}) })
+      }
+      if (output.json || output.quiet) showItems(session, done, ["id", "deleted"])
+      else session.screen.err(`${done.length} deleted\n`)
+    }),
+).pipe(
+  Command.withAlias("rm"),
+  Command.withDescription("Delete blobs from this node, or from every one"),
+  Command.withExamples([
+    { command: "almanac blobs rm ID --scope cluster", description: "From every node" },
+  ]),
+)
+
+const migrate = Command.make(
   "migrate",
   {},
   Effect.fn(function* () {
+    const { migrateBlobs } = yield* Effect.promise(() => import("#verbs/blobs-migrate.ts"))
     yield* migrateBlobs(yield* settings)
   }),
 ).pipe(
@@ -129,7 +173,7 @@ const migrateVerb = Command.make(
   ]),
 )
 
-export const blobs = Command.make("blobs").pipe(
-  Command.withDescription("Upkeep of this node's blobs"),
-  Command.withSubcommands([migrateVerb]),
+export const blobs = Command.make(noun.name).pipe(
+  Command.withDescription(noun.what),
+  Command.withSubcommands([put, get, ls, stat, rm, migrate]),
 )

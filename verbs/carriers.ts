@@ -11,7 +11,9 @@ import { carrierFile } from "#adapters/carrier-file.ts"
 import { type FileReport, type ImportReport, importCarriers } from "#adapters/carrier-import.ts"
 import { mirrorFile } from "#adapters/carrier-mirror.ts"
 import { openMirror, reasonOf } from "#adapters/carrier-mirror-file.ts"
+import { carriers as noun } from "#client/carrier-search/carrier.ts"
 import { CalendarDate } from "#schemas/capital-pressure/day.ts"
+import { verbsOf } from "#verbs/client.ts"
 import { stoppedEarly } from "#verbs/ingest-outcome.ts"
 import { progressTo } from "#verbs/progress.ts"
 import { settings } from "#verbs/root.ts"
@@ -231,6 +233,6 @@ const status = Command.make(
 )
 
 export const carriers = Command.make("carriers").pipe(
-  Command.withDescription("The mirror of the carrier registry"),
-  Command.withSubcommands([importing, status]),
+  Command.withDescription("Carriers by MC number, and the mirror of their registry"),
+  Command.withSubcommands([...verbsOf(noun), importing, status]),
 )

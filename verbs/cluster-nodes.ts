@@ -3,10 +3,11 @@
  * through it.
  */
 import { randomBytes } from "node:crypto"
-import { mkdirSync, mkdtempSync, rmSync, statfsSync } from "node:fs"
+import { mkdtempSync, rmSync, statfsSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join, resolve } from "node:path"
+import { join } from "node:path"
 import { Effect, Option, Redacted, Schedule, Schema, Scope } from "effect"
+import { lockFolder } from "#adapters/data-lock.ts"
 import { findInstance } from "#adapters/instance-file.ts"
 import { writePrivate } from "#adapters/private-file.ts"
 import { sha256Of } from "#adapters/token-store.ts"
@@ -35,6 +36,13 @@ export interface DemoClusterOptions {
 
 type Environment = Readonly<Record<string, string>>
 
+/** A folder of theirs that another cluster runs in would have two of each node. */
+const inUse = (dir: string, pid: number | null) => {
+  const holder = pid === null ? "another process" : `process ${pid}`
+  const message = `${dir} is in use by ${holder}: end that cluster first, or take another --dir`
+  return new ClusterNodeFailed({ message })
+}
+
 const folderOf = (dir: string | undefined) => {
   if (dir === undefined) {
     return Effect.acquireRelease(
@@ -42,13 +50,14 @@ const folderOf = (dir: string | undefined) => {
       (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
     )
   }
-  return Effect.try({
-    try: () => {
-      mkdirSync(dir, { recursive: true, mode: 0o700 })
-      return resolve(dir)
-    },
-    catch: (cause) => new ClusterNodeFailed({ message: `${dir} cannot be made: ${cause}` }),
-  })
+  return lockFolder(dir, ["run"]).pipe(
+    Effect.map(({ path }) => path),
+    Effect.catchTags({
+      DataFolderLocked: ({ path, pid }) => Effect.fail(inUse(path, pid)),
+      DataFolderUnusable: ({ path, reason }) =>
+        Effect.fail(new ClusterNodeFailed({ message: `${path} cannot be used: ${reason}` })),
+    }),
+  )
 }
 
 /** What is given by the user's environment stays as it is. */
@@ -146,7 +155,9 @@ export const demoCluster = Effect.fnUntraced(function* (options: DemoClusterOpti
   const numbers = Array.from({ length: nodes - 1 }, (_, n) => n + 2)
   // They end at once, and before the first.
   const together = yield* Scope.fork(yield* Effect.scope, "parallel")
-  const others = yield* Effect.forEach(numbers, (number) => start(number, bus), {
+  // One index of all events is enough, and each costs its node more than what it stores itself.
+  const more = { ...bus, ...unlessGiven({ ALMANAC_AUDIT__INDEX: "false" }) }
+  const others = yield* Effect.forEach(numbers, (number) => start(number, more), {
     concurrency: "unbounded",
   }).pipe(Scope.provide(together))
   const all = [first, ...others]

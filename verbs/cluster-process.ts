@@ -2,7 +2,7 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
-import type { Readable } from "node:stream"
+import type { Readable, Writable } from "node:stream"
 import { Effect, Schema } from "effect"
 import type { SettingsSources } from "#verbs/root.ts"
 import { root } from "../launcher/cache.mjs"
@@ -34,18 +34,23 @@ export interface NodeProcessOptions {
   readonly ended: (line: string) => Effect.Effect<void>
 }
 
-type Child = ChildProcessByStdio<null, Readable, Readable>
+type Child = ChildProcessByStdio<Writable, Readable, Readable>
+
+/** The child's descriptor of our own standard error, which stays when we are killed. */
+const told_fd = 3
 
 const spawned = ({ data_dir, environment, sources }: NodeProcessOptions): Child => {
   const config = sources.config === "" ? [] : ["--config", sources.config]
   const set = sources.set.flatMap((one) => ["--set", one])
-  const args = [join(root, "launcher", "run.mjs"), "serve", ...config, ...set]
+  const own = ["--with-parent", String(told_fd), ...config, ...set]
   // A group of its own: Ctrl-C at a terminal comes to the cluster, which ends them in order.
-  return spawn(process.execPath, args, {
+  const child = spawn(process.execPath, [join(root, "launcher", "run.mjs"), "serve", ...own], {
     env: { ...process.env, ALMANAC_DATA_DIR: data_dir, ...environment },
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: ["pipe", "pipe", "pipe", process.stderr.fd],
     detached: true,
   })
+  // Three of its descriptors are pipes to us, which the types of a list of four do not say.
+  return child as Child
 }
 
 const hasEnded = ({ exitCode, signalCode }: Child) => exitCode !== null || signalCode !== null

@@ -1,8 +1,12 @@
-/** `almanac cluster`: a cluster of blob nodes on one machine, to try out what several are for. */
+/**
+ * `almanac cluster`: a cluster of blob nodes on one machine, to try out what several are for; and
+ * what a node says of its cluster, over HTTP.
+ */
 import { Console, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
+import { cluster as noun } from "#client/blob-storage/cluster.ts"
 import { nodes_max } from "#schemas/blob-storage/cluster.ts"
-import { demoCluster } from "#verbs/cluster-nodes.ts"
+import { verbsOf } from "#verbs/client.ts"
 import { sources } from "#verbs/root.ts"
 
 const port_max = 65_535
@@ -36,6 +40,7 @@ export const cluster = Command.make(
     if (first !== undefined && (first < 1 || first + nodes - 1 > port_max)) {
       return yield* refuse(`--port and those after it are between 1 and ${port_max}`)
     }
+    const { demoCluster } = yield* Effect.promise(() => import("#verbs/cluster-nodes.ts"))
     const running = yield* demoCluster({
       ...{ nodes, port: first, dir: Option.getOrUndefined(dir), sources: yield* sources },
       started: ({ node_id, url }) => Console.log(`node ${node_id} ${url}`),
@@ -47,8 +52,9 @@ export const cluster = Command.make(
   }, Effect.scoped),
 ).pipe(
   Command.withDescription(
-    "Run a cluster of blob nodes on this machine until Ctrl-C, which ends all of them",
+    "Run a cluster of blob nodes on this machine until Ctrl-C, or ask a node about its cluster",
   ),
+  Command.withSubcommands(verbsOf(noun)),
   Command.withExamples([
     { command: "almanac cluster --nodes 6", description: "Six nodes, enough for EC42" },
     {

@@ -21,7 +21,9 @@ export const databases = (settings: Settings) =>
 const connection_head = "sqlite:///"
 
 const opened = <Tables>(blueprint: Blueprint<Tables>) =>
-  Effect.map(readModel(blueprint), ({ position, rebuild }) => ({ position, rebuild }))
+  Effect.map(readModel(blueprint), ({ position, rebuild, difference }) => ({
+    ...{ position, rebuild, difference },
+  }))
 
 /** Brought to the log's end when it is run, and kept there for as long as the scope lives. */
 export const read_models = new Map([

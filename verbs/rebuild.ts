@@ -1,8 +1,10 @@
-/** `almanac rebuild`: read models from nothing. */
-import { Console, Effect, Layer, Schema } from "effect"
-import { Argument, Command } from "effect/cli"
+/** `almanac rebuild`: read models from nothing, in their place or to compare with. */
+import { Console, Effect, Layer, Runtime, Schema } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
 import type { Instance } from "#adapters/instance-file.ts"
+import { ReadModelDifference } from "#gateway/system/read-models-api.ts"
 import type { Settings } from "#schemas/settings.ts"
+import { json } from "#verbs/audit-flags.ts"
 import { ask, instance } from "#verbs/instance.ts"
 import { databases, read_models } from "#verbs/read-models.ts"
 import { settings } from "#verbs/root.ts"
@@ -12,6 +14,15 @@ import { exclusive } from "#verbs/session.ts"
 class NoReadModel extends Schema.TaggedError<NoReadModel>()("NoReadModel", {
   message: Schema.String,
 }) {}
+
+/** A row differs; which was printed: exit code 1. */
+class ReadModelDiffers extends Schema.TaggedError<ReadModelDiffers>()("ReadModelDiffers", {
+  message: Schema.String,
+}) {
+  override readonly [Runtime.errorExitCode] = 1
+}
+
+const Differs = Schema.fromJsonString(ReadModelDifference)
 
 const Rebuilt = Schema.fromJsonString(Schema.Struct({ position: Schema.Int }))
 
@@ -25,45 +36,125 @@ const byInstance = Effect.fnUntraced(function* (running: Instance, of: Settings,
   yield* say(name, position)
 })
 
-const here = (of: Settings, names: ReadonlyArray<string>) =>
+type Opened = typeof read_models extends Map<string, infer Open> ? Effect.Success<Open> : never
+
+const here = <A, E>(
+  of: Settings,
+  names: ReadonlyArray<string>,
+  work: (name: string, model: Opened) => Effect.Effect<A, E>,
+) =>
   Effect.forEach(
     [...read_models].filter(([name]) => names.includes(name)),
-    ([name, open]) =>
-      Effect.gen(function* () {
-        const model = yield* open
-        yield* say(name, yield* model.rebuild)
-      }),
-    { discard: true },
+    ([name, open]) => Effect.flatMap(open, (model) => work(name, model)),
   ).pipe(Effect.scoped, Effect.provide(Layer.merge(exclusive(of), databases(of))))
+
+const rebuildAll = Effect.fnUntraced(function* (of: Settings, names: ReadonlyArray<string>) {
+  const running = yield* instance(of)
+  if (running === undefined) {
+    return yield* here(of, names, (name, { rebuild }) =>
+      Effect.flatMap(rebuild, (position) => say(name, position)),
+    )
+  }
+  return yield* Effect.forEach(names, (name) => byInstance(running, of, name))
+})
+
+const compareHere = (of: Settings, names: ReadonlyArray<string>) =>
+  here(of, names, (name, { difference }) =>
+    Effect.map(
+      difference,
+      // Rows of SQLite as JSON has them.
+      (found) => ({ name, ...found }) as unknown as ReadModelDifference,
+    ),
+  )
+
+const compareBy = (running: Instance, of: Settings, names: ReadonlyArray<string>) =>
+  Effect.forEach(names, (name) =>
+    Effect.flatMap(
+      ask(running, of, "POST", `/v1/admin/read-models/${name}/difference`),
+      Schema.decodeUnknownEffect(Differs),
+    ),
+  )
+
+/** What differs, a line each; ReadModelDiffers when anything does. */
+const compareAll = Effect.fnUntraced(function* (
+  of: Settings,
+  names: ReadonlyArray<string>,
+  as_json: boolean,
+) {
+  const running = yield* instance(of)
+  const found =
+    running === undefined ? yield* compareHere(of, names) : yield* compareBy(running, of, names)
+  for (const one of found) yield* Console.log(as_json ? JSON.stringify(one) : told(one))
+  if (found.some(({ count }) => count > 0)) {
+    return yield* new ReadModelDiffers({ message: "A read model is not what the log says." })
+  }
+})
+
+const rowLine = ({ table, key, kind, columns }: ReadModelDifference["rows"][number]) => {
+  const changes = columns.map(
+    ({ column, kept, rebuilt }) =>
+      `${column} is ${JSON.stringify(kept)}, by the log ${JSON.stringify(rebuilt)}`,
+  )
+  return [`  ${kind} ${table} ${JSON.stringify(key)}`, ...changes].join(" ")
+}
+
+const told = ({ name, position, tables, count, rows }: ReadModelDifference) => {
+  const outcome = count === 0 ? "as the log says" : `${count} rows differ`
+  return [`${name}: ${outcome}, ${tables} tables at position ${position}`, ...rows.map(rowLine)]
+    .join("\n")
+    .replaceAll(/[\p{Cc}--\n]/gv, "?")
+}
+
+const names = Argument.String("name").pipe(
+  Argument.withDescription(`Read model (${[...read_models.keys()].join(", ")}); all without it`),
+  Argument.variadic(),
+)
+
+/** The read models that were named, or all. */
+const namedBy = Effect.fnUntraced(function* (asked: ReadonlyArray<string>) {
+  const unknown = asked.find((name) => !read_models.has(name))
+  if (unknown === undefined) return asked.length > 0 ? asked : [...read_models.keys()]
+  const known = [...read_models.keys()].join(", ")
+  return yield* new NoReadModel({ message: `no read model ${unknown}: there are ${known}` })
+})
+
+/** `almanac audit diff`: the same as `rebuild --diff`. */
+export const diff = Command.make(
+  "diff",
+  { names, json },
+  Effect.fn(function* ({ names, json }) {
+    yield* compareAll(yield* settings, yield* namedBy(names), json)
+  }),
+).pipe(
+  Command.withDescription(
+    "Compare read models with what the log says; exit code 1 when a row differs",
+  ),
+  Command.withExamples([
+    { command: "almanac audit diff", description: "All of them" },
+    { command: "almanac audit diff share-protection", description: "One of them" },
+  ]),
+)
 
 export const rebuild = Command.make(
   "rebuild",
   {
-    name: Argument.String("name").pipe(
-      Argument.withDescription(
-        `Read model (${[...read_models.keys()].join(", ")}); all without it`,
-      ),
-      Argument.variadic(),
+    names,
+    diff: Flag.Boolean("diff").pipe(
+      Flag.withDescription("Build beside and compare: exit code 1 when a row differs"),
+      Flag.withDefault(false),
     ),
   },
-  Effect.fn(function* ({ name: asked }) {
-    const unknown = asked.find((name) => !read_models.has(name))
-    if (unknown !== undefined) {
-      const known = [...read_models.keys()].join(", ")
-      return yield* new NoReadModel({ message: `no read model ${unknown}: there are ${known}` })
-    }
-    const names = asked.length > 0 ? asked : [...read_models.keys()]
+  Effect.fn(function* ({ names, diff }) {
     const configured = yield* settings
-    const running = yield* instance(configured)
-    if (running === undefined) return yield* here(configured, names)
-    yield* Effect.forEach(names, (name) => byInstance(running, configured, name), {
-      discard: true,
-    })
+    const asked = yield* namedBy(names)
+    if (diff) yield* compareAll(configured, asked, false)
+    else yield* rebuildAll(configured, asked)
   }),
 ).pipe(
   Command.withDescription("Build read models from the log again, from nothing"),
   Command.withExamples([
     { command: "almanac rebuild", description: "All of them" },
     { command: "almanac rebuild blob-storage", description: "One of them" },
+    { command: "almanac rebuild --diff", description: "Change nothing, say what differs" },
   ]),
 )

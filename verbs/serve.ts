@@ -9,10 +9,11 @@ import {
   Deferred,
   Effect,
   Layer,
+  Option,
   Redacted,
   Schema,
 } from "effect"
-import { Command } from "effect/cli"
+import { Command, Flag } from "effect/cli"
 import { HttpApiBuilder } from "effect/http-api"
 import { host } from "#actors/host.ts"
 import { runProcess } from "#actors/process.ts"
@@ -33,49 +34,52 @@ import { pageFiles } from "#adapters/page-files.ts"
 import { processMetrics } from "#adapters/process-metrics.ts"
 import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
 import { telemetry } from "#adapters/telemetry.ts"
+import { threadRest } from "#adapters/thread-share.ts"
 import { serveWorkers } from "#adapters/worker-commands.ts"
 import { Log } from "#events/log.ts"
 import { frontDoor } from "#gateway/front-door.ts"
 import { SecretKeeper, TokenIssuer, TrustIssuer } from "#gateway/identity.ts"
 import { requestMetrics } from "#gateway/metrics.ts"
 import { appOf, type Mounted, mount } from "#gateway/routes.ts"
+import { Charts } from "#gateway/system/charts.ts"
 import { operations } from "#gateway/system/operations.ts"
 import { OperationsApi } from "#gateway/system/operations-api.ts"
 import { type Operated, ReadModels } from "#gateway/system/read-models.ts"
 import { systemService } from "#gateway/system/service.ts"
 import { BlobStorageModel, blueprint } from "#projections/blob-storage/blueprint.ts"
-import { published as published_blobs } from "#projections/blob-storage/published.ts"
 import {
   CapitalPressureModel,
   blueprint as capital_blueprint,
 } from "#projections/capital-pressure/blueprint.ts"
-import { published as published_capital } from "#projections/capital-pressure/published.ts"
-import { published as published_searches } from "#projections/carrier-search/published.ts"
-import { published as published_predictions } from "#projections/plant-disease/published.ts"
 import { PublishedEvents, publisher } from "#projections/published-events.ts"
+import { Rest } from "#projections/read-model.ts"
 import {
   ShareProtectionModel,
   blueprint as share_blueprint,
 } from "#projections/share-protection/blueprint.ts"
-import { published as published_shares } from "#projections/share-protection/published.ts"
 import { SystemModel } from "#projections/system/blueprint.ts"
+import { WebhookModel, blueprint as webhook_blueprint } from "#projections/system/webhook-model.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { capital_pressure, details, share_protection } from "#verbs/audit-kinds.ts"
 import { blobStorage } from "#verbs/blob-storage.ts"
 import { capitalPressure } from "#verbs/capital-pressure.ts"
 import { capitalScheduler } from "#verbs/capital-scheduler.ts"
 import { carrierSearch } from "#verbs/carrier-search.ts"
+import { charts } from "#verbs/charts.ts"
 import { cloud } from "#verbs/cloud.ts"
 import { conducting } from "#verbs/conductor.ts"
 import { embedded, noteOfProfile } from "#verbs/embedded.ts"
 import { lease_ttl_ms, leased } from "#verbs/leased.ts"
 import { outside } from "#verbs/outside.ts"
 import { newOpening, type Opening, opens, plantDisease } from "#verbs/plant-disease.ts"
+import { publications, published_types as published } from "#verbs/published.ts"
 import { databases } from "#verbs/read-models.ts"
 import { reloading, warnOfAddress } from "#verbs/reloading.ts"
 import { type SettingsSources, settings, sources, version } from "#verbs/root.ts"
-import { exclusive } from "#verbs/session.ts"
+import { exclusive, witnessing } from "#verbs/session.ts"
 import { shareProtection } from "#verbs/share-protection.ts"
+import { deliverWebhooks, webhookMachinery, webhookPorts } from "#verbs/webhooks.ts"
+import { parentGone } from "#verbs/with-parent.ts"
 import { serveEntry } from "#verbs/worker-entry.ts"
 
 /** Scopes and roles of the control token: what an operator at this machine may do. */
@@ -106,7 +110,12 @@ const machinery = (settings: Settings, node_id: string, opening: Opening) => {
     Layer.provideMerge(exclusive(settings, has_plants ? opens(settings, opening) : Layer.empty)),
   )
   const models = [BlobStorageModel.layer, ShareProtectionModel.layer] as const
-  return Layer.mergeAll(...models, SystemModel.layer(details)).pipe(
+  // Operators ask for it now and then, and requests have the thread before it.
+  const audit = SystemModel.layer(details, settings.audit.index).pipe(
+    Layer.provide(Layer.sync(Rest, threadRest)),
+  )
+  const hooks = webhookMachinery(settings)
+  return Layer.mergeAll(...models, audit, hooks).pipe(
     Layer.provide(databases(settings)),
     Layer.provideMerge(bus),
   )
@@ -126,7 +135,7 @@ const dashboardModel = (settings: Settings) =>
 type DashboardModel = Context.Context<CapitalPressureModel> | undefined
 
 /** The paths that belong to no service. */
-const operating = Effect.fnUntraced(function* (dashboard: DashboardModel) {
+const operating = Effect.fnUntraced(function* (settings: Settings, dashboard: DashboardModel) {
   const blob_storage = yield* BlobStorageModel
   const share_protection = yield* ShareProtectionModel
   const system = yield* SystemModel
@@ -139,7 +148,8 @@ const operating = Effect.fnUntraced(function* (dashboard: DashboardModel) {
         ...capital.map(
           (model) => ["capital-pressure", { ...model, part: capital_blueprint.part }] as const,
         ),
-        ["system", { ...system, part: "" }],
+        ...(system.is_kept === false ? [] : [["system", { ...system, part: "" }] as const]),
+        ["system-webhook", { ...(yield* WebhookModel), part: webhook_blueprint.part }],
       ]),
     ),
   )
@@ -149,11 +159,13 @@ const operating = Effect.fnUntraced(function* (dashboard: DashboardModel) {
   const known = around.pipe(
     Context.pick(Log, PublishedEvents, SystemModel, SecretKeeper, TokenIssuer, TrustIssuer),
   )
+  const hooks = yield* webhookPorts(settings)
+  const witnesses = yield* Layer.build(witnessing(settings))
   const layer = HttpApiBuilder.layer(OperationsApi).pipe(Layer.provide(operations))
   return {
     name: "operations",
     api: OperationsApi,
-    routes: appOf(layer, Context.merge(known, models)),
+    routes: appOf(layer, Context.mergeAll(known, models, Charts.context(charts), hooks, witnesses)),
     waitFor: system.waitFor,
   }
 })
@@ -194,13 +206,10 @@ const curl = (settings: Settings, url: string) => {
 }
 
 /** What happens by itself for all services, on one process of all. */
-const upkeep = Effect.fnUntraced(function* ({ audit }: Settings, node_id: string) {
-  const published = [
-    ...[...published_blobs, ...published_shares, ...published_capital],
-    ...[...published_searches, ...published_predictions],
-  ]
-  yield* leased("system-publisher", node_id, () => publisher(published))
-  const { checkpoint_commits: commits, checkpoint_seconds: seconds } = audit
+const upkeep = Effect.fnUntraced(function* (settings: Settings, node_id: string) {
+  yield* leased("system-publisher", node_id, () => publisher(publications))
+  yield* deliverWebhooks(settings, node_id)
+  const { checkpoint_commits: commits, checkpoint_seconds: seconds } = settings.audit
   yield* leased("system-checkpointer", node_id, () =>
     runProcess(checkpointer({ commits, seconds })),
   )
@@ -309,14 +318,14 @@ const run = Effect.fnUntraced(function* (
     const { mounted, joined, internal, farewell, measured, said } = yield* enabled(
       ...([current, sources, node_id, advertised, dashboard, opening] as const),
     )
-    const services = [...mounted, yield* Effect.flatMap(operating(dashboard), mount)]
+    const services = [...mounted, yield* Effect.flatMap(operating(settings, dashboard), mount)]
     const requests = requestMetrics()
     const process_text = yield* processMetrics
     const metrics = Effect.zipWith(measured, process_text, (of_services, text) => {
       return requests.text() + of_services + text
     })
     const pages = pageFiles(services.map(({ name }) => name))
-    const system = yield* mount(yield* systemService({ services, metrics, pages }))
+    const system = yield* mount(yield* systemService({ services, metrics, pages, published }))
     const door = yield* frontDoor([...services, system], current, requests)
     const { port, url } = yield* httpServer(settings, door, internal)
     // The first to be done at the end: workers stop while the last requests are answered.
@@ -346,16 +355,26 @@ const run = Effect.fnUntraced(function* (
 
 /**
  * The bytes of requests are no part of V8's heap, but by its own rule it collects all of the heap
- * for each 64 MB of them; counted with the heap they go with the next collection that is due.
+ * for each 64 MB of them; counted with the heap they go with the next collection that is due. That
+ * one is due when both have grown to three times of what is live: after idle time V8 takes a tenth
+ * more, which one get of 16 MiB is, and counts on the heap alone to grow out of it.
  */
-const collectWithHeap = Effect.sync(() =>
-  setFlagsFromString("--external-memory-accounted-in-global-limit"),
-)
+const collectWithHeap = Effect.sync(() => {
+  setFlagsFromString("--external-memory-accounted-in-global-limit")
+  setFlagsFromString("--heap-growing-percent=200")
+})
 
 export const serve = Command.make(
   "serve",
-  {},
-  Effect.fn(function* () {
+  {
+    "with-parent": Flag.Int("with-parent").pipe(
+      Flag.withDescription(
+        "For a child: end with standard input, and say so to this file descriptor",
+      ),
+      Flag.optional,
+    ),
+  },
+  Effect.fn(function* ({ "with-parent": told_fd }) {
     yield* collectWithHeap
     const first = yield* settings
     let current = () => first
@@ -365,7 +384,11 @@ export const serve = Command.make(
     )
     yield* Effect.gen(function* () {
       current = yield* reloading(first)
-      return yield* run(first, current, yield* sources)
+      const serving = run(first, current, yield* sources)
+      return yield* Option.match(told_fd, {
+        onNone: () => serving,
+        onSome: (fd) => Effect.raceFirst(serving, parentGone(first.cluster.node_id, fd)),
+      })
     }).pipe(Effect.scoped, Effect.provide(observed))
   }),
 ).pipe(

@@ -1,15 +1,19 @@
 /** The bus and the log, for as long as a verb runs. */
+import { join } from "node:path"
 import { Effect, Layer, Option } from "effect"
 import { DataFolder } from "#adapters/data-lock.ts"
 import { findInstance } from "#adapters/instance-file.ts"
-import { logJetStream } from "#adapters/log-jetstream.ts"
+import { logGenerations } from "#adapters/log-generations.ts"
+import { logStanding } from "#adapters/log-standing.ts"
+import { store_bytes_max } from "#adapters/nats-config.ts"
 import { EventsConnection, NatsConnection } from "#adapters/nats-connection.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
+import { notary } from "#adapters/notary.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { natsLogin } from "#verbs/nats-login.ts"
 
-/** The generation of the log that is written now. */
-const log_stream = "ALMANAC_LOG"
+/** The log's first generation; those after it have a number behind the name. */
+const log_name = "ALMANAC_LOG"
 
 /**
  * The locked data folder, and the server of these settings: a child of ours, or the named one.
@@ -22,9 +26,17 @@ const ownServer = (settings: Settings, meanwhile: Layer.Layer<never> = Layer.emp
   return Layer.provideMerge(Layer.merge(server, meanwhile), DataFolder.layer(data.dir))
 }
 
+/** Where the log of these settings is: its newest generation on the bus, the others as files. */
+export const generations = ({ nats, data }: Settings) => ({
+  ...{ name: log_name, folder: join(data.dir, "log"), replicas: nats.replicas },
+})
+
 /** The log of these settings over a bus that is there. */
-export const log = ({ nats }: Settings) =>
-  logJetStream({ stream: log_stream, replicas: nats.replicas })
+export const log = (settings: Settings) => logGenerations(generations(settings))
+
+/** The bus alone, for what is done to the log itself. */
+export const busAlone = (settings: Settings) =>
+  Layer.provideMerge(NatsConnection.layer, ownServer(settings))
 
 /** Everything that a process needs which is alone on its data folder. */
 export const exclusive = (settings: Settings, meanwhile?: Layer.Layer<never>) =>
@@ -33,18 +45,38 @@ export const exclusive = (settings: Settings, meanwhile?: Layer.Layer<never>) =>
     Layer.provideMerge(ownServer(settings, meanwhile)),
   )
 
+const serverBeside = (settings: Settings) =>
+  Effect.map(findInstance(settings.data.dir), (instance) =>
+    Option.match(instance, {
+      onNone: () => Layer.fresh(ownServer(settings)),
+      onSome: ({ nats: { url, user, password } }) =>
+        NatsServer.outside({ url, login: { user, password } }),
+    }),
+  )
+
 /**
  * The log beside a running instance, over its bus; without one, over a server of our own, and then
  * the data folder is locked until the verb ends.
  */
-export const beside = (settings: Settings) =>
+export const beside = (settings: Settings) => Layer.provide(log(settings), busBeside(settings))
+
+/** The bus beside a running instance, or a server of our own while nothing runs. */
+export const busBeside = (settings: Settings) =>
   Layer.unwrap(
-    Effect.map(findInstance(settings.data.dir), (instance) => {
-      const server = Option.match(instance, {
-        onNone: () => Layer.fresh(ownServer(settings)),
-        onSome: ({ nats: { url, user, password } }) =>
-          NatsServer.outside({ url, login: { user, password } }),
-      })
-      return log(settings).pipe(Layer.provide(NatsConnection.layer), Layer.provide(server))
-    }),
+    Effect.map(serverBeside(settings), (server) => Layer.provide(NatsConnection.layer, server)),
   )
+
+/** Where the log's size is asked, and what it may take. */
+export const standing = ({ nats, data }: Settings) => ({
+  name: log_name,
+  store: nats.url === "" ? join(data.dir, "nats") : undefined,
+  store_bytes_max,
+})
+
+/** What a running instance knows of its log for those outside: its key, and its size. */
+export const witnessing = (settings: Settings) =>
+  Layer.merge(notary(settings.data.dir), logStanding(standing(settings)))
+
+/** The log beside, with the installation's key, for what others are to believe. */
+export const witnessed = (settings: Settings) =>
+  Layer.merge(beside(settings), notary(settings.data.dir))

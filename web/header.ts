@@ -7,6 +7,7 @@ const names: Readonly<Record<string, string>> = {
   "/": "Capital pressure",
   "/carriers": "Carriers",
   "/plants": "Plants",
+  "/console": "Console",
 }
 
 /** The paths of the pages that are served here, as the server wrote them into this one. */

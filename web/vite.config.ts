@@ -31,6 +31,7 @@ export default defineConfig({
         dashboard: join(root, "index.html"),
         carriers: join(root, "carriers.html"),
         plants: join(root, "plants.html"),
+        console: join(root, "operators.html"),
       },
     },
   },

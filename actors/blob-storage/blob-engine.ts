@@ -32,6 +32,8 @@ export interface PutAnswer extends PutReceipt {
   readonly created: boolean
 }
 
+export type Placed = (answer: PutAnswer) => void
+
 /** A put whose bytes come piece by piece; `abort` in any case ends it and leaves nothing. */
 export interface BlobUpload {
   /**
@@ -53,15 +55,24 @@ export interface BlobReading {
   readonly meta: BlobMeta
   readonly data: Uint8Array | undefined
   readonly windows: () => AsyncIterableIterator<Uint8Array>
+  /**
+   * May be told of a window that nobody looks at any more, also not the system that sends it: other
+   * bytes are read into it then.
+   */
+  readonly giveBack?: (window: Uint8Array) => void
 }
 
 /** The store of one node knows no other: to it the scope is the same in either case. */
 export interface BlobEngine {
-  /** A put whose bytes are all there, in parts that must not change any more. */
+  /**
+   * A put whose bytes are all there, in parts that must not change any more. `placed` may be told,
+   * once at most, what will be answered if the disk takes it, before it is durable.
+   */
   readonly put: (
     order: PutOrder,
     parts: ReadonlyArray<Uint8Array>,
     at: bigint,
+    placed?: Placed,
   ) => Promise<PutAnswer>
   /**
    * Begins a put by pieces, of `size` bytes at most, where that is known. `order` is looked at when
@@ -69,6 +80,11 @@ export interface BlobEngine {
    */
   readonly upload: (order: PutOrder, size: number | undefined) => BlobUpload
   readonly get: (id: BlobId, range: BlobRange, at: bigint) => Promise<BlobReading>
+  /**
+   * All of a blob, verified, where that takes no waiting: a small one that was read lately.
+   * Undefined in any other case, whatever it is: `get` answers it.
+   */
+  readonly getNow?: (id: BlobId) => BlobReading | undefined
   readonly stat: (id: BlobId, scope?: BlobScope) => Promise<BlobMeta>
   readonly delete: (id: BlobId, origin: BlobOrigin, at: bigint, scope?: BlobScope) => Promise<void>
   readonly tombstone: (id: BlobId) => Promise<bigint | undefined>

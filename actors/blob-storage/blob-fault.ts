@@ -5,7 +5,12 @@
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 
 export type BlobFault =
-  | { readonly _tag: "BlobNotFound"; readonly id: BlobId }
+  /** `not_asked`: members that are offline, of whom nobody knows what they have. */
+  | {
+      readonly _tag: "BlobNotFound"
+      readonly id: BlobId
+      readonly not_asked?: ReadonlyArray<string>
+    }
   | { readonly _tag: "BlobCorrupt"; readonly id: BlobId; readonly detail: string }
   | { readonly _tag: "BlobAlreadyExists"; readonly id: BlobId; readonly detail: string }
   | { readonly _tag: "BlobIdMismatch"; readonly expected: BlobId; readonly actual: BlobId }

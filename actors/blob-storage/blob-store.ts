@@ -12,9 +12,11 @@ import type { BlobOrigin } from "./blob-admission.ts"
 /** Journal facts in one scan at most: with full labels that is 16 MiB of answer. */
 export const scan_limit_max = 1000
 
-/** No blob of that identifier is here. */
+/** No blob of that identifier is here, nor on a node that could be asked. */
 export class BlobNotFound extends Schema.TaggedError<BlobNotFound>()("BlobNotFound", {
   id: BlobId,
+  /** Members that are offline. */
+  not_asked: Schema.optionalKey(Schema.Array(Schema.String)),
 }) {}
 
 /** The copy does not match its checksums; it is out of the store by the time this is answered. */
@@ -96,6 +98,8 @@ export interface BlobPut {
   readonly expected_id?: BlobId
   /** True refuses the put where the blob is stored already. */
   readonly if_none_match?: boolean
+  /** How many bytes come at most, where that is known: room for them is taken at once. */
+  readonly bytes_max?: number
 }
 
 /** Where a put's bytes are durable by the time of its answer. */

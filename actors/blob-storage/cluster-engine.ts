@@ -41,7 +41,7 @@ const makeDelete =
     let deleted_at = at
     for (const [copy] of answers) {
       if (copy === undefined || copy.kind === "tombstone") continue
-      if (copy.created_at > deleted_at) deleted_at = copy.created_at
+      if (copy.put_at > deleted_at) deleted_at = copy.put_at
     }
     await local.deleteClusterWide(id, origin, deleted_at)
     const told = await Promise.all(
@@ -69,6 +69,8 @@ export const clusterEngine = (given: ClusterParts): ClusterEngine => {
     put,
     upload,
     get,
+    // A copy that is here and holds is the blob, whoever else has one.
+    ...(local.getNow && { getNow: local.getNow }),
     stat: (id, scope) => (scope === "cluster" ? stat(id) : local.stat(id)),
     delete: (id, origin, at, scope) =>
       scope === "cluster" ? deleteAll(id, origin, at) : local.delete(id, origin, at),

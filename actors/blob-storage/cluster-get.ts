@@ -6,17 +6,36 @@
  */
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import type { BlobReading } from "./blob-engine.ts"
-import { faultOf } from "./blob-fault.ts"
+import { faultOf, thrown } from "./blob-fault.ts"
 import type { BlobRange } from "./blob-store.ts"
 import { type ClusterParts, isAlone, isOwner } from "./cluster-parts.ts"
 import { makeBytesFrom, makeOpen, newCourse, stretchOf } from "./cluster-remote.ts"
 import { dropFetched, makeSearch } from "./cluster-search.ts"
 import { getErasure } from "./erasure-get.ts"
+import type { Members } from "./peers.ts"
 import { isErasureCode } from "./replication.ts"
 
 const nobody: ReadonlySet<string> = new Set()
 
 const isTag = (cause: unknown, ...tags: ReadonlyArray<string>) => tags.includes(faultOf(cause)._tag)
+
+/** What is nowhere may be on a node that is offline: then the answer names it. */
+const missed = (id: BlobId, { offline = [] }: Members, cause: unknown) =>
+  isTag(cause, "BlobNotFound") && offline.length > 0
+    ? thrown({ _tag: "BlobNotFound", id, not_asked: offline })
+    : cause
+
+/** What another node answered is to be here too, or anew. */
+const lacks = (
+  { members, hint }: ClusterParts,
+  id: BlobId,
+  { meta }: BlobReading,
+  is_corrupt: boolean,
+) => {
+  const is_wanted = !isErasureCode(meta.policy) && isOwner(members(), meta.policy, id)
+  if (is_corrupt) hint({ id, why: "corrupt", nodes: [] })
+  else if (is_wanted) hint({ id, why: "missing", nodes: [] })
+}
 
 export const makeGets = (parts: ClusterParts) => {
   const { local, members, hint } = parts
@@ -24,14 +43,9 @@ export const makeGets = (parts: ClusterParts) => {
   const bytesFrom = makeBytesFrom(parts, search)
   const open = makeOpen(parts, search, bytesFrom)
 
-  const lacks = (id: BlobId, { meta }: BlobReading, is_corrupt: boolean) => {
-    const is_wanted = !isErasureCode(meta.policy) && isOwner(members(), meta.policy, id)
-    if (is_corrupt) hint({ id, why: "corrupt", nodes: [] })
-    else if (is_wanted) hint({ id, why: "missing", nodes: [] })
-  }
   /** What is to be done where this node's store has no whole and sound copy. */
   const elsewhere = async (id: BlobId, range: BlobRange, at: bigint, cause: unknown) => {
-    if (!isTag(cause, "BlobNotFound", "BlobCorrupt") || isAlone(members())) throw cause
+    if (!isTag(cause, "BlobNotFound", "BlobCorrupt")) throw cause
     const is_corrupt = isTag(cause, "BlobCorrupt")
     const [here] = await local.copiesOf([id])
     // It came since it was asked for.
@@ -39,10 +53,11 @@ export const makeGets = (parts: ClusterParts) => {
     if (here?.kind === "shard") {
       return getErasure(parts, id, range, new Map([[members().node_id, here]]))
     }
-    const reading = await open(id, range).catch((missed: unknown) => {
-      throw is_corrupt && isTag(missed, "BlobNotFound") ? cause : missed
+    if (isAlone(members())) throw cause
+    const reading = await open(id, range).catch((why: unknown) => {
+      throw is_corrupt && isTag(why, "BlobNotFound") ? cause : why
     })
-    if (here?.kind !== "tombstone") lacks(id, reading, is_corrupt)
+    if (here?.kind !== "tombstone") lacks(parts, id, reading, is_corrupt)
     return reading
   }
   /** A copy that turns out corrupt in the middle is gone on with at another node. */
@@ -68,11 +83,14 @@ export const makeGets = (parts: ClusterParts) => {
   return {
     get: (id: BlobId, range: BlobRange, at: bigint): Promise<BlobReading> => {
       const reading = local.get(id, range, at)
-      if (isAlone(members())) return reading
+      if (isAlone(members()) && !members().offline?.length) return reading
       return reading.then(
         (found) =>
           found.data === undefined ? { ...found, windows: () => healed(id, found, range) } : found,
-        (cause: unknown) => elsewhere(id, range, at, cause),
+        (cause: unknown) =>
+          elsewhere(id, range, at, cause).catch((why: unknown) => {
+            throw missed(id, members(), why)
+          }),
       )
     },
     /** What is known of a blob anywhere. */

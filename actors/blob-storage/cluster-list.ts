@@ -35,7 +35,7 @@ export const boundsOf = (prefix: string) => {
 /** What all nodes have of one blob, by which it is listed or not. */
 interface Listed {
   is_held: boolean
-  created_at: bigint
+  put_at: bigint
   deleted_at: bigint
 }
 
@@ -47,17 +47,17 @@ export const mergedIds = (
   const known = new Map<BlobId, Listed>()
   for (const copy of pages.flat()) {
     if (horizon !== undefined && copy.id > horizon) continue
-    const listed = known.get(copy.id) ?? { is_held: false, created_at: -1n, deleted_at: -1n }
+    const listed = known.get(copy.id) ?? { is_held: false, put_at: -1n, deleted_at: -1n }
     known.set(copy.id, listed)
     if (copy.kind !== "tombstone") {
       listed.is_held = true
-      if (copy.created_at > listed.created_at) listed.created_at = copy.created_at
+      if (copy.put_at > listed.put_at) listed.put_at = copy.put_at
     } else if (copy.is_cluster_wide && copy.deleted_at > listed.deleted_at) {
       listed.deleted_at = copy.deleted_at
     }
   }
   return [...known]
-    .filter(([, { is_held, created_at, deleted_at }]) => is_held && created_at > deleted_at)
+    .filter(([, { is_held, put_at, deleted_at }]) => is_held && put_at > deleted_at)
     .map(([id]) => id)
     .toSorted()
 }

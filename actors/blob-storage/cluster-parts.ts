@@ -23,6 +23,13 @@ export const isAlone = ({ active, leaving, node_id }: Members) =>
   leaving.length === 0 &&
   (active.length === 0 || (active.length === 1 && active[0]?.node_id === node_id))
 
+/**
+ * Whether this node is the cluster, and nobody can come back: no deletion can be on its way. One
+ * that has just begun does not know yet who else there is.
+ */
+export const isSingle = (members: Members) =>
+  members.active.length === 1 && isAlone(members) && members.whole_since !== undefined
+
 /** All other nodes: a blob's owners in their order, others that are active, those that leave. */
 export const othersFor = (members: Members, id: BlobId): ReadonlyArray<Peer> => {
   const { active, leaving, node_id, placement } = members

@@ -5,16 +5,21 @@
  * Source: document 1 §1, §2 Replication policies; DECISIONS, document 1, placement of the receiver.
  */
 import { type BlobId, hexOfBase64, type ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import { admit } from "./blob-admission.ts"
 import type { BlobUpload, PutAnswer, PutOrder } from "./blob-engine.ts"
 import { faultOf, thrown } from "./blob-fault.ts"
 import { type Failed, type Failures, failedOn } from "./cluster-failures.ts"
-import { type ClusterParts, isAlone, receiversOf, silence_ms_max } from "./cluster-parts.ts"
+import { type ClusterParts, isSingle, receiversOf, silence_ms_max } from "./cluster-parts.ts"
+import { metaOfShards } from "./erasure-get.ts"
+import { ownersOf } from "./erasure-layout.ts"
 import { type ErasurePut, putErasure } from "./erasure-put.ts"
 import { readableCode, searchShards } from "./erasure-search.ts"
+import { type HeldBy, presentIn, renewOn } from "./erasure-survey.ts"
 import { erasureUploads } from "./erasure-upload.ts"
-import type { CopyOrder } from "./node-engine.ts"
+import type { CopyOrder, HeldCopy } from "./node-engine.ts"
 import { isPeerFailure } from "./peer-failure.ts"
-import type { CopyBytes, Peer } from "./peers.ts"
+import type { CopyBytes, Members, Peer } from "./peers.ts"
+import { owners_max } from "./placement.ts"
 import { isErasureCode } from "./replication.ts"
 
 type Parts = ReadonlyArray<Uint8Array>
@@ -23,12 +28,12 @@ type Parts = ReadonlyArray<Uint8Array>
 const refusals: ReadonlySet<string> = new Set(["FAILED_PRECONDITION", "ALREADY_EXISTS"])
 
 const is_leaving = "This node is leaving the cluster: put to another."
-const in_the_way = "A shard of a put that did not end was in the way. It is gone: put it again."
+const in_the_way = "What was stored of these bytes was no good. It is gone: put them again."
 
 const unreachable = (detail: string) => thrown({ _tag: "BlobUnreachable", detail })
 
-const orderFor = ({ id, meta }: PutAnswer, { origin }: PutOrder): CopyOrder => ({
-  ...{ id, origin, shard: undefined },
+const orderFor = ({ id, meta }: PutAnswer, { origin }: PutOrder, put_at: bigint): CopyOrder => ({
+  ...{ id, origin, put_at, shard: undefined },
   checksum: hexOfBase64(meta.checksum),
   size: Number(meta.size),
   policy: meta.policy,
@@ -48,41 +53,125 @@ interface Whole {
   readonly at: bigint
   /** Makes the put in the store once more, where that is possible. */
   readonly again: () => Promise<PutAnswer>
+  /** Copies that are on their way since this disk has its own: those of this answer. */
+  readonly early?: () => Promise<Sending> | undefined
+}
+
+/** What came of the copies of a put, by the members of when they were sent. */
+interface Sending {
+  readonly id: BlobId
+  readonly by: Members
+  readonly sent: ReadonlyArray<Sent>
+}
+
+/** What came of a copy that another node was to have. */
+interface Sent {
+  readonly node_id: string
+  readonly is_durable: boolean
+  readonly failed: ReadonlyArray<Failed>
+  /** A shard of the blob is in the way there. */
+  readonly has_shard: boolean
+}
+
+const durable = { is_durable: true, failed: [], has_shard: false } as const
+
+/** A put that found a blob's shards: they are of this put too from now on. */
+const makeRenewShards =
+  (parts: ClusterParts) =>
+  async (id: BlobId, put_at: bigint): Promise<ReadonlyArray<HeldBy>> => {
+    const nodes = ownersOf(parts.members(), id, owners_max)
+    const renewed = await renewOn(parts, id, nodes, put_at)
+    const shards = renewed.filter(({ copy }) => copy.kind === "shard")
+    return presentIn(shards) === undefined ? [] : shards
+  }
+
+/**
+ * Others have shards of what was stored here as one whole: a put before had an erasure code, which
+ * a node without a shard cannot know. What this put stored here is let go, and it is refused or
+ * answered as a repetition. Undefined where the shards make no blob: then they are what goes.
+ */
+const makeMakeWay = (parts: ClusterParts) => {
+  const { local } = parts
+  const renewShards = makeRenewShards(parts)
+  const letGo = async ({ id, meta }: PutAnswer, at: bigint) => {
+    const [here] = await local.copiesOf([id])
+    // A later put that was answered relies on it.
+    if (here?.kind !== "whole" || here.put_at !== meta.created_at) return
+    await local.release(id, here.stored_at, at)
+  }
+  return async (answer: PutAnswer, { order, at }: Whole): Promise<PutAnswer | undefined> => {
+    if (!answer.created) return undefined
+    const { id } = answer
+    const held = await renewShards(id, answer.meta.created_at)
+    if (held.length === 0) return undefined
+    const meta = await metaOfShards(parts, held)
+    await letGo(answer, at)
+    const known = { policy: meta.policy, checksum: meta.checksum }
+    const admission = admit({ ...order, id, checksum: meta.checksum }, known)
+    if (admission.verdict === "exists") {
+      throw thrown({ _tag: "BlobAlreadyExists", id, detail: admission.detail })
+    }
+    return { id, meta, created: false, durable_on: held.map(({ peer }) => peer.node_id) }
+  }
 }
 
 /** Sends the copies of a blob that is stored here; answers with where it is durable. */
-const makeReplicate = ({ local, peers, members }: ClusterParts, failures: Failures) => {
+const makeReplicate = (parts: ClusterParts, failures: Failures) => {
+  const { local, peers, members } = parts
+  const makeWay = makeMakeWay(parts)
   /** The bytes as they lie here, where they are not in memory any more. */
   const stored = async (id: BlobId, at: bigint): Promise<CopyBytes> => {
     const { data, windows } = await local.read(id, {}, at)
     return data === undefined ? windows() : [data]
   }
-  const sendTo = async (peer: Peer, order: CopyOrder, { bytes, at }: Whole) => {
+  const sendTo = async (peer: Peer, order: CopyOrder, { bytes, at }: Whole): Promise<Sent> => {
     const { node_id } = peer
     try {
       await peers.send(peer, order, bytes ?? (await stored(order.id, at)), "put", silence_ms_max)
-      return { node_id, is_durable: true, failed: [] }
+      return { ...durable, node_id }
     } catch (cause) {
-      const is_refused = isPeerFailure(cause) && refusals.has(cause.code)
-      const failed: ReadonlyArray<Failed> = is_refused ? [] : [failedOn(node_id, cause)]
-      return { node_id, is_durable: false, failed }
+      const code = isPeerFailure(cause) ? cause.code : undefined
+      const is_refused = code !== undefined && refusals.has(code)
+      const failed = is_refused ? [] : [failedOn(node_id, cause)]
+      return { node_id, failed, is_durable: false, has_shard: code === "ALREADY_EXISTS" }
     }
   }
-  return async (answer: PutAnswer, put: Whole): Promise<PutAnswer> => {
-    const now = members()
-    const receivers = answer.created ? receiversOf(now, answer.meta.policy, answer.id) : []
-    if (receivers.length === 0) return answer
-    const order = orderFor(answer, put.order)
-    const sent = await Promise.all(receivers.map((peer) => sendTo(peer, order, put)))
-    const nodesWith = (durable: boolean) =>
-      sent.flatMap(({ node_id, is_durable }) => (is_durable === durable ? [node_id] : []))
+  const renewAt = async (peer: Peer, order: CopyOrder, put: Whole, put_at: bigint) => {
+    const [there] = await renewOn(parts, order.id, [peer], put_at)
+    if (there?.copy.kind !== "whole") return sendTo(peer, order, put)
+    return { ...durable, node_id: peer.node_id }
+  }
+  /**
+   * `put_at` is the put's time where its content was stored before: who has a copy takes that over,
+   * and needs no bytes.
+   */
+  const send = async (answer: PutAnswer, put: Whole, put_at?: bigint): Promise<Sending> => {
+    const by = members()
+    const receivers = receiversOf(by, answer.meta.policy, answer.id)
+    const order = orderFor(answer, put.order, put_at ?? answer.meta.created_at)
+    const sent = await Promise.all(
+      receivers.map((peer) =>
+        put_at === undefined ? sendTo(peer, order, put) : renewAt(peer, order, put, put_at),
+      ),
+    )
+    return { id: answer.id, by, sent }
+  }
+  const replicate = async (answer: PutAnswer, put: Whole, put_at?: bigint): Promise<PutAnswer> => {
+    const early = put_at === undefined ? await put.early?.() : undefined
+    const { by, sent } = early?.id === answer.id ? early : await send(answer, put, put_at)
+    if (sent.length === 0) return answer
+    const coded = sent.some(({ has_shard }) => has_shard) && (await makeWay(answer, put))
+    if (coded) return coded
+    const nodesWith = (wanted: boolean) =>
+      sent.flatMap(({ node_id, is_durable }) => (is_durable === wanted ? [node_id] : []))
     failures.unreplicated(
       answer.id,
       nodesWith(false),
       sent.flatMap(({ failed }) => failed),
     )
-    return { ...answer, durable_on: [now.node_id, ...nodesWith(true)] }
+    return { ...answer, durable_on: [by.node_id, ...nodesWith(true)] }
   }
+  return { replicate, send }
 }
 
 /**
@@ -101,6 +190,27 @@ const makeOrphans = (parts: ClusterParts) => {
   }
 }
 
+/**
+ * What a put comes to whose content was stored here before. A deletion that came between the two
+ * puts, and that this node has not heard of, must not take what is answered for now: so what is
+ * here, and at the blob's owners, is of this put from now on.
+ */
+const makeRepeat = (
+  parts: ClusterParts,
+  { replicate }: Pick<ReturnType<typeof makeReplicate>, "replicate">,
+) => {
+  const renewShards = makeRenewShards(parts)
+  return async (answer: PutAnswer, put: Whole): Promise<PutAnswer> => {
+    const copy: HeldCopy | undefined = await parts.guard.renew(answer.id, put.at, put.at)
+    if (copy?.kind === "whole") return replicate(answer, put, copy.put_at)
+    // It is gone meanwhile: deleted, or found corrupt.
+    if (copy === undefined) return replicate(await put.again(), put)
+    const held = await renewShards(answer.id, copy.put_at)
+    if (held.length === 0) throw unreachable("Too few shards of the blob answer.")
+    return { ...answer, durable_on: held.map(({ peer }) => peer.node_id) }
+  }
+}
+
 const existingOf = (cause: unknown) => {
   const fault = faultOf(cause)
   return fault._tag === "BlobAlreadyExists" ? fault.id : undefined
@@ -108,14 +218,18 @@ const existingOf = (cause: unknown) => {
 
 /** What of a put is decided after its bytes are here, and what an erasure code came to. */
 const makeEnds = (parts: ClusterParts, failures: Failures) => {
-  const replicate = makeReplicate(parts, failures)
+  const { replicate, send } = makeReplicate(parts, failures)
   const releaseOrphan = makeOrphans(parts)
+  const repeat = makeRepeat(parts, { replicate })
   return {
+    send,
     /** Goes on with what the store answered. */
     settled: async (answer: PutAnswer, put: Whole) => {
       const is_shard = isKeptAsShard(answer, put.order.policy)
       const is_orphan = is_shard && (await releaseOrphan(answer.id, put.at))
-      return replicate(is_orphan ? await put.again() : answer, put)
+      if (is_orphan) return replicate(await put.again(), put)
+      if (answer.created) return replicate(answer, put)
+      return isSingle(parts.members()) ? answer : repeat(answer, put)
     },
     /** Goes on with what the store refused. */
     refused: async (cause: unknown, put: Whole) => {
@@ -137,15 +251,24 @@ const makeEnds = (parts: ClusterParts, failures: Failures) => {
 
 type Ends = ReturnType<typeof makeEnds>
 
-const makePut = (parts: ClusterParts, { settled, refused, coded }: Ends) => {
+/**
+ * The copies leave while this disk syncs its own, and the answer waits for all: a small put takes
+ * the time of one sync, not of two. If this disk fails, the put does, and its copies are what is
+ * left of a put whose end nobody was told.
+ */
+const makePut = (parts: ClusterParts, { send, settled, refused, coded }: Ends) => {
   const { local, members } = parts
   return (order: PutOrder, bytes: Parts, at: bigint): Promise<PutAnswer> => {
     if (isErasureCode(order.policy)) return putErasure(parts, order, bytes, at).then(coded)
     const again = () => local.put(order, bytes, at)
-    const put: Whole = { order, bytes, at, again }
-    return again().then(
+    let early: Promise<Sending> | undefined
+    const put: Whole = { order, bytes, at, again, early: () => early }
+    const placed = (answer: PutAnswer) => {
+      if (!isSingle(members())) early = send(answer, put)
+    }
+    return local.put(order, bytes, at, placed).then(
       (answer) =>
-        isAlone(members()) && !isKeptAsShard(answer, order.policy) ? answer : settled(answer, put),
+        isSingle(members()) && !isKeptAsShard(answer, order.policy) ? answer : settled(answer, put),
       (cause: unknown) => refused(cause, put),
     )
   }

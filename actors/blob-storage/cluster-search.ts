@@ -56,7 +56,7 @@ const makeLearnt = () => {
       if (!isPeerFailure(cause) || !denials.has(cause.code)) silent.push(node_id)
     },
     /** Whether every node was told to delete this copy, and its own has not heard of it. */
-    isDeleted: (created_at: bigint) => created_at <= deleted_at,
+    isDeleted: (put_at: bigint) => put_at <= deleted_at,
   }
 }
 
@@ -67,7 +67,7 @@ const makeAsks = ({ peers }: ClusterParts, id: BlobId, range: BlobRange) => {
   const fetchFrom = async (peer: Peer): Promise<Met | undefined> => {
     try {
       const met = { peer, fetched: await peers.fetch(peer, id, range, silence_ms_max) }
-      if (!isDeleted(met.fetched.copy.created_at)) return met
+      if (!isDeleted(met.fetched.copy.put_at)) return met
       dropFetched(met)
     } catch (cause) {
       miss(peer, cause)

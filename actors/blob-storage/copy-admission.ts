@@ -45,6 +45,10 @@ export const orderFault = (
   return failed(`The copy is of ${wanted} bytes, and ${bytes} are announced.`)
 }
 
+/** When the blob was put last, as far as the order says. */
+export const putAtIn = ({ put_at, created_at }: Pick<CopyOrder, "put_at" | "created_at">) =>
+  put_at ?? created_at
+
 /** What is here of the identifier. */
 export interface PresentCopy {
   /** In hex; empty where it is not known. */
@@ -69,14 +73,12 @@ const exists = (id: BlobId, detail: string): CopyAdmission => ({
 
 /**
  * Whether to store the copy, keep what is here in its place, or refuse it. A deletion as old as the
- * blob, or younger, refuses it; a whole copy answers for any shard of the blob.
+ * last put, or younger, refuses it; a whole copy answers for any shard of the blob.
  */
-export const admitCopy = (
-  { id, checksum, shard, created_at }: CopyOrder,
-  { held, deleted_at }: CopyPresence,
-): CopyAdmission => {
+export const admitCopy = (order: CopyOrder, { held, deleted_at }: CopyPresence): CopyAdmission => {
+  const { id, checksum, shard } = order
   if (held === undefined) {
-    if (deleted_at === undefined || deleted_at < created_at) return { verdict: "store" }
+    if (deleted_at === undefined || deleted_at < putAtIn(order)) return { verdict: "store" }
     return { verdict: "refuse", fault: { _tag: "BlobDeletedHere", id, deleted_at } }
   }
   if (held.checksum !== "" && held.checksum !== checksum) {

@@ -51,7 +51,9 @@ const find = async (
   const copy = holders.find((holder) => holder.copy.shard?.data_shards === data_shards)?.copy
   if (data_shards === undefined || copy === undefined) {
     if (holders.length > 0) parts.onShortfall?.(id)
-    const missing = search.unanswered()
+    // Shards say that there is, or was, such a blob: who is away may have the others.
+    const away = holders.length > 0 ? (parts.members().offline ?? []) : []
+    const missing = search.unanswered() + away.length
     if (missing === 0) throw thrown({ _tag: "BlobNotFound", id })
     const detail = `${holders.length} of its shards were found, ${missing} nodes do not answer.`
     throw thrown({ _tag: "BlobUnreachable", detail })
@@ -211,7 +213,8 @@ const once = async function* (bytes: Uint8Array): AsyncGenerator<Uint8Array, voi
 /**
  * Opens an erasure coded blob. `known` are the shards that were met already, by node. Fails with
  * BlobNotFound where all nodes were asked and have too few, with BlobUnreachable where some could
- * not be asked, and with BlobCorrupt; a large blob's pieces may fail with the last two too.
+ * not be asked or are offline, and with BlobCorrupt; a large blob's pieces may fail with the last
+ * two too.
  */
 export const getErasure = async (
   parts: ErasureParts,

@@ -21,7 +21,15 @@ import {
 } from "./erasure-layout.ts"
 import { isStored, openStores, type Shipping, type Stored } from "./erasure-stores.ts"
 import { stripeEncoder, striping, type Units } from "./erasure-stripes.ts"
-import { deleteStale, holdersOf, presentIn, type Survey, survey, within } from "./erasure-survey.ts"
+import {
+  deleteStale,
+  holdersOf,
+  presentIn,
+  renewOn,
+  type Survey,
+  survey,
+  within,
+} from "./erasure-survey.ts"
 import type { StagedBytes } from "./node-engine.ts"
 import type { Peer } from "./peers.ts"
 
@@ -169,16 +177,18 @@ const shardsOf = (stripes: ReadonlyArray<Units>, data_shards: number) =>
   )
 
 /**
- * Those that have their shard still. One that was there before may have been let go meanwhile, as
- * of a put that nobody finished. Who says so now keeps it: whoever looks from now on sees the rest.
+ * Those that have their shard still, for this put too. One that was there before may have been let
+ * go meanwhile, as of a put that nobody finished. Who says so now keeps it: whoever looks from now
+ * on sees the rest.
  */
-const stillHolding = async (parts: ErasureParts, id: BlobId, relied: ReadonlyArray<Assigned>) => {
+const stillHolding = async (
+  parts: ErasureParts,
+  { content, at }: Put,
+  relied: ReadonlyArray<Assigned>,
+) => {
   if (relied.length === 0) return relied
-  const { held } = await survey(
-    parts,
-    id,
-    relied.map(({ peer }) => peer),
-  )
+  const nodes = relied.map(({ peer }) => peer)
+  const held = await renewOn(parts, content.id, nodes, at)
   const shards = new Map(held.map(({ peer, copy }) => [peer.node_id, copy.shard]))
   return relied.filter(({ peer, index }) => {
     // Who has all of the blob has this shard too.
@@ -189,7 +199,7 @@ const stillHolding = async (parts: ErasureParts, id: BlobId, relied: ReadonlyArr
 /** Who has a shard for certain, now that all that could be stored are. */
 const countOn = async (
   parts: ErasureParts,
-  id: BlobId,
+  put: Put,
   assigned: ReadonlyArray<Assigned>,
   stored: ReadonlyArray<Extract<Stored, { readonly received: unknown }>>,
 ) => {
@@ -199,7 +209,7 @@ const countOn = async (
   const relied = assigned.filter(({ peer: { node_id }, is_held }) => {
     return is_held || created.get(node_id) === false
   })
-  const still = await stillHolding(parts, id, relied)
+  const still = await stillHolding(parts, put, relied)
   const fresh = stored.filter(({ received }) => received.created)
   return [...fresh, ...still].map(({ peer }) => peer.node_id)
 }
@@ -244,7 +254,7 @@ const store = async (
     if (!whole) for await (const units of stripes) await stores.push(units)
     const finished = await stores.finish()
     const stored = finished.filter(isStored)
-    const stored_on = await countOn(parts, id, assigned, stored)
+    const stored_on = await countOn(parts, put, assigned, stored)
     if (owners.length - stored_on.length > parity_shards) {
       await takeBack(parts, put, finished)
       return undefined
@@ -260,10 +270,13 @@ const store = async (
   }
 }
 
-/** What a put is answered whose blob is stored already: undefined where it is not. */
+/**
+ * What a put is answered whose blob is stored already: undefined where it is not. Its shards are
+ * this put's from then on: a deletion before it, which some have not heard of, leaves them alone.
+ */
 const keep = async (
   parts: ErasureParts,
-  { order, content: { id, checksum }, owners }: Omit<Put, "at">,
+  { order, content: { id, checksum }, owners, at }: Put,
   held: Survey["held"],
 ): Promise<ErasurePut | undefined> => {
   const present = presentIn(held)
@@ -274,7 +287,10 @@ const keep = async (
   if (admission.verdict === "exists") {
     throw thrown({ _tag: "BlobAlreadyExists", id, detail: admission.detail })
   }
-  const stored_on = held.map(({ peer }) => peer.node_id)
+  const nodes = held.map(({ peer }) => peer)
+  const renewed = await renewOn(parts, id, nodes, at)
+  if (presentIn(renewed) === undefined) return undefined
+  const stored_on = renewed.map(({ peer }) => peer.node_id)
   const failed = owners.map(({ node_id }) => node_id).filter((one) => !stored_on.includes(one))
   const meta = await metaOfShards(parts, held)
   return { answer: { id, meta, created: false }, stored_on, failed }
@@ -316,12 +332,12 @@ const put = async (
     if (owners.length < need) {
       throw thrown({ _tag: "BlobTooFewNodes", have: owners.length, need })
     }
-    const wanted = { order, content, data_shards, owners }
     const surveyed = await survey(parts, id, owners)
+    const wanted = { order, content, data_shards, owners, at: timeOf(parts, at, surveyed) }
     const kept = await keep(parts, wanted, surveyed.held)
     if (kept) return kept
     if (surveyed.stale.length > 0) await deleteStale(parts, id, surveyed)
-    const stored = await store(parts, { ...wanted, at: timeOf(parts, at, surveyed) }, surveyed)
+    const stored = await store(parts, wanted, surveyed)
     // Where all was there by then, another put was quicker, and the blob is what that one said.
     if (stored && (stored.answer.created || attempt === attempts_max)) return stored
   }

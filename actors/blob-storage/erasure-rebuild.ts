@@ -49,7 +49,9 @@ const find = async (parts: ErasureParts, { id, known, missing }: RebuildOrder) =
   if (missing.some(({ index }) => index >= data_shards + parity_shards)) {
     throw new Error("the blob has no such shard")
   }
-  return { search, holders, data_shards, copy: first.copy }
+  let { put_at } = first.copy
+  for (const { copy } of holders) if (copy.put_at > put_at) put_at = copy.put_at
+  return { search, holders, data_shards, copy: first.copy, put_at }
 }
 
 /** The units that are to be made, and nothing in the place of the others. */
@@ -104,12 +106,17 @@ const answerOf = (stored: ReadonlyArray<Stored>): Rebuilt => ({
  */
 export const rebuildShards = async (parts: ErasureParts, order: RebuildOrder): Promise<Rebuilt> => {
   const { id, missing, reason } = order
-  const { search, holders, data_shards, copy } = await find(parts, order)
+  const { search, holders, data_shards, copy, put_at } = await find(parts, order)
   const { size, checksum } = copy
   const plan = striping(size, data_shards)
   const { labels, policy, created_at } = await metaOfShards(parts, holders)
-  const shipped = { id, checksum, size, policy, labels, created_at, origin: store_origin }
-  const shipping = { order: shipped, data_shards, shard_bytes: plan.shard_bytes, reason }
+  const shipped = { id, checksum, size, policy, labels, created_at, put_at }
+  const shipping = {
+    order: { ...shipped, origin: store_origin },
+    data_shards,
+    shard_bytes: plan.shard_bytes,
+    reason,
+  }
   const reading = readStripes({ parts, search, plan, end: plan.stripes, id })
   const stores = openStores(parts, shipping, missing, missing.length)
   try {

@@ -85,7 +85,7 @@ const makeFindings = () => {
     holders: () =>
       shards
         .values()
-        .filter(({ copy }) => copy.created_at > deleted_at)
+        .filter(({ copy }) => copy.put_at > deleted_at)
         .toArray(),
   }
 }

@@ -8,18 +8,12 @@ import { makeBell } from "./bell.ts"
 import { thrown } from "./blob-fault.ts"
 import { parity_shards } from "./erasure-code.ts"
 import { type ErasureParts, stall_ms } from "./erasure-layout.ts"
-import { unit_bytes } from "./erasure-stripes.ts"
 import type { CopyOrder, Received } from "./node-engine.ts"
 import { peerFailure } from "./peer-failure.ts"
 import type { CopyBytes, Peer, Reason } from "./peers.ts"
 
-/**
- * What a node is sent in one message. With 64 KiB, a unit, the messages and the answers that more
- * may come cost more than what is in them.
- */
-const piece_bytes = 4 * unit_bytes
-/** Pieces that wait for one node: with more all the others wait for it. */
-const waiting_max = 2
+/** Units that wait for one node, 512 KiB: with more all the others wait for it. */
+const waiting_max = 8
 
 export interface Target {
   readonly peer: Peer
@@ -34,13 +28,11 @@ export type Stored =
 export const isStored = (stored: Stored): stored is Target & { readonly received: Received } =>
   "received" in stored
 
-/** Units that are handed over, and taken in pieces of several. */
+/** Units that are handed over and taken as they are: copied together they would be fewer. */
 const makeQueue = () => {
-  const pieces: Array<Uint8Array> = []
+  const units: Array<Uint8Array> = []
   const filled = makeBell()
   const taken = makeBell()
-  let piece = new Uint8Array(0)
-  let used = 0
   let is_full = false
   let is_over = false
   let failure: Error | undefined
@@ -49,7 +41,7 @@ const makeQueue = () => {
     try {
       for (;;) {
         if (failure) throw failure
-        const next = pieces.shift()
+        const next = units.shift()
         if (next !== undefined) {
           taken.ring()
           yield next
@@ -58,37 +50,30 @@ const makeQueue = () => {
       }
     } finally {
       is_over = true
-      pieces.length = 0
+      units.length = 0
       taken.ring()
     }
-  }
-  const send = () => {
-    if (used > 0) pieces.push(piece.subarray(0, used))
-    used = 0
-    filled.ring()
   }
   return {
     take,
     push: (unit: Uint8Array) => {
       if (is_over || failure) return
-      if (used === 0) piece = new Uint8Array(piece_bytes)
-      piece.set(unit, used)
-      used += unit.length
-      if (used + unit_bytes > piece_bytes) send()
+      units.push(unit)
+      filled.ring()
     },
     /** Nothing more is to come. */
     end: () => {
       is_full = true
-      send()
+      filled.ring()
     },
     fail: (cause: Error) => {
       failure ??= cause
-      pieces.length = 0
+      units.length = 0
       filled.ring()
       taken.ring()
     },
     /** Whether another unit may come; one that is not taken any more holds nobody up. */
-    hasRoom: () => is_over || failure !== undefined || pieces.length < waiting_max,
+    hasRoom: () => is_over || failure !== undefined || units.length < waiting_max,
     taken: taken.heard,
   }
 }

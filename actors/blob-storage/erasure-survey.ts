@@ -50,7 +50,7 @@ export const surveyOf = (copies: ReadonlyMap<Peer, Copy | undefined>): Survey =>
   const all = said.flatMap(([peer, copy]) =>
     copy === undefined || copy.kind === "tombstone" ? [] : [{ peer, copy }],
   )
-  const isFresh = ({ copy }: HeldBy) => copy.created_at > deleted_everywhere_at
+  const isFresh = ({ copy }: HeldBy) => copy.put_at > deleted_everywhere_at
   return {
     answering: said.map(([peer]) => peer),
     held: all.filter(isFresh),
@@ -94,6 +94,33 @@ export const presentIn = (held: ReadonlyArray<HeldBy>): HeldCopy | undefined => 
   const data_shards = readableCode(holdersOf(held))
   if (data_shards === undefined) return undefined
   return held.find(({ copy }) => copy.shard?.data_shards === data_shards)?.copy
+}
+
+/**
+ * Makes what these have copies of the put of that time, and answers what each has then; who does
+ * not say within 5 seconds is not among them. Nobody takes back what a put counts on.
+ */
+export const renewOn = async (
+  parts: Pick<ErasureParts, "guard" | "peers" | "members" | "timing">,
+  id: BlobId,
+  nodes: ReadonlyArray<Peer>,
+  put_at: bigint,
+): Promise<ReadonlyArray<HeldBy>> => {
+  const { guard, peers, members, timing } = parts
+  const { node_id } = members()
+  const renewed = await Promise.all(
+    nodes.map((peer) => {
+      const is_self = peer.node_id === node_id
+      const renewing = is_self
+        ? guard.renew(id, put_at, timing.now())
+        : peers.renew(peer, id, put_at)
+      return within(parts, renewing).catch(() => undefined)
+    }),
+  )
+  return nodes.flatMap((peer, at) => {
+    const copy = renewed[at]
+    return copy === undefined ? [] : [{ peer, copy }]
+  })
 }
 
 /** Tells who has a copy that was deleted everywhere that it was: no shard fits beside it. */

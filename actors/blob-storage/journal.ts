@@ -42,6 +42,10 @@ const loadVolume = Effect.fnUntraced(function* (node_id: string) {
   return last && (yield* volumeAfter(log, last))
 })
 
+/** The last fact of the node that the log has; 0 before its first. */
+export const recordedCursor = (node_id: string) =>
+  Effect.map(loadVolume(node_id), (volume) => volume?.cursor ?? 0)
+
 /**
  * Refuses a journal that begins anew (its folder was exchanged, say): it has facts up to a cursor
  * that the log has too, and they are not the log's. Acknowledged, they would be gone unrecorded.

@@ -53,6 +53,7 @@ export const heldMembers = (node_id: string) => {
       ring_version: cluster.ring_version,
       active: peersIn(cluster, "active"),
       leaving: peersIn(cluster, "leaving"),
+      offline: peersIn(cluster, "offline").map((peer) => peer.node_id),
       // One that has left is not alone in a cluster of its own: it takes nothing until it is back.
       is_leaving: own === undefined ? was_leaving : own.state === "leaving",
       whole_since: wholeSince(cluster),

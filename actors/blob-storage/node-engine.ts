@@ -24,9 +24,14 @@ export interface HeldCopy {
   /** The blob's BLAKE3-256 in hex. */
   readonly checksum: string
   readonly policy: ReplicationPolicy
-  /** When the blob was first put, on whichever node, in Unix nanoseconds. */
+  /** When the blob was first put, on whichever node, in Unix nanoseconds: what users are shown. */
   readonly created_at: bigint
-  /** When this copy came here, in Unix nanoseconds. */
+  /**
+   * When the same bytes were put last, as far as this copy was told; never before `created_at`.
+   * Deletions take what was put until then.
+   */
+  readonly put_at: bigint
+  /** When this copy came here, or took over a later put's time, in Unix nanoseconds. */
   readonly stored_at: bigint
   readonly shard: Shard | undefined
 }
@@ -62,11 +67,16 @@ export interface CopyOrder {
   readonly policy: ReplicationPolicy
   readonly labels: BlobLabels
   readonly created_at: bigint
+  /** As a held copy's; `created_at` unless given. */
+  readonly put_at?: bigint
   readonly shard: Shard | undefined
   readonly origin: BlobOrigin
 }
 
-/** `created` is false where the node had the copy, or a whole one in the place of a shard. */
+/**
+ * `created` is false where the node had the copy, or a whole one in the place of a shard. That took
+ * over the time of the order's put, where it was of an older one.
+ */
 export interface Received {
   readonly copy: HeldCopy
   readonly created: boolean
@@ -132,12 +142,18 @@ export interface NodeEngine extends BlobEngine {
   readonly read: (id: BlobId, range: BlobRange, at: bigint) => Promise<CopyReading>
   readonly stage: (size: number | undefined) => Staging
   /**
+   * Makes what is here a copy of the put of that time, durably, unless it is one of that or a later
+   * put: the same bytes, and no fact. Answers what is here; undefined where nothing is, also where
+   * the copy turns out corrupt. Refused as a put is where the disk is full.
+   */
+  readonly renew: (id: BlobId, put_at: bigint, at: bigint) => Promise<HeldCopy | undefined>
+  /**
    * Lets a copy go that is safe elsewhere: durably, with a fact of its own, without a deletion.
    * False where the copy is not the one that came at `stored_at` any more.
    */
   readonly release: (id: BlobId, stored_at: bigint, at: bigint) => Promise<boolean>
   /**
-   * Deletes here, and remembers that every node was meant; a copy that was made after `deleted_at`
+   * Deletes here, and remembers that every node was meant; a copy that was put after `deleted_at`
    * stays, and then nothing is remembered.
    */
   readonly deleteClusterWide: (id: BlobId, origin: BlobOrigin, deleted_at: bigint) => Promise<void>

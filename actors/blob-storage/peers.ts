@@ -30,6 +30,8 @@ export interface Members {
   readonly active: ReadonlyArray<Peer>
   /** Those that leave: asked for what they still have, and given nothing more. */
   readonly leaving: ReadonlyArray<Peer>
+  /** The names of those that are silent past their deadline and not removed yet: never asked. */
+  readonly offline?: ReadonlyArray<string>
   /** Whether this node takes no new copies and moves those that it has. */
   readonly is_leaving: boolean
   /**
@@ -66,6 +68,11 @@ export interface Peers {
   ) => Promise<Received>
   /** Takes a copy back that an unfinished put had made, and only if it came with that put. */
   readonly takeBack: (peer: Peer, id: BlobId, created_at: bigint) => Promise<void>
+  /**
+   * Makes what lies there a copy of the put of that time, as `renew` of its engine: for one that
+   * found its bytes stored. Answers what lies there; undefined where nothing does.
+   */
+  readonly renew: (peer: Peer, id: BlobId, put_at: bigint) => Promise<HeldCopy | undefined>
   /** Deletes there because every node is meant. */
   readonly deleteClusterWide: (
     peer: Peer,
@@ -90,12 +97,14 @@ export interface Peers {
   ) => Promise<ReadonlyArray<Copy | undefined>>
   /**
    * Whether the node is an owner of each by a ring of that version, and keeps what it has: the word
-   * on which another copy may be let go. At most 10,000.
+   * on which another copy may be let go. `is_read`: only what it has read anew, and is sound. At
+   * most 10,000.
    */
   readonly keeps: (
     peer: Peer,
     ids: ReadonlyArray<BlobId>,
     ring_version: number,
+    is_read: boolean,
   ) => Promise<ReadonlyArray<boolean>>
   /** One page of a node's list, as `copies` of its engine: for deletions that are to spread. */
   readonly copies: (

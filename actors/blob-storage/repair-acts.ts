@@ -35,7 +35,7 @@ export interface Rebuilt {
 
 export interface RepairParts {
   readonly local: NodeEngine
-  readonly guard: Pick<TakeBackGuard, "releaseUntold">
+  readonly guard: Pick<TakeBackGuard, "releaseUntold" | "renew">
   readonly peers: Peers
   readonly members: () => Members
   readonly timing: Timing
@@ -97,14 +97,14 @@ type PushAct = Act & { readonly act: "push" }
 const makePush = (parts: RepairParts, pace: Pace, tally: RepairTally) =>
   async function push(copy: HeldCopy, peer: Peer, act: PushAct): Promise<Outcome> {
     const reason = act.is_migration ? "migrate" : "repair"
-    const { created_at } = act
     const { local, peers, members, timing } = parts
     const reading = await local.read(copy.id, {}, timing.now())
     if (reading.copy.stored_at !== copy.stored_at) return moot
-    const { id, checksum, size, policy, shard } = reading.copy
+    const { id, checksum, size, policy, created_at, put_at, shard } = reading.copy
     const { labels } = reading.meta
     const origin = originOf(members().node_id)
-    const order: CopyOrder = { id, checksum, size, policy, labels, created_at, shard, origin }
+    const what = { id, checksum, size, policy, shard }
+    const order: CopyOrder = { ...what, labels, created_at, put_at, origin }
     const bytes = paced(reading.data === undefined ? reading.windows() : [reading.data], pace)
     try {
       const { created } = await peers.send(peer, order, bytes, reason, stall_ms)
@@ -124,9 +124,10 @@ const makePull = (parts: RepairParts, pace: Pace, tally: RepairTally) =>
     const { copy, meta, bytes } = await peers.fetch(peer, id, {}, stall_ms)
     try {
       if (copy.kind !== "whole") return undone
-      const { checksum, size, policy, created_at } = copy
+      const { checksum, size, policy, created_at, put_at } = copy
+      const times = { created_at, put_at }
       const origin = originOf(members().node_id)
-      const order = { id, checksum, size, policy, created_at, labels: meta.labels, origin }
+      const order = { id, checksum, size, policy, ...times, labels: meta.labels, origin }
       const receiving = local.receive({ ...order, shard: undefined }, size)
       try {
         for await (const part of paced(bytes, pace)) await receiving.write(part)
@@ -139,6 +140,19 @@ const makePull = (parts: RepairParts, pace: Pace, tally: RepairTally) =>
     } finally {
       await bytes.return?.()
     }
+  }
+
+/** Has a copy take over a later put's time; where it is gone by now, another plan is made. */
+const makeRenewal = ({ guard, peers, members, timing }: RepairParts) =>
+  async function renew(id: BlobId, { node_id, put_at }: Act & { act: "renew" }): Promise<Outcome> {
+    const { node_id: own_id, active, leaving } = members()
+    const peer = [...active, ...leaving].find((one) => one.node_id === node_id)
+    if (node_id !== own_id && peer === undefined) return undone
+    const copy =
+      node_id === own_id || peer === undefined
+        ? await guard.renew(id, put_at, timing.now())
+        : await peers.renew(peer, id, put_at)
+    return copy === undefined ? undone : made(1)
   }
 
 /** Counts what could not be done, and what came out otherwise: each thing is one of the two. */
@@ -196,11 +210,13 @@ export const makeActs = (parts: RepairParts, pace: Pace, tally: RepairTally) => 
   const push = makePush(parts, pace, tally)
   const pullFrom = makePulls(parts, pace, tally, fail)
   const rebuildAll = makeRebuilds(parts, pace, tally, fail)
+  const renew = makeRenewal(parts)
 
   const begin = async (act: Act, matter: Matter): Promise<Outcome> => {
     const { id, copy, asked_at } = matter
     if (act.act === "rebuild") return rebuildAll(matter, act)
     if (act.act === "pull") return pullFrom(id, act.from)
+    if (act.act === "renew") return renew(id, act)
     if (act.act === "forsake") {
       await guard.releaseUntold(id, act.stored_at, asked_at)
       return moot

@@ -148,7 +148,8 @@ const wishesOf = (tasks: ReadonlyArray<Task>) =>
   tasks.flatMap(({ matter, plan }): ReadonlyArray<ReleaseWish> => {
     const release = plan.acts.find(isRelease)
     if (release === undefined || matter.copy === undefined) return []
-    return [{ copy: matter.copy, keepers: release.keepers }]
+    const { keepers, is_last } = release
+    return [{ copy: matter.copy, keepers, is_last }]
   })
 
 /** What everybody who matters says of each. */
@@ -225,9 +226,10 @@ export const makeBatches = (parts: RepairParts, acts: Acts, releases: Releases, 
       if (plan.is_early) sum.early += 1
       if (!plan.is_known || !is_done) sum.is_complete = false
     }
-    return tasks.map(({ matter: { id }, plan, made, is_done }) => ({
-      ...{ id, is_done: is_done && plan.is_known && made >= plan.gaps },
-    }))
+    return tasks.map(({ matter: { id }, plan, made, is_done }) => {
+      const is_all = plan.is_known && !plan.is_early && made >= plan.gaps
+      return { id, is_done: is_done && is_all }
+    })
   }
   return { run, spread: makeSpread(asking, acts) }
 }

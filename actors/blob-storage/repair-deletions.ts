@@ -14,7 +14,7 @@ export const untold = (
   deletions.filter((deletion, at) => {
     const copy = theirs[at]
     if (copy === undefined) return true
-    if (copy.kind !== "tombstone") return copy.created_at <= deletion.deleted_at
+    if (copy.kind !== "tombstone") return copy.put_at <= deletion.deleted_at
     return !copy.is_cluster_wide || copy.deleted_at < deletion.deleted_at
   })
 

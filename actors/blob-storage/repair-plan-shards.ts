@@ -19,9 +19,11 @@ import {
   nothing,
   type Plan,
   type RepairView,
+  renewals,
   standingOf,
   takersOf,
 } from "./repair-view.ts"
+import { isErasureCode } from "./replication.ts"
 
 /** Shards of one rebuild: as many as may be lost. */
 const rebuild_max = parity_shards
@@ -60,7 +62,7 @@ const censusOf = (view: RepairView, answers: Answers, model: HeldCopy): Census =
   const total = data_shards + parity_shards
   const owners = takersOf(view, answers, model, total)
   const those = (wanted: string) =>
-    owners.filter((owner) => standingOf(answers, owner, model.created_at) === wanted)
+    owners.filter((owner) => standingOf(answers, owner, model.put_at) === wanted)
   const others = [...answers.keys()].filter((node) => !owners.includes(node)).sort()
   const holders = new Map<number, Array<string>>()
   for (const node of [...owners, ...others]) {
@@ -88,12 +90,11 @@ const pairsOf = ({ missing, empty }: Census): ReadonlyArray<MissingShard> =>
   })
 
 /** Sends on what an owner is to have and only others have, this node for one. */
-const movesOf = ({ view, holders, model }: Census, pairs: ReadonlyArray<MissingShard>) =>
+const movesOf = ({ view, holders }: Census, pairs: ReadonlyArray<MissingShard>) =>
   pairs.flatMap(({ index, node_id }): ReadonlyArray<Act> => {
     const rank = holders.get(index)?.indexOf(view.node_id) ?? -1
     if (!isTurn(view.round, rank)) return []
-    const { created_at } = model
-    return [{ act: "push", to: node_id, is_migration: true, created_at }]
+    return [{ act: "push", to: node_id, is_migration: true }]
   })
 
 /** Makes what nobody has. */
@@ -115,29 +116,44 @@ const rebuildsOf = (census: Census, pairs: ReadonlyArray<MissingShard>): Readonl
   return acts
 }
 
+/** Has the shards of older puts take over the last one's time. */
+const renewalsOf = (census: Census): ReadonlyArray<Act> => {
+  const { view, holders, model } = census
+  const nodes = [...holders.keys()]
+    .sort((one, other) => one - other)
+    .flatMap((index) => holders.get(index) ?? [])
+  const young = nodes.filter((node) => isYoung(census, node))
+  if (!isTurn(view.round, young.indexOf(view.node_id))) return []
+  return renewals(
+    nodes.filter((node) => !young.includes(node)),
+    model,
+  )
+}
+
 /** Shards that a put has left which nobody answered for, and which can make no blob. */
 const isOrphan = ({ view, answers, model, holders, data_shards }: Census) => {
   const { now, whole_since, active, leaving, release_after_ns } = view
   if (holders.size >= data_shards || whole_since === undefined) return false
-  const is_old = [model.created_at, model.stored_at].every((at) => now - at >= release_after_ns)
+  const is_old = [model.put_at, model.stored_at].every((at) => now - at >= release_after_ns)
   // Where a node has gone since, it may have taken the others with it, and come back.
-  const is_seen = model.created_at - skew_ns > whole_since && model.stored_at > whole_since
-  const nodes = [...active, ...leaving]
-  const is_alone = nodes.every((node) => {
-    return answers.has(node) && answers.get(node)?.kind !== "whole"
+  const is_seen = model.put_at - skew_ns > whole_since && model.stored_at > whole_since
+  // A whole copy of another policy is no part of what the shards were to be.
+  const is_alone = [...active, ...leaving].every((node) => {
+    const copy = answers.get(node)
+    return answers.has(node) && !(copy?.kind === "whole" && isErasureCode(copy.policy))
   })
   return is_old && is_seen && is_alone
 }
 
 /** Whether a node has its shard by the put that the blob is of. */
 const isYoung = ({ answers, model }: Census, node_id: string) =>
-  standingOf(answers, node_id, model.created_at) === "shard"
+  standingOf(answers, node_id, model.put_at) === "shard"
 
 /** Whether the blob is as safe at its owners as they can make it. */
 const isPlaced = (census: Census) => {
   const { view, owners, empty, unknown, holders, total, data_shards } = census
   if (empty.length > 0 || unknown.length > 0) return false
-  const is_old = holders.values().some((nodes) => !isYoung(census, nodes[0] ?? ""))
+  const is_old = holders.values().some((nodes) => !nodes.every((node) => isYoung(census, node)))
   // Who leaves goes with what there is.
   if (is_old && !view.is_leaving) return false
   const at_owners = holders
@@ -152,26 +168,54 @@ const isPlaced = (census: Census) => {
   return are_distinct && at_owners.length >= data_shards
 }
 
+/** Whether the blob's shards, all of them together, are no more than it takes to read it. */
+const isLast = ({ holders, data_shards }: Census) => holders.size <= data_shards
+
 /** How this node's own shard is let go, if it has its place elsewhere. */
 const partingOf = (census: Census, index: number): ReadonlyArray<Act> => {
   const { view, model, owners, holders } = census
   const { stored_at } = model
   const [first = ""] = holders.get(index) ?? []
-  if (!isYoung(census, view.node_id)) {
-    // It makes room for the same shard of the younger put, and for no other.
-    const young = holders.get(index)?.find((node) => isYoung(census, node))
-    return young === undefined ? [] : [{ act: "release", stored_at, keepers: [young] }]
-  }
   if (owners.includes(view.node_id)) {
     if (!isYoung(census, first)) return []
-    return first === view.node_id ? [] : [{ act: "release", stored_at, keepers: [first] }]
+    if (first === view.node_id) return []
+    return [{ act: "release", stored_at, keepers: [first], is_last: isLast(census) }]
   }
   if (!isPlaced(census) || !(view.is_leaving || isReleasable(view, model))) return []
   const keepers = holders
     .values()
     .flatMap((nodes) => nodes.filter((node) => owners.includes(node)))
     .toArray()
-  return [{ act: "release", stored_at, keepers }]
+  return [{ act: "release", stored_at, keepers, is_last: isLast(census) }]
+}
+
+/**
+ * What is to be done for a blob of which there are whole copies and shards: somebody put it with an
+ * erasure code that others could not know of. It is erasure coded, and a whole copy goes once all
+ * shards are where they belong. Undefined where they make no blob. `mine` is the whole copy here.
+ */
+export const planBeside = (
+  view: RepairView,
+  answers: Answers,
+  mine: HeldCopy | undefined,
+  shard: HeldCopy,
+): Plan | undefined => {
+  const census = censusOf(view, answers, shard)
+  const { owners, unknown, holders, data_shards } = census
+  if (holders.size < data_shards) return undefined
+  if (mine === undefined) return planShards(view, answers, shard)
+  // An owner's whole copy is as good as its shard.
+  if (owners.includes(view.node_id)) return { ...nothing, is_known: unknown.length === 0 }
+  const may_part = isPlaced(census) && (view.is_leaving || isReleasable(view, mine))
+  const release: Act = {
+    ...{ act: "release", stored_at: mine.stored_at },
+    keepers: [...holders.values()].flat().filter((node) => owners.includes(node)),
+    is_last: isLast(census),
+  }
+  return {
+    ...{ ...nothing, is_displaced: true, is_known: unknown.length === 0 },
+    acts: may_part ? [release] : [],
+  }
 }
 
 /** What this node has to do for the blob of which `model` is a shard, its own if it has one. */
@@ -187,6 +231,9 @@ export const planShards = (view: RepairView, answers: Answers, model: HeldCopy):
   if (isOrphan(census)) {
     return { ...told, gaps: 0, acts: [{ act: "forsake", stored_at: model.stored_at }] }
   }
-  const repairs = [...movesOf(census, pairs), ...rebuildsOf(census, pairs)]
+  const repairs = [
+    ...[...movesOf(census, pairs), ...rebuildsOf(census, pairs)],
+    ...renewalsOf(census),
+  ]
   return { ...told, is_displaced, acts: [...repairs, ...partingOf(census, mine)] }
 }

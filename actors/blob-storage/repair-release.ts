@@ -11,50 +11,71 @@
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { ownersOf } from "./erasure-layout.ts"
-import type { HeldCopy, NodeEngine } from "./node-engine.ts"
+import type { Copy, HeldCopy, NodeEngine } from "./node-engine.ts"
 import type { Members, Peers } from "./peers.ts"
 import { owners_max } from "./placement.ts"
-import type { Timing } from "./timing.ts"
+import { makeSoundness, type SoundnessParts } from "./repair-soundness.ts"
 
 export interface ReleaseWish {
   readonly copy: HeldCopy
   /** Who has to keep a copy; of a node that leaves it may be nobody. */
   readonly keepers: ReadonlyArray<string>
+  /** Whether they have to read theirs before they say so. */
+  readonly is_last: boolean
 }
 
-export interface ReleaseParts {
-  readonly local: Pick<NodeEngine, "copiesOf" | "release">
+export interface ReleaseParts extends SoundnessParts {
+  readonly local: Pick<NodeEngine, "copiesOf" | "release" | "read">
   readonly peers: Pick<Peers, "keeps">
   readonly members: () => Members
-  readonly timing: Timing
 }
 
 const isOwner = (members: Members, { id }: HeldCopy) =>
   ownersOf(members, id, owners_max).some(({ node_id }) => node_id === members.node_id)
 
-export const makeReleases = ({ local, peers, members, timing }: ReleaseParts) => {
+const heldIn = (copies: ReadonlyArray<Copy | undefined>) =>
+  copies.filter((copy) => copy !== undefined && copy.kind !== "tombstone")
+
+/** What each keeper is asked for. */
+const askedOf = (wishes: ReadonlyArray<ReleaseWish>) => {
+  const asked = new Map<string, Array<BlobId>>()
+  for (const { copy, keepers } of wishes) {
+    for (const keeper of keepers) {
+      const ids = asked.get(keeper)
+      if (ids === undefined) asked.set(keeper, [copy.id])
+      else ids.push(copy.id)
+    }
+  }
+  return asked
+}
+
+export const makeReleases = (parts: ReleaseParts) => {
+  const { local, peers, members, timing } = parts
+  const readSound = makeSoundness(parts)
   const releasing = new Set<BlobId>()
 
   /** Which of these a node keeps; nothing, where it does not say. */
-  const keptBy = async (node_id: string, ids: ReadonlyArray<BlobId>, ring_version: number) => {
+  const keptBy = async (
+    node_id: string,
+    ids: ReadonlyArray<BlobId>,
+    ring_version: number,
+    is_read: boolean,
+  ) => {
     const peer = members().active.find((active) => active.node_id === node_id)
-    if (peer === undefined) return new Set<BlobId>()
-    const said = await peers.keeps(peer, ids, ring_version).catch(() => [])
-    return new Set(ids.filter((_, at) => said[at] === true))
+    if (peer === undefined) return []
+    const said = await peers.keeps(peer, ids, ring_version, is_read).catch(() => [])
+    return ids.filter((_, at) => said[at] === true)
   }
   const letGo = async (wishes: ReadonlyArray<ReleaseWish>, ring_version: number) => {
-    const wished = new Map<string, Array<BlobId>>()
-    for (const { copy, keepers } of wishes) {
-      for (const keeper of keepers) {
-        const ids = wished.get(keeper)
-        if (ids === undefined) wished.set(keeper, [copy.id])
-        else ids.push(copy.id)
-      }
-    }
-    const asked = Array.from(wished, async ([keeper, ids]) => {
-      return [keeper, await keptBy(keeper, ids, ring_version)] as const
+    const kept = new Map<string, Set<BlobId>>()
+    const asking = [false, true].flatMap((is_read) => {
+      const asked = askedOf(wishes.filter(({ is_last }) => is_last === is_read))
+      return Array.from(asked, async ([keeper, ids]) => {
+        const those = await keptBy(keeper, ids, ring_version, is_read)
+        kept.set(keeper, (kept.get(keeper) ?? new Set()).union(new Set(those)))
+      })
     })
-    const kept = new Map(await Promise.all(asked))
+    await Promise.all(asking)
     const released = new Set<BlobId>()
     for (const { copy, keepers } of wishes) {
       if (!keepers.every((keeper) => kept.get(keeper)?.has(copy.id))) continue
@@ -81,13 +102,16 @@ export const makeReleases = ({ local, peers, members, timing }: ReleaseParts) =>
     keeps: async (
       ids: ReadonlyArray<BlobId>,
       ring_version: number,
+      is_read: boolean,
     ): Promise<ReadonlyArray<boolean>> => {
+      const sound = is_read ? await readSound(heldIn(await local.copiesOf(ids))) : undefined
       const copies = await local.copiesOf(ids)
       const now = members()
       const is_current = now.ring_version === ring_version && !now.is_leaving
       return ids.map((id, at) => {
         const copy = copies[at]
         if (!is_current || copy === undefined || copy.kind === "tombstone") return false
+        if (sound !== undefined && !sound.has(id)) return false
         return !releasing.has(id) && isOwner(now, copy)
       })
     },

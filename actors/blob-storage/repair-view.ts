@@ -40,19 +40,24 @@ export interface MissingShard {
 }
 
 export type Act =
-  /** Sends the copy that is here, as of the time when the blob was put last. */
-  | {
-      readonly act: "push"
-      readonly to: string
-      readonly is_migration: boolean
-      readonly created_at: bigint
-    }
+  /** Sends the copy that is here. */
+  | { readonly act: "push"; readonly to: string; readonly is_migration: boolean }
+  /** Has the copy there take over the time of the last put. */
+  | { readonly act: "renew"; readonly node_id: string; readonly put_at: bigint }
   /** Makes one or two shards of those that there are. */
   | { readonly act: "rebuild"; readonly missing: ReadonlyArray<MissingShard> }
   /** Gets a whole copy from the first of these that gives it. */
   | { readonly act: "pull"; readonly from: ReadonlyArray<string> }
-  /** Lets go what is here, once each of these has said that it keeps its own. */
-  | { readonly act: "release"; readonly stored_at: bigint; readonly keepers: ReadonlyArray<string> }
+  /**
+   * Lets go what is here, once each of these has said that it keeps its own; `is_last`, where the
+   * blob is lost if one of them is not sound.
+   */
+  | {
+      readonly act: "release"
+      readonly stored_at: bigint
+      readonly keepers: ReadonlyArray<string>
+      readonly is_last: boolean
+    }
   /** Lets a shard go that no put finished. */
   | { readonly act: "forsake"; readonly stored_at: bigint }
   /** Deletes what is here, because every node was meant. */
@@ -79,14 +84,15 @@ export type Standing = "whole" | "shard" | "older" | "empty" | "refuses" | "unkn
 
 /**
  * What a node is to a blob that was put last at that time. A copy of an older put has the same
- * bytes, but a deletion in between may be on its way to it: nobody relies on that.
+ * bytes, but a deletion in between may be on its way to it: nobody relies on that until it has
+ * taken over the later put's time.
  */
-export const standingOf = (answers: Answers, node_id: string, created_at: bigint): Standing => {
+export const standingOf = (answers: Answers, node_id: string, put_at: bigint): Standing => {
   if (!answers.has(node_id)) return "unknown"
   const copy = answers.get(node_id)
   if (copy === undefined) return "empty"
-  if (copy.kind !== "tombstone") return copy.created_at < created_at ? "older" : copy.kind
-  return (copy.refuses_until ?? copy.deleted_at) >= created_at ? "refuses" : "empty"
+  if (copy.kind !== "tombstone") return copy.put_at < put_at ? "older" : copy.kind
+  return (copy.refuses_until ?? copy.deleted_at) >= put_at ? "refuses" : "empty"
 }
 
 /**
@@ -113,12 +119,16 @@ export const isReleasable = ({ now, release_after_ns }: RepairView, { stored_at 
 export const takersOf = (
   view: RepairView,
   answers: Answers,
-  { id, created_at }: HeldCopy,
+  { id, put_at }: HeldCopy,
   count: number,
 ) =>
   view
     .ownersOf(id, owners_max)
-    .filter((owner) => standingOf(answers, owner, created_at) !== "refuses")
+    .filter((owner) => standingOf(answers, owner, put_at) !== "refuses")
     .slice(0, count)
+
+/** These take over the time of the last put: copies of older ones. */
+export const renewals = (nodes: ReadonlyArray<string>, { put_at }: HeldCopy) =>
+  nodes.map((node_id): Act => ({ act: "renew", node_id, put_at }))
 
 export const early: Plan = { ...nothing, is_early: true }

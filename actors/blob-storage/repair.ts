@@ -253,7 +253,7 @@ export const repair = (options: RepairOptions): Repair => {
   const { members, timing, repair_bytes_per_second, look_ms = look_ms_default } = options
   const tally: RepairTally = { bytes_moved: 0, repairs: 0, failures: 0, cause: "" }
   const pace = makePace(repair_bytes_per_second, timing)
-  const releases = makeReleases(options)
+  const releases = makeReleases({ ...options, pace })
   const batches = makeBatches(options, makeActs(options, pace, tally), releases, pace)
   const course = makeCourse(options)
   const queue = makeRepairQueue()

@@ -20,6 +20,7 @@ const remembered_max = 100_000
 export interface TakeBackGuard {
   readonly receive: NodeEngine["receive"]
   readonly copiesOf: NodeEngine["copiesOf"]
+  readonly renew: NodeEngine["renew"]
   /**
    * Lets the shard go that the put of `created_at` had sent here, if it came since this process
    * began and nobody was told of it since; else it stays for the sweep.
@@ -62,6 +63,20 @@ const makeTurns = () => {
     },
   }
 }
+
+/** Whoever has a copy take over a put's time counts on it from now on. */
+const renewing =
+  (
+    local: NodeEngine,
+    turns: ReturnType<typeof makeTurns>,
+    tell: (id: BlobId) => void,
+  ): NodeEngine["renew"] =>
+  (id, put_at, at) =>
+    turns.take(id, async () => {
+      const copy = await local.renew(id, put_at, at)
+      if (copy !== undefined) tell(id)
+      return copy
+    })
 
 /** A shard that came: its blob's `created_at`, and the deletion that it took the place of. */
 interface Came {
@@ -125,8 +140,7 @@ export const takeBackGuard = (local: NodeEngine, timing: Timing): TakeBackGuard 
       return true
     })
   return {
-    receive,
-    copiesOf,
+    ...{ receive, copiesOf, renew: renewing(local, turns, tell) },
     takeBack: async (id, created_at) => {
       await letGo(id, (copy) => copy.created_at === created_at && isOf(id, created_at))
       if (isOf(id, created_at)) came.delete(id)

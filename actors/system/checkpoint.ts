@@ -1,9 +1,14 @@
 /** The checkpoints of the log: one gap-free sequence of sealed stretches. */
 import { assign, setup } from "xstate"
 import { decider } from "#actors/decider.ts"
+import { peaksOf } from "#actors/system/tree.ts"
 import { parseStream, type Recorded } from "#events/log.ts"
 import { CheckpointEvent, CheckpointMade } from "#events/system/checkpoint.ts"
-import { CheckpointCommand, CheckpointOutOfOrder } from "#schemas/system/checkpoint.ts"
+import {
+  CheckpointCommand,
+  CheckpointOutOfOrder,
+  type SealedTree,
+} from "#schemas/system/checkpoint.ts"
 
 /** The only aggregate of its kind: there is one log. */
 export const checkpoint_id = "log"
@@ -12,13 +17,19 @@ interface Context {
   /** The last position that is sealed; 0 when none is. */
   readonly to: number
   readonly root: string
+  /** Absent where the last checkpoint had none. */
+  readonly tree?: SealedTree
 }
+
+/** A tree holds each commit of the log, from the first to the checkpoint's last. */
+const isTreeOf = (to: number, tree: SealedTree | undefined) =>
+  tree === undefined || (tree.size === to && tree.peaks.length === peaksOf(to))
 
 const chart = setup({
   types: { context: {} as Context, events: {} as CheckpointEvent },
   guards: {
-    follows: ({ context, event: { from, to, commits } }) =>
-      from === context.to + 1 && commits <= to - from + 1,
+    follows: ({ context, event: { from, to, commits, tree } }) =>
+      from === context.to + 1 && commits <= to - from + 1 && isTreeOf(to, tree),
   },
 })
 
@@ -31,7 +42,7 @@ export const machine = chart.createMachine({
       on: {
         CheckpointMade: {
           guard: "follows",
-          actions: assign(({ event: { to, root } }) => ({ to, root })),
+          actions: assign(({ event: { to, root, tree } }) => ({ to, root, ...(tree && { tree }) })),
         },
       },
     },
@@ -45,9 +56,7 @@ export const Checkpoint = decider({
   event: CheckpointEvent,
   rejection: CheckpointOutOfOrder,
   propose: {
-    MakeCheckpoint: ({ from, to, commits, root }) => [
-      CheckpointMade.make({ from, to, commits, root }),
-    ],
+    MakeCheckpoint: ({ type: _, ...range }) => [CheckpointMade.make(range)],
   },
   reject: ({ context }, { from, to }) =>
     new CheckpointOutOfOrder({

@@ -19,6 +19,7 @@ import {
   isCheckpoint,
   nextRoot,
 } from "#actors/system/checkpoint.ts"
+import { leafOf, openTree, sealedTree, type Tree, treeUpTo, withLeaf } from "#actors/system/tree.ts"
 import { Log, type Recorded } from "#events/log.ts"
 import { CheckpointEvent } from "#events/system/checkpoint.ts"
 import { MakeCheckpoint } from "#schemas/system/checkpoint.ts"
@@ -36,49 +37,63 @@ interface Open {
   readonly to: number
   readonly commits: number
   readonly root: string
+  /** Of all commits up to `to`. */
+  readonly tree: Tree
   /** When the first commit in it that is no checkpoint was made, as epoch milliseconds. */
   readonly since: number | undefined
 }
 
-const sealedUpTo = (to: number, root: string): Open => ({
+const sealedUpTo = ({ to, root, tree }: Pick<Open, "to" | "root" | "tree">): Open => ({
   from: to + 1,
   to,
   commits: 0,
   root,
+  tree,
   since: undefined,
 })
 
 const decode = Schema.decodeUnknownSync(CheckpointEvent)
 
+/** The last stretch that is sealed; nothing, at the log's beginning. */
 const sealed = Effect.gen(function* () {
   const log = yield* Log
   const last = yield* log.load(checkpoint_stream)
   if (last === undefined) return { to: 0, root: firstRoot(log.genesis) }
   // The decider's state is a snapshot of the checkpoint's machine.
-  const { to, root } = (yield* stateAfter(log, Checkpoint, last)).context as {
-    readonly to: number
-    readonly root: string
-  }
-  return { to, root }
+  return (yield* stateAfter(log, Checkpoint, last)).context as LastSealed
 })
 
-const grown = (hash: (text: string) => string, open: Open, recorded: Recorded): Open => ({
+type LastSealed = Pick<CheckpointEvent, "to" | "root" | "tree">
+
+/** Its tree, which an older release did not seal: then the log is read from its beginning. */
+const withTree = Effect.fnUntraced(function* ({ to, root, tree }: LastSealed) {
+  return { to, root, tree: tree?.size === to ? openTree(tree) : yield* treeUpTo(to) }
+})
+
+const grown = (log: Log["Service"], open: Open, recorded: Recorded): Open => ({
   from: open.from,
   to: recorded.position,
   commits: open.commits + 1,
-  root: nextRoot(hash, open.root, recorded),
+  root: nextRoot(log.genesis, open.root, recorded),
+  tree: withLeaf(log.digest, open.tree, leafOf(log.digest, recorded)),
   since: isCheckpoint(recorded)
     ? open.since
     : (open.since ?? DateTime.toEpochMillis(DateTime.makeUnsafe(recorded.commit.at))),
 })
 
-const sealing = ({ from, to, commits, root }: Open): Due => ({
+/** A log with a missing position has no tree from there on: `audit verify` tells of it. */
+const rangeOf = ({ from, to, commits, root, tree }: Open) => ({
+  ...{ from, to, commits, root },
+  ...(tree.size === to ? { tree: sealedTree(tree) } : {}),
+})
+
+const sealing = (open: Open): Due => ({
   now: [
     {
       // The same for each try to seal what follows the last checkpoint: only one can happen.
-      command_id: `checkpoint-${from}`,
-      cause: String(to),
-      batch: [address(Checkpoint, checkpoint_id, MakeCheckpoint.make({ from, to, commits, root }))],
+      command_id: `checkpoint-${open.from}`,
+      cause: String(open.to),
+      batch: [address(Checkpoint, checkpoint_id, MakeCheckpoint.make(rangeOf(open)))],
     },
   ],
 })
@@ -90,24 +105,24 @@ export const checkpointer = ({ commits, seconds }: CheckpointerOptions): Process
   from: Effect.map(sealed, ({ to }) => to),
   start: Effect.gen(function* () {
     const log = yield* Log
-    const { to, root } = yield* sealed
-    let open = sealedUpTo(to, root)
+    let open = sealedUpTo(yield* withTree(yield* sealed))
     // The stretch that was proposed; the log has not shown it sealed yet.
     let proposed: Open | undefined
 
     const take = (recorded: Recorded) => {
-      if (recorded.position > open.to) open = grown(log.genesis, open, recorded)
+      if (recorded.position > open.to) open = grown(log, open, recorded)
     }
     /** Another checkpointer's stretch ends elsewhere than ours: ours begins anew after it. */
-    const follow = (event: CheckpointEvent, until: number) => {
-      if (event.to < (proposed?.from ?? open.from)) return Effect.void
+    const follow = Effect.fnUntraced(function* (event: CheckpointEvent, until: number) {
+      if (event.to < (proposed?.from ?? open.from)) return
+      const begin = sealedUpTo(yield* Effect.provideService(withTree(event), Log, log))
       proposed = undefined
-      open = sealedUpTo(event.to, event.root)
-      return log.read("", event.to).pipe(
+      open = begin
+      yield* log.read("", event.to).pipe(
         Stream.takeWhile(({ position }) => position <= until),
         Stream.runForEach((recorded) => Effect.sync(() => take(recorded))),
       )
-    }
+    })
 
     return {
       fold: Effect.fnUntraced(function* (recorded) {
@@ -124,7 +139,7 @@ export const checkpointer = ({ commits, seconds }: CheckpointerOptions): Process
         const at = open.since + seconds * 1000
         if (open.commits < commits && at > now) return { now: [], next: at }
         proposed = open
-        open = sealedUpTo(open.to, open.root)
+        open = sealedUpTo(open)
         return sealing(proposed)
       },
     }

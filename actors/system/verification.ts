@@ -10,8 +10,19 @@ import { Effect, Option, Schema, Stream } from "effect"
 import type { AnyDecider } from "#actors/decider.ts"
 import { Checkpoint, checkpoint_stream, firstRoot, nextRoot } from "#actors/system/checkpoint.ts"
 import { type FoldCheck, foldCheck } from "#actors/system/fold-check.ts"
+import { generation_stream } from "#actors/system/generation.ts"
+import {
+  empty_tree,
+  growing,
+  hexOf,
+  leafOf,
+  openTree,
+  rootOf,
+  type Tree,
+} from "#actors/system/tree.ts"
 import { commands_remembered_max, Log, type LogUnavailable, type Recorded } from "#events/log.ts"
 import { CheckpointEvent } from "#events/system/checkpoint.ts"
+import { GenerationEvent } from "#events/system/generation.ts"
 import type { Fault } from "#schemas/system/audit.ts"
 
 /** Faults that are reported one by one; the rest is counted. */
@@ -41,6 +52,8 @@ export interface Verification {
   readonly folded: number
   /** The chain over every commit: two copies of one log are equal in it. */
   readonly root: string
+  /** Root (hex) of the Merkle tree over every commit, which signed heads show. */
+  readonly tree_root: string
   readonly fault_count: number
   readonly faults: ReadonlyArray<Fault>
 }
@@ -59,6 +72,7 @@ const decode = Schema.decodeUnknownOption(CheckpointEvent)
 
 type Report = (fault: Fault) => void
 type Hash = (text: string) => string
+type Hashes = Pick<Log["Service"], "genesis" | "digest">
 
 /** Positions follow one another: the log's stream never forgets a message. */
 const placesCheck = (report: Report) => {
@@ -98,7 +112,35 @@ const chainCheck = (report: Report, genesis: Hash) => {
     links.set(stream, { position, hash })
     return before?.position
   }
-  return { check, streams: () => links.size }
+  return { check, links }
+}
+
+/**
+ * What an aggregate is loaded from is its last commit: a generation of the log begins with copies,
+ * which are no part of the walk.
+ */
+const lastsCheck = (
+  report: Report,
+  links: ReadonlyMap<string, Link>,
+  { position: walked }: { readonly position: number },
+) => {
+  const left = new Set(links.keys())
+  const kind = "copy"
+  return {
+    check: ({ position, stream, hash }: Recorded) => {
+      left.delete(stream)
+      const link = links.get(stream)
+      if (position > walked || (link?.position === position && link.hash === hash)) return
+      const expected = link === undefined ? "no such aggregate" : `${link.position} ${link.hash}`
+      report({ kind, position, stream, expected, found: `${position} ${hash}` })
+    },
+    finish: () => {
+      for (const stream of left) {
+        const { position, hash } = links.get(stream) ?? { position: 0, hash: "" }
+        report({ kind, position, stream, expected: `${position} ${hash}`, found: "nothing" })
+      }
+    },
+  }
 }
 
 const commandsCheck = (report: Report) => {
@@ -116,7 +158,9 @@ const commandsCheck = (report: Report) => {
 }
 
 /** Recomputes the roots. After a wrong one the next may follow from it or from the right one. */
-const rootsCheck = (report: Report, genesis: Hash, sealed: ReadonlyArray<Sealed>) => {
+const rootsCheck = (report: Report, log: Hashes, sealed: ReadonlyArray<Sealed>) => {
+  const { genesis } = log
+  const trees = treesCheck(log)
   let roots = [firstRoot(genesis)]
   let commits = 0
   let next = 0
@@ -131,11 +175,15 @@ const rootsCheck = (report: Report, genesis: Hash, sealed: ReadonlyArray<Sealed>
     } else if (one.commits !== commits) {
       wrong(one, `${commits} commits from ${end + 1} to ${one.to}`, `${one.commits} commits`)
     }
+    const tree = trees.differs(one)
+    const range = `${one.from} to ${one.to}`
     if (!roots.includes(one.root)) {
-      const range = `${one.from} to ${one.to}`
       wrong(one, `root ${roots[0]} for ${range}`, `root ${one.root}`)
       roots = [...roots.slice(0, 1), one.root]
-    } else roots = [one.root]
+    } else {
+      if (tree !== undefined) wrong(one, `tree ${tree.expected} for ${range}`, `tree ${tree.found}`)
+      roots = [one.root]
+    }
     end = one.to
     commits = 0
     next++
@@ -146,19 +194,55 @@ const rootsCheck = (report: Report, genesis: Hash, sealed: ReadonlyArray<Sealed>
   return {
     check: (recorded: Recorded) => {
       closeBefore(recorded.position)
+      for (const { base, root } of beginningsIn(recorded)) {
+        if (base === recorded.position - 1 && roots.includes(root)) continue
+        const { position, stream } = recorded
+        const expected = `root ${roots[0]} up to ${position - 1}`
+        report({
+          ...{ kind: "checkpoint", position, stream },
+          ...{ expected, found: `root ${root} up to ${base}` },
+        })
+      }
       roots = roots.map((root) => nextRoot(genesis, root, recorded))
+      trees.add(recorded)
       commits++
     },
     finish: () => {
       closeBefore(Number.POSITIVE_INFINITY)
-      return { root: roots[0] ?? "", unsealed: commits }
+      return { root: roots[0] ?? "", tree_root: trees.root(), unsealed: commits }
+    },
+  }
+}
+
+const decodeBeginning = Schema.decodeUnknownOption(GenerationEvent)
+
+/** Where generations of the log begin, in a commit that says so. */
+const beginningsIn = ({ stream, commit }: Recorded) =>
+  stream === generation_stream
+    ? commit.events.flatMap((event) => Option.toArray(decodeBeginning(event)))
+    : []
+
+/** Recomputes the trees. After a wrong one the next may grow from it. */
+const treesCheck = ({ digest }: Hashes) => {
+  let growth = growing(digest, empty_tree)
+  const shown = (tree: Tree) => `${tree.size} ${hexOf(rootOf(digest, tree))}`
+  return {
+    add: (recorded: Recorded) => growth.add(leafOf(digest, recorded)),
+    root: () => hexOf(rootOf(digest, growth.tree())),
+    /** What is wrong with a checkpoint's tree, which ends where the last commit was added. */
+    differs: ({ tree }: Sealed) => {
+      if (tree === undefined) return undefined
+      const [expected, found] = [shown(growth.tree()), shown(openTree(tree))]
+      if (expected === found) return undefined
+      growth = growing(digest, openTree(tree))
+      return { expected, found }
     },
   }
 }
 
 /** Looks at commits one by one, in the log's order; it only computes. */
 const verifier = (
-  genesis: Hash,
+  log: Hashes,
   sealed: ReadonlyArray<Sealed>,
   fold: FoldCheck,
   faults_max: number,
@@ -170,9 +254,9 @@ const verifier = (
     if (faults.length < faults_max) faults.push(fault)
   }
   const places = placesCheck(report)
-  const chain = chainCheck(report, genesis)
+  const chain = chainCheck(report, log.genesis)
   const commands = commandsCheck(report)
-  const roots = rootsCheck(report, genesis, sealed)
+  const roots = rootsCheck(report, log, sealed)
   let commits = 0
   let position = 0
 
@@ -191,9 +275,10 @@ const verifier = (
       const fault = fold.check(recorded)
       if (fault !== undefined) report(fault)
     },
+    lasts: () => lastsCheck(report, chain.links, { position }),
     finish: (): Verification => {
       const end = roots.finish()
-      const counts = { commits, streams: chain.streams(), checkpoints: sealed.length, ...end }
+      const counts = { commits, streams: chain.links.size, checkpoints: sealed.length, ...end }
       return { position, ...counts, folded: fold.folded(), fault_count, faults }
     },
   }
@@ -224,7 +309,7 @@ export const verify = Effect.fnUntraced(function* ({
   const head = Math.min(yield* log.head(""), until)
   const fold = foldCheck([Checkpoint, ...deciders], held_bytes_max)
   const sealed = (yield* sealedIn(log)).filter(({ position }) => position <= head)
-  const look = verifier(log.genesis, sealed, fold, faults_max)
+  const look = verifier(log, sealed, fold, faults_max)
 
   /** The state that memory did not hold: as the commit before says it was. */
   const recall = (stream: string, position: number) =>
@@ -248,5 +333,8 @@ export const verify = Effect.fnUntraced(function* ({
       ),
     ),
   )
+  const lasts = look.lasts()
+  yield* Stream.runForEach(log.lasts(""), (recorded) => Effect.sync(() => lasts.check(recorded)))
+  lasts.finish()
   return look.finish()
 })

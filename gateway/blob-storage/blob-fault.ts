@@ -3,6 +3,7 @@ import { Predicate } from "effect"
 import type { BlobFault } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobPutError, BlobReadError } from "#actors/blob-storage/blob-store.ts"
 import { tooFewNodes } from "#actors/blob-storage/replication.ts"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import {
   AlreadyExists,
   Internal,
@@ -18,9 +19,17 @@ import {
 type BlobDeletedHere = Extract<BlobFault, { readonly _tag: "BlobDeletedHere" }>
 type StoreError = BlobPutError | BlobReadError | BlobDeletedHere
 
+/** That a node is offline is no reason to ask again soon, but one to say that it was not asked. */
+const nowhere = (id: BlobId, not_asked: ReadonlyArray<string> = []) => {
+  const said = `No node has the blob ${id}`
+  if (not_asked.length === 0) return `${said}.`
+  const were = not_asked.length === 1 ? "is offline and was" : "are offline and were"
+  return `${said}; ${not_asked.join(", ")} ${were} not asked.`
+}
+
 /** One row per error of the store. */
 const rejectionsByTag = {
-  BlobNotFound: ({ id }) => new NotFound({ detail: `No node has the blob ${id}.` }),
+  BlobNotFound: ({ id, not_asked }) => new NotFound({ detail: nowhere(id, not_asked) }),
   BlobCorrupt: ({ id }) =>
     new NotFound({
       detail: `The copy of ${id} was corrupt and is set aside; no node has another.`,

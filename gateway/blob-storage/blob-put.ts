@@ -75,12 +75,14 @@ interface Said {
   readonly policy?: ReplicationPolicy | undefined
   readonly labels?: BlobLabels | undefined
   readonly expected_id?: BlobId | undefined
+  /** How many bytes come at most, where that is known. */
+  readonly bytes_max?: number | undefined
 }
 
 /** Who asks; refuses an erasure code for which there are too few nodes, before any byte is read. */
 const orderOf = Effect.fnUntraced(function* (request: Request, said: Said) {
   const { caller, request_id, correlation_id } = yield* RequestContext
-  const { policy = unspecified, labels = {}, expected_id } = said
+  const { policy = unspecified, labels = {}, expected_id, bytes_max } = said
   if (isErasureCode(policy)) {
     const refused = refusedPolicy(policy, yield* Effect.flatten(ActiveNodes))
     if (refused) return yield* refused
@@ -91,6 +93,7 @@ const orderOf = Effect.fnUntraced(function* (request: Request, said: Said) {
     if_none_match: yield* condition(request),
     origin: { actor: caller.actor, request_id, correlation_id },
     ...(expected_id === undefined ? {} : { expected_id }),
+    ...(bytes_max === undefined ? {} : { bytes_max }),
   }
   return order
 })
@@ -125,7 +128,8 @@ export const putJson = Effect.fnUntraced(function* (request: Request) {
   if (typeof read === "string") return yield* no_object
   const { fields, data } = yield* putFields(read, "Payload")
   if (typeof (yield* next) !== "string") return yield* two_objects
-  return yield* stored(yield* orderOf(request, fields), Stream.fromIterable(data))
+  const bytes_max = data.reduce((sum, { length }) => sum + length, 0)
+  return yield* stored(yield* orderOf(request, { ...fields, bytes_max }), Stream.fromIterable(data))
 }, Effect.scoped)
 
 const no_header = new Internal({ detail: "The put stream ended without a header chunk." })
@@ -220,11 +224,18 @@ const putChunks = Effect.fnUntraced(function* (
   return yield* stored(order, bytesOfChunks(messages, order, first))
 }, Effect.scoped)
 
+/** The length of a body of plain bytes, where it says it. */
+const announced = ({ headers }: Request) => {
+  const { "content-length": length, "transfer-encoding": encoding } = headers
+  return length === undefined || encoding !== undefined ? undefined : Number(length)
+}
+
 const putBytes = Effect.fnUntraced(function* (request: Request, { policy, id }: PutQuery) {
   const order = yield* orderOf(request, {
     labels: yield* labelsOf(request.headers),
     policy,
     expected_id: id,
+    bytes_max: announced(request),
   })
   return yield* stored(
     order,

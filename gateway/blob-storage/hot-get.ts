@@ -15,7 +15,7 @@ import { matchesTag } from "#gateway/representation.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 
 export interface HotGets {
-  readonly engine: Pick<BlobEngine, "get" | "stat">
+  readonly engine: Pick<BlobEngine, "get" | "getNow" | "stat">
   readonly int64: Int64Form
   /** Most base64 digits in a JSON answer. */
   readonly json_digits_max: number
@@ -58,11 +58,17 @@ const makeTide = ({ response }: HotVisit) => {
 /** Writes the windows, the next of which is read while the one before it goes out. */
 const pour = async (
   visit: HotVisit,
+  { giveBack }: BlobReading,
   windows: AsyncIterableIterator<Uint8Array>,
   first: IteratorResult<Uint8Array>,
   length: number,
 ) => {
   const { response } = visit
+  const send = (window: Uint8Array) =>
+    // Of what could not be written nobody says what the system still does with it.
+    response.write(window, (error) => {
+      if (!error) giveBack?.(window)
+    })
   const ebb = makeTide(visit)
   let left = length
   for (let read = first; read.done !== true && !visit.isOver(); ) {
@@ -70,7 +76,7 @@ const pour = async (
     const next = windows.next()
     // Awaited below, after the drain: meanwhile its failure must not count as nobody's.
     next.catch(() => undefined)
-    if (!response.write(read.value)) await ebb()
+    if (!send(read.value)) await ebb()
     read = await next
   }
   if (visit.isOver()) return
@@ -89,7 +95,7 @@ const stream = async (
   try {
     const first = await windows.next().catch((cause) => rejectFault(visit, cause))
     if (first && visit.begin(status, headers)) {
-      await pour(visit, windows, first, Number(headers["content-length"]))
+      await pour(visit, reading, windows, first, Number(headers["content-length"]))
     }
   } finally {
     await windows.return?.()
@@ -104,10 +110,14 @@ const send = (visit: HotVisit, reading: BlobReading, status: 200 | 206, headers:
   else visit.fail(new Error(`The store gave ${data.length} bytes of ${headers["content-length"]}.`))
 }
 
-const sendAll = ({ engine }: HotGets, visit: HotVisit, id: BlobId) =>
-  after(visit, engine.get(id, {}, visit.now()), (reading) =>
-    send(visit, reading, 200, bytesHeaders(id, reading.meta, Number(reading.meta.size))),
-  )
+const sendAll = ({ engine }: HotGets, visit: HotVisit, id: BlobId) => {
+  const sendIt = (reading: BlobReading) =>
+    send(visit, reading, 200, bytesHeaders(id, reading.meta, Number(reading.meta.size)))
+  // Of a 4 KiB blob that is at hand a third of the time went into waiting for what is there.
+  const at_hand = engine.getNow?.(id)
+  if (at_hand) sendIt(at_hand)
+  else after(visit, engine.get(id, {}, visit.now()), sendIt)
+}
 
 const sendStretch = ({ engine }: HotGets, visit: HotVisit, id: BlobId, { start, end }: Stretch) =>
   after(visit, engine.get(id, { offset: start, length: end - start }, visit.now()), (reading) => {

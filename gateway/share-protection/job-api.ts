@@ -4,7 +4,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { Needs } from "#gateway/access.ts"
 import { listOf, type Shape } from "#gateway/share-protection/shape.ts"
 import { ProjectId, TargetId, Uuid } from "#schemas/share-protection/id.ts"
-import { JobState } from "#schemas/share-protection/job.ts"
+import { JobState, JobType } from "#schemas/share-protection/job.ts"
 import { Job } from "#schemas/share-protection/job-view.ts"
 import { idText, page_query } from "#schemas/share-protection/page-view.ts"
 import {
@@ -21,6 +21,7 @@ const query = {
   resource_id: Schema.optionalKey(idText(Uuid)),
   target_id: Schema.optionalKey(idText(TargetId)),
   state: Schema.optionalKey(JobState),
+  job_type: Schema.optionalKey(JobType),
 }
 
 export const jobGroup = (shape: Shape) =>

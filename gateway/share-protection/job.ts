@@ -27,7 +27,7 @@ import {
   listJobs,
 } from "#projections/share-protection/job.ts"
 import { JobId, type ProjectId, type TargetId } from "#schemas/share-protection/id.ts"
-import type { JobState } from "#schemas/share-protection/job.ts"
+import type { JobState, JobType } from "#schemas/share-protection/job.ts"
 import { idText } from "#schemas/share-protection/page-view.ts"
 import {
   Conflict,
@@ -40,13 +40,14 @@ interface ListAsked extends Asked {
   readonly resource_id?: string
   readonly target_id?: TargetId
   readonly state?: JobState
+  readonly job_type?: JobType
 }
 
 const jobPage = Effect.fnUntraced(function* (query: ListAsked, own: JobFilter) {
   const { db } = yield* ShareProtectionModel
   const asked = yield* pageOf(query)
-  const { resource_id, target_id, state } = query
-  const listed = yield* listJobs(db, { resource_id, target_id, state, ...own }, asked)
+  const { resource_id, target_id, state, job_type } = query
+  const listed = yield* listJobs(db, { resource_id, target_id, state, job_type, ...own }, asked)
   return yield* page("jobs", listed, asked.limit, jobView)
 })
 

@@ -28,7 +28,7 @@ interface CoverageAsked {
 /** A share of which nothing is known but that it is there. */
 const unprotected = (share_id: ShareId, project_id: ProjectId): CoverageRow => ({
   ...{ share_id, project_id, policy_id: null, target_id: null },
-  ...{ protected: false, backup_count: 0 },
+  ...{ protected: false, backup_count: 0, last_backup_at: null },
   ...{ last_proven_restorable: null, restore_test_failure: null },
 })
 

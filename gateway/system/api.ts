@@ -25,6 +25,10 @@ const open = HttpApiGroup.make("system")
       OpenApi.Summary,
       "Show the page of plant disease prediction",
     ),
+    HttpApiEndpoint.get("console", "/console", { success: Html, error: NotFound }).annotate(
+      OpenApi.Summary,
+      "Show the page of operators",
+    ),
     HttpApiEndpoint.get("asset", "/assets/:file", {
       params: { file: Schema.String },
       success: Bytes,
@@ -37,6 +41,10 @@ const open = HttpApiGroup.make("system")
     HttpApiEndpoint.get("document_v1", "/v1/openapi.json", { success: Schema.Json }).annotate(
       OpenApi.Summary,
       "Read this document, below its version",
+    ),
+    HttpApiEndpoint.get("asyncapi", "/asyncapi.json", { success: Schema.Json }).annotate(
+      OpenApi.Summary,
+      "Read which events are published, and how they are had",
     ),
     HttpApiEndpoint.get("docs", "/docs", { success: Html }).annotate(
       OpenApi.Summary,

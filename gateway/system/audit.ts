@@ -7,6 +7,8 @@ import { type AggregateName, history, stateAt } from "#projections/system/histor
 import { type AuditFilters, page_limit } from "#schemas/system/audit.ts"
 import { BackendUnavailable, Invalid, NotFound } from "#schemas/system/rejection.ts"
 
+const unindexed = "This node keeps no index of the audit (audit.index): ask one that does."
+
 interface ListAsked {
   readonly query: AuditFilters & {
     readonly order?: "asc" | "desc"
@@ -19,6 +21,7 @@ interface ListAsked {
 export const listAudit = Effect.fnUntraced(function* ({ query }: ListAsked) {
   const { order = "desc", limit = page_limit, marker } = query
   const model = yield* SystemModel
+  if (model.is_kept === false) return yield* new BackendUnavailable({ detail: unindexed })
   // Read first: what comes meanwhile may be on the page all the same.
   const position = yield* model.position
   const filters = Struct.omit(query, ["order", "limit", "marker"])

@@ -3,15 +3,27 @@ import { Context, Effect, Schedule, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
 import type { Caller } from "#gateway/caller.ts"
 import { RequestContext } from "#gateway/request-context.ts"
-import { type Delivered, PublishedEvents } from "#projections/published-events.ts"
+import {
+  type Delivered,
+  PublishedEvents,
+  type PublishFailed,
+  sequenceBefore,
+} from "#projections/published-events.ts"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
-import { BackendUnavailable, Forbidden } from "#schemas/system/rejection.ts"
+import { BackendUnavailable, Forbidden, Invalid } from "#schemas/system/rejection.ts"
 
 /** A comment that often keeps proxies from closing a quiet stream, in seconds (DECISIONS). */
 const comment_seconds = 15
 
 /** Streams open at the same time: each may hold 8 MiB that its reader has not taken yet. */
 export const streams_max = 256
+
+/** The publisher looks every 5 s whether the bus has lost some, in milliseconds. */
+const told_again_ms_max = 8_000
+const look_ms = 250
+
+/** After this many milliseconds a browser whose stream was cut comes back by itself. */
+const retry_ms = 1_000
 
 const encoder = new TextEncoder()
 
@@ -49,24 +61,44 @@ interface Asked {
     readonly service?: string
     readonly type?: string
     readonly subject?: string
+    /** A sequence, or a time. */
+    readonly since?: string
   }
   readonly headers: { readonly "last-event-id"?: string }
 }
 
-/** Where the caller wants to begin: after this sequence. */
-const beginning = Effect.fnUntraced(function* ({ headers: { "last-event-id": asked } }: Asked) {
-  if (asked !== undefined) return Number(asked)
+const unreachable = ({ detail }: PublishFailed) =>
+  new BackendUnavailable({ detail: `The bus cannot be reached: ${detail}` })
+
+/**
+ * Where the caller wants to begin: after this sequence. A place that was never reached is refused;
+ * one that was may be told again in a moment, since a bus that was killed may lose the last ones.
+ */
+const beginning = Effect.fnUntraced(function* ({ query: { since }, headers }: Asked) {
   const published = yield* PublishedEvents
-  const last = yield* Effect.mapError(
-    published.last,
-    ({ detail }) => new BackendUnavailable({ detail: `The bus cannot be reached: ${detail}` }),
-  )
-  return last?.sequence ?? 0
+  const end = Effect.map(published.last, (last) => last?.sequence ?? 0)
+  if (headers["last-event-id"] === undefined && since !== undefined && since.includes("-")) {
+    return yield* Effect.mapError(sequenceBefore(Date.parse(since)), unreachable)
+  }
+  // Who comes back says so by the header: the query is still that of the first time.
+  const asked = headers["last-event-id"] ?? since
+  if (asked === undefined) return yield* Effect.mapError(end, unreachable)
+  const after = Number(asked)
+  for (let looks = 0; ; looks++) {
+    const reached = yield* Effect.mapError(end, unreachable)
+    if (after <= reached) return after
+    const is_given_up = looks * look_ms >= told_again_ms_max
+    if (is_given_up || headers["last-event-id"] === undefined) {
+      const detail = `There is no event ${after}: the events end at ${reached}.`
+      return yield* new Invalid({ detail })
+    }
+    yield* Effect.sleep(look_ms)
+  }
 })
 
 /**
- * Follows the events after `Last-Event-ID`, or from now on without it; `Last-Event-ID: 0` begins
- * with the first there ever was. When the bus stays away the stream ends, to be resumed.
+ * Follows the events after `Last-Event-ID` or `since`, or from now on without both; 0 begins with
+ * the first there ever was. When the bus stays away the stream ends, to be resumed.
  */
 export const subscribe = Effect.fnUntraced(function* (asked: Asked) {
   const { caller } = yield* RequestContext
@@ -96,7 +128,7 @@ export const subscribe = Effect.fnUntraced(function* (asked: Asked) {
     () => Effect.sync(() => open.count--),
   )
   // The first comment tells the client at once that it is connected.
-  const body = Stream.make(": connected\n\n").pipe(
+  const body = Stream.make(`: connected\nretry: ${retry_ms}\n\n`).pipe(
     Stream.concat(Stream.merge(events, comments, { haltStrategy: "left" })),
     Stream.map((text) => encoder.encode(text)),
   )

@@ -1,13 +1,16 @@
-/** What belongs to no service: events, the audit, read models, and the embedded identity. */
+/** What belongs to no service: events, webhooks, audit, read models, charts, embedded identity. */
 import { HttpApi } from "effect/http-api"
 import { Audit } from "#gateway/system/audit-api.ts"
+import { AuditProofs } from "#gateway/system/audit-proof-api.ts"
+import { ChartsGroup } from "#gateway/system/charts-api.ts"
 import { Events } from "#gateway/system/events-api.ts"
 import { ReadModelsGroup } from "#gateway/system/read-models-api.ts"
 import { SecretsGroup } from "#gateway/system/secrets-api.ts"
 import { Tokens } from "#gateway/system/tokens-api.ts"
 import { TrustsGroup } from "#gateway/system/trusts-api.ts"
+import { WebhooksGroup } from "#gateway/system/webhooks-api.ts"
 
 export const OperationsApi = HttpApi.make("operations").add(
-  ...([Events, Audit, ReadModelsGroup] as const),
-  ...([Tokens, SecretsGroup, TrustsGroup] as const),
+  ...([Events, Audit, AuditProofs, ReadModelsGroup] as const),
+  ...([Tokens, SecretsGroup, TrustsGroup, ChartsGroup, WebhooksGroup] as const),
 )

@@ -1,12 +1,15 @@
 import { Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { auditAggregate, listAudit } from "#gateway/system/audit.ts"
+import { auditHead, auditKey, exportAudit, logFigures } from "#gateway/system/audit-proof.ts"
+import { listCharts } from "#gateway/system/charts.ts"
 import { subscribe } from "#gateway/system/events.ts"
 import { OperationsApi } from "#gateway/system/operations-api.ts"
-import { listReadModels, rebuildReadModel } from "#gateway/system/read-models.ts"
+import { compareReadModel, listReadModels, rebuildReadModel } from "#gateway/system/read-models.ts"
 import { putSecret } from "#gateway/system/secrets.ts"
 import { issue } from "#gateway/system/tokens.ts"
 import { createTrust, revokeTrust } from "#gateway/system/trusts.ts"
+import { webhookHandlers } from "#gateway/system/webhooks.ts"
 
 const events = HttpApiBuilder.group(OperationsApi, "events", (handlers) =>
   handlers.handle("subscribe", subscribe),
@@ -16,8 +19,23 @@ const audit = HttpApiBuilder.group(OperationsApi, "audit", (handlers) =>
   handlers.handle("list", listAudit).handle("aggregate", auditAggregate),
 )
 
+const auditProofs = HttpApiBuilder.group(OperationsApi, "audit-proofs", (handlers) =>
+  handlers
+    .handle("export", exportAudit)
+    .handle("head", () => auditHead)
+    .handle("key", () => auditKey)
+    .handle("log", () => logFigures),
+)
+
 const readModels = HttpApiBuilder.group(OperationsApi, "read-models", (handlers) =>
-  handlers.handle("list", () => listReadModels).handle("rebuild", rebuildReadModel),
+  handlers
+    .handle("list", () => listReadModels)
+    .handle("rebuild", rebuildReadModel)
+    .handle("difference", compareReadModel),
+)
+
+const charts = HttpApiBuilder.group(OperationsApi, "charts", (handlers) =>
+  handlers.handle("list", () => listCharts),
 )
 
 const tokens = HttpApiBuilder.group(OperationsApi, "tokens", (handlers) =>
@@ -34,4 +52,11 @@ const trusts = HttpApiBuilder.group(OperationsApi, "trusts", (handlers) =>
     .handle("revoke", ({ params }) => revokeTrust(params.trust_id)),
 )
 
-export const operations = Layer.mergeAll(events, audit, readModels, tokens, secrets, trusts)
+const webhooks = HttpApiBuilder.group(OperationsApi, "webhooks", (handlers) =>
+  handlers.handleAll(webhookHandlers),
+)
+
+export const operations = Layer.mergeAll(
+  ...([events, audit, auditProofs, readModels] as const),
+  ...([tokens, secrets, trusts, charts, webhooks] as const),
+)

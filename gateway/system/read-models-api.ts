@@ -24,6 +24,29 @@ export const ReadModelList = Schema.Struct({
 /** The read model was built from nothing and shows the log up to `position`. */
 export const Rebuilt = Schema.Struct({ name: Schema.String, position: Schema.Int })
 
+/** What a read model and its rebuild do not have in common, both showing `position`. */
+export const ReadModelDifference = Schema.Struct({
+  name: Schema.String,
+  position: Schema.Int,
+  /** Tables that were compared, without those of live values. */
+  tables: Schema.Int,
+  /** Rows that differ; the first 100 of them are told. */
+  count: Schema.Int,
+  rows: Schema.Array(
+    Schema.Struct({
+      table: Schema.String,
+      /** All of the row where the table has no key. */
+      key: Schema.Record(Schema.String, Schema.Json),
+      /** `extra` is in what is kept alone, `missing` in what was rebuilt alone. */
+      kind: Schema.Literals(["changed", "extra", "missing"]),
+      columns: Schema.Array(
+        Schema.Struct({ column: Schema.String, kept: Schema.Json, rebuilt: Schema.Json }),
+      ),
+    }),
+  ),
+})
+export type ReadModelDifference = typeof ReadModelDifference.Type
+
 export const ReadModelsGroup = HttpApiGroup.make("read-models")
   .annotate(OpenApi.Description, "Read models: the tables that queries read.")
   .add(
@@ -40,6 +63,16 @@ export const ReadModelsGroup = HttpApiGroup.make("read-models")
       error: [Invalid, Forbidden, NotFound, BackendUnavailable],
     })
       .annotate(OpenApi.Summary, "Build a read model again")
+      .annotate(Needs, operators)
+      .annotate(Accepts, [])
+      .annotate(Streamed, true),
+    // As a rebuild does, it says each second that it goes on where lines are asked for.
+    HttpApiEndpoint.post("difference", "/v1/admin/read-models/:name/difference", {
+      params: { name: Token },
+      success: ReadModelDifference,
+      error: [Invalid, Forbidden, NotFound, BackendUnavailable],
+    })
+      .annotate(OpenApi.Summary, "Compare a read model with its rebuild")
       .annotate(Needs, operators)
       .annotate(Accepts, [])
       .annotate(Streamed, true),

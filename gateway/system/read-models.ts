@@ -2,12 +2,14 @@
 import { Context, Effect, Layer, Schedule, Schema, Semaphore, Stream } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Log, type LogUnavailable, type Part } from "#events/log.ts"
+import type { ReadModelDifference } from "#gateway/system/read-models-api.ts"
 import type { DatabaseUnusable } from "#projections/database.ts"
 import type { ReadModel } from "#projections/read-model.ts"
 import { BackendUnavailable, NotFound } from "#schemas/system/rejection.ts"
 
 /** One read model for its operators. */
-export interface Operated extends Pick<ReadModel<unknown>, "position" | "rebuild" | "dump"> {
+export interface Operated
+  extends Pick<ReadModel<unknown>, "position" | "rebuild" | "difference" | "dump"> {
   /** The part of the log that it shows. */
   readonly part: Part
 }
@@ -53,8 +55,8 @@ export const listReadModels = Effect.gen(function* () {
 const encodeUnavailable = Schema.encodeSync(BackendUnavailable)
 
 /** The answer as lines: a sign of life each second, and the outcome last. */
-const lines = (name: string, rebuild: Effect.Effect<object, BackendUnavailable>) => {
-  const outcome = rebuild.pipe(
+const lines = (name: string, work: Effect.Effect<object, BackendUnavailable>) => {
+  const outcome = work.pipe(
     Effect.catch((failure) => Effect.succeed({ error: encodeUnavailable(failure) })),
   )
   const signs = Stream.fromSchedule(Schedule.spaced(`${sign_seconds} seconds`)).pipe(
@@ -66,25 +68,40 @@ const lines = (name: string, rebuild: Effect.Effect<object, BackendUnavailable>)
   )
 }
 
-interface RebuildAsked {
+interface Asked {
   readonly params: { readonly name: string }
   readonly request: HttpServerRequest.HttpServerRequest
 }
 
-/** Builds one from nothing, answers when it shows the log again; until then all see the old one. */
-export const rebuildReadModel = Effect.fnUntraced(function* ({ params, request }: RebuildAsked) {
-  const { name } = params
-  const model = (yield* ReadModels).get(name)
-  if (model === undefined) {
-    return yield* new NotFound({ detail: `There is no read model ${name} here.` })
-  }
-  const rebuild = Effect.map(Effect.mapError(model.rebuild, unavailable), (position) => ({
-    name,
-    position,
-  }))
-  if (!request.headers.accept?.includes("application/x-ndjson")) return yield* rebuild
-  return HttpServerResponse.stream(lines(name, rebuild), {
-    status: 202,
-    contentType: "application/x-ndjson",
+/** Does a work of minutes with a read model: at once, or as lines where those are asked for. */
+const working = <A extends object>(
+  status: number,
+  work: (model: Operated, name: string) => Effect.Effect<A, LogUnavailable | DatabaseUnusable>,
+) =>
+  Effect.fnUntraced(function* ({ params, request }: Asked) {
+    const { name } = params
+    const model = (yield* ReadModels).get(name)
+    if (model === undefined) {
+      return yield* new NotFound({ detail: `There is no read model ${name} here.` })
+    }
+    const done = Effect.mapError(work(model, name), unavailable)
+    if (!request.headers.accept?.includes("application/x-ndjson")) return yield* done
+    return HttpServerResponse.stream(lines(name, done), {
+      status,
+      contentType: "application/x-ndjson",
+    })
   })
-})
+
+/** Builds one from nothing, answers when it shows the log again; until then all see the old one. */
+export const rebuildReadModel = working(202, ({ rebuild }, name) =>
+  Effect.map(rebuild, (position) => ({ name, position })),
+)
+
+/** Builds one beside, and answers what differs; what is kept is not touched. */
+export const compareReadModel = working(200, ({ difference }, name) =>
+  Effect.map(
+    difference,
+    // Rows of SQLite as JSON has them.
+    (found) => ({ name, ...found }) as unknown as ReadModelDifference,
+  ),
+)

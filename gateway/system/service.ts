@@ -4,9 +4,11 @@ import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/h
 import { type HttpApi, HttpApiBuilder, HttpApiScalar, OpenApi } from "effect/http-api"
 import { appOf, type Mounted } from "#gateway/routes.ts"
 import { SystemApi } from "#gateway/system/api.ts"
+import { asyncApiOf } from "#gateway/system/asyncapi.ts"
 import { documented } from "#gateway/system/document.ts"
 import { home, prefersHtml, takesHtml } from "#gateway/system/home.ts"
 import { assetOf, type Pages, pageOf } from "#gateway/system/page.ts"
+import type { PublishedTypes } from "#schemas/published.ts"
 import type { PagePath } from "#schemas/system/page.ts"
 import { NotFound } from "#schemas/system/rejection.ts"
 import { version, versions } from "#schemas/system/version.ts"
@@ -63,6 +65,8 @@ export interface SystemParts {
   readonly services: ReadonlyArray<Mounted>
   /** Prometheus text. */
   readonly metrics: Effect.Effect<string>
+  /** What is published, by service. */
+  readonly published?: ReadonlyArray<readonly [string, PublishedTypes]>
   /** The pages of these services, where they are built. */
   readonly pages?: Pages | undefined
 }
@@ -73,6 +77,9 @@ export const systemService = Effect.fnUntraced(function* (parts: SystemParts) {
   const api = documented([...services.map((service) => service.api), SystemApi])
   const document = yield* Effect.cached(
     Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(api))),
+  )
+  const asyncapi = yield* Effect.cached(
+    Effect.sync(() => HttpServerResponse.jsonUnsafe(asyncApiOf(parts.published ?? []))),
   )
   const docs = yield* docsOf(api)
   const names = services.map(({ name }) => name)
@@ -106,9 +113,11 @@ export const systemService = Effect.fnUntraced(function* (parts: SystemParts) {
       home: ({ request }) => Effect.sync(() => homePage(request)),
       carriers: ({ request }) => page(request, "/carriers"),
       plants: ({ request }) => page(request, "/plants"),
+      console: ({ request }) => page(request, "/console"),
       asset: ({ request, params }) => asset(request, params.file),
       document: () => document,
       document_v1: () => document,
+      asyncapi: () => asyncapi,
       docs: () =>
         docs.pipe(
           Effect.flatten,

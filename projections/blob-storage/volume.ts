@@ -1,8 +1,8 @@
 /** What each node holds by the log: how far its journal is in it, blobs by policy, and bytes. */
 import { Effect } from "effect"
 import { type Kysely, sql } from "kysely"
-import { changeOf, VolumeEvent } from "#events/blob-storage/volume.ts"
-import { projection } from "#projections/projection.ts"
+import { type BlobEvent, changeOf, VolumeEvent } from "#events/blob-storage/volume.ts"
+import { type CommitPlace, commitProjection } from "#projections/projection.ts"
 import { statement } from "#projections/statement.ts"
 import { type ReplicationPolicy, storedPolicy } from "#schemas/blob-storage/blob.ts"
 
@@ -26,37 +26,90 @@ export interface VolumeTables {
 }
 
 /**
- * One fact: `blobs` and `bytes` are what it adds, below zero what it takes away. As in the chart no
- * count goes below zero, whatever is told of a copy of which nothing is known.
+ * What several facts come to: `sum` is added, and the result is `floor` at least. As in the chart
+ * no count goes below zero after any of them, whatever is told of a copy of which nothing is known.
  */
-const count = statement<VolumeTables>()<VolumeRow>((db, { node_id, cursor, blobs, bytes }) =>
-  db
-    .insertInto("blob_storage_volume")
-    .values({
-      ...{ node_id, cursor },
-      blobs: sql`max(0, ${blobs})`,
-      bytes: sql`max(0, ${bytes})`,
-    })
-    .onConflict((same) =>
-      same.column("node_id").doUpdateSet({
-        cursor: sql`excluded.cursor`,
-        blobs: sql`max(0, blobs + ${blobs})`,
-        bytes: sql`max(0, bytes + ${bytes})`,
-      }),
-    ),
+export interface Change {
+  readonly sum: number
+  readonly floor: number
+}
+
+const unchanged: Change = { sum: 0, floor: 0 }
+
+/** One fact more: max(0, max(floor, x + sum) + by) is max(max(0, floor + by), x + sum + by). */
+export const changedBy = ({ sum, floor }: Change, by: number): Change => ({
+  sum: sum + by,
+  floor: Math.max(0, floor + by),
+})
+
+interface Counted extends Pick<VolumeRow, "node_id" | "cursor"> {
+  readonly blobs: number
+  readonly blobs_min: number
+  readonly bytes: number
+  readonly bytes_min: number
+}
+
+/** A commit's facts; a count that is not there yet is 0. */
+const count = statement<VolumeTables>()<Counted>(
+  (db, { node_id, cursor, blobs, blobs_min, bytes, bytes_min }) =>
+    db
+      .insertInto("blob_storage_volume")
+      .values({
+        ...{ node_id, cursor },
+        blobs: sql`max(${blobs_min}, ${blobs})`,
+        bytes: sql`max(${bytes_min}, ${bytes})`,
+      })
+      .onConflict((same) =>
+        same.column("node_id").doUpdateSet({
+          cursor: sql`excluded.cursor`,
+          blobs: sql`max(${blobs_min}, blobs + ${blobs})`,
+          bytes: sql`max(${bytes_min}, bytes + ${bytes})`,
+        }),
+      ),
 )
 
-/** One fact: `blobs` is what it adds, below zero what it takes away. */
-const countPolicy = statement<VolumeTables>()<VolumePolicyRow>((db, { node_id, policy, blobs }) =>
-  db
-    .insertInto("blob_storage_volume_policy")
-    .values({ node_id, policy, blobs: sql`max(0, ${blobs})` })
-    .onConflict((same) =>
-      same.columns(["node_id", "policy"]).doUpdateSet({ blobs: sql`max(0, blobs + ${blobs})` }),
-    ),
+/** A commit's facts of one policy. */
+const countPolicy = statement<VolumeTables>()<VolumePolicyRow & { readonly blobs_min: number }>(
+  (db, { node_id, policy, blobs, blobs_min }) =>
+    db
+      .insertInto("blob_storage_volume_policy")
+      .values({ node_id, policy, blobs: sql`max(${blobs_min}, ${blobs})` })
+      .onConflict((same) =>
+        same
+          .columns(["node_id", "policy"])
+          .doUpdateSet({ blobs: sql`max(${blobs_min}, blobs + ${blobs})` }),
+      ),
 )
 
-export const volume = projection<VolumeTables, VolumeEvent>({
+/** A few statements for a commit, of whose facts there may be hundreds: every node counts all. */
+const project = (events: ReadonlyArray<VolumeEvent>, { id: node_id }: CommitPlace) => {
+  const policies = new Map<ReplicationPolicy, Change>()
+  let blobs = unchanged
+  let bytes = unchanged
+  let last: BlobEvent | undefined
+  for (const event of events) {
+    // Whether there are nodes enough is asked of the nodes that are active when it is asked.
+    if (!("cursor" in event)) continue
+    last = event
+    const change = changeOf(event)
+    const policy = storedPolicy(event.policy)
+    blobs = changedBy(blobs, change.blobs)
+    bytes = changedBy(bytes, change.bytes)
+    policies.set(policy, changedBy(policies.get(policy) ?? unchanged, change.blobs))
+  }
+  if (last === undefined) return []
+  return [
+    count({
+      ...{ node_id, cursor: last.cursor, blobs: blobs.sum, blobs_min: blobs.floor },
+      ...{ bytes: bytes.sum, bytes_min: bytes.floor },
+    }),
+    ...[...policies].map(([policy, { sum, floor }]) =>
+      countPolicy({ node_id, policy, blobs: sum, blobs_min: floor }),
+    ),
+  ]
+}
+
+export const volume = commitProjection<VolumeTables, VolumeEvent>({
   part: "blob-storage.volume",
   event: VolumeEvent,
   create: (db) => [
@@ -73,15 +126,7 @@ export const volume = projection<VolumeTables, VolumeEvent>({
       .addColumn("blobs", "integer", (column) => column.notNull())
       .addPrimaryKeyConstraint("blob_storage_volume_policy_key", ["node_id", "policy"]),
   ],
-  project: (event, { id: node_id }) => {
-    // Whether there are nodes enough is asked of the nodes that are active when it is asked.
-    if (!("cursor" in event)) return []
-    const { blobs, bytes } = changeOf(event)
-    return [
-      count({ node_id, cursor: event.cursor, blobs, bytes }),
-      countPolicy({ node_id, policy: storedPolicy(event.policy), blobs }),
-    ]
-  },
+  project,
 })
 
 /** The volume of one node; undefined before its first fact. */

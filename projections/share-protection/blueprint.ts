@@ -37,7 +37,7 @@ export type ShareProtectionTables = TargetTables &
 
 export const blueprint: Blueprint<ShareProtectionTables> = {
   service: "share-protection",
-  version: 2,
+  version: 3,
   part: "share-protection",
   projections: [
     ...[target, targetTemplate, policy, backup, restore, restoreTest, job],

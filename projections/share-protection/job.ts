@@ -79,6 +79,7 @@ const jobs = table<JobRow>({
     ["project_id", "state"],
     ["project_id"],
     ["state"],
+    ["job_type"],
   ],
 })
 
@@ -158,6 +159,7 @@ export interface JobFilter {
   readonly resource_id?: string | undefined
   readonly target_id?: TargetId | undefined
   readonly state?: JobState | undefined
+  readonly job_type?: JobType | undefined
 }
 
 /** Newest first. */

@@ -60,7 +60,7 @@ const versions = (
 
 /** The newest of each share's available backups, and how many there are. */
 const newest = sql`
-  select share_id, bytes, target_id, project_id, backup_count from (
+  select share_id, bytes, target_id, project_id, taken_at, backup_count from (
     select *, count(*) over (partition by share_id) as backup_count,
       row_number() over (partition by share_id order by taken_at desc, id desc) as place
     from backup
@@ -108,6 +108,8 @@ export interface CoverageRow {
   readonly protected: boolean
   /** Backups that are available. */
   readonly backup_count: number
+  /** When the newest of them was taken, an `Instant`; null where there is none. */
+  readonly last_backup_at: string | null
   /** The backup that a restore test proved last, which may be gone since; null: none was. */
   readonly last_proven_restorable: {
     readonly backup_id: BackupId
@@ -168,7 +170,7 @@ export const coverageOf = (
           coalesce(policy.project_id, newest.project_id) as project_id,
           policy.id as policy_id, coalesce(policy.target_id, newest.target_id) as target_id,
           coalesce(policy.enabled, 0) as enabled,
-          coalesce(newest.backup_count, 0) as backup_count,
+          coalesce(newest.backup_count, 0) as backup_count, newest.taken_at as last_backup_at,
           proven_backup_id, proven_taken_at, proven_at, failed_backup_id, failed_at, failure
         from policy full join newest using (share_id)
           left join tested on tested.id = coalesce(policy.share_id, newest.share_id)

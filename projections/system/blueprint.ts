@@ -1,6 +1,6 @@
 /** The machinery's own read model: its tables, and how they are kept. */
 import { Context, Layer } from "effect"
-import { type Blueprint, type ReadModel, readModel } from "#projections/read-model.ts"
+import { type Blueprint, type ReadModel, readModel, unkept } from "#projections/read-model.ts"
 import { type AuditTables, audit, type Detail } from "#projections/system/audit.ts"
 
 export type SystemTables = AuditTables
@@ -11,12 +11,13 @@ export const blueprint = (details: ReadonlyArray<Detail>): Blueprint<SystemTable
   version: 1,
   part: "",
   projections: [audit(details)],
+  is_background: true,
 })
 
 export class SystemModel extends Context.Service<SystemModel, ReadModel<SystemTables>>()(
   "projections/SystemModel",
 ) {
-  /** Follows the log for as long as the layer lives. */
-  static readonly layer = (details: ReadonlyArray<Detail>) =>
-    Layer.effect(this, readModel(blueprint(details)))
+  /** Follows the log for as long as the layer lives, unless this process is not to. */
+  static readonly layer = (details: ReadonlyArray<Detail>, is_kept = true) =>
+    Layer.effect(this, (is_kept ? readModel : unkept)(blueprint(details)))
 }

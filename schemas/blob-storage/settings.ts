@@ -70,7 +70,9 @@ export const cluster = {
     source: "document 1 §2 NodeInfo",
   }),
   join: setting(list(url("http", "https")), [], {
-    meaning: "Addresses of members to join at the start; needs `secret` or `tls.client_ca`.",
+    meaning:
+      "Addresses of members to join at the start; needs `nats.url`, the log that they share, " +
+      "and `secret` or `tls.client_ca`.",
     source: "decisions, several blob nodes",
   }),
   secret: setting(secret, "", {

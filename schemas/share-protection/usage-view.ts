@@ -28,6 +28,8 @@ export const CoverageEntry = Schema.Struct({
   target_id: Schema.NullOr(TargetId),
   protected: Schema.Boolean,
   backup_count: Count,
+  /** When the newest of them was taken; null where there is none. */
+  last_backup_at: Schema.NullOr(Instant),
   /** The backup that a restore test proved last, which may be gone since. */
   last_proven_restorable: Schema.NullOr(
     Schema.Struct({ backup_id: BackupId, taken_at: Instant, proven_at: Instant }),

@@ -72,6 +72,20 @@ export const AuditQuery = {
   marker: Schema.optionalKey(AuditMarker),
 } as const
 
+/** A kind of aggregate, also with its service before it, also with an id after it. */
+export const PartName = Schema.String.check(
+  Schema.isPattern(/^[\w-]+(\.[\w-]+){0,2}$/, { expected: "aggregate, or service.aggregate.id" }),
+  Schema.isMaxLength(filter_chars_max),
+)
+
+/** What of the log is exported. `since` counts in, `until` does not. */
+export const ExportQuery = {
+  since: Schema.optionalKey(InstantMs),
+  until: Schema.optionalKey(InstantMs),
+  service: Schema.optionalKey(Token),
+  aggregate: Schema.optionalKey(PartName),
+} as const
+
 /** One event of the log, with all that is known of how it came about. */
 export const AuditEvent = Schema.Struct({
   /** The commit's place in the log, and the event's in the commit, from 0. */
@@ -148,7 +162,101 @@ export const AuditState = Schema.Struct({
 })
 export type AuditState = typeof AuditState.Type
 
-export const fault_kinds = ["gap", "order", "chain", "snapshot", "commands", "checkpoint"] as const
+/** The key by which heads of this log are signed. */
+export const AuditKey = Schema.Struct({
+  /** The log's name, which heads begin with. */
+  name: Schema.String,
+  /** The key as verifiers of signed notes take it: name, id and key. */
+  verifier: Schema.String,
+  /** The same key in PEM. */
+  public_key: Schema.String,
+})
+export type AuditKey = typeof AuditKey.Type
+
+/** The newest sealed head of the log. */
+export const AuditHead = Schema.Struct({
+  /** Commits in it, from the first on. */
+  size: Schema.Int,
+  /** The signed note. */
+  head: Schema.String,
+  key: Schema.String,
+})
+
+/** How large the log is. */
+export const LogFigures = Schema.Struct({
+  /** 1 for the first. */
+  generation: Schema.Int,
+  /** The last position. */
+  position: Schema.Int,
+  aggregates: Schema.Int,
+  /** Of the newest generation, as it is stored. */
+  bytes: Schema.Int,
+  /** Null where no limit is known. */
+  limit_bytes: Schema.NullOr(Schema.Int),
+  /** From 0 to 1. */
+  used_share: Schema.NullOr(Schema.Number),
+})
+export type LogFigures = typeof LogFigures.Type
+
+/** The last line of an export. */
+export interface ExportManifest {
+  readonly manifest: 1
+  readonly part: string
+  /** Where the log ended when the export began. */
+  readonly position: number
+  /** Commits that are told, and the first and last of their positions. */
+  readonly count: number
+  readonly first: number | null
+  readonly last: number | null
+  /** The last commit of each aggregate; of the last 1000 that changed, where there are more. */
+  readonly heads: ReadonlyArray<{
+    readonly stream: string
+    readonly position: number
+    readonly hash: string
+  }>
+  readonly heads_complete: boolean
+  /** The last 1000 checkpoints since the first commit that is told: their trees. */
+  readonly checkpoints: ReadonlyArray<{
+    readonly position: number
+    readonly size: number
+    readonly root: string
+  }>
+  /** The newest signed head and its key; absent while nothing is sealed. */
+  readonly head?: string
+  readonly key?: string
+  /** SHA-256 (hex) of all bytes before this line. */
+  readonly sha256: string
+}
+
+/** That an aggregate's commits are in the log. Hashes are hex. */
+export interface AuditProof {
+  readonly format: "almanac-audit-proof-1"
+  readonly aggregate: string
+  /** From its first on; `commit` is the stored text, `path` leads to the checkpoint's root. */
+  readonly commits: ReadonlyArray<{
+    readonly position: number
+    readonly commit: string
+    readonly path: ReadonlyArray<string>
+  }>
+  /** The tree of the first checkpoint that covers them. */
+  readonly checkpoint: { readonly size: number; readonly root: string }
+  /** From the checkpoint's tree to the head's. */
+  readonly consistency: ReadonlyArray<string>
+  /** From the head that the asker had kept to this one. */
+  readonly kept?: { readonly size: number; readonly path: ReadonlyArray<string> }
+  readonly head: string
+  readonly key: string
+}
+
+export const fault_kinds = [
+  "gap",
+  "order",
+  "chain",
+  "snapshot",
+  "commands",
+  "checkpoint",
+  "copy",
+] as const
 
 /** Something in the log that is not as it must be. */
 export interface Fault {

@@ -12,12 +12,27 @@ export const Position = Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))
 /** SHA-256 in hex. */
 export const Sha256 = Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/))
 
+/** Most peaks of a tree: one for each bit of a safe integer. */
+const peaks_max = 53
+
+/**
+ * The Merkle tree over all commits from the first on: its size, and the roots of the perfect
+ * subtrees that it is made of, the largest first.
+ */
+export const SealedTree = Schema.Struct({
+  size: Position,
+  peaks: Schema.Array(Sha256).check(Schema.isMaxLength(peaks_max)),
+})
+export type SealedTree = typeof SealedTree.Type
+
 /** A stretch of the log, both ends included, and the root of everything up to its end. */
 export const CheckpointRange = {
   from: Position,
   to: Position,
   commits: Position,
   root: Sha256,
+  /** Absent in checkpoints from before there were trees. */
+  tree: Schema.optionalKey(SealedTree),
 } as const
 
 export const MakeCheckpoint = message("MakeCheckpoint", CheckpointRange)

@@ -47,3 +47,27 @@ export class BackendUnavailable extends Schema.Error<BackendUnavailable>(
   },
   { httpApiStatus: 503 },
 ) {}
+
+export class Conflict extends Schema.Error<Conflict>("system/Conflict")(
+  {
+    code: Schema.tag("svc.conflict"),
+    title: Schema.tag("Conflict"),
+    detail: Schema.String,
+    category: tenant,
+  },
+  { httpApiStatus: 409 },
+) {}
+
+/** The project has as many as it may have. */
+export class QuotaExceeded extends Schema.Error<QuotaExceeded>("system/QuotaExceeded")(
+  {
+    code: Schema.tag("svc.quota_exceeded"),
+    title: Schema.tag("Quota exceeded"),
+    detail: Schema.String,
+    category: tenant,
+  },
+  { httpApiStatus: 403 },
+) {}
+
+/** What a webhook refuses a command with. */
+export const WebhookRejection = Schema.Union([NotFound, Conflict])

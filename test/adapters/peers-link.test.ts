@@ -145,15 +145,35 @@ describe("what is known of blobs", () => {
   })
 })
 
+describe("a copy that takes over a later put's time", () => {
+  it("is told as it is then, and nothing where there is none", async () => {
+    const local = memoryEngine()
+    const { peers, peer } = await linked(local)
+    const bytes = noise(1, 1000)
+    const order = orderOf(bytes)
+    assert.equal(await peers.renew(peer, order.id, 5n), undefined)
+    await peers.send(peer, { ...order, put_at: order.created_at + 1n }, [bytes], "put", 5000)
+    for (const put_at of [1n, order.created_at + 2n]) {
+      const copy = await peers.renew(peer, order.id, put_at)
+      assert.deepEqual([copy], await local.copiesOf([order.id]))
+      const least = order.created_at + 1n
+      assert.equal(copy?.put_at, put_at > least ? put_at : least)
+    }
+    await local.deleteClusterWide(order.id, origin, order.created_at + 2n)
+    assert.equal(await peers.renew(peer, order.id, order.created_at + 3n), undefined)
+  })
+})
+
 describe("what a node keeps", () => {
   it("is promised of each of 10,000, for the ring that is named", async () => {
     const { peers, peer } = await linked()
     const ids = Array.from({ length: 9999 }, (_, n) => idOf(Buffer.from(`${n}`)))
-    const kept = await peers.keeps(peer, ids, 7)
-    assert.deepEqual(kept, await keeps(ids, 7))
+    const kept = await peers.keeps(peer, ids, 7, false)
+    assert.deepEqual(kept, await keeps(ids, 7, false))
     assert.equal(kept.filter((is_kept) => is_kept).length, 5000)
-    assert.ok((await peers.keeps(peer, ids, 8)).every((is_kept) => !is_kept))
-    assert.deepEqual(await peers.keeps(peer, [], 7), [])
+    assert.deepEqual(await peers.keeps(peer, ids, 7, true), await keeps(ids, 7, true))
+    assert.ok((await peers.keeps(peer, ids, 8, false)).every((is_kept) => !is_kept))
+    assert.deepEqual(await peers.keeps(peer, [], 7, false), [])
   })
 })
 

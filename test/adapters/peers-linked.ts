@@ -37,7 +37,7 @@ export const orderOf = (bytes: Uint8Array, more: Partial<CopyOrder> = {}): CopyO
 /** Takes back what came with that put. */
 const guardOf = (local: NodeEngine): AnsweringStore["guard"] => ({
   receive: local.receive,
-  copiesOf: local.copiesOf,
+  ...{ copiesOf: local.copiesOf, renew: local.renew },
   takeBack: async (id, created_at) => {
     const [copy] = await local.copiesOf([id])
     if (copy === undefined || copy.kind === "tombstone" || copy.created_at !== created_at) return
@@ -45,9 +45,9 @@ const guardOf = (local: NodeEngine): AnsweringStore["guard"] => ({
   },
 })
 
-/** This ring's version, and every other blob of a list. */
-export const keeps: AnsweringStore["keeps"] = async (ids, ring_version) =>
-  ids.map((_, n) => ring_version === 7 && n % 2 === 0)
+/** This ring's version, and every other blob of a list; where it is read, every fourth. */
+export const keeps: AnsweringStore["keeps"] = async (ids, ring_version, is_read) =>
+  ids.map((_, n) => ring_version === 7 && n % (is_read ? 4 : 2) === 0)
 
 /** A node with this store, and another's way to it. */
 export const linked = async (local: NodeEngine = memoryEngine(), is_open = true) => {

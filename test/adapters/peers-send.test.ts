@@ -32,7 +32,7 @@ describe("a copy that is sent", () => {
       const { id, checksum, policy, created_at, shard } = order
       assert.deepEqual(first, {
         copy: {
-          ...{ kind: "whole", id, size, checksum, policy, created_at, shard },
+          ...{ kind: "whole", id, size, checksum, policy, created_at, put_at: created_at, shard },
           stored_at: 1_800_000_000_000_000_001n,
         },
         created: true,
@@ -100,7 +100,8 @@ describe("a copy that is sent", () => {
     const bytes = noise(1, 1000)
     const order = orderOf(bytes)
     const { checksum, id, size, policy, created_at, shard } = order
-    const held = { kind: "whole", id, size, checksum, policy, created_at, shard } as const
+    const times = { created_at, put_at: created_at }
+    const held = { kind: "whole", id, size, checksum, policy, ...times, shard } as const
     const easy = engineWith({
       receive: () => ({
         write: () => undefined,

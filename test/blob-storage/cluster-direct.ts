@@ -55,6 +55,7 @@ export const directPeers = (hosts: ReadonlyMap<string, Host>, down: ReadonlySet<
         return { copy, meta, bytes: data === undefined ? windows() : one() }
       }),
     takeBack: (peer, id, created_at) => ask(peer, ({ guard }) => guard.takeBack(id, created_at)),
+    renew: (peer, id, put_at) => ask(peer, ({ guard }) => guard.renew(id, put_at, timing.now())),
     deleteClusterWide: (peer, id, origin, deleted_at) =>
       ask(peer, ({ local }) => local.deleteClusterWide(id, origin, deleted_at)),
     have: (peer, ids) => ask(peer, ({ guard }) => guard.copiesOf(ids)),

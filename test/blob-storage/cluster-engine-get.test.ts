@@ -1,5 +1,6 @@
 /** Gets in a cluster. Source: document 1 §1, §7 NOT_FOUND; DECISIONS, integrity; decision 0123. */
 import { describe, expect, it } from "vitest"
+import { faultOf } from "#actors/blob-storage/blob-fault.ts"
 import type { ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import { faultIn, idOf, makeNodes, type Nodes, orderOf, origin, read } from "./cluster-nodes.ts"
@@ -128,6 +129,38 @@ describe("a get of a blob that is not here", () => {
       all[at]?.crash()
       expect(await faultIn(nodes.until(asked.engine.get(id, {}, 1n)))).toBe("BlobUnreachable")
       expect(await faultIn(nodes.until(asked.engine.stat(id, "cluster")))).toBe("BlobUnreachable")
+    }
+  })
+
+  it("is not found where who could not be asked is offline, and says who that is", async () => {
+    for (const left of [4, 1]) {
+      const nodes = makeNodes(5)
+      const names = nodes.nodes.map(({ node_id }) => node_id)
+      const offline = names.slice(left)
+      for (const name of offline) nodes.nodeOf(name).crash()
+      nodes.setMembers(names.slice(0, left), [], offline)
+      const asked = nodes.nodeOf("n1").engine.get(idOf(small), {}, 1n)
+      const fault = await nodes.until(asked.then(undefined, faultOf))
+      expect(fault).toEqual({ _tag: "BlobNotFound", id: idOf(small), not_asked: offline })
+    }
+  })
+
+  it("is unavailable where a shard is found and the others may be offline", async () => {
+    for (const left of [3, 1]) {
+      const nodes = makeNodes(6)
+      const id = idOf(large)
+      const { owners } = nodes.rolesOf(id, 6)
+      const put = owners[0]?.engine.put(orderOf("REPLICATION_POLICY_EC42"), [large], 1n)
+      await nodes.until(put ?? Promise.reject(new Error("there is no owner")))
+      const names = owners.map(({ node_id }) => node_id)
+      for (const node of owners.slice(left)) node.crash()
+      nodes.setMembers(names.slice(0, left), [], names.slice(left))
+      const asked = nodes.nodeOf(names[0] ?? "").engine.get(id, {}, 1n)
+      expect(await faultIn(nodes.until(asked))).toBe("BlobUnreachable")
+      // They are removed with what they had: then nobody can tell that there ever was more.
+      nodes.setMembers(names.slice(0, left))
+      const again = nodes.nodeOf(names[0] ?? "").engine.get(id, {}, 1n)
+      expect(await faultIn(nodes.until(again))).toBe("BlobNotFound")
     }
   })
 

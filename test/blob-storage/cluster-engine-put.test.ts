@@ -73,7 +73,7 @@ describe("a put in a cluster", () => {
     expect(big.durable_on?.length).toBe(3)
   })
 
-  it("copies nothing a second time, and says nothing of where it is", async () => {
+  it("copies nothing to where it was deleted since the put, and says who has it", async () => {
     const nodes = makeNodes(3)
     const node = first(nodes.nodes)
     await put(nodes, node, "REPLICATION_POLICY_REPLICA3")
@@ -82,7 +82,8 @@ describe("a put in a cluster", () => {
     await other.local.delete(small_id, orderOf("REPLICATION_POLICY_NONE").origin, 200n)
     const answer = await put(nodes, node, "REPLICATION_POLICY_UNSPECIFIED")
     expect(answer).toMatchObject({ created: false })
-    expect(answer.durable_on).toBeUndefined()
+    const stayed = nodes.nodes.filter(({ node_id }) => node_id !== other.node_id)
+    expect(answer.durable_on?.toSorted()).toEqual(stayed.map(({ node_id }) => node_id).sort())
     expect(await nodes.holders(small_id)).not.toContain(other.node_id)
     expect(before.length).toBe(1)
   })

@@ -38,8 +38,9 @@ export const membersOf = (
   node_id: string,
   active: ReadonlyArray<string>,
   leaving: ReadonlyArray<string> = [],
+  offline: ReadonlyArray<string> = [],
 ): Members => ({
-  ...{ node_id, ring_version: active.length, is_leaving: leaving.includes(node_id) },
+  ...{ node_id, ring_version: active.length, is_leaving: leaving.includes(node_id), offline },
   active: active.map(peerOf),
   leaving: leaving.map(peerOf),
   placement: placement({
@@ -60,7 +61,20 @@ export const faultIn = (work: Promise<unknown>) =>
     (cause: unknown) => faultOf(cause)._tag,
   )
 
+type Names = ReadonlyArray<string>
+
 const seed = Number(process.env.ALMANAC_SEED ?? 20_261_122)
+
+/** What a node knows of the others: made anew where another count of them is there. */
+const known = (node_id: string, now: () => [Names, Names, Names]) => {
+  let members: Members | undefined
+  return () => {
+    const lists = [members?.active, members?.leaving, members?.offline]
+    const is_same = lists.every((list, at) => list?.length === now()[at]?.length)
+    if (members === undefined || !is_same) members = membersOf(node_id, ...now())
+    return members
+  }
+}
 
 /** A cluster in which all are active, and know it. Times are of the world, which `until` drives. */
 export const makeNodes = (
@@ -72,6 +86,7 @@ export const makeNodes = (
   const network = makeNetwork(world)
   let active = namesOf(count)
   let leaving: ReadonlyArray<string> = []
+  let offline: ReadonlyArray<string> = []
 
   const makeNode = (node_id: string) => {
     const local = memoryEngine(capacity_bytes === undefined ? {} : { capacity_bytes })
@@ -81,16 +96,10 @@ export const makeNodes = (
     network.attach({ node_id, engine: local, isUp: () => is_up, now: world.now, guard })
     const hints: Array<RepairHint> = []
     const reports: Array<string> = []
-    let known: Members | undefined
     const engine = clusterEngine({
       ...{ local, guard, timing, openCode, hasher: blobHasher },
       peers: through(network.peersOf({ node_id, isUp: () => is_up })),
-      members: () => {
-        if (known?.active.length !== active.length || known.leaving.length !== leaving.length) {
-          known = membersOf(node_id, active, leaving)
-        }
-        return known
-      },
+      members: known(node_id, () => [active, leaving, offline]),
       hint: (hint) => void hints.push(hint),
       report: (problem) => void reports.push(problem),
     })
@@ -126,8 +135,13 @@ export const makeNodes = (
         return kind === "whole" || kind === "shard" ? [node_id] : []
       })
     },
-    setMembers: (next: ReadonlyArray<string>, gone: ReadonlyArray<string> = []) => {
+    setMembers: (
+      next: ReadonlyArray<string>,
+      gone: ReadonlyArray<string> = [],
+      silent: ReadonlyArray<string> = [],
+    ) => {
       active = [...next]
+      offline = silent
       leaving = gone
     },
   }

@@ -136,9 +136,9 @@ describe("deletions that meant every node", () => {
     const cluster = makeRepairWorld(names)
     const { id, checksum, policy } = cluster.blob("table", "REPLICATION_POLICY_NONE")
     const wide: Deletion = { kind: "tombstone", id, deleted_at: 10n, is_cluster_wide: true }
-    const held = (created_at: bigint): HeldCopy => ({
-      ...{ kind: "whole", id, size: 1, checksum, policy, created_at, stored_at: 99n },
-      shard: undefined,
+    const held = (put_at: bigint): HeldCopy => ({
+      ...{ kind: "whole", id, size: 1, checksum, policy, shard: undefined },
+      ...{ created_at: 1n, put_at, stored_at: 99n },
     })
     for (const [theirs, is_told] of [
       [undefined, true],

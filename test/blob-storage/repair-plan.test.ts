@@ -23,7 +23,7 @@ const view = (more: Partial<RepairView> = {}): RepairView => ({
 const old = now - 2n * hour_ns
 const held = (more: Partial<HeldCopy> = {}): HeldCopy => ({
   ...{ kind: "whole", id, size: 100, checksum: "", policy: "REPLICATION_POLICY_REPLICA2" },
-  ...{ created_at: old, stored_at: old, shard: undefined },
+  ...{ created_at: old, put_at: more.created_at ?? old, stored_at: old, shard: undefined },
   ...more,
 })
 const shard = (index: number, more: Partial<HeldCopy> = {}): HeldCopy =>
@@ -42,6 +42,7 @@ const told = (act: Act) => {
   if (act.act === "rebuild") {
     return `rebuild ${act.missing.map(({ index, node_id }) => `${index}${node_id}`).join(" ")}`
   }
+  if (act.act === "renew") return `renew ${act.node_id}`
   if (act.act === "pull") return `pull ${act.from.join(" ")}`
   return act.act === "release" ? `release ${act.keepers.join(" ")}`.trim() : act.act
 }
@@ -132,12 +133,36 @@ describe("the plan for a replicated blob", () => {
       { node_id: "c" },
       [],
     ],
-    ["it has an older put's", { a: held({ created_at: old - 1n }), b: whole }, {}, []],
+    [
+      "an owner has an older put's, and it is its turn",
+      { a: held({ created_at: old - 1n }), b: whole, c: whole },
+      { node_id: "b" },
+      ["renew a"],
+    ],
+    ["it has an older put's", { a: held({ created_at: old - 1n }), b: whole }, {}, ["renew a"]],
     [
       "it has an older put's, and leaves",
       { a: whole, c: held({ created_at: old - 1n }) },
       { whole_since: none, node_id: "c", is_leaving: true, active: ["a"] },
-      ["release a"],
+      ["renew c"],
+    ],
+    [
+      "it has an older put's, and a deletion came between",
+      { a: held({ created_at: old - 2n }), b: whole, c: gone(old - 1n, true) },
+      {},
+      ["renew a"],
+    ],
+    [
+      "it has an older put's, and a deletion came after both",
+      { a: held({ created_at: old - 2n }), b: whole, c: gone(old, true) },
+      {},
+      ["delete"],
+    ],
+    [
+      "nobody's copy, of an older put than an owner's",
+      { a: whole, b: whole, c: held({ created_at: old - 1n }) },
+      { node_id: "c" },
+      ["renew c"],
     ],
     ["it is to be in shards", { a: held({ policy: "REPLICATION_POLICY_EC42" }), b: none }, {}, []],
   ]
@@ -251,10 +276,10 @@ describe("the plan for an erasure coded blob", () => {
     ],
     ["a whole copy is as good as a shard", { ...at(0, 1, 2, 3, 4), f: held(), g: none }, {}, []],
     [
-      "the same shard before it is of an older put that nobody deleted",
+      "the same shard before another is of an older put",
       { ...at(0, 1, 2, 3, 4, 2, 5), c: shard(2, { created_at: old - 1n }) },
-      { node_id: "f" },
-      ["release c"],
+      {},
+      ["renew c"],
     ],
     [
       "the same shard before it is of an older put",
@@ -266,7 +291,7 @@ describe("the plan for an erasure coded blob", () => {
       "its shard is of an older put, and there are enough",
       { ...at(0, 1, 2, 3, 4, 5), a: shard(0, { created_at: old - 1n }), g: none },
       { whole_since: none },
-      [],
+      ["renew a"],
     ],
     [
       "its shard is of an older put, and is needed",
@@ -277,14 +302,46 @@ describe("the plan for an erasure coded blob", () => {
         f: shard(5, { created_at: old - 1n }),
         g: none,
       },
-      {},
-      [],
+      { node_id: "b" },
+      ["renew a", "renew e", "renew f"],
     ],
     [
       "nobody's shard, and an owner has an older put's",
       { ...at(0, 1, 2, 3, 4, 5, 5), a: shard(0, { created_at: old - 1n }) },
       { whole_since: none, node_id: "g" },
       [],
+    ],
+    ["a whole copy beside all shards", { ...at(0, 1, 2, 3, 4, 5), g: held() }, {}, []],
+    [
+      "its own is whole, beside all shards",
+      { ...at(0, 1, 2, 3, 4, 5), g: held() },
+      { node_id: "g" },
+      ["release a b c d e f"],
+    ],
+    [
+      "its own is whole, and beside it a shard is missing",
+      { ...at(0, 1, 2, 3, 4, none), g: held() },
+      { node_id: "g" },
+      [],
+    ],
+    [
+      "its own is an owner's whole one, beside shards",
+      { ...at(none, 1, 2, 3, 4, 5, none), a: held() },
+      {},
+      [],
+    ],
+    ["too few shards beside a whole copy", { ...at(0, 1, 2), g: held() }, { active: nodes }, []],
+    [
+      "too few shards beside a whole copy, and everybody says so",
+      { ...at(0, 1, 2, none, none, none), g: held() },
+      {},
+      ["forsake"],
+    ],
+    [
+      "hinted at, nothing here, and a whole copy beside the shards",
+      { ...at(none, 1, 2, 3, 4, 5), g: held() },
+      { round: 0 },
+      ["rebuild 0a"],
     ],
     ["hinted at, nothing here", at(none, 1, 2, 3, 4, 5, none), { round: 0 }, ["rebuild 0a"]],
   ]

@@ -61,9 +61,9 @@ describe("letting copies go", () => {
     const { engine, now } = cluster.node("b")
     cluster.network.attach({
       ...{ node_id: "b", engine, now, isUp: () => true },
-      keeps: async (ids, ring_version) => {
+      keeps: async (ids, ring_version, is_read) => {
         asked += 1
-        const kept = await keeps(ids, ring_version)
+        const kept = await keeps(ids, ring_version, is_read)
         cluster.setRing({})
         return kept
       },
@@ -76,12 +76,34 @@ describe("letting copies go", () => {
     const cluster = makeRepairWorld(names)
     const blob = ownedBy(cluster, "b")
     const { repairs } = cluster.node("b")
-    assert.deepEqual(await repairs.keeps([blob.id], 1), [false])
+    assert.deepEqual(await repairs.keeps([blob.id], 1, false), [false])
     await cluster.give("b", blob)
-    assert.deepEqual(await repairs.keeps([blob.id], 1), [true])
-    assert.deepEqual(await repairs.keeps([blob.id], 2), [false])
+    assert.deepEqual(await repairs.keeps([blob.id], 1, false), [true])
+    assert.deepEqual(await repairs.keeps([blob.id], 2, false), [false])
     cluster.setRing({ active: ["a", "c"], leaving: ["b"] })
-    assert.deepEqual(await repairs.keeps([blob.id], 2), [false])
+    assert.deepEqual(await repairs.keeps([blob.id], 2, false), [false])
+  })
+  it("reads the last copy before it gives its word", async () => {
+    const cluster = makeRepairWorld(names)
+    const blob = ownedBy(cluster, "b")
+    await cluster.give("a", blob)
+    await cluster.give("b", blob)
+    await cluster.sleep(hours_s)
+    cluster.node("b").engine.corrupt(blob.id)
+    await cluster.sweep("a")
+    assert.deepEqual(await cluster.holders(blob), ["a"])
+    await cluster.sweepAll(3)
+    assert.deepEqual(await cluster.holders(blob), ["b"])
+  })
+  it("says no while a long copy is being read, and yes when it has been", async () => {
+    const cluster = makeRepairWorld(names, { repair_bytes_per_second: 100 })
+    const blob = ownedBy(cluster, "b")
+    await cluster.give("b", blob)
+    const { repairs } = cluster.node("b")
+    const asked = () => cluster.world.until(repairs.keeps([blob.id], 1, true))
+    assert.deepEqual(await asked(), [false])
+    await cluster.sleep(20)
+    assert.deepEqual(await asked(), [true])
   })
   it("gives no word for a copy while it is letting it go", async () => {
     const cluster = makeRepairWorld(names)
@@ -93,12 +115,12 @@ describe("letting copies go", () => {
     const { engine, now, repairs } = cluster.node("b")
     cluster.network.attach({
       ...{ node_id: "b", engine, now, isUp: () => true },
-      keeps: async (ids, ring_version) => {
-        said.push(...(await cluster.node("a").repairs.keeps(ids, ring_version)))
-        return repairs.keeps(ids, ring_version)
+      keeps: async (ids, ring_version, is_read) => {
+        said.push(...(await cluster.node("a").repairs.keeps(ids, ring_version, is_read)))
+        return repairs.keeps(ids, ring_version, is_read)
       },
     })
-    assert.deepEqual(await cluster.node("a").repairs.keeps([blob.id], 1), [true])
+    assert.deepEqual(await cluster.node("a").repairs.keeps([blob.id], 1, false), [true])
     await cluster.sweep("a")
     assert.deepEqual(said, [false])
     assert.deepEqual(await cluster.holders(blob), ["b"])

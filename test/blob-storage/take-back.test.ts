@@ -81,6 +81,17 @@ describe("a shard of an unfinished put", () => {
     assert.equal(await isHere(), true)
   })
 
+  it("stays where another put has it take over its time", async () => {
+    const { engine, guard, receive, isHere } = makeNode()
+    assert.equal(await guard.renew(id, 12n, 12n), undefined)
+    await receive(10n)
+    assert.equal((await guard.renew(id, 12n, 12n))?.put_at, 12n)
+    await guard.takeBack(id, 10n)
+    assert.equal(await isHere(), true)
+    const [copy] = await engine.copiesOf([id])
+    assert.equal(copy?.kind === "shard" && copy.created_at, 10n)
+  })
+
   it("stays where it came before this process began", async () => {
     const { engine, receive } = makeNode()
     await receive(10n)

@@ -116,6 +116,7 @@ export const diskOf = (
     shut: alive(engine.shut),
     copiesOf: alive(engine.copiesOf),
     copies: alive(engine.copies),
+    renew: alive(engine.renew),
     release: alive(async (id, stored_at, at) => {
       const is_gone = await engine.release(id, stored_at, at)
       if (is_gone) tell(`lets ${id.slice(0, told_digits)} go`)

@@ -4,8 +4,9 @@ import { isErasureCode, nodes_needed } from "#actors/blob-storage/replication.ts
 import type { MemoryImage } from "#adapters/blob-memory-state.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { tableOf } from "./membership.ts"
-import { isDue, isGone, type Known, type Model } from "./model.ts"
+import { type Content, isDue, isGone, type Known, type Model } from "./model.ts"
 import type { SimulatedCluster, SimulatedNode } from "./node.ts"
+import { ms_ns } from "./world.ts"
 
 /** Of 4,096 partitions and a few nodes a share is met but for a partition: never a twentieth. */
 const load_max = 1.05
@@ -21,6 +22,8 @@ export interface Lying {
 export interface Disks {
   readonly of: (id: BlobId) => ReadonlyArray<Lying>
   readonly deletionAt: (node_id: string, id: BlobId) => bigint | undefined
+  /** The last deletion that meant every node, as far as these disks know; -1: none. */
+  readonly deletedAt: (id: BlobId, isAsked?: (node_id: string) => boolean) => bigint
 }
 
 export const readDisks = (nodes: ReadonlyArray<SimulatedNode>): Disks => {
@@ -34,6 +37,14 @@ export const readDisks = (nodes: ReadonlyArray<SimulatedNode>): Disks => {
         return [{ node_id, copy: one.copy, is_rotten: one.rotten_at !== undefined }]
       }),
     deletionAt: (node_id, id) => images.get(node_id)?.deletions.get(id)?.deleted_at,
+    deletedAt: (id, isAsked = () => true) => {
+      let last = -1n
+      for (const [node_id, { deletions }] of images) {
+        const { cluster_at = -1n } = deletions.get(id) ?? {}
+        if (cluster_at > last && isAsked(node_id)) last = cluster_at
+      }
+      return last
+    },
   }
 }
 
@@ -70,25 +81,39 @@ export const lookNow = ({ world, nodes }: SimulatedCluster, { blobs }: Model) =>
     }
     for (const { node_id, from, is_acknowledged } of local_deletions) {
       // A newer put brings it back, and then an older copy of the same bytes is as good.
-      if (puts.some(({ created_at }) => created_at === undefined || created_at > from)) continue
+      if (puts.some(({ put_at }) => put_at === undefined || put_at > from)) continue
       const back = copies.find((copy) => copy.node_id === node_id)
-      const is_back = is_acknowledged && back !== undefined && back.copy.created_at <= from
+      const is_back = is_acknowledged && back !== undefined && back.copy.put_at <= from
       world.law(!is_back, `${content.name} is back on ${node_id}, where it was deleted`)
     }
   }
 }
 
+export interface Answered {
+  /** When the blob was put, by which deletions go; Unix nanoseconds. */
+  readonly put_at: bigint
+  /** How long the put took, in milliseconds. */
+  readonly took_ms: number
+  readonly durable_on: ReadonlyArray<string>
+}
+
 /**
- * Whether it is of a later put of the same bytes than an owner's. It may not be let go for that
- * one, which a deletion may still reach; and nobody makes room for it yet: the open end of decision
- * 0125. Nothing is lost by it.
+ * Whoever is named in a put's answer has a copy of that put, if it has one that was there before:
+ * another may have come meanwhile in the place of one that rotted.
  */
-const staysYounger = (
-  { copy }: Lying,
-  copies: ReadonlyArray<Lying>,
-  owners: ReadonlyArray<string>,
-) =>
-  copies.some((other) => owners.includes(other.node_id) && other.copy.created_at < copy.created_at)
+export const lookAtPut = (
+  { world, nodes }: SimulatedCluster,
+  { name, id }: Content,
+  { put_at, took_ms, durable_on }: Answered,
+) => {
+  for (const node of nodes) {
+    const copy = node.disk().image().held.get(id)?.copy
+    if (copy === undefined || !durable_on.includes(node.node_id)) continue
+    const began_at = node.now() - BigInt(Math.ceil(took_ms)) * ms_ns
+    const is_of_it = copy.put_at >= put_at || copy.stored_at > began_at
+    world.law(is_of_it, `${name} is of an older put at ${node.node_id}, which answers for this one`)
+  }
+}
 
 /** Why one blob is not as it is to be in the end; undefined where it is. */
 const unsettled = (
@@ -108,7 +133,7 @@ const unsettled = (
   const owners = table.ownersOf(table.partitionOf(content.id), wanted)
   const refusing = owners.filter((node_id) => {
     const deleted_at = disks.deletionAt(node_id, content.id)
-    return deleted_at !== undefined && copies.some(({ copy }) => copy.created_at <= deleted_at)
+    return deleted_at !== undefined && copies.some(({ copy }) => copy.put_at <= deleted_at)
   })
   const missing = owners.filter(
     (owner) => !refusing.includes(owner) && !copies.some(({ node_id }) => node_id === owner),
@@ -119,9 +144,7 @@ const unsettled = (
   }
   if (missing.length > 0) return `${where}: missing at ${missing.join(", ")}`
   if (copies.some(({ is_rotten }) => is_rotten)) return `${where}: rotten`
-  const more = copies.filter(
-    (copy) => !owners.includes(copy.node_id) && !staysYounger(copy, copies, owners),
-  )
+  const more = copies.filter(({ node_id }) => !owners.includes(node_id))
   if (more.length > 0 && refusing.length === 0) return `${where}: ${told(more)} is nobody's`
   if (!isErasureCode(policy) || refusing.length > 0) return undefined
   const indexes = new Set(copies.map(({ copy }) => copy.shard?.index))
@@ -174,14 +197,17 @@ export const bears = (
     const copies = disks.of(id)
     if (isGone(known) && copies.length > 0) {
       // Whoever was away learns of the deletion from somebody who remembers it.
-      return nodes.some(({ node_id }) => !isTaken(node_id, id) && disks.deletionAt(node_id, id))
+      const deleted_at = disks.deletedAt(id, (node_id) => !isTaken(node_id, id))
+      return copies.every(({ copy }) => copy.put_at <= deleted_at)
     }
     // Whoever puts it again is told that it is there, whether or not it has to be.
     if (!isReadable(copies) || !copies.some(({ node_id }) => isTaken(node_id, id))) return true
     const policy = copies[0]?.copy.policy ?? known.content.policy
     const owners = table.ownersOf(table.partitionOf(id), nodes_needed[policy])
+    // A deletion that somebody remembers is on its way to the others.
+    const lasting = copies.filter(({ copy }) => copy.put_at > disks.deletedAt(id))
     return isReadable(
-      copies.filter(({ node_id }) => owners.includes(node_id) && !isTaken(node_id, id)),
+      lasting.filter(({ node_id }) => owners.includes(node_id) && !isTaken(node_id, id)),
     )
   })
 }

@@ -1,6 +1,6 @@
 /**
  * What the nodes' clients know: what they put and deleted, and what was acknowledged. A blob is
- * told apart from an older one of the same bytes by `created_at`, which deletions go by.
+ * told apart from an older one of the same bytes by when it was put, which deletions go by.
  */
 import { blake3 } from "@napi-rs/blake-hash"
 import type { BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
@@ -19,8 +19,8 @@ const skew_ns = 6_000_000_000n
 
 export interface Put {
   readonly node_id: string
-  /** When the blob was made as the answer says; of one without, the latest that can be. */
-  created_at: bigint | undefined
+  /** When the blob was put, by its node's clock; of one without an answer, the latest it can be. */
+  put_at: bigint | undefined
   is_acknowledged: boolean
   is_over: boolean
   /** Deletions on single nodes may have taken so many copies that none need be left. */
@@ -49,7 +49,7 @@ export interface Model {
   readonly beginPut: (known: Known, node_id: string) => Put
   readonly beginDeletion: (known: Known, node_id: string, at: bigint) => Deletion
   readonly beginLocalDeletion: (known: Known, node_id: string, at: bigint) => Deletion
-  readonly endPut: (put: Put, created_at: bigint | undefined) => void
+  readonly endPut: (put: Put, put_at: bigint | undefined) => void
   readonly endDeletion: (known: Known, deletion: Deletion, is_acknowledged: boolean) => void
   /** A process has died: what its clients wait for is never answered. */
   readonly died: (node_id: string) => void
@@ -62,19 +62,18 @@ const newer = (one: bigint, other: bigint) => (one > other ? one : other)
 /** Whether a blob has to be readable: one was acknowledged that no deletion can have meant. */
 export const isDue = ({ puts, deletions }: Known) =>
   puts.some(
-    ({ created_at, is_acknowledged, is_void }) =>
+    ({ put_at, is_acknowledged, is_void }) =>
       is_acknowledged &&
       !is_void &&
-      created_at !== undefined &&
-      deletions.every(({ until }) => until !== undefined && until < created_at),
+      put_at !== undefined &&
+      deletions.every(({ until }) => until !== undefined && until < put_at),
   )
 
 /** Whether no copy of it may be left: a deletion was acknowledged that is newer than all puts. */
 export const isGone = ({ puts, deletions }: Known) =>
   deletions.some(
     ({ from, is_acknowledged }) =>
-      is_acknowledged &&
-      puts.every(({ created_at }) => created_at !== undefined && created_at <= from),
+      is_acknowledged && puts.every(({ put_at }) => put_at !== undefined && put_at <= from),
   )
 
 /** Bytes that their name tells: other names, other bytes. */
@@ -104,16 +103,16 @@ export const makeModel = (world: World, contents: ReadonlyArray<Content>): Model
   )
   const latest = () => world.now() + skew_ns
 
-  const endPut = (put: Put, created_at: bigint | undefined) => {
+  const endPut = (put: Put, put_at: bigint | undefined) => {
     if (put.is_over) return
     put.is_over = true
-    put.is_acknowledged = created_at !== undefined
-    put.created_at = created_at ?? latest()
+    put.is_acknowledged = put_at !== undefined
+    put.put_at = put_at ?? latest()
   }
   const endDeletion = ({ puts }: Known, deletion: Deletion, is_acknowledged: boolean) => {
     if (deletion.until !== undefined) return
     // It goes as far as the newest copy that its node knows of, if that is ahead of its clock.
-    const made = puts.map(({ created_at }) => created_at ?? latest())
+    const made = puts.map(({ put_at }) => put_at ?? latest())
     deletion.until = made.reduce((one, other) => newer(one, other), latest())
     deletion.is_acknowledged = is_acknowledged
   }
@@ -126,7 +125,7 @@ export const makeModel = (world: World, contents: ReadonlyArray<Content>): Model
     ...{ blobs, endPut, endDeletion },
     beginPut: ({ puts }, node_id) => {
       const put: Put = {
-        ...{ node_id, created_at: undefined, is_acknowledged: false },
+        ...{ node_id, put_at: undefined, is_acknowledged: false },
         ...{ is_over: false, is_void: false },
       }
       puts.push(put)

@@ -50,9 +50,9 @@ export const makeCopying = ({ local, peers, members, timing }: SoftwareParts) =>
   }
   const push = async (peer: Peer, copy: HeldCopy, reason: Reason) => {
     const { meta, windows, data } = await local.read(copy.id, {}, timing.now())
-    const { id, checksum, size, policy, created_at, shard } = copy
+    const { id, checksum, size, policy, created_at, put_at, shard } = copy
     const order: CopyOrder = {
-      ...{ id, checksum, size, policy, created_at, shard },
+      ...{ id, checksum, size, policy, created_at, put_at, shard },
       ...{ labels: meta.labels, origin: store_origin },
     }
     return peers.send(peer, order, data === undefined ? windows() : [data], reason, deadline_ms)
@@ -77,12 +77,14 @@ const makeTakers = (parts: SoftwareParts, { push }: Copying, mistake?: Mistake) 
   const look = async (peer: Peer, copy: HeldCopy) => {
     if (peer.node_id === members().node_id) return "has"
     const [there] = await peers.have(peer, [copy.id])
-    if (there?.kind === "tombstone" && there.deleted_at >= copy.created_at) {
+    if (there?.kind === "tombstone" && there.deleted_at >= copy.put_at) {
       if (!there.is_cluster_wide) return "refuses"
       await local.deleteClusterWide(copy.id, store_origin, there.deleted_at)
       return "over"
     }
-    if (isHeld(there) || mistake === "heals nothing") return "has"
+    // One of an older put takes over this one's time when it is sent again.
+    const is_there = isHeld(there) && there.put_at >= copy.put_at
+    if (is_there || mistake === "heals nothing") return "has"
     return (await isTaken(peer, copy)) ? "has" : "refuses"
   }
   return async (copy: HeldCopy): Promise<ReadonlyArray<Peer>> => {
@@ -109,7 +111,9 @@ const makeRelease = ({ local, peers, members, timing }: SoftwareParts, mistake?:
   const letting_go = new Set<BlobId>()
   const mayGo = async ({ id }: HeldCopy, takers: ReadonlyArray<Peer>) => {
     const { ring_version } = members()
-    const words = await Promise.all(takers.map((peer) => peers.keeps(peer, [id], ring_version)))
+    const words = await Promise.all(
+      takers.map((peer) => peers.keeps(peer, [id], ring_version, false)),
+    )
     if (mistake === "lets go without a word") return true
     return words.every(([kept]) => kept) && members().ring_version === ring_version
   }

@@ -85,8 +85,10 @@ export const naive =
         const answer = await local.put(order, bytes, at).finally(() => {
           puts -= 1
         })
+        // What was there is of this put too.
+        if (!answer.created) await local.renew(answer.id, at, at)
         const [copy] = await local.copiesOf([answer.id])
-        if (!answer.created || !isHeld(copy) || mistake === "replicates nothing") return answer
+        if (!isHeld(copy) || mistake === "replicates nothing") return answer
         const owners = copying.ownersOf(copy).filter((peer) => peer.node_id !== members().node_id)
         const wanted = owners.slice(0, nodes_needed[copy.policy] - 1)
         await answered(wanted.map((peer) => copying.push(peer, copy, "put").then(() => [])))

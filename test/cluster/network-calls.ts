@@ -153,7 +153,7 @@ async function* fetchedOver(within_time: Within, connection: Connection, reading
 const receiverOf = ({ engine, guard, now }: Host): Guard => {
   if (guard !== undefined) return guard
   return {
-    ...{ receive: engine.receive, copiesOf: engine.copiesOf },
+    ...{ receive: engine.receive, copiesOf: engine.copiesOf, renew: engine.renew },
     takeBack: async (id, created_at) => {
       const [copy] = await engine.copiesOf([id])
       if (copy === undefined || copy.kind === "tombstone") return
@@ -190,6 +190,9 @@ export const makeCalls = (world: World, wires: Wires, caller: Caller): Peers => 
     takeBack: living((peer, id, created_at) =>
       ask(peer, (host) => receiverOf(host).takeBack(id, created_at)),
     ),
+    renew: living((peer, id, put_at) =>
+      ask(peer, (host) => receiverOf(host).renew(id, put_at, host.now())),
+    ),
     deleteClusterWide: living((peer, id, origin, deleted_at) =>
       ask(peer, ({ engine }) => engine.deleteClusterWide(id, origin, deleted_at)),
     ),
@@ -204,8 +207,8 @@ export const makeCalls = (world: World, wires: Wires, caller: Caller): Peers => 
       return { copy: reading.copy, meta: reading.meta, bytes }
     }),
     have: living((peer, ids) => ask(peer, (host) => receiverOf(host).copiesOf(ids))),
-    keeps: living((peer, ids, ring_version) =>
-      ask(peer, async ({ keeps }) => keeps?.(ids, ring_version) ?? ids.map(() => false)),
+    keeps: living((peer, ids, ring_version, is_read) =>
+      ask(peer, async ({ keeps }) => keeps?.(ids, ring_version, is_read) ?? ids.map(() => false)),
     ),
     copies: living((peer, after_id, until_id, limit) =>
       ask(peer, ({ engine }) => engine.copies(after_id, until_id, limit)),

@@ -11,18 +11,20 @@ export interface Host {
   readonly isUp: () => boolean
   /** This node's clock, in Unix nanoseconds. */
   readonly now: () => bigint
-  /** What answers `send`, `have` and `takeBack` of others; the engine's own ways unless given. */
+  /** What answers `send`, `have`, `renew`, `takeBack` of others; the engine itself unless given. */
   readonly guard?: Guard
   /** What it answers to `keeps`; no to everything unless given. */
   readonly keeps?: (
     ids: ReadonlyArray<BlobId>,
     ring_version: number,
+    is_read: boolean,
   ) => Promise<ReadonlyArray<boolean>>
 }
 
 export interface Guard {
   readonly receive: NodeEngine["receive"]
   readonly copiesOf: NodeEngine["copiesOf"]
+  readonly renew: NodeEngine["renew"]
   readonly takeBack: (id: BlobId, created_at: bigint) => Promise<void>
 }
 

@@ -3,7 +3,7 @@ import type { BlobOrigin } from "#actors/blob-storage/blob-admission.ts"
 import type { PutOrder } from "#actors/blob-storage/blob-engine.ts"
 import { faultOf } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobRange } from "#actors/blob-storage/blob-store.ts"
-import { bearsOneLess, isReadable, lookNow, readDisks } from "./laws.ts"
+import { bearsOneLess, isReadable, lookAtPut, lookNow, readDisks } from "./laws.ts"
 import type { Known, Model } from "./model.ts"
 import type { SimulatedCluster, SimulatedNode } from "./node.ts"
 import type { Software } from "./software.ts"
@@ -48,13 +48,19 @@ const isRottenBelow = ({ cluster: { nodes } }: Scene, { content }: Known) => {
   return !isReadable(copies) && isReadable(unread)
 }
 
+const isAlone = ({ cluster: { membership } }: Scene, { node_id }: SimulatedNode) =>
+  membership.seenBy(node_id).active.length === 1
+
 /** Puts at a node, and looks whether it is there. */
 export const put = async (scene: Scene, known: Known, node: SimulatedNode, software: Software) => {
   const { cluster, model } = scene
   const { world } = cluster
   const { content } = known
   const begun = model.beginPut(known, node.node_id)
-  const working = software.put(orderOf(known), [content.bytes.slice()], node.now())
+  const at = node.now()
+  const began_ms = world.ms()
+  const was_alone = isAlone(scene, node)
+  const working = software.put(orderOf(known), [content.bytes.slice()], at)
   // Whoever has gone away no longer hears that it was stored after all.
   const said = await heard(scene, working)
   if (begun.is_over) return
@@ -65,7 +71,13 @@ export const put = async (scene: Scene, known: Known, node: SimulatedNode, softw
     return
   }
   const { answer } = said
-  model.endPut(begun, answer.meta.created_at)
+  const { created_at } = answer.meta
+  // What was there is of this put too from now on: only a later deletion may take it.
+  const put_at = answer.created || created_at > at ? created_at : at
+  model.endPut(begun, put_at)
+  // Who is alone has heard of every deletion that there is.
+  const { durable_on = was_alone || isAlone(scene, node) ? [] : [node.node_id] } = answer
+  lookAtPut(cluster, content, { put_at, took_ms: world.ms() - began_ms, durable_on })
   if (!answer.created && isRottenBelow(scene, known)) begun.is_void = true
   world.count(answer.created ? "put: stored" : "put: was there")
   world.note(`put ${content.name} at ${node.node_id}: ${answer.created ? "stored" : "was there"}`)

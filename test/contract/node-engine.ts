@@ -22,6 +22,7 @@ import {
   tagIn,
   wholeOf,
 } from "./node-engine-copies.ts"
+import { renewals } from "./node-engine-renewal.ts"
 import { stages } from "./node-engine-stage.ts"
 
 export interface NodeEngineLimits {
@@ -53,7 +54,7 @@ const wholes = (promised: Promised) => {
       const { id, checksum, policy, labels } = order
       const { copy, created } = await send(engine, order, bytes, 1000n)
       assert.equal(created, true)
-      const said = { id, checksum, policy, size, created_at: 500n, shard: undefined }
+      const said = { id, checksum, policy, size, created_at: 500n, put_at: 500n, shard: undefined }
       assert.deepEqual(copy, { kind: "whole", ...said, stored_at: 1000n })
       assert.deepEqual(await one(engine, id), copy)
       const times = { created_at: 500n, modified_at: 500n }
@@ -110,7 +111,7 @@ const shards = (promised: Promised) => {
       const { copy, created } = await sendShard(engine, order)
       assert.equal(created, true)
       const said = { id, checksum, size, policy: "REPLICATION_POLICY_EC42", shard }
-      const times = { created_at: 500n, stored_at: 1000n }
+      const times = { created_at: 500n, put_at: 500n, stored_at: 1000n }
       assert.deepEqual(copy, { kind: "shard", ...said, ...times })
       assert.deepEqual(await one(engine, id), copy)
       assert.equal(await tagIn(() => engine.get(id, {}, 2000n)), "BlobNotFound")
@@ -138,7 +139,7 @@ const shards = (promised: Promised) => {
   promised("the same shard again changes nothing, another one is refused", async (engine) => {
     const bytes = noise(1, 1000)
     const first = await sendShard(engine, shardOf(bytes, { index: 1, data_shards: 4 }))
-    const again = shardOf(bytes, { index: 1, data_shards: 4 }, { created_at: 700n })
+    const again = shardOf(bytes, { index: 1, data_shards: 4 }, { created_at: 400n })
     assert.deepEqual(await sendShard(engine, again, 2000n), { ...first, created: false })
     for (const shard of [
       { index: 2, data_shards: 4 },
@@ -264,7 +265,7 @@ export const nodeEngineContract = (
         await body(await make(limits))
       })
     }
-    for (const part of [wholes, shards, lengths, deletions, releases, listing, stages]) {
+    for (const part of [wholes, shards, lengths, deletions, releases, renewals, listing, stages]) {
       part(promised)
     }
   })

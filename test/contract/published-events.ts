@@ -1,7 +1,7 @@
 /** What every adapter of PublishedEvents promises. */
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, type Layer, Stream } from "effect"
-import { type Published, PublishedEvents } from "#projections/published-events.ts"
+import { type Published, PublishedEvents, sequenceBefore } from "#projections/published-events.ts"
 
 const published = (n: number, service = "blob-storage", type = "node_joined"): Published => ({
   service,
@@ -41,6 +41,37 @@ export const publishedEventsContract = <E>(make: () => Layer.Layer<PublishedEven
         3,
       )
       assert.deepEqual(yield* events.last, { sequence: 3, event: published(3).event })
+    }),
+  )
+
+  test(
+    "answers each event at its place, and none beyond them",
+    Effect.gen(function* () {
+      const events = yield* PublishedEvents
+      yield* events.append([published(1), published(2)], 0)
+      const [one, two] = [yield* events.at(1), yield* events.at(2)]
+      assert.deepInclude(one, { sequence: 1, event: published(1).event })
+      assert.deepInclude(two, { sequence: 2, event: published(2).event })
+      assert.isAtMost(one?.published_ms ?? Infinity, two?.published_ms ?? 0)
+      for (const nowhere of [0, 3, 1000]) assert.isUndefined(yield* events.at(nowhere))
+    }),
+  )
+
+  test(
+    "finds the last event that was published before a time",
+    Effect.gen(function* () {
+      const events = yield* PublishedEvents
+      assert.equal(yield* sequenceBefore(Date.now()), 0)
+      const times: Array<number> = []
+      for (const n of numbers(1, 5)) {
+        yield* events.append([published(n)], n - 1)
+        times.push((yield* events.at(n))?.published_ms ?? 0)
+        yield* Effect.sleep(3)
+      }
+      for (const [n, ms] of times.entries()) {
+        assert.equal(yield* sequenceBefore(ms), n)
+        assert.equal(yield* sequenceBefore(ms + 1), n + 1)
+      }
     }),
   )
 

@@ -1,7 +1,7 @@
 /** What docs/lifecycles.md says of the charts: their states, a diagram, their transitions. */
 import { readdirSync, readFileSync } from "node:fs"
 import type { AnyStateMachine, AnyStateNode } from "xstate"
-import type { Words } from "./lifecycles-words.ts"
+import { childrenOf, type Edge, edgesOf, pathOf, type Words } from "#actors/chart.ts"
 
 /** The charts of all services, by id. */
 export const charts = async (): Promise<ReadonlyMap<string, AnyStateMachine>> => {
@@ -38,57 +38,7 @@ export const eventWords = (): ReadonlyMap<string, string> => {
   return new Map([...plain.map((type) => [type, ""] as const), ...told])
 }
 
-/** One way from a state, by an event. No target where the state stays. */
-export interface Edge {
-  readonly from: AnyStateNode
-  readonly to: AnyStateNode | undefined
-  readonly event: string
-  readonly guard: string
-}
-
-export const edgesOf = (node: AnyStateNode): ReadonlyArray<Edge> => [
-  ...Object.entries(node.on).flatMap(([event, transitions]) =>
-    transitions.map(({ target, guard }) => ({
-      from: node,
-      to: target?.[0],
-      event,
-      guard: guard === undefined ? "" : guardText(guard),
-    })),
-  ),
-  ...childrenOf(node).flatMap(edgesOf),
-]
-
-// XState types a guard by its machine. At runtime it is a name, a name with what it is asked of,
-// or a function that holds the guards that it combines, or the state that it asks for.
-interface Guard {
-  readonly type?: string
-  readonly name: string
-  readonly guards?: ReadonlyArray<unknown>
-  readonly stateValue?: unknown
-}
-
-const guardText = (guard: unknown): string => {
-  if (typeof guard === "string") return guard
-  const { type, name, guards, stateValue } = guard as Guard
-  if (type !== undefined) return type
-  const parts = guards?.map(guardText) ?? []
-  if (name === "and") return parts.join(" and ")
-  if (name === "or") return `(${parts.join(" or ")})`
-  if (name === "not") return `not ${parts[0]}`
-  if (name === "stateIn") return `is in ${stateText(stateValue)}`
-  throw new Error(`A guard has no name: ${String(guard)}`)
-}
-
-const stateText = (value: unknown): string =>
-  typeof value === "object" && value !== null
-    ? Object.entries(value)
-        .map(([key, inner]) => `${key}.${stateText(inner)}`)
-        .join(" and ")
-    : String(value)
-
 const nounOf = (id: string) => id.split(".").at(-1)
-
-const childrenOf = (node: AnyStateNode) => Object.values(node.states)
 
 /** A state before birth is the beginning of the diagram. */
 const isAbsent = (node: AnyStateNode) => node.key === "absent"
@@ -101,8 +51,6 @@ export const nodesOf = (node: AnyStateNode): ReadonlyArray<AnyStateNode> =>
     ...(isAbsent(child) || isRegion(child) ? [] : [child]),
     ...nodesOf(child),
   ])
-
-export const pathOf = (node: AnyStateNode) => node.path.join(".")
 
 const idOf = (node: AnyStateNode) => (isAbsent(node) ? "[*]" : node.path.join("_"))
 

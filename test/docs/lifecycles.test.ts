@@ -2,16 +2,9 @@
 import { readFileSync } from "node:fs"
 import { assert, describe, expect, it } from "vitest"
 import { and, not, or, setup } from "xstate"
-import {
-  charts,
-  chartsSection,
-  diagramOf,
-  edgesOf,
-  eventWords,
-  nodesOf,
-  pathOf,
-} from "./lifecycles-page.ts"
-import { words } from "./lifecycles-words.ts"
+import { edgesOf, pathOf } from "#actors/chart.ts"
+import { words } from "#verbs/chart-words.ts"
+import { charts, chartsSection, diagramOf, eventWords, nodesOf } from "./lifecycles-page.ts"
 
 const page = "docs/lifecycles.md"
 const begin = "<!-- From here on made from the charts in actors/. -->"

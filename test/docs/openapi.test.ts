@@ -18,6 +18,7 @@ const exempt: Readonly<Record<string, ReadonlyArray<string>>> = {
   // Public, without parameters and without a body: there is nothing to refuse.
   "operation-4xx-response": [
     "/",
+    "/asyncapi.json",
     "/openapi.json",
     "/v1/openapi.json",
     "/docs",

@@ -22,6 +22,7 @@ const files: Readonly<Record<string, string>> = {
   "index.html": pageOf("Dashboard"),
   "carriers.html": pageOf("Carriers"),
   "plants.html": pageOf("Plants"),
+  "operators.html": pageOf("Console"),
   "secret.html": "outside",
   "assets/dashboard-AbC_1-2.js": script,
   "assets/dashboard-AbC.css": "p { color: red }",
@@ -54,6 +55,7 @@ let built: Served & { readonly stop: () => Promise<void> }
 let unbuilt: typeof built
 let elsewhere: typeof built
 let alone: typeof built
+let operated: typeof built
 let client: Client
 beforeAll(async () => {
   built = await start(["capital-pressure", "carrier-search"])
@@ -61,10 +63,12 @@ beforeAll(async () => {
   unbuilt = await start(["capital-pressure", "plant-disease"], join(folder, "nowhere"))
   elsewhere = await start(["blob-storage"])
   alone = await start(["blob-storage", "plant-disease"])
+  operated = await start(["blob-storage", "operations"])
 })
 afterAll(async () => {
   await client.close()
   await Promise.all([built.stop(), unbuilt.stop(), elsewhere.stop(), alone.stop()])
+  await operated.stop()
   await Effect.runPromise(Scope.close(scope, Exit.void))
   rmSync(folder, { recursive: true })
 })
@@ -182,6 +186,18 @@ describe("/carriers and /plants", () => {
     const answer = await unbuilt.fetch("/plants", { headers: browser })
     expect(answer.status).toBe(404)
     expect((await answer.json()).detail).toContain("npm start builds it")
+  })
+})
+
+describe("/console", () => {
+  it("is there where operators' paths are, under the same policy, for anybody", async () => {
+    const page = await operated.fetch("/console", { headers: browser })
+    expect([page.status, await page.text()]).toEqual([200, pageOf("Console", "/console")])
+    const policy = (await get("/", browser)).headers["content-security-policy"]
+    expect(page.headers.get("content-security-policy")).toBe(policy)
+    const home = await (await operated.fetch("/", { headers: browser })).text()
+    expect(home).toContain('<a href="/console">')
+    expect((await get("/console", browser)).status).toBe(404)
   })
 })
 

@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from "node:fs"
 import { tmpdir } from "node:os"
-import { dirname, join } from "node:path"
+import { basename, dirname, join } from "node:path"
 import { createInterface } from "node:readline"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { childrenOf, until } from "../process/server.ts"
@@ -22,7 +22,8 @@ import { childrenOf, until } from "../process/server.ts"
 const checkout = dirname(dirname(import.meta.dirname))
 
 const sources = [
-  ...["actors", "adapters", "events", "gateway", "projections", "schemas", "verbs", "launcher"],
+  ...["actors", "adapters", "client", "events", "gateway", "projections", "schemas", "verbs"],
+  "launcher",
   ...["main.ts", "package.json", "package-lock.json"],
 ]
 
@@ -120,13 +121,18 @@ describe("the bundle", { timeout: 60_000 }, () => {
     expect(readFileSync(first.path).equals(damaged)).toBe(false)
   })
 
+  it("keeps the code of the API's nouns in one place", () => {
+    expect(run("targets", "--help").stdout).toContain("almanac targets")
+    expect(kept().map(({ path }) => basename(path))).toContain("client.code")
+  })
+
   it("keeps nothing of what fails, nor under a name that is no verb", () => {
     const before = kept()
-    expect(run("no-verb").status).toBe(1)
-    expect(run("session").status).toBe(1)
+    expect(run("no-verb").status).toBe(2)
+    expect(run("session").status).toBe(2)
     expect(run("--version").status).toBe(0)
-    expect(run("../verbs/trust").status).toBe(1)
-    expect(run("catalog", "--no-such-flag").status).toBe(1)
+    expect(run("../verbs/trust").status).toBe(2)
+    expect(run("catalog", "--no-such-flag").status).toBe(2)
     expect(kept()).toEqual(before)
   })
 

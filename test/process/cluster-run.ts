@@ -52,7 +52,7 @@ export const startCluster = async (nodes: number, settings: ReadonlyArray<string
     return client
   }
   return {
-    ...{ dir, token: read.token, nodes: read.nodes, clients, clientOf },
+    ...{ dir, pid: one.pid, token: read.token, nodes: read.nodes, clients, clientOf },
     printed: one.printed,
     told: () => told(one),
     /** SIGKILL for the process of a node. */
@@ -60,6 +60,11 @@ export const startCluster = async (nodes: number, settings: ReadonlyArray<string
       const pid = read.nodes[number - 1]?.pid ?? 0
       process.kill(pid, "SIGKILL")
       await until(`node ${number} to be gone`, soon_ms, () => !isRunning(pid))
+    },
+    /** SIGKILL for the process that started the nodes. */
+    killParent: () => {
+      for (const client of clients) client.close()
+      one.child.kill("SIGKILL")
     },
     /** Has a node stand still, and go on. */
     signal: (number: number, signal: "SIGSTOP" | "SIGCONT") =>

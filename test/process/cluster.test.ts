@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { noise } from "../contract/blob-store-bytes.ts"
 import { describeWithServer } from "../nats.ts"
 import { getBlob, hashed, listBlobs } from "./blob-client.ts"
-import type { Answer, Client } from "./client.ts"
+import { type Answer, type Client, shown } from "./client.ts"
 import { type Cluster, countCopies, getRaw, putAs, startCluster, statesOf } from "./cluster-run.ts"
 import { childrenOf, cleanUp, isRunning, newFolder, runVerb, until } from "./server.ts"
 
@@ -165,15 +165,17 @@ describeWithServer("six nodes", () => {
       await Promise.all([cluster.kill(3), cluster.kill(6)])
       const [left, ...others] = [1, 2, 4, 5].map(clientOf)
       if (left === undefined) throw new Error("nobody is left")
+      // As long as nobody knows that they are gone, four shards of six are enough.
+      const bytes = Buffer.from(noise(31, 300_000))
+      const early = await putAs(left, bytes, "EC42")
+      const is_known = (await statesOf(left)).some((state) => state.endsWith("offline"))
+      if (!is_known) expect(shown(early)).toMatch(/^200 /)
+      if (early.status === 200) kept.set(hashed(bytes).id, bytes)
       for (const [id, bytes] of kept) {
         for (const client of [left, ...others]) {
           expect((await getBlob(client, id, "raw")).equals(bytes)).toBe(true)
         }
       }
-      // Nobody knows yet that they are gone: four shards of six are enough.
-      const bytes = noise(31, 300_000)
-      const put_id = await put(left, bytes, "EC42")
-      expect((await getBlob(others[0] ?? left, put_id, "raw")).equals(bytes)).toBe(true)
       await put(left, noise(32, 1000), "REPLICA3")
 
       await until(
@@ -213,6 +215,29 @@ describe("almanac cluster", () => {
       expect(stderr).toContain(problem)
     }
   })
+})
+
+describeWithServer("a cluster that is killed", () => {
+  it(
+    "leaves no node behind, and was alone on its folder until then",
+    async () => {
+      const cluster = await startCluster(2)
+      const [first] = cluster.nodes
+      const pids = [...cluster.nodes.map(({ pid }) => pid), ...childrenOf(first?.pid ?? 0)]
+      expect(pids).toHaveLength(3)
+      const second = await runVerb(newFolder(), ["cluster", "--nodes", "1", "--dir", cluster.dir])
+      expect([second.code, second.stdout]).toEqual([1, ""])
+      const holder = `almanac: ${cluster.dir} is in use by process ${cluster.pid}: end that cluster`
+      expect(second.stderr).toContain(holder)
+
+      cluster.killParent()
+      await until("all of them to be gone", soon_ms, () => !pids.some(isRunning))
+      for (const { node_id } of cluster.nodes) {
+        expect(cluster.told()).toContain(`${node_id}: who started this server is gone`)
+      }
+    },
+    timeout_ms,
+  )
 })
 
 describeWithServer("a cluster that is told to stop", () => {

@@ -201,11 +201,15 @@ const credentialsIn = (data_dir: string): Credentials =>
   JSON.parse(readFileSync(join(data_dir, "dev-credentials.json"), "utf8"))
 
 /** Starts the server and waits for its line; fails with what it said instead. */
-export const startServer = async (data_dir: string, environment: Environment = {}) => {
+export const startServer = async (
+  data_dir: string,
+  environment: Environment = {},
+  ms_max = ready_ms_max,
+) => {
   const since = performance.now()
   const one = run(data_dir, ["serve"], environment)
   const { child, printed, ended } = one
-  const url = await until(`ready:\n${told(one)}`, ready_ms_max, () => {
+  const url = await until(`ready:\n${told(one)}`, ms_max, () => {
     if (child.exitCode !== null || child.signalCode !== null) {
       throw new Error(`the server ended before it was ready:\n${told(one)}`)
     }

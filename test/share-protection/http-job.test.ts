@@ -157,6 +157,8 @@ describe("/v1/admin/jobs", () => {
       const of = (query: string) => idsOf(ask, `/v1/admin/jobs?${query}`, "admin")
       assert.deepEqual(yield* of(`project_id=${project_b}`), [theirs.job.id])
       assert.deepEqual(yield* of(`project_id=${project_a}&state=queued`), [job_id])
+      assert.deepEqual(yield* of("job_type=backup"), [job_id])
+      assert.deepEqual(yield* of("job_type=restore"), [])
       assert.deepEqual(yield* of(`resource_id=${theirs.target.id}`), [theirs.job.id])
     }),
   )

@@ -23,7 +23,7 @@ import {
   trust_b,
   World,
 } from "./http-ports.ts"
-import { usage_stats } from "./samples.ts"
+import { snapshot, usage_stats } from "./samples.ts"
 import { type Client, isRefused, served } from "./served.ts"
 
 const get = (ask: Client, path: string) => ask("GET", path, undefined, admin)
@@ -56,10 +56,11 @@ describe("GET /v1/usage", () => {
 })
 
 describe("GET /v1/admin/coverage", () => {
+  const last_backup_at = snapshot.taken_at
   const untested = { last_proven_restorable: null, restore_test_failure: null }
   const bare = {
     ...{ policy_id: null, target_id: null, protected: false, backup_count: 0 },
-    ...untested,
+    ...{ last_backup_at: null, ...untested },
   }
   served("200: every share, protected or not, with the count alone", (ask) =>
     Effect.gen(function* () {
@@ -70,7 +71,7 @@ describe("GET /v1/admin/coverage", () => {
         coverage: [
           {
             ...{ share_id: share_a, project_id: project_a, policy_id, target_id },
-            ...{ protected: true, backup_count: 1, ...untested },
+            ...{ protected: true, backup_count: 1, last_backup_at, ...untested },
           },
           { share_id: share_a2, project_id: project_a, ...bare },
           { share_id: share_b, project_id: project_b, ...bare },
@@ -95,7 +96,7 @@ describe("GET /v1/admin/coverage", () => {
         const [first] = (yield* get(ask, "/v1/admin/coverage")).body.coverage
         assert.deepEqual(first, {
           ...{ share_id: share_a, project_id: project_a, policy_id, target_id },
-          ...{ protected: false, backup_count: 1, ...untested },
+          ...{ protected: false, backup_count: 1, last_backup_at, ...untested },
         })
       }),
   )

@@ -78,6 +78,7 @@ const cases: Readonly<Record<string, ReadonlyArray<Case>>> = {
     ["job_target_id_state", (db) => listJobs(db, { target_id, state }, page)],
     ["job_project_id_state", (db) => listJobs(db, { project_id, state }, page)],
     ["job_state", (db) => listJobs(db, { state }, page)],
+    ["job_job_type", (db) => listJobs(db, { job_type: "backup" }, page)],
   ],
   backups: [
     ["autoindex_share_protection_backup_1", (db) => listBackups(db, {}, page)],

@@ -12,6 +12,7 @@ import type { Message } from "#schemas/message.ts"
 import type { WorkerId } from "#schemas/share-protection/id.ts"
 import type { LeaseMode } from "#schemas/share-protection/lease.ts"
 import { type Seeded, seeded } from "../process/seeded.ts"
+import { makeVirtualTime, type VirtualTime } from "../virtual-time.ts"
 import { holdsTogether, mayExpire, noteExpendable } from "./simulation-laws.ts"
 import {
   type Happened,
@@ -26,7 +27,6 @@ import {
   takeWorker,
 } from "./simulation-records.ts"
 import { takeBackup, takePolicy, takeRestore, takeTarget } from "./simulation-resources.ts"
-import { makeVirtualTime, type VirtualTime } from "./virtual-time.ts"
 
 /** An engine that runs. */
 export interface EngineCall {

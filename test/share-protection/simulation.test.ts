@@ -7,8 +7,8 @@ import { randomInt } from "node:crypto"
 import { Context, Effect, Fiber } from "effect"
 import { describe, it } from "vitest"
 import { seeded } from "../process/seeded.ts"
+import { makeVirtualTime } from "../virtual-time.ts"
 import { type Outcome, simulate, tellBroken } from "./simulation.ts"
-import { makeVirtualTime } from "./virtual-time.ts"
 
 const runs = Number(process.env.ALMANAC_SIMULATIONS ?? 100)
 const seed_max = 2 ** 31

@@ -14,6 +14,7 @@ import { CheckpointEvent, CheckpointMade } from "#events/system/checkpoint.ts"
 import { MakeCheckpoint } from "#schemas/system/checkpoint.ts"
 import { Count, Counter } from "../counter.ts"
 import { given } from "../given.ts"
+import { changed, tamperedLog } from "./tampered-log.ts"
 
 const root = "0".repeat(64)
 const made = (from: number, to: number, commits = to - from + 1) =>
@@ -257,6 +258,66 @@ describe("the checkpointer", () => {
         yield* Fiber.interrupt(both[gone === 0 ? 1 : 0])
       }
       yield* assertWhole
+    }).pipe(Effect.provide(app)),
+  )
+})
+
+describe("the tree of a checkpoint", () => {
+  const withTree = (to: number, size: number, peaks: number) =>
+    MakeCheckpoint.make({
+      ...make(1, to),
+      tree: { size, peaks: Array.from({ length: peaks }, () => root) },
+    })
+
+  it("holds all commits up to its end, with as many peaks as that takes", () => {
+    const holding = withTree(5, 5, 2)
+    checkpoints()
+      .when(holding)
+      .thenEvents(CheckpointMade.make({ ...holding, type: "CheckpointMade" }))
+    checkpoints()
+      .when(withTree(5, 4, 1))
+      .thenRejected("svc.conflict")
+    checkpoints()
+      .when(withTree(5, 5, 3))
+      .thenRejected("svc.conflict")
+  })
+
+  it.effect("is made from the whole log where the checkpoint before had none", () =>
+    Effect.gen(function* () {
+      const commands = yield* Commands
+      yield* count("x", 5)
+      const { root } = yield* verify({ deciders: [] })
+      const origin = { command_id: "old", actor: "old release", at: "2026-11-20T12:00:00Z" }
+      const old = MakeCheckpoint.make({ ...made(1, 5), type: "MakeCheckpoint", root })
+      yield* commands.send(origin, address(Checkpoint, "log", old))
+      yield* running(3, 300)
+      yield* count("x", 5)
+      yield* settled
+      const [first, second] = yield* sealed
+      assert.isUndefined(first?.tree)
+      assert.equal(second?.tree?.size, second?.to)
+      yield* assertWhole
+    }).pipe(Effect.provide(app)),
+  )
+
+  it.effect("is compared with the log, where its root is right but the tree is not", () =>
+    Effect.gen(function* () {
+      yield* running(3, 300)
+      yield* count("x", 9)
+      yield* settled
+      const commits = yield* Stream.runCollect((yield* Log).read(""))
+      const forged = commits.map((one) => {
+        const events = one.commit.events.map((event) => {
+          const { tree } = event as { readonly tree?: { readonly peaks: ReadonlyArray<string> } }
+          return tree === undefined
+            ? event
+            : { ...event, tree: { ...tree, peaks: tree.peaks.map(() => root) } }
+        })
+        return one.stream === checkpoint_stream ? changed(one, { events }) : one
+      })
+      const { faults } = yield* Effect.provide(verify({ deciders: [] }), tamperedLog(forged))
+      const found = faults.filter(({ kind, found }) => kind === "checkpoint" && /^tree/.test(found))
+      assert.isNotEmpty(found)
     }).pipe(Effect.provide(app)),
   )
 })

@@ -1,6 +1,6 @@
 /** `GET /v1/events`. Source: DECISIONS "published events". */
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Layer, Scope, Stream } from "effect"
+import { Context, Effect, Fiber, Layer, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { publishedEventsMemory } from "#adapters/published-events-memory.ts"
 import { RequestContext } from "#gateway/request-context.ts"
@@ -165,10 +165,12 @@ describe("where the stream begins", () => {
     },
   )
 
-  served("with the first that comes after a Last-Event-ID beyond the end", async (url, tell) => {
+  served("after a Last-Event-ID beyond the end, once events have come to it", async (url, tell) => {
+    // As after a bus that was killed lost what it had told last: it is told again.
     await tell(told(1))
-    const reader = await read(url, "admin", 3)
+    const reading = read(url, "admin", 3)
     await tell(told(2), told(3))
+    const reader = await reading
     await tell(told(4))
     await until(() => reader.blocks.length > 0)
     assert.deepEqual(
@@ -177,6 +179,49 @@ describe("where the stream begins", () => {
     )
     reader.leave()
   })
+
+  served("nowhere after a place that was never reached", async (url, tell) => {
+    await tell(told(1))
+    const { status, code, detail } = error(await read(`${url}?since=2`, "admin"))
+    assert.deepEqual({ status, code }, { status: 400, code: "svc.validation_error" })
+    assert.equal(detail, "There is no event 2: the events end at 1.")
+  })
+
+  for (const [what, asked] of [
+    ["the sequence of ?since", "since=2"],
+    ["Last-Event-ID, whatever ?since says", "since=0"],
+    ["a time, with what was published then or later", "time"],
+  ] as const) {
+    served(`after ${what}`, async (url, tell) => {
+      await tell(told(1), told(2))
+      await new Promise((resume) => setTimeout(resume, 2))
+      const query = asked === "time" ? `since=${new Date().toISOString()}` : asked
+      await tell(told(3))
+      const reader = await read(`${url}?${query}`, "admin", asked === "since=0" ? 2 : undefined)
+      await until(() => reader.blocks.length > 0)
+      assert.deepEqual(
+        reader.blocks.map(({ id }) => id),
+        [3],
+      )
+      reader.leave()
+    })
+  }
+
+  served("nowhere where ?since is neither", async (url) => {
+    for (const since of ["yesterday", "-1", "1.5", "2026-11-20", ""]) {
+      const { status } = error(await read(`${url}?since=${since}`, "admin"))
+      assert.equal(status, 400, since)
+    }
+  })
+
+  it.effect("refuses a Last-Event-ID that nothing comes to, after a while", () =>
+    Effect.gen(function* () {
+      const asked = { query: {}, headers: { "last-event-id": "3" } }
+      const refused = yield* Effect.forkChild(Effect.flip(subscribe(asked)))
+      yield* TestClock.adjust("10 seconds")
+      assert.equal((yield* Fiber.join(refused)).code, "svc.validation_error")
+    }).pipe(Effect.provide(Layer.fresh(publishedEventsMemory)), asAdmin),
+  )
 })
 
 describe("how the stream flows", () => {
@@ -239,7 +284,7 @@ describe("how the stream flows", () => {
         counts.push(chunks.length)
       }
       assert.deepEqual(counts, [1, 1, 2, 3, 4])
-      assert.isTrue(chunks.every((text) => /^: [\w-]+\n\n$/.test(text)))
+      assert.isTrue(chunks.every((text) => /^: [\w-]+\n(retry: \d+\n)?\n$/.test(text)))
     }).pipe(Effect.provide(Layer.fresh(publishedEventsMemory)), asAdmin),
   )
 })
@@ -268,6 +313,7 @@ const bodyOf = Effect.fnUntraced(function* (asked: Parameters<typeof subscribe>[
 const down = Effect.fail(new PublishFailed({ detail: "no route" }))
 const gone = PublishedEvents.of({
   last: down,
+  at: () => down,
   append: () => down,
   follow: () => Stream.fromEffect(down),
 })

@@ -8,12 +8,13 @@ import { logMemory } from "#adapters/log-memory.ts"
 import { sqlite } from "#adapters/sqlite.ts"
 import { type Log, LogUnavailable } from "#events/log.ts"
 import {
+  compareReadModel,
   listReadModels,
   type Operated,
   ReadModels,
   rebuildReadModel,
 } from "#gateway/system/read-models.ts"
-import { ReadModelsGroup } from "#gateway/system/read-models-api.ts"
+import { type ReadModelDifference, ReadModelsGroup } from "#gateway/system/read-models-api.ts"
 import { SystemModel } from "#projections/system/blueprint.ts"
 import { Count, Counter } from "../counter.ts"
 import { as, type Served, serveHttp } from "../http.ts"
@@ -21,7 +22,10 @@ import { temporaryFolder } from "../nats.ts"
 
 const Api = HttpApi.make("system").add(ReadModelsGroup)
 const handlers = HttpApiBuilder.group(Api, "read-models", (group) =>
-  group.handle("list", () => listReadModels).handle("rebuild", rebuildReadModel),
+  group
+    .handle("list", () => listReadModels)
+    .handle("rebuild", rebuildReadModel)
+    .handle("difference", compareReadModel),
 )
 
 const count = Effect.fnUntraced(function* (by: number) {
@@ -33,10 +37,12 @@ const count = Effect.fnUntraced(function* (by: number) {
 
 /** What is not asked for here. */
 const no_dump = () => ({})
+const no_difference = Effect.die(new Error("not asked for"))
 
 /** A read model that stands at 1, whose rebuild ends as `rebuild` says. */
 const standing = (rebuild: Operated["rebuild"]): Operated => ({
-  ...{ part: "test", position: Effect.succeed(1), rebuild, dump: no_dump },
+  ...{ part: "test", position: Effect.succeed(1), rebuild },
+  ...{ difference: no_difference, dump: no_dump },
 })
 
 interface Asked extends Served {
@@ -169,6 +175,18 @@ describe("POST /v1/admin/read-models/{name}/rebuild", () => {
     ),
   )
 
+  it.live("is compared with the log where that is asked, and answers what differs", () =>
+    withModels(none, async ({ fetch }) => {
+      const ask = (name: string) =>
+        fetch(`/v1/admin/read-models/${name}/difference`, { method: "POST", headers: as("admin") })
+      const response = await ask("system")
+      assert.equal(response.status, 200)
+      const { name, position, count, rows } = (await response.json()) as ReadModelDifference
+      assert.deepEqual([name, position, count, rows], ["system", 3, 0, []])
+      assert.equal((await ask("nothing")).status, 404)
+    }),
+  )
+
   it.live("answers 404 to a name that is none", () =>
     withModels(none, async ({ post }) => {
       const response = await post("nothing")
@@ -182,6 +200,9 @@ describe("POST /v1/admin/read-models/{name}/rebuild", () => {
       assert.equal((await fetch("/v1/admin/read-models")).status, 401)
       assert.equal((await fetch("/v1/admin/read-models", { headers: as("reader") })).status, 403)
       assert.equal((await post("system", as("reader"))).status, 403)
+      const path = "/v1/admin/read-models/system/difference"
+      assert.equal((await fetch(path, { method: "POST" })).status, 401)
+      assert.equal((await fetch(path, { method: "POST", headers: as("reader") })).status, 403)
     }),
   )
 })

@@ -1,6 +1,6 @@
 /** A log that somebody has changed behind our back: commits as they are stored now. */
 import { Effect, Layer, Stream } from "effect"
-import { sha256 } from "#adapters/commit-codec.ts"
+import { digest, sha256 } from "#adapters/commit-codec.ts"
 import { type Commit, isPartOf, Log, type Recorded } from "#events/log.ts"
 
 /** A commit as it would be read after its bytes were changed. */
@@ -18,12 +18,14 @@ export const tamperedLog = (commits: ReadonlyArray<Recorded>) => {
     Log,
     Log.of({
       genesis: sha256,
+      digest,
       load: (stream) => Effect.succeed(of(stream).at(-1)),
       append: refuse,
       read: (part, position = 0) =>
         Stream.fromIterable(of(part).filter((recorded) => recorded.position > position)),
       follow: () => Stream.fromEffect(refuse()),
-      lasts: () => Stream.fromEffect(refuse()),
+      lasts: (part) =>
+        Stream.fromIterable(new Map(of(part).map((one) => [one.stream, one])).values()),
       head: (part) => Effect.succeed(of(part).at(-1)?.position ?? 0),
     }),
   )

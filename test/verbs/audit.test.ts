@@ -9,6 +9,9 @@ import { TestClock } from "effect/testing"
 import { Cluster } from "#actors/blob-storage/cluster.ts"
 import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
+import { runProcess } from "#actors/process.ts"
+import { checkpoint_stream } from "#actors/system/checkpoint.ts"
+import { checkpointer } from "#actors/system/checkpointer.ts"
 import { Election } from "#actors/system/election.ts"
 import { publishInstance } from "#adapters/instance-file.ts"
 import { logMemory } from "#adapters/log-memory.ts"
@@ -27,6 +30,8 @@ import { followLog, listFromLog } from "#verbs/audit-list.ts"
 import { replayLog, type Stretch } from "#verbs/audit-replay.ts"
 import { table, tableLine } from "#verbs/audit-table.ts"
 import { verifyLog } from "#verbs/audit-verify.ts"
+import { log } from "#verbs/log.ts"
+import { rebuild } from "#verbs/rebuild.ts"
 import { root } from "#verbs/root.ts"
 import { exclusive } from "#verbs/session.ts"
 import { serveHttp } from "../http.ts"
@@ -191,7 +196,9 @@ describe("the table", () => {
 const almanac = (...args: ReadonlyArray<string>) =>
   printed(
     Effect.result(
-      Command.runWith(Command.withSubcommands(root, [audit]), { version: "test" })(args),
+      Command.runWith(Command.withSubcommands(root, [audit, rebuild, log]), { version: "test" })(
+        args,
+      ),
     ),
   ).pipe(Effect.provide(NodeServices.layer))
 
@@ -289,10 +296,20 @@ describeWithServer("the audit verbs", () => {
   )
 })
 
+/** Seals what the log holds, and waits until it shows. */
+const sealing = Effect.gen(function* () {
+  const log = yield* Log
+  const process = yield* Effect.forkChild(runProcess(checkpointer({ commits: 1, seconds: 0 })))
+  yield* Effect.repeat(Effect.delay(log.load(checkpoint_stream), "20 millis"), {
+    until: (last) => last !== undefined,
+  })
+  yield* Fiber.interrupt(process)
+})
+
 /** The commands that the guide shows, without the one that never ends. */
 const shown = readFileSync(new URL("../../docs/guide-audit.md", import.meta.url), "utf8")
   .split("\n")
-  .filter((line) => line.startsWith("./almanac audit ") && !line.includes(" follow "))
+  .filter((line) => /^\.\/almanac (audit|rebuild|log) /.test(line) && !line.includes(" follow "))
   .map((line) => line.split(" ").slice(1))
 
 describeWithServer("the guide to the audit", () => {
@@ -306,11 +323,12 @@ describeWithServer("the guide to the audit", () => {
         const command = JoinNode.make({ node_id: NodeId.make("a"), ...where })
         yield* commands.send(origin, address(Cluster, "almanac", command))
       })
-      const app = Layer.provide(host, exclusive(given({ data: { dir: folder } })))
-      yield* Effect.provide(join, app, { local: true })
-      assert.isAbove(shown.length, 10)
+      const app = Layer.provideMerge(host, exclusive(given({ data: { dir: folder } })))
+      yield* Effect.provide(Effect.andThen(join, sealing), app, { local: true })
+      assert.isAbove(shown.length, 20)
       for (const command of shown) {
-        const { value, out } = yield* almanac("--set", `data.dir=${folder}`, ...command)
+        const words = command.map((word) => word.replace(/^.*\.ndjson/, `${folder}/$&`))
+        const { value, out } = yield* almanac("--set", `data.dir=${folder}`, ...words)
         assert.equal(value._tag, "Success", command.join(" "))
         const silent = command.includes("--json") || command.includes("--speed")
         if (!silent) assert.isNotEmpty(out, command.join(" "))
@@ -319,8 +337,21 @@ describeWithServer("the guide to the audit", () => {
   )
 })
 
+const words = [
+  "list",
+  "follow",
+  "replay",
+  "state",
+  "verify",
+  "export",
+  "prove",
+  "head",
+  "key",
+  "diff",
+]
+
 describe("each audit verb", () => {
-  for (const name of ["list", "follow", "replay", "state", "verify"]) {
+  for (const name of words) {
     it.effect(`${name} explains itself with an example`, () =>
       Effect.gen(function* () {
         const { out } = yield* almanac("audit", name, "--help")

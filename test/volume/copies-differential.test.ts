@@ -22,6 +22,9 @@ import { freshFolder, opened } from "./opened.ts"
 const sizes = [0, 300, 20_000, 100_000]
 const blobs = sizes.map((size, n) => noise(n, size))
 
+/** On a machine that does many other things too, in milliseconds. */
+const timeout_ms = 300_000
+
 const time = fc.bigInt({ min: 1n, max: 400n })
 const blob = fc.nat(blobs.length - 1)
 const index = fc.nat(2)
@@ -32,6 +35,7 @@ const step = fc.oneof(
   fc.record({ kind: fc.constant("delete" as const), blob, at: time }),
   fc.record({ kind: fc.constant("deleteClusterWide" as const), blob, at: time }),
   fc.record({ kind: fc.constant("release" as const), blob, at: time, is_late: fc.boolean() }),
+  fc.record({ kind: fc.constant("renew" as const), blob, at: time, put_at: time }),
   fc.record({ kind: fc.constant("read" as const), blob, at: time }),
 )
 type Step = typeof step extends fc.Arbitrary<infer A> ? A : never
@@ -63,6 +67,8 @@ const work = async (engine: NodeEngine, one: Step): Promise<unknown> => {
       return engine.deleteClusterWide(id, origin, one.at)
     case "release":
       return release(engine, one)
+    case "renew":
+      return engine.renew(id, one.put_at, one.at)
     case "read":
       return readAll(engine, id)
   }
@@ -80,17 +86,21 @@ const told = async (engine: NodeEngine, one: Step) => {
   }
 }
 
-it("a volume and a store in memory answer the same to any work", async () => {
-  const holds = async (steps: ReadonlyArray<Step>) => {
-    const memory = memoryEngine({ capacity_bytes: 2 ** 40 })
-    const volume = await opened(freshFolder(), { clock: () => 0n })
-    try {
-      for (const one of steps) assert.deepEqual(await told(volume, one), await told(memory, one))
-    } finally {
-      await volume.shut()
+it(
+  "a volume and a store in memory answer the same to any work",
+  async () => {
+    const holds = async (steps: ReadonlyArray<Step>) => {
+      const memory = memoryEngine({ capacity_bytes: 2 ** 40 })
+      const volume = await opened(freshFolder(), { clock: () => 0n })
+      try {
+        for (const one of steps) assert.deepEqual(await told(volume, one), await told(memory, one))
+      } finally {
+        await volume.shut()
+      }
     }
-  }
-  await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40 }), holds), {
-    numRuns: 40,
-  })
-})
+    await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40 }), holds), {
+      numRuns: 40,
+    })
+  },
+  timeout_ms,
+)

@@ -5,7 +5,7 @@ import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import type { Content } from "./crash-contents.ts"
 import type { Life } from "./crash-life.ts"
 import type { Entry, State } from "./crash-model.ts"
-import { allIds, bytesRead, takeFacts } from "./crash-work.ts"
+import { allIds, bytesRead, checkAtHand, takeFacts } from "./crash-work.ts"
 
 const scan_limit_max = 1000
 /** A blob may be put again and damaged again, in so many lives. */
@@ -49,6 +49,7 @@ const readWhole = async ({ engine, at }: Life, entry: Entry) => {
     return undefined
   }
   assert(read.bytes.equals(content.bytes), `${content.id} came back with other bytes`)
+  checkAtHand(engine, content)
   return meta
 }
 
@@ -63,6 +64,7 @@ const look = async (life: Life, entry: Entry) => {
     assert(copy && copy.kind !== "tombstone", `${id} is stored, and is told to be none`)
     assert.deepEqual([copy.shard, copy.created_at], [shard, meta.created_at])
     assert.equal(tombstone, undefined, `${id} is stored, and has a tombstone`)
+    entry.last_put.seen(copy.put_at, !entry.isSuspect() && entry.states().size === 1)
     entry.seen("stored", meta, undefined)
     return true
   }

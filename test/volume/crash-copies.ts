@@ -2,7 +2,7 @@
 import assert from "node:assert/strict"
 import type { PutAnswer } from "#actors/blob-storage/blob-engine.ts"
 import { faultOf } from "#actors/blob-storage/blob-fault.ts"
-import type { CopyOrder } from "#actors/blob-storage/node-engine.ts"
+import type { CopyOrder, HeldCopy } from "#actors/blob-storage/node-engine.ts"
 import type { Content } from "./crash-contents.ts"
 import { cut, faultIn, type Life, origin, refuse } from "./crash-life.ts"
 import type { Entry } from "./crash-model.ts"
@@ -29,15 +29,20 @@ const receiveOnce = async (
   { random, engine, at }: Life,
   content: Content,
   made_at: bigint,
-): Promise<PutAnswer> => {
+): Promise<PutAnswer & Pick<HeldCopy, "put_at">> => {
   const { id, bytes, checksum, labels, policy } = content
   const receiving = engine.receive(orderOf(content, made_at), bytes.length)
   try {
     for (const part of cut(random, bytes)) await receiving.write(part)
     const { copy, created } = await receiving.finish(at())
-    const { created_at } = copy
+    const { created_at, put_at } = copy
     const times = { created_at, modified_at: created_at }
-    return { id, created, meta: { size: BigInt(copy.size), ...times, checksum, labels, policy } }
+    return {
+      id,
+      created,
+      put_at,
+      meta: { size: BigInt(copy.size), ...times, checksum, labels, policy },
+    }
   } finally {
     await receiving.abort()
   }
@@ -79,4 +84,26 @@ export const sendLate = async (life: Life, entry: Entry) => {
   assert(!is_alone || !is_deleted, `${content.id} was deleted, and is sent again`)
   life.note(`late ${content.id.slice(0, 8)} is taken`)
   entry.acknowledged("put", said.answer.meta)
+  entry.last_put.told(said.answer.put_at, was)
+}
+
+/** Tells it of a put at another node, later than any before. */
+export const renew = async (life: Life, entry: Entry) => {
+  const { engine, model, at } = life
+  const { id } = entry.content
+  const put_at = model.elsewhere()
+  const was = entry.states()
+  const version = entry.version()
+  life.note(`renew ${id.slice(0, 8)} to ${put_at}`)
+  const said = await faultIn(engine.renew(id, put_at, at()))
+  if ("fault" in said) {
+    const { _tag } = said.fault
+    return assert(life.excuses.has(_tag), `renew answered ${_tag}`)
+  }
+  const copy = said.answer
+  if (entry.version() !== version) return
+  assert(copy ? was.has("stored") : was.size > 1 || !was.has("stored"), `${id} is here or not`)
+  if (copy === undefined) return
+  assert(copy.put_at >= put_at, `${id} is of the put at ${copy.put_at}, not of that at ${put_at}`)
+  entry.last_put.told(copy.put_at, was)
 }

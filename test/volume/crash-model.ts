@@ -16,6 +16,23 @@ const outcomes = { put: "stored", delete: "deleted", release: "absent" } as cons
 const all_states: ReadonlySet<State> = new Set<State>(["absent", "stored", "deleted"])
 const gone_states: ReadonlySet<State> = new Set<State>(["absent", "deleted"])
 
+/** When a blob was put last, as far as it is certain that the volume was told; 0: nothing is. */
+const makeLastPut = ({ id }: Content) => {
+  let put_at = 0n
+  return {
+    /** A put was acknowledged, of a blob that was in one of these states. */
+    told: (at: bigint, before: ReadonlySet<State>) => {
+      const was_there = before.size === 1 && before.has("stored")
+      if (!was_there || at > put_at) put_at = at
+    },
+    /** Somebody looked. */
+    seen: (at: bigint, is_certain: boolean) => {
+      assert(!is_certain || at >= put_at, `${id} is of the put at ${at}, not of that at ${put_at}`)
+      put_at = at
+    },
+  }
+}
+
 /** One blob's truth. */
 const makeEntry = (content: Content) => {
   let settled: ReadonlySet<State> = new Set<State>(["absent"])
@@ -27,7 +44,7 @@ const makeEntry = (content: Content) => {
   let buried: { readonly at: bigint; readonly version: number } | undefined
 
   return {
-    content,
+    ...{ content, last_put: makeLastPut(content) },
     /** Rises whenever something begins or ends: what is the same again was so all the time. */
     version: () => version,
     isFlying: (change?: Change) =>

@@ -7,7 +7,7 @@ import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { Seeded } from "../process/seeded.ts"
 import { type Content, contents } from "./crash-contents.ts"
-import { receive, release, sendLate } from "./crash-copies.ts"
+import { receive, release, renew, sendLate } from "./crash-copies.ts"
 import { cut, faultIn, type Life, origin, refuse } from "./crash-life.ts"
 import type { Entry } from "./crash-model.ts"
 
@@ -58,7 +58,9 @@ export const put = async (life: Life, entry: Entry) => {
     return false
   }
   const is_alone = entry.version() === version + 1
+  const { put_at } = { put_at: 0n, ...said.answer }
   entry.acknowledged("put", said.answer.meta)
+  entry.last_put.told(put_at, was)
   if (is_alone) checkPut(entry, said.answer, was)
   life.note(`stored ${content.id.slice(0, 8)}`)
   return true
@@ -107,8 +109,18 @@ export const bytesRead = async (
   const reading = await (shard ? engine.read(id, range, at) : engine.get(id, range, at))
   if (reading.data) return { meta: reading.meta, bytes: Buffer.from(reading.data) }
   const windows: Array<Uint8Array> = []
-  for await (const window of reading.windows()) windows.push(window)
+  for await (const window of reading.windows()) {
+    windows.push(Buffer.from(window))
+    // Its memory is another reader's from here on.
+    if ("giveBack" in reading) reading.giveBack?.(window)
+  }
   return { meta: reading.meta, bytes: Buffer.concat(windows) }
+}
+
+/** What is answered without waiting, where anything is, is the blob. */
+export const checkAtHand = (engine: NodeEngine, { id, bytes }: Content) => {
+  const { data } = engine.getNow?.(id) ?? {}
+  if (data) assert(Buffer.from(data).equals(bytes), `${id} has other bytes at hand`)
 }
 
 const own = (cause: unknown) => cause
@@ -140,6 +152,7 @@ const get = async (life: Life, entry: Entry) => {
   const { offset = 0, length = content.bytes.length } = range
   const expected = content.bytes.subarray(offset, offset + length)
   assert(said.answer.bytes.equals(expected), `${content.id} has other bytes`)
+  checkAtHand(engine, content)
   if (is_settled) assert(before.has("stored"), `${content.id} is back`)
 }
 
@@ -212,7 +225,7 @@ const upkeep = async (life: Life, work: "compact" | "scrub") => {
 
 const weights = {
   ...{ put: 40, delete: 14, abandon: 4, get: 18, stat: 4, list: 3, facts: 6, compact: 3, scrub: 2 },
-  ...{ release: 5, late: 3 },
+  ...{ release: 5, late: 3, renew: 6 },
 } as const
 type Turn = keyof typeof weights
 
@@ -240,6 +253,7 @@ const makeTurns = (life: Life) => {
     if (turn === "put" && !is_leaving) await put(life, entry)
     if (turn === "delete" && !is_coming) await remove(life, entry)
     if (turn === "release" && !entry.isFlying()) await release(life, entry)
+    if (turn === "renew") await renew(life, entry)
     if (turn === "late" && !entry.isFlying()) await sendLate(life, entry)
     if (turn === "abandon") await abandon(life, entry)
     if (turn === "get") await get(life, entry)

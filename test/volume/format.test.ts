@@ -26,6 +26,7 @@ import {
   labelsOf,
   type NewRecord,
   originOf,
+  putAtOf,
   shardOf,
   sinceOf,
   tail_bytes,
@@ -70,6 +71,7 @@ const record: fc.Arbitrary<NewRecord> = fc
     at: time,
     since: time,
     cluster_at: time,
+    put_at: time,
     cursor: u53,
     origin: fc.record({ actor: text, request_id: text, correlation_id: text }, plain),
     labels: fc.dictionary(label_text, label_text, { maxKeys: 5, noNullPrototype: true }),
@@ -212,11 +214,12 @@ describe("a record's head", () => {
       const { kind, is_moved, is_large, policy, id, size, at, cursor, payload_bytes } = head
       const fields = { kind, is_moved, is_large, policy, id, size, at, cursor, payload_bytes }
       const { hash, origin, labels, extents, freed, crcs, ...others } = given
-      const { shard, since, cluster_at, ...rest } = others
+      const { shard, since, cluster_at, put_at, ...rest } = others
       assert.deepEqual(fields, rest)
       assert.deepEqual(shardOf(head), shard)
       assert.equal(sinceOf(head), since === 0n ? at : since)
       assert.equal(clusterAtOf(head), cluster_at)
+      assert.equal(putAtOf(head), put_at === 0n ? sinceOf(head) : put_at)
       assert.equal(payload_bytes, 65_536 * crcs.length)
       assert.equal(hashOf(head), hash)
       assert.equal(checksumOf(head), Buffer.from(hash, "hex").toString("base64"))
@@ -241,6 +244,7 @@ describe("a record's head", () => {
         at: 1_763_640_000_000_000_001n,
         since: 0n,
         cluster_at: 0n,
+        put_at: 0n,
         cursor: 42,
       },
       origin: { actor: "somebody", request_id: "r-1", correlation_id: "c-1" },
@@ -275,7 +279,8 @@ describe("a record's head", () => {
         const head = decodeHead(encoded(given, 1), 0, 1) ?? assert.fail("no head")
         const again = decodeHead(encoded(movedOf(head), 9), 0, 9) ?? assert.fail("not again")
         const since = given.since === given.at ? 0n : given.since
-        assert.deepEqual(movedOf(again), { ...given, since, is_moved: true, freed: [] })
+        const put_at = given.put_at === sinceOf(head) ? 0n : given.put_at
+        assert.deepEqual(movedOf(again), { ...given, since, put_at, is_moved: true, freed: [] })
         assert.deepEqual(metaOf(again), metaOf(head))
         assert.equal(factOf(again), undefined)
       }),

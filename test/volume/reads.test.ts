@@ -156,7 +156,7 @@ describe("a read of a volume", () => {
     const id = "0123456789abcdef0123456789abcdef" as BlobId
     const record: Omit<NewRecord, "crcs"> = {
       ...{ kind: "blob", is_moved: false, is_large: false, id, hash: "ab".repeat(32) },
-      ...{ shard: undefined, since: 0n, cluster_at: 0n },
+      ...{ shard: undefined, since: 0n, cluster_at: 0n, put_at: 0n },
       ...{ policy: "REPLICATION_POLICY_NONE", size: 100, at: 1n, cursor: 1, origin: order.origin },
       ...{ labels: {}, payload_bytes: 100, extents: [], freed: [] },
     }

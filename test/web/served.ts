@@ -73,11 +73,11 @@ const page = (response: ServerResponse, path: string) => {
 /** Answers what is no page's. */
 export type Answers = (request: IncomingMessage, response: ServerResponse, url: URL) => void
 
-/** Pages, and what `answers` says below /api/ and /predict, on a free port of loopback. */
+/** Pages, and what `answers` says below /api/, /predict and /v1/, on a free port of loopback. */
 export const listen = async (answers: Answers) => {
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? "/", "http://localhost")
-    if (/^\/(api|predict)(\/|$)/.test(url.pathname)) answers(request, response, url)
+    if (/^\/(api|predict|v1|readyz)(\/|$)/.test(url.pathname)) answers(request, response, url)
     else page(response, url.pathname)
   })
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))

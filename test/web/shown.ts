@@ -29,6 +29,8 @@ interface Looked extends BrowserContextOptions {
   readonly hash?: string
   /** The page; the dashboard's where absent. */
   readonly path?: string
+  /** What is there when it has been drawn first. */
+  readonly wait?: string
 }
 
 /** The browser's own line about an answer of the API that a test ordered. */
@@ -38,7 +40,7 @@ const is_ordered = /^Failed to load resource: (the server responded with a statu
 export const look = async (
   browser: Browser,
   served: { readonly origin: string },
-  { size = "desk", hash = "", path = "/", ...options }: Looked = {},
+  { size = "desk", hash = "", path = "/", wait = "#main > section", ...options }: Looked = {},
 ): Promise<Shown> => {
   const context = await browser.newContext({ viewport: sizes[size], ...options })
   const page = await context.newPage()
@@ -55,7 +57,7 @@ export const look = async (
   })
   await page.clock.install({ time: canned_now })
   await page.goto(`${served.origin}${path}${hash}`)
-  await page.locator("#main > section").first().waitFor()
+  await page.locator(wait).first().waitFor()
   return { page, complaints, outside }
 }
 

@@ -3,7 +3,7 @@
  * when all of them wait. So weeks take milliseconds, and a seed repeats a run exactly.
  */
 import { Clock, Context, Duration, Effect, type Fiber, Random, Scheduler } from "effect"
-import type { Seeded } from "../process/seeded.ts"
+import type { Seeded } from "./process/seeded.ts"
 
 /** Steps of a fiber before another one has its turn, as in the runtime. */
 const steps_max = 2048

@@ -1,11 +1,8 @@
-/** What docs/lifecycles.md says of each chart and of each of its states, in reading order. */
-
-export interface Words {
-  /** What the chart is of. */
-  readonly told: string
-  /** Each state by its path. */
-  readonly states: Readonly<Record<string, string>>
-}
+/**
+ * What is said of each chart and of each of its states, in reading order: by docs/lifecycles.md,
+ * and by the console beside the chart that it draws.
+ */
+import type { Words } from "#actors/chart.ts"
 
 /** By the chart's id. */
 export const words: Readonly<Record<string, Words>> = {
@@ -213,5 +210,18 @@ export const words: Readonly<Record<string, Words>> = {
   "system.election": {
     told: "Who leads where only one may. The position of the event is the fence.",
     states: { open: "One leader follows another." },
+  },
+  "system.generation": {
+    told: "The streams of the log, each of which begins with the last state of everything.",
+    states: { open: "Each generation follows the one before." },
+  },
+  "system.webhook": {
+    told: "Published events sent to an address of a subscriber's own. Source: issue 10 §3.",
+    states: {
+      active: "It delivers, and tries again what was not taken.",
+      paused: "Its owner wants it to wait: it goes on from where it stopped.",
+      disabled: "Its address is gone, or took nothing for days; its owner may enable it.",
+      deleted: "It is gone, and its dead letters with it.",
+    },
   },
 }

@@ -1,0 +1,59 @@
+/**
+ * Whether a copy here is sound: for others that let theirs go on this node's word, where nothing
+ * else would be left to make it of. It is read, by the rate of the repair; what takes longer than
+ * others wait is told when they ask again.
+ *
+ * Source: DECISIONS, document 1, integrity, graceful leave; decision 0125.
+ */
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import type { HeldCopy, NodeEngine } from "./node-engine.ts"
+import { type Pace, paced } from "./repair-rate.ts"
+import type { Timing } from "./timing.ts"
+
+export interface SoundnessParts {
+  readonly local: Pick<NodeEngine, "read">
+  readonly timing: Timing
+  /** Asked before bytes are read. */
+  readonly pace: Pace
+}
+
+/** So long a question waits for what is read, in milliseconds; others wait for 5 s and more. */
+const wait_ms = 2000
+/** Copies that are being read, or were and nobody asked again: of more the oldest is forgotten. */
+const readings_max = 1000
+
+export const makeSoundness = ({ local, timing, pace }: SoundnessParts) => {
+  const readings = new Map<BlobId, Promise<boolean>>()
+
+  const read = async ({ id, stored_at }: HeldCopy) => {
+    const { copy, data, windows } = await local.read(id, {}, timing.now())
+    const bytes = paced(data === undefined ? windows() : [data], pace)
+    while (!(await bytes.next()).done);
+    return copy.stored_at === stored_at
+  }
+  const begin = (copy: HeldCopy) => {
+    const [oldest] = readings.keys()
+    if (oldest !== undefined && readings.size >= readings_max) readings.delete(oldest)
+    // What is corrupt is set aside by the read, whatever it is that fails.
+    const reading = read(copy).catch(() => false)
+    readings.set(copy.id, reading)
+    return reading
+  }
+  const late = () => {
+    const { promise, resolve } = Promise.withResolvers<undefined>()
+    return { promise, cancel: timing.after(wait_ms, () => resolve(undefined)) }
+  }
+  /** Which of these were read just now and are what was stored. */
+  return async (copies: ReadonlyArray<HeldCopy>): Promise<ReadonlySet<BlobId>> => {
+    const sound = new Set<BlobId>()
+    const { promise: is_late, cancel } = late()
+    for (const copy of copies) {
+      const is_sound = await Promise.race([readings.get(copy.id) ?? begin(copy), is_late])
+      if (is_sound === undefined) break
+      readings.delete(copy.id)
+      if (is_sound) sound.add(copy.id)
+    }
+    cancel()
+    return sound
+  }
+}

@@ -1,0 +1,22 @@
+/** How large the log is, of how much it may be: nothing in it ages, so somebody must look. */
+import { Context, type Effect } from "effect"
+import type { LogUnavailable } from "#events/log.ts"
+import type { LogFigures } from "#schemas/system/audit.ts"
+
+export class LogStanding extends Context.Service<
+  LogStanding,
+  { readonly figures: Effect.Effect<LogFigures, LogUnavailable> }
+>()("actors/system/LogStanding") {}
+
+/** Shares of the limit from which on an operator is told, the gravest first. */
+export const warn_shares = [0.85, 0.7] as const
+
+/** What an operator is told of a share; undefined while there is nothing to tell. */
+export const warningOf = ({ used_share, bytes, limit_bytes }: LogFigures) => {
+  const passed = warn_shares.find((share) => (used_share ?? 0) >= share)
+  if (passed === undefined) return undefined
+  const text =
+    `The log takes ${bytes} of ${limit_bytes} bytes, more than ${passed * 100}%: ` +
+    "`almanac log roll` begins a new generation (docs/guide-audit.md)."
+  return { passed, text }
+}

@@ -1,0 +1,146 @@
+/**
+ * The proof that an aggregate's commits are in the log, for whoever trusts only a signed head.
+ *
+ * It holds the commits, their paths to the root of the checkpoint that covers them, and from there
+ * the path to the newest head. `docs/examples/verify-proof.py` checks it, without us.
+ */
+import { Effect, Schema, Stream } from "effect"
+import { headOf, Notary, newestTree, type SealedAt, sealedTrees } from "#actors/system/notary.ts"
+import {
+  consistency,
+  empty_tree,
+  gathering,
+  growing,
+  hexOf,
+  inclusion,
+  leafOf,
+  openTree,
+  type Range,
+  rootOf,
+  type Tree,
+} from "#actors/system/tree.ts"
+import { Log, type LogUnavailable, type Recorded } from "#events/log.ts"
+import type { AuditProof } from "#schemas/system/audit.ts"
+
+/** Commits in one proof, at 1 KB each or so; `--at` makes it shorter. */
+const commits_max = 10_000
+
+export interface ProofAsked {
+  /** `<service>.<aggregate>.<id>`. */
+  readonly stream: string
+  /** The last position to prove; without it, the aggregate's last. */
+  readonly at?: number | undefined
+  /** Size of a head that somebody kept: it is shown to be the beginning of the newest. */
+  readonly kept?: number | undefined
+}
+
+/** There is no such proof; the message says why, and what would help. */
+export class NoProof extends Schema.TaggedError<NoProof>()("NoProof", {
+  message: Schema.String,
+}) {}
+
+const refuse = (message: string) => Effect.fail(new NoProof({ message }))
+
+/** The aggregate's commits up to a position. */
+const commitsOf = Effect.fnUntraced(function* ({
+  stream,
+  at = Number.MAX_SAFE_INTEGER,
+}: ProofAsked) {
+  const log = yield* Log
+  const commits = yield* log.read(stream).pipe(
+    Stream.takeWhile(({ position }) => position <= at),
+    Stream.take(commits_max + 1),
+    Stream.runCollect,
+  )
+  if (commits.length === 0) return yield* refuse(`The log held nothing of ${stream} then.`)
+  if (commits.length > commits_max) {
+    const last = commits.at(commits_max - 1)?.position
+    return yield* refuse(`${stream} has more than ${commits_max} commits: ask --at ${last}.`)
+  }
+  return commits
+})
+
+/** The stored text, which must be what its hash says. */
+const textOf = (log: Log["Service"], { position, commit, hash }: Recorded) => {
+  const text = JSON.stringify(commit)
+  if (log.genesis(text) === hash) return Effect.succeed(text)
+  return refuse(`The commit at ${position} is not stored as this program writes it.`)
+}
+
+/** The roots of some ranges of the newest tree's leaves, read from the log once. */
+const rootsOf = Effect.fnUntraced(function* (newest: Tree, ranges: ReadonlyArray<Range>) {
+  const log = yield* Log
+  const gathered = gathering(log.digest, ranges)
+  const growth = growing(log.digest, empty_tree, gathered.told)
+  yield* log.read("").pipe(
+    Stream.takeWhile(({ position }) => position <= newest.size),
+    Stream.runForEach((recorded) => Effect.sync(() => growth.add(leafOf(log.digest, recorded)))),
+  )
+  const found = hexOf(rootOf(log.digest, growth.tree()))
+  if (growth.tree().size === newest.size && found === hexOf(rootOf(log.digest, newest))) {
+    return gathered.rootOf
+  }
+  return yield* refuse("The log is not what its checkpoints say: ask `almanac audit verify`.")
+})
+
+const covering = Effect.fnUntraced(function* (position: number, newest: Tree) {
+  const found = yield* sealedTrees(position).pipe(
+    Stream.filter(({ tree }) => tree.size >= position && tree.size <= newest.size),
+    Stream.take(1),
+    Stream.runCollect,
+  )
+  const [first] = found
+  if (first !== undefined) return first
+  return yield* refuse(`The commit at ${position} is not sealed yet: audit.checkpoint_seconds.`)
+})
+
+/** The ranges of which the proof tells the roots. */
+const rangesOf = (
+  commits: ReadonlyArray<Recorded>,
+  { tree }: SealedAt,
+  size: number,
+  kept: number | undefined,
+) => ({
+  paths: commits.map(({ position }) => inclusion(position - 1, tree.size)),
+  forward: consistency(tree.size, size),
+  since: kept === undefined ? undefined : consistency(kept, size),
+})
+
+/** Proves an aggregate's commits. NoProof where they are not sealed, or there are none. */
+export const prove = Effect.fnUntraced(function* (
+  asked: ProofAsked,
+): Effect.fn.Return<AuditProof, NoProof | LogUnavailable, Log | Notary> {
+  const log = yield* Log
+  const notary = yield* Notary
+  const commits = yield* commitsOf(asked)
+  const newest = yield* newestTree
+  if (newest === undefined) return yield* refuse("Nothing of the log is sealed in a tree yet.")
+  const { kept } = asked
+  if (kept !== undefined && (kept < 1 || kept > newest.size)) {
+    return yield* refuse(`The kept head has ${kept} commits, the newest ${newest.size}.`)
+  }
+  const checkpoint = yield* covering(commits.at(-1)?.position ?? 0, newest)
+  const { paths, forward, since } = rangesOf(commits, checkpoint, newest.size, kept)
+  const rootAt = yield* rootsOf(newest, [...paths.flat(), ...forward, ...(since ?? [])])
+  const told = (ranges: ReadonlyArray<Range>) => ranges.map((range) => hexOf(rootAt(range)))
+  const texts = yield* Effect.forEach(commits, (commit) => textOf(log, commit))
+  return {
+    format: "almanac-audit-proof-1",
+    aggregate: asked.stream,
+    commits: commits.map(({ position }, i) => ({
+      position,
+      commit: texts[i] ?? "",
+      path: told(paths[i] ?? []),
+    })),
+    checkpoint: {
+      size: checkpoint.tree.size,
+      root: hexOf(rootOf(log.digest, openTree(checkpoint.tree))),
+    },
+    consistency: told(forward),
+    ...(since === undefined || kept === undefined
+      ? {}
+      : { kept: { size: kept, path: told(since) } }),
+    head: notary.sign(headOf(log, newest)),
+    key: notary.key.verifier,
+  }
+})

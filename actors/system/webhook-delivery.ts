@@ -1,0 +1,317 @@
+/**
+ * Delivers one webhook's events: reads what is published, tries, and keeps how far it came.
+ *
+ * It may be killed between any two steps. The cursor is saved after what it tells of, and an event
+ * leaves the backlog only when it was delivered or is a dead letter in the log: so each is
+ * delivered at least once, those of one subject in order.
+ *
+ * Source: issue 10 §3; decision 0131.
+ */
+import { Clock, DateTime, Duration, Effect, FiberSet, Latch, Random, Stream } from "effect"
+import { address, Commands, type Unavailable } from "#actors/commands.ts"
+import { Webhook, type WebhookNow } from "#actors/system/webhook.ts"
+import { type Backlog, type Item, makeBacklog } from "#actors/system/webhook-backlog.ts"
+import { type WebhookCursor, WebhookCursors } from "#actors/system/webhook-cursors.ts"
+import { type Placed, WebhookEvents } from "#actors/system/webhook-events.ts"
+import { type Outcome, WebhookSender } from "#actors/system/webhook-sender.ts"
+import type { CloudEvent } from "#schemas/cloud-event.ts"
+import {
+  DisableWebhook,
+  detail_chars_max,
+  EndRedelivery,
+  GiveUpDeliveries,
+  type Letter,
+  letters_max,
+  type WebhookCommand,
+} from "#schemas/system/webhook.ts"
+
+/** Who the log says it was. */
+const actor = "process:system-webhooks"
+/** Pause before what could not be recorded is tried again, in milliseconds. */
+const record_ms = 5_000
+/** Longest sleep between two looks at what is due, in milliseconds: a clock may be set. */
+const sleep_ms_max = 60_000
+/** Where only the place in the stream moved, it is saved this often, in milliseconds. */
+const idle_save_ms = 5_000
+/** Open events whose subjects are read again at the same time. */
+const reads_max = 16
+/** The status that tells to send no more. */
+const gone = 410
+
+/** Whose events a webhook gets, and which. */
+export const isFor = (
+  { project_id, types, services }: Pick<WebhookNow, "project_id" | "types" | "services">,
+  { projectid, type, source }: CloudEvent,
+) =>
+  (project_id === null || projectid === project_id) &&
+  (types.length === 0 || types.includes(type)) &&
+  (services.length === 0 || services.includes(source.split("/")[2] ?? ""))
+
+/** Events of one aggregate, in the finest sense that subscribers know: those of one subject. */
+const keyOf = ({ source, subject }: CloudEvent) => `${source} ${subject}`
+
+/** Where a webhook goes on: a replay that it has not begun takes it back, and drops nothing. */
+export const resumed = (
+  { replay, after }: Pick<WebhookNow, "replay" | "after">,
+  kept: WebhookCursor | undefined,
+): WebhookCursor => {
+  const begin = { failing_since_ms: null, last_success_ms: null, last_failure: null }
+  if (kept === undefined) return { ...begin, replay, read: after, open: [] }
+  if (kept.replay === replay) return kept
+  const open = kept.open.filter(({ sequence }) => sequence <= after)
+  return { ...kept, replay, read: Math.min(kept.read, after), open }
+}
+
+export interface DeliveryOptions {
+  /** Milliseconds in which everything failed, after which the webhook is disabled. */
+  readonly disable_after_ms: number
+}
+
+/** What the parts of one webhook's delivery share. */
+interface Delivery extends DeliveryOptions {
+  readonly id: string
+  readonly webhook: WebhookNow
+  readonly backlog: Backlog
+  /** Something may be begun, or read. */
+  readonly news: Latch.Latch
+  readonly room: Latch.Latch
+  /** Something is to be saved: at once, or, where only the place moved, at leisure. */
+  readonly changed: Latch.Latch
+  readonly moved: Latch.Latch
+}
+
+const iso = (ms: number) => DateTime.formatIso(DateTime.makeUnsafe(ms))
+
+const tell = Effect.fnUntraced(function* (
+  { id }: Delivery,
+  command_id: string,
+  command: WebhookCommand,
+) {
+  const at = iso(yield* Clock.currentTimeMillis)
+  const commands = yield* Commands
+  yield* commands.send({ command_id, actor, at }, address(Webhook, id, command))
+})
+
+/**
+ * Whether the log has it. A refusal means that the webhook is another by now, and this delivery is
+ * about to end: nothing may be forgotten for it.
+ */
+const recorded = <E, R>(telling: Effect.Effect<void, E | Unavailable, R>) =>
+  telling.pipe(
+    Effect.as(true),
+    Effect.catch((refusal) =>
+      Effect.as(Effect.logDebug(`Not recorded: ${String(refusal)}`), false),
+    ),
+  )
+
+/** Records events as dead letters; they leave the backlog once the log has them. */
+const giveUp = Effect.fnUntraced(function* (delivery: Delivery, items: ReadonlyArray<Item>) {
+  const { backlog, webhook } = delivery
+  const events = yield* WebhookEvents
+  const detail = backlog.cursor().last_failure?.detail ?? ""
+  for (let from = 0; from < items.length; from += letters_max) {
+    const some = items.slice(from, from + letters_max)
+    const letters = yield* Effect.forEach(
+      some,
+      ({ sequence, attempts, first_failed_ms }) =>
+        Effect.map(
+          Effect.orElseSucceed(events.at(sequence), () => undefined),
+          (event) => letterOf(sequence, event, { attempts, first_failed_ms, detail }),
+        ),
+      { concurrency: reads_max },
+    )
+    const first = some[0]?.sequence ?? 0
+    const command_id = `letters-${webhook.replay}-${first}-${some.length}`
+    const command = GiveUpDeliveries.make({ letters })
+    if (yield* recorded(tell(delivery, command_id, command))) some.forEach(backlog.settle)
+    else {
+      const until = (yield* Clock.currentTimeMillis) + record_ms
+      for (const item of some) backlog.postpone(item, until)
+    }
+  }
+})
+
+const letterOf = (
+  sequence: number,
+  event: CloudEvent | undefined,
+  failed: {
+    readonly attempts: number
+    readonly first_failed_ms: number | undefined
+    readonly detail: string
+  },
+): Letter => ({
+  sequence,
+  event_id: event?.id ?? "",
+  event_type: event?.type ?? "",
+  event_subject: event?.subject ?? "",
+  attempts: failed.attempts,
+  first_failed_at: iso(failed.first_failed_ms ?? 0),
+  detail: failed.attempts === 0 ? "An earlier event of its subject failed." : failed.detail,
+})
+
+/** A dead letter that was asked for has had its tries. */
+const endRedelivery = Effect.fnUntraced(function* (
+  delivery: Delivery,
+  item: Item,
+  outcome: Outcome,
+) {
+  const { backlog } = delivery
+  const { is_delivered, detail } = outcome
+  const { sequence } = item
+  const command = EndRedelivery.make({ sequence, is_delivered, detail })
+  const command_id = `redelivery-${delivery.webhook.revision}-${sequence}`
+  if (yield* recorded(tell(delivery, command_id, command))) return backlog.settle(item)
+  backlog.postpone(item, (yield* Clock.currentTimeMillis) + record_ms)
+})
+
+const disable = (delivery: Delivery, reason: "gone" | "failing", detail: string) =>
+  recorded(
+    tell(
+      delivery,
+      `disable-${delivery.webhook.revision}`,
+      DisableWebhook.make({ reason, detail: detail.slice(0, detail_chars_max) }),
+    ),
+  )
+
+/** One try, and what follows from it. */
+const attempt = Effect.fnUntraced(function* (delivery: Delivery, item: Item) {
+  const { backlog, webhook, id } = delivery
+  const event = yield* (yield* WebhookEvents).at(item.sequence)
+  const began_ms = yield* Clock.currentTimeMillis
+  const { sequence } = item
+  const secrets = webhook.secrets.filter(
+    ({ until }) => until === null || Date.parse(until) > began_ms,
+  )
+  const sender = yield* WebhookSender
+  const outcome: Outcome =
+    event === undefined
+      ? { is_delivered: false, detail: `Event ${sequence} is not there yet.` }
+      : yield* sender.send({ webhook_id: id, url: webhook.url, sequence, event, secrets })
+  const now = yield* Clock.currentTimeMillis
+  const random = yield* Random.next
+  if (outcome.is_delivered) {
+    if (!item.is_redelivery) return backlog.succeeded(item, now)
+    return yield* endRedelivery(delivery, item, outcome)
+  }
+  const verdict = backlog.failed(item, outcome, now, random)
+  if (outcome.status === gone) yield* disable(delivery, "gone", outcome.detail)
+  const since = backlog.failingSince()
+  if (since !== null && now - since >= delivery.disable_after_ms) {
+    yield* disable(delivery, "failing", outcome.detail)
+  }
+  if (verdict === "again") return
+  if (item.is_redelivery) yield* endRedelivery(delivery, item, outcome)
+  else yield* giveUp(delivery, [item])
+})
+
+/** Begins what may be tried, then sleeps until something may, or until there is news. */
+const delivering = Effect.fnUntraced(function* (delivery: Delivery) {
+  const { backlog, news, room, changed } = delivery
+  const fibers = yield* FiberSet.make<unknown, unknown>()
+  const looking = Effect.gen(function* () {
+    yield* news.close
+    const surplus = backlog.surplus()
+    if (surplus.length > 0) {
+      yield* giveUp(delivery, surplus)
+      yield* Effect.all([changed.open, room.open])
+    }
+    const now = yield* Clock.currentTimeMillis
+    const { items, next } = backlog.begin(now)
+    for (const item of items) {
+      const done = Effect.all([changed.open, room.open, news.open])
+      yield* FiberSet.run(fibers, Effect.andThen(attempt(delivery, item), done))
+    }
+    const pause = Math.max(1, Math.min(next - now, sleep_ms_max))
+    yield* Effect.raceFirst(news.await, Effect.sleep(Duration.millis(pause)))
+  })
+  return yield* Effect.raceFirst(Effect.forever(looking), FiberSet.join(fibers))
+})
+
+/** Takes what is published into the backlog, as far as there is room. */
+const reading = Effect.fnUntraced(function* (delivery: Delivery) {
+  const { webhook, backlog, news, room, moved } = delivery
+  const events = yield* WebhookEvents
+  const one = (names: ReadonlyArray<string>) => (names.length === 1 ? names[0] : undefined)
+  const wanted = { service: one(webhook.services), type: one(webhook.types) }
+  const take = ({ sequence, event }: Placed) =>
+    Effect.gen(function* () {
+      const is_wanted = isFor(webhook, event)
+      while (is_wanted && !backlog.hasRoom()) {
+        yield* room.close
+        yield* news.open
+        yield* room.await
+      }
+      if (is_wanted) backlog.take({ sequence, key: keyOf(event) })
+      backlog.readTo(sequence)
+    })
+  return yield* Stream.runForEachArray(events.follow(backlog.read(), wanted), (stretch) =>
+    Effect.andThen(
+      Effect.forEach(stretch, take, { discard: true }),
+      Effect.all([news.open, moved.open]),
+    ),
+  )
+})
+
+/** Saves the cursor whenever something was done, and now and then where it only moved. */
+const saving = Effect.fnUntraced(function* (delivery: Delivery, change: number) {
+  const { id, backlog, changed, moved } = delivery
+  const cursors = yield* WebhookCursors
+  const leisure = Effect.andThen(moved.await, Effect.sleep(Duration.millis(idle_save_ms)))
+  let last = change
+  let saved = ""
+  const save = Effect.gen(function* () {
+    yield* Effect.raceFirst(changed.await, leisure)
+    yield* Effect.all([changed.close, moved.close])
+    const cursor = backlog.cursor()
+    const text = JSON.stringify(cursor)
+    if (text === saved) return
+    last = yield* cursors.save(id, cursor, last)
+    saved = text
+  })
+  return yield* Effect.forever(save)
+})
+
+/** Takes what was open, and the dead letters that somebody asked for, into a backlog. */
+const refilled = Effect.fnUntraced(function* (webhook: WebhookNow, cursor: WebhookCursor) {
+  const events = yield* WebhookEvents
+  const backlog = makeBacklog(cursor)
+  yield* Effect.forEach(
+    cursor.open,
+    (open) =>
+      Effect.map(events.at(open.sequence), (event) => {
+        const key = event === undefined ? `event ${open.sequence}` : keyOf(event)
+        backlog.take({ ...open, key })
+      }),
+    { concurrency: reads_max, discard: true },
+  )
+  for (const sequence of webhook.redeliveries) {
+    backlog.take({ sequence, key: `letter ${sequence}`, is_redelivery: true })
+  }
+  return backlog
+})
+
+/**
+ * Delivers until it is interrupted; fails when events or cursors are out of reach, or another
+ * deliverer has gone on from the same cursor.
+ */
+export const deliver = Effect.fnUntraced(function* (
+  id: string,
+  webhook: WebhookNow,
+  options: DeliveryOptions,
+) {
+  const cursors = yield* WebhookCursors
+  const kept = yield* cursors.load(id)
+  const backlog = yield* refilled(webhook, resumed(webhook, kept?.cursor))
+  const delivery: Delivery = {
+    ...{ id, webhook, backlog, ...options },
+    news: yield* Latch.make(true),
+    room: yield* Latch.make(true),
+    changed: yield* Latch.make(false),
+    moved: yield* Latch.make(false),
+  }
+  return yield* Effect.raceAllFirst([
+    Effect.scoped(delivering(delivery)),
+    reading(delivery),
+    saving(delivery, kept?.change ?? 0),
+  ])
+})

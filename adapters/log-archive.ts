@@ -1,0 +1,210 @@
+/**
+ * Generations of the log that are over, as files: compressed lines of JSON, a commit each.
+ *
+ * A file is a sequence of gzip members, so that `zcat` reads it whole and we read one block of it.
+ * Its index says where each block is and what kinds of aggregates are in it. The index is written
+ * last: without one there is no archive.
+ */
+import { createHash } from "node:crypto"
+import { type FileHandle, mkdir, open, rename, rm, stat } from "node:fs/promises"
+import { join } from "node:path"
+import { promisify } from "node:util"
+import { gunzip, gzip } from "node:zlib"
+import { Effect, Schema, Stream } from "effect"
+import { decode } from "#adapters/commit-codec.ts"
+import { readBounded, syncFolder, writePrivate } from "#adapters/private-file.ts"
+import { isPartOf, LogUnavailable, type Part, parseStream, type Recorded } from "#events/log.ts"
+import { Position, Sha256 } from "#schemas/system/checkpoint.ts"
+
+/** A block is full with this many commits or bytes of lines: some 10 ms of a reader. */
+const block_commits_max = 1000
+const block_bytes_max = 1024 * 1024
+
+/** A block at its largest when unpacked: one more commit of the largest, with its line. */
+const unpacked_bytes_max = block_bytes_max + 2 * 1024 * 1024
+
+/** The largest index that is read: of some 300,000 blocks. */
+const index_bytes_max = 64 * 1024 * 1024
+
+const zip = promisify(gzip)
+const unzip = promisify(gunzip)
+
+const Block = Schema.Struct({
+  first: Position,
+  last: Position,
+  offset: Schema.Int,
+  bytes: Schema.Int,
+  /** `<service>.<aggregate>` of what is in it. */
+  kinds: Schema.Array(Schema.String),
+})
+
+export const ArchiveIndex = Schema.Struct({
+  format: Schema.Literal("almanac-log-archive-1"),
+  generation: Schema.Int,
+  first: Position,
+  last: Position,
+  bytes: Schema.Int,
+  sha256: Sha256,
+  blocks: Schema.Array(Block),
+})
+export type ArchiveIndex = typeof ArchiveIndex.Type
+
+/** A commit as it is stored, at its place. */
+export interface StoredCommit {
+  readonly position: number
+  readonly stream: string
+  readonly bytes: Uint8Array
+}
+
+const dataPath = (folder: string, generation: number) =>
+  join(folder, `generation-${generation}.ndjson.gz`)
+const indexPath = (folder: string, generation: number) =>
+  join(folder, `generation-${generation}.json`)
+
+const mark = ',"commit":'
+
+/** A commit's line: what an export writes, with the very bytes that are stored. */
+const lineOf = ({ position, stream, bytes }: StoredCommit) => {
+  const { hash, commit } = decode(position, stream, bytes)
+  const place = JSON.stringify({ position, stream, hash, prev: commit.prev }).slice(0, -1)
+  return Buffer.concat([Buffer.from(place + mark), bytes, Buffer.from("}\n")])
+}
+
+const ofLine = (line: string): Recorded => {
+  const at = line.indexOf(mark)
+  // Of `lineOf`: what is no such line is no JSON, or no commit.
+  const { position, stream } = JSON.parse(`${line.slice(0, at)}}`) as StoredCommit
+  return decode(position, stream, Buffer.from(line.slice(at + mark.length, -1)))
+}
+
+/** Writes an archive: blocks as they fill, then the index. Nothing is there before `end`. */
+export const openArchive = async (folder: string, generation: number) => {
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  const path = dataPath(folder, generation)
+  const partial = `${path}.tmp`
+  const file = await open(partial, "w", 0o600)
+  const hash = createHash("sha256")
+  const blocks: Array<typeof Block.Type> = []
+  let offset = 0
+  let lines: Array<Buffer> = []
+  let size = 0
+  let first = 0
+  let last = 0
+  let kinds = new Set<string>()
+
+  const flush = async () => {
+    if (lines.length === 0) return
+    const packed = await zip(Buffer.concat(lines))
+    await file.writeFile(packed)
+    hash.update(packed)
+    blocks.push({ first, last, offset, bytes: packed.length, kinds: [...kinds].sort() })
+    offset += packed.length
+    lines = []
+    size = 0
+    kinds = new Set()
+  }
+  return {
+    add: async (commit: StoredCommit) => {
+      const line = lineOf(commit)
+      if (lines.length === 0) first = commit.position
+      lines.push(line)
+      last = commit.position
+      size += line.length
+      kinds.add(parseStream(commit.stream).name)
+      if (lines.length >= block_commits_max || size >= block_bytes_max) await flush()
+    },
+    /** All that was added is on disk, under its name; the index says so. */
+    end: async (): Promise<ArchiveIndex> => {
+      await flush()
+      await file.sync()
+      await file.close()
+      await rename(partial, path)
+      await syncFolder(folder)
+      const index: ArchiveIndex = {
+        ...{ format: "almanac-log-archive-1", generation },
+        ...{
+          first: blocks[0]?.first ?? 1,
+          last,
+          bytes: offset,
+          sha256: hash.digest("hex"),
+          blocks,
+        },
+      }
+      await Effect.runPromise(writePrivate(indexPath(folder, generation), JSON.stringify(index)))
+      return index
+    },
+    /** What was begun is gone. */
+    drop: async () => {
+      await file.close()
+      await rm(partial, { force: true })
+    },
+  }
+}
+
+const decodeIndex = Schema.decodeUnknownEffect(Schema.fromJsonString(ArchiveIndex))
+
+const unavailable = (folder: string, generation: number, why: string) =>
+  new LogUnavailable({
+    detail: `Generation ${generation} of the log is not in ${folder}: ${why}. Put its files back.`,
+  })
+
+/** The index of an archived generation; LogUnavailable where its files are not there. */
+export const archiveIndex = (folder: string, generation: number) =>
+  readBounded(indexPath(folder, generation), index_bytes_max).pipe(
+    Effect.flatMap(decodeIndex),
+    Effect.mapError((cause) => unavailable(folder, generation, cause.message)),
+  )
+
+/** Whether an archived generation's file is there, as large as its index says. */
+export const isArchived = (folder: string, generation: number) =>
+  archiveIndex(folder, generation).pipe(
+    Effect.flatMap(({ bytes }) =>
+      Effect.promise(async () => {
+        const found = await stat(dataPath(folder, generation)).catch(() => undefined)
+        return found?.size === bytes
+      }),
+    ),
+    Effect.catch(() => Effect.succeed(false)),
+  )
+
+const readBlock = async (file: FileHandle, { offset, bytes }: typeof Block.Type) => {
+  const packed = Buffer.alloc(bytes)
+  const { bytesRead } = await file.read(packed, 0, bytes, offset)
+  if (bytesRead !== bytes) throw new Error("its file is cut off")
+  const text = (await unzip(packed, { maxOutputLength: unpacked_bytes_max })).toString()
+  return text.trimEnd().split("\n").map(ofLine)
+}
+
+const mayHold = (part: Part, kinds: ReadonlyArray<string>) =>
+  part === "" || kinds.some((kind) => isPartOf(part, kind) || isPartOf(kind, part))
+
+/** The commits of a part in one archived generation, after `after`, oldest first. */
+export const readArchive = (
+  folder: string,
+  generation: number,
+  part: Part,
+  after: number,
+): Stream.Stream<Recorded, LogUnavailable> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const failed = (cause: unknown) =>
+        unavailable(folder, generation, cause instanceof Error ? cause.message : String(cause))
+      const { blocks } = yield* archiveIndex(folder, generation)
+      const file = yield* Effect.acquireRelease(
+        Effect.tryPromise({ try: () => open(dataPath(folder, generation)), catch: failed }),
+        (opened) => Effect.promise(() => opened.close()),
+      )
+      return Stream.fromIterable(
+        blocks.filter(({ last, kinds }) => last > after && mayHold(part, kinds)),
+      ).pipe(
+        Stream.mapEffect((block) =>
+          Effect.tryPromise({ try: () => readBlock(file, block), catch: failed }),
+        ),
+        Stream.flatMap((commits) =>
+          Stream.fromIterable(
+            commits.filter(({ position, stream }) => position > after && isPartOf(part, stream)),
+          ),
+        ),
+      )
+    }),
+  )

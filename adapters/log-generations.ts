@@ -1,0 +1,39 @@
+/** The log over all its generations: the stream of the newest, and the files of those before. */
+import { Effect, Layer, Stream } from "effect"
+import { readArchive } from "#adapters/log-archive.ts"
+import { findGenerations, type Generation } from "#adapters/log-generation.ts"
+import { type LogOptions, logJetStream } from "#adapters/log-jetstream.ts"
+import { NatsConnection } from "#adapters/nats-connection.ts"
+import type { Part } from "#events/log.ts"
+
+export interface GenerationsOptions {
+  /** The name of the first generation's stream, which those of the others begin with. */
+  readonly name: string
+  /** Where the files of generations are that are over. */
+  readonly folder: string
+  /** Copies in a cluster. */
+  readonly replicas: number
+}
+
+/** What of a generation's log is asked of JetStream. */
+export const optionsOf = (
+  { folder, replicas }: GenerationsOptions,
+  generation: Generation,
+): LogOptions => {
+  const { number, stream, head } = generation
+  if (number === 1) return { stream, head, replicas }
+  const before = Array.from({ length: number - 1 }, (_, i) => i + 1)
+  const read = (part: Part, after: number) =>
+    Stream.flatMap(Stream.fromIterable(before), (one) => readArchive(folder, one, part, after))
+  return { stream, head, replicas, earlier: { generation, read } }
+}
+
+/** The log in its newest generation that is whole; made where there is none. */
+export const logGenerations = (options: GenerationsOptions) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { jsm } = yield* NatsConnection
+      const { current } = yield* findGenerations(jsm, options.name)
+      return logJetStream(optionsOf(options, current))
+    }),
+  )

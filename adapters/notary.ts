@@ -1,0 +1,115 @@
+/** The installation's key: an Ed25519 key in the data folder, which never leaves it. */
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  randomUUID,
+  sign,
+} from "node:crypto"
+import { constants } from "node:fs"
+import { link, mkdir, open, rm } from "node:fs/promises"
+import { dirname, join } from "node:path"
+import { Effect, Layer, Option, Schema } from "effect"
+import { type Head, Notary } from "#actors/system/notary.ts"
+import { findBounded, syncFolder } from "#adapters/private-file.ts"
+import type { AuditKey } from "#schemas/system/audit.ts"
+
+/** The key's file cannot be made, or is none. It is never replaced: it would be another log's. */
+export class KeyUnusable extends Schema.TaggedError<KeyUnusable>()("KeyUnusable", {
+  message: Schema.String,
+}) {}
+
+/** An Ed25519 key in PEM has 119 bytes. */
+const file_bytes_max = 1024
+
+/** The algorithm's number in a signed note, and how much of a hash tells keys apart. */
+const ed25519_mark = Uint8Array.of(1)
+const id_bytes = 4
+
+/** Of the DER of an Ed25519 public key, the key itself: the last 32 bytes. */
+const raw_bytes = 32
+
+/** Where the key is. */
+export const notaryKeyPath = (data_dir: string) => join(data_dir, "audit-key.pem")
+
+/** Signs with this key. */
+export const notaryWith = (secret: KeyObject): Notary["Service"] => {
+  const known = createPublicKey(secret)
+  const raw = known.export({ type: "spki", format: "der" }).subarray(-raw_bytes)
+  const marked = Buffer.concat([ed25519_mark, raw])
+  const name = `almanac-log/${createHash("sha256").update(raw).digest("hex").slice(0, 16)}`
+  const id = createHash("sha256").update(`${name}\n`).update(marked).digest().subarray(0, id_bytes)
+  const key: AuditKey = {
+    name,
+    verifier: `${name}+${id.toString("hex")}+${marked.toString("base64")}`,
+    public_key: known.export({ type: "spki", format: "pem" }).toString(),
+  }
+  return {
+    key,
+    sign: ({ size, root }: Head) => {
+      const text = `${name}\n${size}\n${Buffer.from(root).toString("base64")}\n`
+      const signature = Buffer.concat([id, sign(null, Buffer.from(text), secret)])
+      return `${text}\n\u2014 ${name} ${signature.toString("base64")}\n`
+    },
+    hashing: () => {
+      const hash = createHash("sha256")
+      return { add: (text) => void hash.update(text), end: () => hash.digest("hex") }
+    },
+  }
+}
+
+/** Writes the file if nobody was first: two starts at once agree on one key. */
+const writeOnce = async (path: string, text: string) => {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  const partial = `${path}.${randomUUID()}.tmp`
+  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL
+  const file = await open(partial, flags, 0o600)
+  try {
+    await file.writeFile(text)
+    await file.sync()
+    await link(partial, path)
+  } catch (cause) {
+    const is_there = cause instanceof Error && "code" in cause && cause.code === "EEXIST"
+    if (!is_there) throw cause
+  } finally {
+    await file.close()
+    await rm(partial, { force: true })
+  }
+  await syncFolder(dirname(path))
+}
+
+const readKey = Effect.fnUntraced(function* (path: string) {
+  const text = yield* findBounded(path, file_bytes_max).pipe(
+    Effect.mapError(({ message }) => new KeyUnusable({ message })),
+  )
+  if (Option.isNone(text)) return undefined
+  return yield* Effect.try({
+    try: () => {
+      const key = createPrivateKey(text.value)
+      if (key.asymmetricKeyType !== "ed25519") throw new Error("it is of another kind")
+      return key
+    },
+    // What a parser says of a key may tell of the key.
+    catch: () =>
+      new KeyUnusable({ message: `${path} is no Ed25519 key: put back the one it was.` }),
+  })
+})
+
+const keyOf = Effect.fnUntraced(function* (data_dir: string) {
+  const path = notaryKeyPath(data_dir)
+  const kept = yield* readKey(path)
+  if (kept !== undefined) return kept
+  const { privateKey } = generateKeyPairSync("ed25519")
+  yield* Effect.tryPromise({
+    try: () => writeOnce(path, privateKey.export({ type: "pkcs8", format: "pem" }).toString()),
+    catch: () => new KeyUnusable({ message: `${path} cannot be written.` }),
+  })
+  const made = yield* readKey(path)
+  return made ?? (yield* new KeyUnusable({ message: `${path} is gone.` }))
+})
+
+/** The notary of this data folder; its key is made when there is none, mode 0600. */
+export const notary = (data_dir: string) =>
+  Layer.effect(Notary, Effect.map(keyOf(data_dir), notaryWith))

@@ -1,0 +1,45 @@
+/**
+ * What is left of this thread for work that nobody waits for: nearly all of it while it is idle,
+ * and a tenth while others use it, so that such work comes to its end under any load.
+ */
+import { performance } from "node:perf_hooks"
+import type { Rests } from "#projections/read-model.ts"
+
+/** Others use the thread where they had more than this share of the time since the last rest. */
+const busy_share = 0.2
+
+/** Milliseconds of rest for each one of work while others use the thread. */
+const rest_factor = 9
+
+/** Longest rest, in milliseconds: less than what somebody waits who comes meanwhile. */
+export const rest_ms_max = 200
+
+/** What the event loop did since a moment, in milliseconds. */
+export interface Utilization {
+  readonly active: number
+  readonly idle: number
+}
+
+/** The rest after `took_ms` of work, of `took_ms` and others' use since the rest before. */
+export const restAfter = (took_ms: number, { active, idle }: Utilization): number => {
+  const others_ms = Math.max(0, active - took_ms)
+  const is_busy = others_ms > busy_share * (active + idle)
+  return is_busy ? Math.min(rest_ms_max, rest_factor * took_ms) : 0
+}
+
+/** Commits of a node's journal come four times a second: those of two are written together. */
+const gather_ms = 500
+
+/** How long to rest after some milliseconds of work, by what this thread's loop did meanwhile. */
+export const threadRest = (): Rests => {
+  let before = performance.eventLoopUtilization()
+  return {
+    gather_ms,
+    after: (took_ms) => {
+      const now = performance.eventLoopUtilization()
+      const used = performance.eventLoopUtilization(now, before)
+      before = now
+      return restAfter(took_ms, used)
+    },
+  }
+}

@@ -1,0 +1,93 @@
+/**
+ * Where webhooks may go: to no address that is this machine's own or its neighbours', by whatever
+ * name. So a tenant cannot make this server ask what only it can reach.
+ *
+ * Source: RFC 6890 and IANA's special-purpose registries; issue 10 §3.
+ */
+import { type LookupAddress, lookup } from "node:dns"
+import { BlockList, isIP, type LookupFunction } from "node:net"
+
+/** Not reachable from everywhere: this host, private, link-local (metadata), shared, reserved. */
+const special_v4 = [
+  ...["0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16"],
+  ...["172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16"],
+  ...["198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"],
+]
+
+/** Of IPv6 only what is global unicast is allowed, and of that not what leads elsewhere. */
+const global_v6 = "2000::/3"
+const special_v6 = [
+  // Teredo and 6to4 carry an IPv4 address; the others are for examples, benchmarks and overlays.
+  ...["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"],
+]
+
+const listOf = (networks: ReadonlyArray<string>) => {
+  const list = new BlockList()
+  for (const network of networks) {
+    const [address = "", bits = ""] = network.split("/")
+    list.addSubnet(address, Number(bits), isIP(address) === 6 ? "ipv6" : "ipv4")
+  }
+  return list
+}
+
+const refused_v4 = listOf(special_v4)
+const refused_v6 = listOf(special_v6)
+const allowed_v6 = listOf([global_v6])
+
+/** An IPv4 address that an IPv6 address stands for (RFC 4291 §2.5.5.2, RFC 6052). */
+const mapped = (address: string) => {
+  const canonical = new URL(`http://[${address}]`).hostname.slice(1, -1)
+  const [, high, low] =
+    /^(?:::ffff:|64:ff9b::)([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(canonical) ?? []
+  if (high === undefined || low === undefined) return undefined
+  const number = (part: string) => Number.parseInt(part, 16)
+  const [a, b] = [number(high), number(low)]
+  return `${a >> 8}.${a & 255}.${b >> 8}.${b & 255}`
+}
+
+/** Decides of addresses; `networks` are CIDRs that are allowed all the same. */
+export const addressRule = (networks: ReadonlyArray<string>) => {
+  const excepted = listOf(networks)
+  const isAllowed = (address: string): boolean => {
+    const plain = address.split("%", 1)[0] ?? ""
+    if (isIP(plain) === 4) return excepted.check(plain, "ipv4") || !refused_v4.check(plain, "ipv4")
+    if (isIP(plain) !== 6) return false
+    const inner = mapped(plain)
+    if (inner !== undefined) return isAllowed(inner)
+    if (excepted.check(plain, "ipv6")) return true
+    return allowed_v6.check(plain, "ipv6") && !refused_v6.check(plain, "ipv6")
+  }
+  return isAllowed
+}
+
+/** Nothing at this host may be connected to. */
+export const refusedAddress = (host: string) =>
+  Object.assign(new Error(`${host} has no address that webhooks may reach`), {
+    code: "ERR_WEBHOOK_ADDRESS",
+  })
+
+/** How a name is looked up; the system's own way, unless a test has another. */
+export type Resolve = (
+  host: string,
+  answer: (error: Error | null, found: ReadonlyArray<LookupAddress>) => void,
+) => void
+
+const systemResolve: Resolve = (host, answer) =>
+  lookup(host, { all: true }, (error, found) => answer(error, found ?? []))
+
+/**
+ * A lookup for connections: what it answers is what is connected to, so that a name cannot mean
+ * one address when it is judged and another one then.
+ */
+export const guardedLookup =
+  (isAllowed: (address: string) => boolean, resolve = systemResolve): LookupFunction =>
+  (host, options, callback) => {
+    resolve(host, (error, found) => {
+      const good = found.filter(({ address }) => isAllowed(address))
+      const [first] = good
+      if (error !== null) return callback(error, [])
+      if (first === undefined) return callback(refusedAddress(host), [])
+      if (options.all === true) callback(null, [...good])
+      else callback(null, first.address, first.family)
+    })
+  }

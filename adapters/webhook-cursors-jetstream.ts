@@ -1,0 +1,79 @@
+/** Webhooks' cursors in a key-value bucket of JetStream: the last one of each webhook. */
+import { DiscardPolicy, RetentionPolicy, StorageType } from "@nats-io/jetstream"
+import { headers } from "@nats-io/transport-node"
+import { Effect, Layer, Schema } from "effect"
+import {
+  CursorsUnavailable,
+  WebhookCursor,
+  WebhookCursors,
+} from "#actors/system/webhook-cursors.ts"
+import { NatsConnection } from "#adapters/nats-connection.ts"
+import { overLink, watchLink } from "#adapters/nats-link.ts"
+import { ensureStream, type WantedStream } from "#adapters/nats-stream.ts"
+
+const bucket = "ALMANAC_WEBHOOKS"
+const stream = `KV_${bucket}`
+const keyOf = (id: string) => `$KV.${bucket}.${id}`
+
+/** The bucket's stream, as the key-value clients make it; each change is synced. */
+const wanted = (replicas: number) =>
+  ({
+    name: stream,
+    subjects: [`$KV.${bucket}.>`],
+    storage: StorageType.File,
+    retention: RetentionPolicy.Limits,
+    discard: DiscardPolicy.New,
+    max_msgs_per_subject: 1,
+    allow_rollup_hdrs: true,
+    deny_delete: true,
+    allow_direct: true,
+    num_replicas: replicas,
+  }) satisfies WantedStream
+
+const Kept = Schema.fromJsonString(WebhookCursor)
+const decode = Schema.decodeUnknownEffect(Kept)
+const encode = Schema.encodeSync(Kept)
+
+const unavailable = (cause: unknown) =>
+  new CursorsUnavailable({ detail: cause instanceof Error ? cause.message : String(cause) })
+
+/** Makes the bucket if it is not there. */
+export const webhookCursorsJetStream = (replicas: number) =>
+  Layer.effect(
+    WebhookCursors,
+    Effect.gen(function* () {
+      const { connection, js, jsm } = yield* NatsConnection
+      yield* ensureStream(jsm, wanted(replicas))
+      const link = yield* watchLink(connection)
+      const asked = <A>(ask: () => Promise<A>) =>
+        Effect.tryPromise({ try: () => overLink(link, ask), catch: unavailable })
+
+      return WebhookCursors.of({
+        // Of the leader: another server may not know the last one yet.
+        load: Effect.fnUntraced(function* (id) {
+          const query = { last_by_subj: keyOf(id) }
+          const found = yield* asked(() => jsm.streams.getMessage(stream, query))
+          // What was forgotten leaves a mark without a value.
+          if (found === null || found.data.length === 0) return undefined
+          const cursor = yield* Effect.mapError(decode(found.string()), unavailable)
+          return { cursor, change: found.seq }
+        }),
+        save: (id, cursor, change) =>
+          Effect.map(
+            asked(() =>
+              js.publish(keyOf(id), encode(cursor), { expect: { lastSubjectSequence: change } }),
+            ),
+            ({ seq }) => seq,
+          ),
+        forget: (id) =>
+          Effect.asVoid(
+            asked(() => {
+              const mark = headers()
+              mark.set("KV-Operation", "PURGE")
+              mark.set("Nats-Rollup", "sub")
+              return js.publish(keyOf(id), "", { headers: mark })
+            }),
+          ),
+      })
+    }),
+  )

@@ -1,0 +1,33 @@
+/** How a webhook's message is signed. Source: Standard Webhooks 1.0.0, signature scheme. */
+import { createHmac } from "node:crypto"
+
+const prefix = "whsec_"
+
+/** A secret as its receiver needs it. */
+export const secretText = (bytes: Uint8Array) => prefix + Buffer.from(bytes).toString("base64")
+
+/** The version and the signature of one secret, of `<id>.<timestamp>.<body>`. */
+const signature = (secret: string, content: string) => {
+  const key = Buffer.from(secret.slice(prefix.length), "base64")
+  return `v1,${createHmac("sha256", key).update(content).digest("base64")}`
+}
+
+export interface Signed {
+  /** Without a dot: a dot ends it in what is signed. */
+  readonly id: string
+  /** Seconds since 1970. */
+  readonly timestamp: number
+  readonly body: string
+}
+
+/** The three headers of a message; a receiver takes it if one of the signatures is good. */
+export const signedHeaders = (
+  secrets: ReadonlyArray<string>,
+  { id, timestamp, body }: Signed,
+): Readonly<Record<string, string>> => ({
+  "webhook-id": id,
+  "webhook-timestamp": String(timestamp),
+  "webhook-signature": secrets
+    .map((secret) => signature(secret, `${id}.${timestamp}.${body}`))
+    .join(" "),
+})

@@ -1,0 +1,183 @@
+/**
+ * Which server is asked, and as whom: a profile, the environment, or the development server of the
+ * data folder, in this order. Secrets come from files and variables, never by flag.
+ *
+ * Source: decisions, "verbs beside a running server", "development principals"; decision 0020.
+ */
+import { readFile } from "node:fs/promises"
+import { join } from "node:path"
+import { failure } from "#client/failure.ts"
+import { fromJson, isObject, type Json, textAt } from "#client/json.ts"
+import { signIn } from "#client/keystone.ts"
+import type { Need } from "#client/operation.ts"
+import { findText, readToken } from "#client/private-text.ts"
+import { findProfile, profilesPath } from "#client/profile.ts"
+
+export interface Access {
+  readonly url: string
+  readonly tls: { readonly ca?: Buffer; readonly checkServerIdentity?: () => undefined }
+  /** The headers by which a caller is known. */
+  readonly headers: (need: Need, signal: AbortSignal) => Promise<Readonly<Record<string, string>>>
+  /** What to do where the token is not taken, and where nothing listens. */
+  readonly sign_in: string
+  readonly start: string
+}
+
+export interface Asking {
+  readonly env: NodeJS.ProcessEnv
+  readonly profile?: string | undefined
+  /** A principal of dev-credentials.json, `tenant_b` for example. */
+  readonly as?: string | undefined
+  /** The data folder of a server on this machine, and its certificate where it serves TLS. */
+  readonly data_dir: string
+  readonly tls_cert?: string | undefined
+  readonly signal: AbortSignal
+}
+
+const remote_start = "check that the server runs, and its address"
+
+const authorityOf = async (path: string | undefined): Promise<Access["tls"]> => {
+  if (path === undefined || path === "") return {}
+  const ca = await readFile(path).catch((cause: Error) => {
+    throw failure("usage", `${path} cannot be read: ${cause.message}`)
+  })
+  return { ca }
+}
+
+const addressOf = (url: string, from: string) => {
+  const is_http = URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
+  if (!is_http) throw failure("usage", `${from} is no http:// or https:// address`)
+  const { username, password } = new URL(url)
+  // It would be printed with the address.
+  if (`${username}${password}` !== "") throw failure("usage", `${from} has a password in it`)
+  return url.replace(/\/+$/, "").replace(/\/v1$/, "")
+}
+
+/** With one token for all. */
+const withToken = (
+  url: string,
+  tls: Access["tls"],
+  token: string | undefined,
+  from: string,
+): Access => {
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
+  return {
+    ...{ url, tls, headers: async () => headers, start: remote_start },
+    sign_in:
+      token === undefined
+        ? `give a token: ${from}`
+        : `put a token that is good into ${from}; on the server: almanac token issue --help`,
+  }
+}
+
+/** With a token of Keystone's, asked for when it is needed first. */
+const withKeystone = async (
+  os: (name: string) => string | undefined,
+  given_url: string | undefined,
+  signal: AbortSignal,
+): Promise<Access> => {
+  const tls = await authorityOf(os("cacert"))
+  const { token, endpoint } = await signIn(os, tls, signal)
+  const url = given_url ?? os("endpoint") ?? endpoint
+  if (url === undefined) {
+    const what = "The catalogue of Keystone has no service share-protection"
+    throw failure("usage", what, "set ALMANAC_URL, or: almanac catalog register --help")
+  }
+  return {
+    ...{ url: addressOf(url, "the endpoint"), tls, start: remote_start },
+    headers: async () => ({ "x-auth-token": token }),
+    sign_in: "check the roles of this user in this project",
+  }
+}
+
+const fromProfile = async (profile: Record<string, string>, { env, signal }: Asking) => {
+  const os = (name: string) => profile[`os_${name}`]
+  const url = profile.url === undefined ? undefined : addressOf(profile.url, "url")
+  if (os("auth_url") !== undefined) return await withKeystone(os, url, signal)
+  const path = profilesPath(env)
+  if (url === undefined) {
+    throw failure("usage", `${path}: the profile has neither url nor os_auth_url`)
+  }
+  const token =
+    profile.token ??
+    (profile.token_file === undefined ? undefined : await readToken(profile.token_file)) ??
+    os("token")
+  return withToken(url, await authorityOf(profile.ca), token, `token or token_file in ${path}`)
+}
+
+const fromEnvironment = async ({ env, signal }: Asking): Promise<Access | undefined> => {
+  const os = (name: string) => env[`OS_${name.toUpperCase()}`] || undefined
+  const given = env.ALMANAC_URL || os("endpoint")
+  const url = given === undefined ? undefined : addressOf(given, "ALMANAC_URL")
+  const file = env.ALMANAC_TOKEN_FILE
+  const own = env.ALMANAC_TOKEN || (file ? await readToken(file) : undefined)
+  if (own === undefined && os("auth_url") !== undefined) {
+    return await withKeystone(os, url, signal)
+  }
+  if (url === undefined) return undefined
+  const tls = await authorityOf(env.ALMANAC_CACERT || os("cacert"))
+  return withToken(url, tls, own ?? os("token"), "ALMANAC_TOKEN or ALMANAC_TOKEN_FILE")
+}
+
+/** Which principal of dev-credentials.json has what an operation needs. */
+const principals: Readonly<Record<Exclude<Need, "none">, string>> = {
+  ...{ tenant: "tenant", domain_owner: "domain_owner", admin: "admin", blob: "blob" },
+}
+
+const jsonIn = async (path: string): Promise<Json | undefined> => {
+  const found = await findText(path)
+  if (found === undefined) return undefined
+  try {
+    return fromJson(found.text)
+  } catch {
+    throw failure("usage", `${path} is no JSON`)
+  }
+}
+
+const fromDataFolder = async (asking: Asking): Promise<Access | undefined> => {
+  const { data_dir, as, tls_cert } = asking
+  const url = textAt(await jsonIn(join(data_dir, "run", "instance.json")), "url")
+  if (url === undefined) return undefined
+  const path = join(data_dir, "dev-credentials.json")
+  const credentials = await jsonIn(path)
+  const tokenOf = (name: string) => textAt(credentials, `${name}.token`)
+  if (as !== undefined && tokenOf(as) === undefined) {
+    const known = isObject(credentials) ? Object.keys(credentials).filter(tokenOf).join(", ") : ""
+    throw failure("usage", `${path} has no principal ${as}; it has ${known || "none"}`)
+  }
+  // It is this machine's own server, by the very certificate that the settings name.
+  const tls = url.startsWith("https:") ? await authorityOf(tls_cert) : {}
+  return {
+    ...{ url, start: "start it: npm start" },
+    tls: tls.ca === undefined ? {} : { ...tls, checkServerIdentity: () => undefined },
+    headers: async (need) => {
+      const token = need === "none" ? undefined : tokenOf(as ?? principals[need])
+      return token === undefined ? {} : { authorization: `Bearer ${token}` }
+    },
+    sign_in:
+      credentials === undefined
+        ? "with an identity of its own a server has no development tokens: ALMANAC_URL and _TOKEN"
+        : `the tokens in ${path} are not this server's: restart it`,
+  }
+}
+
+/** The server that is asked. ClientFailed, with what to do, where none is named. */
+export const accessOf = async (asking: Asking): Promise<Access> => {
+  const { env, profile } = asking
+  const asked = profile ?? (env.ALMANAC_PROFILE || undefined)
+  if (asked !== undefined) {
+    const found = await findProfile(env, asked)
+    if (found !== undefined) return await fromProfile(found, asking)
+  }
+  const access =
+    (await fromEnvironment(asking)) ??
+    (await findProfile(env, undefined).then((found) => found && fromProfile(found, asking))) ??
+    (await fromDataFolder(asking))
+  if (access !== undefined) return access
+  const clouds = env.OS_CLOUD ? "OS_CLOUD is set, but clouds.yaml is not read. " : ""
+  throw failure(
+    "usage",
+    `${clouds}No server is named, and none runs on ${asking.data_dir}`,
+    "start one with npm start, or set ALMANAC_URL and ALMANAC_TOKEN, or OS_AUTH_URL and the rest",
+  )
+}

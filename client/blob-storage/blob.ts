@@ -1,0 +1,113 @@
+/** `almanac blobs`: what is stored, one by one. Source: document 1 §4 BlobService. */
+import { hexOf } from "#client/blob-storage/id.ts"
+import { textOf } from "#client/http.ts"
+import {
+  fromJson,
+  isList,
+  isObject,
+  type Json,
+  type JsonObject,
+  memberAt,
+  textAt,
+  toJson,
+} from "#client/json.ts"
+import type { Noun } from "#client/operation.ts"
+import { addressOf, type Pairs } from "#client/request.ts"
+import { type Session, showItems } from "#client/session.ts"
+
+/** Ids on a page, and in one question about many, at most. Source: document 1 §8. */
+const page_limit_max = 10_000
+const batch_ids = 1_000
+
+/** Each has a verb of its own in verbs/blobs.ts. */
+export const blobs: Noun = {
+  name: "blobs",
+  what: "Blobs: bytes under their hash",
+  operations: [],
+  covered: [
+    { method: "POST", path: "/v1/blobs/stream", query: ["policy"] },
+    { method: "GET", path: "/v1/blobs", query: ["cursor", "limit", "prefix", "scope"] },
+    { method: "GET", path: "/v1/blobs/{id}" },
+    { method: "GET", path: "/v1/blobs/{id}/stat", query: ["scope"] },
+    { method: "POST", path: "/v1/blobs/stat", query: ["scope"] },
+    { method: "DELETE", path: "/v1/blobs/{id}", query: ["scope"] },
+  ],
+}
+
+export interface Listing {
+  readonly prefix: string | undefined
+  readonly scope: "node" | "cluster"
+  readonly labels: Pairs
+  /** At most; 0 for all. */
+  readonly limit: number
+  /** With size, time, policy and labels. */
+  readonly is_long: boolean
+}
+
+/** The time in nanoseconds as RFC 3339; beyond 2^53 it comes as a bigint. */
+const instantOf = (ns: Json | undefined) =>
+  typeof ns === "bigint" || typeof ns === "number"
+    ? new Date(Number(BigInt(ns) / 1_000_000n)).toISOString()
+    : null
+
+/** What is known of a blob, flat: times as RFC 3339, the policy without its prefix. */
+export const described = (id: string, meta: Json | undefined): JsonObject => ({
+  id,
+  size: memberAt(meta, "size") ?? null,
+  created_at: instantOf(memberAt(meta, "created_at")),
+  policy: textAt(meta, "policy")?.replace("REPLICATION_POLICY_", "") ?? null,
+  labels: memberAt(meta, "labels") ?? {},
+  checksum: textAt(meta, "checksum") ?? null,
+})
+
+const details = async (session: Session, ids: ReadonlyArray<string>, scope: string) => {
+  const { http, signal } = session
+  const answer = await http.open({
+    ...{ method: "POST", path: `/v1/blobs/stat?scope=${scope}`, need: "blob", signal },
+    ...{ body: toJson(ids), headers: { "content-type": "application/json" } },
+  })
+  const lines = (await textOf(answer)).split("\n").filter((line) => line !== "")
+  return lines.map((line) => {
+    const one = fromJson(line)
+    return described(hexOf(memberAt(one, "id")), memberAt(one, "meta"))
+  })
+}
+
+/** Shows the blobs, page by page as the server has them. */
+export const listBlobs = async (session: Session, listing: Listing) => {
+  const { http, signal, screen } = session
+  const { prefix, scope, labels, is_long } = listing
+  const limit = listing.limit === 0 ? Number.POSITIVE_INFINITY : listing.limit
+  const fixed = [
+    ...(prefix === undefined ? [] : [["prefix", prefix] as const]),
+    ["scope", scope] as const,
+    ...Object.entries(labels).map(([name, value]) => [`label.${name}`, value] as const),
+  ]
+  const ids: Array<string> = []
+  let cursor: string | undefined
+  do {
+    const query = [
+      ...fixed,
+      ["limit", String(Math.min(page_limit_max, limit - ids.length))] as const,
+      ...(cursor === undefined ? [] : [["cursor", cursor] as const]),
+    ]
+    const path = addressOf("/v1/blobs", query)
+    const { body } = await http.json({ method: "GET", path, need: "blob", signal })
+    const found = isObject(body) && isList(body.ids) ? body.ids : []
+    ids.push(...found.map(hexOf))
+    cursor = memberAt(body, "has_more") === true ? textAt(body, "next_cursor") : undefined
+  } while (cursor !== undefined && ids.length < limit)
+  if (is_long) {
+    const all: Array<JsonObject> = []
+    for (let at = 0; at < ids.length; at += batch_ids) {
+      all.push(...(await details(session, ids.slice(at, at + batch_ids), scope)))
+    }
+    showItems(session, all, ["id", "size", "created_at", "policy", "labels"])
+  } else
+    showItems(
+      session,
+      ids.map((id) => ({ id })),
+      ["id"],
+    )
+  if (cursor !== undefined) screen.err("There are more: --limit 0 shows all.\n")
+}

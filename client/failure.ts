@@ -1,0 +1,20 @@
+/** What ends a verb over HTTP: what is so, and what to do next. */
+import { Runtime, Schema } from "effect"
+import { type Ending, exit_codes } from "#client/exit-code.ts"
+
+// A table of literals as keys: the schema's type is exactly Ending.
+const Endings = Schema.Literals(Object.keys(exit_codes) as ReadonlyArray<Ending>)
+
+/** The message is for a person, its second line says what to do; the ending is the exit code. */
+export class ClientFailed extends Schema.TaggedError<ClientFailed>()("ClientFailed", {
+  message: Schema.String,
+  ending: Endings,
+}) {
+  override readonly [Runtime.errorExitCode] = exit_codes[this.ending][0]
+}
+
+/** A failure with what to do next, where there is something to do. */
+export const failure = (ending: Ending, what: string, next?: string) =>
+  new ClientFailed({ ending, message: next === undefined ? what : `${what}\n  next: ${next}` })
+
+export const isFailure = Schema.is(ClientFailed)

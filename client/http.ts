@@ -1,0 +1,167 @@
+/**
+ * One request over HTTP and its answer: bodies as streams, refusals as failures that say what to
+ * do.
+ *
+ * Source: decisions of document 1, "retries of our own clients"; document 1 §7, document 2 §7.
+ */
+import { randomUUID } from "node:crypto"
+import {
+  type ClientRequest,
+  Agent as HttpAgent,
+  type IncomingMessage,
+  request as plainRequest,
+} from "node:http"
+import { Agent as HttpsAgent, request as tlsRequest } from "node:https"
+import type { Readable } from "node:stream"
+import { setTimeout as pause } from "node:timers/promises"
+import type { Access } from "#client/access.ts"
+import { type ClientFailed, failure } from "#client/failure.ts"
+import { fromJson, type Json, toJson } from "#client/json.ts"
+import type { Method, Need } from "#client/operation.ts"
+import { refusal, unreachable } from "#client/refusal.ts"
+
+/** Longest silence of a connection, in ms: the server's own deadline is 60 s. */
+const silence_ms_max = 90_000
+
+/** Tries of what is answered 503 or 504: 12.7 s of waiting in all, where nobody asks for more. */
+const attempts_max = 8
+const retry_ms_first = 100
+const retry_ms_max = 30_000
+
+/** Longest answer that is read as a whole, in bytes: a page of 1000 items at their largest. */
+const answer_bytes_max = 64 * 2 ** 20
+
+export interface Asked {
+  readonly method: Method
+  /** Below the server's address, with its query. */
+  readonly path: string
+  readonly need: Need
+  readonly headers?: Readonly<Record<string, string>>
+  /** A whole body, or one that is made anew for each try; what has been read is gone. */
+  readonly body?: string | Uint8Array | (() => Readable)
+  readonly is_repeatable?: boolean
+  /** Longest silence in ms, where it is another. */
+  readonly silence_ms?: number
+  readonly signal: AbortSignal
+}
+
+/** How a server is asked; `close` ends the connections that are kept. */
+export interface Http {
+  /** The answer, its body unread. Throws ClientFailed for 400 and above, and where none comes. */
+  readonly open: (asked: Asked) => Promise<IncomingMessage>
+  /** The answer as JSON with its headers; null where it has no body. */
+  readonly json: (asked: Asked) => Promise<{ body: Json; headers: IncomingMessage["headers"] }>
+  readonly close: () => void
+}
+
+/** JSON as a body, with the header that says so. */
+export const jsonBody = (value: Json) => ({
+  body: toJson(value),
+  headers: { "content-type": "application/json" },
+})
+
+/** The whole body; a failure where it is longer than an answer may be. */
+export const textOf = async (answer: IncomingMessage) => {
+  const parts: Array<Buffer> = []
+  let bytes = 0
+  for await (const part of answer) {
+    bytes += part.length
+    if (bytes > answer_bytes_max) {
+      answer.destroy()
+      throw failure("failed", `The answer is longer than ${answer_bytes_max} bytes.`)
+    }
+    parts.push(part)
+  }
+  return Buffer.concat(parts).toString()
+}
+
+const parsed = (text: string, asked: Asked) => {
+  if (text === "") return null
+  try {
+    return fromJson(text)
+  } catch {
+    const what = `${asked.method} ${asked.path}: the answer is no JSON.`
+    throw failure("failed", what, "check that the address is Almanac's")
+  }
+}
+
+/** Waits before the next try: as long as the server asks for, or twice as long as before. */
+const wait = async (attempt: number, answer: IncomingMessage, signal: AbortSignal) => {
+  const asked_ms = Number(answer.headers["retry-after"] ?? 0) * 1000
+  const backoff_ms = Math.min(retry_ms_max, retry_ms_first * 2 ** attempt)
+  const jittered_ms = backoff_ms * (0.5 + Math.random() / 2)
+  const ms = Math.min(retry_ms_max, Math.max(jittered_ms, Number.isNaN(asked_ms) ? 0 : asked_ms))
+  await pause(ms, undefined, { signal })
+}
+
+const isWorthAgain = (status: number) => status === 503 || status === 504
+
+/** Sends it once. Fails where no answer comes. */
+const send = async (access: Access, agent: HttpAgent | HttpsAgent, asked: Asked) => {
+  const { body, method, signal } = asked
+  const url = new URL(access.url.replace(/\/+$/, "") + asked.path)
+  const whole = typeof body === "function" ? undefined : body
+  const headers = {
+    accept: "application/json",
+    ...(await access.headers(asked.need, signal)),
+    ...(whole !== undefined && { "content-length": String(Buffer.byteLength(whole)) }),
+    ...asked.headers,
+  }
+  const tls = url.protocol === "https:" ? access.tls : {}
+  const start = url.protocol === "https:" ? tlsRequest : plainRequest
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+  const request: ClientRequest = start(url, { method, headers, agent, signal, ...tls }, resolve)
+  request.on("error", reject)
+  request.setTimeout(asked.silence_ms ?? silence_ms_max, () =>
+    request.destroy(Object.assign(new Error("no answer in time"), { code: "ETIMEDOUT" })),
+  )
+  if (typeof body !== "function") request.end(body)
+  else {
+    const source = body()
+    source.on("error", (cause) => request.destroy(cause))
+    // A server that refuses in the middle of a body closes what it does not want to read.
+    request.on("close", () => source.destroy())
+    source.pipe(request)
+  }
+  return await promise
+}
+
+/** A client of the server that `access` names. */
+export const httpOf = (access: Access): Http => {
+  const secure = access.url.startsWith("https:")
+  const agent = secure ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true })
+  const failed = (cause: unknown, asked: Asked): ClientFailed => {
+    if (asked.signal.aborted) return failure("interrupted", "Interrupted.")
+    return unreachable(cause, access, asked)
+  }
+
+  const open = async (given: Asked) => {
+    // One key for all tries, so that what was done by one is not done by the next.
+    const key = given.method === "POST" && { "idempotency-key": randomUUID() }
+    const asked = { ...given, headers: { ...key, ...given.headers } }
+    for (let attempt = 0; ; attempt++) {
+      const answer = await send(access, agent, asked).catch((cause: unknown) => {
+        throw failed(cause, asked)
+      })
+      const status = answer.statusCode ?? 0
+      if (status < 400) return answer
+      const is_last = attempt + 1 === attempts_max || given.is_repeatable === false
+      if (is_last || !isWorthAgain(status)) {
+        const text = await textOf(answer).catch(() => "")
+        throw refusal({ status, text, access, asked })
+      }
+      answer.resume()
+      await wait(attempt, answer, asked.signal).catch((cause: unknown) => {
+        throw failed(cause, asked)
+      })
+    }
+  }
+  const json = async (asked: Asked) => {
+    const answer = await open(asked)
+    const text = await textOf(answer).catch((cause: unknown) => {
+      throw failed(cause, asked)
+    })
+    return { body: parsed(text, asked), headers: answer.headers }
+  }
+  return { open, json, close: () => agent.destroy() }
+}

@@ -1,0 +1,50 @@
+/** `almanac predict`: what a leaf has. Source: document 3, plant disease §4. */
+import { openAsBlob } from "node:fs"
+import { basename } from "node:path"
+import { failure } from "#client/failure.ts"
+import { isObject, type Json, memberAt } from "#client/json.ts"
+import type { Noun } from "#client/operation.ts"
+import type { Session } from "#client/session.ts"
+
+/** Its verb is in verbs/predict.ts. */
+export const predict: Noun = {
+  name: "predict",
+  what: "What a leaf has",
+  operations: [],
+  covered: [
+    { method: "POST", path: "/predict", query: ["top_k"] },
+    { method: "GET", path: "/predict/model" },
+  ],
+}
+
+/** The prediction for one image; the file is read whole, the server's bound is 20 MiB. */
+export const predictOne = async (
+  { http, signal }: Session,
+  file: string,
+  top_k: number | undefined,
+): Promise<Json> => {
+  const blob = await openAsBlob(file).catch((cause: Error) => {
+    throw failure("usage", `${file} cannot be read: ${cause.message}`)
+  })
+  const form = new FormData()
+  form.append("file", blob, basename(file))
+  // It words the form's boundaries; nothing is sent by it.
+  const encoded = new Response(form)
+  const path = top_k === undefined ? "/predict" : `/predict?top_k=${top_k}`
+  const { body } = await http.json({
+    ...{ method: "POST", path, need: "none", signal },
+    body: new Uint8Array(await encoded.arrayBuffer()),
+    headers: { "content-type": encoded.headers.get("content-type") ?? "" },
+  })
+  return { file, ...(isObject(body) ? body : {}) }
+}
+
+/** What the server predicts with. */
+export const model = async ({ http, signal }: Session): Promise<Json> =>
+  (await http.json({ method: "GET", path: "/predict/model", need: "none", signal })).body
+
+/** Of the first class, where the answer has them. */
+export const probabilityOf = (prediction: Json) => {
+  const all = memberAt(prediction, "predictions")
+  return Array.isArray(all) ? (memberAt(all[0], "probability") ?? null) : null
+}

@@ -1,0 +1,50 @@
+/** The terminal that a verb writes to, or what stands in its place. */
+
+export interface Screen {
+  readonly out: (text: string) => void
+  /** Progress and hints: standard output is the verb's answer. */
+  readonly err: (text: string) => void
+  /** Columns of standard output; undefined where it is no terminal. */
+  readonly columns: number | undefined
+  /** Columns of standard error; undefined where it is no terminal. */
+  readonly err_columns: number | undefined
+  readonly has_colours: boolean
+}
+
+/** A terminal that does not say how wide it is. */
+const columns_default = 80
+
+const columnsOf = ({ isTTY, columns }: NodeJS.WriteStream) =>
+  isTTY === true ? columns || columns_default : undefined
+
+/** This process's own. Source of the variables: no-color.org; TERM=dumb knows no colours. */
+export const screen = (env: NodeJS.ProcessEnv = process.env): Screen => {
+  const columns = columnsOf(process.stdout)
+  const is_plain = (env.NO_COLOR ?? "") !== "" || env.TERM === "dumb"
+  return {
+    out: (text) => void process.stdout.write(text),
+    err: (text) => void process.stderr.write(text),
+    columns,
+    err_columns: columnsOf(process.stderr),
+    has_colours: columns !== undefined && !is_plain,
+  }
+}
+
+const colours = { red: 31, green: 32, yellow: 33, blue: 34, grey: 90, bold: 1 } as const
+export type Colour = keyof typeof colours
+
+export const coloured = ({ has_colours }: Screen, text: string, colour: Colour | undefined) =>
+  has_colours && colour !== undefined ? `\u001b[${colours[colour]}m${text}\u001b[0m` : text
+
+const by_word: Readonly<Record<string, Colour>> = {
+  ...{ available: "green", active: "green", ready: "green", succeeded: "green", healthy: "green" },
+  ...{ error: "red", dead: "red", offline: "red", halted: "red", failed: "red" },
+  ...{ queued: "yellow", pending: "yellow", creating: "yellow", draining: "yellow" },
+  ...{ leaving: "yellow", joining: "yellow", enrolling: "yellow", booting: "yellow" },
+  ...{ running: "blue", transferring: "blue", finalizing: "blue", releasing: "blue" },
+  ...{ provisioning_network: "blue", provisioning_source: "blue", connecting_repository: "blue" },
+  ...{ expired: "grey", retired: "grey", retiring: "grey", "-": "grey" },
+}
+
+/** States in the colour of what they mean. */
+export const colourOf = (word: string) => by_word[word]

@@ -1,0 +1,117 @@
+/** `almanac events follow`: published events as they happen. Source: DECISIONS. */
+import type { IncomingMessage } from "node:http"
+import { setTimeout as pause } from "node:timers/promises"
+import { failure, isFailure } from "#client/failure.ts"
+import { fromJson, type Json, memberAt, textAt, toJson } from "#client/json.ts"
+import type { Noun } from "#client/operation.ts"
+import { addressOf } from "#client/request.ts"
+import type { Session } from "#client/session.ts"
+import { printable, shown } from "#client/shown.ts"
+
+/** Longest silence: the server sends a comment every 15 s. */
+const silence_ms_max = 45_000
+
+/** Longest line of a stream, in characters: an event is at most a commit, of 512 KB. */
+const line_chars_max = 2 ** 21
+
+/** Between two connections, in ms; the longest wait while the server is away. */
+const again_ms_first = 250
+const again_ms_max = 10_000
+
+/** Connections without an event or a comment in between, after which it is given up. */
+const failures_max = 20
+
+/** Its verb is in verbs/events.ts. */
+export const events: Noun = {
+  name: "events",
+  what: "Published events",
+  operations: [],
+  covered: [{ method: "GET", path: "/v1/events", query: ["service", "type", "subject"] }],
+}
+
+export interface Following {
+  readonly filters: ReadonlyArray<readonly [string, string]>
+  /** After the event of this number; 0 begins with the first there ever was. */
+  readonly after: string | undefined
+  /** Ends after so many events; 0 goes on until it is interrupted. */
+  readonly count: number
+}
+
+interface Told {
+  readonly id: string
+  readonly data: string
+}
+
+/** The events of a stream as they come; comments keep it alive and tell nothing. */
+export async function* eventsIn(
+  parts: AsyncIterable<Uint8Array>,
+  heard: () => void = () => undefined,
+): AsyncGenerator<Told> {
+  const decoder = new TextDecoder()
+  let rest = ""
+  let id = ""
+  let data: Array<string> = []
+  for await (const part of parts) {
+    heard()
+    rest += decoder.decode(part, { stream: true })
+    const lines = rest.split(/\r\n|\n|\r(?!$)/)
+    rest = lines.pop() ?? ""
+    if (rest.length > line_chars_max) throw failure("failed", "A line of the stream is too long")
+    for (const line of lines) {
+      if (line === "") {
+        if (data.length > 0) yield { id, data: data.join("\n") }
+        data = []
+        continue
+      }
+      const [, name = "", value = ""] = /^([^:]*):? ?(.*)$/s.exec(line) ?? []
+      if (name === "id") id = value
+      if (name === "data") data.push(value)
+    }
+  }
+}
+
+/** A line of what happened; ids whole, so that they can be copied. */
+const lineOf = (event: Json) => {
+  const time = shown("time", textAt(event, "time"))
+  const source = (textAt(event, "source") ?? "").replace("/almanac/", "")
+  const data = printable(toJson(memberAt(event, "data") ?? null))
+  const text = [time, textAt(event, "type") ?? "", textAt(event, "subject") ?? "", source, data]
+  return text.map((one, i) => (i < text.length - 1 ? printable(one) : one)).join("  ")
+}
+
+const isFinal = (cause: unknown) => isFailure(cause) && cause.ending !== "unreachable"
+
+/** Prints events until it is interrupted or has `count`; connects again where it breaks. */
+export const follow = async (session: Session, { filters, after, count }: Following) => {
+  const { http, screen, output, signal } = session
+  let last = after
+  let told = 0
+  let failures = 0
+  for (;;) {
+    try {
+      const answer: IncomingMessage = await http.open({
+        ...{ method: "GET", path: addressOf("/v1/events", filters), need: "admin", signal },
+        silence_ms: silence_ms_max,
+        headers: {
+          accept: "text/event-stream",
+          ...(last !== undefined && { "last-event-id": last }),
+        },
+      })
+      for await (const { id, data } of eventsIn(answer, () => (failures = 0))) {
+        last = id
+        const event = fromJson(data)
+        screen.out(`${output.json ? toJson(event) : lineOf(event)}\n`)
+        told++
+        if (told === count) return answer.destroy()
+      }
+    } catch (cause) {
+      if (signal.aborted) break
+      if (isFinal(cause) || failures >= failures_max) throw cause
+    }
+    if (signal.aborted) break
+    const ms = Math.min(again_ms_max, again_ms_first * 2 ** failures++)
+    await pause(ms, undefined, { signal }).catch(() => undefined)
+    if (signal.aborted) break
+  }
+  if (last !== undefined) screen.err(`Go on from here: almanac events follow --after ${last}\n`)
+}

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Checks a proof of `almanac audit prove` without Almanac, by Python's standard library alone.
+
+    python3 verify-proof.py proof.json KEY [KEPT]
+
+KEY is what `almanac audit key` printed, as you had it from its owner. KEPT is a file with a signed
+head that you kept before, where the proof was asked for with `--kept`. It ends with code 0 and a
+line for each commit that is proven, or with code 1 and a line that says what is wrong.
+
+The tree is that of RFC 9162, section 2.1, with SHA-256; the head is a signed note as in C2SP
+tlog-checkpoint; the signature is Ed25519, RFC 8032.
+"""
+import base64
+import hashlib
+import json
+import sys
+
+P = 2**255 - 19
+ORDER = 2**252 + 27742317777372353535851937790883648493
+D = -121665 * pow(121666, P - 2, P) % P
+
+
+class Wrong(Exception):
+    pass
+
+
+def check(good, why):
+    if not good:
+        raise Wrong(why)
+
+
+# Ed25519: points as (x, y, z, x*y), section 5.1 of RFC 8032.
+def add(p, q):
+    a, b = (p[1] - p[0]) * (q[1] - q[0]) % P, (p[1] + p[0]) * (q[1] + q[0]) % P
+    c, d = 2 * p[3] * q[3] * D % P, 2 * p[2] * q[2] % P
+    e, f, g, h = b - a, d - c, d + c, b + a
+    return e * f % P, g * h % P, f * g % P, e * h % P
+
+
+def times(n, p):
+    sum_ = (0, 1, 1, 0)
+    while n:
+        if n & 1:
+            sum_ = add(sum_, p)
+        p, n = add(p, p), n >> 1
+    return sum_
+
+
+def point(data):
+    y = int.from_bytes(data, "little")
+    sign, y = y >> 255, y & (2**255 - 1)
+    check(y < P, "a point that is none")
+    square = (y * y - 1) * pow(D * y * y + 1, P - 2, P) % P
+    x = pow(square, (P + 3) // 8, P)
+    if (x * x - square) % P:
+        x = x * pow(2, (P - 1) // 4, P) % P
+    check((x * x - square) % P == 0 and not (x == 0 and sign), "a point that is none")
+    x = P - x if x & 1 != sign else x
+    return x, y, 1, x * y % P
+
+
+BASE = point((4 * pow(5, P - 2, P) % P).to_bytes(32, "little"))
+
+
+def signed(key, text, signature):
+    r, s = point(signature[:32]), int.from_bytes(signature[32:], "little")
+    h = int.from_bytes(hashlib.sha512(signature[:32] + key + text).digest(), "little") % ORDER
+    left, right = times(s, BASE), add(r, times(h, point(key)))
+    same = all((left[i] * right[2] - right[i] * left[2]) % P == 0 for i in (0, 1))
+    check(len(signature) == 64 and s < ORDER and same, "the head's signature is wrong")
+
+
+def head_of(note, verifier):
+    """Size and root of a signed head; the verifier is `name+id+base64(1, key)`."""
+    name, key_id, marked = verifier.split("+", 2)
+    marked = base64.b64decode(marked)
+    expected = hashlib.sha256(name.encode() + b"\n" + marked).digest()[:4]
+    check(key_id == expected.hex() and marked[0] == 1 and len(marked) == 33, "the key is none")
+    text, _, signatures = note.partition("\n\n")
+    for line in signatures.splitlines():
+        dash, signer, data = line.split(" ")
+        data = base64.b64decode(data)
+        if dash == "\u2014" and signer == name and data[:4] == expected:
+            signed(marked[1:], (text + "\n").encode(), data[4:])
+            origin, size, root = text.split("\n")[:3]
+            check(origin == name, "the head is of another log")
+            return int(size), base64.b64decode(root)
+    raise Wrong("the head is not signed with this key")
+
+
+def sha256(data):
+    return hashlib.sha256(data).digest()
+
+
+def node(left, right):
+    return sha256(b"\1" + left + right)
+
+
+def included(leaf, index, size, path, root):
+    """RFC 9162, section 2.1.3.2."""
+    check(index < size, "a commit beyond the tree")
+    last = size - 1
+    for step in path:
+        check(last > 0, "a path that is too long")
+        if index & 1 or index == last:
+            leaf = node(step, leaf)
+            while not index & 1 and index:
+                index, last = index >> 1, last >> 1
+        else:
+            leaf = node(leaf, step)
+        index, last = index >> 1, last >> 1
+    check(last == 0 and leaf == root, "a commit that is not in the tree")
+
+
+def consistent(first, first_root, second, second_root, path, what):
+    """RFC 9162, section 2.1.4.2."""
+    check(0 < first <= second, f"{what} is larger than the head")
+    if first == second:
+        return check(not path and first_root == second_root, f"{what} is not part of the head")
+    path = [first_root] + path if first & (first - 1) == 0 else path
+    check(path, f"{what} has no path")
+    fn, sn = first - 1, second - 1
+    while fn & 1:
+        fn, sn = fn >> 1, sn >> 1
+    fr = sr = path[0]
+    for step in path[1:]:
+        check(sn > 0, f"{what} has a path that is too long")
+        if fn & 1 or fn == sn:
+            fr, sr = node(step, fr), node(step, sr)
+            while not fn & 1 and fn:
+                fn, sn = fn >> 1, sn >> 1
+        else:
+            sr = node(sr, step)
+        fn, sn = fn >> 1, sn >> 1
+    check(sn == 0 and fr == first_root and sr == second_root, f"{what} is not part of the head")
+
+
+def verify(proof, verifier, kept):
+    check(proof["format"] == "almanac-audit-proof-1", "a proof of another format")
+    check(proof["commits"], "a proof of nothing")
+    size, root = head_of(proof["head"], verifier)
+    sealed, sealed_root = proof["checkpoint"]["size"], bytes.fromhex(proof["checkpoint"]["root"])
+    hashes = lambda texts: [bytes.fromhex(text) for text in texts]
+    consistent(sealed, sealed_root, size, root, hashes(proof["consistency"]), "the checkpoint")
+    if kept is not None:
+        check("kept" in proof, "the proof was not asked for with --kept")
+        before, before_root = head_of(kept, verifier)
+        consistent(before, before_root, size, root, hashes(proof["kept"]["path"]), "the kept head")
+    stream, before, prev = proof["aggregate"], 0, sha256(proof["aggregate"].encode()).hex()
+    for entry in proof["commits"]:
+        commit, position = json.loads(entry["commit"]), entry["position"]
+        check(commit["prev"] == prev, f"the commit at {position} does not follow")
+        check(position > before, f"the commit at {position} is out of order")
+        before, prev = position, sha256(entry["commit"].encode()).hex()
+        leaf = sha256(b"\0" + f"{position} {stream} {prev}".encode())
+        included(leaf, position - 1, sealed, hashes(entry["path"]), sealed_root)
+        yield f"{position} {commit['at']} {', '.join(e['type'] for e in commit['events'])}"
+
+
+if __name__ == "__main__":
+    try:
+        with open(sys.argv[1], encoding="utf-8") as file:
+            proof = json.load(file)
+        kept = open(sys.argv[3], encoding="utf-8").read() if len(sys.argv) > 3 else None
+        print("\n".join(verify(proof, sys.argv[2].strip(), kept)))
+    except (Wrong, LookupError, ValueError, TypeError) as why:
+        sys.exit(f"not proven: {why}")

@@ -1,0 +1,14 @@
+/**
+ * Where a generation of the log began, and what was before it.
+ *
+ * Stream: system.generation.log. It is the first commit of its generation that is no copy, and
+ * names the root over everything before: so the chain goes on from one stream to the next.
+ */
+import type { Schema } from "effect"
+import { message } from "#schemas/message.ts"
+import { GenerationRange } from "#schemas/system/generation.ts"
+
+export const GenerationStarted = message("GenerationStarted", GenerationRange)
+
+export const GenerationEvent = GenerationStarted
+export type GenerationEvent = Schema.Schema.Type<typeof GenerationEvent>

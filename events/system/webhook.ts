@@ -1,0 +1,70 @@
+/** What can happen to a webhook. Stream: system.webhook.<id>. */
+import { Schema, Struct } from "effect"
+import { message } from "#schemas/message.ts"
+import {
+  ChangeWebhook,
+  CreateWebhook,
+  DisableWebhook,
+  EndRedelivery,
+  GiveUpDeliveries,
+  RedeliverLetters,
+  ReplayWebhook,
+  RotateWebhookSecret,
+} from "#schemas/system/webhook.ts"
+
+export const WebhookCreated = message("WebhookCreated", Struct.omit(CreateWebhook.fields, ["type"]))
+/** Only what changed. */
+export const WebhookChanged = message(
+  "WebhookChanged",
+  Struct.omit(ChangeWebhook.fields, ["type", "enabled"]),
+)
+/** Its owner wants it to deliver again, from where it stopped. */
+export const WebhookEnabled = message("WebhookEnabled", {})
+/** Its owner wants it to wait. */
+export const WebhookPaused = message("WebhookPaused", {})
+/** The deliverer gave the address up: it is gone, or has failed for days. */
+export const WebhookDisabled = message(
+  "WebhookDisabled",
+  Struct.omit(DisableWebhook.fields, ["type"]),
+)
+/** It signs with a new secret, and for a while with the one before, too. */
+export const WebhookSecretRotated = message(
+  "WebhookSecretRotated",
+  Struct.omit(RotateWebhookSecret.fields, ["type"]),
+)
+/** Everything after an event is sent again. */
+export const WebhookReplayStarted = message(
+  "WebhookReplayStarted",
+  Struct.omit(ReplayWebhook.fields, ["type"]),
+)
+/** Events that were tried often enough: they are dead letters now. */
+export const WebhookDeliveriesAbandoned = message(
+  "WebhookDeliveriesAbandoned",
+  Struct.omit(GiveUpDeliveries.fields, ["type"]),
+)
+/** Dead letters are tried again. */
+export const WebhookRedeliveryStarted = message(
+  "WebhookRedeliveryStarted",
+  Struct.omit(RedeliverLetters.fields, ["type"]),
+)
+/** One of them was delivered, or is a dead letter still. */
+export const WebhookRedeliveryEnded = message(
+  "WebhookRedeliveryEnded",
+  Struct.omit(EndRedelivery.fields, ["type"]),
+)
+export const WebhookDeleted = message("WebhookDeleted", {})
+
+export const WebhookEvent = Schema.Union([
+  WebhookCreated,
+  WebhookChanged,
+  WebhookEnabled,
+  WebhookPaused,
+  WebhookDisabled,
+  WebhookSecretRotated,
+  WebhookReplayStarted,
+  WebhookDeliveriesAbandoned,
+  WebhookRedeliveryStarted,
+  WebhookRedeliveryEnded,
+  WebhookDeleted,
+]).pipe(Schema.toTaggedUnion("type"))
+export type WebhookEvent = typeof WebhookEvent.Type

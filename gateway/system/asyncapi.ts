@@ -1,0 +1,165 @@
+/**
+ * The AsyncAPI document: what is published, and the three ways to get it. It is made from the
+ * schemas of the published types, as docs/events.md is.
+ *
+ * Source: AsyncAPI 3.0.0; issue 10 §3.
+ */
+import { Schema } from "effect"
+import { CloudEvent } from "#schemas/cloud-event.ts"
+import type { PublishedType, PublishedTypes } from "#schemas/published.ts"
+
+/** JSON, as far as a document is made of it. */
+type Json = Readonly<Record<string, unknown>>
+
+const json_schema = "http://json-schema.org/draft-07/schema#"
+const apache = { name: "Apache-2.0", url: "https://www.apache.org/licenses/LICENSE-2.0" }
+const content_type = "application/cloudevents+json"
+
+/** A schema of ours as draft-07 says it: what it refers to is written out where it is. */
+const schemaOf = (schema: Schema.Top): Json => {
+  const { schema: root, definitions } = Schema.toJsonSchemaDocument(schema)
+  const inlined = (node: unknown): unknown => {
+    if (Array.isArray(node)) return node.map(inlined)
+    if (typeof node !== "object" || node === null) return node
+    // A node of a JSON document has names and values.
+    const { $ref, ...rest } = node as Json
+    const own = Object.fromEntries(Object.entries(rest).map(([name, one]) => [name, inlined(one)]))
+    if (typeof $ref !== "string") return own
+    const named = definitions[$ref.split("/").at(-1) ?? ""]
+    // A definition is an object.
+    return { ...(inlined(named) as Json), ...own }
+  }
+  // The schema of a struct is an object.
+  return inlined(root) as Json
+}
+
+/** What all events have; `data` is its type's own. */
+const envelope = schemaOf(CloudEvent)
+
+const named = (service: string, type: string) => `${service}.${type}`
+const messageRef = (name: string) => ({ $ref: `#/components/messages/${name}` })
+
+const messageOf = (service: string, type: string, { aggregate, told, data }: PublishedType) => {
+  const properties = {
+    // The envelope's own properties, of which these are narrower.
+    ...(envelope.properties as Json),
+    source: { type: "string", const: `/almanac/${service}/${aggregate}` },
+    type: { type: "string", const: type },
+    data: schemaOf(data),
+  }
+  return {
+    name: type,
+    title: type,
+    summary: told,
+    contentType: content_type,
+    payload: { $schema: json_schema, ...envelope, properties },
+  }
+}
+
+/** One way to get events: where, which messages, and how it is bound to its protocol. */
+const channelOf = (
+  address: string | null,
+  description: string,
+  names: ReadonlyArray<string>,
+  more: Json = {},
+) => ({
+  address,
+  description,
+  messages: Object.fromEntries(names.map((name) => [name, messageRef(name)])),
+  ...more,
+})
+
+const text_parameter = (description: string) => ({ description })
+
+const sse_description =
+  "Server-sent events of GET /v1/events: `data` is the event, `id` its sequence, `event` its " +
+  "type. Resumable by Last-Event-ID or ?since."
+const webhook_description =
+  "A POST to the URL of a webhook, signed by Standard Webhooks (webhook-id, webhook-timestamp, " +
+  "webhook-signature), at least once, in order for each subject."
+
+const webhook_headers = {
+  type: "object",
+  required: ["webhook-id", "webhook-timestamp", "webhook-signature"],
+  properties: {
+    "webhook-id": { type: "string", description: "The same at each try of an event." },
+    "webhook-timestamp": { type: "string", description: "When it was sent, in seconds." },
+    "webhook-signature": {
+      type: "string",
+      description: "`v1,` and base64 of HMAC-SHA256; several with spaces between them.",
+    },
+    "almanac-sequence": { type: "string", description: "The event's place among all." },
+  },
+} as const
+
+/** The document, of these services' types. */
+export const asyncApiOf = (services: ReadonlyArray<readonly [string, PublishedTypes]>): Json => {
+  const types = services.flatMap(([service, published]) =>
+    Object.entries(published).map(([type, told]) => ({ service, type, told })),
+  )
+  const names = types.map(({ service, type }) => named(service, type))
+  const subjects = types.map(({ service, type, told }) => {
+    const address = `events.${service}.${told.aggregate}.${type}`
+    const description = `On the bus, with ${told.subject} as its subject.`
+    const name = named(service, type)
+    const channel = channelOf(address, description, [name], { servers: [server("bus")] })
+    return [`bus.${name}`, channel] as const
+  })
+  const parameters = {
+    webhook_url: text_parameter("The URL that the webhook was made with."),
+  }
+  const hook = channelOf("{webhook_url}", webhook_description, names, { parameters })
+  const sse = channelOf("/v1/events", sse_description, names, {
+    servers: [server("gateway")],
+    bindings: { http: {} },
+  })
+  const channels = { events: sse, webhook: hook, ...Object.fromEntries(subjects) }
+  return {
+    asyncapi: "3.0.0",
+    info: {
+      ...{ title: "Almanac events", version: "0.1.0", license: apache },
+      description: "What happened, as CloudEvents 1.0; docs/events.md says what one can rely on.",
+    },
+    defaultContentType: content_type,
+    servers,
+    channels,
+    operations: Object.fromEntries(
+      Object.keys(channels).map((name) => [`send.${name}`, operationOf(name)]),
+    ),
+    components: {
+      messages: Object.fromEntries(
+        types.map(({ service, type, told }) => [
+          named(service, type),
+          { ...messageOf(service, type, told), traits: [{ headers: webhook_headers }] },
+        ]),
+      ),
+      securitySchemes,
+    },
+  }
+}
+
+const server = (name: string) => ({ $ref: `#/servers/${name}` })
+
+const operationOf = (channel: string) => ({
+  action: "send",
+  channel: { $ref: `#/channels/${channel}` },
+  summary: channel === "webhook" ? "Almanac calls the webhook." : "Almanac tells subscribers.",
+})
+
+const scheme = (name: string) => ({ $ref: `#/components/securitySchemes/${name}` })
+
+const servers = {
+  gateway: {
+    ...{ host: "localhost:9797", protocol: "http", security: [scheme("bearer")] },
+    description: "The gateway; where it is reached is the deployment's own.",
+  },
+  bus: {
+    ...{ host: "localhost:4222", protocol: "nats", security: [scheme("subscriber")] },
+    description: "JetStream, stream ALMANAC_EVENTS; dev-credentials.json has the real address.",
+  },
+} as const
+
+const securitySchemes = {
+  bearer: { type: "http", scheme: "bearer" },
+  subscriber: { type: "userPassword", description: "A user that can only read the events." },
+} as const

@@ -1,0 +1,55 @@
+/** What the machinery tells subscribers, in the words of its published types. */
+import { Schema, Struct } from "effect"
+import { WebhookEvent } from "#events/system/webhook.ts"
+import { publication, type ToldOf } from "#projections/published-events.ts"
+import type { published as types } from "#schemas/system/published.ts"
+import { CreateWebhook } from "#schemas/system/webhook.ts"
+
+type Told = ToldOf<typeof types>
+
+const decode = Schema.decodeUnknownSync(
+  Schema.Struct(Struct.pick(CreateWebhook.fields, ["project_id"])),
+)
+
+/** An event has its webhook's project; one that gets everybody's events is for operators. */
+const webhook = publication({
+  part: "system.webhook",
+  event: WebhookEvent,
+  tell: (event, { id: webhook_id, commit }): Told | undefined => {
+    const { project_id } = decode(commit.snapshot.context)
+    const own = project_id === null ? {} : { project_id }
+    switch (event.type) {
+      case "WebhookCreated":
+        return {
+          ...{ type: "webhook_created", ...own },
+          data: { webhook_id, is_enabled: event.enabled },
+        }
+      case "WebhookChanged": {
+        const changed = Object.keys(event).filter((name) => name !== "type")
+        return { type: "webhook_changed", ...own, data: { webhook_id, changed } }
+      }
+      case "WebhookEnabled":
+        return { type: "webhook_enabled", ...own, data: { webhook_id } }
+      case "WebhookPaused":
+        return { type: "webhook_paused", ...own, data: { webhook_id } }
+      case "WebhookDisabled": {
+        const { reason, detail } = event
+        return { type: "webhook_disabled", ...own, data: { webhook_id, reason, detail } }
+      }
+      case "WebhookSecretRotated": {
+        const { previous_until } = event
+        return { type: "webhook_secret_rotated", ...own, data: { webhook_id, previous_until } }
+      }
+      case "WebhookDeleted":
+        return { type: "webhook_deleted", ...own, data: { webhook_id } }
+      // What is told of a delivery would have to be delivered, too.
+      case "WebhookReplayStarted":
+      case "WebhookDeliveriesAbandoned":
+      case "WebhookRedeliveryStarted":
+      case "WebhookRedeliveryEnded":
+        return undefined
+    }
+  },
+})
+
+export const published = [webhook]

@@ -1,0 +1,70 @@
+/**
+ * What the machinery tells its subscribers, type by type; only ever added to.
+ *
+ * Nothing is told of a single delivery: a webhook that gets everything would be told of that, too.
+ * Source: DECISIONS "published events"; issue 10 §3.
+ */
+import { Schema } from "effect"
+import type { PublishedTypes } from "#schemas/published.ts"
+import { DisableReason } from "#schemas/system/webhook.ts"
+
+const described = (description: string) => ({ description })
+
+const webhook = { aggregate: "webhook", subject: "the webhook" } as const
+
+const webhook_id = Schema.String.annotateKey(described("The webhook's id."))
+
+export const published = {
+  webhook_created: {
+    ...webhook,
+    told: "A webhook was made.",
+    data: Schema.Struct({
+      webhook_id,
+      is_enabled: Schema.Boolean.annotateKey(described("Whether it delivers from the start.")),
+    }),
+  },
+  webhook_changed: {
+    ...webhook,
+    told: "A webhook's owner changed what it sends, or where to.",
+    data: Schema.Struct({
+      webhook_id,
+      changed: Schema.Array(Schema.String).annotateKey(
+        described("Names of the fields that have another value from here on."),
+      ),
+    }),
+  },
+  webhook_enabled: {
+    ...webhook,
+    told: "A webhook delivers again, from where it stopped.",
+    data: Schema.Struct({ webhook_id }),
+  },
+  webhook_paused: {
+    ...webhook,
+    told: "A webhook waits, since its owner wants it to.",
+    data: Schema.Struct({ webhook_id }),
+  },
+  webhook_disabled: {
+    ...webhook,
+    told: "A webhook was given up: its address is gone, or took nothing for days.",
+    data: Schema.Struct({
+      webhook_id,
+      reason: DisableReason.annotateKey(described("Why.")),
+      detail: Schema.String.annotateKey(described("What was so at the last try, in words.")),
+    }),
+  },
+  webhook_secret_rotated: {
+    ...webhook,
+    told: "A webhook got a new secret.",
+    data: Schema.Struct({
+      webhook_id,
+      previous_until: Schema.String.annotateKey(
+        described("Until when the secret before signs too, RFC 3339 in UTC."),
+      ),
+    }),
+  },
+  webhook_deleted: {
+    ...webhook,
+    told: "A webhook was deleted.",
+    data: Schema.Struct({ webhook_id }),
+  },
+} as const satisfies PublishedTypes

@@ -1,0 +1,25 @@
+import { assert, describe, it } from "vitest"
+import { rest_ms_max, restAfter, threadRest } from "#adapters/thread-share.ts"
+
+describe("the rest of work that nobody waits for", () => {
+  it("is none while the thread does nothing else", () => {
+    assert.equal(restAfter(2, { active: 2, idle: 0 }), 0)
+    assert.equal(restAfter(2, { active: 3, idle: 20 }), 0)
+  })
+
+  it("is nine times the work while others use the thread", () => {
+    assert.equal(restAfter(2, { active: 12, idle: 8 }), 18)
+    assert.equal(restAfter(3, { active: 30, idle: 0 }), 27)
+  })
+
+  it("is never longer than somebody waits who comes meanwhile", () => {
+    assert.equal(restAfter(1000, { active: 5000, idle: 0 }), rest_ms_max)
+  })
+
+  it("is measured from one piece of work to the next", () => {
+    const rests = threadRest()
+    assert.isAtLeast(rests.after(0), 0)
+    assert.isAtMost(rests.after(0), rest_ms_max)
+    assert.isBelow(rests.gather_ms, 2000, "as long as a reader waits")
+  })
+})

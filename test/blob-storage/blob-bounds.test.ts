@@ -1,0 +1,204 @@
+/**
+ * What the HTTP path does with memory: windows are given back when the system has them, what is at
+ * hand is not waited for, and puts say how much they may bring.
+ */
+import { connect } from "node:net"
+import { Effect } from "effect"
+import { describe, expect, it } from "vitest"
+import { thrown } from "#actors/blob-storage/blob-fault.ts"
+import type { BlobPut } from "#actors/blob-storage/blob-store.ts"
+import type { HotBlobs } from "#gateway/blob-storage/hot-blob.ts"
+import type { BlobMeta } from "#schemas/blob-storage/blob.ts"
+import { as, until } from "../http.ts"
+import {
+  accept_bytes,
+  type BlobService,
+  base64,
+  bytes_type,
+  json_type,
+  memoryStore,
+  withBlobs,
+} from "./blob-service.ts"
+
+const window_bytes = 983_040
+const path = "/v1/blobs/0123456789abcdef0123456789abcdef"
+
+const metaOf = (size: number): BlobMeta => ({
+  ...{ size: BigInt(size), created_at: 1n, modified_at: 1n, checksum: "", labels: {} },
+  policy: "REPLICATION_POLICY_NONE",
+})
+
+const nothing = () => Promise.reject(thrown({ _tag: "BlobStoreFailed", detail: "not here" }))
+const none: HotBlobs["engine"] = {
+  ...{ put: nothing, get: nothing, stat: nothing, delete: nothing },
+  upload: () => ({ write: nothing, finish: nothing, abort: async () => undefined }),
+}
+
+const run = (engine: Partial<HotBlobs["engine"]>, body: (service: BlobService) => Promise<void>) =>
+  withBlobs({ engine: { ...none, ...engine } }, (service) => Effect.promise(() => body(service)))
+
+/** Windows of one byte's value each, which another value takes the place of when given back. */
+const lending = (count: number) => {
+  const given: Array<number> = []
+  const lent: Array<number> = []
+  const giveBack = (window: Uint8Array) => {
+    given.push(window[0] ?? -1)
+    window.fill(255)
+  }
+  const windows = async function* () {
+    for (let n = 0; n < count; n++) {
+      lent.push(n)
+      yield Buffer.alloc(window_bytes, n)
+    }
+  }
+  const meta = metaOf(count * window_bytes)
+  return { given, lent, get: async () => ({ meta, data: undefined, windows, giveBack }) }
+}
+
+const paused = (port: number) => {
+  const socket = connect(port, "127.0.0.1")
+  socket.pause()
+  const lines = [`GET ${path} HTTP/1.1`, "Host: a", "Authorization: Bearer reader"]
+  socket.write([...lines, "Accept: application/octet-stream", "\r\n"].join("\r\n"))
+  return socket
+}
+
+const turns = async () => {
+  for (let turn = 0; turn < 500; turn++) await new Promise((next) => setImmediate(next))
+}
+
+describe("the memory of a window", () => {
+  it("is given back once the system has its bytes, however slow the client is", () => {
+    const { given, lent, get } = lending(12)
+    return run({ get }, async (service) => {
+      const socket = paused(service.port)
+      await until(() => lent.length > 1)
+      await turns()
+      const parts: Array<Buffer> = []
+      socket.on("data", (part: Buffer) => parts.push(part)).resume()
+      await until(() => given.length === 12)
+      const headBytes = () => Buffer.concat(parts).indexOf("\r\n\r\n") + 4
+      await until(() => Buffer.concat(parts).length - headBytes() === 12 * window_bytes)
+      const all = Buffer.concat(parts).subarray(headBytes())
+      for (let n = 0; n < 12; n++) {
+        const sent = all.subarray(n * window_bytes, (n + 1) * window_bytes)
+        expect(sent.equals(Buffer.alloc(window_bytes, n)), `window ${n}`).toBe(true)
+      }
+      expect(given).toEqual(lent)
+      socket.destroy()
+    })
+  })
+
+  it("is not given back where nobody knows what the system does with it", () => {
+    const { given, lent, get } = lending(50)
+    return run({ get }, async (service) => {
+      const socket = paused(service.port)
+      await until(() => lent.length > 1)
+      await turns()
+      let before = -1
+      for (; before !== given.length; await turns()) before = given.length
+      expect(before).toBeLessThan(lent.length)
+      socket.destroy()
+      await until(() => service.inFlight() === 0)
+      await turns()
+      // The client took nothing more: what was on its way to it failed.
+      expect(given.length).toBe(before)
+    })
+  })
+})
+
+describe("a blob that is at hand", () => {
+  const data = Buffer.from("hello")
+  const at_hand = { meta: metaOf(5), data, windows: () => assertNever() }
+  const assertNever = () => {
+    throw new Error("one window is enough")
+  }
+  const ask = (service: BlobService, more: Record<string, string> = {}, init: RequestInit = {}) =>
+    service.fetch(path, { ...init, headers: { ...as("reader"), ...accept_bytes, ...more } })
+
+  it("is answered, and nothing is waited for", () =>
+    run({ getNow: () => at_hand }, async (service) => {
+      const answer = await ask(service)
+      expect([answer.status, await answer.text()]).toEqual([200, "hello"])
+      expect(answer.headers.get("content-length")).toBe("5")
+    }))
+
+  it("is answered as a get answers it, to the letter", async () => {
+    const labelled = { ...at_hand, meta: { ...metaOf(5), labels: { a: "é", b: "" } } }
+    const answers: Array<unknown> = []
+    for (const engine of [{ getNow: () => labelled }, { get: async () => labelled }]) {
+      await run(engine, async (service) => {
+        const answer = await ask(service, { "x-request-id": "the same" })
+        const headers = [...answer.headers].filter(([name]) => !/^(date|x-request-id)$/.test(name))
+        answers.push([answer.status, headers, await answer.text()])
+        expect(headers.length).toBeGreaterThan(7)
+      })
+    }
+    expect(answers[0]).toEqual(answers[1])
+  })
+
+  it("is asked for where it is not: by a get", () =>
+    run({ getNow: () => undefined, get: async () => at_hand }, async (service) => {
+      expect(await (await ask(service)).text()).toBe("hello")
+    }))
+
+  it("is not what a range, a condition or a HEAD is answered with", () => {
+    const getNow = () => {
+      throw new Error("all of it was not asked for")
+    }
+    const stat = async () => metaOf(5)
+    const part = { ...at_hand, data: data.subarray(0, 2) }
+    return run({ getNow, stat, get: async () => part }, async (service) => {
+      expect((await ask(service, { range: "bytes=0-1" })).status).toBe(206)
+      expect((await ask(service, { "if-none-match": "*" })).status).toBe(304)
+      expect((await ask(service, {}, { method: "HEAD" })).status).toBe(200)
+    })
+  })
+
+  it("is nobody's who may not read", () =>
+    run({ getNow: () => at_hand }, async (service) => {
+      const asNobody = { headers: { ...accept_bytes } }
+      expect((await service.fetch(path, asNobody)).status).toBe(401)
+      expect((await ask(service, as("stranger"))).status).toBe(403)
+    }))
+})
+
+describe("a put on the plain route", () => {
+  it("says how many bytes it may bring, where that is known", () =>
+    withBlobs({}, ({ store }) =>
+      Effect.gen(function* () {
+        const told: Array<BlobPut["bytes_max"]> = []
+        const inner = yield* memoryStore()
+        const noting = {
+          ...{ ...store, ...inner },
+          put: ((order, bytes) => {
+            told.push(order.bytes_max)
+            return inner.put(order, bytes)
+          }) satisfies typeof inner.put as typeof inner.put,
+        }
+        const body = async ({ url }: BlobService) => {
+          const bytes = new Uint8Array(1000)
+          const send = (at: string, type: Record<string, string>, given: BodyInit) => {
+            const method = at === "blobs" ? "PUT" : "POST"
+            const headers = { ...as("writer"), ...type }
+            const init = { method, headers, body: given, duplex: "half" }
+            return fetch(`${url}/v1/${at}`, init as RequestInit)
+          }
+          const text = JSON.stringify({ data: base64(bytes) })
+          const answers = [
+            await send("blobs/stream", bytes_type, bytes),
+            await send("blobs/stream", bytes_type, new Blob([bytes]).stream()),
+            await send("blobs", json_type, text),
+            await send("blobs", json_type, new Blob([text]).stream()),
+          ]
+          expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+        }
+        yield* Effect.promise(() =>
+          withBlobs({ store: noting, is_hot: false }, (service) =>
+            Effect.promise(() => body(service)),
+          ),
+        )
+        expect(told).toEqual([1000, undefined, 1000, 1000])
+      }),
+    ))
+})

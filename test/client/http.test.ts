@@ -1,0 +1,249 @@
+/** What the client makes of answers that fail, come late, come twice, or do not come. */
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { endingOf as endingOfStatus, exit_codes } from "#client/exit-code.ts"
+import type { Operation } from "#client/operation.ts"
+import { runOperation } from "#client/run.ts"
+import { eventsIn, follow } from "#client/system/events.ts"
+import { endingOf, json, type Script, scripted, sessionWith } from "./scripted.ts"
+
+const create: Operation = {
+  ...{ verb: "create", method: "POST", path: "/v1/policies", what: "", body: [] },
+}
+const list: Operation = {
+  ...{ verb: "list", method: "GET", path: "/v1/jobs", what: "", items: "jobs", is_paged: true },
+  columns: ["id"],
+}
+const nothing = { arguments: {}, fields: {}, limit: 0, wait: false }
+
+const withServer = async <A>(
+  script: Script,
+  work: (at: Awaited<ReturnType<typeof scripted>>) => Promise<A>,
+) => {
+  const server = await scripted(script)
+  try {
+    return await work(server)
+  } finally {
+    await server.close()
+  }
+}
+
+describe("a request", () => {
+  it("is tried again after 503 and 504 only, with one key", () =>
+    withServer(
+      (_, answer, nth) => json(answer, [503, 504, 201][nth - 1] ?? 500, { id: "p1" }),
+      async ({ url, heard }) => {
+        const { session, written } = sessionWith(url, { json: true })
+        await runOperation(session, create, { ...nothing, body: { name: "x" } })
+        assert.deepEqual(JSON.parse(written.out), { id: "p1" })
+        const keys = heard.map(({ headers }) => headers["idempotency-key"])
+        assert.equal(keys.length, 3)
+        assert.equal(new Set(keys).size, 1)
+        assert.match(keys[0]?.toString() ?? "", /^[0-9a-f-]{36}$/)
+        assert.deepEqual(
+          new Set(heard.map(({ body }) => body.toString())),
+          new Set(['{"name":"x"}']),
+        )
+      },
+    ))
+
+  it("has another key the next time, and none where nothing is made", () =>
+    withServer(
+      (_, answer) => json(answer, 200, { jobs: [], id: "p1" }),
+      async ({ url, heard }) => {
+        const { session } = sessionWith(url, { json: true })
+        await runOperation(session, create, nothing)
+        await runOperation(session, create, nothing)
+        await runOperation(session, list, nothing)
+        const keys = heard.map(({ headers }) => headers["idempotency-key"])
+        assert.equal(new Set(keys).size, 3)
+        assert.isUndefined(keys[2])
+      },
+    ))
+
+  it.each([400, 401, 403, 404, 409, 412, 422, 429, 500])("is sent once where it is %i", (status) =>
+    withServer(
+      (_, answer) =>
+        json(answer, status, { code: "svc.x", title: "X", detail: "It is so.\u001b[2J" }),
+      async ({ url, heard }) => {
+        const { ending, message } = await endingOf(
+          runOperation(sessionWith(url).session, create, nothing),
+        )
+        assert.equal(heard.length, 1)
+        assert.equal(ending, endingOfStatus(status))
+        assert.match(message, new RegExp(`^${status} svc\\.x: It is so\\.\\?\\[2J`))
+        if (status === 401) assert.match(message, /next: sign in$/)
+      },
+    ),
+  )
+
+  it("says the reason of every service's envelope", async () => {
+    const envelopes = [
+      [
+        { code: "NOT_FOUND", message: "not found", detail: "", request_id: "r" },
+        /NOT_FOUND: not f/,
+      ],
+      [{ detail: "No such metric." }, /404: No such metric\./],
+      [{ error: "No such carrier." }, /404: No such carrier\./],
+    ] as const
+    for (const [body, said] of envelopes) {
+      await withServer(
+        (_, answer) => json(answer, 404, body),
+        async ({ url }) => {
+          const work = runOperation(sessionWith(url).session, list, nothing)
+          assert.match((await endingOf(work)).message, said)
+        },
+      )
+    }
+  })
+
+  it("ends as unreachable where nothing listens, or the answer is cut off", async () => {
+    const { url, close } = await scripted(() => undefined)
+    await close()
+    const refused = await endingOf(runOperation(sessionWith(url).session, list, nothing))
+    assert.equal(refused.ending, "unreachable")
+    assert.match(refused.message, /nothing listens there\n {2}next: start it$/)
+    await withServer(
+      (_, answer) => {
+        answer.writeHead(200, { "content-length": "100" }).write("{")
+        setImmediate(() => answer.destroy())
+      },
+      async ({ url }) => {
+        const cut = await endingOf(runOperation(sessionWith(url).session, list, nothing))
+        assert.equal(cut.ending, "unreachable")
+      },
+    )
+  })
+
+  it("ends as interrupted while it waits to be tried again", () =>
+    withServer(
+      (_, answer) => json(answer, 503, {}, { "retry-after": "30" }),
+      async ({ url, heard }) => {
+        const { session, stop } = sessionWith(url)
+        const work = endingOf(runOperation(session, list, nothing))
+        while (heard.length === 0) await new Promise(setImmediate)
+        stop()
+        assert.equal((await work).ending, "interrupted")
+      },
+    ))
+})
+
+describe("a list", () => {
+  const pages: Script = ({ path }, answer) => {
+    const query = new URL(path, "http://x").searchParams
+    const from = Number(query.get("marker") ?? 0)
+    const limit = Number(query.get("limit"))
+    const count = Math.min(limit, 2_500 - from)
+    const jobs = Array.from({ length: count }, (_, i) => ({ id: `${from + i + 1}` }))
+    const next_marker = from + count < 2_500 ? `${from + count}` : null
+    json(answer, 200, { jobs, pagination: { limit, count, next_marker } })
+  }
+
+  it("is read page by page to its end", () =>
+    withServer(pages, async ({ url, heard }) => {
+      const { session, written } = sessionWith(url, { quiet: true })
+      await runOperation(session, list, nothing)
+      const ids = written.out.trim().split("\n").map(Number)
+      assert.deepEqual(
+        ids,
+        Array.from({ length: 2_500 }, (_, i) => i + 1),
+      )
+      assert.equal(heard.length, 3)
+      assert.equal(written.err, "")
+    }))
+
+  it("ends at its limit, and says that there is more", () =>
+    withServer(pages, async ({ url, heard }) => {
+      const { session, written } = sessionWith(url, { json: true })
+      await runOperation(session, list, { ...nothing, limit: 1_001 })
+      assert.equal(JSON.parse(written.out).length, 1_001)
+      assert.deepEqual(
+        heard.map(({ path }) => path),
+        ["/v1/jobs?limit=1000", "/v1/jobs?limit=1&marker=1000"],
+      )
+      assert.match(written.err, /--limit 0/)
+    }))
+
+  it("is an array of items, whatever the shape calls them", () =>
+    withServer(
+      (_, answer) => json(answer, 200, { items: [{ id: "a" }], pagination: { next_marker: null } }),
+      async ({ url }) => {
+        const { session, written } = sessionWith(url, { json: true })
+        await runOperation(session, list, nothing)
+        assert.deepEqual(JSON.parse(written.out), [{ id: "a" }])
+      },
+    ))
+})
+
+describe("a stream of events", () => {
+  const told = async (parts: ReadonlyArray<string>) => {
+    const bytes = async function* () {
+      for (const part of parts) yield new TextEncoder().encode(part)
+    }
+    const all: Array<string> = []
+    for await (const { id, data } of eventsIn(bytes())) all.push(`${id}:${data}`)
+    return all
+  }
+
+  it("is read wherever it is cut, with any line ends", async () => {
+    const text =
+      ': connected\n\nid: 1\nevent: a\ndata: {"x":1}\n\nid: 2\r\ndata: b\r\ndata: c\r\n\r\n'
+    const whole = ['1:{"x":1}', "2:b\nc"]
+    assert.deepEqual(await told([text]), whole)
+    assert.deepEqual(await told(text.split("")), whole)
+    assert.deepEqual(await told([`${text}id: 3\ndata: not ended`]), whole)
+  })
+
+  it("goes on where it broke, without loss or repetition", () =>
+    withServer(
+      ({ headers }, answer, nth) => {
+        if (nth === 2) return void answer.destroy()
+        const from = Number(headers["last-event-id"] ?? 0)
+        answer.writeHead(200, { "content-type": "text/event-stream" }).write(": connected\n\n")
+        for (const id of [from + 1, from + 2]) {
+          answer.write(`id: ${id}\nevent: e\ndata: {"id":${id}}\n\n`)
+        }
+        // The third is cut in its middle.
+        answer.write(`id: ${from + 3}\nevent: e\nda`, () => answer.destroy())
+      },
+      async ({ url, heard }) => {
+        const { session, written } = sessionWith(url, { json: true })
+        await follow(session, { filters: [], after: "0", count: 5 })
+        const ids = written.out
+          .trim()
+          .split("\n")
+          .map((line) => JSON.parse(line).id)
+        assert.deepEqual(ids, [1, 2, 3, 4, 5])
+        const from = heard.map(({ headers }) => headers["last-event-id"])
+        assert.deepEqual(from, ["0", "2", "2", "4"])
+      },
+    ))
+
+  it("is not asked for again where it is refused", () =>
+    withServer(
+      (_, answer) => json(answer, 403, { code: "svc.forbidden", detail: "no" }),
+      async ({ url, heard }) => {
+        const work = follow(sessionWith(url).session, { filters: [], after: undefined, count: 0 })
+        assert.equal((await endingOf(work)).ending, "forbidden")
+        assert.equal(heard.length, 1)
+      },
+    ))
+})
+
+describe("the exit codes", () => {
+  it("are those that the guide shows", () => {
+    const guide = readFileSync(join(import.meta.dirname, "../../docs/guide-client.md"), "utf8")
+    const rows = [...guide.matchAll(/^\| (\d+) +\| (.+?) +\|$/gm)]
+    const shown = rows.map(([, code, what]) => [Number(code), what])
+    assert.deepEqual(
+      shown,
+      Object.values(exit_codes).map(([code, what]) => [code, what]),
+    )
+  })
+
+  it("are one for each ending", () => {
+    const codes = Object.values(exit_codes).map(([code]) => code)
+    assert.equal(new Set(codes).size, codes.length)
+  })
+})

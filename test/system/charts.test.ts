@@ -1,0 +1,93 @@
+/** `GET /v1/admin/charts`: who may read it, and that it tells the charts as they are. */
+import { Context, Effect, Layer, Schema } from "effect"
+import { HttpApi, HttpApiBuilder } from "effect/http-api"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { and, setup } from "xstate"
+import { drawnChart } from "#actors/chart.ts"
+import { appOf } from "#gateway/routes.ts"
+import { Charts, listCharts } from "#gateway/system/charts.ts"
+import { ChartsGroup } from "#gateway/system/charts-api.ts"
+import { ChartList } from "#schemas/system/chart.ts"
+import { charts } from "#verbs/charts.ts"
+import { charts as machines } from "../docs/lifecycles-page.ts"
+import { as, type Served, startHttp } from "../http.ts"
+
+const Api = HttpApi.make("system").add(ChartsGroup)
+const handlers = HttpApiBuilder.group(Api, "charts", (group) =>
+  group.handle("list", () => listCharts),
+)
+
+describe("GET /v1/admin/charts", () => {
+  let served: Served & { readonly stop: () => Promise<void> }
+  beforeAll(async () => {
+    const layer = HttpApiBuilder.layer(Api).pipe(Layer.provide(handlers))
+    const routes = appOf(layer, Context.make(Charts, charts))
+    served = await startHttp([{ name: "system", api: Api, routes, waitFor: () => Effect.void }])
+  })
+  afterAll(() => served.stop())
+
+  const get = (headers = {}) => served.fetch("/v1/admin/charts", { headers })
+
+  it("is an operator's alone", async () => {
+    expect((await get()).status).toBe(401)
+    for (const token of ["reader", "writer", "member", "owner", "stranger"]) {
+      expect([token, (await get(as(token))).status]).toEqual([token, 403])
+    }
+  })
+
+  it("answers every chart that there is, by id", async () => {
+    const answer = await get(as("admin"))
+    expect(answer.status).toBe(200)
+    const { charts: told } = Schema.decodeUnknownSync(ChartList)(await answer.json())
+    expect(told).toEqual(charts())
+    expect(told.map(({ id }) => id)).toEqual([...(await machines()).keys()].toSorted())
+    // Each state but a beginning and a region has its sentence, as docs/lifecycles.md has.
+    const silent = told.flatMap(({ id, states }) =>
+      states
+        .filter(({ name, told, kind }) => told === null && name !== "absent" && kind !== "compound")
+        .map(({ path }) => `${id} ${path}`),
+    )
+    expect(silent).toEqual([])
+  })
+})
+
+describe("a chart as data", () => {
+  const machine = setup({ guards: { a: () => true, b: () => true } }).createMachine({
+    id: "s.thing",
+    initial: "absent",
+    states: {
+      absent: { on: { Made: "two" } },
+      two: {
+        type: "parallel",
+        on: { Seen: { actions: [] }, Ended: { target: "gone", guard: and(["a", "b"]) } },
+        states: {
+          left: { initial: "x", states: { x: { on: { Moved: "y" } }, y: {} } },
+          right: { initial: "z", states: { z: {} } },
+        },
+      },
+      gone: { type: "final" },
+    },
+  })
+  it("has its states with where they are and where each begins, and its ways", () => {
+    const words = { told: "A thing.", states: { gone: "It is gone." } }
+    const { id, told, kind, states, ways } = drawnChart(machine, words)
+    expect([id, told, kind]).toEqual(["s.thing", "A thing.", "compound"])
+    expect(states.map(({ path, parent, kind }) => `${path} in ${parent || "it"}: ${kind}`)).toEqual(
+      [
+        ...["absent in it: atomic", "two in it: parallel", "two.left in two: compound"],
+        ...["two.left.x in two.left: atomic", "two.left.y in two.left: atomic"],
+        ...["two.right in two: compound", "two.right.z in two.right: atomic", "gone in it: final"],
+      ],
+    )
+    expect(states.filter((one) => one.is_initial).map(({ path }) => path)).toEqual([
+      ...["absent", "two.left.x", "two.right.z"],
+    ])
+    expect(states.at(-1)?.told).toBe("It is gone.")
+    expect(ways).toEqual([
+      { from: "absent", to: "two", event: "Made", guard: "" },
+      { from: "two", to: null, event: "Seen", guard: "" },
+      { from: "two", to: "gone", event: "Ended", guard: "a and b" },
+      { from: "two.left.x", to: "two.left.y", event: "Moved", guard: "" },
+    ])
+  })
+})

@@ -1,0 +1,35 @@
+/** What the server answers has the shapes that the console reads: held by the compiler. */
+import { expectTypeOf, it } from "vitest"
+import type { ReadModelList } from "#gateway/system/read-models-api.ts"
+import type { ClusterMetrics } from "#schemas/blob-storage/cluster.ts"
+import type { Job } from "#schemas/share-protection/job-view.ts"
+import type { Rollout } from "#schemas/share-protection/rollout.ts"
+import type { TargetA, TargetB } from "#schemas/share-protection/target-view.ts"
+import type { CoverageEntry } from "#schemas/share-protection/usage-view.ts"
+import type { Worker } from "#schemas/share-protection/worker.ts"
+import type * as audit from "#schemas/system/audit.ts"
+import type { Chart } from "#schemas/system/chart.ts"
+import type * as page from "../../web/console/api.ts"
+
+/** As JSON has it: 64-bit numbers as numbers, or as text where settings say so. */
+type Wire<Value> = Value extends bigint
+  ? number | string
+  : Value extends string | number
+    ? Value
+    : { readonly [Name in keyof Value]: Wire<Value[Name]> }
+
+it("has the shapes that the console reads", () => {
+  expectTypeOf<Job>().toExtend<page.Job>()
+  expectTypeOf<Worker>().toExtend<page.Worker>()
+  expectTypeOf<Rollout>().toExtend<page.Rollout>()
+  expectTypeOf<CoverageEntry>().toExtend<page.Coverage>()
+  expectTypeOf<TargetA>().toExtend<page.Target>()
+  expectTypeOf<TargetB>().toExtend<page.Target>()
+  expectTypeOf<Wire<typeof ClusterMetrics.Type>>().toExtend<page.ClusterMetrics>()
+  expectTypeOf<typeof ReadModelList.Type>().toExtend<page.ReadModels>()
+  expectTypeOf<audit.AuditPage>().toExtend<page.AuditPage>()
+  expectTypeOf<audit.AuditHistory>().toExtend<page.AuditHistory>()
+  expectTypeOf<audit.AuditState>().toExtend<page.AuditState>()
+  expectTypeOf<audit.LogFigures>().toExtend<page.LogStanding>()
+  expectTypeOf<Chart>().toEqualTypeOf<page.Chart>()
+})

@@ -1,0 +1,28 @@
+/** `almanac completion`: what a shell needs to complete verbs and flags. */
+import { Console, Effect } from "effect"
+import { Argument, Command, Completions } from "effect/cli"
+
+const shells = ["bash", "zsh", "fish"] as const
+
+/** The verb; `whole` is the tree of all verbs, which is loaded for it alone. */
+export const completionOf = (whole: () => Promise<Command.Command.Any>) =>
+  Command.make(
+    "completion",
+    { shell: Argument.Literals("shell", shells) },
+    Effect.fn(function* ({ shell }) {
+      const tree = Completions.fromCommand(yield* Effect.promise(whole))
+      yield* Console.log(Completions.generate("almanac", shell, tree))
+    }),
+  ).pipe(
+    Command.withDescription("Print the completion script of a shell"),
+    Command.withExamples([
+      {
+        command: "almanac completion bash > ~/.local/share/bash-completion/completions/almanac",
+        description: "Once, for bash, which loads it when it is needed",
+      },
+      {
+        command: "almanac completion fish > ~/.config/fish/completions/almanac.fish",
+        description: "Once, for fish",
+      },
+    ]),
+  )

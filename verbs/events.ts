@@ -1,0 +1,49 @@
+/** `almanac events`. */
+import { Option } from "effect"
+import { Command, Flag } from "effect/cli"
+import { follow, events as noun } from "#client/system/events.ts"
+import { asking, shared } from "#verbs/client.ts"
+
+const filter = (name: string, what: string) =>
+  Flag.String(name).pipe(Flag.withDescription(what), Flag.optional)
+
+const followVerb = Command.make(
+  "follow",
+  {
+    filters: {
+      service: filter("service", "Only this service's, blob-storage for example"),
+      type: filter("type", "Only this type, backup_completed for example"),
+      subject: filter("subject", "Only what happened to this"),
+    },
+    after: Flag.String("after").pipe(
+      Flag.withDescription("Go on after this number; 0 begins with the first event"),
+      Flag.optional,
+    ),
+    count: Flag.Int("count").pipe(
+      Flag.withDescription("End after so many; without it, go on until Ctrl-C"),
+      Flag.withDefault(0),
+    ),
+    shared,
+  },
+  ({ filters, after, count, shared }) => {
+    const given = Object.entries(filters).flatMap(([name, value]) =>
+      Option.isSome(value) ? [[name, value.value] as const] : [],
+    )
+    const following = { filters: given, after: Option.getOrUndefined(after), count }
+    // Being stopped is how it ends.
+    return asking(shared, (session) => follow(session, following), 0)
+  },
+).pipe(
+  Command.withDescription("Published events as they happen; it connects again by itself"),
+  Command.withExamples([
+    {
+      command: "almanac events follow --service share-protection --json",
+      description: "One CloudEvent a line, for a program",
+    },
+  ]),
+)
+
+export const events = Command.make(noun.name).pipe(
+  Command.withDescription(noun.what),
+  Command.withSubcommands([followVerb]),
+)

@@ -1,0 +1,18 @@
+/** `almanac jobs`. */
+import { Argument, Command } from "effect/cli"
+import { showOne } from "#client/session.ts"
+import { jobs as noun } from "#client/share-protection/job.ts"
+import { watchJob } from "#client/share-protection/watch.ts"
+import { asking, shared, verbsOf } from "#verbs/client.ts"
+
+const watch = Command.make("watch", { id: Argument.String("id"), shared }, ({ id, shared }) =>
+  asking(shared, async (session) => showOne(session, await watchJob(session, id, "tenant"))),
+).pipe(
+  Command.withDescription("Wait for a job and show how far it is; exit code 8 if it fails"),
+  Command.withExamples([{ command: "almanac jobs watch ID", description: "One live line" }]),
+)
+
+export const jobs = Command.make(noun.name).pipe(
+  Command.withDescription(noun.what),
+  Command.withSubcommands([...verbsOf(noun), watch]),
+)

@@ -1,0 +1,48 @@
+/** Webhooks in a server: their read model, what delivers for them, and what their paths need. */
+import { Context, Effect, Layer } from "effect"
+import { Commands } from "#actors/commands.ts"
+import { WebhookCursors } from "#actors/system/webhook-cursors.ts"
+import { deliverer } from "#actors/system/webhook-deliverer.ts"
+import { WebhookSecrets, WebhookSender } from "#actors/system/webhook-sender.ts"
+import { webhookCursorsJetStream } from "#adapters/webhook-cursors-jetstream.ts"
+import { webhookEvents } from "#adapters/webhook-events.ts"
+import { webhookSecrets } from "#adapters/webhook-key.ts"
+import { webhookSenderHttp } from "#adapters/webhook-sender-http.ts"
+import { WebhookLimit } from "#gateway/system/webhooks.ts"
+import { Transport } from "#gateway/transport.ts"
+import { WebhookModel } from "#projections/system/webhook-model.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { leased } from "#verbs/leased.ts"
+
+const day_ms = 86_400_000
+
+/** Over the bus and the databases of the read models. */
+export const webhookMachinery = (settings: Settings) =>
+  Layer.mergeAll(
+    WebhookModel.layer,
+    webhookEvents,
+    webhookCursorsJetStream(settings.nats.replicas),
+    webhookSenderHttp(settings).pipe(Layer.provideMerge(webhookSecrets(settings))),
+  )
+
+/** What their paths ask for, beside what other paths do. */
+export const webhookPorts = ({ webhooks }: Settings) =>
+  Effect.map(
+    Effect.context<
+      (Commands | Transport | WebhookModel) | (WebhookCursors | WebhookSecrets | WebhookSender)
+    >(),
+    (around) =>
+      around.pipe(
+        Context.pick(
+          ...([Commands, Transport, WebhookModel] as const),
+          ...([WebhookCursors, WebhookSecrets, WebhookSender] as const),
+        ),
+        Context.add(WebhookLimit, webhooks.max_per_project),
+      ),
+  )
+
+/** Delivers in the background whenever this node holds the lease. */
+export const deliverWebhooks = ({ webhooks }: Settings, node_id: string) =>
+  leased("system-webhooks", node_id, () =>
+    deliverer({ disable_after_ms: webhooks.disable_after_days * day_ms }),
+  )

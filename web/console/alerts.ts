@@ -1,0 +1,220 @@
+/** What an operator should look at now, worst first, out of what the views show. */
+import type {
+  ClusterMetrics,
+  Coverage,
+  Job,
+  LogStanding,
+  ReadModels,
+  Rollout,
+  Worker,
+} from "./api.ts"
+import { addressOf, pastOf } from "./view.ts"
+import { ago, counted, shortId } from "./words.ts"
+
+export interface Alert {
+  /** `bad` needs somebody, `waiting` may pass by itself. */
+  readonly mood: "bad" | "waiting"
+  readonly title: string
+  readonly text: string
+  readonly href: string
+}
+
+/** What was answered; what was not, or may not be seen, raises nothing. */
+export interface Known {
+  readonly readiness?: readonly string[] | undefined
+  readonly read_models?: ReadModels["read_models"] | undefined
+  readonly cluster?: ClusterMetrics | undefined
+  readonly failed_jobs?: readonly Job[] | undefined
+  readonly workers?: readonly Worker[] | undefined
+  readonly rollouts?: readonly Rollout[] | undefined
+  readonly coverage?: readonly Coverage[] | undefined
+  readonly log?: LogStanding | undefined
+}
+
+/** Older failures have been seen. */
+const recent_ms = 24 * 3_600_000
+/** Commits that a read model may lack without a word: it follows within milliseconds. */
+const behind_max = 100
+/** Of a node's capacity: little room is left for what moves when another goes. */
+const full_part = 0.85
+
+/** Of the log's limit: where the server warns too. */
+const log_part = { waiting: 0.7, bad: 0.85 } as const
+
+/** A line of /readyz: the service, and what is said of it. */
+export const readinessOf = (line: string) => {
+  const space = line.indexOf(" ")
+  const said = line.slice(space + 1)
+  return { name: line.slice(0, space), is_ready: /^ok(;|$)/.test(said), said }
+}
+
+const ofReadiness = (lines: readonly string[]): readonly Alert[] =>
+  lines
+    .map(readinessOf)
+    .filter(({ is_ready }) => !is_ready)
+    .map(({ name, said }) => ({
+      mood: "bad",
+      title: `${name} is not ready`,
+      text: `It says: ${said}.`,
+      href: "#overview",
+    }))
+
+const ofReadModels = (models: ReadModels["read_models"]): readonly Alert[] =>
+  models
+    .filter(({ behind }) => behind > behind_max)
+    .map(({ name, behind }) => ({
+      mood: "waiting",
+      title: `The read model of ${name} is behind`,
+      text: `It lacks ${counted(behind, "commit")}: what is read of it is older than the log.`,
+      href: "#overview",
+    }))
+
+const ofCluster = ({ nodes, under_replicated }: ClusterMetrics): readonly Alert[] => {
+  const lacking = Number(under_replicated)
+  // REPLICA3, what a put asks for by itself.
+  const few = nodes.filter(({ state }) => state === "active").length < 3
+  const away = nodes.filter(({ state }) => state === "offline")
+  const full = nodes.filter(
+    ({ used_bytes, capacity_bytes }) => Number(used_bytes) > full_part * Number(capacity_bytes),
+  )
+  const href = addressOf("ring")
+  return [
+    ...away.map(
+      ({ node_id }): Alert => ({
+        mood: "bad",
+        title: `Node ${shortId(node_id)} is offline`,
+        text: "Its blobs are read from other nodes. Start it again, or let it leave.",
+        href,
+      }),
+    ),
+    ...(lacking === 0
+      ? []
+      : [
+          {
+            mood: "bad" as const,
+            title: `${counted(lacking, "blob")} with too few copies`,
+            text: few
+              ? "They ask for more nodes than are active: start more, or put with another policy."
+              : "Repair makes the missing copies while enough nodes are active.",
+            href,
+          },
+        ]),
+    ...full.map(
+      ({ node_id }): Alert => ({
+        mood: "waiting",
+        title: `Node ${shortId(node_id)} is nearly full`,
+        text: "Add a node, or give it more room: a full one refuses new blobs.",
+        href,
+      }),
+    ),
+  ]
+}
+
+const ofLog = ({ used_share }: LogStanding): readonly Alert[] =>
+  used_share === null || used_share < log_part.waiting
+    ? []
+    : [
+        {
+          mood: used_share < log_part.bad ? "waiting" : "bad",
+          title: `The log is ${Math.round(used_share * 100)}% full`,
+          text: "Nothing ages in it: begin a new generation, or raise its limit.",
+          href: "#overview",
+        },
+      ]
+
+const ofRollouts = (rollouts: readonly Rollout[]): readonly Alert[] =>
+  // Newest first: what was tried again since has settled what came before.
+  rollouts
+    .slice(0, 1)
+    .filter(({ state }) => state === "halted")
+    .map(({ id, image, reason }) => ({
+      mood: "bad",
+      title: `The rollout of ${image} halted`,
+      text: reason ?? "It says no reason.",
+      href: pastOf(`share-protection.rollout.${id}`),
+    }))
+
+const ofWorkers = (workers: readonly Worker[], now: number): readonly Alert[] => {
+  const dead = workers.filter(
+    ({ state, updated_at }) => state === "dead" && now - Date.parse(updated_at) < recent_ms,
+  )
+  const none = workers.length > 0 && !workers.some(({ state }) => state === "ready")
+  return [
+    ...(none
+      ? [
+          {
+            mood: "bad" as const,
+            title: "No worker is ready",
+            text: "Jobs wait in queued until one is. Look at why none booted.",
+            href: "#workers",
+          },
+        ]
+      : []),
+    ...dead.map(
+      ({ id, hostname, updated_at }): Alert => ({
+        mood: "waiting",
+        title: `Worker ${hostname ?? shortId(id)} died ${ago(updated_at, now)}`,
+        text: "What it held was taken from it; its jobs begin again elsewhere.",
+        href: pastOf(`share-protection.worker.${id}`),
+      }),
+    ),
+  ]
+}
+
+const ofJobs = (jobs: readonly Job[], now: number): readonly Alert[] => {
+  const failed = jobs.filter(({ updated_at }) => now - Date.parse(updated_at) < recent_ms)
+  const [newest] = failed
+  if (newest === undefined) return []
+  return [
+    {
+      mood: "bad",
+      title: `${counted(failed.length, "job")} failed within a day`,
+      text: `The newest, ${newest.job_type}: ${newest.error?.detail ?? "no reason"}`,
+      href: addressOf("jobs", { state: "error" }),
+    },
+  ]
+}
+
+const ofCoverage = (coverage: readonly Coverage[]): readonly Alert[] => {
+  const bare = coverage.filter((entry) => !entry.protected).length
+  const unproven = coverage.filter((entry) => entry.restore_test_failure !== null)
+  const href = addressOf("protection")
+  return [
+    ...unproven.map(
+      ({ share_id, restore_test_failure }): Alert => ({
+        mood: "bad",
+        title: `A backup of share ${shortId(share_id)} could not be restored`,
+        text: restore_test_failure?.reason ?? "",
+        href,
+      }),
+    ),
+    ...(bare === 0
+      ? []
+      : [
+          {
+            mood: "waiting" as const,
+            title: `${counted(bare, "share")} without protection`,
+            text: "No enabled policy backs them up.",
+            href,
+          },
+        ]),
+  ]
+}
+
+/** Worst first, else in the order of the views. */
+export const alertsOf = (known: Known, now: number): readonly Alert[] => {
+  const all = [
+    ...ofReadiness(known.readiness ?? []),
+    ...(known.log === undefined ? [] : ofLog(known.log)),
+    ...(known.cluster === undefined ? [] : ofCluster(known.cluster)),
+    ...ofRollouts(known.rollouts ?? []),
+    ...ofWorkers(known.workers ?? [], now),
+    ...ofJobs(known.failed_jobs ?? [], now),
+    ...ofCoverage(known.coverage ?? []),
+    ...ofReadModels(known.read_models ?? []),
+  ]
+  return [
+    ...all.filter(({ mood }) => mood === "bad"),
+    ...all.filter(({ mood }) => mood === "waiting"),
+  ]
+}

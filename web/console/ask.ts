@@ -1,0 +1,146 @@
+/** Asking the API with the operator's token: answers as they are, or what is wrong. */
+import { sentence } from "../wording.ts"
+
+export interface Problem {
+  /** Of the HTTP answer; 0 where there was none. */
+  readonly status: number
+  readonly title: string
+  /** The server's own words, where it had some, and what to do. */
+  readonly text: string
+}
+
+export type Answer<A> =
+  | { readonly kind: "answer"; readonly body: A }
+  | { readonly kind: "problem"; readonly problem: Problem }
+
+/** A page of 1,000 events out of a long log, over a slow line. */
+const deadline_ms = 30_000
+const kept_as = "almanac-console-token"
+
+let token: string | undefined
+try {
+  token = sessionStorage.getItem(kept_as) ?? undefined
+} catch {
+  token = undefined
+}
+
+export const hasToken = (): boolean => token !== undefined
+
+/** Sent with each request from now on, and kept until the tab is closed; undefined forgets it. */
+export const useToken = (given: string | undefined): void => {
+  token = given
+  try {
+    if (given === undefined) sessionStorage.removeItem(kept_as)
+    else sessionStorage.setItem(kept_as, given)
+  } catch {
+    // It holds until the page is left.
+  }
+}
+
+/** What a request carries; the token stands in no address. */
+export const authorized = (accept: string): Record<string, string> => ({
+  accept,
+  ...(token !== undefined && { authorization: `Bearer ${token}` }),
+})
+
+let on_refused = () => {}
+
+/** Called whenever the server does not know the token, or wants one. */
+export const onRefused = (listener: () => void): void => {
+  on_refused = listener
+}
+export const tellRefused = (): void => on_refused()
+
+const advices: Readonly<Record<number, readonly [title: string, what_to_do: string]>> = {
+  0: [
+    "The server cannot be reached",
+    "Check that it runs (npm start) and that this machine has a way to it.",
+  ],
+  400: ["The server does not take this question", "Change what is asked for."],
+  401: ["The server does not know this token", "Enter one that it issued."],
+  403: ["This token may not see this", "It needs a role or a scope that it does not have."],
+  404: ["There is no such thing here", "Its service may not be served by this process."],
+  429: ["Too many questions at once", "Wait a moment: the page asks again by itself."],
+  503: ["The server cannot answer this now", "Look at its log; the page asks again by itself."],
+}
+const unknown = ["The server could not answer", "Look at what it has logged."] as const
+const unreadable: Problem = {
+  status: 200,
+  title: "The answer is not the API's",
+  text: "Something between this page and the server may have answered instead of it.",
+}
+
+const textIn = (body: unknown): string => {
+  if (typeof body !== "object" || body === null) return ""
+  for (const name of ["detail", "message"]) {
+    const said: unknown = Reflect.get(body, name)
+    if (typeof said === "string" && said !== "") return sentence(said)
+  }
+  return textIn(Reflect.get(body, "error"))
+}
+
+/** What to say of an answer of this status; `body` may hold the server's own words. */
+export const problemOf = (status: number, body: unknown): Problem => {
+  const [title, what_to_do] = advices[status] ?? unknown
+  return { status, title, text: `${textIn(body)} ${what_to_do}`.trim() }
+}
+
+const isObject = (body: unknown): body is object => typeof body === "object" && body !== null
+
+/**
+ * GET. The shape is the server's promise (api.ts); that it is an object is looked at. Paths of
+ * "others" have tokens of their own: that they refuse ours says nothing of it.
+ */
+export const ask = async <A extends object>(
+  path: string,
+  whose: "ours" | "others" = "ours",
+): Promise<Answer<A>> => {
+  let response: Response
+  try {
+    const signal = AbortSignal.timeout(deadline_ms)
+    const headers = authorized("application/json")
+    response = await fetch(path, { headers, cache: "no-store", signal })
+  } catch {
+    return { kind: "problem", problem: problemOf(0, undefined) }
+  }
+  const body: unknown = await response.json().catch(() => undefined)
+  if (!response.ok) {
+    if (response.status === 401 && whose === "ours") tellRefused()
+    return { kind: "problem", problem: problemOf(response.status, body) }
+  }
+  // The one place where the server is taken at its word.
+  return isObject(body)
+    ? { kind: "answer", body: body as A }
+    : { kind: "problem", problem: unreadable }
+}
+
+export interface Rows<Item> {
+  readonly rows: readonly Item[]
+  readonly next_marker: string | null
+}
+
+/** A page of a list of share protection: under its noun, or `items` in the other shape. */
+export const askRows = async <Item>(path: string, noun: string): Promise<Answer<Rows<Item>>> => {
+  const answer = await ask<{ readonly pagination?: { readonly next_marker?: string | null } }>(path)
+  if (answer.kind === "problem") return answer
+  const rows: unknown = Reflect.get(answer.body, noun) ?? Reflect.get(answer.body, "items")
+  if (!Array.isArray(rows)) return { kind: "problem", problem: unreadable }
+  const next_marker = answer.body.pagination?.next_marker ?? null
+  // As above: the items are the server's promise.
+  return { kind: "answer", body: { rows: rows as Item[], next_marker } }
+}
+
+/** The lines of `/readyz`, whatever its status: 503 says which service is not ready. */
+export const askReadiness = async (): Promise<Answer<{ readonly lines: readonly string[] }>> => {
+  try {
+    const signal = AbortSignal.timeout(deadline_ms)
+    const response = await fetch("/readyz", { cache: "no-store", signal })
+    const text = await response.text()
+    if (response.status !== 200 && response.status !== 503) {
+      return { kind: "problem", problem: problemOf(response.status, undefined) }
+    }
+    return { kind: "answer", body: { lines: text.split("\n").filter((line) => line !== "") } }
+  } catch {
+    return { kind: "problem", problem: problemOf(0, undefined) }
+  }
+}

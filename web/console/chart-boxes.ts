@@ -1,0 +1,167 @@
+/** A chart as boxes within boxes and ways between them, each at its place. Pure. */
+import type { Chart, ChartState, ChartWay } from "./api.ts"
+import { layered, type Point } from "./chart-layout.ts"
+
+/** Of the drawing, in CSS pixels. The letters of event names are all as wide. */
+const letter = 6.1
+const name_letter = 7.4
+const line = 14
+const head = 26
+const padding = 14
+const dot = 14
+const region_gap = 16
+
+/** What keeps a state: a way without another state to go to. */
+const staysAt = (chart: Chart, path: string) =>
+  chart.ways.filter((way) => way.from === path && (way.to === null || way.to === path))
+
+export interface DrawnBox {
+  readonly state: ChartState
+  /** Upper left corner. */
+  readonly x: number
+  readonly y: number
+  readonly width: number
+  readonly height: number
+  /** Ways that keep the state, by event. */
+  readonly stays: readonly ChartWay[]
+}
+
+export interface DrawnLink {
+  /** Ways from the one state to the other: one arrow, a line of words for each. */
+  readonly ways: readonly ChartWay[]
+  readonly points: readonly Point[]
+  /** The middle of the words. */
+  readonly words: Point
+}
+
+export interface Drawn {
+  readonly boxes: readonly DrawnBox[]
+  readonly links: readonly DrawnLink[]
+  readonly width: number
+  readonly height: number
+}
+
+const nothing: Drawn = { boxes: [], links: [], width: 0, height: 0 }
+
+const isBeginning = ({ name }: ChartState) => name === "absent"
+
+/** One line for each event, however many ways it has. */
+export const eventsOf = (ways: readonly ChartWay[]): readonly string[] => [
+  ...new Set(ways.map(({ event }) => event)),
+]
+
+const longest = (texts: readonly string[]) => Math.max(0, ...texts.map((text) => text.length))
+
+/** The child of `parent` that a path is or is within; undefined where it is outside. */
+const childWith = (children: readonly ChartState[], path: string) =>
+  children.find((child) => path === child.path || path.startsWith(`${child.path}.`))
+
+const moved = (drawn: Drawn, x: number, y: number): Pick<Drawn, "boxes" | "links"> => ({
+  boxes: drawn.boxes.map((box) => ({ ...box, x: box.x + x, y: box.y + y })),
+  links: drawn.links.map(({ ways, points, words }) => ({
+    ways,
+    points: points.map((point) => ({ x: point.x + x, y: point.y + y })),
+    words: { x: words.x + x, y: words.y + y },
+  })),
+})
+
+interface Sized {
+  readonly state: ChartState
+  readonly inside: Drawn
+  readonly stays: readonly ChartWay[]
+  readonly width: number
+  readonly height: number
+}
+
+const sized = (chart: Chart, state: ChartState): Sized => {
+  const stays = staysAt(chart, state.path)
+  const inside = drawnWithin(chart, state.path, state.kind)
+  if (isBeginning(state)) return { state, inside, stays, width: dot, height: dot }
+  const lines = eventsOf(stays)
+  const own = Math.max(state.name.length * name_letter, longest(lines) * letter) + 2 * padding
+  return {
+    ...{ state, inside, stays },
+    width: Math.max(own, inside.width === 0 ? 0 : inside.width + 2 * padding),
+    height: head + lines.length * line + (inside.height === 0 ? 4 : inside.height + padding + 6),
+  }
+}
+
+const boxAt = (one: Sized, { x, y }: Point): Pick<Drawn, "boxes" | "links"> => {
+  const { state, inside, stays, width, height } = one
+  const [left, top] = [x - width / 2, y - height / 2]
+  const below = head + eventsOf(stays).length * line + 4
+  const within = moved(inside, left + (width - inside.width) / 2, top + below)
+  return {
+    boxes: [{ state, stays, x: left, y: top, width, height }, ...within.boxes],
+    links: within.links,
+  }
+}
+
+/** Regions have no ways between them: they stand beside each other. */
+const beside = (all: readonly Sized[]): Drawn => {
+  const height = Math.max(0, ...all.map((one) => one.height))
+  let x = 0
+  const parts = all.map((one) => {
+    const part = boxAt(one, { x: x + one.width / 2, y: one.height / 2 })
+    x += one.width + region_gap
+    return part
+  })
+  return {
+    boxes: parts.flatMap(({ boxes }) => boxes),
+    links: parts.flatMap(({ links }) => links),
+    width: Math.max(0, x - region_gap),
+    height,
+  }
+}
+
+/** Ways whose ends are different children of one state, by these children. */
+const between = (chart: Chart, children: readonly ChartState[]) => {
+  const pairs = new Map<string, { from: string; to: string; ways: ChartWay[] }>()
+  for (const way of chart.ways) {
+    const from = childWith(children, way.from)
+    const to = way.to === null ? undefined : childWith(children, way.to)
+    if (from === undefined || to === undefined || from === to) continue
+    const id = `${from.path} ${to.path}`
+    const pair = pairs.get(id) ?? { from: from.path, to: to.path, ways: [] }
+    pair.ways.push(way)
+    pairs.set(id, pair)
+  }
+  return pairs
+}
+
+function drawnWithin(chart: Chart, path: string, kind: Chart["kind"]): Drawn {
+  const children = chart.states.filter(({ parent }) => parent === path)
+  if (children.length === 0) return nothing
+  const all = children.map((state) => sized(chart, state))
+  if (kind === "parallel") return beside(all)
+  // The beginning first: from there the layers go down.
+  const first = all.toSorted(
+    (one, other) => Number(other.state.is_initial) - Number(one.state.is_initial),
+  )
+  const pairs = between(chart, children)
+  const boxes = first.map(({ state, width, height }) => ({ id: state.path, width, height }))
+  const links = [...pairs].map(([id, { from, to, ways }]) => {
+    const words = eventsOf(ways)
+    return { ...{ id, from, to }, width: longest(words) * letter, height: words.length * line }
+  })
+  const layout = layered(boxes, links)
+  const parts = first.map((one) => boxAt(one, layout.boxes.get(one.state.path) ?? { x: 0, y: 0 }))
+  return {
+    boxes: parts.flatMap((part) => part.boxes),
+    links: [
+      ...[...pairs].map(([id, { ways }]) => ({
+        ...{ ways, points: layout.links.get(id) ?? [] },
+        words: layout.words.get(id) ?? { x: 0, y: 0 },
+      })),
+      ...parts.flatMap((part) => part.links),
+    ],
+    width: layout.width,
+    height: layout.height,
+  }
+}
+
+/** The whole chart; the upper left corner is 0, 0. */
+export const drawnChart = (chart: Chart): Drawn => drawnWithin(chart, "", chart.kind)
+
+export const line_height = line
+export const head_height = head

@@ -1,0 +1,172 @@
+/** A chart as a picture: where it stands and the ways just taken are lit. */
+import { h, s } from "../element.ts"
+import type { Chart, ChartWay } from "./api.ts"
+import {
+  type Drawn,
+  type DrawnBox,
+  type DrawnLink,
+  drawnChart,
+  eventsOf,
+  head_height,
+  line_height,
+} from "./chart-boxes.ts"
+import type { Point } from "./chart-layout.ts"
+import { spoken } from "./words.ts"
+
+const margin = 10
+
+/** Down from the one point and down into the other. */
+const curve = (points: readonly Point[]): string => {
+  const [first, ...rest] = points
+  if (first === undefined) return ""
+  let path = `M${first.x.toFixed(1)} ${first.y.toFixed(1)}`
+  let { x, y } = first
+  for (const next of rest) {
+    const half = ((y + next.y) / 2).toFixed(1)
+    const [from, to, end] = [x, next.x, next.y].map((value) => value.toFixed(1))
+    path += `C${from} ${half} ${to} ${half} ${to} ${end}`
+    ;({ x, y } = next)
+  }
+  return path
+}
+
+/** The end of an arrow, where it comes from above or from below. */
+const arrowhead = (points: readonly Point[]) => {
+  const end = points.at(-1)
+  const before = points.at(-2)
+  if (end === undefined || before === undefined) return undefined
+  const back = before.y < end.y ? -7 : 7
+  const [x, y] = [end.x, end.y]
+  return s("path", { class: "head", d: `M${x} ${y}l-4 ${back}h8Z` })
+}
+
+const guardsOf = (ways: readonly ChartWay[]) =>
+  ways
+    .map(
+      ({ from, event, guard }) =>
+        `${event} (in ${from || "any state"})${guard === "" ? "" : `, where ${guard}`}`,
+    )
+    .join("\n")
+
+const isLit = (ways: readonly ChartWay[], event: string, taken: ReadonlySet<ChartWay>) =>
+  ways.some((way) => way.event === event && taken.has(way))
+
+const eventText = (
+  ways: readonly ChartWay[],
+  event: string,
+  at: Readonly<Record<string, string | number>>,
+  taken: ReadonlySet<ChartWay>,
+) => s("text", { class: isLit(ways, event, taken) ? "event lit" : "event", ...at }, event)
+
+const linkShape = ({ ways, points }: DrawnLink, taken: ReadonlySet<ChartWay>) => {
+  const is_lit = ways.some((way) => taken.has(way))
+  return s(
+    "g",
+    { class: is_lit ? "link lit" : "link" },
+    s("path", { class: "line", d: curve(points) }),
+    arrowhead(points),
+  )
+}
+
+const linkWords = ({ ways, words }: DrawnLink, taken: ReadonlySet<ChartWay>) => {
+  const events = eventsOf(ways)
+  const top = words.y - ((events.length - 1) * line_height) / 2 + 4
+  return s(
+    "g",
+    {},
+    s("title", {}, guardsOf(ways)),
+    events.map((event, index) =>
+      eventText(
+        ways,
+        event,
+        { x: words.x, y: top + index * line_height, "text-anchor": "middle" },
+        taken,
+      ),
+    ),
+  )
+}
+
+const boxShape = (box: DrawnBox, active: ReadonlySet<string>, taken: ReadonlySet<ChartWay>) => {
+  const { state, x, y, width, height, stays } = box
+  const lit = active.has(state.path) ? " lit" : ""
+  const title = s("title", {}, state.told ?? spoken(state.name))
+  if (state.name === "absent") {
+    const radius = width / 2
+    return s(
+      "g",
+      { class: `state beginning${lit}` },
+      title,
+      s("circle", { cx: x + radius, cy: y + radius, r: radius }),
+    )
+  }
+  const is_outer = height > head_height + 4 + eventsOf(stays).length * line_height + 6
+  return s(
+    "g",
+    { class: `state ${state.kind}${is_outer ? " outer" : ""}${lit}` },
+    title,
+    s("rect", { x, y, width, height, rx: 6 }),
+    state.kind === "final" &&
+      s("rect", {
+        class: "inner",
+        x: x + 3,
+        y: y + 3,
+        width: width - 6,
+        height: height - 6,
+        rx: 4,
+      }),
+    s("text", { class: "name", x: x + width / 2, y: y + 18, "text-anchor": "middle" }, state.name),
+    eventsOf(stays).map((event, index) =>
+      eventText(
+        stays,
+        event,
+        { x: x + width / 2, y: y + head_height + 8 + index * line_height, "text-anchor": "middle" },
+        taken,
+      ),
+    ),
+  )
+}
+
+const drawn_before = new WeakMap<Chart, Drawn>()
+
+/** Layouts are made once: only what is lit changes from commit to commit. */
+const layoutOf = (chart: Chart): Drawn => {
+  const found = drawn_before.get(chart) ?? drawnChart(chart)
+  drawn_before.set(chart, found)
+  return found
+}
+
+export interface Lit {
+  readonly active: readonly string[]
+  readonly taken: ReadonlySet<ChartWay>
+}
+
+/** The picture, with a sentence for those who do not see it. */
+export const chartPicture = (chart: Chart, { active, taken }: Lit): HTMLElement => {
+  const { boxes, links, width, height } = layoutOf(chart)
+  const lit = new Set(active)
+  const ways = [...taken].map(({ event }) => event)
+  const about =
+    `The chart of ${chart.id}. It stands in ${active.join(", ") || "no state"}` +
+    `${ways.length === 0 ? "" : `; it came there by ${ways.join(", ")}`}.`
+  const outer = { width: width + 2 * margin, height: height + 2 * margin }
+  return h(
+    "div",
+    {
+      class: "chart-scroll",
+      tabindex: 0,
+      role: "region",
+      "aria-label": "State chart",
+      "data-key": "chart",
+    },
+    s(
+      "svg",
+      {
+        ...{ class: "chart", role: "img", "aria-label": about, ...outer },
+        viewBox: `${-margin} ${-margin} ${outer.width} ${outer.height}`,
+      },
+      boxes.map((box) => boxShape(box, lit, taken)),
+      links.map((link) => linkShape(link, taken)),
+      links.map((link) => linkWords(link, taken)),
+    ),
+  )
+}

@@ -1,0 +1,123 @@
+/** The operators' console: the token, the views by their addresses, and whether events flow. */
+import { announce } from "../announcement.ts"
+import { h, morphChildren } from "../element.ts"
+import { fillHeader } from "../header.ts"
+import { ask, hasToken, onRefused, useToken } from "./ask.ts"
+import { coverageView } from "./coverage.ts"
+import { onStanding, type Standing } from "./events.ts"
+import { fleetView } from "./fleet.ts"
+import { gate } from "./gate.ts"
+import { jobsView } from "./jobs.ts"
+import { overviewView } from "./overview.ts"
+import { standing } from "./parts.ts"
+import { pastView } from "./past.ts"
+import { ringView } from "./ring.ts"
+import { timelineView } from "./timeline.ts"
+import type { Opened, View } from "./view.ts"
+
+const views: readonly [View, ...View[]] = [
+  overviewView,
+  ...[jobsView, fleetView, coverageView, ringView, timelineView, pastView],
+]
+
+const status = h("div", { class: "status-parts" })
+fillHeader("Console", status)
+
+const main = document.querySelector<HTMLElement>("#main") ?? document.body
+const nav = document.querySelector<HTMLElement>("#views") ?? document.createElement("nav")
+
+let opened: { readonly view: View; readonly on: Opened } | undefined
+let is_gated = true
+let flow: Standing = "off"
+
+const flow_words = {
+  off: undefined,
+  connecting: ["waiting", "Connecting\u2026"],
+  live: ["good", "Live"],
+  lost: ["bad", "Events are cut off; connecting again"],
+  refused: ["over", "No live events for this token"],
+} as const
+
+const drawStatus = () => {
+  const words = flow_words[flow]
+  morphChildren(status, [
+    ...(words === undefined || is_gated ? [] : [standing(words[0], words[1])]),
+    ...(is_gated || !hasToken()
+      ? []
+      : [h("button", { type: "button", onclick: () => lock("") }, "Forget the token")]),
+  ])
+}
+
+const drawNav = (view: View | undefined) => {
+  nav.hidden = view === undefined
+  morphChildren(
+    nav,
+    views.map(({ name, title }) =>
+      h("a", { href: `#${name}`, "aria-current": view?.name === name && "page" }, title),
+    ),
+  )
+}
+
+const leave = () => {
+  opened?.on.close()
+  opened = undefined
+}
+
+const split = () => {
+  const [name = "", query = ""] = location.hash.slice(1).split("?", 2)
+  return { name, query: new URLSearchParams(query) }
+}
+
+/** Shows what the address names; an address of none of the views changes nothing. */
+const follow = () => {
+  if (is_gated) return
+  const { name, query } = split()
+  const view = views.find((one) => one.name === name) ?? (opened ? undefined : views[0])
+  if (view === undefined) return
+  if (opened?.view !== view) {
+    leave()
+    const place = h("div", { class: `view of-${view.name}` })
+    main.replaceChildren(place)
+    opened = { view, on: view.open(place) }
+    document.title = `${view.title} \u00b7 Console \u00b7 Almanac`
+    announce(view.title)
+    drawNav(view)
+  }
+  opened.on.show(query)
+}
+
+/** Asks for a token; `said` is why the one before was not taken. */
+function lock(said: string) {
+  leave()
+  useToken(undefined)
+  is_gated = true
+  drawNav(undefined)
+  drawStatus()
+  main.replaceChildren(gate(said, (token) => void unlock(token)))
+  main.querySelector("input")?.focus()
+}
+
+/** Opens the views if the server knows the token, or asks for none. */
+async function unlock(token: string | undefined) {
+  if (token !== undefined) useToken(token)
+  const answer = await ask("/v1/")
+  if (answer.kind === "problem") {
+    const { status: code, title, text } = answer.problem
+    lock(code === 401 && token === undefined ? "" : `${title}. ${text}`)
+    return
+  }
+  is_gated = false
+  drawStatus()
+  follow()
+}
+
+onRefused(() => {
+  if (!is_gated) lock("The server does not know this token any more.")
+})
+onStanding((now) => {
+  flow = now
+  drawStatus()
+})
+addEventListener("hashchange", follow)
+drawNav(undefined)
+void unlock(undefined)

@@ -1,0 +1,183 @@
+/** Which shares are protected, how old their last backup is, and what targets hold. */
+import { h } from "../element.ts"
+import { type Column, table } from "../table.ts"
+import type { Coverage, Target } from "./api.ts"
+import { askRows } from "./ask.ts"
+import { living } from "./living.ts"
+import { bar, emptyBox, figure, idText, pastLink, problemBox, standing, when } from "./parts.ts"
+import type { View } from "./view.ts"
+import { bytes, counted, spoken } from "./words.ts"
+
+const ask_ms = 15_000
+
+/** First what has no protection, then what failed its test, then by the age of the last backup. */
+const worstFirst = (one: Coverage, other: Coverage) => {
+  const rank = ({ protected: is_protected, restore_test_failure }: Coverage) =>
+    is_protected ? (restore_test_failure === null ? 2 : 1) : 0
+  const age = ({ last_backup_at }: Coverage) => last_backup_at ?? ""
+  return rank(one) - rank(other) || (age(one) < age(other) ? -1 : 1)
+}
+
+const guard = ({ protected: is_protected, policy_id, backup_count }: Coverage) => {
+  if (is_protected && backup_count === 0) return standing("waiting", "Protected, no backup yet")
+  if (is_protected) return standing("good", "Protected")
+  return standing("bad", policy_id === null ? "No policy" : "Policy is not enabled")
+}
+
+const columns = (now: number): readonly Column<Coverage>[] => [
+  { title: "Share", cell: ({ share_id }) => idText(share_id) },
+  { title: "Protection", cell: guard },
+  {
+    title: "Last backup",
+    class: "when",
+    cell: ({ last_backup_at }) =>
+      last_backup_at === null ? h("span", { class: "none" }, "never") : when(last_backup_at, now),
+  },
+  { title: "Backups", is_number: true, cell: ({ backup_count }) => backup_count },
+  {
+    title: "Restore test",
+    class: "text",
+    cell: ({ restore_test_failure: failed, last_proven_restorable: proven }) =>
+      failed !== null
+        ? [standing("bad", "Failed "), when(failed.failed_at, now), h("small", {}, failed.reason)]
+        : proven === null
+          ? h("span", { class: "none" }, "not tested")
+          : [standing("good", "Proven "), when(proven.proven_at, now)],
+  },
+  { title: "Project", cell: ({ project_id }) => idText(project_id) },
+  {
+    title: "Policy",
+    cell: ({ policy_id, share_id }) =>
+      policy_id === null ? "\u2013" : pastLink("share-protection.policy", share_id),
+  },
+]
+
+const storedBytes = ({ usage_stats }: Target) => usage_stats?.stored_bytes ?? 0
+
+const targetColumns = (largest: number, now: number): readonly Column<Target>[] => [
+  {
+    title: "Target",
+    cell: ({ id, name }) => [name, h("small", {}, pastLink("share-protection.target", id))],
+  },
+  { title: "Bucket", cell: ({ bucket, bucket_name }) => bucket ?? bucket_name ?? "\u2013" },
+  {
+    title: "Status",
+    cell: ({ status, reason }) => [
+      standing(
+        status === "available" ? "good" : status === "error" ? "bad" : "busy",
+        spoken(status),
+      ),
+      reason !== null && h("small", {}, reason),
+    ],
+  },
+  {
+    title: "Stored",
+    class: "progress",
+    cell: (target) => [
+      bar([{ mood: "busy", amount: storedBytes(target), title: "stored" }], largest),
+      h("small", {}, target.usage_stats === null ? "not measured" : bytes(storedBytes(target))),
+    ],
+  },
+  {
+    title: "Old versions",
+    is_number: true,
+    cell: ({ usage_stats }) =>
+      usage_stats === null ? "\u2013" : bytes(usage_stats.noncurrent_bytes),
+  },
+  {
+    title: "Objects",
+    is_number: true,
+    cell: ({ usage_stats }) => usage_stats?.objects.toLocaleString("en-US") ?? "\u2013",
+  },
+  {
+    title: "Measured",
+    class: "when",
+    cell: ({ usage_stats }) => when(usage_stats?.measured_at ?? null, now),
+  },
+]
+
+const summary = (coverage: readonly Coverage[]) => {
+  const guarded = coverage.filter((entry) => entry.protected)
+  const failed = guarded.filter(({ restore_test_failure }) => restore_test_failure !== null)
+  const bare = coverage.length - guarded.length
+  return h(
+    "section",
+    { class: "card", "aria-labelledby": "coverage", "data-key": "summary" },
+    h(
+      "h2",
+      { id: "coverage" },
+      `${guarded.length} of ${counted(coverage.length, "share")} protected`,
+    ),
+    bar([
+      { mood: "good", amount: guarded.length - failed.length, title: "protected" },
+      { mood: "bad", amount: failed.length, title: "restore test failed" },
+      { mood: "over", amount: bare, title: "not protected" },
+    ]),
+    h(
+      "dl",
+      { class: "figures" },
+      figure(guarded.length, "Protected"),
+      figure(bare, "Not protected"),
+      figure(failed.length, "Restore test failed"),
+    ),
+  )
+}
+
+const parts = async () => {
+  const [coverage, targets] = await Promise.all([
+    askRows<Coverage>("/v1/admin/coverage", "coverage"),
+    askRows<Target>("/v1/admin/targets?limit=1000", "targets"),
+  ])
+  const now = Date.now()
+  const shares = coverage.kind === "problem" ? [] : coverage.body.rows.toSorted(worstFirst)
+  const buckets = targets.kind === "problem" ? [] : targets.body.rows
+  const largest = Math.max(1, ...buckets.map(storedBytes))
+  return [
+    ...(coverage.kind === "problem"
+      ? [problemBox(coverage.problem, "Coverage")]
+      : shares.length === 0
+        ? [
+            emptyBox({
+              title: "No share to protect",
+              text: "Shares of the share service appear here, protected or not.",
+            }),
+          ]
+        : [
+            summary(shares),
+            table({
+              id: "shares",
+              title: "Shares",
+              caption: "Shares, those that need somebody first",
+              columns: columns(now),
+              rows: shares,
+              keyOf: ({ share_id }) => share_id,
+            }),
+          ]),
+    ...(targets.kind === "problem"
+      ? [problemBox(targets.problem, "Targets")]
+      : buckets.length === 0
+        ? []
+        : [
+            table({
+              id: "targets",
+              title: "Targets",
+              caption: "What each bucket holds",
+              columns: targetColumns(largest, now),
+              rows: buckets,
+              keyOf: ({ id }) => id,
+            }),
+          ]),
+  ]
+}
+
+export const coverageView: View = {
+  name: "protection",
+  title: "Protection",
+  open: (place) => {
+    const { close } = living(place, {
+      ...{ ask: parts, ms: () => ask_ms },
+      hears: ({ type }) => /^(backup|policy|target)_/.test(type),
+    })
+    return { show: () => undefined, close }
+  },
+}

@@ -1,0 +1,242 @@
+/** Workers by pool, and the rollouts of their images. */
+import { h } from "../element.ts"
+import { type Column, table } from "../table.ts"
+import type { Rollout, Worker } from "./api.ts"
+import { askRows } from "./ask.ts"
+import { living } from "./living.ts"
+import { bar, emptyBox, figure, type Mood, pastLink, problemBox, standing, when } from "./parts.ts"
+import type { View } from "./view.ts"
+import { counted, shortId, spoken } from "./words.ts"
+
+const ask_ms = 5000
+
+/** Those that are gone stay on the list of the API; the page shows the last of them. */
+const gone_shown = 20
+const is_gone = new Set(["retired", "dead"])
+
+const moods: Readonly<Record<string, Mood>> = {
+  ready: "good",
+  booting: "waiting",
+  draining: "busy",
+  retiring: "busy",
+  retired: "over",
+  dead: "bad",
+}
+const states = ["ready", "booting", "draining", "retiring", "dead"] as const
+
+/** Workers of one domain. */
+export interface Pool {
+  /** Null: those that serve every domain. */
+  readonly domain_id: string | null
+  readonly workers: readonly Worker[]
+}
+
+/** Those that are retired are of no pool any more. */
+export const poolsOf = (workers: readonly Worker[]): readonly Pool[] =>
+  [
+    ...Map.groupBy(
+      workers.filter(({ state }) => state !== "retired"),
+      ({ domain_id }) => domain_id,
+    ),
+  ]
+    .map(([domain_id, of_it]) => ({ domain_id, workers: of_it }))
+    .toSorted((one, other) => ((one.domain_id ?? "") < (other.domain_id ?? "") ? -1 : 1))
+
+/** How far a rollout is, 0 to 1: its domains that are through, and the part of the present one. */
+export const progressOf = (rollout: Rollout, workers: readonly Worker[]): number => {
+  const { domain_ids, current_domain_id, state, image } = rollout
+  if (state === "succeeded" || domain_ids.length === 0) return 1
+  const through = Math.max(0, domain_ids.indexOf(current_domain_id ?? ""))
+  const present = workers.filter(
+    (worker) => worker.domain_id === current_domain_id && !is_gone.has(worker.state),
+  )
+  const renewed = present.filter(({ image_version }) => image_version === image).length
+  const part = present.length === 0 ? 0 : renewed / present.length
+  return (through + part) / domain_ids.length
+}
+
+const slotsOf = (workers: readonly Worker[]) => {
+  const ready = workers.filter(({ state }) => state === "ready")
+  const sum = (count: (worker: Worker) => number) =>
+    ready.reduce((all, worker) => all + count(worker), 0)
+  return {
+    taken: sum(({ running_jobs }) => running_jobs),
+    all: sum(({ capacity_slots }) => capacity_slots ?? 0),
+  }
+}
+
+const poolCard = ({ domain_id, workers }: Pool) => {
+  const counts = states.map((state) => ({
+    state,
+    amount: workers.filter((worker) => worker.state === state).length,
+  }))
+  const present = counts.filter(({ amount }) => amount > 0)
+  const { taken, all } = slotsOf(workers)
+  const alive = workers.filter(({ state }) => !is_gone.has(state))
+  const images = [...new Set(alive.map(({ image_version }) => image_version ?? "?"))]
+  return h(
+    "section",
+    { class: "card", "data-key": domain_id ?? "-" },
+    h(
+      "h3",
+      { title: domain_id },
+      domain_id === null ? "All domains" : `Domain ${shortId(domain_id)}`,
+    ),
+    bar(
+      present.map(({ state, amount }) => ({
+        ...{ mood: moods[state] ?? "over", amount },
+        title: `${amount} ${state}`,
+      })),
+    ),
+    h(
+      "ul",
+      { class: "legend" },
+      present.map(({ state, amount }) =>
+        h("li", { "data-key": state }, standing(moods[state] ?? "over", `${amount} ${state}`)),
+      ),
+    ),
+    h(
+      "dl",
+      { class: "figures" },
+      figure(`${taken} of ${all}`, "Slots taken"),
+      figure(
+        images.length === 0 ? "\u2013" : images.join(", "),
+        images.length > 1 ? "Images" : "Image",
+      ),
+    ),
+  )
+}
+
+const rolloutMood: Readonly<Record<Rollout["state"], Mood>> = {
+  running: "busy",
+  succeeded: "good",
+  halted: "bad",
+}
+
+const rolloutCard = (rollout: Rollout, workers: readonly Worker[], now: number) => {
+  const { id, image, state, domain_ids, current_domain_id, replaced_workers, reason } = rollout
+  const progress = progressOf(rollout, workers)
+  const percent = Math.round(progress * 100)
+  const place = domain_ids.indexOf(current_domain_id ?? "") + 1
+  return h(
+    "li",
+    { class: "card", "data-key": id },
+    h("div", { class: "card-head" }, h("h3", {}, image), pastLink("share-protection.rollout", id)),
+    h(
+      "p",
+      {},
+      standing(rolloutMood[state], spoken(state)),
+      ` \u00b7 ${percent}% \u00b7 ${counted(replaced_workers, "worker")} replaced \u00b7 began `,
+      when(rollout.created_at, now),
+    ),
+    bar([{ mood: rolloutMood[state], amount: progress, title: `${percent}%` }], 1),
+    h(
+      "p",
+      { class: "note" },
+      current_domain_id === null
+        ? counted(domain_ids.length, "domain")
+        : `Domain ${place} of ${domain_ids.length}: ${shortId(current_domain_id)}`,
+    ),
+    reason !== null && h("p", { class: "failure" }, reason),
+    state === "halted" &&
+      h(
+        "p",
+        { class: "note" },
+        "Look at why the new worker did not come up, then start a rollout again: it takes up ",
+        "where workers of the old image are left.",
+      ),
+  )
+}
+
+const columns = (now: number): readonly Column<Worker>[] => [
+  {
+    title: "Worker",
+    cell: ({ id, hostname }) => [
+      hostname ?? h("span", { class: "none" }, "not registered"),
+      h("small", {}, pastLink("share-protection.worker", id)),
+    ],
+  },
+  { title: "State", cell: ({ state }) => standing(moods[state] ?? "over", spoken(state)) },
+  { title: "Image", cell: ({ image_version }) => image_version ?? "\u2013" },
+  { title: "Engine", cell: ({ engine_version }) => engine_version ?? "\u2013" },
+  {
+    title: "Slots",
+    is_number: true,
+    cell: ({ running_jobs, capacity_slots }) => `${running_jobs} of ${capacity_slots ?? "?"}`,
+  },
+  { title: "Heard", class: "when", cell: ({ heartbeat_at }) => when(heartbeat_at, now) },
+]
+
+const noWorker = () =>
+  emptyBox({
+    title: "No worker yet",
+    text:
+      "Workers run the jobs. The conductor boots them when there is something to do; one can be " +
+      "started by hand on any machine that reaches the bus.",
+    commands: ["npm run almanac -- agent --help"],
+  })
+
+const parts = async () => {
+  const [workers, rollouts] = await Promise.all([
+    askRows<Worker>("/v1/admin/workers?limit=1000", "workers"),
+    askRows<Rollout>("/v1/admin/rollouts?limit=1000", "rollouts"),
+  ])
+  if (workers.kind === "problem") return [problemBox(workers.problem, "Workers")]
+  const now = Date.now()
+  const all = workers.body.rows
+  const newest = (one: { readonly id: string }, other: { readonly id: string }) =>
+    one.id < other.id ? 1 : -1
+  const gone = all.filter(({ state }) => is_gone.has(state)).toSorted(newest)
+  const shown = [...all.filter(({ state }) => !is_gone.has(state)), ...gone.slice(0, gone_shown)]
+  const list = rollouts.kind === "problem" ? [] : rollouts.body.rows.toSorted(newest)
+  return [
+    ...(all.length === 0
+      ? [noWorker()]
+      : [
+          h(
+            "section",
+            { "aria-labelledby": "pools", "data-key": "pools" },
+            h("h2", { id: "pools" }, "Pools"),
+            h("div", { class: "cards" }, poolsOf(all).map(poolCard)),
+          ),
+        ]),
+    rollouts.kind === "problem"
+      ? problemBox(rollouts.problem, "Rollouts")
+      : h(
+          "section",
+          { "aria-labelledby": "rollouts", "data-key": "rollouts" },
+          h("h2", { id: "rollouts" }, "Rollouts"),
+          list.length === 0
+            ? h("p", { class: "note" }, "None yet: POST /v1/admin/rollouts starts one.")
+            : h(
+                "ul",
+                { class: "cards" },
+                list.map((one) => rolloutCard(one, all, now)),
+              ),
+        ),
+    ...(shown.length === 0
+      ? []
+      : [
+          table({
+            id: "workers",
+            title: "Workers",
+            caption: "Workers, and the last of those that are gone",
+            columns: columns(now),
+            rows: shown,
+            keyOf: ({ id }) => id,
+            ...(gone.length > gone_shown && {
+              note: `${gone.length - gone_shown} more that are gone are not shown.`,
+            }),
+          }),
+        ]),
+  ]
+}
+
+export const fleetView: View = {
+  name: "workers",
+  title: "Workers",
+  open: (place) => {
+    const { close } = living(place, { ask: parts, ms: () => ask_ms, hears: () => true })
+    return { show: () => undefined, close }
+  },
+}

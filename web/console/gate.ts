@@ -1,0 +1,43 @@
+/** Where the operator's token is entered, once for as long as the tab is open. */
+import { copiable } from "../command.ts"
+import { h } from "../element.ts"
+import { token_command } from "./parts.ts"
+
+const development_command = `node -p 'require("./data/dev-credentials.json").admin.token'`
+
+const onSubmit = (onToken: (token: string) => void) => (event: Event) => {
+  event.preventDefault()
+  const form = event.target
+  if (!(form instanceof HTMLFormElement)) return
+  const token = new FormData(form).get("token")
+  if (typeof token === "string" && token.trim() !== "") onToken(token.trim())
+}
+
+/** `said`: why the one before was not taken. */
+export const gate = (said: string, onToken: (token: string) => void): HTMLElement =>
+  h(
+    "section",
+    { class: "gate", "aria-labelledby": "gate" },
+    h("h2", { id: "gate" }, "Whose console is this?"),
+    h(
+      "p",
+      {},
+      "Enter an operator's token. It stays in this tab, goes to this server only, and is gone ",
+      "when the tab is closed.",
+    ),
+    h(
+      "form",
+      { class: "token", onsubmit: onSubmit(onToken) },
+      h("label", { for: "token" }, "Token"),
+      h("input", {
+        ...{ id: "token", name: "token", type: "password", autocomplete: "off", autofocus: true },
+        ...(said !== "" && { "aria-invalid": "true", "aria-describedby": "gate-said" }),
+      }),
+      h("button", { type: "submit", class: "primary" }, "Open the console"),
+    ),
+    h("p", { id: "gate-said", class: "failure", role: "alert" }, said),
+    h("h3", {}, "One that sees every view, from the project's folder"),
+    copiable(token_command),
+    h("h3", {}, "The development operator's, which sees all but the ring of blob nodes"),
+    copiable(development_command),
+  )

@@ -1,0 +1,131 @@
+/** One job's course, out of its own past: its steps, how long each took, and who did what. */
+import { h } from "../element.ts"
+import type { AuditCommit, AuditHistory, Job } from "./api.ts"
+import { type Answer, ask } from "./ask.ts"
+import { figure, idText, problemBox, standing } from "./parts.ts"
+import { addressOf, pastOf } from "./view.ts"
+import { moment, shortId, span, spoken, timeOf } from "./words.ts"
+
+/** A job has some twenty commits; one that is retried for ever has more than anybody reads. */
+const commits_max = 200
+
+export const askCourse = async (id: string) =>
+  ({
+    id,
+    answer: await ask<AuditHistory>(
+      `/v1/admin/audit/share-protection/job/${encodeURIComponent(id)}?limit=${commits_max}`,
+    ),
+  }) as const
+
+interface Course {
+  readonly id: string
+  readonly answer: Answer<AuditHistory>
+}
+
+/** A state that it was in, and from when to when; no end: it still is. */
+export interface Stay {
+  readonly state: string
+  readonly from: string
+  readonly to: string | undefined
+}
+
+/** The states one after the other; what changed nothing of the state is no stay of its own. */
+export const staysOf = (commits: readonly AuditCommit[]): readonly Stay[] => {
+  const stays: { state: string; from: string; to: string | undefined }[] = []
+  for (const { at, snapshot } of commits) {
+    const state = String(snapshot.value)
+    const last = stays.at(-1)
+    if (last?.state === state) continue
+    if (last !== undefined) last.to = at
+    stays.push({ state, from: at, to: undefined })
+  }
+  return stays
+}
+
+const ends = new Set(["available", "error"])
+
+const moodOf = ({ state, to }: Stay) =>
+  state === "error" ? "bad" : state === "available" || to !== undefined ? "good" : "busy"
+
+const lastedWords = ({ state, from, to }: Stay, now: number) => {
+  if (ends.has(state)) return moment(from)
+  const ms = (to === undefined ? now : Date.parse(to)) - Date.parse(from)
+  return span(ms)
+}
+
+const typesOf = ({ events }: AuditCommit) =>
+  events.map((event) =>
+    typeof event === "object" && event !== null ? String(Reflect.get(event, "type")) : "?",
+  )
+
+const commitLine = (id: string, commit: AuditCommit) =>
+  h(
+    "li",
+    { "data-key": String(commit.position) },
+    h("time", { datetime: commit.at, title: moment(commit.at) }, timeOf(commit.at)),
+    h(
+      "a",
+      { href: pastOf(`share-protection.job.${id}`, commit.position) },
+      typesOf(commit).join(", "),
+    ),
+    h("span", { class: "none" }, commit.actor),
+  )
+
+const facts = (job: Job | undefined, stays: readonly Stay[]) => [
+  figure(spoken(stays.at(-1)?.state ?? "?"), "State"),
+  job && figure(`${job.progress}%`, "Progress"),
+  job && figure(job.attempt, "Attempt"),
+  job && figure(idText(job.worker_id), "Worker"),
+  job && figure(idText(job.target_id), "Target"),
+  job && figure(idText(job.project_id), "Project"),
+]
+
+/** What stands above the list while one job is chosen; `back` is the list without it. */
+export const courseParts = (
+  { id, answer }: Course,
+  job: Job | undefined,
+  back: Readonly<Record<string, string | undefined>>,
+  now: number,
+): readonly HTMLElement[] => {
+  if (answer.kind === "problem") return [problemBox(answer.problem, `Job ${shortId(id)}`)]
+  const { commits } = answer.body
+  const stays = staysOf(commits)
+  return [
+    h(
+      "section",
+      { class: "card course", "aria-labelledby": "course", "data-key": `job-${id}` },
+      h(
+        "div",
+        { class: "card-head" },
+        h(
+          "h2",
+          { id: "course" },
+          job === undefined ? "Job " : `${spoken(job.job_type)} `,
+          h("code", {}, id),
+        ),
+        h("a", { href: pastOf(`share-protection.job.${id}`) }, "Travel through its past"),
+        h("a", { href: addressOf("jobs", back) }, "Close"),
+      ),
+      h("dl", { class: "figures" }, facts(job, stays)),
+      h("h3", {}, "Its way"),
+      h(
+        "ol",
+        { class: "way" },
+        stays.map((stay, index) =>
+          h(
+            "li",
+            { "data-key": String(index), "aria-current": index === stays.length - 1 && "step" },
+            standing(moodOf(stay), spoken(stay.state)),
+            h("small", {}, lastedWords(stay, now)),
+          ),
+        ),
+      ),
+      h("h3", {}, "What happened"),
+      h(
+        "ol",
+        { class: "happened" },
+        commits.map((commit) => commitLine(id, commit)),
+      ),
+    ),
+  ]
+}

@@ -1,0 +1,286 @@
+/** The five services at a glance: what needs somebody, key figures, the log and its readers. */
+import { h } from "../element.ts"
+import { sentence, signed } from "../wording.ts"
+import { alertsOf, type Known, readinessOf } from "./alerts.ts"
+import type {
+  AuditPage,
+  ClusterMetrics,
+  Coverage,
+  Job,
+  LogStanding,
+  ReadModels,
+  Rollout,
+  Worker,
+} from "./api.ts"
+import { type Answer, ask, askReadiness, askRows, type Rows } from "./ask.ts"
+import { living } from "./living.ts"
+import { emptyBox, figure, problemBox, standing, token_command, when } from "./parts.ts"
+import type { View } from "./view.ts"
+import { bytes, counted } from "./words.ts"
+
+/** Between two questions, when no event hastens them. */
+const ask_ms = 10_000
+
+interface Sources {
+  readonly sources: readonly { readonly registry: string; readonly carriers: number | null }[]
+}
+interface Model {
+  readonly name: string
+  readonly is_demo: boolean
+}
+interface Dashboard {
+  readonly composite: { readonly z: number; readonly z_label: string } | null
+  readonly demo: boolean
+}
+
+const askAll = async () => {
+  const [readiness, read_models, newest, cluster, jobs, workers, rollouts, coverage, ...others] =
+    await Promise.all([
+      askReadiness(),
+      ask<ReadModels>("/v1/admin/read-models"),
+      ask<AuditPage>("/v1/admin/audit?limit=1"),
+      ask<ClusterMetrics>("/v1/cluster/metrics"),
+      askRows<Job>("/v1/admin/jobs?state=error&limit=100", "jobs"),
+      askRows<Worker>("/v1/admin/workers?limit=1000", "workers"),
+      askRows<Rollout>("/v1/admin/rollouts?limit=1000", "rollouts"),
+      askRows<Coverage>("/v1/admin/coverage", "coverage"),
+      ask<Dashboard>("/api/dashboard", "others"),
+      ask<Sources>("/api/search/sources", "others"),
+      ask<Model>("/predict/model", "others"),
+      ask<LogStanding>("/v1/admin/log"),
+    ])
+  const [dashboard, sources, model, log] = others
+  const of_shares = { jobs, workers, rollouts, coverage }
+  return { readiness, read_models, newest, cluster, ...of_shares, dashboard, sources, model, log }
+}
+type All = Awaited<ReturnType<typeof askAll>>
+
+const bodyOf = <A>(answer: Answer<A>): A | undefined =>
+  answer.kind === "answer" ? answer.body : undefined
+const rowsOf = <A>(answer: Answer<Rows<A>>): readonly A[] | undefined => bodyOf(answer)?.rows
+
+/** Older first comes the list of rollouts. */
+const newestFirst = (rollouts: readonly Rollout[]) =>
+  rollouts.toSorted((one, other) => (one.created_at < other.created_at ? 1 : -1))
+
+const knownOf = (all: All): Known => ({
+  readiness: bodyOf(all.readiness)?.lines,
+  read_models: bodyOf(all.read_models)?.read_models,
+  cluster: bodyOf(all.cluster),
+  failed_jobs: rowsOf(all.jobs),
+  workers: rowsOf(all.workers),
+  rollouts: newestFirst(rowsOf(all.rollouts) ?? []),
+  coverage: rowsOf(all.coverage),
+  log: bodyOf(all.log),
+})
+
+/** What is not shown, and why: a figure that is missing is not zero. */
+const hidden = (answer: Answer<unknown>, of: string) => {
+  if (answer.kind === "answer") return undefined
+  const { status, text } = answer.problem
+  const why =
+    status === 403 ? "not for this token" : status === 404 ? "not served here" : "no answer"
+  return figure(h("span", { class: "none", title: text }, why), of)
+}
+
+const blobFigures = ({ cluster }: All) => {
+  const body = bodyOf(cluster)
+  if (body === undefined) return [hidden(cluster, "Ring")]
+  const { nodes, ring_version } = body
+  const active = nodes.filter(({ state }) => state === "active").length
+  const sum = (count: (node: (typeof nodes)[number]) => number | string) =>
+    nodes.reduce((all, node) => all + Number(count(node)), 0)
+  const used = sum((node) => node.used_bytes)
+  const capacity = sum((node) => node.capacity_bytes)
+  return [
+    figure(`${active} of ${nodes.length}`, "Nodes active", "#ring"),
+    figure(sum((node) => node.blob_count).toLocaleString("en-US"), "Copies"),
+    figure(`${bytes(used)} of ${bytes(capacity)}`, "Used"),
+    figure(String(ring_version), "Ring version"),
+  ]
+}
+
+const shareFigures = ({ workers, coverage, jobs }: All) => {
+  const all_workers = rowsOf(workers)
+  const all_shares = rowsOf(coverage)
+  const failed = rowsOf(jobs)
+  const running = all_workers?.reduce((sum, { running_jobs }) => sum + running_jobs, 0)
+  const ready = all_workers?.filter(({ state }) => state === "ready").length
+  const guarded = all_shares?.filter((entry) => entry.protected).length
+  return [
+    all_workers === undefined
+      ? hidden(workers, "Workers")
+      : figure(`${ready}`, "Workers ready", "#workers"),
+    running !== undefined && figure(`${running}`, "Jobs running", "#jobs"),
+    failed === undefined
+      ? hidden(jobs, "Jobs")
+      : figure(
+          failed.length === 100 ? "100+" : `${failed.length}`,
+          "Jobs failed",
+          "#jobs?state=error",
+        ),
+    all_shares === undefined
+      ? hidden(coverage, "Coverage")
+      : figure(`${guarded} of ${all_shares.length}`, "Shares protected", "#protection"),
+  ]
+}
+
+const capitalFigures = ({ dashboard }: All) => {
+  const body = bodyOf(dashboard)
+  if (body === undefined) {
+    const is_private = dashboard.kind === "problem" && dashboard.problem.status === 401
+    return [is_private ? figure("private", "Composite", "/") : hidden(dashboard, "Composite")]
+  }
+  const { composite, demo } = body
+  const words = composite === null ? "no data yet" : `${signed(composite.z)}, ${composite.z_label}`
+  return [figure(demo ? `${words} (demo)` : words, "Composite", "/")]
+}
+
+const carrierFigures = ({ sources }: All) => {
+  const [first] = bodyOf(sources)?.sources ?? []
+  if (first === undefined) return [hidden(sources, "Registry")]
+  const { registry, carriers } = first
+  return [
+    figure(registry === "none" ? "none set up" : registry, "Registry", "/carriers"),
+    carriers !== null && figure(carriers.toLocaleString("en-US"), "Carriers"),
+  ]
+}
+
+const plantFigures = ({ model }: All) => {
+  const body = bodyOf(model)
+  if (body === undefined) return [hidden(model, "Model")]
+  return [figure(body.is_demo ? `${body.name} (demo)` : body.name, "Model", "/plants")]
+}
+
+const services = [
+  ["blob-storage", "Blob storage", blobFigures],
+  ["share-protection", "Share protection", shareFigures],
+  ["capital-pressure", "Capital pressure", capitalFigures],
+  ["carrier-search", "Carrier search", carrierFigures],
+  ["plant-disease", "Plant disease", plantFigures],
+] as const
+
+const serviceCard = (all: All, [name, title, figures]: (typeof services)[number]) => {
+  const line = bodyOf(all.readiness)
+    ?.lines.map(readinessOf)
+    .find((one) => one.name === name)
+  const words =
+    line === undefined ? "Not served by this process" : line.is_ready ? "Ready" : "Not ready"
+  const mood = line === undefined ? "over" : line.is_ready ? "good" : "bad"
+  const note = line?.said.replace(/^ok(; )?/, "") ?? ""
+  return h(
+    "section",
+    { class: "card", "aria-labelledby": `s-${name}`, "data-key": name },
+    h("h3", { id: `s-${name}` }, title),
+    h("p", {}, standing(mood, words)),
+    line !== undefined && h("dl", { class: "figures" }, figures(all)),
+    note !== "" && h("p", { class: "note" }, sentence(note)),
+  )
+}
+
+const attention = (all: All, now: number) => {
+  const alerts = alertsOf(knownOf(all), now)
+  return h(
+    "section",
+    { class: "attention", "aria-labelledby": "attention", "data-key": "attention" },
+    h("h2", { id: "attention" }, alerts.length === 0 ? "All is well" : "Needs attention"),
+    alerts.length === 0 &&
+      h("p", { class: "note" }, "Nothing that this token may see needs anybody now."),
+    h(
+      "ul",
+      {},
+      alerts.map(({ mood, title, text, href }) =>
+        h(
+          "li",
+          { "data-key": `${href} ${title}` },
+          standing(mood, ""),
+          h("div", {}, h("a", { href }, title), h("p", {}, text)),
+        ),
+      ),
+    ),
+  )
+}
+
+const logFigures = ({ log }: All) => {
+  const standing = bodyOf(log)
+  if (standing === undefined) return [hidden(log, "Size")]
+  const { bytes: size, limit_bytes: limit, aggregates, generation } = standing
+  return [
+    figure(limit === null ? bytes(size) : `${bytes(size)} of ${bytes(limit)}`, "Size"),
+    figure(aggregates.toLocaleString("en-US"), "Aggregates"),
+    figure(generation, "Generation"),
+  ]
+}
+
+const logPart = (all: All, now: number) => {
+  const { newest, read_models } = all
+  if (newest.kind === "problem") return problemBox(newest.problem, "The log")
+  const { events, position } = newest.body
+  const [last] = events
+  if (last === undefined) {
+    return emptyBox({
+      title: "The log is empty",
+      text: "Whatever happens is written there first: store a blob, protect a share, ingest.",
+      commands: ["npm run almanac -- ingest --demo", token_command],
+    })
+  }
+  const models = bodyOf(read_models)?.read_models ?? []
+  return h(
+    "section",
+    { class: "card log", "aria-labelledby": "log", "data-key": "log" },
+    h("h2", { id: "log" }, "The log"),
+    h(
+      "dl",
+      { class: "figures" },
+      figure(position.toLocaleString("en-US"), "Position", "#audit"),
+      figure(when(last.at, now), "Last event"),
+      figure(last.type, "It was"),
+      logFigures(all),
+    ),
+    h("h3", {}, "Read models"),
+    read_models.kind === "problem"
+      ? problemBox(read_models.problem, "Read models")
+      : h(
+          "ul",
+          { class: "models" },
+          models.map(({ name, position: shown, behind }) =>
+            h(
+              "li",
+              { "data-key": name },
+              standing(behind > 0 ? "waiting" : "good", name),
+              h("span", {}, behind > 0 ? `${counted(behind, "commit")} behind` : "up to date"),
+              h("span", { class: "none" }, `at ${shown.toLocaleString("en-US")}`),
+            ),
+          ),
+        ),
+  )
+}
+
+const parts = (all: All, now: number) => [
+  ...(all.readiness.kind === "problem" ? [problemBox(all.readiness.problem, "Readiness")] : []),
+  attention(all, now),
+  h(
+    "section",
+    { class: "services", "aria-labelledby": "services", "data-key": "services" },
+    h("h2", { id: "services" }, "Services"),
+    h(
+      "div",
+      { class: "cards" },
+      services.map((one) => serviceCard(all, one)),
+    ),
+  ),
+  logPart(all, now),
+]
+
+export const overviewView: View = {
+  name: "overview",
+  title: "Overview",
+  open: (place) => {
+    const { close } = living(place, {
+      ask: async () => parts(await askAll(), Date.now()),
+      ms: () => ask_ms,
+      hears: () => true,
+    })
+    return { show: () => undefined, close }
+  },
+}

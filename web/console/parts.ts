@@ -1,0 +1,156 @@
+/** Parts that several views are made of. */
+import { copiable } from "../command.ts"
+import { type Child, h, s } from "../element.ts"
+import type { Problem } from "./ask.ts"
+import { pastOf } from "./view.ts"
+import { ago, moment, shortId } from "./words.ts"
+
+/** What gives a token that may see everything here. */
+export const token_command =
+  "npm run almanac -- token issue --name console --role admin --scope cluster:admin"
+
+/** What is wrong, and what to do about it. A view that may not be seen says so. */
+export const problemBox = ({ status, title, text }: Problem, of: string): HTMLElement =>
+  h(
+    "section",
+    { class: "problem", role: "alert", "data-key": `problem-${of}` },
+    h("h2", {}, `${title}${status > 0 ? ` (${status})` : ""}`),
+    h("p", {}, `${of}: ${text}`),
+    status === 403 && copiable(token_command),
+  )
+
+export interface Lesson {
+  readonly title: string
+  readonly text: string
+  readonly commands?: readonly string[]
+}
+
+/** Where there is nothing yet: what would be here, and how it gets there. */
+export const emptyBox = ({ title, text, commands = [] }: Lesson): HTMLElement =>
+  h(
+    "section",
+    { class: "empty", "data-key": "empty" },
+    h("h2", {}, title),
+    h("p", {}, text),
+    h(
+      "ol",
+      {},
+      commands.map((command) => h("li", {}, copiable(command))),
+    ),
+  )
+
+/** While the first answer is on its way. */
+export const loading = (): HTMLElement =>
+  h("section", { class: "loading", "data-key": "loading" }, "Reading\u2026")
+
+/** Told apart by shape as well as by colour, in that order of need. */
+export type Mood = "good" | "busy" | "waiting" | "bad" | "over"
+
+const mood_class: Readonly<Record<Mood, string>> = {
+  good: "live",
+  busy: "busy",
+  waiting: "",
+  bad: "failing",
+  over: "stub",
+}
+
+/** A word with the mark of its mood before it. */
+export const standing = (mood: Mood, text: string): HTMLElement =>
+  h("span", { class: `standing ${mood_class[mood]}`.trim() }, text)
+
+/** How long ago, with the whole time beneath the pointer. */
+export const when = (at: string | null, now: number): Child =>
+  at === null
+    ? h("span", { class: "none" }, "\u2013")
+    : h("time", { datetime: at, title: moment(at) }, ago(at, now))
+
+/** An id that leads to the aggregate's past. */
+export const pastLink = (of: string, id: string, position?: number): HTMLElement =>
+  h(
+    "a",
+    { href: pastOf(`${of}.${id}`, position), title: `The past of ${of} ${id}`, class: "id" },
+    shortId(id),
+  )
+
+/** An id that leads nowhere; the whole of it beneath the pointer. */
+export const idText = (id: string | null): Child =>
+  id === null ? h("span", { class: "none" }, "\u2013") : h("code", { title: id }, shortId(id))
+
+export interface Piece {
+  readonly mood: Mood
+  readonly amount: number
+  readonly title: string
+}
+
+const bar_units = 100
+
+/** Amounts beside each other as one bar. Its words must stand beside it: it is hidden from ears. */
+export const bar = (pieces: readonly Piece[], total?: number): SVGElement => {
+  const whole = Math.max(
+    total ?? pieces.reduce((sum, { amount }) => sum + amount, 0),
+    Number.MIN_VALUE,
+  )
+  let from = 0
+  return s(
+    "svg",
+    {
+      class: "bar",
+      viewBox: `0 0 ${bar_units} 1`,
+      preserveAspectRatio: "none",
+      "aria-hidden": "true",
+    },
+    s("rect", { class: "ground", x: 0, y: 0, width: bar_units, height: 1 }),
+    pieces.map(({ mood, amount, title }) => {
+      const width = (amount / whole) * bar_units
+      const piece = s(
+        "rect",
+        { class: mood, x: from, y: 0, width, height: 1 },
+        s("title", {}, title),
+      )
+      from += width
+      return width > 0 && piece
+    }),
+  )
+}
+
+/** A number and what it is of. */
+export const figure = (value: Child, name: string, href?: string): HTMLElement =>
+  h("div", {}, h("dt", {}, href === undefined ? name : h("a", { href }, name)), h("dd", {}, value))
+
+/** A choice of a form, by name and value. */
+export const choice = (
+  name: string,
+  title: string,
+  options: readonly (readonly [value: string, text: string])[],
+  chosen: string,
+): HTMLElement =>
+  h(
+    "div",
+    { class: "field" },
+    h("label", { for: `f-${name}` }, title),
+    h(
+      "select",
+      { id: `f-${name}`, name },
+      options.map(([value, text]) => h("option", { value, selected: value === chosen }, text)),
+    ),
+  )
+
+/** A text of a form. */
+export const textField = (name: string, title: string, value: string, hint = ""): HTMLElement =>
+  h(
+    "div",
+    { class: "field" },
+    h("label", { for: `f-${name}` }, title),
+    h("input", {
+      ...{ id: `f-${name}`, name, value, placeholder: hint },
+      ...{ autocomplete: "off", spellcheck: "false" },
+    }),
+  )
+
+/** The fields of a form that have something in them. */
+export const filled = (form: HTMLFormElement): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    [...new FormData(form)].flatMap(([name, value]) =>
+      typeof value === "string" && value.trim() !== "" ? [[name, value.trim()]] : [],
+    ),
+  )

@@ -1,0 +1,114 @@
+/** An aggregate's commits, a window of them at a time, and what it was before the first. */
+import type { AuditCommit, AuditEvent, AuditHistory, AuditPage, AuditState, Chart } from "./api.ts"
+import { type Answer, ask, type Problem } from "./ask.ts"
+
+/** One answer, and what the slider goes through at once. */
+const page_commits = 250
+const window_commits = 1000
+
+export interface Past {
+  /** `<service>.<aggregate>.<id>` */
+  readonly of: string
+  /** Oldest first. */
+  readonly commits: readonly AuditCommit[]
+  /** The state before the first of them; undefined where that is the aggregate's first. */
+  readonly before: unknown
+  readonly value_before: unknown
+  readonly is_from_start: boolean
+  /** There are later ones, after the last. */
+  readonly has_later: boolean
+}
+
+const pathOf = (of: string) => {
+  const [service = "", aggregate = "", ...id] = of.split(".")
+  const parts = [service, aggregate, id.join(".")].map(encodeURIComponent)
+  return `/v1/admin/audit/${parts.join("/")}`
+}
+
+/** What it was just before a position; nothing where there was nothing. */
+const stateBefore = async (of: string, position: number) => {
+  if (position <= 1) return undefined
+  const answer = await ask<AuditState>(`${pathOf(of)}?position=${position - 1}`)
+  return answer.kind === "answer" ? answer.body.state : undefined
+}
+
+/** Commits after `marker`, as many as a window holds. */
+const windowAfter = async (of: string, marker: number): Promise<Answer<AuditHistory>> => {
+  const commits: AuditCommit[] = []
+  let after = String(marker)
+  for (;;) {
+    const query = new URLSearchParams({ limit: String(page_commits), marker: after })
+    const answer = await ask<AuditHistory>(`${pathOf(of)}?${query}`)
+    if (answer.kind === "problem") return answer
+    commits.push(...answer.body.commits)
+    const { next_marker } = answer.body
+    if (next_marker === undefined || commits.length >= window_commits) {
+      return { kind: "answer", body: { ...answer.body, commits } }
+    }
+    after = next_marker
+  }
+}
+
+/** The window that begins after `marker`. */
+const pastAfter = async (of: string, marker: number): Promise<Answer<Past>> => {
+  const [answer, state] = await Promise.all([windowAfter(of, marker), stateBefore(of, marker + 1)])
+  if (answer.kind === "problem") return answer
+  const { commits, next_marker } = answer.body
+  const past: Past = {
+    ...{ of, commits, before: state?.context, value_before: state?.value },
+    is_from_start: state === undefined,
+    has_later: next_marker !== undefined,
+  }
+  return { kind: "answer", body: past }
+}
+
+/** From the first commit on; from `at` on, where that is further than a window reaches. */
+export const askPast = async (of: string, at: number | undefined): Promise<Answer<Past>> => {
+  const first = await pastAfter(of, 0)
+  if (first.kind === "problem" || at === undefined || !first.body.has_later) return first
+  const last = first.body.commits.at(-1)?.position ?? 0
+  return at <= last ? first : pastAfter(of, at - 1)
+}
+
+export const askLater = (past: Past): Promise<Answer<Past>> =>
+  pastAfter(past.of, past.commits.at(-1)?.position ?? 0)
+
+export const askEarliest = ({ of }: Past): Promise<Answer<Past>> => pastAfter(of, 0)
+
+/** The same with what came since; undefined where nothing came. */
+export const withNew = async (past: Past): Promise<Past | undefined> => {
+  const last = past.commits.at(-1)?.position ?? 0
+  if (past.has_later || past.commits.length >= window_commits) return undefined
+  const answer = await windowAfter(past.of, last)
+  if (answer.kind === "problem" || answer.body.commits.length === 0) return undefined
+  const commits = [...past.commits, ...answer.body.commits]
+  return { ...past, commits, has_later: answer.body.next_marker !== undefined }
+}
+
+let charts: readonly Chart[] | undefined
+
+/** The chart of an aggregate; they never change while the server runs. */
+export const askChart = async (of: string): Promise<Chart | Problem | undefined> => {
+  if (charts === undefined) {
+    const answer = await ask<{ readonly charts: readonly Chart[] }>("/v1/admin/charts")
+    if (answer.kind === "problem") return answer.problem
+    charts = answer.body.charts
+  }
+  const kind = of.split(".", 2).join(".")
+  return charts.find(({ id }) => id === kind)
+}
+
+const is_kind = /^[a-z-]+\.[a-z-]+$/
+
+/** Aggregates of a kind, or whose events have this subject, the one with the newest first. */
+export const askFound = async (
+  text: string,
+): Promise<Answer<{ readonly of: readonly string[] }>> => {
+  const [service = "", aggregate = ""] = text.split(".")
+  const what = is_kind.test(text) ? { service, aggregate } : { subject: text }
+  const query = new URLSearchParams({ ...what, limit: "200" })
+  const answer = await ask<AuditPage>(`/v1/admin/audit?${query}`)
+  if (answer.kind === "problem") return answer
+  const nameOf = (event: AuditEvent) => `${event.service}.${event.aggregate}.${event.id}`
+  return { kind: "answer", body: { of: [...new Set(answer.body.events.map(nameOf))] } }
+}

@@ -1,0 +1,234 @@
+/** What time travel shows of one commit: the chart, the events, the fields, who and when. */
+import { type Child, h } from "../element.ts"
+import type { AuditCommit, Chart } from "./api.ts"
+import { chartPicture } from "./chart-drawing.ts"
+import { activeOf, initialOf, takenOf, toldOf } from "./chart-ways.ts"
+import { compared, type Field, isChanged } from "./fields.ts"
+import type { Past } from "./past-load.ts"
+import { addressOf, pastOf } from "./view.ts"
+import { moment, span, spoken, timeOf } from "./words.ts"
+
+/** More fields than these are shown only where they changed. */
+const fields_max = 120
+/** Commits of the list on either side of the one that is shown. */
+const around = 8
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null
+
+/** An event's type and its own fields. */
+const split = (event: unknown) => {
+  const { type = "?", ...fields } = isRecord(event) ? event : {}
+  return { type: String(type), fields }
+}
+
+export const typesOf = ({ events }: AuditCommit): readonly string[] =>
+  events.map((event) => split(event).type)
+
+/** What it was before the commit of this index. */
+const beforeOf = ({ commits, before, value_before }: Past, index: number) => {
+  const last = commits[index - 1]?.snapshot
+  return last ?? { context: before, value: value_before }
+}
+
+/** The innermost states; one of several regions is told with its region's name. */
+const stateText = (active: readonly string[]) => {
+  const inner = active.filter((path) => !active.some((other) => other.startsWith(`${path}.`)))
+  const names = inner.map((path) => {
+    const [name = path, region] = path.split(".").toReversed()
+    return inner.length > 1 && region !== undefined ? `${region}: ${name}` : name
+  })
+  return names.length === 0 ? "\u2013" : spoken(names.join(", "))
+}
+
+const chartCard = (chart: Chart | undefined, past: Past, index: number, commit: AuditCommit) => {
+  const active = activeOf(commit.snapshot.value)
+  if (chart === undefined) {
+    const said = "This server knows no chart of this kind: a later or an earlier version wrote it."
+    return h("p", { class: "note", "data-key": "chart" }, said)
+  }
+  const { value } = beforeOf(past, index)
+  const before = value === undefined ? initialOf(chart) : activeOf(value)
+  const taken = takenOf(chart, before, typesOf(commit), active)
+  return h(
+    "section",
+    { class: "card", "aria-labelledby": "chart", "data-key": "chart" },
+    h("h2", { id: "chart" }, stateText(active)),
+    h(
+      "ul",
+      { class: "told" },
+      toldOf(chart, active).map(({ path, told }) => h("li", { "data-key": path }, told)),
+    ),
+    chartPicture(chart, { active, taken }),
+    chart.told !== null && h("p", { class: "note" }, chart.told),
+  )
+}
+
+const pair = (name: string, value: Child) => [h("dt", {}, name), h("dd", {}, value)]
+
+const asked = (name: string, value: string | undefined) =>
+  value !== undefined && pair(name, h("a", { href: addressOf("audit", { [name]: value }) }, value))
+
+const eventCard = (commit: AuditCommit, since: string | undefined) =>
+  h(
+    "section",
+    { class: "card told-event", "aria-labelledby": "event", "data-key": "event" },
+    h("h2", { id: "event" }, typesOf(commit).join(", ")),
+    h(
+      "p",
+      { class: "note" },
+      moment(commit.at),
+      since !== undefined &&
+        `, ${span(Date.parse(commit.at) - Date.parse(since))} after the one before`,
+    ),
+    commit.events.map((event, index) => {
+      const { type, fields } = split(event)
+      const text = JSON.stringify(fields, undefined, 2)
+      return [
+        commit.events.length > 1 && h("h3", {}, `${index + 1}. ${type}`),
+        h(
+          "pre",
+          { tabindex: 0, "aria-label": `What ${type} tells` },
+          text === "{}" ? "It tells no more than its name." : text,
+        ),
+      ]
+    }),
+    h(
+      "dl",
+      { class: "pairs" },
+      asked("actor", commit.actor),
+      asked("request_id", commit.request_id),
+      asked("correlation_id", commit.correlation_id),
+      commit.cause !== undefined && pair("cause", `commit ${commit.cause}`),
+      pair("command", h("code", {}, commit.command_id)),
+      pair("position", String(commit.position)),
+    ),
+  )
+
+const fieldRow = (field: Field) => {
+  const { path, before, now } = field
+  const is_changed = isChanged(field)
+  const mark = before === undefined ? "new" : now === undefined ? "gone" : "changed"
+  return h(
+    "tr",
+    { class: is_changed ? `changed ${mark}` : null, "data-key": path },
+    h("th", { scope: "row" }, h("code", {}, path)),
+    h(
+      "td",
+      {},
+      is_changed && before !== undefined && [h("del", {}, before), " "],
+      now !== undefined && h(is_changed ? "ins" : "span", {}, now),
+    ),
+    h("td", { class: "mark" }, is_changed && mark),
+  )
+}
+
+const fieldsCard = (past: Past, index: number, commit: AuditCommit) => {
+  const before = beforeOf(past, index)
+  const all = [
+    {
+      path: "The state",
+      before: before.value === undefined ? undefined : stateText(activeOf(before.value)),
+      now: stateText(activeOf(commit.snapshot.value)),
+    },
+    ...compared(before.context, commit.snapshot.context),
+  ]
+  const changed = all.filter(isChanged)
+  const shown = all.length > fields_max ? changed.slice(0, fields_max) : all
+  return h(
+    "section",
+    { class: "card fields", "aria-labelledby": "fields", "data-key": "fields" },
+    h("h2", { id: "fields" }, "The state after it"),
+    h(
+      "p",
+      { class: "note" },
+      `${changed.length} of ${all.length} fields changed.`,
+      shown.length < all.length && ` ${shown.length} that changed are shown.`,
+    ),
+    h(
+      "div",
+      { class: "scroll", role: "region", tabindex: 0, "aria-labelledby": "fields" },
+      h(
+        "table",
+        {},
+        h("caption", { class: "unseen" }, "Fields of the state after the commit"),
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            ["Field", "Value", "Changed"].map((title) => h("th", { scope: "col" }, title)),
+          ),
+        ),
+        h("tbody", {}, shown.map(fieldRow)),
+      ),
+    ),
+  )
+}
+
+const commitList = (past: Past, index: number, go: (to: number) => void) => {
+  const first = Math.max(0, index - around)
+  const near = past.commits.slice(first, index + around + 1)
+  return h(
+    "section",
+    { class: "card commits", "aria-labelledby": "commits", "data-key": "commits" },
+    h("h2", { id: "commits" }, "Before and after"),
+    h(
+      "ol",
+      {},
+      near.map((commit, offset) =>
+        h(
+          "li",
+          { "data-key": String(commit.position) },
+          h(
+            "button",
+            {
+              type: "button",
+              "aria-current": first + offset === index && "step",
+              onclick: () => go(first + offset),
+            },
+            h("span", {}, typesOf(commit).join(", ")),
+            h("small", {}, stateText(activeOf(commit.snapshot.value))),
+            h("small", { title: moment(commit.at) }, timeOf(commit.at)),
+          ),
+        ),
+      ),
+    ),
+  )
+}
+
+/** All that is shown of one commit. */
+export const commitParts = (
+  chart: Chart | undefined,
+  past: Past,
+  index: number,
+  go: (to: number) => void,
+): readonly HTMLElement[] => {
+  const commit = past.commits[index]
+  if (commit === undefined) return []
+  return [
+    chartCard(chart, past, index, commit),
+    h(
+      "div",
+      { class: "aside", "data-key": "aside" },
+      eventCard(commit, past.commits[index - 1]?.at),
+      commitList(past, index, go),
+    ),
+    fieldsCard(past, index, commit),
+  ]
+}
+
+/** Aggregates that an id was found in, to choose from. */
+export const foundList = (id: string, of: readonly string[]): HTMLElement =>
+  h(
+    "section",
+    { class: "card", "aria-labelledby": "found", "data-key": "found" },
+    h("h2", { id: "found" }, of.length === 0 ? "Nothing has this id" : "Whose past?"),
+    of.length === 0 && h("p", { class: "note" }, `No event is about ${id}. An id must be whole.`),
+    h(
+      "ul",
+      {},
+      of.map((name) => h("li", { "data-key": name }, h("a", { href: pastOf(name) }, name))),
+    ),
+  )

@@ -1,0 +1,233 @@
+/** Time travel: an aggregate's past under a slider, commit by commit. */
+import { announce } from "../announcement.ts"
+import { h, morphChildren } from "../element.ts"
+import type { Chart } from "./api.ts"
+import type { Answer } from "./ask.ts"
+import { emptyBox, filled, loading, problemBox, textField } from "./parts.ts"
+import {
+  askChart,
+  askEarliest,
+  askFound,
+  askLater,
+  askPast,
+  type Past,
+  withNew,
+} from "./past-load.ts"
+import { commitParts, foundList, typesOf } from "./past-parts.ts"
+import { repeat } from "./repeat.ts"
+import { pastOf, type View } from "./view.ts"
+import { moment } from "./words.ts"
+
+const head_ms = 3000
+const is_name = /^[a-z-]+\.[a-z-]+\.\S+$/
+
+const search = (text: string) =>
+  h(
+    "form",
+    {
+      class: "filters past-search",
+      "aria-label": "Whose past",
+      onsubmit: (event) => {
+        event.preventDefault()
+        if (!(event.target instanceof HTMLFormElement)) return
+        const { of = "" } = filled(event.target)
+        if (of !== "") location.hash = pastOf(of)
+      },
+    },
+    textField("of", "Id, service.aggregate, or both", text, "an id"),
+    h("button", { type: "submit" }, "Find"),
+    h("a", { href: pastOf("blob-storage.cluster") }, "The blob cluster"),
+    h("a", { href: "#audit" }, "Choose from the audit"),
+  )
+
+const lesson = () =>
+  emptyBox({
+    title: "Whose past?",
+    text:
+      "Everything that lives here (a job, a worker, a target, the blob cluster) is a chain of " +
+      "events that is kept for ever. Enter its id, or follow an id from any view, and drag " +
+      "through what happened to it.",
+  })
+
+/** The slider and the buttons beside it: made once, so that a drag is never cut off. */
+const slider = (go: (index: number) => void) => {
+  const range = h("input", {
+    ...{ type: "range", min: 0, step: 1, id: "travel", "aria-label": "Commit" },
+    oninput: () => go(Number(range.value)),
+  })
+  const step = (by: number) => () => go(Number(range.value) + by)
+  const button = (name: string, text: string, onclick: () => void) =>
+    h("button", { type: "button", "aria-label": name, onclick }, text)
+  const words = h("output", { for: "travel" })
+  const first = button("First", "\u00ab", () => go(0))
+  const last = button("Last", "\u00bb", () => go(Number(range.max)))
+  const before = button("Before", "\u2039", step(-1))
+  const after = button("After", "\u203a", step(1))
+  const more = h("span", { class: "more" })
+  const element = h(
+    "div",
+    { class: "slider", "data-key": "slider" },
+    ...[first, before, range, after, last, words, more],
+  )
+  const show = (past: Past, index: number) => {
+    const commit = past.commits[index]
+    range.max = String(past.commits.length - 1)
+    range.value = String(index)
+    for (const one of [first, before]) one.setAttribute("aria-disabled", String(index === 0))
+    const is_last = index === past.commits.length - 1
+    for (const one of [last, after]) one.setAttribute("aria-disabled", String(is_last))
+    const said = `Commit ${index + 1} of ${past.commits.length}`
+    words.textContent = said
+    if (commit === undefined) return
+    const types = typesOf(commit).join(", ")
+    range.setAttribute("aria-valuetext", `${said}: ${types}, ${moment(commit.at)}`)
+  }
+  return { element, more, show }
+}
+
+/** Smaller letters than this part of their size are not read any more. */
+const scale_min = 0.75
+
+/** A chart that is somewhat too wide is made smaller; of a wider one, what is lit is in view. */
+const showLit = (parts: Element) => {
+  const scroll = parts.querySelector(".chart-scroll")
+  const lit = parts.querySelector(".chart .state.lit:not(.outer)")
+  if (scroll === null || lit === null || scroll.scrollWidth <= scroll.clientWidth) return
+  if (scroll.clientWidth >= scale_min * scroll.scrollWidth) {
+    scroll.querySelector(".chart")?.classList.add("fitted")
+    return
+  }
+  const [outer, box] = [scroll.getBoundingClientRect(), lit.getBoundingClientRect()]
+  scroll.scrollLeft += box.left + box.width / 2 - (outer.left + outer.width / 2)
+}
+
+interface Shown {
+  past: Past
+  readonly chart: Chart | undefined
+  index: number
+}
+
+/** The index of the commit that held at a position; the last where none is named. */
+export const indexAt = ({ commits }: Past, at: number | undefined): number => {
+  if (at === undefined) return commits.length - 1
+  const later = commits.findIndex(({ position }) => position > at)
+  return Math.max(0, (later === -1 ? commits.length : later) - 1)
+}
+
+/** The part below the form while something's past is shown. */
+const stage = (onShown: (section: HTMLElement) => void) => {
+  const title = h("h2", { class: "whose" })
+  const parts = h("div", { class: "travel" })
+  let shown: Shown | undefined
+
+  const go = (to: number) => {
+    if (shown === undefined) return
+    const { past, chart } = shown
+    const index = Math.min(Math.max(0, to), past.commits.length - 1)
+    shown.index = index
+    sliding.show(past, index)
+    morphChildren(parts, commitParts(chart, past, index, go))
+    showLit(parts)
+    // The address can be given to somebody else; going back leads to the view before.
+    history.replaceState(null, "", pastOf(past.of, past.commits[index]?.position))
+  }
+  const sliding = slider(go)
+  const section = h(
+    "section",
+    { class: "past", "aria-label": "Its past" },
+    title,
+    sliding.element,
+    parts,
+  )
+
+  /** To another window of the same past, from its first commit on. */
+  const turn = (name: string, ask: (past: Past) => Promise<Answer<Past>>) => {
+    const onclick = () => {
+      const from = shown
+      if (from === undefined) return
+      void ask(from.past).then((answer) => {
+        if (shown === from && answer.kind === "answer") take(answer.body, from.chart, 0)
+      })
+    }
+    return h("button", { type: "button", onclick }, name)
+  }
+  const take = (past: Past, chart: Chart | undefined, index: number) => {
+    shown = { past, chart, index }
+    title.textContent = past.of
+    sliding.more.replaceChildren(
+      ...(past.is_from_start ? [] : [turn("From the beginning", askEarliest)]),
+      ...(past.has_later ? [turn("Later commits", askLater)] : []),
+    )
+    onShown(section)
+    go(index)
+  }
+  /** What came since, if anything; who stands at the end goes along. */
+  const follow = async () => {
+    const from = shown
+    const next = from === undefined ? undefined : await withNew(from.past)
+    if (from === undefined || next === undefined || shown !== from) return
+    const was_last = from.index === from.past.commits.length - 1
+    from.past = next
+    go(was_last ? next.commits.length - 1 : from.index)
+    announce("It goes on: a new commit")
+  }
+  return {
+    ...{ go, take, follow },
+    past: () => shown?.past,
+    clear: () => {
+      shown = undefined
+    },
+  }
+}
+
+const open = (place: HTMLElement) => {
+  const form = h("div", { class: "filter-place" })
+  let wanted: string | undefined
+  const staged = stage((section) => place.replaceChildren(form, section))
+  const following = repeat(staged.follow, () => head_ms)
+  const put = (node: HTMLElement) => place.replaceChildren(form, node)
+
+  /** What has this id, or is of this kind: one alone is shown, of several one is chosen. */
+  const find = async (text: string) => {
+    const answer = await askFound(text)
+    if (wanted !== text) return
+    if (answer.kind === "problem") return put(problemBox(answer.problem, text))
+    const [only, ...others] = answer.body.of
+    if (only === undefined || others.length > 0) return put(foundList(text, answer.body.of))
+    location.replace(pastOf(only))
+  }
+  const load = async (of: string, at: number | undefined) => {
+    put(loading())
+    if (!is_name.test(of)) return find(of)
+    const [answer, chart] = await Promise.all([askPast(of, at), askChart(of)])
+    if (wanted !== of) return
+    if (answer.kind === "problem") return put(problemBox(answer.problem, of))
+    const known = chart !== undefined && "id" in chart ? chart : undefined
+    staged.take(answer.body, known, indexAt(answer.body, at))
+  }
+  const show = (query: URLSearchParams) => {
+    const of = query.get("of")?.trim() ?? ""
+    const at = query.get("at")
+    const position = at === null || !/^\d+$/.test(at) ? undefined : Number(at)
+    form.replaceChildren(search(of))
+    const past = staged.past()
+    if (of !== "" && past?.of === of) {
+      staged.go(indexAt(past, position))
+      return
+    }
+    staged.clear()
+    wanted = of === "" ? undefined : of
+    if (of === "") put(lesson())
+    else void load(of, position)
+  }
+  return {
+    show,
+    close: () => {
+      wanted = undefined
+      staged.clear()
+      following.stop()
+    },
+  }
+}
+
+export const pastView: View = { name: "past", title: "Time travel", open }

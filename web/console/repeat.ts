@@ -1,0 +1,45 @@
+/** Asking again and again, one question after the other, and not while nobody looks. */
+
+export interface Repeat {
+  /** Asks at once; while a question is under way, again after it. */
+  readonly now: () => void
+  readonly stop: () => void
+}
+
+/** Runs `work` now and `ms()` after each end of it; `work` must not throw. */
+export const repeat = (work: () => Promise<void>, ms: () => number): Repeat => {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let is_running = false
+  let is_wanted = false
+  let is_stopped = false
+  const run = async () => {
+    clearTimeout(timer)
+    if (is_stopped) return
+    if (is_running) {
+      is_wanted = true
+      return
+    }
+    is_running = true
+    await work()
+    is_running = false
+    if (is_wanted) {
+      is_wanted = false
+      void run()
+    } else if (!document.hidden) {
+      timer = setTimeout(() => void run(), ms())
+    }
+  }
+  const onVisible = () => {
+    if (!document.hidden && !is_running) void run()
+  }
+  document.addEventListener("visibilitychange", onVisible)
+  void run()
+  return {
+    now: () => void run(),
+    stop: () => {
+      is_stopped = true
+      clearTimeout(timer)
+      document.removeEventListener("visibilitychange", onVisible)
+    },
+  }
+}

@@ -1,0 +1,151 @@
+/** The blob nodes: the ring, what each holds, and what still has to move or to be made again. */
+import { h } from "../element.ts"
+import { type Column, table } from "../table.ts"
+import type { ClusterMetrics, ClusterNode } from "./api.ts"
+import { type Answer, ask } from "./ask.ts"
+import { living } from "./living.ts"
+import { bar, emptyBox, figure, problemBox, standing, when } from "./parts.ts"
+import { node_moods, ringPicture } from "./ring-drawing.ts"
+import { pastOf, type View } from "./view.ts"
+import { bytes, share, shortId, spoken } from "./words.ts"
+
+const ask_ms = 3000
+const ns_per_ms = 1_000_000
+
+/** What a token with the scope to read blobs alone may see. */
+interface ClusterState {
+  readonly ring_version: number | string
+  readonly nodes: readonly Pick<
+    ClusterNode,
+    "node_id" | "address" | "state" | "capacity_bytes" | "used_bytes" | "blob_count"
+  >[]
+}
+
+const none = {
+  ...{ pending_migrations: 0, bytes_moved: 0, repairs: 0 },
+  ...{ replication_failures: 0, under_replicated: 0 },
+}
+
+/** As if each active node had an equal part: which it has, is not told with the state. */
+export const metricsOf = ({ ring_version, nodes }: ClusterState): ClusterMetrics => {
+  const active = nodes.filter(({ state }) => state === "active").length
+  const evenly = ({ state }: { readonly state: string }) => (state === "active" ? 1 / active : 0)
+  return {
+    ...{ ring_version, vnodes_per_node: 0, ...none },
+    nodes: nodes.map((node) => ({ ...node, ...none, ring_share: evenly(node) })),
+  }
+}
+
+const count = (value: number | string) => Number(value).toLocaleString("en-US")
+
+const heardAt = ({ last_heartbeat_at: ns }: ClusterNode, now: number) =>
+  ns === undefined ? "\u2013" : when(new Date(Number(ns) / ns_per_ms).toISOString(), now)
+
+const columns = (now: number, is_whole: boolean): readonly Column<ClusterNode>[] => [
+  {
+    title: "Node",
+    cell: ({ node_id, address }) => [
+      h("code", { title: node_id }, shortId(node_id)),
+      h("small", {}, address),
+    ],
+  },
+  { title: "State", cell: ({ state }) => standing(node_moods[state] ?? "over", spoken(state)) },
+  {
+    title: "Used",
+    class: "progress",
+    cell: ({ used_bytes, capacity_bytes }) => [
+      bar([{ mood: "busy", amount: Number(used_bytes), title: "used" }], Number(capacity_bytes)),
+      h("small", {}, `${bytes(Number(used_bytes))} of ${bytes(Number(capacity_bytes))}`),
+    ],
+  },
+  { title: "Copies", is_number: true, cell: ({ blob_count }) => count(blob_count) },
+  ...(is_whole
+    ? ([
+        { title: "Of the ring", is_number: true, cell: ({ ring_share }) => share(ring_share) },
+        { title: "To move", is_number: true, cell: (node) => count(node.pending_migrations) },
+        { title: "Too few copies", is_number: true, cell: (node) => count(node.under_replicated) },
+        { title: "Repaired", is_number: true, cell: ({ repairs }) => count(repairs) },
+        { title: "Heard", class: "when", cell: (node) => heardAt(node, now) },
+      ] satisfies readonly Column<ClusterNode>[])
+    : []),
+]
+
+const lesson = {
+  title: "No node yet",
+  text: "A node joins when its server starts. Six on one machine show what several are for.",
+  commands: ["npm run cluster -- --nodes 6"],
+}
+
+const askRing = async (): Promise<Answer<ClusterMetrics> & { readonly is_whole: boolean }> => {
+  const metrics = await ask<ClusterMetrics>("/v1/cluster/metrics")
+  if (metrics.kind === "answer" || metrics.problem.status !== 403) {
+    return { ...metrics, is_whole: true }
+  }
+  const state = await ask<ClusterState>("/v1/cluster/state")
+  if (state.kind === "problem") return { ...metrics, is_whole: true }
+  return { kind: "answer", body: metricsOf(state.body), is_whole: false }
+}
+
+const figures = (body: ClusterMetrics) =>
+  h(
+    "dl",
+    { class: "figures", "data-key": "figures" },
+    figure(count(body.under_replicated), "Blobs with too few copies"),
+    figure(count(body.pending_migrations), "Copies to move"),
+    figure(bytes(Number(body.bytes_moved)), "Moved"),
+    figure(count(body.repairs), "Repaired"),
+    figure(count(body.replication_failures), "Copies that could not be stored"),
+    figure(body.vnodes_per_node, "Points of a node"),
+  )
+
+const partial = () =>
+  h(
+    "p",
+    { class: "note", "data-key": "partial" },
+    "This token may read the cluster's state, not its figures: parts of the ring are drawn as if ",
+    "they were equal, and what has to move or lacks copies is not told. That needs the scope ",
+    "cluster:admin.",
+  )
+
+const parts = async () => {
+  const answer = await askRing()
+  if (answer.kind === "problem") return [problemBox(answer.problem, "The ring")]
+  const { body, is_whole } = answer
+  if (body.nodes.length === 0) return [emptyBox(lesson)]
+  const nodes = body.nodes.toSorted((one, other) => (one.node_id < other.node_id ? -1 : 1))
+  return [
+    h(
+      "section",
+      { class: "card ring", "aria-labelledby": "ring", "data-key": "ring" },
+      h(
+        "div",
+        { class: "card-head" },
+        h("h2", { id: "ring" }, "The ring"),
+        h("a", { href: pastOf("blob-storage.cluster") }, "Travel through its past"),
+      ),
+      h(
+        "div",
+        { class: "beside" },
+        ringPicture(nodes, String(body.ring_version)),
+        is_whole ? figures(body) : partial(),
+      ),
+    ),
+    table({
+      ...{ id: "nodes", title: "Nodes", caption: "Nodes, by id" },
+      ...{ columns: columns(Date.now(), is_whole), rows: nodes },
+      keyOf: ({ node_id }) => node_id,
+      ...(nodes.length === 1 && {
+        note: "One node keeps one copy. npm run cluster -- --nodes 6 shows what several do.",
+      }),
+    }),
+  ]
+}
+
+export const ringView: View = {
+  name: "ring",
+  title: "Blob ring",
+  open: (place) => {
+    const { close } = living(place, { ask: parts, ms: () => ask_ms })
+    return { show: () => undefined, close }
+  },
+}

@@ -1,0 +1,179 @@
+/** All that happened, the newest first, by day; filtered, paged, and live at the head. */
+import { announce } from "../announcement.ts"
+import { h, morphChildren } from "../element.ts"
+import type { AuditEvent, AuditPage } from "./api.ts"
+import { ask, type Problem } from "./ask.ts"
+import { emptyBox, loading, problemBox } from "./parts.ts"
+import { type Repeat, repeat } from "./repeat.ts"
+import { eventLine, filterForm, filtersIn, type TimelineFilters } from "./timeline-parts.ts"
+import type { View } from "./view.ts"
+import { counted, dayOf } from "./words.ts"
+
+const page_rows = 100
+/** What the page keeps: older events are had by filters, and newer ones push the oldest out. */
+const rows_max = 1000
+const head_ms = 2000
+
+interface State {
+  readonly filters: TimelineFilters
+  events: readonly AuditEvent[]
+  next_marker: string | undefined
+  problem: Problem | undefined
+  /** The first answer has come. */
+  is_read: boolean
+  is_asking_older: boolean
+  readonly open: Set<string>
+}
+
+const keyOf = ({ position, index }: AuditEvent) => `${position}.${index}`
+
+const askPage = (filters: TimelineFilters, more: Readonly<Record<string, string>>) =>
+  ask<AuditPage>(
+    `/v1/admin/audit?${new URLSearchParams({ ...filters, limit: String(page_rows), ...more })}`,
+  )
+
+/** A page from the newest on; what was shown is let go. */
+const readHead = async (state: State): Promise<boolean> => {
+  const answer = await askPage(state.filters, {})
+  state.is_read = true
+  state.problem = answer.kind === "problem" ? answer.problem : undefined
+  if (answer.kind === "answer") {
+    state.events = answer.body.events
+    state.next_marker = answer.body.next_marker
+  }
+  return true
+}
+
+/** What came since, and whether there was any; where it is more than a page, all is read anew. */
+const readNew = async (state: State): Promise<boolean> => {
+  const [newest] = state.events
+  if (newest === undefined || state.problem !== undefined) return readHead(state)
+  const answer = await askPage(state.filters, { order: "asc", marker: keyOf(newest) })
+  if (answer.kind === "problem") {
+    state.problem = answer.problem
+    return true
+  }
+  if (answer.body.next_marker !== undefined) return readHead(state)
+  const { events } = answer.body
+  if (events.length === 0) return false
+  const all = [...events.toReversed(), ...state.events]
+  state.events = all.slice(0, rows_max)
+  const last = state.events.at(-1)
+  if (all.length > rows_max && last !== undefined) state.next_marker = keyOf(last)
+  announce(counted(events.length, "new event"))
+  return true
+}
+
+const readOlder = async (state: State) => {
+  const { next_marker: marker } = state
+  if (marker === undefined || state.is_asking_older) return
+  state.is_asking_older = true
+  const answer = await askPage(state.filters, { marker })
+  state.is_asking_older = false
+  if (answer.kind === "problem") {
+    state.problem = answer.problem
+    return
+  }
+  state.events = [...state.events, ...answer.body.events]
+  state.next_marker = answer.body.next_marker
+}
+
+const days = (state: State, draw: () => void) =>
+  [...Map.groupBy(state.events, ({ at }) => dayOf(at))].map(([day, events]) =>
+    h(
+      "section",
+      { class: "day", "aria-label": day, "data-key": day },
+      h("h2", {}, day),
+      h(
+        "ol",
+        {},
+        events.map((event) => {
+          const key = keyOf(event)
+          const toggle = () => {
+            if (!state.open.delete(key)) state.open.add(key)
+            draw()
+          }
+          return eventLine(event, { key, is_open: state.open.has(key), toggle })
+        }),
+      ),
+    ),
+  )
+
+const foot = ({ next_marker, events, is_asking_older }: State, older: () => void) => {
+  if (next_marker === undefined) return []
+  if (events.length >= rows_max) {
+    const said = `${rows_max} events are shown. Narrow the filters to see older ones.`
+    return [h("p", { class: "note", "data-key": "foot" }, said)]
+  }
+  return [
+    h(
+      "button",
+      { type: "button", "data-key": "foot", onclick: older, "aria-disabled": is_asking_older },
+      "Older events",
+    ),
+  ]
+}
+
+const body = (state: State, draw: () => void, older: () => void) => {
+  if (!state.is_read) return [loading()]
+  const trouble = state.problem === undefined ? [] : [problemBox(state.problem, "The audit")]
+  if (state.events.length === 0 && state.problem === undefined) {
+    const is_narrowed = Object.keys(state.filters).length > 0
+    return [
+      is_narrowed
+        ? emptyBox({
+            title: "Nothing of that kind",
+            text: "No event has all that the filters ask for. Times are UTC; ids must be whole.",
+          })
+        : emptyBox({
+            title: "Nothing happened yet",
+            text: "Each change is an event, kept for ever. Store a blob, and it stands here.",
+          }),
+    ]
+  }
+  return [...trouble, ...days(state, draw), ...foot(state, older)]
+}
+
+const newState = (filters: TimelineFilters): State => ({
+  ...{ filters, events: [], next_marker: undefined, problem: undefined },
+  ...{ is_read: false, is_asking_older: false, open: new Set() },
+})
+
+export const timelineView: View = {
+  name: "audit",
+  title: "Audit",
+  open: (place) => {
+    const form = h("div", { class: "filter-place" })
+    const list = h("section", { class: "timeline", "aria-label": "Events" })
+    place.replaceChildren(form, list)
+    let state = newState({})
+    let asking: Repeat | undefined
+    const draw = () => morphChildren(list, body(state, draw, older))
+    const older = () => {
+      const mine = state
+      void readOlder(mine).then(() => mine === state && draw())
+      draw()
+    }
+    const begin = (filters: TimelineFilters) => {
+      asking?.stop()
+      const mine = newState(filters)
+      state = mine
+      form.replaceChildren(filterForm(filters))
+      draw()
+      asking = repeat(
+        async () => {
+          const is_new = await readNew(mine)
+          if (is_new && mine === state) draw()
+        },
+        () => head_ms,
+      )
+    }
+    return {
+      show: (query) => begin(filtersIn(query)),
+      close: () => {
+        asking?.stop()
+        state = newState({})
+      },
+    }
+  },
+}
