@@ -188,6 +188,7 @@ describe("the sources of a setting", () => {
           ALMANAC_METRICS__PUBLIC: "true",
           ALMANAC_CLUSTER__JOIN: "http://a:1,http://b:2",
           ALMANAC_CLUSTER__SECRET: hidden,
+          ALMANAC_NATS__URL: "nats://127.0.0.1:4222",
           ALMANAC_AUTH__JWT__ALGORITHMS: "RS256",
           ALMANAC_SERVICES: "blob-storage",
         },

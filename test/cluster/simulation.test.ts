@@ -48,10 +48,12 @@ const once_broken = [
   ...[1_429_397_040, 1_889_652_575, 370, 1_614_394_093, 1_965_003_249, 1_382_462_778],
 ]
 
-/** Lives from a random seed on, which is told. Answers what happened how often. */
+/**
+ * Lives from a seed on, always the same ones: `npm run soak` draws others. Answers what happened
+ * how often.
+ */
 const live = async (play: Play, count: number) => {
-  const given = process.env.ALMANAC_CLUSTER_SEED
-  const first = given === undefined ? randomInt(seed_max - count) : Number(given)
+  const first = Number(process.env.ALMANAC_CLUSTER_SEED ?? 1_614_393_685)
   console.log(`cluster: seeds ${first} to ${first + count - 1}`)
   const tally = new Map<string, number>()
   for (let seed = first; seed < first + count; seed++) {
