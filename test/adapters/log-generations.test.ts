@@ -1,100 +1,22 @@
-import { mkdtempSync, readdirSync, rmSync, truncateSync } from "node:fs"
+import { readdirSync, rmSync, truncateSync } from "node:fs"
 import { join } from "node:path"
 import { assert } from "@effect/vitest"
 import { Effect, Fiber, Layer, Result, Stream } from "effect"
-import { address, Commands } from "#actors/commands.ts"
-import { host } from "#actors/host.ts"
 import { runProcess } from "#actors/process.ts"
 import { checkpoint_stream } from "#actors/system/checkpoint.ts"
 import { checkpointer } from "#actors/system/checkpointer.ts"
-import { Generation, generation_stream } from "#actors/system/generation.ts"
+import { generation_stream } from "#actors/system/generation.ts"
 import { verify } from "#actors/system/verification.ts"
 import { findGenerations } from "#adapters/log-generation.ts"
-import { type GenerationsOptions, logGenerations } from "#adapters/log-generations.ts"
-import { logJetStream } from "#adapters/log-jetstream.ts"
 import { RollFailed, rollLog } from "#adapters/log-roll.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
 import { publishedEventsMemory } from "#adapters/published-events-memory.ts"
-import { Log, type Recorded } from "#events/log.ts"
+import { Log } from "#events/log.ts"
 import { PublishedEvents, publication, publisher } from "#projections/published-events.ts"
 import { commitOf, next } from "../contract/log-commits.ts"
-import { Count, Counter, CounterEvent } from "../counter.ts"
-import { describeNats, temporaryFolder } from "../nats.ts"
-
-let logs = 0
-
-/** The streams of one log share subjects with no other's, since each test removes its own. */
-const fresh = Effect.acquireRelease(
-  Effect.gen(function* () {
-    const folder = mkdtempSync(join(yield* temporaryFolder, "log-"))
-    return { name: `GENERATIONS_${++logs}`, folder, replicas: 1 } satisfies GenerationsOptions
-  }),
-  ({ name }) =>
-    Effect.gen(function* () {
-      const { jsm } = yield* NatsConnection
-      const { current, others } = yield* findGenerations(jsm, name)
-      for (const { stream } of [current, ...others]) {
-        yield* Effect.promise(() => jsm.streams.delete(stream).catch(() => false))
-      }
-    }).pipe(Effect.orDie),
-)
-
-/** Opens the log as a start does, does something, and lets go of it. */
-const opened = <A, E>(
-  options: GenerationsOptions,
-  body: Effect.Effect<A, E, Log | Commands | NatsConnection>,
-) =>
-  Effect.provide(body, Layer.fresh(Layer.provideMerge(host, logGenerations(options))), {
-    local: true,
-  })
-
-const count = Effect.fnUntraced(function* (id: string, n: number) {
-  const commands = yield* Commands
-  const at = new Date(Date.UTC(2026, 10, 20, 8, n)).toISOString()
-  const origin = { command_id: `${id}-${n}`, actor: "test", at }
-  return yield* commands.send(origin, address(Counter, id, Count.make({ by: n })))
-})
-
-/** Counters that change often, now and then, and once. */
-const written = Effect.gen(function* () {
-  for (let n = 1; n <= 20; n++) {
-    yield* count("often", n)
-    if (n % 7 === 0) yield* count("rarely", n)
-    if (n <= 3) yield* count(`once-${n}`, n)
-  }
-})
-
-const plain = ({ position, stream, hash, commit }: Recorded) => ({ position, stream, hash, commit })
-
-const all = Effect.fnUntraced(function* (part = "", after = 0) {
-  const log = yield* Log
-  return (yield* Stream.runCollect(log.read(part, after))).map(plain)
-})
-
-/** Everything that a reader can ask of the log. */
-const asked = Effect.gen(function* () {
-  const log = yield* Log
-  const lasts = (yield* Stream.runCollect(log.lasts("test"))).map(plain)
-  return {
-    lasts,
-    loads: (yield* Effect.forEach(lasts, ({ stream }) => log.load(stream))).map(
-      (one) => one && plain(one),
-    ),
-    head: yield* log.head("test"),
-    all: yield* all("test"),
-    later: yield* all("test", 11),
-    one: yield* all("test.counter.rarely"),
-    followed: (yield* Stream.runCollect(Stream.take(log.follow("test", 5), lasts.length))).map(
-      plain,
-    ),
-  }
-})
-
-const whole = Effect.gen(function* () {
-  const { faults, commits, position } = yield* verify({ deciders: [Counter, Generation] })
-  assert.deepEqual(faults, [])
-  assert.equal(commits, position)
-})
+import { CounterEvent } from "../counter.ts"
+import { describeNats } from "../nats.ts"
+import { all, asked, count, fresh, opened, whole, written } from "./generation-log.ts"
 
 describeNats("generations of the log", (it) => {
   it.effect("a new one answers all that the old one did, at the same positions", () =>
@@ -296,36 +218,6 @@ describeNats("generations of the log", (it) => {
       // What is in the stream needs no file: loading, and reading what came since.
       assert.isTrue(Result.isSuccess(yield* read(base)))
       assert.isAbove(yield* opened(options, count("often", 30)), base)
-    }).pipe(Effect.scoped),
-  )
-
-  it.effect("keeps the old stream where its file is gone, though all else was done", () =>
-    Effect.gen(function* () {
-      const options = yield* fresh
-      yield* opened(options, written)
-      const stop = new RollFailed({ message: "stopped" })
-      const after = (step: string) => (step === "began" ? Effect.fail(stop) : Effect.void)
-      yield* Effect.flip(rollLog({ ...options, after }))
-      truncateSync(join(options.folder, "generation-1.ndjson.gz"), 10)
-      assert.include(String(yield* Effect.flip(rollLog(options))), "is not whole")
-      const { jsm } = yield* NatsConnection
-      const { others } = yield* findGenerations(jsm, options.name)
-      assert.deepEqual(
-        others.map(({ stream }) => stream),
-        [options.name],
-      )
-    }).pipe(Effect.scoped),
-  )
-
-  it.effect("is not taken for an empty log by a release that knows no generations", () =>
-    Effect.gen(function* () {
-      const options = yield* fresh
-      yield* opened(options, written)
-      yield* rollLog(options)
-      const old = Layer.fresh(logJetStream({ stream: options.name }))
-      const failure = yield* Effect.flip(Effect.provide(Log, old))
-      assert.include(failure.message, `The stream ${options.name} is not as asked`)
-      yield* opened(options, whole)
     }).pipe(Effect.scoped),
   )
 

@@ -2,13 +2,14 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Fiber, Layer, Redacted } from "effect"
 import { Webhook } from "standardwebhooks"
+import { parallel_max } from "#actors/system/webhook-backlog.ts"
 import { type Parcel, WebhookSecrets, WebhookSender } from "#actors/system/webhook-sender.ts"
 import type { Resolve } from "#adapters/webhook-address.ts"
 import { secretsWith } from "#adapters/webhook-key.ts"
 import { retryAfterMs, webhookSenderHttp } from "#adapters/webhook-sender-http.ts"
-import { settingsWith } from "../http.ts"
+import { settingsWith, until } from "../http.ts"
 import { told } from "../system/events-served.ts"
 
 interface Got {
@@ -166,6 +167,22 @@ describe("a try", () => {
       }),
     )
   }
+
+  it.live("waits for none of another webhook, whose receiver at the same host stalls", () =>
+    Effect.gen(function* () {
+      const { got, port } = yield* receiver((response, { url }) => {
+        if (url === "/good") response.writeHead(204).end()
+      })
+      const { send } = yield* WebhookSender
+      const to = (path: string, webhook_id: string) =>
+        send(parcel(`http://127.0.0.1:${port}${path}`, { webhook_id }))
+      const stalled = Array.from({ length: parallel_max }, () => to("/stalls", "w1"))
+      const stalling = yield* Effect.forkScoped(Effect.all(stalled, { concurrency: "unbounded" }))
+      yield* Effect.promise(() => until(() => got.length >= parallel_max))
+      assert.isTrue((yield* to("/good", "w2")).is_delivered)
+      yield* Fiber.interrupt(stalling)
+    }).pipe(Effect.scoped, Effect.provide(senderOf({ ...open, timeout_seconds: 10 }))),
+  )
 
   it.live("is no delivery where the answer is cut off", () =>
     Effect.gen(function* () {

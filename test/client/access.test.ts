@@ -85,6 +85,19 @@ describe("the environment", () => {
     })
   })
 
+  it("has no other principal to be: that is said, and not passed over", async () => {
+    development()
+    const env = { ALMANAC_URL: "http://other:1", ALMANAC_TOKEN: "t" }
+    const { ending, message } = await endingOf(accessOf(asking(env, { as: "tenant_b" })))
+    assert.equal(ending, "usage")
+    assert.match(message, /--as/)
+  })
+
+  it("names an address in any case", async () => {
+    const env = { ALMANAC_URL: "HTTPS://A:1/v1/" }
+    assert.equal((await headersOf(asking(env))).url, "https://a:1")
+  })
+
   it("names a file with the token, which others must not read", async () => {
     const path = join(folder, "token")
     writeFileSync(path, "t\n", { mode: 0o600 })
@@ -196,6 +209,35 @@ describe("Keystone", () => {
     const two = await headersOf(asking({ ...all, OS_REGION_NAME: "two" }))
     assert.equal(two.url, "http://two:1")
     await keystone.close()
+  })
+
+  it("is signed in to again before the token ends, and not sooner", async () => {
+    let tokens = 0
+    const issued_at = Date.UTC(2026, 10, 22)
+    const keystone = await scripted((_, answer) => {
+      const { token } = issued("http://public:1")
+      const lifetime_ms = tokens === 0 ? 0 : 3_600_000
+      const times = {
+        issued_at: new Date(issued_at).toISOString(),
+        expires_at: new Date(issued_at + lifetime_ms).toISOString(),
+      }
+      tokens++
+      json(answer, 201, { token: { ...token, ...times } }, { "x-subject-token": `t${tokens}` })
+    })
+    const access = await accessOf(asking({ ...user, OS_AUTH_URL: keystone.url }))
+    assert.equal(keystone.heard.length, 1)
+    for (const _ of [1, 2, 3]) {
+      assert.deepEqual(await access.headers("tenant", signal), { "x-auth-token": "t2" })
+    }
+    await keystone.close()
+  })
+
+  it("has an address, or is refused before anything is sent", async () => {
+    for (const OS_AUTH_URL of ["keystone", "http://u:geheim@k:1"]) {
+      const { ending, message } = await endingOf(accessOf(asking({ ...user, OS_AUTH_URL })))
+      assert.equal(ending, "usage")
+      assert.notInclude(message, "geheim")
+    }
   })
 
   it("refuses with what to check, and never with the password", async () => {

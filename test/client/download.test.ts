@@ -1,5 +1,13 @@
 /** Blobs into files: whole and proven, gone on with where they ended, or not there at all. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import {
+  appendFileSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -8,6 +16,7 @@ import { afterEach, beforeEach } from "vitest"
 import { download } from "#client/blob-storage/download.ts"
 import { hexOf } from "#client/blob-storage/id.ts"
 import { upload } from "#client/blob-storage/upload.ts"
+import { decodedLabels } from "#gateway/blob-storage/blob-label.ts"
 import { endingOf, json, type Script, scripted, sessionWith } from "./scripted.ts"
 
 const bytes = Buffer.from(Array.from({ length: 100_000 }, (_, i) => (i * 31 + (i >> 8)) % 256))
@@ -100,6 +109,22 @@ describe("a download", () => {
       assert.isTrue(readFileSync(path).equals(bytes))
     }))
 
+  it("begins anew where an earlier try got no byte", () =>
+    at(store(whole), async (url) => {
+      writeFileSync(`${path}.${id.slice(0, 8)}.part`, "")
+      await download(sessionWith(url).session, id, path, false)
+      assert.isTrue(readFileSync(path).equals(bytes))
+    }))
+
+  it("into a folder is refused, whether told to replace it or not", () =>
+    at(store(whole), async (url) => {
+      const { ending, message } = await endingOf(
+        download(sessionWith(url).session, id, folder, true),
+      )
+      assert.equal(ending, "usage")
+      assert.match(message, /is a folder/)
+    }))
+
   it("asks for no byte of a part that is whole already", () =>
     at(store(whole), async (url) => {
       writeFileSync(`${path}.${id.slice(0, 8)}.part`, bytes)
@@ -138,6 +163,32 @@ describe("a download", () => {
     ))
 })
 
+describe("a download beside another", () => {
+  it("of the same blob to the same place leaves the blob, whichever is first", () =>
+    at(
+      store(({ headers }, answer) => {
+        const from = rangeFrom(headers.range)
+        answer.writeHead(from > 0 ? 206 : 200).write(bytes.subarray(from, cut_at))
+        // The first goes on when the second has begun in the middle of it.
+        if (from > 0 || waiting.length > 0) {
+          for (const go_on of [...waiting, () => answer.end(bytes.subarray(cut_at))]) go_on()
+        } else waiting.push(() => answer.end(bytes.subarray(cut_at)))
+      }),
+      async (url) => {
+        const one = () => endingOf(download(sessionWith(url).session, id, path, true))
+        const first = one()
+        while (waiting.length === 0 || !partLength()) await new Promise(setImmediate)
+        const endings = [await one(), await first].map(({ ending }) => ending)
+        assert.include(endings, "ok")
+        assert.isTrue(readFileSync(path).equals(bytes))
+        assert.deepEqual(readdirSync(folder), ["blob.bin"])
+      },
+    ))
+  const waiting: Array<() => void> = []
+  const partLength = () =>
+    readdirSync(folder).some((name) => readFileSync(join(folder, name)).length > 0)
+})
+
 describe("an upload", () => {
   const answered = (content: Buffer): Script => {
     const sum = hash(content)
@@ -173,6 +224,77 @@ describe("an upload", () => {
     await upload(sessionWith(server.url).session, { file: path, policy: undefined, labels: {} })
     assert.equal(server.heard.length, 2)
     assert.isTrue(server.heard.every(({ body }) => body.equals(bytes)))
+    await server.close()
+  })
+
+  it("has labels as they were typed, whatever a header can carry", async () => {
+    writeFileSync(path, bytes)
+    const server = await scripted(answered(bytes))
+    const labels = { Stage: "100%25 ü→", "a b": " x " }
+    await upload(sessionWith(server.url).session, { file: path, policy: undefined, labels })
+    assert.deepEqual(decodedLabels(server.heard[0]?.headers as Record<string, string>), labels)
+    await server.close()
+  })
+
+  it("says that the file cannot be read, not that the server is away", async () => {
+    writeFileSync(path, bytes)
+    const server = await scripted((_, answer) => {
+      rmSync(path)
+      json(answer, 503, {})
+    })
+    const asked = { file: path, policy: undefined, labels: {} }
+    const { ending, message } = await endingOf(upload(sessionWith(server.url).session, asked))
+    assert.equal(ending, "usage")
+    assert.match(message, /blob\.bin cannot be read: ENOENT/)
+    await server.close()
+  })
+
+  it("of a file that has shrunk since it was measured ends at once", async () => {
+    writeFileSync(path, bytes)
+    const server = await scripted((_, answer) => {
+      truncateSync(path, 10)
+      json(answer, 503, {})
+    })
+    const asked = { file: path, policy: undefined, labels: {} }
+    const { ending, message } = await endingOf(upload(sessionWith(server.url).session, asked))
+    assert.equal(ending, "usage")
+    assert.match(message, /became shorter/)
+    await server.close()
+  })
+
+  it("of a file that grows is as long as it was when it began", async () => {
+    writeFileSync(path, bytes)
+    const good = answered(bytes)
+    const server = await scripted((heard, answer, nth) => {
+      if (nth > 1) return good(heard, answer, nth)
+      appendFileSync(path, "more")
+      json(answer, 503, {})
+    })
+    const asked = { file: path, policy: undefined, labels: {} }
+    await upload(sessionWith(server.url).session, asked)
+    assert.isTrue(server.heard[1]?.body.equals(bytes))
+    await server.close()
+  })
+
+  it("of a file that has bytes and no size is sent as it comes", async () => {
+    const file = "/proc/self/status"
+    const server = await scripted((heard, answer) =>
+      json(answer, heard.headers["transfer-encoding"] === "chunked" ? 409 : 500, {}),
+    )
+    const asked = { file, policy: undefined, labels: {} }
+    const { ending } = await endingOf(upload(sessionWith(server.url).session, asked))
+    assert.equal(ending, "conflict")
+    await server.close()
+  })
+
+  it("whose answer is cut off ends as unreachable", async () => {
+    writeFileSync(path, bytes)
+    const server = await scripted((_, answer) => {
+      answer.writeHead(200, { "content-length": "100" }).write("{", () => answer.destroy())
+    })
+    const asked = { file: path, policy: undefined, labels: {} }
+    const { ending } = await endingOf(upload(sessionWith(server.url).session, asked))
+    assert.equal(ending, "unreachable")
     await server.close()
   })
 

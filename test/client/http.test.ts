@@ -5,6 +5,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { endingOf as endingOfStatus, exit_codes } from "#client/exit-code.ts"
 import type { Operation } from "#client/operation.ts"
 import { runOperation } from "#client/run.ts"
+import { watchJob } from "#client/share-protection/watch.ts"
 import { eventsIn, follow } from "#client/system/events.ts"
 import { endingOf, json, type Script, scripted, sessionWith } from "./scripted.ts"
 
@@ -116,6 +117,48 @@ describe("a request", () => {
     )
   })
 
+  it("that is sent on to another address is not done", () =>
+    withServer(
+      (_, answer) => answer.writeHead(308, { location: "https://other/v1" }).end(),
+      async ({ url }) => {
+        const { ending, message } = await endingOf(
+          runOperation(sessionWith(url).session, create, nothing),
+        )
+        assert.equal(ending, "refused")
+        assert.match(message, /308.*https:\/\/other\/v1/s)
+      },
+    ))
+
+  it.each(["", ".", ".."])("has no '%s' for an id: its path would be another's", (id) =>
+    withServer(
+      (_, answer) => json(answer, 200, {}),
+      async ({ url, heard }) => {
+        const { session } = sessionWith(url)
+        const remove = { ...create, method: "DELETE", path: "/v1/targets/{id}" } as const
+        const work = runOperation(session, remove, { ...nothing, arguments: { id } })
+        assert.equal((await endingOf(work)).ending, "usage")
+        assert.equal((await endingOf(watchJob(session, id, "tenant"))).ending, "usage")
+        assert.equal(heard.length, 0)
+      },
+    ),
+  )
+
+  it("says of an answer that is too long that it is", () =>
+    withServer(
+      (_, answer) => {
+        const part = Buffer.alloc(2 ** 24, " ")
+        for (let i = 0; i < 5; i++) answer.write(part)
+        answer.end()
+      },
+      async ({ url }) => {
+        const { ending, message } = await endingOf(
+          runOperation(sessionWith(url).session, list, nothing),
+        )
+        assert.equal(ending, "failed")
+        assert.match(message, /longer than/)
+      },
+    ))
+
   it("ends as interrupted while it waits to be tried again", () =>
     withServer(
       (_, answer) => json(answer, 503, {}, { "retry-after": "30" }),
@@ -217,6 +260,36 @@ describe("a stream of events", () => {
         assert.deepEqual(ids, [1, 2, 3, 4, 5])
         const from = heard.map(({ headers }) => headers["last-event-id"])
         assert.deepEqual(from, ["0", "2", "2", "4"])
+      },
+    ))
+
+  it("that breaks before its first event goes on from when it began", () =>
+    withServer(
+      (_, answer, nth) => {
+        answer.writeHead(200, {
+          "content-type": "text/event-stream",
+          date: "Sun, 22 Nov 2026 08:00:00 GMT",
+        })
+        if (nth === 1) return answer.write(": connected\n\n", () => answer.destroy())
+        answer.write('id: 7\nevent: e\ndata: {"id":7}\n\n')
+      },
+      async ({ url, heard }) => {
+        const { session } = sessionWith(url, { json: true })
+        await follow(session, { filters: [["type", "e"]], after: undefined, count: 1 })
+        assert.deepEqual(
+          heard.map(({ path }) => path),
+          ["/v1/events?type=e", "/v1/events?type=e&since=2026-11-22T08%3A00%3A00.000Z"],
+        )
+      },
+    ))
+
+  it("is none where the answer is a page, and that is said", () =>
+    withServer(
+      (_, answer) => answer.writeHead(200, { "content-type": "text/html" }).end("<html>"),
+      async ({ url, heard }) => {
+        const work = follow(sessionWith(url).session, { filters: [], after: "0", count: 1 })
+        assert.equal((await endingOf(work)).ending, "failed")
+        assert.equal(heard.length, 1)
       },
     ))
 

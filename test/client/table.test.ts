@@ -1,10 +1,11 @@
 /** What people see: tables and pages that fit, progress on one line, values as they are read. */
 import { assert, describe, it } from "@effect/vitest"
-import { fromJson, toJson, withMember } from "#client/json.ts"
+import { fromJson, type Json, toJson, withMember } from "#client/json.ts"
 import { lineOf, progressOn, rateOf } from "#client/progress.ts"
+import { showItems } from "#client/session.ts"
 import { bytes, duration, printable, shown } from "#client/shown.ts"
 import { fitted, page, table, widthOf } from "#client/table.ts"
-import { kept } from "./scripted.ts"
+import { kept, sessionWith } from "./scripted.ts"
 
 const items = [
   {
@@ -77,6 +78,25 @@ describe("a table", () => {
   it("leaves out columns that this shape of the API does not have", () => {
     assert.notInclude(table(items, ["id", "bucket_name"], kept(120).screen), "BUCKET")
     assert.include(table([], ["id", "bucket_name"], kept().screen), "BUCKET NAME")
+  })
+})
+
+describe("a list", () => {
+  const shownWith = (fields: ReadonlyArray<string> | undefined, items: ReadonlyArray<Json>) => {
+    const { session, written } = sessionWith("http://unused", { fields })
+    showItems(session, items, ["id", "policy_id", "status"])
+    return written.out
+  }
+
+  it("has each column that was asked for, so that scripts find theirs where it is", () => {
+    const rows = [{ id: "a", status: "ready" }]
+    assert.match(shownWith(["id", "policy_id", "status"], rows), /^a {2}- +ready$/m)
+    assert.match(shownWith(undefined, rows), /^a {2}ready$/m)
+  })
+
+  it("may be very long", () => {
+    const rows = Array.from({ length: 300_000 }, (_, i) => ({ id: `${i}` }))
+    assert.equal(shownWith(undefined, rows).split("\n").length, rows.length + 2)
   })
 })
 

@@ -206,10 +206,30 @@ describe("coverage", () => {
     Effect.gen(function* () {
       const { db, reader } = yield* used
       const rows = [
-        [uuid(11), project_id, uuid(101), uuid(1), 2, true, null, null],
-        [uuid(12), project_id, uuid(102), uuid(1), 1, false, null, null],
-        [uuid(13), other_project_id, uuid(103), uuid(2), 0, true, null, null],
-        [uuid(14), other_project_id, null, uuid(2), 1, false, null, null],
+        [uuid(11), project_id, uuid(101), uuid(1), 2, "2026-11-20T12:30:00.000Z", true, null, null],
+        [
+          uuid(12),
+          project_id,
+          uuid(102),
+          uuid(1),
+          1,
+          "2026-11-20T12:00:00.000Z",
+          false,
+          null,
+          null,
+        ],
+        [uuid(13), other_project_id, uuid(103), uuid(2), 0, null, true, null, null],
+        [
+          uuid(14),
+          other_project_id,
+          null,
+          uuid(2),
+          1,
+          "2026-11-20T12:00:00.000Z",
+          false,
+          null,
+          null,
+        ],
       ]
       assert.deepEqual(of(yield* coverageOf(db)), rows)
       assert.deepEqual(of(yield* coverageOf(reader)), rows)

@@ -11,7 +11,7 @@ import { resumed } from "#actors/system/webhook-delivery.ts"
 import type { Outcome } from "#actors/system/webhook-sender.ts"
 
 const hour_ms = 3_600_000
-const empty = resumed({ replay: 0, after: 0 }, undefined)
+const empty = resumed({ replay: 0, after: 0, revision: 1 }, undefined)
 const refused: Outcome = { is_delivered: false, status: 400, detail: "It answered 400." }
 
 const filled = (...keys: ReadonlyArray<string>) => {
@@ -131,6 +131,21 @@ describe("a webhook's backlog", () => {
     assert.lengthOf(begun(backlog, now + 60_001), 6)
   })
 
+  it("hears of a dead letter that was taken that the receiver is there", () => {
+    const backlog = filled("a", "b", "c", "d", "e")
+    for (const item of backlog.begin(0).items) fail(backlog, item, 0)
+    assert.equal(backlog.failingSince(), 0)
+    backlog.take({ sequence: 9, key: "letter 9", is_redelivery: true })
+    const [letter] = backlog.begin(60_000).items
+    if (letter === undefined) assert.fail("it begins")
+    assert.equal(letter.sequence, 9)
+    backlog.succeeded(letter, 60_001)
+    assert.isNull(backlog.failingSince())
+    // It goes once the log has it, and is not tried again until then.
+    assert.deepEqual(begun(backlog, 60_002), [1, 2, 3, 4, 5])
+    backlog.settle(letter)
+  })
+
   it("makes room by giving up the subject that is stuck, when it has all of it", () => {
     const backlog = filled(...Array.from({ length: open_max }, () => "stuck"))
     assert.isFalse(backlog.hasRoom())
@@ -169,16 +184,24 @@ describe("where a webhook goes on", () => {
   const kept = { ...empty, read: 50, open: [10, 40].map((sequence) => ({ sequence, attempts: 1 })) }
 
   it("is where it stopped, or its first event", () => {
-    assert.deepEqual(resumed({ replay: 0, after: 9 }, kept), kept)
-    assert.deepEqual(resumed({ replay: 0, after: 9 }, undefined), { ...empty, read: 9 })
+    assert.deepEqual(resumed({ replay: 0, after: 9, revision: 1 }, kept), kept)
+    assert.deepEqual(resumed({ replay: 0, after: 9, revision: 1 }, undefined), { ...empty, read: 9 })
+  })
+
+  it("is with all its days before it, where its owner changed or enabled it since", () => {
+    const failing = { ...kept, failing_since_ms: 5 }
+    const same = resumed({ replay: 0, after: 9, revision: 1 }, failing)
+    assert.equal(same.failing_since_ms, 5)
+    const enabled = resumed({ replay: 0, after: 9, revision: 3 }, failing)
+    assert.deepEqual(enabled, { ...kept, revision: 3, failing_since_ms: null })
   })
 
   it("is where a replay begins, and what is open before that stays open", () => {
-    const { read, open, replay } = resumed({ replay: 1, after: 20 }, kept)
+    const { read, open, replay } = resumed({ replay: 1, after: 20, revision: 1 }, kept)
     assert.deepEqual([read, open.map(({ sequence }) => sequence), replay], [20, [10], 1])
   })
 
   it("is never later than it was: a replay skips nothing", () => {
-    assert.deepEqual(resumed({ replay: 1, after: 70 }, kept), { ...kept, replay: 1 })
+    assert.deepEqual(resumed({ replay: 1, after: 70, revision: 1 }, kept), { ...kept, replay: 1 })
   })
 })

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { machine, Webhook, type WebhookContext } from "#actors/system/webhook.ts"
 import { sqlite } from "#adapters/sqlite.ts"
 import {
@@ -19,6 +19,7 @@ import {
 import { openDatabase, project } from "#projections/read-model.ts"
 import { findWebhook, listLetters } from "#projections/system/webhook.ts"
 import { blueprint } from "#projections/system/webhook-model.ts"
+import { token_chars_max } from "#schemas/message.ts"
 import {
   ChangeWebhook,
   CreateWebhook,
@@ -30,6 +31,10 @@ import {
   ReplayWebhook,
   RotateWebhookSecret,
   redeliveries_max,
+  services_max,
+  types_max,
+  url_chars_max,
+  WebhookUrl,
 } from "#schemas/system/webhook.ts"
 import { histories } from "../histories.ts"
 import { temporaryFolder } from "../nats.ts"
@@ -157,12 +162,17 @@ describe("a webhook", () => {
 
   it("fits into a commit with all it can hold", () => {
     const long = "x".repeat(64)
-    const names = Array.from({ length: 100 }, (_, n) => `${n}-${long}`.slice(0, 64))
-    const url = `https://example.com/${"u".repeat(1900)}`
+    const names = (length: number) =>
+      Array.from({ length }, (_, n) => `${n}-${long}`.slice(0, token_chars_max))
+    const url = `https://example.com/${"u".repeat(url_chars_max)}`.slice(0, url_chars_max)
     const largest = WebhookCreated.make({
-      ...{ ...fields, url, description: "d".repeat(256) },
-      ...{ types: names.slice(0, 60), services: [] },
+      ...{ ...fields, url, description: "\0".repeat(256), project_id: "…".repeat(128) },
+      ...{ types: names(types_max), services: names(services_max) },
     })
+    assert.isFalse(Schema.is(WebhookUrl)(`${url}u`))
+    for (const character of ["ü", '"', "\\", "\n", " "]) {
+      assert.isFalse(Schema.is(WebhookUrl)(`https://example.com/${character}`))
+    }
     const sequences = many.map((n) => n + 10 ** 11)
     assertStorable(Webhook, [
       ...[largest, rotated, rotated],
