@@ -34,7 +34,7 @@ describe("almanac plant train", () => {
       ["--leaves", "20001"],
       ["--seed", "-1"],
     ]) {
-      expect((await train("--demo", ...flags)).code, flags.join(" ")).toBe(1)
+      expect((await train("--demo", ...flags)).code, flags.join(" ")).toBe(2)
     }
   })
 

@@ -119,11 +119,14 @@ describeWithServer("GET /v1/events over JetStream", () => {
   live(
     "waits beyond the end for what is not there yet",
     Effect.gen(function* () {
-      const { url } = yield* serveEvents
+      const { url, inFlight } = yield* serveEvents
       yield* tell(told(1))
-      const reader = yield* promise(() => read(url, "admin", 3))
+      // It is answered once its place is there.
+      const reading = read(url, "admin", 3)
+      yield* promise(() => until(() => inFlight() > 0))
       yield* tell(told(2), told(3))
       yield* tell(told(4))
+      const reader = yield* promise(() => reading)
       yield* promise(() => until(() => reader.blocks.length > 0))
       assert.deepEqual(
         reader.blocks.map(({ id }) => id),
