@@ -6,11 +6,14 @@
  * last: without one there is no archive.
  */
 import { createHash } from "node:crypto"
-import { type FileHandle, mkdir, open, rename, rm, stat } from "node:fs/promises"
-import { join } from "node:path"
+import { createReadStream } from "node:fs"
+import { type FileHandle, mkdir, open, rename, rm } from "node:fs/promises"
+import { dirname, join } from "node:path"
+import { pipeline } from "node:stream/promises"
 import { promisify } from "node:util"
 import { gunzip, gzip } from "node:zlib"
 import { Effect, Schema, Stream } from "effect"
+import { commit_mark, lineHead } from "#actors/system/export.ts"
 import { decode } from "#adapters/commit-codec.ts"
 import { readBounded, syncFolder, writePrivate } from "#adapters/private-file.ts"
 import { isPartOf, LogUnavailable, type Part, parseStream, type Recorded } from "#events/log.ts"
@@ -61,25 +64,29 @@ const dataPath = (folder: string, generation: number) =>
 const indexPath = (folder: string, generation: number) =>
   join(folder, `generation-${generation}.json`)
 
-const mark = ',"commit":'
-
 /** A commit's line: what an export writes, with the very bytes that are stored. */
-const lineOf = ({ position, stream, bytes }: StoredCommit) => {
-  const { hash, commit } = decode(position, stream, bytes)
-  const place = JSON.stringify({ position, stream, hash, prev: commit.prev }).slice(0, -1)
-  return Buffer.concat([Buffer.from(place + mark), bytes, Buffer.from("}\n")])
-}
+const lineOf = ({ position, stream, bytes }: StoredCommit) =>
+  Buffer.concat([Buffer.from(lineHead(decode(position, stream, bytes))), bytes, line_end])
+const line_end = Buffer.from("}\n")
 
-const ofLine = (line: string): Recorded => {
-  const at = line.indexOf(mark)
+type Place = Pick<StoredCommit, "position" | "stream">
+
+/** A line's commit, which is decoded only where it is wanted. */
+const ofLine = (line: string, isWanted: (place: Place) => boolean): ReadonlyArray<Recorded> => {
+  const at = line.indexOf(commit_mark)
   // Of `lineOf`: what is no such line is no JSON, or no commit.
-  const { position, stream } = JSON.parse(`${line.slice(0, at)}}`) as StoredCommit
-  return decode(position, stream, Buffer.from(line.slice(at + mark.length, -1)))
+  const place = JSON.parse(`${line.slice(0, at)}}`) as Place
+  if (!isWanted(place)) return []
+  return [
+    decode(place.position, place.stream, Buffer.from(line.slice(at + commit_mark.length, -1))),
+  ]
 }
 
 /** Writes an archive: blocks as they fill, then the index. Nothing is there before `end`. */
 export const openArchive = async (folder: string, generation: number) => {
   await mkdir(folder, { recursive: true, mode: 0o700 })
+  // The folder may be new, and what is in it is only there for good once it is.
+  await syncFolder(dirname(folder))
   const path = dataPath(folder, generation)
   const partial = `${path}.tmp`
   const file = await open(partial, "w", 0o600)
@@ -155,24 +162,32 @@ export const archiveIndex = (folder: string, generation: number) =>
     Effect.mapError((cause) => unavailable(folder, generation, cause.message)),
   )
 
-/** Whether an archived generation's file is there, as large as its index says. */
-export const isArchived = (folder: string, generation: number) =>
+/** Whether a generation's file is there up to `base`, byte for byte what its index says. */
+export const isArchived = (folder: string, generation: number, base: number) =>
   archiveIndex(folder, generation).pipe(
-    Effect.flatMap(({ bytes }) =>
-      Effect.promise(async () => {
-        const found = await stat(dataPath(folder, generation)).catch(() => undefined)
-        return found?.size === bytes
+    Effect.flatMap(({ last, sha256 }) =>
+      Effect.tryPromise(async () => {
+        const hash = createHash("sha256")
+        await pipeline(createReadStream(dataPath(folder, generation)), hash)
+        return last === base && hash.digest("hex") === sha256
       }),
     ),
     Effect.catch(() => Effect.succeed(false)),
   )
 
-const readBlock = async (file: FileHandle, { offset, bytes }: typeof Block.Type) => {
+const readBlock = async (
+  file: FileHandle,
+  { offset, bytes }: typeof Block.Type,
+  isWanted: (place: Place) => boolean,
+) => {
   const packed = Buffer.alloc(bytes)
   const { bytesRead } = await file.read(packed, 0, bytes, offset)
   if (bytesRead !== bytes) throw new Error("its file is cut off")
   const text = (await unzip(packed, { maxOutputLength: unpacked_bytes_max })).toString()
-  return text.trimEnd().split("\n").map(ofLine)
+  return text
+    .trimEnd()
+    .split("\n")
+    .flatMap((line) => ofLine(line, isWanted))
 }
 
 const mayHold = (part: Part, kinds: ReadonlyArray<string>) =>
@@ -194,17 +209,14 @@ export const readArchive = (
         Effect.tryPromise({ try: () => open(dataPath(folder, generation)), catch: failed }),
         (opened) => Effect.promise(() => opened.close()),
       )
+      const isWanted = ({ position, stream }: Place) => position > after && isPartOf(part, stream)
       return Stream.fromIterable(
         blocks.filter(({ last, kinds }) => last > after && mayHold(part, kinds)),
       ).pipe(
         Stream.mapEffect((block) =>
-          Effect.tryPromise({ try: () => readBlock(file, block), catch: failed }),
+          Effect.tryPromise({ try: () => readBlock(file, block, isWanted), catch: failed }),
         ),
-        Stream.flatMap((commits) =>
-          Stream.fromIterable(
-            commits.filter(({ position, stream }) => position > after && isPartOf(part, stream)),
-          ),
-        ),
+        Stream.flatMap((commits) => Stream.fromIterable(commits)),
       )
     }),
   )

@@ -1,9 +1,10 @@
 /** The log over all its generations: the stream of the newest, and the files of those before. */
 import { Effect, Layer, Stream } from "effect"
 import { readArchive } from "#adapters/log-archive.ts"
-import { findGenerations, type Generation } from "#adapters/log-generation.ts"
+import { endedMark, findGenerations, type Generation } from "#adapters/log-generation.ts"
 import { type LogOptions, logJetStream } from "#adapters/log-jetstream.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
+import { ensureStream } from "#adapters/nats-stream.ts"
 import type { Part } from "#events/log.ts"
 
 export interface GenerationsOptions {
@@ -33,7 +34,11 @@ export const logGenerations = (options: GenerationsOptions) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const { jsm } = yield* NatsConnection
-      const { current } = yield* findGenerations(jsm, options.name)
+      const { current, others } = yield* findGenerations(jsm, options.name)
+      // Who removed the first one may have been killed before saying so.
+      if (current.number > 1 && others.length === 0) {
+        yield* ensureStream(jsm, endedMark(options.name))
+      }
       return logJetStream(optionsOf(options, current))
     }),
   )

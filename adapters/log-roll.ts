@@ -40,7 +40,7 @@ import { StartGeneration } from "#schemas/system/generation.ts"
 const group_commits_max = 256
 const group_bytes_max = 4 * 1024 * 1024
 
-/** The generation could not be begun; the log is as it was. */
+/** What was asked is not done. The log is whole, in the old generation or in the new one. */
 export class RollFailed extends Schema.TaggedError<RollFailed>()("RollFailed", {
   message: Schema.String,
 }) {}
@@ -199,9 +199,19 @@ const begin = Effect.fnUntraced(function* (
     throw new Error(`The generation began at ${position}, not ${base + 1}.`)
 })
 
-/** An old stream goes only when its file is there, as large as the index says. */
-const proveArchived = Effect.fnUntraced(function* ({ folder }: GenerationsOptions, number: number) {
-  if (yield* isArchived(folder, number)) return
+/** An old stream goes only when its file holds all of it, up to where the next one begins. */
+const proveArchived = Effect.fnUntraced(function* (
+  { folder }: GenerationsOptions,
+  jsm: JetStreamManager,
+  { number, stream }: Generation,
+  { base }: Generation,
+) {
+  const { state } = yield* asked("The log does not answer", () => jsm.streams.info(stream))
+  // By a release that knows no generations: those commits are in no file.
+  if (state.last_seq > base) {
+    return yield* failed(`Generation ${number} ended at ${base} and was written to since.`)
+  }
+  if (yield* isArchived(folder, number, base)) return
   return yield* failed(`The file of generation ${number} in ${folder} is not whole.`)
 })
 
@@ -213,9 +223,9 @@ export const rollLog = Effect.fnUntraced(function* (options: RollOptions) {
   const { after = () => Effect.void, name } = options
   const { connection, jsm } = yield* NatsConnection
   const { current, others } = yield* findGenerations(jsm, name)
-  for (const { number, stream } of others) {
-    if (number < current.number) yield* proveArchived(options, number)
-    yield* remove(jsm, stream)
+  for (const other of others) {
+    if (other.number < current.number) yield* proveArchived(options, jsm, other, current)
+    yield* remove(jsm, other.stream)
   }
   if (current.number > 1) yield* ensureStream(jsm, endedMark(name))
   yield* after("removed leftovers")

@@ -48,16 +48,20 @@ export const syncFolder = async (path: string) => {
   }
 }
 
+/** Read at one go: small files are read often, and their bound may be large. */
+const chunk_bytes = 64 * 1024
+
 /** Reads a text of at most `bytes_max` bytes; a longer one fails with code TOO_LARGE. */
 export const readBounded = (path: string, bytes_max: number) =>
   attempt("read", path, async () => {
     const file = await open(path, "r")
     try {
-      const bytes = Buffer.alloc(bytes_max + 1)
-      let length = 0
-      while (length < bytes.length) {
-        const { bytesRead } = await file.read(bytes, length, bytes.length - length, null)
-        if (bytesRead === 0) return bytes.toString("utf8", 0, length)
+      const chunks: Array<Buffer> = []
+      for (let length = 0; length <= bytes_max; ) {
+        const chunk = Buffer.alloc(Math.min(chunk_bytes, bytes_max + 1 - length))
+        const { bytesRead } = await file.read(chunk, 0, chunk.length, null)
+        if (bytesRead === 0) return Buffer.concat(chunks).toString("utf8")
+        chunks.push(chunk.subarray(0, bytesRead))
         length += bytesRead
       }
     } finally {

@@ -86,18 +86,23 @@ const spare_windows_max = 32
  */
 const makeWindowMemory = () => {
   const spare: Array<Buffer> = []
-  const lent = new WeakSet<ArrayBufferLike>()
+  /** By the window itself: the same memory may be another reader's by now. */
+  const lent = new WeakMap<Uint8Array, Buffer>()
   return {
     take: (bytes: number): Buffer => {
-      if (bytes !== window_bytes) return Buffer.allocUnsafeSlow(bytes)
-      const buffer = spare.pop() ?? Buffer.allocUnsafeSlow(bytes)
-      lent.add(buffer.buffer)
-      return buffer
+      const free = bytes === window_bytes ? spare.pop() : undefined
+      return free ?? Buffer.allocUnsafeSlow(bytes)
+    },
+    lend: (buffer: Buffer, from: number, to: number): Uint8Array => {
+      const window = buffer.subarray(from, to)
+      if (buffer.length === window_bytes) lent.set(window, buffer)
+      return window
     },
     /** What was not lent, or was given back before, is left alone. */
-    giveBack: ({ buffer }: Uint8Array) => {
-      const is_lent = lent.delete(buffer)
-      if (is_lent && spare.length < spare_windows_max) spare.push(Buffer.from(buffer))
+    giveBack: (window: Uint8Array) => {
+      const buffer = lent.get(window)
+      lent.delete(window)
+      if (buffer && spare.length < spare_windows_max) spare.push(buffer)
     },
   }
 }
@@ -175,7 +180,7 @@ export const makeWindows = (segments: Segments) => {
     const found = pieces.reduce((sum, { length }) => sum + length, 0)
     if (found !== buffer.length) throw damaged("The record names too few bytes.")
     await Promise.all(pieces.map((piece) => readPiece(piece, buffer, fileOf)))
-    return buffer.subarray(start - from, end - from)
+    return memory.lend(buffer, start - from, end - from)
   }
   return { read, giveBack: memory.giveBack }
 }

@@ -48,13 +48,18 @@ export const webhookCursorsJetStream = (replicas: number) =>
       const asked = <A>(ask: () => Promise<A>) =>
         Effect.tryPromise({ try: () => overLink(link, ask), catch: unavailable })
 
+      /** Of the leader: another server may not know the last one yet. */
+      const last = Effect.fnUntraced(function* (id: string) {
+        const query = { last_by_subj: keyOf(id) }
+        const found = yield* asked(() => jsm.streams.getMessage(stream, query))
+        // What was forgotten leaves a mark without a value.
+        return found === null || found.data.length === 0 ? undefined : found
+      })
+
       return WebhookCursors.of({
-        // Of the leader: another server may not know the last one yet.
         load: Effect.fnUntraced(function* (id) {
-          const query = { last_by_subj: keyOf(id) }
-          const found = yield* asked(() => jsm.streams.getMessage(stream, query))
-          // What was forgotten leaves a mark without a value.
-          if (found === null || found.data.length === 0) return undefined
+          const found = yield* last(id)
+          if (found === undefined) return undefined
           const cursor = yield* Effect.mapError(decode(found.string()), unavailable)
           return { cursor, change: found.seq }
         }),
@@ -65,15 +70,16 @@ export const webhookCursorsJetStream = (replicas: number) =>
             ),
             ({ seq }) => seq,
           ),
-        forget: (id) =>
-          Effect.asVoid(
-            asked(() => {
-              const mark = headers()
-              mark.set("KV-Operation", "PURGE")
-              mark.set("Nats-Rollup", "sub")
-              return js.publish(keyOf(id), "", { headers: mark })
-            }),
-          ),
+        // A deliverer that begins forgets every webhook that was ever deleted: most are forgotten.
+        forget: Effect.fnUntraced(function* (id) {
+          if ((yield* last(id)) === undefined) return
+          yield* asked(() => {
+            const mark = headers()
+            mark.set("KV-Operation", "PURGE")
+            mark.set("Nats-Rollup", "sub")
+            return js.publish(keyOf(id), "", { headers: mark })
+          })
+        }),
       })
     }),
   )

@@ -25,8 +25,6 @@ import { detail_chars_max } from "#schemas/system/webhook.ts"
 
 /** Of an answer no more is read than this, in bytes: nothing in it is asked for. */
 const answer_bytes_max = 16 * 1024
-/** Connections to one receiver: as many as one webhook has tries under way. */
-const connections_max = 8
 /** A connection that was not used for this long is closed, in milliseconds. */
 const idle_ms_max = 10_000
 
@@ -128,8 +126,9 @@ export const webhookSenderHttp = ({ webhooks }: Pick<Settings, "webhooks">, reso
       const agent = yield* Effect.acquireRelease(
         Effect.sync(
           () =>
+            // No bound for one host: webhooks of others may go there too, and each has its own.
             new Agent({
-              ...{ connections: connections_max, pipelining: 1, keepAliveTimeout: idle_ms_max },
+              ...{ pipelining: 1, keepAliveTimeout: idle_ms_max },
               ...{ headersTimeout: deadline_ms, bodyTimeout: deadline_ms, allowH2: false },
               connect: connector(isAllowed, deadline_ms, resolve),
             }),

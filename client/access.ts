@@ -50,7 +50,7 @@ const addressOf = (url: string, from: string) => {
   const { username, password } = new URL(url)
   // It would be printed with the address.
   if (`${username}${password}` !== "") throw failure("usage", `${from} has a password in it`)
-  return url.replace(/\/+$/, "").replace(/\/v1$/, "")
+  return new URL(url).href.replace(/\/+$/, "").replace(/\/v1$/, "")
 }
 
 /** With one token for all. */
@@ -70,22 +70,35 @@ const withToken = (
   }
 }
 
-/** With a token of Keystone's, asked for when it is needed first. */
+/** A token of Keystone's is replaced so long before its end, in ms: a request may take as long. */
+const renewal_ms = 60_000
+
+/** With a token of Keystone's, and another when it ends: following and waiting may take longer. */
 const withKeystone = async (
   os: (name: string) => string | undefined,
   given_url: string | undefined,
   signal: AbortSignal,
 ): Promise<Access> => {
   const tls = await authorityOf(os("cacert"))
-  const { token, endpoint } = await signIn(os, tls, signal)
-  const url = given_url ?? os("endpoint") ?? endpoint
+  // Refused here, where it is not printed.
+  addressOf(os("auth_url") ?? "", "OS_AUTH_URL")
+  const signed = async (until: AbortSignal) => {
+    const asked_ms = performance.now()
+    const { lifetime_ms, ...issued } = await signIn(os, tls, until)
+    return { ...issued, renewed_ms: asked_ms + lifetime_ms - renewal_ms }
+  }
+  let current = await signed(signal)
+  const url = given_url ?? os("endpoint") ?? current.endpoint
   if (url === undefined) {
     const what = "The catalogue of Keystone has no service share-protection"
     throw failure("usage", what, "set ALMANAC_URL, or: almanac catalog register --help")
   }
   return {
     ...{ url: addressOf(url, "the endpoint"), tls, start: remote_start },
-    headers: async () => ({ "x-auth-token": token }),
+    headers: async (_, until) => {
+      if (performance.now() >= current.renewed_ms) current = await signed(until)
+      return { "x-auth-token": current.token }
+    },
     sign_in: "check the roles of this user in this project",
   }
 }
@@ -161,18 +174,27 @@ const fromDataFolder = async (asking: Asking): Promise<Access | undefined> => {
   }
 }
 
-/** The server that is asked. ClientFailed, with what to do, where none is named. */
-export const accessOf = async (asking: Asking): Promise<Access> => {
+/** The server that a profile or the environment names. */
+const named = async (asking: Asking): Promise<Access | undefined> => {
   const { env, profile } = asking
   const asked = profile ?? (env.ALMANAC_PROFILE || undefined)
-  if (asked !== undefined) {
+  const fromFile = async () => {
     const found = await findProfile(env, asked)
-    if (found !== undefined) return await fromProfile(found, asking)
+    return found === undefined ? undefined : await fromProfile(found, asking)
   }
-  const access =
-    (await fromEnvironment(asking)) ??
-    (await findProfile(env, undefined).then((found) => found && fromProfile(found, asking))) ??
-    (await fromDataFolder(asking))
+  if (asked !== undefined) return await fromFile()
+  return (await fromEnvironment(asking)) ?? (await fromFile())
+}
+
+/** The server that is asked. ClientFailed, with what to do, where none is named. */
+export const accessOf = async (asking: Asking): Promise<Access> => {
+  const { env, as } = asking
+  const other = await named(asking)
+  if (other !== undefined && as !== undefined) {
+    const what = `--as is of a development server beside this one, and ${other.url} is asked`
+    throw failure("usage", what, "leave it out, or the profile or variable that names the server")
+  }
+  const access = other ?? (await fromDataFolder(asking))
   if (access !== undefined) return access
   const clouds = env.OS_CLOUD ? "OS_CLOUD is set, but clouds.yaml is not read. " : ""
   throw failure(

@@ -2,7 +2,7 @@
 
 export const exit_codes = {
   ok: [0, "done"],
-  refused: [1, "the server refused: 400, 405, 413, 415, 422, 429"],
+  refused: [1, "the server refused: 400, 405, 413, 415, 422, 429, a redirection"],
   usage: [2, "the command line or the configuration is wrong; nothing was sent"],
   unreachable: [3, "no answer: nothing listens, no such host, TLS, the connection broke"],
   not_found: [4, "it is not there: 404"],
@@ -16,7 +16,7 @@ export const exit_codes = {
 
 export type Ending = keyof typeof exit_codes
 
-/** How a status of 400 or more ends a verb. */
+/** How a status of 300 or more ends a verb. */
 export const endingOf = (status: number): Ending => {
   if (status === 401 || status === 403) return "forbidden"
   if (status === 404 || status === 410) return "not_found"

@@ -15,10 +15,11 @@ import { Agent as HttpsAgent, request as tlsRequest } from "node:https"
 import type { Readable } from "node:stream"
 import { setTimeout as pause } from "node:timers/promises"
 import type { Access } from "#client/access.ts"
-import { type ClientFailed, failure } from "#client/failure.ts"
+import { type ClientFailed, failure, isFailure } from "#client/failure.ts"
 import { fromJson, type Json, toJson } from "#client/json.ts"
 import type { Method, Need } from "#client/operation.ts"
 import { refusal, unreachable } from "#client/refusal.ts"
+import { whole } from "#client/whole.ts"
 
 /** Longest silence of a connection, in ms: the server's own deadline is 60 s. */
 const silence_ms_max = 90_000
@@ -47,9 +48,11 @@ export interface Asked {
 
 /** How a server is asked; `close` ends the connections that are kept. */
 export interface Http {
-  /** The answer, its body unread. Throws ClientFailed for 400 and above, and where none comes. */
+  /** The answer, its body unread. Throws ClientFailed for 300 and above, and where none comes. */
   readonly open: (asked: Asked) => Promise<IncomingMessage>
-  /** The answer as JSON with its headers; null where it has no body. */
+  /** The whole answer as a text, and its headers. */
+  readonly text: (asked: Asked) => Promise<{ text: string; headers: IncomingMessage["headers"] }>
+  /** The answer as JSON with its headers, of lines the last; null where it has no body. */
   readonly json: (asked: Asked) => Promise<{ body: Json; headers: IncomingMessage["headers"] }>
   readonly close: () => void
 }
@@ -61,18 +64,9 @@ export const jsonBody = (value: Json) => ({
 })
 
 /** The whole body; a failure where it is longer than an answer may be. */
-export const textOf = async (answer: IncomingMessage) => {
-  const parts: Array<Buffer> = []
-  let bytes = 0
-  for await (const part of answer) {
-    bytes += part.length
-    if (bytes > answer_bytes_max) {
-      answer.destroy()
-      throw failure("failed", `The answer is longer than ${answer_bytes_max} bytes.`)
-    }
-    parts.push(part)
-  }
-  return Buffer.concat(parts).toString()
+const textOf = async (answer: IncomingMessage) => {
+  const tooLong = (reason: string) => failure("failed", `The answer is ${reason}`)
+  return (await whole(answer, answer_bytes_max, tooLong)).toString()
 }
 
 const parsed = (text: string, asked: Asked) => {
@@ -100,11 +94,11 @@ const isWorthAgain = (status: number) => status === 503 || status === 504
 const send = async (access: Access, agent: HttpAgent | HttpsAgent, asked: Asked) => {
   const { body, method, signal } = asked
   const url = new URL(access.url.replace(/\/+$/, "") + asked.path)
-  const whole = typeof body === "function" ? undefined : body
+  const sent = typeof body === "function" ? undefined : body
   const headers = {
     accept: "application/json",
     ...(await access.headers(asked.need, signal)),
-    ...(whole !== undefined && { "content-length": String(Buffer.byteLength(whole)) }),
+    ...(sent !== undefined && { "content-length": String(Buffer.byteLength(sent)) }),
     ...asked.headers,
   }
   const tls = url.protocol === "https:" ? access.tls : {}
@@ -132,6 +126,7 @@ export const httpOf = (access: Access): Http => {
   const agent = secure ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true })
   const failed = (cause: unknown, asked: Asked): ClientFailed => {
     if (asked.signal.aborted) return failure("interrupted", "Interrupted.")
+    if (isFailure(cause)) return cause
     return unreachable(cause, access, asked)
   }
 
@@ -144,24 +139,32 @@ export const httpOf = (access: Access): Http => {
         throw failed(cause, asked)
       })
       const status = answer.statusCode ?? 0
-      if (status < 400) return answer
+      if (status < 300) return answer
       const is_last = attempt + 1 === attempts_max || given.is_repeatable === false
       if (is_last || !isWorthAgain(status)) {
         const text = await textOf(answer).catch(() => "")
-        throw refusal({ status, text, access, asked })
+        throw refusal({ status, text, access, asked, location: answer.headers.location })
       }
-      answer.resume()
+      // A body that is still being sent would go on beside that of the next try.
+      if (typeof given.body === "function") answer.destroy()
+      else answer.resume()
       await wait(attempt, answer, asked.signal).catch((cause: unknown) => {
         throw failed(cause, asked)
       })
     }
   }
-  const json = async (asked: Asked) => {
+  const text = async (asked: Asked) => {
     const answer = await open(asked)
     const text = await textOf(answer).catch((cause: unknown) => {
       throw failed(cause, asked)
     })
-    return { body: parsed(text, asked), headers: answer.headers }
+    return { text, headers: answer.headers }
   }
-  return { open, json, close: () => agent.destroy() }
+  const json = async (asked: Asked) => {
+    const { text: found, headers } = await text(asked)
+    const is_lines = headers["content-type"]?.startsWith("application/x-ndjson") === true
+    const last = is_lines ? (found.trimEnd().split("\n").at(-1) ?? "") : found
+    return { body: parsed(last, asked), headers }
+  }
+  return { open, text, json, close: () => agent.destroy() }
 }

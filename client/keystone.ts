@@ -7,7 +7,7 @@
 import type { Access } from "#client/access.ts"
 import { failure } from "#client/failure.ts"
 import { httpOf, jsonBody } from "#client/http.ts"
-import { isList, isObject, type Json, type JsonObject, textAt } from "#client/json.ts"
+import { isList, isObject, type Json, type JsonObject, memberAt, textAt } from "#client/json.ts"
 
 const catalog_type = "share-protection"
 
@@ -62,8 +62,8 @@ const scopeOf = (os: OpenStack, identity: JsonObject): JsonObject => {
   return os("system_scope") === "all" ? { scope: { system: { all: true } } } : {}
 }
 
-const endpointIn = (token: Json, os: OpenStack) => {
-  const catalog = isObject(token) ? token.catalog : undefined
+const endpointIn = (token: Json | undefined, os: OpenStack) => {
+  const catalog = memberAt(token, "catalog")
   const entry = (isList(catalog) ? catalog : []).find((one) => textAt(one, "type") === catalog_type)
   const endpoints = isObject(entry) && isList(entry.endpoints) ? entry.endpoints : []
   const side = (os("interface") ?? "public").replace("URL", "")
@@ -76,7 +76,19 @@ const endpointIn = (token: Json, os: OpenStack) => {
   return textAt(found, "url")?.replace(/\/v1\/?$/, "")
 }
 
-/** A token, and where the catalogue says that share protection is. ClientFailed with a hint. */
+/** How long the token is good, in ms: of Keystone's two times, so that our clock may be wrong. */
+const lifetimeOf = (token: Json | undefined) => {
+  const [from, to] = ["issued_at", "expires_at"].map((name) =>
+    Date.parse(textAt(token, name) ?? ""),
+  )
+  const ms = (to ?? Number.NaN) - (from ?? Number.NaN)
+  return Number.isNaN(ms) ? Number.POSITIVE_INFINITY : ms
+}
+
+/**
+ * A token, how long it is good in ms, and where the catalogue says that share protection is.
+ * ClientFailed with a hint.
+ */
 export const signIn = async (os: OpenStack, tls: Access["tls"], signal: AbortSignal) => {
   const auth_url = os("auth_url") ?? ""
   const identity = identityOf(os)
@@ -96,8 +108,8 @@ export const signIn = async (os: OpenStack, tls: Access["tls"], signal: AbortSig
     if (typeof token !== "string") {
       throw failure("failed", `${auth_url} answers no token`, "check that it is a Keystone v3")
     }
-    const endpoint = isObject(body) ? endpointIn(body.token ?? null, os) : undefined
-    return { token, endpoint }
+    const issued = memberAt(body, "token")
+    return { token, lifetime_ms: lifetimeOf(issued), endpoint: endpointIn(issued, os) }
   } finally {
     http.close()
   }

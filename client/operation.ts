@@ -49,6 +49,8 @@ export interface Operation {
   readonly columns?: ReadonlyArray<string>
   /** Of the answer: the resource that was made, where a job comes with it. */
   readonly made?: string
+  /** Whether it may take minutes: the server is asked to say meanwhile that it goes on. */
+  readonly is_long?: boolean
   /** Whether the answer tells of a job that `--wait` waits for. */
   readonly has_job?: boolean
   readonly for_operators?: ForOperators

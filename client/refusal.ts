@@ -35,6 +35,7 @@ interface Refused {
   readonly text: string
   readonly access: Access
   readonly asked: { readonly method: string; readonly path: string }
+  readonly location?: string | undefined
 }
 
 const envelopeOf = (text: string): Json => {
@@ -45,8 +46,16 @@ const envelopeOf = (text: string): Json => {
   }
 }
 
-/** The failure that an answer of 400 or more is. */
-export const refusal = ({ status, text, access, asked }: Refused) => {
+const nextOfRefusal = (code: string | undefined, { status, access, location }: Refused) => {
+  if (status === 401) return access.sign_in
+  // Not followed: the token would go to another than it was given for.
+  if (status < 400) return `it is elsewhere, give that address: ${printable(location ?? "unknown")}`
+  return by_code[code ?? ""] ?? by_status[status]
+}
+
+/** The failure that an answer of 300 or more is. */
+export const refusal = (refused: Refused) => {
+  const { status, text, asked } = refused
   const envelope = envelopeOf(text)
   const code = textAt(envelope, "code")
   const said =
@@ -58,8 +67,7 @@ export const refusal = ({ status, text, access, asked }: Refused) => {
   const detail = printable(said ?? text.trim().slice(0, text_chars_max))
   const name = code === undefined ? String(status) : `${status} ${printable(code)}`
   const what = detail === "" ? `${name} to ${asked.method} ${asked.path}` : `${name}: ${detail}`
-  const next = status === 401 ? access.sign_in : (by_code[code ?? ""] ?? by_status[status])
-  return failure(endingOf(status), what, next)
+  return failure(endingOf(status), what, nextOfRefusal(code, refused))
 }
 
 const codeOf = (cause: unknown): string => {
@@ -71,7 +79,7 @@ const codeOf = (cause: unknown): string => {
 
 const certificate = /CERT|SELF_SIGNED|UNABLE_TO|SSL|ALTNAME/
 
-const nextOf = (code: string, { start }: Access) => {
+const nextOfSilence = (code: string, { start }: Access) => {
   if (code === "ECONNREFUSED") return start
   if (code === "ENOTFOUND" || code === "EAI_AGAIN") return "check the address"
   if (certificate.test(code)) return "name its authority: ALMANAC_CACERT=ca.pem, or ca in a profile"
@@ -94,5 +102,5 @@ export const unreachable = (
 ) => {
   const code = codeOf(cause)
   const what = `${access.url} does not answer ${method} ${path}: ${reasonOf(code, cause)}`
-  return failure("unreachable", what, nextOf(code, access))
+  return failure("unreachable", what, nextOfSilence(code, access))
 }

@@ -55,11 +55,20 @@ const bodyOf = ({ body: fields = [] }: Operation, typed: Typed): JsonObject | un
 const missingFlag = (field: Field) =>
   failure("usage", `--${flagOf(field)} is needed: ${field.what.toLowerCase()}`, "see --help")
 
+/** The path with its names filled in. ClientFailed where the outcome would be another's path. */
+export const pathOf = (template: string, given: Readonly<Record<string, string>>) =>
+  argumentsOf(template).reduce((path, name) => {
+    const value = given[name] ?? ""
+    // Addresses are shortened by such parts: `DELETE /v1/targets/..` would be `DELETE /v1/`.
+    if (/^\.{0,2}$/.test(value)) throw failure("usage", `'${value}' is no ${name}`)
+    return path.replace(`{${name}}`, encodeURIComponent(value))
+  }, template)
+
 /** The request of what was typed. ClientFailed where something that it needs was not. */
 export const requestOf = (operation: Operation, typed: Typed): Request => {
   const { for_operators, method, query = [] } = operation
   const is_for_operators = typed.for_operators === true && for_operators !== undefined
-  const path = is_for_operators ? for_operators.path : operation.path
+  const template = is_for_operators ? for_operators.path : operation.path
   const fields = [...query, ...(for_operators?.query ?? [])]
   const missing = fields.find(
     ({ name, is_required }) => is_required === true && typed.fields[name] === undefined,
@@ -67,10 +76,7 @@ export const requestOf = (operation: Operation, typed: Typed): Request => {
   if (missing !== undefined) throw missingFlag(missing)
   return {
     method,
-    path: argumentsOf(path).reduce(
-      (text, name) => text.replace(`{${name}}`, encodeURIComponent(typed.arguments[name] ?? "")),
-      path,
-    ),
+    path: pathOf(template, typed.arguments),
     query: fields.flatMap(({ name }) => {
       const value = typed.fields[name]
       return value === undefined

@@ -1,10 +1,12 @@
 /** One operation, from what was typed to what is shown. */
+import { failure } from "#client/failure.ts"
 import { jsonBody } from "#client/http.ts"
 import { isList, isObject, type Json, memberAt, textAt } from "#client/json.ts"
 import { needOf, type Operation } from "#client/operation.ts"
 import { addressOf, type Request, requestOf, type Typed } from "#client/request.ts"
 import { type Session, showItems, showOne } from "#client/session.ts"
 import { jobIn, watchJob } from "#client/share-protection/watch.ts"
+import { printable } from "#client/shown.ts"
 
 /** Items on a page at most. Source: document 2 §8. */
 const page_limit_max = 1000
@@ -79,7 +81,11 @@ export const runOperation = async (session: Session, operation: Operation, wante
   const { method, path, query, body } = requestOf(operation, wanted)
   const need = needOf({ ...operation, path })
   const sent = body === undefined ? {} : jsonBody(body)
-  const answer = await http.json({ method, path: addressOf(path, query), need, signal, ...sent })
+  const lines = operation.is_long === true ? { headers: { accept: "application/x-ndjson" } } : {}
+  const asked = { method, path: addressOf(path, query), need, signal }
+  const answer = await http.json({ ...asked, ...sent, ...lines })
+  const error = operation.is_long === true ? textAt(answer.body, "error.detail") : undefined
+  if (error !== undefined) throw failure("failed", printable(error))
   const job_id =
     operation.has_job === true ? jobIn(answer.body, answer.headers.location) : undefined
   if (wanted.wait && job_id !== undefined) {

@@ -1,9 +1,9 @@
 /** What a verb over HTTP works with: the server, the terminal, and whether it is told to stop. */
 import { failure } from "#client/failure.ts"
 import type { Http } from "#client/http.ts"
-import { isObject, type Json, type JsonObject, textAt, toJson } from "#client/json.ts"
+import { isObject, type Json, memberAt, textAt, toJson } from "#client/json.ts"
 import type { Screen } from "#client/screen.ts"
-import { page, table } from "#client/table.ts"
+import { known, page, table } from "#client/table.ts"
 
 export interface Output {
   readonly json: boolean
@@ -25,11 +25,8 @@ const indent = 2
 const picked = (item: Json, fields: ReadonlyArray<string> | undefined): Json => {
   if (fields === undefined || !isObject(item)) return item
   // By its path, since that is how it was asked for; absent as null, so that all lines are alike.
-  return Object.fromEntries(fields.map((name) => [name, page_value(item, name)]))
+  return Object.fromEntries(fields.map((name) => [name, memberAt(item, name) ?? null]))
 }
-
-const page_value = (item: JsonObject, path: string): Json =>
-  path.split(".").reduce<Json>((at, name) => (isObject(at) ? (at[name] ?? null) : null), item)
 
 const idOf = (item: Json) => {
   const names = ["id", "node_id", "share_id", "name", "metric_id"]
@@ -38,7 +35,7 @@ const idOf = (item: Json) => {
   return found
 }
 
-/** A list: a table, ids, or one JSON array. */
+/** A list: a table of the fields that were asked for or are there, ids, or one JSON array. */
 export const showItems = (
   { screen, output: { json, fields, quiet } }: Session,
   items: ReadonlyArray<Json>,
@@ -49,7 +46,7 @@ export const showItems = (
     const shown = items.map((item) => picked(item, fields))
     return screen.out(`${toJson(shown, indent)}\n`)
   }
-  screen.out(table(items, fields ?? columns, screen))
+  screen.out(table(items, fields ?? known(columns, items), screen))
 }
 
 /** One thing: its fields a line each, its id, or one JSON document. */

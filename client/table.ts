@@ -77,7 +77,7 @@ const headOf = (name: string, screen: Screen) => {
 }
 
 /** Fields that some item has: what a shape does not know of has no column. */
-const known = (names: ReadonlyArray<string>, items: ReadonlyArray<Json>) =>
+export const known = (names: ReadonlyArray<string>, items: ReadonlyArray<Json>) =>
   items.length === 0
     ? names
     : names.filter((name) => items.some((item) => memberAt(item, name) !== undefined))
@@ -85,10 +85,9 @@ const known = (names: ReadonlyArray<string>, items: ReadonlyArray<Json>) =>
 /** A table of these fields with its head, a line each; on no terminal nothing is cut. */
 export const table = (
   items: ReadonlyArray<Json>,
-  names: ReadonlyArray<string>,
+  columns: ReadonlyArray<string>,
   screen: Screen,
 ): string => {
-  const columns = known(names, items)
   const values = items.map((item) => columns.map((name) => memberAt(item, name)))
   const rows = values.map((row) =>
     row.map((value, i) =>
@@ -97,7 +96,7 @@ export const table = (
   )
   const heads = columns.map((name) => headOf(name, screen))
   const natural = heads.map((head, i) =>
-    Math.max(widthOf(head), ...rows.map((row) => widthOf(row[i] ?? ""))),
+    rows.reduce((widest, row) => Math.max(widest, widthOf(row[i] ?? "")), widthOf(head)),
   )
   const widths = layout(columns, natural, screen.columns)
   const isNumber = (value: Json | undefined) => typeof value === "number"

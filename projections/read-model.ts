@@ -36,7 +36,7 @@ const ns_per_ms = 1e6
 export interface Rests {
   /** The rest after so long a piece of work; 0 lets the others have one turn. */
   readonly after: (took_ms: number) => number
-  /** What comes in so long is written at one go: a transaction costs as much as tens of rows. */
+  /** Little is written with what comes in so long: a transaction costs as much as tens of rows. */
   readonly gather_ms: number
 }
 
@@ -119,12 +119,16 @@ export const project = <Tables>(
   )
 }
 
+/** Whether a stretch is less than a model in the background writes at one go. */
+const isLittle = (stretch: ReadonlyArray<Recorded>) =>
+  stretch.reduce((sum, { commit }) => sum + commit.events.length, 0) < background_events_max
+
 /** As `project`, and no longer than a few milliseconds without a rest, also within a commit. */
 const projectSlowly = Effect.fnUntraced(function* <Tables>(
   database: Database<Tables>,
   { projections }: Blueprint<Tables>,
   stretch: ReadonlyArray<Recorded>,
-  { isAwaited, awaited }: Pick<Waiting, "isAwaited" | "awaited">,
+  { isAwaited, awaited, wake }: Pick<Waiting, "isAwaited" | "awaited" | "wake">,
 ) {
   const rest = yield* Rest
   const clock = yield* Clock.Clock
@@ -143,13 +147,15 @@ const projectSlowly = Effect.fnUntraced(function* <Tables>(
     if (slice.length === 1 && last.commit.events.length > background_events_max) {
       const writes = writesOf(projections, last, background_events_max)
       yield* database.applySlowly(writes, last, pause)
+      wake()
       continue
     }
     database.apply(
       slice.flatMap((recorded) => [...writesOf(projections, recorded)].flat()),
       last,
     )
-    if (last !== news.at(-1)) yield* pause
+    wake()
+    yield* pause
   }
 })
 
@@ -305,12 +311,14 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
 
   const mend = mending(`The ${service} read model`, database, build, building)
   const { gather_ms } = yield* Rest
-  const gather =
-    blueprint.is_background === true && gather_ms > 0
-      ? Effect.raceFirst(Effect.sleep(gather_ms), waits.awaited)
-      : Effect.void
+  const gather = Effect.raceFirst(Effect.sleep(gather_ms), waits.awaited)
+  const gathers = blueprint.is_background === true && gather_ms > 0
   const advance = (stretch: ReadonlyArray<Recorded>) =>
-    mend.pipe(Effect.andThen(write(stretch)), Effect.andThen(gather))
+    mend.pipe(
+      Effect.andThen(write(stretch)),
+      // Where there was enough for a transaction, more may be there already.
+      Effect.andThen(gathers && isLittle(stretch) ? gather : Effect.void),
+    )
 
   if (!(yield* continues(log, database, part))) {
     yield* Effect.logWarning(`The ${service} read model is of another log: building it again.`)

@@ -1,21 +1,23 @@
 /** `almanac audit prove`, `head` and `key`: what a third party needs to check the log. */
-import { readFile } from "node:fs/promises"
 import { Console, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { Notary, signedHead } from "#actors/system/notary.ts"
 import { prove as proofOf } from "#actors/system/proof.ts"
 import { notary } from "#adapters/notary.ts"
+import { readBounded } from "#adapters/private-file.ts"
 import { PartName } from "#schemas/system/audit.ts"
 import { CannotRun } from "#verbs/audit-outcome.ts"
 import { settings } from "#verbs/root.ts"
 import { witnessed } from "#verbs/session.ts"
 
+/** A head has some 200 bytes, and each witness's signature as many again. */
+const head_bytes_max = 64 * 1024
+
 /** The size that a signed head tells: its second line. */
 const sizeOf = Effect.fnUntraced(function* (path: string) {
-  const text = yield* Effect.tryPromise({
-    try: () => readFile(path, "utf8"),
-    catch: () => new CannotRun({ message: `${path} cannot be read.` }),
-  })
+  const text = yield* readBounded(path, head_bytes_max).pipe(
+    Effect.mapError(({ message }) => new CannotRun({ message })),
+  )
   const size = Number(text.split("\n", 2)[1])
   if (Number.isSafeInteger(size) && size > 0) return size
   return yield* new CannotRun({ message: `${path} is no signed head.` })

@@ -4,9 +4,9 @@ import { Argument, Command, Flag } from "effect/cli"
 import { described, listBlobs, blobs as noun } from "#client/blob-storage/blob.ts"
 import { blobId } from "#client/blob-storage/id.ts"
 import { failure } from "#client/failure.ts"
-import { isObject, type Json, memberAt } from "#client/json.ts"
+import { isObject } from "#client/json.ts"
 import { showItems, showOne } from "#client/session.ts"
-import { asking, limit, pairs, shared } from "#verbs/client.ts"
+import { asking, eachOf, limit, pairs, shared } from "#verbs/client.ts"
 import { settings } from "#verbs/root.ts"
 
 /** Blobs on one command line. */
@@ -36,12 +36,11 @@ const put = Command.make(
   ({ files, policy, labels, shared }) =>
     asking(shared, async (session) => {
       const { upload } = await import("#client/blob-storage/upload.ts")
-      const stored: Array<Json> = []
-      for (const file of files) {
-        const asked = { file, policy: Option.getOrUndefined(policy), labels }
-        stored.push(await upload(session, asked))
-      }
-      showItems(session, stored, ["id", "size", "file"])
+      await eachOf(
+        files,
+        (file) => upload(session, { file, policy: Option.getOrUndefined(policy), labels }),
+        (stored) => showItems(session, stored, ["id", "size", "file"]),
+      )
     }),
 ).pipe(
   Command.withDescription("Store files, or standard input for -; prints their ids"),
@@ -116,16 +115,12 @@ const stat = Command.make(
   { ids, scope: scope("on any node"), shared },
   ({ ids, scope, shared }) =>
     asking(shared, async (session) => {
-      const { http, signal } = session
-      const found: Array<Json> = []
-      for (const id of ids.map(blobId)) {
-        const path = `/v1/blobs/${id}/stat?scope=${scope}`
-        const { body } = await http.json({ method: "GET", path, need: "blob", signal })
-        if (memberAt(body, "exists") !== true) throw failure("not_found", `There is no blob ${id}`)
-        found.push(described(id, memberAt(body, "meta")))
-      }
-      if (found.length === 1) showOne(session, found[0] ?? null)
-      else showItems(session, found, ["id", "size", "created_at", "policy", "labels"])
+      const { statOf } = await import("#client/blob-storage/download.ts")
+      const statOne = async (id: string) => described(id, await statOf(session, id, scope))
+      await eachOf(ids.map(blobId), statOne, (found) => {
+        if (ids.length === 1) showOne(session, found[0] ?? null)
+        else showItems(session, found, ["id", "size", "created_at", "policy", "labels"])
+      })
     }),
 ).pipe(
   Command.withDescription(
@@ -140,14 +135,15 @@ const rm = Command.make(
   ({ ids, scope, shared }) =>
     asking(shared, async (session) => {
       const { http, signal, output } = session
-      const done: Array<Json> = []
-      for (const id of ids.map(blobId)) {
+      const removeOne = async (id: string) => {
         const path = `/v1/blobs/${id}?scope=${scope}`
         const { body } = await http.json({ method: "DELETE", path, need: "blob", signal })
-        done.push({ id, ...(isObject(body) ? body : {}) })
+        return { id, ...(isObject(body) ? body : {}) }
       }
-      if (output.json || output.quiet) showItems(session, done, ["id", "deleted"])
-      else session.screen.err(`${done.length} deleted\n`)
+      await eachOf(ids.map(blobId), removeOne, (done) => {
+        if (output.json || output.quiet) showItems(session, done, ["id", "deleted"])
+        else session.screen.err(`${done.length} deleted\n`)
+      })
     }),
 ).pipe(
   Command.withAlias("rm"),

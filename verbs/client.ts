@@ -2,10 +2,11 @@
  * Verbs that ask a server over HTTP, made of the operations that `client/` describes (decision
  * 0130). Nothing of the server is loaded for them.
  */
-import { text as readStream } from "node:stream/consumers"
+import { addAbortSignal } from "node:stream"
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { accessOf } from "#client/access.ts"
+import { exit_codes } from "#client/exit-code.ts"
 import { failure, isFailure } from "#client/failure.ts"
 import { httpOf } from "#client/http.ts"
 import { fromJson, type Json } from "#client/json.ts"
@@ -15,6 +16,7 @@ import { type Given, pairsOf } from "#client/request.ts"
 import { runOperation } from "#client/run.ts"
 import { screen } from "#client/screen.ts"
 import type { Session } from "#client/session.ts"
+import { whole } from "#client/whole.ts"
 import { sources } from "#verbs/root.ts"
 
 /** How often a flag may be repeated. */
@@ -111,12 +113,10 @@ const sessionOf = async (
 
 /** Whoever read our output has seen enough, `head` for example: there is nobody to tell. */
 const endWithReader = (cause: NodeJS.ErrnoException) => {
-  if (cause.code !== "EPIPE") throw cause
-  process.exit(0)
+  if (cause.code === "EPIPE") process.exit()
+  process.stderr.write(`almanac: standard output: ${cause.message}\n`)
+  process.exit(exit_codes.usage[0])
 }
-
-/** As the answer to Ctrl-C, unless the verb says that it ends so. */
-const interrupted_code = 130
 
 /**
  * Does the work with the server that flags, environment and files name. Told to stop, it ends the
@@ -125,7 +125,7 @@ const interrupted_code = 130
 export const asking = (
   given: Shared,
   work: (session: Session) => Promise<unknown>,
-  interrupted: number = interrupted_code,
+  interrupted: number = exit_codes.interrupted[0],
 ) =>
   Effect.gen(function* () {
     const where = yield* place
@@ -153,10 +153,36 @@ export const asking = (
     )
   })
 
+/** Does it to each, one after the other; what was done is shown, also where the next one fails. */
+export const eachOf = async <A>(
+  all: ReadonlyArray<A>,
+  work: (one: A) => Promise<Json>,
+  show: (done: ReadonlyArray<Json>) => void,
+) => {
+  const done: Array<Json> = []
+  try {
+    for (const one of all) done.push(await work(one))
+  } finally {
+    if (done.length > 0) show(done)
+  }
+}
+
+/** Of standard input, in bytes: as much as a file may have. */
+const body_bytes_max = 2 ** 20
+
+const standardInput = async (signal: AbortSignal) => {
+  const tooLong = (reason: string) => failure("usage", `standard input is ${reason}`)
+  const reading = whole(addAbortSignal(signal, process.stdin), body_bytes_max, tooLong)
+  const bytes = await reading.catch((cause: unknown) => {
+    throw signal.aborted ? failure("interrupted", "Interrupted.") : cause
+  })
+  return bytes.toString()
+}
+
 /** Of `--body`: JSON of a file, or of standard input for `-`. */
-const readBody = async (path: string): Promise<Json | undefined> => {
+const readBody = async (path: string, signal: AbortSignal): Promise<Json | undefined> => {
   if (path === "") return undefined
-  const text = path === "-" ? await readStream(process.stdin) : (await findText(path))?.text
+  const text = path === "-" ? await standardInput(signal) : (await findText(path))?.text
   if (text === undefined) throw failure("usage", `${path}: there is no such file`)
   try {
     return fromJson(text)
@@ -243,15 +269,15 @@ export const verbOf = (noun: string, operation: Operation) => {
       typed: Object.fromEntries(fieldsOf(operation).map((field) => [field.name, flag(field)])),
       limited: is_paged === true && items !== undefined ? { limit } : {},
       waited: has_job === true ? { wait } : {},
-      whole: has_body ? { body } : {},
+      given: has_body ? { body } : {},
       operated: for_operators === undefined ? {} : { operator: operators(operation) },
       shared,
     },
-    ({ at, typed, limited, waited, whole, operated, shared }) =>
+    ({ at, typed, limited, waited, given, operated, shared }) =>
       asking(shared, async (session) => {
         const wanted = {
           ...{ arguments: at, fields: withoutOptions(typed) },
-          body: "body" in whole ? await readBody(String(whole.body)) : undefined,
+          body: "body" in given ? await readBody(String(given.body), session.signal) : undefined,
           for_operators: "operator" in operated && operated.operator === true,
           limit: "limit" in limited ? Number(limited.limit) : 0,
           wait: "wait" in waited && waited.wait === true,

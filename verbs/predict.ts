@@ -1,10 +1,9 @@
 /** `almanac predict`: what leaves on images have. */
 import { Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import type { Json } from "#client/json.ts"
 import { model, predict as noun, predictOne } from "#client/plant-disease/prediction.ts"
 import { showItems, showOne } from "#client/session.ts"
-import { asking, shared } from "#verbs/client.ts"
+import { asking, eachOf, shared } from "#verbs/client.ts"
 
 /** Images on one command line. */
 const files_max = 10_000
@@ -22,11 +21,11 @@ export const predict = Command.make(
   ({ files, top_k, shared }) =>
     asking(shared, async (session) => {
       if (files.length === 0) return showOne(session, await model(session))
-      const found: Array<Json> = []
-      for (const file of files) {
-        found.push(await predictOne(session, file, Option.getOrUndefined(top_k)))
-      }
-      showItems(session, found, ["file", "prediction", "predictions"])
+      await eachOf(
+        files,
+        (file) => predictOne(session, file, Option.getOrUndefined(top_k)),
+        (found) => showItems(session, found, ["file", "prediction", "predictions"]),
+      )
     }),
 ).pipe(
   Command.withDescription("What the leaves on these images have; without one, about the model"),

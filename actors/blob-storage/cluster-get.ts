@@ -80,6 +80,17 @@ export const makeGets = (parts: ClusterParts) => {
     hint({ id, why: "corrupt", nodes: [] })
     yield* bytesFrom(id, newCourse(), { from: at, to })
   }
+  const statAnywhere = async (id: BlobId) => {
+    try {
+      return await local.stat(id)
+    } catch (cause) {
+      if (!isTag(cause, "BlobNotFound") || isAlone(members())) throw cause
+      const met = await search(id, { range: { offset: 0, length: 0 }, without: nobody })
+      if (met === undefined) throw cause
+      dropFetched(met)
+      return met.fetched.meta
+    }
+  }
   return {
     get: (id: BlobId, range: BlobRange, at: bigint): Promise<BlobReading> => {
       const reading = local.get(id, range, at)
@@ -94,16 +105,9 @@ export const makeGets = (parts: ClusterParts) => {
       )
     },
     /** What is known of a blob anywhere. */
-    stat: async (id: BlobId): Promise<BlobMeta> => {
-      try {
-        return await local.stat(id)
-      } catch (cause) {
-        if (!isTag(cause, "BlobNotFound") || isAlone(members())) throw cause
-        const met = await search(id, { range: { offset: 0, length: 0 }, without: nobody })
-        if (met === undefined) throw cause
-        dropFetched(met)
-        return met.fetched.meta
-      }
-    },
+    stat: (id: BlobId): Promise<BlobMeta> =>
+      statAnywhere(id).catch((why: unknown) => {
+        throw missed(id, members(), why)
+      }),
   }
 }

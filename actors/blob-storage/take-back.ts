@@ -64,19 +64,29 @@ const makeTurns = () => {
   }
 }
 
-/** Whoever has a copy take over a put's time counts on it from now on. */
-const renewing =
-  (
-    local: NodeEngine,
-    turns: ReturnType<typeof makeTurns>,
-    tell: (id: BlobId) => void,
-  ): NodeEngine["renew"] =>
-  (id, put_at, at) =>
-    turns.take(id, async () => {
-      const copy = await local.renew(id, put_at, at)
+/**
+ * Whoever has a copy take over a put's time counts on it from now on. Of many that wait for their
+ * turn the first takes over the latest time for all, so that they wait for one write of the disk.
+ */
+const makeRenew = (
+  local: NodeEngine,
+  turns: ReturnType<typeof makeTurns>,
+  tell: (id: BlobId) => void,
+): NodeEngine["renew"] => {
+  const latest = new Map<BlobId, bigint>()
+  return (id, put_at, at) => {
+    if (put_at > (latest.get(id) ?? -1n)) latest.set(id, put_at)
+    return turns.take(id, async () => {
+      const others = latest.get(id)
+      latest.delete(id)
+      // Who had the turn before may have taken this time along, and failed with it.
+      const wanted = others !== undefined && others > put_at ? others : put_at
+      const copy = await local.renew(id, wanted, at)
       if (copy !== undefined) tell(id)
       return copy
     })
+  }
+}
 
 /** A shard that came: its blob's `created_at`, and the deletion that it took the place of. */
 interface Came {
@@ -140,7 +150,7 @@ export const takeBackGuard = (local: NodeEngine, timing: Timing): TakeBackGuard 
       return true
     })
   return {
-    ...{ receive, copiesOf, renew: renewing(local, turns, tell) },
+    ...{ receive, copiesOf, renew: makeRenew(local, turns, tell) },
     takeBack: async (id, created_at) => {
       await letGo(id, (copy) => copy.created_at === created_at && isOf(id, created_at))
       if (isOf(id, created_at)) came.delete(id)

@@ -36,11 +36,18 @@ const told_max = 1000
 /** Commits of a piece, between which others have the thread: 50 KB as a rule, and 25 MB at most. */
 const piece_commits = 50
 
-/** A commit as a line. */
-export const lineOf = ({ position, stream, hash, commit }: Recorded) => {
-  const place = JSON.stringify({ position, stream, hash, prev: commit.prev }).slice(0, -1)
-  return `${place},"commit":${JSON.stringify(commit)}}\n`
+/** What stands in a line between a commit's place and its text. */
+export const commit_mark = ',"commit":'
+
+/** A commit's line up to its text, after which only a brace comes. */
+export const lineHead = ({ position, stream, hash, commit }: Recorded) => {
+  const place = JSON.stringify({ position, stream, hash, prev: commit.prev })
+  return place.slice(0, -1) + commit_mark
 }
+
+/** A commit as a line. */
+export const lineOf = (recorded: Recorded) =>
+  `${lineHead(recorded)}${JSON.stringify(recorded.commit)}}\n`
 
 const msOf = ({ commit }: Recorded) => DateTime.toEpochMillis(DateTime.makeUnsafe(commit.at))
 

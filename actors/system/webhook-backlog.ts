@@ -68,6 +68,7 @@ export interface Backlog {
   readonly begin: (now_ms: number) => { readonly items: ReadonlyArray<Item>; readonly next: number }
   /** It is delivered, or recorded as given up. */
   readonly settle: (item: Item) => void
+  /** Its receiver took it; a redelivery stays under way until that is recorded. */
   readonly succeeded: (item: Item, now_ms: number) => void
   /** `random` is from 0 to 1. */
   readonly failed: (item: Item, outcome: Outcome, now_ms: number, random: number) => Verdict
@@ -247,6 +248,7 @@ export const makeBacklog = (from: WebhookCursor): Backlog => {
       // The receiver is back: whatever waits for it need not wait longer.
       if (receiver.isDown()) for (const one of queues.all()) one.next_ms = 0
       receiver.succeeded(now_ms)
+      if (item.is_redelivery) return
       end(item)
       queues.remove(item)
     },
@@ -265,7 +267,7 @@ export const makeBacklog = (from: WebhookCursor): Backlog => {
     surplus: () => surplusOf(queues, receiver),
     failingSince: () => receiver.told().failing_since_ms,
     cursor: () => ({
-      ...{ replay: from.replay, read, ...receiver.told() },
+      ...{ ...from, read, ...receiver.told() },
       open: queues
         .all()
         .filter(({ is_redelivery }) => !is_redelivery)

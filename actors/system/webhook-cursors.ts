@@ -25,10 +25,12 @@ export type Open = typeof Open.Type
 export const WebhookCursor = Schema.Struct({
   /** The replay that it is in. */
   replay: Schema.Int,
+  /** The webhook's revision that it is of. */
+  revision: Schema.optionalKey(Schema.Int),
   /** Every event up to here is delivered, given up, not wanted, or open. */
   read: Schema.Int,
   open: Schema.Array(Open),
-  /** Epoch milliseconds since when every delivery failed; null while they succeed. */
+  /** Epoch ms since when every delivery of this revision failed; null while they succeed. */
   failing_since_ms: Schema.NullOr(Schema.Int),
   last_success_ms: Schema.NullOr(Schema.Int),
   last_failure: Schema.NullOr(Schema.Struct({ at_ms: Schema.Int, detail: Schema.String })),

@@ -9,10 +9,10 @@
  */
 import { Clock, DateTime, Duration, Effect, FiberSet, Latch, Random, Stream } from "effect"
 import { address, Commands, type Unavailable } from "#actors/commands.ts"
-import { Webhook, type WebhookNow } from "#actors/system/webhook.ts"
+import { signingAt, Webhook, type WebhookNow } from "#actors/system/webhook.ts"
 import { type Backlog, type Item, makeBacklog } from "#actors/system/webhook-backlog.ts"
 import { type WebhookCursor, WebhookCursors } from "#actors/system/webhook-cursors.ts"
-import { type Placed, WebhookEvents } from "#actors/system/webhook-events.ts"
+import { EventsUnavailable, type Placed, WebhookEvents } from "#actors/system/webhook-events.ts"
 import { type Outcome, WebhookSender } from "#actors/system/webhook-sender.ts"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
 import {
@@ -50,16 +50,20 @@ export const isFor = (
 /** Events of one aggregate, in the finest sense that subscribers know: those of one subject. */
 const keyOf = ({ source, subject }: CloudEvent) => `${source} ${subject}`
 
-/** Where a webhook goes on: a replay that it has not begun takes it back, and drops nothing. */
+/**
+ * Where a webhook goes on: a replay that it has not begun takes it back, and drops nothing. What
+ * its owner enabled or changed has all its days again before it is disabled.
+ */
 export const resumed = (
-  { replay, after }: Pick<WebhookNow, "replay" | "after">,
+  { replay, after, revision }: Pick<WebhookNow, "replay" | "after" | "revision">,
   kept: WebhookCursor | undefined,
 ): WebhookCursor => {
   const begin = { failing_since_ms: null, last_success_ms: null, last_failure: null }
-  if (kept === undefined) return { ...begin, replay, read: after, open: [] }
-  if (kept.replay === replay) return kept
+  if (kept === undefined) return { ...begin, replay, revision, read: after, open: [] }
+  const same = kept.revision === revision ? kept : { ...kept, revision, failing_since_ms: null }
+  if (kept.replay === replay) return same
   const open = kept.open.filter(({ sequence }) => sequence <= after)
-  return { ...kept, replay, read: Math.min(kept.read, after), open }
+  return { ...same, replay, read: Math.min(kept.read, after), open }
 }
 
 export interface DeliveryOptions {
@@ -109,14 +113,16 @@ const giveUp = Effect.fnUntraced(function* (delivery: Delivery, items: ReadonlyA
   const { backlog, webhook } = delivery
   const events = yield* WebhookEvents
   const detail = backlog.cursor().last_failure?.detail ?? ""
+  const now_ms = yield* Clock.currentTimeMillis
+  // Those behind it were not tried: they failed with it.
+  const since_ms = items[0]?.first_failed_ms ?? now_ms
   for (let from = 0; from < items.length; from += letters_max) {
     const some = items.slice(from, from + letters_max)
     const letters = yield* Effect.forEach(
       some,
-      ({ sequence, attempts, first_failed_ms }) =>
-        Effect.map(
-          Effect.orElseSucceed(events.at(sequence), () => undefined),
-          (event) => letterOf(sequence, event, { attempts, first_failed_ms, detail }),
+      ({ sequence, attempts, first_failed_ms = since_ms }) =>
+        Effect.map(events.at(sequence), (event) =>
+          letterOf(sequence, event, { attempts, first_failed_ms, detail }),
         ),
       { concurrency: reads_max },
     )
@@ -125,8 +131,8 @@ const giveUp = Effect.fnUntraced(function* (delivery: Delivery, items: ReadonlyA
     const command = GiveUpDeliveries.make({ letters })
     if (yield* recorded(tell(delivery, command_id, command))) some.forEach(backlog.settle)
     else {
-      const until = (yield* Clock.currentTimeMillis) + record_ms
-      for (const item of some) backlog.postpone(item, until)
+      for (const item of items.slice(from)) backlog.postpone(item, now_ms + record_ms)
+      return
     }
   }
 })
@@ -136,7 +142,7 @@ const letterOf = (
   event: CloudEvent | undefined,
   failed: {
     readonly attempts: number
-    readonly first_failed_ms: number | undefined
+    readonly first_failed_ms: number
     readonly detail: string
   },
 ): Letter => ({
@@ -145,7 +151,7 @@ const letterOf = (
   event_type: event?.type ?? "",
   event_subject: event?.subject ?? "",
   attempts: failed.attempts,
-  first_failed_at: iso(failed.first_failed_ms ?? 0),
+  first_failed_at: iso(failed.first_failed_ms),
   detail: failed.attempts === 0 ? "An earlier event of its subject failed." : failed.detail,
 })
 
@@ -178,20 +184,18 @@ const attempt = Effect.fnUntraced(function* (delivery: Delivery, item: Item) {
   const { backlog, webhook, id } = delivery
   const event = yield* (yield* WebhookEvents).at(item.sequence)
   const began_ms = yield* Clock.currentTimeMillis
+  // The bus lost it, and will be told it again: no fault of the receiver's.
+  if (event === undefined) return backlog.postpone(item, began_ms + record_ms)
   const { sequence } = item
-  const secrets = webhook.secrets.filter(
-    ({ until }) => until === null || Date.parse(until) > began_ms,
-  )
+  const secrets = signingAt(webhook, began_ms)
   const sender = yield* WebhookSender
-  const outcome: Outcome =
-    event === undefined
-      ? { is_delivered: false, detail: `Event ${sequence} is not there yet.` }
-      : yield* sender.send({ webhook_id: id, url: webhook.url, sequence, event, secrets })
+  const parcel = { webhook_id: id, url: webhook.url, sequence, event, secrets }
+  const outcome = yield* sender.send(parcel)
   const now = yield* Clock.currentTimeMillis
   const random = yield* Random.next
   if (outcome.is_delivered) {
-    if (!item.is_redelivery) return backlog.succeeded(item, now)
-    return yield* endRedelivery(delivery, item, outcome)
+    backlog.succeeded(item, now)
+    return item.is_redelivery ? yield* endRedelivery(delivery, item, outcome) : undefined
   }
   const verdict = backlog.failed(item, outcome, now, random)
   if (outcome.status === gone) yield* disable(delivery, "gone", outcome.detail)
@@ -213,7 +217,8 @@ const delivering = Effect.fnUntraced(function* (delivery: Delivery) {
     const surplus = backlog.surplus()
     if (surplus.length > 0) {
       yield* giveUp(delivery, surplus)
-      yield* Effect.all([changed.open, room.open])
+      // Where they could not be recorded, there is none: the next look tries again.
+      if (backlog.hasRoom()) yield* Effect.all([changed.open, room.open])
     }
     const now = yield* Clock.currentTimeMillis
     const { items, next } = backlog.begin(now)
@@ -277,11 +282,12 @@ const refilled = Effect.fnUntraced(function* (webhook: WebhookNow, cursor: Webho
   const backlog = makeBacklog(cursor)
   yield* Effect.forEach(
     cursor.open,
-    (open) =>
-      Effect.map(events.at(open.sequence), (event) => {
-        const key = event === undefined ? `event ${open.sequence}` : keyOf(event)
-        backlog.take({ ...open, key })
-      }),
+    Effect.fnUntraced(function* (open) {
+      const event = yield* events.at(open.sequence)
+      if (event !== undefined) return backlog.take({ ...open, key: keyOf(event) })
+      // The bus lost it, and will be told it again; until then nobody knows what it is behind.
+      return yield* new EventsUnavailable({ detail: `Event ${open.sequence} is not there yet.` })
+    }),
     { concurrency: reads_max, discard: true },
   )
   for (const sequence of webhook.redeliveries) {

@@ -231,6 +231,10 @@ export interface WebhookNow extends WebhookContext {
   readonly state: WebhookState | "deleted"
 }
 
+/** The secrets that sign at a time in epoch milliseconds, the newest first. */
+export const signingAt = ({ secrets }: Pick<WebhookContext, "secrets">, now_ms: number) =>
+  secrets.filter(({ until }) => until === null || Date.parse(until) > now_ms)
+
 export const webhookAfter = (log: Log["Service"], recorded: Recorded) =>
   Effect.map(
     stateAfter(log, Webhook, recorded),

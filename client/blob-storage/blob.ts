@@ -1,6 +1,5 @@
 /** `almanac blobs`: what is stored, one by one. Source: document 1 §4 BlobService. */
 import { hexOf } from "#client/blob-storage/id.ts"
-import { textOf } from "#client/http.ts"
 import {
   fromJson,
   isList,
@@ -62,11 +61,11 @@ export const described = (id: string, meta: Json | undefined): JsonObject => ({
 
 const details = async (session: Session, ids: ReadonlyArray<string>, scope: string) => {
   const { http, signal } = session
-  const answer = await http.open({
+  const { text } = await http.text({
     ...{ method: "POST", path: `/v1/blobs/stat?scope=${scope}`, need: "blob", signal },
     ...{ body: toJson(ids), headers: { "content-type": "application/json" } },
   })
-  const lines = (await textOf(answer)).split("\n").filter((line) => line !== "")
+  const lines = text.split("\n").filter((line) => line !== "")
   return lines.map((line) => {
     const one = fromJson(line)
     return described(hexOf(memberAt(one, "id")), memberAt(one, "meta"))

@@ -6,10 +6,11 @@
  */
 
 import { once } from "node:events"
-import { createReadStream } from "node:fs"
+import { constants, createReadStream } from "node:fs"
 import { type FileHandle, open, rename, rm, stat } from "node:fs/promises"
 import { basename, dirname } from "node:path"
 import { Blake3Hasher } from "@napi-rs/blake-hash"
+import { exit_codes } from "#client/exit-code.ts"
 import { failure, isFailure } from "#client/failure.ts"
 import { type Json, memberAt, textAt } from "#client/json.ts"
 import { progressOn, transfer_quiet_ms } from "#client/progress.ts"
@@ -25,16 +26,20 @@ interface Known {
   readonly checksum: string
 }
 
-/** What the cluster says of a blob. ClientFailed where nobody has it. */
-export const statOf = async ({ http, signal }: Session, id: string): Promise<Json> => {
-  const path = `/v1/blobs/${id}/stat?scope=cluster`
+/** What this node, or the whole cluster, says of a blob. ClientFailed where it is not there. */
+export const statOf = async (
+  { http, signal }: Session,
+  id: string,
+  scope: "node" | "cluster",
+): Promise<Json> => {
+  const path = `/v1/blobs/${id}/stat?scope=${scope}`
   const { body } = await http.json({ method: "GET", path, need: "blob", signal })
   if (memberAt(body, "exists") === true) return memberAt(body, "meta") ?? null
   throw failure("not_found", `There is no blob ${id}`, "see what is there: almanac blobs ls")
 }
 
 const known = async (session: Session, id: string): Promise<Known> => {
-  const meta = await statOf(session, id)
+  const meta = await statOf(session, id, "cluster")
   return { size: Number(memberAt(meta, "size")), checksum: textAt(meta, "checksum") ?? "" }
 }
 
@@ -55,12 +60,14 @@ const bytesOf = async ({ http, signal }: Session, id: string, from: number) => {
   const answer = await http.open({ method: "GET", path, need: "blob", headers, signal })
   if (from > 0 && answer.statusCode !== 206) {
     answer.destroy()
-    throw failure("failed", "The server sends the whole blob where a part was asked for")
+    const what = "The server, or a proxy before it, sends the whole blob where a part was asked for"
+    throw failure("failed", what, "remove the file that ends in .part, and repeat it")
   }
   return answer
 }
 
 const broken = (cause: unknown, session: Session, next: string) => {
+  if (isFailure(cause)) return cause
   if (session.signal.aborted) return failure("interrupted", "Interrupted.", next)
   const reason = cause instanceof Error ? cause.message : String(cause)
   return failure("unreachable", `The connection broke: ${reason}`, next)
@@ -74,17 +81,23 @@ const progressed = (session: Session, label: string, total: number) => {
 /** What an earlier try has left, hashed; nothing where it is longer than the blob. */
 const resumed = async (part: string, size: number, hash: Blake3Hasher) => {
   const found = await stat(part).catch(() => undefined)
-  if (found === undefined || !found.isFile() || found.size > size) return 0
-  for await (const bytes of createReadStream(part, { end: found.size - 1 })) {
-    if (found.size > 0) hash.update(bytes)
-  }
+  if (found === undefined || !found.isFile() || found.size === 0 || found.size > size) return 0
+  for await (const bytes of createReadStream(part, { end: found.size - 1 })) hash.update(bytes)
   return found.size
+}
+
+/** Beside another download of the same blob each byte has its place: both write the same file. */
+const writeAt = async (file: FileHandle, bytes: Uint8Array, at: number) => {
+  for (let done = 0; done < bytes.length; ) {
+    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, at + done)
+    done += bytesWritten
+  }
 }
 
 const fill = async (
   session: Session,
   file: FileHandle,
-  { id, from, size, hash, label }: FillFrom,
+  { id, part, from, size, hash, label }: FillFrom,
 ) => {
   const progress = progressed(session, label, size)
   let done = from
@@ -92,7 +105,7 @@ const fill = async (
     progress.at(done)
     for await (const bytes of await bytesOf(session, id, from)) {
       hash.update(bytes)
-      await file.appendFile(bytes)
+      await writeAt(file, bytes, done).catch(unwritable(part))
       done += bytes.length
       progress.at(done)
     }
@@ -104,45 +117,50 @@ const fill = async (
 
 interface FillFrom {
   readonly id: string
+  readonly part: string
   readonly from: number
   readonly size: number
   readonly hash: Blake3Hasher
   readonly label: string
 }
 
-const exists = (path: string) =>
-  stat(path).then(
-    () => true,
-    () => false,
-  )
+const unwritable = (path: string) => (cause: Error) => {
+  throw failure("usage", `${path} cannot be written: ${cause.message}`)
+}
+
+const refuseExisting = async (path: string, force: boolean) => {
+  const found = await stat(path).catch(() => undefined)
+  if (found?.isDirectory() === true) throw failure("usage", `${path} is a folder: name a file`)
+  if (found === undefined || force) return
+  throw failure("usage", `${path} exists`, "repeat it with --force, or name another file")
+}
 
 const syncFolder = async (path: string) => {
   await using folder = await open(path, "r")
   await folder.sync()
 }
 
+const { O_CREAT, O_RDWR } = constants
+
 /** Writes the blob to `path`, whole and proven, or not at all; an existing file only on `force`. */
 export const download = async (session: Session, id: string, path: string, force: boolean) => {
-  if (!force && (await exists(path))) {
-    throw failure("usage", `${path} exists`, "repeat it with --force, or name another file")
-  }
+  await refuseExisting(path, force)
   const { size, checksum } = await known(session, id)
   const part = `${path}.${id.slice(0, part_digits)}.part`
   const hash = new Blake3Hasher()
   const from = await resumed(part, size, hash)
   const again = `almanac blobs get ${id} ${path}: it goes on where it ended`
-  const file = await open(part, from > 0 ? "a" : "w").catch((cause: Error) => {
-    throw failure("usage", `${part} cannot be written: ${cause.message}`)
-  })
+  const file = await open(part, O_RDWR | O_CREAT).catch(unwritable(part))
   try {
     if (from < size) {
       const label = printable(basename(path))
-      await fill(session, file, { id, from, size, hash, label }).catch((cause: unknown) => {
-        if (isFailure(cause)) throw cause
+      await fill(session, file, { id, part, from, size, hash, label }).catch((cause: unknown) => {
         throw broken(cause, session, again)
       })
     }
-    await file.sync()
+    // What an earlier try left of something longer.
+    await file.truncate(size).catch(unwritable(part))
+    await file.sync().catch(unwritable(part))
   } finally {
     await file.close()
   }
@@ -150,29 +168,34 @@ export const download = async (session: Session, id: string, path: string, force
     await rm(part, { force: true })
     throw damaged(id)
   }
-  await rename(part, path)
-  await syncFolder(dirname(path))
+  // It may have come meanwhile.
+  await refuseExisting(path, force)
+  await rename(part, path).catch(unwritable(path))
+  await syncFolder(dirname(path)).catch(unwritable(path))
   return { id, file: path, size, resumed_at: from } satisfies Json
 }
 
 /** Writes the blob to standard output; what is wrong shows at the end, in the exit code. */
 export const print = async (session: Session, id: string) => {
   const { size, checksum } = await known(session, id)
+  const { signal } = session
   const hash = new Blake3Hasher()
   const progress = progressed(session, id.slice(0, part_digits), size)
   let done = 0
+  // Whoever reads may leave before it is proven.
+  process.exitCode = exit_codes.interrupted[0]
   try {
     for await (const bytes of await bytesOf(session, id, 0)) {
       hash.update(bytes)
       done += bytes.length
       progress.at(done)
-      if (!process.stdout.write(bytes)) await once(process.stdout, "drain")
+      if (!process.stdout.write(bytes)) await once(process.stdout, "drain", { signal })
     }
   } catch (cause) {
-    if (isFailure(cause)) throw cause
     throw broken(cause, session, "repeat it: what came is not whole")
   } finally {
     progress.end()
   }
   if (hash.digestBuffer().toString("base64") !== checksum) throw damaged(id)
+  process.exitCode = exit_codes.ok[0]
 }

@@ -6,8 +6,7 @@ import { type Readable, Transform } from "node:stream"
 import { Blake3Hasher } from "@napi-rs/blake-hash"
 import { hexOf } from "#client/blob-storage/id.ts"
 import { failure } from "#client/failure.ts"
-import { textOf } from "#client/http.ts"
-import { fromJson, type Json, memberAt, textAt } from "#client/json.ts"
+import { type Json, memberAt, textAt } from "#client/json.ts"
 import { progressOn, transfer_quiet_ms } from "#client/progress.ts"
 import { addressOf, type Pairs } from "#client/request.ts"
 import type { Session } from "#client/session.ts"
@@ -22,15 +21,38 @@ export interface Upload {
 
 const sizeOf = async (file: string) => {
   const found = await stat(file).catch((cause: Error) => {
-    throw failure("usage", `${file} cannot be read: ${cause.message}`)
+    throw unreadable(file, cause.message)
   })
   if (found.isDirectory()) throw failure("usage", `${file} is a folder: name files`)
-  // A pipe or a device has bytes, but no size.
-  return found.isFile() ? found.size : undefined
+  // A pipe or a device has bytes, but no size; nor has a file of /proc, which says 0.
+  return found.isFile() && found.size > 0 ? found.size : undefined
 }
 
-/** Passes bytes on, and shows and hashes them. */
-const measured = (source: Readable, label: string, total: number | undefined, session: Session) => {
+/** Not more than was measured, should the file grow meanwhile: that many bytes are announced. */
+const sourceOf = (file: string, total: number | undefined): Readable => {
+  if (file === "-") return process.stdin
+  return createReadStream(file, total === undefined ? {} : { end: total - 1 })
+}
+
+const unreadable = (file: string, reason: string) =>
+  failure("usage", `${file} cannot be read: ${reason}`)
+
+/** Header names have no case, and not all that a label may have: the rest is percent-encoded. */
+const encoded = (text: string) =>
+  Array.from(Buffer.from(text), (byte) => {
+    const one = String.fromCharCode(byte)
+    return /[a-z0-9._-]/.test(one) ? one : `%${byte.toString(16).padStart(2, "0")}`
+  }).join("")
+
+interface Measured {
+  readonly file: string
+  readonly label: string
+  readonly total: number | undefined
+}
+
+/** Passes the file's bytes on, and shows and hashes them. */
+const measured = ({ file, label, total }: Measured, session: Session) => {
+  const source = sourceOf(file, total)
   const hash = new Blake3Hasher()
   const progress = progressOn(session.screen, transfer_quiet_ms)
   let done = 0
@@ -41,13 +63,17 @@ const measured = (source: Readable, label: string, total: number | undefined, se
       progress.at({ label, done, total })
       next(null, part)
     },
+    flush: (next) => {
+      const is_whole = total === undefined || done === total
+      next(is_whole ? null : unreadable(file, "it became shorter meanwhile"))
+    },
     destroy: (cause, next) => {
       source.destroy()
       progress.end()
       next(cause)
     },
   })
-  source.on("error", (cause) => through.destroy(cause))
+  source.on("error", (cause) => through.destroy(unreadable(file, cause.message)))
   source.pipe(through)
   return { through, checksum: () => hash.digestBuffer().toString("base64") }
 }
@@ -62,24 +88,22 @@ export const upload = async (session: Session, asked: Upload): Promise<Json> => 
   // Of the last try, which is the one that was answered.
   let checksum = () => ""
   const body = () => {
-    const source = file === "-" ? process.stdin : createReadStream(file)
-    const sent = measured(source, label, total, session)
+    const sent = measured({ file, label, total }, session)
     checksum = sent.checksum
     return sent.through
   }
-  const answer = await http.open({
+  const { body: stored } = await http.json({
     ...{ method: "POST", path: addressOf("/v1/blobs/stream", query), need: "blob", signal, body },
     headers: {
       "content-type": "application/octet-stream",
       ...(total !== undefined && { "content-length": String(total) }),
       ...Object.fromEntries(
-        Object.entries(labels).map(([name, value]) => [`x-label-${name}`, value]),
+        Object.entries(labels).map(([name, value]) => [`x-label-${encoded(name)}`, encoded(value)]),
       ),
     },
     // What was read of standard input cannot be sent again.
     is_repeatable: file !== "-",
   })
-  const stored = fromJson(await textOf(answer))
   const id = hexOf(memberAt(stored, "id"))
   if (textAt(stored, "meta.checksum") !== checksum()) {
     const what = `${label}: the server stored other bytes than were sent`

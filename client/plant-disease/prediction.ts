@@ -1,10 +1,14 @@
 /** `almanac predict`: what a leaf has. Source: document 3, plant disease §4. */
-import { openAsBlob } from "node:fs"
+import { createReadStream } from "node:fs"
 import { basename } from "node:path"
-import { failure } from "#client/failure.ts"
+import { failure, isFailure } from "#client/failure.ts"
 import { isObject, type Json, memberAt } from "#client/json.ts"
 import type { Noun } from "#client/operation.ts"
 import type { Session } from "#client/session.ts"
+import { whole } from "#client/whole.ts"
+
+/** Longest image, in bytes: what a server may be set to take at most. */
+const image_bytes_max = 200 * 2 ** 20
 
 /** Its verb is in verbs/predict.ts. */
 export const predict: Noun = {
@@ -17,17 +21,22 @@ export const predict: Noun = {
   ],
 }
 
-/** The prediction for one image; the file is read whole, the server's bound is 20 MiB. */
+const bytesOf = async (file: string) => {
+  const unreadable = (reason: string) => failure("usage", `${file} cannot be read: ${reason}`)
+  return await whole(createReadStream(file), image_bytes_max, unreadable).catch((cause: Error) => {
+    throw isFailure(cause) ? cause : unreadable(cause.message)
+  })
+}
+
+/** The prediction for one image; the file is read whole. */
 export const predictOne = async (
   { http, signal }: Session,
   file: string,
   top_k: number | undefined,
 ): Promise<Json> => {
-  const blob = await openAsBlob(file).catch((cause: Error) => {
-    throw failure("usage", `${file} cannot be read: ${cause.message}`)
-  })
+  const bytes = await bytesOf(file)
   const form = new FormData()
-  form.append("file", blob, basename(file))
+  form.append("file", new Blob([bytes]), basename(file))
   // It words the form's boundaries; nothing is sent by it.
   const encoded = new Response(form)
   const path = top_k === undefined ? "/predict" : `/predict?top_k=${top_k}`

@@ -4,6 +4,7 @@ import { failure } from "#client/failure.ts"
 import { type Json, memberAt, textAt } from "#client/json.ts"
 import type { Need } from "#client/operation.ts"
 import { progressOn } from "#client/progress.ts"
+import { pathOf } from "#client/request.ts"
 import type { Session } from "#client/session.ts"
 import { printable } from "#client/shown.ts"
 
@@ -36,7 +37,7 @@ const ended = (job: Json) => {
 export const watchJob = async (session: Session, id: string, need: Need): Promise<Json> => {
   const { http, screen, signal } = session
   const progress = progressOn(screen)
-  const path = `/v1/jobs/${encodeURIComponent(id)}`
+  const path = pathOf("/v1/jobs/{id}", { id })
   const look = async () => (await http.json({ method: "GET", path, need, signal })).body
   try {
     let job = await look()
@@ -50,7 +51,7 @@ export const watchJob = async (session: Session, id: string, need: Need): Promis
     // Its last step is shown where lines are kept.
     if (screen.err_columns === undefined) progress.at(stepOf(job))
     if (textAt(job, "state") !== "error") return job
-    const code = textAt(job, "error.code") ?? "error"
+    const code = printable(textAt(job, "error.code") ?? "error")
     const detail = printable(textAt(job, "error.detail") ?? "")
     const next =
       textAt(job, "error_category") === "tenant_action_required"

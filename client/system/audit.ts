@@ -53,11 +53,11 @@ export const readModels: Noun = {
     },
     {
       ...{ verb: "rebuild", method: "POST", path: "/v1/admin/read-models/{name}/rebuild" },
-      what: "Build one again from the log while the server runs",
+      ...{ what: "Build one again from the log while the server runs", is_long: true },
     },
     {
       ...{ verb: "difference", method: "POST", path: "/v1/admin/read-models/{name}/difference" },
-      what: "Compare one with what the log says, and name what differs",
+      ...{ what: "Compare one with what the log says, and name what differs", is_long: true },
     },
   ],
 }

@@ -26,7 +26,7 @@ export const events: Noun = {
   name: "events",
   what: "Published events",
   operations: [],
-  covered: [{ method: "GET", path: "/v1/events", query: ["service", "type", "subject"] }],
+  covered: [{ method: "GET", path: "/v1/events", query: ["service", "type", "subject", "since"] }],
 }
 
 export interface Following {
@@ -79,24 +79,44 @@ const lineOf = (event: Json) => {
   return text.map((one, i) => (i < text.length - 1 ? printable(one) : one)).join("  ")
 }
 
+/** When the stream began, by the server's clock. ClientFailed where the answer is no stream. */
+const beginningOf = (answer: IncomingMessage) => {
+  const { "content-type": type = "nothing", date } = answer.headers
+  if (!type.startsWith("text/event-stream")) {
+    answer.destroy()
+    const what = `The answer is no stream of events, but ${printable(type)}`
+    throw failure("failed", what, "check that the address is Almanac's")
+  }
+  const ms = Date.parse(date ?? "")
+  return Number.isNaN(ms) ? undefined : new Date(ms).toISOString()
+}
+
 const isFinal = (cause: unknown) => isFailure(cause) && cause.ending !== "unreachable"
 
 /** Prints events until it is interrupted or has `count`; connects again where it breaks. */
 export const follow = async (session: Session, { filters, after, count }: Following) => {
   const { http, screen, output, signal } = session
   let last = after
+  // Where nothing was told yet, one that connects again goes on from when it began.
+  let since: string | undefined
   let told = 0
   let failures = 0
   for (;;) {
     try {
+      const asked =
+        last === undefined && since !== undefined
+          ? [...filters, ["since", since] as const]
+          : filters
       const answer: IncomingMessage = await http.open({
-        ...{ method: "GET", path: addressOf("/v1/events", filters), need: "admin", signal },
+        ...{ method: "GET", path: addressOf("/v1/events", asked), need: "admin", signal },
         silence_ms: silence_ms_max,
         headers: {
           accept: "text/event-stream",
           ...(last !== undefined && { "last-event-id": last }),
         },
       })
+      const began = beginningOf(answer)
+      since ??= began
       for await (const { id, data } of eventsIn(answer, () => (failures = 0))) {
         last = id
         const event = fromJson(data)
@@ -109,6 +129,7 @@ export const follow = async (session: Session, { filters, after, count }: Follow
       if (isFinal(cause) || failures >= failures_max) throw cause
     }
     if (signal.aborted) break
+    if (failures >= failures_max) throw failure("unreachable", "The stream ends at once each time")
     const ms = Math.min(again_ms_max, again_ms_first * 2 ** failures++)
     await pause(ms, undefined, { signal }).catch(() => undefined)
     if (signal.aborted) break

@@ -16,11 +16,13 @@ const tolerance_s = 300
 const keys = (process.env.WEBHOOK_SECRET ?? "")
   .split(",")
   .map((secret) => Buffer.from(secret.trim().replace(/^whsec_/, ""), "base64"))
+// With an empty key anybody could sign.
+if (keys.some(({ length }) => length < 24)) throw new Error("WEBHOOK_SECRET is no secret.")
 
 /** Whether one of the message's signatures is one of ours, and it is fresh. */
 const isGenuine = (headers: IncomingHttpHeaders, body: string) => {
   const { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": given } = headers
-  if (Math.abs(Date.now() / 1000 - Number(timestamp)) > tolerance_s) return false
+  if (!(Math.abs(Date.now() / 1000 - Number(timestamp)) <= tolerance_s)) return false
   const wanted = keys.map((key) =>
     createHmac("sha256", key).update(`${id}.${timestamp}.${body}`).digest("base64"),
   )

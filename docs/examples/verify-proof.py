@@ -4,8 +4,9 @@
     python3 verify-proof.py proof.json KEY [KEPT]
 
 KEY is what `almanac audit key` printed, as you had it from its owner. KEPT is a file with a signed
-head that you kept before, where the proof was asked for with `--kept`. It ends with code 0 and a
-line for each commit that is proven, or with code 1 and a line that says what is wrong.
+head that you kept before, where the proof was asked for with `--kept`. It ends with code 0, a line
+for each commit that is proven, and one for the head: look whether they are of the aggregate and as
+new as you asked for. Or it ends with code 1 and a line that says what is wrong.
 
 The tree is that of RFC 9162, section 2.1, with SHA-256; the head is a signed note as in C2SP
 tlog-checkpoint; the signature is Ed25519, RFC 8032.
@@ -154,7 +155,9 @@ def verify(proof, verifier, kept):
         before, prev = position, sha256(entry["commit"].encode()).hex()
         leaf = sha256(b"\0" + f"{position} {stream} {prev}".encode())
         included(leaf, position - 1, sealed, hashes(entry["path"]), sealed_root)
-        yield f"{position} {commit['at']} {', '.join(e['type'] for e in commit['events'])}"
+        types = ", ".join(event["type"] for event in commit["events"])
+        yield f"{position} {stream} {commit['at']} {types}"
+    yield f"in the first {size} commits of {verifier.split('+')[0]}"
 
 
 if __name__ == "__main__":
@@ -163,5 +166,5 @@ if __name__ == "__main__":
             proof = json.load(file)
         kept = open(sys.argv[3], encoding="utf-8").read() if len(sys.argv) > 3 else None
         print("\n".join(verify(proof, sys.argv[2].strip(), kept)))
-    except (Wrong, LookupError, ValueError, TypeError) as why:
+    except (Wrong, LookupError, ValueError, TypeError, AttributeError, OSError) as why:
         sys.exit(f"not proven: {why}")

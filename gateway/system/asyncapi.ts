@@ -78,9 +78,10 @@ const webhook_description =
   "A POST to the URL of a webhook, signed by Standard Webhooks (webhook-id, webhook-timestamp, " +
   "webhook-signature), at least once, in order for each subject."
 
+/** Of webhooks alone: a message is the same in all channels, so none of them is required. */
 const webhook_headers = {
   type: "object",
-  required: ["webhook-id", "webhook-timestamp", "webhook-signature"],
+  description: "Of webhooks alone, where all of them are there.",
   properties: {
     "webhook-id": { type: "string", description: "The same at each try of an event." },
     "webhook-timestamp": { type: "string", description: "When it was sent, in seconds." },

@@ -112,8 +112,13 @@ export const subscribe = Effect.fnUntraced(function* (asked: Asked) {
     const detail = `There are ${streams_max} event streams already: close one, or come back later.`
     return yield* new BackendUnavailable({ detail })
   }
+  const counted = Effect.acquireRelease(
+    Effect.sync(() => open.count++),
+    () => Effect.sync(() => open.count--),
+  )
   const published = yield* PublishedEvents
-  const after = yield* beginning(asked)
+  // Who waits for its place counts already: a burst would pass the limit otherwise.
+  const after = yield* Effect.scoped(Effect.andThen(counted, beginning(asked)))
   const { service, type, subject } = asked.query
   const events = published.follow(after, { service, type }).pipe(
     Stream.filter(({ event }) => visible(event)),
@@ -122,10 +127,6 @@ export const subscribe = Effect.fnUntraced(function* (asked: Asked) {
     Stream.catch(({ detail }) =>
       Stream.drain(Stream.fromEffect(Effect.logWarning(`An event stream ends: ${detail}`))),
     ),
-  )
-  const counted = Effect.acquireRelease(
-    Effect.sync(() => open.count++),
-    () => Effect.sync(() => open.count--),
   )
   // The first comment tells the client at once that it is connected.
   const body = Stream.make(`: connected\nretry: ${retry_ms}\n\n`).pipe(

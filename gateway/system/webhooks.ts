@@ -2,9 +2,10 @@
 import { Clock, Context, DateTime, Effect, Option, Redacted, Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { address, Commands, Unavailable } from "#actors/commands.ts"
-import { Webhook } from "#actors/system/webhook.ts"
+import { signingAt, Webhook, webhookAfter } from "#actors/system/webhook.ts"
 import { type WebhookCursor, WebhookCursors } from "#actors/system/webhook-cursors.ts"
 import { WebhookSecrets, WebhookSender } from "#actors/system/webhook-sender.ts"
+import { Log } from "#events/log.ts"
 import { origin, RequestContext } from "#gateway/request-context.ts"
 import { Transport } from "#gateway/transport.ts"
 import { PublishedEvents } from "#projections/published-events.ts"
@@ -202,8 +203,11 @@ const create = Effect.fnUntraced(
     const fields = { url, description, types, services, project_id, enabled, after, key_id }
     return yield* made(id, 201, yield* send(id, CreateWebhook.make(fields)))
   },
-  // It has just been made.
-  Effect.catchIf(isNotFound, Effect.die),
+  // It was made, now or when its key was used before.
+  Effect.catchIf(
+    isNotFound,
+    () => new Conflict({ detail: "The webhook that was made by this has been deleted." }),
+  ),
 )
 
 const read = (text: string) =>
@@ -240,14 +244,20 @@ const pingOf = (id: string, ping_id: string, time: string, actor: string): Cloud
   ...{ position: 0, actor, data: { webhook_id: id } },
 })
 
+/** What signs for a webhook now, as the log tells it. */
+const signing = Effect.fnUntraced(function* (id: string, now_ms: number) {
+  const log = yield* Log
+  const recorded = yield* log.load(`${Webhook.name}.${id}`)
+  return recorded === undefined ? [] : signingAt(yield* webhookAfter(log, recorded), now_ms)
+}, Effect.mapError(unavailable))
+
 /** Sends a ping now, whatever the webhook's state, and tells what came of it. */
 const test = Effect.fnUntraced(function* (text: string) {
-  const { id, url, secret_version: version } = yield* owned(text)
-  const { key_id } = yield* WebhookSecrets
+  const { id, url } = yield* owned(text)
   const { caller } = yield* RequestContext
   const began_ms = yield* Clock.currentTimeMillis
   const event = pingOf(id, (yield* Transport).newId(), iso(began_ms), caller.actor)
-  const parcel = { webhook_id: id, url, event, secrets: [{ version, key_id }] }
+  const parcel = { webhook_id: id, url, event, secrets: yield* signing(id, began_ms) }
   const { is_delivered, status = null, detail } = yield* (yield* WebhookSender).send(parcel)
   const took_ms = (yield* Clock.currentTimeMillis) - began_ms
   return answer({ is_delivered, status, detail, took_ms })

@@ -13,20 +13,25 @@ export const WebhookId = Schema.String.check(
 )
 
 /** Longest URL: what proxies and logs take without cutting. */
-const url_chars_max = 2000
+export const url_chars_max = 2000
 const description_chars_max = 256
-/** Names in a filter: there are some sixty types, and five services. */
-const names_max = 100
+/** Names in a filter: there are some seventy types, and six services. */
+export const types_max = 100
+export const services_max = 8
 /** Longest text of what went wrong: one line. */
 export const detail_chars_max = 256
 /** Events of one commit: far below its bound in bytes. */
 export const letters_max = 100
 /** Redeliveries of one webhook under way: their numbers are in its snapshot (16 KiB). */
-export const redeliveries_max = 500
+export const redeliveries_max = 300
+
+/** RFC 3986 §2: whatever else is in a URL is written with `%`. */
+const url_characters = /^[\w\-.~:/?#[\]@!$&'()*+,;=%]+$/
 
 /** Without user and password, which every log on the way would show, and without a fragment. */
 export const WebhookUrl = Schema.String.check(
   Schema.isMaxLength(url_chars_max),
+  Schema.isPattern(url_characters),
   Schema.makeFilter((text: string) => {
     const url = URL.canParse(text) ? new URL(text) : undefined
     const is_web = url?.protocol === "https:" || url?.protocol === "http:"
@@ -42,7 +47,8 @@ export const EventSequence = Schema.Int.check(
 )
 
 const Description = Schema.String.check(Schema.isMaxLength(description_chars_max))
-const Names = Schema.Array(Token).check(Schema.isMaxLength(names_max))
+const Types = Schema.Array(Token).check(Schema.isMaxLength(types_max))
+const Services = Schema.Array(Token).check(Schema.isMaxLength(services_max))
 const Detail = Schema.String.check(Schema.isMaxLength(detail_chars_max))
 const Project = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(2 * token_chars_max))
 
@@ -50,8 +56,8 @@ const Project = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(2 
 export const webhook_fields = {
   url: WebhookUrl,
   description: Description,
-  types: Names,
-  services: Names,
+  types: Types,
+  services: Services,
 } as const
 
 /** Which key its secrets are made from: the first half of a hash of it, in hex. */
@@ -92,8 +98,8 @@ export const CreateWebhook = message("CreateWebhook", {
 export const ChangeWebhook = message("ChangeWebhook", {
   url: Schema.optionalKey(WebhookUrl),
   description: Schema.optionalKey(Description),
-  types: Schema.optionalKey(Names),
-  services: Schema.optionalKey(Names),
+  types: Schema.optionalKey(Types),
+  services: Schema.optionalKey(Services),
   enabled: Schema.optionalKey(Schema.Boolean),
 })
 export const DisableWebhook = message("DisableWebhook", { reason: DisableReason, detail: Detail })

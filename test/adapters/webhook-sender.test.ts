@@ -176,10 +176,13 @@ describe("a try", () => {
       const { send } = yield* WebhookSender
       const to = (path: string, webhook_id: string) =>
         send(parcel(`http://127.0.0.1:${port}${path}`, { webhook_id }))
-      const stalled = Array.from({ length: parallel_max }, () => to("/stalls", "w1"))
+      let ended = 0
+      const stall = Effect.tap(to("/stalls", "w1"), () => Effect.sync(() => ended++))
+      const stalled = Array.from({ length: parallel_max }, () => stall)
       const stalling = yield* Effect.forkScoped(Effect.all(stalled, { concurrency: "unbounded" }))
       yield* Effect.promise(() => until(() => got.length >= parallel_max))
       assert.isTrue((yield* to("/good", "w2")).is_delivered)
+      assert.equal(ended, 0)
       yield* Fiber.interrupt(stalling)
     }).pipe(Effect.scoped, Effect.provide(senderOf({ ...open, timeout_seconds: 10 }))),
   )

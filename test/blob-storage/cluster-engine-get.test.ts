@@ -139,9 +139,16 @@ describe("a get of a blob that is not here", () => {
       const offline = names.slice(left)
       for (const name of offline) nodes.nodeOf(name).crash()
       nodes.setMembers(names.slice(0, left), [], offline)
-      const asked = nodes.nodeOf("n1").engine.get(idOf(small), {}, 1n)
-      const fault = await nodes.until(asked.then(undefined, faultOf))
-      expect(fault).toEqual({ _tag: "BlobNotFound", id: idOf(small), not_asked: offline })
+      const { engine } = nodes.nodeOf("n1")
+      // A get of a part of it begins with a stat.
+      const asks = [
+        () => engine.get(idOf(small), {}, 1n),
+        () => engine.stat(idOf(small), "cluster"),
+      ]
+      for (const ask of asks) {
+        const fault = await nodes.until(ask().then(undefined, faultOf))
+        expect(fault).toEqual({ _tag: "BlobNotFound", id: idOf(small), not_asked: offline })
+      }
     }
   })
 

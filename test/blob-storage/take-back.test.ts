@@ -52,6 +52,49 @@ describe("a shard of an unfinished put", () => {
     await guard.takeBack(id, 10n)
   })
 
+  it("is written twice at most for all that have it take over their times at once", async () => {
+    const asked: Array<bigint> = []
+    const written = new Set<bigint>()
+    const { guard, receive } = makeNode((engine) => ({
+      ...engine,
+      renew: async (blob, put_at, at) => {
+        asked.push(put_at)
+        const copy = await engine.renew(blob, put_at, at)
+        if (copy) written.add(copy.stored_at)
+        return copy
+      },
+    }))
+    await receive(10n)
+    const times = Array.from({ length: 50 }, (_, n) => 20n + BigInt(n))
+    const copies = await Promise.all(times.map((time) => guard.renew(id, time, 1000n + time)))
+    for (const [n, copy] of copies.entries()) assert.ok((copy?.put_at ?? 0n) >= 20n + BigInt(n))
+    assert.equal(asked.length, times.length)
+    assert.ok(written.size <= 2, `${written.size} times`)
+    assert.equal((await guard.renew(id, 100n, 2000n))?.put_at, 100n)
+  })
+
+  it("takes over a time whose turn another one had and failed in", async () => {
+    let turns = 0
+    const { guard, receive } = makeNode((engine) => ({
+      ...engine,
+      renew: async (...renewing) => {
+        turns += 1
+        if (turns !== 2) return engine.renew(...renewing)
+        // One of an earlier time comes meanwhile, behind those that wait.
+        await new Promise((resolve) => setImmediate(resolve))
+        late = guard.renew(id, 20n, 4n)
+        throw new Error("the disk is full")
+      },
+    }))
+    let late: Promise<unknown> | undefined
+    await receive(10n)
+    const first = guard.renew(id, 11n, 1n)
+    const [failing, behind] = [guard.renew(id, 30n, 2n), guard.renew(id, 40n, 3n)]
+    await assert.rejects(failing, /full/)
+    assert.equal((await behind)?.put_at, 40n)
+    await Promise.all([first, late])
+  })
+
   it("leaves the deletions that it took the place of", async () => {
     const { engine, guard, receive } = makeNode()
     await engine.deleteClusterWide(id, origin, 5n)

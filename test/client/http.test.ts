@@ -6,6 +6,7 @@ import { endingOf as endingOfStatus, exit_codes } from "#client/exit-code.ts"
 import type { Operation } from "#client/operation.ts"
 import { runOperation } from "#client/run.ts"
 import { watchJob } from "#client/share-protection/watch.ts"
+import { readModels } from "#client/system/audit.ts"
 import { eventsIn, follow } from "#client/system/events.ts"
 import { endingOf, json, type Script, scripted, sessionWith } from "./scripted.ts"
 
@@ -142,6 +143,28 @@ describe("a request", () => {
       },
     ),
   )
+
+  it("for a work of minutes is answered in lines, the last of which is the outcome", () =>
+    withServer(
+      ({ headers }, answer, nth) => {
+        if (headers.accept !== "application/x-ndjson") return json(answer, 406, {})
+        answer.writeHead(202, { "content-type": "application/x-ndjson" })
+        answer.write('{"name":"a","seconds":1}\n')
+        const good = '{"name":"a","position":7}\n'
+        return answer.end(nth === 1 ? good : '{"error":{"code":"svc.x","detail":"No log."}}\n')
+      },
+      async ({ url }) => {
+        const rebuild = readModels.operations.find(({ verb }) => verb === "rebuild")
+        assert(rebuild !== undefined)
+        const { session, written } = sessionWith(url, { json: true })
+        const asked = { ...nothing, arguments: { name: "a" } }
+        await runOperation(session, rebuild, asked)
+        assert.deepEqual(JSON.parse(written.out), { name: "a", position: 7 })
+        const { ending, message } = await endingOf(runOperation(session, rebuild, asked))
+        assert.equal(ending, "failed")
+        assert.match(message, /No log\./)
+      },
+    ))
 
   it("says of an answer that is too long that it is", () =>
     withServer(

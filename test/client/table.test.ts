@@ -4,7 +4,7 @@ import { fromJson, type Json, toJson, withMember } from "#client/json.ts"
 import { lineOf, progressOn, rateOf } from "#client/progress.ts"
 import { showItems } from "#client/session.ts"
 import { bytes, duration, printable, shown } from "#client/shown.ts"
-import { fitted, page, table, widthOf } from "#client/table.ts"
+import { fitted, known, page, table, widthOf } from "#client/table.ts"
 import { kept, sessionWith } from "./scripted.ts"
 
 const items = [
@@ -76,8 +76,8 @@ describe("a table", () => {
   })
 
   it("leaves out columns that this shape of the API does not have", () => {
-    assert.notInclude(table(items, ["id", "bucket_name"], kept(120).screen), "BUCKET")
-    assert.include(table([], ["id", "bucket_name"], kept().screen), "BUCKET NAME")
+    assert.deepEqual(known(["id", "bucket_name"], items), ["id"])
+    assert.deepEqual(known(["id", "bucket_name"], []), ["id", "bucket_name"])
   })
 })
 
@@ -90,8 +90,8 @@ describe("a list", () => {
 
   it("has each column that was asked for, so that scripts find theirs where it is", () => {
     const rows = [{ id: "a", status: "ready" }]
-    assert.match(shownWith(["id", "policy_id", "status"], rows), /^a {2}- +ready$/m)
-    assert.match(shownWith(undefined, rows), /^a {2}ready$/m)
+    assert.match(shownWith(["id", "policy_id", "status"], rows), /^a +- +ready$/m)
+    assert.match(shownWith(undefined, rows), /^a +ready$/m)
   })
 
   it("may be very long", () => {

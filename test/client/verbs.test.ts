@@ -78,7 +78,7 @@ describeWithServer("almanac over HTTP", () => {
       const folder = newFolder()
       const path = join(folder, "big")
       writeFileSync(path, Buffer.alloc(big_bytes, "almanac "))
-      const put = await onTerminal(100, ["blobs", "put", path, "--label", "a=b"], env())
+      const put = await onTerminal(100, ["blobs", "put", path, "--label", "Stage=100%25 ü"], env())
       assert.equal(put.code, 0, put.text)
       assert.match(put.text, /\[Kbig {2}\[#+-*\] +\d+% {2}[\d.]+ MiB \/ 19\.1 MiB/)
       const [, row = ""] = seen(put.text).split("\n")
@@ -94,9 +94,14 @@ describeWithServer("almanac over HTTP", () => {
         ...{ cwd: root, encoding: "utf8", env: { PATH: process.env.PATH, ...env() } },
       })
       assert.equal(piped.stdout, "hello", piped.stderr)
-      const listed = await run(["blobs", "ls", "-l", "--label", "a=b", "--json"])
+      const listed = await run(["blobs", "ls", "-l", "--label", "Stage=100%25 ü", "--json"])
       const [one] = JSON.parse(listed.stdout)
-      assert.deepInclude(one, { id, size: big_bytes, policy: "REPLICA3", labels: { a: "b" } })
+      assert.deepInclude(one, {
+        id,
+        size: big_bytes,
+        policy: "REPLICA3",
+        labels: { Stage: "100%25 ü" },
+      })
     },
   )
 

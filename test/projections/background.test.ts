@@ -63,18 +63,31 @@ const blueprint = (is_background: boolean): Blueprint<Tables> => ({
   ...{ service: "test", version: 1, part: "test", projections: [each, together], is_background },
 })
 
+const commitOf = (events: number) => ({
+  ...({ v: 1, actor: "test", at: "2026-11-22T12:00:00.000Z", commands: [], prev: "" } as const),
+  events: Array.from({ length: events }, (_, by) => Counted.make({ by })),
+  snapshot: { machine: 1, value: "open", context: {} },
+})
+
 /** A commit of so many events of one counter. */
 const append = Effect.fnUntraced(function* (id: string, events: number) {
   const log = yield* Log
   const stream = `test.counter.${id}`
   const last = yield* log.load(stream)
-  const commit = {
-    ...({ v: 1, actor: "test", at: "2026-11-22T12:00:00.000Z", commands: [], prev: "" } as const),
-    events: Array.from({ length: events }, (_, by) => Counted.make({ by })),
-    snapshot: { machine: 1, value: "open", context: {} },
-  }
-  const [written] = yield* log.append([{ stream, expected: last?.position ?? 0, commit }])
+  const expected = last?.position ?? 0
+  const [written] = yield* log.append([{ stream, expected, commit: commitOf(events) }])
   return written?.position ?? 0
+})
+
+/** So many counters at once, each with a commit of so many events; answers the positions. */
+const appendAll = Effect.fnUntraced(function* (name: string, commits: number, events: number) {
+  const log = yield* Log
+  const written = yield* log.append(
+    Array.from({ length: commits }, (_, n) => ({
+      ...{ stream: `test.counter.${name}${n}`, expected: 0, commit: commitOf(events) },
+    })),
+  )
+  return written.map(({ position }) => position)
 })
 
 const folder = Effect.acquireRelease(
@@ -156,6 +169,41 @@ describe("a read model in the background", () => {
         yield* model.waitFor(position)
         yield* model.waitFor(yield* append("x", 1))
         yield* model.waitFor(yield* append("x", 60))
+      }),
+    ),
+  )
+
+  it.live("lets who waits go at its position, and rests again behind it", () =>
+    live(
+      Effect.gen(function* () {
+        const rests = resting(3_600_000)
+        const model = yield* Effect.provide(opened(yield* folder, true), rests.layer)
+        const [first = 0] = yield* appendAll("x", 2, 60)
+        yield* begun(rests)
+        yield* model.waitFor(first)
+        assert.equal(yield* model.position, first)
+      }),
+    ),
+  )
+
+  it.live("gathers what is little, and waits for nothing more where much is there", () =>
+    live(
+      Effect.gen(function* () {
+        const rests = resting(0, 3_600_000)
+        const model = yield* Effect.provide(opened(yield* folder, true), rests.layer)
+        for (let batch = 0; batch < 3; batch += 1) {
+          const last = (yield* appendAll(`b${batch}-`, 50, 1)).at(-1) ?? assert.fail("no commit")
+          for (let looks = 0; (yield* model.position) < last; looks += 1) {
+            if (looks > 5000) assert.fail("it waits for more")
+            yield* Effect.sleep(1)
+          }
+        }
+        assert.isAtLeast(rests.taken.length, 2, "others have the thread in between")
+        const little = yield* append("x", 1)
+        yield* model.waitFor(little)
+        yield* append("x", 1)
+        yield* Effect.sleep(20)
+        assert.equal(yield* model.position, little)
       }),
     ),
   )

@@ -335,6 +335,21 @@ describe("when there is no way", () => {
     }).pipe(Effect.scoped, Effect.provideService(PublishedEvents, gone)),
   )
 
+  it.live("who waits for a place that is told again has a stream of those already", () =>
+    Effect.gen(function* () {
+      const open = { count: streams_max - 1 }
+      const waits = { query: {}, headers: { "last-event-id": "99" } }
+      const waiting = yield* Effect.forkChild(
+        Effect.provideService(subscribe(waits), OpenStreams, open),
+      )
+      yield* Effect.promise(() => until(() => open.count === streams_max))
+      const second = Effect.provideService(subscribe({ query: {}, headers: {} }), OpenStreams, open)
+      assert.equal((yield* Effect.flip(second)).code, "svc.backend_unavailable")
+      yield* Fiber.interrupt(waiting)
+      assert.equal(open.count, streams_max - 1)
+    }).pipe(Effect.provide(Layer.fresh(publishedEventsMemory)), asAdmin),
+  )
+
   it.live(`a stream above ${streams_max} is 503, until another ends`, () =>
     Effect.gen(function* () {
       const open = { count: streams_max - 1 }

@@ -115,6 +115,16 @@ const tamperings: Readonly<Record<string, (proof: AuditProof) => unknown>> = {
     head: proof.head.replace(/\n(\d+)\n/, (_, size) => `\n${Number(size) + 1}\n`),
   }),
   "another aggregate's name": (proof) => ({ ...proof, aggregate: "test.counter.b" }),
+  "no aggregate's name": (proof) => ({ ...proof, aggregate: [] }),
+  "a checkpoint beyond the head": (proof) => ({
+    ...proof,
+    checkpoint: { ...proof.checkpoint, size: proof.checkpoint.size * 8 },
+  }),
+  "a subtree's root and its size in place of the checkpoint": (proof) => ({
+    ...proof,
+    checkpoint: { size: 2, root: first(first(proof.commits).path) },
+    commits: proof.commits.slice(0, 1),
+  }),
 }
 
 const whenChecked = () =>
@@ -125,8 +135,11 @@ const whenChecked = () =>
         const said = yield* verdict(proof, verifier, kept)
         assert.deepEqual([said.code, said.err], [0, ""])
         const lines = said.out.trimEnd().split("\n")
-        assert.equal(lines.length, proof.commits.length)
-        assert.match(lines[0] ?? "", /^3 2026-11-20T03:00:00\.000Z Counted$/)
+        assert.equal(lines.length, proof.commits.length + 1)
+        // Of which aggregate and up to where: a proof of something else is a proof too.
+        assert.equal(lines[0], `3 ${aggregate} 2026-11-20T03:00:00.000Z Counted`)
+        const [name, size] = proof.head.split("\n")
+        assert.equal(lines.at(-1), `in the first ${size} commits of ${name}`)
       }).pipe(Effect.provide(emptyLog)),
     )
 

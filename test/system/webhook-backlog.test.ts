@@ -143,6 +143,9 @@ describe("a webhook's backlog", () => {
     assert.isNull(backlog.failingSince())
     // It goes once the log has it, and is not tried again until then.
     assert.deepEqual(begun(backlog, 60_002), [1, 2, 3, 4, 5])
+    backlog.postpone(letter, 70_000)
+    assert.deepEqual(begun(backlog, 69_999), [])
+    assert.deepEqual(begun(backlog, 70_000), [9])
     backlog.settle(letter)
   })
 
@@ -185,7 +188,10 @@ describe("where a webhook goes on", () => {
 
   it("is where it stopped, or its first event", () => {
     assert.deepEqual(resumed({ replay: 0, after: 9, revision: 1 }, kept), kept)
-    assert.deepEqual(resumed({ replay: 0, after: 9, revision: 1 }, undefined), { ...empty, read: 9 })
+    assert.deepEqual(resumed({ replay: 0, after: 9, revision: 1 }, undefined), {
+      ...empty,
+      read: 9,
+    })
   })
 
   it("is with all its days before it, where its owner changed or enabled it since", () => {

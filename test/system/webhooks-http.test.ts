@@ -21,7 +21,12 @@ import { WebhooksGroup } from "#gateway/system/webhooks-api.ts"
 import { Transport } from "#gateway/transport.ts"
 import { PublishedEvents } from "#projections/published-events.ts"
 import { WebhookModel } from "#projections/system/webhook-model.ts"
-import { DisableWebhook, GiveUpDeliveries, type WebhookCommand } from "#schemas/system/webhook.ts"
+import {
+  DisableWebhook,
+  GiveUpDeliveries,
+  RotateWebhookSecret,
+  type WebhookCommand,
+} from "#schemas/system/webhook.ts"
 import { serveHttp } from "../http.ts"
 import { temporaryFolder } from "../nats.ts"
 import { tell, told } from "./events-served.ts"
@@ -94,7 +99,7 @@ const served = (name: string, body: (asked: Asked) => Promise<void>) =>
       )
       const known = built.pipe(
         Context.pick(
-          ...([Commands, Transport, WebhookModel, PublishedEvents] as const),
+          ...([Commands, Log, Transport, WebhookModel, PublishedEvents] as const),
           ...([WebhookCursors, WebhookSecrets, WebhookSender] as const),
         ),
         Context.add(WebhookLimit, limit),
@@ -262,6 +267,14 @@ describe("a webhook over HTTP", () => {
     assert.lengthOf((await ask("one", "GET", hooks)).body.webhooks, 1)
   })
 
+  served("is not made again by the key of one that was deleted", async ({ ask }) => {
+    const key = { "idempotency-key": "again" }
+    const { body } = await ask("one", "POST", hooks, { url }, key)
+    await ask("one", "DELETE", `${hooks}/${body.id}`)
+    const again = await ask("one", "POST", hooks, { url }, key)
+    assert.deepEqual([again.status, again.body.code], [409, "svc.conflict"])
+  })
+
   for (const [what, body] of [
     ["no URL", {}],
     ["no web URL", { url: "ftp://example.com/" }],
@@ -316,12 +329,26 @@ describe("a webhook over HTTP", () => {
     assert.equal((await asked.ask("admin", "GET", `${hooks}?marker=x`)).status, 400)
   })
 
-  served("is pinged, whatever its state", async (asked) => {
+  served("is pinged, whatever its state, signed as a delivery is", async (asked) => {
+    const { ask, command, sent } = asked
     const id = await made(asked, "one", { enabled: false })
-    const { status, body } = await asked.ask("one", "POST", `${hooks}/${id}/test`)
-    assert.equal(status, 200)
-    assert.deepInclude(body, { is_delivered: true, status: 200 })
-    assert.deepInclude(asked.sent[0]?.event, { type: "webhook_pinged", subject: id })
+    const versions = async () => {
+      const { status, body } = await ask("one", "POST", `${hooks}/${id}/test`)
+      assert.equal(status, 200)
+      assert.deepInclude(body, { is_delivered: true, status: 200 })
+      assert.deepInclude(sent.at(-1)?.event, { type: "webhook_pinged", subject: id })
+      return sent.at(-1)?.secrets.map(({ version }) => version)
+    }
+    assert.deepEqual(await versions(), [1])
+    await ask("one", "POST", `${hooks}/${id}/secret`, { overlap_hours: 1 })
+    assert.deepEqual(await versions(), [2, 1])
+    await ask("one", "POST", `${hooks}/${id}/secret`, { overlap_hours: 0 })
+    assert.deepEqual(await versions(), [3])
+    // Its secret is of a key that this server does not have any more.
+    const lost = { key_id: "0123456789abcdef", previous_until: "2026-11-22T00:00:00.000Z" }
+    await command(id, RotateWebhookSecret.make(lost))
+    await versions()
+    assert.equal(sent.at(-1)?.secrets[0]?.key_id, lost.key_id)
   })
 
   served("is replayed from a place that was reached", async (asked) => {

@@ -140,4 +140,22 @@ describe("a window's memory", () => {
       const whole = [...kept.slice(1), ...others].filter(({ length }) => length === given.length)
       assert.equal(new Set(whole.map(({ buffer }) => buffer)).size, whole.length)
     }))
+
+  it("is not given back by who had it before", () =>
+    withVolume(async (volume) => {
+      const [one, other] = [noise(1, 4 * mib), noise(2, 4 * mib)]
+      const [{ id }, { id: other_id }] = [await put(volume, one), await put(volume, other)]
+      const first = await windowsOf(volume, id)
+      const given: Array<Uint8Array> = []
+      for await (const window of first.windows) {
+        given.push(window)
+        first.giveBack(window)
+      }
+      const second = await windowsOf(volume, other_id)
+      const others: Array<Uint8Array> = []
+      for await (const window of second.windows) others.push(window)
+      for (const window of given) first.giveBack(window)
+      assert((await readAll(volume, id)).equals(one))
+      assert(Buffer.concat(others).equals(other))
+    }))
 })
