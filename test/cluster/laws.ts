@@ -206,8 +206,13 @@ export const bears = (
     const owners = table.ownersOf(table.partitionOf(id), nodes_needed[policy])
     // A deletion that somebody remembers is on its way to the others.
     const lasting = copies.filter(({ copy }) => copy.put_at > disks.deletedAt(id))
+    // One that a node has begun for itself takes its copy in the end.
+    const going = known.local_deletions.filter(({ until }) => until === undefined)
+    const isGoing = (node_id: string) => going.some((deletion) => deletion.node_id === node_id)
     return isReadable(
-      lasting.filter(({ node_id }) => owners.includes(node_id) && !isTaken(node_id, id)),
+      lasting
+        .filter(({ node_id }) => owners.includes(node_id) && !isTaken(node_id, id))
+        .filter(({ node_id }) => !isGoing(node_id)),
     )
   })
 }
