@@ -1,7 +1,7 @@
 /** Compares two SQLite files in a thread: the one as it was when the thread began. */
 import { parentPort, workerData } from "node:worker_threads"
 import Sqlite from "better-sqlite3"
-import type { Differences, RowDifference } from "#projections/database.ts"
+import type { Differences, RowDifference, ShownValue } from "#projections/database.ts"
 
 /** What the thread is begun with: two files, of which the other is built meanwhile. */
 export interface Comparison {
@@ -16,12 +16,15 @@ export type Told =
   | { readonly differences: Differences }
   | { readonly error: string }
 
-type Row = Readonly<Record<string, unknown>>
+/** What a column of SQLite holds. */
+type Value = string | number | bigint | Uint8Array | null
+
+type Row = Readonly<Record<string, Value>>
 
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`
 
 /** JSON has no bytes and no large integers. */
-const shown = (value: unknown) => {
+const shown = (value: Value = null): ShownValue => {
   if (value instanceof Uint8Array) return `0x${Buffer.from(value).toString("hex")}`
   return typeof value === "bigint" ? String(value) : value
 }

@@ -22,18 +22,21 @@ export class DatabaseUnusable extends Schema.TaggedError<DatabaseUnusable>()("Da
 /** What is at the database's place: itself, nothing of worth, or what is not ours to remove. */
 export type Place = "own" | "lost" | "foreign"
 
+/** A value of SQLite as JSON has it: a large integer is its digits, bytes are hexadecimal. */
+export type ShownValue = string | number | null
+
 /** A row that is not the same in a read model and in its rebuild. */
 export interface RowDifference {
   readonly table: string
   /** The row's key; all of the row where the table has none. */
-  readonly key: Readonly<Record<string, unknown>>
+  readonly key: Readonly<Record<string, ShownValue>>
   /** `extra` is in what is kept alone, `missing` in what was rebuilt alone. */
   readonly kind: "changed" | "extra" | "missing"
   /** What differs in a changed row. */
   readonly columns: ReadonlyArray<{
     readonly column: string
-    readonly kept: unknown
-    readonly rebuilt: unknown
+    readonly kept: ShownValue
+    readonly rebuilt: ShownValue
   }>
 }
 

@@ -59,13 +59,7 @@ const rebuildAll = Effect.fnUntraced(function* (of: Settings, names: ReadonlyArr
 })
 
 const compareHere = (of: Settings, names: ReadonlyArray<string>) =>
-  here(of, names, (name, { difference }) =>
-    Effect.map(
-      difference,
-      // Rows of SQLite as JSON has them.
-      (found) => ({ name, ...found }) as unknown as ReadModelDifference,
-    ),
-  )
+  here(of, names, (name, { difference }) => Effect.map(difference, (found) => ({ name, ...found })))
 
 const compareBy = (running: Instance, of: Settings, names: ReadonlyArray<string>) =>
   Effect.forEach(names, (name) =>

@@ -2,7 +2,6 @@
 import { Context, Effect, Layer, Schedule, Schema, Semaphore, Stream } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { Log, type LogUnavailable, type Part } from "#events/log.ts"
-import type { ReadModelDifference } from "#gateway/system/read-models-api.ts"
 import type { DatabaseUnusable } from "#projections/database.ts"
 import type { ReadModel } from "#projections/read-model.ts"
 import { BackendUnavailable, NotFound } from "#schemas/system/rejection.ts"
@@ -99,9 +98,5 @@ export const rebuildReadModel = working(202, ({ rebuild }, name) =>
 
 /** Builds one beside, and answers what differs; what is kept is not touched. */
 export const compareReadModel = working(200, ({ difference }, name) =>
-  Effect.map(
-    difference,
-    // Rows of SQLite as JSON has them.
-    (found) => ({ name, ...found }) as unknown as ReadModelDifference,
-  ),
+  Effect.map(difference, (found) => ({ name, ...found })),
 )

@@ -9,6 +9,7 @@ import { Generation } from "#actors/system/generation.ts"
 import { verify } from "#actors/system/verification.ts"
 import { findGenerations } from "#adapters/log-generation.ts"
 import { type GenerationsOptions, logGenerations } from "#adapters/log-generations.ts"
+import { rollLog } from "#adapters/log-roll.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
 import { Log, type Recorded } from "#events/log.ts"
 import { Count, Counter } from "../counter.ts"
@@ -55,6 +56,13 @@ export const written = Effect.gen(function* () {
     if (n % 7 === 0) yield* count("rarely", n)
     if (n <= 3) yield* count(`once-${n}`, n)
   }
+})
+
+/** A log with those counters in its second generation. */
+export const rolled = Effect.gen(function* () {
+  const options = yield* fresh
+  yield* opened(options, written)
+  return { options, ...(yield* rollLog(options)) }
 })
 
 const plain = ({ position, stream, hash, commit }: Recorded) => ({ position, stream, hash, commit })

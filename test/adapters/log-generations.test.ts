@@ -16,7 +16,7 @@ import { PublishedEvents, publication, publisher } from "#projections/published-
 import { commitOf, next } from "../contract/log-commits.ts"
 import { CounterEvent } from "../counter.ts"
 import { describeNats } from "../nats.ts"
-import { all, asked, count, fresh, opened, whole, written } from "./generation-log.ts"
+import { all, asked, count, fresh, opened, rolled, whole, written } from "./generation-log.ts"
 
 describeNats("generations of the log", (it) => {
   it.effect("a new one answers all that the old one did, at the same positions", () =>
@@ -78,9 +78,7 @@ describeNats("generations of the log", (it) => {
 
   it.effect("refuses who expects an older version, whether it is copied or not", () =>
     Effect.gen(function* () {
-      const options = yield* fresh
-      yield* opened(options, written)
-      yield* rollLog(options)
+      const { options } = yield* rolled
       yield* opened(
         options,
         Effect.gen(function* () {
@@ -104,9 +102,7 @@ describeNats("generations of the log", (it) => {
 
   it.effect("of many writers at a copied version one wins", () =>
     Effect.gen(function* () {
-      const options = yield* fresh
-      yield* opened(options, written)
-      yield* rollLog(options)
+      const { options } = yield* rolled
       yield* opened(
         options,
         Effect.gen(function* () {
@@ -204,9 +200,7 @@ describeNats("generations of the log", (it) => {
 
   it.effect("says what is missing where the file of an old one is gone or cut off", () =>
     Effect.gen(function* () {
-      const options = yield* fresh
-      yield* opened(options, written)
-      const { base } = yield* rollLog(options)
+      const { options, base } = yield* rolled
       const data = join(options.folder, "generation-1.ndjson.gz")
       const read = (after: number) => opened(options, Effect.result(all("", after)))
       truncateSync(data, 100)
@@ -223,9 +217,7 @@ describeNats("generations of the log", (it) => {
 
   it.effect("is not begun where nothing was written since the last", () =>
     Effect.gen(function* () {
-      const options = yield* fresh
-      yield* opened(options, written)
-      yield* rollLog(options)
+      const { options } = yield* rolled
       assert.include(String(yield* Effect.flip(rollLog(options))), "Nothing has been written")
     }).pipe(Effect.scoped),
   )

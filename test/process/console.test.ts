@@ -1,41 +1,23 @@
 /** The console of a running server as an operator meets it, by docs/guide-console.md. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { afterAll, beforeAll, expect, it } from "vitest"
+import { expect, it } from "vitest"
 import { commandsIn, guideText, walk } from "../docs/guide.ts"
-import { buildIfNeeded } from "../web/built.ts"
-import { describeWithChromium, launch } from "../web/chromium.ts"
-import { cleanUp, newFolder, startServer } from "./server.ts"
-
-const minute_ms = 60_000
+import { describeWithChromium } from "../web/chromium.ts"
+import { minute_ms, pageServer } from "./page-server.ts"
+import { newFolder } from "./server.ts"
 
 const environment = { ALMANAC_SERVICES: '["blob-storage", "share-protection"]' }
 
 describeWithChromium("the console of a running server", () => {
-  const data_dir = newFolder()
-  let server: Awaited<ReturnType<typeof startServer>>
-  let browser: Awaited<ReturnType<typeof launch>>
-
-  beforeAll(async () => {
-    buildIfNeeded()
-    server = await startServer(data_dir, environment)
-    browser = await launch()
-  }, minute_ms)
-  afterAll(async () => {
-    await browser?.close()
-    await cleanUp()
-  }, minute_ms)
+  const { data_dir, newPage, server: running } = pageServer(environment)
 
   it("opens with the token of its guide, and follows the log", {
     timeout: 3 * minute_ms,
   }, async () => {
-    const page = await browser.browser.newPage()
+    const server = running()
+    const { page, complaints } = await newPage()
     page.setDefaultTimeout(minute_ms)
-    const complaints: Array<string> = []
-    page.on("pageerror", (error) => complaints.push(String(error)))
-    page.on("console", (message) => {
-      if (message.type() === "error") complaints.push(message.text())
-    })
     await page.goto(`${server.url}/console`)
     expect(await page.locator("#header").getAttribute("data-pages")).toBe("/console")
     const command = (await page.locator(".command code").first().textContent()) ?? ""

@@ -4,9 +4,9 @@ import { join } from "node:path"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { buildPage, hasPage } from "../../launcher/page.mjs"
 import { describeWithChromium, launch } from "../web/chromium.ts"
+import { minute_ms, watchedPage } from "./page-server.ts"
 import { cleanUp, newFolder, runVerb, startServer, until } from "./server.ts"
 
-const minute_ms = 60_000
 /** A file that was lost is built again within seconds. */
 const mended_ms_max = 20_000
 
@@ -23,12 +23,7 @@ describeWithChromium("the dashboard of a running server", () => {
   }
   /** What the page says first. */
   const headline = async () => {
-    const page = await browser.browser.newPage()
-    const complaints: Array<string> = []
-    page.on("console", (message) => {
-      if (message.type() === "error") complaints.push(message.text())
-    })
-    page.on("pageerror", (error) => complaints.push(String(error)))
+    const { page, complaints } = await watchedPage(browser.browser)
     await page.goto(server.url)
     await page.locator("#main > section").first().waitFor()
     const text = (await page.locator("#main").textContent()) ?? ""

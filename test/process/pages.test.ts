@@ -1,45 +1,26 @@
 /** The pages of a running server as a user meets them: a subset of the services, a real browser. */
-import { afterAll, beforeAll, expect, it } from "vitest"
-import { buildIfNeeded } from "../web/built.ts"
-import { describeWithChromium, launch } from "../web/chromium.ts"
-import { cleanUp, newFolder, runVerb, startServer } from "./server.ts"
-
-const minute_ms = 60_000
+import { expect, it } from "vitest"
+import { describeWithChromium } from "../web/chromium.ts"
+import { minute_ms, pageServer } from "./page-server.ts"
+import { runVerb } from "./server.ts"
 
 const environment = { ALMANAC_SERVICES: '["carrier-search"]' }
 
 describeWithChromium("the pages of a running server", () => {
-  const data_dir = newFolder()
-  let server: Awaited<ReturnType<typeof startServer>>
-  let browser: Awaited<ReturnType<typeof launch>>
-
-  beforeAll(async () => {
-    buildIfNeeded()
-    server = await startServer(data_dir, environment)
-    browser = await launch()
-  }, minute_ms)
-  afterAll(async () => {
-    await browser?.close()
-    await cleanUp()
-  }, minute_ms)
+  const { data_dir, newPage, server } = pageServer(environment)
 
   it("are those of its services alone", async () => {
     const headers = { accept: "text/html" }
     const [carriers, plants] = await Promise.all(
-      ["/carriers", "/plants"].map((path) => fetch(new URL(path, server.url), { headers })),
+      ["/carriers", "/plants"].map((path) => fetch(new URL(path, server().url), { headers })),
     )
     expect([carriers?.status, plants?.status]).toEqual([200, 404])
     expect(await carriers?.text()).toContain('data-pages="/carriers /console"')
   })
 
   it("lead to a search by what they say themselves", { timeout: 3 * minute_ms }, async () => {
-    const page = await browser.browser.newPage()
-    const complaints: Array<string> = []
-    page.on("console", (message) => {
-      if (message.type() === "error") complaints.push(message.text())
-    })
-    page.on("pageerror", (error) => complaints.push(String(error)))
-    await page.goto(`${server.url}/carriers#start=100001&end=120000`)
+    const { page, complaints } = await newPage()
+    await page.goto(`${server().url}/carriers#start=100001&end=120000`)
     const command = page.locator(".command code").first()
     expect(await command.textContent()).toBe("npm run almanac -- carriers import --demo")
     const { code } = await runVerb(data_dir, ["carriers", "import", "--demo"], environment)
@@ -48,7 +29,7 @@ describeWithChromium("the pages of a running server", () => {
     await page.getByRole("button", { name: "Search" }).click()
     const words = page.locator(".words")
     await expect.poll(() => words.textContent()).toMatch(/^20,000 numbers looked up in the mirror/)
-    const answer = await fetch(new URL("/api/search?start=100001&end=120000", server.url))
+    const answer = await fetch(new URL("/api/search?start=100001&end=120000", server().url))
     const { carriers, error } = await answer.json()
     expect([answer.status, error, carriers?.length > 100]).toEqual([200, undefined, true])
     const headline = await page.locator("#result").textContent()
