@@ -4,6 +4,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Cause, Effect, Exit, Layer, Predicate, Runtime } from "effect"
 import { CliError, Command } from "effect/cli"
 import { logging } from "#adapters/logging.ts"
+import { keepPrivate } from "#adapters/process-privacy.ts"
 import { dashboard, operators, share_protection, subscribers } from "#verbs/nouns.ts"
 import { root, version } from "#verbs/root.ts"
 
@@ -35,6 +36,9 @@ const machine = {
   trust: async () => (await import("#verbs/trust.ts")).trust,
   secret: async () => (await import("#verbs/secret.ts")).secret,
   catalog: async () => (await import("#verbs/catalog.ts")).catalog,
+  doctor: async () => (await import("#verbs/doctor.ts")).doctor,
+  "backup-state": async () => (await import("#verbs/backup-state.ts")).backup,
+  "restore-state": async () => (await import("#verbs/restore-state.ts")).restore,
   demo: async () => (await import("#verbs/demo.ts")).demo,
   completion: async (): Promise<ReturnType<typeof completionOf>> => {
     const { completionOf } = await import("#verbs/completion.ts")
@@ -96,6 +100,8 @@ const teardown: Runtime.Teardown = (exit, onExit) => {
   const is_usage = isUsage(exit.cause) && !own_codes.has(process.argv[2] ?? "")
   return is_usage ? onExit(usage_code) : Runtime.defaultTeardown(exit, onExit)
 }
+
+keepPrivate()
 
 // No await at the top: the form of the bundle that verbs run has none (decision 0070).
 Effect.promise(asked).pipe(

@@ -6,7 +6,8 @@
  *
  * Source: DESIGN of the running system, 1 to 3.
  */
-import { Effect, Layer, Random, Result, Schema, Stream } from "effect"
+import { Effect, Layer, Predicate, Random, Result, Schema, Stream, Struct } from "effect"
+import { countFailedTry, measuring } from "#actors/command-metrics.ts"
 import { type Addressed, Commands, streamOf, Unavailable } from "#actors/commands.ts"
 import type { AnyDecider, Decider } from "#actors/decider.ts"
 import { makeTurns } from "#actors/turns.ts"
@@ -15,12 +16,13 @@ import {
   type Commit,
   commands_remembered_max,
   Log,
-  type LogUnavailable,
+  LogUnavailable,
   type Origin,
   type OutcomeUnknown,
   type Recorded,
   type VersionConflict,
 } from "#events/log.ts"
+import { spanned, type Trace, traceNow } from "#events/trace.ts"
 import type { Message } from "#schemas/message.ts"
 
 /** Tries against other writers, before the caller hears of it (DESIGN 3). */
@@ -74,16 +76,34 @@ export const host = Layer.effect(
     const inTurn = makeTurns()
 
     return Commands.of({
-      // One after another for each aggregate: our own commands never race each other. The span has
-      // no stack trace, which would be taken for each command.
+      // One after another for each aggregate: our own commands never race each other.
       send: (origin, ...commands) =>
         inTurn(commands.map(streamOf), persist(memory, origin, commands, 1)).pipe(
+          measuring(commands),
           Effect.flatMap(Effect.fromResult),
-          Effect.withSpan("Commands.send", undefined, { captureStackTrace: false }),
+          spanned("command", { attributes: () => attributesOf(commands) }),
         ),
     })
   }),
 )
+
+/** The first of several stands for all. */
+const attributesOf = (commands: Asked<unknown>) => {
+  const [first] = commands
+  if (first === undefined) return {}
+  const { command } = first
+  const type = Predicate.hasProperty(command, "type") ? String(command.type) : "unknown"
+  return {
+    ...{ "almanac.command": type, "almanac.stream": streamOf(first) },
+    "almanac.commands": commands.length,
+  }
+}
+
+/** A commit tells its own span, whatever the sender's was; where nobody collects, none. */
+const withTrace = (origin: Origin, trace: Trace | undefined): Origin => {
+  if (trace !== undefined) return { ...origin, trace }
+  return origin.trace === undefined ? origin : Struct.omit(origin, ["trace"])
+}
 
 /** Tries until it is done, refused, or others were always faster. */
 const persist = <Rejection>(
@@ -94,6 +114,7 @@ const persist = <Rejection>(
 ): Effect.Effect<Result.Result<number, Rejection>, Unavailable> =>
   Effect.catch(tryOnce(memory, origin, commands), (failure: Conflict) => {
     for (const command of commands) memory.held.delete(streamOf(command))
+    countFailedTry(commands, failure._tag)
     if (failure._tag === "LogUnavailable" || attempt === attempts_max) {
       return Effect.fail(new Unavailable({ detail: failure.detail }))
     }
@@ -118,7 +139,10 @@ const tryOnce = Effect.fnUntraced(function* <Rejection>(
   }
   if (Result.isFailure(decided)) return Result.fail(decided.failure)
   const changes = decided.success.filter(({ events }) => events.length > 0)
-  if (changes.length > 0) return Result.succeed(yield* append(memory, origin, changes))
+  if (changes.length > 0) {
+    const traced = withTrace(origin, yield* traceNow)
+    return Result.succeed(yield* append(memory, traced, changes))
+  }
   return Result.succeed(Math.max(...targets.map(({ held }) => held.version)))
 })
 
@@ -178,24 +202,31 @@ const load = Effect.fnUntraced(function* (
   return { state, version: position, hash, commands: commit.commands }
 })
 
-/** The aggregate's state after its last commit; from its history when the snapshot is too old. */
+/**
+ * The aggregate's state after its last commit; from its history when the snapshot is of another
+ * machine. What a newer release has done to it this one may not understand: then it fails as if the
+ * log did not answer, until a process of that release is asked (decision 0148).
+ */
 export const stateAfter = <State>(
   log: Log["Service"],
   to: Pick<
     Decider<unknown, Message, State, unknown>,
-    "event" | "evolve" | "initialState" | "restore"
+    "event" | "evolve" | "initialState" | "restore" | "save"
   >,
   { stream, commit }: Recorded,
 ): Effect.Effect<State, LogUnavailable> => {
   const state = to.restore(commit.snapshot)
   if (state !== undefined) return Effect.succeed(state)
   const decode = Schema.decodeUnknownSync(to.event)
-  return Stream.runFold(
+  const folded = Stream.runFold(
     log.read(stream),
     () => to.initialState,
     (before, { commit }) =>
       commit.events.reduce((state, event) => to.evolve(state, decode(event)), before),
   )
+  if (commit.snapshot.machine <= to.save(to.initialState).machine) return folded
+  const detail = `A newer release has changed ${stream}, and this one cannot read it.`
+  return Effect.catchDefect(folded, () => Effect.fail(new LogUnavailable({ detail })))
 }
 
 /** Writes what was decided and answers the last position. */

@@ -6,9 +6,21 @@
  *
  * Source: DESIGN of the running system, 7.
  */
-import { Clock, DateTime, Duration, Effect, FiberSet, Latch, Schedule, Stream } from "effect"
+import {
+  Clock,
+  type Context,
+  DateTime,
+  Duration,
+  Effect,
+  FiberSet,
+  Latch,
+  Schedule,
+  Stream,
+} from "effect"
 import { type Addressed, Commands, Unavailable } from "#actors/commands.ts"
+import { inTerm } from "#actors/leases.ts"
 import { Log, type LogUnavailable, type Part, type Recorded } from "#events/log.ts"
+import { isTraced, type Trace, underTrace } from "#events/trace.ts"
 
 /** What one process has under way at the same moment: as much as goes into one write of the log. */
 const under_way_max = 256
@@ -73,7 +85,13 @@ export const runProcess = (process: Process) =>
 
 const runOnce = Effect.fnUntraced(function* ({ name, part, from, start }: Process) {
   const log = yield* Log
-  const { fold, due } = yield* start
+  const run = yield* start
+  const { due } = run
+  const traces = newTraces(yield* Effect.context<never>())
+  const fold: Run["fold"] = (recorded) => {
+    traces.note(recorded)
+    return run.fold(recorded)
+  }
   const news = yield* Latch.make(true)
 
   let begin = from === "lasts" ? yield* log.head(part) : yield* from
@@ -88,11 +106,41 @@ const runOnce = Effect.fnUntraced(function* ({ name, part, from, start }: Proces
   const reading = Stream.runForEachArray(log.follow(part, begin), (stretch) =>
     Effect.andThen(Effect.forEach(stretch, fold, { discard: true }), news.open),
   )
-  return yield* Effect.raceFirst(Effect.andThen(reading, Effect.never), acting(name, due, news))
+  return yield* Effect.raceFirst(
+    Effect.andThen(reading, Effect.never),
+    acting(name, { due, news, traces }),
+  )
 })
 
+/** Commits whose trace is remembered: what they make due is begun soon after as a rule. */
+const traces_max = 1000
+
+/** The traces of the last commits by position, where anybody collects them. */
+const newTraces = (context: Context.Context<never>) => {
+  const known = new Map<string, Trace>()
+  const is_traced = isTraced(context)
+  return {
+    note: (recorded: Recorded) => {
+      // Where nobody collects, a commit is not looked into for it.
+      const trace = is_traced ? recorded.commit.trace : undefined
+      if (trace === undefined) return
+      known.set(String(recorded.position), trace)
+      const [oldest] = known.size > traces_max ? known.keys() : []
+      if (oldest !== undefined) known.delete(oldest)
+    },
+    of: (position: string | undefined) =>
+      position === undefined ? undefined : known.get(position),
+  }
+}
+
+interface Acting {
+  readonly due: Run["due"]
+  readonly news: Latch.Latch
+  readonly traces: ReturnType<typeof newTraces>
+}
+
 /** Begins what is due, then sleeps until something is, or until there is news. */
-const acting = Effect.fnUntraced(function* (name: string, due: Run["due"], news: Latch.Latch) {
+const acting = Effect.fnUntraced(function* (name: string, { due, news, traces }: Acting) {
   const commands = yield* Commands
   const fibers = yield* FiberSet.make<void, never>()
   const under_way = new Set<string>()
@@ -131,7 +179,10 @@ const acting = Effect.fnUntraced(function* (name: string, due: Run["due"], news:
       under_way.add(item.command_id)
       yield* FiberSet.run(
         fibers,
-        Effect.flatMap(doneOf(commands, name, now, item), (done) => end(item.command_id, done)),
+        doneOf(commands, name, now, item).pipe(
+          underTrace(traces.of(item.cause)),
+          Effect.flatMap((done) => end(item.command_id, done)),
+        ),
       )
     }
     const until = Math.min((all.next ?? Infinity) - now, resting ? rest_until - now : Infinity)
@@ -152,8 +203,8 @@ const doneOf = (
   const at = DateTime.formatIso(DateTime.makeUnsafe(now))
   const origin = { command_id, actor, at, ...(cause === undefined ? {} : { cause }) }
   const asked = Effect.isEffect(batch) ? batch : Effect.succeed(batch)
-  return Effect.flatMap(asked, (ready) =>
-    ready.length === 0 ? Effect.void : commands.send(origin, ...ready),
+  return Effect.flatMap(inTerm(asked), (ready) =>
+    ready.length === 0 ? Effect.void : inTerm(commands.send(origin, ...ready)),
   ).pipe(
     Effect.as(true),
     Effect.catch((refusal) => {

@@ -6,6 +6,7 @@
  * Source: document 2 §8 worker.command_timeout_seconds; DECISIONS, document 2, workers.
  */
 import {
+  headers,
   type Msg,
   type NatsConnection,
   NoRespondersError,
@@ -15,6 +16,7 @@ import { Effect, FiberSet, Layer, Option, Schema } from "effect"
 import { type Agent, Agents } from "#actors/share-protection/agents.ts"
 import { type Link, overLink, watchLink } from "#adapters/nats-link.ts"
 import { agentSubject } from "#adapters/worker-users.ts"
+import { type Trace, traceNow, underTrace } from "#events/trace.ts"
 import { JobId, type WorkerId } from "#schemas/share-protection/id.ts"
 import { JobOrder, job_order_bytes_max } from "#schemas/share-protection/job-order.ts"
 import { WorkerUnavailable } from "#schemas/share-protection/rejection.ts"
@@ -86,15 +88,26 @@ const asking = Effect.fnUntraced(function* (
   { worker_id, what, text, timeout_s }: Question,
 ) {
   const timeout = Math.ceil(timeout_s * 1000)
+  const trace = yield* traceNow
+  const options = trace === undefined ? { timeout } : { timeout, headers: headed(trace) }
   const message = yield* Effect.tryPromise({
     try: () =>
-      overLink(link, () => connection.request(agentSubject(worker_id, what), text, { timeout })),
+      overLink(link, () => connection.request(agentSubject(worker_id, what), text, options)),
     catch: (cause) => new WorkerUnavailable({ detail: whyNot(worker_id, timeout_s, cause) }),
   })
   const answer = decoded(Answer, message)
   if (Option.isNone(answer)) return yield* refusal(`Worker ${worker_id} answers nonsense.`)
   return answer.value
 })
+
+/** Source: W3C Trace Context. */
+const trace_header = "traceparent"
+
+const headed = (trace: Trace) => {
+  const made = headers()
+  made.set(trace_header, trace)
+  return made
+}
 
 const whyNot = (worker_id: WorkerId, timeout_s: number, cause: unknown) => {
   const is_deaf = cause instanceof RequestError && cause.isNoResponders()
@@ -140,6 +153,7 @@ const attached = Effect.fnUntraced(function* (
   let count = 0
   const work = (message: Msg) =>
     answerOf(agent, worker_id, message).pipe(
+      underTrace(message.headers?.get(trace_header)),
       Effect.catchDefect((defect) =>
         Effect.as(Effect.logError("An order failed.", defect), {
           ...{ taken: false, detail: "The worker failed; its log says why." },

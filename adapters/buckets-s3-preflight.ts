@@ -19,7 +19,7 @@ import { Clock, DateTime, Effect, Result } from "effect"
 import { type Bucket, preflightDetail } from "#actors/share-protection/buckets.ts"
 import { defaultLock, lockOf } from "#adapters/buckets-s3-locks.ts"
 import { canary_prefix, remove } from "#adapters/buckets-s3-versions.ts"
-import { type OpenBucket, request, type S3Times, withBucket } from "#adapters/s3-client.ts"
+import { type OpenBucket, request, type S3Bounds, withBucket } from "#adapters/s3-client.ts"
 import { S3Failure } from "#adapters/s3-failure.ts"
 import { TargetPreflightFailed } from "#schemas/share-protection/rejection.ts"
 import type { Capabilities, PreflightCheck } from "#schemas/share-protection/target.ts"
@@ -31,9 +31,9 @@ const canary_lock_s = 60
 export const preflight = Effect.fnUntraced(function* (
   bucket: Bucket,
   shape: "A" | "B",
-  times: S3Times,
+  bounds: S3Bounds,
 ) {
-  return yield* withBucket(bucket, times, (s3) =>
+  return yield* withBucket(bucket, bounds, (s3) =>
     Effect.gen(function* () {
       yield* named("reachability", reachable(s3))
       yield* writable(s3, bucket)
@@ -76,7 +76,7 @@ const writable = Effect.fnUntraced(function* (s3: OpenBucket, bucket: Bucket) {
   if (Result.isSuccess(asked)) return
   const addressing_mode = bucket.addressing_mode === "path" ? "virtual" : "path"
   const other = { ...bucket, addressing_mode } as const
-  const tried = yield* Effect.result(withBucket(other, s3.times, (open) => roundTrip(open, other)))
+  const tried = yield* Effect.result(withBucket(other, s3.bounds, (open) => roundTrip(open, other)))
   if (Result.isSuccess(tried)) {
     const why = `the S3 service takes this bucket in the ${addressing_mode} style only.`
     return yield* failed("addressing_style", why)

@@ -13,19 +13,19 @@ import { bringBack, purgeVersions, recoverable } from "#adapters/buckets-s3-vers
 import {
   type OpenBucket,
   request,
-  type S3Times,
-  s3_times,
+  type S3Bounds,
+  s3_bounds,
   withBucket,
 } from "#adapters/s3-client.ts"
 import { asRejection, type S3Failure } from "#adapters/s3-failure.ts"
 import { versionsBelow } from "#adapters/s3-listing.ts"
 
-/** The port to S3, with other times than the usual where a test has none to lose. */
-export const bucketsS3In = (times: S3Times) => {
+/** The port to S3 within these bounds: where a tenant's endpoints may be, and how long it takes. */
+export const bucketsS3In = (bounds: S3Bounds) => {
   const asked = <A>(bucket: Bucket, use: (s3: OpenBucket) => Effect.Effect<A, S3Failure>) =>
-    Effect.mapError(withBucket(bucket, times, use), asRejection)
+    Effect.mapError(withBucket(bucket, bounds, use), asRejection)
   return Layer.succeed(Buckets, {
-    preflight: (bucket, { shape }) => preflight(bucket, shape, times),
+    preflight: (bucket, { shape }) => preflight(bucket, shape, bounds),
     reach: (bucket) => asked(bucket, reach),
     usage: (bucket) => asked(bucket, usage),
     protectedUntil: (bucket) => asked(bucket, (s3) => Effect.map(lockedUntil(s3), iso)),
@@ -45,7 +45,11 @@ export const bucketsS3In = (times: S3Times) => {
   })
 }
 
-export const bucketsS3 = bucketsS3In(s3_times)
+export const bucketsS3 = bucketsS3In(s3_bounds)
+
+/** As usual, and nowhere but where this rule allows. */
+export const bucketsS3Within = (rule: Pick<S3Bounds, "isAllowed">) =>
+  bucketsS3In({ ...s3_bounds, ...rule })
 
 const timed = <A, E>(run: (now: number) => Effect.Effect<A, E>) =>
   Effect.flatMap(Clock.currentTimeMillis, run)

@@ -6,11 +6,12 @@
  * keeps two hosts from contradicting each other, and the command's id makes a second try safe.
  */
 import type { Msg, NatsConnection } from "@nats-io/transport-node"
-import { Effect, FiberSet, Layer, Result, Schedule, Schema } from "effect"
+import { Duration, Effect, FiberSet, Layer, Result, Schedule, Schema } from "effect"
 import { type Addressed, Commands, streamOf, Unavailable } from "#actors/commands.ts"
 import type { AnyDecider } from "#actors/decider.ts"
 import { type Link, overLink, watchLink } from "#adapters/nats-link.ts"
 import type { Origin } from "#events/log.ts"
+import { traceNow, underTrace } from "#events/trace.ts"
 
 /** How long one try waits for its answer, in milliseconds: the log's own limit and a margin. */
 const answer_ms_max = 12_000
@@ -20,6 +21,9 @@ const attempts_max = 5
 
 /** First pause between two tries, in milliseconds; it doubles. */
 const pause_ms = 100
+
+/** All tries together, in milliseconds: half of what a request has by default. */
+const whole_ms_max = 30_000
 
 /** Commands that a host works on at the same time: each may hold a message of 1 MB. */
 const under_way_max = 256
@@ -73,8 +77,11 @@ const ask = (
     }),
   )
 
+const too_late = Effect.fail(new Unavailable({ detail: "No host answered in time." }))
+
 export interface RemoteOptions {
   readonly answer_ms?: number
+  readonly whole_ms?: number
   /** Where all commands go, whatever they are for. */
   readonly subject?: string
 }
@@ -82,23 +89,26 @@ export interface RemoteOptions {
 /** Sends each command to whichever host of its service is free, or of that subject. */
 export const remoteCommands = (
   connection: NatsConnection,
-  { answer_ms = answer_ms_max, subject }: RemoteOptions = {},
+  { answer_ms = answer_ms_max, whole_ms = whole_ms_max, subject }: RemoteOptions = {},
 ) =>
   Layer.effect(
     Commands,
     Effect.gen(function* () {
       const link = yield* watchLink(connection)
       return Commands.of({
-        send: Effect.fn("Commands.send")(function* <Rejection>(
+        send: Effect.fnUntraced(function* <Rejection>(
           origin: Origin,
           ...commands: ReadonlyArray<Addressed<Rejection>>
         ) {
           const [first] = commands
           if (first === undefined) return yield* new Unavailable({ detail: "There is no command." })
-          const request = encode(requestOf(origin, commands))
+          const trace = yield* traceNow
+          const traced = trace === undefined ? origin : { ...origin, trace }
+          const request = encode(requestOf(traced, commands))
           const to_subject = subject ?? `command.${streamOf(first)}`
           const reply = yield* ask(connection, link, to_subject, request, answer_ms).pipe(
             Effect.retry({ times: attempts_max - 1, schedule: Schedule.exponential(pause_ms) }),
+            Effect.timeoutOrElse({ duration: Duration.millis(whole_ms), orElse: () => too_late }),
           )
           if ("position" in reply) return reply.position
           if ("unavailable" in reply) return yield* new Unavailable({ detail: reply.unavailable })
@@ -142,7 +152,7 @@ const answerOf = (
         Effect.gen(function* () {
           const refusal = yield* refuse(message.subject, origin, addressed)
           if (refusal !== undefined) return yield* Effect.fail(refusal)
-          return yield* commands.send(origin, ...addressed)
+          return yield* underTrace(origin.trace)(commands.send(origin, ...addressed))
         }),
       )
       if (Result.isSuccess(sent)) return { position: sent.success }

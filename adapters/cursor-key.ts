@@ -1,8 +1,12 @@
-/** Cursors under a key of this node's own, which is kept in the data folder. */
+/**
+ * Cursors under a key that all nodes of a cluster make from its secret, or under one of this node's
+ * own, which is kept in the data folder. Source: decision 0140.
+ */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto"
 import { join } from "node:path"
-import { Effect, Layer, Option } from "effect"
+import { Effect, Layer, Option, Redacted } from "effect"
 import { findBounded, writePrivate } from "#adapters/private-file.ts"
+import { sharedKey } from "#adapters/shared-key.ts"
 import { Cursors } from "#gateway/blob-storage/cursors.ts"
 
 /** SHA-256's own width: HMAC gains nothing from a longer key. */
@@ -55,6 +59,14 @@ const cursorKey = Effect.fnUntraced(function* (data_dir: string) {
   return made
 })
 
-/** Cursors that survive a restart and are those of this data folder alone. */
-export const cursors = (data_dir: string) =>
-  Layer.effect(Cursors, Effect.map(cursorKey(data_dir), cursorsWith))
+/** Cursors that survive a restart; of a cluster with a secret each node opens the others'. */
+export const cursors = (data_dir: string, secret: Redacted.Redacted = no_secret) =>
+  Layer.effect(
+    Cursors,
+    Effect.suspend(() => {
+      const shared = sharedKey(secret, "list-cursor")
+      return shared === undefined ? cursorKey(data_dir) : Effect.succeed(shared)
+    }).pipe(Effect.map(cursorsWith)),
+  )
+
+const no_secret = Redacted.make("")

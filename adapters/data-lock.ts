@@ -1,5 +1,13 @@
 /** The data folder: made, locked for one process, and given to what writes into it. */
-import { mkdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs"
 import { join, resolve } from "node:path"
 import Sqlite from "better-sqlite3"
 import { Context, Effect, Layer, Schema } from "effect"
@@ -31,9 +39,32 @@ export class DataFolder extends Context.Service<
     readonly nats: string
   }
 >()("almanac/adapters/DataFolder") {
-  /** Makes the folder where needed, locks it, and lets go of it with the scope. */
-  static readonly layer = (data_dir: string) => Layer.effect(DataFolder, lockDataFolder(data_dir))
+  /**
+   * Makes the folder where needed, locks it, and lets go of it with the scope. A folder in which a
+   * restore was begun and not finished is DataFolderUnusable.
+   */
+  static readonly layer = (data_dir: string) =>
+    Layer.effect(
+      DataFolder,
+      Effect.tap(lockDataFolder(data_dir), ({ path }) =>
+        existsSync(join(path, restoring_file)) ? Effect.fail(halfRestored(path)) : Effect.void,
+      ),
+    )
+
+  /** The folder of a restore, which alone may finish it. */
+  static readonly restored = (data_dir: string) =>
+    Layer.effect(DataFolder, lockDataFolder(data_dir))
 }
+
+/** In a data folder for as long as a restore is under way (docs/decisions/0143). */
+export const restoring_file = "restoring.json"
+
+const halfRestored = (path: string) =>
+  new DataFolderUnusable({
+    message: `In ${path} a restore was begun and not finished: repeat \`almanac restore-state\`.`,
+    path,
+    reason: restoring_file,
+  })
 
 /** Only the owner may look inside: the folder holds credentials and what tenants stored. */
 const folder_mode = 0o700

@@ -12,6 +12,7 @@ import {
   type OnProgress,
   type Repository,
 } from "#actors/share-protection/engine.ts"
+import { type AddressRule, judgedName } from "#adapters/outside-address.ts"
 import { backUpFolder, instantOf } from "#adapters/restic-backup.ts"
 import { type Call, calling, codes, failsBefore, noRepository } from "#adapters/restic-call.ts"
 import { lineSink } from "#adapters/restic-lines.ts"
@@ -41,6 +42,8 @@ export interface ResticOptions {
   }
   /** Seconds for which a bucket may be out of reach before a call fails; 120 when absent. */
   readonly outage_s?: number
+  /** Where repositories may be; absent: anywhere. */
+  readonly isAllowed?: AddressRule
 }
 
 /**
@@ -66,7 +69,13 @@ export const engineResticAt = (
   Layer.effect(
     Engine,
     Effect.map(findRestic(options), (restic) => {
-      const on = (repository: Repository) => calling(restic, locate(repository))
+      const on = (repository: Repository): Call => {
+        const call = calling(restic, locate(repository))
+        const { isAllowed } = options
+        if (isAllowed === undefined) return call
+        const judged = reachable(repository, isAllowed)
+        return (...asked) => Effect.andThen(judged, call(...asked))
+      }
       const { cache_dir } = restic
       return {
         version: restic.version,
@@ -86,6 +95,19 @@ export const engineResticAt = (
       }
     }),
   )
+
+/**
+ * Judges what the endpoint's name means now. restic looks it up again by itself, a moment later: a
+ * name that means something else by then is for the network to stop (decision 0146).
+ */
+const reachable = ({ endpoint, bucket, addressing_mode }: Repository, isAllowed: AddressRule) => {
+  const { hostname } = new URL(endpoint)
+  const host = addressing_mode === "virtual" ? `${bucket}.${hostname}` : hostname
+  return Effect.tryPromise({
+    try: () => judgedName(isAllowed, host),
+    catch: () => failsBefore("The S3 service has no address that may be reached from here."),
+  })
+}
 
 const findRestic = Effect.fnUntraced(function* ({
   binary,

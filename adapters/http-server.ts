@@ -19,6 +19,7 @@ import { share_protection } from "#gateway/envelope.ts"
 import type { Broken, FrontDoor } from "#gateway/front-door.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { isInternal, type PeerDoor } from "./peer-door.ts"
+import { cutUnread } from "./unread-answer.ts"
 
 /** Slow heads are cut off: nobody needs ten seconds for 16 KiB. */
 const headers_timeout_ms = 10_000
@@ -42,6 +43,11 @@ export interface Listening {
   readonly port: number
   /** `http://127.0.0.1:9797` for example: how this machine reaches it. */
   readonly url: string
+  /**
+   * Answers for so many seconds more, each connection's next request as its last: for whoever
+   * balances the load, and has yet to see that this process ends.
+   */
+  readonly drain: (seconds: number) => Effect.Effect<void>
 }
 
 const options: ServerOptions = {
@@ -120,6 +126,11 @@ const answerMalformed = (server: Server, { broken }: FrontDoor) => {
   })
 }
 
+/** Answers what expects something unheard of as if it did not: Node's own 417 has no envelope. */
+const overlookExpectations = (server: Server) => {
+  server.on("checkExpectation", (request, response) => server.emit("request", request, response))
+}
+
 /** Connections that never sent a request, which no server of Node's counts as idle. */
 const silentSockets = (server: Server, is_tls: boolean) => {
   const silent = new Set<Socket>()
@@ -131,7 +142,7 @@ const silentSockets = (server: Server, is_tls: boolean) => {
   return silent
 }
 
-type HotHeaders = Parameters<NonNullable<FrontDoor["hot"]>>[2]
+type HotHeaders = Parameters<FrontDoor["hot"]>[2]
 
 /**
  * Shows requests to the hot routes first. What they do not take goes on to whoever took requests
@@ -140,7 +151,7 @@ type HotHeaders = Parameters<NonNullable<FrontDoor["hot"]>>[2]
 const hotFirst = (server: Server, { hot }: FrontDoor) => {
   // Only listeners of this event were added to it.
   const plain = server.listeners("request").at(-1) as RequestListener | undefined
-  if (hot === undefined || plain === undefined) return
+  if (plain === undefined) return
   server.off("request", plain)
   server.on("request", (request, response) =>
     // Only of `set-cookie` Node makes a list, and no hot route reads it.
@@ -170,6 +181,16 @@ const internalFirst = (server: Server, internal: InternalDoor | undefined) => {
   )
 }
 
+/** Says with each answer that its connection ends: none is cut off under a client that asks. */
+const drained = (server: Server) => (seconds: number) =>
+  Effect.suspend(() => {
+    if (seconds === 0) return Effect.void
+    server.prependListener("request", (_, response) => {
+      response.shouldKeepAlive = false
+    })
+    return Effect.sleep(Duration.seconds(seconds))
+  })
+
 /** How this machine reaches what listens on `host`. */
 const urlOf = (scheme: string, host: string, port: number) => {
   const any = host === "0.0.0.0" || host === "::"
@@ -189,6 +210,8 @@ export const httpServer = Effect.fnUntraced(function* (
   const is_tls = tls.cert !== ""
   const server: Server = is_tls ? yield* tlsServer(tls) : createServer(options)
   answerMalformed(server, door)
+  overlookExpectations(server)
+  cutUnread(server, is_tls, api.request_timeout_seconds)
   const silent = silentSockets(server, is_tls)
   const address = { host: api.bind_host, port: api.bind_port }
   const { serve } = yield* NodeHttpServer.make(() => server, {
@@ -231,6 +254,7 @@ export const httpServer = Effect.fnUntraced(function* (
   const listening: Listening = {
     port,
     url: urlOf(is_tls ? "https" : "http", api.bind_host, port),
+    drain: drained(server),
   }
   return listening
 })

@@ -2,6 +2,7 @@
 import { Clock, Effect, Redacted, Schema } from "effect"
 import type { JWTVerifyGetKey } from "jose"
 import { createLocalJWKSet, createRemoteJWKSet, customFetch, errors, jwtVerify } from "jose"
+import { knownTokens } from "#adapters/known-token.ts"
 import { readBounded } from "#adapters/private-file.ts"
 import type { Caller } from "#gateway/caller.ts"
 import { type Authenticate, IdentityUnavailable, Unauthenticated } from "#gateway/identity.ts"
@@ -13,34 +14,11 @@ type JwtSettings = Settings["auth"]["jwt"]
 /** A thousand keys are about 400 KB. */
 const jwks_bytes_max = 2 ** 20
 
-/** How long a token that was verified is known without another look, in milliseconds. */
-const known_ms = 60_000
-/** Tokens known at once: about 1 KB each. */
-const known_max = 10_000
-
 /**
- * Tokens that were verified a moment ago: a signature costs more than the rest of a small request.
- * A known one is forgotten when it expires, and once a minute, so that a key that was withdrawn
- * counts at most that much longer; a clock that was set back forgets it too.
+ * How long a token that was verified is known without another look, in milliseconds: a key that
+ * was withdrawn counts that much longer.
  */
-const knownTokens = (clock: Clock.Clock) => {
-  const known = new Map<string, { readonly caller: Caller; from_ms: number; until_ms: number }>()
-  return {
-    find: (token: string): Caller | undefined => {
-      const entry = known.get(token)
-      if (entry === undefined) return undefined
-      const now_ms = clock.currentTimeMillisUnsafe()
-      if (now_ms >= entry.from_ms && now_ms < entry.until_ms) return entry.caller
-      known.delete(token)
-      return undefined
-    },
-    keep: (token: string, caller: Caller, from_ms: number, expires_ms: number) => {
-      known.set(token, { caller, from_ms, until_ms: Math.min(from_ms + known_ms, expires_ms) })
-      const [oldest] = known.keys()
-      if (known.size > known_max && oldest !== undefined) known.delete(oldest)
-    },
-  }
-}
+const known_ms = 60_000
 
 /**
  * Section `[auth.jwt]`. A token must have `sub` and `exp`, and `iss` and `aud` where settings name
@@ -58,7 +36,7 @@ export const jwts = Effect.fnUntraced(function* (settings: JwtSettings) {
   const algorithms = settings.algorithms.filter((algorithm) =>
     algorithm === "HS256" ? secret.length > 0 : public_keys !== undefined,
   )
-  const known = knownTokens(yield* Clock.Clock)
+  const known = knownTokens(yield* Clock.Clock, known_ms)
   const verify = Effect.fnUntraced(function* (token: string) {
     const now = yield* Clock.currentTimeMillis
     const { payload } = yield* Effect.tryPromise({

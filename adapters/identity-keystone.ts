@@ -4,16 +4,19 @@
  * Headers that say who somebody is (`X-Roles` and the like) are never read: they are for services
  * behind a proxy that makes them. Source: document 2 §5.
  */
-import { Cache, Duration, Effect, Exit, Redacted, Schema } from "effect"
+import { Cache, Clock, Duration, Effect, Redacted, Schema } from "effect"
 import { type Answer, decoded, unexpected } from "#adapters/keystone-http.ts"
 import { KeystoneSession, keystoneCall, token_length_max } from "#adapters/keystone-session.ts"
+import { knownTokens } from "#adapters/known-token.ts"
 import type { Caller } from "#gateway/caller.ts"
 import { type Authenticate, IdentityUnavailable, Unauthenticated } from "#gateway/identity.ts"
 import type { BackendUnavailable } from "#schemas/share-protection/rejection.ts"
 import { PrincipalId } from "#schemas/token.ts"
 
-/** Tokens that are asked about at once, or were a moment ago. */
+/** Tokens that are asked about at the same time. */
 const tokens_max = 10_000
+
+const ms_per_s = 1000
 
 const keystone = { service: "Keystone" } as const
 
@@ -37,20 +40,24 @@ const refused = (reason: Unauthenticated["reason"]) => Effect.fail(new Unauthent
  */
 export const keystoneTokens = Effect.fnUntraced(function* (cache_s: number) {
   const session = yield* KeystoneSession
-  const validations = yield* Cache.makeWith(
-    (token: Redacted.Redacted<string>) => validated(session, token),
-    {
-      capacity: tokens_max,
-      timeToLive: (exit) => (Exit.isSuccess(exit) ? Duration.seconds(cache_s) : Duration.zero),
-    },
-  )
+  const known = knownTokens(yield* Clock.Clock, cache_s * ms_per_s)
+  const validate = Effect.fnUntraced(function* (subject: Redacted.Redacted<string>) {
+    const now_ms = yield* Clock.currentTimeMillis
+    const { caller, expires_ms } = yield* validated(session, subject)
+    known.keep(Redacted.value(subject), caller, now_ms, expires_ms)
+    return caller
+  })
+  // For those who ask at the same time; what was found is known from then on.
+  const asked = yield* Cache.makeWith(validate, {
+    capacity: tokens_max,
+    timeToLive: () => Duration.zero,
+  })
   const authenticate: Authenticate = ({ token }) => {
     const text = token === undefined ? "" : token()
     if (text === "") return refused("missing")
     if (!visible.test(text)) return refused("malformed")
-    const subject = Redacted.make(text)
-    const found = Cache.get(validations, subject)
-    return cache_s > 0 ? found : Effect.ensuring(found, Cache.invalidate(validations, subject))
+    const caller = known.find(text)
+    return caller === undefined ? Cache.get(asked, Redacted.make(text)) : Effect.succeed(caller)
   }
   return authenticate
 })
@@ -72,7 +79,9 @@ const validated = Effect.fnUntraced(function* (
   }
   if (answer.status !== 200) return yield* down(unexpected(keystone, answer))
   const { token } = yield* Effect.mapError(decoded(Validated, keystone, answer), down)
-  return callerOf(token)
+  const expires_ms = Date.parse(token.expires_at)
+  // Keystone has found it good: a time of another form is no reason to refuse it.
+  return { caller: callerOf(token), expires_ms: Number.isNaN(expires_ms) ? Infinity : expires_ms }
 })
 
 const isOurFault = ({ bytes }: Answer) =>

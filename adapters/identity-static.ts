@@ -41,14 +41,17 @@ const hashOf = ({ sha256, token }: StaticToken) =>
   sha256 === "" ? sha256Of(Redacted.value(token)) : sha256
 
 /** Section `[[tls.client_certificates]]`; a token in the request, even a wrong one, goes first. */
-export const certificates =
-  (entries: Settings["tls"]["client_certificates"]): Authenticate =>
-  ({ token, certificate }) => {
+export const certificates = (entries: Settings["tls"]["client_certificates"]): Authenticate => {
+  const known = entries.map((entry) => ({
+    subject: entry.subject,
+    caller: callerOf("certificate", entry.subject, entry),
+  }))
+  return ({ token, certificate }) => {
     if (token !== undefined || certificate === undefined) return unknown
-    const found = entries.find(({ subject }) => certificate.subjects.includes(subject))
-    if (found === undefined) return unknown
-    return Effect.succeed(callerOf("certificate", found.subject, found))
+    const found = known.find(({ subject }) => certificate.subjects.includes(subject))
+    return found === undefined ? unknown : Effect.succeed(found.caller)
   }
+}
 
 const callerOf = (kind: "static" | "certificate", name: string, grant: Grant): Caller => ({
   actor: `${kind}:${name}`,

@@ -11,6 +11,8 @@ export const Instance = Schema.Struct({
   /** The HTTP address, `http://127.0.0.1:9797` for example. */
   url: Schema.String,
   nats: Schema.Struct({ url: Schema.String, user: Schema.String, password: Secret }),
+  /** Who may read the published events, where they have an account of their own. */
+  events: Schema.optionalKey(Schema.Struct({ user: Schema.String, password: Secret })),
   /** What a verb shows to the instance's own control paths. */
   control_token: Secret,
   pid: Schema.Int,

@@ -14,9 +14,10 @@ import { headers, nanos, nuid } from "@nats-io/transport-node"
 import { Effect, Layer } from "effect"
 import { Leases } from "#actors/leases.ts"
 import { type LeaseOptions, type LeaseToken, LeaseUnknown, leases } from "#adapters/lease-holder.ts"
+import { readFailure } from "#adapters/log-failure.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
 import { overLink, watchLink } from "#adapters/nats-link.ts"
-import { ensureStream, type WantedStream } from "#adapters/nats-stream.ts"
+import { ensureStream, not_found, type WantedStream } from "#adapters/nats-stream.ts"
 
 export interface LeaseBucketOptions extends LeaseOptions {
   readonly bucket: string
@@ -80,6 +81,11 @@ export const leasesJetStream = (options: LeaseBucketOptions) =>
             const later = await own(name, token)
             return later === undefined ? undefined : put(name, later)
           }),
+        holderOf: (name) =>
+          asked(async () => {
+            const found = await last(name)
+            return found === null ? undefined : holderOf(found)
+          }),
         release: (name, token) =>
           asked(async () => {
             const drop = (expected: LeaseToken) => {
@@ -95,6 +101,31 @@ export const leasesJetStream = (options: LeaseBucketOptions) =>
       })
     }),
   )
+
+/** Who holds which lease now; none where there is no bucket. LogUnavailable. */
+export const leasesHeld = Effect.fnUntraced(function* (bucket: string) {
+  const { jsm } = yield* NatsConnection
+  const [name, head] = [`KV_${bucket}`, `$KV.${bucket}.`]
+  return yield* Effect.tryPromise({
+    try: async () => {
+      const filter = { subjects_filter: `${head}>` }
+      const info = await jsm.streams.info(name, filter).catch(undefinedWhereNone)
+      const held: Array<{ readonly name: string; readonly holder: string }> = []
+      for (const last_by_subj of Object.keys(info?.state.subjects ?? {}).toSorted()) {
+        const found = await jsm.streams.getMessage(name, { last_by_subj })
+        const holder = found === null ? undefined : holderOf(found)
+        if (holder !== undefined) held.push({ name: last_by_subj.slice(head.length), holder })
+      }
+      return held
+    },
+    catch: readFailure,
+  })
+})
+
+const undefinedWhereNone = (cause: unknown) => {
+  if (cause instanceof JetStreamApiError && cause.code === not_found) return undefined
+  throw cause
+}
 
 /** The bucket's stream, as the key-value clients make it. On disk: a restart frees no lease. */
 const wanted = ({ bucket, replicas = 1 }: LeaseBucketOptions) =>

@@ -54,6 +54,11 @@ export const leasesMemory = (options: LeaseOptions, table: LeaseTable = leaseTab
         }),
       renew: (name, token) =>
         reach((time) => (isOurs(name, token, time) ? set(name, time) : undefined)),
+      holderOf: (name) =>
+        reach((time) => {
+          const lease = table.leases.get(name)
+          return lease !== undefined && lease.until > time ? lease.holder : undefined
+        }),
       release: (name, token) =>
         reach((time) => {
           if (isOurs(name, token, time)) table.leases.delete(name)

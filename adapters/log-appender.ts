@@ -6,11 +6,12 @@
  */
 import { Result } from "effect"
 import type { Encoded } from "#adapters/commit-codec.ts"
-import { appendFailure, isAbsent, isRefused } from "#adapters/log-failure.ts"
+import { appendFailure, isRefused } from "#adapters/log-failure.ts"
 import type { Pace } from "#adapters/log-pace.ts"
 import { type Answer, type Command, commandQueue } from "#adapters/log-queue.ts"
 import { append_timeout_ms, type Write } from "#adapters/log-write.ts"
 import type { Link } from "#adapters/nats-link.ts"
+import { isAbsent, isLeaderless } from "#adapters/nats-passing.ts"
 
 /** Milliseconds between two tries while the server has no stream yet: it starts in 11 to 90 ms. */
 const absent_pause_ms = 20
@@ -61,8 +62,9 @@ export const appender = (options: AppenderOptions): Appender => {
 
 /** Sends a group the cheaper way, and answers its commands or puts them back. */
 const sender = ({ write, pace, now }: AppenderOptions, queue: ReturnType<typeof commandQueue>) => {
-  /** Whether nobody listened to the last group. */
+  /** Whether nobody took the last group: it is kept for when somebody does. */
   let absent = false
+  const isUntaken = (cause: unknown) => isAbsent(cause) || isLeaderless(cause)
 
   const settle = (command: Command, result: Result.Result<ReadonlyArray<number>, unknown>) => {
     if (Result.isSuccess(result)) queue.note(command, result.success)
@@ -76,7 +78,7 @@ const sender = ({ write, pace, now }: AppenderOptions, queue: ReturnType<typeof 
 
   const alone = async (command: Command) => {
     const result = await write(command.commits)
-    if (Result.isFailure(result) && isAbsent(result.failure)) again([command])
+    if (Result.isFailure(result) && isUntaken(result.failure)) again([command])
     else settle(command, result)
   }
 
@@ -84,8 +86,8 @@ const sender = ({ write, pace, now }: AppenderOptions, queue: ReturnType<typeof 
     const result = await write(commits)
     if (Result.isFailure(result)) {
       // One conflict fails one caller: each command tries alone.
-      if (isRefused(result.failure)) await Promise.all(group.map(alone))
-      else if (isAbsent(result.failure)) again(group)
+      if (isUntaken(result.failure)) again(group)
+      else if (isRefused(result.failure)) await Promise.all(group.map(alone))
       else for (const command of group) settle(command, result)
       return
     }

@@ -4,15 +4,34 @@
  * It is never repaired. After anything odd (a gap, silence, a lost connection) it is broken, and
  * who reads leaves it behind and opens another after the last message that it took.
  */
-import { AckPolicy, type ConsumerConfig, type JetStreamManager } from "@nats-io/jetstream"
+import {
+  AckPolicy,
+  type ConsumerConfig,
+  DeliverPolicy,
+  type JetStreamManager,
+} from "@nats-io/jetstream"
 import { createInbox, type Msg, type NatsConnection, nanos, nuid } from "@nats-io/transport-node"
 import { type Link, overLink } from "#adapters/nats-link.ts"
 
-/** Messages on their way or waiting to be taken: four pages of a reader. */
-const window_messages = 2_000
+/** How much is on its way or waits to be taken. */
+interface Window {
+  readonly messages: number
+  /** Bytes of one request; undefined: it names none. */
+  readonly request_bytes: number | undefined
+}
 
 /** Bytes of one request, and of what waits before another is made: 16 of the largest commits. */
 const window_bytes = 8 * 1024 * 1024
+
+/** Four pages of a reader. */
+const page_window: Window = { messages: 2_000, request_bytes: window_bytes }
+
+/**
+ * Of the last message of each subject. nats-server 2.15 takes a message off the list of those
+ * before it sees that it is too large for the rest of a request, and never puts it back: it would
+ * be missing, with nothing that tells. So no bytes are named, and fewer messages, at most 128 MiB.
+ */
+const lasts_window: Window = { messages: 256, request_bytes: undefined }
 
 /** Milliseconds that one request stays open, and between signs of life while it does. */
 const request_ms = 30_000
@@ -75,22 +94,29 @@ export const openConsumer = async (
     if (link.isUp()) void forget()
     throw cause
   })
-  return consume(connection, link, `${stream}.${name}`, forget)
+  const is_of_lasts = start.deliver_policy === DeliverPolicy.LastPerSubject
+  const window = is_of_lasts ? lasts_window : page_window
+  return consume({ connection, link }, { name: `${stream}.${name}`, window, forget })
+}
+
+interface Opened {
+  readonly name: string
+  readonly window: Window
+  readonly forget: () => Promise<void>
 }
 
 const consume = (
-  connection: NatsConnection,
-  link: Link,
-  name: string,
-  forget: () => Promise<void>,
+  { connection, link }: Pick<Source, "connection" | "link">,
+  { name, window, forget }: Opened,
 ): Consumer => {
   const inbox = createInbox()
   const pull = (batch: number) => {
     if (connection.isClosed() || connection.isDraining()) return fail()
-    connection.publish(`$JS.API.CONSUMER.MSG.NEXT.${name}`, request(batch), { reply: inbox })
+    const asked = request(batch, window)
+    connection.publish(`$JS.API.CONSUMER.MSG.NEXT.${name}`, asked, { reply: inbox })
   }
-  const waiting = backlog()
-  const flow = flowOf(pull, waiting)
+  const waiting = backlog(window)
+  const flow = flowOf(pull, waiting, window)
   let sequence = 0
   let broken = false
   let listener: (() => void) | undefined
@@ -151,19 +177,23 @@ const consume = (
 }
 
 /** Keeps requests open for as much as there is room for. */
-const flowOf = (pull: (batch: number) => void, waiting: ReturnType<typeof backlog>) => {
+const flowOf = (
+  pull: (batch: number) => void,
+  waiting: ReturnType<typeof backlog>,
+  { messages }: Window,
+) => {
   let asked = 0
   let heard = performance.now()
   return {
     /** Messages that are asked for no more, since they came or their request ended. */
-    came: (messages: number) => {
-      asked -= messages
+    came: (count: number) => {
+      asked -= count
       heard = performance.now()
     },
     /** Asks for more when half of the window is free. */
     ask: () => {
-      const batch = window_messages - asked - waiting.count()
-      if (batch < window_messages / 2 || waiting.bytes() >= window_bytes) return
+      const batch = messages - asked - waiting.count()
+      if (batch < messages / 2 || waiting.bytes() >= window_bytes) return
       // Silence counts only from when there is something to hear.
       if (asked <= 0) heard = performance.now()
       asked += batch
@@ -173,16 +203,16 @@ const flowOf = (pull: (batch: number) => void, waiting: ReturnType<typeof backlo
   }
 }
 
-const request = (batch: number) =>
+const request = (batch: number, { request_bytes }: Window) =>
   JSON.stringify({
     batch,
-    max_bytes: window_bytes,
+    ...(request_bytes !== undefined && { max_bytes: request_bytes }),
     expires: nanos(request_ms),
     idle_heartbeat: nanos(heartbeat_ms),
   })
 
 /** What has arrived and is not taken yet. */
-const backlog = () => {
+const backlog = ({ messages }: Window) => {
   const arrived: Array<Delivered> = []
   let taken = 0
   let bytes = 0
@@ -198,8 +228,7 @@ const backlog = () => {
       taken += some.length
       for (const { message } of some) bytes -= message.data.length
       // Not each time, since what is left moves.
-      if (taken === arrived.length || taken >= window_messages)
-        taken -= arrived.splice(0, taken).length
+      if (taken === arrived.length || taken >= messages) taken -= arrived.splice(0, taken).length
       return some
     },
   }

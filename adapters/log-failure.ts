@@ -5,10 +5,9 @@ import {
   DrainingConnectionError,
   InvalidArgumentError,
   InvalidSubjectError,
-  NoRespondersError,
   PermissionViolationError,
-  RequestError,
 } from "@nats-io/transport-node"
+import { isAbsent } from "#adapters/nats-passing.ts"
 import { LogUnavailable, OutcomeUnknown, VersionConflict } from "#events/log.ts"
 
 export type AppendFailure = VersionConflict | LogUnavailable | OutcomeUnknown
@@ -45,12 +44,6 @@ export const appendFailure = (cause: unknown): AppendFailure => {
 
 /** Why the log could not be read. */
 export const readFailure = (cause: unknown) => new LogUnavailable({ detail: detailOf(cause) })
-
-/** Whether nobody listens: the server has not yet, or no longer, the stream. Nothing is stored. */
-export const isAbsent = (cause: unknown) =>
-  cause instanceof NoRespondersError ||
-  (cause instanceof Error && cause.name === "JetStreamNotEnabled") ||
-  (cause instanceof RequestError && cause.isNoResponders())
 
 /**
  * Whether the server refused to write. Then nothing of a group is stored, and what it said may

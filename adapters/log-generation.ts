@@ -19,6 +19,9 @@ export const position_header = "Almanac-Position"
 const base_key = "almanac-base"
 const ended_key = "almanac-ended"
 
+/** The metadata of a log that is being restored, until all of it is there: the backup's id. */
+export const restoring_key = "almanac-restoring"
+
 /** The streams cannot be listed, or are not what this program makes. */
 export class GenerationsUnknown extends Schema.TaggedError<GenerationsUnknown>()(
   "GenerationsUnknown",
@@ -110,6 +113,10 @@ export const findGenerations = Effect.fnUntraced(function* (jsm: JetStreamManage
     catch: (cause) =>
       new GenerationsUnknown({ message: `The log's streams cannot be listed: ${String(cause)}` }),
   })
+  if (infos.some(({ config }) => config.metadata?.[restoring_key] !== undefined)) {
+    const message = "A restore of this log was begun and not finished: repeat restore-state."
+    return yield* new GenerationsUnknown({ message })
+  }
   const known = infos.flatMap((info) => {
     const generation = generationOf(name, info)
     return generation === undefined ? [] : [{ generation, is_whole: isWhole(generation, info) }]

@@ -4,7 +4,14 @@
  *
  * Source: DESIGN of the running system, 1.
  */
-import { DiscardPolicy, RetentionPolicy, StorageType, StoreCompression } from "@nats-io/jetstream"
+import {
+  DiscardPolicy,
+  type JetStreamManager,
+  jetstreamManager,
+  RetentionPolicy,
+  StorageType,
+  StoreCompression,
+} from "@nats-io/jetstream"
 import { nanos } from "@nats-io/transport-node"
 import { Effect, Layer, Schedule, Stream } from "effect"
 import {
@@ -18,15 +25,17 @@ import {
 } from "#adapters/commit-codec.ts"
 import { appender } from "#adapters/log-appender.ts"
 import type { Delivered, Source } from "#adapters/log-consumer.ts"
-import { isAbsent, readFailure } from "#adapters/log-failure.ts"
+import { readFailure } from "#adapters/log-failure.ts"
 import { type Generation, generationConfig, placeOf } from "#adapters/log-generation.ts"
+import { measuringAppend } from "#adapters/log-metrics.ts"
 import { pace } from "#adapters/log-pace.ts"
 import type { Answer } from "#adapters/log-queue.ts"
 import { readMessages } from "#adapters/log-reader.ts"
 import { append_timeout_ms, writer } from "#adapters/log-write.ts"
 import { type Ask, asker } from "#adapters/nats-asker.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
-import { type Link, LinkLost, overLink, watchLink } from "#adapters/nats-link.ts"
+import { type Link, overLink, watchLink } from "#adapters/nats-link.ts"
+import { isPassing } from "#adapters/nats-passing.ts"
 import { ensureStream, type WantedStream } from "#adapters/nats-stream.ts"
 import {
   type Append,
@@ -36,6 +45,7 @@ import {
   type Recorded,
   VersionConflict,
 } from "#events/log.ts"
+import { spanned } from "#events/trace.ts"
 
 export interface LogOptions {
   /** The stream's name. Generations follow one another, so nothing else may know it. */
@@ -60,9 +70,12 @@ export interface Earlier {
 /** Streams that are read from the leader next time, since others may be behind. */
 const suspects_max = 10_000
 
-/** Milliseconds between two tries to read while the server is away, and tries: 5 s. */
+/** Milliseconds between two tries to read while the server is away, and for how long: 5 s. */
 const pause_ms = 50
-const tries_max = 100
+const patience_ms = 5_000
+
+/** Milliseconds until a question is asked again: who was to answer may stand still or be gone. */
+const read_ms = 1_500
 
 /** Milliseconds in which message ids are compared. We send none: the version is checked. */
 const duplicate_window_ms = 1_000
@@ -74,14 +87,17 @@ export const logJetStream = (options: LogOptions) =>
     Effect.gen(function* () {
       const { connection, jsm } = yield* NatsConnection
       yield* ensureStream(jsm, wanted(options))
+      const asking = yield* Effect.promise(() =>
+        jetstreamManager(connection, { checkAPI: false, timeout: read_ms }),
+      )
       const link = yield* watchLink(connection)
       const ask = yield* asker(connection, link, append_timeout_ms)
-      const { stream: name, head = "commit", earlier } = options
+      const source = { connection, jsm, link, name: options.stream }
       return Log.of({
         genesis: sha256,
         digest,
-        ...reads({ connection, jsm, link, name }, head, earlier),
-        ...loadAndAppend({ connection, jsm, link, name }, ask, head, earlier?.generation.base ?? 0),
+        ...reads(source, asking, options),
+        ...loadAndAppend({ ...source, jsm: asking }, ask, options),
       })
     }),
   )
@@ -100,8 +116,9 @@ export const wanted = (options: LogOptions) => {
     allow_direct: true,
     allow_atomic: true,
     duplicate_window: nanos(duplicate_window_ms),
-    // A tenth of the space, and at most a tenth slower: a block is compressed when it is full.
-    compression: StoreCompression.S2,
+    // A tenth of the space, and at most a tenth slower: a block is compressed when it is full. Not
+    // of several copies: one whose server was killed was found unreadable ("s2: corrupt input").
+    compression: replicas === 1 ? StoreCompression.S2 : StoreCompression.None,
     num_replicas: replicas,
     ...(max_bytes !== undefined && { max_bytes }),
     ...(earlier && generationConfig(earlier.generation)),
@@ -111,9 +128,9 @@ export const wanted = (options: LogOptions) => {
 const loadAndAppend = (
   { connection, jsm, link, name }: Source,
   ask: Ask,
-  head: string,
-  base: number,
+  { head = "commit", earlier, replicas = 1 }: LogOptions,
 ) => {
+  const base = earlier?.generation.base ?? 0
   const append = appender({
     write: writer(connection, ask, { stream: name, head }),
     link,
@@ -143,12 +160,19 @@ const loadAndAppend = (
       const is_old = encoded.some(({ expected }) => expected > 0 && expected <= base)
       const sequenced = is_old ? Effect.forEach(encoded, inSequence) : Effect.succeed(encoded)
       return Effect.flatMap(sequenced, written)
-    }).pipe(Effect.tapError(() => Effect.sync(() => suspect(appends))))
+    }).pipe(
+      measuringAppend(appends.length),
+      spanned("append", { attributes: () => ({ "almanac.commits": appends.length }) }),
+      Effect.tapError(() => Effect.sync(() => suspect(appends))),
+    )
 
   const lastOf = (stream: string) =>
     Effect.suspend(() => {
       const query = { last_by_subj: `${head}.${checked(stream)}` }
-      const get = suspects.has(stream) ? leaderMessage : jsm.direct.getMessage.bind(jsm.direct)
+      // Of several copies any answers a direct question, also one that is behind: what is refused
+      // by that would be refused wrongly.
+      const is_sure = replicas === 1 && !suspects.has(stream)
+      const get = is_sure ? jsm.direct.getMessage.bind(jsm.direct) : leaderMessage
       return asked(link, () => get(name, query))
     }).pipe(Effect.tap(() => Effect.sync(() => suspects.delete(stream))))
 
@@ -177,8 +201,12 @@ const loadAndAppend = (
 
 const placed = (position: number, bytes: Uint8Array) => ({ position, hash: sha256(bytes) })
 
-const reads = (source: Source, head: string, earlier: Earlier | undefined) => {
-  const { jsm, link, name } = source
+const reads = (
+  source: Source,
+  asking: JetStreamManager,
+  { head = "commit", earlier }: LogOptions,
+) => {
+  const { link, name } = source
   const base = earlier?.generation.base ?? 0
   const recorded = ({ position, message }: Delivered) =>
     decode(
@@ -188,7 +216,7 @@ const reads = (source: Source, head: string, earlier: Earlier | undefined) => {
     )
 
   const last = (part: Part) =>
-    asked(link, () => jsm.streams.getMessage(name, { last_by_subj: filter(head, part) }))
+    asked(link, () => asking.streams.getMessage(name, { last_by_subj: filter(head, part) }))
   const lastSequence = (part: Part) => Effect.map(last(part), (message) => message?.seq ?? 0)
 
   const read = (part: Part, after: number, end: { readonly lasts?: boolean } | undefined) =>
@@ -225,9 +253,8 @@ const filter = (head: string, part: Part) => {
 const asked = <A>(link: Link, ask: () => Promise<A>): Effect.Effect<A, LogUnavailable> =>
   Effect.tryPromise({ try: () => overLink(link, ask), catch: (cause) => cause }).pipe(
     Effect.retry({
-      schedule: Schedule.spaced(pause_ms),
-      times: tries_max,
-      while: (cause) => (isAbsent(cause) || cause instanceof LinkLost) && !link.isClosed(),
+      schedule: Schedule.spaced(pause_ms).pipe(Schedule.upTo({ duration: patience_ms })),
+      while: (cause) => isPassing(cause) && !link.isClosed(),
     }),
     Effect.mapError(readFailure),
   )

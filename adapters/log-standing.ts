@@ -6,6 +6,7 @@ import { LogStanding, warningOf } from "#actors/system/log-standing.ts"
 import { readFailure } from "#adapters/log-failure.ts"
 import { findGenerations } from "#adapters/log-generation.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
+import { gauge } from "#schemas/metric.ts"
 import type { LogFigures } from "#schemas/system/audit.ts"
 
 export interface StandingOptions {
@@ -20,12 +21,11 @@ export interface StandingOptions {
 /** Between two looks, in milliseconds: a log that fills in a minute is no log of ours. */
 const look_ms = 60_000
 
-const bytes_gauge = Metric.gauge("almanac_log_bytes", {
-  description: "Bytes of the log's newest generation as stored.",
-})
-const limit_gauge = Metric.gauge("almanac_log_limit_bytes", {
-  description: "Bytes that the log may take; 0 where no limit is known.",
-})
+const bytes_gauge = gauge("almanac_log_bytes", "Bytes of the log's newest generation as stored.")
+const limit_gauge = gauge(
+  "almanac_log_limit_bytes",
+  "Bytes that the log may take; 0 where no limit is known.",
+)
 
 const limitsOf = async (
   jsm: JetStreamManager,

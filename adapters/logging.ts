@@ -48,6 +48,10 @@ const colours: Readonly<Record<string, string>> = {
 type Entry =
   typeof Logger.formatStructured extends Logger.Logger<unknown, infer Output> ? Output : never
 
+/** Control characters as escapes that are seen: what others sent forges no line, and hides none. */
+const harmless = (text: string) =>
+  text.replaceAll(/\p{Cc}/gu, (one) => `\\x${one.charCodeAt(0).toString(16).padStart(2, "0")}`)
+
 const shown = (value: unknown) => (typeof value === "string" ? value : Formatter.formatJson(value))
 
 const pretty = ({ timestamp, level, message, annotations, cause }: Entry) => {
@@ -55,9 +59,9 @@ const pretty = ({ timestamp, level, message, annotations, cause }: Entry) => {
   const words = (Array.isArray(message) ? message : [message]).map(shown).join(" ")
   const notes = Object.entries(annotations).map(([name, value]) => ` ${name}=${shown(value)}`)
   const colour = colours[level] ?? ""
-  const trace = cause === undefined ? "" : `\n${cause}`
+  const trace = cause === undefined ? "" : `\n${cause.split("\n").map(harmless).join("\n")}`
   const head = `\x1b[90m${time}\x1b[0m ${colour}${level.padEnd(5)}\x1b[0m`
-  return `${head} ${words}${notes.join("")}${trace}`
+  return `${head} ${harmless(`${words}${notes.join("")}`)}${trace}`
 }
 
 /** The only logger of the process; `level` is asked for each line, so that it can be reloaded. */

@@ -5,7 +5,8 @@ import {
   type StreamConfig,
   type StreamInfo,
 } from "@nats-io/jetstream"
-import { Effect, Schema } from "effect"
+import { Effect, Schedule, Schema } from "effect"
+import { isPassing } from "#adapters/nats-passing.ts"
 
 /**
  * A stream differs from what was asked. Servers drop options that they do not know, and rewrite
@@ -42,7 +43,7 @@ export type WantedStream = Partial<StreamConfig> & Pick<StreamConfig, "name">
  * A smaller size throws messages away, unless the stream refuses new ones when it is full.
  */
 const isChangeable = ({ discard }: WantedStream, { option, wanted, found }: Difference) => {
-  if (option === "description") return true
+  if (option === "description" || option === "compression") return true
   if (option === "max_bytes" && discard === "new") return true
   return (option === "max_bytes" || option === "num_replicas") && isMore(wanted, found)
 }
@@ -72,37 +73,74 @@ const duplicateWindow = ({ max_age = 0 }: WantedStream) =>
 const duplicate_window_ns = 120_000_000_000
 
 /** JetStream's code for "stream not found". */
-const not_found = 10_059
+export const not_found = 10_059
+
+/** Milliseconds in which a cluster may find together to make a stream, and between two tries. */
+const patience_ms = 60_000
+const pause_ms = 500
+/** Milliseconds between two looks whether a new stream has a leader. */
+const look_ms = 50
 
 /**
- * Answers the stream's info once it exists with exactly these options. `description`, a larger
- * `max_bytes` and more `num_replicas` are brought up to date; any other difference fails with
- * StreamMismatch. StreamFailed when the server does not answer or refuses.
+ * Answers the stream's info once it exists with exactly these options. `description`, the
+ * `compression` of what is still to come, a larger `max_bytes` and more `num_replicas` are brought
+ * up to date; any other difference fails with StreamMismatch. StreamFailed when the server does not
+ * answer or refuses.
  */
 export const ensureStream = Effect.fnUntraced(function* (
   jsm: JetStreamManager,
   wanted: WantedStream,
 ) {
-  const asked = <A>(ask: () => Promise<A>) =>
-    Effect.tryPromise({ try: ask, catch: (cause) => failed(wanted.name, cause) })
-  const found = yield* asked(() => find(jsm, wanted.name))
-  const info = found ?? (yield* asked(() => jsm.streams.add(wanted)))
+  const found = yield* findStream(jsm, wanted.name)
+  const added = asked(wanted.name, () => jsm.streams.add(wanted))
+  const info = found ?? (yield* Effect.tap(added, led(jsm)))
   const differences = differencesOf(wanted, info.config)
   if (differences.length === 0) return info
   if (!differences.every((difference) => isChangeable(wanted, difference))) {
     return yield* mismatch(wanted.name, differences)
   }
   const changes = Object.fromEntries(differences.map(({ option, wanted }) => [option, wanted]))
-  const updated = yield* asked(() => jsm.streams.update(wanted.name, changes))
+  const updated = yield* asked(wanted.name, () => jsm.streams.update(wanted.name, changes))
+  yield* led(jsm)(updated)
   const left = differencesOf(wanted, updated.config)
   return left.length === 0 ? updated : yield* mismatch(wanted.name, left)
 })
 
-const find = (jsm: JetStreamManager, name: string): Promise<StreamInfo | undefined> =>
-  jsm.streams.info(name).catch((cause: unknown) => {
-    if (cause instanceof JetStreamApiError && cause.code === not_found) return undefined
-    throw cause
-  })
+/** The stream as it is; undefined where there is none. StreamFailed. */
+export const findStream = (jsm: JetStreamManager, name: string) =>
+  asked(name, () =>
+    jsm.streams.info(name).catch((cause: unknown): StreamInfo | undefined => {
+      if (cause instanceof JetStreamApiError && cause.code === not_found) return undefined
+      throw cause
+    }),
+  )
+
+/**
+ * Waits until copies of a stream have a leader: before that, what is sent to it may be dropped
+ * without a word. One that has none for long is none the less made.
+ */
+const led =
+  (jsm: JetStreamManager) =>
+  ({ config }: StreamInfo) =>
+    config.num_replicas === 1
+      ? Effect.void
+      : findStream(jsm, config.name).pipe(
+          Effect.repeat({
+            until: (info) => info?.cluster?.leader !== undefined,
+            schedule: Schedule.spaced(look_ms).pipe(Schedule.upTo({ duration: patience_ms })),
+          }),
+          Effect.asVoid,
+        )
+
+/** Asks for as long as a cluster may take to find together. */
+const asked = <A>(stream: string, ask: () => Promise<A>) =>
+  Effect.tryPromise({ try: ask, catch: (cause) => cause }).pipe(
+    Effect.retry({
+      schedule: Schedule.spaced(pause_ms).pipe(Schedule.upTo({ duration: patience_ms })),
+      while: isPassing,
+    }),
+    Effect.mapError((cause) => failed(stream, cause)),
+  )
 
 /** Every option that is not as asked, whether it was asked for or only found. */
 export const differencesOf = (

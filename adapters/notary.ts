@@ -97,8 +97,8 @@ const readKey = Effect.fnUntraced(function* (path: string) {
   })
 })
 
-const keyOf = Effect.fnUntraced(function* (data_dir: string) {
-  const path = notaryKeyPath(data_dir)
+/** The key at `path`, made where there is none. */
+const keptKey = Effect.fnUntraced(function* (path: string) {
   const kept = yield* readKey(path)
   if (kept !== undefined) return kept
   const { privateKey } = generateKeyPairSync("ed25519")
@@ -110,6 +110,18 @@ const keyOf = Effect.fnUntraced(function* (data_dir: string) {
   return made ?? (yield* new KeyUnusable({ message: `${path} is gone.` }))
 })
 
-/** The notary of this data folder; its key is made when there is none, mode 0600. */
-export const notary = (data_dir: string) =>
-  Layer.effect(Notary, Effect.map(keyOf(data_dir), notaryWith))
+/** A key that somebody gave is never made here: two machines would make two. */
+const givenKey = Effect.fnUntraced(function* (path: string) {
+  const given = yield* readKey(path)
+  return given ?? (yield* new KeyUnusable({ message: `audit.key_file: there is no ${path}.` }))
+})
+
+/**
+ * The notary of this data folder, its key made when there is none, mode 0600; or that of
+ * `key_file`, where processes that share a log are to sign alike.
+ */
+export const notary = (data_dir: string, key_file = "") =>
+  Layer.effect(
+    Notary,
+    Effect.map(key_file === "" ? keptKey(notaryKeyPath(data_dir)) : givenKey(key_file), notaryWith),
+  )

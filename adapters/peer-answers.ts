@@ -24,6 +24,8 @@ export interface AnsweringStore {
     ring_version: number,
     is_read: boolean,
   ) => Promise<ReadonlyArray<boolean>>
+  /** The version of the ring that this node knows. */
+  readonly ringVersion: () => number
 }
 
 export interface PeerAnswersOptions {
@@ -40,12 +42,18 @@ const failureOf = (cause: unknown) => {
   return peerFailure(peerCodeOf(fault), detail)
 }
 
+/** This node's clock, and the version of the link that is asked over. */
+interface Asking {
+  readonly now: () => bigint
+  readonly version: number
+}
+
 const receive = async (
   { guard }: AnsweringStore,
   question: Question,
-  now: () => bigint,
+  { now, version }: Asking,
 ): Promise<Answer> => {
-  const order = decodeOrder(question.json)
+  const order = decodeOrder(question.json, version)
   const bytes = copyBytes(order.size, order.shard)
   const receiving = guard.receive(order, bytes)
   try {
@@ -60,7 +68,7 @@ const receive = async (
       throw peerFailure("INTERNAL", `a copy of ${bytes} bytes came with ${came} or more`)
     }
     const { copy, created } = await receiving.finish(now())
-    return { json: messages.stored.encode({ created }), body: [encodeCopies([copy])] }
+    return { json: messages.stored.encode({ created }), body: [encodeCopies([copy], version)] }
   } finally {
     await receiving.abort()
   }
@@ -78,12 +86,12 @@ const told = async function* (windows: AsyncIterable<Uint8Array>) {
 const fetch = async (
   { local }: AnsweringStore,
   { json }: Question,
-  now: () => bigint,
+  { now, version }: Asking,
 ): Promise<Answer> => {
   const { id, ...range } = messages.fetch_shard.decode(json)
   const { copy, meta, data, windows } = await local.read(id, range, now())
   const { labels, modified_at } = meta
-  const record = encodeCopies([copy]).toString("base64")
+  const record = encodeCopies([copy], version).toString("base64")
   return {
     json: messages.fetched.encode({ labels, modified_at, copy: record }),
     body: data === undefined ? told(windows()) : [data],
@@ -106,18 +114,19 @@ const idsOf = async ({ whole, pieces }: Question) => {
 const answerOf = async (
   store: AnsweringStore,
   question: Question,
-  now: () => bigint,
+  asking: Asking,
 ): Promise<Answer> => {
   const { local, guard } = store
+  const { now, version } = asking
   const { operation, json } = question
   switch (operation) {
     case operations.replicate:
     case operations.replicate_stream:
     case operations.store_shard:
     case operations.migrate:
-      return await receive(store, question, now)
+      return await receive(store, question, asking)
     case operations.fetch_shard:
-      return await fetch(store, question, now)
+      return await fetch(store, question, asking)
     case operations.delete_internal: {
       const { id, origin, deleted_at } = messages.delete_internal.decode(json)
       await local.deleteClusterWide(id, origin, deleted_at)
@@ -130,34 +139,41 @@ const answerOf = async (
     }
     case operations.renew: {
       const { id, put_at } = messages.renew.decode(json)
-      return { json: {}, body: [encodeCopies([await guard.renew(id, put_at, now())])] }
+      const copy = await guard.renew(id, put_at, now())
+      return { json: {}, body: [encodeCopies([copy], version)] }
     }
     case operations.have:
-      return { json: {}, body: [encodeCopies(await guard.copiesOf(await idsOf(question)))] }
+      return {
+        json: {},
+        body: [encodeCopies(await guard.copiesOf(await idsOf(question)), version)],
+      }
     case operations.copies: {
       const { after_id, until_id, limit } = messages.copies.decode(json)
       const { copies, next } = await local.copies(after_id, until_id, limit)
       const page = messages.page.encode(next === undefined ? {} : { next })
-      return { json: page, body: [encodeCopies(copies)] }
+      return { json: page, body: [encodeCopies(copies, version)] }
     }
     case operations.keeps: {
-      const { ring_version, is_read } = messages.keeps.decode(json)
+      const { ring_version, is_read = false } = messages.keeps.decode(json)
       const kept = await store.keeps(await idsOf(question), ring_version, is_read)
       return { json: {}, body: [Uint8Array.from(kept, Number)] }
     }
+    case operations.ring:
+      return { json: messages.ring.encode({ ring_version: store.ringVersion() }) }
     default:
       throw peerFailure("INTERNAL", `this node knows no operation ${operation}`)
   }
 }
 
-/** Answers questions of any node. What is thrown is a PeerFailure. */
+/** Answers questions of any node, in a version of the link. What is thrown is a PeerFailure. */
 export const peerAnswers =
-  ({ store, now }: PeerAnswersOptions): Answering =>
+  ({ store, now }: PeerAnswersOptions) =>
+  (version: number): Answering =>
   async (question) => {
     const open = store()
     if (open === undefined) throw peerFailure("UNAVAILABLE", "the store of this node is not open")
     try {
-      return await answerOf(open, question, now)
+      return await answerOf(open, question, { now, version })
     } catch (cause) {
       throw failureOf(cause)
     }

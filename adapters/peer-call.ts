@@ -12,6 +12,15 @@ import { isPeerFailure, peerFailure } from "#actors/blob-storage/peer-failure.ts
 import { link_path, link_protocol, readChallenge, writeProof } from "./peer-door.ts"
 import { type Asked, askingLink, type Body, type PeerLink } from "./peer-link.ts"
 import { isProof, newNonce, proofOf } from "./peer-proof.ts"
+import {
+  type LinkVersions,
+  link_versions,
+  readVersions,
+  sharedVersion,
+  version_header,
+  versionsApart,
+  writeVersions,
+} from "./peer-version.ts"
 
 /** How long a connection may take to be made and proven, in milliseconds. */
 const connect_ms_max = 3000
@@ -39,9 +48,26 @@ export interface PeerCallOptions {
     readonly cert?: Buffer
     readonly key?: Buffer
   }
+  /** What is spoken; all that this release can unless given. */
+  readonly versions?: LinkVersions
+}
+
+/** A connection that is proven, and which version of the link both its ends speak. */
+export interface Spoken {
+  readonly version: number
+  readonly ask: PeerLink["ask"]
+}
+
+interface Link extends Spoken {
+  readonly link: PeerLink
 }
 
 const unavailable = (detail: string) => peerFailure("UNAVAILABLE", detail)
+
+/** The status of a node that speaks no version that this one says. */
+const upgrade_required = 426
+/** The status with which a connection becomes a link. */
+const switching = 101
 
 const keeping = { keepAlive: true, maxSockets: 1 }
 
@@ -50,12 +76,49 @@ const contextOf = ({ tls }: PeerCallOptions) =>
   // The list is Node's to read only.
   tls && createSecureContext({ ...tls, ca: [...tls.ca] })
 
+/** Which version of the link both ends speak; the difference is told where there is none. */
+const versionsOver = (
+  address: string,
+  ours: LinkVersions,
+  tellApart: (detail: string | undefined) => void,
+) => {
+  const versionWith = ({ headers }: IncomingMessage) => {
+    const theirs = readVersions(headers[version_header])
+    const version = sharedVersion(ours, theirs)
+    tellApart(version === undefined ? versionsApart(address, theirs, ours) : undefined)
+    return version
+  }
+  return {
+    /** Why a node makes no link of a connection, or this one does not. */
+    refused: (response: IncomingMessage) => {
+      if (response.statusCode !== upgrade_required && response.statusCode !== switching) {
+        const detail = `${address} does not know this node: another secret or cluster?`
+        return peerFailure("UNAUTHENTICATED", detail)
+      }
+      versionWith(response)
+      return unavailable(`${address} is of a release that speaks another link`)
+    },
+    /** What a connection has become; undefined, and its end, where no version is common. */
+    linked: (response: IncomingMessage, socket: Duplex): Link | undefined => {
+      const version = versionWith(response)
+      if (version === undefined) {
+        socket.destroy()
+        return undefined
+      }
+      const link = askingLink(socket)
+      return { version, ask: link.ask, link }
+    },
+  }
+}
+type Versions = ReturnType<typeof versionsOver>
+
 /**
  * Asks twice on one connection: for the nonce, and then with the proof. A node without a secret
  * asks once, and its certificate is the proof.
  */
 const connectTo = (
-  { cluster, secret, node_id, tls }: PeerCallOptions,
+  { cluster, secret, node_id, tls, versions = link_versions }: PeerCallOptions,
+  { refused, linked }: Versions,
   secureContext: SecureContext | undefined,
   closing: AbortSignal,
   address: string,
@@ -78,18 +141,18 @@ const connectTo = (
       asked.on("error", reject).end()
     })
   const upgrade = (called_nonce: string) =>
-    new Promise<PeerLink>((resolve, reject) => {
+    new Promise<Link>((resolve, reject) => {
       const caller_nonce = newNonce()
       const meeting = { cluster, caller: node_id, caller_nonce, called_nonce }
       const proof = proofOf(secret, "caller", meeting)
       const headers = {
         ...(!is_certified && { authorization: writeProof(node_id, caller_nonce, proof) }),
         ...{ connection: "Upgrade", upgrade: link_protocol },
+        [version_header]: writeVersions(versions),
       }
       const asked = send(url, { agent, signal, headers }, (response) => {
         response.resume()
-        const detail = `${address} does not know this node: another secret or cluster?`
-        reject(peerFailure("UNAUTHENTICATED", detail))
+        reject(refused(response))
       })
       asked.on("upgrade", (response: IncomingMessage, socket: Duplex, head: Buffer) => {
         const answer = response.headers["x-almanac-proof"]
@@ -101,7 +164,9 @@ const connectTo = (
           return
         }
         socket.unshift(head)
-        resolve(askingLink(socket))
+        const link = linked(response, socket)
+        if (link === undefined) reject(refused(response))
+        else resolve(link)
       })
       asked.on("error", reject).end()
     })
@@ -114,14 +179,14 @@ const connectTo = (
 }
 
 interface Known {
-  readonly link: Promise<PeerLink>
+  readonly link: Promise<Link>
   /** Whether the try before this one failed, and this one has not gone well yet. */
   is_again: boolean
   failed_at: number | undefined
 }
 
 /** The link, or a failure where it is not there soon: it may come all the same, for others. */
-const soon = async (link: Promise<PeerLink>, address: string) => {
+const soon = async (link: Promise<Link>, address: string) => {
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<never>((_, reject) => {
     const failure = unavailable(`${address} could not be reached before, and is not there yet`)
@@ -137,15 +202,22 @@ const soon = async (link: Promise<PeerLink>, address: string) => {
 /** Links to nodes by their address. */
 export const peerCalls = (options: PeerCallOptions) => {
   const known = new Map<string, Known>()
+  /** Why a node speaks no version that this one speaks, by its address. */
+  const apart = new Map<string, string>()
   const context = contextOf(options)
   const closing = new AbortController()
 
   const connect = (address: string, is_again: boolean) => {
-    const link = connectTo(options, context, closing.signal, address)
+    const tellApart = (detail: string | undefined) => {
+      if (detail === undefined) apart.delete(address)
+      else apart.set(address, detail)
+    }
+    const versions = versionsOver(address, options.versions ?? link_versions, tellApart)
+    const link = connectTo(options, versions, context, closing.signal, address)
     const made: Known = { link, is_again, failed_at: undefined }
     known.set(address, made)
     link.then(
-      ({ closed }) => {
+      ({ link: { closed } }) => {
         made.is_again = false
         return closed.then(() => {
           if (known.get(address) === made) known.delete(address)
@@ -157,7 +229,7 @@ export const peerCalls = (options: PeerCallOptions) => {
     )
     return made
   }
-  const linkTo = (address: string): Promise<PeerLink> => {
+  const to = (address: string): Promise<Spoken> => {
     if (closing.signal.aborted) return Promise.reject(unavailable("this node is stopping"))
     const found = known.get(address)
     const has_failed = found?.failed_at !== undefined
@@ -167,19 +239,23 @@ export const peerCalls = (options: PeerCallOptions) => {
     return is_again ? soon(link, address) : link
   }
   return {
+    /** The link to the node there. Rejects as `ask`, where there is none. */
+    to,
     ask: async (
       address: string,
       operation: number,
       json: unknown,
       body: Body | undefined,
       deadline_ms: number,
-    ): Promise<Asked> => (await linkTo(address)).ask(operation, json, body, deadline_ms),
+    ): Promise<Asked> => (await to(address)).ask(operation, json, body, deadline_ms),
+    /** Why no version of the link is common with the node there; undefined where one is. */
+    apartFrom: (address: string) => apart.get(address),
     /** Ends all links, and what is on its way to become one. */
     close: async () => {
       closing.abort()
       const links = await Promise.allSettled([...known.values()].map(({ link }) => link))
       known.clear()
-      for (const made of links) if (made.status === "fulfilled") made.value.close()
+      for (const made of links) if (made.status === "fulfilled") made.value.link.close()
     },
   }
 }

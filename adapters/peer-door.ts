@@ -6,7 +6,8 @@
  * one in return; from then on the connection is a link. A proof cannot be said twice, since the
  * nonce is the connection's and is gone with the first that is tried. Or the caller shows, by TLS,
  * a certificate whose common name is that of a node of the cluster. Everybody else gets 401, and no
- * token of a user's changes that.
+ * token of a user's changes that. A node whose release speaks no version that this one speaks gets
+ * 426.
  *
  * Source: document 1 §5; DECISIONS, document 1, InternalService.
  */
@@ -15,6 +16,15 @@ import type { Duplex } from "node:stream"
 import { v7 } from "uuid"
 import { type Answering, answeringLink } from "./peer-link.ts"
 import { isNonce, isProof, newNonce, proofOf } from "./peer-proof.ts"
+import {
+  type LinkVersions,
+  link_versions,
+  readVersions,
+  sharedVersion,
+  version_header,
+  versionsApart,
+  writeVersions,
+} from "./peer-version.ts"
 
 export const link_path = "/internal/v1/link"
 const internal_prefix = "/internal/v1"
@@ -25,8 +35,10 @@ export interface PeerDoorOptions {
   /** The cluster's name and its secret; an empty secret lets nobody in. */
   readonly cluster: string
   readonly secret: string
-  /** What answers a node's questions. */
-  readonly answeringFor: (node_id: string) => Answering
+  /** What answers a node's questions in a version of the link. */
+  readonly answeringFor: (node_id: string, version: number) => Answering
+  /** What is spoken; all that this release can unless given. */
+  readonly versions?: LinkVersions
   /** The names in a certificate that TLS has verified, such as `CN=node-1`; none unless given. */
   readonly namesOf?: (socket: Duplex) => ReadonlyArray<string>
   /** Whether the cluster has a node of that name; it has none unless given. */
@@ -52,13 +64,22 @@ export const readChallenge = (header: string | undefined) => {
   return isNonce(nonce) ? nonce : undefined
 }
 
-const refusal = () =>
-  JSON.stringify({
-    code: "UNAUTHENTICATED",
-    message: "unauthenticated",
-    detail: "This path is for the nodes of this cluster.",
-    request_id: v7(),
-  })
+const unauthenticated = {
+  code: "UNAUTHENTICATED",
+  message: "unauthenticated",
+  detail: "This path is for the nodes of this cluster.",
+}
+
+const refusal = (of: { readonly code: string } = unauthenticated) =>
+  JSON.stringify({ ...of, request_id: v7() })
+
+/** Ends a connection that is to become no link. */
+const refuse = (socket: Duplex, status: string, body: string, more: ReadonlyArray<string> = []) => {
+  const type = "Content-Type: application/json"
+  const length = `Content-Length: ${Buffer.byteLength(body)}`
+  const head = [`HTTP/1.1 ${status}`, "Connection: close", ...more, type, length]
+  socket.end([...head, "", body].join("\r\n"))
+}
 
 /** Whether a path is for nodes only. */
 export const isInternal = (url = "") =>
@@ -67,7 +88,8 @@ export const isInternal = (url = "") =>
   url.startsWith(`${internal_prefix}?`)
 
 export const peerDoor = (options: PeerDoorOptions) => {
-  const { cluster, secret, answeringFor, namesOf = () => [], isNode = () => false } = options
+  const { cluster, secret, answeringFor, versions = link_versions } = options
+  const { namesOf = () => [], isNode = () => false } = options
   const challenges = new WeakMap<object, string>()
   const links = new Set<Duplex>()
 
@@ -109,20 +131,22 @@ export const peerDoor = (options: PeerDoorOptions) => {
     upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       const is_link = request.headers.upgrade?.toLowerCase() === link_protocol
       const met = is_link && request.url === link_path ? meet(request) : undefined
-      if (met === undefined) {
-        const body = refusal()
-        const lines = ["HTTP/1.1 401 Unauthorized", "Connection: close"]
-        const type = "Content-Type: application/json"
-        const length = `Content-Length: ${Buffer.byteLength(body)}`
-        socket.end([...lines, type, length, "", body].join("\r\n"))
-        return
+      if (met === undefined) return refuse(socket, "401 Unauthorized", refusal())
+      const spoken = `${version_header}: ${writeVersions(versions)}`
+      const theirs = readVersions(request.headers[version_header])
+      const version = sharedVersion(versions, theirs)
+      if (version === undefined) {
+        const detail = versionsApart(met.caller, theirs, versions)
+        const message = "no version of the link is common"
+        const body = refusal({ ...{ code: "FAILED_PRECONDITION", message, detail } })
+        return refuse(socket, "426 Upgrade Required", body, [`Upgrade: ${link_protocol}`, spoken])
       }
       const lines = ["HTTP/1.1 101 Switching Protocols", "Connection: Upgrade"]
       const proof = met.answer === undefined ? [] : [`X-Almanac-Proof: ${met.answer}`]
-      socket.write([...lines, `Upgrade: ${link_protocol}`, ...proof, "", ""].join("\r\n"))
+      socket.write([...lines, `Upgrade: ${link_protocol}`, spoken, ...proof, "", ""].join("\r\n"))
       socket.unshift(head)
       links.add(socket)
-      void answeringLink(socket, answeringFor(met.caller)).then(() => links.delete(socket))
+      void answeringLink(socket, answeringFor(met.caller, version)).then(() => links.delete(socket))
     },
     /** Links that are open now. */
     count: () => links.size,

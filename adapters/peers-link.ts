@@ -3,14 +3,17 @@
  *
  * Source: document 1 §1 InternalService; DECISIONS, document 1, InternalService; decision 0122.
  */
+
+import { putAtIn } from "#actors/blob-storage/copy-admission.ts"
 import { peerFailure } from "#actors/blob-storage/peer-failure.ts"
 import type { CopyBytes, Fetched, Peer, Peers } from "#actors/blob-storage/peers.ts"
-import type { PeerCalls } from "./peer-call.ts"
+import type { PeerCalls, Spoken } from "./peer-call.ts"
 import type { Asked, Said } from "./peer-link.ts"
-import { copies_max, copy_bytes, decodeCopies, decodeHeld, encodeIds } from "./peers-copy.ts"
+import { version_with_puts } from "./peer-version.ts"
+import { copies_max, copyBytesIn, decodeCopies, decodeHeld, encodeIds } from "./peers-copy.ts"
 import { encodeOrder, messages, operationOf, operations } from "./peers-message.ts"
 
-/** A deletion or a release, which each is one write to a disk, in milliseconds. */
+/** A deletion or a release, one write to a disk each, or what is in memory; in milliseconds. */
 const change_ms_max = 5000
 
 /** What is known of 10,000 blobs is read from as many places of a disk, in milliseconds. */
@@ -61,24 +64,41 @@ const hurried = (said: Asked, deadline_ms: number): AsyncIterableIterator<Uint8A
 const isStream = (bytes: CopyBytes): bytes is AsyncIterable<Uint8Array> =>
   Symbol.asyncIterator in bytes
 
-/** The other nodes' stores over these calls. */
-export const peersLink = (calls: PeerCalls): Peers => {
+/** What a node of the release before cannot be asked: it can once it has been exchanged. */
+const older = ({ node_id }: Peer, what: string) =>
+  peerFailure("UNAVAILABLE", `${node_id} is of an older release, which ${what}`)
+
+const isOlder = ({ version }: Spoken) => version < version_with_puts
+
+type Changes = Pick<Peers, "send" | "takeBack" | "renew" | "deleteClusterWide">
+
+/** What is changed on other nodes. */
+const changesOver = (calls: PeerCalls): Changes => {
   const change = async ({ address }: Peer, operation: number, json: unknown) => {
     await calls.ask(address, operation, json, [], change_ms_max)
   }
   return {
-    send: async ({ address }, order, bytes, reason, deadline_ms) => {
+    send: async (peer, order, bytes, reason, deadline_ms) => {
       const operation = operationOf(order, isStream(bytes), reason)
-      const said = await calls.ask(address, operation, encodeOrder(order), bytes, deadline_ms)
+      const link = await calls.to(peer.address)
+      const { version } = link
+      const said = await link.ask(operation, encodeOrder(order, version), bytes, deadline_ms)
       const { created } = messages.stored.decode(said.json)
-      return { copy: decodeHeld(await gathered(said, copy_bytes)), created }
+      const copy = decodeHeld(await gathered(said, copyBytesIn(version)), version)
+      if (isOlder(link) && copy.put_at < putAtIn(order)) {
+        throw older(peer, "keeps the copy of an older put")
+      }
+      return { copy, created }
     },
     takeBack: (peer, id, created_at) =>
       change(peer, operations.take_back, messages.take_back.encode({ id, created_at })),
-    renew: async ({ address }, id, put_at) => {
+    renew: async (peer, id, put_at) => {
       const json = messages.renew.encode({ id, put_at })
-      const said = await calls.ask(address, operations.renew, json, [], change_ms_max)
-      const [copy] = decodeCopies(await gathered(said, copy_bytes))
+      const link = await calls.to(peer.address)
+      if (isOlder(link)) throw older(peer, "does not take over the time of a put")
+      const said = await link.ask(operations.renew, json, [], change_ms_max)
+      const { version } = link
+      const [copy] = decodeCopies(await gathered(said, copyBytesIn(version)), version)
       if (copy?.kind !== "tombstone") return copy
       throw peerFailure("INTERNAL", "a node answers with a deletion where it has a copy")
     },
@@ -87,48 +107,71 @@ export const peersLink = (calls: PeerCalls): Peers => {
       const json = messages.delete_internal.encode({ id, origin, deleted_at })
       return change(peer, operations.delete_internal, json)
     },
-    fetch: async ({ address }, id, { offset, length }, deadline_ms): Promise<Fetched> => {
-      const json = messages.fetch_shard.encode({
-        id,
-        ...(offset !== undefined && { offset }),
-        ...(length !== undefined && { length }),
-      })
-      const said = await calls.ask(address, operations.fetch_shard, json, [], deadline_ms)
-      try {
-        const { copy: record, labels, modified_at } = messages.fetched.decode(said.json)
-        const copy = decodeHeld(Buffer.from(record, "base64"))
-        const checksum = Buffer.from(copy.checksum, "hex").toString("base64")
-        const { created_at, policy } = copy
-        const meta = { size: BigInt(copy.size), created_at, modified_at, checksum, labels, policy }
-        return { copy, meta, bytes: hurried(said, deadline_ms) }
-      } catch (cause) {
-        said.stop(cause instanceof Error ? cause : new Error(String(cause)))
-        throw cause
-      }
-    },
-    have: async ({ address }, ids) => {
-      if (ids.length === 0) return []
-      const said = await calls.ask(address, operations.have, {}, [encodeIds(ids)], list_ms_max)
-      const copies = decodeCopies(await gathered(said, ids.length * copy_bytes))
-      if (copies.length === ids.length) return copies
-      throw peerFailure("INTERNAL", `a node answers ${copies.length} of ${ids.length} questions`)
-    },
-    copies: async ({ address }, after_id, until_id, limit) => {
-      const json = messages.copies.encode({
-        ...{ after_id, until_id, limit: Math.min(limit, copies_max) },
-      })
-      const said = await calls.ask(address, operations.copies, json, [], list_ms_max)
-      const { next } = messages.page.decode(said.json)
-      const copies = decodeCopies(await gathered(said, limit * copy_bytes))
-      return { copies: copies.filter((copy) => copy !== undefined), next }
-    },
-    keeps: async ({ address }, ids, ring_version, is_read) => {
-      if (ids.length === 0) return []
-      const json = messages.keeps.encode({ ring_version, is_read })
-      const said = await calls.ask(address, operations.keeps, json, [encodeIds(ids)], list_ms_max)
-      const kept = await gathered(said, ids.length)
-      if (kept.length === ids.length) return Array.from(kept, (byte) => byte === 1)
-      throw peerFailure("INTERNAL", `a node answers ${kept.length} of ${ids.length} questions`)
-    },
   }
 }
+
+/** What other nodes are asked. */
+const questionsOver = (calls: PeerCalls): Omit<Peers, keyof Changes> => ({
+  fetch: async ({ address }, id, { offset, length }, deadline_ms): Promise<Fetched> => {
+    const json = messages.fetch_shard.encode({
+      id,
+      ...(offset !== undefined && { offset }),
+      ...(length !== undefined && { length }),
+    })
+    const { version, ask } = await calls.to(address)
+    const said = await ask(operations.fetch_shard, json, [], deadline_ms)
+    try {
+      const { copy: record, labels, modified_at } = messages.fetched.decode(said.json)
+      const copy = decodeHeld(Buffer.from(record, "base64"), version)
+      const checksum = Buffer.from(copy.checksum, "hex").toString("base64")
+      const { created_at, policy } = copy
+      const meta = { size: BigInt(copy.size), created_at, modified_at, checksum, labels, policy }
+      return { copy, meta, bytes: hurried(said, deadline_ms) }
+    } catch (cause) {
+      said.stop(cause instanceof Error ? cause : new Error(String(cause)))
+      throw cause
+    }
+  },
+  have: async ({ address }, ids) => {
+    if (ids.length === 0) return []
+    const { version, ask } = await calls.to(address)
+    const said = await ask(operations.have, {}, [encodeIds(ids)], list_ms_max)
+    const bytes = await gathered(said, ids.length * copyBytesIn(version))
+    const copies = decodeCopies(bytes, version)
+    if (copies.length === ids.length) return copies
+    throw peerFailure("INTERNAL", `a node answers ${copies.length} of ${ids.length} questions`)
+  },
+  ringVersion: async (peer) => {
+    const link = await calls.to(peer.address)
+    if (isOlder(link)) throw older(peer, "does not tell its ring")
+    const said = await link.ask(operations.ring, {}, [], change_ms_max)
+    return messages.ring.decode(said.json).ring_version
+  },
+  copies: async ({ address }, after_id, until_id, limit) => {
+    const json = messages.copies.encode({
+      ...{ after_id, until_id, limit: Math.min(limit, copies_max) },
+    })
+    const { version, ask } = await calls.to(address)
+    const said = await ask(operations.copies, json, [], list_ms_max)
+    const { next } = messages.page.decode(said.json)
+    const copies = decodeCopies(await gathered(said, limit * copyBytesIn(version)), version)
+    return { copies: copies.filter((copy) => copy !== undefined), next }
+  },
+  keeps: async ({ address }, ids, ring_version, is_read) => {
+    if (ids.length === 0) return []
+    const link = await calls.to(address)
+    // It gives its word without having read what it keeps.
+    if (isOlder(link) && is_read) return ids.map(() => false)
+    const json = messages.keeps.encode({ ring_version, is_read })
+    const said = await link.ask(operations.keeps, json, [encodeIds(ids)], list_ms_max)
+    const kept = await gathered(said, ids.length)
+    if (kept.length === ids.length) return Array.from(kept, (byte) => byte === 1)
+    throw peerFailure("INTERNAL", `a node answers ${kept.length} of ${ids.length} questions`)
+  },
+})
+
+/** The other nodes' stores over these calls, each in the version of the link that it speaks. */
+export const peersLink = (calls: PeerCalls): Peers => ({
+  ...changesOver(calls),
+  ...questionsOver(calls),
+})

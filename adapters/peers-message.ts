@@ -26,6 +26,7 @@ export const operations = {
   copies: 9,
   keeps: 10,
   renew: 11,
+  ring: 12,
 } as const
 
 /** A name of ours or a request's identifier; a caller's name is the longest of them. */
@@ -60,7 +61,12 @@ const CopiesAsked = Schema.Struct({
   until_id: Place,
   limit: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000 })),
 })
-const KeepsAsked = Schema.Struct({ ring_version: Bytes, is_read: Schema.Boolean })
+const KeepsAsked = Schema.Struct({
+  ring_version: Bytes,
+  /** Nodes of the release before ask without it. */
+  is_read: Schema.optionalKey(Schema.Boolean),
+})
+const Ring = Schema.Struct({ ring_version: Bytes })
 const Stored = Schema.Struct({ created: Schema.Boolean })
 const Fetched = Schema.Struct({ labels: BlobLabels, modified_at: Nanoseconds, copy: Text })
 const Page = Schema.Struct({ next: Schema.optionalKey(BlobId) })
@@ -85,6 +91,7 @@ export const messages = {
   fetch_shard: coded(FetchShard),
   copies: coded(CopiesAsked),
   keeps: coded(KeepsAsked),
+  ring: coded(Ring),
   stored: coded(Stored),
   fetched: coded(Fetched),
   page: coded(Page),
@@ -92,18 +99,17 @@ export const messages = {
 
 const sent = coded(Sent)
 
-export const encodeOrder = ({ labels, origin, ...order }: CopyOrder): unknown => {
+export const encodeOrder = ({ labels, origin, ...order }: CopyOrder, version: number): unknown => {
   const kind = order.shard === undefined ? "whole" : "shard"
-  const copy = encodeCopies([{ ...order, kind, put_at: putAtIn(order), stored_at: 0n }]).toString(
-    "base64",
-  )
+  const held = { ...order, kind, put_at: putAtIn(order), stored_at: 0n } as const
+  const copy = encodeCopies([held], version).toString("base64")
   const { actor, request_id, correlation_id } = origin satisfies BlobOrigin
   return { copy, labels, origin: { actor, request_id, correlation_id } }
 }
 
-export const decodeOrder = (json: unknown): CopyOrder => {
+export const decodeOrder = (json: unknown, version: number): CopyOrder => {
   const { copy, labels, origin } = sent.decode(json)
-  const held = decodeHeld(Buffer.from(copy, "base64"))
+  const held = decodeHeld(Buffer.from(copy, "base64"), version)
   const { id, checksum, size, policy, created_at, put_at, shard } = held
   return { id, checksum, size, policy, created_at, put_at, shard, labels, origin }
 }

@@ -1,18 +1,30 @@
 /** Prometheus text of the process and of every Effect Metric in it. */
+import { readdir } from "node:fs/promises"
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { Effect } from "effect"
 import { PrometheusMetrics } from "effect/observability"
+import { declared_families, familyText, plainText } from "#schemas/metric.ts"
 
 /** How finely the event loop's delay is sampled. */
 const resolution_ms = 20
 const ns_per_s = 1e9
 const us_per_s = 1e6
+const ms_per_s = 1000
 
-const gauge = (name: string, help: string, value: number) => [
-  `# HELP ${name} ${help}`,
-  `# TYPE ${name} gauge`,
-  `${name} ${value}`,
-]
+/** Files and sockets that this process has open; 0 where the system does not tell. */
+const openFiles = Effect.promise(() =>
+  readdir("/proc/self/fd").then(
+    ({ length }) => length,
+    () => 0,
+  ),
+)
+
+/** What is counted here and did not happen yet. */
+const silent = (metrics: string) =>
+  declared_families
+    .filter(({ name }) => !metrics.includes(`# TYPE ${name} `))
+    .map((family) => familyText(family, []))
+    .join("")
 
 /** Answers how to read the metrics; the event loop is watched for as long as the scope lives. */
 export const processMetrics = Effect.gen(function* () {
@@ -24,23 +36,33 @@ export const processMetrics = Effect.gen(function* () {
     }),
     (histogram) => Effect.sync(() => histogram.disable()),
   )
-  const lines = () => {
-    const { rss, heapUsed } = process.memoryUsage()
+  const started_s = performance.timeOrigin / ms_per_s
+  const text = (open_files: number) => {
+    const { rss, heapUsed, external } = process.memoryUsage()
     const { user, system } = process.cpuUsage()
-    const quantile = (share: number) => delay.percentile(share) / ns_per_s
-    const text = [
-      ...gauge("process_resident_memory_bytes", "Resident memory.", rss),
-      ...gauge("nodejs_heap_used_bytes", "Heap in use.", heapUsed),
-      "# HELP process_cpu_seconds_total User and system time.",
-      "# TYPE process_cpu_seconds_total counter",
-      `process_cpu_seconds_total ${(user + system) / us_per_s}`,
-      ...gauge("process_uptime_seconds", "Seconds since the start.", process.uptime()),
-      ...gauge("nodejs_eventloop_delay_p50_seconds", "Delay of the event loop.", quantile(50)),
-      ...gauge("nodejs_eventloop_delay_p99_seconds", "Delay of the event loop.", quantile(99)),
-    ].join("\n")
+    // The timer that samples is itself so long under way: what is beyond that is delay.
+    const quantile = (share: number) =>
+      Math.max(0, delay.percentile(share) / ns_per_s - resolution_ms / ms_per_s)
+    const of_process = plainText("process_", [
+      ["gauge", "resident_memory_bytes", "Resident memory.", rss],
+      ["counter", "cpu_seconds_total", "User and system time.", (user + system) / us_per_s],
+      ["gauge", "start_time_seconds", "When the process began, in Unix time.", started_s],
+      ["gauge", "uptime_seconds", "Seconds since the start.", process.uptime()],
+      ["gauge", "open_fds", "Files and sockets that are open.", open_files],
+    ])
+    const of_node = plainText("nodejs_", [
+      ["gauge", "heap_used_bytes", "Heap in use.", heapUsed],
+      ["gauge", "external_memory_bytes", "Memory beside the heap, bodies above all.", external],
+      ["gauge", "eventloop_delay_p50_seconds", "Median delay of the event loop.", quantile(50)],
+      ["gauge", "eventloop_delay_p99_seconds", "Delay of the event loop at p99.", quantile(99)],
+      ["gauge", "eventloop_delay_max_seconds", "Largest delay of the event loop.", quantile(100)],
+    ])
     // Each reading tells of the time since the one before.
     delay.reset()
-    return text
+    return of_process + of_node
   }
-  return Effect.map(PrometheusMetrics.format(), (metrics) => `${lines()}\n${metrics}`)
+  return Effect.zipWith(
+    ...([openFiles, PrometheusMetrics.format()] as const),
+    (open_files, metrics) => text(open_files) + metrics + silent(metrics),
+  )
 })

@@ -1,16 +1,19 @@
 /**
  * Published events as a JetStream stream, `events.<service>.<aggregate>.<type>`.
  *
- * What is in it can be made again from the log, so it is not synced with each message.
+ * What is in it can be made again from the log, so our own server does not sync each message. One
+ * of a cluster must, and a stream is never changed from the one to the other: so no stream on a
+ * server of somebody else begins without, as long as it may become one of several copies.
  */
-import { PersistMode } from "@nats-io/jetstream"
-import { headers, type Msg, type NatsConnection, nanos } from "@nats-io/transport-node"
-import { Effect, Layer, Stream } from "effect"
+import { type JetStreamManager, PersistMode } from "@nats-io/jetstream"
+import { headers, type Msg, type NatsConnection, nanos, nuid } from "@nats-io/transport-node"
+import { Effect, Layer, Option, Stream } from "effect"
 import { readMessages } from "#adapters/log-reader.ts"
 import { events_stream, events_subject } from "#adapters/nats-config.ts"
 import { EventsConnection } from "#adapters/nats-connection.ts"
 import { overLink, watchLink } from "#adapters/nats-link.ts"
-import { ensureStream } from "#adapters/nats-stream.ts"
+import { NatsServer } from "#adapters/nats-server.ts"
+import { ensureStream, findStream, StreamMismatch } from "#adapters/nats-stream.ts"
 import {
   type Delivered,
   type Published,
@@ -38,9 +41,19 @@ const failed = (error: unknown) =>
 /**
  * Sends all in one go, each only to be kept right after the one before it: so the last one is kept
  * only if all are, and its answer is the answer for all. The first names the sequence before it.
+ *
+ * As one atomic batch where the stream is synced. Where it is not it takes none, and each names the
+ * message before it, which a stream of several copies must not be told: the refusal of one such
+ * message, as of nats-server 2.15, leaves all later ones without an answer.
  */
-const send = (connection: NatsConnection, events: ReadonlyArray<Published>, after: number) => {
+const send = (
+  connection: NatsConnection,
+  events: ReadonlyArray<Published>,
+  after: number,
+  is_unsynced: boolean,
+) => {
   const last = events.length - 1
+  const batch = is_unsynced || last === 0 ? undefined : nuid.next()
   for (const [i, published] of events.entries()) {
     const { event } = published
     const checks = headers()
@@ -48,7 +61,12 @@ const send = (connection: NatsConnection, events: ReadonlyArray<Published>, afte
     checks.set("Nats-Expected-Stream", events_stream)
     const before = events[i - 1]
     if (before === undefined) checks.set("Nats-Expected-Last-Sequence", `${after}`)
-    else checks.set("Nats-Expected-Last-Msg-Id", before.event.id)
+    else if (batch === undefined) checks.set("Nats-Expected-Last-Msg-Id", before.event.id)
+    if (batch !== undefined) {
+      checks.set("Nats-Batch-Id", batch)
+      checks.set("Nats-Batch-Sequence", `${i + 1}`)
+      if (i === last) checks.set("Nats-Batch-Commit", "1")
+    }
     const options = { headers: checks, timeout: answer_ms_max }
     if (i === last) {
       return connection.request(subjectOf(published), JSON.stringify(event), options)
@@ -76,12 +94,31 @@ const delivered = (sequence: number, message: { json: <T>() => T }): Delivered =
   event: message.json<CloudEvent>(),
 })
 
+const unraisable = new StreamMismatch({
+  message:
+    `The stream ${events_stream} was made for one copy and cannot get more: remove it by ` +
+    `\`nats stream rm ${events_stream}\`. It is written anew from the log.`,
+  stream: events_stream,
+  differences: [],
+})
+
+/** Whether the stream is not to be synced with each message. */
+const isUnsynced = Effect.fnUntraced(function* (jsm: JetStreamManager, replicas: number) {
+  const server = yield* Effect.serviceOption(NatsServer)
+  const is_own = Option.exists(server, ({ workers }) => workers !== undefined)
+  const found = yield* findStream(jsm, events_stream)
+  const is_found_so = found?.config.persist_mode === PersistMode.Async
+  if (is_found_so && replicas > 1) return yield* unraisable
+  return found === undefined ? is_own && replicas === 1 : is_found_so
+})
+
 /** Makes the stream if need be. StreamMismatch when it is another than this one. */
 export const publishedEventsJetStream = (replicas: number) =>
   Layer.effect(
     PublishedEvents,
     Effect.gen(function* () {
       const { connection, jsm } = yield* EventsConnection
+      const is_unsynced = yield* isUnsynced(jsm, replicas)
       yield* ensureStream(jsm, {
         name: events_stream,
         subjects: [events_subject],
@@ -89,7 +126,7 @@ export const publishedEventsJetStream = (replicas: number) =>
         allow_direct: true,
         deny_delete: true,
         deny_purge: true,
-        persist_mode: PersistMode.Async,
+        ...(is_unsynced ? { persist_mode: PersistMode.Async } : { allow_atomic: true }),
         // Each event is expected by its place, so nothing is left to find doubles by.
         duplicate_window: nanos(duplicate_window_ms),
       })
@@ -125,7 +162,7 @@ export const publishedEventsJetStream = (replicas: number) =>
             const chunk = events.slice(done, done + chunk_events_max)
             const before = after + done
             yield* attempt(async () =>
-              proveKept(await send(connection, chunk, before), before + chunk.length),
+              proveKept(await send(connection, chunk, before, is_unsynced), before + chunk.length),
             )
           }
           return after + events.length

@@ -10,6 +10,7 @@ import {
   type ResticRun,
   runRestic,
 } from "#adapters/restic-process.ts"
+import { spanned } from "#events/trace.ts"
 import { RepositoryLocked, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 
 /** What restic's documentation says of its exit codes, and what was seen of 0.18 and 0.19. */
@@ -33,7 +34,7 @@ export type Call = (
 export const calling =
   (restic: Restic, place: ResticPlace): Call =>
   (run, ...accepted) =>
-    Effect.flatMap(runRestic(restic, place, run), (ended) => {
+    Effect.flatMap(spanned(`restic ${run.words[0]}`)(runRestic(restic, place, run)), (ended) => {
       const { code, verdict } = ended
       const is_accepted = code === codes.done || accepted.some((other) => other === code)
       return verdict === undefined && is_accepted

@@ -11,24 +11,27 @@ import { Transform } from "node:stream"
 import { S3Client } from "@aws-sdk/client-s3"
 import { Effect, Redacted } from "effect"
 import type { Bucket } from "#actors/share-protection/buckets.ts"
+import { type AddressRule, guardedAgent } from "#adapters/outside-address.ts"
 import { late, S3Failure, s3Failure } from "#adapters/s3-failure.ts"
 
-/** How long the parts of a request may take, in milliseconds. */
-export interface S3Times {
+/** How long the parts of a request may take, in milliseconds, and where it may go. */
+export interface S3Bounds {
   readonly connect_ms: number
   /** That nothing comes: before the answer, or in the middle of it. */
   readonly silence_ms: number
   /** The whole request with its repetitions. */
   readonly whole_ms: number
+  /** Absent: anywhere, as an operator asks. */
+  readonly isAllowed?: AddressRule
 }
 
 /** A service that is well answers within 1 s, and one far away or busy within some. */
-export const s3_times: S3Times = { connect_ms: 5_000, silence_ms: 15_000, whole_ms: 45_000 }
+export const s3_bounds: S3Bounds = { connect_ms: 5_000, silence_ms: 15_000, whole_ms: 45_000 }
 
 export interface OpenBucket {
   readonly client: S3Client
   readonly name: string
-  readonly times: S3Times
+  readonly bounds: S3Bounds
 }
 
 /** Tries of one request: once again after what may pass by itself. */
@@ -43,11 +46,11 @@ const region_default = "us-east-1"
 /** Opens the bucket for the time of `use`; its connections are closed after it. */
 export const withBucket = <A, E, R>(
   bucket: Bucket,
-  times: S3Times,
+  bounds: S3Bounds,
   use: (s3: OpenBucket) => Effect.Effect<A, E, R>,
 ) =>
   Effect.acquireUseRelease(
-    Effect.sync(() => ({ client: makeClient(bucket, times), name: bucket.bucket, times })),
+    Effect.sync(() => ({ client: makeClient(bucket, bounds), name: bucket.bucket, bounds })),
     use,
     ({ client }) => Effect.sync(() => client.destroy()),
   )
@@ -56,16 +59,19 @@ type Options = { readonly abortSignal: AbortSignal }
 
 /** One request; interrupted, it is broken off. */
 export const request = <A>(
-  { client, times }: OpenBucket,
+  { client, bounds }: OpenBucket,
   run: (client: S3Client, options: Options) => Promise<A>,
 ): Effect.Effect<A, S3Failure> =>
   Effect.tryPromise({
     try: (abortSignal) => run(client, { abortSignal }),
     catch: s3Failure,
-  }).pipe(Effect.timeoutOrElse({ duration: times.whole_ms, orElse: () => Effect.fail(late()) }))
+  }).pipe(Effect.timeoutOrElse({ duration: bounds.whole_ms, orElse: () => Effect.fail(late()) }))
 
-const makeClient = (bucket: Bucket, times: S3Times) => {
+const makeClient = (bucket: Bucket, bounds: S3Bounds) => {
   const connections = { keepAlive: true, maxSockets: requests_max }
+  const { isAllowed } = bounds
+  const guarded = <A extends HttpAgent>(agent: A) =>
+    isAllowed === undefined ? agent : guardedAgent(agent, isAllowed)
   const ca = bucket.ca_cert === null ? {} : { ca: bucket.ca_cert }
   const client = new S3Client({
     endpoint: bucket.endpoint,
@@ -83,12 +89,12 @@ const makeClient = (bucket: Bucket, times: S3Times) => {
     ...{ useFipsEndpoint: false, useDualstackEndpoint: false, useArnRegion: false },
     ...{ followRegionRedirects: false, disableS3ExpressSessionAuth: true },
     requestHandler: {
-      connectionTimeout: times.connect_ms,
-      socketTimeout: times.silence_ms,
+      connectionTimeout: bounds.connect_ms,
+      socketTimeout: bounds.silence_ms,
       // All of them wait at the agent at times: that is no reason for a warning.
-      socketAcquisitionWarningTimeout: times.whole_ms,
-      httpAgent: new HttpAgent(connections),
-      httpsAgent: new HttpsAgent({ ...connections, ...ca }),
+      socketAcquisitionWarningTimeout: bounds.whole_ms,
+      httpAgent: guarded(new HttpAgent(connections)),
+      httpsAgent: guarded(new HttpsAgent({ ...connections, ...ca })),
     },
   })
   boundAnswers(client)

@@ -3,6 +3,7 @@
  * with their signatures, and an endpoint may say anything.
  */
 import { Schema } from "effect"
+import { refused_address } from "#adapters/outside-address.ts"
 import { BackendUnavailable, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 
 export class S3Failure extends Schema.TaggedError<S3Failure>()("S3Failure", {
@@ -74,6 +75,7 @@ const words: Readonly<Record<string, string>> = {
   ...{ ECONNRESET: broken, EPIPE: broken, HPE_INVALID_CONSTANT: "does not speak HTTP" },
   ...{ TimeoutError: slow, ETIMEDOUT: slow },
   ECONNREFUSED: "refuses connections",
+  [refused_address]: "has no address that may be reached from here",
   EPROTO: "does not speak TLS",
   AnswerTooLong: "gives an answer that is too long",
 }

@@ -273,7 +273,10 @@ const located = (settings: Settings): Settings => {
   const { blob, compute, shares, policy, database, manila, capital, carrier } = settings
   const dir = resolve(settings.data.dir)
   const inside = (path: string, name: string) => (path === "" ? join(dir, name) : resolve(path))
-  const read_models = inside(database.connection.slice(sqlite.length), "read-models")
+  const { connection } = database
+  const read_models = connection.startsWith("postgres")
+    ? connection
+    : sqlite + inside(connection.slice(sqlite.length), "read-models")
   return {
     ...settings,
     data: { dir },
@@ -283,7 +286,7 @@ const located = (settings: Settings): Settings => {
     manila: { ...manila, mounts_dir: inside(manila.mounts_dir, "mounts") },
     keystone_authtoken: sentToKeystone(settings),
     policy: { file: policy.file === "" ? "" : resolve(policy.file) },
-    database: { connection: sqlite + read_models },
+    database: { ...database, connection: read_models },
     capital: {
       ...capital,
       database: capitalFile({ capital, data: { dir } }),
@@ -311,13 +314,19 @@ const developed = (settings: Settings, where: ReadonlyMap<string, string>): Sett
   const is_embedded = identity.kind === "embedded"
   // DECISIONS, FIPS profile: without one where nobody asked for it.
   const has_profile = given("engine.require_fips_profile", is_embedded)
+  // An S3 server to try stands on this machine, or beside it.
+  const has_networks = given("targets.allowed_networks", is_embedded)
   const has_image = given("conductor.worker_boot_image", is_embedded && compute.kind === "local")
   return {
     ...settings,
     ...(!has_profile && { engine: { ...engine, require_fips_profile: false } }),
+    ...(!has_networks && { targets: { allowed_networks: neighbours } }),
     ...(!has_image && { conductor: { ...conductor, worker_boot_image: default_image } }),
   }
 }
+
+/** Loopback and private networks, and no link-local ones: there a cloud tells machines' secrets. */
+const neighbours = "127.0.0.0/8 ::1/128 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7".split(" ")
 
 /** Without a default where the identity is not the embedded one (DECISIONS, configuration). */
 const required = ["database.connection", "worker.capacity_slots"]

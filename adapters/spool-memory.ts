@@ -1,7 +1,8 @@
 /** A spool in memory: for tests, and for a process whose disk takes none. */
-import { Effect } from "effect"
+import { Effect, Metric } from "effect"
 import { v7 } from "uuid"
 import type { Spool, Spooled } from "#actors/spool.ts"
+import { counter } from "#schemas/metric.ts"
 
 /** Facts that wait in memory, at most: some megabytes. */
 export const waiting_max = 10_000
@@ -29,14 +30,23 @@ export const spoolMemory = <Fact>(name = "in memory"): Effect.Effect<Spool<Fact>
     }
   })
 
+const dropped_counter = counter(
+  "almanac_spool_dropped_total",
+  "Facts that were dropped because their spool was full.",
+  {},
+)
+
 /** Says once when a spool begins to drop facts, and once how many they were. */
 export const dropCounter = (name: string) => {
   let dropped = 0
   return {
     drop: Effect.suspend(() =>
-      dropped++ > 0
-        ? Effect.void
-        : Effect.logError(`The spool ${name} is full: facts are dropped from here on.`),
+      Effect.andThen(
+        Metric.update(dropped_counter, 1),
+        dropped++ > 0
+          ? Effect.void
+          : Effect.logError(`The spool ${name} is full: facts are dropped from here on.`),
+      ),
     ),
     end: Effect.suspend(() => {
       if (dropped === 0) return Effect.void

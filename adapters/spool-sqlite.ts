@@ -4,11 +4,13 @@
  *
  * Source: decisions, facts of searches and predictions; docs/decisions/0090.
  */
-import { Clock, Effect, Latch, Result, Schema } from "effect"
+import { basename } from "node:path"
+import { Clock, Effect, Latch, Metric, Result, Schema } from "effect"
 import { type Spool, type Spooled, SpoolFailed } from "#actors/spool.ts"
 import { type Ask, spoolThread } from "#adapters/spool-call.ts"
 import type { Held } from "#adapters/spool-file.ts"
 import { dropCounter, spoolMemory, waiting_max } from "#adapters/spool-memory.ts"
+import { gauge } from "#schemas/metric.ts"
 
 /** How long a fact waits for others before it is written, in milliseconds. */
 const gather_ms = 20
@@ -24,6 +26,11 @@ const fact_chars_max = 64 * 1024
 
 /** Pause after the file could not be written, in milliseconds. */
 const retry_ms = 1_000
+
+const facts_gauge = gauge(
+  "almanac_spool_facts",
+  "Facts that wait for the log, in memory and in the spool's file.",
+)
 
 interface Waiting<Fact> extends Spooled<Fact> {
   /** The fact as JSON. */
@@ -67,6 +74,7 @@ const queueOver = <Fact>(held: Held, ask: Ask, decode: (text: string) => Fact) =
 
   return {
     waits: () => waiting.length,
+    depth: () => kept + waiting.length,
     isFull: () => waiting.length >= waiting_max || kept + waiting.length >= kept_max,
     push: (fact: Fact, text: string) => void waiting.push({ cursor: next++, fact, text }),
     /** Writes one batch of what waits. */
@@ -121,9 +129,12 @@ export const spoolOver = Effect.fnUntraced(function* <Fact>(
   const queue = queueOver(held, ask, (text) => decode(JSON.parse(text)))
   const news = yield* Latch.make(false)
   const dropping = dropCounter(path)
+  const depth = Metric.withAttributes(facts_gauge, { spool: basename(path, ".sqlite") })
+  const tellDepth = Effect.suspend(() => Metric.update(depth, queue.depth()))
+  yield* tellDepth
 
   const write = Effect.gen(function* () {
-    while (queue.waits() > 0) yield* queue.write
+    while (queue.waits() > 0) yield* Effect.ensuring(queue.write, tellDepth)
   })
   yield* Effect.addFinalizer(() =>
     Effect.catchTag(write, "SpoolFailed", ({ detail }) =>
@@ -149,7 +160,7 @@ export const spoolOver = Effect.fnUntraced(function* <Fact>(
         return Effect.andThen(news.open, dropping.end)
       }),
     scan: queue.scan,
-    acknowledge: queue.forget,
+    acknowledge: (cursor) => Effect.ensuring(queue.forget(cursor), tellDepth),
   }
   return spool
 })

@@ -22,7 +22,7 @@ import {
   type Design,
   type Place,
 } from "#projections/database.ts"
-import type { Write } from "#projections/statement.ts"
+import { compiler, type Write } from "#projections/statement.ts"
 
 const setup = `
   create table if not exists checkpoint (
@@ -38,7 +38,7 @@ const setup = `
 const busy_ms_max = 100
 
 /** An open file, with its statements kept compiled and its checkpoint kept at hand. */
-const open = (path: string, { version, create }: Design) => {
+const open = <Tables>(path: string, { version, create }: Design<Tables>) => {
   const sqlite = new Sqlite(path)
   sqlite.pragma("journal_mode = WAL")
   sqlite.pragma("synchronous = NORMAL")
@@ -47,7 +47,7 @@ const open = (path: string, { version, create }: Design) => {
     sqlite.transaction(() => {
       sqlite.exec(setup)
       sqlite.pragma(`user_version = ${version}`)
-      for (const statement of create) sqlite.exec(statement)
+      for (const statement of create(compiler<Tables>())) sqlite.exec(statement)
     })()
   }
   sqlite.pragma(`busy_timeout = ${busy_ms_max}`)
@@ -168,7 +168,7 @@ const attempt = <A>(path: string, run: () => A) =>
 /** A database over a file that `replace` may exchange under its users. */
 const database = <Tables>(
   first: File,
-  design: Design,
+  design: Design<Tables>,
   read: Reader,
 ): Database<Tables> & { readonly file: () => File } => {
   let file = first
@@ -182,10 +182,10 @@ const database = <Tables>(
     db: new Kysely<Tables>({ dialect: new SqliteDialect({ database: delegate }) }),
     reader: new Kysely<Tables>({ dialect: read.dialect(() => file.path) }),
     checkpoint: () => file.checkpoint(),
-    apply: (writes, checkpoint) => file.apply(writes, checkpoint),
+    apply: (writes, checkpoint) => Effect.sync(() => file.apply(writes, checkpoint)),
     applySlowly: (slices, checkpoint, pause) =>
       Effect.suspend(() => file.applySlowly(slices, checkpoint, pause)),
-    dump: () => dump(file),
+    dump: Effect.sync(() => dump(file)),
     place: () => placeOf(file),
     compare: (beside, rows_max) =>
       Effect.suspend(() => {
@@ -219,12 +219,15 @@ const database = <Tables>(
           renameSync(other.path, path)
           file = open(path, design)
         })
+        return true
       }),
   }
 }
 
+type Named = Pick<Design<unknown>, "service" | "version">
+
 /** Removes what other versions left in the folder, and what a rebuild did not finish. */
-const pathIn = (folder: string, { service, version }: Design) => {
+const pathIn = (folder: string, { service, version }: Named) => {
   const name = `${service}.v${version}.sqlite`
   for (const other of readdirSync(folder)) {
     const foreign = other.startsWith(`${service}.v`) && !other.startsWith(name)
@@ -234,7 +237,7 @@ const pathIn = (folder: string, { service, version }: Design) => {
 }
 
 /** Removes a read model of another version; throws where there is something else, or no folder. */
-const clearedPath = (path: string, { version }: Design) => {
+const clearedPath = (path: string, { version }: Named) => {
   if (!existsSync(dirname(path))) throw new Error("its folder is not there")
   const found = existsSync(path) ? versionAt(path) : -1
   if (found === undefined) throw new Error("it holds other tables, which are left as they are")
@@ -255,7 +258,7 @@ export const sqlite = (folder: string, own: ReadonlyMap<string, string> = new Ma
       const read = yield* reader
       mkdirSync(folder, { recursive: true, mode: 0o700 })
       return Databases.of({
-        open: <Tables>(design: Design) => {
+        open: <Tables>(design: Design<Tables>) => {
           const path = own.get(design.service)
           return Effect.acquireRelease(
             attempt(path ?? folder, () => {

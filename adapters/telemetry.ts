@@ -2,6 +2,7 @@
 import { Effect, Layer, References } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { OtlpSerialization, OtlpTracer } from "effect/observability"
+import { redacted } from "#adapters/logging.ts"
 import type { Settings } from "#schemas/settings.ts"
 
 /** Spans wait at most this long before they are sent. */
@@ -9,19 +10,37 @@ const export_interval = "2 seconds"
 /** The process ends within ten seconds, of which requests have eight. */
 const shutdown_timeout = "1 second"
 
-/** The tracer for `telemetry.otlp_url`, which is the collector's base: `/v1/traces` is added. */
-export const telemetry = ({ telemetry: { otlp_url } }: Settings, service_version: string) =>
+const decoder = new TextDecoder()
+
+/** The last door: what a failure's message may have brought into a span does not leave. */
+const redactingFetch: typeof globalThis.fetch = (input, init) => {
+  const { body } = init ?? {}
+  const bytes = body instanceof Uint8Array ? decoder.decode(body) : body
+  const clean = typeof bytes === "string" ? redacted(bytes) : bytes
+  return globalThis.fetch(input, { ...init, ...(clean === undefined ? {} : { body: clean }) })
+}
+
+/**
+ * The tracer for `telemetry.otlp_url`, which is the collector's base: `/v1/traces` is added. Spans
+ * are of the service `name`.
+ */
+export const telemetry = (
+  { telemetry: { otlp_url } }: Pick<Settings, "telemetry">,
+  service_version: string,
+  name = "almanac",
+) =>
   otlp_url === ""
     ? // Spans that nobody collects are not made.
       Layer.succeed(References.TracerEnabled, false)
     : OtlpTracer.layer({
         url: `${otlp_url.replace(/\/$/, "")}/v1/traces`,
-        resource: { serviceName: "almanac", serviceVersion: service_version },
+        resource: { serviceName: name, serviceVersion: service_version },
         exportInterval: export_interval,
         shutdownTimeout: shutdown_timeout,
       }).pipe(
         Layer.provide(OtlpSerialization.layerJson),
         Layer.provide(FetchHttpClient.layer),
+        Layer.provide(Layer.succeed(FetchHttpClient.Fetch, redactingFetch)),
         Layer.catchCause((cause) =>
           Layer.effectDiscard(Effect.logWarning("Traces cannot be sent.", cause)),
         ),

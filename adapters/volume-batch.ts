@@ -5,6 +5,7 @@
 import {
   batch_header_bytes,
   encodeBatchHeader,
+  formats,
   page_bytes,
   toPages,
   toRecords,
@@ -62,6 +63,10 @@ export const recordBytesMax = (record: NewRecord) =>
 
 /** No batch of records of so many bytes is longer. */
 export const batchBytesMax = (records_bytes: number) => toPages(batch_header_bytes + records_bytes)
+
+/** What a file has to be that holds these: older releases read none of a higher one. */
+export const formatOf = (records: ReadonlyArray<BatchRecord>) =>
+  records.some(({ record }) => record.put_at !== 0n) ? formats.put_times : formats.first
 
 /** Encodes batches, one at a time: the parts are to be written before the next one is asked for. */
 export const makeBatchEncoder = () => {

@@ -23,7 +23,19 @@ export const batch_header_bytes = 96
 export const batch_bytes_max = 8 * 1024 * 1024
 export const volume_id_bytes = 16
 
-const format_version = 1
+/**
+ * What a file's superblock says of the records in it. A release that meets a higher one does not
+ * open the volume: it would take for damaged what it cannot read. So a file is raised when the
+ * first such record goes into it, and until then the release before can open it (decision 0147).
+ */
+export const formats = {
+  first: 1,
+  /** Records may say when their blob was put last. */
+  put_times: 2,
+} as const
+const format_known = formats.put_times
+
+const batch_version = 1
 const superblock_magic = Buffer.from("ALMVOLUM", "latin1")
 const batch_magic = Buffer.from("ALMBATCH", "latin1")
 const superblock_bytes = 64
@@ -40,6 +52,8 @@ export interface Superblock {
   readonly generation: number
   /** The file's length. */
   readonly bytes: number
+  /** One of `formats`. */
+  readonly format: number
 }
 
 export interface BatchHeader {
@@ -78,7 +92,12 @@ export const readNumber = (from: Buffer, position: number) => {
 }
 
 /** What all checksums of a file begin with. */
-export const seedOf = ({ volume_id, kind, number, generation }: Omit<Superblock, "bytes">) => {
+export const seedOf = ({
+  volume_id,
+  kind,
+  number,
+  generation,
+}: Omit<Superblock, "bytes" | "format">) => {
   const text = Buffer.alloc(volume_id_bytes + 16)
   text.set(volume_id.subarray(0, volume_id_bytes))
   text.writeUInt32LE(kind === "log" ? 1 : 2, volume_id_bytes)
@@ -91,7 +110,7 @@ export const seedOf = ({ volume_id, kind, number, generation }: Omit<Superblock,
 export const encodeSuperblock = (superblock: Superblock): Buffer => {
   const pages = Buffer.alloc(data_start)
   superblock_magic.copy(pages)
-  pages.writeUInt32LE(format_version, 8)
+  pages.writeUInt32LE(superblock.format, 8)
   pages.writeUInt32LE(superblock.kind === "log" ? 1 : 2, 12)
   pages.set(superblock.volume_id.subarray(0, volume_id_bytes), 16)
   pages.writeUInt32LE(superblock.number, 32)
@@ -107,9 +126,10 @@ const decodeCopy = (page: Buffer): Superblock | undefined => {
   if (!page.subarray(0, superblock_magic.length).equals(superblock_magic)) return undefined
   const crc = page.readUInt32LE(superblock_bytes - 4)
   if (crc !== crc32c(page.subarray(0, superblock_bytes - 4))) return undefined
-  const version = page.readUInt32LE(8)
-  if (version !== format_version) {
-    throw new Error(`a volume file has version ${version}, this program knows ${format_version}`)
+  const format = page.readUInt32LE(8)
+  if (format < formats.first || format > format_known) {
+    const known = `this release knows no format above ${format_known}`
+    throw new Error(`a newer release wrote this volume: a file has format ${format}, ${known}`)
   }
   return {
     kind: page.readUInt32LE(12) === 1 ? "log" : "ext",
@@ -117,12 +137,13 @@ const decodeCopy = (page: Buffer): Superblock | undefined => {
     number: page.readUInt32LE(32),
     generation: readNumber(page, 40),
     bytes: readNumber(page, 48),
+    format,
   }
 }
 
 /**
  * What the first 8 KiB of a file say: the newer of the copies that hold, since a crash may leave
- * one of either; undefined where none does. Throws where the version is another.
+ * one of either; undefined where none does. Throws where a newer release wrote it.
  */
 export const decodeSuperblock = (pages: Buffer): Superblock | undefined => {
   const first = decodeCopy(pages)
@@ -140,7 +161,7 @@ export const encodeBatchHeader = (
 ): number => {
   into.fill(0, position, position + batch_header_bytes)
   batch_magic.copy(into, position)
-  into.writeUInt32LE(format_version, position + 8)
+  into.writeUInt32LE(batch_version, position + 8)
   into.writeUInt32LE(header.records, position + 12)
   writeNumber(into, header.generation, position + 16)
   writeNumber(into, header.sequence, position + 24)

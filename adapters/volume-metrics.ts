@@ -1,16 +1,9 @@
 /** Prometheus text of a volume: what an operator watches of it. */
 import { Clock, Effect } from "effect"
+import { plainText } from "#schemas/metric.ts"
 import type { VolumeEngine } from "./volume-engine.ts"
 
 const ms_per_s = 1000
-
-const family = (type: "counter" | "gauge") => (name: string, help: string, value: number) => [
-  `# HELP almanac_volume_${name} ${help}`,
-  `# TYPE almanac_volume_${name} ${type}`,
-  `almanac_volume_${name} ${value}`,
-]
-const gauge = family("gauge")
-const counter = family("counter")
 
 /** The text of now; it fails with nothing, since all of it is in memory. */
 export const volumeMetrics = (engine: VolumeEngine) =>
@@ -19,37 +12,25 @@ export const volumeMetrics = (engine: VolumeEngine) =>
     const status = engine.status()
     const now_ms = yield* Clock.currentTimeMillis
     const unverified_ms = now_ms - (status.oldest_unverified_at ?? now_ms)
-    const lines = [
-      ...gauge("blobs", "Blobs that are stored.", usage.blob_count),
-      ...gauge("used_bytes", "Bytes of the blobs that are stored.", usage.used_bytes),
-      ...gauge("capacity_bytes", "Bytes that may be stored.", usage.capacity_bytes),
-      ...gauge("read_only", "1 after a write or a sync failed.", usage.read_only ? 1 : 0),
-      ...gauge("log_files", "Files of the log.", status.log_files),
-      ...gauge("extent_files", "Files of large blobs.", status.extent_files),
-      ...gauge("live_bytes", "Bytes on disk that are needed, in all files.", status.live_bytes),
-      ...gauge("dead_bytes", "Bytes on disk that wait for compaction.", status.dead_bytes),
-      ...gauge(
-        "oldest_unverified_seconds",
-        "Since when every stored byte was written or verified, in seconds from then.",
-        Math.max(0, unverified_ms) / ms_per_s,
-      ),
-      ...gauge("index_bytes", "Memory of the index.", status.index_bytes),
-      ...counter(
-        "batches_total",
-        "Batches written to the log since the start, each with one sync.",
-        status.batches,
-      ),
-      ...counter("records_total", "Records in these batches.", status.records),
-      ...counter(
-        "quarantined_total",
-        "Copies set aside as corrupt or found missing since the store was made.",
-        usage.quarantined,
-      ),
-      ...counter(
-        "damaged_batches_total",
-        "Batches of the log that were found damaged.",
-        status.damaged_batches,
-      ),
-    ]
-    return `${lines.join("\n")}\n`
+    return plainText("almanac_volume_", [
+      ["gauge", "blobs", "Blobs that are stored.", usage.blob_count],
+      ["gauge", "used_bytes", "Bytes of the blobs that are stored.", usage.used_bytes],
+      ["gauge", "capacity_bytes", "Bytes that may be stored.", usage.capacity_bytes],
+      ["gauge", "read_only", "1 after a write or a sync failed.", usage.read_only ? 1 : 0],
+      ["gauge", "log_files", "Files of the log.", status.log_files],
+      ["gauge", "extent_files", "Files of large blobs.", status.extent_files],
+      ["gauge", "live_bytes", "Bytes on disk that are needed, in all files.", status.live_bytes],
+      ["gauge", "dead_bytes", "Bytes on disk that wait for compaction.", status.dead_bytes],
+      ["gauge", "oldest_unverified_seconds", unverified, Math.max(0, unverified_ms) / ms_per_s],
+      ["gauge", "index_bytes", "Memory of the index.", status.index_bytes],
+      ["counter", "batches_total", batches, status.batches],
+      ["counter", "records_total", "Records in these batches.", status.records],
+      ["counter", "quarantined_total", quarantined, usage.quarantined],
+      ["counter", "damaged_batches_total", damaged, status.damaged_batches],
+    ])
   })
+
+const unverified = "Since when every stored byte was written or verified, in seconds from then."
+const batches = "Batches written to the log since the start, each with one sync."
+const quarantined = "Copies set aside as corrupt or found missing since the store was made."
+const damaged = "Batches of the log that were found damaged."

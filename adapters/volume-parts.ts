@@ -33,6 +33,8 @@ export interface Segment {
   readonly written_bytes: number
   /** What the file's checksums begin with. */
   readonly seed: number
+  /** What its superblock says of the records in it: one of `formats`, which only rises. */
+  format: number
   readonly file: VolumeFile
 }
 

@@ -9,6 +9,7 @@ import {
   data_start,
   decodeSuperblock,
   encodeSuperblock,
+  formats,
   page_bytes,
   type SegmentKind,
   seedOf,
@@ -43,6 +44,8 @@ export interface FoundSegment {
   readonly written_bytes: number
   /** 0 where the superblock is damaged: only a checkpoint knows it then. */
   readonly generation: number
+  /** The first where the superblock is damaged. */
+  readonly format: number
 }
 
 export interface FoundFiles {
@@ -89,6 +92,7 @@ export const findSegments = async (disk: VolumeDisk, dir: string): Promise<Found
       written_bytes,
       bytes: is_ours ? named.bytes : written_bytes,
       generation: is_ours ? named.generation : 0,
+      format: is_ours ? named.format : formats.first,
     })
   }
   return { volume_id, files }
@@ -170,7 +174,8 @@ const makeMaker = ({ disk, dir, volume_id, ...options }: SegmentsOptions) => {
     return generation
   }
   const begin = async (file: ReadFile, kind: SegmentKind, number: number, bytes: number) => {
-    const superblock = { volume_id, kind, number, generation: nextGeneration(), bytes }
+    const place = { volume_id, kind, number, generation: nextGeneration(), bytes }
+    const superblock = { ...place, format: formats.first }
     await file.write([encodeSuperblock(superblock)], 0)
     await file.datasync()
     const written_bytes = await file.size()
@@ -204,11 +209,22 @@ const makeMaker = ({ disk, dir, volume_id, ...options }: SegmentsOptions) => {
     if (kind === "log") await fillZeros(file, data_start, bytes)
     return segment
   }
-  return { open, make, renew, generation: () => generation }
+  /** One copy after the other, so that a crash leaves one that holds. */
+  const raise = async (segment: Segment, format: number) => {
+    const pages = encodeSuperblock({ ...segment, volume_id, format })
+    for (const copy of [0, page_bytes]) {
+      await segment.file.write([pages.subarray(copy, copy + page_bytes)], copy)
+      await segment.file.datasync()
+    }
+    segment.format = format
+  }
+  return { open, make, renew, raise, generation: () => generation }
 }
 
 export interface OpenSegments extends Segments {
   readonly generation: () => number
+  /** Has a file's superblock say that it holds records of this format; durable then. */
+  readonly raise: (segment: Segment, format: number) => Promise<void>
   /** Takes a file that was found into use, or among the spare ones. */
   readonly adopt: (found: FoundSegment, is_spare: boolean) => Segment
   readonly spareCount: (kind: SegmentKind) => number
@@ -303,6 +319,7 @@ export const makeSegments = (options: SegmentsOptions): OpenSegments => {
     },
     spareCount: (kind) => spare[kind].length,
     generation: maker.generation,
+    raise: maker.raise,
     closeAll,
   }
 }

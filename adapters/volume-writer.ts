@@ -3,7 +3,7 @@
  * held back so that deletes work on a full disk.
  */
 import { type BlobFault, faultOf, isFull } from "#actors/blob-storage/blob-fault.ts"
-import { type BatchRecord, makeBatchEncoder } from "./volume-batch.ts"
+import { type BatchRecord, formatOf, makeBatchEncoder } from "./volume-batch.ts"
 import type { OpenSegments } from "./volume-segments.ts"
 import type { LogFileState, VolumeState } from "./volume-state.ts"
 
@@ -117,6 +117,8 @@ export const makeWriter = (parts: WriterParts, end: LogEnd) => {
     const { acknowledged } = state.counters
     const place = { segment, position, sequence: sequence + 1, previous_crc: crc }
     const batch = encode(records, { ...place, first_cursor, acknowledged })
+    const format = formatOf(records)
+    if (format > segment.format) await segments.raise(segment, format)
     await segment.file.write(batch.parts, position)
     await segment.file.datasync()
     current.end = position + batch.bytes

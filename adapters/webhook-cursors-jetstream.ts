@@ -13,13 +13,15 @@ import { ensureStream, type WantedStream } from "#adapters/nats-stream.ts"
 
 const bucket = "ALMANAC_WEBHOOKS"
 const stream = `KV_${bucket}`
+/** Where they are, for what copies them. */
+export const webhook_cursors = { stream, subjects: `$KV.${bucket}.>` } as const
 const keyOf = (id: string) => `$KV.${bucket}.${id}`
 
 /** The bucket's stream, as the key-value clients make it; each change is synced. */
 const wanted = (replicas: number) =>
   ({
     name: stream,
-    subjects: [`$KV.${bucket}.>`],
+    subjects: [webhook_cursors.subjects],
     storage: StorageType.File,
     retention: RetentionPolicy.Limits,
     discard: DiscardPolicy.New,

@@ -7,6 +7,7 @@ import { join } from "node:path"
 import { Effect, Layer, Option, Redacted, Schema } from "effect"
 import { WebhookSecrets } from "#actors/system/webhook-sender.ts"
 import { findBounded, writePrivate } from "#adapters/private-file.ts"
+import { sharedKey } from "#adapters/shared-key.ts"
 import { secretText } from "#adapters/webhook-signature.ts"
 import type { Settings } from "#schemas/settings.ts"
 
@@ -36,26 +37,36 @@ export const secretsWith = (key: Uint8Array): WebhookSecrets["Service"] => ({
   },
 })
 
-/** The key in `webhook-key`, made at the first start. */
+/** The key in `webhook-key`; undefined where there is no such file. */
 const keptKey = Effect.fnUntraced(function* (data_dir: string) {
-  const path = join(data_dir, "webhook-key")
+  const path = keyPath(data_dir)
   const kept = yield* findBounded(path, file_bytes_max)
-  if (Option.isSome(kept)) {
-    const text = kept.value.trim()
-    if (/^[0-9a-f]{64}$/.test(text)) return Buffer.from(text, "hex")
-    return yield* new WebhookKeyDamaged({ message: `${path} is damaged: put its copy back.` })
-  }
+  if (Option.isNone(kept)) return undefined
+  const text = kept.value.trim()
+  if (/^[0-9a-f]{64}$/.test(text)) return Buffer.from(text, "hex")
+  return yield* new WebhookKeyDamaged({ message: `${path} is damaged: put its copy back.` })
+})
+
+/** A new key for `webhook-key`, at the first start. */
+const madeKey = Effect.fnUntraced(function* (data_dir: string) {
   const made = randomBytes(key_bytes)
-  yield* writePrivate(path, `${made.toString("hex")}\n`)
+  yield* writePrivate(keyPath(data_dir), `${made.toString("hex")}\n`)
   return made
 })
 
-/** The secrets of `webhooks.key` or, without one, of the data folder's key. */
-export const webhookSecrets = ({ webhooks, data }: Settings) =>
+const keyPath = (data_dir: string) => join(data_dir, "webhook-key")
+
+/**
+ * The secrets of `webhooks.key`; without one, of the data folder's key, which an older start has
+ * made; else of the key that processes with one `cluster.secret` have alike.
+ */
+export const webhookSecrets = ({ webhooks, data, cluster }: Settings) =>
   Layer.effect(
     WebhookSecrets,
     Effect.gen(function* () {
       const given = Redacted.value(webhooks.key)
-      return secretsWith(given === "" ? yield* keptKey(data.dir) : Buffer.from(given))
+      if (given !== "") return secretsWith(Buffer.from(given))
+      const kept = (yield* keptKey(data.dir)) ?? sharedKey(cluster.secret, "webhook")
+      return secretsWith(kept ?? (yield* madeKey(data.dir)))
     }),
   )

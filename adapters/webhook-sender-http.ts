@@ -4,7 +4,6 @@
  *
  * Source: Standard Webhooks 1.0.0; CloudEvents 1.0.2, HTTP binding, structured mode.
  */
-import { isIP } from "node:net"
 import { Clock, Effect, Layer, Redacted } from "effect"
 import { Agent, buildConnector, type Dispatcher, request } from "undici"
 import {
@@ -14,11 +13,13 @@ import {
   WebhookSender,
 } from "#actors/system/webhook-sender.ts"
 import {
+  type AddressRule,
   addressRule,
   guardedLookup,
+  isRefusedHost,
   type Resolve,
   refusedAddress,
-} from "#adapters/webhook-address.ts"
+} from "#adapters/outside-address.ts"
 import { signedHeaders } from "#adapters/webhook-signature.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { detail_chars_max } from "#schemas/system/webhook.ts"
@@ -29,15 +30,15 @@ const answer_bytes_max = 16 * 1024
 const idle_ms_max = 10_000
 
 /** Where an address may be reached, and where not. */
-const connector = (isAllowed: (address: string) => boolean, timeout: number, resolve?: Resolve) => {
+const connector = (isAllowed: AddressRule, timeout: number, resolve?: Resolve) => {
   const connect = buildConnector({
     ...{ timeout, rejectUnauthorized: true, allowH2: false },
     lookup: guardedLookup(isAllowed, resolve),
   })
   const guarded: buildConnector.connector = (options, callback) => {
     // An address is not looked up.
-    const host = options.hostname.replace(/^\[|\]$/g, "")
-    if (isIP(host) !== 0 && !isAllowed(host)) callback(refusedAddress(host), null)
+    const { hostname } = options
+    if (isRefusedHost(isAllowed, hostname)) callback(refusedAddress(hostname), null)
     else connect(options, callback)
   }
   return guarded
@@ -139,8 +140,7 @@ export const webhookSenderHttp = ({ webhooks }: Pick<Settings, "webhooks">, reso
       const refusal = (text: string) => {
         const url = new URL(text)
         if (url.protocol !== "https:" && !allow_http) return "an https URL is needed"
-        const host = url.hostname.replace(/^\[|\]$/g, "")
-        return isIP(host) !== 0 && !isAllowed(host)
+        return isRefusedHost(isAllowed, url.hostname)
           ? "its address is loopback, private, link-local or reserved"
           : undefined
       }

@@ -11,6 +11,9 @@ export interface Gateway {
   readonly token: string
   /** A tenant's token. */
   readonly tenant: string
+  /** Of the tenant's project. */
+  readonly tenant_project_id: string
+  readonly trust_id: string
   /** A token with every scope of blob storage. */
   readonly blob: string
   readonly pid: number
@@ -46,6 +49,8 @@ export const startGateway = async (
     url: `${url}/v1/`,
     token: credentials.admin.token,
     tenant: credentials.tenant.token,
+    tenant_project_id: credentials.tenant.project_id,
+    trust_id: credentials.tenant.trust_id,
     blob: credentials.blob.token,
     pid: server.pid ?? 0,
     stop: async () => {

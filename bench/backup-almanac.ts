@@ -26,7 +26,8 @@ const look_ms = 50
 const secondsOf = ({ started_at, finished_at }: Job) =>
   (Date.parse(finished_at) - Date.parse(started_at)) / 1000
 
-const asking =
+/** Asks the server at `url` in JSON; what is refused throws. */
+export const asking =
   (url: string, token: string) =>
   async <A>(path: string, body?: object) => {
     const response = await fetch(new URL(path, url), {

@@ -11,6 +11,7 @@ import { dashboard } from "./dashboard.ts"
 import { scratchFolder } from "./disk.ts"
 import { erasure } from "./erasure.ts"
 import { events } from "./events.ts"
+import { failover } from "./failover.ts"
 import { gateway } from "./gateway.ts"
 import { jobsPage } from "./jobs-page.ts"
 import { memory } from "./memory.ts"
@@ -28,10 +29,10 @@ import { volume } from "./volume.ts"
 const help = `npm run bench -- [--only SUITE] [--rounds N] [--seconds S] [--dry]
 
 SUITE is command, gateway, replay, jobs-page, schedule, token, backup, memory, dashboard,
-backfill, carrier, plant, mirror, blob, volume, erasure, repair, cluster or events. Each measures
-Almanac against its peers, interleaved, and writes its tables into docs/benchmarks.md (--dry: only
-prints them). What is missing is skipped with one line. The blob suite measures all sizes with all
-counts of clients, or those that are said: --sizes "1 MiB,16 MiB" --clients 8,2.
+backfill, carrier, plant, mirror, blob, volume, erasure, repair, cluster, events or failover. Each
+measures Almanac against its peers, interleaved, and writes its tables into docs/benchmarks.md
+(--dry: only prints them). What is missing is skipped with one line. The blob suite measures all
+sizes with all counts of clients, or those that are said: --sizes "1 MiB,16 MiB" --clients 8,2.
 
   npm run bench -- --only command --rounds 3 --seconds 2 --dry`
 
@@ -55,11 +56,15 @@ const suites: Readonly<Record<string, Suite>> = {
   repair,
   cluster,
   events,
+  failover,
 }
 
 /** Where nothing is said: seven rounds of four seconds, of suites with many tables less. */
 const usual = { rounds: "7", seconds: "4" }
-const lengths: Readonly<Record<string, typeof usual>> = { blob: { rounds: "3", seconds: "1" } }
+const lengths: Readonly<Record<string, typeof usual>> = {
+  blob: { rounds: "3", seconds: "1" },
+  failover: { rounds: "3", seconds: "1" },
+}
 
 const { values } = parseArgs({
   options: {

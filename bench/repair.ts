@@ -69,6 +69,7 @@ const never = async () => {
 const peersTo = (engine: NodeEngine): Peers => ({
   ...{ takeBack: never, deleteClusterWide: never, fetch: never, copies: never, renew: never },
   keeps: async (_, ids) => ids.map(() => false),
+  ringVersion: async () => 1,
   have: (_, ids) => engine.copiesOf(ids),
   send: async (_, order, bytes) => {
     const receiving = engine.receive(order, order.size)
@@ -82,6 +83,7 @@ const repairOf = (local: NodeEngine) => {
   return makeRepair({
     ...{ local, timing, peers: peersTo(memoryEngine()), members: () => members },
     guard: takeBackGuard(local, timing),
+    isCurrent: async () => true,
     rebuild: never,
     report: say,
     ...{ sweep_seconds: 600, repair_bytes_per_second: limit_bytes },

@@ -6,9 +6,10 @@
  */
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
+import { findCloud } from "#client/clouds.ts"
 import { failure } from "#client/failure.ts"
 import { fromJson, isObject, type Json, textAt } from "#client/json.ts"
-import { signIn } from "#client/keystone.ts"
+import { type OpenStack, signIn } from "#client/keystone.ts"
 import type { Need } from "#client/operation.ts"
 import { findText, readToken } from "#client/private-text.ts"
 import { findProfile, profilesPath } from "#client/profile.ts"
@@ -103,13 +104,22 @@ const withKeystone = async (
   }
 }
 
+/** The variables of a cloud of clouds.yaml; of where it is asked, the caller may say otherwise. */
+const inCloud = async (env: NodeJS.ProcessEnv, name: string, os: OpenStack): Promise<OpenStack> => {
+  const cloud = await findCloud(env, name)
+  const chosen = new Set(["region_name", "interface"])
+  return (name) => (chosen.has(name) ? os(name) : undefined) ?? cloud[name]
+}
+
 const fromProfile = async (profile: Record<string, string>, { env, signal }: Asking) => {
   const os = (name: string) => profile[`os_${name}`]
   const url = profile.url === undefined ? undefined : addressOf(profile.url, "url")
+  const cloud = os("cloud")
+  if (cloud !== undefined) return await withKeystone(await inCloud(env, cloud, os), url, signal)
   if (os("auth_url") !== undefined) return await withKeystone(os, url, signal)
   const path = profilesPath(env)
   if (url === undefined) {
-    throw failure("usage", `${path}: the profile has neither url nor os_auth_url`)
+    throw failure("usage", `${path}: the profile has none of url, os_cloud and os_auth_url`)
   }
   const token =
     profile.token ??
@@ -120,10 +130,15 @@ const fromProfile = async (profile: Record<string, string>, { env, signal }: Ask
 
 const fromEnvironment = async ({ env, signal }: Asking): Promise<Access | undefined> => {
   const os = (name: string) => env[`OS_${name.toUpperCase()}`] || undefined
-  const given = env.ALMANAC_URL || os("endpoint")
+  const cloud = os("cloud")
+  // The endpoint of other variables may be another cloud's, and is not shown this one's token.
+  const given = env.ALMANAC_URL || (cloud === undefined ? os("endpoint") : undefined)
   const url = given === undefined ? undefined : addressOf(given, "ALMANAC_URL")
   const file = env.ALMANAC_TOKEN_FILE
   const own = env.ALMANAC_TOKEN || (file ? await readToken(file) : undefined)
+  if (own === undefined && cloud !== undefined) {
+    return await withKeystone(await inCloud(env, cloud, os), url, signal)
+  }
   if (own === undefined && os("auth_url") !== undefined) {
     return await withKeystone(os, url, signal)
   }
@@ -188,7 +203,7 @@ const named = async (asking: Asking): Promise<Access | undefined> => {
 
 /** The server that is asked. ClientFailed, with what to do, where none is named. */
 export const accessOf = async (asking: Asking): Promise<Access> => {
-  const { env, as } = asking
+  const { as } = asking
   const other = await named(asking)
   if (other !== undefined && as !== undefined) {
     const what = `--as is of a development server beside this one, and ${other.url} is asked`
@@ -196,10 +211,9 @@ export const accessOf = async (asking: Asking): Promise<Access> => {
   }
   const access = other ?? (await fromDataFolder(asking))
   if (access !== undefined) return access
-  const clouds = env.OS_CLOUD ? "OS_CLOUD is set, but clouds.yaml is not read. " : ""
   throw failure(
     "usage",
-    `${clouds}No server is named, and none runs on ${asking.data_dir}`,
-    "start one with npm start, or set ALMANAC_URL and ALMANAC_TOKEN, or OS_AUTH_URL and the rest",
+    `No server is named, and none runs on ${asking.data_dir}`,
+    "start one with npm start, or set ALMANAC_URL and ALMANAC_TOKEN, OS_CLOUD, or OS_AUTH_URL",
   )
 }

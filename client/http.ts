@@ -123,7 +123,9 @@ const send = async (access: Access, agent: HttpAgent | HttpsAgent, asked: Asked)
 /** A client of the server that `access` names. */
 export const httpOf = (access: Access): Http => {
   const secure = access.url.startsWith("https:")
-  const agent = secure ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true })
+  const kept = { keepAlive: true }
+  // Said outright: a variable of Node's (NODE_TLS_REJECT_UNAUTHORIZED) would turn it off.
+  const agent = secure ? new HttpsAgent({ ...kept, rejectUnauthorized: true }) : new HttpAgent(kept)
   const failed = (cause: unknown, asked: Asked): ClientFailed => {
     if (asked.signal.aborted) return failure("interrupted", "Interrupted.")
     if (isFailure(cause)) return cause
@@ -132,7 +134,7 @@ export const httpOf = (access: Access): Http => {
 
   const open = async (given: Asked) => {
     // One key for all tries, so that what was done by one is not done by the next.
-    const key = given.method === "POST" && { "idempotency-key": randomUUID() }
+    const key = given.method !== "GET" && { "idempotency-key": randomUUID() }
     const asked = { ...given, headers: { ...key, ...given.headers } }
     for (let attempt = 0; ; attempt++) {
       const answer = await send(access, agent, asked).catch((cause: unknown) => {

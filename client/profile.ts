@@ -19,7 +19,7 @@ const names = new Set([
   ...["os_project_domain_name", "os_project_domain_id", "os_domain_name", "os_domain_id"],
   ...["os_application_credential_id", "os_application_credential_name"],
   ...["os_application_credential_secret", "os_system_scope", "os_region_name", "os_interface"],
-  ...["os_endpoint", "os_cacert"],
+  ...["os_endpoint", "os_cacert", "os_cloud"],
 ])
 const secrets = /^(token|os_token|os_password|os_application_credential_secret)$/
 

@@ -4,7 +4,8 @@ import { jsonBody } from "#client/http.ts"
 import { isList, isObject, type Json, memberAt, textAt } from "#client/json.ts"
 import { needOf, type Operation } from "#client/operation.ts"
 import { addressOf, type Request, requestOf, type Typed } from "#client/request.ts"
-import { type Session, showItems, showOne } from "#client/session.ts"
+import { listing, type Session, showOne } from "#client/session.ts"
+import { withIds } from "#client/share-protection/name.ts"
 import { jobIn, watchJob } from "#client/share-protection/watch.ts"
 import { printable } from "#client/shown.ts"
 
@@ -38,25 +39,28 @@ const listed = async (session: Session, operation: Operation, wanted: Wanted) =>
   const { items: name = "items", columns = ["id"], is_paged = false } = operation
   const need = needOf({ ...operation, path: request.path })
   const limit = wanted.limit === 0 ? Number.POSITIVE_INFINITY : wanted.limit
-  const items: Array<Json> = []
+  const shown = listing(session, columns)
+  let count = 0
   let marker: string | undefined
   do {
-    const query = is_paged ? pageQuery(request, limit - items.length, marker) : request.query
+    const query = is_paged ? pageQuery(request, limit - count, marker) : request.query
     const path = addressOf(request.path, query)
     const body = request.body === undefined ? {} : jsonBody(request.body)
     const answer = await http.json({ method: request.method, path, need, signal, ...body })
     const found = itemsIn(answer.body, name)
     // What is no list after all, an aggregate's state for example, is shown as what it is.
     if (found === undefined) return showOne(session, answer.body)
-    items.push(...found)
+    const items = found.slice(0, limit - count)
+    count += items.length
+    shown.add(items)
+    // A list that is longer than the memory goes out as it comes, no faster than it is read.
+    await screen.taken(signal)
     marker = is_paged ? markerIn(answer.body) : undefined
-  } while (marker !== undefined && items.length < limit)
+  } while (marker !== undefined && count < limit)
+  shown.end()
   const is_table = !session.output.json && !session.output.quiet
-  const is_seen = is_table && screen.columns !== undefined
-  // A head over nothing says nothing to a person; a program finds its columns.
-  if (items.length > 0 || !is_seen) showItems(session, items.slice(0, limit), columns)
   if (marker !== undefined) screen.err(`There are more: --limit 0 shows all.\n`)
-  else if (items.length === 0 && is_table) screen.err("None.\n")
+  else if (count === 0 && is_table) screen.err("None.\n")
 }
 
 /** The resource once its job has ended, read again where it can be. */
@@ -75,7 +79,8 @@ const finished = async (
 }
 
 /** Does it and shows the answer. ClientFailed where it is refused or its job fails. */
-export const runOperation = async (session: Session, operation: Operation, wanted: Wanted) => {
+export const runOperation = async (session: Session, operation: Operation, typed: Wanted) => {
+  const wanted = await withIds(session, operation, typed)
   if (operation.items !== undefined) return await listed(session, operation, wanted)
   const { http, screen, signal, output } = session
   const { method, path, query, body } = requestOf(operation, wanted)

@@ -1,9 +1,12 @@
 /** The terminal that a verb writes to, or what stands in its place. */
+import { once } from "node:events"
 
 export interface Screen {
   readonly out: (text: string) => void
   /** Progress and hints: standard output is the verb's answer. */
   readonly err: (text: string) => void
+  /** Waits while standard output has more than whoever reads it has taken. */
+  readonly taken: (signal: AbortSignal) => Promise<void>
   /** Columns of standard output; undefined where it is no terminal. */
   readonly columns: number | undefined
   /** Columns of standard error; undefined where it is no terminal. */
@@ -24,6 +27,9 @@ export const screen = (env: NodeJS.ProcessEnv = process.env): Screen => {
   return {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
+    taken: async (signal) => {
+      if (process.stdout.writableNeedDrain) await once(process.stdout, "drain", { signal })
+    },
     columns,
     err_columns: columnsOf(process.stderr),
     has_colours: columns !== undefined && !is_plain,

@@ -35,18 +35,72 @@ const idOf = (item: Json) => {
   return found
 }
 
+/** Shows a list as it comes; `end` is due where none is missing. */
+export interface Listing {
+  readonly add: (items: ReadonlyArray<Json>) => void
+  readonly end: () => void
+}
+
+/** One JSON array, as if it was written whole. */
+const jsonListing = ({ screen, output: { fields } }: Session): Listing => {
+  let count = 0
+  return {
+    add: (items) => {
+      for (const item of items) {
+        const text = toJson(picked(item, fields), indent).replaceAll(
+          "\n",
+          `\n${" ".repeat(indent)}`,
+        )
+        screen.out(`${count === 0 ? "[" : ","}\n${" ".repeat(indent)}${text}`)
+        count++
+      }
+    },
+    end: () => screen.out(count === 0 ? "[]\n" : "\n]\n"),
+  }
+}
+
+/** A table, whose columns are as wide as the first items want them. */
+const tableListing = (
+  { screen, output: { fields } }: Session,
+  columns: ReadonlyArray<string>,
+): Listing => {
+  let rows: ReturnType<typeof table> | undefined
+  return {
+    add: (items) => {
+      if (items.length === 0) return
+      const is_first = rows === undefined
+      rows ??= table(items, fields ?? known(columns, items), screen)
+      screen.out((is_first ? rows.head : "") + rows.of(items))
+    },
+    end: () => {
+      // A head over nothing says nothing to a person; a program finds its columns.
+      if (rows === undefined && screen.columns === undefined) {
+        screen.out(table([], fields ?? columns, screen).head)
+      }
+    },
+  }
+}
+
 /** A list: a table of the fields that were asked for or are there, ids, or one JSON array. */
+export const listing = (session: Session, columns: ReadonlyArray<string>): Listing => {
+  const { screen, output } = session
+  if (output.json && !output.quiet) return jsonListing(session)
+  if (!output.quiet) return tableListing(session, columns)
+  return {
+    add: (items) => screen.out(items.map((item) => `${idOf(item)}\n`).join("")),
+    end: () => undefined,
+  }
+}
+
+/** A list that is whole. */
 export const showItems = (
-  { screen, output: { json, fields, quiet } }: Session,
+  session: Session,
   items: ReadonlyArray<Json>,
   columns: ReadonlyArray<string>,
 ) => {
-  if (quiet) return screen.out(items.map((item) => `${idOf(item)}\n`).join(""))
-  if (json) {
-    const shown = items.map((item) => picked(item, fields))
-    return screen.out(`${toJson(shown, indent)}\n`)
-  }
-  screen.out(table(items, fields ?? known(columns, items), screen))
+  const shown = listing(session, columns)
+  shown.add(items)
+  shown.end()
 }
 
 /** One thing: its fields a line each, its id, or one JSON document. */

@@ -82,18 +82,28 @@ export const known = (names: ReadonlyArray<string>, items: ReadonlyArray<Json>) 
     ? names
     : names.filter((name) => items.some((item) => memberAt(item, name) !== undefined))
 
-/** A table of these fields with its head, a line each; on no terminal nothing is cut. */
+/** Lines of a table, each with its end. */
+export interface Table {
+  readonly head: string
+  readonly of: (items: ReadonlyArray<Json>) => string
+}
+
+/**
+ * A table of these fields, laid out for the first of its items; on no terminal nothing is cut, and
+ * what is longer than all of those stands out.
+ */
 export const table = (
   items: ReadonlyArray<Json>,
   columns: ReadonlyArray<string>,
   screen: Screen,
-): string => {
-  const values = items.map((item) => columns.map((name) => memberAt(item, name)))
-  const rows = values.map((row) =>
-    row.map((value, i) =>
+): Table => {
+  const cellsOf = (values: ReadonlyArray<Json | undefined>) =>
+    values.map((value, i) =>
       screen.columns === undefined ? plain(value) : shown(columns[i] ?? "", value),
-    ),
-  )
+    )
+  const valuesOf = (item: Json) => columns.map((name) => memberAt(item, name))
+  const values = items.map(valuesOf)
+  const rows = values.map(cellsOf)
   const heads = columns.map((name) => headOf(name, screen))
   const natural = heads.map((head, i) =>
     rows.reduce((widest, row) => Math.max(widest, widthOf(row[i] ?? "")), widthOf(head)),
@@ -109,15 +119,18 @@ export const table = (
   const line = (cells: ReadonlyArray<string>, is_head: boolean) =>
     widths
       .map((width, i) => {
-        const cell = fitted(cells[i] ?? "", width)
+        const whole = cells[i] ?? ""
+        const cell = screen.columns === undefined ? whole : fitted(whole, width)
         const is_last = i + 1 === widths.length && !is_right(i)
         const text = is_last ? cell : padded(cell, width, is_right(i))
         return coloured(screen, text, is_head ? "bold" : colourOf(cell))
       })
       .join(gap)
-  return [line(heads, true), ...rows.map((row) => line(row, false))]
-    .map((text) => `${text.trimEnd()}\n`)
-    .join("")
+  const ended = (text: string) => `${text.trimEnd()}\n`
+  return {
+    head: ended(line(heads, true)),
+    of: (items) => items.map((item) => ended(line(cellsOf(valuesOf(item)), false))).join(""),
+  }
 }
 
 /** Members of objects by their path; a list of objects stays a value. */

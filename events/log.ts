@@ -5,6 +5,7 @@
  * order and the aggregate's state after them, so that loading an aggregate is reading one commit.
  */
 import { Context, type Effect, Schema, type Stream } from "effect"
+import type { Trace } from "#events/trace.ts"
 import type { Message } from "#schemas/message.ts"
 
 /** Largest commit as bytes of JSON: half of the bus's message limit (nats.conf, max_payload). */
@@ -35,6 +36,8 @@ export interface Origin {
   readonly correlation_id?: string
   /** `<position>` of the commit that made a process send this command. */
   readonly cause?: string
+  /** The span that wrote it, where traces are collected: what follows goes on in its trace. */
+  readonly trace?: Trace
 }
 
 /** One message of the log. The format is for ever: fields are only ever added. */

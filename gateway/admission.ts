@@ -7,6 +7,7 @@ import { Effect } from "effect"
 import type { Headers, HttpServerRequest } from "effect/http"
 import { type Access, mayEnter } from "#gateway/access.ts"
 import type { Caller } from "#gateway/caller.ts"
+import type { Door } from "#gateway/door.ts"
 import type { Failure } from "#gateway/envelope.ts"
 import type { Authenticate, Credentials } from "#gateway/identity.ts"
 import {
@@ -63,9 +64,15 @@ export const bearerOf = (authorization: string) => bearer.exec(authorization)?.[
 /** Document 2 §5: what is in the header of share protection's tokens. */
 const openstack_token = new RegExp(`^[\\x21-\\x7e]{1,${openstack_token_length_max}}$`)
 
+/** A request as far as its caller is concerned; `source` is the server's own. */
+interface Asking {
+  readonly headers: { readonly [name: string]: string | undefined }
+  readonly source: object
+}
+
 /** Who the caller is, from the token or, without one, the certificate. */
 export const identify = (
-  request: HttpServerRequest.HttpServerRequest,
+  request: Asking,
   transport: Transport["Service"],
   authenticate: Authenticate,
 ): Effect.Effect<Caller, Failure> => {
@@ -108,8 +115,23 @@ export const askKeystone = (
 
 const host_pattern = /^[\w.:[\]-]{1,255}$/
 
+/** Why the caller has to wait, if so; else one more is counted. */
+export const overRate = (
+  { take, transport, clock, settings }: Pick<Door, "take" | "transport" | "clock" | "settings">,
+  caller: Caller,
+  source: object,
+): Failure | undefined => {
+  const { api } = settings()
+  if (api.rate_limit_per_second === 0) return undefined
+  const who = caller === anonymous ? transport.addressOf(source) : caller.actor
+  const wait_s = take(who, clock.currentTimeMillisUnsafe(), api)
+  if (wait_s === 0) return undefined
+  const headers = { "retry-after": String(wait_s) }
+  return { status: 429, detail: `Too many requests: wait ${wait_s} s.`, headers }
+}
+
 /** Whether a body comes with the request, empty or not. */
-export const hasBody = ({ headers }: HttpServerRequest.HttpServerRequest) =>
+export const hasBody = ({ headers }: Pick<Asking, "headers">) =>
   headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined
 
 /** Why this body is not read, if so: declared too large, or of a kind that nobody reads here. */
@@ -151,7 +173,14 @@ export const correlationId = (
 
 const idempotency_key = new RegExp(`^[\\x20-\\x7e]{1,${idempotency_key_length_max}}$`)
 
-/** The command that a POST means, sent once or again; undefined when the key is malformed. */
+/** Methods that ask for no change, and so for no command. */
+const reading: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"])
+
+/**
+ * The command that a request means, sent once or again; undefined when the key is malformed. Beyond
+ * the decision, which knows a key of POST alone: a PATCH that comes late, after it was sent again
+ * and followed by another, would undo the other.
+ */
 export const commandId = (
   { method, headers }: HttpServerRequest.HttpServerRequest,
   path: string,
@@ -160,9 +189,10 @@ export const commandId = (
   { idOf }: Transport["Service"],
 ) => {
   const key = headers["idempotency-key"]
-  if (key === undefined || method !== "POST") return request_id
+  if (key === undefined || reading.has(method)) return request_id
   if (!idempotency_key.test(key)) return undefined
-  return idOf(JSON.stringify([caller.actor, caller.project_id, path, key]))
+  const named = [caller.actor, caller.project_id, path, key]
+  return idOf(JSON.stringify(method === "POST" ? named : [...named, method]))
 }
 
 const position = new RegExp(`^\\d{1,${position_digits_max}}$`)

@@ -2,6 +2,7 @@
 import type { Clock, Deferred } from "effect"
 import type { Deadlines } from "#gateway/deadlines.ts"
 import type { Identity } from "#gateway/identity.ts"
+import type { KeptAnswers } from "#gateway/kept-answer.ts"
 import type { RequestMetrics } from "#gateway/metrics.ts"
 import type { rateLimiter } from "#gateway/rate-limit.ts"
 import type { routesOf } from "#gateway/routes.ts"
@@ -20,4 +21,5 @@ export interface Door {
   readonly find: ReturnType<typeof routesOf>
   readonly take: ReturnType<typeof rateLimiter>
   readonly metrics: RequestMetrics
+  readonly kept: KeptAnswers
 }

@@ -39,7 +39,11 @@ export const internal: Failure = { status: 500, detail: "" }
 const stopping: Failure = { status: 503, detail: "The server is shutting down." }
 
 /** Failures of what stands behind the gateway: worth another try. */
-const unavailable = new Set(["LogUnavailable", "OutcomeUnknown", "VersionConflict", "Behind"])
+const unavailable = new Set([
+  ...["LogUnavailable", "OutcomeUnknown", "VersionConflict", "Behind"],
+  // Thrown by whatever asks a read model whose server is away.
+  "DatabaseUnusable",
+])
 
 const ofError = (error: unknown, envelope: Envelope): Failure | undefined => {
   if (HttpApiError.HttpApiSchemaError.is(error)) {

@@ -18,6 +18,7 @@ import {
   Tracer,
 } from "effect"
 import { HttpBody, HttpIncomingMessage, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { isTraced } from "#events/trace.ts"
 import { PolicyRules } from "#gateway/access.ts"
 import {
   anonymous,
@@ -27,6 +28,7 @@ import {
   denied,
   hasBody,
   identify,
+  overRate,
   positionAsked,
   refusedBody,
 } from "#gateway/admission.ts"
@@ -40,11 +42,13 @@ import type { HotRefusal } from "#gateway/hot.ts"
 import { type HotDoor, hotDoor } from "#gateway/hot-door.ts"
 import { Identity } from "#gateway/identity.ts"
 import { Int64Form } from "#gateway/json.ts"
+import { keptAnswers } from "#gateway/kept-answer.ts"
 import { url_length_max } from "#gateway/limits.ts"
 import { type RequestMetrics, requestMetrics } from "#gateway/metrics.ts"
 import { rateLimiter } from "#gateway/rate-limit.ts"
 import { RequestContext } from "#gateway/request-context.ts"
 import { type App, type Mounted, type Route, routesOf } from "#gateway/routes.ts"
+import { inSpan, TracerDisabledWhen } from "#gateway/tracing.ts"
 import { Transport } from "#gateway/transport.ts"
 import {
   bad_key,
@@ -59,7 +63,6 @@ import {
 } from "#gateway/visit.ts"
 import type { Settings } from "#schemas/settings.ts"
 
-type Request = HttpServerRequest.HttpServerRequest
 type Response = HttpServerResponse.HttpServerResponse
 
 /** The answer to a request that the machine below HTTP gave up on. */
@@ -79,7 +82,7 @@ export interface FrontDoor {
   readonly close: Effect.Effect<void>
   /** Requests in flight now. */
   readonly inFlight: () => number
-  /** Takes requests before `app`; undefined where nothing is hot. */
+  /** Takes requests before `app`. */
   readonly hot: HotDoor["serve"]
 }
 
@@ -138,20 +141,6 @@ const callerOf = (
   })
 }
 
-const overRate = (
-  { take, transport, clock, settings }: Door,
-  caller: Caller,
-  request: Request,
-): Failure | undefined => {
-  const { api } = settings()
-  if (api.rate_limit_per_second === 0) return undefined
-  const who = caller === anonymous ? transport.addressOf(request.source) : caller.actor
-  const wait_s = take(who, clock.currentTimeMillisUnsafe(), api)
-  if (wait_s === 0) return undefined
-  const headers = { "retry-after": String(wait_s) }
-  return { status: 429, detail: `Too many requests: wait ${wait_s} s.`, headers }
-}
-
 const admit = (
   door: Door,
   visit: Visit,
@@ -159,7 +148,8 @@ const admit = (
   caller: Caller,
 ): Effect.Effect<RequestContext, Failure> => {
   const { request, path, edge, correlation_id } = visit
-  const failure = overRate(door, caller, request) ?? refusedBody(request, route, door.settings())
+  const failure =
+    overRate(door, caller, request.source) ?? refusedBody(request, route, door.settings())
   if (failure !== undefined) return Effect.fail(failure)
   const command_id = commandId(request, path, caller, edge.request_id, door.transport)
   if (command_id === undefined) return Effect.fail(bad_key)
@@ -204,6 +194,7 @@ const visited = (door: Door, visit: Visit): App => {
     const detail = `The service ${name} could not start.`
     return Effect.succeed(worded(visit, { status: 503, detail }))
   }
+  const keep = door.kept.keeping(visit, route)
   const admitted = Effect.flatMapEager(callerOf(door, visit, route), (caller) =>
     admit(door, visit, route, caller),
   )
@@ -216,7 +207,7 @@ const visited = (door: Door, visit: Visit): App => {
   return Effect.flatMapEager(decided, (context) => {
     if (HttpServerResponse.isHttpServerResponse(context)) return Effect.succeed(context)
     enter(door, visit, route, context)
-    return app
+    return keep(context.caller, app)
   })
 }
 
@@ -284,7 +275,7 @@ export const frontDoor = Effect.fnUntraced(function* (
   metrics: RequestMetrics = requestMetrics(),
 ) {
   const closing = yield* Deferred.make<void>()
-  const door: Door = {
+  const parts = {
     settings,
     transport: yield* Transport,
     authenticate: (yield* Identity).authenticate,
@@ -296,12 +287,14 @@ export const frontDoor = Effect.fnUntraced(function* (
     take: rateLimiter(),
     metrics,
   }
+  const door: Door = { ...parts, kept: keptAnswers(parts) }
   const hot = yield* hotDoor(door, services)
+  const is_traced = isTraced(yield* Effect.context<never>())
   const answered = (fiber: Fiber.Fiber<unknown, unknown>): App => {
     const visit = arrive(door, fiber)
     const refusal = hot.refusalOf(visit.request.source)
     const app = refusal === undefined ? visited(door, visit) : refused(visit, refusal)
-    return Effect.matchCauseEffect(app, {
+    const answer = Effect.matchCauseEffect(app, {
       onSuccess: (response) => Effect.succeed(depart(door, visit, response)),
       onFailure: (cause) => {
         if (!visit.in_flight.is_late && isClientGone(cause)) {
@@ -311,10 +304,12 @@ export const frontDoor = Effect.fnUntraced(function* (
         return Effect.map(failed(visit, cause), (response) => depart(door, visit, response))
       },
     })
+    return is_traced ? inSpan(visit, answer) : answer
   }
+  const around = observed(yield* Effect.context<never>())
   const front: FrontDoor = {
     app: Effect.withFiber(answered),
-    context: observed(yield* Effect.context<never>()).pipe(
+    context: (is_traced ? Context.add(around, TracerDisabledWhen, () => true) : around).pipe(
       Context.add(ErrorSettings, () => settings().error),
       Context.add(Int64Form, settings().json.int64),
     ),

@@ -35,8 +35,7 @@ export type ServeHot = <Request extends HotRequest, Response extends HotResponse
 ) => void
 
 export interface HotDoor {
-  /** Undefined where no service has hot routes. */
-  readonly serve: ServeHot | undefined
+  readonly serve: ServeHot
   /** Why a hot route ended this request, if one did. */
   readonly refusalOf: (source: object) => HotRefusal | undefined
 }
@@ -219,7 +218,10 @@ export const hotDoor = Effect.fnUntraced(function* (door: Door, services: Readon
 
   const serve: ServeHot = (request, response, headers, plain) => {
     const entered = admitted(request, headers)
-    if (entered === undefined) return plain(request, response)
+    if (entered === undefined) {
+      if (!door.kept.serve(request, response, headers)) plain(request, response)
+      return
+    }
     const { plan, route, caller } = entered
     const visit = visitOf({
       ...{ door, request, response, headers, route, caller, log },
@@ -236,7 +238,7 @@ export const hotDoor = Effect.fnUntraced(function* (door: Door, services: Readon
     }
   }
   const hot: HotDoor = {
-    serve: find === undefined ? undefined : serve,
+    serve,
     refusalOf: (source) => refusals.get(source),
   }
   return hot

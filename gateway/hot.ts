@@ -32,7 +32,8 @@ export interface HotRequest {
 export interface HotResponse {
   readonly destroyed: boolean
   readonly writableEnded: boolean
-  writeHead(status: number, headers: Readonly<Record<string, string>>): unknown
+  /** By name, or name, value, name, value, ... */
+  writeHead(status: number, headers: Readonly<Record<string, string>> | Array<string>): unknown
   /**
    * Answers whether the next piece may come at once; else it may after `drain`. `written` is called
    * when the system has the bytes, or with why it will not.

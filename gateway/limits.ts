@@ -13,6 +13,9 @@ export const openstack_token_length_max = 4096
 /** Positions of the log are exact integers up to 2^53. */
 export const position_digits_max = 16
 
+/** What a command of operators, of nodes or about webhooks may have: the largest is a secret's. */
+export const command_bytes_max = 64 * 1024
+
 /** Largest request body in bytes; a larger one is answered 413, unread where possible. */
 export const BodyLimit = Context.Reference<(settings: Settings) => number>("gateway/BodyLimit", {
   defaultValue:
@@ -37,6 +40,15 @@ export const Streamed = Context.Reference<boolean>("gateway/Streamed", {
  */
 export const Unhurried = Context.Reference<boolean>("gateway/Unhurried", {
   defaultValue: () => false,
+})
+
+/**
+ * Of what a GET's answer is made, beside the request, its caller, the settings and the rules:
+ * `nothing` else, or what the service's `shown` tells. Such an answer is kept and given again while
+ * all of that is as it was; it must depend on nothing else. Source: decision 0149.
+ */
+export const MadeOf = Context.Reference<"nothing" | "shown" | undefined>("gateway/MadeOf", {
+  defaultValue: () => undefined,
 })
 
 /** Settings that open an endpoint to everybody, whatever its `Needs` say. */

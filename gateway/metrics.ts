@@ -2,22 +2,21 @@
  * Counts and times of requests, by route and status, kept as plain numbers: what a request costs
  * here must not be seen in what it measures. Source: DECISIONS, "health".
  */
+import { familyText, histogramText } from "#schemas/metric.ts"
 
 /** From what memory answers to the deadline of a minute, in seconds. */
 const bounds_s = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60]
 
 interface Series {
-  readonly method: string
-  readonly path: string
+  readonly labels: { readonly method: string; readonly route: string }
   readonly statuses: Map<number, number>
   /** Requests that took at most the bound of the same place, and more than the one before. */
   readonly buckets: Array<number>
   sum_s: number
 }
 
-const newSeries = (method: string, path: string): Series => ({
-  method,
-  path,
+const newSeries = ({ method, path }: Measured): Series => ({
+  labels: { method, route: path },
   statuses: new Map(),
   buckets: new Array(bounds_s.length + 1).fill(0),
   sum_s: 0,
@@ -35,12 +34,24 @@ export interface RequestMetrics {
   readonly text: () => string
 }
 
+const requests_total = {
+  name: "almanac_http_requests_total",
+  type: "counter",
+  help: "Requests answered, by route and status.",
+} as const
+
+const duration = {
+  name: "almanac_http_request_duration_seconds",
+  type: "histogram",
+  help: "From a request's head to its answer's.",
+} as const
+
 /** Routes are compared by identity. */
 export const requestMetrics = (): RequestMetrics => {
   const all = new Map<Measured, Series>()
   return {
     add: (route, status, seconds) => {
-      const series = all.get(route) ?? newSeries(route.method, route.path)
+      const series = all.get(route) ?? newSeries(route)
       if (series.statuses.size === 0) all.set(route, series)
       series.statuses.set(status, (series.statuses.get(status) ?? 0) + 1)
       series.sum_s += seconds
@@ -49,40 +60,15 @@ export const requestMetrics = (): RequestMetrics => {
       series.buckets[place] = (series.buckets[place] ?? 0) + 1
     },
     text: () => {
-      const counts = [...all.values()].flatMap(countLines)
-      const times = [...all.values()].flatMap(timeLines)
-      return `${[...count_head, ...counts, ...time_head, ...times].join("\n")}\n`
+      const counts = [...all.values()].flatMap(({ labels, statuses }) =>
+        [...statuses].map(
+          ([status, count]) => [count, { ...labels, status: String(status) }] as const,
+        ),
+      )
+      const times = [...all.values()].map(({ labels, buckets, sum_s }) => ({
+        ...{ labels, counts: buckets, sum: sum_s },
+      }))
+      return familyText(requests_total, counts) + histogramText(duration, bounds_s, times)
     },
   }
-}
-
-const count_head = [
-  "# HELP almanac_http_requests_total Requests answered, by route and status.",
-  "# TYPE almanac_http_requests_total counter",
-]
-const time_head = [
-  "# HELP almanac_http_request_duration_seconds From a request's head to its answer's.",
-  "# TYPE almanac_http_request_duration_seconds histogram",
-]
-
-const labels = ({ method, path }: Series) => `method="${method}",route="${path}"`
-
-const countLines = (series: Series) =>
-  [...series.statuses].map(
-    ([status, count]) =>
-      `almanac_http_requests_total{${labels(series)},status="${status}"} ${count}`,
-  )
-
-const timeLines = (series: Series) => {
-  const name = "almanac_http_request_duration_seconds"
-  let total = 0
-  const buckets = series.buckets.map((count, place) => {
-    total += count
-    return `${name}_bucket{${labels(series)},le="${bounds_s[place] ?? "+Inf"}"} ${total}`
-  })
-  return [
-    ...buckets,
-    `${name}_sum{${labels(series)}} ${series.sum_s}`,
-    `${name}_count{${labels(series)}} ${total}`,
-  ]
 }

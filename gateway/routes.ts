@@ -25,6 +25,7 @@ import type { HotRoutes } from "#gateway/hot.ts"
 import {
   Accepts,
   BodyLimit,
+  MadeOf,
   PublicWhen,
   Streamed,
   Unhurried,
@@ -51,6 +52,11 @@ export interface Service<E, R> {
   readonly ready?: Effect.Effect<string | undefined>
   /** What an operator should know though it answers; undefined when that is nothing. */
   readonly note?: Effect.Effect<string | undefined>
+  /**
+   * What its answers that are `MadeOf` it show: as long as each part is the same, so are they;
+   * undefined where that cannot be told now.
+   */
+  readonly shown?: (() => ReadonlyArray<unknown> | undefined) | undefined
   /** What it answers before the router, once its routes have started; undefined: nothing. */
   readonly hot?: Effect.Effect<HotRoutes | undefined>
 }
@@ -95,6 +101,7 @@ export interface Mounted {
   readonly waitFor: (position: number) => Effect.Effect<void, Behind>
   readonly ready: Effect.Effect<string | undefined>
   readonly note?: Effect.Effect<string | undefined>
+  readonly shown?: Service<unknown, unknown>["shown"]
   readonly hot?: HotRoutes | undefined
 }
 
@@ -110,6 +117,7 @@ export interface Route {
   readonly bodyLimit: (settings: Settings) => number
   readonly is_streamed: boolean
   readonly is_unhurried: boolean
+  readonly made_of: "nothing" | "shown" | undefined
 }
 
 /** A route, or the methods that the path has instead of the one asked for. */
@@ -123,8 +131,9 @@ const router_config = {
 }
 
 /** Starts a service's routes. A service that fails is alone in failing. */
-export const mount = <E, R>({ name, api, routes, waitFor, ready, note, hot }: Service<E, R>) =>
+export const mount = <E, R>(service: Service<E, R>) =>
   Effect.gen(function* () {
+    const { name, api, routes, waitFor, ready, note, shown, hot } = service
     const exit: Exit.Exit<App, E> = yield* routes.pipe(
       Effect.provideService(HttpRouter.RouterConfig, router_config),
       Effect.exit,
@@ -141,6 +150,7 @@ export const mount = <E, R>({ name, api, routes, waitFor, ready, note, hot }: Se
       waitFor: waitFor ?? (() => Effect.void),
       ready: why === undefined ? (ready ?? Effect.succeed(undefined)) : Effect.succeed(why),
       ...(note === undefined ? {} : { note }),
+      shown,
       hot: started && hot !== undefined ? yield* hot : undefined,
     }
     return mounted
@@ -183,6 +193,7 @@ export const routesOf = (services: ReadonlyArray<Mounted>) => {
           bodyLimit: Context.get(notes, BodyLimit),
           is_streamed: Context.get(notes, Streamed),
           is_unhurried: Context.get(notes, Unhurried),
+          made_of: Context.get(notes, MadeOf),
         })
       },
     })

@@ -13,9 +13,13 @@ const node = projectNode()
 const verb = process.argv.slice(2)
 const args = [...nodeFlags(verb[0]), join(root, "launcher", "run.mjs"), ...verb]
 
+/** By a shell, since Node cannot: a core dump would hold every secret, of each child as well. */
+const shell = "/bin/sh"
+const without_core = ["-c", 'ulimit -c 0; exec "$0" "$@"', node, ...args]
+
 /** On a Node without execve: a child that gets our signals and whose end is ours. */
 const runAsChild = () => {
-  const child = spawn(node, args, { stdio: "inherit" })
+  const child = spawn(shell, without_core, { stdio: "inherit" })
   const signals = ["SIGTERM", "SIGHUP", "SIGINT"]
   for (const signal of signals) {
     process.on(signal, () => {
@@ -34,5 +38,5 @@ const runAsChild = () => {
   })
 }
 
-if (process.execve) process.execve(node, [node, ...args], process.env)
+if (process.execve) process.execve(shell, [shell, ...without_core], process.env)
 else runAsChild()

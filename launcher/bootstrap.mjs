@@ -33,11 +33,20 @@ const isRequired = (name, task) =>
 
 /** What nobody needs but tests, and who tries the services out. */
 const treesOf = {
-  test: ["radosgw", "chromium"],
-  services: ["radosgw", "chromium", "openstack", "pandas", "pillow"],
+  test: ["radosgw", "chromium", "postgresql"],
+  services: [
+    "radosgw",
+    "chromium",
+    "postgresql",
+    "openstack",
+    "pandas",
+    "pillow",
+    "prometheus",
+    "shells",
+  ],
   demo: ["radosgw"],
   // What benchmarks are run against, by hand.
-  peers: ["radosgw", "pandas", "fastapi", "swift", "nginx", "redis"],
+  peers: ["radosgw", "pandas", "fastapi", "swift", "nginx", "redis", "postgresql"],
 }
 
 const missingTrees = (task) => (treesOf[task] ?? []).filter((name) => findTree(name) === undefined)

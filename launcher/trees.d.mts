@@ -6,7 +6,10 @@ export type TreeName =
   | "fastapi"
   | "swift"
   | "nginx"
+  | "shells"
   | "redis"
+  | "prometheus"
+  | "postgresql"
   | "chromium"
 
 /** Each with what must be there of it, in the tree or in the system. */

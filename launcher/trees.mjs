@@ -82,11 +82,30 @@ export const trees = {
     megabytes: 2,
     by_hand: "apt-get install nginx-light",
   },
+  // Of it promtool alone is used, which judges metrics, rules and what they alert on.
+  prometheus: {
+    packages: ["prometheus"],
+    paths: ["usr/bin/promtool"],
+    megabytes: 45,
+    by_hand: "apt-get install prometheus",
+  },
+  shells: {
+    packages: ["zsh", "fish"],
+    paths: ["bin/zsh", "usr/bin/fish"],
+    megabytes: 8,
+    by_hand: "apt-get install zsh fish",
+  },
   redis: {
     packages: ["redis-server"],
     paths: ["usr/bin/redis-server"],
     megabytes: 2,
     by_hand: "apt-get install redis-server",
+  },
+  postgresql: {
+    packages: ["postgresql"],
+    paths: ["usr/lib/postgresql/*/bin/initdb", "usr/share/postgresql/*/postgres.bki"],
+    megabytes: 60,
+    by_hand: "apt-get install postgresql",
   },
   chromium: {
     packages: ["chromium-headless-shell", "fonts-inter", "fonts-dejavu-core"],
@@ -113,10 +132,21 @@ const stampPath = (folder) => join(folder, ".system")
 const isFitting = (folder) =>
   existsSync(stampPath(folder)) && readFileSync(stampPath(folder), "utf8") === system()
 
+/** Whether a path is there; a star in it is any folder: some packages have their version in it. */
+const isThere = (folder, path) => {
+  const [before, ...after] = path.split("/*/")
+  const start = join(folder, before)
+  if (after.length === 0) return existsSync(start)
+  return (
+    existsSync(start) &&
+    readdirSync(start).some((name) => isThere(join(start, name), after.join("/*/")))
+  )
+}
+
 /** Where the tree is: `/` where the system itself has it, undefined where nobody has. */
 export const findTree = (name) => {
   const isWhole = (...folders) =>
-    trees[name].paths.every((path) => folders.some((folder) => existsSync(join(folder, path))))
+    trees[name].paths.every((path) => folders.some((folder) => isThere(folder, path)))
   if (isWhole("/")) return "/"
   const folder = treeFolder(name)
   return isFitting(folder) && isWhole(folder, "/") ? folder : undefined

@@ -60,10 +60,13 @@ export interface Database<Tables> {
   readonly db: Kysely<Tables>
   /** For what is long or unbounded: it runs in a thread of its own, and only reads. */
   readonly reader: Kysely<Tables>
-  /** The last commit shown; position 0 when there is none. */
+  /** The last commit shown, as far as this process knows; position 0 when there is none. */
   readonly checkpoint: () => Checkpoint
   /** Runs the writes and moves the checkpoint, in one transaction. */
-  readonly apply: (writes: ReadonlyArray<Write>, checkpoint: Checkpoint) => void
+  readonly apply: (
+    writes: ReadonlyArray<Write>,
+    checkpoint: Checkpoint,
+  ) => Effect.Effect<void, DatabaseUnusable>
   /**
    * As `apply`, and after each slice of the writes `pause` runs: others have the thread while the
    * transaction is open, but nobody else may write. It leaves nothing where it is interrupted.
@@ -72,11 +75,18 @@ export interface Database<Tables> {
     slices: Iterable<ReadonlyArray<Write>>,
     checkpoint: Checkpoint,
     pause: Effect.Effect<void>,
-  ) => Effect.Effect<void>
+  ) => Effect.Effect<void, DatabaseUnusable>
   /** An empty database beside this one, with the same tables. */
   readonly beside: Effect.Effect<Database<Tables>, DatabaseUnusable, Scope.Scope>
-  /** Puts the one beside in this one's place; `db` and `reader` show it from then on. */
-  readonly replace: (beside: Database<Tables>) => Effect.Effect<void, DatabaseUnusable>
+  /**
+   * Puts the one beside in this one's place; `db` and `reader` show it from then on. False where
+   * another process has brought this one further meanwhile: then nothing was done. `foreign` is
+   * what this one shows of another log, where it does: that goes, however far it is.
+   */
+  readonly replace: (
+    beside: Database<Tables>,
+    foreign?: Checkpoint,
+  ) => Effect.Effect<boolean, DatabaseUnusable>
   /** Begins to compare with the one beside; at most `rows_max` rows are told. */
   readonly compare: (
     beside: Database<Tables>,
@@ -85,15 +95,33 @@ export interface Database<Tables> {
   /** Whether others who look at the place find this database: a file may have been deleted. */
   readonly place: () => Place
   /** Every row of every table, in a fixed order: two databases of one log are equal in it. */
-  readonly dump: () => Readonly<Record<string, ReadonlyArray<unknown>>>
+  readonly dump: Effect.Effect<Dump, DatabaseUnusable>
+  /** Of a database that several processes have; absent where it is this process's alone. */
+  readonly sharing?: Sharing
 }
 
-export interface Design {
+/** Rows by table, each as JSON. */
+export type Dump = Readonly<Record<string, ReadonlyArray<string>>>
+
+/** How processes share a database: one writes, the others see it move. */
+export interface Sharing {
+  /**
+   * Waits until no other process writes; then this one may, until the scope closes. It may be
+   * taken away before (from a process that was stopped, say): writes fail from then on.
+   */
+  readonly turn: Effect.Effect<void, DatabaseUnusable, Scope.Scope>
+  /** Runs `moved` whenever the checkpoint was moved by another process; it never ends. */
+  readonly watch: (moved: () => void) => Effect.Effect<never>
+  /** Whether the database could be reached when it was last asked. */
+  readonly is_reached: () => boolean
+}
+
+export interface Design<Tables> {
   readonly service: string
   /** Rises when a table changes its shape: another version is another database. */
   readonly version: number
-  /** The statements that create the tables. */
-  readonly create: ReadonlyArray<string>
+  /** The statements that create the tables, as this database compiles them. */
+  readonly create: (compiles: Kysely<Tables>) => ReadonlyArray<string>
 }
 
 export class Databases extends Context.Service<
@@ -101,7 +129,7 @@ export class Databases extends Context.Service<
   {
     /** Opens the service's database, made when there is none; older versions of it are removed. */
     readonly open: <Tables>(
-      design: Design,
+      design: Design<Tables>,
     ) => Effect.Effect<Database<Tables>, DatabaseUnusable, Scope.Scope>
   }
 >()("projections/Databases") {}

@@ -2,7 +2,7 @@ import { Schema } from "effect"
 import type { Compilable, Kysely } from "kysely"
 import { type Commit, isPartOf, type Part, parseStream, type Recorded } from "#events/log.ts"
 import type { Write } from "#projections/statement.ts"
-import type { Message } from "#schemas/message.ts"
+import { type Message, typesOf } from "#schemas/message.ts"
 
 /** Where an event stands in the log. */
 export interface Place {
@@ -31,7 +31,9 @@ export type CommitPlace = Omit<Place, "index">
 /**
  * Declares the projection of one kind of aggregate: a plain function from event to writes.
  *
- * Events are decoded by their schema, which upcasts what older versions wrote.
+ * Events are decoded by their schema, which upcasts what older versions wrote. What it has no type
+ * for, a newer release has written while both run: it shows in that one's read model, which is
+ * another, since its version rises with the types (decision 0148).
  */
 export const projection = <Tables, Event>({
   part,
@@ -45,7 +47,11 @@ export const projection = <Tables, Event>({
   readonly project: (event: Event, place: Place) => ReadonlyArray<Write>
 }): Projection<Tables> => {
   const decode = Schema.decodeUnknownSync(event)
-  return { part, create, project: (message, place) => project(decode(message), place) }
+  const types = typesOf(event)
+  return {
+    ...{ part, create },
+    project: (message, place) => (types.has(message.type) ? project(decode(message), place) : []),
+  }
 }
 
 /** As `projection`, for a plain function from all events of a commit to writes. */
@@ -61,14 +67,15 @@ export const commitProjection = <Tables, Event>({
   readonly project: (events: ReadonlyArray<Event>, place: CommitPlace) => ReadonlyArray<Write>
 }): Projection<Tables> => {
   const decode = Schema.decodeUnknownSync(event)
+  const types = typesOf(event)
+  const projectAll = (messages: ReadonlyArray<Message>, place: CommitPlace) =>
+    project(
+      messages.filter(({ type }) => types.has(type)).map((message) => decode(message)),
+      place,
+    )
   return {
-    ...{ part, create },
-    project: (message, place) => project([decode(message)], place),
-    projectAll: (messages, place) =>
-      project(
-        messages.map((message) => decode(message)),
-        place,
-      ),
+    ...{ part, create, projectAll },
+    project: (message, place) => projectAll([message], place),
   }
 }
 

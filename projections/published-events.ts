@@ -3,7 +3,7 @@
  *
  * Source: DESIGN of the running system, 6.
  */
-import { Context, Effect, Schedule, Schema, Stream } from "effect"
+import { Context, Effect, Metric, Schedule, Schema, Stream } from "effect"
 import {
   type Commit,
   isPartOf,
@@ -13,9 +13,15 @@ import {
   parseStream,
   type Recorded,
 } from "#events/log.ts"
+import {
+  RestorationContext,
+  type Restored,
+  restoration_stream,
+} from "#events/system/restoration.ts"
 import type { Place } from "#projections/projection.ts"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
 import type { Message } from "#schemas/message.ts"
+import { counter, gauge } from "#schemas/metric.ts"
 import type { PublishedTypes } from "#schemas/published.ts"
 
 /** Pause before the publisher starts again after a failure, in milliseconds. */
@@ -124,11 +130,16 @@ export const publication = <Event>({
   return { part, tell: (message, place) => tell(decode(message), place) }
 }
 
-/** What subscribers are told of a commit. */
+/**
+ * What subscribers are told of a commit. `restores` are those of the log: what comes after one
+ * may have the position of another commit that is gone, and gets another id.
+ */
 export const publishedOf = (
   publications: ReadonlyArray<Publication>,
   { position, stream, commit }: Recorded,
+  restores: ReadonlyArray<Restored> = [],
 ): ReadonlyArray<Published> => {
+  const restored = restores.findLast((one) => one.position < position)
   const { name, id } = parseStream(stream)
   const [service = "", kind = ""] = name.split(".")
   const tellers = publications.filter(({ part }) => isPartOf(part, stream))
@@ -140,7 +151,7 @@ export const publishedOf = (
       const { request_id, correlation_id, actor, at } = origin
       const cloud: CloudEvent = {
         specversion: "1.0",
-        id: `${position}.${index}`,
+        id: [position, index, ...(restored ? [restored.restore_id] : [])].join("."),
         source: `/almanac/${service}/${aggregate}`,
         type,
         subject,
@@ -158,7 +169,22 @@ export const publishedOf = (
   )
 }
 
-const indexOf = ({ id }: CloudEvent) => Number(id.slice(id.indexOf(".") + 1))
+const indexOf = ({ id }: CloudEvent) => Number(id.split(".")[1])
+
+const decodeRestored = Schema.decodeUnknownSync(RestorationContext)
+
+/** The restores of the log, as of a commit that tells. */
+const restoresAt = ({ commit }: Recorded) => decodeRestored(commit.snapshot.context).restores
+
+const position_gauge = gauge(
+  "almanac_publisher_position",
+  "Position in the log that the publisher has come to, where this process was it.",
+)
+const published_counter = counter(
+  "almanac_published_events_total",
+  "Events that this process published.",
+  {},
+)
 
 /** Publishes from where the published events end, until it fails. */
 const publishFrom = Effect.fnUntraced(function* (publications: ReadonlyArray<Publication>) {
@@ -167,6 +193,8 @@ const publishFrom = Effect.fnUntraced(function* (publications: ReadonlyArray<Pub
   const last = yield* published.last
   const begin = last ?? { sequence: 0, event: undefined }
   let sequence = begin.sequence
+  const last_restored = yield* log.load(restoration_stream)
+  let restores = last_restored === undefined ? [] : restoresAt(last_restored)
 
   const isNews = ({ event }: Published) =>
     begin.event === undefined ||
@@ -175,12 +203,22 @@ const publishFrom = Effect.fnUntraced(function* (publications: ReadonlyArray<Pub
 
   // The last commit is read again: it may have been told in part.
   const position = Math.max(0, (begin.event?.position ?? 0) - 1)
+  yield* Metric.update(position_gauge, begin.event?.position ?? 0)
   const publishing = Stream.runForEachArray(log.follow("", position), (stretch) => {
-    const news = stretch.flatMap((recorded) => publishedOf(publications, recorded)).filter(isNews)
-    if (news.length === 0) return Effect.void
-    return Effect.map(published.append(news, sequence), (end) => {
+    const told = stretch.flatMap((recorded) => {
+      if (recorded.stream === restoration_stream) restores = restoresAt(recorded)
+      return publishedOf(publications, recorded, restores)
+    })
+    const news = told.filter(isNews)
+    const come = Metric.update(position_gauge, stretch.at(-1)?.position ?? 0)
+    if (news.length === 0) return come
+    const publish = Effect.map(published.append(news, sequence), (end) => {
       sequence = end
     })
+    return publish.pipe(
+      Effect.andThen(come),
+      Effect.andThen(Metric.update(published_counter, news.length)),
+    )
   })
 
   // A bus that was killed may have lost the last of what it took, as it does not sync: without

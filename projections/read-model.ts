@@ -4,7 +4,10 @@
  * Source: DESIGN of the running system, 4.
  */
 import { Clock, Context, Effect, Schedule, Semaphore, Stream } from "effect"
+import type { Kysely } from "kysely"
 import { Log, type LogUnavailable, type Part, type Recorded } from "#events/log.ts"
+import { spannedFor } from "#events/trace.ts"
+import { caughtUp, continues } from "#projections/belonging.ts"
 import {
   type Database,
   Databases,
@@ -12,7 +15,6 @@ import {
   type Differences,
 } from "#projections/database.ts"
 import { type Projection, writesOf } from "#projections/projection.ts"
-import { compiler } from "#projections/statement.ts"
 import { type Behind, type Waiting, waiting } from "#projections/waiting.ts"
 
 /** Pause before a read model asks a log again that could not be reached, in milliseconds. */
@@ -30,6 +32,11 @@ const slice_events_max = 500
 /** As many of a model in the background, whose events cost some 40 us each: two milliseconds. */
 const background_events_max = 50
 
+/** How often a rebuild catches up with another process that writes: it is a moment behind. */
+const replaces_max = 50
+
+const overtaken = new DatabaseUnusable({ detail: "It is written faster than it can be built." })
+
 const ns_per_ms = 1e6
 
 /** How a model in the background leaves the thread to others, in milliseconds. */
@@ -45,6 +52,11 @@ export const Rest = Context.Reference<Rests>("projections/Rest", {
 })
 
 export interface ReadModel<Tables> extends Pick<Database<Tables>, "db" | "reader" | "dump"> {
+  /**
+   * Another object once anything else shows, also after it was built again; undefined where this
+   * process does not keep it, and cannot tell.
+   */
+  readonly shown?: () => object
   /** The last commit shown. */
   readonly position: Effect.Effect<number>
   /** Waits until the commit at `position` shows. */
@@ -55,6 +67,8 @@ export interface ReadModel<Tables> extends Pick<Database<Tables>, "db" | "reader
   readonly rebuild: Effect.Effect<number, LogUnavailable | DatabaseUnusable>
   /** Builds it beside from nothing and compares: what is kept is not touched. */
   readonly difference: Effect.Effect<Difference, LogUnavailable | DatabaseUnusable>
+  /** Whether its database could be reached when it was last asked. */
+  readonly is_reached: () => boolean
   /** False where this process does not follow the log for it: nothing can be asked of it. */
   readonly is_kept?: false
 }
@@ -75,10 +89,10 @@ export interface Blueprint<Tables> {
   readonly is_background?: boolean
 }
 
-const statements = <Tables>({ projections }: Blueprint<Tables>) =>
-  projections.flatMap(({ create }) =>
-    create(compiler<Tables>()).map((table) => table.compile().sql),
-  )
+const statements =
+  <Tables>({ projections }: Blueprint<Tables>) =>
+  (compiles: Kysely<Tables>) =>
+    projections.flatMap(({ create }) => create(compiles).map((table) => table.compile().sql))
 
 /** Cuts a stretch of the log where enough events have gathered; a commit is never cut. */
 function* slices(stretch: ReadonlyArray<Recorded>, events_max: number) {
@@ -109,11 +123,9 @@ export const project = <Tables>(
       Effect.suspend(() => {
         const last = slice.at(-1)
         if (last === undefined) return Effect.void
-        database.apply(
-          slice.flatMap((recorded) => [...writesOf(projections, recorded)].flat()),
-          last,
-        )
-        return slice.length === news.length ? Effect.void : Effect.yieldNow
+        const writes = slice.flatMap((recorded) => [...writesOf(projections, recorded)].flat())
+        const applied = database.apply(writes, last)
+        return slice.length === news.length ? applied : Effect.andThen(applied, Effect.yieldNow)
       }),
     { discard: true },
   )
@@ -150,10 +162,8 @@ const projectSlowly = Effect.fnUntraced(function* <Tables>(
       wake()
       continue
     }
-    database.apply(
-      slice.flatMap((recorded) => [...writesOf(projections, recorded)].flat()),
-      last,
-    )
+    const writes = slice.flatMap((recorded) => [...writesOf(projections, recorded)].flat())
+    yield* database.apply(writes, last)
     wake()
     yield* pause
   }
@@ -178,18 +188,6 @@ const fill = <Tables>(
       Stream.runForEachArray((stretch) => project(database, blueprint, stretch)),
     ),
   )
-
-/** Whether the log still holds the commit that the database shows last. */
-const continues = Effect.fnUntraced(function* <Tables>(
-  log: Log["Service"],
-  database: Database<Tables>,
-  part: Part,
-) {
-  const { position, hash } = database.checkpoint()
-  if (position === 0) return true
-  const [found] = yield* Stream.runCollect(Stream.take(log.read(part, position - 1), 1))
-  return found?.position === position && found.hash === hash
-})
 
 /**
  * What a database and its rebuild do not have in common. Most is built first; then what is kept is
@@ -271,6 +269,39 @@ const mending = <Tables>(
   })
 }
 
+interface Kept<Tables> {
+  readonly log: Log["Service"]
+  readonly database: Database<Tables>
+  readonly blueprint: Blueprint<Tables>
+  readonly waits: Waiting
+  readonly rebuild: Effect.Effect<number, LogUnavailable | DatabaseUnusable>
+  readonly following: Effect.Effect<void, LogUnavailable | DatabaseUnusable>
+}
+
+/** Begins to follow the log, alone or in turns with others; answers once what it holds shows. */
+const keep = Effect.fnUntraced(function* <Tables>(kept: Kept<Tables>) {
+  const { log, database, blueprint, waits, rebuild, following } = kept
+  const { part, service } = blueprint
+  const { sharing } = database
+  const name = `The ${service} read model`
+  const position = () => database.checkpoint().position
+  const belonging = Effect.gen(function* () {
+    if (yield* continues(log, database, part)) return
+    yield* Effect.logWarning(`${name} is of another log: building it again.`)
+    yield* rebuild
+  })
+  if (sharing === undefined) {
+    yield* belonging
+    yield* fill(log, database, blueprint)
+    yield* persisting(name, position, following)
+    return
+  }
+  yield* Effect.forkScoped(sharing.watch(waits.wake))
+  const turns = sharing.turn.pipe(Effect.andThen(belonging), Effect.andThen(following))
+  yield* persisting(name, position, Effect.scoped(turns))
+  yield* caughtUp({ log, database, part, waitFor: waits.waitFor })
+})
+
 /**
  * Keeps a blueprint's tables at the end of the log for as long as the scope lives.
  *
@@ -292,16 +323,28 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
       ? projectSlowly(database, blueprint, stretch, waits)
       : project(database, blueprint, stretch)
   const write = (stretch: ReadonlyArray<Recorded>) =>
-    projected(stretch).pipe(Effect.andThen(Effect.sync(wake)), turn.withPermit)
+    projected(stretch).pipe(
+      Effect.andThen(Effect.sync(wake)),
+      turn.withPermit,
+      spannedFor(`projection ${service}`, () => stretch.map(({ commit }) => commit)),
+    )
 
   // One at a time: each has the same place beside.
   const building = yield* Semaphore.make(1)
   const build = Effect.gen(function* () {
     const beside = yield* database.beside
     yield* fill(log, beside, blueprint)
-    yield* Effect.andThen(fill(log, beside, blueprint), database.replace(beside)).pipe(
+    const last = Effect.gen(function* () {
+      yield* fill(log, beside, blueprint)
+      const shown = database.checkpoint()
+      const is_ours = yield* continues(log, database, part)
+      return yield* database.replace(beside, is_ours ? undefined : shown)
+    })
+    const is_replaced = yield* last.pipe(
       turn.withPermit,
+      Effect.repeat({ until: (is_done) => is_done, times: replaces_max }),
     )
+    if (!is_replaced) return yield* overtaken
     wake()
     return position()
   }).pipe(Effect.scoped)
@@ -320,27 +363,24 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
       Effect.andThen(gathers && isLittle(stretch) ? gather : Effect.void),
     )
 
-  if (!(yield* continues(log, database, part))) {
-    yield* Effect.logWarning(`The ${service} read model is of another log: building it again.`)
-    yield* rebuild
-  }
-  yield* fill(log, database, blueprint)
-
   const following = Effect.suspend(() =>
     Stream.runForEachArray(log.follow(part, position()), advance),
   )
-  yield* persisting(`The ${service} read model`, position, following)
+  yield* keep({ log, database, blueprint, waits, rebuild, following })
   yield* Effect.sleep(look_ms).pipe(Effect.andThen(mend), Effect.forever, Effect.forkScoped)
 
   const model: ReadModel<Tables> = {
     db: database.db,
     reader: database.reader,
     dump: database.dump,
+    // What others write shows before this process has heard of it.
+    ...(database.sharing === undefined && { shown: () => database.checkpoint() }),
     position: Effect.sync(position),
     waitFor,
     catchUp: Effect.flatMap(log.head(part), waitFor),
     rebuild,
     difference,
+    is_reached: database.sharing?.is_reached ?? (() => true),
   }
   return model
 })
@@ -355,6 +395,7 @@ export const unkept = Effect.fnUntraced(function* <Tables>(blueprint: Blueprint<
     position: Effect.succeed(0),
     waitFor: () => Effect.void,
     catchUp: Effect.void,
+    is_reached: () => true,
     is_kept: false,
   }
   return model

@@ -8,7 +8,10 @@ import { Schema } from "effect"
 
 export const CloudEvent = Schema.Struct({
   specversion: Schema.Literal("1.0"),
-  /** `<position>.<index>`: the commit's place in the log, and the event's in the commit. */
+  /**
+   * `<position>.<index>`: the commit's place in the log, and the event's in the commit. After a
+   * restore from a backup `.<restore_id>`, as the same place was another commit's before.
+   */
   id: Schema.String,
   /** `/almanac/<service>/<aggregate>` */
   source: Schema.String,

@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import { Schema, SchemaAST } from "effect"
 
 /** A command or an event: a struct whose `type` names it. */
 export const message = <const Type extends string, const Fields extends Schema.Struct.Fields>(
@@ -8,6 +8,20 @@ export const message = <const Type extends string, const Fields extends Schema.S
 
 export interface Message {
   readonly type: string
+}
+
+const typesIn = (ast: SchemaAST.AST): ReadonlyArray<string> => {
+  if (SchemaAST.isUnion(ast)) return ast.types.flatMap(typesIn)
+  if (!SchemaAST.isObjects(ast)) return []
+  const tag = ast.propertySignatures.find(({ name }) => name === "type")?.type
+  return tag !== undefined && SchemaAST.isLiteral(tag) ? [String(tag.literal)] : []
+}
+
+/** The types of message that a schema has, as they are written; throws where it has none. */
+export const typesOf = ({ ast }: { readonly ast: SchemaAST.AST }): ReadonlySet<string> => {
+  const types = new Set(typesIn(SchemaAST.toEncoded(ast)))
+  if (types.size === 0) throw new Error("This schema is of no messages: nothing would be read.")
+  return types
 }
 
 /** Longest token of a bus subject: a commit's subject stays under 256 bytes with four of them. */

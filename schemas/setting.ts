@@ -70,6 +70,9 @@ export const text = (pattern = /^[^\r\n\0]*$/, range = ""): Kind<string, string>
 /** Linux allows 4096 bytes in a path, and nothing else here is longer. */
 const text_length_max = 4096
 
+/** A network: an address, and how many bits of it count. */
+export const network = text(/^[0-9a-fA-F.:]+\/\d{1,3}$/, "CIDR, as 10.0.0.0/8 or fd00::/8")
+
 export const choice = <const Values extends ReadonlyArray<string>>(
   ...values: Values
 ): Kind<Values[number], Values[number]> => ({

@@ -1,7 +1,7 @@
 /** What settings must be to one another, beyond each one's own range. */
 import { Redacted } from "effect"
 import type { Wrong } from "#schemas/setting.ts"
-import type { Settings } from "#schemas/settings.ts"
+import type { Role, Settings } from "#schemas/settings.ts"
 
 /** RFC 7518 §3.2: an HS256 key is at least as long as its hash. The cluster's secret alike. */
 const secret_bytes_min = 32
@@ -10,6 +10,7 @@ const secret_bytes_min = 32
 export const disagreement = (settings: Settings): Wrong | undefined => {
   for (const rule of [
     services,
+    roles,
     address,
     tls,
     tokens,
@@ -23,6 +24,7 @@ export const disagreement = (settings: Settings): Wrong | undefined => {
     capital,
     carrier,
     webhooks,
+    networks,
   ]) {
     const wrong = rule(settings)
     if (wrong !== undefined) return wrong
@@ -36,6 +38,29 @@ export const isLoopback = (host: string) =>
 
 const services = ({ services }: Settings): Wrong | undefined =>
   services.length > 0 ? undefined : { path: "services", problem: "needs at least one service" }
+
+/** What nobody else can do on a bus that only this process has. */
+const roles_of_a_bus = ["actors", "conductor"] as const
+
+const roles = ({ roles, services, nats, database }: Settings): Wrong | undefined => {
+  const wrong = (problem: string): Wrong => ({ path: "roles", problem })
+  if (roles.length === 0) return wrong("needs at least one role")
+  const missing = roles_of_a_bus.filter((role) => !roles.includes(role))
+  if (nats.url === "" && missing.length > 0) {
+    return wrong(`needs ${missing.join(" and ")}, or nats.url, where other processes do that`)
+  }
+  const only = (role: Role) => roles.every((other) => other === role)
+  if (only("projections") && !database.connection.startsWith("postgres")) {
+    return wrong("projections alone needs PostgreSQL: gateways keep their own SQLite")
+  }
+  if (only("blob") && !services.includes("blob-storage")) {
+    return wrong("blob alone needs the service blob-storage")
+  }
+  if (only("agent") && !services.includes("share-protection")) {
+    return wrong("agent alone needs the service share-protection")
+  }
+  return undefined
+}
 
 const address = ({ api }: Settings): Wrong | undefined => {
   if (!api.noauth || api.noauth_unsafe || isLoopback(api.bind_host)) return undefined
@@ -213,12 +238,18 @@ const printable = /^[\x21-\x7e]*$/
 
 const webhooks = ({ webhooks }: Settings): Wrong | undefined => {
   const key = Redacted.value(webhooks.key)
-  if (key !== "" && new TextEncoder().encode(key).length < secret_bytes_min) {
-    return { path: "webhooks.key", problem: `needs ${secret_bytes_min} bytes or more` }
+  if (key === "" || new TextEncoder().encode(key).length >= secret_bytes_min) return undefined
+  return { path: "webhooks.key", problem: `needs ${secret_bytes_min} bytes or more` }
+}
+
+const networks = (settings: Settings): Wrong | undefined => {
+  for (const section of ["webhooks", "targets"] as const) {
+    const { allowed_networks } = settings[section]
+    const wrong = allowed_networks.findIndex((network) => !isNetwork(network))
+    const path = `${section}.allowed_networks[${wrong}]`
+    if (wrong >= 0) return { path, problem: "is no network as 10.0.0.0/8" }
   }
-  const wrong = webhooks.allowed_networks.findIndex((network) => !isNetwork(network))
-  if (wrong < 0) return undefined
-  return { path: `webhooks.allowed_networks[${wrong}]`, problem: "is no network as 10.0.0.0/8" }
+  return undefined
 }
 
 /** An address and the bits of it that count. */

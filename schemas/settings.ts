@@ -28,6 +28,7 @@ import {
   policy,
   quota,
   shares,
+  targets,
   worker,
 } from "#schemas/share-protection/settings.ts"
 import { webhooks } from "#schemas/system/settings.ts"
@@ -36,6 +37,8 @@ import { principal_name_pattern, role_pattern, scopes } from "#schemas/token.ts"
 /** An hour: a request or a clock that is off by more is a mistake. */
 const hour_s = 3600
 const day_s = 86_400
+/** Ten minutes: whoever looks at `/readyz` looks more often. */
+const drain_s_max = 600
 /** A million a second is more than one process can answer: as good as off. */
 const requests_per_second_max = 1_000_000
 /** An error's detail travels in a header-sized answer, never a document. */
@@ -83,6 +86,13 @@ const api = {
   request_timeout_seconds: setting(integer(1, hour_s, "seconds"), 60, {
     meaning: "Seconds for a request from its body's end, and seconds that a stream may idle: 504.",
     source: "decisions of document 1, limits not shown",
+    reloadable: true,
+  }),
+  drain_seconds: setting(integer(0, drain_s_max, "seconds"), 0, {
+    meaning:
+      "Seconds that a process which was told to stop still answers, while `/readyz` says 503, so " +
+      "that whoever balances the load sends requests elsewhere.",
+    source: "decision 0140",
     reloadable: true,
   }),
   rate_limit_per_second: setting(integer(0, requests_per_second_max, "requests"), 0, {
@@ -288,6 +298,12 @@ const audit = {
     meaning: "Seconds after which a checkpoint is written where commits are few.",
     source: "design, log",
   }),
+  key_file: setting(text(), "", {
+    meaning:
+      "File of the Ed25519 key (PEM) that heads of the log are signed with; empty: " +
+      "`audit-key.pem` in the data folder. Gateways that share a log need the same.",
+    source: "decision 0140",
+  }),
   index: setting(flag, true, {
     meaning: "Whether `GET /v1/admin/audit` is answered here; one or two nodes are enough.",
     source: "decision 0126",
@@ -310,11 +326,21 @@ const services = [
   "plant-disease",
 ] as const
 
+/** What the processes of one deployment share among them. Source: decision 0140. */
+export const roles = ["gateway", "actors", "conductor", "projections", "agent", "blob"] as const
+
+/** A part of the work that a process does; all of them on one machine. */
+export type Role = (typeof roles)[number]
+
 /** Every section and setting, in the order of the documentation. */
 export const settings = {
   services: setting(list(choice(...services)), services, {
     meaning: "Services that this process serves.",
     source: "decisions, one server or five",
+  }),
+  roles: setting(list(choice(...roles)), roles, {
+    meaning: "Parts of the work that this process does; less than all needs `nats.url`.",
+    source: "decision 0140",
   }),
   data,
   api,
@@ -330,6 +356,7 @@ export const settings = {
   keystone_authtoken,
   conductor,
   enrollment,
+  targets,
   engine,
   worker,
   compute,

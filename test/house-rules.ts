@@ -42,7 +42,7 @@ const arrow: Readonly<Record<string, Reach>> = {
     packages: /./,
   },
   // It asks a server over HTTP, and knows of it what that says, as a page in a browser does.
-  client: { folders: [], packages: /^(effect|node:.+|smol-toml|@napi-rs\/blake-hash)$/ },
+  client: { folders: [], packages: /^(effect|node:.+|smol-toml|yaml|@napi-rs\/blake-hash)$/ },
   verbs: {
     folders: [
       ...["gateway", "adapters", "actors", "projections", "events", "schemas", "launcher"],

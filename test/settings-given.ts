@@ -10,7 +10,7 @@ const defaults = (group: Group): Readonly<Record<string, unknown>> =>
     }),
   )
 
-type Sections = Omit<Settings, "services">
+type Sections = Omit<Settings, "services" | "roles">
 
 /** The default settings with some of their sections changed. */
 export const given = (

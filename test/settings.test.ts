@@ -2,7 +2,7 @@ import { existsSync } from "node:fs"
 import { assert, describe, expect, it } from "@effect/vitest"
 import { Redacted, Result } from "effect"
 import { decodeSetting, fromText, nearest, type Setting } from "#schemas/setting.ts"
-import { type Settings, settings_by_path, variableOf } from "#schemas/settings.ts"
+import { type Role, roles, type Settings, settings_by_path, variableOf } from "#schemas/settings.ts"
 import { settingsPage } from "#schemas/settings-page.ts"
 import { reload } from "#schemas/settings-reload.ts"
 import { disagreement, isLoopback } from "#schemas/settings-rules.ts"
@@ -12,7 +12,9 @@ import { given } from "./settings-given.ts"
 /** A value of the right type outside the range, for each range that is not of numbers. */
 const outside: Record<string, unknown> = {
   services: ["blob-store"],
+  roles: ["gatekeeper"],
   "webhooks.allowed_networks": ["localhost"],
+  "targets.allowed_networks": ["localhost"],
   "api.bind_host": "two words",
   "api.shape": "C",
   "tls.client_certificates": [{ subject: "x" }],
@@ -40,7 +42,7 @@ const outside: Record<string, unknown> = {
   "compute.networks": ["not an id"],
   "compute.security_groups": ["two\nlines"],
   "compute.key_name": "two\nlines",
-  "database.connection": "postgresql://example.org/almanac",
+  "database.connection": "postgresql://almanac:hunter2@example.org/almanac",
   "capital.cors_origins": ["example.org"],
   "capital.prices_source": "bloomberg",
   "capital.contact": "two (words)",
@@ -91,6 +93,23 @@ describe("every setting", () => {
       })
     }
   }
+})
+
+describe("database.connection", () => {
+  const setting = settings_by_path.get("database.connection")
+  it.each([
+    ["postgresql://almanac@db.example.org:5433/almanac?sslmode=verify-full", true],
+    ["postgres://%2Frun%2Fpostgresql/almanac", true],
+    ["postgresql:///almanac?host=/run/postgresql", true],
+    ["postgresql://almanac@db.example.org/almanac?password=hunter2", false],
+    ["postgresql://almanac:hunter2@db.example.org/almanac", false],
+    ["postgresql://db.example.org", false],
+    ["mysql://db.example.org/almanac", false],
+  ])("%s", (connection, is_taken) => {
+    if (setting === undefined) return assert.fail("it is no setting")
+    const decoded = decodeSetting("database.connection", setting, connection)
+    assert.equal(Result.isSuccess(decoded), is_taken)
+  })
 })
 
 describe("text of a variable or flag", () => {
@@ -146,6 +165,34 @@ describe("settings together", () => {
   })
   it("need a service", () =>
     expect(disagreement({ ...given({}), services: [] })?.path).toBe("services"))
+  describe("of a process with less than all roles", () => {
+    const elsewhere = given({ nats: { url: "nats://a" } })
+    const connection = "postgresql://a/b"
+    const postgres = { ...elsewhere, database: { ...elsewhere.database, connection } }
+    const shares: Settings["services"] = ["share-protection"]
+    const blobs: Settings["services"] = ["blob-storage"]
+    const cases: ReadonlyArray<readonly [string, Settings, ReadonlyArray<Role>, string?]> = [
+      ["none at all", elsewhere, [], "at least one"],
+      ["actors alone on a bus of its own", given({}), ["actors"], "conductor, or nats.url"],
+      ["a gateway on a bus of its own", given({}), ["gateway"], "actors and conductor"],
+      ["a bus of its own without workers", given({}), ["gateway", "actors", "conductor"]],
+      ...roles
+        .filter((role) => role !== "projections")
+        .map((role) => [`${role} alone`, elsewhere, [role]] as const),
+      ["read models that nobody reads", elsewhere, ["projections"], "PostgreSQL"],
+      ["read models for others", postgres, ["projections"]],
+      ["blobs without their service", { ...elsewhere, services: shares }, ["blob"], "blob-storage"],
+      ["a worker without work", { ...elsewhere, services: blobs }, ["agent"], "share-protection"],
+      ["one of them is enough", { ...elsewhere, services: blobs }, ["agent", "actors"]],
+    ]
+    for (const [name, settings, roles, problem] of cases) {
+      it(name, () => {
+        const found = disagreement({ ...settings, roles })
+        expect(found?.path).toBe(problem && "roles")
+        if (problem !== undefined) expect(found?.problem).toContain(problem)
+      })
+    }
+  })
   it("allow no authentication on loopback, and where it is said twice", () => {
     for (const bind_host of ["127.0.0.1", "127.8.8.8", "::1", "localhost"]) {
       assert.isTrue(isLoopback(bind_host))
@@ -193,6 +240,7 @@ describe("settings together", () => {
     ["webhooks.allowed_networks[1]", { webhooks: { allowed_networks: ["10.0.0.0/8", "10/8"] } }],
     ["webhooks.allowed_networks[0]", { webhooks: { allowed_networks: ["10.0.0.0/33"] } }],
     ["webhooks.allowed_networks[0]", { webhooks: { allowed_networks: ["fd00::/129"] } }],
+    ["targets.allowed_networks[0]", { targets: { allowed_networks: ["10/8"] } }],
     ["carrier.web_key", { carrier: { registry: "fmcsa" } }],
     ["carrier.web_key", { carrier: { web_key: Redacted.make("a key\n") } }],
     ["carrier.registry_url", { carrier: { registry_url: "https://user:hunter2@example.org" } }],

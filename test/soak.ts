@@ -12,11 +12,14 @@
  * clients.
  * `--only simulation [--runs N] [--seed N]` lives through N simulations, however long that takes,
  * or through that of the seed alone, which is the same each time. `--only kill` leaves them out.
+ * `--only fuzz [--runs N] [--seed N]` sends N requests, hostile ones too, to each operation.
  * `--only webhooks [--runs N] [--seed N]` delivers to receivers that fail, in N runs.
  * `--only cluster-simulation [--runs N] [--seed N]` lives through N simulated clusters.
  * `--only volume [--runs N] [--seed N]` lives through N crash points of a simulated volume.
  * `--only cluster [--nodes 10] [--rounds N] [--seed N] [--first WHAT] [--skew]` kills, stops and
  * cuts off nodes under load, from WHAT on; with clocks that differ by half a minute and more.
+ * `--only chaos [--rounds N] [--seed N]` kills, stops and cuts off each of three nats-servers and
+ * two processes under load, N times each.
  * `--only volume-load [--blobs N]` restarts a volume of N small blobs, 10,000,000 unless said, and
  * feeds one deletes by the hundred thousand and blobs of 5 GiB.
  */
@@ -25,6 +28,7 @@ import { rmSync } from "node:fs"
 import { parseArgs } from "node:util"
 import { soakCluster } from "./cluster/simulation-soak.ts"
 import { growth_bytes_max, growthOver } from "./plant-disease/predictor-memory.ts"
+import { chaosRounds } from "./process/chaos-soak.ts"
 import { type ClusterRound, clusterRounds } from "./process/cluster-kill.ts"
 import { killIngests } from "./process/ingest-kill.ts"
 import { killRounds, type Round } from "./process/kill.ts"
@@ -33,6 +37,7 @@ import { load_growth_bytes_max, plantLoad } from "./process/plant-load.ts"
 import { cleanUp, keep, newFolder } from "./process/server.ts"
 import { all_faults, shareFaults } from "./process/share-faults.ts"
 import { killShareRounds, type ShareRound } from "./process/share-kill.ts"
+import { soakFuzz } from "./security/fuzz-soak.ts"
 import { soakSimulation } from "./share-protection/simulation-soak.ts"
 import { soakWebhooks } from "./system/webhook-soak.ts"
 import { soakVolume } from "./volume/crash-soak.ts"
@@ -45,6 +50,8 @@ const clusters_default = 20_000
 const nodes_default = 6
 /** Issue 10: so many seeded fault runs. */
 const webhooks_default = 1000
+/** To each operation: some 25,000 requests in all. */
+const fuzz_default = 100
 const small_blobs_default = 10_000_000
 /** However short the time is, each kill has its turn. */
 const rounds_min = 3
@@ -55,6 +62,8 @@ const seed_max = 2 ** 31
 const dockets = 2_000_000
 const predictions_count = 10_000
 const predictions_clients = 1000
+/** Every fault of a chaos, some four minutes. */
+const chaos_rounds_max = 100
 const minute_ms = 60_000
 /** What a stop and a clean-up may take beyond the last round. */
 const last_ms = 5_000
@@ -238,7 +247,7 @@ const simulations = () => {
 
 const parts = [
   ...["kill", "shares", "ingest", "carriers", "faults", "simulation", "predictions"],
-  ...["volume", "volume-load", "cluster-simulation", "cluster", "webhooks"],
+  ...["volume", "volume-load", "cluster-simulation", "cluster", "webhooks", "chaos", "fuzz"],
 ]
 if (values.only !== undefined && !parts.includes(values.only)) {
   console.error(`soak: --only knows ${parts.join(", ")}, not ${values.only}`)
@@ -296,8 +305,14 @@ try {
   if (values.only === "volume-load") {
     await soakLoad(newFolder(), number("blobs", values.blobs ?? String(small_blobs_default)))
   } else if (values.only === "cluster") await cluster()
-  else if (values.only === "faults") await faults()
-  else if (values.only === "carriers" && values.seed === undefined) {
+  else if (values.only === "chaos") {
+    const seed = values.seed === undefined ? randomInt(1, seed_max) : number("seed", values.seed)
+    await chaosRounds(seed, Math.min(wanted, chaos_rounds_max))
+  } else if (values.only === "faults") await faults()
+  else if (values.only === "fuzz") {
+    const seed = values.seed === undefined ? undefined : number("seed", values.seed)
+    await soakFuzz(number("runs", values.runs ?? String(fuzz_default)), seed)
+  } else if (values.only === "carriers" && values.seed === undefined) {
     await carriersFolder(randomInt(1, seed_max))
   } else if (values.only === "predictions") console.log("soak: the predictor's memory is flat")
   else if (values.seed !== undefined) await folderOf(number("seed", values.seed))

@@ -9,6 +9,7 @@ import { Buckets } from "#actors/share-protection/buckets.ts"
 import type { Shares } from "#actors/share-protection/shares.ts"
 import { Trusts } from "#actors/share-protection/trusts.ts"
 import type { Vault } from "#actors/share-protection/vault.ts"
+import { type AddressRule, addressRule } from "#adapters/outside-address.ts"
 import { sharesEmbedded } from "#adapters/shares-embedded.ts"
 import { inspectorRead, trustReader, trustsRead } from "#adapters/trust-reader.ts"
 import { openVault, vaultEmbedded } from "#adapters/vault-embedded.ts"
@@ -36,35 +37,38 @@ export const engine = (settings: Settings) =>
       }
       const { binary, upload_kib_per_second, download_kib_per_second } = settings.engine
       const limits = { upload_kib_per_second, download_kib_per_second }
-      return engineRestic({ cache_dir, limits, ...(binary !== "" && { binary }) })
+      const isAllowed = addressRule(settings.targets.allowed_networks)
+      return engineRestic({ cache_dir, limits, isAllowed, ...(binary !== "" && { binary }) })
     }),
   )
 
 /** Buckets over S3, whose client is loaded when it is first asked. */
-export const buckets = Layer.effect(
-  Buckets,
-  Effect.gen(function* () {
-    const scope = yield* Effect.scope
-    const load = Effect.promise(() => import("#adapters/buckets-s3.ts")).pipe(
-      Effect.flatMap(({ bucketsS3 }) => Layer.buildWithScope(bucketsS3, scope)),
-    )
-    const loaded = yield* Effect.cached(load)
-    const s3 = Effect.provide(Buckets, Layer.effectContext(loaded))
-    return Buckets.of({
-      preflight: (...asked) => Effect.flatMap(s3, ({ preflight }) => preflight(...asked)),
-      reach: (...asked) => Effect.flatMap(s3, ({ reach }) => reach(...asked)),
-      usage: (...asked) => Effect.flatMap(s3, ({ usage }) => usage(...asked)),
-      protectedUntil: (...asked) =>
-        Effect.flatMap(s3, ({ protectedUntil }) => protectedUntil(...asked)),
-      extendLocks: (...asked) => Effect.flatMap(s3, ({ extendLocks }) => extendLocks(...asked)),
-      retention: (...asked) => Effect.flatMap(s3, ({ retention }) => retention(...asked)),
-      purge: (...asked) => Effect.flatMap(s3, ({ purge }) => purge(...asked)),
-      recoverableUntil: (...asked) =>
-        Effect.flatMap(s3, ({ recoverableUntil }) => recoverableUntil(...asked)),
-      undelete: (...asked) => Effect.flatMap(s3, ({ undelete }) => undelete(...asked)),
-    })
-  }),
-)
+export const buckets = ({ targets }: Pick<Settings, "targets">) =>
+  Layer.effect(Buckets, lazyBuckets(addressRule(targets.allowed_networks)))
+
+const lazyBuckets = Effect.fnUntraced(function* (isAllowed: AddressRule) {
+  const scope = yield* Effect.scope
+  const load = Effect.promise(() => import("#adapters/buckets-s3.ts")).pipe(
+    Effect.flatMap(({ bucketsS3Within }) =>
+      Layer.buildWithScope(bucketsS3Within({ isAllowed }), scope),
+    ),
+  )
+  const loaded = yield* Effect.cached(load)
+  const s3 = Effect.provide(Buckets, Layer.effectContext(loaded))
+  return Buckets.of({
+    preflight: (...asked) => Effect.flatMap(s3, ({ preflight }) => preflight(...asked)),
+    reach: (...asked) => Effect.flatMap(s3, ({ reach }) => reach(...asked)),
+    usage: (...asked) => Effect.flatMap(s3, ({ usage }) => usage(...asked)),
+    protectedUntil: (...asked) =>
+      Effect.flatMap(s3, ({ protectedUntil }) => protectedUntil(...asked)),
+    extendLocks: (...asked) => Effect.flatMap(s3, ({ extendLocks }) => extendLocks(...asked)),
+    retention: (...asked) => Effect.flatMap(s3, ({ retention }) => retention(...asked)),
+    purge: (...asked) => Effect.flatMap(s3, ({ purge }) => purge(...asked)),
+    recoverableUntil: (...asked) =>
+      Effect.flatMap(s3, ({ recoverableUntil }) => recoverableUntil(...asked)),
+    undelete: (...asked) => Effect.flatMap(s3, ({ undelete }) => undelete(...asked)),
+  })
+})
 
 /** Trusts, secrets and shares in the server's data folder, of which the server has the lock. */
 const embedded = Effect.fnUntraced(function* ({ data, shares }: Settings) {

@@ -5,9 +5,12 @@
  */
 import { createInterface } from "node:readline"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Cause, Effect, Exit, Predicate, Runtime, Schema } from "effect"
+import { Cause, Effect, Exit, Layer, Predicate, References, Runtime, Schema } from "effect"
 import { logging } from "#adapters/logging.ts"
+import { keepPrivate } from "#adapters/process-privacy.ts"
 import { readSettings } from "#adapters/settings.ts"
+import manifest from "#package.json" with { type: "json" }
+import type { Settings } from "#schemas/settings.ts"
 import { AgentPapers } from "#verbs/agent-papers.ts"
 import { runAgent } from "#verbs/agent-run.ts"
 
@@ -22,6 +25,15 @@ const boot = Effect.sync(() => {
   return { first, closed }
 })
 
+/** What sends traces is loaded where a collector is named alone: it is megabytes in each agent. */
+const tracing = ({ telemetry }: Settings) =>
+  telemetry.otlp_url === ""
+    ? Effect.succeed(Layer.succeed(References.TracerEnabled, false))
+    : Effect.promise(async () => {
+        const sending = await import("#adapters/telemetry.ts")
+        return sending.telemetry({ telemetry }, manifest.version, "almanac-agent")
+      })
+
 const agent = Effect.gen(function* () {
   const { first, closed } = yield* boot
   const text = yield* Effect.promise(() => first)
@@ -33,7 +45,7 @@ const agent = Effect.gen(function* () {
     Effect.promise(() => closed),
   ).pipe(
     Effect.annotateLogs({ worker_id: papers.worker_id }),
-    Effect.provide(logging(() => settings.log.level)),
+    Effect.provide([logging(() => settings.log.level), yield* tracing(settings)]),
   )
 })
 
@@ -50,6 +62,8 @@ const teardown: Runtime.Teardown = (exit, onExit) => {
   const interrupted = Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
   return interrupted ? onExit(0) : Runtime.defaultTeardown(exit, onExit)
 }
+
+keepPrivate()
 
 agent.pipe(
   Effect.tapCause(explain),

@@ -64,7 +64,7 @@ export const runAgent = Effect.fnUntraced(function* (papers: AgentPapers, settin
       workerCommands(connection, papers.worker_id),
       agentsNats(connection, settings.worker),
       liveWorkersTold(connection),
-      ...[engine(settings), buckets, tenants(settings), NodeFileSystem.layer],
+      ...[engine(settings), buckets(settings), tenants(settings), NodeFileSystem.layer],
     ),
   )
   const { dismissed } = yield* startAgent(optionsOf(papers, settings)).pipe(

@@ -5,6 +5,7 @@ import { v7 } from "uuid"
 import { default_image } from "#adapters/compute-images.ts"
 import { logging } from "#adapters/logging.ts"
 import { connectPlain } from "#adapters/nats-connection.ts"
+import { telemetry } from "#adapters/telemetry.ts"
 import { newWorkerKeys } from "#adapters/worker-users.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { DomainId, ProjectId, WorkerId } from "#schemas/share-protection/id.ts"
@@ -13,7 +14,7 @@ import type { AgentPapers } from "#verbs/agent-papers.ts"
 import { workerProject } from "#verbs/agent-ports.ts"
 import { runAgent } from "#verbs/agent-run.ts"
 import { instance } from "#verbs/instance.ts"
-import { settings, sources } from "#verbs/root.ts"
+import { settings, sources, version } from "#verbs/root.ts"
 import { askEntry } from "#verbs/worker-entry.ts"
 
 /** There is nobody to work for; the message says what to do. */
@@ -74,7 +75,7 @@ export const agent = Command.make(
     })
     yield* work.pipe(
       Effect.annotateLogs({ worker_id }),
-      Effect.provide(logging(() => read.log.level)),
+      Effect.provide([logging(() => read.log.level), telemetry(read, version, "almanac-agent")]),
     )
   }),
 ).pipe(

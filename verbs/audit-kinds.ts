@@ -28,27 +28,39 @@ import { Worker } from "#actors/share-protection/worker.ts"
 import { Checkpoint } from "#actors/system/checkpoint.ts"
 import { Election } from "#actors/system/election.ts"
 import { Generation } from "#actors/system/generation.ts"
+import { Restorations } from "#actors/system/restoration.ts"
 import { Webhook } from "#actors/system/webhook.ts"
 import { VolumeEvent } from "#events/blob-storage/volume.ts"
 import { SearchEvent } from "#events/carrier-search/search.ts"
 import { PredictionEvent } from "#events/plant-disease/prediction.ts"
 import { type Detail, detail, type Known } from "#projections/system/audit.ts"
 import { subjectOf } from "#schemas/carrier-search/search.ts"
+import type { Settings } from "#schemas/settings.ts"
 
 /** Every kind of share protection. */
-export const share_protection: ReadonlyArray<AnyDecider> = [
+const share_protection: ReadonlyArray<AnyDecider> = [
   ...[Target, TargetTemplate, Policy, Backup, Restore, Job, Lease],
   ...[Ledger, Worker, Fleet, Rollout, Domain, Scheduler, Reconciliation],
 ]
 
 /** Every kind of the dashboard. */
-export const capital_pressure: ReadonlyArray<AnyDecider> = [
+const capital_pressure: ReadonlyArray<AnyDecider> = [
   ...[Observation, Price, Composite, Feed, Schedule, Watchlist],
 ]
 
+/** What is asked of a process with the role `actors`, by service; `system` is the machinery's. */
+export const kinds_of = {
+  system: [Election, Checkpoint, Webhook],
+  "blob-storage": [Cluster, Volume],
+  "share-protection": share_protection,
+  "capital-pressure": capital_pressure,
+  "carrier-search": [Search],
+  "plant-disease": [Prediction],
+} satisfies Readonly<Record<Settings["services"][number] | "system", ReadonlyArray<AnyDecider>>>
+
 /** Every kind whose snapshots `audit verify` folds again. */
 export const deciders: ReadonlyArray<AnyDecider> = [
-  ...[Election, Checkpoint, Generation, Webhook, Cluster, Volume],
+  ...[Election, Checkpoint, Generation, Restorations, Webhook, Cluster, Volume],
   ...share_protection,
   ...capital_pressure,
   ...[Search, Prediction],

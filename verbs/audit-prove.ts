@@ -85,7 +85,8 @@ export const key = Command.make(
   "key",
   {},
   Effect.fn(function* () {
-    const { key } = yield* Effect.provide(Notary, notary((yield* settings).data.dir))
+    const { data, audit } = yield* settings
+    const { key } = yield* Effect.provide(Notary, notary(data.dir, audit.key_file))
     yield* Console.log(key.verifier)
   }),
 ).pipe(

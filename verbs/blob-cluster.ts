@@ -6,7 +6,7 @@ import { Clock, Effect, Redacted } from "effect"
 import { clusterEngine } from "#actors/blob-storage/cluster-engine.ts"
 import type { ErasureParts } from "#actors/blob-storage/erasure-layout.ts"
 import { rebuildShards } from "#actors/blob-storage/erasure-rebuild.ts"
-import type { HeldMembers } from "#actors/blob-storage/members.ts"
+import { type HeldMembers, holdsNewest } from "#actors/blob-storage/members.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import { repair } from "#actors/blob-storage/repair.ts"
 import { checkedOf, progressOf } from "#actors/blob-storage/repair-progress.ts"
@@ -19,6 +19,7 @@ import { type AnsweringStore, peerAnswers } from "#adapters/peer-answers.ts"
 import { type PeerCallOptions, peerCalls } from "#adapters/peer-call.ts"
 import { peerDoor } from "#adapters/peer-door.ts"
 import { peersLink } from "#adapters/peers-link.ts"
+import { Log } from "#events/log.ts"
 import type { Settings } from "#schemas/settings.ts"
 
 export interface NodeOptions {
@@ -73,32 +74,41 @@ export const nodeDoor = Effect.fnUntraced(function* (
   const answering = peerAnswers({ store, now: () => clock.currentTimeNanosUnsafe() })
   return peerDoor({
     ...{ cluster: settings.cluster.name, secret: Redacted.value(settings.cluster.secret) },
-    ...{ answeringFor: () => answering, namesOf, isNode: held.isNode },
+    answeringFor: (_, version) => answering(version),
+    ...{ namesOf, isNode: held.isNode },
   })
 })
 
 /** This node's store together with the others', until the scope closes. */
 export const joinNodes = Effect.fnUntraced(function* (options: NodeOptions, local: NodeEngine) {
+  const { settings, held } = options
   const timing = machineTiming(yield* Clock.Clock)
-  const run = Effect.runForkWith(yield* Effect.context<never>())
+  const log = yield* Log
+  const context = yield* Effect.context<never>()
+  const run = Effect.runForkWith(context)
   const report = (problem: string) => void run(Effect.logWarning(problem))
-  const peers = peersLink(yield* openCalls(options))
+  const calls = yield* openCalls(options)
+  const peers = peersLink(calls)
   const guard = takeBackGuard(local, timing)
   const parts: ErasureParts = {
-    ...{ local, guard, peers, members: options.held.members, timing },
+    ...{ local, guard, peers, members: held.members, timing },
     ...erasureTools(),
   }
-  const { sweep_seconds, repair_bytes_per_second } = options.settings.cluster
+  const { sweep_seconds, repair_bytes_per_second } = settings.cluster
   const repairs = repair({
-    ...{ local, guard, peers, members: options.held.members, timing, report },
+    ...{ local, guard, peers, members: held.members, timing, report },
+    isCurrent: () => Effect.runPromiseWith(context)(holdsNewest(log, settings.cluster.name, held)),
     ...{ rebuild: (order) => rebuildShards(parts, order) },
     ...{ sweep_seconds, repair_bytes_per_second },
   })
   const engine = clusterEngine({ ...parts, hint: repairs.hint, report })
-  const answers: AnsweringStore = { local, guard, keeps: repairs.keeps }
+  const ringVersion = () => held.members().ring_version
+  const answers: AnsweringStore = { local, guard, keeps: repairs.keeps, ringVersion }
   yield* Effect.acquireRelease(Effect.sync(repairs.start), () => Effect.promise(repairs.stop))
   return {
     ...{ engine, answers },
+    /** Why there is no talking to a node of another release; undefined where there is. */
+    apart: () => held.members().active.flatMap(({ address }) => calls.apartFrom(address) ?? [])[0],
     /** What this node's heartbeat tells of it. */
     progress: () => progressOf(repairs.progress(), engine.counts()),
     /** What the last sweeps found of blobs that lack copies. */

@@ -1,29 +1,21 @@
 /** Blob storage in this process: its store, its processes, its paths. */
-import { join } from "node:path"
 import { Context, Deferred, Effect, Layer, Schedule } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { HotEngine } from "#actors/blob-storage/blob-engine.ts"
 import { BlobStore, BlobStoreFailed } from "#actors/blob-storage/blob-store.ts"
-import { Cluster } from "#actors/blob-storage/cluster.ts"
 import { heart } from "#actors/blob-storage/heart.ts"
 import { journal, recordedCursor } from "#actors/blob-storage/journal.ts"
+import type { LiveNodes } from "#actors/blob-storage/live-nodes.ts"
 import { type HeldMembers, heldMembers, membership } from "#actors/blob-storage/members.ts"
 import { ActiveNodes, NodeName } from "#actors/blob-storage/replication.ts"
 import { shortfall } from "#actors/blob-storage/shortfall.ts"
-import { Volume } from "#actors/blob-storage/volume.ts"
-import { watchdog } from "#actors/blob-storage/watchdog.ts"
 import { Commands } from "#actors/commands.ts"
 import { runProcess } from "#actors/process.ts"
-import { timer } from "#actors/timer.ts"
 import { migrationState } from "#adapters/blob-migration.ts"
 import { openBlobVolume, storeOf } from "#adapters/blob-volume.ts"
 import { clusterMetrics } from "#adapters/cluster-metrics.ts"
-import { serveCommands } from "#adapters/commands-nats.ts"
 import { cursors } from "#adapters/cursor-key.ts"
-import { NatsConnection } from "#adapters/nats-connection.ts"
-import { natsLiveNodes } from "#adapters/nats-live-nodes.ts"
 import { capacityBytes } from "#adapters/node.ts"
-import { sqliteLiveNodes } from "#adapters/sqlite-live-nodes.ts"
 import { volumeMetrics } from "#adapters/volume-metrics.ts"
 import { BlobStorageApi } from "#gateway/blob-storage/api.ts"
 import { blobs } from "#gateway/blob-storage/blob.ts"
@@ -38,7 +30,6 @@ import { findVolume } from "#projections/blob-storage/volume.ts"
 import { NodeAddress, NodeId } from "#schemas/blob-storage/node.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { joinNodes, nodeDoor } from "#verbs/blob-cluster.ts"
-import { leased } from "#verbs/leased.ts"
 
 /** How long a start waits for this node to be active in its cluster, and how often it looks. */
 const joined_ms_max = 5000
@@ -49,9 +40,10 @@ export interface BlobStorageOptions {
   readonly node_id: string
   /** `host:port` at which other nodes reach this one; known once the process listens. */
   readonly advertised: Deferred.Deferred<string>
+  readonly live_nodes: Context.Context<LiveNodes>
 }
 
-/** What runs by itself: on this node, and on one node of all. */
+/** What runs by itself on this node. */
 const processes = Effect.fnUntraced(function* (
   { settings: { cluster: settings }, node_id }: BlobStorageOptions,
   held: HeldMembers,
@@ -61,10 +53,6 @@ const processes = Effect.fnUntraced(function* (
   yield* Effect.forkScoped(runProcess(membership(cluster, held)))
   yield* Effect.forkScoped(journal(node_id))
   yield* Effect.forkScoped(runProcess(shortfall({ cluster, node_id, checked })))
-  yield* leased("blob-storage-timer", node_id, () => runProcess(timer("blob-storage", [Cluster])))
-  yield* leased("blob-storage-watchdog", node_id, (fence) =>
-    watchdog({ ...settings, cluster, fence }),
-  )
 })
 
 /** Blobs that an earlier version stored are migrated first: nothing is served beside them. */
@@ -86,11 +74,11 @@ const refuseUnmigrated = Effect.fnUntraced(function* ({ dir }: Settings["blob"])
 
 /** The store with 90% of the disk, or what is configured, and what goes with it. */
 const openParts = Effect.fnUntraced(function* (
-  { settings, node_id }: BlobStorageOptions,
+  { settings, node_id, live_nodes }: BlobStorageOptions,
   held: HeldMembers,
   held_bytes: number,
 ) {
-  const { data, blob, cluster } = settings
+  const { blob, cluster } = settings
   yield* refuseUnmigrated(blob)
   const capacity_bytes = yield* capacityBytes(cluster.capacity_bytes, blob.dir, held_bytes)
   const volume = yield* openBlobVolume({
@@ -102,9 +90,10 @@ const openParts = Effect.fnUntraced(function* (
   const joined = yield* joinNodes({ settings, node_id, held }, volume)
   const { engine } = joined
   const store = storeOf(engine)
-  const keeper = yield* sqliteLiveNodes(join(data.dir, "read-models", "live.sqlite"))
-  const live = natsLiveNodes(cluster.name, keeper)
-  const around = yield* Layer.build(Layer.mergeAll(cursors(data.dir), live))
+  const around = Context.merge(
+    yield* Layer.build(cursors(settings.data.dir, cluster.secret)),
+    live_nodes,
+  )
   const built = around.pipe(Context.add(BlobStore, store), Context.add(HotEngine, engine))
   return { ...joined, built, capacity_bytes, store, volume }
 })
@@ -158,10 +147,10 @@ const hotOf = (
   })
 
 /** Why the store takes no requests, or no writes; undefined where it takes all. */
-const troubleOf = ({ store }: Parts) =>
+const troubleOf = ({ store, apart }: Parts) =>
   Effect.match(store.usage, {
     onFailure: ({ detail }) => `cannot ask its store: ${detail}`,
-    onSuccess: ({ read_only }) => (read_only ? "is read-only after a failed write" : undefined),
+    onSuccess: ({ read_only }) => (read_only ? "is read-only after a failed write" : apart()),
   })
 
 /** To be mounted; it lives as long as the scope. */
@@ -189,8 +178,6 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
     opened = parts
     yield* Effect.forkScoped(Effect.provideContext(beat(options, parts), parts.built))
     yield* Effect.provideContext(processes(options, held, parts), parts.built)
-    const { connection } = yield* NatsConnection
-    yield* serveCommands(connection, "blob-storage", [Cluster, Volume])
     const around = yield* Effect.context<BlobStorageModel | Commands>()
     const known = around.pipe(
       Context.pick(BlobStorageModel, Commands),

@@ -29,6 +29,7 @@ import * as worker from "#actors/share-protection/worker.ts"
 import * as checkpoint from "#actors/system/checkpoint.ts"
 import * as election from "#actors/system/election.ts"
 import * as generation from "#actors/system/generation.ts"
+import * as restoration from "#actors/system/restoration.ts"
 import * as webhook from "#actors/system/webhook.ts"
 import type { Chart } from "#schemas/system/chart.ts"
 import { words } from "#verbs/chart-words.ts"
@@ -46,6 +47,7 @@ const machines: ReadonlyArray<AnyStateMachine> = [
     checkpoint,
     election,
     generation,
+    restoration,
     webhook,
   ],
 ].map(({ machine }) => machine)

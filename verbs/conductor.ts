@@ -1,5 +1,6 @@
 /** The conductor of share protection in this process: whenever it holds the lease. */
 import { Context, Effect, Option } from "effect"
+import { Leases } from "#actors/leases.ts"
 import { Compute } from "#actors/share-protection/compute.ts"
 import { type ConductorOptions, conductor } from "#actors/share-protection/conductor.ts"
 import { Engine } from "#actors/share-protection/engine.ts"
@@ -12,6 +13,18 @@ import type { Settings } from "#schemas/settings.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
 import type { ReconciliationLoop } from "#schemas/share-protection/reconciliation.ts"
 import { leased } from "#verbs/leased.ts"
+
+/** Whoever holds it conducts. */
+const lease = "share-protection-conductor"
+
+/** Why nobody conducts, as a process knows that does not itself; undefined: somebody does. */
+export const conductedElsewhere = Effect.gen(function* () {
+  const { holderOf } = yield* Leases
+  return holderOf(lease).pipe(
+    Effect.map((holder) => (holder === undefined ? "is in no process now" : undefined)),
+    Effect.catch(({ detail }) => Effect.succeed(`cannot be asked after: ${detail}`)),
+  )
+})
 
 /** What can be compared with what there is in this deployment. */
 const loopsOf = Effect.fnUntraced(function* (
@@ -68,7 +81,7 @@ export const conducting = Effect.fnUntraced(function* (
   outside: Context.Context<never>,
 ) {
   let why: string | undefined
-  yield* leased("share-protection-conductor", node_id, () =>
+  yield* leased(lease, node_id, () =>
     Effect.suspend(() => {
       why = undefined
       return Effect.flatMap(optionsOf(settings, outside), conductor)

@@ -3,7 +3,7 @@ import { CreateBucketCommand, PutObjectLockConfigurationCommand } from "@aws-sdk
 import { Effect } from "effect"
 import type { Bucket } from "#actors/share-protection/buckets.ts"
 import { type Radosgw, type RadosgwOptions, radosgw } from "#adapters/radosgw.ts"
-import { request, s3_times, withBucket } from "#adapters/s3-client.ts"
+import { request, s3_bounds, withBucket } from "#adapters/s3-client.ts"
 
 /** Starts the server, which ends with the scope, and makes a bucket with object lock. */
 export const demoBucket = Effect.fnUntraced(function* (options: RadosgwOptions) {
@@ -24,7 +24,7 @@ const day_lock = {
 } as const
 
 const makeBucket = (bucket: Bucket) =>
-  withBucket(bucket, s3_times, (open) =>
+  withBucket(bucket, s3_bounds, (open) =>
     request(open, async (client, options) => {
       const name = { Bucket: bucket.bucket }
       const locked = { ...name, ObjectLockEnabledForBucket: true }

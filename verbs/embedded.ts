@@ -14,7 +14,7 @@ import { inspector, trustsEmbedded } from "#adapters/trusts-embedded.ts"
 import { openVault, vaultEmbedded } from "#adapters/vault-embedded.ts"
 import { PolicyRules } from "#gateway/access.ts"
 import { defaultRules } from "#gateway/share-protection/default-rules.ts"
-import type { Settings } from "#schemas/settings.ts"
+import { roles as all_roles, type Settings } from "#schemas/settings.ts"
 
 /**
  * Opens the stores in the data folder, of which this process has the lock, and makes what the
@@ -46,4 +46,13 @@ export const noteOfProfile = ({ engine }: Settings) =>
     : Effect.logInfo(
         "engine.require_fips_profile is false, as it is with the embedded identity unless it is " +
           "given: repositories need no FIPS profile, which restic could not meet.",
+      )
+
+/** Says what other processes do not know where the work is shared among several. */
+export const noteOfOthers = ({ identity, roles }: Settings) =>
+  identity.kind !== "embedded" || roles.length === all_roles.length
+    ? Effect.void
+    : Effect.logWarning(
+        "identity.kind is embedded, which is for one machine: issued tokens, trusts, secrets and " +
+          "shares are known to this process alone. Tokens of auth.tokens and JWT are known to all.",
       )

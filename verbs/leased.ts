@@ -2,12 +2,15 @@
 import { Clock, DateTime, Effect, Schedule } from "effect"
 import { v7 } from "uuid"
 import { address, Commands, type Unavailable } from "#actors/commands.ts"
-import { Leases } from "#actors/leases.ts"
+import { inTerm, Leases } from "#actors/leases.ts"
 import { Election } from "#actors/system/election.ts"
 import { ElectLeader } from "#schemas/system/election.ts"
 
 /** Pause before work that failed is taken up again, in milliseconds. */
 const retry_ms = 1000
+
+/** Where leases are kept. */
+export const leases_bucket = "ALMANAC_LEASES"
 
 /** How long a holder that fell silent keeps its leases, in milliseconds. */
 export const lease_ttl_ms = 10_000
@@ -26,10 +29,15 @@ export const leased = Effect.fnUntraced(function* <E, R>(
   const elect = Effect.gen(function* () {
     const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
     const origin = { command_id: v7(), actor: `node:${holder}`, at }
-    return yield* commands.send(origin, address(Election, name, ElectLeader.make({ holder })))
+    // Told after another's election, ours would pass for the later one.
+    return yield* inTerm(
+      commands.send(origin, address(Election, name, ElectLeader.make({ holder }))),
+    )
   })
   yield* leases.hold<unknown, E | Unavailable, R | Commands>(name, elect, work).pipe(
     Effect.tapCause((cause) => Effect.logWarning(`${name} begins again.`, cause)),
+    // Nobody else would take it up again: the fiber's end is seen by no one.
+    Effect.catchDefect((defect) => Effect.fail(defect)),
     Effect.retry(Schedule.spaced(retry_ms)),
     Effect.forkScoped,
   )

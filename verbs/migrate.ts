@@ -2,20 +2,25 @@
 import { Console, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
+import { webhookCursorsJetStream } from "#adapters/webhook-cursors-jetstream.ts"
 import { Log } from "#events/log.ts"
 import { PublishedEvents } from "#projections/published-events.ts"
+import type { Settings } from "#schemas/settings.ts"
 import { instance } from "#verbs/instance.ts"
+import { leasesOf } from "#verbs/machinery.ts"
 import { databases, read_models } from "#verbs/read-models.ts"
 import { settings } from "#verbs/root.ts"
 import { exclusive } from "#verbs/session.ts"
 
-const all = Effect.gen(function* () {
+/** Each is at the end of the log when it is told of: a start finds nothing left to do. */
+const all = Effect.fnUntraced(function* ({ audit }: Settings) {
   const log = yield* Log
   yield* Console.log(`log: at position ${yield* log.head("")}`)
   const published = yield* PublishedEvents
   const last = yield* published.last
   yield* Console.log(`published events: ${last?.sequence ?? 0}`)
   for (const [name, open] of read_models) {
+    if (name === "system" && !audit.index) continue
     const model = yield* open
     yield* Console.log(`${name}: shows position ${yield* model.position}`)
   }
@@ -31,8 +36,13 @@ export const migrate = Command.make(
       return yield* Console.log(`process ${running.pid} runs on this folder: it is up to date`)
     }
     const { replicas } = configured.nats
-    const bus = Layer.provideMerge(publishedEventsJetStream(replicas), exclusive(configured))
-    yield* all.pipe(Effect.scoped, Effect.provide(Layer.merge(bus, databases(configured))))
+    const streams = Layer.mergeAll(
+      publishedEventsJetStream(replicas),
+      webhookCursorsJetStream(replicas),
+      leasesOf(configured, "migrate"),
+      databases(configured),
+    ).pipe(Layer.provideMerge(exclusive(configured)))
+    yield* all(configured).pipe(Effect.scoped, Effect.provide(streams))
   }),
 ).pipe(
   Command.withDescription("Make streams and tables, or bring them up to date; safe to repeat"),

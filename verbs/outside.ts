@@ -75,30 +75,43 @@ const localMachines = Effect.fnUntraced(function* (
   })
 })
 
-/** What there is, until the scope closes. */
-export const outside = Effect.fnUntraced(function* (settings: Settings, sources: SettingsSources) {
-  const built = yield* Effect.result(Layer.build(engine(settings)))
-  const s3 = yield* Layer.build(buckets)
-  const none: Outside = { services: s3, jobs: undefined, farewell: Effect.void }
-  if (Result.isFailure(built)) {
-    return { ...none, jobs: `jobs stay queued: ${built.failure.message}` }
-  }
-  const services = Context.merge(s3, built.success)
-  const { version } = Context.get(services, Engine)
-  const { kind } = settings.compute
+/** Machines that this process boots, of the cloud or of its own; undefined where it boots none. */
+const machines = Effect.fnUntraced(function* (
+  settings: Settings,
+  sources: SettingsSources,
+  engine_version: string | undefined,
+) {
+  const { compute, roles } = settings
   const session = yield* Effect.serviceOption(KeystoneSession)
-  if (kind === "nova" && Option.isSome(session)) {
-    const machines = yield* computeNova(session.value, settings)
-    return { ...none, services: Context.add(services, Compute, machines) }
+  if (compute.kind === "nova" && Option.isSome(session)) {
+    return { compute: yield* computeNova(session.value, settings), farewell: Effect.void }
   }
-  if (kind !== "local") return { ...none, services }
-  const { compute, farewell } = yield* localMachines(settings, version, sources)
+  const is_here = roles.includes("conductor") && roles.includes("agent")
+  if (compute.kind !== "local" || !is_here || engine_version === undefined) return undefined
+  const local = yield* localMachines(settings, engine_version, sources)
   // With a bus of our own nobody else has machines, and those of an earlier run went with it.
   if (settings.nats.url === "") {
-    yield* reviveWorkers(compute).pipe(
+    yield* reviveWorkers(local.compute).pipe(
       Effect.catch(({ detail }) => Effect.logWarning(`No worker is revived: ${detail}`)),
       Effect.forkScoped,
     )
   }
+  return local
+})
+
+/** What there is, until the scope closes. The engine is asked for by who conducts alone. */
+export const outside = Effect.fnUntraced(function* (settings: Settings, sources: SettingsSources) {
+  const s3 = yield* Layer.build(buckets(settings))
+  const none: Outside = { services: s3, jobs: undefined, farewell: Effect.void }
+  const conducts = settings.roles.includes("conductor")
+  const built = conducts ? yield* Effect.result(Layer.build(engine(settings))) : undefined
+  if (built !== undefined && Result.isFailure(built)) {
+    return { ...none, jobs: `jobs stay queued: ${built.failure.message}` }
+  }
+  const services = built === undefined ? s3 : Context.merge(s3, built.success)
+  const version = built && Context.get(built.success, Engine).version
+  const found = yield* machines(settings, sources, version)
+  if (found === undefined) return { ...none, services }
+  const { compute, farewell } = found
   return { ...none, services: Context.add(services, Compute, compute), farewell }
 })

@@ -1,24 +1,54 @@
 /** The read models that this program keeps, by their service. */
-import { Effect } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { capitalFile } from "#adapters/capital-file.ts"
+import { postgres } from "#adapters/postgres.ts"
 import { sqlite } from "#adapters/sqlite.ts"
 import { blueprint as blob_storage } from "#projections/blob-storage/blueprint.ts"
 import { blueprint as capital_pressure } from "#projections/capital-pressure/blueprint.ts"
-import { type Blueprint, readModel } from "#projections/read-model.ts"
+import { Databases } from "#projections/database.ts"
+import { type Blueprint, type ReadModel, readModel } from "#projections/read-model.ts"
 import { blueprint as share_protection } from "#projections/share-protection/blueprint.ts"
 import { blueprint as system } from "#projections/system/blueprint.ts"
+import { blueprint as webhook } from "#projections/system/webhook-model.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { details } from "#verbs/audit-kinds.ts"
 
-/** Where they are kept; the dashboard's in a file of its own, which others read. */
-export const databases = (settings: Settings) =>
-  sqlite(
-    settings.database.connection.slice(connection_head.length),
-    new Map([[capital_pressure.service, capitalFile(settings)]]),
-  )
-
 /** What stands before the folder in `database.connection`. */
 const connection_head = "sqlite:///"
+
+/** The dashboard's is a file of its own, which others read. */
+const own = (settings: Settings) => new Map([[capital_pressure.service, capitalFile(settings)]])
+
+/** All in PostgreSQL but the dashboard's, which is a file by its document. */
+const mixed = (settings: Settings) => {
+  const { connection, password } = settings.database
+  const is_writer = settings.roles.includes("projections")
+  return Layer.effect(
+    Databases,
+    Effect.gen(function* () {
+      const file = yield* Layer.build(sqlite(settings.data.dir, own(settings)))
+      const server = yield* Layer.build(postgres({ connection, password, is_writer }))
+      return Databases.of({
+        open: (design) => {
+          const where = design.service === capital_pressure.service ? file : server
+          return Context.get(where, Databases).open(design)
+        },
+      })
+    }),
+  )
+}
+
+/** Where they are kept. */
+export const databases = (settings: Settings) => {
+  const { connection } = settings.database
+  return connection.startsWith(connection_head)
+    ? sqlite(connection.slice(connection_head.length), own(settings))
+    : mixed(settings)
+}
+
+/** Why what a read model shows cannot be had now, or undefined. */
+export const troubleOf = ({ is_reached }: Pick<ReadModel<unknown>, "is_reached">) =>
+  Effect.sync(() => (is_reached() ? undefined : "cannot reach the database of its read model"))
 
 const opened = <Tables>(blueprint: Blueprint<Tables>) =>
   Effect.map(readModel(blueprint), ({ position, rebuild, difference }) => ({
@@ -31,4 +61,5 @@ export const read_models = new Map([
   ["share-protection", opened(share_protection)],
   ["capital-pressure", opened(capital_pressure)],
   ["system", opened(system(details))],
+  ["system-webhook", opened(webhook)],
 ])

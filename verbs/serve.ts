@@ -1,4 +1,7 @@
-/** `almanac serve`: every enabled service in one process. What `npm start` runs. */
+/**
+ * `almanac serve`: the roles and services of these settings in one process, all by default. What
+ * `npm start` runs. Source: decision 0140.
+ */
 import { setFlagsFromString } from "node:v8"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import {
@@ -14,73 +17,40 @@ import {
   Schema,
 } from "effect"
 import { Command, Flag } from "effect/cli"
-import { HttpApiBuilder } from "effect/http-api"
-import { host } from "#actors/host.ts"
-import { runProcess } from "#actors/process.ts"
-import { checkpointer } from "#actors/system/checkpointer.ts"
-import { agentsNats } from "#adapters/agents-nats.ts"
-import { serveCommands } from "#adapters/commands-nats.ts"
 import { developmentCredentialsPath } from "#adapters/development-credentials.ts"
-import { httpServer, type InternalDoor } from "#adapters/http-server.ts"
+import { httpServer } from "#adapters/http-server.ts"
 import { httpTransport } from "#adapters/http-transport.ts"
 import { publishInstance } from "#adapters/instance-file.ts"
-import { leasesJetStream } from "#adapters/leases-jetstream.ts"
-import { liveWorkersNats } from "#adapters/live-workers-nats.ts"
 import { logging } from "#adapters/logging.ts"
-import { NatsConnection } from "#adapters/nats-connection.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
 import { nodeId } from "#adapters/node.ts"
 import { pageFiles } from "#adapters/page-files.ts"
-import { processMetrics } from "#adapters/process-metrics.ts"
-import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
 import { telemetry } from "#adapters/telemetry.ts"
-import { threadRest } from "#adapters/thread-share.ts"
-import { serveWorkers } from "#adapters/worker-commands.ts"
-import { Log } from "#events/log.ts"
 import { frontDoor } from "#gateway/front-door.ts"
-import { SecretKeeper, TokenIssuer, TrustIssuer } from "#gateway/identity.ts"
+import { TokenIssuer } from "#gateway/identity.ts"
 import { requestMetrics } from "#gateway/metrics.ts"
-import { appOf, type Mounted, mount } from "#gateway/routes.ts"
-import { Charts } from "#gateway/system/charts.ts"
-import { operations } from "#gateway/system/operations.ts"
-import { OperationsApi } from "#gateway/system/operations-api.ts"
-import { type Operated, ReadModels } from "#gateway/system/read-models.ts"
+import { type Mounted, mount } from "#gateway/routes.ts"
+import { healthService } from "#gateway/system/health.ts"
 import { systemService } from "#gateway/system/service.ts"
-import { BlobStorageModel, blueprint } from "#projections/blob-storage/blueprint.ts"
-import {
-  CapitalPressureModel,
-  blueprint as capital_blueprint,
-} from "#projections/capital-pressure/blueprint.ts"
-import { PublishedEvents, publisher } from "#projections/published-events.ts"
-import { Rest } from "#projections/read-model.ts"
-import {
-  ShareProtectionModel,
-  blueprint as share_blueprint,
-} from "#projections/share-protection/blueprint.ts"
-import { SystemModel } from "#projections/system/blueprint.ts"
-import { WebhookModel, blueprint as webhook_blueprint } from "#projections/system/webhook-model.ts"
-import type { Settings } from "#schemas/settings.ts"
-import { capital_pressure, details, share_protection } from "#verbs/audit-kinds.ts"
+import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
+import type { Role, Settings } from "#schemas/settings.ts"
 import { blobStorage } from "#verbs/blob-storage.ts"
-import { capitalPressure } from "#verbs/capital-pressure.ts"
-import { capitalScheduler } from "#verbs/capital-scheduler.ts"
-import { carrierSearch } from "#verbs/carrier-search.ts"
-import { charts } from "#verbs/charts.ts"
 import { cloud } from "#verbs/cloud.ts"
-import { conducting } from "#verbs/conductor.ts"
-import { embedded, noteOfProfile } from "#verbs/embedded.ts"
-import { lease_ttl_ms, leased } from "#verbs/leased.ts"
-import { outside } from "#verbs/outside.ts"
-import { newOpening, type Opening, opens, plantDisease } from "#verbs/plant-disease.ts"
-import { publications, published_types as published } from "#verbs/published.ts"
-import { databases } from "#verbs/read-models.ts"
+import { conductedElsewhere } from "#verbs/conductor.ts"
+import { embedded, noteOfOthers, noteOfProfile } from "#verbs/embedded.ts"
+import { machinery, workerBus } from "#verbs/machinery.ts"
+import { measures } from "#verbs/measures.ts"
+import { newOpening, type Opening, opens } from "#verbs/plant-disease.ts"
+import { published_types as published } from "#verbs/published.ts"
+import { troubleOf } from "#verbs/read-models.ts"
 import { reloading, warnOfAddress } from "#verbs/reloading.ts"
+import { actors } from "#verbs/role-actors.ts"
+import { worker } from "#verbs/role-agent.ts"
+import { conductor } from "#verbs/role-conductor.ts"
+import { gateway } from "#verbs/role-gateway.ts"
+import { type RoleParts, roleParts } from "#verbs/role-parts.ts"
 import { type SettingsSources, settings, sources, version } from "#verbs/root.ts"
-import { exclusive, witnessing } from "#verbs/session.ts"
-import { shareProtection } from "#verbs/share-protection.ts"
-import { deliverWebhooks, webhookMachinery, webhookPorts } from "#verbs/webhooks.ts"
 import { parentGone } from "#verbs/with-parent.ts"
-import { serveEntry } from "#verbs/worker-entry.ts"
 
 /** Scopes and roles of the control token: what an operator at this machine may do. */
 const control = {
@@ -93,82 +63,6 @@ const control = {
 class NothingServed extends Schema.TaggedError<NothingServed>()("NothingServed", {
   message: Schema.String,
 }) {}
-
-/** What every service stands on: the log and who writes it, read models, published events. */
-const machinery = (settings: Settings, node_id: string, opening: Opening) => {
-  const has_plants = settings.services.includes("plant-disease")
-  const bus = Layer.mergeAll(
-    host,
-    publishedEventsJetStream(settings.nats.replicas),
-    leasesJetStream({
-      bucket: "ALMANAC_LEASES",
-      holder: node_id,
-      ttl_ms: lease_ttl_ms,
-      replicas: settings.nats.replicas,
-    }),
-  ).pipe(
-    Layer.provideMerge(exclusive(settings, has_plants ? opens(settings, opening) : Layer.empty)),
-  )
-  const models = [BlobStorageModel.layer, ShareProtectionModel.layer] as const
-  // Operators ask for it now and then, and requests have the thread before it.
-  const audit = SystemModel.layer(details, settings.audit.index).pipe(
-    Layer.provide(Layer.sync(Rest, threadRest)),
-  )
-  const hooks = webhookMachinery(settings)
-  return Layer.mergeAll(...models, audit, hooks).pipe(
-    Layer.provide(databases(settings)),
-    Layer.provideMerge(bus),
-  )
-}
-
-/**
- * The dashboard's read model, or undefined: an operator names its file, so that it may be in no
- * folder, or another program's. Then the dashboard alone fails.
- */
-const dashboardModel = (settings: Settings) =>
-  Layer.build(CapitalPressureModel.layer.pipe(Layer.provide(databases(settings)))).pipe(
-    Effect.catchCause((cause) =>
-      Effect.as(Effect.logError("The dashboard's read model is not kept.", cause), undefined),
-    ),
-  )
-
-type DashboardModel = Context.Context<CapitalPressureModel> | undefined
-
-/** The paths that belong to no service. */
-const operating = Effect.fnUntraced(function* (settings: Settings, dashboard: DashboardModel) {
-  const blob_storage = yield* BlobStorageModel
-  const share_protection = yield* ShareProtectionModel
-  const system = yield* SystemModel
-  const capital = dashboard === undefined ? [] : [Context.get(dashboard, CapitalPressureModel)]
-  const models = yield* Layer.build(
-    ReadModels.layer(
-      new Map<string, Operated>([
-        ["blob-storage", { ...blob_storage, part: blueprint.part }],
-        ["share-protection", { ...share_protection, part: share_blueprint.part }],
-        ...capital.map(
-          (model) => ["capital-pressure", { ...model, part: capital_blueprint.part }] as const,
-        ),
-        ...(system.is_kept === false ? [] : [["system", { ...system, part: "" }] as const]),
-        ["system-webhook", { ...(yield* WebhookModel), part: webhook_blueprint.part }],
-      ]),
-    ),
-  )
-  const around = yield* Effect.context<
-    Log | PublishedEvents | SystemModel | SecretKeeper | TokenIssuer | TrustIssuer
-  >()
-  const known = around.pipe(
-    Context.pick(Log, PublishedEvents, SystemModel, SecretKeeper, TokenIssuer, TrustIssuer),
-  )
-  const hooks = yield* webhookPorts(settings)
-  const witnesses = yield* Layer.build(witnessing(settings))
-  const layer = HttpApiBuilder.layer(OperationsApi).pipe(Layer.provide(operations))
-  return {
-    name: "operations",
-    api: OperationsApi,
-    routes: appOf(layer, Context.mergeAll(known, models, Charts.context(charts), hooks, witnesses)),
-    waitFor: system.waitFor,
-  }
-})
 
 /** The identity, and what goes with it; the embedded one's first start makes credentials. */
 const identities = Effect.fnUntraced(function* (settings: Settings) {
@@ -183,7 +77,7 @@ const identities = Effect.fnUntraced(function* (settings: Settings) {
 
 /** Tells the verbs beside this process where it is. */
 const announce = Effect.fnUntraced(function* (settings: Settings, url: string) {
-  const { servers, core } = yield* NatsServer
+  const { servers, core, subscriber } = yield* NatsServer
   const issuer = yield* TokenIssuer
   yield* issuer.revoke(control.name)
   yield* publishInstance(settings.data.dir, {
@@ -193,6 +87,9 @@ const announce = Effect.fnUntraced(function* (settings: Settings, url: string) {
       user: core.user ?? "",
       password: core.password ?? Redacted.make(""),
     },
+    ...(subscriber?.user && subscriber.password
+      ? { events: { user: subscriber.user, password: subscriber.password } }
+      : {}),
     control_token: yield* issuer.issue(control),
     pid: process.pid,
     started_at: DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis)),
@@ -205,102 +102,136 @@ const curl = (settings: Settings, url: string) => {
   return `curl -H "Authorization: Bearer ${token}" ${url}/v1/cluster/state`
 }
 
-/** What happens by itself for all services, on one process of all. */
-const upkeep = Effect.fnUntraced(function* (settings: Settings, node_id: string) {
-  yield* leased("system-publisher", node_id, () => publisher(publications))
-  yield* deliverWebhooks(settings, node_id)
-  const { checkpoint_commits: commits, checkpoint_seconds: seconds } = settings.audit
-  yield* leased("system-checkpointer", node_id, () =>
-    runProcess(checkpointer({ commits, seconds })),
-  )
+/** What is said once it answers, and where to begin with it. */
+const introduce = Effect.fnUntraced(function* (settings: Settings, url: string) {
+  if (settings.services.includes("share-protection")) yield* noteOfProfile(settings)
+  if (settings.identity.kind !== "embedded") return
+  yield* Console.error(`Credentials: ${developmentCredentialsPath(settings.data.dir)}`)
+  if (settings.roles.includes("blob")) yield* Console.error(curl(settings, url))
 })
 
-/** Share protection with its workers, whom it hears and carries out the commands of. */
-const protection = Effect.fnUntraced(function* (
-  current: () => Settings,
-  node_id: string,
-  sources: SettingsSources,
-) {
-  const { connection } = yield* NatsConnection
-  const { workers } = yield* NatsServer
-  yield* serveCommands(connection, "share-protection", share_protection)
-  yield* serveWorkers(connection)
-  if (workers !== undefined) yield* serveEntry(connection, workers)
-  const { services, jobs, farewell } = yield* outside(current(), sources)
-  const conductor = yield* conducting(node_id, current, services)
-  const told = { conductor, jobs: Effect.succeed(jobs), outside: services }
-  const service = yield* shareProtection({ settings: current, ...told })
-  return { mounted: yield* mount(service), farewell }
+/** A role without paths is told of in `/readyz` where no service is. */
+const roleOf = (name: Role, ready: Mounted["ready"] = Effect.undefined) => ({ name, ready })
+
+interface Process {
+  readonly current: () => Settings
+  readonly sources: SettingsSources
+  readonly node_id: string
+  readonly opening: Opening
+  readonly parts: RoleParts
+}
+
+/** All roles of this process that have no paths, with what they say of themselves. */
+const background = Effect.fnUntraced(function* ({ current, sources, node_id, parts }: Process) {
+  const settings = current()
+  const { roles, services } = settings
+  const does = (role: Role) => roles.includes(role)
+  const said: Array<ReturnType<typeof roleOf>> = []
+  let conducts = yield* conductedElsewhere
+  let farewell: Effect.Effect<void> = Effect.void
+  // Both at once: each reads its part of the log from where it stands.
+  const models = does("projections") || does("gateway") ? parts.models : Effect.void
+  const of_blobs = does("projections") || does("blob") ? parts.blobs : Effect.void
+  yield* Effect.all([models, of_blobs], { concurrency: "unbounded", discard: true })
+  if (does("projections")) {
+    const trouble = troubleOf(Context.get(yield* parts.models, ShareProtectionModel))
+    said.push(roleOf("projections", trouble))
+  }
+  if (does("actors")) {
+    yield* actors(settings)
+    said.push(roleOf("actors"))
+  }
+  if (does("conductor")) {
+    conducts = yield* conductor(current, node_id, sources, parts)
+    if (services.includes("share-protection")) farewell = (yield* parts.outside).farewell
+    said.push(roleOf("conductor", conducts))
+  } else if (does("agent") && services.includes("share-protection")) {
+    const works = yield* worker(settings, sources)
+    farewell = works.farewell
+    said.push(roleOf("agent", works.ready))
+  }
+  return { said, conducts, farewell }
 })
 
-/** The dashboard; without its read model it reads what is in its file, or answers 500. */
-const dashboardService = Effect.fnUntraced(function* (
-  settings: Settings,
-  node_id: string,
-  sources: SettingsSources,
-  model: DashboardModel,
-) {
-  if (model === undefined) return yield* mount(yield* capitalPressure({ settings }))
-  const { connection } = yield* NatsConnection
-  yield* serveCommands(connection, "capital-pressure", capital_pressure)
-  yield* capitalScheduler(node_id, settings, sources)
-  return yield* mount(yield* Effect.provideContext(capitalPressure({ settings }), model))
-})
-
-/** The enabled services; `advertised` is where other nodes reach this process. */
-const enabled = Effect.fnUntraced(function* (
-  current: () => Settings,
-  sources: SettingsSources,
-  node_id: string,
+/** The blob store and its paths, where it is here; `advertised` is where other nodes reach it. */
+const blobs = Effect.fnUntraced(function* (
+  { current, node_id, parts }: Process,
   advertised: Deferred.Deferred<string>,
-  dashboard: DashboardModel,
-  opening: Opening,
 ) {
   const settings = current()
-  const mounted: Array<Mounted> = []
-  let joined: Effect.Effect<void> = Effect.void
-  let farewell: Effect.Effect<void> = Effect.void
-  let internal: InternalDoor | undefined
-  const measures: Array<Effect.Effect<string>> = []
-  if (settings.services.includes("blob-storage")) {
-    const blob_storage = yield* blobStorage({ settings, node_id, advertised })
-    mounted.push(yield* mount(blob_storage))
-    joined = blob_storage.joined
-    internal = blob_storage.internal
-    measures.push(blob_storage.metrics)
+  if (!settings.roles.includes("blob") || !settings.services.includes("blob-storage")) {
+    return undefined
   }
-  if (settings.services.includes("share-protection")) {
-    const share_protection = yield* protection(current, node_id, sources)
-    mounted.push(share_protection.mounted)
-    farewell = share_protection.farewell
-  }
-  if (settings.services.includes("capital-pressure")) {
-    mounted.push(yield* dashboardService(settings, node_id, sources, dashboard))
-  }
-  if (settings.services.includes("carrier-search")) {
-    mounted.push(yield* mount(yield* carrierSearch({ settings, node_id })))
-  }
-  let said: Effect.Effect<void> = Effect.void
-  if (settings.services.includes("plant-disease")) {
-    const plants = plantDisease({ settings, node_id, opening })
-    mounted.push(yield* mount(plants.service))
-    measures.push(plants.metrics)
-    said = plants.said
-  }
-  if (mounted.every(({ app }) => app === undefined)) {
-    return yield* new NothingServed({ message: "No service could start." })
-  }
-  const measured = Effect.map(Effect.all(measures), (texts) => texts.join(""))
-  return { mounted, joined, internal, farewell, measured, said }
+  const model = yield* parts.blobs
+  const live_nodes = yield* parts.live_nodes
+  const options = { settings, node_id, advertised, live_nodes }
+  return yield* Effect.provideContext(
+    Effect.gen(function* () {
+      const service = yield* blobStorage(options)
+      return { ...service, mounted: yield* mount(service) }
+    }),
+    model,
+  )
 })
 
-/** The bus to the workers, over which they are asked and heard. */
-const workerBus = ({ worker }: Settings) =>
-  Layer.unwrap(
-    Effect.map(NatsConnection, ({ connection }) =>
-      Layer.merge(agentsNats(connection, worker), liveWorkersNats(connection)),
-    ),
+/** Every role of this process; what has paths is mounted. */
+const enabled = Effect.fnUntraced(function* (
+  process: Process,
+  advertised: Deferred.Deferred<string>,
+) {
+  const { current } = process
+  const { said, conducts, farewell } = yield* background(process)
+  const store = yield* blobs(process, advertised)
+  const is_gateway = current().roles.includes("gateway")
+  const front = is_gateway ? yield* gateway({ ...process, conductor: conducts }) : undefined
+  const mounted = [...(store === undefined ? [] : [store.mounted]), ...(front?.mounted ?? [])]
+  if (mounted.length > 0 && mounted.every(({ app }) => app === undefined)) {
+    return yield* new NothingServed({ message: "No service could start." })
+  }
+  const of_store = store === undefined ? [] : [{ name: "blob-storage", text: store.metrics }]
+  return {
+    ...{ mounted: [...mounted, ...(front === undefined ? [] : [front.operations])], is_gateway },
+    // A gateway's services tell of it as they always did.
+    told: is_gateway ? [] : said,
+    joined: store?.joined ?? Effect.void,
+    internal: store?.internal,
+    collectors: [...of_store, ...(front?.collectors ?? [])],
+    said: front?.said ?? Effect.void,
+    farewell,
+  }
+})
+
+type Enabled = Effect.Success<ReturnType<typeof enabled>>
+
+/** Listens, for the paths of these services and for what the process says of itself. */
+const listen = Effect.fnUntraced(function* (
+  { mounted, is_gateway, told, collectors, internal, farewell }: Enabled,
+  current: () => Settings,
+) {
+  let is_ending = false
+  const requests = requestMetrics()
+  const settings = current()
+  const metrics = yield* measures({ settings, requests, services: mounted, collectors })
+  const lines = [...mounted, ...told]
+  const isEnding = () => is_ending
+  const health = yield* mount(healthService({ services: lines, metrics, isEnding }))
+  const pages = pageFiles(mounted.map(({ name }) => name))
+  const system = is_gateway
+    ? [yield* mount(yield* systemService({ services: mounted, pages, published }))]
+    : []
+  const door = yield* frontDoor([...mounted, ...system, health], current, requests)
+  const { port, url, drain } = yield* httpServer(settings, door, internal)
+  // The first to be done at the end: workers stop while the last requests are answered. Nobody
+  // balances load over a process without paths of services.
+  const drained = Effect.suspend(() =>
+    mounted.length === 0 ? Effect.void : drain(current().api.drain_seconds),
   )
+  yield* Effect.addFinalizer(() => {
+    is_ending = true
+    return Effect.andThen(farewell, drained)
+  })
+  return { port, url }
+})
 
 /** Serves until it is interrupted. */
 const run = Effect.fnUntraced(function* (
@@ -310,40 +241,26 @@ const run = Effect.fnUntraced(function* (
 ) {
   const node_id = yield* nodeId(settings.cluster.node_id, settings.data.dir)
   yield* warnOfAddress(settings)
+  yield* noteOfOthers(settings)
   const opening = yield* newOpening
+  const is_gateway = settings.roles.includes("gateway")
+  const has_plants = is_gateway && settings.services.includes("plant-disease")
+  const meanwhile = has_plants ? opens(settings, opening) : Layer.empty
   const serving = Effect.gen(function* () {
-    yield* upkeep(settings, node_id)
+    const parts = yield* roleParts(settings, sources)
     const advertised = yield* Deferred.make<string>()
-    const dashboard = yield* dashboardModel(settings)
-    const { mounted, joined, internal, farewell, measured, said } = yield* enabled(
-      ...([current, sources, node_id, advertised, dashboard, opening] as const),
-    )
-    const services = [...mounted, yield* Effect.flatMap(operating(settings, dashboard), mount)]
-    const requests = requestMetrics()
-    const process_text = yield* processMetrics
-    const metrics = Effect.zipWith(measured, process_text, (of_services, text) => {
-      return requests.text() + of_services + text
-    })
-    const pages = pageFiles(services.map(({ name }) => name))
-    const system = yield* mount(yield* systemService({ services, metrics, pages, published }))
-    const door = yield* frontDoor([...services, system], current, requests)
-    const { port, url } = yield* httpServer(settings, door, internal)
-    // The first to be done at the end: workers stop while the last requests are answered.
-    yield* Effect.addFinalizer(() => farewell)
+    const all = yield* enabled({ current, sources, node_id, opening, parts }, advertised)
+    const { port, url } = yield* listen(all, current)
     const here = settings.cluster.advertise_address || `127.0.0.1:${port}`
     yield* Deferred.succeed(advertised, here)
-    yield* joined
+    yield* all.joined
     yield* announce(settings, url)
     yield* Console.log(`almanac ready ${url}`)
-    yield* said
-    if (settings.services.includes("share-protection")) yield* noteOfProfile(settings)
-    if (settings.identity.kind === "embedded") {
-      yield* Console.error(`Credentials: ${developmentCredentialsPath(settings.data.dir)}`)
-      yield* Console.error(curl(settings, url))
-    }
+    yield* all.said
+    if (is_gateway) yield* introduce(settings, url)
     return yield* Effect.never
   })
-  const built = yield* Layer.build(machinery(settings, node_id, opening))
+  const built = yield* Layer.build(machinery(settings, node_id, meanwhile))
   const known = yield* Effect.provideContext(identities(settings), built)
   const others = [httpTransport, NodeHttpServer.layerHttpServices] as const
   const around = yield* Effect.provideContext(

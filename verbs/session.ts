@@ -2,11 +2,11 @@
 import { join } from "node:path"
 import { Effect, Layer, Option } from "effect"
 import { DataFolder } from "#adapters/data-lock.ts"
-import { findInstance } from "#adapters/instance-file.ts"
+import { findInstance, type Instance } from "#adapters/instance-file.ts"
 import { logGenerations } from "#adapters/log-generations.ts"
 import { logStanding } from "#adapters/log-standing.ts"
 import { store_bytes_max } from "#adapters/nats-config.ts"
-import { EventsConnection, NatsConnection } from "#adapters/nats-connection.ts"
+import { connectBus, EventsConnection, NatsConnection } from "#adapters/nats-connection.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
 import { notary } from "#adapters/notary.ts"
 import type { Settings } from "#schemas/settings.ts"
@@ -15,15 +15,22 @@ import { natsLogin } from "#verbs/nats-login.ts"
 /** The log's first generation; those after it have a number behind the name. */
 const log_name = "ALMANAC_LOG"
 
+const outsideServer = (settings: Settings) =>
+  NatsServer.outside({ url: settings.nats.url, ...natsLogin(settings) })
+
 /**
  * The locked data folder, and the server of these settings: a child of ours, or the named one.
  * `meanwhile` is done while that starts.
  */
-const ownServer = (settings: Settings, meanwhile: Layer.Layer<never> = Layer.empty) => {
-  const { data, nats } = settings
-  const outside = () => NatsServer.outside({ url: nats.url, ...natsLogin(settings) })
-  const server = nats.url === "" ? NatsServer.child({ binary: nats.binary }) : outside()
-  return Layer.provideMerge(Layer.merge(server, meanwhile), DataFolder.layer(data.dir))
+const ownServer = (
+  settings: Settings,
+  meanwhile: Layer.Layer<never> = Layer.empty,
+  folder = DataFolder.layer(settings.data.dir),
+) => {
+  const { nats } = settings
+  const server =
+    nats.url === "" ? NatsServer.child({ binary: nats.binary }) : outsideServer(settings)
+  return Layer.provideMerge(Layer.merge(server, meanwhile), folder)
 }
 
 /** Where the log of these settings is: its newest generation on the bus, the others as files. */
@@ -49,16 +56,42 @@ const serverBeside = (settings: Settings) =>
   Effect.map(findInstance(settings.data.dir), (instance) =>
     Option.match(instance, {
       onNone: () => Layer.fresh(ownServer(settings)),
-      onSome: ({ nats: { url, user, password } }) =>
-        NatsServer.outside({ url, login: { user, password } }),
+      onSome: (found) => instanceServer(settings, found),
     }),
   )
+
+/** The bus of an instance: what it tells of its own, or what the settings say of another. */
+const instanceServer = (settings: Settings, { nats: { url, user, password } }: Instance) =>
+  settings.nats.url === ""
+    ? NatsServer.outside({ url, login: { user, password } })
+    : outsideServer(settings)
 
 /**
  * The log beside a running instance, over its bus; without one, over a server of our own, and then
  * the data folder is locked until the verb ends.
  */
 export const beside = (settings: Settings) => Layer.provide(log(settings), busBeside(settings))
+
+const both = Layer.merge(NatsConnection.layer, EventsConnection.layer)
+
+/** The bus for a restore, which alone may open a folder that is half restored. */
+export const busRestored = (settings: Settings) =>
+  Layer.provideMerge(both, ownServer(settings, Layer.empty, DataFolder.restored(settings.data.dir)))
+
+/** The bus beside with the published events: a running instance lets us read those. */
+export const bothBeside = (settings: Settings) =>
+  Layer.unwrap(
+    Effect.map(findInstance(settings.data.dir), (found) => {
+      if (Option.isNone(found)) return Layer.provide(both, Layer.fresh(ownServer(settings)))
+      const { nats, events: login = nats } = found.value
+      const server = instanceServer(settings, found.value)
+      if (settings.nats.url !== "") return Layer.provide(both, server)
+      return Layer.merge(
+        Layer.provide(NatsConnection.layer, server),
+        Layer.effect(EventsConnection, connectBus({ servers: [nats.url], login })),
+      )
+    }),
+  )
 
 /** The bus beside a running instance, or a server of our own while nothing runs. */
 export const busBeside = (settings: Settings) =>
@@ -75,8 +108,8 @@ export const standing = ({ nats, data }: Settings) => ({
 
 /** What a running instance knows of its log for those outside: its key, and its size. */
 export const witnessing = (settings: Settings) =>
-  Layer.merge(notary(settings.data.dir), logStanding(standing(settings)))
+  Layer.merge(notary(settings.data.dir, settings.audit.key_file), logStanding(standing(settings)))
 
 /** The log beside, with the installation's key, for what others are to believe. */
 export const witnessed = (settings: Settings) =>
-  Layer.merge(beside(settings), notary(settings.data.dir))
+  Layer.merge(beside(settings), notary(settings.data.dir, settings.audit.key_file))

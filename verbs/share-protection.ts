@@ -13,6 +13,7 @@ import { shape_b } from "#gateway/share-protection/shape-b.ts"
 import { Transport } from "#gateway/transport.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import type { Settings } from "#schemas/settings.ts"
+import { troubleOf } from "#verbs/read-models.ts"
 
 export interface ShareProtectionOptions {
   /** Asked for each request; the shape is that of the start. */
@@ -28,7 +29,9 @@ export interface ShareProtectionOptions {
 /** To be mounted. Its read model and its ports are around it, and live longer. */
 export const shareProtection = Effect.fnUntraced(function* (options: ShareProtectionOptions) {
   const { settings, conductor, jobs, outside } = options
-  const { waitFor } = yield* ShareProtectionModel
+  const model = yield* ShareProtectionModel
+  const { waitFor, shown: rows } = model
+  const { heard } = yield* LiveWorkers
   const shape = settings().api.shape === "A" ? shape_a : shape_b
   const { api, routes } = served(shape)
   const start = Effect.gen(function* () {
@@ -42,5 +45,7 @@ export const shareProtection = Effect.fnUntraced(function* (options: ShareProtec
     )
     return yield* appOf(routes, known)
   })
-  return { name: "share-protection", api, routes: start, waitFor, note: jobs }
+  const shown = rows && (() => [rows(), heard()])
+  const ready = troubleOf(model)
+  return { name: "share-protection", api, routes: start, waitFor, ready, note: jobs, shown }
 })

@@ -4,6 +4,7 @@ import { Command, Flag } from "effect/cli"
 import { DataFolder } from "#adapters/data-lock.ts"
 import { tokenIssuer } from "#adapters/identity.ts"
 import { openTokenStore } from "#adapters/token-store.ts"
+import type { Settings } from "#schemas/settings.ts"
 import { TokenRequest } from "#schemas/token.ts"
 import { ask, instance } from "#verbs/instance.ts"
 import { settings } from "#verbs/root.ts"
@@ -12,6 +13,15 @@ import { settings } from "#verbs/root.ts"
 const grants_max = 32
 
 const Issued = Schema.fromJsonString(Schema.Struct({ token: Schema.String }))
+
+/** Where several processes share a bus, each knows the tokens of its own data folder alone. */
+const noteOfOthers = ({ nats, data }: Settings) =>
+  nats.url === ""
+    ? Effect.void
+    : Console.error(
+        `It is known to the process of ${data.dir} alone: for all of a deployment, put a token ` +
+          "into auth.tokens of each, or use JWT.",
+      )
 
 const issue = Command.make(
   "issue",
@@ -50,7 +60,8 @@ const issue = Command.make(
     if (running !== undefined) {
       const answer = yield* ask(running, configured, "POST", "/v1/admin/tokens", request)
       const { token } = yield* Schema.decodeUnknownEffect(Issued)(answer)
-      return yield* Console.log(token)
+      yield* Console.log(token)
+      return yield* noteOfOthers(configured)
     }
     const token = yield* Effect.provide(
       Effect.flatMap(openTokenStore(configured.data.dir), (store) =>
@@ -59,6 +70,7 @@ const issue = Command.make(
       DataFolder.layer(configured.data.dir),
     )
     yield* Console.log(Redacted.value(token))
+    yield* noteOfOthers(configured)
   }),
 ).pipe(
   Command.withDescription("Print one line: a new token"),

@@ -16,10 +16,9 @@ import { leased } from "#verbs/leased.ts"
 
 const day_ms = 86_400_000
 
-/** Over the bus and the databases of the read models. */
+/** What delivers for them, and makes their secrets. */
 export const webhookMachinery = (settings: Settings) =>
   Layer.mergeAll(
-    WebhookModel.layer,
     webhookEvents,
     webhookCursorsJetStream(settings.nats.replicas),
     webhookSenderHttp(settings).pipe(Layer.provideMerge(webhookSecrets(settings))),

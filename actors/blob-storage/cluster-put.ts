@@ -28,6 +28,7 @@ type Parts = ReadonlyArray<Uint8Array>
 const refusals: ReadonlySet<string> = new Set(["FAILED_PRECONDITION", "ALREADY_EXISTS"])
 
 const is_leaving = "This node is leaving the cluster: put to another."
+const too_few_shards = "Too few shards of the blob answer."
 const in_the_way = "What was stored of these bytes was no good. It is gone: put them again."
 
 const unreachable = (detail: string) => thrown({ _tag: "BlobUnreachable", detail })
@@ -124,6 +125,11 @@ const makeReplicate = (parts: ClusterParts, failures: Failures) => {
     const { data, windows } = await local.read(id, {}, at)
     return data === undefined ? windows() : [data]
   }
+  /** Bytes that a put found here, and that are read to be sent, may turn out to be corrupt. */
+  const isHere = async (id: BlobId) => {
+    const [here] = await local.copiesOf([id])
+    return here !== undefined && here.kind !== "tombstone"
+  }
   const sendTo = async (peer: Peer, order: CopyOrder, { bytes, at }: Whole): Promise<Sent> => {
     const { node_id } = peer
     try {
@@ -169,7 +175,12 @@ const makeReplicate = (parts: ClusterParts, failures: Failures) => {
       nodesWith(false),
       sent.flatMap(({ failed }) => failed),
     )
-    return { ...answer, durable_on: [by.node_id, ...nodesWith(true)] }
+    const others = nodesWith(true)
+    if (others.length === sent.length || (await isHere(answer.id))) {
+      return { ...answer, durable_on: [by.node_id, ...others] }
+    }
+    if (others.length === 0) throw unreachable(in_the_way)
+    return { ...answer, durable_on: others }
   }
   return { replicate, send }
 }
@@ -179,14 +190,18 @@ const makeReplicate = (parts: ClusterParts, failures: Failures) => {
  * has too few of its shards it is let go, and the put of a whole copy that met it is made again.
  */
 const makeOrphans = (parts: ClusterParts) => {
-  const { local } = parts
+  const { local, members } = parts
   /** Whether there was such a shard, which is gone now. */
-  return async (id: BlobId, at: bigint) => {
+  return async (id: BlobId, { at, bytes }: Whole) => {
     const [here] = await local.copiesOf([id])
     if (here?.kind !== "shard") return false
     const search = searchShards(parts, id, new Map())
     const is_readable = await search.until((holders) => readableCode(holders) !== undefined)
-    return !is_readable && local.release(id, here.stored_at, at)
+    if (is_readable) return false
+    // Nothing takes its place where the bytes are not at hand: then nobody may be away.
+    const is_whole = search.unanswered() === 0 && members().whole_since !== undefined
+    if (bytes === undefined && !is_whole) throw unreachable(too_few_shards)
+    return local.release(id, here.stored_at, at)
   }
 }
 
@@ -206,7 +221,7 @@ const makeRepeat = (
     // It is gone meanwhile: deleted, or found corrupt.
     if (copy === undefined) return replicate(await put.again(), put)
     const held = await renewShards(answer.id, copy.put_at)
-    if (held.length === 0) throw unreachable("Too few shards of the blob answer.")
+    if (held.length === 0) throw unreachable(too_few_shards)
     return { ...answer, durable_on: held.map(({ peer }) => peer.node_id) }
   }
 }
@@ -226,7 +241,7 @@ const makeEnds = (parts: ClusterParts, failures: Failures) => {
     /** Goes on with what the store answered. */
     settled: async (answer: PutAnswer, put: Whole) => {
       const is_shard = isKeptAsShard(answer, put.order.policy)
-      const is_orphan = is_shard && (await releaseOrphan(answer.id, put.at))
+      const is_orphan = is_shard && (await releaseOrphan(answer.id, put))
       if (is_orphan) return replicate(await put.again(), put)
       if (answer.created) return replicate(answer, put)
       return isSingle(parts.members()) ? answer : repeat(answer, put)
@@ -234,7 +249,7 @@ const makeEnds = (parts: ClusterParts, failures: Failures) => {
     /** Goes on with what the store refused. */
     refused: async (cause: unknown, put: Whole) => {
       const id = existingOf(cause)
-      if (id === undefined || !(await releaseOrphan(id, put.at))) throw cause
+      if (id === undefined || !(await releaseOrphan(id, put))) throw cause
       return replicate(await put.again(), put)
     },
     coded: ({ answer, stored_on, failed }: ErasurePut): PutAnswer => {

@@ -121,6 +121,8 @@ export const journal = (node_id: string) =>
       blobs = blob_count
     }
   }).pipe(
+    // Ended by a defect it would never say so, and the volume would keep its facts for ever.
+    Effect.catchDefect((defect) => Effect.fail({ detail: String(defect) })),
     Effect.tapError(({ detail }) =>
       Effect.logWarning(`The journal of ${node_id} waits: ${detail}`),
     ),

@@ -44,6 +44,7 @@ const drawer = () => {
 /** The cluster as the node `node_id` knows it: nobody, until it learns of one. */
 export const heldMembers = (node_id: string) => {
   const draw = drawer()
+  let position = 0
   let node_ids: ReadonlySet<string> = new Set()
 
   const membersOf = (cluster: ClusterContext, was_leaving: boolean): Members => {
@@ -65,9 +66,14 @@ export const heldMembers = (node_id: string) => {
   let members = membersOf(nobody, false)
   return {
     members: () => members,
+    /** Place in the log of the commit that the members are by; 0: none yet. */
+    position: () => position,
     /** Whether a node of that name is in the cluster, in whatever state. */
     isNode: (name: string) => node_ids.has(name),
-    learn: (cluster: ClusterContext) => {
+    learn: (cluster: ClusterContext, at: number) => {
+      // A commit may be seen again, and the cluster must not go back in time.
+      if (at <= position) return
+      position = at
       members = membersOf(cluster, members.is_leaving)
       node_ids = new Set(cluster.nodes.map((node) => node.node_id))
     },
@@ -76,6 +82,13 @@ export const heldMembers = (node_id: string) => {
 
 export type HeldMembers = ReturnType<typeof heldMembers>
 
+/** Whether the log, asked now, knows no change of the cluster that is not held. */
+export const holdsNewest = (
+  log: Log["Service"],
+  cluster: string,
+  { position }: Pick<HeldMembers, "position">,
+) => Effect.map(log.head(`${Cluster.name}.${cluster}`), (head) => head === position())
+
 /** Keeps the members up to date with the cluster of that name; it sends no commands. */
 export const membership = (cluster: string, { learn }: Pick<HeldMembers, "learn">): Process => ({
   name: "blob-storage-members",
@@ -83,13 +96,9 @@ export const membership = (cluster: string, { learn }: Pick<HeldMembers, "learn"
   from: "lasts",
   start: Effect.gen(function* () {
     const log = yield* Log
-    let position = 0
     return {
       fold: Effect.fnUntraced(function* (recorded) {
-        // A commit may be seen again, and the cluster must not go back in time.
-        if (recorded.position <= position) return
-        learn(yield* clusterAfter(log, recorded))
-        position = recorded.position
+        learn(yield* clusterAfter(log, recorded), recorded.position)
       }),
       due: () => ({ now: [] }),
     }

@@ -106,6 +106,8 @@ export interface Peers {
     ring_version: number,
     is_read: boolean,
   ) => Promise<ReadonlyArray<boolean>>
+  /** The version of the ring that the node knows now. */
+  readonly ringVersion: (peer: Peer) => Promise<number>
   /** One page of a node's list, as `copies` of its engine: for deletions that are to spread. */
   readonly copies: (
     peer: Peer,

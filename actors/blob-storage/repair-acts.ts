@@ -12,6 +12,7 @@ import { stall_ms } from "./erasure-layout.ts"
 import type { CopyOrder, Deletion, HeldCopy, NodeEngine } from "./node-engine.ts"
 import { isPeerFailure } from "./peer-failure.ts"
 import type { Members, Peer, Peers, Reason } from "./peers.ts"
+import type { ForsakeParts } from "./repair-forsake.ts"
 import { type Pace, paced } from "./repair-rate.ts"
 import type { Act, Answers } from "./repair-view.ts"
 import type { TakeBackGuard } from "./take-back.ts"
@@ -38,6 +39,7 @@ export interface RepairParts {
   readonly guard: Pick<TakeBackGuard, "releaseUntold" | "renew">
   readonly peers: Peers
   readonly members: () => Members
+  readonly isCurrent: ForsakeParts["isCurrent"]
   readonly timing: Timing
   /** `rebuildShards` of erasure-rebuild.ts. */
   readonly rebuild: (order: RebuildOrder) => Promise<Rebuilt>
@@ -230,7 +232,7 @@ export const makeActs = (parts: RepairParts, pace: Pace, tally: RepairTally) => 
     return push(copy, peer, act).catch(fail)
   }
   return {
-    /** Everything but a release, which is done for many at once. */
+    /** Everything but a release, which is done for many at once; what is forsaken may go. */
     act: (act: Act, matter: Matter) => begin(act, matter).catch((cause: unknown) => fail(cause)),
     /** Tells a node of deletions; it was asked what it knows of them. */
     tell: async (peer: Peer, deletions: ReadonlyArray<Deletion>) => {

@@ -10,6 +10,7 @@ import type { Copy, Deletion, HeldCopy } from "./node-engine.ts"
 import type { Members, Peer } from "./peers.ts"
 import type { Acts, Matter, RepairParts } from "./repair-acts.ts"
 import { toldIn, untold } from "./repair-deletions.ts"
+import { isForsake, makeForsakes } from "./repair-forsake.ts"
 import { concernsAll, planFor } from "./repair-plan.ts"
 import type { Pace } from "./repair-rate.ts"
 import type { Releases, ReleaseWish } from "./repair-release.ts"
@@ -167,11 +168,11 @@ const makeAsked = (asking: Asking) =>
     return matters.map((matter) => again.get(matter.id) ?? matter)
   }
 
-/** Does all but releases, many at once. */
+/** Does many at once: all but what needs others' word first. */
 const carryOut = async (acts: Acts, tasks: ReadonlyArray<Task>) => {
   const todo = tasks.flatMap((task) => task.plan.acts.map((act) => ({ task, act })))
   const doOne = async ({ task, act }: (typeof todo)[number]) => {
-    if (isRelease(act)) return
+    if (isRelease(act) || isForsake(act)) return
     const outcome = await acts.act(act, task.matter)
     task.made += outcome.made
     if (!outcome.is_done) task.is_done = false
@@ -199,9 +200,34 @@ const makeSpread = (asking: Asking, acts: Acts) =>
     })
   }
 
+/** Lets go what no put finished, where it is sure that it is no part of a blob. */
+const makeForsaking = (parts: RepairParts, acts: Acts, asked: ReturnType<typeof makeAsked>) => {
+  const forsakes = makeForsakes(parts)
+  return async function forsake(scene: Scene, view: RepairView, tasks: ReadonlyArray<Task>) {
+    const wished = tasks.flatMap(({ matter, plan }) => {
+      const act = plan.acts.find(isForsake)
+      return act === undefined ? [] : [{ matter, act }]
+    })
+    const may_go = await forsakes(
+      scene.members,
+      view,
+      wished.map(({ matter }) => matter),
+      (matters) =>
+        asked(
+          scene,
+          view,
+          matters.map(({ id, copy }) => [id, copy]),
+        ),
+    )
+    const ids = new Set(may_go.map(({ id }) => id))
+    for (const { matter, act } of wished) if (ids.has(matter.id)) await acts.act(act, matter)
+  }
+}
+
 export const makeBatches = (parts: RepairParts, acts: Acts, releases: Releases, pace: Pace) => {
   const asking = makeAsking(parts, pace)
   const asked = makeAsked(asking)
+  const forsake = makeForsaking(parts, acts, asked)
 
   const letGo = (tasks: ReadonlyArray<Task>, ring_version: number) => {
     const wishes = wishesOf(tasks)
@@ -219,6 +245,7 @@ export const makeBatches = (parts: RepairParts, acts: Acts, releases: Releases, 
       return { matter, plan: planFor(view, matter.answers), made: 0, is_done: true }
     })
     sum.acts += await carryOut(acts, tasks)
+    await forsake(scene, view, tasks)
     const gone = await letGo(tasks, scene.members.ring_version)
     for (const { matter, plan, made, is_done } of tasks) {
       if (made < plan.gaps) sum.lacking += 1

@@ -168,8 +168,11 @@ const isPlaced = (census: Census) => {
   return are_distinct && at_owners.length >= data_shards
 }
 
-/** Whether the blob's shards, all of them together, are no more than it takes to read it. */
-const isLast = ({ holders, data_shards }: Census) => holders.size <= data_shards
+/** Whether the shards that others have, all of them together, are no more than it takes. */
+const isLast = ({ view, holders, data_shards }: Census) => {
+  const others = holders.values().filter((nodes) => nodes.some((node) => node !== view.node_id))
+  return others.toArray().length <= data_shards
+}
 
 /** How this node's own shard is let go, if it has its place elsewhere. */
 const partingOf = (census: Census, index: number): ReadonlyArray<Act> => {

@@ -17,6 +17,7 @@ import {
 } from "#actors/share-protection/job-run.ts"
 import { LiveWorkers } from "#actors/share-protection/live-workers.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
+import { spanned } from "#events/trace.ts"
 import type { JobId, WorkerId } from "#schemas/share-protection/id.ts"
 import type { JobOrder } from "#schemas/share-protection/job-order.ts"
 import { type Rejection, WorkerUnavailable } from "#schemas/share-protection/rejection.ts"
@@ -183,6 +184,10 @@ const begin = (hand: Hand, order: JobOrder, options: AgentOptions) => {
   hand.slots.set(order.job_id, slot)
   const running = runJob(run, options).pipe(
     Effect.annotateLogs({ job_id: order.job_id }),
+    spanned(`job ${order.job_type}`, {
+      kind: "consumer",
+      attributes: () => ({ "almanac.job_id": order.job_id, "almanac.attempt": order.attempt }),
+    }),
     Effect.ensuring(Effect.sync(() => hand.slots.delete(order.job_id))),
   )
   return Effect.map(Effect.forkDetach(running, { uninterruptible: true }), (fiber) => {

@@ -7,14 +7,16 @@
  *
  * Source: issue 10 §3; decision 0131.
  */
-import { Clock, DateTime, Duration, Effect, FiberSet, Latch, Random, Stream } from "effect"
+import { Clock, DateTime, Duration, Effect, FiberSet, Latch, Metric, Random, Stream } from "effect"
 import { address, Commands, type Unavailable } from "#actors/commands.ts"
+import { inTerm, Term } from "#actors/leases.ts"
 import { signingAt, Webhook, type WebhookNow } from "#actors/system/webhook.ts"
 import { type Backlog, type Item, makeBacklog } from "#actors/system/webhook-backlog.ts"
 import { type WebhookCursor, WebhookCursors } from "#actors/system/webhook-cursors.ts"
 import { EventsUnavailable, type Placed, WebhookEvents } from "#actors/system/webhook-events.ts"
 import { type Outcome, WebhookSender } from "#actors/system/webhook-sender.ts"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
+import { counter } from "#schemas/metric.ts"
 import {
   DisableWebhook,
   detail_chars_max,
@@ -93,7 +95,7 @@ const tell = Effect.fnUntraced(function* (
 ) {
   const at = iso(yield* Clock.currentTimeMillis)
   const commands = yield* Commands
-  yield* commands.send({ command_id, actor, at }, address(Webhook, id, command))
+  yield* inTerm(commands.send({ command_id, actor, at }, address(Webhook, id, command)))
 })
 
 /**
@@ -179,6 +181,15 @@ const disable = (delivery: Delivery, reason: "gone" | "failing", detail: string)
     ),
   )
 
+const deliveries = counter(
+  "almanac_webhook_deliveries_total",
+  "Tries to deliver an event to a webhook, by how they ended.",
+  { outcome: "delivered" },
+  { outcome: "failed" },
+)
+const delivered_counter = Metric.withAttributes(deliveries, { outcome: "delivered" })
+const failed_counter = Metric.withAttributes(deliveries, { outcome: "failed" })
+
 /** One try, and what follows from it. */
 const attempt = Effect.fnUntraced(function* (delivery: Delivery, item: Item) {
   const { backlog, webhook, id } = delivery
@@ -186,11 +197,14 @@ const attempt = Effect.fnUntraced(function* (delivery: Delivery, item: Item) {
   const began_ms = yield* Clock.currentTimeMillis
   // The bus lost it, and will be told it again: no fault of the receiver's.
   if (event === undefined) return backlog.postpone(item, began_ms + record_ms)
+  // Another delivers by now, and this ends: an older event would come behind its newer ones.
+  if (yield* (yield* Term).isOver) return backlog.postpone(item, began_ms + record_ms)
   const { sequence } = item
   const secrets = signingAt(webhook, began_ms)
   const sender = yield* WebhookSender
   const parcel = { webhook_id: id, url: webhook.url, sequence, event, secrets }
   const outcome = yield* sender.send(parcel)
+  yield* Metric.update(outcome.is_delivered ? delivered_counter : failed_counter, 1)
   const now = yield* Clock.currentTimeMillis
   const random = yield* Random.next
   if (outcome.is_delivered) {

@@ -14,12 +14,14 @@ const silence_ms_max = 45_000
 /** Longest line of a stream, in characters: an event is at most a commit, of 512 KB. */
 const line_chars_max = 2 ** 21
 
-/** Between two connections, in ms; the longest wait while the server is away. */
-const again_ms_first = 250
-const again_ms_max = 10_000
+/** Between two connections, in ms: the first wait, and the longest while the server is away. */
+const again_ms = { first: 250, max: 10_000 }
 
-/** Connections without an event or a comment in between, after which it is given up. */
+/** Connections that fail before any was good, after which it is given up: the address is wrong. */
 const failures_max = 20
+
+/** How long a server may be away that has answered, in ms: a night's outage is waited through. */
+const away_ms_max = 24 * 3_600_000
 
 /** Its verb is in verbs/events.ts. */
 export const events: Noun = {
@@ -91,17 +93,57 @@ const beginningOf = (answer: IncomingMessage) => {
   return Number.isNaN(ms) ? undefined : new Date(ms).toISOString()
 }
 
-const isFinal = (cause: unknown) => isFailure(cause) && cause.ending !== "unreachable"
+/** Whether it is no outage: what stands before a server that is away answers 500 and above. */
+const isFinal = (cause: unknown, is_answered: boolean) =>
+  isFailure(cause) && cause.ending !== "unreachable" && (is_answered || cause.ending !== "failed")
+
+/** How long the server has been away, which is said once each time. */
+const absence = ({ screen }: Session) => {
+  let from_ms: number | undefined
+  return {
+    /** Whether it was away for longer than anybody waits. */
+    isTooLong: (last: string | undefined) => {
+      if (from_ms === undefined) {
+        const next = last === undefined ? "" : `; the last event was ${last}`
+        screen.err(`The server is away, and is tried again${next}.\n`)
+      }
+      from_ms ??= performance.now()
+      return performance.now() - from_ms > away_ms_max
+    },
+    end: () => {
+      if (from_ms !== undefined) screen.err("The server is there again.\n")
+      from_ms = undefined
+    },
+  }
+}
 
 /** Prints events until it is interrupted or has `count`; connects again where it breaks. */
-export const follow = async (session: Session, { filters, after, count }: Following) => {
+export const follow = async (
+  session: Session,
+  { filters, after, count }: Following,
+  pace = again_ms,
+) => {
   const { http, screen, output, signal } = session
   let last = after
   // Where nothing was told yet, one that connects again goes on from when it began.
   let since: string | undefined
   let told = 0
   let failures = 0
+  const away = absence(session)
+  let is_known = false
+  const heard = () => {
+    is_known = true
+    failures = 0
+    away.end()
+  }
+  const placed = () => `Go on from here: almanac events follow --after ${last}\n`
+  const failed = (cause: unknown) => {
+    if (told > 0) screen.err(placed())
+    return cause
+  }
+  const isOver = () => (is_known && failures > 1 ? away.isTooLong(last) : failures >= failures_max)
   for (;;) {
+    let is_answered = false
     try {
       const asked =
         last === undefined && since !== undefined
@@ -115,24 +157,28 @@ export const follow = async (session: Session, { filters, after, count }: Follow
           ...(last !== undefined && { "last-event-id": last }),
         },
       })
+      is_answered = true
       const began = beginningOf(answer)
       since ??= began
-      for await (const { id, data } of eventsIn(answer, () => (failures = 0))) {
+      for await (const { id, data } of eventsIn(answer, heard)) {
         last = id
         const event = fromJson(data)
         screen.out(`${output.json ? toJson(event) : lineOf(event)}\n`)
         told++
         if (told === count) return answer.destroy()
+        // Who reads slowly is not told ahead of time.
+        await screen.taken(signal)
       }
     } catch (cause) {
       if (signal.aborted) break
-      if (isFinal(cause) || failures >= failures_max) throw cause
+      if (isFinal(cause, is_answered || !is_known) || isOver()) throw failed(cause)
     }
     if (signal.aborted) break
-    if (failures >= failures_max) throw failure("unreachable", "The stream ends at once each time")
-    const ms = Math.min(again_ms_max, again_ms_first * 2 ** failures++)
+    if (isOver()) throw failed(failure("unreachable", "The stream ends at once each time"))
+    // Beyond this power the wait is the longest anyway.
+    const ms = Math.min(pace.max, pace.first * 2 ** Math.min(failures++, failures_max))
     await pause(ms, undefined, { signal }).catch(() => undefined)
     if (signal.aborted) break
   }
-  if (last !== undefined) screen.err(`Go on from here: almanac events follow --after ${last}\n`)
+  if (last !== undefined) screen.err(placed())
 }

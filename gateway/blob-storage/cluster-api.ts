@@ -1,6 +1,7 @@
 /** ClusterService over HTTP: every path it answers. Source: document 1 §4 ClusterService, §5. */
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
+import { BodyLimit, command_bytes_max } from "#gateway/limits.ts"
 import {
   ClusterMetrics,
   GetClusterStateResponse,
@@ -24,6 +25,7 @@ const admin = { scopes: ["cluster:admin"] }
 
 export const Cluster = HttpApiGroup.make("cluster")
   .annotate(OpenApi.Description, "The cluster of nodes and its ring.")
+  .annotate(BodyLimit, () => command_bytes_max)
   .add(
     HttpApiEndpoint.post("join", "/v1/cluster/join", {
       payload: JoinRequest,

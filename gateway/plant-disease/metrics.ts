@@ -4,6 +4,7 @@
  */
 import { Effect } from "effect"
 import type { PredictFailure, Predictor } from "#actors/plant-disease/predictor.ts"
+import { familyText, histogramText, plainText } from "#schemas/metric.ts"
 
 export type Outcome = "predicted" | PredictFailure["_tag"]
 
@@ -22,29 +23,8 @@ export interface PredictionMetrics {
   readonly text: (predictor: Predictor["Service"]) => Effect.Effect<string>
 }
 
-/** The counts of a histogram, each with those below it: how many were at most its bound. */
-const histogram = (name: string, bounds: ReadonlyArray<number>, counts: ReadonlyArray<number>) => {
-  let total = 0
-  const rows = counts.map((count, place) => {
-    total += count
-    return `${name}_bucket{le="${bounds[place] ?? "+Inf"}"} ${total}`
-  })
-  return { rows, total }
-}
-
-const head = (name: string, type: string, help: string) => [
-  `# HELP ${name} ${help}`,
-  `# TYPE ${name} ${type}`,
-]
-
-const gauge = (name: string, help: string, value: number) => [
-  ...head(name, "gauge", help),
-  `${name} ${value}`,
-]
-
 /** Images by run of the network; the bounds are powers of two up to the largest batch. */
-const batchLines = (batches: ReadonlyArray<number>) => {
-  const name = "almanac_plant_batch_size"
+const batchText = (batches: ReadonlyArray<number>) => {
   const largest = Math.max(1, batches.length - 1)
   const bounds = Array.from({ length: Math.ceil(Math.log2(largest)) + 1 }, (_, n) => 2 ** n)
   const counts = [...bounds.map(() => 0), 0]
@@ -54,38 +34,30 @@ const batchLines = (batches: ReadonlyArray<number>) => {
     counts[place === -1 ? bounds.length : place] = runs + (counts[place] ?? 0)
     images += size * runs
   }
-  const { rows, total } = histogram(name, bounds, counts)
-  const help = "Images that one run of the network had."
-  return [
-    ...head(name, "histogram", help),
-    ...rows,
-    `${name}_sum ${images}`,
-    `${name}_count ${total}`,
-  ]
+  return histogramText(batch_size, bounds, [{ counts, sum: images }])
 }
+
+const batch_size = {
+  name: "almanac_plant_batch_size",
+  type: "histogram",
+  help: "Images that one run of the network had.",
+} as const
+const predictions = {
+  name: "almanac_plant_predictions_total",
+  type: "counter",
+  help: "Images, by how they ended.",
+} as const
+const duration = {
+  name: "almanac_plant_prediction_seconds",
+  type: "histogram",
+  help: "From the moment a thread had an image until its answer.",
+} as const
 
 export const predictionMetrics = (): PredictionMetrics => {
   const counts = new Map<Outcome, number>(outcomes.map((outcome) => [outcome, 0]))
   const buckets = new Array<number>(bounds_s.length + 1).fill(0)
   let sum_s = 0
 
-  const outcomeLines = () => [
-    ...head("almanac_plant_predictions_total", "counter", "Images, by how they ended."),
-    ...[...counts].map(
-      ([outcome, count]) => `almanac_plant_predictions_total{outcome="${outcome}"} ${count}`,
-    ),
-  ]
-  const timeLines = () => {
-    const name = "almanac_plant_prediction_seconds"
-    const { rows, total } = histogram(name, bounds_s, buckets)
-    const help = "From the moment a thread had an image until its answer."
-    return [
-      ...head(name, "histogram", help),
-      ...rows,
-      `${name}_sum ${sum_s}`,
-      `${name}_count ${total}`,
-    ]
-  }
   return {
     count: (outcome) => void counts.set(outcome, (counts.get(outcome) ?? 0) + 1),
     took: (milliseconds) => {
@@ -98,14 +70,16 @@ export const predictionMetrics = (): PredictionMetrics => {
     text: ({ load, batches }) =>
       Effect.gen(function* () {
         const { waiting, running } = yield* load
-        const lines = [
-          ...outcomeLines(),
-          ...timeLines(),
-          ...gauge("almanac_plant_waiting", "Images that no thread has yet.", waiting),
-          ...gauge("almanac_plant_running", "Images that threads have.", running),
-          ...batchLines(yield* batches),
-        ]
-        return `${lines.join("\n")}\n`
+        const ended = [...counts].map(([outcome, count]) => [count, { outcome }] as const)
+        return [
+          familyText(predictions, ended),
+          histogramText(duration, bounds_s, [{ counts: buckets, sum: sum_s }]),
+          plainText("almanac_plant_", [
+            ["gauge", "waiting", "Images that no thread has yet.", waiting],
+            ["gauge", "running", "Images that threads have.", running],
+          ]),
+          batchText(yield* batches),
+        ].join("")
       }),
   }
 }

@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
+import { MadeOf } from "#gateway/limits.ts"
 import { listOf, type Shape } from "#gateway/share-protection/shape.ts"
 import { ProjectId, TargetId, Uuid } from "#schemas/share-protection/id.ts"
 import { JobState, JobType } from "#schemas/share-protection/job.ts"
@@ -34,14 +35,16 @@ export const jobGroup = (shape: Shape) =>
         error: rejections(),
       })
         .annotate(OpenApi.Summary, "List the jobs")
-        .annotate(Needs, { rule: "share-protection:jobs:list" }),
+        .annotate(Needs, { rule: "share-protection:jobs:list" })
+        .annotate(MadeOf, "shown"),
       HttpApiEndpoint.get("get", "/v1/jobs/:id", {
         params,
         success: Job,
         error: rejections(NotFound),
       })
         .annotate(OpenApi.Summary, "Read a job")
-        .annotate(Needs, { rule: "share-protection:jobs:get" }),
+        .annotate(Needs, { rule: "share-protection:jobs:get" })
+        .annotate(MadeOf, "shown"),
       HttpApiEndpoint.post("cancel", "/v1/jobs/:id/cancel", {
         params,
         success: changed,
@@ -62,7 +65,8 @@ export const adminJobGroup = (shape: Shape) =>
         error: rejections(),
       })
         .annotate(OpenApi.Summary, "List the jobs of all projects")
-        .annotate(Needs, { rule: "share-protection:admin:jobs:list" }),
+        .annotate(Needs, { rule: "share-protection:admin:jobs:list" })
+        .annotate(MadeOf, "shown"),
       HttpApiEndpoint.post("retry", "/v1/admin/jobs/:id/retry", {
         params,
         success: changed,

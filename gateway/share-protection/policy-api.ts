@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
+import { MadeOf } from "#gateway/limits.ts"
 import { listOf, type Shape } from "#gateway/share-protection/shape.ts"
 import { ShareId, TargetId } from "#schemas/share-protection/id.ts"
 import { as_of_query, idText, page_query } from "#schemas/share-protection/page-view.ts"
@@ -36,7 +37,8 @@ export const policyGroup = (shape: Shape) => {
         error: rejections(),
       })
         .annotate(OpenApi.Summary, "List the policies")
-        .annotate(Needs, { rule: "share-protection:policies:list" }),
+        .annotate(Needs, { rule: "share-protection:policies:list" })
+        .annotate(MadeOf, "shown"),
       HttpApiEndpoint.post("create", "/v1/policies", {
         payload: New,
         success: View.pipe(HttpApiSchema.status(201)),
@@ -51,7 +53,8 @@ export const policyGroup = (shape: Shape) => {
         error: rejections(NotFound),
       })
         .annotate(OpenApi.Summary, "Read a policy")
-        .annotate(Needs, { rule: "share-protection:policies:get" }),
+        .annotate(Needs, { rule: "share-protection:policies:get" })
+        .annotate(MadeOf, "shown"),
       HttpApiEndpoint.patch("update", "/v1/policies/:id", {
         params,
         payload: Patch,

@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
+import { MadeOf } from "#gateway/limits.ts"
 import { listOf, type Shape } from "#gateway/share-protection/shape.ts"
 import { page_query } from "#schemas/share-protection/page-view.ts"
 import { Conflict, NotFound, rejections } from "#schemas/share-protection/rejection.ts"
@@ -18,7 +19,8 @@ export const rolloutGroup = (shape: Shape) =>
         error: rejections(),
       })
         .annotate(OpenApi.Summary, "List the rollouts")
-        .annotate(Needs, { rule: "share-protection:admin:rollouts:list" }),
+        .annotate(Needs, { rule: "share-protection:admin:rollouts:list" })
+        .annotate(MadeOf, "shown"),
       HttpApiEndpoint.post("create", "/v1/admin/rollouts", {
         payload: Schema.Struct({ image: Name, domain_ids: RolloutDomains }),
         success: Rollout.pipe(HttpApiSchema.status(202)),
@@ -32,5 +34,6 @@ export const rolloutGroup = (shape: Shape) =>
         error: rejections(NotFound),
       })
         .annotate(OpenApi.Summary, "Read a rollout")
-        .annotate(Needs, { rule: "share-protection:admin:rollouts:get" }),
+        .annotate(Needs, { rule: "share-protection:admin:rollouts:get" })
+        .annotate(MadeOf, "shown"),
     )

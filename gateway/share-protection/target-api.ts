@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
+import { MadeOf } from "#gateway/limits.ts"
 import { begunOf, listOf, located, type Shape } from "#gateway/share-protection/shape.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
 import { as_of_query, page_query } from "#schemas/share-protection/page-view.ts"
@@ -33,7 +34,8 @@ export const targetGroup = (shape: Shape) => {
         error: rejections(),
       })
         .annotate(OpenApi.Summary, "List the targets")
-        .annotate(Needs, { rule: "share-protection:targets:list" }),
+        .annotate(Needs, { rule: "share-protection:targets:list" })
+        .annotate(MadeOf, "shown"),
       HttpApiEndpoint.post("create", "/v1/targets", {
         payload: New,
         success: begun,
@@ -51,7 +53,8 @@ export const targetGroup = (shape: Shape) => {
         error: rejections(NotFound),
       })
         .annotate(OpenApi.Summary, "Read a target")
-        .annotate(Needs, { rule: "share-protection:targets:get" }),
+        .annotate(Needs, { rule: "share-protection:targets:get" })
+        .annotate(MadeOf, "shown"),
       HttpApiEndpoint.patch("update", "/v1/targets/:id", {
         params,
         payload: Patch,
@@ -97,7 +100,8 @@ export const adminTargetGroup = (shape: Shape) => {
         error: rejections(),
       })
         .annotate(OpenApi.Summary, "List the targets of all projects")
-        .annotate(Needs, { rule: "share-protection:admin:targets:list" }),
+        .annotate(Needs, { rule: "share-protection:admin:targets:list" })
+        .annotate(MadeOf, "shown"),
       HttpApiEndpoint.post("upgrade", "/v1/admin/targets/:id/repo-format-upgrade", {
         params,
         success: begunOf(shape, "target", View).pipe(HttpApiSchema.status(202)),

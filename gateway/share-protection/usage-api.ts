@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
+import { MadeOf } from "#gateway/limits.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
 import { as_of_query } from "#schemas/share-protection/page-view.ts"
 import { rejections } from "#schemas/share-protection/rejection.ts"
@@ -17,7 +18,8 @@ export const UsageGroup = HttpApiGroup.make("usage")
       error: rejections(),
     })
       .annotate(OpenApi.Summary, "Read the project's usage")
-      .annotate(Needs, { rule: "share-protection:usage:get" }),
+      .annotate(Needs, { rule: "share-protection:usage:get" })
+      .annotate(MadeOf, "shown"),
   )
 
 export const CoverageGroup = HttpApiGroup.make("coverage")

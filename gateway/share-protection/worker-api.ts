@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
+import { MadeOf } from "#gateway/limits.ts"
 import { listOf, type Shape } from "#gateway/share-protection/shape.ts"
 import { page_query } from "#schemas/share-protection/page-view.ts"
 import { Conflict, NotFound, rejections } from "#schemas/share-protection/rejection.ts"
@@ -25,7 +26,8 @@ export const workerGroup = (shape: Shape) =>
         error: rejections(),
       })
         .annotate(OpenApi.Summary, "List the workers")
-        .annotate(Needs, { rule: "share-protection:admin:workers:list" }),
+        .annotate(Needs, { rule: "share-protection:admin:workers:list" })
+        .annotate(MadeOf, "shown"),
       HttpApiEndpoint.post("drain", "/v1/admin/workers/:id/drain", {
         params,
         success: changed,

@@ -1,12 +1,11 @@
-/** What the process says of itself. Source: decisions of all services, "/" and "health". */
+/** What the process shows of itself: documents, pages. Source: decisions of all services, "/". */
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { PublicWhen } from "#gateway/limits.ts"
+import { MadeOf } from "#gateway/limits.ts"
 import { NotFound } from "#schemas/system/rejection.ts"
 import { OneVersion, Versions } from "#schemas/system/version.ts"
 
-const Text = Schema.String.pipe(HttpApiSchema.asText())
 const Html = Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/html" }))
 
 const Bytes = Schema.Uint8Array.pipe(HttpApiSchema.asUint8Array())
@@ -34,43 +33,29 @@ const open = HttpApiGroup.make("system")
       success: Bytes,
       error: NotFound,
     }).annotate(OpenApi.Summary, "Read a file of the pages"),
-    HttpApiEndpoint.get("document", "/openapi.json", { success: Schema.Json }).annotate(
-      OpenApi.Summary,
-      "Read this document",
-    ),
-    HttpApiEndpoint.get("document_v1", "/v1/openapi.json", { success: Schema.Json }).annotate(
-      OpenApi.Summary,
-      "Read this document, below its version",
-    ),
-    HttpApiEndpoint.get("asyncapi", "/asyncapi.json", { success: Schema.Json }).annotate(
-      OpenApi.Summary,
-      "Read which events are published, and how they are had",
-    ),
+    HttpApiEndpoint.get("document", "/openapi.json", { success: Schema.Json })
+      .annotate(OpenApi.Summary, "Read this document")
+      .annotate(MadeOf, "nothing"),
+    HttpApiEndpoint.get("document_v1", "/v1/openapi.json", { success: Schema.Json })
+      .annotate(OpenApi.Summary, "Read this document, below its version")
+      .annotate(MadeOf, "nothing"),
+    HttpApiEndpoint.get("asyncapi", "/asyncapi.json", { success: Schema.Json })
+      .annotate(OpenApi.Summary, "Read which events are published, and how they are had")
+      .annotate(MadeOf, "nothing"),
     HttpApiEndpoint.get("docs", "/docs", { success: Html }).annotate(
       OpenApi.Summary,
       "Show this document as a page",
     ),
-    HttpApiEndpoint.get("live", "/livez", { success: Text }).annotate(
-      OpenApi.Summary,
-      "Read whether the process lives",
-    ),
-    HttpApiEndpoint.get("ready", "/readyz", {
-      success: Text,
-      error: Text.pipe(HttpApiSchema.status(503)),
-    }).annotate(OpenApi.Summary, "Read whether the services are ready"),
   )
   .annotateEndpoints(Needs, "public")
 
 const closed = HttpApiGroup.make("operators")
-  .annotate(OpenApi.Description, "The version and the figures of the process.")
+  .annotate(OpenApi.Description, "The version of the process.")
   .add(
     HttpApiEndpoint.get("version", "/v1/", { success: OneVersion })
       .annotate(OpenApi.Summary, "Read the version")
+      .annotate(MadeOf, "nothing")
       .annotate(Needs, "authenticated"),
-    HttpApiEndpoint.get("metrics", "/metrics", { success: Text })
-      .annotate(OpenApi.Summary, "Read the metrics, for Prometheus")
-      .annotate(Needs, { roles: ["admin"] })
-      .annotate(PublicWhen, ({ metrics }) => metrics.public),
   )
 
 export const SystemApi = HttpApi.make("system").add(open, closed)

@@ -1,5 +1,6 @@
 /** What belongs to no service: events, webhooks, audit, read models, charts, embedded identity. */
 import { HttpApi } from "effect/http-api"
+import { BodyLimit, command_bytes_max } from "#gateway/limits.ts"
 import { Audit } from "#gateway/system/audit-api.ts"
 import { AuditProofs } from "#gateway/system/audit-proof-api.ts"
 import { ChartsGroup } from "#gateway/system/charts-api.ts"
@@ -10,7 +11,9 @@ import { Tokens } from "#gateway/system/tokens-api.ts"
 import { TrustsGroup } from "#gateway/system/trusts-api.ts"
 import { WebhooksGroup } from "#gateway/system/webhooks-api.ts"
 
-export const OperationsApi = HttpApi.make("operations").add(
-  ...([Events, Audit, AuditProofs, ReadModelsGroup] as const),
-  ...([Tokens, SecretsGroup, TrustsGroup, ChartsGroup, WebhooksGroup] as const),
-)
+export const OperationsApi = HttpApi.make("operations")
+  .add(
+    ...([Events, Audit, AuditProofs, ReadModelsGroup] as const),
+    ...([Tokens, SecretsGroup, TrustsGroup, ChartsGroup, WebhooksGroup] as const),
+  )
+  .annotate(BodyLimit, () => command_bytes_max)

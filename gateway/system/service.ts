@@ -1,20 +1,18 @@
-/** The routes of no service: documents, health, metrics. Source: DECISIONS, "health". */
-import { Context, Duration, Effect, Layer, Scope } from "effect"
+/** The routes of no service: documents and pages. Source: DECISIONS, all services, "/". */
+import { Context, Effect, Layer, Scope } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type HttpApi, HttpApiBuilder, HttpApiScalar, OpenApi } from "effect/http-api"
 import { appOf, type Mounted } from "#gateway/routes.ts"
 import { SystemApi } from "#gateway/system/api.ts"
 import { asyncApiOf } from "#gateway/system/asyncapi.ts"
 import { documented } from "#gateway/system/document.ts"
+import { HealthApi } from "#gateway/system/health-api.ts"
 import { home, prefersHtml, takesHtml } from "#gateway/system/home.ts"
 import { assetOf, type Pages, pageOf } from "#gateway/system/page.ts"
 import type { PublishedTypes } from "#schemas/published.ts"
 import type { PagePath } from "#schemas/system/page.ts"
 import { NotFound } from "#schemas/system/rejection.ts"
 import { version, versions } from "#schemas/system/version.ts"
-
-/** A service that does not say within this whether it is ready is not, in milliseconds. */
-const ready_ms_max = 2000
 
 /** Everything the pages of the documentation may load comes with the page itself. */
 const page_policy = {
@@ -27,26 +25,6 @@ const page_policy = {
 
 const no_page =
   "This page's service is not served here, or the page is not built: npm start builds it."
-
-/** One line of `/readyz`: why not, or `ok` and what is to be known of it. */
-const readiness = ({ name, ready, note = Effect.succeed(undefined) }: Mounted) =>
-  Effect.zip(ready, note).pipe(
-    Effect.timeoutOrElse({
-      duration: Duration.millis(ready_ms_max),
-      orElse: () => Effect.succeed(["does not answer", undefined] as const),
-    }),
-    Effect.map(([why, note]) => {
-      const words = why ?? (note === undefined ? "ok" : `ok; ${note}`)
-      return { is_ready: why === undefined, line: `${name} ${words}` }
-    }),
-  )
-
-const readyz = (services: ReadonlyArray<Mounted>) =>
-  Effect.map(Effect.forEach(services, readiness, { concurrency: "unbounded" }), (all) =>
-    HttpServerResponse.text(`${all.map(({ line }) => line).join("\n")}\n`, {
-      status: all.every(({ is_ready }) => is_ready) ? 200 : 503,
-    }),
-  )
 
 /** The documentation's page is large: it is built when it is first asked for. */
 const docsOf = Effect.fnUntraced(function* (api: HttpApi.Top) {
@@ -63,8 +41,6 @@ const docsOf = Effect.fnUntraced(function* (api: HttpApi.Top) {
 export interface SystemParts {
   /** The services beside this one. */
   readonly services: ReadonlyArray<Mounted>
-  /** Prometheus text. */
-  readonly metrics: Effect.Effect<string>
   /** What is published, by service. */
   readonly published?: ReadonlyArray<readonly [string, PublishedTypes]>
   /** The pages of these services, where they are built. */
@@ -73,8 +49,8 @@ export interface SystemParts {
 
 /** To be mounted with the services that it speaks of; it lives as long as the scope. */
 export const systemService = Effect.fnUntraced(function* (parts: SystemParts) {
-  const { services, metrics, pages } = parts
-  const api = documented([...services.map((service) => service.api), SystemApi])
+  const { services, pages } = parts
+  const api = documented([...services.map((service) => service.api), HealthApi, SystemApi])
   const document = yield* Effect.cached(
     Effect.sync(() => HttpServerResponse.jsonUnsafe(OpenApi.fromApi(api))),
   )
@@ -124,20 +100,10 @@ export const systemService = Effect.fnUntraced(function* (parts: SystemParts) {
           Effect.map((html) => HttpServerResponse.setHeaders(html, page_policy)),
           Effect.orDie,
         ),
-      live: () => Effect.succeed(HttpServerResponse.text("ok\n")),
-      ready: () => readyz(services),
     }),
   )
   const closed = HttpApiBuilder.group(SystemApi, "operators", (handlers) =>
-    handlers.handleAll({
-      version: () => Effect.succeed(version),
-      metrics: () =>
-        Effect.map(metrics, (text) =>
-          HttpServerResponse.text(text, {
-            contentType: "text/plain; version=0.0.4; charset=utf-8",
-          }),
-        ),
-    }),
+    handlers.handleAll({ version: () => Effect.succeed(version) }),
   )
   const layer = HttpApiBuilder.layer(SystemApi).pipe(Layer.provide([open, closed]))
   return { name: "system", api: SystemApi, routes: appOf(layer, Context.empty()) }

@@ -51,8 +51,9 @@ const configure = write<ClusterRow>((db, { name, vnodes_per_node }) =>
       same.column("name").doUpdateSet({
         vnodes_per_node,
         // A ring without nodes is the same ring, however many points each would have.
-        ring_version: sql`ring_version + exists(select 1 from blob_storage_node
-          where cluster = ${name} and state = 'active')`,
+        ring_version: sql`blob_storage_cluster.ring_version + case when exists(
+          select 1 from blob_storage_node where cluster = ${name} and state = 'active'
+        ) then 1 else 0 end`,
       }),
     ),
 )
@@ -100,8 +101,10 @@ const raiseIfActive = write<Which>((db, { cluster, node_id }) =>
     .updateTable("blob_storage_cluster")
     .where("name", "=", cluster)
     .set({
-      ring_version: sql`ring_version + exists(select 1 from blob_storage_node
-        where cluster = ${cluster} and node_id = ${node_id} and state = 'active')`,
+      ring_version: sql`ring_version + case when exists(
+        select 1 from blob_storage_node
+        where cluster = ${cluster} and node_id = ${node_id} and state = 'active'
+      ) then 1 else 0 end`,
     }),
 )
 
@@ -111,9 +114,11 @@ const raiseIfReweighted = write<Which & Pick<NodeRow, "weight_percent">>(
       .updateTable("blob_storage_cluster")
       .where("name", "=", cluster)
       .set({
-        ring_version: sql`ring_version + exists(select 1 from blob_storage_node
+        ring_version: sql`ring_version + case when exists(
+          select 1 from blob_storage_node
           where cluster = ${cluster} and node_id = ${node_id} and state = 'active'
-          and weight_percent <> ${weight_percent})`,
+            and weight_percent <> ${weight_percent}
+        ) then 1 else 0 end`,
       }),
 )
 

@@ -1,6 +1,6 @@
 /** What each node holds by the log: how far its journal is in it, blobs by policy, and bytes. */
 import { Effect } from "effect"
-import { type Kysely, sql } from "kysely"
+import { type Kysely, type RawBuilder, sql } from "kysely"
 import { type BlobEvent, changeOf, VolumeEvent } from "#events/blob-storage/volume.ts"
 import { type CommitPlace, commitProjection } from "#projections/projection.ts"
 import { statement } from "#projections/statement.ts"
@@ -49,6 +49,11 @@ interface Counted extends Pick<VolumeRow, "node_id" | "cursor"> {
   readonly bytes_min: number
 }
 
+/** The larger of two, in words that every database has. */
+const larger = (floor: number, value: RawBuilder<number>) =>
+  sql<number>`case when ${value} > cast(${floor} as bigint)
+    then ${value} else cast(${floor} as bigint) end`
+
 /** A commit's facts; a count that is not there yet is 0. */
 const count = statement<VolumeTables>()<Counted>(
   (db, { node_id, cursor, blobs, blobs_min, bytes, bytes_min }) =>
@@ -56,14 +61,14 @@ const count = statement<VolumeTables>()<Counted>(
       .insertInto("blob_storage_volume")
       .values({
         ...{ node_id, cursor },
-        blobs: sql`max(${blobs_min}, ${blobs})`,
-        bytes: sql`max(${bytes_min}, ${bytes})`,
+        blobs: larger(blobs_min, sql`cast(${blobs} as bigint)`),
+        bytes: larger(bytes_min, sql`cast(${bytes} as bigint)`),
       })
       .onConflict((same) =>
         same.column("node_id").doUpdateSet({
           cursor: sql`excluded.cursor`,
-          blobs: sql`max(${blobs_min}, blobs + ${blobs})`,
-          bytes: sql`max(${bytes_min}, bytes + ${bytes})`,
+          blobs: larger(blobs_min, sql`blob_storage_volume.blobs + ${blobs}`),
+          bytes: larger(bytes_min, sql`blob_storage_volume.bytes + ${bytes}`),
         }),
       ),
 )
@@ -73,11 +78,11 @@ const countPolicy = statement<VolumeTables>()<VolumePolicyRow & { readonly blobs
   (db, { node_id, policy, blobs, blobs_min }) =>
     db
       .insertInto("blob_storage_volume_policy")
-      .values({ node_id, policy, blobs: sql`max(${blobs_min}, ${blobs})` })
+      .values({ node_id, policy, blobs: larger(blobs_min, sql`cast(${blobs} as bigint)`) })
       .onConflict((same) =>
-        same
-          .columns(["node_id", "policy"])
-          .doUpdateSet({ blobs: sql`max(${blobs_min}, blobs + ${blobs})` }),
+        same.columns(["node_id", "policy"]).doUpdateSet({
+          blobs: larger(blobs_min, sql`blob_storage_volume_policy.blobs + ${blobs}`),
+        }),
       ),
 )
 
@@ -141,11 +146,13 @@ export const findVolume = (db: Kysely<VolumeTables>, node_id: string) =>
 
 /** How many blobs of which policy each of these nodes holds; what is not there is none. */
 export const listPolicies = (db: Kysely<VolumeTables>, node_ids: ReadonlyArray<string>) =>
-  Effect.promise(() =>
-    db
+  Effect.promise(async () => {
+    // A list of nothing is no SQL of PostgreSQL's.
+    if (node_ids.length === 0) return []
+    return await db
       .selectFrom("blob_storage_volume_policy")
       .selectAll()
       .where("node_id", "in", node_ids)
       .where("blobs", ">", 0)
-      .execute(),
-  )
+      .execute()
+  })

@@ -144,7 +144,7 @@ export const dated = <Found, Row extends { readonly id: string }>(
     as_of?: string,
   ): Effect.Effect<Listed<Row>> => {
     if (as_of === undefined) return listRows(db, source, { filter, order: "asc" }, page)
-    const terms = [...termsOf(filter, indexes), holds(as_of)]
+    const terms = [...termsOf(db, filter, indexes), holds(as_of)]
     return pageOf(db, { select: then(as_of), terms, order: "asc" }, page, source.shown)
   }
   /** Undefined when there is none. */

@@ -1,6 +1,7 @@
 /** Listings: pages of a table's rows in the order of their ids. Source: document 2 §2, §8. */
 import { Effect } from "effect"
 import { type QueryExecutorProvider, type RawBuilder, sql } from "kysely"
+import { unindexed } from "#projections/dialect.ts"
 
 export interface Page {
   /** Rows of a page. */
@@ -59,26 +60,25 @@ export const listRows = <Found, Row extends { readonly id: string }>(
     db,
     {
       select: sql`select * from ${sql.table(name)}`,
-      terms: [...termsOf(filter, indexes), ...also],
+      terms: [...termsOf(db, filter, indexes), ...also],
       order,
     },
     page,
     shown,
   )
 
-/** SQLite would guess which index is worth most: a column with a sign takes none. */
-const equals = (column: string, value: string, leads: boolean) =>
-  leads ? sql`${sql.ref(column)} = ${value}` : sql`+${sql.ref(column)} = ${value}`
-
 /** The conditions of a filter, led by the first of `indexes` whose columns it all names. */
 export const termsOf = (
+  db: QueryExecutorProvider,
   filter: Filter,
   indexes: ReadonlyArray<ReadonlyArray<string>>,
 ): ReadonlyArray<Term> => {
   const leading = indexes.find((index) => index.every((column) => filter[column] !== undefined))
-  return Object.entries(filter).flatMap(([column, value]) =>
-    value === undefined ? [] : [equals(column, value, leading?.includes(column) === true)],
-  )
+  return Object.entries(filter).flatMap(([column, value]) => {
+    if (value === undefined) return []
+    const named = leading?.includes(column) === true ? sql.ref(column) : unindexed(db, column)
+    return [sql`${named} = ${value}`]
+  })
 }
 
 /** A page of what is selected where all terms hold. */

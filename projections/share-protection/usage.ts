@@ -6,6 +6,7 @@
  */
 import { Effect } from "effect"
 import { type Kysely, type RawBuilder, sql } from "kysely"
+import { integerIn } from "#projections/dialect.ts"
 import type { BackupTables } from "#projections/share-protection/backup.ts"
 import { holds } from "#projections/share-protection/history.ts"
 import type { PolicyTables } from "#projections/share-protection/policy.ts"
@@ -64,7 +65,7 @@ const newest = sql`
     select *, count(*) over (partition by share_id) as backup_count,
       row_number() over (partition by share_id order by taken_at desc, id desc) as place
     from backup
-  ) where place = 1`
+  ) as placed where place = 1`
 
 /**
  * A row for each project of which anything is known, by id.
@@ -90,12 +91,13 @@ export const usageOf = (
           union all
           select project_id, 0, 1, 0, 0 from backup
           union all
-          select project_id, 0, 0, 0, usage_stats ->> 'stored_bytes' from measured
+          select project_id, 0, 0, 0, ${integerIn(db, "usage_stats", "stored_bytes")}
+          from measured
         )
       select project_id, sum(protected_shares) as protected_shares,
         sum(backup_count) as backup_count, sum(protected_bytes) as protected_bytes,
         sum(stored_bytes) as stored_bytes
-      from part group by project_id order by project_id`,
+      from part group by project_id order by project_id nulls first`,
   )
 
 export interface CoverageRow {

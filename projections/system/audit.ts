@@ -8,7 +8,7 @@ import type { Kysely } from "kysely"
 import { isPartOf, type Part, parseStream, type Recorded } from "#events/log.ts"
 import type { Place, Projection } from "#projections/projection.ts"
 import { statement } from "#projections/statement.ts"
-import type { Message } from "#schemas/message.ts"
+import { type Message, typesOf } from "#schemas/message.ts"
 import type { AuditEvent, AuditFilters, AuditPage } from "#schemas/system/audit.ts"
 
 interface EventRow {
@@ -73,7 +73,9 @@ export const detail = <Event>({
   readonly know: (event: Event) => Known
 }): Detail => {
   const decode = Schema.decodeUnknownSync(event)
-  return { part, know: (message) => know(decode(message)) }
+  const types = typesOf(event)
+  // Of what a newer release has written, no more is known than its commit tells.
+  return { part, know: (message) => (types.has(message.type) ? know(decode(message)) : {}) }
 }
 
 type Where = Pick<Place, "position" | "index" | "stream" | "commit">

@@ -1,5 +1,6 @@
 /** What the machinery tells subscribers, in the words of its published types. */
 import { Schema, Struct } from "effect"
+import { RestorationEvent } from "#events/system/restoration.ts"
 import { WebhookEvent } from "#events/system/webhook.ts"
 import { publication, type ToldOf } from "#projections/published-events.ts"
 import type { published as types } from "#schemas/system/published.ts"
@@ -52,4 +53,10 @@ const webhook = publication({
   },
 })
 
-export const published = [webhook]
+const restoration = publication({
+  part: "system.restoration",
+  event: RestorationEvent,
+  tell: ({ type: _, ...data }): Told => ({ type: "state_restored", data }),
+})
+
+export const published = [webhook, restoration]

@@ -258,3 +258,14 @@ export const listLetters = (
       is_redelivering: row.is_redelivering === 1,
     }))
   })
+
+/** Dead letters of all webhooks that are not being tried again. */
+export const countLetters = (db: Kysely<WebhookTables>) =>
+  Effect.promise(async () => {
+    const { count } = await db
+      .selectFrom("system_webhook_letter")
+      .select(({ fn }) => fn.countAll<number>().as("count"))
+      .where("is_redelivering", "=", 0)
+      .executeTakeFirstOrThrow()
+    return Number(count)
+  })

@@ -85,7 +85,8 @@ export const BlobIdMessage = Schema.Union([IdMessage, IdText]).pipe(
  */
 export const Int64 = Schema.Union([
   Schema.BigInt,
-  Schema.Int,
+  // Without bounds in the API's document: an exact integer beyond 2^53 comes and goes as a bigint.
+  Schema.Number.check(Schema.makeFilter(Number.isSafeInteger, { expected: "an integer" })),
   Schema.String.check(Schema.isPattern(/^-?\d{1,20}$/)),
 ]).pipe(
   Schema.decodeTo(

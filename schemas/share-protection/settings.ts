@@ -1,5 +1,5 @@
 /** The settings that share protection owns. Source: document 2 §8 with its decisions. */
-import { choice, flag, integer, setting, text } from "#schemas/setting.ts"
+import { choice, flag, integer, list, network, secret, setting, text } from "#schemas/setting.ts"
 import { capacity_slots_max } from "#schemas/share-protection/worker.ts"
 
 const hour_s = 3600
@@ -98,6 +98,16 @@ export const enrollment = {
   }),
 }
 
+/** Section `[targets]`. */
+export const targets = {
+  allowed_networks: setting(list(network), [], {
+    meaning:
+      "Networks in which tenants' buckets may be though they are loopback, link-local or " +
+      "private. With the embedded identity the loopback and private ones unless it is given.",
+    source: "decision 0146",
+  }),
+}
+
 /** Section `[engine]`. */
 export const engine = {
   subprocess_timeout: setting(integer(1, day_s, "seconds"), 3600, {
@@ -140,13 +150,33 @@ export const worker = {
   }),
 }
 
+/** What says where read models are; PostgreSQL's has a user or not, and no password. */
+const connections = new RegExp(
+  [
+    ...["^$", String.raw`^sqlite:\/\/\/[^\r\n\0]+$`],
+    [
+      String.raw`^postgres(ql)?:\/\/([^\s:@/?#]+@)?[^\s:@/?#]*(:\d+)?`,
+      String.raw`\/[^\s?#]+(\?(?!\S*password)\S*)?$`,
+    ].join(""),
+  ].join("|"),
+)
+
 /** Section `[database]`. */
 export const database = {
-  connection: setting(text(/^$|^sqlite:\/\/\/[^\r\n\0]+$/, "sqlite:///FOLDER"), "", {
+  connection: setting(text(connections, "sqlite:///FOLDER or postgresql://USER@HOST/NAME"), "", {
     meaning:
-      "Where read models are kept; empty: `read-models` in the data folder. Required where the " +
-      "identity is not the embedded one.",
-    source: "document 2 §8; decisions, configuration",
+      "Where read models are kept; empty: `read-models` in the data folder. PostgreSQL holds " +
+      "those of all processes of a deployment, in a database of its own; its password is " +
+      "`password`. Required where the identity is not the embedded one.",
+    source: "document 2 §8; decisions, configuration; 0142",
+  }),
+  password: setting(secret, "", {
+    meaning: "Password of the user of PostgreSQL; empty: what `PGPASSWORD` or the server knows.",
+    source: "decision 0142",
+  }),
+  password_file: setting(text(), "", {
+    meaning: "File that holds `password`.",
+    source: "decision 0142",
   }),
 }
 

@@ -15,6 +15,18 @@ const webhook = { aggregate: "webhook", subject: "the webhook" } as const
 const webhook_id = Schema.String.annotateKey(described("The webhook's id."))
 
 export const published = {
+  state_restored: {
+    ...{ aggregate: "restoration", subject: "`log`" },
+    told:
+      "The log was restored from a backup: events after its position, of which there may have " +
+      "been some, do not count any more. Ids of those that follow end in the restore's.",
+    data: Schema.Struct({
+      restore_id: Schema.String.annotateKey(described("The restore's id.")),
+      backup_id: Schema.String.annotateKey(described("The backup's id.")),
+      made_at: Schema.String.annotateKey(described("When it was made, RFC 3339 in UTC.")),
+      position: Schema.Int.annotateKey(described("The last position that it has.")),
+    }),
+  },
   webhook_created: {
     ...webhook,
     told: "A webhook was made.",

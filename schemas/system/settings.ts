@@ -1,5 +1,5 @@
 /** Settings of what belongs to no service. Source: issue 10 §3, event subscribers. */
-import { flag, integer, list, secret, setting, text } from "#schemas/setting.ts"
+import { flag, integer, list, network, secret, setting, text } from "#schemas/setting.ts"
 
 const from = "issue 10 §3; decision 0131"
 
@@ -9,16 +9,12 @@ const disable_days_max = 30
 const webhooks_max = 1000
 
 export const webhooks = {
-  allowed_networks: setting(
-    list(text(/^[0-9a-fA-F.:]+\/\d{1,3}$/, "CIDR, as 10.0.0.0/8 or fd00::/8")),
-    [],
-    {
-      meaning:
-        "Networks that webhooks may reach though they are loopback, link-local or private: " +
-        "none by default, so that no tenant can make this server call its own neighbours.",
-      source: from,
-    },
-  ),
+  allowed_networks: setting(list(network), [], {
+    meaning:
+      "Networks that webhooks may reach though they are loopback, link-local or private: " +
+      "none by default, so that no tenant can make this server call its own neighbours.",
+    source: from,
+  }),
   allow_http: setting(flag, false, {
     meaning: "Whether a webhook may have a plain `http` URL.",
     source: from,

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Latch, Layer, Result, Stream, Tracer } from "effect"
+import { Effect, Latch, Layer, Result, Stream } from "effect"
 import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { logMemory } from "#adapters/log-memory.ts"
@@ -12,7 +12,9 @@ import {
   parseStream,
   VersionConflict,
 } from "#events/log.ts"
+import { underTrace } from "#events/trace.ts"
 import { Close, Count, Counter, CounterFull } from "../counter.ts"
+import { collecting } from "../observability/collecting.ts"
 
 const at = "2026-11-20T12:00:00.000Z"
 const origin = (command_id: string): Origin => ({ command_id, actor: "test", at })
@@ -185,18 +187,33 @@ describe("a host", () => {
     }).pipe(Effect.provide(logMemory)),
   )
 
-  it.effect("is one span of a trace for each command", () =>
+  it.effect("is one span of a trace for each command, which the commit names", () =>
     Effect.gen(function* () {
-      const spans: Array<string> = []
-      const tracer = Tracer.make({
-        span: (options) => {
-          spans.push(options.name)
-          return new Tracer.NativeSpan(options)
-        },
-      })
+      const { spans, tracer } = collecting()
       const commands = yield* Commands
-      yield* Effect.withTracer(commands.send(origin("a"), count("x", 1)), tracer)
-      assert.deepEqual(spans, ["Commands.send"])
+      const log = yield* Log
+      const outside = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+      yield* commands
+        .send(origin("a"), count("x", 1))
+        .pipe(underTrace(outside), Effect.withTracer(tracer))
+      assert.deepEqual(
+        spans.map(({ name }) => name),
+        ["command"],
+      )
+      const span = spans[0] ?? assert.fail("no span")
+      assert.strictEqual(span.traceId, "4bf92f3577b34da6a3ce929d0e0e4736")
+      const written = yield* log.load("test.counter.x")
+      assert.strictEqual(written?.commit.trace, `00-${span.traceId}-${span.spanId}-01`)
+    }).pipe(Effect.provide(host), Effect.provide(logMemory)),
+  )
+
+  it.effect("writes no trace where nobody collects, whatever the sender says", () =>
+    Effect.gen(function* () {
+      const commands = yield* Commands
+      const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+      yield* Effect.withSpan(commands.send({ ...origin("a"), trace }, count("x", 1)), "unseen")
+      const written = yield* (yield* Log).load("test.counter.x")
+      assert.isFalse(Object.hasOwn(written?.commit ?? {}, "trace"))
     }).pipe(Effect.provide(host), Effect.provide(logMemory)),
   )
 

@@ -3,6 +3,7 @@ import { Effect, Fiber, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
+import { Term } from "#actors/leases.ts"
 import { runProcess } from "#actors/process.ts"
 import { timer } from "#actors/timer.ts"
 import { logMemory } from "#adapters/log-memory.ts"
@@ -70,6 +71,23 @@ describe("the timer", () => {
       yield* settled
       assert.equal(yield* stateOf("moved"), "open")
       assert.equal(yield* (yield* Log).head("test.counter.dropped"), 4)
+    }).pipe(Effect.provide(app)),
+  )
+
+  it.effect("sends nothing once the lease that it runs under has run out", () =>
+    Effect.gen(function* () {
+      let is_over = true
+      const term = { isOver: Effect.sync(() => is_over) }
+      yield* Effect.forkScoped(Effect.provideService(runProcess(closing), Term, term))
+      yield* send("x", CloseAt.make({ due: at(10) }))
+      yield* settled
+      yield* TestClock.adjust("20 seconds")
+      yield* settled
+      assert.equal(yield* stateOf("x"), "open")
+      is_over = false
+      yield* TestClock.adjust("1 seconds")
+      yield* settled
+      assert.equal(yield* stateOf("x"), "closed")
     }).pipe(Effect.provide(app)),
   )
 

@@ -2,7 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Layer, Logger, Schedule, Scope, Stream } from "effect"
 import { address, Commands, Unavailable } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
-import { remoteCommands, serveCommands } from "#adapters/commands-nats.ts"
+import { type RemoteOptions, remoteCommands, serveCommands } from "#adapters/commands-nats.ts"
 import { logJetStream } from "#adapters/log-jetstream.ts"
 import { connectBus } from "#adapters/nats-connection.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
@@ -42,8 +42,7 @@ const hosting = Effect.fnUntraced(function* (through: (send: Carry) => Carry = (
 })
 
 /** Who sends commands to them. */
-const sender = Effect.fnUntraced(function* (answer_ms?: number) {
-  const options = answer_ms === undefined ? {} : { answer_ms }
+const sender = Effect.fnUntraced(function* (options: RemoteOptions = {}) {
   const layer = remoteCommands(yield* connection, options)
   return yield* Effect.provide(Commands, yield* Layer.build(layer))
 })
@@ -84,6 +83,16 @@ describeWithServer("commands over the bus, when something is wrong", () => {
       assert(failed instanceof Unavailable)
       assert.match(failed.detail, /^No host answered/)
       assert.isBelow(performance.now() - begun, 5000)
+    }),
+  )
+
+  live(
+    "are Unavailable in bounded time when their host says nothing",
+    Effect.gen(function* () {
+      yield* hosting(() => () => Effect.never)
+      const { send } = yield* sender({ answer_ms: 60_000, whole_ms: 200 })
+      const failed = yield* Effect.flip(send(origin("a"), count("x", 1)))
+      assert.deepEqual(failed, new Unavailable({ detail: "No host answered in time." }))
     }),
   )
 
@@ -137,7 +146,7 @@ describeWithServer("commands over the bus, when something is wrong", () => {
             ),
       )
       yield* Scope.provide(mute, dying)
-      const { send } = yield* sender(500)
+      const { send } = yield* sender({ answer_ms: 500 })
       const sending = yield* Effect.forkChild(send(origin("a"), count("x", 1)))
       yield* Deferred.await(wrote)
       yield* hosting()
@@ -280,7 +289,7 @@ describeWithServer("commands over the bus, when something is wrong", () => {
     "of one aggregate stay right while hosts come, go and lose their server",
     Effect.gen(function* () {
       const server = yield* NatsServer
-      const { send } = yield* sender(1000)
+      const { send } = yield* sender({ answer_ms: 1000 })
       yield* hosting()
       const patient = { schedule: Schedule.spaced(50), times: 200 } as const
       const sending = yield* Effect.forkChild(

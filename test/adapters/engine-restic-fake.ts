@@ -30,7 +30,20 @@ export const repository: Repository = {
   password: Redacted.make(secrets.password),
 }
 
-/** The engine with a program in restic's place: shell, in which `$calls` is a file to write to. */
+/** A program in restic's place: shell, in which `$calls` is a file of the folder to write to. */
+export const fakeRestic = (folder: string, lines: ReadonlyArray<string>) => {
+  const version = '{"message_type":"version","version":"0.19.1","go_version":"go1.26.4"}'
+  return script(
+    ...[folder, "fake-restic"],
+    `calls='${folder}/calls'`,
+    'for word in "$@"; do',
+    `  if [ "$word" = version ]; then echo 'restic 0.19.1'; echo '${version}'; exit 0; fi`,
+    "done",
+    ...lines,
+  )
+}
+
+/** The engine with such a program. */
 export const withScript = <A, E>(
   lines: ReadonlyArray<string>,
   body: (folder: string) => Effect.Effect<A, E, Engine>,
@@ -38,15 +51,7 @@ export const withScript = <A, E>(
 ) =>
   Effect.gen(function* () {
     const folder = yield* temporaryFolder
-    const version = '{"message_type":"version","version":"0.19.1","go_version":"go1.26.4"}'
-    const binary = script(
-      ...[folder, "fake-restic"],
-      `calls='${folder}/calls'`,
-      'for word in "$@"; do',
-      `  if [ "$word" = version ]; then echo 'restic 0.19.1'; echo '${version}'; exit 0; fi`,
-      "done",
-      ...lines,
-    )
+    const binary = fakeRestic(folder, lines)
     const layer = engineResticAt({ binary, cache_dir: `${folder}/cache`, ...options }, placeOf)
     return yield* Effect.provide(body(folder), Layer.fresh(layer))
   }).pipe(Effect.scoped)

@@ -1,5 +1,5 @@
 import { assert, describe, expect, it } from "@effect/vitest"
-import { Context, Effect, Fiber, Redacted } from "effect"
+import { Context, Effect, Exit, Fiber, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { denials, Trusts } from "#actors/share-protection/trusts.ts"
 import { keystoneTokens } from "#adapters/identity-keystone.ts"
@@ -260,6 +260,24 @@ describe("a caller by Keystone", () => {
       yield* TestClock.adjust("61 seconds")
       yield* who("a")
       expect(cloud.count("GET", tokens)).toBe(3)
+    }),
+  )
+
+  it.effect("is known at once from then on, as hot routes want it, until the token ends", () =>
+    Effect.gen(function* () {
+      const ends = "1970-01-01T00:00:30.000000Z"
+      const { cloud, who } = yield* asking(60, () => validated({ user, expires_at: ends }))
+      expect(Exit.isExit(who("a"))).toBe(false)
+      const caller = yield* who("a")
+      const again = who("a")
+      expect(Exit.isExit(again)).toBe(true)
+      expect(yield* again).toBe(caller)
+      expect(Exit.isExit(who("b"))).toBe(false)
+      expect(cloud.count("GET", tokens)).toBe(1)
+      yield* TestClock.adjust("31 seconds")
+      expect(Exit.isExit(who("a"))).toBe(false)
+      yield* who("a")
+      expect(cloud.count("GET", tokens)).toBe(2)
     }),
   )
 

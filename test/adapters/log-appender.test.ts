@@ -134,18 +134,25 @@ describe("group commit", () => {
     assert.deepEqual([answers.get("a"), answers.get("b")], ["OutcomeUnknown", "OutcomeUnknown"])
   })
 
-  it("while nobody listens it tries again, and gives up in the end", async () => {
-    let time = 0
-    const absent: Write = async () => Result.fail(new NoRespondersError("commit.a"))
-    const { writes, answers, send } = served({
-      way: "batch",
-      now: () => (time += 500),
-      write: absent,
+  for (const [what, cause] of [
+    ["nobody listens", new NoRespondersError("commit.a")],
+    [
+      "a cluster has no leader",
+      new JetStreamApiError({ code: 503, err_code: 10_008, description: "unavailable" }),
+    ],
+  ] as const) {
+    it(`while ${what} it tries again, and gives up in the end`, async () => {
+      let time = 0
+      const { writes, answers, send } = served({
+        way: "batch",
+        now: () => (time += 500),
+        write: async () => Result.fail(cause),
+      })
+      await all([send(commit("a")), send(commit("b"))])
+      assert.isAbove(writes.filter((write) => write.split("+").includes("a")).length, 1)
+      assert.deepEqual([answers.get("a"), answers.get("b")], ["LogUnavailable", "LogUnavailable"])
     })
-    await all([send(commit("a")), send(commit("b"))])
-    assert.isAbove(writes.filter((write) => write.split("+").includes("a")).length, 1)
-    assert.deepEqual([answers.get("a"), answers.get("b")], ["LogUnavailable", "LogUnavailable"])
-  })
+  }
 
   it("without a connection nothing is sent, and all of it once there is one", async () => {
     let up = false

@@ -9,8 +9,9 @@ import {
   RequestError,
   TimeoutError,
 } from "@nats-io/transport-node"
-import { appendFailure, isAbsent, isRefused } from "#adapters/log-failure.ts"
+import { appendFailure, isRefused } from "#adapters/log-failure.ts"
 import { LinkLost } from "#adapters/nats-link.ts"
+import { isAbsent, isPassing } from "#adapters/nats-passing.ts"
 
 const api = (err_code: number, code = 400, description = "said") =>
   new JetStreamApiError({ err_code, code, description })
@@ -72,5 +73,14 @@ describe("what the bus says to an append", () => {
   it("nobody listening is told from everything else", () => {
     const absent = cases.filter(([, cause]) => isAbsent(cause)).map(([what]) => what)
     assert.deepEqual(absent, ["no responders", "no responders, bare", "JetStream is not enabled"])
+  })
+
+  it("what passes by itself is asked again, and nothing that was decided", () => {
+    const passing = cases.filter(([, cause]) => isPassing(cause)).map(([what]) => what)
+    assert.deepEqual(passing, [
+      "no leader of the cluster",
+      ...["no responders", "no responders, bare", "JetStream is not enabled"],
+      ...["no answer in time", "the connection is lost meanwhile"],
+    ])
   })
 })

@@ -4,7 +4,14 @@ import { createServer } from "node:http"
 import { type AddressInfo, connect, createServer as createTcpServer } from "node:net"
 import { afterEach, describe, it } from "@effect/vitest"
 import { peerCalls } from "#adapters/peer-call.ts"
-import { isInternal, link_path, peerDoor, readChallenge, writeProof } from "#adapters/peer-door.ts"
+import {
+  isInternal,
+  link_path,
+  type PeerDoorOptions,
+  peerDoor,
+  readChallenge,
+  writeProof,
+} from "#adapters/peer-door.ts"
 import { newNonce, proofOf } from "#adapters/peer-proof.ts"
 
 const secret = "a secret of at least 32 characters"
@@ -14,13 +21,15 @@ afterEach(async () => {
 })
 
 /** A node that answers who asked and what. */
-const opened = async (options: { cluster?: string; secret?: string } = {}) => {
+const opened = async (
+  options: Partial<Pick<PeerDoorOptions, "cluster" | "secret" | "versions">> = {},
+) => {
   const door = peerDoor({
     cluster: "almanac",
     secret,
     ...options,
-    answeringFor: (node_id) => async (question) => ({
-      json: { node_id, said: question.json },
+    answeringFor: (node_id, version) => async (question) => ({
+      json: { node_id, said: question.json, ...(options.versions && { version }) },
       body: [question.whole ?? new Uint8Array(0)],
     }),
   })
@@ -118,6 +127,47 @@ describe("the door for other nodes", () => {
     const { address } = await opened({ secret: "" })
     const asked = called({ secret: "" }).ask(address, 1, {}, [], 2000)
     await assert.rejects(asked, { code: "UNAUTHENTICATED" })
+  })
+
+  for (const [theirs, ours, version] of [
+    [{ oldest: 1, newest: 9 }, { oldest: 2, newest: 4 }, 4],
+    [{ oldest: 3, newest: 4 }, { oldest: 1, newest: 3 }, 3],
+  ] as const) {
+    it(`speaks version ${version}, the newest that both know`, async () => {
+      const { address } = await opened({ versions: theirs })
+      const calls = called({ versions: ours })
+      const said = await calls.ask(address, 1, "x", [], 2000)
+      assert.deepEqual(said.json, { node_id: "node-2", said: "x", version })
+      assert.equal((await calls.to(address)).version, version)
+      assert.equal(calls.apartFrom(address), undefined)
+    })
+  }
+
+  for (const [theirs, ours, who] of [
+    [{ oldest: 3, newest: 4 }, { oldest: 1, newest: 2 }, "this node"],
+    [{ oldest: 1, newest: 1 }, { oldest: 2, newest: 2 }, "127.0.0.1"],
+  ] as const) {
+    it(`refuses where ${who} is too old, and both hear why`, async () => {
+      const { address, port } = await opened({ versions: theirs })
+      const calls = called({ versions: ours })
+      await assert.rejects(calls.ask(address, 1, {}, [], 2000), { code: "UNAVAILABLE" })
+      assert.match(calls.apartFrom(address) ?? "", new RegExp(`: ${who}.* needs a newer release$`))
+      const spoken_by_1 = upgraded(proven("x")).replace("Host", "X-Almanac-Link: 7-8\r\nHost")
+      const refused = await spoken(port, (answer) => {
+        if (answer === "") return plain
+        if (answer.includes("426")) return undefined
+        const authorization = proven(challenged(answer))
+        return spoken_by_1.replace(/Authorization: .*/, `Authorization: ${authorization}`)
+      })
+      assert.match(refused, /^HTTP\/1\.1 426 /)
+      assert.match(refused, /node-2 speaks versions 7 to 8 /)
+    })
+  }
+
+  it("tells no stranger which versions it speaks", async () => {
+    const { port } = await opened()
+    const turns = [plain, upgraded("Bearer abc")]
+    assert.doesNotMatch(await spoken(port, () => turns.shift()), /x-almanac-link/i)
   })
 
   it("is not talked to by a node to which it cannot prove itself", async () => {

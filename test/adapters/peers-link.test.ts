@@ -12,6 +12,7 @@ import {
   engineWith,
   idOf,
   keeps,
+  known_ring,
   linked,
   mib,
   orderOf,
@@ -174,6 +175,13 @@ describe("what a node keeps", () => {
     assert.deepEqual(await peers.keeps(peer, ids, 7, true), await keeps(ids, 7, true))
     assert.ok((await peers.keeps(peer, ids, 8, false)).every((is_kept) => !is_kept))
     assert.deepEqual(await peers.keeps(peer, [], 7, false), [])
+  })
+})
+
+describe("a node's ring", () => {
+  it("is told by its version", async () => {
+    const { peers, peer } = await linked()
+    assert.equal(await peers.ringVersion(peer), known_ring)
   })
 })
 

@@ -10,10 +10,11 @@ import { type MemoryEngine, memoryEngine } from "#adapters/blob-memory-engine.ts
 import { type AnsweringStore, peerAnswers } from "#adapters/peer-answers.ts"
 import { peerCalls } from "#adapters/peer-call.ts"
 import { isInternal, peerDoor } from "#adapters/peer-door.ts"
+import { type LinkVersions, link_versions } from "#adapters/peer-version.ts"
 import { peersLink } from "#adapters/peers-link.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 
-const secret = "a secret of at least 32 characters"
+export const secret = "a secret of at least 32 characters"
 export const mib = 1024 * 1024
 const ends: Array<() => Promise<void> | void> = []
 /** Ends all that was opened here. */
@@ -45,17 +46,34 @@ const guardOf = (local: NodeEngine): AnsweringStore["guard"] => ({
   },
 })
 
+/** The version of the ring that the node knows. */
+export const known_ring = 7
+
 /** This ring's version, and every other blob of a list; where it is read, every fourth. */
 export const keeps: AnsweringStore["keeps"] = async (ids, ring_version, is_read) =>
-  ids.map((_, n) => ring_version === 7 && n % (is_read ? 4 : 2) === 0)
+  ids.map((_, n) => ring_version === known_ring && n % (is_read ? 4 : 2) === 0)
+
+const storeOf = (local: NodeEngine): AnsweringStore => ({
+  ...{ local, guard: guardOf(local), keeps },
+  ringVersion: () => known_ring,
+})
 
 /** A node with this store, and another's way to it. */
-export const linked = async (local: NodeEngine = memoryEngine(), is_open = true) => {
+export const linked = async (
+  local: NodeEngine = memoryEngine(),
+  is_open = true,
+  versions: LinkVersions = link_versions,
+) => {
   const answering = peerAnswers({
-    store: () => (is_open ? { local, guard: guardOf(local), keeps } : undefined),
+    store: () => (is_open ? storeOf(local) : undefined),
     now: () => 1_800_000_000_000_000_001n,
   })
-  const door = peerDoor({ cluster: "almanac", secret, answeringFor: () => answering })
+  const door = peerDoor({
+    cluster: "almanac",
+    secret,
+    versions,
+    answeringFor: (_, version) => answering(version),
+  })
   const server = createServer((request, response) => {
     if (isInternal(request.url)) door.request(request, response)
     else response.end()

@@ -4,6 +4,7 @@ import { join, resolve } from "node:path"
 import { inspect } from "node:util"
 import { afterAll, assert, describe, expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
+import { addressRule } from "#adapters/outside-address.ts"
 import { readSettings, type Sources } from "#adapters/settings.ts"
 import { settings_by_path, variableOf } from "#schemas/settings.ts"
 
@@ -155,6 +156,23 @@ describe("the sources of a setting", () => {
       })
       const { require_fips_profile: asked } = yield* profile(["engine.require_fips_profile=true"])
       expect(asked).toBe(true)
+    }),
+  )
+  it.effect("let buckets be near only where that is given: the identity is the embedded", () =>
+    Effect.gen(function* () {
+      const env = { ALMANAC_KEYSTONE_AUTHTOKEN__PASSWORD: "p" }
+      const networks = (set: ReadonlyArray<string>) =>
+        Effect.map(read({ env, set }), ({ settings }) => settings.targets.allowed_networks)
+      const near = yield* networks([])
+      expect(near).toContain("127.0.0.0/8")
+      expect(addressRule(near)("169.254.169.254")).toBe(false)
+      expect(yield* networks(["targets.allowed_networks=10.1.0.0/16"])).toEqual(["10.1.0.0/16"])
+      const cloud = [
+        ...["identity.kind=keystone", "keystone_authtoken.auth_url=https://keystone.example"],
+        ...["keystone_authtoken.username=u", "worker.capacity_slots=2"],
+        "database.connection=sqlite:////tmp/read-models",
+      ]
+      expect(yield* networks(cloud)).toEqual([])
     }),
   )
   it.effect("boot workers of the default image only where all is on this machine", () =>

@@ -6,7 +6,7 @@ import { Effect, Fiber, Layer, Redacted } from "effect"
 import { Webhook } from "standardwebhooks"
 import { parallel_max } from "#actors/system/webhook-backlog.ts"
 import { type Parcel, WebhookSecrets, WebhookSender } from "#actors/system/webhook-sender.ts"
-import type { Resolve } from "#adapters/webhook-address.ts"
+import type { Resolve } from "#adapters/outside-address.ts"
 import { secretsWith } from "#adapters/webhook-key.ts"
 import { retryAfterMs, webhookSenderHttp } from "#adapters/webhook-sender-http.ts"
 import { settingsWith, until } from "../http.ts"
@@ -241,7 +241,7 @@ describe("where a try goes", () => {
       const outcome = yield* Effect.flatMap(WebhookSender, ({ send }) =>
         send(parcel(`http://hook.example:${port}/`)),
       ).pipe(Effect.provide(senderOf({ allow_http: true, timeout_seconds: 1 }, resolve)))
-      assert.equal(outcome.detail, "No answer: ERR_WEBHOOK_ADDRESS.")
+      assert.equal(outcome.detail, "No answer: ERR_ADDRESS_REFUSED.")
       assert.isAbove(asked, 0)
       assert.lengthOf(got, 0)
     }).pipe(Effect.scoped),

@@ -1,8 +1,8 @@
 /** GET /v1/blobs: pages, prefixes, cursors. Source: document 1 §4 rule 5; DECISIONS, list. */
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Redacted } from "effect"
 import { describe, expect, it } from "vitest"
 import { cursors, cursorsWith } from "#adapters/cursor-key.ts"
 import { Cursors } from "#gateway/blob-storage/cursors.ts"
@@ -183,5 +183,18 @@ describe("the key of cursors", () => {
       expect(readFileSync(path, "utf8")).toMatch(/^[0-9a-f]{64}\n$/)
     }
     rmSync(dir, { recursive: true })
+  })
+
+  it("is made from the secret of the cluster, where there is one, and not kept", async () => {
+    const secret = Redacted.make("s".repeat(32))
+    const of = (dir: string, secret: Redacted.Redacted) =>
+      Effect.runPromise(Effect.provide(Cursors, cursors(dir, secret).pipe(Layer.orDie)))
+    const [one, other] = [1, 2].map(() => mkdtempSync(join(tmpdir(), "almanac-cursors-")))
+    const sealed = (await of(one ?? "", secret)).seal("here")
+    expect((await of(other ?? "", secret)).open(sealed)).toBe("here")
+    const stranger = Redacted.make("t".repeat(32))
+    expect((await of(other ?? "", stranger)).open(sealed)).toBeUndefined()
+    expect(readdirSync(one ?? "")).toEqual([])
+    for (const dir of [one, other]) rmSync(dir ?? "", { recursive: true })
   })
 })

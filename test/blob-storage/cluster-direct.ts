@@ -60,6 +60,7 @@ export const directPeers = (hosts: ReadonlyMap<string, Host>, down: ReadonlySet<
       ask(peer, ({ local }) => local.deleteClusterWide(id, origin, deleted_at)),
     have: (peer, ids) => ask(peer, ({ guard }) => guard.copiesOf(ids)),
     keeps: (peer, ids) => ask(peer, async () => ids.map(() => false)),
+    ringVersion: (peer) => ask(peer, async () => 1),
     copies: (peer, after, until, limit) =>
       ask(peer, ({ local }) => local.copies(after, until, limit)),
   }

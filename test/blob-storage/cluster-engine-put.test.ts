@@ -116,6 +116,21 @@ describe("a put in a cluster", () => {
     expect(here.engine.counts().open_puts).toBe(0)
   })
 
+  it("is refused where all that there was of it is rotten, and stored the next time", async () => {
+    const nodes = makeNodes(3)
+    const here = first(nodes.nodes)
+    const { id } = await nodes.until(upload(here, "REPLICATION_POLICY_REPLICA3", small))
+    for (const { local } of nodes.nodes.slice(1)) {
+      const [copy] = await local.copiesOf([id])
+      if (copy?.kind === "whole") await local.release(id, copy.stored_at, 150n)
+    }
+    here.local.corrupt(id)
+    const again = () => nodes.until(upload(here, "REPLICATION_POLICY_REPLICA3", small))
+    expect(await faultIn(again())).toBe("BlobUnreachable")
+    expect(await again()).toMatchObject({ created: true })
+    expect((await nodes.holders(id)).length).toBe(3)
+  })
+
   it("waits five seconds for nodes that say nothing, for all of them at once", async () => {
     const nodes = makeNodes(4)
     const { owners } = nodes.rolesOf(small_id, 3)
@@ -254,6 +269,29 @@ describe("an erasure coded put", () => {
       expect(answer.created).toBe(true)
       expect((await kept.local.copiesOf([small_id]))[0]?.kind).toBe("whole")
     }
+  })
+
+  it("does not give way to an upload while nodes are silent that may have the rest", async () => {
+    const nodes = makeNodes(6)
+    const [kept, ...others] = nodes.nodes
+    if (kept === undefined) throw new Error("there is no node")
+    const { id } = await put(nodes, kept, policy)
+    const again = () => nodes.until(upload(kept, "REPLICATION_POLICY_UNSPECIFIED", small))
+    for (const { node_id } of others.slice(0, 3)) nodes.network.block(kept.node_id, node_id)
+    expect(await faultIn(again())).toBe("BlobUnreachable")
+    nodes.network.heal()
+    const names = others.map(({ node_id }) => node_id)
+    nodes.setMembers([kept.node_id, ...names.slice(3)], [], names.slice(0, 3))
+    expect(await faultIn(again())).toBe("BlobUnreachable")
+    expect((await nodes.holders(id)).length).toBe(6)
+    for (const { local } of others.slice(0, 3)) {
+      const [copy] = await local.copiesOf([id])
+      if (copy?.kind === "shard") await local.release(id, copy.stored_at, 150n)
+    }
+    nodes.setMembers([kept.node_id, ...names])
+    expect(await faultIn(again())).toBe("BlobUnreachable")
+    expect(await nodes.holders(id)).not.toContain(kept.node_id)
+    expect(await again()).toMatchObject({ created: true })
   })
 
   it("stays where it did, and another policy is a conflict", async () => {

@@ -1,11 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer } from "effect"
 import { Cluster, type ClusterContext, type Member } from "#actors/blob-storage/cluster.ts"
-import { heldMembers, membership } from "#actors/blob-storage/members.ts"
+import { heldMembers, holdsNewest, membership } from "#actors/blob-storage/members.ts"
 import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { runProcess } from "#actors/process.ts"
 import { logMemory } from "#adapters/log-memory.ts"
+import { Log } from "#events/log.ts"
 import { type ClusterCommand, JoinNode, LeaveNode } from "#schemas/blob-storage/cluster.ts"
 import { NodeId } from "#schemas/blob-storage/node.ts"
 
@@ -24,7 +25,7 @@ describe("the members that a node knows", () => {
     const { members, isNode, learn } = heldMembers("a")
     assert.deepEqual([members().active, members().leaving, members().is_leaving], [[], [], false])
     assert.deepEqual(members().placement.ownersOf(0, 3), [])
-    learn(cluster(3, member("a", "active"), member("b", "leaving", 2), member("c", "offline")))
+    learn(cluster(3, member("a", "active"), member("b", "leaving", 2), member("c", "offline")), 1)
     const { active, leaving, is_leaving, ring_version, node_id } = members()
     assert.deepEqual(active, [{ node_id: "a", address: "10.0.0.1:1" }])
     assert.deepEqual(leaving, [{ node_id: "b", address: "10.0.0.1:2" }])
@@ -34,14 +35,14 @@ describe("the members that a node knows", () => {
 
   it("have one placement for each version of the ring, drawn of the active ones alone", () => {
     const { members, learn } = heldMembers("a")
-    learn(cluster(1, member("a", "active"), member("b", "active"), member("c", "leaving")))
+    learn(cluster(1, member("a", "active"), member("b", "active"), member("c", "leaving")), 1)
     const { placement } = members()
     assert.equal(members().placement, placement)
     assert.deepEqual([...placement.ownersOf(0, 9)].sort(), ["a", "b"])
-    learn(cluster(1, member("a", "active"), member("b", "active", 7), member("c", "leaving")))
+    learn(cluster(1, member("a", "active"), member("b", "active", 7), member("c", "leaving")), 2)
     assert.equal(members().placement, placement)
     assert.equal(members().active[1]?.address, "10.0.0.1:7")
-    learn(cluster(2, member("a", "active")))
+    learn(cluster(2, member("a", "active")), 3)
     assert.deepEqual(members().placement.ownersOf(0, 9), ["a"])
   })
 
@@ -55,7 +56,7 @@ describe("the members that a node knows", () => {
       [[member("b", "active")], false],
     ]
     for (const [n, [nodes, is_leaving]] of steps.entries()) {
-      learn(cluster(n + 1, ...nodes))
+      learn(cluster(n + 1, ...nodes), n + 1)
       assert.equal(members().is_leaving, is_leaving, `step ${n}`)
     }
   })
@@ -75,7 +76,8 @@ describe("the members that a node knows", () => {
             ...{ capacity_bytes: "100", vnodes_per_node: 8 },
           }),
         )
-      const { members, learn } = heldMembers("a")
+      const { members, learn, position } = heldMembers("a")
+      const is_newest = holdsNewest(yield* Log, "almanac", { position })
       const names = () => members().active.map(({ node_id }) => node_id)
       const shows = (expected: string) =>
         Effect.suspend(() => Effect.succeed(names().join())).pipe(
@@ -85,6 +87,7 @@ describe("the members that a node knows", () => {
         )
       yield* join("a")
       yield* join("b")
+      assert.isFalse(yield* is_newest)
       const following = yield* Effect.forkChild(runProcess(membership("almanac", { learn })))
       yield* shows("a,b")
       yield* join("c")
@@ -95,7 +98,10 @@ describe("the members that a node knows", () => {
         members().leaving.map(({ node_id }) => node_id),
         ["b"],
       )
+      assert.isTrue(yield* is_newest)
       yield* Fiber.interrupt(following)
+      yield* join("d")
+      assert.isFalse(yield* is_newest)
     }).pipe(Effect.provide(host.pipe(Layer.provideMerge(logMemory)))),
   )
 })

@@ -348,4 +348,17 @@ describe("the plan for an erasure coded blob", () => {
   for (const [sentence, answers, more, acts] of rows) {
     it(sentence, () => assert.deepEqual(planned(answers, more), acts))
   }
+  for (const [answers, count, is_last] of [
+    [at(0, 1, 2, 3, 4, "?", 5), 5, false],
+    [at(0, 1, 2, 3, "?", "?", 5), 4, true],
+  ] as const) {
+    it(`has ${count} others ${is_last ? "" : "not "}read theirs before it leaves`, () => {
+      const leaving = { node_id: "g", is_leaving: true, active: nodes.slice(0, count) }
+      const { acts } = planFor(view(leaving), new Map(Object.entries(answers)))
+      assert.deepEqual(
+        acts.map((act) => act.act === "release" && act.is_last),
+        [is_last],
+      )
+    })
+  }
 })

@@ -61,6 +61,7 @@ const makeStage = (names: ReadonlyArray<string>, options: WorldOptions) => {
   }
   /** Nodes that have not heard of the newest ring yet. */
   const old_rings = new Map<string, Ring>()
+  const cut_off = new Set<string>()
   return {
     ...{ world, network, options },
     problems: [] as Array<string>,
@@ -72,12 +73,20 @@ const makeStage = (names: ReadonlyArray<string>, options: WorldOptions) => {
       ring = { ...ring, ...change, ring_version: ring.ring_version + 1 }
     },
     hear: (name: string) => void old_rings.delete(name),
+    /** Whom the log answers that there is a newer ring, though they have not heard of it. */
+    isCurrent: async (node_id: string) => {
+      if (cut_off.has(node_id)) throw new Error("the log cannot be asked")
+      return !old_rings.has(node_id)
+    },
+    /** The log is out of reach from there. */
+    cutOff: (name: string) => void cut_off.add(name),
   }
 }
 
 type Stage = ReturnType<typeof makeStage>
 
-const makeNode = (node_id: string, { world, network, options, problems, members }: Stage) => {
+const makeNode = (node_id: string, stage: Stage) => {
+  const { world, network, options, problems, members, isCurrent } = stage
   const { repair_bytes_per_second = 2 ** 30, skew_ms = {} } = options
   const now = () => world.now() + BigInt(skew_ms[node_id] ?? 0) * 1_000_000n
   const timing = { now, after: world.after }
@@ -91,11 +100,14 @@ const makeNode = (node_id: string, { world, network, options, problems, members 
   }
   const repairs = repair({
     ...parts,
+    isCurrent: () => isCurrent(node_id),
     rebuild: (order) => rebuildShards(parts, order),
     report: (problem) => void problems.push(`${node_id}: ${problem}`),
     ...{ sweep_seconds: 600, repair_bytes_per_second, release_after_seconds: hour_s },
   })
-  network.attach({ node_id, engine, isUp: () => true, now, guard, keeps: repairs.keeps })
+  const ringVersion = () => own_members().ring_version
+  const { keeps } = repairs
+  network.attach({ node_id, engine, isUp: () => true, now, guard, keeps, ringVersion })
   return { node_id, engine, repairs, now }
 }
 
@@ -127,7 +139,7 @@ const giveTo = async (
 
 export const makeRepairWorld = (names: ReadonlyArray<string>, options: WorldOptions = {}) => {
   const stage = makeStage(names, options)
-  const { world, network, problems, setRing, hear, members } = stage
+  const { world, network, problems, setRing, hear, cutOff, members } = stage
   const nodes = new Map(names.map((name) => [name, makeNode(name, stage)]))
   const node = (name: string) => {
     const found = nodes.get(name)
@@ -146,7 +158,7 @@ export const makeRepairWorld = (names: ReadonlyArray<string>, options: WorldOpti
     })
   }
   return {
-    ...{ world, network, node, setRing, hear, copyOf, problems, sweep },
+    ...{ world, network, node, setRing, hear, cutOff, copyOf, problems, sweep },
     /** A copy of the blob's first put, or of one at another time. */
     give: (name: string, blob: MadeBlob, shard?: Shard, created_at?: bigint) => {
       const first = put_at.get(blob.id) ?? world.now()

@@ -249,13 +249,19 @@ describe("the journal", () => {
     assert.deepEqual(fitting([], facts_max), [])
   })
 
-  it.effect("waits for a log out of reach, and then loses nothing", () =>
+  for (const [what, refusal] of [
+    ["a log out of reach", Effect.fail(new Unavailable({ detail: "down" }))],
+    ["one that breaks", Effect.die(new Error("broken"))],
+  ] as const) {
+    it.effect(`waits for ${what}, and then loses nothing`, () => waits(refusal))
+  }
+
+  const waits = (refusal: Effect.Effect<never, Unavailable>) =>
     Effect.gen(function* () {
       const commands = yield* Commands
       let reachable = false
       const down = Commands.of({
-        send: (...sent) =>
-          reachable ? commands.send(...sent) : Effect.fail(new Unavailable({ detail: "down" })),
+        send: (...sent) => (reachable ? commands.send(...sent) : refusal),
       })
       const fiber = yield* Effect.forkChild(Effect.provideService(journal(node), Commands, down))
       yield* put("one")
@@ -268,8 +274,7 @@ describe("the journal", () => {
       yield* TestClock.adjust("1 seconds")
       assert.lengthOf(yield* events, 2)
       yield* Fiber.interrupt(fiber)
-    }).pipe(Effect.provide(app)),
-  )
+    }).pipe(Effect.provide(app))
 
   /** The journal while each of its commits finds another blob put, `puts` times. */
   const underLoad = (puts: number) =>

@@ -206,9 +206,9 @@ describe("an ingest", () => {
       told.tell.set("skew", { fails: "It is away." })
       yield* ingests(told, what)
       const model = yield* CapitalPressureModel
-      const before = model.dump()
+      const before = yield* model.dump
       yield* model.rebuild
-      assert.deepEqual(model.dump(), before)
+      assert.deepEqual(yield* model.dump, before)
       assert.equal(before.capital_feed?.length, 22)
     }).pipe(Effect.provide(world)),
   )

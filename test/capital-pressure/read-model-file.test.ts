@@ -194,9 +194,9 @@ describe("the dashboard's file", () => {
         const model = yield* opened(path, folder)
         yield* observe("2026-01-02", 1)
         yield* model.waitFor(yield* observe("2026-01-02", 3))
-        const before = model.dump()
+        const before = yield* model.dump
         yield* model.rebuild
-        assert.deepEqual(model.dump(), before)
+        assert.deepEqual(yield* model.dump, before)
         assert.deepEqual(read(path), { version: 1, journal: "wal", values: [3] })
         assert.isFalse(existsSync(`${path}.building`))
         yield* model.waitFor(yield* observe("2026-01-05", 4))

@@ -45,7 +45,7 @@ const shown = (kind: Kind, history: ReadonlyArray<Message>) =>
       recorded(i + 1, `${kind}.${happenings[kind].id}`, committed_at(i), event),
     )
     yield* project(database, blueprint, stretch)
-    const tables = Struct.omit(database.dump(), ["checkpoint"])
+    const tables = Struct.omit(yield* database.dump, ["checkpoint"])
     return Object.fromEntries(Object.entries(tables).filter(([, rows]) => rows.length > 0))
   }).pipe(Effect.scoped)
 

@@ -66,9 +66,9 @@ describe("the development server of the data folder", () => {
   })
 
   it("is none where nothing runs, and that is said", async () => {
-    const { ending, message } = await endingOf(accessOf(asking({ OS_CLOUD: "x" })))
+    const { ending, message } = await endingOf(accessOf(asking()))
     assert.equal(ending, "usage")
-    assert.match(message, /clouds\.yaml is not read.*npm start/s)
+    assert.match(message, /none runs on .*npm start/s)
   })
 })
 
@@ -148,7 +148,7 @@ describe("a profile", () => {
       ['[default]\nurl = "http://d:1"\ntoken = "geheim\n', /profiles\.toml: /],
       ["[default]\nurl = 1\n", /url is no text/],
       ['default = "geheim"\n', /is no table/],
-      ['[default]\ntoken = "geheim"\n', /neither url nor os_auth_url/],
+      ['[default]\ntoken = "geheim"\n', /none of url, os_cloud and os_auth_url/],
     ] as const
     for (const [one, said] of wrong) {
       profiles(one)

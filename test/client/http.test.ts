@@ -7,8 +7,7 @@ import type { Operation } from "#client/operation.ts"
 import { runOperation } from "#client/run.ts"
 import { watchJob } from "#client/share-protection/watch.ts"
 import { readModels } from "#client/system/audit.ts"
-import { eventsIn, follow } from "#client/system/events.ts"
-import { endingOf, json, type Script, scripted, sessionWith } from "./scripted.ts"
+import { endingOf, json, type Script, scripted, sessionWith, withServer } from "./scripted.ts"
 
 const create: Operation = {
   ...{ verb: "create", method: "POST", path: "/v1/policies", what: "", body: [] },
@@ -18,18 +17,6 @@ const list: Operation = {
   columns: ["id"],
 }
 const nothing = { arguments: {}, fields: {}, limit: 0, wait: false }
-
-const withServer = async <A>(
-  script: Script,
-  work: (at: Awaited<ReturnType<typeof scripted>>) => Promise<A>,
-) => {
-  const server = await scripted(script)
-  try {
-    return await work(server)
-  } finally {
-    await server.close()
-  }
-}
 
 describe("a request", () => {
   it("is tried again after 503 and 504 only, with one key", () =>
@@ -231,6 +218,41 @@ describe("a list", () => {
       assert.match(written.err, /--limit 0/)
     }))
 
+  it("is no longer than its limit, whatever the server sends", () =>
+    withServer(
+      (_, answer) => {
+        const jobs = ["a", "b", "c"].map((id) => ({ id }))
+        json(answer, 200, { jobs, pagination: { next_marker: "c" } })
+      },
+      async ({ url }) => {
+        const { session, written } = sessionWith(url, { quiet: true })
+        await runOperation(session, list, { ...nothing, limit: 4 })
+        assert.equal(written.out, "a\nb\nc\na\n")
+      },
+    ))
+
+  it("goes out page by page, in the same words as if it was whole", () =>
+    withServer(pages, async ({ url, heard }) => {
+      const all = Array.from({ length: 2_500 }, (_, i) => ({ id: `${i + 1}` }))
+      const { session, written } = sessionWith(url, { json: true })
+      const out = session.screen.out
+      const seen: Array<number> = []
+      const screen = {
+        ...session.screen,
+        out: (text: string) => {
+          if (seen.at(-1) !== heard.length) seen.push(heard.length)
+          out(text)
+        },
+      }
+      await runOperation({ ...session, screen }, list, nothing)
+      assert.equal(written.out, `${JSON.stringify(all, null, 2)}\n`)
+      // Nothing is held until the end.
+      assert.deepEqual(seen, [1, 2, 3])
+      const table = sessionWith(url)
+      await runOperation(table.session, list, nothing)
+      assert.equal(table.written.out, `ID\n${all.map(({ id }) => `${id}\n`).join("")}`)
+    }))
+
   it("is an array of items, whatever the shape calls them", () =>
     withServer(
       (_, answer) => json(answer, 200, { items: [{ id: "a" }], pagination: { next_marker: null } }),
@@ -238,91 +260,6 @@ describe("a list", () => {
         const { session, written } = sessionWith(url, { json: true })
         await runOperation(session, list, nothing)
         assert.deepEqual(JSON.parse(written.out), [{ id: "a" }])
-      },
-    ))
-})
-
-describe("a stream of events", () => {
-  const told = async (parts: ReadonlyArray<string>) => {
-    const bytes = async function* () {
-      for (const part of parts) yield new TextEncoder().encode(part)
-    }
-    const all: Array<string> = []
-    for await (const { id, data } of eventsIn(bytes())) all.push(`${id}:${data}`)
-    return all
-  }
-
-  it("is read wherever it is cut, with any line ends", async () => {
-    const text =
-      ': connected\n\nid: 1\nevent: a\ndata: {"x":1}\n\nid: 2\r\ndata: b\r\ndata: c\r\n\r\n'
-    const whole = ['1:{"x":1}', "2:b\nc"]
-    assert.deepEqual(await told([text]), whole)
-    assert.deepEqual(await told(text.split("")), whole)
-    assert.deepEqual(await told([`${text}id: 3\ndata: not ended`]), whole)
-  })
-
-  it("goes on where it broke, without loss or repetition", () =>
-    withServer(
-      ({ headers }, answer, nth) => {
-        if (nth === 2) return void answer.destroy()
-        const from = Number(headers["last-event-id"] ?? 0)
-        answer.writeHead(200, { "content-type": "text/event-stream" }).write(": connected\n\n")
-        for (const id of [from + 1, from + 2]) {
-          answer.write(`id: ${id}\nevent: e\ndata: {"id":${id}}\n\n`)
-        }
-        // The third is cut in its middle.
-        answer.write(`id: ${from + 3}\nevent: e\nda`, () => answer.destroy())
-      },
-      async ({ url, heard }) => {
-        const { session, written } = sessionWith(url, { json: true })
-        await follow(session, { filters: [], after: "0", count: 5 })
-        const ids = written.out
-          .trim()
-          .split("\n")
-          .map((line) => JSON.parse(line).id)
-        assert.deepEqual(ids, [1, 2, 3, 4, 5])
-        const from = heard.map(({ headers }) => headers["last-event-id"])
-        assert.deepEqual(from, ["0", "2", "2", "4"])
-      },
-    ))
-
-  it("that breaks before its first event goes on from when it began", () =>
-    withServer(
-      (_, answer, nth) => {
-        answer.writeHead(200, {
-          "content-type": "text/event-stream",
-          date: "Sun, 22 Nov 2026 08:00:00 GMT",
-        })
-        if (nth === 1) return answer.write(": connected\n\n", () => answer.destroy())
-        answer.write('id: 7\nevent: e\ndata: {"id":7}\n\n')
-      },
-      async ({ url, heard }) => {
-        const { session } = sessionWith(url, { json: true })
-        await follow(session, { filters: [["type", "e"]], after: undefined, count: 1 })
-        assert.deepEqual(
-          heard.map(({ path }) => path),
-          ["/v1/events?type=e", "/v1/events?type=e&since=2026-11-22T08%3A00%3A00.000Z"],
-        )
-      },
-    ))
-
-  it("is none where the answer is a page, and that is said", () =>
-    withServer(
-      (_, answer) => answer.writeHead(200, { "content-type": "text/html" }).end("<html>"),
-      async ({ url, heard }) => {
-        const work = follow(sessionWith(url).session, { filters: [], after: "0", count: 1 })
-        assert.equal((await endingOf(work)).ending, "failed")
-        assert.equal(heard.length, 1)
-      },
-    ))
-
-  it("is not asked for again where it is refused", () =>
-    withServer(
-      (_, answer) => json(answer, 403, { code: "svc.forbidden", detail: "no" }),
-      async ({ url, heard }) => {
-        const work = follow(sessionWith(url).session, { filters: [], after: undefined, count: 0 })
-        assert.equal((await endingOf(work)).ending, "forbidden")
-        assert.equal(heard.length, 1)
       },
     ))
 })

@@ -36,6 +36,7 @@ import { shape_a } from "#gateway/share-protection/shape-a.ts"
 import { shape_b } from "#gateway/share-protection/shape-b.ts"
 import { SystemApi } from "#gateway/system/api.ts"
 import { documented } from "#gateway/system/document.ts"
+import { HealthApi } from "#gateway/system/health-api.ts"
 import { OperationsApi } from "#gateway/system/operations-api.ts"
 
 const nouns: ReadonlyArray<Noun> = [
@@ -90,7 +91,7 @@ const documentOf = (shape: typeof shape_a) => {
   const { paths, components } = OpenApi.fromApi(
     documented([
       ...[share_protection, BlobStorageApi, BlobApi, CapitalPressureApi, CarrierSearchApi],
-      ...[PlantDiseaseApi, SystemApi, OperationsApi],
+      ...[PlantDiseaseApi, HealthApi, SystemApi, OperationsApi],
     ]),
   )
   // The library's own document: operations by path and method, schemas by name.

@@ -39,6 +39,19 @@ export const scripted = async (script: Script) => {
   return { url: `http://127.0.0.1:${port}`, heard, close }
 }
 
+/** Serves the script for as long as the work takes. */
+export const withServer = async <A>(
+  script: Script,
+  work: (at: Awaited<ReturnType<typeof scripted>>) => Promise<A>,
+) => {
+  const server = await scripted(script)
+  try {
+    return await work(server)
+  } finally {
+    await server.close()
+  }
+}
+
 export const json = (answer: ServerResponse, status: number, body: unknown, headers = {}) =>
   answer
     .writeHead(status, { "content-type": "application/json", ...headers })
@@ -48,6 +61,7 @@ export const json = (answer: ServerResponse, status: number, body: unknown, head
 export const kept = (columns?: number, err_columns?: number, has_colours = false) => {
   const written = { out: "", err: "" }
   const screen: Screen = {
+    taken: async () => undefined,
     ...{ columns, err_columns, has_colours },
     out: (text) => {
       written.out += text

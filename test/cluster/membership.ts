@@ -32,6 +32,8 @@ const news_ms_max = 20
 const slow_news = 0.15
 const slower = 1000
 const again_ms = 1000
+/** Each way of a question to the log. */
+const ask_ms = 1
 
 const tib = 2n ** 40n
 
@@ -75,6 +77,8 @@ export interface Membership {
   readonly truth: () => ClusterContext
   /** What the node knows. */
   readonly seenBy: (node_id: string) => Members
+  /** Asks the log whether it knows more than the node; rejects where one is cut off. */
+  readonly isCurrent: (node_id: string) => Promise<boolean>
   /** The node's process begins: it knows nothing until it has read the log. */
   readonly begin: (node_id: string) => void
   readonly join: (node_id: string, weight: bigint) => void
@@ -121,6 +125,14 @@ const makeLog = ({ world, network, isUp }: MembershipParts) => {
       for (const node_id of seen.keys()) tell(node_id, history.length - 1)
       return true
     },
+    isCurrent: async (node_id: string) => {
+      await world.pause(ask_ms)
+      if (network.isBlocked(node_id, log_id)) throw new Error("the log cannot be asked")
+      const newest = history.length - 1
+      await world.pause(ask_ms)
+      if (!hears(node_id)) throw new Error("the log does not answer")
+      return seen.get(node_id) === newest
+    },
     begin: (node_id: string) => {
       seen.set(node_id, 0)
       tell(node_id, history.length - 1)
@@ -140,7 +152,7 @@ const makeLog = ({ world, network, isUp }: MembershipParts) => {
 
 export const makeMembership = (parts: MembershipParts): Membership => {
   const { world, network, isUp } = parts
-  const { contextOf, timers, send, begin, seenBy } = makeLog(parts)
+  const { contextOf, timers, send, begin, seenBy, isCurrent } = makeLog(parts)
   const beats = new Map<string, number>()
 
   const speaks = (node_id: string) => isUp(node_id) && !network.isBlocked(node_id, log_id)
@@ -160,7 +172,7 @@ export const makeMembership = (parts: MembershipParts): Membership => {
   }
   world.after(beat_ms, look)
   return {
-    ...{ begin, seenBy, truth: contextOf },
+    ...{ begin, seenBy, isCurrent, truth: contextOf },
     join: (node_id, weight) => {
       const address = `${node_id}.test:1`
       const capacity_bytes = String(tib * weight)

@@ -210,6 +210,12 @@ export const makeCalls = (world: World, wires: Wires, caller: Caller): Peers => 
     keeps: living((peer, ids, ring_version, is_read) =>
       ask(peer, async ({ keeps }) => keeps?.(ids, ring_version, is_read) ?? ids.map(() => false)),
     ),
+    ringVersion: living((peer) =>
+      ask(peer, async ({ ringVersion }) => {
+        if (ringVersion === undefined) throw unavailable(`${peer.node_id} knows no ring`)
+        return ringVersion()
+      }),
+    ),
     copies: living((peer, after_id, until_id, limit) =>
       ask(peer, ({ engine }) => engine.copies(after_id, until_id, limit)),
     ),

@@ -76,12 +76,14 @@ const makeNode = (node_id: string, { world, network, membership, make }: Parts):
     const software = make({
       ...{ local, timing, peers: network.peersOf({ node_id, isUp }) },
       members: () => membership.seenBy(node_id),
+      isCurrent: () => membership.isCurrent(node_id),
       confirmLeave: () => is_up && membership.confirmLeave(node_id),
       report: (problem) => world.note(`${node_id} says: ${problem}`),
     })
     const { guard, keeps } = software
     network.attach({
       ...{ node_id, engine: local, isUp, now },
+      ringVersion: () => membership.seenBy(node_id).ring_version,
       ...(guard === undefined ? {} : { guard }),
       ...(keeps === undefined ? {} : { keeps }),
     })

@@ -55,7 +55,7 @@ const putPieces = async (
 }
 
 export const real = (given: SoftwareParts): Software => {
-  const { local, peers, members, timing, confirmLeave, report } = given
+  const { local, peers, members, isCurrent, timing, confirmLeave, report } = given
   const guard = takeBackGuard(local, timing)
   const hint: Hint = (of) => keeper.hint(of)
   const parts: ErasureParts = {
@@ -63,8 +63,8 @@ export const real = (given: SoftwareParts): Software => {
     onShortfall: (id) => hint({ id, why: "missing", nodes: [] }),
   }
   const keeper = repair({
-    ...{ local, guard, peers, members, timing, report, sweep_seconds, repair_bytes_per_second },
-    release_after_seconds,
+    ...{ local, guard, peers, members, isCurrent, timing, report },
+    ...{ sweep_seconds, repair_bytes_per_second, release_after_seconds },
     rebuild: (order) => rebuildShards(parts, order),
   })
   const engine = clusterEngine({ ...parts, hint, report })

@@ -13,6 +13,8 @@ export interface SoftwareParts {
   readonly local: NodeEngine
   readonly peers: Peers
   readonly members: () => Members
+  /** Whether the log, asked now, knows no more of the members; rejects where it is cut off. */
+  readonly isCurrent: () => Promise<boolean>
   readonly timing: Timing
   /** Tells the cluster that this node has nothing left to move; false where that was not heard. */
   readonly confirmLeave: () => boolean

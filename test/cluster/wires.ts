@@ -19,6 +19,8 @@ export interface Host {
     ring_version: number,
     is_read: boolean,
   ) => Promise<ReadonlyArray<boolean>>
+  /** The version of the ring that it knows; it says nothing of it unless given. */
+  readonly ringVersion?: () => number
 }
 
 export interface Guard {

@@ -130,9 +130,12 @@ const remove = async (scene: Scene, known: Known, node: SimulatedNode, software:
   const at = node.now()
   const is_wide = world.random.next() < 0.6
   if (!is_wide) {
-    const others = readDisks(cluster.nodes)
+    const disks = readDisks(cluster.nodes)
+    // A deletion that somebody remembers is on its way to the copies from before it.
+    const deleted_at = disks.deletedAt(id)
+    const others = disks
       .of(id)
-      .filter(({ node_id }) => node_id !== node.node_id)
+      .filter(({ node_id, copy }) => node_id !== node.node_id && copy.put_at > deleted_at)
     const enough = bearsOneLess(others)
     for (const one of known.puts) if (!enough || !one.is_over) one.is_void = true
   }

@@ -1,7 +1,7 @@
 /** What leases do, wherever they are kept. */
 import { assert } from "@effect/vitest"
 import { Effect, Exit, Fiber, Schedule, type Scope } from "effect"
-import type { Leases } from "#actors/leases.ts"
+import { inTerm, type Leases, Term } from "#actors/leases.ts"
 
 /** One holder's leases, and what may happen to its connection. */
 export interface Holder {
@@ -73,6 +73,22 @@ export const leasesContract = (test: Test) => {
       assert.deepEqual(told, ["one 1", "other 2"])
     }))
 
+  test("says who holds a lease to whoever asks, and that nobody does", (place) =>
+    Effect.gen(function* () {
+      const { working, hold } = work()
+      const one = yield* place.holder("one")
+      const other = yield* place.holder("other")
+      const holderOf = ({ leases }: typeof one, name: string) => Effect.orDie(leases.holderOf(name))
+      assert.isUndefined(yield* holderOf(other, "work"))
+      const holding = yield* Effect.forkScoped(hold(one, "one"))
+      yield* within(place.ttl_ms, () => working.has("one"))
+      const told = [yield* holderOf(one, "work"), yield* holderOf(other, "work")]
+      assert.deepEqual(told, ["one", "one"])
+      assert.isUndefined(yield* holderOf(other, "another"))
+      yield* Fiber.interrupt(holding)
+      assert.isUndefined(yield* holderOf(other, "work"))
+    }))
+
   test("work that fails frees the lease and tells why; so does an election", (place) =>
     Effect.gen(function* () {
       const { leases } = yield* place.holder("one")
@@ -106,6 +122,27 @@ export const leasesContract = (test: Test) => {
       one.cutOff()
       yield* within(place.ttl_ms * 2.5, () => working.has("other"))
       assert.deepEqual(told, ["one 1", "other 2"])
+    }))
+
+  test("work that does not end in time may send nothing more before another works", (place) =>
+    Effect.gen(function* () {
+      const { told, working, hold } = work()
+      const one = yield* place.holder("one")
+      const tells = (what: string) => inTerm(Effect.sync(() => told.push(what)))
+      // Deaf to the end of its term, as one that stands still.
+      const deaf = Effect.gen(function* () {
+        yield* Effect.orDie(tells("sent"))
+        const { isOver } = yield* Term
+        yield* Effect.repeat(isOver, { until: (over) => over, schedule: Schedule.spaced(5) })
+        const refused = yield* Effect.result(tells("sent late"))
+        yield* Effect.sync(() => told.push(refused._tag))
+      })
+      yield* Effect.forkScoped(hold(one, "one", Effect.uninterruptible(deaf)))
+      yield* within(place.ttl_ms, () => working.has("one"))
+      yield* Effect.forkScoped(hold(yield* place.holder("other"), "other"))
+      one.cutOff()
+      yield* within(place.ttl_ms * 2.5, () => working.has("other"))
+      assert.deepEqual(told, ["one 1", "sent", "Failure", "other 2"])
     }))
 
   test("who was cut off waits for its next turn, under a new fence", (place) =>

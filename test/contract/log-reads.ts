@@ -2,7 +2,19 @@
 import { assert } from "@effect/vitest"
 import { Effect, Exit, Fiber, Latch, Stream } from "effect"
 import { Log } from "#events/log.ts"
-import { a, b, c, collect, d, first, next, type Test, textOf, write } from "./log-commits.ts"
+import {
+  a,
+  b,
+  c,
+  collect,
+  commitOf,
+  d,
+  first,
+  next,
+  type Test,
+  textOf,
+  write,
+} from "./log-commits.ts"
 
 export const reads = (test: Test) => {
   const fill = Effect.forEach([a, b, c, d, a, c], (stream, i) => write(stream, `${i}`))
@@ -93,6 +105,31 @@ export const reads = (test: Test) => {
       assert.deepEqual(
         some.map(({ position }) => position),
         positions.slice(10, 13),
+      )
+    }),
+  )
+
+  test(
+    "reads the last commit of each stream, also where they are large",
+    Effect.gen(function* () {
+      const log = yield* Log
+      // More than what a reader asks a server for at once (8 MiB).
+      const text = "x".repeat(400_000)
+      const streams = Array.from({ length: 30 }, (_, n) => `test.large.s${n}`)
+      for (const stream of streams) {
+        const commit = commitOf("large", log.genesis(stream), text)
+        yield* log.append([
+          {
+            stream,
+            expected: 0,
+            commit: { ...commit, snapshot: { ...commit.snapshot, context: {} } },
+          },
+        ])
+      }
+      const lasts = yield* collect(log.lasts("test.large"))
+      assert.deepEqual(
+        lasts.map(({ stream }) => stream),
+        streams,
       )
     }),
   )

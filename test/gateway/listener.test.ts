@@ -1,10 +1,12 @@
 import { execFileSync } from "node:child_process"
 import { once } from "node:events"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { Agent, request as plainRequest } from "node:http"
 import { type RequestOptions, request } from "node:https"
 import { connect, createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { connect as connectTls } from "node:tls"
 import { Cause, Effect, Exit, Scope } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { as, type Served, serveHttp, startHttp, until } from "../http.ts"
@@ -109,6 +111,26 @@ describe("TLS with client certificates", () => {
     await expect(get(certificate("stranger"))).rejects.toThrow()
   })
 
+  it.each([
+    ["TLSv1.1", "refused"],
+    ["TLSv1.2", "TLSv1.2"],
+    ["TLSv1.3", "TLSv1.3"],
+  ] as const)("of a client that speaks %s at most is %s", async (maxVersion, spoken) => {
+    const found = await new Promise((resolve) => {
+      const socket = connectTls({
+        ...{ host: "127.0.0.1", port: served.port, ca: readFileSync(at("ours.pem")) },
+        // Such a client would speak what is older too, with ciphers that OpenSSL leaves out.
+        ...{ minVersion: "TLSv1", maxVersion, ciphers: "DEFAULT@SECLEVEL=0" },
+      })
+      socket.on("secureConnect", () => {
+        resolve(socket.getProtocol())
+        socket.destroy()
+      })
+      socket.on("error", () => resolve("refused"))
+    })
+    expect(found).toBe(spoken)
+  })
+
   it("plain HTTP on the port is not answered", async () => {
     await expect(fetch(served.url.replace("https", "http"))).rejects.toThrow()
   })
@@ -188,5 +210,26 @@ describe("stopping", () => {
     expect(took_ms).toBeLessThan(9500)
     expect(counts.ended).toBe(1)
     expect([503, "gone"]).toContain(await slow.catch(() => "gone"))
+  })
+
+  it("answers on while it drains, and ends each connection with its next answer", async () => {
+    const { served, stop } = await start({ bytes: 0, ended: 0 })
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    const ask = async () => {
+      const sent = plainRequest(`${served.url}/v1/blobs`, { agent, headers: as("reader") })
+      const answered = once(sent, "response")
+      sent.end()
+      const [response] = await answered
+      response.resume()
+      await once(response, "end")
+      return [response.statusCode, response.headers.connection]
+    }
+    expect(await ask()).toEqual([200, "keep-alive"])
+    const draining = Effect.runPromise(served.drain(1))
+    for (let times = 0; times < 3; times++) expect(await ask()).toEqual([200, "close"])
+    agent.destroy()
+    await draining
+    await stop()
+    await expect(served.fetch("/none")).rejects.toThrow()
   })
 })

@@ -38,6 +38,20 @@ describe("logs", () => {
     expect(line).toContain("\u001b[32mINFO \u001b[0m Ready port=1\n")
   })
 
+  it("show control characters as escapes: nobody's text forges or hides a line", async () => {
+    const forged = "x\r\n12:00:00.000 INFO  All is well\u001b[2J\u0000\u009b"
+    const effect = Effect.annotateLogs(Effect.logWarning(forged), { path: forged })
+    const [line = ""] = await logged(true, effect)
+    expect(line.slice(0, -1)).not.toContain("\n")
+    const [, said = ""] = line.split("\u001b[0m ").slice(1)
+    expect(said.slice(0, -1)).not.toMatch(/\p{Cc}/u)
+    expect(said).toContain("x\\x0d\\x0a12:00")
+    const [json = ""] = await logged(false, effect)
+    for (const control of ["\n", "\r", "\u001b", "\u0000"]) {
+      expect(json.trimEnd()).not.toContain(control)
+    }
+  })
+
   it("hold the cause of a failure", async () => {
     const [line = ""] = await logged(
       false,

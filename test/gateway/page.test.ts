@@ -48,7 +48,7 @@ const mounted = (name: string) =>
 const scope = Effect.runSync(Scope.make())
 const start = async (names: ReadonlyArray<string>, built_in = folder) => {
   const services = names.map(mounted)
-  const parts = { services, metrics: Effect.succeed(""), pages: pageFiles(names, built_in) }
+  const parts = { services, pages: pageFiles(names, built_in) }
   return startHttp([await Effect.runPromise(Scope.provide(systemService(parts), scope))])
 }
 let built: Served & { readonly stop: () => Promise<void> }

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { processMetrics } from "#adapters/process-metrics.ts"
 import { requestMetrics } from "#gateway/metrics.ts"
 import type { Mounted } from "#gateway/routes.ts"
+import { healthService } from "#gateway/system/health.ts"
 import { prefersHtml } from "#gateway/system/home.ts"
 import { systemService } from "#gateway/system/service.ts"
 import { as, type Served, settingsWith, startHttp } from "../http.ts"
@@ -10,6 +11,7 @@ import { probe } from "./probe.ts"
 
 const blobs = probe("blob-storage", "/v1/blobs")
 let ready: string | undefined
+let is_ending = false
 let settings = settingsWith()
 const requests = requestMetrics()
 const scope = Effect.runSync(Scope.make())
@@ -25,14 +27,16 @@ const mounted = {
 } satisfies Mounted
 
 beforeAll(async () => {
-  const system = await Effect.runPromise(
+  const services = [mounted]
+  const [system, health] = await Effect.runPromise(
     Effect.gen(function* () {
       const process = yield* processMetrics
       const metrics = Effect.map(process, (text) => requests.text() + text)
-      return yield* systemService({ services: [mounted], metrics })
+      const health = healthService({ services, metrics, isEnding: () => is_ending })
+      return [yield* systemService({ services }), health] as const
     }).pipe(Scope.provide(scope)),
   )
-  served = await startHttp([blobs, system], { current: () => settings, requests })
+  served = await startHttp([blobs, system, health], { current: () => settings, requests })
 })
 afterAll(async () => {
   await served.stop()
@@ -144,6 +148,18 @@ describe("health", () => {
     ready = said
     const answer = await served.fetch("/readyz")
     expect([answer.status, await answer.text()]).toEqual([status, text])
+  })
+})
+
+describe("a process that was told to stop", () => {
+  it("lives, and is not ready any more", async () => {
+    ready = undefined
+    is_ending = true
+    const answer = await served.fetch("/readyz")
+    expect([answer.status, await answer.text()]).toEqual([503, "almanac is stopping\n"])
+    expect((await served.fetch("/livez")).status).toBe(200)
+    is_ending = false
+    expect((await served.fetch("/readyz")).status).toBe(200)
   })
 })
 

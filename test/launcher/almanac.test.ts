@@ -5,6 +5,7 @@ import { makeCheckout, runNode } from "./checkout.ts"
 
 /** A stand-in for the program: says what it was given, and ends as its first argument says. */
 const main = `
+import { readFileSync } from "node:fs"
 const [verb, ...rest]: Array<string> = process.argv.slice(2)
 if (verb === "serve") {
   for (const signal of ["SIGTERM", "SIGHUP", "SIGINT"]) {
@@ -15,6 +16,8 @@ if (verb === "serve") {
   }
   setInterval(() => undefined, 1000)
   console.log("serving", process.pid)
+} else if (verb === "limits") {
+  console.log(readFileSync("/proc/self/limits", "utf8"))
 } else if (verb === "abort") {
   process.kill(process.pid, "SIGKILL")
 } else {
@@ -55,6 +58,11 @@ describe.each([
       code: null,
       signal: "SIGKILL",
     })
+  })
+
+  it.runIf(process.platform === "linux")("lets it leave no core dump", async () => {
+    const { stdout } = await runNode(makeProgram(), [...almanac, "limits"]).ended
+    expect(stdout).toMatch(/^Max core file size +0 +0 /m)
   })
 
   it("hands signals to the program and leaves none behind", async () => {

@@ -24,7 +24,7 @@ export const shown = ({ status, body }: Answer) =>
   `${status} ${body.toString("utf8", 0, text_chars_max)}`
 
 /** A client with connections of its own, kept open until `close`. */
-export const connect = (url: string, token: string) => {
+export const connect = (url: string, token: string, wait_ms = answer_ms_max) => {
   const agent = new Agent({ keepAlive: true })
   const authorization = `Bearer ${token}`
 
@@ -44,7 +44,7 @@ export const connect = (url: string, token: string) => {
           else failed(new Error("cut off"))
         })
       })
-      sent.setTimeout(answer_ms_max, () => sent.destroy(new Error("no answer in time")))
+      sent.setTimeout(wait_ms, () => sent.destroy(new Error("no answer in time")))
       sent.on("error", failed)
       sent.end(body)
     })

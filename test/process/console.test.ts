@@ -50,6 +50,16 @@ describeWithChromium("the console of a running server", () => {
     await stored.click()
     expect(await page.locator(".event-detail").textContent()).toContain("development:blob")
 
+    await page.getByRole("link", { name: "Protection", exact: true }).click()
+    for (const [word, now] of [
+      ["Pause", "Paused"],
+      ["Resume", "Running"],
+    ] as const) {
+      await page.getByRole("button", { name: `${word} all schedules` }).click()
+      await page.getByRole("button", { name: `Yes, ${word.toLowerCase()}` }).click()
+      await page.locator("section.card .standing", { hasText: now }).first().waitFor()
+    }
+
     await page.getByRole("link", { name: "Blob ring", exact: true }).click()
     await page.locator(".slice.good").waitFor()
     await page.getByRole("link", { name: "Travel through its past" }).click()

@@ -12,6 +12,9 @@ import { setTimeout as pause } from "node:timers/promises"
 
 /** Where the name of the calling node stands, within its first bytes. */
 const caller_pattern = /^authorization: Almanac-Cluster node="([\w-]+)"/im
+
+/** The same of a nats-server that makes a route to another. */
+export const route_pattern = /"server_name":"([\w-]+)"/
 const head_bytes_max = 4096
 
 /** Who is cut from whom, for all gates of one network. */
@@ -55,6 +58,8 @@ export interface GateOptions {
   readonly name: string
   /** Who comes to it; undefined: nodes that say so themselves. */
   readonly caller?: string
+  /** How they say so, if not as the nodes of a blob cluster do. */
+  readonly says?: RegExp
 }
 
 const isOpen = (socket: Socket) => !socket.destroyed
@@ -81,7 +86,8 @@ const pass = async (
 }
 
 /** Listens on a free port; what comes goes to `target`, once there is one. */
-export const openGate = async ({ network, name, caller }: GateOptions) => {
+export const openGate = async (options: GateOptions) => {
+  const { network, name, caller, says = caller_pattern } = options
   const sockets = new Set<Socket>()
   let target: number | undefined
   let is_shut = false
@@ -96,7 +102,7 @@ export const openGate = async ({ network, name, caller }: GateOptions) => {
     const learn = (chunk: Buffer) => {
       if (known !== "" || head.length > head_bytes_max) return
       head += chunk.toString("latin1")
-      known = caller_pattern.exec(head)?.[1] ?? ""
+      known = says.exec(head)?.[1] ?? ""
     }
     for (const socket of [inside, outside]) {
       sockets.add(socket)

@@ -56,7 +56,8 @@ interface ReadModelList {
 
 const listed = (admin: Client) => admin.json<ReadModelList>("GET", "/v1/admin/read-models")
 
-const caughtUp = (admin: Client) =>
+/** Waits until a server shows all that the log holds. */
+export const caughtUp = (admin: Client) =>
   until("the read models to show all of the log", caught_up_ms_max, async () => {
     const { read_models } = await listed(admin)
     return read_models.every(({ behind }) => behind === 0)

@@ -83,15 +83,24 @@ const plain = (): Environment => {
   return Object.fromEntries(kept)
 }
 
-/** `almanac <args>` as a child process. */
-const run = (data_dir: string, args: ReadonlyArray<string>, environment: Environment) =>
-  runScript(data_dir, ["main.ts", ...args], environment)
+/** `almanac <args>` as a child process, of the release in the folder `from`. */
+const run = (
+  data_dir: string,
+  args: ReadonlyArray<string>,
+  environment: Environment,
+  from = root,
+) => runScript(data_dir, ["main.ts", ...args], environment, from)
 
-const runScript = (data_dir: string, args: ReadonlyArray<string>, environment: Environment) => {
+const runScript = (
+  data_dir: string,
+  args: ReadonlyArray<string>,
+  environment: Environment,
+  from = root,
+) => {
   // As `npm start` does, with compiled code from the cache.
   const node = ["--import", "./launcher/compile-cache.mjs"]
   const child = spawn(process.execPath, [...node, ...args], {
-    cwd: root,
+    cwd: from,
     env: {
       ...plain(),
       ALMANAC_DATA_DIR: data_dir,
@@ -129,8 +138,9 @@ export const runVerb = async (
   data_dir: string,
   args: ReadonlyArray<string>,
   environment: Environment = {},
+  from = root,
 ) => {
-  const one = run(data_dir, args, environment)
+  const one = run(data_dir, args, environment, from)
   const late = setTimeout(() => one.child.kill("SIGKILL"), verb_ms_max)
   const { code, signal } = await one.ended
   clearTimeout(late)
@@ -205,9 +215,10 @@ export const startServer = async (
   data_dir: string,
   environment: Environment = {},
   ms_max = ready_ms_max,
+  from = root,
 ) => {
   const since = performance.now()
-  const one = run(data_dir, ["serve"], environment)
+  const one = run(data_dir, ["serve"], environment, from)
   const { child, printed, ended } = one
   const url = await until(`ready:\n${told(one)}`, ms_max, () => {
     if (child.exitCode !== null || child.signalCode !== null) {

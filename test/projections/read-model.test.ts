@@ -3,66 +3,13 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, type Scope } from "effect"
-import { sql } from "kysely"
-import { address, Commands } from "#actors/commands.ts"
+import type { Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { logMemory } from "#adapters/log-memory.ts"
 import { sqlite } from "#adapters/sqlite.ts"
 import type { Log } from "#events/log.ts"
-import { projection } from "#projections/projection.ts"
 import { type Blueprint, readModel } from "#projections/read-model.ts"
-import { statement } from "#projections/statement.ts"
-import { Count, Counter, CounterEvent } from "../counter.ts"
-
-interface Tables {
-  readonly counter: { readonly id: string; readonly total: number; readonly state: string }
-}
-
-const create = statement<Tables>()
-const counted = create<{ id: string; by: number }>((db, { id, by }) =>
-  db
-    .insertInto("counter")
-    .values({ id, total: by, state: "open" })
-    .onConflict((conflict) =>
-      conflict.column("id").doUpdateSet({ total: sql`counter.total + excluded.total` }),
-    ),
-)
-const closed = create<{ id: string }>((db, { id }) =>
-  db.updateTable("counter").set({ state: "closed" }).where("id", "=", id),
-)
-
-const counters = projection<Tables, CounterEvent>({
-  part: "test.counter",
-  event: CounterEvent,
-  create: ({ schema }) => [
-    schema
-      .createTable("counter")
-      .addColumn("id", "text", (column) => column.primaryKey())
-      .addColumn("total", "integer", (column) => column.notNull())
-      .addColumn("state", "text", (column) => column.notNull()),
-  ],
-  project: (event, { id }) =>
-    CounterEvent.match(event, {
-      Counted: ({ by }) => [counted({ id, by })],
-      ClosePlanned: () => [],
-      Closed: () => [closed({ id })],
-    }),
-})
-
-const blueprint: Blueprint<Tables> = {
-  service: "test",
-  version: 1,
-  part: "test",
-  projections: [counters],
-}
-
-const count = Effect.fnUntraced(function* (id: string, by: number) {
-  const commands = yield* Commands
-  const command_id = crypto.randomUUID()
-  const at = "2026-11-20T12:00:00.000Z"
-  const command = address(Counter, id, Count.make({ by }))
-  return yield* commands.send({ command_id, actor: "test", at }, command)
-})
+import { blueprint, closed, count, counted } from "./counters.ts"
 
 const folder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "almanac-"))),
@@ -159,9 +106,9 @@ describe("a read model", () => {
         const rebuilding = Effect.repeat(model.rebuild, { times: 5 })
         const [positions] = yield* Effect.all([writing, rebuilding], { concurrency: 2 })
         yield* model.waitFor(Math.max(...positions))
-        const before = model.dump()
+        const before = yield* model.dump
         yield* model.rebuild
-        assert.deepEqual(model.dump(), before)
+        assert.deepEqual(yield* model.dump, before)
         const rows = yield* Effect.promise(() =>
           model.reader.selectFrom("counter").select("total").execute(),
         )
@@ -205,6 +152,25 @@ describe("a read model", () => {
           Effect.tryPromise(() => reader.deleteFrom("counter").execute()),
         )
         assert.equal(written._tag, "Failure")
+      }),
+    ),
+  )
+
+  it.live("queries the tables that took the place of others, also while it is asked", () =>
+    inFolder((path) =>
+      Effect.gen(function* () {
+        const { reader, rebuild, waitFor } = yield* opened(path, blueprint)
+        const total = Effect.promise(() =>
+          reader.selectFrom("counter").select("total").executeTakeFirst(),
+        )
+        const asking = Effect.forever(total)
+        yield* Effect.forEach([1, 2, 3, 4], () => Effect.forkScoped(asking), { discard: true })
+        for (let i = 1; i <= 20; i++) {
+          yield* waitFor(yield* count("x", 1))
+          assert.deepEqual(yield* total, { total: i })
+          yield* rebuild
+          assert.deepEqual(yield* total, { total: i })
+        }
       }),
     ),
   )

@@ -10,7 +10,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect, type Scope, Stream } from "effect"
 import { type Bucket, Buckets } from "#actors/share-protection/buckets.ts"
 import { bucketsS3 } from "#adapters/buckets-s3.ts"
-import { s3_times, withBucket } from "#adapters/s3-client.ts"
+import { s3_bounds, withBucket } from "#adapters/s3-client.ts"
 import { versionsBelow } from "#adapters/s3-listing.ts"
 import { BackendUnavailable } from "#schemas/share-protection/rejection.ts"
 import { type BucketsPlace, bucketsContract, type Flaw } from "../contract/buckets.ts"
@@ -159,4 +159,4 @@ describeWithRadosgw("buckets of radosgw", () => {
 })
 
 const versionsOf = (bucket: Bucket) =>
-  withBucket(bucket, s3_times, (s3) => Stream.runCollect(versionsBelow(s3, "")))
+  withBucket(bucket, s3_bounds, (s3) => Stream.runCollect(versionsBelow(s3, "")))

@@ -43,6 +43,8 @@ const environmentOf = ({ auth_url }: Cloud, folder: string) => ({
   ALMANAC_DATABASE__CONNECTION: `sqlite:///${join(folder, "read-models")}`,
   ALMANAC_WORKER__CAPACITY_SLOTS: "2",
   ALMANAC_ENGINE__REQUIRE_FIPS_PROFILE: "false",
+  // The S3 server of these tests is on this machine.
+  ALMANAC_TARGETS__ALLOWED_NETWORKS: "127.0.0.0/8",
   ALMANAC_COMPUTE__KIND: "local",
   ALMANAC_CONDUCTOR__WORKER_BOOT_IMAGE: "almanac-agent",
 })

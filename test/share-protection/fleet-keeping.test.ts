@@ -21,7 +21,7 @@ import { availableTarget, backUp } from "./conducted-scenes.ts"
 import { factsOf } from "./course.ts"
 import { jobId, project_id } from "./samples.ts"
 
-const deaf = { beat: () => Effect.void, progressOf: () => undefined }
+const deaf = { beat: () => Effect.void, progressOf: () => undefined, heard: () => 0 }
 
 const first = WorkerId.make("first")
 const boot = { project_id, domain_id: null, image: "image-1" }

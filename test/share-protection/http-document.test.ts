@@ -90,7 +90,7 @@ describe.each([shape_a, shape_b])("the OpenAPI document of Shape $name", (shape)
 
 describe("the version documents", () => {
   it("of / is 300 without a token, of /v1 and /v1/ 200 with one", async () => {
-    const none = { services: [], metrics: Effect.succeed("") }
+    const none = { services: [] }
     const system = await Effect.runPromise(Effect.scoped(systemService(none)))
     const listening = await startHttp([system])
     const links = [{ rel: "self", href: "/v1/" }]

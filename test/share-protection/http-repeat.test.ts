@@ -93,6 +93,19 @@ describe("a POST that is sent again under its Idempotency-Key", () => {
       }),
     { shape: "B" },
   )
+  served("as a PATCH, too: one that comes late does not undo the next", (ask) =>
+    Effect.gen(function* () {
+      const { target_id } = yield* backedUp(ask)
+      const made = yield* ask("POST", "/v1/policies", policyOf(target_id))
+      const path = `/v1/policies/${made.body.id}`
+      for (const name of ["first", "second", "first"]) {
+        const { status } = yield* ask("PATCH", path, { name }, keyed(`to ${name}`))
+        assert.equal(status, 200)
+      }
+      assert.equal((yield* ask("GET", path)).body.name, "second")
+      assert.equal((yield* ask("PATCH", path, { name: "x" }, keyed("\n"))).status, 400)
+    }),
+  )
   served("at the same time makes one", (ask) =>
     Effect.gen(function* () {
       const send = ask("POST", "/v1/targets", bucket, keyed("once"))

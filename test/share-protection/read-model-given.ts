@@ -1,7 +1,8 @@
 /** A read model of share protection in a folder of its own, and commits to fill it with. */
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { sqlite } from "#adapters/sqlite.ts"
 import type { Recorded } from "#events/log.ts"
+import type { Databases } from "#projections/database.ts"
 import { openDatabase, project } from "#projections/read-model.ts"
 import { blueprint } from "#projections/share-protection/blueprint.ts"
 import type { Message } from "#schemas/message.ts"
@@ -33,10 +34,12 @@ interface Told extends Message {
   readonly [field: string]: unknown
 }
 
-/** An empty read model, which shows what it is told at once. */
-export const emptyModel = Effect.gen(function* () {
-  const folder = yield* temporaryFolder
-  const database = yield* Effect.provide(openDatabase(blueprint), sqlite(folder), { local: true })
+/** An empty read model in one of these databases, which shows what it is told at once. */
+export const modelIn = Effect.fnUntraced(function* <R>(
+  databases: Layer.Layer<Databases, never, R>,
+) {
+  const around = yield* Layer.build(databases)
+  const database = yield* Effect.provideContext(openDatabase(blueprint), around)
   let position = 0
   return {
     ...database,
@@ -46,3 +49,5 @@ export const emptyModel = Effect.gen(function* () {
     tellAll: (commits: ReadonlyArray<Recorded>) => project(database, blueprint, commits),
   }
 })
+
+export const emptyModel = Effect.flatMap(temporaryFolder, (folder) => modelIn(sqlite(folder)))

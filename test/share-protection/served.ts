@@ -24,6 +24,7 @@ import { shareProtection } from "#verbs/share-protection.ts"
 import { temporaryFolder } from "../nats.ts"
 import { given } from "../settings-given.ts"
 import { conformance } from "./http-conformance.ts"
+import { besideKept } from "./http-kept.ts"
 import { adapters, domain_id, ports, project_a, project_b, World } from "./http-ports.ts"
 
 const caller = (name: string, roles: ReadonlyArray<string>, scope: Partial<Caller>): Caller => ({
@@ -180,12 +181,10 @@ export const opened = Effect.fnUntraced(function* ({ shape = "A", bare, settings
   const context = yield* Effect.context<never>()
 
   const ask: Client = Effect.fnUntraced(function* (method, path, body, asked = {}) {
-    const request = requestOf(method, path, body, asked)
+    const request = HttpServerRequest.fromWeb(requestOf(method, path, body, asked))
+    const compare = besideKept(door, request, service.shown)
     const response = yield* door.app.pipe(
-      Effect.provideService(
-        HttpServerRequest.HttpServerRequest,
-        HttpServerRequest.fromWeb(request),
-      ),
+      Effect.provideService(HttpServerRequest.HttpServerRequest, request),
       Effect.provide(door.context),
       Effect.scoped,
       Effect.orDie,
@@ -196,6 +195,7 @@ export const opened = Effect.fnUntraced(function* ({ shape = "A", bare, settings
       ...{ status: web.status, headers: web.headers, text },
       body: text === "" ? {} : JSON.parse(text),
     }
+    compare(answer.status, answer.headers, text)
     conforms(method, path, answer)
     return answer
   })

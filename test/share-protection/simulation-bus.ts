@@ -162,4 +162,5 @@ export const beats = ({ heard }: World): LiveWorkers["Service"] => ({
   beat: heard.hear,
   find: heard.find,
   progressOf: heard.progressOf,
+  heard: heard.heard,
 })

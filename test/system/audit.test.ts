@@ -279,9 +279,9 @@ describe("GET /v1/admin/audit", () => {
     withAudit(() =>
       Effect.gen(function* () {
         const model = yield* SystemModel
-        const before = model.dump()
+        const before = yield* model.dump
         yield* model.rebuild
-        assert.deepEqual(model.dump(), before)
+        assert.deepEqual(yield* model.dump, before)
         assert.equal(before.system_audit_event?.length, 5)
       }),
     ),

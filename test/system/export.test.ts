@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { gunzipSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
@@ -255,6 +255,19 @@ describe("the installation's key", () => {
       const keys = yield* Effect.all([made, made, made], { concurrency: "unbounded" })
       assert.equal(new Set([...keys, yield* made].map(({ key }) => key.verifier)).size, 1)
       assert.equal(statSync(notaryKeyPath(folder)).mode & 0o777, 0o600)
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("is another's where a file is named, and then none is made", () =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const [own, other] = [join(folder, "own"), join(folder, "other")]
+      const { key } = yield* Effect.provide(Notary, Layer.fresh(notary(own)))
+      const same = yield* Effect.provide(Notary, notary(other, notaryKeyPath(own)))
+      assert.equal(same.key.verifier, key.verifier)
+      assert.isFalse(existsSync(other))
+      const failure = yield* Effect.flip(Effect.provide(Notary, notary(other, join(own, "none"))))
+      assert.include(failure.message, "audit.key_file")
     }).pipe(Effect.scoped),
   )
 

@@ -36,7 +36,7 @@ const count = Effect.fnUntraced(function* (by: number) {
 })
 
 /** What is not asked for here. */
-const no_dump = () => ({})
+const no_dump = Effect.succeed({})
 const no_difference = Effect.die(new Error("not asked for"))
 
 /** A read model that stands at 1, whose rebuild ends as `rebuild` says. */

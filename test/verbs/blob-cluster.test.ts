@@ -1,16 +1,21 @@
 /** The door for nodes on the listener that users have: by the secret, by certificates, not else. */
 import { execFileSync } from "node:child_process"
+import { once } from "node:events"
 import { mkdtempSync, rmSync } from "node:fs"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Exit, Redacted, Scope } from "effect"
-import { afterAll, afterEach, assert, beforeAll, describe, it } from "vitest"
+import { afterAll, afterEach, assert, beforeAll, describe, expect, it } from "vitest"
 import { heldMembers } from "#actors/blob-storage/members.ts"
 import { memoryEngine } from "#adapters/blob-memory-engine.ts"
+import { logMemory } from "#adapters/log-memory.ts"
 import type { AnsweringStore } from "#adapters/peer-answers.ts"
 import { peersLink } from "#adapters/peers-link.ts"
-import { NodeId } from "#schemas/blob-storage/node.ts"
-import { nodeDoor, openCalls } from "#verbs/blob-cluster.ts"
+import { BlobId } from "#schemas/blob-storage/blob.ts"
+import { NodeAddress, NodeId } from "#schemas/blob-storage/node.ts"
+import { joinNodes, nodeDoor, openCalls } from "#verbs/blob-cluster.ts"
 import { probe } from "../gateway/probe.ts"
 import { as, type Given, settingsWith, startHttp, until } from "../http.ts"
 
@@ -48,20 +53,28 @@ afterEach(async () => {
   for (const end of ends.splice(0).toReversed()) await end()
 })
 
-const held = heldMembers("node-1")
-held.learn({
-  ...{ ring_version: 1, vnodes_per_node: 8, capacity_unit_bytes: "1", fence: 0 },
-  ...{ departed: [], departed_before: "" },
-  nodes: ["node-1", "node-2"].map((node_id) => ({
-    ...{ node_id: NodeId.make(node_id), address: "127.0.0.1:1", state: "active" },
-    ...{ capacity_bytes: "1", weight_percent: 100 },
-  })),
-})
+/** Two nodes, as the first knows them. */
+const heldAt = (address: string) => {
+  const held = heldMembers("node-1")
+  const nodes = ["node-1", "node-2"].map((node_id) => ({
+    ...{ node_id: NodeId.make(node_id), address: NodeAddress.make(address) },
+    ...({ state: "active", capacity_bytes: "1", weight_percent: 100 } as const),
+  }))
+  const ring = { ring_version: 1, vnodes_per_node: 8, capacity_unit_bytes: "1", fence: 0 }
+  held.learn({ ...ring, departed: [], departed_before: "", nodes }, 1)
+  return held
+}
+const held = heldAt("127.0.0.1:1")
 
 const storeOf = (): AnsweringStore => {
   const local = memoryEngine()
   const keeps = async () => []
-  return { local, guard: { ...local, takeBack: async () => undefined }, keeps }
+  return {
+    local,
+    guard: { ...local, takeBack: async () => undefined },
+    keeps,
+    ringVersion: () => 1,
+  }
 }
 
 /** A node that serves users too, with these settings. */
@@ -171,5 +184,36 @@ describe("nodes that speak TLS", () => {
     const { port } = await served(both)
     assert.equal(await asked(port, { cluster: { secret }, tls: tlsOf("user", "ours") }), 0)
     assert.equal(await asked(port, { tls: tlsOf("node-2", "ours") }), 0)
+  })
+})
+
+describe("a node of another release", () => {
+  it("is named by the one that cannot talk to it", async () => {
+    const nonce = "n".repeat(43)
+    const other = createServer((_, response) => {
+      response.writeHead(401, { "www-authenticate": `Almanac-Cluster nonce="${nonce}"` }).end()
+    })
+    other.on("upgrade", (_, socket) => {
+      const lines = ["HTTP/1.1 426 Upgrade Required", "X-Almanac-Link: 8-9", "Content-Length: 0"]
+      socket.end(`${lines.join("\r\n")}\r\n\r\n`)
+    })
+    other.listen(0, "127.0.0.1")
+    await once(other, "listening")
+    ends.push(async () => other.close())
+    // A server that listens on a port has this form of address.
+    const address = `127.0.0.1:${(other.address() as AddressInfo).port}`
+    const scope = Effect.runSync(Scope.make())
+    const options = {
+      ...{ settings: settingsWith({ cluster: { secret } }), node_id: "node-1" },
+      held: heldAt(address),
+    }
+    const { engine, apart } = await Effect.runPromise(
+      joinNodes(options, memoryEngine()).pipe(Scope.provide(scope), Effect.provide(logMemory)),
+    )
+    ends.push(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+    assert.equal(apart(), undefined)
+    await expect(engine.get(BlobId.make("0".repeat(32)), {}, 1n)).rejects.toThrow()
+    const known = `${address} speaks versions 8 to 9 of the link between nodes, this node`
+    assert.ok(apart()?.startsWith(known), apart())
   })
 })

@@ -40,7 +40,8 @@ const fakeSegments = (files_max = 100, file = no_file, written_bytes = data_star
     await Promise.resolve()
     if (files.size === files_max) throw Object.assign(new Error("full"), { code: "ENOSPC" })
     const number = files.size + 1
-    const seeds = { generation: number, bytes: segment_bytes, seed: number, written_bytes }
+    const size = { bytes: segment_bytes, written_bytes }
+    const seeds = { generation: number, ...size, seed: number, format: 1 }
     const segment: Segment = { kind: "ext", number, ...seeds, file }
     files.set(number, segment)
     return segment

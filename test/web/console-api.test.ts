@@ -3,7 +3,9 @@ import { expectTypeOf, it } from "vitest"
 import type { ReadModelList } from "#gateway/system/read-models-api.ts"
 import type { ClusterMetrics } from "#schemas/blob-storage/cluster.ts"
 import type { Job } from "#schemas/share-protection/job-view.ts"
+import type { ReconciliationStatus } from "#schemas/share-protection/reconciliation.ts"
 import type { Rollout } from "#schemas/share-protection/rollout.ts"
+import type { SchedulingStatus } from "#schemas/share-protection/scheduler.ts"
 import type { TargetA, TargetB } from "#schemas/share-protection/target-view.ts"
 import type { CoverageEntry } from "#schemas/share-protection/usage-view.ts"
 import type { Worker } from "#schemas/share-protection/worker.ts"
@@ -22,6 +24,8 @@ it("has the shapes that the console reads", () => {
   expectTypeOf<Job>().toExtend<page.Job>()
   expectTypeOf<Worker>().toExtend<page.Worker>()
   expectTypeOf<Rollout>().toExtend<page.Rollout>()
+  expectTypeOf<SchedulingStatus>().toExtend<page.Scheduling>()
+  expectTypeOf<ReconciliationStatus>().toExtend<page.Reconciliation>()
   expectTypeOf<CoverageEntry>().toExtend<page.Coverage>()
   expectTypeOf<TargetA>().toExtend<page.Target>()
   expectTypeOf<TargetB>().toExtend<page.Target>()

@@ -133,4 +133,35 @@ export const describeConsoleFaults = (world: () => ConsoleWorld) => {
     expect(streams[1]?.last_id).toMatch(/^\d+$/)
     await leave(shown)
   })
+
+  it("runs nothing and shows no markup of what others have named", async () => {
+    const { served } = world()
+    for (const [path, body] of served.answers) {
+      if (typeof body === "object") served.answers.set(path, JSON.parse(poisoned(body)))
+    }
+    for (const rows of [served.jobs, served.events, served.past]) {
+      rows.splice(0, rows.length, ...JSON.parse(poisoned(rows)))
+    }
+    const shown = await lookAtConsole(world())
+    const { page } = shown
+    let texts = ""
+    for (const [, hash, wait] of places) {
+      await go(page, hash, wait)
+      texts += await page.locator("body").textContent()
+      expect(await page.locator("img[src=x], [onerror]").count()).toBe(0)
+      expect(await page.evaluate(() => Reflect.get(window, "struck"))).toBe(undefined)
+    }
+    expect(texts.split("<img src=x").length).toBeGreaterThan(10)
+    await leave(shown)
+  })
 }
+
+/** Fields that a tenant, a worker or a name server may have chosen. */
+const named = new Set(["name", "hostname", "bucket", "reason", "detail", "image_version", "actor"])
+const struck = `<img src=x onerror="window.struck = 1"><script>window.struck = 1</script>`
+
+/** The JSON of it with markup in each of them. */
+const poisoned = (value: unknown) =>
+  JSON.stringify(value, (key, one: unknown) =>
+    named.has(key) && typeof one === "string" ? `${one}${struck}` : one,
+  )

@@ -24,8 +24,11 @@ export interface ConsoleServed {
   stream_status: number
   /** Every path and query that was asked for, and whether it carried the token. */
   readonly asked: Array<{
+    readonly method: string
     readonly url: string
     readonly is_known: boolean
+    /** Of what is to be done once. */
+    readonly key: string | undefined
     readonly last_id: string | undefined
   }>
   /** Sends a published event to whoever listens. */
@@ -113,6 +116,14 @@ const usual = (served: ConsoleServed): ReadonlyArray<readonly [string, Body | nu
   ["/v1/admin/rollouts", (query) => page(canned.rollouts, query, "rollouts")],
   ["/v1/admin/coverage", (query) => page(canned.coverage, query, "coverage")],
   ["/v1/admin/targets", (query) => page(canned.targets, query, "targets")],
+  ["/v1/admin/scheduling", { paused: false, paused_at: null, next_run: canned.ago(-3600) }],
+  [
+    "/v1/admin/reconciliation",
+    {
+      ...{ status: "idle", last_run_at: canned.ago(100), next_run_at: canned.ago(-200) },
+      drift_count: 0,
+    },
+  ],
   ["/v1/cluster/metrics", canned.cluster],
   ["/v1/cluster/state", canned.cluster],
   ["/v1/admin/charts", { charts: charts() }],
@@ -150,7 +161,9 @@ export const serveConsole = async (): Promise<ConsoleServed> => {
   const answer = (request: IncomingMessage, response: ServerResponse, url: URL) => {
     const is_known = request.headers.authorization === `Bearer ${token}`
     const last_id = request.headers["last-event-id"]?.toString()
-    served.asked.push({ url: url.pathname + url.search, is_known, last_id })
+    const { method = "", headers } = request
+    const key = headers["idempotency-key"]?.toString()
+    served.asked.push({ method, url: url.pathname + url.search, is_known, key, last_id })
     if (url.pathname === "/readyz") return response.writeHead(503).end(readiness)
     if (!is_known && !served.is_open) return say(response, 401, refusal(401))
     if (url.pathname === "/v1/events") return stream(response)

@@ -3,6 +3,7 @@ import type { Browser } from "playwright-core"
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest"
 import { buildIfNeeded, filesOf, sizeOf } from "./built.ts"
 import { describeWithChromium, launch } from "./chromium.ts"
+import { describeConsoleActions } from "./console-actions.ts"
 import { describeConsoleFaults } from "./console-faults.ts"
 import { describeConsoleLook } from "./console-look.ts"
 import { type ConsoleServed, serveConsole } from "./console-served.ts"
@@ -39,5 +40,6 @@ describeWithChromium("the console", () => {
   const world = () => ({ browser, served })
   describeConsoleLook(world)
   describeConsoleViews(world)
+  describeConsoleActions(world)
   describeConsoleFaults(world)
 })

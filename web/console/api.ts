@@ -142,6 +142,19 @@ export interface AuditEvent {
   readonly data: unknown
 }
 
+export interface Scheduling {
+  readonly paused: boolean
+  readonly paused_at: string | null
+  readonly next_run: string | null
+}
+
+export interface Reconciliation {
+  readonly status: "idle" | "running"
+  readonly last_run_at: string | null
+  readonly next_run_at: string | null
+  readonly drift_count: number
+}
+
 export interface AuditPage {
   readonly events: readonly AuditEvent[]
   readonly next_marker?: string

@@ -51,7 +51,9 @@ export const onRefused = (listener: () => void): void => {
 }
 export const tellRefused = (): void => on_refused()
 
-const advices: Readonly<Record<number, readonly [title: string, what_to_do: string]>> = {
+type Advices = Readonly<Record<number, readonly [title: string, what_to_do: string]>>
+
+const advices: Advices = {
   0: [
     "The server cannot be reached",
     "Check that it runs (npm start) and that this machine has a way to it.",
@@ -60,8 +62,18 @@ const advices: Readonly<Record<number, readonly [title: string, what_to_do: stri
   401: ["The server does not know this token", "Enter one that it issued."],
   403: ["This token may not see this", "It needs a role or a scope that it does not have."],
   404: ["There is no such thing here", "Its service may not be served by this process."],
+  409: ["Its state does not allow this", "Look at how it stands now."],
   429: ["Too many questions at once", "Wait a moment: the page asks again by itself."],
   503: ["The server cannot answer this now", "Look at its log; the page asks again by itself."],
+}
+
+/** Where something was to be done, which nobody tries again by itself. */
+const advices_of_acts: Advices = {
+  ...advices,
+  0: ["No answer came", "It may have been done; try it again: it is done once."],
+  403: ["This token may not do this", "It needs a role or a scope that it does not have."],
+  429: ["Too much at once", "Wait a moment, then try it again."],
+  503: ["The server cannot do this now", "Look at its log, then try it again."],
 }
 const unknown = ["The server could not answer", "Look at what it has logged."] as const
 const unreadable: Problem = {
@@ -80,38 +92,48 @@ const textIn = (body: unknown): string => {
 }
 
 /** What to say of an answer of this status; `body` may hold the server's own words. */
-export const problemOf = (status: number, body: unknown): Problem => {
-  const [title, what_to_do] = advices[status] ?? unknown
+export const problemOf = (status: number, body: unknown, known = advices): Problem => {
+  const [title, what_to_do] = known[status] ?? unknown
   return { status, title, text: `${textIn(body)} ${what_to_do}`.trim() }
 }
 
 const isObject = (body: unknown): body is object => typeof body === "object" && body !== null
 
-/**
- * GET. The shape is the server's promise (api.ts); that it is an object is looked at. Paths of
- * "others" have tokens of their own: that they refuse ours says nothing of it.
- */
-export const ask = async <A extends object>(
+const answerOf = async <A extends object>(
   path: string,
-  whose: "ours" | "others" = "ours",
+  request: RequestInit,
+  whose: "ours" | "others",
+  known = advices,
 ): Promise<Answer<A>> => {
   let response: Response
   try {
     const signal = AbortSignal.timeout(deadline_ms)
-    const headers = authorized("application/json")
-    response = await fetch(path, { headers, cache: "no-store", signal })
+    response = await fetch(path, { ...request, cache: "no-store", signal })
   } catch {
-    return { kind: "problem", problem: problemOf(0, undefined) }
+    return { kind: "problem", problem: problemOf(0, undefined, known) }
   }
   const body: unknown = await response.json().catch(() => undefined)
   if (!response.ok) {
     if (response.status === 401 && whose === "ours") tellRefused()
-    return { kind: "problem", problem: problemOf(response.status, body) }
+    return { kind: "problem", problem: problemOf(response.status, body, known) }
   }
   // The one place where the server is taken at its word.
   return isObject(body)
     ? { kind: "answer", body: body as A }
     : { kind: "problem", problem: unreadable }
+}
+
+/**
+ * GET. The shape is the server's promise (api.ts); that it is an object is looked at. Paths of
+ * "others" have tokens of their own: that they refuse ours says nothing of it.
+ */
+export const ask = <A extends object>(path: string, whose: "ours" | "others" = "ours") =>
+  answerOf<A>(path, { headers: authorized("application/json") }, whose)
+
+/** POST without a body. `key` is the same for all tries of one wish, which is done once. */
+export const act = (path: string, key: string): Promise<Answer<object>> => {
+  const headers = { ...authorized("application/json"), "idempotency-key": key }
+  return answerOf(path, { method: "POST", headers }, "ours", advices_of_acts)
 }
 
 export interface Rows<Item> {

@@ -2,6 +2,7 @@
 import { announce } from "../announcement.ts"
 import { h, morphChildren } from "../element.ts"
 import { fillHeader } from "../header.ts"
+import { leaveQuestion } from "./action.ts"
 import { ask, hasToken, onRefused, useToken } from "./ask.ts"
 import { coverageView } from "./coverage.ts"
 import { onStanding, type Standing } from "./events.ts"
@@ -59,6 +60,7 @@ const drawNav = (view: View | undefined) => {
 }
 
 const leave = () => {
+  leaveQuestion()
   opened?.on.close()
   opened = undefined
 }

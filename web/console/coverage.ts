@@ -5,6 +5,7 @@ import type { Coverage, Target } from "./api.ts"
 import { askRows } from "./ask.ts"
 import { living } from "./living.ts"
 import { bar, emptyBox, figure, idText, pastLink, problemBox, standing, when } from "./parts.ts"
+import { askUpkeep, upkeepParts } from "./upkeep.ts"
 import type { View } from "./view.ts"
 import { bytes, counted, spoken } from "./words.ts"
 
@@ -123,8 +124,9 @@ const summary = (coverage: readonly Coverage[]) => {
   )
 }
 
-const parts = async () => {
-  const [coverage, targets] = await Promise.all([
+const parts = async (done: () => void) => {
+  const [upkeep, coverage, targets] = await Promise.all([
+    askUpkeep(),
     askRows<Coverage>("/v1/admin/coverage", "coverage"),
     askRows<Target>("/v1/admin/targets?limit=1000", "targets"),
   ])
@@ -167,6 +169,7 @@ const parts = async () => {
               keyOf: ({ id }) => id,
             }),
           ]),
+    upkeepParts(upkeep, now, done),
   ]
 }
 
@@ -174,10 +177,10 @@ export const coverageView: View = {
   name: "protection",
   title: "Protection",
   open: (place) => {
-    const { close } = living(place, {
-      ...{ ask: parts, ms: () => ask_ms },
+    const drawn = living(place, {
+      ...{ ask: () => parts(() => drawn.now()), ms: () => ask_ms },
       hears: ({ type }) => /^(backup|policy|target)_/.test(type),
     })
-    return { show: () => undefined, close }
+    return { show: () => undefined, close: drawn.close }
   },
 }

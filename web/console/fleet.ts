@@ -1,6 +1,7 @@
 /** Workers by pool, and the rollouts of their images. */
 import { h } from "../element.ts"
 import { type Column, table } from "../table.ts"
+import { actionButton } from "./action.ts"
 import type { Rollout, Worker } from "./api.ts"
 import { askRows } from "./ask.ts"
 import { living } from "./living.ts"
@@ -148,7 +149,17 @@ const rolloutCard = (rollout: Rollout, workers: readonly Worker[], now: number) 
   )
 }
 
-const columns = (now: number): readonly Column<Worker>[] => [
+const drain = ({ id, hostname, state }: Worker, done: () => void) =>
+  state === "ready" &&
+  actionButton({
+    ...{ word: "Drain", what: hostname ?? shortId(id), done },
+    path: `/v1/admin/workers/${encodeURIComponent(id)}/drain`,
+    question:
+      "It takes no more jobs, and finishes those that it has. There is no way back from here: " +
+      "the conductor boots others where there is work.",
+  })
+
+const columns = (now: number, done: () => void): readonly Column<Worker>[] => [
   {
     title: "Worker",
     cell: ({ id, hostname }) => [
@@ -165,6 +176,7 @@ const columns = (now: number): readonly Column<Worker>[] => [
     cell: ({ running_jobs, capacity_slots }) => `${running_jobs} of ${capacity_slots ?? "?"}`,
   },
   { title: "Heard", class: "when", cell: ({ heartbeat_at }) => when(heartbeat_at, now) },
+  { title: "Do", cell: (worker) => drain(worker, done) },
 ]
 
 const noWorker = () =>
@@ -176,7 +188,7 @@ const noWorker = () =>
     commands: ["npm run almanac -- agent --help"],
   })
 
-const parts = async () => {
+const parts = async (done: () => void) => {
   const [workers, rollouts] = await Promise.all([
     askRows<Worker>("/v1/admin/workers?limit=1000", "workers"),
     askRows<Rollout>("/v1/admin/rollouts?limit=1000", "rollouts"),
@@ -221,7 +233,7 @@ const parts = async () => {
             id: "workers",
             title: "Workers",
             caption: "Workers, and the last of those that are gone",
-            columns: columns(now),
+            columns: columns(now, done),
             rows: shown,
             keyOf: ({ id }) => id,
             ...(gone.length > gone_shown && {
@@ -236,7 +248,9 @@ export const fleetView: View = {
   name: "workers",
   title: "Workers",
   open: (place) => {
-    const { close } = living(place, { ask: parts, ms: () => ask_ms, hears: () => true })
-    return { show: () => undefined, close }
+    const drawn = living(place, {
+      ...{ ask: () => parts(() => drawn.now()), ms: () => ask_ms, hears: () => true },
+    })
+    return { show: () => undefined, close: drawn.close }
   },
 }

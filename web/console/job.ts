@@ -1,5 +1,6 @@
 /** One job's course, out of its own past: its steps, how long each took, and who did what. */
 import { h } from "../element.ts"
+import { actionButton } from "./action.ts"
 import type { AuditCommit, AuditHistory, Job } from "./api.ts"
 import { type Answer, ask } from "./ask.ts"
 import { figure, idText, problemBox, standing } from "./parts.ts"
@@ -80,12 +81,31 @@ const facts = (job: Job | undefined, stays: readonly Stay[]) => [
   job && figure(idText(job.project_id), "Project"),
 ]
 
-/** What stands above the list while one job is chosen; `back` is the list without it. */
+/** What may be done to a job as it is now. */
+const actions = ({ id, job_type, state }: Job, done: () => void) => {
+  const name = `${spoken(job_type)} ${shortId(id)}`
+  const path = `/v1/admin/jobs/${encodeURIComponent(id)}`
+  if (state === "available") return undefined
+  if (state === "error") {
+    const question = "It is queued for another attempt, with all that it was asked for."
+    return actionButton({ word: "Retry", what: name, path: `${path}/retry`, question, done })
+  }
+  const question =
+    "Its engine is stopped, and it ends in error. What it has written stays usable, and it is " +
+    "not tried again by itself."
+  return actionButton({ word: "Cancel", what: name, path: `${path}/cancel`, question, done })
+}
+
+/**
+ * What stands above the list while one job is chosen; `back` is the list without it, `done` is
+ * called when something was done to it.
+ */
 export const courseParts = (
   { id, answer }: Course,
   job: Job | undefined,
   back: Readonly<Record<string, string | undefined>>,
   now: number,
+  done: () => void,
 ): readonly HTMLElement[] => {
   if (answer.kind === "problem") return [problemBox(answer.problem, `Job ${shortId(id)}`)]
   const { commits } = answer.body
@@ -103,6 +123,7 @@ export const courseParts = (
           job === undefined ? "Job " : `${spoken(job.job_type)} `,
           h("code", {}, id),
         ),
+        job && actions(job, done),
         h("a", { href: pastOf(`share-protection.job.${id}`) }, "Travel through its past"),
         h("a", { href: addressOf("jobs", back) }, "Close"),
       ),

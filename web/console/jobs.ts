@@ -195,7 +195,9 @@ export const jobsView: View = {
       const shown = rows.find(({ id }) => id === mine.job)
       const of_list = listed(mine)
       return [
-        ...(course === undefined ? [] : courseParts(course, shown, of_list, now)),
+        ...(course === undefined
+          ? []
+          : courseParts(course, shown, of_list, now, () => drawn.now())),
         filterForm(mine),
         rows.length === 0
           ? nothing(of_list)

@@ -1,6 +1,6 @@
 /** SSRF: no address that is this machine's own, or its neighbours', by whatever name. */
 import { assert, describe, it } from "vitest"
-import { addressRule, guardedLookup, type Resolve } from "#adapters/webhook-address.ts"
+import { addressRule, guardedLookup, type Resolve } from "#adapters/outside-address.ts"
 
 const isAllowed = addressRule([])
 
@@ -20,7 +20,7 @@ const allowed = [
   ...["2606:4700::1111", "2a00:1450::1", "::ffff:8.8.8.8", "64:ff9b::808:808"],
 ]
 
-describe("which addresses webhooks reach", () => {
+describe("which addresses are reached for a tenant", () => {
   for (const address of refused) {
     it(`not ${address || "none"}`, () => assert.isFalse(isAllowed(address)))
   }
@@ -62,7 +62,7 @@ describe("a name", () => {
     const resolve = rebinding(["8.8.8.8", "127.0.0.1"], ["10.0.0.1", "1.1.1.1"], ["127.0.0.1"])
     assert.deepEqual(await looked(resolve, true), [{ address: "8.8.8.8", family: 4 }])
     assert.equal(await looked(resolve, false), "1.1.1.1")
-    const why = "name.example has no address that webhooks may reach"
+    const why = "name.example has no address that may be reached"
     assert.equal(await looked(resolve, true), why)
     assert.equal(await looked(rebinding([]), true), why)
   })

@@ -1,11 +1,13 @@
 /**
- * Where webhooks may go: to no address that is this machine's own or its neighbours', by whatever
- * name. So a tenant cannot make this server ask what only it can reach.
+ * Where a tenant's addresses may lead, of webhooks and of buckets: nowhere that is this machine's
+ * own or its neighbours', by whatever name. So nobody can make it ask what only it can reach.
  *
- * Source: RFC 6890 and IANA's special-purpose registries; issue 10 §3.
+ * Source: RFC 6890 and IANA's special-purpose registries; issue 10 §3; decision 0146.
  */
 import { type LookupAddress, lookup } from "node:dns"
+import type { Agent } from "node:http"
 import { BlockList, isIP, type LookupFunction } from "node:net"
+import { Duplex } from "node:stream"
 
 /** Not reachable from everywhere: this host, private, link-local (metadata), shared, reserved. */
 const special_v4 = [
@@ -47,10 +49,13 @@ const mapped = (address: string) => {
   return `${a >> 8}.${a & 255}.${b >> 8}.${b & 255}`
 }
 
+/** Whether this address may be connected to; of what is no address, never. */
+export type AddressRule = (address: string) => boolean
+
 /** Decides of addresses; `networks` are CIDRs that are allowed all the same. */
-export const addressRule = (networks: ReadonlyArray<string>) => {
+export const addressRule = (networks: ReadonlyArray<string>): AddressRule => {
   const excepted = listOf(networks)
-  const isAllowed = (address: string): boolean => {
+  const isAllowed: AddressRule = (address) => {
     const plain = address.split("%", 1)[0] ?? ""
     if (isIP(plain) === 4) return excepted.check(plain, "ipv4") || !refused_v4.check(plain, "ipv4")
     if (isIP(plain) !== 6) return false
@@ -62,11 +67,18 @@ export const addressRule = (networks: ReadonlyArray<string>) => {
   return isAllowed
 }
 
+/** The code of the error with which a refused connection ends. */
+export const refused_address = "ERR_ADDRESS_REFUSED"
+
 /** Nothing at this host may be connected to. */
 export const refusedAddress = (host: string) =>
-  Object.assign(new Error(`${host} has no address that webhooks may reach`), {
-    code: "ERR_WEBHOOK_ADDRESS",
-  })
+  Object.assign(new Error(`${host} has no address that may be reached`), { code: refused_address })
+
+/** Whether this host is an address, as URLs write it, and one that may not be connected to. */
+export const isRefusedHost = (isAllowed: AddressRule, host: string) => {
+  const address = host.replace(/^\[|\]$/g, "")
+  return isIP(address) !== 0 && !isAllowed(address)
+}
 
 /** How a name is looked up; the system's own way, unless a test has another. */
 export type Resolve = (
@@ -82,7 +94,7 @@ const systemResolve: Resolve = (host, answer) =>
  * one address when it is judged and another one then.
  */
 export const guardedLookup =
-  (isAllowed: (address: string) => boolean, resolve = systemResolve): LookupFunction =>
+  (isAllowed: AddressRule, resolve = systemResolve): LookupFunction =>
   (host, options, callback) => {
     resolve(host, (error, found) => {
       const good = found.filter(({ address }) => isAllowed(address))
@@ -93,3 +105,26 @@ export const guardedLookup =
       else callback(null, first.address, first.family)
     })
   }
+
+/** The same agent, which connects to nothing else; where it connects to is judged as it does. */
+export const guardedAgent = <A extends Agent>(agent: A, isAllowed: AddressRule): A => {
+  const connect = agent.createConnection.bind(agent)
+  const lookup = guardedLookup(isAllowed)
+  agent.createConnection = (options, callback) => {
+    const host = options.host ?? ""
+    // An address is not looked up.
+    if (!isRefusedHost(isAllowed, host)) return connect({ ...options, lookup }, callback)
+    callback?.(refusedAddress(host), new Duplex())
+    return undefined
+  }
+  return agent
+}
+
+/** Finds what a name means now; fails where none of it may be reached, or it means nothing. */
+export const judgedName = (isAllowed: AddressRule, host: string) =>
+  new Promise<void>((resolve, reject) => {
+    if (isRefusedHost(isAllowed, host)) return reject(refusedAddress(host))
+    guardedLookup(isAllowed)(host.replace(/^\[|\]$/g, ""), { all: true }, (error) =>
+      error === null ? resolve() : reject(error),
+    )
+  })

@@ -1,0 +1,62 @@
+/** Prometheus text of where the process stands: its disk, its certificate, its release. */
+import { X509Certificate } from "node:crypto"
+import { readFile, statfs } from "node:fs/promises"
+import { join } from "node:path"
+import { Effect, Schema } from "effect"
+import { LastBackup, last_backup_file } from "#adapters/state-last.ts"
+import { familyText, plainText } from "#schemas/metric.ts"
+import type { Settings } from "#schemas/settings.ts"
+
+const ms_per_s = 1000
+
+const certificate = {
+  name: "almanac_tls_certificate_expiry_timestamp_seconds",
+  type: "gauge",
+  help: "When the served certificate runs out, in Unix time; no sample without TLS.",
+} as const
+
+const build = {
+  name: "almanac_build_info",
+  type: "gauge",
+  help: "1, with the release and the runtime as labels.",
+} as const
+
+/** What a certificate file says now: it may have been exchanged since the start. */
+const expiryOf = (path: string) =>
+  Effect.tryPromise(async () => {
+    const { validTo } = new X509Certificate(await readFile(path))
+    return Date.parse(validTo) / ms_per_s
+  })
+
+/** When state was backed up from this folder; 0 where it never was, or nobody can tell. */
+const lastBackup = (data_dir: string) =>
+  Effect.tryPromise(() => readFile(join(data_dir, last_backup_file), "utf8")).pipe(
+    Effect.flatMap(Schema.decodeUnknownEffect(LastBackup)),
+    Effect.map(({ at }) => Date.parse(at) / ms_per_s),
+    Effect.orElseSucceed(() => 0),
+  )
+
+const backup_help = "When state was last backed up from here, in Unix time; 0: never."
+
+/** Fails where the data folder or the certificate cannot be read. */
+export const placeMetrics = ({ data, tls }: Settings, version: string) =>
+  Effect.gen(function* () {
+    const disk = yield* Effect.tryPromise(() => statfs(data.dir))
+    const expiry = tls.cert === "" ? [] : [[yield* expiryOf(tls.cert)] as const]
+    return [
+      familyText(build, [[1, { version, node: process.versions.node }]]),
+      plainText("almanac_data_disk_", [
+        ["gauge", "free_bytes", "Free bytes where the data folder is.", disk.bavail * disk.bsize],
+        [
+          "gauge",
+          "size_bytes",
+          "Bytes of the disk where the data folder is.",
+          disk.blocks * disk.bsize,
+        ],
+      ]),
+      familyText(certificate, expiry),
+      plainText("almanac_state_backup_", [
+        ["gauge", "timestamp_seconds", backup_help, yield* lastBackup(data.dir)],
+      ]),
+    ].join("")
+  })

@@ -1,0 +1,46 @@
+/** What PostgreSQL and the way to it fail with. */
+import pg from "pg"
+import { DatabaseUnusable } from "#projections/database.ts"
+
+/** SQLSTATE of what a server refused, or the system's word for a connection that failed. */
+const codeOf = (cause: unknown) =>
+  typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : ""
+
+const messageOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
+
+/** By `fence`, in a statement that divides by the rows that it moved. */
+const is_fenced = "22012"
+
+/** Of a write: whatever it is, the projection waits and begins again. */
+export const failureOf = (cause: unknown): DatabaseUnusable => {
+  if (cause instanceof DatabaseUnusable) return cause
+  const code = codeOf(cause)
+  if (code === is_fenced) {
+    return new DatabaseUnusable({ detail: "Another process has written to it meanwhile." })
+  }
+  // Without a message where every address of a name refused.
+  const said = messageOf(cause) || "no connection"
+  return new DatabaseUnusable({ detail: `PostgreSQL: ${said}${code === "" ? "" : ` (${code})`}.` })
+}
+
+/** The system's words for a way that is closed, or none; a certificate's have several parts. */
+const is_closed = /^(E[A-Z]+|EAI_AGAIN)?$/
+
+/** Of a server that cannot be reached, or has no room, or begins or ends: it may be tried again. */
+export const isAway = (cause: unknown) =>
+  (cause instanceof pg.DatabaseError ? /^(08|53|57P)/ : is_closed).test(codeOf(cause))
+
+/**
+ * Codes of a server that cannot answer now: connections (08), resources (53), an operator (57P),
+ * and a schema or a table that is not there, which whoever writes makes again.
+ */
+const is_now = /^(08|53|57P|3F000|42P01|40P01)/
+
+/**
+ * Of a read: a server that is away is told without its name, to whoever asked; what else PostgreSQL
+ * refuses is a defect of ours, and answered as it came.
+ */
+export const readFailureOf = (cause: unknown): unknown => {
+  if (cause instanceof pg.DatabaseError && !is_now.test(codeOf(cause))) return cause
+  return new DatabaseUnusable({ detail: "The database of the read models cannot be used now." })
+}

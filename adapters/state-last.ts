@@ -1,0 +1,19 @@
+/** When state was backed up last: a note in the data folder, for `almanac doctor`. */
+import { join } from "node:path"
+import { Schema } from "effect"
+import { writePrivate } from "#adapters/private-file.ts"
+
+export const last_backup_file = "last-backup.json"
+
+export const LastBackup = Schema.fromJsonString(
+  Schema.Struct({
+    /** RFC 3339, UTC. */
+    at: Schema.String,
+    position: Schema.Int,
+    /** The folder of the backup. */
+    to: Schema.String,
+  }),
+)
+
+export const noteBackup = (data_dir: string, note: typeof LastBackup.Type) =>
+  writePrivate(join(data_dir, last_backup_file), Schema.encodeSync(LastBackup)(note))

@@ -1,0 +1,167 @@
+/**
+ * Messages of a JetStream stream as compressed lines of JSON, and back into a stream, each at the
+ * sequence that it had.
+ */
+import { pipeline } from "node:stream/promises"
+import { createGunzip, createGzip } from "node:zlib"
+import type { JetStreamManager } from "@nats-io/jetstream"
+import { headers, type NatsConnection, nuid } from "@nats-io/transport-node"
+import { Effect, Schema, Stream } from "effect"
+import type { Delivered, Source } from "#adapters/log-consumer.ts"
+import { position_header } from "#adapters/log-generation.ts"
+import { readMessages } from "#adapters/log-reader.ts"
+import { append_timeout_ms } from "#adapters/log-write.ts"
+import type { Bytes } from "#adapters/state-seal.ts"
+import type { LogUnavailable } from "#events/log.ts"
+import { Position } from "#schemas/system/checkpoint.ts"
+
+/** Messages that are written at once, and their bytes: as the log's own groups. */
+const group_messages_max = 256
+const group_bytes_max = 4 * 1024 * 1024
+
+/** The longest line: a message of the bus has 1 MiB at most, and few characters are escaped. */
+const line_chars_max = 8 * 1024 * 1024
+
+/** A message as it is kept. */
+export const KeptMessage = Schema.Struct({
+  sequence: Position,
+  subject: Schema.String,
+  /** Of a copy: the position of the commit that it is a copy of (docs/decisions/0133). */
+  position: Schema.optionalKey(Position),
+  /** What it says: JSON as a rule, and nothing where it is a mark. */
+  data: Schema.String,
+})
+export type KeptMessage = typeof KeptMessage.Type
+
+const decodeLine = Schema.decodeUnknownSync(Schema.fromJsonString(KeptMessage))
+
+const keptOf = ({ position: sequence, message }: Delivered): KeptMessage => {
+  const data = Buffer.from(message.data).toString()
+  if (!Buffer.from(data).equals(message.data)) {
+    throw new Error(`The message at ${sequence} is no text: something else wrote it.`)
+  }
+  const of = message.headers?.get(position_header)
+  const place = of === undefined || of === "" ? {} : { position: Number(of) }
+  return { sequence, subject: message.subject, ...place, data }
+}
+
+/** What is to be read of a stream. */
+export interface Stretch {
+  readonly filter: string
+  /** The sequence that is read already. */
+  readonly after: number
+  /** The last one that is read. */
+  readonly until: number
+}
+
+/** A stretch of a stream, compressed; `each` sees every message on its way. */
+export const packedMessages = (
+  source: Source,
+  { filter, after, until }: Stretch,
+  each: (message: KeptMessage) => void,
+) =>
+  readMessages(source, { filter, after, until: Effect.succeed(until) }).pipe(
+    Stream.map((delivered) => {
+      const message = keptOf(delivered)
+      each(message)
+      return `${JSON.stringify(message)}\n`
+    }),
+    (lines: Stream.Stream<string, LogUnavailable>) => Stream.toAsyncIterableEffect(lines),
+    Effect.map((lines): Bytes => {
+      const gzip = createGzip()
+      // Who reads the compressed bytes hears of it.
+      pipeline(lines, gzip).catch(() => undefined)
+      return gzip
+    }),
+  )
+
+/** The messages of a file; throws where it is none of this form. */
+export async function* unpackedMessages(file: Bytes): AsyncIterable<KeptMessage> {
+  const gunzip = createGunzip()
+  pipeline(file, gunzip).catch(() => undefined)
+  const text = new TextDecoder("utf-8", { fatal: true })
+  let rest = ""
+  for await (const piece of gunzip) {
+    const lines = (rest + text.decode(piece, { stream: true })).split("\n")
+    rest = lines.pop() ?? ""
+    if (rest.length > line_chars_max) throw new Error("a line is too long")
+    for (const line of lines) yield decodeLine(line)
+  }
+  if (rest !== "") throw new Error("its last line is cut off")
+}
+
+/** Where messages are put back. */
+export interface Refill {
+  readonly connection: NatsConnection
+  readonly jsm: JetStreamManager
+  readonly stream: string
+  /** Whether the stream takes several at once, with one sync of the disk. */
+  readonly is_atomic: boolean
+}
+
+interface Ack {
+  readonly seq?: number
+  readonly error?: { readonly description: string }
+}
+
+/** All of a group, each only right after the one before it; answers when the last is kept. */
+const send = async (
+  { connection, stream, is_atomic }: Refill,
+  group: ReadonlyArray<KeptMessage>,
+) => {
+  const batch = nuid.next()
+  const together = is_atomic && group.length > 1
+  for (const [i, { sequence, subject, position, data }] of group.entries()) {
+    const checks = headers()
+    checks.set("Nats-Expected-Stream", stream)
+    if (!together || i === 0) checks.set("Nats-Expected-Last-Sequence", `${sequence - 1}`)
+    if (position !== undefined) checks.set(position_header, `${position}`)
+    if (together) {
+      checks.set("Nats-Batch-Id", batch)
+      checks.set("Nats-Batch-Sequence", `${i + 1}`)
+    }
+    if (i < group.length - 1) {
+      connection.publish(subject, data, { headers: checks })
+      continue
+    }
+    if (together) checks.set("Nats-Batch-Commit", "1")
+    const options = { headers: checks, timeout: append_timeout_ms }
+    const { seq, error } = (await connection.request(subject, data, options)).json<Ack>()
+    if (error !== undefined) throw new Error(error.description)
+    if (seq !== sequence) throw new Error(`message ${sequence} of ${stream} went to ${seq}`)
+  }
+}
+
+/** Messages in groups as they are written. */
+async function* grouped(messages: AsyncIterable<KeptMessage>, after: number) {
+  let group: Array<KeptMessage> = []
+  let bytes = 0
+  for await (const message of messages) {
+    if (message.sequence <= after) continue
+    bytes += message.data.length
+    const is_full = group.length >= group_messages_max || bytes > group_bytes_max
+    if (is_full && group.length > 0) {
+      yield group
+      group = []
+      bytes = message.data.length
+    }
+    group.push(message)
+  }
+  if (group.length > 0) yield group
+}
+
+/**
+ * Writes what the stream does not have yet, each message at its own sequence. Rejects where the
+ * stream ends elsewhere than the messages go on: then nothing of the rest is written.
+ */
+export const refill = async (
+  to: Refill,
+  messages: AsyncIterable<KeptMessage>,
+  told: (sequence: number) => Promise<void>,
+) => {
+  const { state } = await to.jsm.streams.info(to.stream)
+  for await (const group of grouped(messages, state.last_seq)) {
+    await send(to, group)
+    await told(group.at(-1)?.sequence ?? 0)
+  }
+}

@@ -1,0 +1,21 @@
+#!/bin/sh
+# Makes the secrets of a deployment in deploy/secrets, once; what is there stays as it is.
+set -eu
+umask 077
+folder="$(dirname "$0")/secrets"
+mkdir -p "$folder"
+cd "$folder"
+fresh() { [ -s "$1" ] || printf '%s%s' "${2:-}" "$(openssl rand -hex 32)" > "$1"; }
+for name in cluster-secret postgres admin-token grafana; do fresh "$name"; done
+# nats-server would read a word that begins with a digit as a number.
+for name in nats-core nats-cluster; do fresh "$name" p; done
+[ -s audit-key ] || openssl genpkey -algorithm ed25519 -out audit-key
+# It reads variables, not files: the same passwords as a part of its configuration.
+pass="$(cat nats-cluster)"
+{
+  printf 'NATS_CORE = "%s"\nNATS_CLUSTER = "%s"\nNATS_ROUTES = [' "$(cat nats-core)" "$pass"
+  for n in 1 2 3; do printf '"nats://cluster:%s@nats-%s:6222", ' "$pass" "$n"; done
+  printf ']\n'
+} > nats-passwords.conf
+# Containers read them as a user of their own; this folder is what keeps others out.
+chmod 0444 ./*

@@ -1,0 +1,129 @@
+/**
+ * What is measured of share protection, as Prometheus text: from its read model, so that every
+ * process that shows it tells the same, and a counter goes on over restarts.
+ *
+ * Source: issue 10 §7; DECISIONS, document 2, rollouts, coverage and usage.
+ */
+import { Clock, Context, Effect, Exit, Fiber, Stream } from "effect"
+import { Shares } from "#actors/share-protection/shares.ts"
+import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
+import { findReconciliation } from "#projections/share-protection/reconciliation.ts"
+import { type Counted, standingOf } from "#projections/share-protection/standing.ts"
+import { type CoverageRow, coverageOf } from "#projections/share-protection/usage.ts"
+import { familyText, plainText, type Sample } from "#schemas/metric.ts"
+import { JobState } from "#schemas/share-protection/job.ts"
+import { RolloutState } from "#schemas/share-protection/rollout.ts"
+import { WorkerState } from "#schemas/share-protection/worker.ts"
+
+const ms_per_s = 1000
+
+/** How long what was found of all shares is told again, in ms: the share service lists them all. */
+const coverage_ttl_ms = 60_000
+/** A share service that takes longer does not answer. */
+const coverage_timeout = "1 minute"
+/** Who asks for metrics waits so long for what is new, and is told what was found before then. */
+const coverage_patience = "1 second"
+
+/** States that are told from the start, so that an alert knows none from unknown. */
+const families: Readonly<Record<Counted, readonly [help: string, states: ReadonlyArray<string>]>> =
+  {
+    jobs: ["Jobs, by state.", JobState.literals],
+    backups: ["Backups, by status.", ["creating", "queued", "running", "available", "error"]],
+    restores: ["Restores, by status.", ["pending", "queued", "running", "available", "error"]],
+    targets: ["Targets, by status.", ["pending", "available", "error"]],
+    workers: ["Workers, by state.", WorkerState.literals],
+    rollouts: ["Rollouts, by state.", RolloutState.literals],
+  }
+
+const secondsSince = (at: string | null, now_ms: number) =>
+  at === null ? 0 : Math.max(0, (now_ms - Date.parse(at)) / ms_per_s)
+
+const standing = Effect.gen(function* () {
+  const { db, reader } = yield* ShareProtectionModel
+  const { counts, queued, running } = yield* standingOf(reader)
+  const { drift_count, last_run_at } = yield* findReconciliation(db)
+  const now_ms = yield* Clock.currentTimeMillis
+  const counted = [...counts].map(([kind, found]) => {
+    const [help, states] = families[kind]
+    const all = new Map([...states.map((state) => [state, 0] as const), ...found])
+    const samples = [...all].map(([state, count]): Sample => [count, { state }])
+    return familyText({ name: `almanac_${kind}`, type: "gauge", help }, samples)
+  })
+  const failed = counts.get("rollouts")?.get("halted") ?? 0
+  const last_run_s = last_run_at === null ? 0 : Date.parse(last_run_at) / ms_per_s
+  const rows = plainText("almanac_", [
+    ["gauge", "job_oldest_queued_seconds", oldest_queued, secondsSince(queued, now_ms)],
+    ["gauge", "job_oldest_running_seconds", oldest_running, secondsSince(running, now_ms)],
+    ["counter", "rollouts_failed_total", "Rollouts that were halted by a failure.", failed],
+    ["gauge", "reconciliation_drift", "Differences that the last run found.", drift_count],
+    ["gauge", "reconciliation_last_run_timestamp_seconds", last_run, last_run_s],
+  ])
+  return counted.join("") + rows
+})
+
+const oldest_queued = "How long the oldest job waits to begin; 0 where none does."
+const oldest_running = "How long the oldest job runs; 0 where none does."
+const last_run = "When the last run of reconciliation began, in Unix time; 0: never."
+
+const coverageText = (rows: ReadonlyArray<CoverageRow>, unknown_shares: number, now_ms: number) => {
+  const safe = rows.filter((row) => row.protected)
+  const unprotected = rows.length - safe.length + unknown_shares
+  const count = (is_so: (row: CoverageRow) => boolean) => safe.filter(is_so).length
+  const ages_s = safe.map(({ last_backup_at }) => secondsSince(last_backup_at, now_ms))
+  // A loop: there may be more shares than a call takes arguments.
+  const oldest_s = ages_s.reduce((oldest, age) => Math.max(oldest, age), 0)
+  return plainText("almanac_shares_", [
+    ["gauge", "protected", "Shares with an enabled policy.", safe.length],
+    ["gauge", "unprotected", "Shares without an enabled policy.", unprotected],
+    ["gauge", "without_backup", bare, count(({ backup_count }) => backup_count === 0)],
+    ["gauge", "oldest_backup_seconds", oldest_backup, oldest_s],
+    ["gauge", "restore_test_failed", untrue, count((row) => row.restore_test_failure !== null)],
+  ])
+}
+
+const bare = "Protected shares that have no available backup."
+const oldest_backup = "Age of the newest backup of that protected share whose newest is oldest."
+const untrue = "Protected shares whose last restore test failed."
+
+/** Every share that the share service lists, and every one that is known from before. */
+const coverage = Effect.gen(function* () {
+  const { reader } = yield* ShareProtectionModel
+  const rows = yield* coverageOf(reader)
+  const known = new Set<string>(rows.map(({ share_id }) => share_id))
+  const unknown_shares = yield* Stream.runFold(
+    (yield* Shares).list,
+    () => 0,
+    (count, { id }) => (known.has(id) ? count : count + 1),
+  )
+  return coverageText(rows, unknown_shares, yield* Clock.currentTimeMillis)
+}).pipe(Effect.timeout(coverage_timeout))
+
+/** Looks beside whoever asks, no more often than each minute; tells what it found last, or fails. */
+const lookingAt = <E, R>(look: Effect.Effect<string, E, R>) =>
+  Effect.gen(function* () {
+    const scope = yield* Effect.scope
+    let found: Exit.Exit<string, E> = Exit.succeed("")
+    let looked_ms = Number.NEGATIVE_INFINITY
+    return Effect.gen(function* () {
+      const now_ms = yield* Clock.currentTimeMillis
+      if (now_ms - looked_ms >= coverage_ttl_ms) {
+        looked_ms = now_ms
+        const looking = Effect.map(Effect.exit(look), (exit) => {
+          found = exit
+        })
+        const fiber = yield* Effect.forkIn(looking, scope)
+        yield* Effect.timeoutOption(Fiber.join(fiber), coverage_patience)
+      }
+      return yield* found
+    })
+  })
+
+/** Two Prometheus texts; `coverage` fails where the share service did not tell when last asked. */
+export const shareProtectionMetrics = Effect.gen(function* () {
+  const around = yield* Effect.context<ShareProtectionModel | Shares>()
+  const known = Context.pick(ShareProtectionModel, Shares)(around)
+  return {
+    standing: Effect.provideContext(standing, known),
+    coverage: Effect.provideContext(yield* lookingAt(coverage), known),
+  }
+})

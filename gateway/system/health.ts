@@ -1,0 +1,65 @@
+/** `/livez`, `/readyz`, `/metrics`. Source: DECISIONS, "health"; decision 0140. */
+import { Context, Duration, Effect, Layer } from "effect"
+import { HttpServerResponse } from "effect/http"
+import { HttpApiBuilder } from "effect/http-api"
+import { appOf, type Mounted } from "#gateway/routes.ts"
+import { HealthApi } from "#gateway/system/health-api.ts"
+
+/** A service that does not say within this whether it is ready is not, in milliseconds. */
+const ready_ms_max = 2000
+
+export interface HealthParts {
+  /** What is ready or not: services, or roles where the process has no paths of theirs. */
+  readonly services: ReadonlyArray<Pick<Mounted, "name" | "ready" | "note">>
+  /** Prometheus text. */
+  readonly metrics: Effect.Effect<string>
+  /** Whether the process was told to stop: it still answers, and is to be asked no more. */
+  readonly isEnding?: () => boolean
+}
+
+/** One line of `/readyz`: why not, or `ok` and what is to be known of it. */
+const readiness = ({
+  name,
+  ready,
+  note = Effect.succeed(undefined),
+}: HealthParts["services"][number]) =>
+  Effect.zip(ready, note).pipe(
+    Effect.timeoutOrElse({
+      duration: Duration.millis(ready_ms_max),
+      orElse: () => Effect.succeed(["does not answer", undefined] as const),
+    }),
+    Effect.map(([why, note]) => {
+      const words = why ?? (note === undefined ? "ok" : `ok; ${note}`)
+      return { is_ready: why === undefined, line: `${name} ${words}` }
+    }),
+  )
+
+const ending = HttpServerResponse.text("almanac is stopping\n", { status: 503 })
+
+const readyz = ({ services, isEnding = () => false }: HealthParts) =>
+  Effect.suspend(() => {
+    if (isEnding()) return Effect.succeed(ending)
+    return Effect.map(Effect.forEach(services, readiness, { concurrency: "unbounded" }), (all) =>
+      HttpServerResponse.text(`${all.map(({ line }) => line).join("\n")}\n`, {
+        status: all.every(({ is_ready }) => is_ready) ? 200 : 503,
+      }),
+    )
+  })
+
+/** To be mounted in every process. */
+export const healthService = (parts: HealthParts) => {
+  const handlers = HttpApiBuilder.group(HealthApi, "process", (handlers) =>
+    handlers.handleAll({
+      live: () => Effect.succeed(HttpServerResponse.text("ok\n")),
+      ready: () => readyz(parts),
+      metrics: () =>
+        Effect.map(parts.metrics, (text) =>
+          HttpServerResponse.text(text, {
+            contentType: "text/plain; version=0.0.4; charset=utf-8",
+          }),
+        ),
+    }),
+  )
+  const layer = HttpApiBuilder.layer(HealthApi).pipe(Layer.provide(handlers))
+  return { name: "health", api: HealthApi, routes: appOf(layer, Context.empty()) }
+}

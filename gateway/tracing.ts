@@ -1,0 +1,34 @@
+/** A request's span: what it was for and how it ended, and nothing of what it brought. */
+import { Effect } from "effect"
+import { HttpMiddleware, type HttpServerResponse } from "effect/http"
+import { spanned, spanOf } from "#events/trace.ts"
+import { isRoute, type Visit } from "#gateway/visit.ts"
+
+/** Effect's own spans of requests would hold headers and queries: none of them are made. */
+export const { TracerDisabledWhen } = HttpMiddleware
+
+/** What is asked every few seconds by what watches, and tells nothing. */
+const untold = new Set(["/livez", "/readyz", "/metrics"])
+
+/** Goes on in the caller's trace, if it names one by `traceparent`. */
+export const inSpan = <E, R>(
+  { request, found, edge }: Visit,
+  answer: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
+) => {
+  const route = isRoute(found) ? found.route.path : "none"
+  if (untold.has(route)) return answer
+  const { traceparent } = request.headers
+  const parent = spanOf(traceparent) === undefined ? undefined : traceparent
+  return answer.pipe(
+    Effect.tap(({ status }) => Effect.annotateCurrentSpan("http.response.status_code", status)),
+    spanned(`${request.method} ${route}`, {
+      kind: "server",
+      parent,
+      attributes: () => ({
+        "http.request.method": request.method,
+        "http.route": route,
+        "almanac.request_id": edge.request_id,
+      }),
+    }),
+  )
+}

@@ -1,0 +1,47 @@
+/** Whether a database and a log belong together. */
+import { Effect, Schedule, Stream } from "effect"
+import type { Log, LogUnavailable, Part } from "#events/log.ts"
+import type { Database } from "#projections/database.ts"
+import { Behind, type Waiting } from "#projections/waiting.ts"
+
+/** Pause before a database is looked at again, in milliseconds. */
+const retry_ms = 500
+
+/** Whether the log still holds the commit that the database shows last. */
+export const continues = Effect.fnUntraced(function* <Tables>(
+  log: Log["Service"],
+  database: Database<Tables>,
+  part: Part,
+) {
+  const { position, hash } = database.checkpoint()
+  if (position === 0) return true
+  const [found] = yield* Stream.runCollect(Stream.take(log.read(part, position - 1), 1))
+  return found?.position === position && found.hash === hash
+})
+
+interface Following<Tables> {
+  readonly log: Log["Service"]
+  readonly database: Database<Tables>
+  readonly part: Part
+  readonly waitFor: Waiting["waitFor"]
+}
+
+/** Waits, however long it takes, until a database that others write shows what the log holds. */
+export const caughtUp = Effect.fnUntraced(function* <Tables>({
+  log,
+  database,
+  part,
+  waitFor,
+}: Following<Tables>) {
+  const head = yield* log.head(part)
+  const reached = Effect.gen(function* () {
+    if (!(yield* continues(log, database, part))) return yield* not_yet
+    yield* waitFor(head)
+  })
+  yield* Effect.retry(reached, { schedule: Schedule.spaced(retry_ms), while: isBehind })
+})
+
+const not_yet = new Behind({ detail: "It is of another log." })
+
+/** What goes by with time; a log that cannot be reached is its own failure. */
+const isBehind = ({ _tag }: Behind | LogUnavailable) => _tag === "Behind"

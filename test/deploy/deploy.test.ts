@@ -1,0 +1,349 @@
+/**
+ * The files of deploy/ hold together, and say of Almanac what is so. No container runs here: what
+ * they start is started without one in deploy.services.ts. Source: issue 10 §6; decision 0144.
+ */
+import { execFileSync, spawnSync } from "node:child_process"
+import { existsSync, readFileSync, rmSync } from "node:fs"
+import { createServer } from "node:http"
+import { join } from "node:path"
+import { Result } from "effect"
+import { OpenApi } from "effect/http-api"
+import { assert, describe, expect, it } from "vitest"
+import { HealthApi } from "#gateway/system/health-api.ts"
+import { decodeSetting, fromText } from "#schemas/setting.ts"
+import { settings_by_path } from "#schemas/settings.ts"
+import { findBinary } from "../../launcher/binaries.mjs"
+import { cleanUp, newFolder } from "../process/server.ts"
+import {
+  compose,
+  kubernetesFiles,
+  kustomization,
+  type Manifest,
+  manifests,
+  type NetworkPolicy,
+  type StatefulSet,
+  settingOfVariable,
+  settingsOfToml,
+  textOf,
+} from "./files.ts"
+
+const port = settings_by_path.get("api.bind_port")?.initial
+const routes = Object.keys(OpenApi.fromApi(HealthApi).paths)
+
+const accepted = (path: string, raw: unknown) => {
+  const setting = settings_by_path.get(path)
+  assert.isDefined(setting, `${path} is no setting`)
+  return Result.isSuccess(decodeSetting(path, setting, raw))
+}
+
+const acceptedText = (path: string, text: string) => {
+  const setting = settings_by_path.get(path)
+  assert.isDefined(setting, `${path} is no setting`)
+  return Result.isSuccess(decodeSetting(path, setting, fromText(setting, text)))
+}
+
+describe("almanac.toml", () => {
+  it("has settings that there are, with values that they accept", () => {
+    const given = settingsOfToml(textOf("almanac.toml"))
+    expect(given.length).toBeGreaterThan(8)
+    for (const [path, value] of given) assert.isTrue(accepted(path, value), path)
+  })
+
+  it("names each secret by its file", () => {
+    for (const [path] of settingsOfToml(textOf("almanac.toml"))) {
+      assert.notEqual(settings_by_path.get(path)?.form, "secret", path)
+    }
+    assert.notMatch(textOf("almanac.toml"), /^token =/m)
+  })
+})
+
+describe("compose.yaml", () => {
+  const { services, configs, secrets, volumes } = compose()
+
+  for (const [name, service] of Object.entries(services)) {
+    it(`runs ${name} without rights, from an image of one version`, () => {
+      expect(service).toMatchObject({ read_only: true, cap_drop: ["ALL"] })
+      expect(service.security_opt).toEqual(["no-new-privileges:true"])
+      expect(service.ulimits?.core).toBe(0)
+      expect(service.privileged).toBeUndefined()
+      assert.match(service.image, /^almanac$|^[a-z/]+:v?\d+/)
+    })
+
+    it(`gives ${name} what there is`, () => {
+      for (const [variable, value] of Object.entries(service.environment ?? {})) {
+        const path = settingOfVariable(variable)
+        if (path !== undefined) assert.isTrue(acceptedText(path, String(value)), variable)
+      }
+      for (const secret of service.secrets ?? []) {
+        assert.property(secrets, typeof secret === "string" ? secret : secret.source)
+      }
+      for (const { source } of service.configs ?? []) assert.property(configs, source)
+      for (const volume of service.volumes ?? []) {
+        assert.property(volumes, volume.split(":")[0] ?? "")
+      }
+      for (const other of Object.keys(service.depends_on ?? {})) assert.property(services, other)
+    })
+  }
+
+  it("has the files that it names, and secrets that secrets.sh makes", () => {
+    for (const { file } of Object.values(configs)) {
+      assert.isTrue(existsSync(join("deploy", file)), file)
+    }
+    const made = textOf("secrets.sh")
+    for (const { file } of Object.values(secrets)) {
+      assert.match(file, /^secrets\//)
+      assert.include(made, file.split("/")[1] ?? "")
+    }
+  })
+
+  it("names secrets at the paths where the settings look for them", () => {
+    const files = settingsOfToml(textOf("almanac.toml")).flatMap(([path, value]) =>
+      path.endsWith("_file") ? [String(value)] : [],
+    )
+    const tokens = textOf("almanac.toml").matchAll(/token_file = "(.+)"/g)
+    const wanted = [...files, ...[...tokens].map(([, file = ""]) => file)]
+    expect(wanted.length).toBeGreaterThan(3)
+    for (const file of wanted) {
+      expect(services["gateway-1"]?.secrets).toContain(file.replace("/run/secrets/", ""))
+    }
+  })
+
+  it("gives what runs of our image a volume where its user may write", () => {
+    const home = /^VOLUME (.+)$/m.exec(textOf("Dockerfile"))?.[1]
+    // A volume takes the owner of the folder in the image; where there is none, it is root's.
+    assert.include(textOf("Dockerfile"), `--home-dir ${home} --create-home`)
+    for (const [name, { image, volumes, environment }] of Object.entries(services)) {
+      if (image !== "almanac") continue
+      expect(volumes, name).toEqual([`${name}:${home}`])
+      if (environment?.NATS_STORE !== undefined) expect(environment.NATS_STORE).toBe(home)
+    }
+  })
+
+  it("asks PostgreSQL by the network: by its socket it answers while it is being made", () => {
+    expect(services.postgres?.healthcheck?.test).toEqual(
+      expect.arrayContaining(["--host", "127.0.0.1"]),
+    )
+  })
+
+  it("gives every role to a process", () => {
+    const roles = Object.values(services).flatMap(({ environment }) =>
+      (environment?.ALMANAC_ROLES ?? "").split(","),
+    )
+    // Workers have the shares of tenants at hand: they are on machines of their own.
+    expect(new Set(roles.filter((role) => role !== ""))).toEqual(
+      new Set(["gateway", "actors", "conductor", "projections", "blob"]),
+    )
+  })
+
+  it("tells the proxy every gateway and node, and Prometheus every process", () => {
+    const ours = Object.entries(services).flatMap(([name, { environment }]) =>
+      environment?.ALMANAC_ROLES === undefined ? [] : [name],
+    )
+    const targets = textOf("prometheus/prometheus.yml")
+    for (const name of ours) assert.include(targets, `- ${name}:${port}`)
+    for (const name of ours.filter((name) => /^(gateway|blob)-/.test(name))) {
+      assert.include(textOf("Caddyfile"), `${name}:${port}`)
+    }
+    assert.include(textOf("Caddyfile"), "health_uri /readyz")
+  })
+})
+
+describe("secrets.sh and nats.conf", () => {
+  it("make a configuration that nats-server takes, once", () => {
+    const folder = newFolder()
+    const make = () => {
+      execFileSync("cp", ["-r", "deploy/secrets.sh", "deploy/nats", folder])
+      execFileSync("sh", [join(folder, "secrets.sh")])
+      return readFileSync(join(folder, "secrets/nats-passwords.conf"), "utf8")
+    }
+    const first = make()
+    expect(make()).toBe(first)
+    expect(new Set(first.match(/p[0-9a-f]{64}/g)).size).toBe(2)
+    const nats = join(folder, "nats")
+    execFileSync("cp", [join(folder, "secrets/nats-passwords.conf"), join(nats, "passwords.conf")])
+    const binary = findBinary("nats-server")?.path ?? "nats-server"
+    const env = { ...process.env, NATS_NAME: "nats-1", NATS_STORE: join(folder, "store") }
+    const check = () => spawnSync(binary, ["-t", "-c", join(nats, "nats.conf")], { env })
+    expect(check().status).toBe(0)
+    rmSync(join(nats, "passwords.conf"))
+    expect(check().status).not.toBe(0)
+    return cleanUp()
+  })
+})
+
+describe("the manifests of Kubernetes", () => {
+  const all = manifests()
+  /** What a kind has is known by its name. */
+  const of = <Spec extends object = object>(kind: string) =>
+    all.filter((one): one is Manifest<Spec> => one.kind === kind)
+  const named = (kind: string, name: string) => of(kind).find((one) => one.metadata.name === name)
+
+  it("are all part of the kustomization, with the files of its map", () => {
+    const listed = kustomization().resources
+    expect(listed.toSorted()).toEqual(kubernetesFiles().map((name) => `kubernetes/${name}`))
+    for (const { files } of kustomization().configMapGenerator) {
+      for (const file of files) assert.isTrue(existsSync(join("deploy", file)), file)
+    }
+  })
+
+  for (const set of of<StatefulSet>("StatefulSet")) {
+    const { name } = set.metadata
+    const pod = set.spec.template.spec
+    const [container] = pod.containers
+
+    it(`keep ${name} to the restricted standard of pods`, () => {
+      expect(pod.securityContext).toMatchObject({
+        ...{ runAsNonRoot: true, runAsUser: 10001, seccompProfile: { type: "RuntimeDefault" } },
+      })
+      expect(container.securityContext).toEqual({
+        ...{ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true },
+        capabilities: { drop: ["ALL"] },
+      })
+      expect(pod.automountServiceAccountToken).toBe(false)
+      expect(container.resources.limits.memory).toMatch(/^\dGi$/)
+    })
+
+    it(`ask ${name} how it is by what there is, and end it in its time`, () => {
+      for (const probe of ["startupProbe", "livenessProbe", "readinessProbe"] as const) {
+        const { path, port: wanted } = container[probe].httpGet
+        const found = container.ports.find(({ name }) => name === wanted)?.containerPort
+        if (name === "nats") {
+          expect([found, path.split("?")[0]]).toEqual([8222, "/healthz"])
+        } else {
+          expect([found, routes.includes(path)]).toEqual([port, true])
+        }
+      }
+      // A gateway that waits for others is not ready; one that lives is not killed for it.
+      if (name !== "nats") expect(container.livenessProbe.httpGet.path).toBe("/livez")
+      expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(20)
+    })
+
+    it(`select the pods of ${name} by what they are`, () => {
+      const labels = set.spec.template.metadata.labels
+      expect(labels).toMatchObject(set.spec.selector.matchLabels)
+      expect(named("Service", set.spec.serviceName)?.spec).toMatchObject({
+        selector: { app: labels.app },
+      })
+      expect(named("PodDisruptionBudget", name)?.spec).toEqual({
+        ...{ maxUnavailable: 1, selector: { matchLabels: { app: labels.app } } },
+      })
+      const mounts = container.volumeMounts
+      const volumes = new Set([
+        ...pod.volumes.map((volume) => volume.name),
+        ...set.spec.volumeClaimTemplates.map((claim) => claim.metadata.name),
+      ])
+      for (const mount of mounts) assert.isTrue(volumes.has(mount.name), mount.name)
+      for (const { name: variable, value } of container.env) {
+        const path = settingOfVariable(variable)
+        if (path === undefined || value === undefined || value.includes("$(")) continue
+        assert.isTrue(acceptedText(path, value), variable)
+      }
+    })
+  }
+
+  it("let nobody in who is not named", () => {
+    const [closed] = of("NetworkPolicy")
+    expect(closed?.spec).toEqual({
+      ...{ podSelector: { matchLabels: { part: "almanac" } }, policyTypes: ["Ingress"] },
+    })
+    for (const { spec } of of<NetworkPolicy>("NetworkPolicy").slice(1)) {
+      for (const { from, ports } of spec.ingress) {
+        expect(from.length).toBeGreaterThan(0)
+        expect(ports.length).toBeGreaterThan(0)
+      }
+    }
+  })
+})
+
+describe("the Dockerfile", () => {
+  const text = textOf("Dockerfile").replaceAll(/\\\n\s*/g, "")
+  const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"))
+  const final = lines.slice(lines.findLastIndex((line) => line.startsWith("FROM ")))
+  const json = (beginning: string): ReadonlyArray<string> => {
+    const line = final.find((one) => one.includes(beginning)) ?? ""
+    return JSON.parse(line.slice(line.indexOf("[")))
+  }
+
+  it("copies what there is, and nothing that a build should not see", () => {
+    const ignored = readFileSync(".dockerignore", "utf8").split("\n")
+    for (const line of lines.filter((one) => one.startsWith("COPY ") && !one.includes("--from"))) {
+      for (const path of line.split(" ").slice(1, -1)) {
+        assert.isTrue(existsSync(path), path)
+        assert.notInclude(ignored, path)
+      }
+    }
+    expect(ignored).toEqual(expect.arrayContaining([".git", "data", "node_modules", "deploy"]))
+  })
+
+  it("ends as a user of its own, who is told to stop as the program expects it", () => {
+    expect(final).toContain("USER 10001:10001")
+    expect(final).toContain("STOPSIGNAL SIGTERM")
+    expect(final).toContain(`EXPOSE ${port}`)
+    const [, script = ""] = json("ENTRYPOINT")
+    assert.isTrue(existsSync(script))
+    assert.include(
+      readFileSync("package.json", "utf8"),
+      `exec node ${script} ${json('CMD ["serve')[0]}`,
+    )
+  })
+
+  it("has a health check that tells a process that lives from one that does not", async () => {
+    const [, ...args] = json("HEALTHCHECK")
+    const check = async (status: number | undefined) => {
+      const server = createServer((request, response) => {
+        response.statusCode = request.url === "/livez" ? (status ?? 0) : 404
+        response.end()
+      })
+      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+      const address = server.address()
+      const own = typeof address === "object" && address ? address.port : 0
+      if (status === undefined) server.close()
+      const env = { ...process.env, ALMANAC_API__BIND_PORT: String(own) }
+      const { promise, resolve } = Promise.withResolvers<number | null>()
+      const { spawn } = await import("node:child_process")
+      spawn(process.execPath, args, { env }).on("exit", resolve)
+      const code = await promise
+      server.close()
+      return code
+    }
+    expect(await check(200)).toBe(0)
+    expect(await check(503)).toBe(1)
+    expect(await check(undefined)).toBe(1)
+  })
+})
+
+/** Of 10; 1.2 when it was written: it has a network, and V8 writes memory that is run. */
+const exposure_max = 1.5
+
+const has_systemd = spawnSync("systemd-analyze", ["--version"]).status === 0
+
+describe.skipIf(!has_systemd)("the systemd units", () => {
+  for (const unit of ["almanac.service", "almanac@.service"]) {
+    const path = join("deploy/systemd", unit)
+    it(`${unit} is understood, but for the program that is not installed here`, () => {
+      const { stderr } = spawnSync("systemd-analyze", ["verify", path], { encoding: "utf8" })
+      const said = stderr.split("\n").filter((line) => line !== "")
+      expect(said.filter((line) => !line.includes("/opt/almanac/almanac"))).toEqual([])
+    })
+
+    it(`${unit} exposes little`, () => {
+      const args = ["security", "--offline=true", "--no-pager", path]
+      const { stdout } = spawnSync("systemd-analyze", args, { encoding: "utf8" })
+      const level = Number(/exposure level for \S+: ([\d.]+)/.exec(stdout)?.[1])
+      expect(level).toBeLessThanOrEqual(exposure_max)
+    })
+  }
+
+  it("are the same but for their names", () => {
+    const body = (unit: string) => {
+      const text = textOf(`systemd/${unit}`)
+      return text
+        .slice(text.indexOf("[Service]"))
+        .replaceAll("%i.toml", "almanac.toml")
+        .replaceAll("almanac-%i", "almanac")
+        .replaceAll("almanac@<name>", "almanac")
+    }
+    expect(body("almanac@.service")).toBe(body("almanac.service"))
+    assert.include(body("almanac.service"), "LimitCORE=0")
+  })
+})

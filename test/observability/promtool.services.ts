@@ -1,0 +1,71 @@
+/**
+ * What Prometheus' own tool says of what is given to Prometheus: the metrics of a server, the
+ * rules, and what they alert on. Source: issue 10 §7.
+ */
+import { spawnSync } from "node:child_process"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { findTree, treeEnvironment, trees } from "../../launcher/trees.mjs"
+import { describeAbsent } from "../absent.ts"
+import { connect } from "../process/client.ts"
+import { cleanUp, newFolder, type Server, startServer } from "../process/server.ts"
+
+const tree = findTree("prometheus")
+const folder = "deploy/prometheus"
+/** It reads what it is given and starts nothing. */
+const promtool_ms_max = 60_000
+
+/** What it said, and whether it was content. */
+const promtool = (args: ReadonlyArray<string>, input = "") => {
+  const home = tree ?? "/"
+  const { status, stdout, stderr } = spawnSync(join(home, "usr/bin/promtool"), args, {
+    ...{ input, encoding: "utf8", timeout: promtool_ms_max },
+    env: { ...process.env, ...treeEnvironment(home) },
+  })
+  return { is_content: status === 0, said: `${stdout}${stderr}` }
+}
+
+const define = () => {
+  let server: Server
+
+  beforeAll(async () => {
+    server = await startServer(newFolder())
+  })
+  afterAll(cleanUp)
+
+  it("has nothing to say against the metrics of a server", async () => {
+    const client = connect(server.url, server.credentials.admin.token)
+    const { body } = await client.ask("GET", "/metrics")
+    client.close()
+    expect(promtool(["check", "metrics"], body.toString())).toEqual({ is_content: true, said: "" })
+  })
+
+  it("would say something against metrics that are none", () => {
+    expect(promtool(["check", "metrics"], "a_total{b=c} 1\n").is_content).toBe(false)
+  })
+
+  it("reads the configuration and its rules", () => {
+    const { is_content, said } = promtool([
+      "check",
+      "config",
+      "--syntax-only",
+      `${folder}/prometheus.yml`,
+    ])
+    expect(said).toMatch(/SUCCESS/)
+    expect(is_content).toBe(true)
+    const rules = promtool(["check", "rules", "--lint-fatal", `${folder}/alerts.yml`])
+    expect(rules.said).toMatch(/SUCCESS: \d+ rules found/)
+    expect(rules.is_content).toBe(true)
+  })
+
+  it("gets the alerts that each history should bring, and no others", () => {
+    const { is_content, said } = promtool(["test", "rules", `${folder}/alerts.test.yml`])
+    expect(said).toMatch(/SUCCESS/)
+    expect(is_content).toBe(true)
+  })
+}
+
+if (tree === undefined) {
+  const why = `promtool is needed: ${trees.prometheus.by_hand}`
+  describeAbsent("promtool", "promtool", why)
+} else describe("promtool", define)

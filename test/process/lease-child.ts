@@ -1,0 +1,48 @@
+/**
+ * `node lease-child.ts <nats urls> <name> <file>`: waits for a lease, and while it holds it writes
+ * into the file when it did so, again and again: `<nanoseconds> <name>-<term> held`, or `refused`
+ * once the lease is over by its own clock. Where a file `<file>.stop` appears, the holder takes it
+ * away and stands still in the middle of its work. It never ends by itself.
+ */
+import { appendFileSync, existsSync, rmSync } from "node:fs"
+import { Effect, Layer, Logger } from "effect"
+import { inTerm, Leases } from "#actors/leases.ts"
+import { leasesJetStream } from "#adapters/leases-jetstream.ts"
+import { connectBus, NatsConnection } from "#adapters/nats-connection.ts"
+
+const [urls = "", name = "", file = ""] = process.argv.slice(2)
+
+const ttl_ms = 3_000
+const pause_ms = 20
+
+/**
+ * By the machine's clock, which all processes share and which goes on while one stands still, as it
+ * was before the lease was looked at: between that and a write anything may happen, and what is
+ * written is protected otherwise.
+ */
+const line = (term: number) =>
+  Effect.suspend(() => {
+    if (existsSync(`${file}.stop`)) {
+      rmSync(`${file}.stop`)
+      process.kill(process.pid, "SIGSTOP")
+    }
+    const at = process.hrtime.bigint()
+    const told = (what: string) =>
+      Effect.sync(() => appendFileSync(file, `${at} ${name}-${term} ${what}\n`))
+    return inTerm(told("held")).pipe(Effect.catch(() => told("refused")))
+  })
+
+let terms = 0
+const main = Effect.flatMap(Leases, ({ hold }) =>
+  hold(
+    "work",
+    Effect.sync(() => ++terms),
+    (term) => Effect.forever(Effect.andThen(line(term), Effect.sleep(pause_ms))),
+  ),
+)
+
+const bus = Layer.effect(NatsConnection, connectBus({ servers: urls.split(","), login: {} }))
+const leases = leasesJetStream({ bucket: "paused", holder: name, ttl_ms, replicas: 3 })
+await Effect.runPromise(
+  main.pipe(Effect.provide(Layer.provide(leases, bus)), Effect.provide(Logger.layer([]))),
+)

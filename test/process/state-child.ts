@@ -1,0 +1,30 @@
+/** Run by a test: restores a backup of state, and is killed after its step of this number. */
+import { Effect } from "effect"
+import { proveState } from "#adapters/state-proof.ts"
+import { claimFolder, restoreState } from "#adapters/state-restore.ts"
+import { openStateStore } from "#adapters/state-store.ts"
+import { busRestored, generations } from "#verbs/session.ts"
+import { given } from "../settings-given.ts"
+
+const [, , dir = "", from = "", step = ""] = process.argv
+const settings = given({ data: { dir } })
+
+let seen = 0
+const after = () =>
+  Effect.sync(() => {
+    if (++seen === Number(step)) process.kill(process.pid, "SIGKILL")
+  })
+
+await Effect.runPromise(
+  Effect.gen(function* () {
+    const store = yield* openStateStore(from, { make: false })
+    const { manifest } = store
+    if (manifest === undefined) throw new Error("There is no manifest.")
+    const log = generations(settings)
+    yield* proveState(store, manifest, log)
+    yield* claimFolder(dir, manifest)
+    const options = { store, manifest, folder: dir, log, after, told: () => Effect.void }
+    yield* Effect.provide(restoreState(options), busRestored(settings))
+  }),
+)
+process.stdout.write(`steps ${seen}\n`)

@@ -1,0 +1,35 @@
+/** One read model in SQLite and in PostgreSQL, told the same and asked the same. */
+import { assert } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import type { Kysely } from "kysely"
+import { sqlite } from "#adapters/sqlite.ts"
+import type { Recorded } from "#events/log.ts"
+import { type Blueprint, openDatabase, project } from "#projections/read-model.ts"
+import { temporaryFolder } from "../nats.ts"
+import { postgresDatabases } from "../postgres.ts"
+
+export const both = Effect.fnUntraced(function* <Tables>(blueprint: Blueprint<Tables>) {
+  const here = yield* Layer.build(sqlite(yield* temporaryFolder))
+  const there = yield* Layer.build(postgresDatabases)
+  const one = yield* Effect.provideContext(openDatabase(blueprint), here)
+  const other = yield* Effect.provideContext(openDatabase(blueprint), there)
+  return {
+    tell: (stretch: ReadonlyArray<Recorded>) =>
+      Effect.all([project(one, blueprint, stretch), project(other, blueprint, stretch)], {
+        discard: true,
+      }),
+    /** Every row of every table is the same; answers how many there are. */
+    agree: Effect.gen(function* () {
+      const expected = yield* one.dump
+      assert.deepEqual(yield* other.dump, expected)
+      return Object.values(expected).flat().length
+    }),
+    /** A query's answer, which is the same from both. */
+    answer: <A>(what: string, query: (db: Kysely<Tables>) => Effect.Effect<A>) =>
+      Effect.gen(function* () {
+        const expected = yield* query(one.reader)
+        assert.deepEqual(yield* query(other.reader), expected, what)
+        return expected
+      }),
+  }
+})

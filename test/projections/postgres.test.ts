@@ -1,0 +1,449 @@
+/** Read models that processes share in PostgreSQL: who writes, who reads, what cuts them off. */
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Exit, Fiber, Layer, Redacted, Result, Scope } from "effect"
+import { sql } from "kysely"
+import pg from "pg"
+import { host } from "#actors/host.ts"
+import { logMemory } from "#adapters/log-memory.ts"
+import { postgres } from "#adapters/postgres.ts"
+import { session } from "#adapters/postgres-session.ts"
+import type { Recorded } from "#events/log.ts"
+import type { Database } from "#projections/database.ts"
+import { openDatabase, project, readModel } from "#projections/read-model.ts"
+import { Counted } from "../counter.ts"
+import { guideText } from "../docs/guide.ts"
+
+import { temporaryFolder } from "../nats.ts"
+import { ask, describePostgres, optionsOf, Postgres } from "../postgres.ts"
+import { blueprint, count, counted, type Tables } from "./counters.ts"
+
+const schema = "almanac_test_v1"
+
+const inDatabase = <A, E, R>(url: string, body: Effect.Effect<A, E, R>, is_writer = true) =>
+  Effect.flatMap(Layer.build(postgres(optionsOf(url, is_writer))), (around) =>
+    Effect.provideContext(body, around),
+  )
+
+/** As a process would have it, that may write or only reads. */
+const model = (url: string, is_writer = true, of = blueprint) =>
+  inDatabase(url, readModel(of), is_writer)
+
+const opened = (url: string) => inDatabase(url, openDatabase(blueprint))
+
+const totals = (db: Database<Tables>["db"]) =>
+  Effect.promise(async () => {
+    const rows = await db.selectFrom("counter").selectAll().orderBy("id").execute()
+    return rows.reduce((sum, { total }) => sum + total, 0)
+  })
+
+const database = Effect.flatMap(Postgres, (server) => server.database)
+
+/** A process that ends: its read model is closed before the next line. */
+const passing = <A, E, R>(body: Effect.Effect<A, E, R>) => Effect.scoped(body)
+
+/** What a condition comes to; fails after ten seconds. */
+const until = Effect.fnUntraced(function* (what: string, is: Effect.Effect<boolean>) {
+  for (let looks = 0; !(yield* is); looks++) {
+    if (looks > 1000) assert.fail(`${what} never came`)
+    yield* Effect.sleep(10)
+  }
+})
+
+const withLog = <A, E, R>(body: Effect.Effect<A, E, R>) =>
+  Effect.scoped(body).pipe(Effect.provide(Layer.fresh(Layer.provideMerge(host, logMemory))))
+
+const endSessions = (url: string) =>
+  ask(
+    url,
+    `select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and pid <> pg_backend_pid()`,
+  )
+
+const recordedOf = (position: number): Recorded => ({
+  ...{ position, stream: "test.counter.x", hash: `h${position}` },
+  commit: {
+    ...({ v: 1, actor: "test", at: "2026-11-20T12:00:00.000Z", commands: [], prev: "" } as const),
+    events: [Counted.make({ by: 1 })],
+    snapshot: { machine: 1, value: "", context: {} },
+  },
+})
+
+describePostgres("a read model in PostgreSQL", () => {
+  layer(Postgres.layer, { excludeTestServices: true, timeout: "60 seconds" })((it) => {
+    it.effect("shows what one process writes in all, as soon as it is written", () =>
+      withLog(
+        Effect.gen(function* () {
+          yield* count("x", 2)
+          const url = yield* database
+          const writer = yield* model(url)
+          const reader = yield* model(url, false)
+          assert.equal(yield* totals(reader.db), 2)
+          for (let n = 1; n <= 20; n++) {
+            const position = yield* count("x", 1)
+            yield* reader.waitFor(position)
+            assert.equal(yield* totals(reader.db), 2 + n)
+            yield* writer.waitFor(position)
+          }
+        }),
+      ),
+    )
+
+    it.effect("only reads by what queries are asked of", () =>
+      withLog(
+        Effect.gen(function* () {
+          const { reader } = yield* model(yield* database)
+          const write = Effect.tryPromise(() => reader.deleteFrom("counter").execute())
+          const failed = yield* Effect.flip(write)
+          assert.match(String(failed.cause), /read-only/)
+        }),
+      ),
+    )
+
+    it.effect("goes on where it was, and another goes on where one ends", () =>
+      withLog(
+        Effect.gen(function* () {
+          const url = yield* database
+          yield* count("x", 1)
+          assert.equal(yield* passing(Effect.flatMap(model(url), (m) => m.position)), 1)
+          yield* count("x", 1)
+          const first = yield* Scope.make()
+          yield* Scope.provide(model(url), first)
+          const second = yield* model(url)
+          for (let n = 0; n < 30; n++) {
+            yield* count(`c${n % 3}`, 1)
+            if (n === 15) yield* Scope.close(first, Exit.void)
+          }
+          yield* second.catchUp.pipe(Effect.retry({ times: 5 }))
+          assert.equal(yield* totals(second.db), 32)
+        }),
+      ),
+    )
+
+    it.effect("writes each commit once, whoever thinks that it may write", () =>
+      withLog(
+        Effect.gen(function* () {
+          const url = yield* database
+          // Neither has asked for its turn.
+          const [one, other] = [yield* opened(url), yield* opened(url)]
+          let refused = 0
+          for (let position = 1; position <= 20; position++) {
+            const both = yield* Effect.all(
+              [one, other].map((each) =>
+                Effect.result(project(each, blueprint, [recordedOf(position)])),
+              ),
+              { concurrency: 2 },
+            )
+            refused += both.filter(Result.isFailure).length
+            // Whoever was refused begins a new session, which knows how far it is.
+            yield* Effect.all([one.dump, other.dump])
+          }
+          assert.equal(yield* totals(one.db), 20)
+          assert.isAbove(refused, 0)
+        }),
+      ),
+    )
+
+    it.effect("writes each commit once, however often its sessions are ended", () =>
+      withLog(
+        Effect.gen(function* () {
+          const url = yield* database
+          const shared = yield* model(url)
+          const background = { ...blueprint, service: "slow", is_background: true }
+          const slow = yield* model(url, true, background)
+          for (let n = 1; n <= 40; n++) {
+            yield* count(`c${n % 5}`, n)
+            if (n % 8 === 0) yield* endSessions(url)
+          }
+          for (const each of [shared, slow]) {
+            yield* each.catchUp.pipe(Effect.retry({ times: 5 }))
+            assert.equal(yield* totals(each.db), (40 * 41) / 2)
+          }
+        }),
+      ),
+    )
+
+    it.effect("leaves nothing of a commit that was cut off at any of its statements", () =>
+      Effect.gen(function* () {
+        const open = yield* opened(yield* database)
+        const last_words = { sql: "select pg_terminate_backend(pg_backend_pid())", parameters: [] }
+        const by = (n: number) => counted({ id: `c${n}`, by: 1 })
+        for (let at = 0; at <= 4; at++) {
+          const checkpoint = { position: at + 1, hash: `h${at + 1}` }
+          const writes = [0, 1, 2, 3].map(by)
+          const cut = writes.toSpliced(at, 0, last_words)
+          yield* Effect.flip(open.apply(cut, checkpoint))
+          const slices = [cut.slice(0, 2), cut.slice(2)]
+          yield* Effect.flip(open.applySlowly(slices, checkpoint, Effect.yieldNow))
+          yield* Effect.exit(open.applySlowly([[by(9)]], checkpoint, Effect.interrupt))
+          assert.equal(yield* totals(open.db), 4 * at)
+          yield* at % 2 === 0
+            ? open.apply(writes, checkpoint)
+            : open.applySlowly([writes.slice(0, 2), writes.slice(2)], checkpoint, Effect.yieldNow)
+          assert.deepEqual(open.checkpoint(), checkpoint)
+        }
+        assert.equal(yield* totals(open.db), 20)
+      }).pipe(Effect.scoped),
+    )
+
+    it.effect("shows a text with a NUL, which PostgreSQL has not, with a sign in its place", () =>
+      Effect.gen(function* () {
+        const open = yield* opened(yield* database)
+        yield* open.apply([counted({ id: "a\0?'b", by: 1 })], { position: 1, hash: "h" })
+        const rows = yield* Effect.promise(() =>
+          open.db.selectFrom("counter").select("id").execute(),
+        )
+        assert.deepEqual(rows, [{ id: "a\ufffd?'b" }])
+      }).pipe(Effect.scoped),
+    )
+
+    it.effect("comes in by a password that no message tells", () =>
+      Effect.gen(function* () {
+        const url = yield* database
+        const secret = "s p/a@c&e%41"
+        const guide = /^```sql\n([\s\S]*?)^```$/m.exec(guideText("guide-scale-out.md"))?.[1] ?? ""
+        for (const line of guide.trim().split("\n")) yield* ask(url, line.replace("...", secret))
+        const connection = url.replace(/postgres@(.*)\/.*$/, "almanac@$1/almanac")
+        const as = (password: string) =>
+          Effect.flatMap(
+            Layer.build(
+              postgres({ connection, is_writer: true, password: Redacted.make(password) }),
+            ),
+            (around) => Effect.provideContext(openDatabase(blueprint), around),
+          )
+        const open = yield* as(secret)
+        assert.equal(yield* totals(open.db), 0)
+        const { detail } = yield* Effect.flip(as("hunter2"))
+        assert.include(detail, "password authentication failed")
+        assert.notInclude(detail, "hunter2")
+      }).pipe(Effect.scoped),
+    )
+
+    it.effect("is reached by what else its URL says, and has no table but in its schema", () =>
+      Effect.gen(function* () {
+        const url = yield* database
+        const [, socket = "", name = ""] = /@(.*)\/(.*)$/.exec(url) ?? []
+        const options = encodeURIComponent("-c statement_timeout=9s")
+        const connection = `postgresql://postgres@/${name}?host=${socket}&options=${options}`
+        const password = Redacted.make("not needed")
+        const around = yield* Layer.build(postgres({ connection, password, is_writer: true }))
+        const open = yield* Effect.provideContext(openDatabase(blueprint), around)
+        yield* open.apply([counted({ id: "a", by: 1 })], { position: 1, hash: "h" })
+        assert.equal(yield* totals(open.db), 1)
+        const strays = ask(url, "select tablename from pg_tables where schemaname = 'public'")
+        assert.deepEqual(yield* strays, [])
+      }).pipe(Effect.scoped),
+    )
+
+    it.effect("is reached again where what its URL names was not there for a moment", () =>
+      Effect.gen(function* () {
+        const path = join(yield* temporaryFolder, "ca.pem")
+        const { connection, password } = optionsOf(`${yield* database}?sslrootcert=${path}`)
+        const begun = () => Promise.resolve()
+        const { run } = yield* session({ connection, password }, schema, { begun })
+        const why = Effect.map(Effect.flip(run(() => Promise.resolve())), ({ detail }) => detail)
+        assert.match(yield* why, /ENOENT/)
+        writeFileSync(path, "")
+        // By its socket this server has no TLS.
+        assert.match(yield* why, /SSL/)
+      }).pipe(Effect.scoped),
+    )
+
+    it.effect("finds by a text with a NUL what was told of it", () =>
+      Effect.gen(function* () {
+        const open = yield* opened(yield* database)
+        yield* open.apply([counted({ id: "a\0b", by: 1 })], { position: 1, hash: "h" })
+        const found = open.db.selectFrom("counter").select("total").where("id", "=", "a\0b")
+        assert.deepEqual(yield* Effect.promise(() => found.execute()), [{ total: 1 }])
+      }).pipe(Effect.scoped),
+    )
+
+    it.effect("answers what a key bounds while all that is long takes its time", () =>
+      Effect.gen(function* () {
+        const open = yield* opened(yield* database)
+        for (let n = 0; n < 8; n++) {
+          const one = Effect.tryPromise(() => sql`select pg_sleep(20)`.execute(open.reader))
+          yield* Effect.forkChild(Effect.ignore(one), { startImmediately: true })
+        }
+        assert.equal(yield* totals(open.db), 0)
+      }).pipe(Effect.scoped),
+    )
+
+    it.effect("equals its rebuild, which any process may do while another writes", () =>
+      withLog(
+        Effect.gen(function* () {
+          const url = yield* database
+          const writer = yield* model(url)
+          const reader = yield* model(url, false)
+          const counting = Effect.forEach(
+            Array.from({ length: 150 }, (_, i) => i),
+            (i) =>
+              Effect.andThen(count(`c${i % 7}`, 1), i % 10 === 0 ? Effect.sleep(2) : Effect.void),
+            { discard: true },
+          )
+          const again = Effect.repeat(reader.rebuild, { times: 4 })
+          yield* Effect.all([counting, again], { concurrency: 2 })
+          const last = yield* count("c1", 1)
+          yield* Effect.all([writer.waitFor(last), reader.waitFor(last)])
+          const before = yield* writer.dump
+          yield* writer.rebuild
+          assert.deepEqual(yield* writer.dump, before)
+          assert.equal(yield* totals(reader.reader), 151)
+          const found = yield* reader.difference
+          assert.deepEqual([found.position, found.count], [last, 0])
+        }),
+      ),
+    )
+
+    it.effect("writes nothing to what a rebuild replaces while it waits to write", () =>
+      Effect.gen(function* () {
+        const url = yield* database
+        const [open, other] = [yield* opened(url), yield* opened(url)]
+        const commit = recordedOf(1)
+        const beside = yield* other.beside
+        yield* project(beside, blueprint, [commit])
+        const waiting = (count: number) =>
+          until(
+            "a lock",
+            Effect.map(
+              ask(url, "select 1 from pg_stat_activity where wait_event_type = 'Lock'"),
+              (rows) => rows.length === count,
+            ),
+          )
+        // Who holds the row makes both wait for it, one behind the other.
+        const holder = yield* Effect.acquireRelease(
+          Effect.promise(async () => {
+            const client = new pg.Client({ connectionString: url })
+            await client.connect()
+            await client.query(`begin; select position from ${schema}.checkpoint for update`)
+            return client
+          }),
+          (client) => Effect.promise(() => client.end()),
+        )
+        const replaced = yield* Effect.forkChild(other.replace(beside))
+        yield* waiting(1)
+        const written = yield* Effect.forkChild(Effect.flip(project(open, blueprint, [commit])))
+        yield* waiting(2)
+        yield* Effect.promise(() => holder.query("rollback"))
+        yield* Fiber.join(replaced)
+        yield* Fiber.join(written)
+        assert.equal(yield* totals(open.db), 1)
+      }).pipe(Effect.scoped),
+    )
+
+    it.effect("tells rows that differ from their rebuild, by key and column", () =>
+      withLog(
+        Effect.gen(function* () {
+          const url = yield* database
+          const { difference, catchUp } = yield* model(url)
+          for (const id of ["B", "a", "c", "Z", "0", "z-Z"]) yield* count(id, 1)
+          yield* catchUp
+          yield* ask(url, `update ${schema}.counter set total = 9 where id = 'a'`)
+          yield* ask(url, `delete from ${schema}.counter where id = 'Z'`)
+          yield* ask(url, `insert into ${schema}.counter values ('b', 2, 'open')`)
+          const { count: told, rows, tables } = yield* difference
+          assert.deepEqual([told, tables], [3, 2])
+          assert.deepEqual(rows, [
+            { table: "counter", key: { id: "Z" }, kind: "missing", columns: [] },
+            {
+              ...{ table: "counter", key: { id: "a" }, kind: "changed" },
+              columns: [{ column: "total", kept: 9, rebuilt: 1 }],
+            },
+            { table: "counter", key: { id: "b" }, kind: "extra", columns: [] },
+          ])
+        }),
+      ),
+    )
+
+    it.effect("keeps an older version's tables while a process has them, and no longer", () =>
+      withLog(
+        Effect.gen(function* () {
+          const url = yield* database
+          const schemas = Effect.map(
+            ask(url, "select nspname from pg_namespace where nspname like 'almanac%' order by 1"),
+            (rows) => rows.map(({ nspname }) => nspname),
+          )
+          const tables = ask(url, `select '${schema}.counter'::regclass::oid as is_it`)
+          const newer = { ...blueprint, version: 2 }
+          yield* count("x", 1)
+          yield* passing(
+            Effect.gen(function* () {
+              const older = yield* model(url)
+              const before = yield* tables
+              const next = yield* model(url, true, newer)
+              const position = yield* count("x", 1)
+              yield* Effect.all([older.waitFor(position), next.waitFor(position)])
+              assert.deepEqual([yield* totals(older.db), yield* totals(next.db)], [2, 2])
+              assert.deepEqual(yield* schemas, [schema, "almanac_test_v2"])
+              assert.deepEqual(yield* tables, before)
+            }),
+          )
+          yield* passing(model(url, true, newer))
+          assert.deepEqual(yield* schemas, ["almanac_test_v2"])
+        }),
+      ),
+    )
+
+    it.effect("is built again of another log, and where its tables were removed", () =>
+      Effect.gen(function* () {
+        const url = yield* database
+        const shown = (...by: ReadonlyArray<number>) =>
+          withLog(
+            Effect.gen(function* () {
+              for (const each of by) yield* count("x", each)
+              const { db } = yield* model(url)
+              return yield* totals(db)
+            }),
+          )
+        assert.equal(yield* shown(1), 1)
+        assert.equal(yield* shown(1, 2, 3, 4), 10)
+        // One that an older copy was put back of: what shows is further than all that it holds.
+        assert.equal(yield* shown(9, 8), 17)
+        yield* withLog(
+          Effect.gen(function* () {
+            yield* count("x", 3)
+            const { db, catchUp } = yield* model(url)
+            yield* ask(url, `drop schema ${schema} cascade`)
+            yield* count("x", 4)
+            yield* catchUp.pipe(Effect.retry({ times: 5 }))
+            assert.equal(yield* totals(db), 7)
+          }),
+        )
+      }),
+    )
+
+    it.effect(
+      "says that it cannot be reached while its server is away, and goes on after that",
+      () =>
+        withLog(
+          Effect.gen(function* () {
+            const { kill, start } = yield* Postgres
+            const url = yield* database
+            const shared = yield* model(url)
+            yield* shared.waitFor(yield* count("x", 1))
+            yield* kill
+            const failed = yield* Effect.tryPromise({
+              try: () => shared.db.selectFrom("counter").selectAll().execute(),
+              catch: (cause) => cause,
+            }).pipe(Effect.flip)
+            assert.propertyVal(failed, "_tag", "DatabaseUnusable")
+            yield* until(
+              "trouble",
+              Effect.sync(() => !shared.is_reached()),
+            )
+            const position = yield* count("x", 1)
+            assert.equal((yield* Effect.flip(shared.waitFor(position)))._tag, "Behind")
+            // One that begins now waits for it.
+            const late = yield* Effect.forkChild(opened(url), { startImmediately: true })
+            yield* Effect.sleep(50)
+            yield* start
+            yield* Fiber.join(late)
+            yield* shared.catchUp.pipe(Effect.retry({ times: 10 }))
+            assert.equal(yield* totals(shared.db), 2)
+            yield* until("reached", Effect.sync(shared.is_reached))
+          }),
+        ),
+    )
+  })
+})

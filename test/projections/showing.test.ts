@@ -1,0 +1,62 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { logMemory } from "#adapters/log-memory.ts"
+import { Log } from "#events/log.ts"
+import { showing } from "#projections/showing.ts"
+import { waiting } from "#projections/waiting.ts"
+import { a, c, write } from "../contract/log-commits.ts"
+
+/** A model of one part of the log that shows what tests say, and who waited for it. */
+const model = Effect.gen(function* () {
+  const at = { position: 0 }
+  const { wake, waitFor } = yield* waiting("The test's read model", () => at.position)
+  const shown: Array<number> = []
+  const show = showing(
+    yield* Log,
+    { position: Effect.sync(() => at.position), waitFor },
+    "test.one",
+  )
+  const wait = (position: number) =>
+    show(position).pipe(
+      Effect.tap(() => Effect.sync(() => shown.push(position))),
+      Effect.forkChild({ startImmediately: true }),
+    )
+  const reach = (position: number) => {
+    at.position = position
+    wake()
+  }
+  return { shown, wait, reach }
+})
+
+const settled = Effect.forEach(Array.from({ length: 20 }), () => Effect.yieldNow)
+
+describe("a read model of one part of the log", () => {
+  it.effect("shows a position of another part when it shows all of its own before it", () =>
+    Effect.gen(function* () {
+      const own = yield* write(a, "own")
+      const other = yield* write(c, "other")
+      const { shown, wait, reach } = yield* model
+      yield* wait(other)
+      yield* settled
+      assert.deepEqual(shown, [])
+      reach(own)
+      yield* settled
+      assert.deepEqual(shown, [other])
+    }).pipe(Effect.scoped, Effect.provide(logMemory)),
+  )
+
+  it.effect("shows a position of its own part when it has come to it, and not before", () =>
+    Effect.gen(function* () {
+      const first = yield* write(a, "first")
+      const second = yield* write(a, "second")
+      const { shown, wait, reach } = yield* model
+      yield* wait(second)
+      reach(first)
+      yield* settled
+      assert.deepEqual(shown, [])
+      reach(second)
+      yield* settled
+      assert.deepEqual(shown, [second])
+    }).pipe(Effect.scoped, Effect.provide(logMemory)),
+  )
+})

@@ -1,0 +1,7 @@
+/** Every operation of Shape A: who may ask it, and what is sent to it. */
+import { describeWithServer } from "../nats.ts"
+import { everyOperation } from "./api-access.ts"
+
+const runs = 9
+
+describeWithServer("every operation of Shape A", () => everyOperation("A", runs))

@@ -1,0 +1,150 @@
+/**
+ * Sends what a document allows and what it does not to a running server, from a seed, and says
+ * which answers should not have been: 500, none at all, or one that the document does not tell of.
+ */
+import { Agent, request } from "node:http"
+import fc from "fast-check"
+import type { Server } from "../process/server.ts"
+import { type Answered, apiDocument, type Operation } from "./api-document.ts"
+import { type FuzzRequest, id_place, requestsTo } from "./fuzz-request.ts"
+import { knownFields } from "./hostile-value.ts"
+
+/** The server's own deadline for a request is a minute. */
+const answer_ms_max = 70_000
+/** Ids that answers told, of which the last are asked for again. */
+const ids_max = 400
+const body_shown = 300
+
+export interface Fuzzed {
+  readonly seed: number
+  readonly requests: number
+  /** How many of each status. */
+  readonly statuses: Readonly<Record<string, number>>
+  /** Each with what was asked, to ask it again. */
+  readonly wrong: ReadonlyArray<string>
+}
+
+const send = (agent: Agent, url: string, asked: FuzzRequest) =>
+  new Promise<Answered>((resolve, reject) => {
+    const { method, path, token, body } = asked
+    const authorization = token === "" ? {} : { authorization: `Bearer ${token}` }
+    const headers = {
+      ...authorization,
+      ...(body === undefined ? {} : { "content-length": body.length }),
+      ...asked.headers,
+    }
+    const sent = request(url, { agent, method, path, headers }, (response) => {
+      const { statusCode: status = 0 } = response
+      const type = response.headers["content-type"] ?? ""
+      const parts: Array<Buffer> = []
+      const done = () => resolve({ status, type, text: Buffer.concat(parts).toString() })
+      response.on("data", (part: Buffer) => parts.push(part))
+      response.on("end", done)
+      response.on("error", reject)
+      // It goes on until somebody leaves.
+      if (type.startsWith("text/event-stream")) {
+        response.destroy()
+        done()
+      }
+    })
+    sent.setTimeout(answer_ms_max, () => sent.destroy(new Error("no answer in time")))
+    sent.on("error", reject)
+    sent.end(body)
+  })
+
+/** Who may ask most of what an operation answers. */
+const tokensFor = (
+  { path }: Operation,
+  { admin, blob, blob_read, tenant, tenant_b }: Server["credentials"],
+) => {
+  const first = /^\/v1\/(blobs|cluster)/.test(path)
+    ? blob
+    : /^\/v1\/(admin|target-templates)|^\/metrics/.test(path)
+      ? admin
+      : tenant
+  return [first, admin, blob_read, tenant_b].map(({ token }) => token).concat("", "unknown")
+}
+
+/** Whoever leaves the cluster is asked for nothing afterwards. */
+const order = ({ path }: Operation) => (path.startsWith("/v1/cluster/") ? 1 : 0)
+
+/** Document 1 §7 has 500 for one mistake of a client: a stream without the chunk that begins it. */
+const no_header = "The put stream ended without a header chunk."
+
+const isDefect = ({ path }: Operation, { status, text }: Answered) =>
+  status === 500 && !(path === "/v1/blobs/stream" && text.includes(no_header))
+
+const shown = ({ method, path, headers, body }: FuzzRequest) =>
+  `${method} ${path.slice(0, body_shown)} ${JSON.stringify(headers).slice(0, body_shown)} ` +
+  `${JSON.stringify(body?.toString() ?? "").slice(0, body_shown)}`
+
+/** Asks each operation `runs` times, one after the other. */
+export const fuzz = async (server: Server, seed: number, runs: number): Promise<Fuzzed> => {
+  const answer = await fetch(new URL("/openapi.json", server.url))
+  const document = apiDocument(await answer.text())
+  const { tenant } = server.credentials
+  const ids: Array<string> = [tenant.share_id, tenant.trust_id, tenant.project_id]
+  ids.push("0".repeat(32), "00000000-0000-7000-8000-000000000000")
+  const fields = knownFields(tenant.share_id, tenant.trust_id, tenant.project_id)
+  const agent = new Agent({ keepAlive: true })
+  const statuses: Record<string, number> = {}
+  const wrong: Array<string> = []
+  let requests = 0
+
+  const filled = (text: string) => text.replaceAll(id_place, (_, n) => ids[n % ids.length] ?? "")
+  const remember = (text: string) => {
+    for (const [, id] of text.matchAll(/"(?:\w*_)?id":"([\w-]{20,40})"/g)) {
+      if (id !== undefined && !ids.includes(id)) ids.push(id)
+    }
+    for (const [, blob = ""] of text.matchAll(/"id":"([A-Za-z0-9+/]{22}==)"/g)) {
+      ids.push(Buffer.from(blob, "base64").toString("hex"))
+    }
+    ids.splice(0, ids.length - ids_max)
+  }
+  const ask = async (operation: Operation, made: FuzzRequest) => {
+    const body = made.body && Buffer.from(filled(made.body.toString("latin1")), "latin1")
+    const asked = { ...made, path: filled(made.path), ...(body && { body }) }
+    requests++
+    try {
+      const got = await send(agent, server.url, asked)
+      statuses[got.status] = (statuses[got.status] ?? 0) + 1
+      remember(got.text)
+      const why = isDefect(operation, got) ? "500" : document.misfit(operation, got)
+      if (why !== undefined) {
+        wrong.push(`${why}: ${shown(asked)} -> ${got.status} ${got.text.slice(0, body_shown)}`)
+      }
+    } catch (cause) {
+      wrong.push(`${cause}: ${shown(asked)}`)
+    }
+  }
+
+  const operations = document.operations.toSorted((one, other) => order(one) - order(other))
+  for (const [n, operation] of operations.entries()) {
+    const tokens = tokensFor(operation, server.credentials)
+    const requests = requestsTo(document, operation, tokens, fields)
+    for (const one of fc.sample(requests, { seed: seed + n, numRuns: runs })) {
+      await ask(operation, one)
+    }
+  }
+  agent.destroy()
+  return { seed, requests, statuses, wrong: [...wrong, ...brokenLines(server)] }
+}
+
+/**
+ * Lines of the log that are no JSON, beside the two that greet, or tell of a defect: whatever was
+ * sent, there are none.
+ */
+const brokenLines = ({ printed }: Server) =>
+  printed.stderr
+    .split("\n")
+    .slice(0, -1)
+    .filter((line) => !/^(Credentials:|curl) /.test(line))
+    .filter((line) => {
+      try {
+        const { level, message } = JSON.parse(line)
+        return ["ERROR", "FATAL"].includes(level) || message === "A request failed."
+      } catch {
+        return true
+      }
+    })
+    .map((line) => `the log says: ${line.slice(0, 2000)}`)

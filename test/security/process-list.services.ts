@@ -1,0 +1,154 @@
+/**
+ * What other users of the machine see while a backup runs: the process list and the data folder.
+ * Everything is real: the server, its worker, restic, nats-server and an S3 server.
+ */
+import assert from "node:assert/strict"
+import { randomBytes } from "node:crypto"
+import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { Effect, Exit, Redacted, Scope } from "effect"
+import { afterAll, beforeAll, expect, it } from "vitest"
+import type { Bucket } from "#actors/share-protection/buckets.ts"
+import {
+  childrenOf,
+  cleanUp,
+  newFolder,
+  type Server,
+  startServer,
+  until,
+} from "../process/server.ts"
+import { passwordOf } from "../process/share-repository.ts"
+import { enroll, shareFolder, step_ms_max, type Tenant, tenantOf } from "../process/share-tenant.ts"
+import { describeWithRadosgw, type TestRadosgw, testRadosgw } from "../radosgw.ts"
+
+/** So slow that the backup of `large_bytes` takes some seconds. */
+const upload_kib_per_second = 2_000
+const large_bytes = 6_000_000
+
+interface Seen {
+  readonly argv: string
+  readonly environ: string
+}
+
+const jwt_secret = randomBytes(32).toString("hex")
+
+/** What /proc tells of all processes below this one; what is gone meanwhile tells nothing. */
+const processesBelow = (pid: number): ReadonlyArray<Seen> =>
+  childrenOf(pid).flatMap((child) => {
+    try {
+      const told = (name: string) => readFileSync(`/proc/${child}/${name}`, "utf8")
+      return [{ argv: told("cmdline"), environ: told("environ") }, ...processesBelow(child)]
+    } catch {
+      return []
+    }
+  })
+
+const filesBelow = (folder: string) =>
+  readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name))
+
+/** Every token, password and key in a JSON file, at any depth. */
+const secretsIn = (path: string) =>
+  [...readFileSync(path, "utf8").matchAll(/"\w*(?:token|password)"\s*:\s*"([^"]{16,})"/g)].map(
+    ([, secret = ""]) => secret,
+  )
+
+describeWithRadosgw("while a backup runs", () => {
+  let scope: Scope.Closeable
+  let s3: TestRadosgw
+  let server: Server
+  let tenant: Tenant
+  let bucket: Bucket
+  let secrets: ReadonlyArray<string>
+  const seen = new Map<string, Seen>()
+
+  beforeAll(async () => {
+    scope = await Effect.runPromise(Scope.make())
+    s3 = await Effect.runPromise(Effect.provideService(testRadosgw, Scope.Scope, scope))
+    server = await startServer(newFolder(), {
+      ALMANAC_AUTH__JWT__HS256_SECRET: jwt_secret,
+      ALMANAC_ENGINE__UPLOAD_KIB_PER_SECOND: String(upload_kib_per_second),
+    })
+    tenant = tenantOf(server)
+    bucket = await Effect.runPromise(s3.bucket())
+    const target_id = await enroll(server, tenant, bucket)
+    const { share_id, trust_id } = server.credentials.tenant
+    const large = randomBytes(large_bytes)
+    writeFileSync(join(shareFolder(server, tenant, share_id), "large.bin"), large)
+    const { backup } = await tenant.made("/v1/backups", { share_id, target_id })
+    await until("the backup's end", step_ms_max, async () => {
+      for (const one of processesBelow(server.pid)) seen.set(one.argv, one)
+      const { status } = await tenant.asked("GET", `/v1/backups/${backup?.id}`)
+      assert.notEqual(status, "error")
+      return status === "available"
+    })
+    const { repository_password_ref } = await tenant.asked("GET", `/v1/targets/${target_id}`)
+    const password = await Effect.runPromise(
+      passwordOf(server.data_dir, trust_id, repository_password_ref),
+    )
+    secrets = [
+      ...[jwt_secret, Redacted.value(password), Redacted.value(bucket.secret_key)],
+      ...secretsIn(join(server.data_dir, "dev-credentials.json")),
+      ...secretsIn(join(server.data_dir, "run", "instance.json")),
+      ...["cursor-key", "webhook-key"].map((name) =>
+        readFileSync(join(server.data_dir, name), "utf8").trim(),
+      ),
+    ]
+  }, 3 * step_ms_max)
+
+  afterAll(async () => {
+    tenant?.close()
+    await cleanUp()
+    await Effect.runPromise(Scope.close(scope, Exit.void))
+  }, step_ms_max)
+
+  const of = (program: string) => {
+    const found = [...seen.values()].filter(({ argv }) => argv.split("\0")[0]?.includes(program))
+    expect(found, `processes of ${program}`).not.toEqual([])
+    return found
+  }
+
+  it("no command line holds a secret", () => {
+    expect(secrets.length).toBeGreaterThan(10)
+    for (const { argv } of [...of("restic"), ...of("nats-server"), ...of("node")]) {
+      for (const secret of secrets) expect(argv).not.toContain(secret)
+    }
+  })
+
+  it("the engine and the bus get their own secrets alone, and nothing of the server's", () => {
+    for (const { environ } of [...of("restic"), ...of("nats-server")]) {
+      expect(environ).not.toContain(jwt_secret)
+      expect(environ).not.toMatch(/ALMANAC_(?!NATS_)/)
+    }
+    for (const { environ } of of("nats-server")) {
+      expect(environ).not.toContain(Redacted.value(bucket.secret_key))
+    }
+  })
+
+  it("the data folder is ours alone, and so is each file with a secret by itself", () => {
+    const mode = (path: string) => statSync(path).mode & 0o777
+    expect(mode(server.data_dir)).toBe(0o700)
+    const open = filesBelow(server.data_dir).filter((path) => (mode(path) & 0o077) !== 0)
+    const telling = open.filter((path) => {
+      const bytes = readFileSync(path)
+      return secrets.some((secret) => bytes.includes(secret))
+    })
+    expect(telling).toEqual([])
+    // Nobody else may write anywhere.
+    expect(open.filter((path) => (mode(path) & 0o022) !== 0)).toEqual([])
+    for (const name of ["audit-key.pem", "webhook-key", "cursor-key", "dev-credentials.json"]) {
+      expect(mode(join(server.data_dir, name)), name).toBe(0o600)
+    }
+    for (const name of ["vault", "identity", "run", "nats", "shares", "blobs", "read-models"]) {
+      expect(mode(join(server.data_dir, name)), name).toBe(0o700)
+    }
+  })
+
+  it("the signal of Node's debugger opens none, and the server goes on", async () => {
+    server.signal("SIGUSR1")
+    expect((await fetch(new URL("/livez", server.url))).status).toBe(200)
+    expect(server.printed.stderr).not.toMatch(/Debugger listening/)
+    expect(readFileSync(`/proc/${server.pid}/net/tcp`, "utf8")).not.toMatch(/ 0100007F:240D /)
+  })
+})

@@ -1,0 +1,44 @@
+/** What no file of the program does, so that it need not be looked for in each. */
+import { describe, expect, it } from "vitest"
+import { readTree, withoutComments } from "../house-tree.ts"
+
+const tree = readTree()
+
+const holding = (files: RegExp, words: RegExp) =>
+  tree
+    .filter(({ path, text }) => files.test(path) && words.test(withoutComments(text)))
+    .map(({ path }) => path)
+
+const browser = /^web\/.*\.(ts|html)$/
+const server = /^(actors|adapters|gateway|projections|schemas|verbs)\/.*\.ts$|^main\.ts$/
+
+describe("the sources", () => {
+  it("no page makes markup or code of text", () => {
+    const makers =
+      /\b(innerHTML|outerHTML|insertAdjacentHTML|setHTMLUnsafe|document\.write|DOMParser)\b/
+    expect(holding(browser, makers)).toEqual([])
+    expect(holding(browser, /\beval\(|new Function\(|javascript:|\son\w+=["']/)).toEqual([])
+    expect(tree.filter(({ path }) => browser.test(path)).length).toBeGreaterThan(30)
+  })
+
+  it("no cookie is set or read", () => {
+    expect(holding(browser, /document\.cookie/)).toEqual([])
+    expect(holding(server, /["'`]set-cookie["'`]|setCookie|headers\.cookie/i)).toEqual([])
+  })
+
+  it("nothing is run by a shell", () => {
+    const by_shell = /\bexec(Sync)?\b[^}]*\} from "node:child_process"|\bshell: true/
+    expect(holding(server, by_shell)).toEqual([])
+  })
+
+  it("secrets are compared in constant time", () => {
+    const compared = holding(server, /timingSafeEqual\(/)
+    for (const name of ["identity-static", "cursor-key", "trusts-embedded", "peer-proof"]) {
+      expect(compared).toContain(`adapters/${name}.ts`)
+    }
+    // Of two such texts the time to tell them apart says how much of one is right.
+    const hasty =
+      /\b(secret|signature|hmac|digest|mac|proof)\w* [!=]==? \w*(given|expected|right)\b/i
+    expect(holding(server, hasty)).toEqual([])
+  })
+})

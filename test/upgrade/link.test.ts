@@ -1,0 +1,125 @@
+/** A node of this release and one of the release before, over a real link, either way. */
+import assert from "node:assert/strict"
+import { spawn } from "node:child_process"
+import { copyFileSync } from "node:fs"
+import { join } from "node:path"
+import { createInterface } from "node:readline"
+import { afterEach, it } from "vitest"
+import type { Copy } from "#actors/blob-storage/node-engine.ts"
+import { memoryEngine } from "#adapters/blob-memory-engine.ts"
+import { peerCalls } from "#adapters/peer-call.ts"
+import { peersLink } from "#adapters/peers-link.ts"
+import {
+  all,
+  codeOf,
+  endAll,
+  idOf,
+  linked,
+  orderOf,
+  origin,
+  secret,
+} from "../adapters/peers-linked.ts"
+import { noise } from "../contract/blob-store-bytes.ts"
+import { describePrevious } from "./previous.ts"
+
+const script = "previous-node.mjs"
+const ends: Array<() => unknown> = []
+afterEach(async () => {
+  await endAll()
+  for (const end of ends.splice(0)) await end()
+})
+
+/** Copies as JSON has them: times as texts. */
+type Told = ReadonlyArray<Readonly<Record<string, unknown>> | null>
+
+/** What the older node says after it has asked all that it can. */
+interface Asked {
+  readonly created: ReadonlyArray<boolean>
+  readonly had: Told
+  readonly kept: ReadonlyArray<boolean>
+  readonly page: { readonly copies: Told }
+  readonly fetched_bytes: number
+  readonly after: Told
+}
+
+const startOld = async (place: string) => {
+  copyFileSync(join(import.meta.dirname, script), join(place, script))
+  const stdio = ["pipe", "pipe", "inherit"] as const
+  const child = spawn(process.execPath, [script], { cwd: place, stdio: [...stdio] })
+  ends.push(() => child.kill("SIGKILL"))
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
+  const next = async () => {
+    const { value, done } = await lines.next()
+    assert(!done, "the older node ended")
+    return JSON.parse(value)
+  }
+  const { port } = await next()
+  const ask = (what: unknown) => {
+    child.stdin.write(`${JSON.stringify(what)}\n`)
+    return next()
+  }
+  return { address: `127.0.0.1:${port}`, ask }
+}
+
+const calling = () => {
+  const calls = peerCalls({ cluster: "almanac", secret, node_id: "new" })
+  ends.push(calls.close)
+  return calls
+}
+
+describePrevious("a link to a node of the release before", (place) => {
+  it("carries what that release asks, in its own form", async () => {
+    const old = await startOld(place())
+    const local = memoryEngine()
+    const { address } = await linked(local)
+    const said: Asked = await old.ask({ ask: address })
+    const [small, large] = said.had
+    assert.deepEqual(said.created, [true, true])
+    assert.deepEqual([small?.created_at, small?.kind, large?.created_at], ["1000", "whole", "2000"])
+    assert.deepEqual([said.had[2], said.page.copies.length], [null, 2])
+    assert.deepEqual(said.kept, [true, false, true], "of the ring that it named")
+    assert.equal(said.fetched_bytes, 2_000_000)
+    assert.deepEqual(
+      said.after.map((copy) => copy?.kind),
+      [undefined, "tombstone", undefined],
+    )
+  })
+  it("tells it when a blob was put last as the time that it goes by", async () => {
+    const { address } = await startOld(place())
+    const calls = calling()
+    const peers = peersLink(calls)
+    const old = { node_id: "old", address }
+    assert.equal((await calls.to(address)).version, 1)
+    const bytes = noise(1, 3_000_000)
+    const order = orderOf(bytes, { put_at: 1_700_000_000_500_000_000n })
+    const { copy, created } = await peers.send(old, order, [bytes], "put", 5000)
+    assert(created)
+    assert.deepEqual([copy.created_at, copy.put_at], [order.put_at, order.put_at])
+    const isOf = (found: Copy | undefined) => found?.kind === "whole" && found.put_at
+    assert.deepEqual((await peers.have(old, [order.id])).map(isOf), [order.put_at])
+    const { copies } = await peers.copies(old, "", "", 10)
+    assert.deepEqual(copies.map(isOf), [order.put_at])
+    const fetched = await peers.fetch(old, order.id, {}, 5000)
+    assert((await all(fetched.bytes)).equals(bytes))
+    assert.deepEqual([fetched.meta.labels, fetched.copy.put_at], [order.labels, order.put_at])
+  })
+  it("counts on nothing that the release before cannot promise", async () => {
+    const { address } = await startOld(place())
+    const peers = peersLink(calling())
+    const old = { node_id: "old", address }
+    const bytes = noise(2, 100)
+    const order = orderOf(bytes)
+    await peers.send(old, order, [bytes], "put", 5000)
+    const later = { ...order, put_at: order.created_at + 5n }
+    // It keeps the older copy, which a deletion from between the two takes.
+    assert.equal(await codeOf(peers.send(old, later, [bytes], "put", 5000)), "UNAVAILABLE")
+    assert.equal(await codeOf(peers.renew(old, order.id, later.put_at)), "UNAVAILABLE")
+    assert.equal(await codeOf(peers.ringVersion(old)), "UNAVAILABLE")
+    assert.deepEqual(await peers.keeps(old, [order.id], 7, false), [true])
+    assert.deepEqual(await peers.keeps(old, [order.id], 7, true), [false], "it reads nothing")
+    await peers.deleteClusterWide(old, order.id, origin, later.put_at)
+    const [gone] = await peers.have(old, [idOf(bytes)])
+    assert.equal(gone?.kind, "tombstone")
+    assert.equal(await codeOf(peers.send(old, later, [bytes], "put", 5000)), "FAILED_PRECONDITION")
+  })
+})

@@ -1,0 +1,36 @@
+/**
+ * The release before, in whose folder this runs, opens the volume in the folder that it is given,
+ * puts one blob into it and closes it; it says in a line of JSON what it found.
+ */
+import { openVolume } from "#adapters/volume-engine.ts"
+
+const [, , dir, text] = process.argv
+const options = {
+  ...{ dir, capacity_bytes: 2 ** 40, size_max_bytes: 2 ** 40, segment_bytes: 128 * 1024 },
+  ...{ scrub_bytes_per_second: 0, background: false },
+}
+const order = {
+  ...{ labels: {}, policy: "REPLICATION_POLICY_UNSPECIFIED", if_none_match: false },
+  origin: { actor: "old", request_id: "r", correlation_id: "c" },
+}
+
+/** Blobs that come back as they were put, of all that it has. */
+const readAll = async (engine) => {
+  const { copies } = await engine.copies("", "", 1000)
+  let whole = 0
+  for (const { id } of copies) {
+    const read = await engine.read(id, {}, 1n).catch(() => undefined)
+    if (read !== undefined) whole += 1
+  }
+  return whole
+}
+
+try {
+  const engine = await openVolume(options)
+  const whole = await readAll(engine)
+  await engine.put(order, [Buffer.from(text)], BigInt(Date.now()) * 1_000_000n)
+  await engine.shut()
+  console.log(JSON.stringify({ whole }))
+} catch (cause) {
+  console.log(JSON.stringify({ refused: String(cause?.detail ?? cause) }))
+}

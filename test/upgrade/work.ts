@@ -1,0 +1,55 @@
+/**
+ * What a server of any release is given to do, so that its log has something of each service: over
+ * HTTP and by its own verbs, as its users do it.
+ */
+import assert from "node:assert/strict"
+import sharp from "sharp"
+import { drawLeaf } from "#adapters/leaf.ts"
+import type { FakeRegistry } from "../carrier-search/registry-fake.ts"
+import { hashed } from "../process/blob-client.ts"
+import { connect } from "../process/client.ts"
+import type { Server } from "../process/server.ts"
+
+const leaf_side = 96
+const web_key = "a-key-of-the-test"
+
+/** The settings that it needs: a registry of the test's own. */
+export const workSettings = ({ url }: FakeRegistry) => ({
+  FMCSA_WEB_KEY: web_key,
+  ALMANAC_CARRIER__REGISTRY_URL: url,
+  ALMANAC_CARRIER__RATE_PER_SECOND: "0",
+})
+
+export const workPlan = {
+  key: web_key,
+  dockets: (mc: number) =>
+    mc % 2 === 0 ? [{ mc, dot: mc, name: `HAULAGE ${mc}`, active: true, carrier_only: true }] : [],
+}
+
+/** Of `round` everything is named, so that each round is another. */
+export const workOn = async ({ url, credentials }: Server, round: number) => {
+  const blobs = connect(url, credentials.blob.token)
+  try {
+    for (let n = 0; n < 4; n++) {
+      const bytes = Buffer.from(`blob ${n} of round ${round}`)
+      const { status, body } = await blobs.ask("POST", "/v1/blobs/stream", {
+        ...{ body: bytes, headers: { "content-type": "application/octet-stream" } },
+      })
+      assert(status < 300, `put: ${status} ${body}`)
+      if (n > 0) continue
+      const { id } = hashed(bytes)
+      assert((await blobs.ask("DELETE", `/v1/blobs/${id}`)).status < 300)
+    }
+    const search = await fetch(`${url}/api/search?start=${round * 10}&end=${round * 10 + 5}`)
+    assert.equal(search.status, 200)
+    const raw = { width: leaf_side, height: leaf_side, channels: 3 } as const
+    const leaf = await sharp(drawLeaf(round % 3, 7_100_001, leaf_side), { raw })
+      .jpeg()
+      .toBuffer()
+    const form = new FormData()
+    form.append("file", new Blob([Uint8Array.from(leaf)], { type: "image/jpeg" }), "leaf.jpg")
+    assert.equal((await fetch(`${url}/predict`, { method: "POST", body: form })).status, 200)
+  } finally {
+    blobs.close()
+  }
+}

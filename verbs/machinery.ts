@@ -1,0 +1,42 @@
+/** What every process stands on, whatever its roles: the log, who writes it, leases, events. */
+import { Effect, Layer } from "effect"
+import { host } from "#actors/host.ts"
+import { agentsNats } from "#adapters/agents-nats.ts"
+import { remoteCommands } from "#adapters/commands-nats.ts"
+import { leasesJetStream } from "#adapters/leases-jetstream.ts"
+import { liveWorkersNats } from "#adapters/live-workers-nats.ts"
+import { NatsConnection } from "#adapters/nats-connection.ts"
+import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { lease_ttl_ms, leases_bucket } from "#verbs/leased.ts"
+import { databases } from "#verbs/read-models.ts"
+import { exclusive } from "#verbs/session.ts"
+
+/** Commands of whichever process has the actors. */
+const remote = Layer.unwrap(
+  Effect.map(NatsConnection, ({ connection }) => remoteCommands(connection)),
+)
+
+/** Leases of all processes of a deployment, held by this one as `holder`. */
+export const leasesOf = ({ nats }: Settings, holder: string) =>
+  leasesJetStream({
+    ...{ bucket: leases_bucket, holder, ttl_ms: lease_ttl_ms },
+    replicas: nats.replicas,
+  })
+
+/** The bus and all that is over it; `meanwhile` is done while that starts. */
+export const machinery = (settings: Settings, node_id: string, meanwhile: Layer.Layer<never>) =>
+  Layer.mergeAll(
+    settings.roles.includes("actors") ? host : remote,
+    publishedEventsJetStream(settings.nats.replicas),
+    leasesOf(settings, node_id),
+    databases(settings),
+  ).pipe(Layer.provideMerge(exclusive(settings, meanwhile)))
+
+/** The bus to the workers, over which they are asked and heard. */
+export const workerBus = ({ worker }: Settings) =>
+  Layer.unwrap(
+    Effect.map(NatsConnection, ({ connection }) =>
+      Layer.merge(agentsNats(connection, worker), liveWorkersNats(connection)),
+    ),
+  )

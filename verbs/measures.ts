@@ -1,0 +1,60 @@
+/** What `/metrics` tells of this process, put together of what each part tells. */
+import { Context, Effect } from "effect"
+import { WebhookCursors } from "#actors/system/webhook-cursors.ts"
+import { placeMetrics } from "#adapters/place-metrics.ts"
+import { processMetrics } from "#adapters/process-metrics.ts"
+import { Log } from "#events/log.ts"
+import type { RequestMetrics } from "#gateway/metrics.ts"
+import type { Mounted } from "#gateway/routes.ts"
+import {
+  type Collector,
+  collected,
+  readModelMetrics,
+  webhookMetrics,
+} from "#gateway/system/metrics.ts"
+import { ReadModels } from "#gateway/system/read-models.ts"
+import { PublishedEvents } from "#projections/published-events.ts"
+import { WebhookModel } from "#projections/system/webhook-model.ts"
+import { familyText } from "#schemas/metric.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { version } from "#verbs/root.ts"
+
+/** What all services stand on, as far as this process has it. */
+export const machineryMeasures = Effect.gen(function* () {
+  const around = yield* Effect.context<
+    Log | PublishedEvents | ReadModels | WebhookCursors | WebhookModel
+  >()
+  const known = Context.pick(
+    ...([Log, PublishedEvents, ReadModels, WebhookCursors, WebhookModel] as const),
+  )(around)
+  const collectors: ReadonlyArray<Collector> = [
+    { name: "read-models", text: Effect.provideContext(readModelMetrics, known) },
+    { name: "webhooks", text: Effect.provideContext(webhookMetrics, known) },
+  ]
+  return collectors
+})
+
+const serviceUp = (services: ReadonlyArray<Mounted>) =>
+  familyText(
+    { name: "almanac_service_up", type: "gauge", help: "1 where the service could start." },
+    services.map(({ name, app }) => [app === undefined ? 0 : 1, { service: name }]),
+  )
+
+export interface Measured {
+  readonly settings: Settings
+  readonly requests: RequestMetrics
+  readonly services: ReadonlyArray<Mounted>
+  readonly collectors: ReadonlyArray<Collector>
+}
+
+/** The text of all metrics; the event loop is watched for as long as the scope lives. */
+export const measures = Effect.fnUntraced(function* (measured: Measured) {
+  const { settings, requests, services, collectors } = measured
+  const of_process = yield* processMetrics
+  return collected([
+    { name: "requests", text: Effect.sync(() => requests.text() + serviceUp(services)) },
+    ...collectors,
+    { name: "process", text: of_process },
+    { name: "place", text: placeMetrics(settings, version) },
+  ])
+})

@@ -1,0 +1,24 @@
+/** The role `actors`: carries out the commands that come over the bus. Source: decision 0140. */
+import { Effect } from "effect"
+import { serveCommands } from "#adapters/commands-nats.ts"
+import { NatsConnection } from "#adapters/nats-connection.ts"
+import { NatsServer } from "#adapters/nats-server.ts"
+import { serveWorkers } from "#adapters/worker-commands.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { kinds_of } from "#verbs/audit-kinds.ts"
+import { serveEntry } from "#verbs/worker-entry.ts"
+
+/**
+ * Serves the commands of the enabled services and of the machinery, for as long as the scope
+ * lives. Any process with this role may answer: the version check of the log keeps two apart.
+ */
+export const actors = Effect.fnUntraced(function* ({ services }: Settings) {
+  const { connection } = yield* NatsConnection
+  for (const service of ["system", ...services] as const) {
+    yield* serveCommands(connection, service, kinds_of[service])
+  }
+  if (!services.includes("share-protection")) return
+  yield* serveWorkers(connection)
+  const { workers } = yield* NatsServer
+  if (workers !== undefined) yield* serveEntry(connection, workers)
+})

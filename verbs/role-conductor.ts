@@ -1,0 +1,66 @@
+/**
+ * The role `conductor`: all that happens by itself, of each kind on one process of all, by leases.
+ * Source: decision 0140; DESIGN of the running system, 7.
+ */
+import { Effect } from "effect"
+import { Cluster } from "#actors/blob-storage/cluster.ts"
+import { watchdog } from "#actors/blob-storage/watchdog.ts"
+import { runProcess } from "#actors/process.ts"
+import { checkpointer } from "#actors/system/checkpointer.ts"
+import { timer } from "#actors/timer.ts"
+import { publisher } from "#projections/published-events.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { capitalScheduler } from "#verbs/capital-scheduler.ts"
+import { conducting } from "#verbs/conductor.ts"
+import { leased } from "#verbs/leased.ts"
+import { publications } from "#verbs/published.ts"
+import type { RoleParts } from "#verbs/role-parts.ts"
+import type { SettingsSources } from "#verbs/root.ts"
+import { deliverWebhooks } from "#verbs/webhooks.ts"
+
+/** For all services. */
+const upkeep = Effect.fnUntraced(function* (
+  settings: Settings,
+  node_id: string,
+  { hooks }: RoleParts,
+) {
+  yield* leased("system-publisher", node_id, () => publisher(publications))
+  yield* Effect.provideContext(deliverWebhooks(settings, node_id), yield* hooks)
+  const { checkpoint_commits: commits, checkpoint_seconds: seconds } = settings.audit
+  yield* leased("system-checkpointer", node_id, () =>
+    runProcess(checkpointer({ commits, seconds })),
+  )
+})
+
+/** What a cluster's nodes promised, and which of them fell silent. */
+const clusterKeeping = Effect.fnUntraced(function* (
+  { cluster }: Settings,
+  node_id: string,
+  { live_nodes }: RoleParts,
+) {
+  yield* leased("blob-storage-timer", node_id, () => runProcess(timer("blob-storage", [Cluster])))
+  const watching = leased("blob-storage-watchdog", node_id, (fence) =>
+    watchdog({ ...cluster, cluster: cluster.name, fence }),
+  )
+  yield* Effect.provideContext(watching, yield* live_nodes)
+})
+
+/**
+ * Works in the background for as long as the scope lives. Answers an effect that tells why share
+ * protection's conductor does not, undefined while it does or waits for its turn.
+ */
+export const conductor = Effect.fnUntraced(function* (
+  current: () => Settings,
+  node_id: string,
+  sources: SettingsSources,
+  parts: RoleParts,
+) {
+  const settings = current()
+  const { services } = settings
+  yield* upkeep(settings, node_id, parts)
+  if (services.includes("blob-storage")) yield* clusterKeeping(settings, node_id, parts)
+  if (services.includes("capital-pressure")) yield* capitalScheduler(node_id, settings, sources)
+  if (!services.includes("share-protection")) return Effect.undefined
+  const around = yield* parts.outside
+  return yield* conducting(node_id, current, around.services)
+})

@@ -1,0 +1,91 @@
+/**
+ * The role `gateway`: the paths of the enabled services, but for blobs, which are where their store
+ * is, and the paths of no service. Source: decision 0140.
+ */
+import { Context, Effect, Layer } from "effect"
+import { type Mounted, mount } from "#gateway/routes.ts"
+import { shareProtectionMetrics } from "#gateway/share-protection/metrics.ts"
+import type { Collector } from "#gateway/system/metrics.ts"
+import { CapitalPressureModel } from "#projections/capital-pressure/blueprint.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { capitalPressure } from "#verbs/capital-pressure.ts"
+import { carrierSearch } from "#verbs/carrier-search.ts"
+import { operating } from "#verbs/operating.ts"
+import { type Opening, plantDisease } from "#verbs/plant-disease.ts"
+import type { RoleParts } from "#verbs/role-parts.ts"
+import { shareProtection } from "#verbs/share-protection.ts"
+
+/**
+ * The dashboard's read model, or undefined: an operator names its file, so that it may be in no
+ * folder, or another program's. Then the dashboard alone fails.
+ */
+const dashboardModel = Layer.build(CapitalPressureModel.layer).pipe(
+  Effect.catchCause((cause) =>
+    Effect.as(Effect.logError("The dashboard's read model is not kept.", cause), undefined),
+  ),
+)
+
+type DashboardModel = Effect.Success<typeof dashboardModel>
+
+/** The dashboard; without its read model it reads what is in its file, or answers 500. */
+const dashboardService = Effect.fnUntraced(function* (settings: Settings, model: DashboardModel) {
+  const service = capitalPressure({ settings })
+  const known = model === undefined ? service : Effect.provideContext(service, model)
+  return yield* mount(yield* known)
+})
+
+export interface GatewayOptions {
+  readonly current: () => Settings
+  readonly node_id: string
+  readonly opening: Opening
+  readonly parts: RoleParts
+  /** Why the conductor does not do its work, as far as this process knows. */
+  readonly conductor: Effect.Effect<string | undefined>
+}
+
+/** Share protection, whose workers and machines are outside. */
+const protection = Effect.fnUntraced(function* ({ current, parts, conductor }: GatewayOptions) {
+  const models = yield* parts.models
+  const { services, jobs } = yield* parts.outside
+  const told = { conductor, jobs: Effect.succeed(jobs), outside: services }
+  const service = shareProtection({ settings: current, ...told })
+  const known = yield* Effect.provideContext(service, models)
+  const mounted = yield* Effect.provideContext(mount(known), models)
+  const texts = yield* Effect.provideContext(shareProtectionMetrics, models)
+  const collectors: ReadonlyArray<Collector> = [
+    { name: "share-protection", text: texts.standing },
+    { name: "coverage", text: texts.coverage },
+  ]
+  return { mounted, collectors }
+})
+
+/** Mounted, with their metrics; `said` is logged once the process serves. */
+export const gateway = Effect.fnUntraced(function* (options: GatewayOptions) {
+  const { current, node_id, opening, parts } = options
+  const settings = current()
+  const mounted: Array<Mounted> = []
+  const collectors: Array<Collector> = []
+  let said: Effect.Effect<void> = Effect.void
+  const dashboard = yield* dashboardModel
+  if (settings.services.includes("share-protection")) {
+    const share_protection = yield* protection(options)
+    mounted.push(share_protection.mounted)
+    collectors.push(...share_protection.collectors)
+  }
+  if (settings.services.includes("capital-pressure")) {
+    mounted.push(yield* dashboardService(settings, dashboard))
+  }
+  if (settings.services.includes("carrier-search")) {
+    mounted.push(yield* mount(yield* carrierSearch({ settings, node_id })))
+  }
+  if (settings.services.includes("plant-disease")) {
+    const plants = plantDisease({ settings, node_id, opening })
+    mounted.push(yield* mount(plants.service))
+    collectors.push({ name: "plant-disease", text: plants.metrics })
+    said = plants.said
+  }
+  const capital = dashboard && Context.get(dashboard, CapitalPressureModel)
+  const operations = yield* operating(settings, parts, capital)
+  collectors.push(...operations.collectors)
+  return { mounted, operations: yield* mount(operations.service), collectors, said }
+})

@@ -1,0 +1,106 @@
+/** What share protection does by itself: its schedules, and comparing itself with the world. */
+import { h } from "../element.ts"
+import { actionButton } from "./action.ts"
+import type { Reconciliation, Scheduling } from "./api.ts"
+import { type Answer, ask } from "./ask.ts"
+import { figure, problemBox, standing, when } from "./parts.ts"
+import { moment, span } from "./words.ts"
+
+const scheduling_path = "/v1/admin/scheduling"
+const reconciliation_path = "/v1/admin/reconciliation"
+
+export const askUpkeep = async () => {
+  const [scheduling, reconciliation] = await Promise.all([
+    ask<Scheduling>(scheduling_path),
+    ask<Reconciliation>(reconciliation_path),
+  ])
+  return { scheduling, reconciliation }
+}
+
+interface Upkeep {
+  readonly scheduling: Answer<Scheduling>
+  readonly reconciliation: Answer<Reconciliation>
+}
+
+/** A time to come, which is no time ago. */
+const due = (at: string | null, now: number) => {
+  if (at === null) return "\u2013"
+  const ms = Date.parse(at) - now
+  return h("time", { datetime: at, title: moment(at) }, ms > 0 ? `in ${span(ms)}` : "now")
+}
+
+const schedulingCard = (
+  { paused, paused_at, next_run }: Scheduling,
+  now: number,
+  done: () => void,
+) =>
+  h(
+    "section",
+    { class: "card", "aria-labelledby": "scheduling", "data-key": "scheduling" },
+    h(
+      "div",
+      { class: "card-head" },
+      h("h2", { id: "scheduling" }, "Schedules"),
+      actionButton({
+        ...{ word: paused ? "Resume" : "Pause", what: "all schedules", done },
+        path: `${scheduling_path}/${paused ? "resume" : "pause"}`,
+        question: paused
+          ? "Policies ask for backups again from now on; what passed meanwhile is not made up."
+          : "No policy asks for a backup until they are resumed. What runs goes on.",
+      }),
+    ),
+    h("p", {}, paused ? standing("waiting", "Paused") : standing("good", "Running")),
+    h(
+      "dl",
+      { class: "figures" },
+      paused ? figure(when(paused_at, now), "Since") : figure(due(next_run, now), "Next run"),
+    ),
+  )
+
+const reconciliationCard = (
+  { status, last_run_at, next_run_at, drift_count }: Reconciliation,
+  now: number,
+  done: () => void,
+) =>
+  h(
+    "section",
+    { class: "card", "aria-labelledby": "reconciliation", "data-key": "reconciliation" },
+    h(
+      "div",
+      { class: "card-head" },
+      h("h2", { id: "reconciliation" }, "Reconciliation"),
+      status === "idle" &&
+        actionButton({
+          ...{ word: "Run", what: "a reconciliation now", done },
+          path: `${reconciliation_path}/trigger`,
+          question:
+            "What is recorded here is compared with shares, holds and repositories, as it is " +
+            "every few minutes by itself.",
+        }),
+    ),
+    h("p", {}, status === "idle" ? standing("good", "Idle") : standing("busy", "Running")),
+    h(
+      "dl",
+      { class: "figures" },
+      figure(when(last_run_at, now), "Last run"),
+      figure(due(next_run_at, now), "Next run"),
+      figure(drift_count, "Differences"),
+    ),
+  )
+
+/** Both beside each other; `done` is called when something was done. */
+export const upkeepParts = (
+  { scheduling, reconciliation }: Upkeep,
+  now: number,
+  done: () => void,
+): HTMLElement =>
+  h(
+    "div",
+    { class: "cards", "data-key": "upkeep" },
+    scheduling.kind === "problem"
+      ? problemBox(scheduling.problem, "Schedules")
+      : schedulingCard(scheduling.body, now, done),
+    reconciliation.kind === "problem"
+      ? problemBox(reconciliation.problem, "Reconciliation")
+      : reconciliationCard(reconciliation.body, now, done),
+  )
