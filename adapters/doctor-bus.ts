@@ -5,7 +5,7 @@ import { checkpoint_stream } from "#actors/system/checkpoint.ts"
 import { LogStanding, warningOf } from "#actors/system/log-standing.ts"
 import { type Finding, fail, ok, some, spell, warn } from "#adapters/finding.ts"
 import { leasesHeld } from "#adapters/leases-jetstream.ts"
-import { archiveIndex } from "#adapters/log-archive.ts"
+import { standingArchive } from "#adapters/log-archive.ts"
 import { readFailure } from "#adapters/log-failure.ts"
 import { findGenerations } from "#adapters/log-generation.ts"
 import { type GenerationsOptions, logGenerations, optionsOf } from "#adapters/log-generations.ts"
@@ -99,7 +99,7 @@ const log = Effect.fnUntraced(function* (options: GenerationsOptions) {
       : fail("log", `${current.stream} is not as it must be: ${some(found)}. Who changed it?`)
   const files: Array<Finding> = []
   for (let number = 1; number < current.number; number++) {
-    const index = yield* Effect.result(archiveIndex(options.folder, number))
+    const index = yield* Effect.result(standingArchive(options.folder, number))
     if (Result.isFailure(index)) files.push(fail("log", index.failure.detail))
   }
   return [time, stream, ...files]

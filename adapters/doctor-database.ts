@@ -4,7 +4,7 @@ import { type Finding, fail, ok, warn } from "#adapters/finding.ts"
 import { type PostgresServer, sessionOf } from "#adapters/postgres-server.ts"
 
 /** Connections that one process may want; the rest is for others and for operators. */
-const connections_min = 20
+const connections_min = 24
 
 const answer = `
   select current_setting('server_version') as version,
@@ -19,10 +19,11 @@ interface Row {
 
 /** Whether it answers, has room, and lets us make our schemas. */
 export const databaseFindings = async (server: PostgresServer): Promise<ReadonlyArray<Finding>> => {
-  const client = new pg.Client(sessionOf(server, "almanac_doctor"))
-  // What ends the session is told where something is asked.
-  client.on("error", () => undefined)
+  let client: pg.Client | undefined
   try {
+    client = new pg.Client(sessionOf(server, "almanac_doctor"))
+    // What ends the session is told where something is asked.
+    client.on("error", () => undefined)
     await client.connect()
     const [row] = (await client.query<Row>(answer)).rows
     if (row === undefined) return [fail("database", "PostgreSQL answers nothing.")]
@@ -40,6 +41,6 @@ export const databaseFindings = async (server: PostgresServer): Promise<Readonly
     const why = cause instanceof Error ? cause.message : String(cause)
     return [fail("database", `PostgreSQL cannot be used: ${why}.`)]
   } finally {
-    await client.end().catch(() => undefined)
+    await client?.end().catch(() => undefined)
   }
 }

@@ -102,12 +102,21 @@ const lastBackup = async (dir: string, now_ms: number): Promise<Finding> => {
   const { at, position, to } = found.value
   const age = now_ms - Date.parse(at)
   const told = `position ${position} was backed up ${spell(age)} ago to ${to}`
-  if (age > backup_days_max * day_ms) return warn("backup", `${told}: run backup-state again.`)
+  if (!(age <= backup_days_max * day_ms)) return warn("backup", `${told}: run backup-state again.`)
   const [here, there] = await Promise.all([stat(dir), stat(to).catch(() => undefined)])
   if (there?.dev === here.dev) {
     return warn("backup", `${told}, on the same disk as the data: copy it elsewhere.`)
   }
-  return ok("backup", told)
+  return ok("backup", there === undefined ? `${told}, which is not there now` : told)
+}
+
+/** One finding of whatever cannot be looked at. */
+const orFailed = async (what: string, look: () => Promise<Finding | ReadonlyArray<Finding>>) => {
+  try {
+    return [await look()].flat()
+  } catch (cause) {
+    return [fail(what, cause instanceof Error ? cause.message : String(cause))]
+  }
 }
 
 const folder = async (
@@ -122,9 +131,9 @@ const folder = async (
   return [
     is_loose ? fail("folder", `others can look into ${dir}: chmod 700 it.`) : ok("folder", dir),
     ...half,
-    ...(await space(dir)),
-    await secrets(dir),
-    await lastBackup(dir, now_ms),
+    ...(await orFailed("disk", () => space(dir))),
+    ...(await orFailed("secrets", () => secrets(dir))),
+    ...(await orFailed("backup", () => lastBackup(dir, now_ms))),
   ]
 }
 
@@ -152,6 +161,9 @@ const certificate = async (
     const told = `${tls.cert} is good until ${new Date(found.validTo).toISOString()}`
     if (!found.checkPrivateKey(createPrivateKey(await read(tls.key)))) {
       return [fail("tls", `${tls.key} is not the key of ${tls.cert}.`)]
+    }
+    if (Date.parse(found.validFrom) > now_ms) {
+      return [fail("tls", `${tls.cert} is not good before ${found.validFrom}: look at the clock.`)]
     }
     if (left <= 0) return [fail("tls", `${tls.cert} ran out ${spell(-left)} ago: renew it.`)]
     if (left < certificate_days_warn * day_ms) return [warn("tls", `${told}: renew it.`)]

@@ -4,7 +4,7 @@
  * Source: document 2 §1, §7 svc.engine_error; DECISIONS, document 2, engine.
  */
 import { mkdir } from "node:fs/promises"
-import { Effect, Fiber, Layer, Queue, Schema } from "effect"
+import { Effect, Fiber, Layer, Queue, Schedule, Schema } from "effect"
 import {
   Engine,
   EngineFailed,
@@ -12,7 +12,7 @@ import {
   type OnProgress,
   type Repository,
 } from "#actors/share-protection/engine.ts"
-import { type AddressRule, judgedName } from "#adapters/outside-address.ts"
+import { type AddressRule, judgedName, type Resolve } from "#adapters/outside-address.ts"
 import { backUpFolder, instantOf } from "#adapters/restic-backup.ts"
 import { type Call, calling, codes, failsBefore, noRepository } from "#adapters/restic-call.ts"
 import { lineSink } from "#adapters/restic-lines.ts"
@@ -23,6 +23,7 @@ import { planRestore } from "#adapters/restic-plan.ts"
 import { type Restic, type ResticPlace, runRestic } from "#adapters/restic-process.ts"
 import { restoreFolder } from "#adapters/restic-restore.ts"
 import { proveSample } from "#adapters/restic-sample.ts"
+import { type S3Failure, s3Failure } from "#adapters/s3-failure.ts"
 import { findBinary, missingBinary } from "../launcher/binaries.mjs"
 
 /** restic is not there; the message says what to install. */
@@ -44,6 +45,8 @@ export interface ResticOptions {
   readonly outage_s?: number
   /** Where repositories may be; absent: anywhere. */
   readonly isAllowed?: AddressRule
+  /** How names are looked up to be judged; the system's own way, unless a test has another. */
+  readonly resolve?: Resolve
 }
 
 /**
@@ -71,9 +74,11 @@ export const engineResticAt = (
     Effect.map(findRestic(options), (restic) => {
       const on = (repository: Repository): Call => {
         const call = calling(restic, locate(repository))
-        const { isAllowed } = options
-        if (isAllowed === undefined) return call
-        const judged = reachable(repository, isAllowed)
+        if (options.isAllowed === undefined) return call
+        const judged = reachable(repository, options.isAllowed, options.resolve).pipe(
+          Effect.retry({ while: isPassing, schedule: untilOutage(restic) }),
+          Effect.mapError(({ message }) => failsBefore(`The S3 service ${message}.`)),
+        )
         return (...asked) => Effect.andThen(judged, call(...asked))
       }
       const { cache_dir } = restic
@@ -96,17 +101,27 @@ export const engineResticAt = (
     }),
   )
 
+/** How long it is waited before a name server that failed is asked again, in milliseconds. */
+const name_pause_ms = 1_000
+
+/** A name server that does not answer is an outage as one of the bucket is. */
+const isPassing = ({ code }: S3Failure) => code === "EAI_AGAIN"
+
+const untilOutage = ({ outage_ms }: Restic) =>
+  Schedule.spaced(name_pause_ms).pipe(Schedule.upTo({ duration: outage_ms }))
+
 /**
  * Judges what the endpoint's name means now. restic looks it up again by itself, a moment later: a
  * name that means something else by then is for the network to stop (decision 0146).
  */
-const reachable = ({ endpoint, bucket, addressing_mode }: Repository, isAllowed: AddressRule) => {
+const reachable = (
+  { endpoint, bucket, addressing_mode }: Repository,
+  isAllowed: AddressRule,
+  resolve?: Resolve,
+) => {
   const { hostname } = new URL(endpoint)
   const host = addressing_mode === "virtual" ? `${bucket}.${hostname}` : hostname
-  return Effect.tryPromise({
-    try: () => judgedName(isAllowed, host),
-    catch: () => failsBefore("The S3 service has no address that may be reached from here."),
-  })
+  return Effect.tryPromise({ try: () => judgedName(isAllowed, host, resolve), catch: s3Failure })
 }
 
 const findRestic = Effect.fnUntraced(function* ({

@@ -24,7 +24,10 @@ export const knownTokens = (clock: Clock.Clock, known_ms: number) => {
       return undefined
     },
     keep: (token: string, caller: Caller, from_ms: number, expires_ms: number) => {
-      known.set(token, { caller, from_ms, until_ms: Math.min(from_ms + known_ms, expires_ms) })
+      const until_ms = Math.min(from_ms + known_ms, expires_ms)
+      // It could not be found, and would take the place of one that can.
+      if (until_ms <= from_ms) return
+      known.set(token, { caller, from_ms, until_ms })
       const [oldest] = known.keys()
       if (known.size > known_max && oldest !== undefined) known.delete(oldest)
     },

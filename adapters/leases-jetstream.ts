@@ -17,7 +17,7 @@ import { type LeaseOptions, type LeaseToken, LeaseUnknown, leases } from "#adapt
 import { readFailure } from "#adapters/log-failure.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
 import { overLink, watchLink } from "#adapters/nats-link.ts"
-import { ensureStream, not_found, type WantedStream } from "#adapters/nats-stream.ts"
+import { ensureStream, undefinedWhereNone, type WantedStream } from "#adapters/nats-stream.ts"
 
 export interface LeaseBucketOptions extends LeaseOptions {
   readonly bucket: string
@@ -121,11 +121,6 @@ export const leasesHeld = Effect.fnUntraced(function* (bucket: string) {
     catch: readFailure,
   })
 })
-
-const undefinedWhereNone = (cause: unknown) => {
-  if (cause instanceof JetStreamApiError && cause.code === not_found) return undefined
-  throw cause
-}
 
 /** The bucket's stream, as the key-value clients make it. On disk: a restart frees no lease. */
 const wanted = ({ bucket, replicas = 1 }: LeaseBucketOptions) =>

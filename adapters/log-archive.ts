@@ -7,7 +7,7 @@
  */
 import { createHash } from "node:crypto"
 import { createReadStream } from "node:fs"
-import { type FileHandle, mkdir, open, rename, rm } from "node:fs/promises"
+import { type FileHandle, mkdir, open, rename, rm, stat } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { pipeline } from "node:stream/promises"
 import { promisify } from "node:util"
@@ -160,6 +160,20 @@ export const archiveIndex = (folder: string, generation: number) =>
   readBounded(indexPath(folder, generation), index_bytes_max).pipe(
     Effect.flatMap(decodeIndex),
     Effect.mapError((cause) => unavailable(folder, generation, cause.message)),
+  )
+
+/** The index of an archived generation whose file is there, in its length; LogUnavailable. */
+export const standingArchive = (folder: string, generation: number) =>
+  archiveIndex(folder, generation).pipe(
+    Effect.tap(({ bytes }) =>
+      Effect.tryPromise({
+        try: async () => {
+          const { size } = await stat(dataPath(folder, generation))
+          if (size !== bytes) throw new Error("its file is cut off")
+        },
+        catch: (cause) => unavailable(folder, generation, String(cause)),
+      }),
+    ),
   )
 
 /** Whether a generation's file is there up to `base`, byte for byte what its index says. */

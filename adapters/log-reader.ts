@@ -3,6 +3,7 @@ import { type ConsumerConfig, DeliverPolicy, JetStreamApiError } from "@nats-io/
 import { Cause, Effect, Result, Stream } from "effect"
 import { type Consumer, type Delivered, openConsumer, type Source } from "#adapters/log-consumer.ts"
 import { readFailure } from "#adapters/log-failure.ts"
+import { overLink } from "#adapters/nats-link.ts"
 import type { LogUnavailable } from "#events/log.ts"
 
 /** Messages that a reader is given at once. */
@@ -16,6 +17,15 @@ const patience_ms = 10_000
 
 /** Refusals by a server that does answer, after which even one without an end gives up: 10 s. */
 const refusals_max = 200
+
+/**
+ * Milliseconds without a message after which a reader asks the stream's leader whether there is
+ * one; each time twice as long, up to the most. A consumer that then brings nothing is left: it may
+ * be on a server whose copy cannot be read, which gives signs of life and no messages (2.15.1).
+ * Twice, so that one that only has much to skip comes to its end.
+ */
+const look_ms = 5_000
+const look_ms_max = 60_000
 
 export interface Reading {
   /** Subjects to read, with wildcards. */
@@ -42,6 +52,8 @@ export const readMessages = (
       let until = yield* end
       let position = reading.after
       let consumer: Consumer | undefined
+      let wait_ms = look_ms
+      let is_stalled = false
       const close = Effect.promise(async () => consumer?.close())
       yield* Effect.addFinalizer(() => close)
 
@@ -59,10 +71,17 @@ export const readMessages = (
           const [first, ...others] = page(consumer?.take(page_messages_max), position, until)
           if (first) {
             position = others.at(-1)?.position ?? first.position
+            wait_ms = look_ms
+            is_stalled = false
             return [first, ...others]
           }
-          if (!consumer || consumer.isBroken()) yield* open
-          else yield* news(consumer)
+          if (!consumer || consumer.isBroken() || is_stalled) {
+            yield* open
+            is_stalled = false
+          } else if (!(yield* hasNews(consumer, wait_ms))) {
+            wait_ms = Math.min(2 * wait_ms, look_ms_max)
+            is_stalled = yield* isBehind(source, reading, position)
+          }
         }
         return yield* Cause.done()
       })
@@ -79,8 +98,26 @@ const page = (taken: ReadonlyArray<Delivered> = [], after: number, until: number
   return last < 0 ? fresh : fresh.slice(0, last + 1)
 }
 
-const news = (consumer: Consumer) =>
-  Effect.callback<void>((resume) => consumer.onNews(() => resume(Effect.void)))
+/** Waits for something to take, or for the consumer's end: false when there was neither in time. */
+const hasNews = (consumer: Consumer, ms: number) =>
+  Effect.callback<boolean>((resume) => {
+    const timer = setTimeout(() => resume(Effect.succeed(false)), ms)
+    const stop = () => clearTimeout(timer)
+    consumer.onNews(() => {
+      stop()
+      resume(Effect.succeed(true))
+    })
+    return Effect.sync(stop)
+  })
+
+/** Whether the leader has a message after the one that was read. One that does not say has none. */
+const isBehind = ({ jsm, link, name }: Source, { filter }: Reading, position: number) =>
+  Effect.tryPromise(() =>
+    overLink(link, () => jsm.streams.getMessage(name, { last_by_subj: filter })),
+  ).pipe(
+    Effect.map((last) => last !== null && last.seq > position),
+    Effect.orElseSucceed(() => false),
+  )
 
 /** Tries to open for as long as it makes sense for this reading. */
 const persist = Effect.fnUntraced(function* (

@@ -29,7 +29,8 @@ const levels: Readonly<Record<Settings["log"]["level"], LogLevel.LogLevel>> = {
 const credentials = [
   [/\b(bearer|basic)\s+[\w.~+/=-]{4,}/gi, "$1 <redacted>"],
   [/((?:authorization|x-auth-token|cookie)["']?\s*[:=]\s*["']?)[^\s"',}]+/gi, "$1<redacted>"],
-  [/(\b[a-z][a-z+.-]*:\/\/)[^\s/@"]+@/gi, "$1<redacted>@"],
+  // No scheme is longer: without a bound a long text of dots would take seconds.
+  [/(\b[a-z][a-z\d+.-]{0,30}:\/\/)[^\s/@"]+@/gi, "$1<redacted>@"],
 ] as const
 
 /** The text without credentials. */

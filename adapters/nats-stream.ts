@@ -73,7 +73,13 @@ const duplicateWindow = ({ max_age = 0 }: WantedStream) =>
 const duplicate_window_ns = 120_000_000_000
 
 /** JetStream's code for "stream not found". */
-export const not_found = 10_059
+const not_found = 10_059
+
+/** What stands for a stream, or what is asked of it, that is not there. */
+export const undefinedWhereNone = (cause: unknown) => {
+  if (cause instanceof JetStreamApiError && cause.code === not_found) return undefined
+  throw cause
+}
 
 /** Milliseconds in which a cluster may find together to make a stream, and between two tries. */
 const patience_ms = 60_000
@@ -108,12 +114,7 @@ export const ensureStream = Effect.fnUntraced(function* (
 
 /** The stream as it is; undefined where there is none. StreamFailed. */
 export const findStream = (jsm: JetStreamManager, name: string) =>
-  asked(name, () =>
-    jsm.streams.info(name).catch((cause: unknown): StreamInfo | undefined => {
-      if (cause instanceof JetStreamApiError && cause.code === not_found) return undefined
-      throw cause
-    }),
-  )
+  asked(name, () => jsm.streams.info(name).catch(undefinedWhereNone))
 
 /**
  * Waits until copies of a stream have a leader: before that, what is sent to it may be dropped

@@ -121,10 +121,10 @@ export const guardedAgent = <A extends Agent>(agent: A, isAllowed: AddressRule):
 }
 
 /** Finds what a name means now; fails where none of it may be reached, or it means nothing. */
-export const judgedName = (isAllowed: AddressRule, host: string) =>
-  new Promise<void>((resolve, reject) => {
+export const judgedName = (isAllowed: AddressRule, host: string, resolve?: Resolve) =>
+  new Promise<void>((settle, reject) => {
     if (isRefusedHost(isAllowed, host)) return reject(refusedAddress(host))
-    guardedLookup(isAllowed)(host.replace(/^\[|\]$/g, ""), { all: true }, (error) =>
-      error === null ? resolve() : reject(error),
+    guardedLookup(isAllowed, resolve)(host.replace(/^\[|\]$/g, ""), { all: true }, (error) =>
+      error === null ? settle() : reject(error),
     )
   })

@@ -2,6 +2,7 @@
 import { Effect, type Scope } from "effect"
 import pg from "pg"
 import { failureOf } from "#adapters/postgres-failure.ts"
+import { readCheckpoint } from "#adapters/postgres-schema.ts"
 import { type PostgresServer, sessionOf } from "#adapters/postgres-server.ts"
 import type {
   Comparing,
@@ -40,22 +41,21 @@ interface Table {
 }
 
 /** A session that sees its schema as it is at its first question. */
-const snapshot = (server: PostgresServer, schema: string) =>
-  Effect.acquireRelease(
-    Effect.tryPromise({
-      try: async () => {
-        const client = new pg.Client(sessionOf(server, schema))
-        // What is asked of a session that ended fails by itself.
-        client.on("error", () => {})
-        await client.connect()
-        await client.query("begin isolation level repeatable read read only")
-        const { rows } = await client.query<{ position: number }>("select position from checkpoint")
-        return { client, position: rows[0]?.position ?? 0 }
-      },
-      catch: failureOf,
-    }),
-    ({ client }) => Effect.promise(() => client.end().catch(() => {})),
+const snapshot = Effect.fnUntraced(function* (server: PostgresServer, schema: string) {
+  const client = yield* Effect.acquireRelease(
+    Effect.try({ try: () => new pg.Client(sessionOf(server, schema)), catch: failureOf }),
+    (made) => Effect.promise(() => made.end().catch(() => {})),
   )
+  // What is asked of a session that ended fails by itself.
+  client.on("error", () => {})
+  const begin = async () => {
+    await client.connect()
+    await client.query("begin isolation level repeatable read read only")
+    return await readCheckpoint(client)
+  }
+  const { position } = yield* Effect.tryPromise({ try: begin, catch: failureOf })
+  return { client, position }
+})
 
 /** All rows of a table by its key, as many at a time as `fetched_rows`. */
 async function* rowsOf(client: pg.Client, { table, key }: Table): AsyncGenerator<Row, undefined> {

@@ -31,10 +31,11 @@ export const isAway = (cause: unknown) =>
   (cause instanceof pg.DatabaseError ? /^(08|53|57P)/ : is_closed).test(codeOf(cause))
 
 /**
- * Codes of a server that cannot answer now: connections (08), resources (53), an operator (57P),
- * and a schema or a table that is not there, which whoever writes makes again.
+ * Codes of a server that cannot answer now: connections (08), a user or a database that it refuses
+ * (28, 3D), resources (53), an operator or a time limit (57), and a schema or a table that is not
+ * there, which whoever writes makes again.
  */
-const is_now = /^(08|53|57P|3F000|42P01|40P01)/
+const is_now = /^(08|28|3D000|3F000|40P01|42P01|53|57)/
 
 /**
  * Of a read: a server that is away is told without its name, to whoever asked; what else PostgreSQL

@@ -33,7 +33,11 @@ const dialectOf = (pool: pg.Pool): Dialect => {
       readonly parameters: ReadonlyArray<unknown>
     }): Promise<QueryResult<Row>> => {
       try {
-        const { rows } = await pool.query({ name: nameOf(text), text, values: parameters.map(held) })
+        const { rows } = await pool.query({
+          name: nameOf(text),
+          text,
+          values: parameters.map(held),
+        })
         // The rows have the shape that Kysely derived from the same query.
         return { rows: rows as Array<Row> }
       } catch (cause) {

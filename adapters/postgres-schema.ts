@@ -128,7 +128,6 @@ export interface Exchange {
 
 /** Puts the schema beside in the place of the other, unless that shows more; answers whether. */
 export const exchange = async (client: pg.Client, { schema, position, foreign }: Exchange) => {
-  await dropSchema(client, replacedOf(schema))
   await client.query("begin")
   if (await isThere(client, schema)) {
     const kept = checkpointOf(schema)

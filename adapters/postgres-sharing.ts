@@ -8,6 +8,9 @@ import { type Checkpoint, DatabaseUnusable, type Sharing } from "#projections/da
 /** How often each process asks for the checkpoint, should nothing be told, in milliseconds. */
 const look_ms = 1000
 
+/** How long an answer is waited for before others are told that there is none, in milliseconds. */
+const answer_ms_max = 5000
+
 /**
  * How long a writer may ask for nothing, in seconds; it asks once in each. A silent one is stopped,
  * or cut off without the server's knowing: its session is ended, and its turn with it.
@@ -36,6 +39,8 @@ export const postgresSharing = ({ session, schema, is_writer, moved, onMoved }: 
   // The client that has the lock. Another one of ours has not.
   let holder: pg.Client | undefined
   let is_reached = true
+  // Since when an answer is waited for.
+  let asked_ms = Number.POSITIVE_INFINITY
 
   const isWriting = () => holder !== undefined && session.isCurrent(holder)
   const take = session.run(async (client) => {
@@ -69,18 +74,28 @@ export const postgresSharing = ({ session, schema, is_writer, moved, onMoved }: 
   const watch = (run: () => void) =>
     Effect.suspend(() => {
       onMoved(run)
-      return look.pipe(
-        Effect.match({ onSuccess: () => true, onFailure: () => false }),
-        Effect.tap((is_now) =>
-          Effect.sync(() => {
-            is_reached = is_now
-          }),
-        ),
+      const asking = Effect.sync(() => {
+        asked_ms = performance.now()
+      })
+      const heard = (is_now: boolean, why: string) =>
+        Effect.suspend(() => {
+          const is_news = is_reached && !is_now
+          asked_ms = Number.POSITIVE_INFINITY
+          is_reached = is_now
+          return is_news ? Effect.logWarning(`${schema} cannot be reached: ${why}`) : Effect.void
+        })
+      return asking.pipe(
+        Effect.andThen(look),
+        Effect.matchEffect({
+          onSuccess: () => heard(true, ""),
+          onFailure: ({ detail }) => heard(false, detail),
+        }),
         Effect.andThen(Effect.sleep(look_ms)),
         Effect.forever,
       )
     })
-  const shared: Sharing = { turn, watch, is_reached: () => is_reached }
+  const isReached = () => is_reached && performance.now() - asked_ms < answer_ms_max
+  const shared: Sharing = { turn, watch, is_reached: isReached }
 
   /** Fails where this process had its turn and lost it; one that never asked is not held up. */
   const permitted = Effect.suspend(() =>

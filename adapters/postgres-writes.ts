@@ -81,12 +81,18 @@ export const postgresWrites = ({
   ) =>
     Effect.gen(function* () {
       yield* permitted
-      yield* send(() => [begin, fence(known().position, checkpoint)])
+      const client = yield* session.run(async (begun) => {
+        await inOrder(begun, [begin, fence(known().position, checkpoint)])
+        return begun
+      })
+      // What comes after goes where it began, or nowhere: another session has no transaction.
+      const goOn = (queries: () => ReadonlyArray<QueryConfig>) =>
+        session.run(() => inOrder(client, queries()))
       for (const slice of slices) {
-        yield* send(() => slice.map(bind))
+        yield* goOn(() => slice.map(bind))
         yield* pause
       }
-      yield* send(() => last(checkpoint))
+      yield* goOn(() => last(checkpoint))
       moved({ position: checkpoint.position, hash: checkpoint.hash })
     }).pipe(Effect.onError(() => Effect.sync(session.drop)))
   return { apply, applySlowly }

@@ -50,8 +50,8 @@ const long_sessions_max = 2
 /** Pause before a server that cannot be reached at a start is asked again, in milliseconds. */
 const start_pause_ms = 500
 
-/** So often: a server that is started together with this one needs some seconds. */
-const start_tries = 60
+/** For so long, in milliseconds: a server that is started together with this one needs some. */
+const start_ms_max = 30_000
 
 /** How long the end of a rebuild waits to remove it, in milliseconds; the next one does it too. */
 const leave_ms_max = 5_000
@@ -86,6 +86,8 @@ const beside = Effect.fnUntraced(function* <Tables>({
       if (!(await tryLock(client, locks.built, schema))) {
         throw new DatabaseUnusable({ detail: "Another process builds it again." })
       }
+      // What an earlier one left.
+      await dropSchema(client, replacedOf(schema))
       await dropSchema(client, place)
       await makeTables(client, place, design)
     },
@@ -115,8 +117,8 @@ const beside = Effect.fnUntraced(function* <Tables>({
 /** Waits for a server that is not up yet; one that refuses us is a failure at once. */
 const reached = ({ client }: Session, schema: string) => {
   const connected = Effect.tryPromise({ try: client, catch: (cause) => cause })
-  const schedule = Schedule.spaced(start_pause_ms)
-  const again = Effect.retry(connected, { schedule, times: start_tries, while: isAway })
+  const schedule = Schedule.upTo(Schedule.spaced(start_pause_ms), { duration: start_ms_max })
+  const again = Effect.retry(connected, { schedule, while: isAway })
   return connected.pipe(
     Effect.catchIf(isAway, (cause) =>
       Effect.andThen(Effect.logWarning(`${schema} waits: ${failureOf(cause).detail}`), again),
@@ -177,7 +179,7 @@ const database = Effect.fnUntraced(function* <Tables>(
     beside: beside({ server, design, schema }),
     replace: (other, foreign) => {
       const { session: building, checkpoint } = openedOf(other)
-      // A reader that is longer than we wait leaves what was replaced to the next start.
+      // A reader that is longer than we wait leaves what was replaced to the next one.
       const tidied = Effect.ignore(building.run((client) => dropSchema(client, replacedOf(schema))))
       return building
         .run((client) => exchange(client, { schema, foreign, position: checkpoint().position }))

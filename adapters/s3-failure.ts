@@ -75,7 +75,7 @@ const words: Readonly<Record<string, string>> = {
   ...{ ECONNRESET: broken, EPIPE: broken, HPE_INVALID_CONSTANT: "does not speak HTTP" },
   ...{ TimeoutError: slow, ETIMEDOUT: slow },
   ECONNREFUSED: "refuses connections",
-  [refused_address]: "has no address that may be reached from here",
+  [refused_address]: "has no public address, and none in targets.allowed_networks",
   EPROTO: "does not speak TLS",
   AnswerTooLong: "gives an answer that is too long",
 }

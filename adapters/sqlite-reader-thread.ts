@@ -2,12 +2,16 @@
 import { parentPort } from "node:worker_threads"
 import Sqlite from "better-sqlite3"
 
-export interface Question {
-  readonly id: number
+/** A file, and which one that was at its path when the query was asked. */
+export interface FileRead {
   readonly path: string
-  /** Absent: close the file. */
-  readonly sql?: string
-  readonly parameters?: ReadonlyArray<unknown>
+  readonly inode: number | undefined
+}
+
+export interface Question extends FileRead {
+  readonly id: number
+  readonly sql: string
+  readonly parameters: ReadonlyArray<unknown>
 }
 
 export interface Answer {
@@ -16,23 +20,26 @@ export interface Answer {
   readonly error?: string
 }
 
-const files = new Map<string, Sqlite.Database>()
+const files = new Map<
+  string,
+  { readonly inode: number | undefined; readonly sqlite: Sqlite.Database }
+>()
 
-const fileAt = (path: string) => {
-  const file = files.get(path) ?? new Sqlite(path, { readonly: true })
-  files.set(path, file)
-  return file
-}
-
-const rowsFor = ({ path, sql, parameters = [] }: Question) => {
-  if (sql !== undefined)
-    return fileAt(path)
-      .prepare(sql)
-      .all(...parameters)
-  files.get(path)?.close()
+/** Another file may have taken the place of the one that is open, which is then read no more. */
+const fileAt = ({ path, inode }: FileRead) => {
+  const known = files.get(path)
+  if (known !== undefined && known.inode === inode) return known.sqlite
+  known?.sqlite.close()
   files.delete(path)
-  return []
+  const sqlite = new Sqlite(path, { readonly: true })
+  files.set(path, { inode, sqlite })
+  return sqlite
 }
+
+const rowsFor = (question: Question) =>
+  fileAt(question)
+    .prepare(question.sql)
+    .all(...question.parameters)
 
 parentPort?.on("message", (question: Question) => {
   const { id } = question

@@ -10,13 +10,11 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from "kysely"
-import type { Answer, Question } from "#adapters/sqlite-reader-thread.ts"
+import type { Answer, FileRead, Question } from "#adapters/sqlite-reader-thread.ts"
 
 export interface Reader {
-  /** Kysely over the file that `path` names at the time of the query. It only reads. */
-  readonly dialect: (path: () => string) => Dialect
-  /** Closes the thread's handle on a file. */
-  readonly forget: (path: string) => Effect.Effect<void>
+  /** Kysely over what `file` is at the time of the query. It only reads. */
+  readonly dialect: (file: () => FileRead) => Dialect
 }
 
 /** Starts the thread at the first query, and ends it with the scope. */
@@ -49,11 +47,12 @@ export const reader = Effect.gen(function* () {
 
   yield* Effect.addFinalizer(() => Effect.promise(async () => void (await thread?.terminate())))
 
-  const connection = (path: () => string): DatabaseConnection => ({
-    executeQuery: async <Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> => ({
+  const connection = (file: () => FileRead): DatabaseConnection => ({
+    executeQuery: async <Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> => {
+      const { path, inode } = file()
       // The rows have the shape that Kysely derived from the same query.
-      rows: (await ask({ path: path(), sql, parameters })) as Array<Row>,
-    }),
+      return { rows: (await ask({ path, inode, sql, parameters })) as Array<Row> }
+    },
     streamQuery: () => {
       throw new Error("The reader answers whole results.")
     },
@@ -61,11 +60,11 @@ export const reader = Effect.gen(function* () {
   const refuse = () => Promise.reject(new Error("The reader only reads."))
 
   const made: Reader = {
-    dialect: (path) => ({
+    dialect: (file) => ({
       createAdapter: () => new SqliteAdapter(),
       createDriver: () => ({
         init: () => Promise.resolve(),
-        acquireConnection: () => Promise.resolve(connection(path)),
+        acquireConnection: () => Promise.resolve(connection(file)),
         releaseConnection: () => Promise.resolve(),
         beginTransaction: refuse,
         commitTransaction: refuse,
@@ -75,7 +74,6 @@ export const reader = Effect.gen(function* () {
       createIntrospector: (db) => new SqliteIntrospector(db),
       createQueryCompiler: () => new SqliteQueryCompiler(),
     }),
-    forget: (path) => (thread ? Effect.promise(() => ask({ path })) : Effect.void),
   }
   return made
 })

@@ -180,7 +180,7 @@ const database = <Tables>(
   return {
     file: () => file,
     db: new Kysely<Tables>({ dialect: new SqliteDialect({ database: delegate }) }),
-    reader: new Kysely<Tables>({ dialect: read.dialect(() => file.path) }),
+    reader: new Kysely<Tables>({ dialect: read.dialect(() => file) }),
     checkpoint: () => file.checkpoint(),
     apply: (writes, checkpoint) => Effect.sync(() => file.apply(writes, checkpoint)),
     applySlowly: (slices, checkpoint, pause) =>
@@ -206,19 +206,15 @@ const database = <Tables>(
         }),
     ),
     replace: (beside) =>
-      Effect.gen(function* () {
+      attempt(first.path, () => {
         // Only what `beside` answered comes here: it is of this adapter.
         const other = (beside as ReturnType<typeof database<Tables>>).file()
-        yield* read.forget(file.path)
-        const { path } = file
-        yield* attempt(path, () => {
-          if (placeOf(file) === "foreign") throw new Error("what is there is left as it is")
-          file.close()
-          other.close()
-          removeFile(path)
-          renameSync(other.path, path)
-          file = open(path, design)
-        })
+        if (placeOf(file) === "foreign") throw new Error("what is there is left as it is")
+        file.close()
+        other.close()
+        removeFile(file.path)
+        renameSync(other.path, file.path)
+        file = open(file.path, design)
         return true
       }),
   }

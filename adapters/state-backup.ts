@@ -9,22 +9,30 @@
  */
 import { createHash, randomUUID } from "node:crypto"
 import { join } from "node:path"
-import { JetStreamApiError } from "@nats-io/jetstream"
 import { Clock, DateTime, Effect, Option, Schema, Stream } from "effect"
 import { generation_stream } from "#actors/system/generation.ts"
 import { Notary } from "#actors/system/notary.ts"
 import { empty_tree, growing, leafOf, openTree, rootOf, sealedTree } from "#actors/system/tree.ts"
 import { digest, sha256 } from "#adapters/commit-codec.ts"
+import { archiveIndex } from "#adapters/log-archive.ts"
 import { readFailure } from "#adapters/log-failure.ts"
 import { findGenerations, type Generation } from "#adapters/log-generation.ts"
 import type { GenerationsOptions } from "#adapters/log-generations.ts"
 import { events_stream, events_subject } from "#adapters/nats-config.ts"
 import { type Bus, EventsConnection, NatsConnection } from "#adapters/nats-connection.ts"
 import { watchLink } from "#adapters/nats-link.ts"
-import { not_found } from "#adapters/nats-stream.ts"
+import { undefinedWhereNone } from "#adapters/nats-stream.ts"
 import { bytesOf, type FoundFile, isSpool, keptFiles } from "#adapters/state-files.ts"
-import { type StateStore, StateUnusable } from "#adapters/state-store.ts"
-import { type KeptMessage, packedMessages, type Stretch } from "#adapters/stream-copy.ts"
+import { proveArchives } from "#adapters/state-proof.ts"
+import type { Bytes } from "#adapters/state-seal.ts"
+import { type StateStore, StateUnusable, unusable, why } from "#adapters/state-store.ts"
+import {
+  type KeptMessage,
+  lastMessages,
+  packedMessages,
+  packedSome,
+  type Stretch,
+} from "#adapters/stream-copy.ts"
 import { webhook_cursors } from "#adapters/webhook-cursors-jetstream.ts"
 import { Log } from "#events/log.ts"
 import { GenerationEvent } from "#events/system/generation.ts"
@@ -48,9 +56,6 @@ export interface BackupOptions {
   readonly told: (line: string) => Effect.Effect<void>
 }
 
-const unusable = (message: string) => new StateUnusable({ message })
-const why = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
-
 /** Modes of what is no file of the data folder. */
 const part_mode = 0o600
 
@@ -60,12 +65,8 @@ const asked = <A>(run: () => Promise<A>) =>
 /** The last sequence of a stream; 0 where there is no stream. */
 const lastOf = ({ jsm }: Bus, name: string) =>
   asked(async () => {
-    try {
-      return (await jsm.streams.info(name)).state.last_seq
-    } catch (cause) {
-      if (cause instanceof JetStreamApiError && cause.code === not_found) return 0
-      throw cause
-    }
+    const info = await jsm.streams.info(name).catch(undefinedWhereNone)
+    return info?.state.last_seq ?? 0
   })
 
 interface Part {
@@ -79,7 +80,7 @@ interface Part {
 
 /** One more file with the messages of a stretch; undefined where there are none. */
 const added = Effect.fnUntraced(function* (
-  { put }: StateStore,
+  store: StateStore,
   { bus, name, called, stretch, each }: Part,
 ) {
   const { after, until } = stretch
@@ -92,12 +93,27 @@ const added = Effect.fnUntraced(function* (
     each?.(message)
   })
   const path = `${called}/${after + 1}-${until}.ndjson.gz`
-  const part = yield* Effect.tryPromise({
-    try: () => put(path, part_mode, packed),
-    catch: (cause) => unusable(`${called} cannot be copied: ${why(cause)}`),
-  })
-  return { part, messages }
+  return { part: yield* putPart(store, path, packed), messages }
 }, Effect.scoped)
+
+const putPart = ({ put }: StateStore, path: string, bytes: Bytes) =>
+  Effect.tryPromise({
+    try: () => put(path, part_mode, bytes),
+    catch: (cause) => unusable(`${path} cannot be copied: ${why(cause)}`),
+  })
+
+/** What is added to must be there still. */
+const proveHeld = Effect.fnUntraced(function* (
+  { folder, holds }: StateStore,
+  { parts }: StoredStream,
+) {
+  for (const part of parts) {
+    if (yield* Effect.promise(() => holds(part))) continue
+    return yield* unusable(
+      `${part.path} is missing in ${folder}, or cut off: back up to an empty folder.`,
+    )
+  }
+})
 
 const grown = (
   before: StoredStream | undefined,
@@ -116,6 +132,7 @@ const events = Effect.fnUntraced(function* ({ store }: BackupOptions) {
   const before = store.manifest?.events
   const after = before?.last ?? 0
   if (after > until) return yield* unusable(anotherLog(store.folder))
+  if (before !== undefined) yield* proveHeld(store, before)
   const stretch = { filter: events_subject, after, until }
   const more = yield* added(store, { bus, name: events_stream, called: "events", stretch })
   return grown(before, more, until)
@@ -123,11 +140,13 @@ const events = Effect.fnUntraced(function* ({ store }: BackupOptions) {
 
 /** The cursors of webhooks, all of them: they are few, and each change is one more. */
 const webhooks = Effect.fnUntraced(function* ({ store }: BackupOptions) {
-  const bus = yield* NatsConnection
-  const until = yield* lastOf(bus, webhook_cursors.stream)
-  const stretch = { filter: webhook_cursors.subjects, after: 0, until }
-  const part = { bus, name: webhook_cursors.stream, called: "webhooks", stretch }
-  return grown(undefined, yield* added(store, part), until)
+  const { jsm } = yield* NatsConnection
+  const { stream, subjects } = webhook_cursors
+  const messages = yield* asked(() => lastMessages(jsm, stream, subjects))
+  const last = messages.at(-1)?.sequence ?? 0
+  if (last === 0) return grown(undefined, undefined, 0)
+  const part = yield* putPart(store, `webhooks/1-${last}.ndjson.gz`, packedSome(messages))
+  return grown(undefined, { part, messages: messages.length }, last)
 })
 
 const anotherLog = (folder: string) =>
@@ -142,12 +161,16 @@ const proveSame = Effect.fnUntraced(function* ({ folder }: StateStore, { last, h
   if (!is_same) return yield* unusable(anotherLog(folder))
 })
 
+/** What the log says of the beginning of its generation, which is not the first. */
+const begun = Effect.gen(function* () {
+  const log = yield* Log
+  const event = (yield* log.load(generation_stream))?.commit.events.at(-1)
+  return yield* Schema.decodeUnknownEffect(GenerationEvent)(event)
+})
+
 /** The tree over all commits before the generation's first that is no copy. */
 const treeBefore = Effect.fnUntraced(function* ({ number }: Generation) {
-  if (number === 1) return empty_tree
-  const log = yield* Log
-  const began = (yield* log.load(generation_stream))?.commit.events.at(-1)
-  return openTree((yield* Schema.decodeUnknownEffect(GenerationEvent)(began)).tree)
+  return number === 1 ? empty_tree : openTree((yield* begun).tree)
 })
 
 /** The newest generation of the log; those before it are files of the data folder. */
@@ -159,6 +182,7 @@ const commits = Effect.fnUntraced(function* ({ store, folder, log: of }: BackupO
   const earlier = store.manifest?.log
   if (earlier !== undefined) yield* proveSame(store, earlier)
   const before = earlier?.generation === generation ? earlier : undefined
+  if (before !== undefined) yield* proveHeld(store, before)
 
   const tree = before === undefined ? yield* treeBefore(current) : openTree(before.tree)
   const growth = growing(digest, tree)
@@ -184,15 +208,16 @@ const commits = Effect.fnUntraced(function* ({ store, folder, log: of }: BackupO
 })
 
 /** A file of the data folder; what is as it was is not written again. Undefined: it is gone. */
-const fileOf = Effect.fnUntraced(function* ({ store, folder }: BackupOptions, found: FoundFile) {
-  const { path, mode } = found
+const fileOf = Effect.fnUntraced(function* (
+  { store, folder }: BackupOptions,
+  { path, mode }: FoundFile,
+  known: StoredFile | undefined,
+) {
   return yield* Effect.tryPromise({
     try: async () => {
       try {
-        const known = store.manifest?.files.find((one) => one.path === path)
-        if (known !== undefined && known.sha256 === (await digestOf(folder, path))) {
-          return { ...known, mode }
-        }
+        const is_held = known !== undefined && (await store.holds(known))
+        if (is_held && known.sha256 === (await digestOf(folder, path))) return { ...known, mode }
         return await store.put(path, mode, bytesOf(folder, path))
       } catch (cause) {
         // It was there when the folder was listed: a secret that was removed, say.
@@ -218,11 +243,34 @@ const digestOf = async (folder: string, path: string) => {
 }
 
 const files = Effect.fnUntraced(function* (options: BackupOptions) {
-  const { folder, is_alone } = options
-  const found = yield* Effect.promise(() => keptFiles(folder))
+  const { folder, is_alone, store } = options
+  const known = new Map(store.manifest?.files.map((one) => [one.path, one]))
+  const found = yield* Effect.tryPromise({
+    try: () => keptFiles(folder, store.folder),
+    catch: (cause) => unusable(`${folder} cannot be listed: ${why(cause)}`),
+  })
   const some = found.filter(({ path }) => is_alone || !isSpool(path))
-  const kept = yield* Effect.forEach(some, (one) => fileOf(options, one))
+  const kept = yield* Effect.forEach(some, (one) => fileOf(options, one, known.get(one.path)))
   return kept.filter((one) => one !== undefined)
+})
+
+/** Whether the generations before are among the files, each as its index says. */
+const proveEarlier = Effect.fnUntraced(function* (
+  { log: { folder } }: BackupOptions,
+  of: Pick<StateManifest, "files" | "log">,
+) {
+  if (of.log.generation === 1) return
+  const began = yield* begun
+  yield* Effect.try({
+    try: () => proveArchives(of, began),
+    catch: (cause) => (cause instanceof StateUnusable ? cause : unusable(why(cause))),
+  })
+  for (let number = 1; number < of.log.generation; number++) {
+    const { sha256 } = yield* archiveIndex(folder, number)
+    const path = `log/generation-${number}.ndjson.gz`
+    if (of.files.some((one) => one.path === path && one.sha256 === sha256)) continue
+    return yield* unusable(`${path} is not what its index says: put the right one back.`)
+  }
 })
 
 /** Writes a backup, or adds to the one that is there. StateUnusable, LogUnavailable. */
@@ -235,6 +283,7 @@ export const backupState = Effect.fnUntraced(function* (options: BackupOptions) 
   const log = yield* commits(options)
   yield* told(`log: generation ${log.generation} up to position ${log.last}`)
   const kept = yield* files(options)
+  yield* proveEarlier(options, { log, files: kept })
   yield* told(`files: ${kept.length} of the data folder`)
   const manifest: StateManifest = {
     ...{ id: randomUUID(), almanac, log, events: published, webhooks: cursors },

@@ -6,7 +6,7 @@
 
 import { randomUUID } from "node:crypto"
 import { createReadStream } from "node:fs"
-import { chmod, lstat, mkdir, open, readdir, rename, rm } from "node:fs/promises"
+import { chmod, mkdir, open, readdir, realpath, rename, rm, stat } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import Sqlite from "better-sqlite3"
 import { syncFolder } from "#adapters/private-file.ts"
@@ -39,21 +39,44 @@ export interface FoundFile {
   readonly mode: number
 }
 
-/** The regular files below a folder that are kept, in order; none where there is no folder. */
-export const keptFiles = async (folder: string): Promise<ReadonlyArray<FoundFile>> => {
-  const names = await readdir(folder).catch(() => [])
-  const some = names.filter((name) => leftOf(name) === undefined)
-  return (await Promise.all(some.map((name) => filesAt(folder, name)))).flat()
+/**
+ * The regular files below a folder that are kept, in order, and those that links lead to; none
+ * where there is no folder. A link to the folder `without` is not followed: a backup keeps not
+ * itself. Rejects where something cannot be looked at.
+ */
+export const keptFiles = async (
+  folder: string,
+  without = "",
+): Promise<ReadonlyArray<FoundFile>> => {
+  const other = without === "" ? "" : await realpath(without)
+  const names = await readdir(folder).catch(noneIfGone<Array<string>>([]))
+  const some = names.filter((name) => leftOf(name) === undefined).toSorted()
+  return (await Promise.all(some.map((name) => filesAt(folder, name, other)))).flat()
 }
 
-const filesAt = async (folder: string, path: string): Promise<ReadonlyArray<FoundFile>> => {
+const filesAt = async (
+  folder: string,
+  path: string,
+  without: string,
+): Promise<ReadonlyArray<FoundFile>> => {
   if (path.endsWith(".tmp")) return []
-  const found = await lstat(join(folder, path)).catch(() => undefined)
+  const found = await stat(join(folder, path)).catch(noneIfGone(undefined))
   if (found?.isFile()) return [{ path, mode: found.mode & 0o777 }]
   if (!found?.isDirectory()) return []
-  const names = (await readdir(join(folder, path))).toSorted()
-  return (await Promise.all(names.map((name) => filesAt(folder, `${path}/${name}`)))).flat()
+  if ((await realpath(join(folder, path)).catch(noneIfGone(""))) === without) return []
+  const names = (await readdir(join(folder, path)).catch(noneIfGone<Array<string>>([]))).toSorted()
+  return (
+    await Promise.all(names.map((name) => filesAt(folder, `${path}/${name}`, without)))
+  ).flat()
 }
+
+/** What stands for a file that is not there, or not any more. */
+const noneIfGone =
+  <A>(none: A) =>
+  (cause: unknown) => {
+    if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return none
+    throw cause
+  }
 
 /** A file's bytes at one moment: they are replaced in one step, or are a database's. */
 export const bytesOf = (folder: string, path: string): AsyncIterable<Uint8Array> =>
@@ -89,10 +112,15 @@ export const writeSynced = async (path: string, source: Bytes) => {
 /** Writes a file in one step, synced, with folders of mode 0700 around it. */
 export const putFile = async (folder: string, { path, mode }: FoundFile, source: Bytes) => {
   const whole = join(folder, path)
-  await mkdir(dirname(whole), { recursive: true, mode: 0o700 })
+  const first_made = await mkdir(dirname(whole), { recursive: true, mode: 0o700 })
   const partial = `${whole}.${randomUUID()}.tmp`
   await writeSynced(partial, source)
   await chmod(partial, mode)
   await rename(partial, whole)
   await syncFolder(dirname(whole))
+  if (first_made === undefined) return
+  // Folders that were made are only there for good once those around them are.
+  for (let made = dirname(whole); made.length >= first_made.length; made = dirname(made)) {
+    await syncFolder(dirname(made))
+  }
 }

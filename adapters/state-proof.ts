@@ -12,14 +12,11 @@ import { decode, digest, sha256 } from "#adapters/commit-codec.ts"
 import { firstGeneration, nextGeneration } from "#adapters/log-generation.ts"
 import type { GenerationsOptions } from "#adapters/log-generations.ts"
 import { leftOf } from "#adapters/state-files.ts"
-import { type StateStore, StateUnusable } from "#adapters/state-store.ts"
+import { type StateStore, StateUnusable, unusable, why } from "#adapters/state-store.ts"
 import { unpackedMessages } from "#adapters/stream-copy.ts"
 import type { Recorded } from "#events/log.ts"
 import { GenerationEvent } from "#events/system/generation.ts"
 import type { StateManifest, StoredLog, StoredStream } from "#schemas/system/state-backup.ts"
-
-const unusable = (message: string) => new StateUnusable({ message })
-const why = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
 
 /** The generation whose stream a backup holds. */
 export const generationOf = (name: string, { generation, base, copies }: StoredLog) =>
@@ -84,16 +81,18 @@ const begun = ({ stream, commit }: Recorded, { generation }: StoredLog) => {
   throw unusable(`Generation ${generation} of the log does not begin as one.`)
 }
 
-/** Files of the generations before, which are part of the log. */
-const proveArchives = (
-  { files, log: { generation } }: StateManifest,
+/** Files of the generations before, with their indexes, which are part of the log. */
+export const proveArchives = (
+  { files, log: { generation } }: Pick<StateManifest, "files" | "log">,
   { archive }: GenerationEvent,
 ) => {
+  const found = new Map(files.map(({ path, sha256 }) => [path, sha256]))
   for (let number = 1; number < generation; number++) {
+    const index = `log/generation-${number}.json`
+    if (!found.has(index)) throw unusable(`${index} is missing, without which there is no archive.`)
     const path = `log/generation-${number}.ndjson.gz`
-    const found = files.find((file) => file.path === path)
     const is_last = number === generation - 1
-    if (found === undefined || (is_last && found.sha256 !== archive.sha256)) {
+    if (is_last ? found.get(path) !== archive.sha256 : !found.has(path)) {
       throw unusable(`${path} is not the one that generation ${number + 1} of the log names.`)
     }
   }

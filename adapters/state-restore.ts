@@ -6,9 +6,10 @@
  *
  * Source: docs/decisions/0143.
  */
-import { chmod, readdir } from "node:fs/promises"
+import { existsSync } from "node:fs"
+import { chmod, mkdir, readdir } from "node:fs/promises"
 import { join } from "node:path"
-import { JetStreamApiError, type StreamInfo } from "@nats-io/jetstream"
+import type { StreamInfo } from "@nats-io/jetstream"
 import { Clock, DateTime, Effect, Layer, Option, Schema } from "effect"
 import { v7 } from "uuid"
 import { address, Commands } from "#actors/commands.ts"
@@ -18,20 +19,20 @@ import { sha256 } from "#adapters/commit-codec.ts"
 import { restoring_file } from "#adapters/data-lock.ts"
 import {
   endedMark,
+  findGenerations,
   type Generation,
-  generationConfig,
   restoring_key,
 } from "#adapters/log-generation.ts"
 import { type GenerationsOptions, logGenerations, optionsOf } from "#adapters/log-generations.ts"
 import { wanted } from "#adapters/log-jetstream.ts"
 import { events_stream } from "#adapters/nats-config.ts"
 import { EventsConnection, NatsConnection } from "#adapters/nats-connection.ts"
-import { ensureStream, not_found } from "#adapters/nats-stream.ts"
+import { ensureStream, undefinedWhereNone } from "#adapters/nats-stream.ts"
 import { findBounded, removeFile, writePrivate } from "#adapters/private-file.ts"
 import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
 import { putFile } from "#adapters/state-files.ts"
 import { generationOf, messagesOf } from "#adapters/state-proof.ts"
-import { type StateStore, StateUnusable } from "#adapters/state-store.ts"
+import { type StateStore, StateUnusable, unusable, why } from "#adapters/state-store.ts"
 import { refill } from "#adapters/stream-copy.ts"
 import { webhook_cursors, webhookCursorsJetStream } from "#adapters/webhook-cursors-jetstream.ts"
 import { Token } from "#schemas/message.ts"
@@ -50,9 +51,6 @@ export interface RestoreOptions {
   /** Called after each step with its name: tests end it there. */
   readonly after?: (step: string) => Effect.Effect<void, StateUnusable>
 }
-
-const unusable = (message: string) => new StateUnusable({ message })
-const why = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
 
 const tried = <A>(what: string, run: () => Promise<A>) =>
   Effect.tryPromise({
@@ -88,21 +86,26 @@ const mark = (folder: string, said: Mark) =>
 /** Marks an empty folder, or one in which the same was begun; any other is refused, untouched. */
 export const claimFolder = Effect.fnUntraced(function* (folder: string, manifest: StateManifest) {
   const begun = yield* begunIn(folder)
-  if (begun?.backup_id === manifest.id) return
-  if (begun !== undefined) {
+  if (begun !== undefined && begun.backup_id !== manifest.id) {
     return yield* unusable(
       `In ${folder} the restore of another backup was begun: finish it, or remove the folder.`,
     )
   }
-  const names = yield* Effect.promise(() => readdir(folder).catch(() => []))
-  if (names.length > 0) {
+  const names = yield* tried(`${folder} cannot be used`, async () =>
+    existsSync(folder) ? await readdir(folder) : [],
+  )
+  if (begun === undefined && names.length > 0) {
     return yield* unusable(
       `${folder} is not empty: move it away, or name another folder with ALMANAC_DATA_DIR.`,
     )
   }
-  yield* mark(folder, { backup_id: manifest.id, restore_id: v7(), is_written: false })
   // It may have been made for this, by a shell that lets others look into it.
-  yield* tried(`${folder} cannot be closed to others`, () => chmod(folder, 0o700))
+  yield* tried(`${folder} cannot be closed to others`, async () => {
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    await chmod(folder, 0o700)
+  })
+  if (begun !== undefined) return
+  yield* mark(folder, { backup_id: manifest.id, restore_id: v7(), is_written: false })
 })
 
 /** What is on the bus of the log to be restored. */
@@ -147,28 +150,22 @@ const standing = Effect.fnUntraced(function* (
 const isThere = Effect.fnUntraced(function* ({ stream }: Generation, { last, hash }: StoredLog) {
   const { jsm } = yield* NatsConnection
   const found = yield* tried("The log does not answer", () =>
-    jsm.streams.getMessage(stream, { seq: last }).catch(absent),
+    jsm.streams.getMessage(stream, { seq: last }).catch(undefinedWhereNone),
   )
-  return found !== null && sha256(found.data) === hash
+  return found !== null && found !== undefined && sha256(found.data) === hash
 })
-
-const absent = (cause: unknown) => {
-  if (cause instanceof JetStreamApiError && cause.code === not_found) return null
-  throw cause
-}
 
 /** The stream's options, with the mark until all is there. */
 const streamOf = (options: GenerationsOptions, generation: Generation, id?: string) => {
   const { metadata = {}, ...config } = {
     metadata: undefined,
     ...wanted(optionsOf(options, generation)),
-    ...generationConfig(generation),
   }
   const mark = id === undefined ? {} : { [restoring_key]: id }
   return { ...config, metadata: { ...metadata, ...mark } }
 }
 
-/** Cursors are a value each; marks of what was forgotten say nothing. */
+/** Cursors are a value each. */
 const cursors = Effect.fnUntraced(function* ({ store, manifest, log }: RestoreOptions) {
   const { js } = yield* NatsConnection
   yield* Layer.build(webhookCursorsJetStream(log.replicas))
@@ -177,7 +174,7 @@ const cursors = Effect.fnUntraced(function* ({ store, manifest, log }: RestoreOp
       if (!subject.startsWith(webhook_cursors.subjects.slice(0, -1))) {
         throw unusable(`${subject} is no cursor of a webhook.`)
       }
-      if (data !== "") await js.publish(subject, data)
+      await js.publish(subject, data)
     }
   })
 }, Effect.scoped)
@@ -185,7 +182,7 @@ const cursors = Effect.fnUntraced(function* ({ store, manifest, log }: RestoreOp
 const published = Effect.fnUntraced(function* ({ store, manifest, log }: RestoreOptions) {
   const { connection, jsm } = yield* EventsConnection
   yield* Layer.build(publishedEventsJetStream(log.replicas))
-  const to = { connection, jsm, stream: events_stream, is_atomic: false }
+  const to = { connection, jsm, stream: events_stream }
   yield* tried("Published events cannot be written", () =>
     refill(to, messagesOf(store, manifest.events), async () => undefined),
   )
@@ -203,7 +200,7 @@ const files = Effect.fnUntraced(function* (options: RestoreOptions) {
 const commits = Effect.fnUntraced(function* (options: RestoreOptions, generation: Generation) {
   const { store, manifest, told, after } = options
   const { connection, jsm } = yield* NatsConnection
-  const to = { connection, jsm, stream: generation.stream, is_atomic: true }
+  const to = { connection, jsm, stream: generation.stream }
   yield* tried("The log cannot be written", () =>
     refill(to, messagesOf(store, manifest.log), (sequence) =>
       Effect.runPromise(
@@ -249,7 +246,10 @@ const streams = Effect.fnUntraced(function* (
   yield* after("opened the log")
 })
 
-/** Tells in the log, before anything else is written, that it was restored. Once. */
+/**
+ * Tells in the log that it was restored, once: before anything else where the bus is our own. On
+ * one of others a process that begins right then may be first, so they are to be stopped.
+ */
 const tell = Effect.fnUntraced(function* ({ manifest, log }: RestoreOptions, restore_id: string) {
   const { id: backup_id, created_at: made_at } = manifest
   const { last: position } = manifest.log
@@ -274,6 +274,9 @@ export const restoreState = Effect.fnUntraced(function* (options: RestoreOptions
   const begun = yield* begunIn(folder)
   if (begun === undefined) return yield* unusable(`${folder} is not claimed for a restore.`)
   if (is_files_only) {
+    const { jsm } = yield* NatsConnection
+    // A log that is half restored is nobody's yet.
+    yield* Effect.mapError(findGenerations(jsm, log.name), ({ message }) => unusable(message))
     if (!(yield* isThere(generation, manifest.log))) {
       return yield* unusable("The bus does not hold the log of this backup: restore all of it.")
     }

@@ -31,8 +31,11 @@ export class StateUnusable extends Schema.TaggedError<StateUnusable>()("StateUnu
   message: Schema.String,
 }) {}
 
-/** The largest manifest that is read: of some 400,000 files. */
+/** The largest manifest that is written or read: of some 400,000 files. */
 const manifest_bytes_max = 128 * 1024 * 1024
+
+/** The first line is far shorter. */
+const head_bytes_max = 4096
 
 const Head = Schema.fromJsonString(
   Schema.Struct({
@@ -47,9 +50,10 @@ const Manifest = Schema.fromJsonString(StateManifest)
 
 const sha256 = (text: string) => createHash("sha256").update(text).digest("hex")
 
-const unusable = (message: string) => new StateUnusable({ message })
+export const unusable = (message: string) => new StateUnusable({ message })
 
-const why = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
+/** What a cause says of itself. */
+export const why = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
 
 export interface StateStore {
   readonly folder: string
@@ -58,6 +62,8 @@ export interface StateStore {
   readonly is_sealed: boolean
   /** Writes a file's bytes, synced; rejects where the source or the disk does. */
   readonly put: (path: string, mode: number, source: Bytes) => Promise<StoredFile>
+  /** Whether its object is there, in its full length. */
+  readonly holds: (file: StoredFile) => Promise<boolean>
   /** Its bytes. It throws at the end, naming both files, where they are not what they were. */
   readonly read: (file: StoredFile) => AsyncIterable<Uint8Array>
   /** From here on this is the backup; what it does not name is removed. */
@@ -162,12 +168,19 @@ const storeOf = (
     manifest,
     is_sealed: key !== undefined,
     put: (path, mode, source) => written(objects, key, { path, mode }, source),
+    holds: async (file) => {
+      const found = await stat(pathOf(file)).catch(() => undefined)
+      return found?.size === file.stored_bytes
+    },
     read: (file) => proven(pathOf(file), key, file),
     commit: Effect.fnUntraced(function* (next) {
       const text = yield* Schema.encodeEffect(Manifest)(next).pipe(Effect.orDie)
       const second = key === undefined ? text : yield* Effect.promise(() => sealText(key, text))
       const head = { format: "almanac-state-1" as const, sha256: sha256(second) }
       const first = Schema.encodeSync(Head)(key ? { ...head, sealed: key.derivation } : head)
+      if (Buffer.byteLength(second) > manifest_bytes_max - head_bytes_max) {
+        return yield* unusable(`${folder} cannot hold so many files.`)
+      }
       yield* Effect.tryPromise({
         try: () => syncFolder(objects),
         catch: (cause) => unusable(`${objects} cannot be synced: ${why(cause)}`),
@@ -181,10 +194,14 @@ const storeOf = (
   }
 }
 
+/** An object, or one that was begun. */
+const ours = /^([0-9a-f]{64}|\.[0-9a-f-]{36}\.tmp)$/
+
 /** What nothing names any more is of no use; what cannot be removed does no harm. */
 const swept = async (objects: string, kept: ReadonlySet<string>) => {
   for (const name of await readdir(objects)) {
-    if (!kept.has(name)) await rm(join(objects, name), { force: true }).catch(() => undefined)
+    if (kept.has(name) || !ours.test(name)) continue
+    await rm(join(objects, name), { force: true }).catch(() => undefined)
   }
 }
 

@@ -11,6 +11,7 @@ import type { Delivered, Source } from "#adapters/log-consumer.ts"
 import { position_header } from "#adapters/log-generation.ts"
 import { readMessages } from "#adapters/log-reader.ts"
 import { append_timeout_ms } from "#adapters/log-write.ts"
+import { undefinedWhereNone } from "#adapters/nats-stream.ts"
 import type { Bytes } from "#adapters/state-seal.ts"
 import type { LogUnavailable } from "#events/log.ts"
 import { Position } from "#schemas/system/checkpoint.ts"
@@ -35,14 +36,26 @@ export type KeptMessage = typeof KeptMessage.Type
 
 const decodeLine = Schema.decodeUnknownSync(Schema.fromJsonString(KeptMessage))
 
+/** The text of a message, which comes back as the same bytes; throws where it does not. */
+const textOf = (sequence: number, bytes: Uint8Array) => {
+  const text = Buffer.from(bytes).toString()
+  if (Buffer.from(text).equals(bytes)) return text
+  throw new Error(`The message at ${sequence} is no text: something else wrote it.`)
+}
+
 const keptOf = ({ position: sequence, message }: Delivered): KeptMessage => {
-  const data = Buffer.from(message.data).toString()
-  if (!Buffer.from(data).equals(message.data)) {
-    throw new Error(`The message at ${sequence} is no text: something else wrote it.`)
-  }
   const of = message.headers?.get(position_header)
   const place = of === undefined || of === "" ? {} : { position: Number(of) }
-  return { sequence, subject: message.subject, ...place, data }
+  return { sequence, subject: message.subject, ...place, data: textOf(sequence, message.data) }
+}
+
+const lineOf = (message: KeptMessage) => `${JSON.stringify(message)}\n`
+
+const packed = (lines: AsyncIterable<string> | Iterable<string>): Bytes => {
+  const gzip = createGzip()
+  // Who reads the compressed bytes hears of it.
+  pipeline(lines, gzip).catch(() => undefined)
+  return gzip
 }
 
 /** What is to be read of a stream. */
@@ -64,16 +77,30 @@ export const packedMessages = (
     Stream.map((delivered) => {
       const message = keptOf(delivered)
       each(message)
-      return `${JSON.stringify(message)}\n`
+      return lineOf(message)
     }),
     (lines: Stream.Stream<string, LogUnavailable>) => Stream.toAsyncIterableEffect(lines),
-    Effect.map((lines): Bytes => {
-      const gzip = createGzip()
-      // Who reads the compressed bytes hears of it.
-      pipeline(lines, gzip).catch(() => undefined)
-      return gzip
-    }),
+    Effect.map(packed),
   )
+
+/**
+ * The last message of each subject of a stream that keeps no other, in order; none where there is
+ * no stream. Each is asked for by itself: one that is replaced meanwhile is the newer one, where a
+ * reading up to some sequence would miss it. What says nothing is left out.
+ */
+export const lastMessages = async (jsm: JetStreamManager, stream: string, filter: string) => {
+  const found: Array<KeptMessage> = []
+  const info = await jsm.streams.info(stream, { subjects_filter: filter }).catch(undefinedWhereNone)
+  for (const subject of Object.keys(info?.state.subjects ?? {})) {
+    const last = await jsm.streams.getMessage(stream, { last_by_subj: subject })
+    if (last === null || last.data.length === 0) continue
+    found.push({ sequence: last.seq, subject, data: textOf(last.seq, last.data) })
+  }
+  return found.toSorted((one, other) => one.sequence - other.sequence)
+}
+
+/** Some messages, compressed. */
+export const packedSome = (messages: ReadonlyArray<KeptMessage>) => packed(messages.map(lineOf))
 
 /** The messages of a file; throws where it is none of this form. */
 export async function* unpackedMessages(file: Bytes): AsyncIterable<KeptMessage> {
@@ -95,8 +122,6 @@ export interface Refill {
   readonly connection: NatsConnection
   readonly jsm: JetStreamManager
   readonly stream: string
-  /** Whether the stream takes several at once, with one sync of the disk. */
-  readonly is_atomic: boolean
 }
 
 interface Ack {
@@ -104,10 +129,14 @@ interface Ack {
   readonly error?: { readonly description: string }
 }
 
-/** All of a group, each only right after the one before it; answers when the last is kept. */
+/**
+ * All of a group, each only right after the one before it; answers when the last is kept. With one
+ * sync of the disk where the stream takes several at once.
+ */
 const send = async (
-  { connection, stream, is_atomic }: Refill,
+  { connection, stream }: Refill,
   group: ReadonlyArray<KeptMessage>,
+  is_atomic: boolean,
 ) => {
   const batch = nuid.next()
   const together = is_atomic && group.length > 1
@@ -159,9 +188,9 @@ export const refill = async (
   messages: AsyncIterable<KeptMessage>,
   told: (sequence: number) => Promise<void>,
 ) => {
-  const { state } = await to.jsm.streams.info(to.stream)
+  const { state, config } = await to.jsm.streams.info(to.stream)
   for await (const group of grouped(messages, state.last_seq)) {
-    await send(to, group)
+    await send(to, group, config.allow_atomic === true)
     await told(group.at(-1)?.sequence ?? 0)
   }
 }

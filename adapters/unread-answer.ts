@@ -8,22 +8,34 @@ import type { Socket } from "node:net"
 /** How often connections are looked at, in milliseconds. */
 const look_ms = 1000
 
-/** Looks at all connections until the server closes; `patience_s` without a byte is enough. */
+/** Looks at all connections while the server listens; `patience_s` without a byte is enough. */
 export const cutUnread = (server: Server, is_tls: boolean, patience_s: number) => {
-  const answers = new Map<Socket, ServerResponse | undefined>()
+  // In the order of the requests: a client may send some before it has read the first answer.
+  const answers = new Map<Socket, Array<ServerResponse>>()
+  /** The one that is being written; those before it are taken. */
+  const first = (waiting: Array<ServerResponse>) => {
+    while (waiting[0]?.writableFinished) waiting.shift()
+    return waiting[0]
+  }
   server.on(is_tls ? "secureConnection" : "connection", (socket: Socket) => {
-    answers.set(socket, undefined)
+    answers.set(socket, [])
     socket.once("close", () => answers.delete(socket))
   })
   server.on("request", ({ socket }, response) => {
-    if (answers.has(socket)) answers.set(socket, response)
+    const waiting = answers.get(socket)
+    if (waiting === undefined) return
+    first(waiting)
+    waiting.push(response)
   })
-  const looking = setInterval(() => {
-    for (const [socket, response] of answers) {
-      const is_waiting = response?.writableEnded === true && !response.writableFinished
+  const look = () => {
+    for (const [socket, waiting] of answers) {
+      const is_waiting = first(waiting)?.writableEnded === true
       // Node ends what it runs out for, and sets another one itself when the answer is taken.
       if (is_waiting && !socket.timeout) socket.setTimeout(patience_s * 1000)
     }
-  }, look_ms)
-  server.once("close", () => clearInterval(looking))
+  }
+  server.once("listening", () => {
+    const looking = setInterval(look, look_ms)
+    server.once("close", () => clearInterval(looking))
+  })
 }

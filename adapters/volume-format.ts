@@ -143,13 +143,17 @@ const decodeCopy = (page: Buffer): Superblock | undefined => {
 
 /**
  * What the first 8 KiB of a file say: the newer of the copies that hold, since a crash may leave
- * one of either; undefined where none does. Throws where a newer release wrote it.
+ * one of either; undefined where none does. Throws where a newer release wrote it. A format counts
+ * once both say it, so that a rise that a crash cut short is made again.
  */
 export const decodeSuperblock = (pages: Buffer): Superblock | undefined => {
   const first = decodeCopy(pages)
   const second = decodeCopy(pages.subarray(page_bytes))
   if (!first || !second) return first ?? second
-  return first.generation >= second.generation ? first : second
+  if (first.generation !== second.generation) {
+    return first.generation > second.generation ? first : second
+  }
+  return { ...first, format: Math.min(first.format, second.format) }
 }
 
 /** Writes a header; answers its CRC. */

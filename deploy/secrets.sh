@@ -5,17 +5,23 @@ umask 077
 folder="$(dirname "$0")/secrets"
 mkdir -p "$folder"
 cd "$folder"
-fresh() { [ -s "$1" ] || printf '%s%s' "${2:-}" "$(openssl rand -hex 32)" > "$1"; }
+fresh() {
+  if [ -s "$1" ]; then return; fi
+  secret="$(openssl rand -hex 32)"
+  printf '%s%s' "${2:-}" "$secret" > "$1"
+}
 for name in cluster-secret postgres admin-token grafana; do fresh "$name"; done
 # nats-server would read a word that begins with a digit as a number.
 for name in nats-core nats-cluster; do fresh "$name" p; done
 [ -s audit-key ] || openssl genpkey -algorithm ed25519 -out audit-key
-# It reads variables, not files: the same passwords as a part of its configuration.
+# It reads variables, not files: the same passwords as a part of its configuration, made again
+# since nobody may write to what is there.
 pass="$(cat nats-cluster)"
 {
   printf 'NATS_CORE = "%s"\nNATS_CLUSTER = "%s"\nNATS_ROUTES = [' "$(cat nats-core)" "$pass"
   for n in 1 2 3; do printf '"nats://cluster:%s@nats-%s:6222", ' "$pass" "$n"; done
   printf ']\n'
-} > nats-passwords.conf
+} > nats-passwords.new
+mv -f nats-passwords.new nats-passwords.conf
 # Containers read them as a user of their own; this folder is what keeps others out.
 chmod 0444 ./*

@@ -24,6 +24,8 @@ interface Following<Tables> {
   readonly database: Database<Tables>
   readonly part: Part
   readonly waitFor: Waiting["waitFor"]
+  /** Tells whoever started it what it waits for. */
+  readonly tell: (why: string) => Effect.Effect<void>
 }
 
 /** Waits, however long it takes, until a database that others write shows what the log holds. */
@@ -32,13 +34,15 @@ export const caughtUp = Effect.fnUntraced(function* <Tables>({
   database,
   part,
   waitFor,
+  tell,
 }: Following<Tables>) {
   const head = yield* log.head(part)
   const reached = Effect.gen(function* () {
     if (!(yield* continues(log, database, part))) return yield* not_yet
     yield* waitFor(head)
   })
-  yield* Effect.retry(reached, { schedule: Schedule.spaced(retry_ms), while: isBehind })
+  const told = Effect.tapError(reached, () => tell("waits for a process that writes it."))
+  yield* Effect.retry(told, { schedule: Schedule.spaced(retry_ms), while: isBehind })
 })
 
 const not_yet = new Behind({ detail: "It is of another log." })

@@ -14,6 +14,7 @@ import {
   DatabaseUnusable,
   type Differences,
 } from "#projections/database.ts"
+import { onceTold } from "#projections/once-told.ts"
 import { type Projection, writesOf } from "#projections/projection.ts"
 import { type Behind, type Waiting, waiting } from "#projections/waiting.ts"
 
@@ -207,17 +208,6 @@ const differing = <Tables>(
     return { position: comparing.position, ...(yield* comparing.differences) }
   }).pipe(Effect.scoped)
 
-/** What is told of a failure once, until something else is. */
-const onceTold = (name: string) => {
-  const told = new Set<string>()
-  const tell = (why: string) => {
-    if (told.has(why)) return Effect.void
-    told.add(why)
-    return Effect.logWarning(`${name} ${why}`)
-  }
-  return { tell, forget: () => told.clear() }
-}
-
 /**
  * Follows the log in the background whatever fails: another program may have locked the file, or
  * the disk be full, and a commit that this release cannot read waits for one that can.
@@ -299,7 +289,8 @@ const keep = Effect.fnUntraced(function* <Tables>(kept: Kept<Tables>) {
   yield* Effect.forkScoped(sharing.watch(waits.wake))
   const turns = sharing.turn.pipe(Effect.andThen(belonging), Effect.andThen(following))
   yield* persisting(name, position, Effect.scoped(turns))
-  yield* caughtUp({ log, database, part, waitFor: waits.waitFor })
+  const { tell } = onceTold(name)
+  yield* caughtUp({ log, database, part, tell, waitFor: waits.waitFor })
 })
 
 /**
@@ -333,13 +324,10 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
   const building = yield* Semaphore.make(1)
   const build = Effect.gen(function* () {
     const beside = yield* database.beside
+    const shown = database.checkpoint()
+    const foreign = (yield* continues(log, database, part)) ? undefined : shown
     yield* fill(log, beside, blueprint)
-    const last = Effect.gen(function* () {
-      yield* fill(log, beside, blueprint)
-      const shown = database.checkpoint()
-      const is_ours = yield* continues(log, database, part)
-      return yield* database.replace(beside, is_ours ? undefined : shown)
-    })
+    const last = Effect.andThen(fill(log, beside, blueprint), database.replace(beside, foreign))
     const is_replaced = yield* last.pipe(
       turn.withPermit,
       Effect.repeat({ until: (is_done) => is_done, times: replaces_max }),

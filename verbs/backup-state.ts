@@ -1,6 +1,6 @@
 /** `almanac backup-state`: the control plane's own data, beside a running server or without one. */
-import { existsSync } from "node:fs"
-import { resolve, sep } from "node:path"
+import { existsSync, realpathSync } from "node:fs"
+import { basename, dirname, join, resolve, sep } from "node:path"
 import { Console, Effect, Layer, Redacted } from "effect"
 import { Command, Flag } from "effect/cli"
 import { lockFolder } from "#adapters/data-lock.ts"
@@ -19,9 +19,13 @@ import { passphraseFile, passphraseOf, StateRefused, told } from "#verbs/state-f
 const sources = (of: Settings) =>
   Layer.provideMerge(Layer.merge(log(of), notary(of.data.dir, of.audit.key_file)), bothBeside(of))
 
+/** Where a path leads, also one of which the end is not there yet. */
+const realOf = (path: string): string =>
+  existsSync(path) ? realpathSync(path) : join(realOf(dirname(path)), basename(path))
+
 /** A backup in the folder that it is of is lost with it. */
 const isWithin = (folder: string, other: string) =>
-  `${resolve(folder)}${sep}`.startsWith(`${resolve(other)}${sep}`)
+  `${realOf(resolve(folder))}${sep}`.startsWith(`${realOf(resolve(other))}${sep}`)
 
 export const backup = Command.make(
   "backup-state",

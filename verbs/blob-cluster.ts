@@ -8,6 +8,7 @@ import type { ErasureParts } from "#actors/blob-storage/erasure-layout.ts"
 import { rebuildShards } from "#actors/blob-storage/erasure-rebuild.ts"
 import { type HeldMembers, holdsNewest } from "#actors/blob-storage/members.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
+import type { Members } from "#actors/blob-storage/peers.ts"
 import { repair } from "#actors/blob-storage/repair.ts"
 import { checkedOf, progressOf } from "#actors/blob-storage/repair-progress.ts"
 import { takeBackGuard } from "#actors/blob-storage/take-back.ts"
@@ -79,6 +80,16 @@ export const nodeDoor = Effect.fnUntraced(function* (
   })
 })
 
+/** One node that is apart must not make all the others so: undefined unless most of them are. */
+const apartFromMost = (
+  { node_id, active }: Members,
+  apartFrom: (address: string) => string | undefined,
+) => {
+  const others = active.filter((peer) => peer.node_id !== node_id)
+  const told = others.flatMap(({ address }) => apartFrom(address) ?? [])
+  return told.length * 2 > others.length ? told[0] : undefined
+}
+
 /** This node's store together with the others', until the scope closes. */
 export const joinNodes = Effect.fnUntraced(function* (options: NodeOptions, local: NodeEngine) {
   const { settings, held } = options
@@ -107,8 +118,8 @@ export const joinNodes = Effect.fnUntraced(function* (options: NodeOptions, loca
   yield* Effect.acquireRelease(Effect.sync(repairs.start), () => Effect.promise(repairs.stop))
   return {
     ...{ engine, answers },
-    /** Why there is no talking to a node of another release; undefined where there is. */
-    apart: () => held.members().active.flatMap(({ address }) => calls.apartFrom(address) ?? [])[0],
+    /** Why there is no talking to most of the other nodes, which are of another release. */
+    apart: () => apartFromMost(held.members(), calls.apartFrom),
     /** What this node's heartbeat tells of it. */
     progress: () => progressOf(repairs.progress(), engine.counts()),
     /** What the last sweeps found of blobs that lack copies. */

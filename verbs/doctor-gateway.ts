@@ -1,5 +1,6 @@
 /** What `almanac doctor` finds over HTTP: what any operator's token may ask. */
 import { Option, Schema } from "effect"
+import { warningOf } from "#actors/system/log-standing.ts"
 import { type Finding, fail, ok, some, warn } from "#adapters/finding.ts"
 import { ReadModelList } from "#gateway/system/read-models-api.ts"
 import { LogFigures } from "#schemas/system/audit.ts"
@@ -59,6 +60,8 @@ const log = async (get: Get): Promise<ReadonlyArray<Finding>> => {
   const answer = await get("/v1/admin/log")
   const found = Option.getOrUndefined(decoded(LogFigures, answer))
   if (found === undefined) return untold("log size", answer)
+  const warning = warningOf(found)
+  if (warning !== undefined) return [warn("log size", warning.text)]
   const { position, generation, used_share } = found
   const share = used_share === null ? "" : `, ${(used_share * 100).toFixed(1)}% of its limit`
   return [ok("log size", `generation ${generation}, position ${position}${share}`)]
@@ -79,11 +82,17 @@ const webhooks = async (get: Get): Promise<ReadonlyArray<Finding>> => {
   for (const { id, state } of found.webhooks) {
     if (state === "disabled") failing.push(`${id} is disabled`)
     if (state !== "active") continue
-    const hook = Option.getOrUndefined(decoded(Hook, await get(`/v1/webhooks/${id}`)))
+    const shown = await get(`/v1/webhooks/${id}`)
+    // It was deleted meanwhile.
+    if (shown.status === 404) continue
+    const hook = Option.getOrUndefined(decoded(Hook, shown))
+    if (hook === undefined) failing.push(`${id} answers ${shown.status}`)
     const since = hook?.delivery?.failing_since ?? null
     if (since !== null) failing.push(`${id} fails since ${since}`)
   }
-  if (failing.length === 0) return [ok("webhooks", `${found.webhooks.length}, none fails`)]
+  const { length } = found.webhooks
+  const told = length < webhooks_max ? `${length}` : `the first ${length}`
+  if (failing.length === 0) return [ok("webhooks", `${told}, none fails`)]
   return [warn("webhooks", `${some(failing)}: almanac webhooks show ID says why.`)]
 }
 

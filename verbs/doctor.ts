@@ -99,7 +99,7 @@ const identity = ({ identity, services, keystone_authtoken: { auth_url } }: Sett
       const signal = AbortSignal.timeout(answer_ms_max)
       const { status } = await fetch(auth_url, { signal })
       const told = `Keystone at ${auth_url} answers ${status}`
-      return [status < 500 ? ok("identity", told) : fail("identity", `${told}: look there.`)]
+      return [status < 400 ? ok("identity", told) : fail("identity", `${told}: look there.`)]
     } catch {
       return [fail("identity", `Keystone at ${auth_url} does not answer.`)]
     }

@@ -40,7 +40,7 @@ export const migrate = Command.make(
       publishedEventsJetStream(replicas),
       webhookCursorsJetStream(replicas),
       leasesOf(configured, "migrate"),
-      databases(configured),
+      databases(configured, true),
     ).pipe(Layer.provideMerge(exclusive(configured)))
     yield* all(configured).pipe(Effect.scoped, Effect.provide(streams))
   }),

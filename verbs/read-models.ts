@@ -20,9 +20,8 @@ const connection_head = "sqlite:///"
 const own = (settings: Settings) => new Map([[capital_pressure.service, capitalFile(settings)]])
 
 /** All in PostgreSQL but the dashboard's, which is a file by its document. */
-const mixed = (settings: Settings) => {
+const mixed = (settings: Settings, is_writer: boolean) => {
   const { connection, password } = settings.database
-  const is_writer = settings.roles.includes("projections")
   return Layer.effect(
     Databases,
     Effect.gen(function* () {
@@ -38,12 +37,14 @@ const mixed = (settings: Settings) => {
   )
 }
 
-/** Where they are kept. */
-export const databases = (settings: Settings) => {
+const isWriter = ({ roles }: Settings) => roles.includes("projections")
+
+/** Where they are kept. Of what processes share, one writes that has the role, or is asked to. */
+export const databases = (settings: Settings, is_writer = isWriter(settings)) => {
   const { connection } = settings.database
   return connection.startsWith(connection_head)
     ? sqlite(connection.slice(connection_head.length), own(settings))
-    : mixed(settings)
+    : mixed(settings, is_writer)
 }
 
 /** Why what a read model shows cannot be had now, or undefined. */

@@ -46,7 +46,7 @@ const here = <A, E>(
   Effect.forEach(
     [...read_models].filter(([name]) => names.includes(name)),
     ([name, open]) => Effect.flatMap(open, (model) => work(name, model)),
-  ).pipe(Effect.scoped, Effect.provide(Layer.merge(exclusive(of), databases(of))))
+  ).pipe(Effect.scoped, Effect.provide(Layer.merge(exclusive(of), databases(of, true))))
 
 const rebuildAll = Effect.fnUntraced(function* (of: Settings, names: ReadonlyArray<string>) {
   const running = yield* instance(of)

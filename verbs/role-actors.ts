@@ -1,5 +1,5 @@
 /** The role `actors`: carries out the commands that come over the bus. Source: decision 0140. */
-import { Effect } from "effect"
+import { Effect, Scope } from "effect"
 import { serveCommands } from "#adapters/commands-nats.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
@@ -14,11 +14,15 @@ import { serveEntry } from "#verbs/worker-entry.ts"
  */
 export const actors = Effect.fnUntraced(function* ({ services }: Settings) {
   const { connection } = yield* NatsConnection
+  // They end at the same time: each waits for a bus that stands still.
+  const all = yield* Scope.fork(yield* Effect.scope, "parallel")
+  const begin = <A, E, R>(serving: Effect.Effect<A, E, R>) =>
+    Effect.flatMap(Scope.fork(all), (own) => Scope.provide(serving, own))
   for (const service of ["system", ...services] as const) {
-    yield* serveCommands(connection, service, kinds_of[service])
+    yield* begin(serveCommands(connection, service, kinds_of[service]))
   }
   if (!services.includes("share-protection")) return
-  yield* serveWorkers(connection)
+  yield* begin(serveWorkers(connection))
   const { workers } = yield* NatsServer
-  if (workers !== undefined) yield* serveEntry(connection, workers)
+  if (workers !== undefined) yield* begin(serveEntry(connection, workers))
 })

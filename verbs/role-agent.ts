@@ -34,6 +34,13 @@ export const worker = Effect.fnUntraced(function* (settings: Settings, sources: 
     return yield* Effect.annotateLogs(runAgent(papers, settings), { worker_id })
   })
   const again = once.pipe(
+    // Else it would be no worker any more while the process says that it is.
+    Effect.catchDefect((defect) =>
+      Effect.andThen(
+        Effect.logError("The worker failed.", defect),
+        Effect.fail({ message: "it failed; the log says why" }),
+      ),
+    ),
     Effect.catch(({ message }) => {
       why = `does not work: ${message}`
       return Effect.andThen(Effect.logWarning(`The worker ${why}`), Effect.sleep(again_ms))

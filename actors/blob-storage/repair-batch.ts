@@ -200,7 +200,7 @@ const makeSpread = (asking: Asking, acts: Acts) =>
     })
   }
 
-/** Lets go what no put finished, where it is sure that it is no part of a blob. */
+/** Lets go what no put finished, where it is sure that it is no part of a blob; answers what. */
 const makeForsaking = (parts: RepairParts, acts: Acts, asked: ReturnType<typeof makeAsked>) => {
   const forsakes = makeForsakes(parts)
   return async function forsake(scene: Scene, view: RepairView, tasks: ReadonlyArray<Task>) {
@@ -221,6 +221,7 @@ const makeForsaking = (parts: RepairParts, acts: Acts, asked: ReturnType<typeof 
     )
     const ids = new Set(may_go.map(({ id }) => id))
     for (const { matter, act } of wished) if (ids.has(matter.id)) await acts.act(act, matter)
+    return ids
   }
 }
 
@@ -245,8 +246,8 @@ export const makeBatches = (parts: RepairParts, acts: Acts, releases: Releases, 
       return { matter, plan: planFor(view, matter.answers), made: 0, is_done: true }
     })
     sum.acts += await carryOut(acts, tasks)
-    await forsake(scene, view, tasks)
-    const gone = await letGo(tasks, scene.members.ring_version)
+    const forsaken = await forsake(scene, view, tasks)
+    const gone = forsaken.union(await letGo(tasks, scene.members.ring_version))
     for (const { matter, plan, made, is_done } of tasks) {
       if (made < plan.gaps) sum.lacking += 1
       if (plan.is_displaced && !gone.has(matter.id)) sum.displaced += 1

@@ -232,7 +232,9 @@ export const planShards = (view: RepairView, answers: Answers, model: HeldCopy):
   if (mine === undefined) return { ...told, acts: rebuildsOf(census, pairs) }
   const is_displaced = !owners.includes(view.node_id)
   if (isOrphan(census)) {
-    return { ...told, gaps: 0, acts: [{ act: "forsake", stored_at: model.stored_at }] }
+    // Who leaves waits until it may go.
+    const orphaned = { ...told, gaps: 0, is_displaced: view.is_leaving }
+    return { ...orphaned, acts: [{ act: "forsake", stored_at: model.stored_at }] }
   }
   const repairs = [
     ...[...movesOf(census, pairs), ...rebuildsOf(census, pairs)],

@@ -45,16 +45,19 @@ const no_name = /^\.{0,2}$/
 /** Pages that are looked through, as long as the server makes them by itself: 100 by default. */
 const pages_max = 1000
 
+type Query = ReadonlyArray<readonly [string, string]>
+
 /** All of this name, by pages. ClientFailed where there are more pages than anybody should have. */
 const havingName = async (
   { http, signal }: Session,
   { path, items, names, noun }: Collection,
+  query: Query,
   name: string,
 ) => {
   const found: Array<Json> = []
   let marker: string | undefined
   for (let page = 0; page < pages_max; page++) {
-    const at = addressOf(path, marker === undefined ? [] : [["marker", marker]])
+    const at = addressOf(path, marker === undefined ? query : [...query, ["marker", marker]])
     const { body } = await http.json({
       ...{ method: "GET", path: at, need: needOf({ path }), signal },
     })
@@ -71,8 +74,8 @@ const havingName = async (
   )
 }
 
-const idOf = async (session: Session, collection: Collection, name: string) => {
-  const found = await havingName(session, collection, name)
+const idOf = async (session: Session, collection: Collection, query: Query, name: string) => {
+  const found = await havingName(session, collection, query, name)
   const [one, other] = found
   const id = textAt(one, "id")
   const named = `${collection.noun} named ${printable(name)}`
@@ -104,11 +107,17 @@ export const withIds = async <T extends Typed>(
   const { path, for_operators } = operation
   const is_operator = typed.for_operators === true && for_operators !== undefined
   const below = is_operator ? for_operators.path : path
-  const resolved = async (collection: Collection | undefined, value: Given | undefined) => {
+  // Of the past, the name is whose it was then.
+  const { as_of } = typed.fields
+  const query = typeof as_of === "string" ? [["as_of", as_of] as const] : []
+  const resolved = async <V extends Given | undefined>(
+    collection: Collection | undefined,
+    value: V,
+  ): Promise<V | string> => {
     if (collection === undefined || typeof value !== "string") return value
     if (no_name.test(value) || id_form.test(value)) return value
     const of_all = below.startsWith("/v1/admin/")
-    return await idOf(session, seenBy(collection, of_all), value)
+    return await idOf(session, seenBy(collection, of_all), query, value)
   }
   const own = collections.find(({ path, admin = path }) =>
     [path, admin].some((of) => below.startsWith(`${of}/{id}`)),
@@ -117,8 +126,8 @@ export const withIds = async <T extends Typed>(
   const fields: Record<string, Given> = { ...typed.fields }
   for (const [name, value] of Object.entries(typed.fields)) {
     const of = collections.find(({ fields }) => fields.includes(name))
-    fields[name] = (await resolved(of, value)) ?? value
+    fields[name] = await resolved(of, value)
   }
-  const at = typeof id === "string" ? { ...typed.arguments, id } : typed.arguments
+  const at = id === undefined ? typed.arguments : { ...typed.arguments, id }
   return { ...typed, arguments: at, fields }
 }

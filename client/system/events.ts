@@ -11,8 +11,8 @@ import { printable, shown } from "#client/shown.ts"
 /** Longest silence: the server sends a comment every 15 s. */
 const silence_ms_max = 45_000
 
-/** Longest line of a stream, in characters: an event is at most a commit, of 512 KB. */
-const line_chars_max = 2 ** 21
+/** Longest event of a stream, in characters: it is at most a commit, of 512 KB. */
+const event_chars_max = 2 ** 21
 
 /** Between two connections, in ms: the first wait, and the longest while the server is away. */
 const again_ms = { first: 250, max: 10_000 }
@@ -53,21 +53,28 @@ export async function* eventsIn(
   let rest = ""
   let id = ""
   let data: Array<string> = []
+  let data_chars = 0
   for await (const part of parts) {
     heard()
     rest += decoder.decode(part, { stream: true })
     const lines = rest.split(/\r\n|\n|\r(?!$)/)
     rest = lines.pop() ?? ""
-    if (rest.length > line_chars_max) throw failure("failed", "A line of the stream is too long")
     for (const line of lines) {
       if (line === "") {
         if (data.length > 0) yield { id, data: data.join("\n") }
         data = []
+        data_chars = 0
         continue
       }
       const [, name = "", value = ""] = /^([^:]*):? ?(.*)$/s.exec(line) ?? []
       if (name === "id") id = value
-      if (name === "data") data.push(value)
+      if (name === "data") {
+        data.push(value)
+        data_chars += value.length + 1
+      }
+    }
+    if (rest.length + data_chars > event_chars_max) {
+      throw failure("failed", "An event of the stream is too long")
     }
   }
 }
@@ -138,7 +145,9 @@ export const follow = async (
   }
   const placed = () => `Go on from here: almanac events follow --after ${last}\n`
   const failed = (cause: unknown) => {
-    if (told > 0) screen.err(placed())
+    // What is refused is the place itself: the server was restored to an earlier one.
+    const is_place = told > 0 && !(isFailure(cause) && cause.ending === "refused")
+    if (is_place) screen.err(placed())
     return cause
   }
   const isOver = () => (is_known && failures > 1 ? away.isTooLong(last) : failures >= failures_max)

@@ -98,7 +98,7 @@ const coverage = Effect.gen(function* () {
   return coverageText(rows, unknown_shares, yield* Clock.currentTimeMillis)
 }).pipe(Effect.timeout(coverage_timeout))
 
-/** Looks beside whoever asks, no more often than each minute; tells what it found last, or fails. */
+/** Looks beside whoever asks, at most each minute; tells what it found last, or fails as that. */
 const lookingAt = <E, R>(look: Effect.Effect<string, E, R>) =>
   Effect.gen(function* () {
     const scope = yield* Effect.scope

@@ -8,9 +8,12 @@ import { SealedTree, Sha256 } from "#schemas/system/checkpoint.ts"
 
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
-/** A relative path without `..`, so that nothing is ever written outside a restored folder. */
+/**
+ * A relative path of names that are none of `.` and `..`, so that nothing is ever written outside a
+ * restored folder.
+ */
 const RelativePath = Schema.String.check(
-  Schema.isPattern(/^(?!\/)(?!(?:.*\/)?\.{1,2}(?:\/|$))[^\0\\]+$/),
+  Schema.isPattern(/^(?!\.{1,2}(?:\/|$))[^/\0\\]+(?:\/(?!\.{1,2}(?:\/|$))[^/\0\\]+)*$/),
   Schema.isMaxLength(1024),
 )
 

@@ -23,6 +23,8 @@ describePostgres("a look at PostgreSQL", () => {
         const [wrong] = yield* look(as_other, "another")
         assert.equal(wrong?.status, "fail")
         assert.notInclude(wrong?.why, "another")
+        const [unread] = yield* look(`${connection}?sslrootcert=/nowhere/ca.pem`)
+        assert.include(unread?.why, "/nowhere/ca.pem")
         const [gone] = yield* look(`${connection}_absent`)
         assert.equal(gone?.status, "fail")
         assert.include(gone?.why, "does not exist")

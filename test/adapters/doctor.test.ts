@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process"
-import { chmodSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it as plain } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -79,6 +79,15 @@ describe("a look at a machine", () => {
       assert.include(why(yield* look(settingsOf(dir)), "backup"), "never")
     }).pipe(Effect.scoped))
 
+  it("does not call well what it cannot look at", () =>
+    Effect.gen(function* () {
+      const dir = join(yield* temporaryFolder, "data")
+      writeFileSync(dir, "no folder", { mode: 0o600 })
+      const found = yield* look(settingsOf(dir))
+      assert.deepEqual(complaints(found), ["fail secrets", "warn backup"])
+      assert.include(why(found, "secrets"), "ENOTDIR")
+    }).pipe(Effect.scoped))
+
   it("finds programs that are not there, and a listener without TLS", () =>
     Effect.gen(function* () {
       const dir = yield* folder
@@ -108,6 +117,7 @@ describe("a look at a machine", () => {
       assert.notInclude(complaints(yield* at(one, since)).join(), "tls")
       assert.include(complaints(yield* at(one, since + 80 * day_ms)), "warn tls")
       assert.include(complaints(yield* at(one, since + 101 * day_ms)), "fail tls")
+      assert.include(why(yield* at(one, since - day_ms), "tls"), "is not good before")
       const mixed = yield* at({ ...one, key: other.key }, since)
       assert.include(why(mixed, "tls"), "is not the key of")
       const absent = yield* at({ ...one, cert: join(dir, "absent") }, since)
@@ -161,6 +171,9 @@ describeNats("a look at a bus", (it) => {
       const calm = { ...asks(options), runs: false }
       assert.deepEqual(complaints(yield* bus(calm)), [])
       const archive = join(options.folder, "generation-1.json")
+      const cut = join(options.folder, "generation-1.ndjson.gz")
+      truncateSync(cut, statSync(cut).size - 1)
+      assert.include(why(yield* bus(calm), "log"), "Generation 1 of the log is not in")
       rmSync(archive)
       const missing = yield* bus(calm)
       assert.include(why(missing, "log"), "Generation 1 of the log is not in")
@@ -216,6 +229,25 @@ describe("a look at a gateway", () => {
       "/v1/webhooks?limit=100": 500,
     })
     assert.deepEqual(complaints(found), ["warn read models", "warn log size", "fail webhooks"])
+  })
+
+  it("says that a log is almost full, and which webhooks it could not look at", async () => {
+    const figures = {
+      ...{ position: 9, generation: 1, aggregates: 1, bytes: 90, limit_bytes: 100 },
+      used_share: 0.9,
+    }
+    const many = Array.from({ length: 100 }, (_, i) => ({ id: `w-${i}`, state: "paused" }))
+    const found = await of({
+      "/readyz": "operations ok\n",
+      "/v1/admin/log": figures,
+      "/v1/webhooks?limit=100": { webhooks: [{ id: "one", state: "active" }] },
+      "/v1/webhooks/one": 500,
+    })
+    assert.deepEqual(complaints(found), ["warn log size", "warn webhooks"])
+    assert.include(why(found, "log size"), "almanac log roll")
+    assert.include(why(found, "webhooks"), "one answers 500")
+    const cut = await of({ "/readyz": "x ok\n", "/v1/webhooks?limit=100": { webhooks: many } })
+    assert.include(cut.find(({ what }) => what === "webhooks")?.why, "the first 100")
   })
 
   it("fails where nobody answers", async () => {

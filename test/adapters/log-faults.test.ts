@@ -255,6 +255,31 @@ describeWithServer("the log on JetStream, when something is lost", () => {
     }).pipe(Effect.provide(all)),
   )
 
+  it.live("a reader whose consumer gives signs of life and nothing else opens another", () =>
+    Effect.gen(function* () {
+      const log = yield* Log
+      const { jsm } = yield* NatsConnection
+      yield* write(a, "before")
+      const seen: Array<string | undefined> = []
+      yield* Effect.forkScoped(
+        Stream.runForEach(log.follow("", 0), (one) => Effect.sync(() => seen.push(textOf(one)))),
+      )
+      yield* until(Effect.sync(() => seen.length === 1))
+      // As one on a server whose copy cannot be read: it answers, and brings no message.
+      const pause = async () => {
+        const paused = new Date(Date.now() + 3_600_000)
+        for await (const { name } of jsm.consumers.list(stream)) {
+          await jsm.consumers.pause(stream, name, paused)
+        }
+      }
+      yield* Effect.promise(pause)
+      yield* write(a, "after")
+      yield* until(Effect.sync(() => seen.length === 2))
+      assert.deepEqual(seen, ["before", "after"])
+      assert.strictEqual(yield* consumers, 1)
+    }).pipe(Effect.scoped, Effect.provide(all)),
+  )
+
   it.live("a stream that is there with other options is refused", () =>
     Effect.gen(function* () {
       const { jsm } = yield* NatsConnection

@@ -5,7 +5,7 @@ import { Effect, Layer } from "effect"
 import { Buckets } from "#actors/share-protection/buckets.ts"
 import { Engine, EngineFailed } from "#actors/share-protection/engine.ts"
 import { bucketsS3Within } from "#adapters/buckets-s3.ts"
-import { addressRule } from "#adapters/outside-address.ts"
+import { addressRule, type Resolve } from "#adapters/outside-address.ts"
 import { BackendUnavailable } from "#schemas/share-protection/rejection.ts"
 import { buckets, engine } from "#verbs/agent-ports.ts"
 import { settingsWith } from "../http.ts"
@@ -22,7 +22,7 @@ const loopback = [
   ...["localhost", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::]"],
 ]
 
-const refused = "The S3 service has no address that may be reached from here"
+const refused = "The S3 service has no public address, and none in targets.allowed_networks"
 
 describe("an endpoint", () => {
   it.live("on this machine is not asked, whatever it is called", () =>
@@ -67,14 +67,14 @@ describe("an endpoint", () => {
     Effect.gen(function* () {
       const { bucket, asked } = yield* s3Fake()
       const detail = yield* failing(bucket, within("10.0.0.0/8"))
-      assert.match(detail, /^reachability: .*no address that may be reached/)
+      assert.match(detail, /^reachability: .*none in targets\.allowed_networks/)
       assert.lengthOf(asked, 0)
     }),
   )
 })
 
 describe("the engine", () => {
-  const unlocked = (endpoint: string, networks: ReadonlyArray<string>) =>
+  const unlocked = (endpoint: string, networks: ReadonlyArray<string>, resolve?: Resolve) =>
     withScript(
       ['echo run > "$calls"'],
       (folder) =>
@@ -84,7 +84,7 @@ describe("the engine", () => {
           const failure = exit._tag === "Failure" ? exit.failure : undefined
           return { failure, ran: existsSync(`${folder}/calls`) }
         }),
-      { isAllowed: addressRule(networks) },
+      { isAllowed: addressRule(networks), outage_s: 30, ...(resolve && { resolve }) },
     )
 
   it.live("is not run where the endpoint may not be reached", () =>
@@ -93,10 +93,34 @@ describe("the engine", () => {
         const { failure, ran } = yield* unlocked(`http://${host}:9`, [])
         assert.instanceOf(failure, EngineFailed, host)
         assert.isTrue(failure instanceof EngineFailed && failure.wrote_nothing)
+        assert.equal(failure.detail, `${refused} (ERR_ADDRESS_REFUSED).`, host)
         assert.isFalse(ran, host)
       }
       const allowed = yield* unlocked("http://localhost:9", ["127.0.0.0/8", "::1/128"])
       assert.deepEqual(allowed, { failure: undefined, ran: true })
+    }),
+  )
+
+  it.live("is not run for a name that means nothing, which is another failure", () =>
+    Effect.gen(function* () {
+      const { failure, ran } = yield* unlocked("http://s3.example", [], (_, answer) => {
+        answer(Object.assign(new Error(), { code: "ENOTFOUND" }), [])
+      })
+      assert.instanceOf(failure, EngineFailed)
+      const why = "The S3 service has a name that DNS does not know (ENOTFOUND)."
+      assert.equal(failure?.detail, why)
+      assert.isFalse(ran)
+    }),
+  )
+
+  it.live("is run when a name server that failed answers again", () =>
+    Effect.gen(function* () {
+      let asked = 0
+      const { failure, ran } = yield* unlocked("http://s3.example", [], (_, answer) => {
+        if (asked++ === 0) answer(Object.assign(new Error(), { code: "EAI_AGAIN" }), [])
+        else answer(null, [{ address: "8.8.8.8", family: 4 }])
+      })
+      assert.deepEqual({ failure, ran, asked }, { failure: undefined, ran: true, asked: 2 })
     }),
   )
 })

@@ -31,7 +31,7 @@ const manifestOf = (files: ReadonlyArray<StoredFile>): StateManifest => ({
   ...{ events: none, webhooks: none, files },
   log: {
     ...{ ...none, generation: 1, base: 0, copies: 0, hash: sha256 },
-    ...{ tree: { size: 0, peaks: [] }, head: "", key: "" },
+    ...{ tree: { size: 1, peaks: [sha256] }, head: "", key: "" },
   },
 })
 
@@ -59,7 +59,11 @@ describe("the files that a backup keeps", () => {
       writeFileSync(join(other, "key"), "secret", { mode: 0o600 })
       symlinkSync(join(other, "log"), join(folder, "log"))
       symlinkSync(join(other, "key"), join(folder, "audit-key.pem"))
-      const found = yield* Effect.promise(() => keptFiles(folder))
+      // The backup itself is none of them.
+      mkdirSync(join(other, "backup"))
+      writeFileSync(join(other, "backup", "manifest.jsonl"), "")
+      symlinkSync(join(other, "backup"), join(folder, "backup"))
+      const found = yield* Effect.promise(() => keptFiles(folder, join(other, "backup")))
       assert.deepEqual(found, [
         { path: "audit-key.pem", mode: 0o600 },
         { path: "log/generation-1.json", mode: 0o600 },

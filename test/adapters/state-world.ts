@@ -1,5 +1,5 @@
 /** A log with counters, published events and a cursor, its backup, and buses that hold nothing. */
-import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Layer, type Scope, Stream } from "effect"
 import { WebhookCursors } from "#actors/system/webhook-cursors.ts"
@@ -143,3 +143,14 @@ export const elsewhere = <A, E>(
       Effect.provide(Layer.fresh(Layer.provide(both, server)), { local: true }),
     )
   })
+
+/** Flips a bit in the middle of a file, and answers how to put it back. */
+export const flipped = (path: string) => {
+  const right = readFileSync(path)
+  const at = Math.floor(right.length / 2)
+  writeFileSync(
+    path,
+    right.map((byte, i) => (i === at ? byte ^ 1 : byte)),
+  )
+  return () => writeFileSync(path, right)
+}

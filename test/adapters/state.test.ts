@@ -1,12 +1,4 @@
-import {
-  chmodSync,
-  existsSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs"
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { assert } from "@effect/vitest"
 import { Effect, Result, Stream } from "effect"
@@ -21,20 +13,18 @@ import { restoration_stream } from "#events/system/restoration.ts"
 import { describeNats } from "../nats.ts"
 import { told } from "../system/events-served.ts"
 import { count, opened, whole } from "./generation-log.ts"
-import { backedUp, elsewhere, installed, more, newTarget, restored, seen } from "./state-world.ts"
+import {
+  backedUp,
+  elsewhere,
+  flipped,
+  installed,
+  more,
+  newTarget,
+  restored,
+  seen,
+} from "./state-world.ts"
 
 const passphrase = "correct horse battery staple"
-
-/** Flips a bit in the middle of a file, and answers how to put it back. */
-const flipped = (path: string) => {
-  const right = readFileSync(path)
-  const at = Math.floor(right.length / 2)
-  writeFileSync(
-    path,
-    right.map((byte, i) => (i === at ? byte ^ 1 : byte)),
-  )
-  return () => writeFileSync(path, right)
-}
 
 describeNats("a backup of state", (it) => {
   it.effect("is the log, the events, the cursors and the files, in the first generation", () =>
@@ -236,75 +226,6 @@ describeNats("a backup of state", (it) => {
           assert.equal(readFileSync(join(folder, "vault", "key"), "utf8"), "the vault's key")
         }),
       )
-    }).pipe(Effect.scoped),
-  )
-
-  it.effect("has the cursor of each webhook, also where all are moved while it is made", () =>
-    Effect.gen(function* () {
-      const world = yield* installed
-      const to = yield* newTarget
-      const bus = yield* NatsConnection
-      const stream = "KV_ALMANAC_WEBHOOKS"
-      const save = (id: string) => bus.js.publish(`$KV.ALMANAC_WEBHOOKS.${id}`, `{"of":"${id}"}`)
-      yield* Effect.promise(() => save("other"))
-      // As soon as anything was asked of them each goes on.
-      const info: typeof bus.jsm.streams.info = async (name, ...rest) => {
-        const found = await bus.jsm.streams.info(name, ...rest)
-        if (name === stream) for (const id of ["hook", "other"]) await save(id)
-        return found
-      }
-      const streams = Object.create(bus.jsm.streams, { info: { value: info } })
-      const jsm = Object.create(bus.jsm, { streams: { value: streams } })
-      const { webhooks } = yield* backedUp(world, to).pipe(
-        Effect.provideService(NatsConnection, { ...bus, jsm }),
-      )
-      const store = yield* openStateStore(to, { make: false })
-      const ids: Array<string> = []
-      yield* Effect.promise(async () => {
-        for await (const { subject } of messagesOf(store, webhooks)) ids.push(subject)
-      })
-      assert.includeMembers(
-        ids.map((subject) => subject.split(".").at(-1)),
-        ["hook", "other"],
-      )
-    }).pipe(Effect.scoped),
-  )
-
-  it.effect("is not made where a generation's file is missing or another", () =>
-    Effect.gen(function* () {
-      const world = yield* installed
-      yield* rollLog(world.log)
-      for (const name of ["generation-1.json", "generation-1.ndjson.gz"]) {
-        const path = join(world.log.folder, name)
-        const right = readFileSync(path)
-        rmSync(path)
-        const missing = yield* Effect.flip(backedUp(world, yield* newTarget))
-        assert.include(String(missing), "eneration")
-        writeFileSync(path, right)
-      }
-      const putBack = flipped(join(world.log.folder, "generation-1.ndjson.gz"))
-      const to = yield* newTarget
-      const failure = yield* Effect.flip(backedUp(world, to))
-      assert.include(String(failure), "log/generation-1.ndjson.gz")
-      assert.isFalse(existsSync(join(to, "manifest.jsonl")))
-      putBack()
-      yield* backedUp(world, to)
-    }).pipe(Effect.scoped),
-  )
-
-  it.effect("writes again what it lost of files, and is not added to where the log's part is", () =>
-    Effect.gen(function* () {
-      const world = yield* installed
-      const to = yield* newTarget
-      const { files, log } = yield* backedUp(world, to)
-      const pathOf = (one: { readonly object: string } | undefined) =>
-        join(to, "objects", one?.object ?? "")
-      rmSync(pathOf(files[0]))
-      yield* backedUp(world, to)
-      assert.isTrue(existsSync(pathOf(files[0])))
-      writeFileSync(pathOf(log.parts[0]), "")
-      const failure = yield* Effect.flip(backedUp(world, to))
-      assert.include(String(failure), `${log.parts[0]?.path} `)
     }).pipe(Effect.scoped),
   )
 

@@ -64,6 +64,20 @@ describe("shards that no put finished", () => {
     await cluster.sweep(fourth)
     assert.equal(await left(), 3)
   })
+  for (const [what, shards, pending] of [
+    ["hold up a node that leaves, and are told of, while the log cannot be asked", 3, 1],
+    ["do not hold up a node that leaves where all have been asked", 2, 0],
+  ] as const) {
+    it(what, async () => {
+      const cluster = makeRepairWorld([...six, ...joined])
+      const { fourth, left } = await unfinished(cluster)
+      cluster.setRing({ active: six.filter((name) => name !== fourth), leaving: [fourth] })
+      if (pending > 0) cluster.cutOff(fourth)
+      await cluster.sweep(fourth)
+      assert.equal(await left(), shards)
+      assert.equal(cluster.node(fourth).repairs.progress().pending_migrations, pending)
+    })
+  }
   it("stay where another was on its way from node to node when it was asked for", async () => {
     const cluster = makeRepairWorld([...six, ...joined])
     const { first, fourth, give, left } = await unfinished(cluster)

@@ -22,6 +22,17 @@ describe("a stream of events", () => {
     assert.deepEqual(await told([`${text}id: 3\ndata: not ended`]), whole)
   })
 
+  it("is bounded, in one line and in the lines of one event", async () => {
+    const long = "x".repeat(2 ** 20)
+    const whole = `data: ${long}\n\n`
+    assert.equal((await told([whole, whole, whole])).length, 3)
+    for (const endless of ["", "\ndata: "]) {
+      const parts = ["data: ", ...Array.from({ length: 3 }, () => `${long}${endless}`)]
+      const { message } = await endingOf(told(parts))
+      assert.equal(message, "An event of the stream is too long")
+    }
+  })
+
   it("goes on where it broke, without loss or repetition", () =>
     withServer(
       ({ headers }, answer, nth) => {
@@ -128,6 +139,21 @@ describe("a stream of events", () => {
         const work = follow(session, { filters: [], after: "0", count: 0 }, { first: 1, max: 2 })
         assert.equal((await endingOf(work)).ending, "forbidden")
         assert.equal(written.err, "Go on from here: almanac events follow --after 7\n")
+      },
+    ))
+
+  it("whose place the server does not have any more is not said to go on there", () =>
+    withServer(
+      (_, answer, nth) => {
+        if (nth > 1) return json(answer, 400, { detail: "There is no event 7" })
+        answer.writeHead(200, { "content-type": "text/event-stream" })
+        answer.write('id: 7\nevent: e\ndata: {"id":7}\n\n', () => answer.destroy())
+      },
+      async ({ url }) => {
+        const { session, written } = sessionWith(url, { json: true })
+        const work = follow(session, { filters: [], after: "0", count: 0 }, { first: 1, max: 2 })
+        assert.match((await endingOf(work)).message, /There is no event 7/)
+        assert.equal(written.err, "")
       },
     ))
 

@@ -69,6 +69,17 @@ describe("a name in place of an id", () => {
     assert.deepEqual(JSON.parse(body), { share_id: "nightly", target_id: id(1), policy_id: id(9) })
   })
 
+  it("is whose it was at the time that is asked about", async () => {
+    const { heard } = await doing(targets, "show", {
+      ...{ arguments: { id: "nightly" }, fields: { as_of: "2026-11-01T00:00:00Z" } },
+    })
+    const then = "as_of=2026-11-01T00%3A00%3A00Z"
+    assert.deepEqual(
+      heard.map(({ path }) => path),
+      [`/v1/targets?${then}`, `/v1/targets?${then}&marker=2`, `/v1/targets/${id(1)}?${then}`],
+    )
+  })
+
   it("that two have is refused, and both are named", async () => {
     const { ending, message, heard } = await doing(targets, "delete", {
       arguments: { id: "twice" },

@@ -51,6 +51,15 @@ interface Parts {
   readonly make: MakeSoftware
 }
 
+/** The time of a node, whose timers end with it. */
+const timingOf = (world: World, now: () => bigint, isUp: () => boolean) => ({
+  now,
+  after: (ms: number, run: () => void) =>
+    world.after(ms, () => {
+      if (isUp()) run()
+    }),
+})
+
 const makeNode = (node_id: string, { world, network, membership, make }: Parts): SimulatedNode => {
   const skew_ns = BigInt(world.random.between(-skew_ms_max, skew_ms_max)) * ms_ns
   const now = () => world.now() + skew_ns
@@ -66,13 +75,7 @@ const makeNode = (node_id: string, { world, network, membership, make }: Parts):
     const local = diskOf(world, { isUp, stalledUntil }, disk, (what) =>
       world.note(`${node_id} ${what}`),
     )
-    const timing = {
-      now,
-      after: (ms: number, run: () => void) =>
-        world.after(ms, () => {
-          if (is_up) run()
-        }),
-    }
+    const timing = timingOf(world, now, isUp)
     const software = make({
       ...{ local, timing, peers: network.peersOf({ node_id, isUp }) },
       members: () => membership.seenBy(node_id),

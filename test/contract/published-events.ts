@@ -1,6 +1,6 @@
 /** What every adapter of PublishedEvents promises. */
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber, type Layer, Stream } from "effect"
+import { Effect, Fiber, type Layer, Result, Stream } from "effect"
 import { type Published, PublishedEvents, sequenceBefore } from "#projections/published-events.ts"
 
 const published = (n: number, service = "blob-storage", type = "node_joined"): Published => ({
@@ -85,6 +85,25 @@ export const publishedEventsContract = <E>(make: () => Layer.Layer<PublishedEven
         assert.equal(refused._tag, "PublishFailed")
       }
       assert.equal((yield* events.last)?.sequence, 1)
+    }),
+  )
+
+  test(
+    "of several publishers that go on from the same event one is heard, and wholly",
+    Effect.gen(function* () {
+      const events = yield* PublishedEvents
+      const stretch = (n: number) => numbers(n, n + 4).map((at) => published(at))
+      const told = yield* Effect.forEach(
+        [100, 200, 300],
+        (n) => Effect.result(events.append(stretch(n), 0)),
+        { concurrency: "unbounded" },
+      )
+      assert.lengthOf(told.filter(Result.isSuccess), 1)
+      assert.equal((yield* events.last)?.sequence, 5)
+      const kept = yield* Effect.forEach(numbers(1, 5), events.at)
+      const [first = 0, ...others] = kept.map((one) => one?.event.position ?? 0)
+      assert.deepEqual(others, numbers(first + 1, first + 4))
+      assert.equal(yield* events.append(stretch(400), 5), 10)
     }),
   )
 

@@ -128,6 +128,9 @@ describeWithServer("the processes of the compose file", () => {
     const lease = 'almanac_lease_held{lease="share-protection-conductor"} 1'
     assert.include(await text("conductor-1"), lease)
     for (const name of ["gateway-1", "blob-1"]) assert.notInclude(await text(name), lease)
+    for (const name of servers.keys()) {
+      assert.notMatch(await text(name), /^almanac_collector_up\{.*\} 0$/m, name)
+    }
     assert.match(await text("gateway-1"), /^almanac_read_model_lag_seconds\{.*\} 0$/m)
     assert.match(await text("gateway-1"), /^almanac_log_position [1-9]/m)
     assert.match(await text("blob-2"), /^almanac_volume_capacity_bytes [1-9]/m)

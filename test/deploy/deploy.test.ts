@@ -3,7 +3,15 @@
  * they start is started without one in deploy.services.ts. Source: issue 10 §6; decision 0144.
  */
 import { execFileSync, spawnSync } from "node:child_process"
-import { existsSync, readFileSync, rmSync } from "node:fs"
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
 import { createServer } from "node:http"
 import { join } from "node:path"
 import { Result } from "effect"
@@ -111,7 +119,8 @@ describe("compose.yaml", () => {
   it("gives what runs of our image a volume where its user may write", () => {
     const home = /^VOLUME (.+)$/m.exec(textOf("Dockerfile"))?.[1]
     // A volume takes the owner of the folder in the image; where there is none, it is root's.
-    assert.include(textOf("Dockerfile"), `--home-dir ${home} --create-home`)
+    const make = "install --directory --owner 10001 --group 10001 --mode 0700"
+    assert.include(textOf("Dockerfile"), `${make} ${home}\n`)
     for (const [name, { image, volumes, environment }] of Object.entries(services)) {
       if (image !== "almanac") continue
       expect(volumes, name).toEqual([`${name}:${home}`])
@@ -153,7 +162,10 @@ describe("secrets.sh and nats.conf", () => {
     const folder = newFolder()
     const make = () => {
       execFileSync("cp", ["-r", "deploy/secrets.sh", "deploy/nats", folder])
-      execFileSync("sh", [join(folder, "secrets.sh")])
+      // Root may write over anything: whoever makes them is somebody else.
+      if (process.getuid?.() === 0) execFileSync("chown", ["-R", "65534:65534", folder])
+      const { uid, gid } = statSync(folder)
+      execFileSync("sh", [join(folder, "secrets.sh")], { uid, gid, stdio: "pipe" })
       return readFileSync(join(folder, "secrets/nats-passwords.conf"), "utf8")
     }
     const first = make()
@@ -167,6 +179,18 @@ describe("secrets.sh and nats.conf", () => {
     expect(check().status).toBe(0)
     rmSync(join(nats, "passwords.conf"))
     expect(check().status).not.toBe(0)
+    return cleanUp()
+  })
+})
+
+describe("secrets.sh without openssl", () => {
+  it("makes nothing: what it made once it would never make better", () => {
+    const folder = newFolder()
+    execFileSync("cp", ["deploy/secrets.sh", folder])
+    writeFileSync(join(folder, "openssl"), "#!/bin/sh\nexit 1\n", { mode: 0o755 })
+    const env = { ...process.env, PATH: `${folder}:${process.env.PATH}` }
+    expect(spawnSync("sh", [join(folder, "secrets.sh")], { env }).status).not.toBe(0)
+    expect(readdirSync(join(folder, "secrets"))).toEqual([])
     return cleanUp()
   })
 })
@@ -233,6 +257,10 @@ describe("the manifests of Kubernetes", () => {
         ...set.spec.volumeClaimTemplates.map((claim) => claim.metadata.name),
       ])
       for (const mount of mounts) assert.isTrue(volumes.has(mount.name), mount.name)
+      // A volume's own folder is root's, open to the group, and may hold lost+found.
+      const disk = mounts.find((mount) => mount.name === "data")?.mountPath
+      const folder = container.env.find(({ name }) => name === "ALMANAC_DATA_DIR")?.value
+      if (name !== "nats") expect(folder).toBe(`${disk}/data`)
       for (const { name: variable, value } of container.env) {
         const path = settingOfVariable(variable)
         if (path === undefined || value === undefined || value.includes("$(")) continue
@@ -277,6 +305,9 @@ describe("the Dockerfile", () => {
 
   it("ends as a user of its own, who is told to stop as the program expects it", () => {
     expect(final).toContain("USER 10001:10001")
+    // With --create-home there were files of a shell's in the data folder.
+    assert.include(text, "groupadd --gid 10001 almanac && useradd --uid 10001 --gid 10001")
+    assert.include(text, "--no-create-home")
     expect(final).toContain("STOPSIGNAL SIGTERM")
     expect(final).toContain(`EXPOSE ${port}`)
     const [, script = ""] = json("ENTRYPOINT")
@@ -333,6 +364,20 @@ describe.skipIf(!has_systemd)("the systemd units", () => {
       expect(level).toBeLessThanOrEqual(exposure_max)
     })
   }
+
+  it("are understood with the drop-in of a worker that mounts, which alone is root's", () => {
+    const folder = newFolder()
+    const unit = join(folder, "almanac@worker.service")
+    mkdirSync(`${unit}.d`)
+    writeFileSync(unit, textOf("systemd/almanac@.service"))
+    writeFileSync(join(`${unit}.d`, "mounts.conf"), textOf("systemd/mounts.conf"))
+    const { stderr } = spawnSync("systemd-analyze", ["verify", unit], { encoding: "utf8" })
+    const said = stderr.split("\n").filter((line) => line !== "")
+    expect(said.filter((line) => !line.includes("/opt/almanac/almanac"))).toEqual([])
+    assert.include(textOf("systemd/mounts.conf"), "User=root")
+    assert.notInclude(textOf("systemd/almanac@.service"), "User=root")
+    return cleanUp()
+  })
 
   it("are the same but for their names", () => {
     const body = (unit: string) => {

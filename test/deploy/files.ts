@@ -50,7 +50,7 @@ interface Container {
   readonly startupProbe: Probe
   readonly livenessProbe: Probe
   readonly readinessProbe: Probe
-  readonly volumeMounts: ReadonlyArray<Named>
+  readonly volumeMounts: ReadonlyArray<Named & { readonly mountPath: string }>
   readonly env: ReadonlyArray<Named & { readonly value?: string }>
 }
 

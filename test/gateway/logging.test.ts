@@ -92,6 +92,7 @@ describe("logs", () => {
       "x-auth-token: hunter2hunter2",
       "bearer hunter2hunter2",
       "nats://user:hunter2hunter2@localhost:4222",
+      "s3://user:hunter2hunter2@localhost",
       "Basic aHVudGVyMjpodW50ZXIy",
     ]
     for (const text of texts) expect(redacted(text)).not.toMatch(/hunter2|aHVudGVy/)
@@ -126,6 +127,30 @@ describe("traces", () => {
     expect(received.join()).toMatch(/^\/v1\/traces /)
     expect(received.join()).toContain("put a blob")
     expect(received.join()).toContain("1.2.3")
+  })
+
+  it("do not pile up before a collector that takes them and never answers", async () => {
+    const { promise: left, resolve } = Promise.withResolvers<string>()
+    const collector = createServer((request, response) => {
+      request.resume()
+      response.on("close", () => resolve("left"))
+    })
+    await new Promise<void>((resolve) => collector.listen(0, "127.0.0.1", resolve))
+    const address = collector.address()
+    const port = typeof address === "object" && address ? address.port : 0
+    const settings = settingsWith({ telemetry: { otlp_url: `http://127.0.0.1:${port}/` } })
+    const scope = Effect.runSync(Scope.make())
+    const context = await Effect.runPromise(
+      Layer.buildWithScope(telemetry(settings, "1.2.3", "almanac", 50), scope),
+    )
+    await Effect.runPromise(
+      Effect.withSpan(Effect.void, "put a blob").pipe(Effect.provideContext(context)),
+    )
+    // Until the end of the scope, which gives up as well, nobody but the deadline does.
+    expect(await left).toBe("left")
+    await Effect.runPromise(Scope.close(scope, Exit.void))
+    collector.closeAllConnections()
+    collector.close()
   })
 
   it("need nothing where no collector is named", async () => {

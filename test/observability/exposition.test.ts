@@ -40,7 +40,7 @@ describe("metrics as text", () => {
 })
 
 describe("what a process counts", () => {
-  it("is there from zero on: of a series that begins at one, Prometheus sees no increase", async () => {
+  it("begins at zero: of a series that begins at one, Prometheus sees no increase", async () => {
     const text = await Effect.runPromise(Effect.scoped(Effect.flatten(processMetrics)))
     const zero = (name: string) =>
       parsed(text)

@@ -216,7 +216,7 @@ const webhooks = Effect.gen(function* () {
     ),
     tell(4, 1, { ...{ type: "WebhookDeliveriesAbandoned" }, ...{ letters } }),
   ])
-  return database.db
+  return { db: database.db, reader: database.reader }
 })
 
 describe("the metrics of webhooks", () => {
@@ -235,7 +235,7 @@ describe("the metrics of webhooks", () => {
         [uuid(3)]: { ...fresh, read: 1, open: [], failing_since_ms: 1 },
       }
       // Only what is asked for: the tables, the cursors, the last event.
-      const around = Context.make(WebhookModel, { db: yield* webhooks } as never).pipe(
+      const around = Context.make(WebhookModel, (yield* webhooks) as never).pipe(
         Context.add(WebhookCursors, {
           load: (id: string) => Effect.succeed({ cursor: cursors[id], change: 1 }),
           // As above.

@@ -107,11 +107,19 @@ const careless = async (client: Client, server: Server) => {
   own.close()
 }
 
+/** As the formatter leaves it: all cells of a column are of one width. */
 const tableOf = (families: Iterable<Family>) => {
   const rows = [...families]
     .toSorted((one, other) => (one.name < other.name ? -1 : 1))
-    .map(({ name, type, help }) => `| \`${name}\` | ${type} | ${help} |`)
-  return ["| metric | type | what it tells |", "| --- | --- | --- |", ...rows].join("\n")
+    .map(({ name, type, help }) => [`\`${name}\``, type, help])
+  const head = ["metric", "type", "what it tells"]
+  const widths = head.map((_, column) =>
+    Math.max(...[head, ...rows].map((row) => row[column]?.length ?? 0)),
+  )
+  const rule = widths.map((width) => "-".repeat(width))
+  return [head, rule, ...rows]
+    .map((row) => `| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |`)
+    .join("\n")
 }
 
 interface Rule {
@@ -186,6 +194,9 @@ describeWithRadosgw("a server that is watched", () => {
     assert.equal(made.status, 202, made.body.toString())
     await tenant.available(`/v1/backups/${JSON.parse(made.body.toString()).backup.id}`)
     await careless(client, server)
+    // Alerts speak of what probes ask for.
+    for (const path of ["/livez", "/readyz"]) await client.ask("GET", path)
+    await read()
     client.close()
     metrics = await until("all parts of the metrics", step_ms_max, async () => {
       const text = await read()

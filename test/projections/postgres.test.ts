@@ -1,58 +1,16 @@
-/** Read models that processes share in PostgreSQL: who writes, who reads, what cuts them off. */
-import { writeFileSync } from "node:fs"
-import { join } from "node:path"
+/** Read models that processes share in PostgreSQL: who writes, who reads, and what each shows. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Exit, Fiber, Layer, Redacted, Result, Scope } from "effect"
-import { sql } from "kysely"
+import { Effect, Exit, Fiber, Result, Scope } from "effect"
 import pg from "pg"
-import { host } from "#actors/host.ts"
-import { logMemory } from "#adapters/log-memory.ts"
-import { postgres } from "#adapters/postgres.ts"
-import { session } from "#adapters/postgres-session.ts"
 import type { Recorded } from "#events/log.ts"
-import type { Database } from "#projections/database.ts"
-import { openDatabase, project, readModel } from "#projections/read-model.ts"
+import { project } from "#projections/read-model.ts"
 import { Counted } from "../counter.ts"
-import { guideText } from "../docs/guide.ts"
-
-import { temporaryFolder } from "../nats.ts"
-import { ask, describePostgres, optionsOf, Postgres } from "../postgres.ts"
-import { blueprint, count, counted, type Tables } from "./counters.ts"
-
-const schema = "almanac_test_v1"
-
-const inDatabase = <A, E, R>(url: string, body: Effect.Effect<A, E, R>, is_writer = true) =>
-  Effect.flatMap(Layer.build(postgres(optionsOf(url, is_writer))), (around) =>
-    Effect.provideContext(body, around),
-  )
-
-/** As a process would have it, that may write or only reads. */
-const model = (url: string, is_writer = true, of = blueprint) =>
-  inDatabase(url, readModel(of), is_writer)
-
-const opened = (url: string) => inDatabase(url, openDatabase(blueprint))
-
-const totals = (db: Database<Tables>["db"]) =>
-  Effect.promise(async () => {
-    const rows = await db.selectFrom("counter").selectAll().orderBy("id").execute()
-    return rows.reduce((sum, { total }) => sum + total, 0)
-  })
-
-const database = Effect.flatMap(Postgres, (server) => server.database)
+import { ask, describePostgres, Postgres } from "../postgres.ts"
+import { blueprint, count, counted } from "./counters.ts"
+import { database, model, opened, schema, totals, until, withLog } from "./postgres-given.ts"
 
 /** A process that ends: its read model is closed before the next line. */
 const passing = <A, E, R>(body: Effect.Effect<A, E, R>) => Effect.scoped(body)
-
-/** What a condition comes to; fails after ten seconds. */
-const until = Effect.fnUntraced(function* (what: string, is: Effect.Effect<boolean>) {
-  for (let looks = 0; !(yield* is); looks++) {
-    if (looks > 1000) assert.fail(`${what} never came`)
-    yield* Effect.sleep(10)
-  }
-})
-
-const withLog = <A, E, R>(body: Effect.Effect<A, E, R>) =>
-  Effect.scoped(body).pipe(Effect.provide(Layer.fresh(Layer.provideMerge(host, logMemory))))
 
 const endSessions = (url: string) =>
   ask(
@@ -187,6 +145,22 @@ describePostgres("a read model in PostgreSQL", () => {
       }).pipe(Effect.scoped),
     )
 
+    it.effect("leaves nothing of a commit whose session ended between two of its slices", () =>
+      Effect.gen(function* () {
+        const url = yield* database
+        const open = yield* opened(url)
+        const slices = [1, 2, 3].map((n) => [counted({ id: `c${n}`, by: 1 })])
+        const commit = { position: 1, hash: "h" }
+        // Asked for something else, it has another session by the time that it goes on.
+        const pause = Effect.andThen(endSessions(url), Effect.exit(open.dump))
+        yield* Effect.exit(open.applySlowly(slices, commit, Effect.asVoid(pause)))
+        assert.equal(yield* totals(open.db), 0)
+        yield* open.applySlowly(slices, commit, Effect.void)
+        assert.equal(yield* totals(open.db), 3)
+        assert.deepEqual(open.checkpoint(), commit)
+      }).pipe(Effect.scoped),
+    )
+
     it.effect("shows a text with a NUL, which PostgreSQL has not, with a sign in its place", () =>
       Effect.gen(function* () {
         const open = yield* opened(yield* database)
@@ -198,75 +172,12 @@ describePostgres("a read model in PostgreSQL", () => {
       }).pipe(Effect.scoped),
     )
 
-    it.effect("comes in by a password that no message tells", () =>
-      Effect.gen(function* () {
-        const url = yield* database
-        const secret = "s p/a@c&e%41"
-        const guide = /^```sql\n([\s\S]*?)^```$/m.exec(guideText("guide-scale-out.md"))?.[1] ?? ""
-        for (const line of guide.trim().split("\n")) yield* ask(url, line.replace("...", secret))
-        const connection = url.replace(/postgres@(.*)\/.*$/, "almanac@$1/almanac")
-        const as = (password: string) =>
-          Effect.flatMap(
-            Layer.build(
-              postgres({ connection, is_writer: true, password: Redacted.make(password) }),
-            ),
-            (around) => Effect.provideContext(openDatabase(blueprint), around),
-          )
-        const open = yield* as(secret)
-        assert.equal(yield* totals(open.db), 0)
-        const { detail } = yield* Effect.flip(as("hunter2"))
-        assert.include(detail, "password authentication failed")
-        assert.notInclude(detail, "hunter2")
-      }).pipe(Effect.scoped),
-    )
-
-    it.effect("is reached by what else its URL says, and has no table but in its schema", () =>
-      Effect.gen(function* () {
-        const url = yield* database
-        const [, socket = "", name = ""] = /@(.*)\/(.*)$/.exec(url) ?? []
-        const options = encodeURIComponent("-c statement_timeout=9s")
-        const connection = `postgresql://postgres@/${name}?host=${socket}&options=${options}`
-        const password = Redacted.make("not needed")
-        const around = yield* Layer.build(postgres({ connection, password, is_writer: true }))
-        const open = yield* Effect.provideContext(openDatabase(blueprint), around)
-        yield* open.apply([counted({ id: "a", by: 1 })], { position: 1, hash: "h" })
-        assert.equal(yield* totals(open.db), 1)
-        const strays = ask(url, "select tablename from pg_tables where schemaname = 'public'")
-        assert.deepEqual(yield* strays, [])
-      }).pipe(Effect.scoped),
-    )
-
-    it.effect("is reached again where what its URL names was not there for a moment", () =>
-      Effect.gen(function* () {
-        const path = join(yield* temporaryFolder, "ca.pem")
-        const { connection, password } = optionsOf(`${yield* database}?sslrootcert=${path}`)
-        const begun = () => Promise.resolve()
-        const { run } = yield* session({ connection, password }, schema, { begun })
-        const why = Effect.map(Effect.flip(run(() => Promise.resolve())), ({ detail }) => detail)
-        assert.match(yield* why, /ENOENT/)
-        writeFileSync(path, "")
-        // By its socket this server has no TLS.
-        assert.match(yield* why, /SSL/)
-      }).pipe(Effect.scoped),
-    )
-
     it.effect("finds by a text with a NUL what was told of it", () =>
       Effect.gen(function* () {
         const open = yield* opened(yield* database)
         yield* open.apply([counted({ id: "a\0b", by: 1 })], { position: 1, hash: "h" })
         const found = open.db.selectFrom("counter").select("total").where("id", "=", "a\0b")
         assert.deepEqual(yield* Effect.promise(() => found.execute()), [{ total: 1 }])
-      }).pipe(Effect.scoped),
-    )
-
-    it.effect("answers what a key bounds while all that is long takes its time", () =>
-      Effect.gen(function* () {
-        const open = yield* opened(yield* database)
-        for (let n = 0; n < 8; n++) {
-          const one = Effect.tryPromise(() => sql`select pg_sleep(20)`.execute(open.reader))
-          yield* Effect.forkChild(Effect.ignore(one), { startImmediately: true })
-        }
-        assert.equal(yield* totals(open.db), 0)
       }).pipe(Effect.scoped),
     )
 
@@ -411,39 +322,6 @@ describePostgres("a read model in PostgreSQL", () => {
           }),
         )
       }),
-    )
-
-    it.effect(
-      "says that it cannot be reached while its server is away, and goes on after that",
-      () =>
-        withLog(
-          Effect.gen(function* () {
-            const { kill, start } = yield* Postgres
-            const url = yield* database
-            const shared = yield* model(url)
-            yield* shared.waitFor(yield* count("x", 1))
-            yield* kill
-            const failed = yield* Effect.tryPromise({
-              try: () => shared.db.selectFrom("counter").selectAll().execute(),
-              catch: (cause) => cause,
-            }).pipe(Effect.flip)
-            assert.propertyVal(failed, "_tag", "DatabaseUnusable")
-            yield* until(
-              "trouble",
-              Effect.sync(() => !shared.is_reached()),
-            )
-            const position = yield* count("x", 1)
-            assert.equal((yield* Effect.flip(shared.waitFor(position)))._tag, "Behind")
-            // One that begins now waits for it.
-            const late = yield* Effect.forkChild(opened(url), { startImmediately: true })
-            yield* Effect.sleep(50)
-            yield* start
-            yield* Fiber.join(late)
-            yield* shared.catchUp.pipe(Effect.retry({ times: 10 }))
-            assert.equal(yield* totals(shared.db), 2)
-            yield* until("reached", Effect.sync(shared.is_reached))
-          }),
-        ),
     )
   })
 })

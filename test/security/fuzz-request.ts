@@ -1,7 +1,7 @@
 /** Requests that an operation's description allows, and such as nobody should send, from a seed. */
 import fc from "fast-check"
 import type { ApiDocument, JsonSchema, Operation } from "./api-document.ts"
-import { hostile_texts, type Known, valuesOf } from "./hostile-value.ts"
+import { hostile_texts, type Known, namedValues, valuesOf } from "./hostile-value.ts"
 
 export interface FuzzRequest {
   readonly method: string
@@ -148,8 +148,8 @@ const parametersOf = (
         fc
           .option(
             fc.oneof(
+              { weight: 8, arbitrary: namedValues(document, name, schema, known) },
               known.ids,
-              valuesOf(document, schema, known),
               fc.constantFrom(...hostile_texts),
             ),
             {

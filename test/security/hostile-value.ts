@@ -45,6 +45,8 @@ const short = fc.oneof(
   fc.constantFrom(...hostile_texts.filter(({ length }) => length < 100)),
 )
 
+const [past, future] = [new Date("2020-01-01"), new Date("2040-01-01")]
+
 /** Of a tenant whose share and trust these are; of addresses only such as lead nowhere at once. */
 export const knownFields = (share_id: string, trust_id: string, project_id: string) => ({
   share_id: fc.constant(share_id),
@@ -62,6 +64,7 @@ export const knownFields = (share_id: string, trust_id: string, project_id: stri
   data: fc.base64String({ maxLength: 40 }),
   labels: fc.dictionary(short, short, { maxKeys: 3 }),
   after: fc.nat({ max: 3 }),
+  as_of: fc.date({ min: past, max: future, noInvalidDate: true }).map((at) => at.toISOString()),
 })
 
 const nesting_max = 6
@@ -91,6 +94,18 @@ const numbers = ({ type, minimum = -exact, maximum = exact }: JsonSchema) =>
     ? fc.integer({ min: Math.max(-exact, minimum), max: Math.min(exact, maximum) })
     : fc.double({ min: minimum, max: maximum, noNaN: true })
 
+/** What a field or a parameter of this name may be, and now and then something else. */
+export const namedValues = (
+  document: Pick<ApiDocument, "resolved">,
+  name: string,
+  schema: JsonSchema,
+  known: Known,
+  nesting = 0,
+): fc.Arbitrary<unknown> => {
+  const { [name]: usual = /(^|_)id$/.test(name) ? known.ids : undefined } = known.fields
+  return usual === undefined ? valuesOf(document, schema, known, nesting) : oftenOf(usual)
+}
+
 /** What the schema allows, and now and then something else in its place, at any depth. */
 export const valuesOf = (
   document: Pick<ApiDocument, "resolved">,
@@ -100,10 +115,6 @@ export const valuesOf = (
 ): fc.Arbitrary<unknown> => {
   const schema = document.resolved(given)
   const inner = (one: JsonSchema) => valuesOf(document, one, known, nesting + 1)
-  const named = (name: string, one: JsonSchema) => {
-    const { [name]: usual = /(^|_)id$/.test(name) ? known.ids : undefined } = known.fields
-    return usual === undefined ? inner(one) : oftenOf(usual)
-  }
   const allowed = (): fc.Arbitrary<unknown> => {
     const choices = schema.anyOf ?? schema.oneOf ?? (schema.type === undefined && schema.allOf)
     if (nesting > nesting_max) return fc.constant(null)
@@ -115,7 +126,7 @@ export const valuesOf = (
       case "object": {
         const { properties = {}, required = [] } = schema
         const fields = Object.entries(properties).map(
-          ([name, one]) => [name, named(name, one)] as const,
+          ([name, one]) => [name, namedValues(document, name, one, known, nesting + 1)] as const,
         )
         return fc.record(Object.fromEntries(fields), { requiredKeys: [...required] })
       }

@@ -13,7 +13,10 @@ const kinds = deciders.map(({ name, event, save, initialState }) => [
   name,
   { ...Schema.toJsonSchemaDocument(event), machine: save(initialState).machine },
 ])
-const models = [blob_storage, share_protection, capital_pressure, system([])]
+// A release from before there were webhooks has none of this.
+const webhook = await import("#projections/system/webhook-model.ts").catch(() => undefined)
+const webhooks = webhook === undefined ? [] : [webhook.blueprint]
+const models = [blob_storage, share_protection, capital_pressure, system([]), ...webhooks]
 const read_models = models.map(({ service, version }) => [service, version])
 console.log(
   JSON.stringify({

@@ -53,18 +53,18 @@ afterEach(async () => {
   for (const end of ends.splice(0).toReversed()) await end()
 })
 
-/** Two nodes, as the first knows them. */
-const heldAt = (address: string) => {
+/** Nodes at these addresses, as the first of them knows them. */
+const heldAt = (...addresses: ReadonlyArray<string>) => {
   const held = heldMembers("node-1")
-  const nodes = ["node-1", "node-2"].map((node_id) => ({
-    ...{ node_id: NodeId.make(node_id), address: NodeAddress.make(address) },
+  const nodes = addresses.map((address, n) => ({
+    ...{ node_id: NodeId.make(`node-${n + 1}`), address: NodeAddress.make(address) },
     ...({ state: "active", capacity_bytes: "1", weight_percent: 100 } as const),
   }))
   const ring = { ring_version: 1, vnodes_per_node: 8, capacity_unit_bytes: "1", fence: 0 }
   held.learn({ ...ring, departed: [], departed_before: "", nodes }, 1)
   return held
 }
-const held = heldAt("127.0.0.1:1")
+const held = heldAt("127.0.0.1:1", "127.0.0.1:1")
 
 const storeOf = (): AnsweringStore => {
   const local = memoryEngine()
@@ -188,7 +188,8 @@ describe("nodes that speak TLS", () => {
 })
 
 describe("a node of another release", () => {
-  it("is named by the one that cannot talk to it", async () => {
+  /** Where a node answers that speaks no version that we do. */
+  const startOther = async () => {
     const nonce = "n".repeat(43)
     const other = createServer((_, response) => {
       response.writeHead(401, { "www-authenticate": `Almanac-Cluster nonce="${nonce}"` }).end()
@@ -201,11 +202,14 @@ describe("a node of another release", () => {
     await once(other, "listening")
     ends.push(async () => other.close())
     // A server that listens on a port has this form of address.
-    const address = `127.0.0.1:${(other.address() as AddressInfo).port}`
+    return `127.0.0.1:${(other.address() as AddressInfo).port}`
+  }
+  /** What a node that knows these others says of being apart, after it has asked them. */
+  const apartFrom = async (...others: ReadonlyArray<string>) => {
     const scope = Effect.runSync(Scope.make())
     const options = {
       ...{ settings: settingsWith({ cluster: { secret } }), node_id: "node-1" },
-      held: heldAt(address),
+      held: heldAt("127.0.0.1:1", ...others),
     }
     const { engine, apart } = await Effect.runPromise(
       joinNodes(options, memoryEngine()).pipe(Scope.provide(scope), Effect.provide(logMemory)),
@@ -213,7 +217,18 @@ describe("a node of another release", () => {
     ends.push(() => Effect.runPromise(Scope.close(scope, Exit.void)))
     assert.equal(apart(), undefined)
     await expect(engine.get(BlobId.make("0".repeat(32)), {}, 1n)).rejects.toThrow()
+    return apart()
+  }
+
+  it("is named by the one that cannot talk to it", async () => {
+    const address = await startOther()
     const known = `${address} speaks versions 8 to 9 of the link between nodes, this node`
-    assert.ok(apart()?.startsWith(known), apart())
+    const told = await apartFrom(address)
+    assert.ok(told?.startsWith(known), told)
+  })
+  it("is no fault of a node that can talk to as many as it cannot", async () => {
+    const [one, other] = [await startOther(), await startOther()]
+    assert.equal(await apartFrom(one, "127.0.0.1:1"), undefined)
+    assert.ok((await apartFrom(one, other, "127.0.0.1:1"))?.startsWith(one))
   })
 })

@@ -126,6 +126,22 @@ describe("a superblock", () => {
     assert.throws(() => decodeSuperblock(futureOf(pages)), /a newer release .* format 3/)
   })
 
+  it("is of a format once both its copies say so", () => {
+    const place = { volume_id: new Uint8Array(16), kind: "log" as const, number: 1, bytes: 8192 }
+    const of = (generation: number, format: number) =>
+      encodeSuperblock({ ...place, generation, format })
+    const of_both = (first: Buffer, second: Buffer) =>
+      decodeSuperblock(Buffer.concat([first.subarray(0, page_bytes), second.subarray(page_bytes)]))
+    for (const [first, second, format] of [
+      [of(1, 2), of(1, 1), 1],
+      [of(1, 2), of(1, 2), 2],
+      [of(2, 1), of(1, 2), 1],
+      [of(1, 2), Buffer.alloc(2 * page_bytes), 2],
+    ] as const) {
+      assert.equal(of_both(first, second)?.format, format)
+    }
+  })
+
   it("with one of its bits turned over in both copies is none", () => {
     const pages = encodeSuperblock({
       ...{ volume_id: new Uint8Array(16).fill(7), kind: "ext" as const, number: 3 },

@@ -138,6 +138,9 @@ export const describeConsoleFaults = (world: () => ConsoleWorld) => {
     const { served } = world()
     for (const [path, body] of served.answers) {
       if (typeof body === "object") served.answers.set(path, JSON.parse(poisoned(body)))
+      if (typeof body === "function") {
+        served.answers.set(path, (query) => JSON.parse(poisoned(body(query))))
+      }
     }
     for (const rows of [served.jobs, served.events, served.past]) {
       rows.splice(0, rows.length, ...JSON.parse(poisoned(rows)))
@@ -152,6 +155,13 @@ export const describeConsoleFaults = (world: () => ConsoleWorld) => {
       expect(await page.evaluate(() => Reflect.get(window, "struck"))).toBe(undefined)
     }
     expect(texts.split("<img src=x").length).toBeGreaterThan(10)
+    await go(page, "#workers", ".sheet.workers")
+    await page
+      .getByRole("button", { name: /^Drain / })
+      .first()
+      .click()
+    expect(await page.locator("dialog h2").textContent()).toContain("<img src=x")
+    expect(await page.locator("img[src=x], [onerror]").count()).toBe(0)
     await leave(shown)
   })
 }

@@ -1,0 +1,181 @@
+/** The way to a PostgreSQL server: what its URL says, sessions, and what cuts them off. */
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Fiber, Layer, Redacted } from "effect"
+import { sql } from "kysely"
+import { postgres } from "#adapters/postgres.ts"
+import { session } from "#adapters/postgres-session.ts"
+import { openDatabase, readModel } from "#projections/read-model.ts"
+import { databases } from "#verbs/read-models.ts"
+import { guideText } from "../docs/guide.ts"
+import { temporaryFolder } from "../nats.ts"
+import { ask, describePostgres, optionsOf, Postgres } from "../postgres.ts"
+import { given } from "../settings-given.ts"
+import { blueprint, count, counted } from "./counters.ts"
+import { database, model, opened, schema, totals, until, withLog } from "./postgres-given.ts"
+
+describePostgres("a PostgreSQL server", () => {
+  layer(Postgres.layer, { excludeTestServices: true, timeout: "60 seconds" })((it) => {
+    it.effect("comes in by a password that no message tells", () =>
+      Effect.gen(function* () {
+        const url = yield* database
+        const secret = "s p/a@c&e%41"
+        const guide = /^```sql\n([\s\S]*?)^```$/m.exec(guideText("guide-scale-out.md"))?.[1] ?? ""
+        for (const line of guide.trim().split("\n")) yield* ask(url, line.replace("...", secret))
+        const connection = url.replace(/postgres@(.*)\/.*$/, "almanac@$1/almanac")
+        const as = (password: string) =>
+          Effect.flatMap(
+            Layer.build(
+              postgres({ connection, is_writer: true, password: Redacted.make(password) }),
+            ),
+            (around) => Effect.provideContext(openDatabase(blueprint), around),
+          )
+        const open = yield* as(secret)
+        assert.equal(yield* totals(open.db), 0)
+        const { detail } = yield* Effect.flip(as("hunter2"))
+        assert.include(detail, "password authentication failed")
+        assert.notInclude(detail, "hunter2")
+      }).pipe(Effect.scoped),
+    )
+
+    it.effect("is reached by what else its URL says, and has no table but in its schema", () =>
+      Effect.gen(function* () {
+        const url = yield* database
+        const [, socket = "", name = ""] = /@(.*)\/(.*)$/.exec(url) ?? []
+        const options = encodeURIComponent("-c statement_timeout=9s")
+        const connection = `postgresql://postgres@/${name}?host=${socket}&options=${options}`
+        const password = Redacted.make("not needed")
+        const around = yield* Layer.build(postgres({ connection, password, is_writer: true }))
+        const open = yield* Effect.provideContext(openDatabase(blueprint), around)
+        yield* open.apply([counted({ id: "a", by: 1 })], { position: 1, hash: "h" })
+        assert.equal(yield* totals(open.db), 1)
+        const strays = ask(url, "select tablename from pg_tables where schemaname = 'public'")
+        assert.deepEqual(yield* strays, [])
+      }).pipe(Effect.scoped),
+    )
+
+    it.effect("is reached again where what its URL names was not there for a moment", () =>
+      Effect.gen(function* () {
+        const path = join(yield* temporaryFolder, "ca.pem")
+        const { connection, password } = optionsOf(`${yield* database}?sslrootcert=${path}`)
+        const begun = () => Promise.resolve()
+        const { run } = yield* session({ connection, password }, schema, { begun })
+        const why = Effect.map(Effect.flip(run(() => Promise.resolve())), ({ detail }) => detail)
+        assert.match(yield* why, /ENOENT/)
+        writeFileSync(path, "")
+        // By its socket this server has no TLS.
+        assert.match(yield* why, /SSL/)
+      }).pipe(Effect.scoped),
+    )
+
+    it.effect("keeps a session where what fails late was asked of the one before", () =>
+      Effect.gen(function* () {
+        const begun = () => Promise.resolve()
+        const { run, isCurrent } = yield* session(optionsOf(yield* database), schema, { begun })
+        const late = Promise.withResolvers<void>()
+        const waits = yield* Effect.forkChild(Effect.exit(run(() => late.promise)))
+        yield* Effect.flip(run((client) => client.query("select 1 / 0")))
+        const second = yield* run((client) => Promise.resolve(client))
+        late.reject(new Error("late"))
+        yield* Fiber.join(waits)
+        assert.isTrue(isCurrent(second))
+      }).pipe(Effect.scoped),
+    )
+
+    it.effect("is written by who is asked to, whatever the roles of a process are", () =>
+      withLog(
+        Effect.gen(function* () {
+          yield* count("x", 1)
+          const { connection, password } = optionsOf(yield* database)
+          const data = { dir: yield* temporaryFolder }
+          const of = { ...given({ data, database: { connection, password } }), roles: [] }
+          const around = yield* Layer.build(databases(of, true))
+          const { db } = yield* Effect.provideContext(readModel(blueprint), around)
+          assert.equal(yield* totals(db), 1)
+        }),
+      ),
+    )
+
+    it.effect("answers what a key bounds while all that is long takes its time", () =>
+      Effect.gen(function* () {
+        const open = yield* opened(yield* database)
+        for (let n = 0; n < 8; n++) {
+          const one = Effect.tryPromise(() => sql`select pg_sleep(20)`.execute(open.reader))
+          yield* Effect.forkChild(Effect.ignore(one), { startImmediately: true })
+        }
+        assert.equal(yield* totals(open.db), 0)
+      }).pipe(Effect.scoped),
+    )
+
+    it.effect("leaves no session of a comparison that cannot begin", () =>
+      Effect.gen(function* () {
+        const url = yield* database
+        const open = yield* opened(url)
+        const beside = yield* open.beside
+        const sessions = Effect.map(
+          ask(url, "select 1 from pg_stat_activity where datname = current_database()"),
+          (rows) => rows.length,
+        )
+        const before = yield* sessions
+        yield* ask(url, `alter table ${schema}.checkpoint rename to other`)
+        yield* Effect.flip(Effect.scoped(open.compare(beside, 1)))
+        const is_over = Effect.map(sessions, (now) => now === before)
+        yield* until("the session's end", is_over)
+      }).pipe(Effect.scoped),
+    )
+
+    it.effect("says that it cannot be reached where its server is silent", () =>
+      withLog(
+        Effect.gen(function* () {
+          const url = yield* database
+          const shared = yield* model(url)
+          const others = `select pid from pg_stat_activity
+            where datname = current_database() and pid <> pg_backend_pid()`
+          const pids = (yield* ask(url, others)).map(({ pid }) => Number(pid))
+          const signal = (name: "SIGSTOP" | "SIGCONT") =>
+            Effect.sync(() => {
+              for (const pid of pids) process.kill(pid, name)
+            })
+          const is_away = Effect.sync(() => !shared.is_reached())
+          yield* signal("SIGSTOP")
+          yield* until("trouble", is_away).pipe(Effect.ensuring(signal("SIGCONT")))
+          yield* until("reached", Effect.sync(shared.is_reached))
+        }),
+      ),
+    )
+
+    it.effect(
+      "says that it cannot be reached while its server is away, and goes on after that",
+      () =>
+        withLog(
+          Effect.gen(function* () {
+            const { kill, start } = yield* Postgres
+            const url = yield* database
+            const shared = yield* model(url)
+            yield* shared.waitFor(yield* count("x", 1))
+            yield* kill
+            const failed = yield* Effect.tryPromise({
+              try: () => shared.db.selectFrom("counter").selectAll().execute(),
+              catch: (cause) => cause,
+            }).pipe(Effect.flip)
+            assert.propertyVal(failed, "_tag", "DatabaseUnusable")
+            yield* until(
+              "trouble",
+              Effect.sync(() => !shared.is_reached()),
+            )
+            const position = yield* count("x", 1)
+            assert.equal((yield* Effect.flip(shared.waitFor(position)))._tag, "Behind")
+            // One that begins now waits for it.
+            const late = yield* Effect.forkChild(opened(url), { startImmediately: true })
+            yield* Effect.sleep(50)
+            yield* start
+            yield* Fiber.join(late)
+            yield* shared.catchUp.pipe(Effect.retry({ times: 10 }))
+            assert.equal(yield* totals(shared.db), 2)
+            yield* until("reached", Effect.sync(shared.is_reached))
+          }),
+        ),
+    )
+  })
+})
