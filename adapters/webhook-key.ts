@@ -66,7 +66,12 @@ export const webhookSecrets = ({ webhooks, data, cluster }: Settings) =>
     Effect.gen(function* () {
       const given = Redacted.value(webhooks.key)
       if (given !== "") return secretsWith(Buffer.from(given))
-      const kept = (yield* keptKey(data.dir)) ?? sharedKey(cluster.secret, "webhook")
-      return secretsWith(kept ?? (yield* madeKey(data.dir)))
+      const kept = yield* keptKey(data.dir)
+      const shared = sharedKey(cluster.secret, "webhook")
+      if (kept !== undefined && shared !== undefined) {
+        const told = `Webhooks are signed with ${keyPath(data.dir)}, of this folder alone.`
+        yield* Effect.logWarning(`${told} Set webhooks.key where other processes sign too.`)
+      }
+      return secretsWith(kept ?? shared ?? (yield* madeKey(data.dir)))
     }),
   )

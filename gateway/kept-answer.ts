@@ -21,6 +21,10 @@ const all_bytes_max = 16 * 2 ** 20
 /** What an entry takes beside its texts. */
 const entry_bytes = 1024
 
+/** At most: a text has one byte or two for each character. */
+const bytesOf = (held: string | Uint8Array) =>
+  typeof held === "string" ? 2 * held.length : held.byteLength
+
 /** Headers by which no answer differs: the caller stands for two, the others are of one request. */
 const apart = new Set([
   "authorization",
@@ -192,7 +196,7 @@ export const keptAnswers = (door: Omit<Door, "kept">): KeptAnswers => {
           const kept = keptOf(response, visit, route, made_of)
           if (kept === undefined) return response
           const key = keyOf(numberOf(caller), request.url, request.headers)
-          answers.keep(key, { ...kept, bytes: key.length + kept.body.length + entry_bytes })
+          answers.keep(key, { ...kept, bytes: bytesOf(key) + bytesOf(kept.body) + entry_bytes })
           return response
         })
     },

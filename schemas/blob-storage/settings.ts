@@ -71,8 +71,8 @@ export const cluster = {
   }),
   join: setting(list(url("http", "https")), [], {
     meaning:
-      "Addresses of members to join at the start; needs `nats.url`, the log that they share, " +
-      "and `secret` or `tls.client_ca`.",
+      "Addresses of members, for people: the log joins this node to them. So it needs " +
+      "`nats.url`, the log that they share, and `secret` or `tls.client_ca`.",
     source: "decisions, several blob nodes",
   }),
   secret: setting(secret, "", {

@@ -3,17 +3,14 @@ import { Effect } from "effect"
 import { rollLog } from "#adapters/log-roll.ts"
 import { busAlone, generations } from "#verbs/session.ts"
 import { given } from "../settings-given.ts"
+import { newSteps } from "./steps.ts"
 
 const [, , dir = "", step = ""] = process.argv
 const settings = given({ data: { dir } })
 
-let seen = 0
-const after = () =>
-  Effect.sync(() => {
-    if (++seen === Number(step)) process.kill(process.pid, "SIGKILL")
-  })
+const { after, tell } = newSteps(Number(step))
 
 await Effect.runPromise(
   rollLog({ ...generations(settings), after }).pipe(Effect.provide(busAlone(settings))),
 )
-process.stdout.write(`steps ${seen}\n`)
+tell()

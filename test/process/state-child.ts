@@ -5,15 +5,12 @@ import { claimFolder, restoreState } from "#adapters/state-restore.ts"
 import { openStateStore } from "#adapters/state-store.ts"
 import { busRestored, generations } from "#verbs/session.ts"
 import { given } from "../settings-given.ts"
+import { newSteps } from "./steps.ts"
 
 const [, , dir = "", from = "", step = ""] = process.argv
 const settings = given({ data: { dir } })
 
-let seen = 0
-const after = () =>
-  Effect.sync(() => {
-    if (++seen === Number(step)) process.kill(process.pid, "SIGKILL")
-  })
+const { after, tell } = newSteps(Number(step))
 
 await Effect.runPromise(
   Effect.gen(function* () {
@@ -27,4 +24,4 @@ await Effect.runPromise(
     yield* Effect.provide(restoreState(options), busRestored(settings))
   }),
 )
-process.stdout.write(`steps ${seen}\n`)
+tell()
