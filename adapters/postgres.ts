@@ -5,6 +5,7 @@
  * Who writes is a lock of the server's, so that no work is done twice; that nothing is written
  * twice is the checkpoint's doing, which each transaction moves from where the writer knows it.
  */
+import { setTimeout } from "node:timers/promises"
 import { Effect, Layer, Schedule, type Scope } from "effect"
 import { postgresComparison } from "#adapters/postgres-comparison.ts"
 import { failureOf, isAway } from "#adapters/postgres-failure.ts"
@@ -47,6 +48,12 @@ const short_sessions_max = 3
 /** The same for what is long. A server takes 100 sessions of all processes by default. */
 const long_sessions_max = 2
 
+/** So often a rebuild asks whether another goes on. */
+const lock_tries_max = 20
+
+/** Pause between two of these questions, in milliseconds. */
+const lock_pause_ms = 100
+
 /** Pause before a server that cannot be reached at a start is asked again, in milliseconds. */
 const start_pause_ms = 500
 
@@ -83,8 +90,12 @@ const beside = Effect.fnUntraced(function* <Tables>({
     begun: async (client) => {
       // What an ended session had begun is begun anew by whoever asked.
       if (++begins > 1) throw new DatabaseUnusable({ detail: "Its rebuild was cut off." })
-      if (!(await tryLock(client, locks.built, schema))) {
-        throw new DatabaseUnusable({ detail: "Another process builds it again." })
+      // The server lets go of an ended session's lock a moment after its client is gone.
+      for (let tries = 1; !(await tryLock(client, locks.built, schema)); tries += 1) {
+        if (tries === lock_tries_max) {
+          throw new DatabaseUnusable({ detail: "Another process builds it again." })
+        }
+        await setTimeout(lock_pause_ms)
       }
       // What an earlier one left.
       await dropSchema(client, replacedOf(schema))
