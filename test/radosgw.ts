@@ -6,7 +6,7 @@ import {
   S3Client,
 } from "@aws-sdk/client-s3"
 import { describe } from "@effect/vitest"
-import { Context, Effect, Layer, Redacted } from "effect"
+import { Context, Effect, Exit, Layer, Redacted, Scope } from "effect"
 import type { Bucket } from "#actors/share-protection/buckets.ts"
 import { type Radosgw, radosgw } from "#adapters/radosgw.ts"
 import { findTree, trees } from "../launcher/trees.mjs"
@@ -73,6 +73,15 @@ export const testRadosgw = Effect.gen(function* () {
     })
   return { ...server, bucket } satisfies TestRadosgw
 })
+
+/** The same for tests that are promises: it stays until it is closed. */
+export const startRadosgw = async () => {
+  const scope = await Effect.runPromise(Scope.make())
+  const server = await Effect.runPromise(Effect.provideService(testRadosgw, Scope.Scope, scope))
+  const newBucket = (options?: TestBucketOptions) => Effect.runPromise(server.bucket(options))
+  const close = () => Effect.runPromise(Scope.close(scope, Exit.void))
+  return { ...server, newBucket, close }
+}
 
 /** The same as a service, for tests of one file that share it. */
 export class S3 extends Context.Service<S3, TestRadosgw>()("test/S3") {

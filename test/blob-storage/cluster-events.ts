@@ -40,3 +40,13 @@ export const changed = (node_id: NodeId, capacity_bytes: string, weight_percent:
 
 export const member = (node_id: NodeId) => [joined(node_id), activated(node_id)]
 export const one = [configured, ...member(a)]
+
+/** Two nodes through each event that there is. */
+export const eachEvent = [
+  configured,
+  ...[a, b].flatMap((node_id) => [
+    ...[joined(node_id), activated(node_id), changed(node_id, "2000", 200), offline(node_id)],
+    ...[revived(node_id), leaving(node_id), left(node_id), removed(node_id)],
+  ]),
+  { ...configured, vnodes_per_node: 64 },
+]

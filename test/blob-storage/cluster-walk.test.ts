@@ -11,20 +11,7 @@ import { nodes_max } from "#schemas/blob-storage/cluster.ts"
 import { NodeId } from "#schemas/blob-storage/node.ts"
 import { histories } from "../histories.ts"
 import { temporaryFolder } from "../nats.ts"
-import {
-  a,
-  activated,
-  at,
-  b,
-  changed,
-  configured,
-  joined,
-  leaving,
-  left,
-  offline,
-  removed,
-  revived,
-} from "./cluster-events.ts"
+import { activated, at, configured, eachEvent, offline } from "./cluster-events.ts"
 
 const bytesOf = (value: unknown) => new TextEncoder().encode(JSON.stringify(value)).length
 
@@ -45,15 +32,6 @@ describe("a full cluster", () => {
   })
 })
 
-const events = [
-  configured,
-  ...[a, b].flatMap((node_id) => [
-    ...[joined(node_id), activated(node_id), changed(node_id, "2000", 200), offline(node_id)],
-    ...[revived(node_id), leaving(node_id), left(node_id), removed(node_id)],
-  ]),
-  { ...configured, vnodes_per_node: 64 },
-]
-
 const histories_max = 2000
 
 const committed = (history: ReadonlyArray<ClusterEvent>): Recorded => ({
@@ -73,7 +51,7 @@ describe("the cluster's read model", () => {
       Effect.gen(function* () {
         let walked = 0
         const database = yield* openDatabase(blueprint)
-        for (const { state, history } of histories(machine, events, 8)) {
+        for (const { state, history } of histories(machine, eachEvent, 8)) {
           if (++walked > histories_max) break
           const recorded = committed(history)
           const stream = `blob-storage.cluster.c${walked}`
@@ -102,7 +80,7 @@ describe("the cluster's read model", () => {
 
   it("is not asked of what the chart refuses: each history can be stored and restored", () => {
     let walked = 0
-    for (const { state, history } of histories(machine, events, 8)) {
+    for (const { state, history } of histories(machine, eachEvent, 8)) {
       if (++walked > histories_max) break
       const folded = history.reduce(Cluster.evolve, Cluster.initialState)
       const text = JSON.stringify(Cluster.save(folded))

@@ -7,7 +7,6 @@
 import { execFileSync } from "node:child_process"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { Effect, Exit, Scope } from "effect"
 import { afterAll, assert, beforeAll, expect, it } from "vitest"
 import { parse } from "yaml"
 import { settings_by_path } from "#schemas/settings.ts"
@@ -15,7 +14,7 @@ import { pathOf, startCollector } from "../observability/collector.ts"
 import { badNames, type Family, parsed } from "../observability/exposition.ts"
 import { metricsOf, selectorsOf } from "../observability/expression.ts"
 import { isMarked, mark, markedFiles, markedLines } from "../observability/marks.ts"
-import { describeWithRadosgw, testRadosgw } from "../radosgw.ts"
+import { describeWithRadosgw, startRadosgw } from "../radosgw.ts"
 import { type Client, connect } from "./client.ts"
 import { startNats } from "./outside-nats.ts"
 import { cleanUp, newFolder, type Server, startServer, told, until } from "./server.ts"
@@ -141,7 +140,7 @@ interface Panel {
 }
 
 describeWithRadosgw("a server that is watched", () => {
-  let scope: Scope.Closeable
+  let s3: Awaited<ReturnType<typeof startRadosgw>>
   let collector: Awaited<ReturnType<typeof startCollector>>
   let nats: Awaited<ReturnType<typeof startNats>>
   let server: Server
@@ -164,8 +163,7 @@ describeWithRadosgw("a server that is watched", () => {
   }
 
   beforeAll(async () => {
-    scope = await Effect.runPromise(Scope.make())
-    const s3 = await Effect.runPromise(Effect.provideService(testRadosgw, Scope.Scope, scope))
+    s3 = await startRadosgw()
     collector = await startCollector()
     const folder = newFolder()
     config = join(folder, "marked.toml")
@@ -181,7 +179,7 @@ describeWithRadosgw("a server that is watched", () => {
       ALMANAC_TELEMETRY__OTLP_URL: collector.url,
     })
     tenant = tenantOf(server)
-    const target_id = await enroll(server, tenant, await Effect.runPromise(s3.bucket()))
+    const target_id = await enroll(server, tenant, await s3.newBucket())
     const { share_id } = server.credentials.tenant
     mkdirSync(join(shareFolder(server, tenant, share_id), "deep"), { recursive: true })
     const client = connect(server.url, tenant.token)
@@ -210,7 +208,7 @@ describeWithRadosgw("a server that is watched", () => {
     collector?.close()
     await nats?.stop()
     await cleanUp()
-    await Effect.runPromise(Scope.close(scope, Exit.void))
+    await s3?.close()
   }, step_ms_max)
 
   it("tells its metrics by the rules of Prometheus", () => {

@@ -7,10 +7,10 @@ import { createHash, randomBytes } from "node:crypto"
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join, relative } from "node:path"
 import { ListObjectsV2Command } from "@aws-sdk/client-s3"
-import { Effect, Exit, Redacted, Scope } from "effect"
+import { Effect, Redacted } from "effect"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import type { Bucket } from "#actors/share-protection/buckets.ts"
-import { describeWithRadosgw, s3Client, type TestRadosgw, testRadosgw } from "../radosgw.ts"
+import { describeWithRadosgw, s3Client, startRadosgw } from "../radosgw.ts"
 import { connect } from "./client.ts"
 import { auditEvents } from "./history.ts"
 import {
@@ -67,8 +67,7 @@ const holders = (root: string, text: string) =>
     .filter((path) => existsSync(path) && readFileSync(path).includes(text))
 
 describeWithRadosgw("a server with its own worker", () => {
-  let scope: Scope.Closeable
-  let s3: TestRadosgw
+  let s3: Awaited<ReturnType<typeof startRadosgw>>
   let server: Server
   let tenant: Tenant
   let bucket: Bucket
@@ -83,20 +82,19 @@ describeWithRadosgw("a server with its own worker", () => {
   }
 
   beforeAll(async () => {
-    scope = await Effect.runPromise(Scope.make())
-    s3 = await Effect.runPromise(Effect.provideService(testRadosgw, Scope.Scope, scope))
+    s3 = await startRadosgw()
     server = await startServer(newFolder(), settings)
     tenant = tenantOf(server)
     share_id = server.credentials.tenant.share_id
     folder = shareFolder(server, tenant, share_id)
-    bucket = await Effect.runPromise(s3.bucket())
+    bucket = await s3.newBucket()
     target_id = await enroll(server, tenant, bucket)
   }, 2 * step_ms_max)
 
   afterAll(async () => {
     tenant?.close()
     await cleanUp()
-    await Effect.runPromise(Scope.close(scope, Exit.void))
+    await s3?.close()
   }, step_ms_max)
 
   it(
@@ -200,7 +198,7 @@ describeWithRadosgw("a server with its own worker", () => {
   it(
     "leaves what is in the bucket when its target is deleted",
     async () => {
-      const other = await Effect.runPromise(s3.bucket())
+      const other = await s3.newBucket()
       const other_id = await enroll(server, tenant, other)
       const client = s3Client(s3)
       const list = new ListObjectsV2Command({ Bucket: other.bucket })

@@ -1,8 +1,7 @@
 /** A repository's format while workers of two images run: real workers, restic and S3 server. */
 import assert from "node:assert/strict"
-import { Effect, Exit, Scope } from "effect"
 import { afterAll, beforeAll, expect, it } from "vitest"
-import { describeWithRadosgw, type TestRadosgw, testRadosgw } from "../radosgw.ts"
+import { describeWithRadosgw, startRadosgw } from "../radosgw.ts"
 import { connect } from "./client.ts"
 import { cleanUp, newFolder, type Server, startServer, startVerb, until } from "./server.ts"
 import { enroll, step_ms_max, type Tenant, tenantOf } from "./share-tenant.ts"
@@ -10,26 +9,24 @@ import { enroll, step_ms_max, type Tenant, tenantOf } from "./share-tenant.ts"
 const other_image = "another-image"
 
 describeWithRadosgw("the format of a repository", () => {
-  let scope: Scope.Closeable
-  let s3: TestRadosgw
+  let s3: Awaited<ReturnType<typeof startRadosgw>>
   let server: Server
   let tenant: Tenant
   let target_id: string
 
   beforeAll(async () => {
-    scope = await Effect.runPromise(Scope.make())
-    s3 = await Effect.runPromise(Effect.provideService(testRadosgw, Scope.Scope, scope))
+    s3 = await startRadosgw()
     server = await startServer(newFolder(), {
       ALMANAC_CONDUCTOR__WORKER_HEARTBEAT_DEADLINE_SECONDS: "3",
     })
     tenant = tenantOf(server)
-    target_id = await enroll(server, tenant, await Effect.runPromise(s3.bucket()))
+    target_id = await enroll(server, tenant, await s3.newBucket())
   }, 2 * step_ms_max)
 
   afterAll(async () => {
     tenant?.close()
     await cleanUp()
-    await Effect.runPromise(Scope.close(scope, Exit.void))
+    await s3?.close()
   }, step_ms_max)
 
   const workersThat = (is_so: (state: string) => boolean, count: number) =>

@@ -7,11 +7,10 @@ import { randomBytes } from "node:crypto"
 import { cpSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import { join } from "node:path"
-import { Effect, Exit, Scope } from "effect"
 import sharp from "sharp"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { drawLeaf } from "#adapters/leaf.ts"
-import { describeWithRadosgw, type TestRadosgw, testRadosgw } from "../radosgw.ts"
+import { describeWithRadosgw, startRadosgw } from "../radosgw.ts"
 import { getBlob, hashed, putBlob } from "./blob-client.ts"
 import { connect } from "./client.ts"
 import {
@@ -128,20 +127,18 @@ const recorded = async (server: Server, types: ReadonlyArray<string>) => {
 }
 
 describeWithRadosgw("a server that loses everything", () => {
-  let scope: Scope.Closeable
-  let s3: TestRadosgw
+  let s3: Awaited<ReturnType<typeof startRadosgw>>
   let hook: Awaited<ReturnType<typeof subscriber>>
 
   beforeAll(async () => {
-    scope = await Effect.runPromise(Scope.make())
-    s3 = await Effect.runPromise(Effect.provideService(testRadosgw, Scope.Scope, scope))
+    s3 = await startRadosgw()
     hook = await subscriber()
   }, 2 * step_ms_max)
 
   afterAll(async () => {
     hook?.close()
     await cleanUp()
-    await Effect.runPromise(Scope.close(scope, Exit.void))
+    await s3?.close()
   }, step_ms_max)
 
   it(
@@ -156,7 +153,7 @@ describeWithRadosgw("a server that loses everything", () => {
       const { share_id } = credentials.tenant
       const operator = connect(first.url, credentials.admin.token)
       const { id: hook_id } = await made(operator, { url: hook.url, description: "test" })
-      const target_id = await enroll(first, tenant, await Effect.runPromise(s3.bucket()))
+      const target_id = await enroll(first, tenant, await s3.newBucket())
       const { backup } = await tenant.made("/v1/backups", { share_id, target_id })
       const whole = await tenant.available(`/v1/backups/${backup?.id}`)
       await verb(folder, "ingest", "--demo")

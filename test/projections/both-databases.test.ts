@@ -58,20 +58,7 @@ import { blueprint as system_webhook } from "#projections/system/webhook-model.t
 import { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { Message } from "#schemas/message.ts"
 import { details } from "#verbs/audit-kinds.ts"
-import {
-  a,
-  activated,
-  at,
-  b,
-  changed,
-  configured,
-  joined,
-  leaving,
-  left,
-  offline,
-  removed,
-  revived,
-} from "../blob-storage/cluster-events.ts"
+import { at, eachEvent } from "../blob-storage/cluster-events.ts"
 import { histories } from "../histories.ts"
 import { describePostgres, Postgres } from "../postgres.ts"
 import { choices, fill, listings } from "../share-protection/listing-given.ts"
@@ -165,15 +152,6 @@ const finders: Readonly<Record<string, Find>> = {
 
 /** Names whose bytes are in another order than their letters. */
 const nameOf = (n: number) => `${n % 2 === 0 ? "w" : "W"}${n}`
-
-const node_events = [
-  configured,
-  ...[a, b].flatMap((node_id) => [
-    ...[joined(node_id), activated(node_id), changed(node_id, "2000", 200), offline(node_id)],
-    ...[revived(node_id), leaving(node_id), left(node_id), removed(node_id)],
-  ]),
-  { ...configured, vnodes_per_node: 64 },
-]
 
 /** Where the queries of these services are, and where both databases are asked them. */
 const folders = ["share-protection", "blob-storage", "system"].map((one) => `projections/${one}`)
@@ -273,7 +251,7 @@ describePostgres("SQLite and PostgreSQL", () => {
     it.effect("show each short history of a cluster, and what its volumes hold", () =>
       Effect.gen(function* () {
         const { tell, agree, answer } = yield* both(blob_storage)
-        const walked = [...firstOf(histories(cluster, node_events, 6), histories_max)]
+        const walked = [...firstOf(histories(cluster, eachEvent, 6), histories_max)]
         const log = walked.map(({ history }, n) =>
           committed(n + 1, `blob-storage.cluster.c${n % 50}x${n}`, history),
         )

@@ -6,7 +6,7 @@ import assert from "node:assert/strict"
 import { randomBytes } from "node:crypto"
 import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { Effect, Exit, Redacted, Scope } from "effect"
+import { Effect, Redacted } from "effect"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import type { Bucket } from "#actors/share-protection/buckets.ts"
 import {
@@ -19,7 +19,7 @@ import {
 } from "../process/server.ts"
 import { passwordOf } from "../process/share-repository.ts"
 import { enroll, shareFolder, step_ms_max, type Tenant, tenantOf } from "../process/share-tenant.ts"
-import { describeWithRadosgw, type TestRadosgw, testRadosgw } from "../radosgw.ts"
+import { describeWithRadosgw, startRadosgw } from "../radosgw.ts"
 
 /** So slow that the backup of `large_bytes` takes some seconds. */
 const upload_kib_per_second = 2_000
@@ -55,8 +55,7 @@ const secretsIn = (path: string) =>
   )
 
 describeWithRadosgw("while a backup runs", () => {
-  let scope: Scope.Closeable
-  let s3: TestRadosgw
+  let s3: Awaited<ReturnType<typeof startRadosgw>>
   let server: Server
   let tenant: Tenant
   let bucket: Bucket
@@ -64,14 +63,13 @@ describeWithRadosgw("while a backup runs", () => {
   const seen = new Map<string, Seen>()
 
   beforeAll(async () => {
-    scope = await Effect.runPromise(Scope.make())
-    s3 = await Effect.runPromise(Effect.provideService(testRadosgw, Scope.Scope, scope))
+    s3 = await startRadosgw()
     server = await startServer(newFolder(), {
       ALMANAC_AUTH__JWT__HS256_SECRET: jwt_secret,
       ALMANAC_ENGINE__UPLOAD_KIB_PER_SECOND: String(upload_kib_per_second),
     })
     tenant = tenantOf(server)
-    bucket = await Effect.runPromise(s3.bucket())
+    bucket = await s3.newBucket()
     const target_id = await enroll(server, tenant, bucket)
     const { share_id, trust_id } = server.credentials.tenant
     const large = randomBytes(large_bytes)
@@ -100,7 +98,7 @@ describeWithRadosgw("while a backup runs", () => {
   afterAll(async () => {
     tenant?.close()
     await cleanUp()
-    await Effect.runPromise(Scope.close(scope, Exit.void))
+    await s3?.close()
   }, step_ms_max)
 
   const of = (program: string) => {
