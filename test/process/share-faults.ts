@@ -132,8 +132,11 @@ const round = async (world: World, policy_id: string, fault: Fault): Promise<Fau
   }
   await strike(world, fault.victim)
   const { state, attempt, error } = await settled(world, backup.job_id)
-  const { status } = await world.tenant.asked("GET", `/v1/backups/${backup.id}`)
-  assert.equal(status, state, `the backup says ${status}, its job ${state}: ${error?.detail}`)
+  // The backup hears of its job's end by the log, a moment later.
+  await until(`the backup ${state} as its job: ${error?.detail}`, step_ms_max, async () => {
+    const { status } = await world.tenant.asked("GET", `/v1/backups/${backup.id}`)
+    return status === state
+  })
   const expected = state === "available" ? 1 : 0
   // What a worker had written that nobody heard of any more is forgotten by the reconciliation.
   await until(`${expected} snapshots, the job being ${state}`, step_ms_max, async () => {
