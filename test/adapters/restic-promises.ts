@@ -1,9 +1,10 @@
+/** What an engine promises, of restic in buckets of a real S3 server. */
 import { layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { engineRestic } from "#adapters/engine-restic.ts"
 import { engineContract } from "../contract/engine.ts"
 import { temporaryFolder } from "../nats.ts"
-import { describeWithRadosgw, S3 } from "../radosgw.ts"
+import { describeWithRadosgw, S3, type TestBucketOptions } from "../radosgw.ts"
 import { describeWithRestic, obedientRestic, restic } from "../restic.ts"
 import { engineBuckets } from "./restic-world.ts"
 
@@ -15,10 +16,8 @@ const engine = Layer.unwrap(
   ),
 )
 
-for (const [what, options] of [
-  ["plain buckets", { lock: false }],
-  ["buckets that lock what is put into them", { lock: true, retention_days: 1 }],
-] as const) {
+/** For each kind of bucket a file of its own: each takes minutes, and files run beside each other. */
+export const resticPromises = (what: string, options: TestBucketOptions) => {
   describeWithRestic(`restic in ${what}`, () => {
     describeWithRadosgw("of a real server", () => {
       const shared = layer(Layer.merge(S3.layer, engine), {

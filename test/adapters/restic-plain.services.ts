@@ -1,0 +1,3 @@
+import { resticPromises } from "./restic-promises.ts"
+
+resticPromises("plain buckets", { lock: false })
