@@ -1,6 +1,6 @@
 /** What `almanac doctor` finds on this machine: programs, the data folder, keys, certificates. */
 import { createPrivateKey, X509Certificate } from "node:crypto"
-import { existsSync } from "node:fs"
+import { existsSync, type StatsFs } from "node:fs"
 import { readFile, stat, statfs } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Option, Schema } from "effect"
@@ -61,8 +61,11 @@ const programs = ({ nats, engine, services }: Settings): ReadonlyArray<Finding> 
 
 const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`
 
-const space = async (dir: string): Promise<ReadonlyArray<Finding>> => {
-  const { bavail, blocks, bsize, type } = await statfs(dir)
+/** What the file system of the folder has left, and whether a log is safe on one of its type. */
+export const spaceFindings = (
+  dir: string,
+  { bavail, blocks, bsize, type }: Pick<StatsFs, "bavail" | "blocks" | "bsize" | "type">,
+): ReadonlyArray<Finding> => {
   const free = bavail * bsize
   const told = `${gigabytes(free)} free of ${gigabytes(blocks * bsize)} in ${dir}`
   const found = file_systems[type]
@@ -131,7 +134,7 @@ const folder = async (
   return [
     is_loose ? fail("folder", `others can look into ${dir}: chmod 700 it.`) : ok("folder", dir),
     ...half,
-    ...(await orFailed("disk", () => space(dir))),
+    ...(await orFailed("disk", async () => spaceFindings(dir, await statfs(dir)))),
     ...(await orFailed("secrets", () => secrets(dir))),
     ...(await orFailed("backup", () => lastBackup(dir, now_ms))),
   ]
