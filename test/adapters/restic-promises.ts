@@ -16,7 +16,7 @@ const engine = Layer.unwrap(
   ),
 )
 
-/** For each kind of bucket a file of its own: each takes minutes, and files run beside each other. */
+/** For each kind of bucket a file of its own: each takes minutes, and files run side by side. */
 export const resticPromises = (what: string, options: TestBucketOptions) => {
   describeWithRestic(`restic in ${what}`, () => {
     describeWithRadosgw("of a real server", () => {
