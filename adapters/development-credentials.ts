@@ -3,9 +3,10 @@
  * Source: decisions, "development principals" and "safety of defaults".
  */
 import { join } from "node:path"
-import { Clock, Effect, Option, Schema } from "effect"
+import { Clock, Effect, Option, Redacted, Schema } from "effect"
 import { v7 } from "uuid"
 import { findBounded, writePrivate } from "#adapters/private-file.ts"
+import { sharedId } from "#adapters/shared-key.ts"
 import {
   newToken,
   sha256Of,
@@ -66,10 +67,11 @@ export const developmentCredentials = Effect.fnUntraced(function* (
   data_dir: string,
   store: TokenStore,
   nats: NatsCredentials,
+  secret: Redacted.Redacted = Redacted.make(""),
 ) {
   const path = developmentCredentialsPath(data_dir)
   const text = yield* Effect.mapError(findBounded(path, file_bytes_max), unavailable)
-  const found = Option.isNone(text) ? newPrincipals() : yield* decoded(path, text.value)
+  const found = Option.isNone(text) ? newPrincipals(secret) : yield* decoded(path, text.value)
   const credentials: DevelopmentCredentials = { ...found, nats }
   const file = `${JSON.stringify(credentials, undefined, 2)}\n`
   // The file before the store: a token that was made is told, whatever happens in between.
@@ -91,7 +93,7 @@ const decoded = (path: string, text: string) =>
       }),
   )
 
-const newPrincipals = (): Principals => {
+const newPrincipals = (secret: Redacted.Redacted): Principals => {
   const tenant = () => ({
     token: newToken(),
     user_id: v7(),
@@ -104,7 +106,8 @@ const newPrincipals = (): Principals => {
     blob_read: { token: newToken() },
     tenant: tenant(),
     tenant_b: tenant(),
-    domain_owner: { token: newToken(), domain_id: v7(), project_id: v7() },
+    // All projects and users are in it, whichever process of a deployment is asked.
+    domain_owner: { token: newToken(), domain_id: sharedId(secret, "domain"), project_id: v7() },
     admin: { token: newToken() },
   }
 }

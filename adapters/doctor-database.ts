@@ -4,7 +4,7 @@ import { type Finding, fail, ok, warn } from "#adapters/finding.ts"
 import { type PostgresServer, sessionOf } from "#adapters/postgres-server.ts"
 
 /** Connections that one process may want; the rest is for others and for operators. */
-const connections_min = 24
+const connections_min = 28
 
 const answer = `
   select current_setting('server_version') as version,

@@ -5,7 +5,11 @@
 import { setFlagsFromString } from "node:v8"
 import { type ErasureCode, erasureCode } from "#actors/blob-storage/erasure-code.ts"
 import { step_bytes } from "#actors/blob-storage/erasure-kernel.ts"
-import type { ErasureParts } from "#actors/blob-storage/erasure-layout.ts"
+import {
+  type ErasureParts,
+  type PieceMemory,
+  piece_bytes,
+} from "#actors/blob-storage/erasure-layout.ts"
 import { unit_bytes } from "#actors/blob-storage/erasure-stripes.ts"
 import { blobHasher } from "./blob-hasher.ts"
 
@@ -50,8 +54,23 @@ export const openErasureCode = (data_shards: number, shard_bytes_max: number): E
   throw new Error("the erasure code does not hold on this processor: Node's V8 is at fault")
 }
 
+/** Memory that waits for the next uploads at most, 64 MiB: four of 16 MiB at once. */
+const spare_pieces_max = 256
+
+export const pieceMemory = (): PieceMemory => {
+  const spare: Array<Uint8Array> = []
+  return {
+    take: () => spare.pop() ?? Buffer.allocUnsafeSlow(piece_bytes),
+    giveBack: (pieces) => {
+      for (const { buffer } of pieces.slice(0, spare_pieces_max - spare.length)) {
+        spare.push(new Uint8Array(buffer))
+      }
+    },
+  }
+}
+
 /** What a process codes its blobs with: each code is opened when it is first asked for. */
-export const erasureTools = (): Pick<ErasureParts, "openCode" | "hasher"> => {
+export const erasureTools = (): Pick<ErasureParts, "openCode" | "hasher" | "memory"> => {
   const codes = new Map<number, ErasureCode>()
   const openCode = (data_shards: number) => {
     const known = codes.get(data_shards)
@@ -60,5 +79,5 @@ export const erasureTools = (): Pick<ErasureParts, "openCode" | "hasher"> => {
     codes.set(data_shards, opened)
     return opened
   }
-  return { openCode, hasher: blobHasher }
+  return { openCode, hasher: blobHasher, memory: pieceMemory() }
 }

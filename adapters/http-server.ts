@@ -18,6 +18,7 @@ import { v7 } from "uuid"
 import { share_protection } from "#gateway/envelope.ts"
 import type { Broken, FrontDoor } from "#gateway/front-door.ts"
 import type { Settings } from "#schemas/settings.ts"
+import { limitConnections } from "./connection-limit.ts"
 import { isInternal, type PeerDoor } from "./peer-door.ts"
 import { cutUnread } from "./unread-answer.ts"
 
@@ -236,6 +237,7 @@ export const httpServer = Effect.fnUntraced(function* (
   yield* Effect.setContext(serve(door.app), around)
   hotFirst(server, door)
   internalFirst(server, internal)
+  limitConnections(server, door, { connections_max: api.max_connections, is_tls })
   // Runs first when the scope closes, before the server waits for what is in flight.
   yield* Effect.addFinalizer(() =>
     Effect.andThen(

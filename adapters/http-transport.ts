@@ -52,12 +52,15 @@ const idOf = (text: string) => {
 }
 
 /** A request that came from elsewhere than a socket: nothing of it is still to come. */
-const no_connection: Progress = { is_read: true, bytes: 0 }
+const no_connection: Progress = { is_read: true, bytes: 0, is_taken: false }
 
 const progressOf = (source: object): Progress => {
   if (!(source instanceof IncomingMessage)) return no_connection
   const { socket } = source
-  return { is_read: isRead(source), bytes: socket.bytesRead + socket.bytesWritten }
+  return {
+    ...{ is_read: isRead(source), bytes: socket.bytesRead + socket.bytesWritten },
+    is_taken: socket.writableLength === 0,
+  }
 }
 
 const socketOf = (source: object) => (source instanceof IncomingMessage ? source.socket : undefined)

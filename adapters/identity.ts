@@ -2,70 +2,78 @@
  * Who callers are: by our own tokens, static tokens, JWTs, client certificates and, in a cloud,
  * Keystone, in this order. Source: decisions of document 1, "auth"; document 2 §5.
  */
-import { Clock, Context, Effect, Layer, Redacted } from "effect"
+import { Clock, Effect, Layer, Redacted } from "effect"
 import { v7 } from "uuid"
 import { everyone, type Principals } from "#adapters/development-credentials.ts"
 import { jwts } from "#adapters/identity-jwt.ts"
 import { keystoneTokens } from "#adapters/identity-keystone.ts"
 import { certificates, staticTokens } from "#adapters/identity-static.ts"
+import type { IssuedTokens } from "#adapters/issued-tokens.ts"
 import {
+  hasExpired,
   newToken,
   sha256Of,
   type TokenRecord,
   type TokenStore,
+  token_pattern,
   token_prefix,
 } from "#adapters/token-store.ts"
 import type { Caller } from "#gateway/caller.ts"
-import { type Authenticate, Identity, TokenIssuer, Unauthenticated } from "#gateway/identity.ts"
+import { type Authenticate, Identity, Unauthenticated } from "#gateway/identity.ts"
 import type { Settings } from "#schemas/settings.ts"
+import type { TokenRequest } from "#schemas/token.ts"
+
+/** The tokens that we made: those of this machine, and those that every process knows. */
+export interface OwnTokens {
+  readonly store: TokenStore
+  readonly issued: IssuedTokens
+}
 
 /**
- * Identity and TokenIssuer for these settings; with `api.noauth` everyone is the development
- * tenant with all roles. Its projects and users are all in one domain, that of the development
- * domain owner. Fails when the file of public keys cannot be read.
+ * Identity for these settings; with `api.noauth` everyone is the development tenant with all roles.
+ * Its projects and users are all in one domain, that of the development domain owner. Fails when
+ * the file of public keys cannot be read.
  */
-export const identity = (settings: Settings, store: TokenStore, principals: Principals) =>
-  Layer.effectContext(
+export const identity = (settings: Settings, own: OwnTokens, principals: Principals) =>
+  Layer.effect(
+    Identity,
     Effect.gen(function* () {
       const { api } = settings
-      const known = inOrder(yield* configured(settings, store))
+      const known = inOrder(yield* configured(settings, own))
       const housed = inDomain(principals.domain_owner.domain_id)
       const all = Effect.succeed(housed(everyone(principals)))
       const authenticate: Authenticate = api.noauth
         ? () => all
         : (credentials) => Effect.mapEager(known(credentials), housed)
-      return Context.make(Identity, { authenticate }).pipe(
-        Context.add(TokenIssuer, tokenIssuer(store)),
-      )
+      return { authenticate }
     }),
   )
 
 /**
- * Identity and TokenIssuer of a cloud: what is none of our own tokens Keystone is asked about.
- * Fails when the file of public keys cannot be read.
+ * Identity of a cloud: what is none of our own tokens Keystone is asked about. Fails when the file
+ * of public keys cannot be read.
  */
-export const identityKeystone = (settings: Settings, store: TokenStore) =>
-  Layer.effectContext(
+export const identityKeystone = (settings: Settings, own: OwnTokens) =>
+  Layer.effect(
+    Identity,
     Effect.gen(function* () {
       const { token_cache_time } = settings.keystone_authtoken
-      const authenticate = inOrder([
-        ...(yield* configured(settings, store)),
-        yield* keystoneTokens(token_cache_time),
-      ])
-      return Context.make(Identity, { authenticate }).pipe(
-        Context.add(TokenIssuer, tokenIssuer(store)),
-      )
+      const known = yield* configured(settings, own)
+      return { authenticate: inOrder([...known, yield* keystoneTokens(token_cache_time)]) }
     }),
   )
 
-/** What this deployment knows by itself: nobody else is asked. */
-const configured = Effect.fnUntraced(function* (settings: Settings, store: TokenStore) {
+/** What this deployment knows by itself: nobody else is asked. The log is, last of all. */
+const configured = Effect.fnUntraced(function* (settings: Settings, own: OwnTokens) {
   const { auth, tls } = settings
+  const clock = yield* Clock.Clock
+  const find = (sha256: string) => own.store.find(sha256) ?? own.issued.find(sha256)
   return [
-    yield* issuedTokens(store),
+    yield* issuedTokens({ find }),
     staticTokens([...auth.tokens, ...dashboardToken(settings)]),
     yield* jwts(auth.jwt),
     certificates(tls.client_certificates),
+    recordedTokens(own.issued, clock),
   ]
 })
 
@@ -129,27 +137,37 @@ const refused = (reason: Unauthenticated["reason"]) => Effect.fail(new Unauthent
 /** All authenticators but one say it of a token: made once, since an error is not cheap. */
 const unknown = refused("unknown")
 
-/** Development tokens and those of `token issue`. */
-export const issuedTokens = (store: TokenStore): Effect.Effect<Authenticate> =>
+/** Tokens that we made, as far as they are known at once. */
+export const issuedTokens = (store: Pick<TokenStore, "find">): Effect.Effect<Authenticate> =>
   Effect.map(Clock.Clock, (clock) => issuedBy(store, clock))
 
+/** Tokens of `token issue` that are not known at once: the log tells. */
+const recordedTokens =
+  ({ ask }: IssuedTokens, clock: Clock.Clock): Authenticate =>
+  ({ token }) => {
+    if (token === undefined || !token_pattern.test(token())) return unknown
+    return Effect.flatMap(ask(sha256Of(token())), (record) =>
+      record === undefined ? unknown : callerBy(record, clock),
+    )
+  }
+
+const callerBy = (record: TokenRecord, clock: Clock.Clock) =>
+  // Known at once, without an effect that asks for the time: hot routes take no other caller.
+  hasExpired(record, clock.currentTimeMillisUnsafe())
+    ? refused("expired")
+    : Effect.succeed(callerOfRecord(record))
+
 const issuedBy =
-  (store: TokenStore, clock: Clock.Clock): Authenticate =>
+  (store: Pick<TokenStore, "find">, clock: Clock.Clock): Authenticate =>
   ({ token }) => {
     if (token === undefined || !token().startsWith(token_prefix)) return unknown
     // A guess learns nothing from the time of this search: what it compares is hashed.
     const record = store.find(sha256Of(token()))
-    if (record === undefined) return unknown
-    // Known at once, without an effect that asks for the time: hot routes take no other caller.
-    const has_expired = hasExpired(record, clock.currentTimeMillisUnsafe())
-    return has_expired ? refused("expired") : Effect.succeed(callerOfRecord(record))
+    return record === undefined ? unknown : callerBy(record, clock)
   }
 
 /** A record never changes: another one takes its place. */
 const callerOfRecord = remembered((record: TokenRecord) => callerOf(record))
-
-const hasExpired = ({ expires_at }: TokenRecord, now: number) =>
-  expires_at !== null && now >= expires_at
 
 const callerOf = (record: TokenRecord): Caller => ({
   actor: `${record.kind === "issued" ? "token" : "development"}:${record.name}`,
@@ -164,9 +182,12 @@ const callerOf = (record: TokenRecord): Caller => ({
 /** For a day a client is told that its token expired; then the record goes. */
 const expired_kept_ms = 86_400_000
 
-/** Issues and revokes; see the port. */
-export const tokenIssuer = (store: TokenStore): TokenIssuer["Service"] => ({
-  issue: Effect.fnUntraced(function* (request) {
+/**
+ * Issues and revokes tokens that one machine alone knows: of its control, and of the releases that
+ * kept all of them so. IdentityUnavailable: the file cannot be written, or holds too many.
+ */
+export const tokenIssuer = (store: TokenStore) => ({
+  issue: Effect.fnUntraced(function* (request: TokenRequest) {
     const token = newToken()
     const now = yield* Clock.currentTimeMillis
     const record: TokenRecord = {
@@ -187,7 +208,7 @@ export const tokenIssuer = (store: TokenStore): TokenIssuer["Service"] => ({
     ])
     return Redacted.make(token)
   }),
-  revoke: Effect.fnUntraced(function* (name) {
+  revoke: Effect.fnUntraced(function* (name: string) {
     let revoked = 0
     yield* store.update((kept) => {
       const left = kept.filter((one) => one.kind !== "issued" || one.name !== name)

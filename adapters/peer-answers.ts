@@ -9,6 +9,7 @@ import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import { isPeerFailure, peerCodeOf, peerFailure } from "#actors/blob-storage/peer-failure.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { Answer, Answering, Question } from "./peer-link.ts"
+import { type CopyCame, decodeBatch, encodeOutcomes } from "./peers-batch.ts"
 import { copies_max, decodeIds, encodeCopies, id_bytes } from "./peers-copy.ts"
 import { decodeOrder, messages, operations } from "./peers-message.ts"
 
@@ -74,6 +75,31 @@ const receive = async (
   }
 }
 
+const receiveWhole = async (
+  { guard }: AnsweringStore,
+  { order, bytes }: CopyCame,
+  now: () => bigint,
+) => {
+  const receiving = guard.receive(order, bytes.length)
+  try {
+    if (bytes.length > 0) await receiving.write(bytes)
+    return await receiving.finish(now())
+  } finally {
+    await receiving.abort()
+  }
+}
+
+/** Copies that go together: all are under way at once, and each comes to an end of its own. */
+const receiveMany = async (
+  store: AnsweringStore,
+  question: Question,
+  { now, version }: Asking,
+): Promise<Answer> => {
+  const copies = decodeBatch(question, version)
+  const outcomes = copies.map((copy) => receiveWhole(store, copy, now).catch(failureOf))
+  return encodeOutcomes(await Promise.all(outcomes), version)
+}
+
 /** Windows whose faults are what another node understands. */
 const told = async function* (windows: AsyncIterable<Uint8Array>) {
   try {
@@ -125,6 +151,8 @@ const answerOf = async (
     case operations.store_shard:
     case operations.migrate:
       return await receive(store, question, asking)
+    case operations.replicate_many:
+      return await receiveMany(store, question, asking)
     case operations.fetch_shard:
       return await fetch(store, question, asking)
     case operations.delete_internal: {

@@ -10,6 +10,9 @@ import { piece_bytes_max } from "./peer-frame.ts"
 /** Bytes under way in one direction of one exchange at most. */
 export const window_bytes = 4 * piece_bytes_max
 
+/** Bytes that are taken before the other side is told: a word for each piece would be as many. */
+const step_bytes = window_bytes / 16
+
 interface Waiting {
   readonly resolve: () => void
   readonly reject: (cause: Error) => void
@@ -55,6 +58,7 @@ export const makeSending = () => {
 export const makeReceiving = (grant: (bytes: number) => void) => {
   const pieces: Array<Uint8Array> = []
   let held = 0
+  let untold = 0
   let is_last = false
   let failure: Error | undefined
   let waiting: Waiting | undefined
@@ -82,7 +86,11 @@ export const makeReceiving = (grant: (bytes: number) => void) => {
         const piece = pieces.shift()
         if (piece !== undefined) {
           held -= piece.length
-          grant(piece.length)
+          untold += piece.length
+          if (untold >= step_bytes) {
+            grant(untold)
+            untold = 0
+          }
           yield piece
           continue
         }

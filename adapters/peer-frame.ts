@@ -83,18 +83,34 @@ const decodeHead = (head: Buffer): Omit<Frame, "payload"> & { readonly length: n
   return { kind, exchange: head.readUInt32LE(4), operation: head[9] ?? 0, is_last, length }
 }
 
+/** A frame of bytes of which some are still to come. */
+interface Begun extends Omit<Frame, "payload"> {
+  readonly left: number
+}
+
 /**
- * Cuts what a connection receives into frames. A payload is a view of the bytes that came where
- * these hold all of it, and else a copy; what is kept is never more than one frame.
+ * Cuts what a connection receives into frames. One of a stream's bytes is handed on in the parts
+ * that it comes in, as if they were frames of their own: nothing of it is copied, and the last part
+ * alone is last. Another's payload is a view of the bytes that came where these hold all of it, and
+ * else a copy; what is kept is never more than one such frame.
  */
 export const frameReader = () => {
   let kept: Buffer = Buffer.alloc(0)
   let wanted = head_bytes
   let gathered: Array<Buffer> = []
   let gathered_bytes = 0
+  let begun: Begun | undefined
 
+  /** Hands on what has come of the frame that began before; answers the bytes behind it. */
+  const goOn = ({ left, ...head }: Begun, bytes: Buffer, frames: Array<Frame>): Buffer => {
+    const payload = bytes.subarray(0, left)
+    const is_whole = payload.length === left
+    begun = is_whole ? undefined : { ...head, left: left - payload.length }
+    if (payload.length > 0) frames.push({ ...head, is_last: head.is_last && is_whole, payload })
+    return bytes.subarray(payload.length)
+  }
   const cut = (bytes: Buffer, frames: Array<Frame>): Buffer => {
-    let rest = bytes
+    let rest = begun === undefined ? bytes : goOn(begun, bytes, frames)
     for (;;) {
       if (rest.length < head_bytes) {
         wanted = head_bytes
@@ -102,6 +118,9 @@ export const frameReader = () => {
       }
       const { length, ...head } = decodeHead(rest)
       const end = head_bytes + length
+      if (rest.length < end && head.kind === "data") {
+        return goOn({ ...head, left: length }, rest.subarray(head_bytes), frames)
+      }
       if (rest.length < end) {
         wanted = end
         return rest

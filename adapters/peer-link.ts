@@ -9,13 +9,13 @@ import { isPeerFailure, peerFailure } from "#actors/blob-storage/peer-failure.ts
 import { makeReceiving, makeSending } from "./peer-exchange.ts"
 import {
   decodeJson,
-  encodeFrame,
   encodeJson,
   type Frame,
   type FrameKind,
   frameReader,
   piece_bytes_max,
 } from "./peer-frame.ts"
+import { frameWriter } from "./peer-writer.ts"
 
 /** A connection whose other side says nothing for so long is cut off, in milliseconds. */
 const silence_ms_max = 15_000
@@ -71,7 +71,7 @@ interface Exchange {
 /** Frames out, frames in, and what is under way, for either side of a connection. */
 const makeWire = (socket: Duplex, take: (frame: Frame) => void, ended: (cause: Error) => void) => {
   const read = frameReader()
-  let is_corked = false
+  const write = frameWriter(socket)
   let heard_at = performance.now()
   let drained: Array<() => void> = []
   let is_over = false
@@ -84,18 +84,8 @@ const makeWire = (socket: Duplex, take: (frame: Frame) => void, ended: (cause: E
     for (const wake of drained) wake()
     ended(cause)
   }
-  const send = (frame: Omit<Frame, "payload">, ...payload: ReadonlyArray<Uint8Array>) => {
-    if (is_over) return
-    if (!is_corked) {
-      // What is said in one turn of the loop leaves in one write.
-      is_corked = true
-      socket.cork()
-      setImmediate(() => {
-        is_corked = false
-        socket.uncork()
-      })
-    }
-    for (const part of encodeFrame(frame, ...payload)) socket.write(part)
+  const send: typeof write = (head, ...payload) => {
+    if (!is_over) write(head, ...payload)
   }
   const beat = setInterval(() => {
     if (performance.now() - heard_at > silence_ms_max) {

@@ -6,6 +6,7 @@
  * 1: as before versions were said. A copy is told without the time of its last put, and two
  *    operations are missing.
  * 2: a copy says when it was put last; `renew`, `ring`, and `keeps` that reads.
+ * 3: small copies go together, by `replicate_many`.
  *
  * A version that is dropped here has to have been left behind by a release before (decision 0147).
  */
@@ -15,10 +16,13 @@ export interface LinkVersions {
   readonly newest: number
 }
 
-export const link_versions: LinkVersions = { oldest: 1, newest: 2 }
+export const link_versions: LinkVersions = { oldest: 1, newest: 3 }
 
 /** What copies say when they were put last from, and `renew` and `ring` can be asked. */
 export const version_with_puts = 2
+
+/** Where many copies can be one question from. */
+export const version_with_batches = 3
 
 export const version_header = "x-almanac-link"
 

@@ -139,13 +139,16 @@ export const decodeCopies = (
   )
 }
 
+/** A record that must be that of a held copy. */
+export const heldCopy = (copy: Copy | undefined): HeldCopy => {
+  if (copy !== undefined && copy.kind !== "tombstone") return copy
+  throw unreadable("it is no copy")
+}
+
 /** The one record of a held copy that the bytes are. */
 export const decodeHeld = (given: Uint8Array, version: number): HeldCopy => {
   const [copy, ...more] = decodeCopies(given, version)
-  if (copy === undefined || copy.kind === "tombstone" || more.length > 0) {
-    throw unreadable("it is no copy")
-  }
-  return copy
+  return heldCopy(more.length === 0 ? copy : undefined)
 }
 
 export const encodeIds = (ids: ReadonlyArray<BlobId>) => Buffer.from(ids.join(""), "hex")

@@ -4,14 +4,18 @@
  * Source: document 1 §1 InternalService; DECISIONS, document 1, InternalService; decision 0122.
  */
 
-import { putAtIn } from "#actors/blob-storage/copy-admission.ts"
+import { copyBytes, putAtIn } from "#actors/blob-storage/copy-admission.ts"
+import type { CopyOrder } from "#actors/blob-storage/node-engine.ts"
 import { peerFailure } from "#actors/blob-storage/peer-failure.ts"
 import type { CopyBytes, Fetched, Peer, Peers } from "#actors/blob-storage/peers.ts"
 import type { PeerCalls, Spoken } from "./peer-call.ts"
 import type { Asked, Said } from "./peer-link.ts"
-import { version_with_puts } from "./peer-version.ts"
+import { version_with_batches, version_with_puts } from "./peer-version.ts"
+import { batched_bytes_max, type CopySent } from "./peers-batch.ts"
 import { copies_max, copyBytesIn, decodeCopies, decodeHeld, encodeIds } from "./peers-copy.ts"
 import { encodeOrder, messages, operationOf, operations } from "./peers-message.ts"
+import { copyQueue } from "./peers-queue.ts"
+import { sizeOf } from "./volume-puts.ts"
 
 /** A deletion or a release, one write to a disk each, or what is in memory; in milliseconds. */
 const change_ms_max = 5000
@@ -72,16 +76,37 @@ const isOlder = ({ version }: Spoken) => version < version_with_puts
 
 type Changes = Pick<Peers, "send" | "takeBack" | "renew" | "deleteClusterWide">
 
+/** A copy that may go with others; undefined: it is too large, or not as long as it is told. */
+const smallOf = (operation: number, order: CopyOrder, bytes: CopyBytes): CopySent | undefined => {
+  const size = copyBytes(order.size, order.shard)
+  if (operation !== operations.replicate || size > batched_bytes_max) return undefined
+  if (isStream(bytes) || sizeOf(bytes) !== size) return undefined
+  return { order, bytes, size }
+}
+
+/** The queue of small copies of each connection. */
+const queues = () => {
+  const known = new WeakMap<Spoken, ReturnType<typeof copyQueue>>()
+  return (link: Spoken) => {
+    const found = known.get(link) ?? copyQueue(link)
+    known.set(link, found)
+    return found
+  }
+}
+
 /** What is changed on other nodes. */
 const changesOver = (calls: PeerCalls): Changes => {
   const change = async ({ address }: Peer, operation: number, json: unknown) => {
     await calls.ask(address, operation, json, [], change_ms_max)
   }
+  const queueOf = queues()
   return {
     send: async (peer, order, bytes, reason, deadline_ms) => {
       const operation = operationOf(order, isStream(bytes), reason)
       const link = await calls.to(peer.address)
       const { version } = link
+      const small = version < version_with_batches ? undefined : smallOf(operation, order, bytes)
+      if (small !== undefined) return queueOf(link).send(small, deadline_ms)
       const said = await link.ask(operation, encodeOrder(order, version), bytes, deadline_ms)
       const { created } = messages.stored.decode(said.json)
       const copy = decodeHeld(await gathered(said, copyBytesIn(version)), version)

@@ -7,11 +7,11 @@
 import { Schema } from "effect"
 import type { BlobOrigin } from "#actors/blob-storage/blob-admission.ts"
 import { putAtIn } from "#actors/blob-storage/copy-admission.ts"
-import type { CopyOrder } from "#actors/blob-storage/node-engine.ts"
+import type { Copy, CopyOrder, HeldCopy } from "#actors/blob-storage/node-engine.ts"
 import { peerFailure } from "#actors/blob-storage/peer-failure.ts"
 import type { Reason } from "#actors/blob-storage/peers.ts"
 import { BlobId, BlobLabels } from "#schemas/blob-storage/blob.ts"
-import { decodeHeld, encodeCopies } from "./peers-copy.ts"
+import { decodeHeld, encodeCopies, heldCopy } from "./peers-copy.ts"
 
 /** Document 1's six, and what nodes need beside them. One that is new comes behind the others. */
 export const operations = {
@@ -27,6 +27,7 @@ export const operations = {
   keeps: 10,
   renew: 11,
   ring: 12,
+  replicate_many: 13,
 } as const
 
 /** A name of ours or a request's identifier; a caller's name is the longest of them. */
@@ -42,11 +43,13 @@ const Nanoseconds = Schema.BigIntFromString.check(
 const Bytes = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 const Place = Schema.String.check(Schema.isPattern(/^(?:[0-9a-f]{32})?$/))
 
-const Sent = Schema.Struct({
-  /** A record of peers-copy.ts in base64. */
-  copy: Text,
-  labels: BlobLabels,
-  origin: Origin,
+const said_of_copy = { labels: BlobLabels, origin: Origin }
+/** A record of peers-copy.ts in base64 is `copy`. */
+const Sent = Schema.Struct({ copy: Text, ...said_of_copy })
+/** What is said of a copy beside its record. */
+export const SaidOfCopy = Schema.Struct({
+  ...said_of_copy,
+  labels: Schema.optionalKey(BlobLabels),
 })
 const DeleteInternal = Schema.Struct({ id: BlobId, origin: Origin, deleted_at: Nanoseconds })
 const TakeBack = Schema.Struct({ id: BlobId, created_at: Nanoseconds })
@@ -72,7 +75,7 @@ const Fetched = Schema.Struct({ labels: BlobLabels, modified_at: Nanoseconds, co
 const Page = Schema.Struct({ next: Schema.optionalKey(BlobId) })
 
 /** JSON to and from what it says; what is not of the form is a PeerFailure, INTERNAL. */
-const coded = <A, I>(schema: Schema.Codec<A, I>) => {
+export const coded = <A, I>(schema: Schema.Codec<A, I>) => {
   const decode = Schema.decodeUnknownOption(schema)
   return {
     encode: Schema.encodeSync(schema),
@@ -99,19 +102,38 @@ export const messages = {
 
 const sent = coded(Sent)
 
-export const encodeOrder = ({ labels, origin, ...order }: CopyOrder, version: number): unknown => {
-  const kind = order.shard === undefined ? "whole" : "shard"
-  const held = { ...order, kind, put_at: putAtIn(order), stored_at: 0n } as const
-  const copy = encodeCopies([held], version).toString("base64")
-  const { actor, request_id, correlation_id } = origin satisfies BlobOrigin
-  return { copy, labels, origin: { actor, request_id, correlation_id } }
+/** The record of a copy that is sent. */
+export const heldOf = ({ labels: _, origin: __, ...order }: CopyOrder): HeldCopy => ({
+  ...{ ...order, kind: order.shard === undefined ? "whole" : "shard" },
+  ...{ put_at: putAtIn(order), stored_at: 0n },
+})
+
+const originOf = ({ actor, request_id, correlation_id }: BlobOrigin) => ({
+  ...{ actor, request_id, correlation_id },
+})
+
+export const saidOf = ({ labels, origin }: CopyOrder): typeof SaidOfCopy.Type => ({
+  ...(Object.keys(labels).length > 0 && { labels }),
+  origin: originOf(origin),
+})
+
+export const orderFrom = (
+  copy: Copy | undefined,
+  { labels = {}, origin }: typeof SaidOfCopy.Type,
+): CopyOrder => {
+  const { id, checksum, size, policy, created_at, put_at, shard } = heldCopy(copy)
+  return { id, checksum, size, policy, created_at, put_at, shard, labels, origin }
 }
+
+export const encodeOrder = (order: CopyOrder, version: number): unknown => ({
+  copy: encodeCopies([heldOf(order)], version).toString("base64"),
+  labels: order.labels,
+  origin: originOf(order.origin),
+})
 
 export const decodeOrder = (json: unknown, version: number): CopyOrder => {
   const { copy, labels, origin } = sent.decode(json)
-  const held = decodeHeld(Buffer.from(copy, "base64"), version)
-  const { id, checksum, size, policy, created_at, put_at, shard } = held
-  return { id, checksum, size, policy, created_at, put_at, shard, labels, origin }
+  return orderFrom(decodeHeld(Buffer.from(copy, "base64"), version), { labels, origin })
 }
 
 /** Which operation a copy is sent by: what is counted differs, and what is done does not. */

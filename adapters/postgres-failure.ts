@@ -11,12 +11,24 @@ const messageOf = (cause: unknown) => (cause instanceof Error ? cause.message : 
 /** By `fence`, in a statement that divides by the rows that it moved. */
 const is_fenced = "22012"
 
+/** SQLSTATE of a wait for a lock that was longer than `lock_timeout`. */
+const is_locked = "55P03"
+
+/** The same of a statement that was longer than `statement_timeout`, or that somebody ended. */
+const is_ended = "57014"
+
 /** Of a write: whatever it is, the projection waits and begins again. */
 export const failureOf = (cause: unknown): DatabaseUnusable => {
   if (cause instanceof DatabaseUnusable) return cause
   const code = codeOf(cause)
   if (code === is_fenced) {
     return new DatabaseUnusable({ detail: "Another process has written to it meanwhile." })
+  }
+  if (code === is_locked) {
+    const detail =
+      "Another session of PostgreSQL's has a lock for longer than database.lock_timeout_seconds: " +
+      "pg_locks and pg_stat_activity say which."
+    return new DatabaseUnusable({ detail })
   }
   // Without a message where every address of a name refused.
   const said = messageOf(cause) || "no connection"
@@ -43,5 +55,9 @@ const is_now = /^(08|28|3D000|3F000|40P01|42P01|53|57)/
  */
 export const readFailureOf = (cause: unknown): unknown => {
   if (cause instanceof pg.DatabaseError && !is_now.test(codeOf(cause))) return cause
-  return new DatabaseUnusable({ detail: "The database of the read models cannot be used now." })
+  const detail =
+    codeOf(cause) === is_ended
+      ? "This needs longer than database.statement_timeout_seconds: ask for less, or raise that."
+      : "The database of the read models cannot be used now."
+  return new DatabaseUnusable({ detail })
 }

@@ -20,6 +20,8 @@ const idle_ms_max = 30_000
 /** How long its end waits for what is being read, in milliseconds. */
 const end_ms_max = 2_000
 
+const read_only = ["default_transaction_read_only=on"]
+
 const refuse = () => Promise.reject(new Error("The reader only reads."))
 
 const dialectOf = (pool: pg.Pool): Dialect => {
@@ -74,7 +76,7 @@ export const postgresReader = <Tables>(
     Effect.acquireRelease(
       Effect.sync(() => {
         const pool = new pg.Pool({
-          ...sessionOf(server, schema, ["default_transaction_read_only=on"]),
+          ...sessionOf(server, schema, read_only, server.statement_timeout_seconds),
           max: sessions_max,
           idleTimeoutMillis: idle_ms_max,
           allowExitOnIdle: true,

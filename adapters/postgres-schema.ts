@@ -15,7 +15,7 @@ export const locks = { used: 0x616c_0001, written: 0x616c_0002, built: 0x616c_00
 /** How long a table that is to go waits for its readers, before it is left for the next start. */
 const drop_wait = "2s"
 
-const prefixOf = (service: string) => `almanac_${service.replaceAll("-", "_")}_v`
+export const prefixOf = (service: string) => `almanac_${service.replaceAll("-", "_")}_v`
 
 export const schemaOf = ({ service, version }: Pick<Design<unknown>, "service" | "version">) =>
   `${prefixOf(service)}${version}`
@@ -83,39 +83,6 @@ export const dropSchema = async (client: pg.Client, schema: string) => {
   await client.query(`set local lock_timeout = '${drop_wait}'`)
   await client.query(`drop schema if exists ${schema} cascade`)
   await client.query("commit")
-}
-
-/** Removes a schema if nobody has the lock that says that it is needed. */
-const dropUnused = async (client: pg.Client, schema: string, kind: number, of: string) => {
-  if (!(await tryLock(client, kind, of))) return
-  try {
-    await dropSchema(client, schema)
-  } catch {
-    // A reader was longer than we wait: the next start finds it again.
-    await client.query("rollback")
-  }
-  await unlock(client, kind, of)
-}
-
-/**
- * Removes what other versions left, unless a process of such a release still has it, and what
- * rebuilds did not finish.
- */
-export const sweep = async (
-  client: pg.Client,
-  design: Pick<Design<unknown>, "service" | "version">,
-) => {
-  const own = schemaOf(design)
-  const names = `^${prefixOf(design.service)}\\d+(_building|_replaced)?$`
-  const { rows } = await client.query<{ nspname: string }>(
-    "select nspname from pg_namespace where nspname ~ $1 and nspname <> $2",
-    [names, own],
-  )
-  for (const { nspname: schema } of rows) {
-    const of = schema.replace(/_(building|replaced)$/, "")
-    const kind = of === own ? locks.built : locks.used
-    await dropUnused(client, schema, kind, of)
-  }
 }
 
 export interface Exchange {

@@ -7,13 +7,20 @@ export interface PostgresServer {
   readonly connection: string
   /** Empty where the server or `PGPASSWORD` knows. */
   readonly password: Redacted.Redacted<string>
+  /** Seconds for what a reader asks; the server ends it then. */
+  readonly statement_timeout_seconds: number
+  /** Seconds that a statement waits for what another session has locked. */
+  readonly lock_timeout_seconds: number
 }
 
 /** Milliseconds until a server that does not answer a connection is given up. */
 const connect_ms_max = 5_000
 
-/** Milliseconds for one query; one that the network lost is given up after them. */
-const query_ms_max = 60_000
+/** Seconds for a statement of a writer or an operator: a table that goes, a row of a cursor. */
+const statement_s_max = 60
+
+/** Milliseconds after the server's own bound in which its answer may still be on its way. */
+const way_ms_max = 5_000
 
 /** PostgreSQL has bigint and numeric as texts; ours are all exact as numbers. */
 const numeric_types: ReadonlySet<number> = new Set([
@@ -40,17 +47,27 @@ const urlOf = ({ connection, password }: PostgresServer, settings: ReadonlyArray
   return `${place}?${parameters}`
 }
 
-/** A session that finds the tables of this schema, of our names and nothing else's. */
+/**
+ * A session that finds the tables of this schema, of our names and nothing else's. The server ends
+ * what it asks after `statement_s`, and what waits for a lock before that.
+ */
 export const sessionOf = (
   server: PostgresServer,
   schema: string,
   settings: ReadonlyArray<string> = [],
+  statement_s = statement_s_max,
 ): pg.ClientConfig => ({
-  connectionString: urlOf(server, [`search_path=${schema}`, ...settings]),
+  connectionString: urlOf(server, [
+    `search_path=${schema}`,
+    `statement_timeout=${statement_s}s`,
+    `lock_timeout=${server.lock_timeout_seconds}s`,
+    ...settings,
+  ]),
   // Whose session it is, for who looks into pg_stat_activity.
   application_name: `${schema}@${process.pid}`,
   connectionTimeoutMillis: connect_ms_max,
-  query_timeout: query_ms_max,
+  // For what the network lost: whatever arrives is ended by the server before.
+  query_timeout: statement_s * 1000 + way_ms_max,
   keepAlive: true,
   types,
 })

@@ -22,12 +22,12 @@ import {
   readCheckpoint,
   replacedOf,
   schemaOf,
-  sweep,
   tryLock,
 } from "#adapters/postgres-schema.ts"
 import type { PostgresServer } from "#adapters/postgres-server.ts"
 import { type Session, session } from "#adapters/postgres-session.ts"
 import { postgresSharing } from "#adapters/postgres-sharing.ts"
+import { tended } from "#adapters/postgres-sweep.ts"
 import { postgresWrites, toldOf } from "#adapters/postgres-writes.ts"
 import {
   type Checkpoint,
@@ -169,7 +169,7 @@ const database = Effect.fnUntraced(function* <Tables>(
     },
   })
   yield* reached(own, schema)
-  yield* own.run((client) => sweep(client, design))
+  yield* tended(server, design)
   // Two pools: what is short never waits for what is long.
   const db = yield* postgresReader<Tables>(server, schema, short_sessions_max)
   const reader = yield* postgresReader<Tables>(server, schema, long_sessions_max)

@@ -44,8 +44,13 @@ export const token_pattern = /^alm_[\w-]{43}$/
 /** Lower-case hex. Tokens are random, so that neither salt nor a slow hash adds anything. */
 export const sha256Of = (token: string) => hash("sha256", token)
 
+/** Whether its time is over at `now`, in Unix milliseconds. */
+export const hasExpired = ({ expires_at }: Pick<TokenRecord, "expires_at">, now: number) =>
+  expires_at !== null && now >= expires_at
+
 export interface TokenStore {
   readonly find: (sha256: string) => TokenRecord | undefined
+  readonly all: () => ReadonlyArray<TokenRecord>
   /** Replaces the records by what `change` answers of them; durable before it answers. */
   readonly update: (
     change: (records: ReadonlyArray<TokenRecord>) => ReadonlyArray<TokenRecord>,
@@ -75,7 +80,11 @@ export const openTokenStore = Effect.fnUntraced(function* (data_dir: string) {
         by_hash = byHash(tokens)
       }),
     )
-  const store: TokenStore = { find: (sha256) => by_hash.get(sha256), update }
+  const store: TokenStore = {
+    find: (sha256) => by_hash.get(sha256),
+    all: () => [...by_hash.values()],
+    update,
+  }
   return store
 })
 

@@ -1,9 +1,9 @@
 /** Who this service is, and the trusts that tenants made for it, in one private file. */
 import { randomBytes } from "node:crypto"
 import { join } from "node:path"
-import { Effect, Option, Schema, Semaphore } from "effect"
-import { v7 } from "uuid"
+import { Effect, Option, Redacted, Schema, Semaphore } from "effect"
 import { findBounded, readBounded, writePrivate } from "#adapters/private-file.ts"
+import { sharedId } from "#adapters/shared-key.ts"
 import { unavailable } from "#adapters/token-store.ts"
 import { IdentityUnavailable } from "#gateway/identity.ts"
 import { ServiceInfo } from "#schemas/share-protection/service-info.ts"
@@ -68,11 +68,12 @@ export interface TrustStore {
   ) => Effect.Effect<void, IdentityUnavailable>
 }
 
-const fresh = (): typeof Contents.Type => ({
+/** Whoever shares the secret is the same service, and has the same fleet. */
+const fresh = (secret: Redacted.Redacted): typeof Contents.Type => ({
   version: 1,
   service: {
-    service_user: { id: v7(), name: "almanac" },
-    worker_project: { id: v7(), name: "almanac-workers" },
+    service_user: { id: sharedId(secret, "service-user"), name: "almanac" },
+    worker_project: { id: sharedId(secret, "worker-project"), name: "almanac-workers" },
   },
   key: randomBytes(key_bytes).toString("hex"),
   assignments: [],
@@ -99,15 +100,19 @@ export const readTrustStore = Effect.fnUntraced(function* (data_dir: string) {
 })
 
 /**
- * Opens `identity/trusts.json` in the data folder, and makes it where it is missing. One process
- * at a time may. Fails when the file is not what we wrote.
+ * Opens `identity/trusts.json` in the data folder, and makes it where it is missing, then with the
+ * ids of this service that all processes with the secret have. One process at a time may. Fails
+ * when the file is not what we wrote.
  */
-export const openTrustStore = Effect.fnUntraced(function* (data_dir: string) {
+export const openTrustStore = Effect.fnUntraced(function* (
+  data_dir: string,
+  secret: Redacted.Redacted = Redacted.make(""),
+) {
   const path = trustFile(data_dir)
   const write = (contents: typeof Contents.Type) =>
     Effect.mapError(writePrivate(path, Schema.encodeSync(TrustFile)(contents)), unavailable)
   const text = yield* Effect.mapError(findBounded(path, file_bytes_max), unavailable)
-  let kept = Option.isNone(text) ? fresh() : yield* decoded(path, text.value)
+  let kept = Option.isNone(text) ? fresh(secret) : yield* decoded(path, text.value)
   if (Option.isNone(text)) yield* write(kept)
   let by_id = byId(kept.trusts)
   const one_at_a_time = yield* Semaphore.make(1)

@@ -271,6 +271,7 @@ const makeBatches = (parts: LineParts, queue: Queue, writer: LogWriter) => {
     }
     const { file, bytes } = await writing
     for (const entry of records) state.apply(entry.record, file, entry.position, entry.bytes)
+    for (const { record } of written) state.recent.note(record)
     echoes.wrote(written)
     for (const { waiting, outcome } of written) waiting.resolve(outcome)
     parts.wrote(bytes)

@@ -16,9 +16,9 @@ import type {
 import { type BlobId, blob_id_bytes, storedPolicy } from "#schemas/blob-storage/blob.ts"
 import type { ExtentFiles } from "./volume-extents.ts"
 import { isHeld } from "./volume-index.ts"
-import { hashed, identified, makeSession, type Session } from "./volume-intake.ts"
+import { identified, makeSession, type Session } from "./volume-intake.ts"
 import type { Outcome, PutOperation, VolumeParts } from "./volume-parts.ts"
-import { crcsOf } from "./volume-puts.ts"
+import { crcsOf, hashHex } from "./volume-puts.ts"
 import { hashOf, type RecordHead, shardOf, sinceOf } from "./volume-record.ts"
 import { heldCopyOf } from "./volume-record-told.ts"
 
@@ -85,30 +85,76 @@ const asOf = async ({ renew }: CopyInParts, order: CopyOrder, found: Received, a
   return { copy, created: false }
 }
 
-/** Stores what was taken. */
-const makeStore =
-  ({ line }: CopyInParts, order: CopyOrder, bytes: number, { intake }: Session) =>
-  async (at: bigint): Promise<Received> => {
-    if (intake.size() < bytes) throw failed("The copy ended too early.")
-    const put = putOf(order, bytes, at)
-    const large = intake.large()
-    if (large) {
-      const extents = await large.stream.complete()
-      assertHash(order, () => identified(large.hasher).hash)
-      await large.stream.sync()
-      return received(put, order, await line.submit({ ...put, extents }))
-    }
-    const parts = intake.held.take(bytes)
-    assertHash(order, () => identified(hashed(parts)).hash)
-    // From here on the commit itself asks for the room.
-    intake.share.giveBack()
-    return received(put, order, await line.submit({ ...put, parts, crcs: crcsOf(parts, bytes) }))
-  }
-
 /** `finish` says it again, should nobody wait for what a write answers. */
 const heard = <A>(work: Promise<A>): Promise<A> => {
   work.catch(() => undefined)
   return work
+}
+
+const too_early = failed("The copy ended too early.")
+
+/** Where a copy's bytes wait for the end of them: `store` makes them a record once all are here. */
+interface Taking extends Pick<Session, "write" | "work" | "abort"> {
+  readonly store: (at: bigint) => Promise<Received>
+}
+
+/** A copy that goes to extents. */
+const takeLarge = (
+  parts: CopyInParts,
+  extents: ExtentFiles,
+  order: CopyOrder,
+  bytes: number,
+): Taking => {
+  const { intake, ...session } = makeSession(parts, extents, bytes, order.shard === undefined)
+  const store = async (at: bigint) => {
+    const large = intake.large()
+    if (large === undefined || intake.size() < bytes) throw too_early
+    const put = putOf(order, bytes, at)
+    const stored = await large.stream.complete()
+    assertHash(order, () => identified(large.hasher).hash)
+    await large.stream.sync()
+    return received(put, order, await parts.line.submit({ ...put, extents: stored }))
+  }
+  return { ...session, store }
+}
+
+/** A copy that goes to the log, which asks for its room itself: there is nothing to give back. */
+const takeSmall = ({ line, limits }: CopyInParts, order: CopyOrder, bytes: number): Taking => {
+  const parts: Array<Uint8Array> = []
+  let came = 0
+  let broken: Error | undefined
+  const refuse = (cause: Error) => {
+    broken ??= cause
+    return heard(Promise.reject(broken))
+  }
+  const write = (part: Uint8Array) => {
+    if (broken) return refuse(broken)
+    if (bytes > limits.size_max_bytes) {
+      return refuse(thrown({ _tag: "BlobTooLarge", bytes_max: limits.size_max_bytes }))
+    }
+    came += part.length
+    if (came > bytes) return refuse(failed(`The copy has more than its ${bytes} bytes.`))
+    parts.push(part)
+    return undefined
+  }
+  const store = async (at: bigint) => {
+    if (broken) throw broken
+    if (came < bytes) throw too_early
+    assertHash(order, () => hashHex(parts))
+    const put = { ...putOf(order, bytes, at), parts, crcs: crcsOf(parts, bytes) }
+    return received(put, order, await line.submit(put))
+  }
+  let working: Promise<unknown> | undefined
+  const abort = async () => {
+    broken ??= failed("The copy was given up.")
+    await working?.catch(() => undefined)
+  }
+  const work: Taking["work"] = (next) => {
+    const mine = next()
+    working = mine
+    return mine
+  }
+  return { write, store, abort, work }
 }
 
 /** One that is refused before any byte. */
@@ -123,9 +169,9 @@ const begin = (
   order: CopyOrder,
   bytes: number,
 ): Receiving => {
-  const session = makeSession(parts, extents, bytes, order.shard === undefined)
+  const is_small = bytes < parts.limits.inline_bytes_max
+  const taking = is_small ? takeSmall(parts, order, bytes) : takeLarge(parts, extents, order, bytes)
   const settle = makeSettle(parts, order)
-  const store = makeStore(parts, order, bytes, session)
   /** What is here already; undefined once it is known that nothing is. */
   let early = parts.index.find(order.id) ? heard(settle()) : undefined
   let finishing: Promise<Received> | undefined
@@ -133,28 +179,28 @@ const begin = (
   const writeLater = async (held: Promise<HeldCopy | undefined>, part: Uint8Array) => {
     if (await held) return
     early = undefined
-    await session.write(part)
+    await taking.write(part)
   }
   const finishAll = async (at: bigint): Promise<Received> => {
     parts.line.assertWritable()
     const here = await early
-    if (!here) return asOf(parts, order, await session.work(() => store(at)), at)
+    if (!here) return asOf(parts, order, await taking.work(() => taking.store(at)), at)
     // The bytes were not taken, so what answered for them must be there still.
     const copy = await settle()
     if (!copy) throw gone
     return asOf(parts, order, { copy, created: false }, at)
   }
   return {
-    write: (part) => (early ? heard(writeLater(early, part)) : session.write(part)),
+    write: (part) => (early ? heard(writeLater(early, part)) : taking.write(part)),
     finish: async (at) => {
       finishing ??= finishAll(at)
       try {
         return await finishing
       } finally {
-        await session.abort()
+        await taking.abort()
       }
     },
-    abort: session.abort,
+    abort: taking.abort,
   }
 }
 

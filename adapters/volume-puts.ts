@@ -16,7 +16,8 @@ type Parts = Pick<VolumeParts, "limits" | "index" | "line" | "log">
 // One for all: making a hasher costs more than hashing 4 KiB, and nothing comes between its calls.
 const hasher = new Blake3Hasher()
 
-const hashHex = (parts: ReadonlyArray<Uint8Array>) => {
+/** BLAKE3-256 in hex. */
+export const hashHex = (parts: ReadonlyArray<Uint8Array>) => {
   hasher.reset()
   for (const part of parts) hasher.update(part)
   return hasher.digest("hex")

@@ -2,12 +2,14 @@
  * What a record of a volume's log tells the ports: a blob's meta, a copy, a deletion, a fact. Pure.
  */
 import type { BlobFact } from "#actors/blob-storage/blob-store.ts"
+import { copyBytes } from "#actors/blob-storage/copy-admission.ts"
 import type { Deletion, HeldCopy } from "#actors/blob-storage/node-engine.ts"
 import type { BlobMeta } from "#schemas/blob-storage/blob.ts"
 import {
   checksumOf,
   clusterAtOf,
   crcsOf,
+  cut,
   extentsOf,
   hashOf,
   heldBytesOf,
@@ -78,6 +80,21 @@ export const factOf = (head: RecordHead): BlobFact | undefined => {
     ...(head.kind === "blob" ? { labels: labelsOf(head) } : {}),
     at: head.at,
     ...originOf(head),
+  }
+}
+
+/** As `factOf`, of a record that was just written. */
+export const factOfNew = (record: NewRecord): BlobFact | undefined => {
+  const { cursor, is_moved, kind, id, size, hash, policy, shard, labels, at, origin } = record
+  if (cursor === 0 || is_moved) return undefined
+  return {
+    ...{ cursor, kind: fact_kinds[kind], id, size, policy, at },
+    checksum: Buffer.from(hash, "hex").toString("base64"),
+    ...(shard ? { shard: { ...shard, bytes: copyBytes(size, shard) } } : {}),
+    ...(kind === "blob" ? { labels } : {}),
+    actor: cut(origin.actor),
+    request_id: cut(origin.request_id),
+    correlation_id: cut(origin.correlation_id),
   }
 }
 

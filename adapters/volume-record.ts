@@ -118,7 +118,7 @@ const isEmpty = (labels: BlobLabels) => {
 
 const labelText = (labels: BlobLabels) => (isEmpty(labels) ? "" : JSON.stringify(labels))
 
-const cut = (text: string) =>
+export const cut = (text: string) =>
   text.length > origin_units_max ? text.slice(0, origin_units_max) : text
 
 /** No head of this record is longer, in bytes. */

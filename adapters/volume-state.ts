@@ -10,6 +10,7 @@ import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { data_start, toRecords } from "./volume-format.ts"
 import { isHeld, type Place, type PlaceKind } from "./volume-index.ts"
 import type { Extents, Index, LogFile, Segment } from "./volume-parts.ts"
+import { makeRecentFacts } from "./volume-recent.ts"
 import type { Extent, RecordKind } from "./volume-record.ts"
 
 /** Of a record what changes the state. */
@@ -70,6 +71,7 @@ const placeKind = ({ kind, shard }: AppliedRecord): PlaceKind =>
   kind === "blob" && shard ? "shard" : place_kinds[kind]
 
 export const makeState = (index: Index, extents: Extents, counters: Counters) => {
+  const recent = makeRecentFacts()
   const files = new Map<number, LogFileState>()
 
   const addFile = (segment: Segment, known: Partial<LogFileState> = {}): LogFileState => {
@@ -140,6 +142,9 @@ export const makeState = (index: Index, extents: Extents, counters: Counters) =>
       last_cursor,
       is_current: segment.number === current,
     }))
-  return { index, extents, counters, files, addFile, apply, acknowledge, noteTorn, logFiles }
+  return {
+    ...{ index, extents, counters, files, recent },
+    ...{ addFile, apply, acknowledge, noteTorn, logFiles },
+  }
 }
 export type VolumeState = ReturnType<typeof makeState>

@@ -108,9 +108,9 @@ export const storeLow = (address: Code, vector: Code): Code => [
   ...simd(90)(address, vector),
   ...[2, 0, 0],
 ]
-export const storeVector = (address: Code, vector: Code): Code => [
+export const storeVector = (address: Code, vector: Code, offset = 0): Code => [
   ...simd(11)(address, vector),
-  ...[0, 0],
+  ...[0, ...unsigned(offset)],
 ]
 export const bytesVector = (bytes: ReadonlyArray<number>): Code => [...simd(12)(), ...bytes]
 export const splat = (value: number): Code => simd(17)(integer(value))
@@ -129,3 +129,33 @@ export const lowBytesTo16 = simd(137)
 export const highBytesTo16 = simd(138)
 export const low16To32 = simd(169)
 export const high16To32 = simd(170)
+/** 8 bytes without sign, as 16-bit numbers. */
+export const loadBytesTo16 = simdAt(2, 0)
+/** 8 bytes of a vector to an address: its lower half, or its upper one. */
+export const storeHalf = (address: Code, vector: Code, half: 0 | 1, offset = 0): Code => [
+  ...simd(91)(address, vector),
+  ...[0, ...unsigned(offset), half],
+]
+/** 16-bit numbers, each pair of them alike. */
+export const pairsVector = (one: number, other = one): Code =>
+  bytesVector([
+    ...new Uint8Array(Int16Array.from({ length: 8 }, (_, n) => (n % 2 ? other : one)).buffer),
+  ])
+/** Bytes of two vectors, 0 to 15 of the first and 16 to 31 of the second. */
+export const shuffle = (bytes: ReadonlyArray<number>, one: Code, other: Code): Code => [
+  ...simd(13)(one, other),
+  ...bytes,
+]
+/** A 16-bit number, eight times. */
+export const splat16 = simd(16)
+export const subtractVectors = simd(177)
+export const add16 = simd(142)
+export const subtract16 = simd(145)
+export const multiply16 = simd(149)
+export const shiftLeft16 = simd(139)
+export const shiftRightUnsigned16 = simd(141)
+export const either = simd(80)
+export const low16To32Signed = simd(167)
+export const high16To32Signed = simd(168)
+/** Of 16-bit numbers: their product in 15 bits after the point, rounded. */
+export const multiplyRounded = simd(130)

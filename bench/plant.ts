@@ -6,6 +6,7 @@ import sharp from "sharp"
 import { decode, decodeFast } from "#adapters/plant-image.ts"
 import { resampler } from "#adapters/plant-resample.ts"
 import { machine } from "./machine.ts"
+import { httpSeat } from "./plant-http.ts"
 import { writeMobileNet, writeTutorial } from "./plant-network.ts"
 import { bareSeat, type PlantSeat, predictorSeat } from "./plant-seats.ts"
 import { drive, type Effort, median } from "./round.ts"
@@ -64,6 +65,21 @@ const local = (name: string, run: () => Promise<unknown>): PlantSeat => ({
   stop: async () => undefined,
 })
 
+const photoContest = async (settings: Settings) => {
+  const large = await photo(4000, 3000)
+  const resized = resampler(side)
+  const exact = async () => {
+    const image = await decode(large, options)
+    if ("rgb" in image) resized(image, "bicubic")
+  }
+  const peer = "sharp's full decoding"
+  return contest(settings, "A photo of 12 megapixels to 224 by 224", peer, [
+    async () => local(peer, () => sharp(large).raw().toBuffer()),
+    async () => local("exact", exact),
+    async () => local("fast", () => decodeFast(large, options, side)),
+  ])
+}
+
 /** The 99th percentile of what the event loop is late, in milliseconds, while `run` runs. */
 const lateness = async (run: () => Promise<unknown>) => {
   const delay = monitorEventLoopDelay({ resolution: 1 })
@@ -98,7 +114,7 @@ const spentOf = (
   [first, , third]: ReadonlyArray<{ readonly measured: Measured }>,
 ) =>
   `${rounds} rounds of ${seconds} s each, interleaved, after one discarded; a JPEG of 256 by ` +
-  `256 pixels (${image.length} bytes) from memory, without HTTP; random weights. Bare ONNX ` +
+  `256 pixels (${image.length} bytes) from memory; random weights. Bare ONNX ` +
   "Runtime is given numbers and decodes nothing; with sharp it has the same JPEG decoded, " +
   "resized (sharp's cubic, not Pillow's) and divided in the same threads before each run. p50 " +
   `of one image less that of bare ONNX Runtime: ${first ? difference(first.measured) : ""} ms ` +
@@ -112,12 +128,6 @@ export const plant: Suite = async (settings) => {
   writeTutorial(tutorial)
   writeMobileNet(mobile)
   const small = await photo(256, 256)
-  const large = await photo(4000, 3000)
-  const resized = resampler(side)
-  const exact = async () => {
-    const image = await decode(large, options)
-    if ("rgb" in image) resized(image, "bicubic")
-  }
   const us = "almanac"
   const bare = (onnx_path: string, threads: number, size: number, workers: number) =>
     bareSeat(
@@ -132,20 +142,26 @@ export const plant: Suite = async (settings) => {
       { runtime: "onnxruntime", onnx_path, threads, batch: size, image: small },
       workers,
     )
+  /** It has one thread, and whoever waits waits for it. */
+  const tfjs = () =>
+    bareSeat("tfjs, WebAssembly", { runtime: "tfjs", onnx_path: "", threads: 1, batch: 1 }, 1)
+  const http = (clients: number) => httpSeat("almanac, HTTP", folder, mobile, small, clients)
   const oneByOne = { batch_max: 1 }
   const all = [
     await contest(settings, "MobileNetV2, one image at a time", us, [
       () => predictorSeat(us, mobile, small, 1),
       () => bare(mobile, 1, 1, 1),
       () => served(mobile, 1, 1, 1),
-      () =>
-        bareSeat("tfjs, WebAssembly", { runtime: "tfjs", onnx_path: "", threads: 1, batch: 1 }, 1),
+      tfjs,
+      () => http(1),
     ]),
     await contest(settings, `MobileNetV2, ${in_flight} in flight`, us, [
       () => predictorSeat(us, mobile, small, in_flight),
       () => bare(mobile, 1, 1, cores),
       () => bare(mobile, cores, batch, 1),
       () => served(mobile, 1, 1, cores),
+      tfjs,
+      () => http(in_flight),
     ]),
     await contest(settings, "Tutorial network, one image at a time", us, [
       () => predictorSeat(us, tutorial, small, 1),
@@ -159,11 +175,7 @@ export const plant: Suite = async (settings) => {
       () => bare(tutorial, 1, batch, cores),
       () => served(tutorial, cores, batch, 1),
     ]),
-    await contest(settings, "A photo of 12 megapixels to 224 by 224", "sharp's full decoding", [
-      async () => local("sharp's full decoding", () => sharp(large).raw().toBuffer()),
-      async () => local("exact", exact),
-      async () => local("fast", () => decodeFast(large, options, side)),
-    ]),
+    await photoContest(settings),
   ]
   const spent = spentOf(settings, small, all)
   const late = await loop(mobile, small, seconds)

@@ -18,7 +18,7 @@ import type { Access } from "#client/access.ts"
 import { type ClientFailed, failure, isFailure } from "#client/failure.ts"
 import { fromJson, type Json, toJson } from "#client/json.ts"
 import type { Method, Need } from "#client/operation.ts"
-import { refusal, unreachable } from "#client/refusal.ts"
+import { refusal, retryAfter, unreachable } from "#client/refusal.ts"
 import { whole } from "#client/whole.ts"
 
 /** Longest silence of a connection, in ms: the server's own deadline is 60 s. */
@@ -81,10 +81,10 @@ const parsed = (text: string, asked: Asked) => {
 
 /** Waits before the next try: as long as the server asks for, or twice as long as before. */
 const wait = async (attempt: number, answer: IncomingMessage, signal: AbortSignal) => {
-  const asked_ms = Number(answer.headers["retry-after"] ?? 0) * 1000
+  const asked_ms = retryAfter(answer.headers["retry-after"])
   const backoff_ms = Math.min(retry_ms_max, retry_ms_first * 2 ** attempt)
   const jittered_ms = backoff_ms * (0.5 + Math.random() / 2)
-  const ms = Math.min(retry_ms_max, Math.max(jittered_ms, Number.isNaN(asked_ms) ? 0 : asked_ms))
+  const ms = Math.min(retry_ms_max, Math.max(jittered_ms, asked_ms))
   await pause(ms, undefined, { signal })
 }
 
@@ -145,7 +145,8 @@ export const httpOf = (access: Access): Http => {
       const is_last = attempt + 1 === attempts_max || given.is_repeatable === false
       if (is_last || !isWorthAgain(status)) {
         const text = await textOf(answer).catch(() => "")
-        throw refusal({ status, text, access, asked, location: answer.headers.location })
+        const { location, "retry-after": retry_after } = answer.headers
+        throw refusal({ status, text, access, asked, location, retry_after })
       }
       // A body that is still being sent would go on beside that of the next try.
       if (typeof given.body === "function") answer.destroy()

@@ -36,7 +36,17 @@ interface Refused {
   readonly access: Access
   readonly asked: { readonly method: string; readonly path: string }
   readonly location?: string | undefined
+  readonly retry_after?: string | undefined
 }
+
+/** How long an answer asks to wait, in ms: seconds, or until a date; 0 where it does not say. */
+export const retryAfter = (header = "0") => {
+  const ms = /^\d{1,9}$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now()
+  return Number.isNaN(ms) ? 0 : Math.max(0, ms)
+}
+
+/** Whether it is for now only: too many requests, or a server that cannot. */
+const isPassing = (status: number) => status === 429 || status >= 500
 
 const envelopeOf = (text: string): Json => {
   try {
@@ -67,7 +77,8 @@ export const refusal = (refused: Refused) => {
   const detail = printable(said ?? text.trim().slice(0, text_chars_max))
   const name = code === undefined ? String(status) : `${status} ${printable(code)}`
   const what = detail === "" ? `${name} to ${asked.method} ${asked.path}` : `${name}: ${detail}`
-  return failure(endingOf(status), what, nextOfRefusal(code, refused))
+  const again_ms = isPassing(status) ? retryAfter(refused.retry_after) : undefined
+  return failure(endingOf(status), what, nextOfRefusal(code, refused), again_ms)
 }
 
 const codeOf = (cause: unknown): string => {
@@ -102,5 +113,5 @@ export const unreachable = (
 ) => {
   const code = codeOf(cause)
   const what = `${access.url} does not answer ${method} ${path}: ${reasonOf(code, cause)}`
-  return failure("unreachable", what, nextOfSilence(code, access))
+  return failure("unreachable", what, nextOfSilence(code, access), 0)
 }

@@ -1,5 +1,5 @@
 /** One operation, from what was typed to what is shown. */
-import { failure } from "#client/failure.ts"
+import { failure, isFailure } from "#client/failure.ts"
 import { jsonBody } from "#client/http.ts"
 import { isList, isObject, type Json, memberAt, textAt } from "#client/json.ts"
 import { needOf, type Operation } from "#client/operation.ts"
@@ -26,40 +26,67 @@ const itemsIn = (body: Json, name: string) => {
 const markerIn = (body: Json) =>
   textAt(body, "pagination.next_marker") ?? textAt(body, "next_marker")
 
-/** The next page's query, with what the server names as its beginning. */
-const pageQuery = ({ query }: Request, left: number, marker: string | undefined) => [
+/** What a page is asked for by: how many items, where that is said, and after which. */
+interface Page {
+  readonly limit: number | undefined
+  readonly marker: string | undefined
+}
+
+const pageQuery = ({ query }: Request, { limit, marker }: Page) => [
   ...query,
-  ["limit", String(Math.min(page_limit_max, left))] as const,
+  ...(limit === undefined ? [] : [["limit", String(limit)] as const]),
   ...(marker === undefined ? [] : [["marker", marker] as const]),
 ]
 
+/** Asks for pages as large as the server gives them. */
+const pages = ({ http, signal }: Session, operation: Operation, request: Request) => {
+  const need = needOf({ ...operation, path: request.path })
+  const body = request.body === undefined ? {} : jsonBody(request.body)
+  const ask = async (page: Page) => {
+    const query = operation.is_paged === true ? pageQuery(request, page) : request.query
+    const path = addressOf(request.path, query)
+    return (await http.json({ method: request.method, path, need, signal, ...body })).body
+  }
+  let limit_max: number | undefined = page_limit_max
+  return async (left: number, marker: string | undefined) => {
+    const limit = limit_max === undefined ? undefined : Math.min(limit_max, left)
+    return await ask({ limit, marker }).catch(async (cause: unknown) => {
+      const may_be_smaller = isFailure(cause) && cause.ending === "refused" && limit !== undefined
+      if (!may_be_smaller || operation.is_paged !== true) throw cause
+      // Where `api.max_limit` is less, pages are as large as the server makes them unasked.
+      const answer = await ask({ limit: undefined, marker })
+      limit_max = undefined
+      return answer
+    })
+  }
+}
+
 const listed = async (session: Session, operation: Operation, wanted: Wanted) => {
   const request = requestOf(operation, wanted)
-  const { http, screen, signal } = session
+  const { screen, signal } = session
   const { items: name = "items", columns = ["id"], is_paged = false } = operation
-  const need = needOf({ ...operation, path: request.path })
   const limit = wanted.limit === 0 ? Number.POSITIVE_INFINITY : wanted.limit
   const shown = listing(session, columns)
+  const next = pages(session, operation, request)
   let count = 0
+  let is_cut = false
   let marker: string | undefined
   do {
-    const query = is_paged ? pageQuery(request, limit - count, marker) : request.query
-    const path = addressOf(request.path, query)
-    const body = request.body === undefined ? {} : jsonBody(request.body)
-    const answer = await http.json({ method: request.method, path, need, signal, ...body })
-    const found = itemsIn(answer.body, name)
+    const answer = await next(limit - count, marker)
+    const found = itemsIn(answer, name)
     // What is no list after all, an aggregate's state for example, is shown as what it is.
-    if (found === undefined) return showOne(session, answer.body)
+    if (found === undefined) return showOne(session, answer)
     const items = found.slice(0, limit - count)
     count += items.length
     shown.add(items)
     // A list that is longer than the memory goes out as it comes, no faster than it is read.
     await screen.taken(signal)
-    marker = is_paged ? markerIn(answer.body) : undefined
+    marker = is_paged ? markerIn(answer) : undefined
+    is_cut = found.length > items.length
   } while (marker !== undefined && count < limit)
   shown.end()
   const is_table = !session.output.json && !session.output.quiet
-  if (marker !== undefined) screen.err(`There are more: --limit 0 shows all.\n`)
+  if (marker !== undefined || is_cut) screen.err(`There are more: --limit 0 shows all.\n`)
   else if (count === 0 && is_table) screen.err("None.\n")
 }
 

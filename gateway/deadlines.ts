@@ -2,8 +2,9 @@
  * Deadlines of all requests in flight, kept by one sweep instead of a timer per request.
  *
  * A request that is not streamed has its time from the end of its body on. A stream, and a body on
- * its way, has it from the last byte that moved. An unhurried one has it on those two ways alone:
- * its answer may be long in the making. Source: DECISIONS of document 1, limits not shown.
+ * its way, has it from the last byte that moved. An unhurried one has it on those two ways alone,
+ * and only while its client does not take what is there: the rest may be long in the making.
+ * Source: DECISIONS of document 1, limits not shown; decision 0154.
  */
 import { Clock, Effect } from "effect"
 import { Transport } from "#gateway/transport.ts"
@@ -14,7 +15,7 @@ export interface InFlight {
   readonly source: object
   /** Set when the answer turns out to be a stream. */
   is_streamed: boolean
-  /** Whether its answer may take long to begin. */
+  /** Whether its answer may take long, to begin and to go on. */
   readonly is_unhurried: boolean
   /** Set before the request is interrupted: the answer is 504. */
   is_late: boolean
@@ -66,11 +67,11 @@ export const deadlines = Effect.fnUntraced(function* (deadlineSeconds: () => num
   }
 
   const isLate = (request: InFlight, now_ms: number, deadline_ms: number) => {
-    const { bytes, is_read } = progressOf(request.source)
+    const { bytes, is_read, is_taken } = progressOf(request.source)
     const is_first = request.bytes === unseen
-    const is_awaited = request.is_unhurried && is_read && !request.is_streamed
-    const has_moved =
-      request.is_streamed || !is_read ? bytes !== request.bytes : is_awaited || !request.is_read
+    const is_awaited = request.is_unhurried && is_read && (!request.is_streamed || is_taken)
+    const is_moving = request.is_streamed || !is_read
+    const has_moved = is_awaited || (is_moving ? bytes !== request.bytes : !request.is_read)
     request.bytes = bytes
     request.is_read = is_read
     if (has_moved && !is_first) request.since_ms = now_ms

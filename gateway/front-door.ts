@@ -73,8 +73,11 @@ export interface Broken {
 }
 
 export interface FrontDoor {
-  /** What is said to a request whose body ends wrongly; its handler is interrupted. */
-  readonly broken: (method: string, url: string) => Broken
+  /**
+   * What is said to a request that goes no further: its body ends wrongly, and its handler is
+   * interrupted, unless another failure is given.
+   */
+  readonly broken: (method: string, url: string, failure?: Failure) => Broken
   readonly app: App
   /** What handlers find in their context besides the request's and their service's own. */
   readonly context: Context.Context<never>
@@ -316,14 +319,16 @@ export const frontDoor = Effect.fnUntraced(function* (
     close: Effect.asVoid(Deferred.succeed(closing, undefined)),
     inFlight: door.in_flight.count,
     hot: hot.serve,
-    broken: (method, url) => {
+    broken: (method, url, given) => {
       const path = pathOf(url)
       const found = door.find(method, path)
-      // DECISIONS, document 1: a put stream that breaks off is 500 INTERNAL.
-      const status = isRoute(found) && found.route.is_streamed ? 500 : 400
       const edge = { request_id: door.transport.newId(), error: settings().error }
-      const detail = "The request's body broke off, or is not framed as HTTP asks."
-      return { status, ...edge, body: envelopeOf(path).body({ status, detail }, edge) }
+      const failure = given ?? {
+        // DECISIONS, document 1: a put stream that breaks off is 500 INTERNAL.
+        status: isRoute(found) && found.route.is_streamed ? 500 : 400,
+        detail: "The request's body broke off, or is not framed as HTTP asks.",
+      }
+      return { status: failure.status, ...edge, body: envelopeOf(path).body(failure, edge) }
     },
   }
   return front

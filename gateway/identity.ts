@@ -1,5 +1,6 @@
 /** The port to whoever knows the callers: from a token or a certificate to a caller. */
 import { Context, type Effect, type Redacted, Schema } from "effect"
+import type { Origin } from "#events/log.ts"
 import type { Caller } from "#gateway/caller.ts"
 import type { SecretRequest } from "#schemas/secret.ts"
 import type { TokenRequest } from "#schemas/token.ts"
@@ -47,16 +48,17 @@ export class Identity extends Context.Service<Identity, { readonly authenticate:
   "almanac/gateway/Identity",
 ) {}
 
-/** Issues tokens of our own; only the embedded identity can. */
+/** Issues tokens of our own, which every process of a deployment knows. */
 export class TokenIssuer extends Context.Service<
   TokenIssuer,
   {
     /** Answers the token once; only its hash is kept. */
     readonly issue: (
       request: TokenRequest,
+      origin: Origin,
     ) => Effect.Effect<Redacted.Redacted<string>, IdentityUnavailable>
-    /** Revokes every issued token of this name; answers how many there were. */
-    readonly revoke: (name: string) => Effect.Effect<number, IdentityUnavailable>
+    /** Revokes every issued token of this name, here at once; answers how many there were. */
+    readonly revoke: (name: string, origin: Origin) => Effect.Effect<number, IdentityUnavailable>
   }
 >()("almanac/gateway/TokenIssuer") {}
 

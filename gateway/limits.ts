@@ -35,8 +35,8 @@ export const Streamed = Context.Reference<boolean>("gateway/Streamed", {
 })
 
 /**
- * Whether the answer's head may take as long as it takes: only its body has a deadline, and the
- * request's own. Such an answer ends with its client, or with the server.
+ * Whether the answer may take as long as it takes: the request's own body has a deadline, and a
+ * client that does not take what is there. Such an answer ends with its client, or with the server.
  */
 export const Unhurried = Context.Reference<boolean>("gateway/Unhurried", {
   defaultValue: () => false,

@@ -9,6 +9,8 @@ export interface Progress {
   readonly is_read: boolean
   /** Bytes that went over the connection in either direction. */
   readonly bytes: number
+  /** Whether the other end has taken what of the answer is there already. */
+  readonly is_taken: boolean
 }
 
 /** `source` is the request object of the server underneath, as HttpServerRequest carries it. */

@@ -2,7 +2,7 @@
 import { Option, type Redacted, Result, Schema } from "effect"
 
 /** How a setting's value is written; text from the environment or a flag is read accordingly. */
-export type Form = "text" | "url" | "integer" | "flag" | "list" | "tables" | "secret"
+export type Form = "text" | "url" | "integer" | "ratio" | "flag" | "list" | "tables" | "secret"
 
 /** A type with its range, in the words of the documentation. */
 export interface Kind<out A, out Raw> {
@@ -49,6 +49,15 @@ export const integer = (minimum: number, maximum: number, unit = ""): Kind<numbe
   range: `${minimum} to ${maximum}${unit && ` ${unit}`}`,
   columns: none,
 })
+
+/** A share of all, from 0 to 1, both included. */
+export const ratio: Kind<number, number> = {
+  form: "ratio",
+  schema: Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 })),
+  type: "number",
+  range: "0 to 1",
+  columns: none,
+}
 
 export const flag: Kind<boolean, boolean> = {
   form: "flag",
@@ -151,6 +160,7 @@ export const settingsOf = (group: Group, prefix = ""): ReadonlyArray<readonly [s
  */
 export const fromText = (setting: Setting, value: string): unknown => {
   const trimmed = value.trim()
+  if (setting.form === "ratio") return /^\d(\.\d{1,9})?$/.test(trimmed) ? Number(trimmed) : value
   if (setting.form === "integer") return /^-?\d{1,16}$/.test(trimmed) ? Number(trimmed) : value
   if (setting.form === "flag") return { true: true, false: false }[trimmed] ?? value
   const is_json = trimmed.startsWith("[")

@@ -9,6 +9,7 @@ import {
   type Group,
   integer,
   list,
+  ratio,
   secret,
   setting,
   settingsOf,
@@ -41,6 +42,8 @@ const day_s = 86_400
 const drain_s_max = 600
 /** A million a second is more than one process can answer: as good as off. */
 const requests_per_second_max = 1_000_000
+/** What one process of Node can hold with hundreds of GB of memory. */
+const connections_max = 1_000_000
 /** An error's detail travels in a header-sized answer, never a document. */
 const detail_bytes_max = 65_536
 const commits_max = 1_000_000
@@ -82,6 +85,12 @@ const api = {
   max_limit: setting(integer(1, page_limit_max, "items"), page_limit_max, {
     meaning: "Most items of a page that a request may ask for.",
     source: "document 2 §8",
+  }),
+  max_connections: setting(integer(1, connections_max, "connections"), 10_000, {
+    meaning:
+      "Connections of clients that are open at a time, at most three quarters of the files that " +
+      "the process may open. On more of them only `/livez`, `/readyz` and `/metrics` are answered.",
+    source: "decision 0154",
   }),
   request_timeout_seconds: setting(integer(1, hour_s, "seconds"), 60, {
     meaning: "Seconds for a request from its body's end, and seconds that a stream may idle: 504.",
@@ -286,6 +295,12 @@ const telemetry = {
   otlp_url: setting(url("http", "https"), "", {
     meaning: "Where traces are sent by OTLP over HTTP; empty: nowhere.",
     source: "decisions, configuration",
+  }),
+  sample_ratio: setting(ratio, 1, {
+    meaning:
+      "The share of traces that is sent, by their id. A request that names a trace by its " +
+      "`traceparent` is sent or not as that says.",
+    source: "OpenTelemetry, probability sampling; decision 0154",
   }),
 }
 

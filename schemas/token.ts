@@ -6,6 +6,8 @@ export const scopes = ["blobs:read", "blobs:write", "cluster:admin"] as const
 
 export type Scope = (typeof scopes)[number]
 
+export const isScope = Schema.is(Schema.Literals(scopes))
+
 /** A role's name as policy rules write it. */
 export const role_pattern = /^\w[\w.-]{0,63}$/
 /** A project, domain or user: what Keystone and its like use, at most 128 characters. */
@@ -20,9 +22,12 @@ export const ttl_s_max = 315_360_000
 /** More roles than a policy file knows. */
 export const roles_max = 64
 
+/** By what the log knows its bearer, and an operator revokes it. */
+export const TokenName = Schema.String.check(Schema.isPattern(principal_name_pattern))
+
 /** A token to issue; without `ttl_seconds` it does not expire. */
 export const TokenRequest = Schema.Struct({
-  name: Schema.optionalKey(Schema.String.check(Schema.isPattern(principal_name_pattern))),
+  name: Schema.optionalKey(TokenName),
   scopes: Schema.Array(Schema.Literals(scopes)).check(Schema.isMaxLength(scopes.length)),
   roles: Schema.Array(Schema.String.check(Schema.isPattern(role_pattern))).check(
     Schema.isMaxLength(roles_max),

@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import type { OwnTokens } from "#adapters/identity.ts"
 import type { Authenticate } from "#gateway/identity.ts"
 
 /** Who this token belongs to. */
@@ -10,3 +11,9 @@ export const reason = (authenticate: Authenticate, token: string | undefined) =>
   Effect.map(Effect.flip(asked(authenticate, token)), (error) =>
     error._tag === "Unauthenticated" ? error.reason : error._tag,
   )
+
+/** The tokens of one machine, where the log has none. */
+export const ownTokens = (store: OwnTokens["store"]): OwnTokens => ({
+  store,
+  issued: { find: () => undefined, ask: () => Effect.undefined },
+})

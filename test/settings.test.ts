@@ -51,13 +51,21 @@ const outside: Record<string, unknown> = {
   "plant.resize": "lanczos",
   "plant.scale": "0..255",
   "telemetry.otlp_url": "example.org",
+  "telemetry.sample_ratio": 1.01,
   "log.level": "loud",
 }
 
 const wrong_type = (setting: Setting) =>
-  ({ integer: "five", flag: "yes", list: "a", tables: "a", text: 5, url: 5, secret: 5 })[
-    setting.form
-  ]
+  ({
+    integer: "five",
+    ratio: "half",
+    flag: "yes",
+    list: "a",
+    tables: "a",
+    text: 5,
+    url: 5,
+    secret: 5,
+  })[setting.form]
 
 const problem = (path: string, setting: Setting, raw: unknown) => {
   const decoded = decodeSetting(path, setting, raw)
@@ -118,8 +126,14 @@ describe("text of a variable or flag", () => {
     return setting === undefined ? undefined : fromText(setting, text)
   }
 
+  const ratio_path = "telemetry.sample_ratio"
+
   it("reads as an integer", () => expect(read("api.bind_port", " 80 ")).toBe(80))
   it("stays text where it is no integer", () => expect(read("api.bind_port", "0x50")).toBe("0x50"))
+  it("reads as a share of all", () =>
+    expect(["0.25", "1", " 0 ", ".5", "1e-1"].map((text) => read(ratio_path, text))).toEqual([
+      ...[0.25, 1, 0, ".5", "1e-1"],
+    ]))
   it("reads as true and false", () =>
     expect(["true", "false", "yes"].map((text) => read("api.noauth", text))).toEqual([
       true,

@@ -29,6 +29,7 @@ import { Checkpoint } from "#actors/system/checkpoint.ts"
 import { Election } from "#actors/system/election.ts"
 import { Generation } from "#actors/system/generation.ts"
 import { Restorations } from "#actors/system/restoration.ts"
+import { Token } from "#actors/system/token.ts"
 import { Webhook } from "#actors/system/webhook.ts"
 import { VolumeEvent } from "#events/blob-storage/volume.ts"
 import { SearchEvent } from "#events/carrier-search/search.ts"
@@ -50,7 +51,7 @@ const capital_pressure: ReadonlyArray<AnyDecider> = [
 
 /** What is asked of a process with the role `actors`, by service; `system` is the machinery's. */
 export const kinds_of = {
-  system: [Election, Checkpoint, Webhook],
+  system: [Election, Checkpoint, Token, Webhook],
   "blob-storage": [Cluster, Volume],
   "share-protection": share_protection,
   "capital-pressure": capital_pressure,
@@ -60,7 +61,7 @@ export const kinds_of = {
 
 /** Every kind whose snapshots `audit verify` folds again. */
 export const deciders: ReadonlyArray<AnyDecider> = [
-  ...[Election, Checkpoint, Generation, Restorations, Webhook, Cluster, Volume],
+  ...[Election, Checkpoint, Generation, Restorations, Token, Webhook, Cluster, Volume],
   ...share_protection,
   ...capital_pressure,
   ...[Search, Prediction],

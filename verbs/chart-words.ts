@@ -219,6 +219,13 @@ export const words: Readonly<Record<string, Words>> = {
     told: "Restores of the log from a backup. Source: issue 10, deploy.",
     states: { open: "Each restore has more of the log than the one before." },
   },
+  "system.token": {
+    told: "A token that was issued, by its hash: the token itself is nowhere. Source: issue 10.",
+    states: {
+      active: "Every process takes it, until it expires.",
+      revoked: "No process takes it any more.",
+    },
+  },
   "system.webhook": {
     told: "Published events sent to an address of a subscriber's own. Source: issue 10 §3.",
     states: {

@@ -30,6 +30,7 @@ import * as checkpoint from "#actors/system/checkpoint.ts"
 import * as election from "#actors/system/election.ts"
 import * as generation from "#actors/system/generation.ts"
 import * as restoration from "#actors/system/restoration.ts"
+import * as token from "#actors/system/token.ts"
 import * as webhook from "#actors/system/webhook.ts"
 import type { Chart } from "#schemas/system/chart.ts"
 import { words } from "#verbs/chart-words.ts"
@@ -48,6 +49,7 @@ const machines: ReadonlyArray<AnyStateMachine> = [
     election,
     generation,
     restoration,
+    token,
     webhook,
   ],
 ].map(({ machine }) => machine)

@@ -5,11 +5,10 @@
  * Source: document 2 §5; decisions of document 2, identity, secrets, shares.
  */
 import { Context, Effect, Layer } from "effect"
-import { identityKeystone } from "#adapters/identity.ts"
+import { identityKeystone, type OwnTokens } from "#adapters/identity.ts"
 import { keystoneSession } from "#adapters/keystone-session.ts"
 import { policyRules } from "#adapters/policy-file.ts"
 import { sharesManila } from "#adapters/shares-manila.ts"
-import { openTokenStore } from "#adapters/token-store.ts"
 import { trustsKeystone } from "#adapters/trusts-keystone.ts"
 import { vaultBarbican } from "#adapters/vault-barbican.ts"
 import { PolicyRules } from "#gateway/access.ts"
@@ -45,17 +44,12 @@ const tenantsOwn = Layer.mergeAll(
  * The same services as those of the embedded identity. Nothing in the cloud is asked yet: what is
  * down at the start is up when it is needed, or is told then. The blob service's tokens are ours.
  */
-export const cloud = Effect.fnUntraced(function* (settings: Settings) {
-  const { api, data, policy } = settings
-  const tokens = yield* openTokenStore(data.dir)
+export const cloud = Effect.fnUntraced(function* (settings: Settings, own: OwnTokens) {
+  const { api, policy } = settings
   const rules = yield* policyRules(policy.file, defaultRules(api.shape))
   const tenants = yield* Layer.build(cloudTenants(settings))
   const known = yield* Layer.build(
-    Layer.mergeAll(
-      identityKeystone(settings, tokens),
-      tenantsOwn,
-      Layer.succeed(PolicyRules, rules),
-    ),
+    Layer.mergeAll(identityKeystone(settings, own), tenantsOwn, Layer.succeed(PolicyRules, rules)),
   ).pipe(Effect.provideContext(tenants))
   return Context.merge(tenants, known)
 })

@@ -9,6 +9,8 @@ import type { Loop } from "#actors/share-protection/reconciling.ts"
 import { repositoryRebuild } from "#actors/share-protection/repository-rebuild.ts"
 import { sharePolling } from "#actors/share-protection/share-polling.ts"
 import { Trusts } from "#actors/share-protection/trusts.ts"
+import { serveImages } from "#adapters/images-nats.ts"
+import { NatsConnection } from "#adapters/nats-connection.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
 import type { ReconciliationLoop } from "#schemas/share-protection/reconciliation.ts"
@@ -80,12 +82,18 @@ export const conducting = Effect.fnUntraced(function* (
   settings: () => Settings,
   outside: Context.Context<never>,
 ) {
+  const { connection } = yield* NatsConnection
   let why: string | undefined
   yield* leased(lease, node_id, () =>
     Effect.suspend(() => {
       why = undefined
-      return Effect.flatMap(optionsOf(settings, outside), conductor)
+      return Effect.gen(function* () {
+        const options = yield* optionsOf(settings, outside)
+        if (options.machines !== undefined) yield* serveImages(connection, options.machines)
+        return yield* conductor(options)
+      })
     }).pipe(
+      Effect.scoped,
       Effect.tapCause(() =>
         Effect.sync(() => {
           why = "begins again after a failure: the server's log says which"

@@ -105,9 +105,9 @@ const identity = ({ identity, services, keystone_authtoken: { auth_url } }: Sett
     }
   })
 
-const database = ({ database: { connection, password } }: Settings) =>
-  connection.startsWith("postgres")
-    ? Effect.promise(() => databaseFindings({ connection, password }))
+const database = ({ database }: Settings) =>
+  database.connection.startsWith("postgres")
+    ? Effect.promise(() => databaseFindings(database))
     : Effect.succeed([])
 
 const here = Effect.gen(function* () {

@@ -5,10 +5,9 @@
 import { Effect, Layer } from "effect"
 import { developmentCredentials, type NatsCredentials } from "#adapters/development-credentials.ts"
 import { developmentTenants } from "#adapters/development-tenants.ts"
-import { identity } from "#adapters/identity.ts"
+import { identity, type OwnTokens } from "#adapters/identity.ts"
 import { policyRules } from "#adapters/policy-file.ts"
 import { sharesEmbedded } from "#adapters/shares-embedded.ts"
-import { openTokenStore } from "#adapters/token-store.ts"
 import { openTrustStore } from "#adapters/trust-store.ts"
 import { inspector, trustsEmbedded } from "#adapters/trusts-embedded.ts"
 import { openVault, vaultEmbedded } from "#adapters/vault-embedded.ts"
@@ -20,17 +19,20 @@ import { roles as all_roles, type Settings } from "#schemas/settings.ts"
  * Opens the stores in the data folder, of which this process has the lock, and makes what the
  * first start makes. `nats` is what the development credentials tell of the bus.
  */
-export const embedded = Effect.fnUntraced(function* (settings: Settings, nats: NatsCredentials) {
-  const { api, data, policy, shares } = settings
-  const tokens = yield* openTokenStore(data.dir)
-  const trusts = yield* openTrustStore(data.dir)
+export const embedded = Effect.fnUntraced(function* (
+  settings: Settings,
+  own: OwnTokens,
+  nats: NatsCredentials,
+) {
+  const { api, cluster, data, policy, shares } = settings
+  const trusts = yield* openTrustStore(data.dir, cluster.secret)
   const vault = yield* openVault(data.dir)
   const rules = yield* policyRules(policy.file, defaultRules(api.shape))
-  const credentials = yield* developmentCredentials(data.dir, tokens, nats)
+  const credentials = yield* developmentCredentials(data.dir, own.store, nats, cluster.secret)
   yield* developmentTenants(credentials, trusts, shares.root)
   return yield* Layer.build(
     Layer.mergeAll(
-      identity(settings, tokens, credentials),
+      identity(settings, own, credentials),
       trustsEmbedded(trusts),
       vaultEmbedded(vault, inspector(trusts)),
       sharesEmbedded({ root: shares.root, snapshots: () => shares.snapshots }),
@@ -53,6 +55,6 @@ export const noteOfOthers = ({ identity, roles }: Settings) =>
   identity.kind !== "embedded" || roles.length === all_roles.length
     ? Effect.void
     : Effect.logWarning(
-        "identity.kind is embedded, which is for one machine: issued tokens, trusts, secrets and " +
-          "shares are known to this process alone. Tokens of auth.tokens and JWT are known to all.",
+        "identity.kind is embedded, which is for one machine: trusts, secrets and shares are " +
+          "known to this process alone. Issued tokens, auth.tokens and JWT are known to all.",
       )

@@ -23,13 +23,20 @@ const followVerb = Command.make(
       Flag.withDescription("End after so many; without it, go on until Ctrl-C"),
       Flag.withDefault(0),
     ),
+    retry_for: Flag.Int("retry-for").pipe(
+      Flag.withDescription("End where the server is away for so many seconds; without it, never"),
+      Flag.optional,
+    ),
     shared,
   },
-  ({ filters, after, count, shared }) => {
+  ({ filters, after, count, retry_for, shared }) => {
     const given = Object.entries(filters).flatMap(([name, value]) =>
       Option.isSome(value) ? [[name, value.value] as const] : [],
     )
-    const following = { filters: given, after: Option.getOrUndefined(after), count }
+    const following = {
+      ...{ filters: given, after: Option.getOrUndefined(after), count },
+      retry_for_s: Option.getOrUndefined(retry_for),
+    }
     // Being stopped is how it ends.
     return asking(shared, (session) => follow(session, following), 0)
   },

@@ -5,12 +5,14 @@
 import { rm } from "node:fs/promises"
 import { join } from "node:path"
 import { Context, Effect, Layer, Option, Result, Schema } from "effect"
-import { type Boot, Compute } from "#actors/share-protection/compute.ts"
+import { type Boot, Compute, Images } from "#actors/share-protection/compute.ts"
 import { Engine } from "#actors/share-protection/engine.ts"
 import { keepDefaultImage } from "#adapters/compute-images.ts"
 import { computeLocal } from "#adapters/compute-local.ts"
 import { computeNova } from "#adapters/compute-nova.ts"
+import { imagesNats } from "#adapters/images-nats.ts"
 import { KeystoneSession } from "#adapters/keystone-session.ts"
+import { NatsConnection } from "#adapters/nats-connection.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { AgentPapers } from "#verbs/agent-papers.ts"
@@ -19,7 +21,7 @@ import type { SettingsSources } from "#verbs/root.ts"
 import { reviveWorkers } from "#verbs/worker-revival.ts"
 
 export interface Outside {
-  /** Engine, Buckets and Compute, as far as there are any. */
+  /** Engine, Buckets, Compute and Images, as far as there are any. */
   readonly services: Context.Context<never>
   /** Why jobs stay queued; undefined when they do not. */
   readonly jobs: string | undefined
@@ -101,7 +103,9 @@ const machines = Effect.fnUntraced(function* (
 
 /** What there is, until the scope closes. The engine is asked for by who conducts alone. */
 export const outside = Effect.fnUntraced(function* (settings: Settings, sources: SettingsSources) {
-  const s3 = yield* Layer.build(buckets(settings))
+  const { connection } = yield* NatsConnection
+  // Where no machines are booted here, whoever conducts is asked.
+  const s3 = yield* Layer.build(Layer.merge(buckets(settings), imagesNats(connection)))
   const none: Outside = { services: s3, jobs: undefined, farewell: Effect.void }
   const conducts = settings.roles.includes("conductor")
   const built = conducts ? yield* Effect.result(Layer.build(engine(settings))) : undefined
@@ -113,5 +117,6 @@ export const outside = Effect.fnUntraced(function* (settings: Settings, sources:
   const found = yield* machines(settings, sources, version)
   if (found === undefined) return { ...none, services }
   const { compute, farewell } = found
-  return { ...none, services: Context.add(services, Compute, compute), farewell }
+  const booted = Context.add(services, Compute, compute).pipe(Context.add(Images, compute))
+  return { ...none, services: booted, farewell }
 })

@@ -20,13 +20,12 @@ const connection_head = "sqlite:///"
 const own = (settings: Settings) => new Map([[capital_pressure.service, capitalFile(settings)]])
 
 /** All in PostgreSQL but the dashboard's, which is a file by its document. */
-const mixed = (settings: Settings, is_writer: boolean) => {
-  const { connection, password } = settings.database
-  return Layer.effect(
+const mixed = (settings: Settings, is_writer: boolean) =>
+  Layer.effect(
     Databases,
     Effect.gen(function* () {
       const file = yield* Layer.build(sqlite(settings.data.dir, own(settings)))
-      const server = yield* Layer.build(postgres({ connection, password, is_writer }))
+      const server = yield* Layer.build(postgres({ ...settings.database, is_writer }))
       return Databases.of({
         open: (design) => {
           const where = design.service === capital_pressure.service ? file : server
@@ -35,7 +34,6 @@ const mixed = (settings: Settings, is_writer: boolean) => {
       })
     }),
   )
-}
 
 const isWriter = ({ roles }: Settings) => roles.includes("projections")
 

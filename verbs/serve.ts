@@ -17,15 +17,19 @@ import {
   Schema,
 } from "effect"
 import { Command, Flag } from "effect/cli"
+import { stale_ms_max } from "#actors/system/issued-tokens.ts"
 import { developmentCredentialsPath } from "#adapters/development-credentials.ts"
 import { httpServer } from "#adapters/http-server.ts"
 import { httpTransport } from "#adapters/http-transport.ts"
+import { tokenIssuer } from "#adapters/identity.ts"
 import { publishInstance } from "#adapters/instance-file.ts"
+import { adoptTokens, issuedTokens } from "#adapters/issued-tokens.ts"
 import { logging } from "#adapters/logging.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
 import { nodeId } from "#adapters/node.ts"
 import { pageFiles } from "#adapters/page-files.ts"
 import { telemetry } from "#adapters/telemetry.ts"
+import { openTokenStore } from "#adapters/token-store.ts"
 import { frontDoor } from "#gateway/front-door.ts"
 import { TokenIssuer } from "#gateway/identity.ts"
 import { requestMetrics } from "#gateway/metrics.ts"
@@ -66,20 +70,35 @@ class NothingServed extends Schema.TaggedError<NothingServed>()("NothingServed",
 
 /** The identity, and what goes with it; the embedded one's first start makes credentials. */
 const identities = Effect.fnUntraced(function* (settings: Settings) {
-  if (settings.identity.kind === "keystone") return yield* cloud(settings)
+  const store = yield* openTokenStore(settings.data.dir)
+  yield* adoptTokens(store, control.name)
+  const of_machine = tokenIssuer(store)
+  yield* of_machine.revoke(control.name)
+  const control_token = yield* of_machine.issue(control)
+  // A bus of its own goes down for everybody who could revoke, and blobs need none.
+  const stale_ms = settings.nats.url === "" ? Infinity : stale_ms_max
+  const { tokens: issued, issuer } = yield* issuedTokens(stale_ms)
+  const own = { store, issued }
+  const known = Context.make(TokenIssuer, issuer)
+  if (settings.identity.kind === "keystone") {
+    return { control_token, known: Context.merge(known, yield* cloud(settings, own)) }
+  }
   const { subscriber, servers } = yield* NatsServer
-  return yield* embedded(settings, {
+  const nats = {
     url: servers.join(","),
     user: subscriber?.user ?? "",
     password: subscriber?.password === undefined ? "" : Redacted.value(subscriber.password),
-  })
+  }
+  return { control_token, known: Context.merge(known, yield* embedded(settings, own, nats)) }
 })
 
 /** Tells the verbs beside this process where it is. */
-const announce = Effect.fnUntraced(function* (settings: Settings, url: string) {
+const announce = Effect.fnUntraced(function* (
+  settings: Settings,
+  url: string,
+  control_token: Redacted.Redacted<string>,
+) {
   const { servers, core, subscriber } = yield* NatsServer
-  const issuer = yield* TokenIssuer
-  yield* issuer.revoke(control.name)
   yield* publishInstance(settings.data.dir, {
     url,
     nats: {
@@ -90,7 +109,7 @@ const announce = Effect.fnUntraced(function* (settings: Settings, url: string) {
     ...(subscriber?.user && subscriber.password
       ? { events: { user: subscriber.user, password: subscriber.password } }
       : {}),
-    control_token: yield* issuer.issue(control),
+    control_token,
     pid: process.pid,
     started_at: DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis)),
   })
@@ -254,14 +273,14 @@ const run = Effect.fnUntraced(function* (
     const here = settings.cluster.advertise_address || `127.0.0.1:${port}`
     yield* Deferred.succeed(advertised, here)
     yield* all.joined
-    yield* announce(settings, url)
+    yield* announce(settings, url, control_token)
     yield* Console.log(`almanac ready ${url}`)
     yield* all.said
     if (is_gateway) yield* introduce(settings, url)
     return yield* Effect.never
   })
   const built = yield* Layer.build(machinery(settings, node_id, meanwhile))
-  const known = yield* Effect.provideContext(identities(settings), built)
+  const { known, control_token } = yield* Effect.provideContext(identities(settings), built)
   const others = [httpTransport, NodeHttpServer.layerHttpServices] as const
   const around = yield* Effect.provideContext(
     Layer.build(Layer.mergeAll(...others, workerBus(settings))),

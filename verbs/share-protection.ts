@@ -22,7 +22,7 @@ export interface ShareProtectionOptions {
   readonly conductor: Effect.Effect<string | undefined>
   /** Why jobs stay queued; undefined when they do not. */
   readonly jobs: Effect.Effect<string | undefined>
-  /** Buckets and Compute, where there are any: without them what needs them answers 503. */
+  /** Buckets and Images, where there are any: without them what needs them answers 503. */
   readonly outside: Context.Context<never>
 }
 

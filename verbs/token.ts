@@ -1,27 +1,40 @@
-/** `almanac token issue`: a token of the embedded identity. */
-import { Console, Effect, Option, Redacted, Schema } from "effect"
-import { Command, Flag } from "effect/cli"
-import { DataFolder } from "#adapters/data-lock.ts"
-import { tokenIssuer } from "#adapters/identity.ts"
-import { openTokenStore } from "#adapters/token-store.ts"
+/** `almanac token`: tokens that every process of a deployment knows. */
+import { Clock, Console, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { v7 } from "uuid"
+import { host } from "#actors/host.ts"
+import { logIssuer } from "#adapters/issued-tokens.ts"
+import type { Origin } from "#events/log.ts"
 import type { Settings } from "#schemas/settings.ts"
-import { TokenRequest } from "#schemas/token.ts"
-import { ask, instance } from "#verbs/instance.ts"
+import { TokenName, TokenRequest } from "#schemas/token.ts"
 import { settings } from "#verbs/root.ts"
+import { beside } from "#verbs/session.ts"
 
 /** Roles or scopes of one token. */
 const grants_max = 32
 
-const Issued = Schema.fromJsonString(Schema.Struct({ token: Schema.String }))
+/** No token has the name. */
+class NoSuchToken extends Schema.TaggedError<NoSuchToken>()("NoSuchToken", {
+  message: Schema.String,
+}) {}
 
-/** Where several processes share a bus, each knows the tokens of its own data folder alone. */
-const noteOfOthers = ({ nats, data }: Settings) =>
-  nats.url === ""
-    ? Effect.void
-    : Console.error(
-        `It is known to the process of ${data.dir} alone: for all of a deployment, put a token ` +
-          "into auth.tokens of each, or use JWT.",
-      )
+const originNow = Effect.map(
+  Clock.currentTimeMillis,
+  (now): Origin => ({
+    ...{ command_id: v7(), actor: "verb:token", at: DateTime.formatIso(DateTime.makeUnsafe(now)) },
+  }),
+)
+
+type Issuer = Effect.Success<typeof logIssuer>
+
+/** Over the log, whichever processes run: all of them hear of it. */
+const overLog = <A, E>(
+  configured: Settings,
+  use: (issuer: Issuer, origin: Origin) => Effect.Effect<A, E>,
+) =>
+  Effect.gen(function* () {
+    return yield* use(yield* logIssuer, yield* originNow)
+  }).pipe(Effect.provide(Layer.provideMerge(host, beside(configured))))
 
 const issue = Command.make(
   "issue",
@@ -39,7 +52,7 @@ const issue = Command.make(
       Flag.between(0, grants_max),
     ),
     name: Flag.String("name").pipe(
-      Flag.withDescription("Name by which the log knows its bearer"),
+      Flag.withDescription("Name by which the log knows its bearer, and it is revoked"),
       Flag.optional,
     ),
     ttl: Flag.Int("ttl").pipe(
@@ -56,21 +69,8 @@ const issue = Command.make(
       ...(Option.isSome(name) && { name: name.value }),
       ...(Option.isSome(ttl) && { ttl_seconds: ttl.value }),
     })
-    const running = yield* instance(configured)
-    if (running !== undefined) {
-      const answer = yield* ask(running, configured, "POST", "/v1/admin/tokens", request)
-      const { token } = yield* Schema.decodeUnknownEffect(Issued)(answer)
-      yield* Console.log(token)
-      return yield* noteOfOthers(configured)
-    }
-    const token = yield* Effect.provide(
-      Effect.flatMap(openTokenStore(configured.data.dir), (store) =>
-        tokenIssuer(store).issue(request),
-      ),
-      DataFolder.layer(configured.data.dir),
-    )
+    const token = yield* overLog(configured, ({ issue }, origin) => issue(request, origin))
     yield* Console.log(Redacted.value(token))
-    yield* noteOfOthers(configured)
   }),
 ).pipe(
   Command.withDescription("Print one line: a new token"),
@@ -86,7 +86,21 @@ const issue = Command.make(
   ]),
 )
 
+const revoke = Command.make(
+  "revoke",
+  { name: Argument.String("name").pipe(Argument.withDescription("The name it was issued by")) },
+  Effect.fn(function* ({ name }) {
+    const configured = yield* settings
+    const named = yield* Schema.decodeUnknownEffect(TokenName)(name)
+    const { count } = yield* overLog(configured, (issuer, origin) => issuer.revoke(named, origin))
+    if (count === 0) return yield* new NoSuchToken({ message: `No token of the name ${named}.` })
+  }),
+).pipe(
+  Command.withDescription("Take back all tokens of a name: no process takes them any more"),
+  Command.withExamples([{ command: "almanac token revoke backup", description: "Prints nothing" }]),
+)
+
 export const token = Command.make("token").pipe(
-  Command.withDescription("Tokens of the embedded identity"),
-  Command.withSubcommands([issue]),
+  Command.withDescription("Tokens for tenants, operators and programs"),
+  Command.withSubcommands([issue, revoke]),
 )

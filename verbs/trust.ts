@@ -4,6 +4,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { DataFolder } from "#adapters/data-lock.ts"
 import { openTrustStore } from "#adapters/trust-store.ts"
 import { trustIssuer } from "#adapters/trusts-embedded.ts"
+import type { Settings } from "#schemas/settings.ts"
 import { TrustId, TrustRequest } from "#schemas/trust.ts"
 import { ask, instance } from "#verbs/instance.ts"
 import { embeddedSettings } from "#verbs/root.ts"
@@ -19,7 +20,8 @@ class NoSuchTrust extends Schema.TaggedError<NoSuchTrust>()("NoSuchTrust", {
 }) {}
 
 /** The issuer on this data folder, for as long as nobody else has it. */
-const issuerOf = (data_dir: string) => Effect.map(openTrustStore(data_dir), trustIssuer)
+const issuerOf = ({ data, cluster }: Settings) =>
+  Effect.map(openTrustStore(data.dir, cluster.secret), trustIssuer)
 
 const create = Command.make(
   "create",
@@ -52,10 +54,9 @@ const create = Command.make(
       const { trust_id } = yield* Schema.decodeUnknownEffect(Created)(answer)
       return yield* Console.log(trust_id)
     }
-    const { dir } = configured.data
     const trust_id = yield* Effect.provide(
-      Effect.flatMap(issuerOf(dir), ({ issue }) => issue(request)),
-      DataFolder.layer(dir),
+      Effect.flatMap(issuerOf(configured), ({ issue }) => issue(request)),
+      DataFolder.layer(configured.data.dir),
     )
     yield* Console.log(trust_id)
   }),
@@ -81,10 +82,9 @@ const revoke = Command.make(
       yield* ask(running, configured, "POST", path)
       return
     }
-    const { dir } = configured.data
     const was_there = yield* Effect.provide(
-      Effect.flatMap(issuerOf(dir), ({ revoke }) => revoke(trust_id)),
-      DataFolder.layer(dir),
+      Effect.flatMap(issuerOf(configured), ({ revoke }) => revoke(trust_id)),
+      DataFolder.layer(configured.data.dir),
     )
     if (!was_there) return yield* new NoSuchTrust({ message: `No such trust: ${trust_id}` })
   }),

@@ -17,6 +17,7 @@ import type { BlobRange } from "./blob-store.ts"
 import type { ClusterParts } from "./cluster-parts.ts"
 import { dropFetched, type Met, type Search } from "./cluster-search.ts"
 import { getErasure } from "./erasure-get.ts"
+import { joined } from "./erasure-stripes.ts"
 
 /** Where bytes of a blob begin, and before which they end. */
 export interface Stretch {
@@ -39,18 +40,6 @@ const missing = (id: BlobId, failed: ReadonlySet<string>) => {
 /** Bytes of another node that are not those of the blob. */
 const foreign = (id: BlobId, node_id = "another node") =>
   thrown({ _tag: "BlobStoreFailed", detail: `What ${node_id} sent of ${id} is another content.` })
-
-const joined = (pieces: ReadonlyArray<Uint8Array>, bytes: number) => {
-  const [only] = pieces
-  if (only !== undefined && pieces.length === 1) return only
-  const all = new Uint8Array(bytes)
-  let at = 0
-  for (const piece of pieces) {
-    all.set(piece, at)
-    at += piece.length
-  }
-  return all
-}
 
 /** All that a node sends of a range that is one window or less. */
 const gather = async ({ peer, fetched }: Met, id: BlobId, range: BlobRange) => {

@@ -23,6 +23,17 @@ export interface BlobHasher {
   readonly digest: () => string
 }
 
+/** Bytes of a piece of memory: hashes have their full speed on it, and units fit it whole. */
+export const piece_bytes = 256 * 1024
+
+/** Memory that is used again: new memory costs far more than what is copied into it. */
+export interface PieceMemory {
+  /** A piece, which holds anything. */
+  readonly take: () => Uint8Array
+  /** Nobody reads these any more. Who cannot say so keeps them, and they are collected. */
+  readonly giveBack: (pieces: ReadonlyArray<Uint8Array>) => void
+}
+
 /** What erasure coded blobs are put, read and repaired with. */
 export interface ErasureParts {
   readonly local: NodeEngine
@@ -34,6 +45,7 @@ export interface ErasureParts {
   /** One code for each number of data shards, with room for shards of one unit. */
   readonly openCode: (data_shards: number) => ErasureCode
   readonly hasher: () => BlobHasher
+  readonly memory: PieceMemory
   /** A blob of which shards are missing, corrupt or cannot be had was met. */
   readonly onShortfall?: (id: BlobId) => void
 }

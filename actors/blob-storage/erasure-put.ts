@@ -47,6 +47,8 @@ export interface ErasurePut {
   readonly answer: PutAnswer
   readonly stored_on: ReadonlyArray<string>
   readonly failed: ReadonlyArray<string>
+  /** Whether nobody reads the put's bytes any more, as a node does that was given up. */
+  readonly is_read_out: boolean
 }
 
 /** A blob up to here is coded at once, and each shard sent in one message. */
@@ -261,7 +263,8 @@ const store = async (
     }
     const failed = owners.map(({ node_id }) => node_id).filter((one) => !stored_on.includes(one))
     const created = stored.some(({ received }) => received.created)
-    return { answer: { id, meta: metaOf(put), created }, stored_on, failed }
+    const is_read_out = finished.every(isStored)
+    return { answer: { id, meta: metaOf(put), created }, stored_on, failed, is_read_out }
   } catch (cause) {
     const left = await stores.abort(new Error("the put has failed"))
     await takeBack(parts, put, left)
@@ -293,7 +296,7 @@ const keep = async (
   const stored_on = renewed.map(({ peer }) => peer.node_id)
   const failed = owners.map(({ node_id }) => node_id).filter((one) => !stored_on.includes(one))
   const meta = await metaOfShards(parts, held)
-  return { answer: { id, meta, created: false }, stored_on, failed }
+  return { answer: { id, meta, created: false }, stored_on, failed, is_read_out: true }
 }
 
 /**
@@ -335,11 +338,15 @@ const put = async (
     const surveyed = await survey(parts, id, owners)
     const wanted = { order, content, data_shards, owners, at: timeOf(parts, at, surveyed) }
     const kept = await keep(parts, wanted, surveyed.held)
-    if (kept) return kept
+    // What was sent before may still be on its way to a node that was given up.
+    const is_first = attempt === 1
+    if (kept) return { ...kept, is_read_out: is_first }
     if (surveyed.stale.length > 0) await deleteStale(parts, id, surveyed)
     const stored = await store(parts, wanted, surveyed)
     // Where all was there by then, another put was quicker, and the blob is what that one said.
-    if (stored && (stored.answer.created || attempt === attempts_max)) return stored
+    if (stored && (stored.answer.created || !is_first)) {
+      return { ...stored, is_read_out: is_first && stored.is_read_out }
+    }
   }
   const detail = "Another put of the same bytes, or their deletion, was in the way."
   throw thrown({ _tag: "BlobShardsFailed", detail })

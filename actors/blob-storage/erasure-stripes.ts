@@ -56,46 +56,68 @@ export const stripesOf = (
 /** A stripe's units: of the data shards, then P, then Q. */
 export type Units = ReadonlyArray<Uint8Array>
 
+/** Parts one behind the other, and zeros up to `length`; as it is where one part is all. */
+export const joined = (parts: ReadonlyArray<Uint8Array>, length: number): Uint8Array => {
+  const [only] = parts
+  if (only?.length === length) return only
+  const bytes = new Uint8Array(length)
+  let at = 0
+  for (const part of parts) {
+    bytes.set(part, at)
+    at += part.length
+  }
+  return bytes
+}
+
 /**
  * Codes bytes as they come. `push` answers the stripes that become full, one when it is asked for,
- * and `end` the last one. Units of data are the bytes themselves where a stripe came in one piece:
- * so what is pushed must not change any more.
+ * and `end` the last one. Units of data are the bytes themselves where a unit came in one piece: so
+ * what is pushed must not change before they are done with.
  */
 export const stripeEncoder = (code: ErasureCode) => {
   const { data_shards } = code
-  const stripe_bytes = data_shards * unit_bytes
-  let rest = new Uint8Array(0)
+  let units: Array<Uint8Array> = []
+  /** What has come of the next unit. */
+  let parts: Array<Uint8Array> = []
   let used = 0
 
-  const coded = (stripe: Uint8Array, bytes: number): Units => {
-    const data = Array.from({ length: data_shards }, (_, shard) =>
-      stripe.subarray(shard * bytes, (shard + 1) * bytes),
-    )
+  const coded = (data: Units, bytes: number): Units => {
     for (const [shard, unit] of data.entries()) code.shard(shard).set(unit)
     code.encode(bytes)
     const parity = [data_shards, data_shards + 1].map((shard) => code.shard(shard).slice(0, bytes))
     return [...data, ...parity]
   }
+  const closeUnit = () => {
+    units.push(joined(parts, unit_bytes))
+    parts = []
+    used = 0
+  }
   return {
     *push(bytes: Uint8Array): Generator<Units, void> {
       for (let at = 0; at < bytes.length; ) {
-        const part = bytes.subarray(at, at + stripe_bytes - used)
+        const part = bytes.subarray(at, at + unit_bytes - used)
         at += part.length
-        if (part.length === stripe_bytes) {
-          yield coded(part, unit_bytes)
-          continue
-        }
-        if (used === 0) rest = new Uint8Array(stripe_bytes)
-        rest.set(part, used)
         used += part.length
-        if (used < stripe_bytes) continue
-        used = 0
-        yield coded(rest, unit_bytes)
+        parts.push(part)
+        if (used < unit_bytes) continue
+        closeUnit()
+        if (units.length < data_shards) continue
+        const data = units
+        units = []
+        yield coded(data, unit_bytes)
       }
     },
-    /** The last stripe, where there is one: what is behind its end is zero already. */
-    end: (): Units | undefined =>
-      used === 0 ? undefined : coded(rest, striping(used, data_shards).unitOf(0)),
+    /** The last stripe, where there is one: what is behind its end is zero. */
+    end: (): Units | undefined => {
+      const left = units.length * unit_bytes + used
+      if (left === 0) return undefined
+      const bytes = striping(left, data_shards).unitOf(0)
+      const stripe = joined([...units, ...parts], data_shards * bytes)
+      const data = Array.from({ length: data_shards }, (_, shard) =>
+        stripe.subarray(shard * bytes, (shard + 1) * bytes),
+      )
+      return coded(data, bytes)
+    },
   }
 }
 

@@ -5,7 +5,7 @@
  * Source: document 1 §4 PutStream; decision 0124.
  */
 import type { PutOrder } from "./blob-engine.ts"
-import type { ErasureParts } from "./erasure-layout.ts"
+import { type ErasureParts, piece_bytes } from "./erasure-layout.ts"
 import { type ErasurePut, putErasure } from "./erasure-put.ts"
 import type { Staging } from "./node-engine.ts"
 
@@ -21,13 +21,54 @@ export interface ErasureUpload {
   readonly abort: () => Promise<void>
 }
 
+/**
+ * Bytes gathered in pieces, and hashed a piece at a time: they come in parts of some 64 KiB that
+ * begin anywhere, and of such BLAKE3 hashes half as many in a second.
+ */
+const gather = ({ memory, hasher }: ErasureParts) => {
+  const hash = hasher()
+  let pieces: Array<Uint8Array> = []
+  let piece: Uint8Array | undefined
+  let used = 0
+
+  const close = () => {
+    if (piece === undefined) return
+    const full = piece.subarray(0, used)
+    hash.update(full)
+    pieces.push(full)
+    piece = undefined
+    used = 0
+  }
+  /** All that has come: it is whoever asks for it that has it now. */
+  const take = () => {
+    close()
+    const taken = pieces
+    pieces = []
+    return taken
+  }
+  return {
+    push: (bytes: Uint8Array) => {
+      for (let at = 0; at < bytes.length; ) {
+        piece ??= memory.take()
+        const part = bytes.subarray(at, at + piece_bytes - used)
+        piece.set(part, used)
+        at += part.length
+        used += part.length
+        if (used === piece_bytes) close()
+      }
+    },
+    take,
+    end: () => ({ parts: take(), checksum: hash.digest() }),
+    giveBack: memory.giveBack,
+  }
+}
+
 /** Uploads of one node; `size` is what is announced, where it is. */
 export const erasureUploads = (parts: ErasureParts) => {
   let all_gathered_bytes = 0
 
   return (order: PutOrder, size: number | undefined): ErasureUpload => {
-    const hash = parts.hasher()
-    let gathered: Array<Uint8Array> = []
+    const gathering = gather(parts)
     let gathered_bytes = 0
     let staging: Staging | undefined
     let moving: Promise<void> | undefined
@@ -35,7 +76,6 @@ export const erasureUploads = (parts: ErasureParts) => {
     const giveBack = () => {
       all_gathered_bytes -= gathered_bytes
       gathered_bytes = 0
-      gathered = []
     }
     const hasRoom = (bytes: number) =>
       Math.max(size ?? 0, gathered_bytes + bytes) <= gathered_bytes_max &&
@@ -44,7 +84,7 @@ export const erasureUploads = (parts: ErasureParts) => {
     const stage = async (bytes: Uint8Array) => {
       const made = parts.local.stage(size)
       staging = made
-      const all = [...gathered, bytes]
+      const all = [...gathering.take(), bytes]
       giveBack()
       for (const part of all) await made.write(part)
     }
@@ -54,8 +94,7 @@ export const erasureUploads = (parts: ErasureParts) => {
         moving = stage(bytes)
         return moving
       }
-      hash.update(bytes)
-      gathered.push(bytes)
+      gathering.push(bytes)
       gathered_bytes += bytes.length
       all_gathered_bytes += bytes.length
       return undefined
@@ -64,11 +103,15 @@ export const erasureUploads = (parts: ErasureParts) => {
       write,
       finish: async (at) => {
         await moving
-        const source = staging ? await staging.seal() : { parts: gathered, checksum: hash.digest() }
-        return putErasure(parts, order, source, at)
+        if (staging) return putErasure(parts, order, await staging.seal(), at)
+        const source = gathering.end()
+        const put = await putErasure(parts, order, source, at)
+        if (put.is_read_out) gathering.giveBack(source.parts)
+        return put
       },
       abort: async () => {
         giveBack()
+        gathering.giveBack(gathering.take())
         await moving?.catch(() => undefined)
         await staging?.abort()
       },

@@ -45,3 +45,8 @@ export class Compute extends Context.Service<
     readonly find: (worker_id: WorkerId) => Effect.Effect<MachineState, BackendUnavailable>
   }
 >()("actors/share-protection/Compute") {}
+
+/** What machines are made from, also where another process boots them: `image` of Compute. */
+export class Images extends Context.Service<Images, Pick<Compute["Service"], "image">>()(
+  "actors/share-protection/Images",
+) {}

@@ -12,7 +12,7 @@ import {
 } from "#client/json.ts"
 import type { Noun } from "#client/operation.ts"
 import { addressOf, type Pairs } from "#client/request.ts"
-import { type Session, showItems } from "#client/session.ts"
+import { listing, type Session } from "#client/session.ts"
 
 /** Ids on a page, and in one question about many, at most. Source: document 1 §8. */
 const page_limit_max = 10_000
@@ -33,7 +33,7 @@ export const blobs: Noun = {
   ],
 }
 
-export interface Listing {
+export interface Wanted {
   readonly prefix: string | undefined
   readonly scope: "node" | "cluster"
   readonly labels: Pairs
@@ -73,40 +73,37 @@ const details = async (session: Session, ids: ReadonlyArray<string>, scope: stri
 }
 
 /** Shows the blobs, page by page as the server has them. */
-export const listBlobs = async (session: Session, listing: Listing) => {
+export const listBlobs = async (session: Session, wanted: Wanted) => {
   const { http, signal, screen } = session
-  const { prefix, scope, labels, is_long } = listing
-  const limit = listing.limit === 0 ? Number.POSITIVE_INFINITY : listing.limit
+  const { prefix, scope, labels, is_long } = wanted
+  const limit = wanted.limit === 0 ? Number.POSITIVE_INFINITY : wanted.limit
   const fixed = [
     ...(prefix === undefined ? [] : [["prefix", prefix] as const]),
     ["scope", scope] as const,
     ...Object.entries(labels).map(([name, value]) => [`label.${name}`, value] as const),
   ]
-  const ids: Array<string> = []
+  const columns = is_long ? ["id", "size", "created_at", "policy", "labels"] : ["id"]
+  const shown = listing(session, columns)
+  let count = 0
   let cursor: string | undefined
   do {
     const query = [
       ...fixed,
-      ["limit", String(Math.min(page_limit_max, limit - ids.length))] as const,
+      ["limit", String(Math.min(page_limit_max, limit - count))] as const,
       ...(cursor === undefined ? [] : [["cursor", cursor] as const]),
     ]
     const path = addressOf("/v1/blobs", query)
     const { body } = await http.json({ method: "GET", path, need: "blob", signal })
-    const found = isObject(body) && isList(body.ids) ? body.ids : []
-    ids.push(...found.map(hexOf))
-    cursor = memberAt(body, "has_more") === true ? textAt(body, "next_cursor") : undefined
-  } while (cursor !== undefined && ids.length < limit)
-  if (is_long) {
-    const all: Array<JsonObject> = []
+    const ids = (isObject(body) && isList(body.ids) ? body.ids : []).map(hexOf)
     for (let at = 0; at < ids.length; at += batch_ids) {
-      all.push(...(await details(session, ids.slice(at, at + batch_ids), scope)))
+      const batch = ids.slice(at, at + batch_ids)
+      shown.add(is_long ? await details(session, batch, scope) : batch.map((id) => ({ id })))
+      // No faster than it is read, so that none of it waits here.
+      await screen.taken(signal)
     }
-    showItems(session, all, ["id", "size", "created_at", "policy", "labels"])
-  } else
-    showItems(
-      session,
-      ids.map((id) => ({ id })),
-      ["id"],
-    )
+    count += ids.length
+    cursor = memberAt(body, "has_more") === true ? textAt(body, "next_cursor") : undefined
+  } while (cursor !== undefined && count < limit)
+  shown.end()
   if (cursor !== undefined) screen.err("There are more: --limit 0 shows all.\n")
 }

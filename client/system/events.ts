@@ -14,14 +14,17 @@ const silence_ms_max = 45_000
 /** Longest event of a stream, in characters: it is at most a commit, of 512 KB. */
 const event_chars_max = 2 ** 21
 
-/** Between two connections, in ms: the first wait, and the longest while the server is away. */
+/** Between two connections, in ms: the first wait, and the longest where nobody asks for more. */
 const again_ms = { first: 250, max: 10_000 }
 
-/** Connections that fail before any was good, after which it is given up: the address is wrong. */
-const failures_max = 20
+/** Longest wait that a server may ask for, in ms. */
+const asked_ms_max = 3_600_000
 
-/** How long a server may be away that has answered, in ms: a night's outage is waited through. */
-const away_ms_max = 24 * 3_600_000
+/** Reasons of one absence that are said: a server may have others without end. */
+const reasons_max = 20
+
+/** Beyond this power of two the wait is the longest anyway. */
+const doublings_max = 16
 
 /** Its verb is in verbs/events.ts. */
 export const events: Noun = {
@@ -37,6 +40,8 @@ export interface Following {
   readonly after: string | undefined
   /** Ends after so many events; 0 goes on until it is interrupted. */
   readonly count: number
+  /** Gives up where the server is away for so many seconds; undefined: never. */
+  readonly retry_for_s?: number | undefined
 }
 
 interface Told {
@@ -100,34 +105,54 @@ const beginningOf = (answer: IncomingMessage) => {
   return Number.isNaN(ms) ? undefined : new Date(ms).toISOString()
 }
 
-/** Whether it is no outage: what stands before a server that is away answers 500 and above. */
-const isFinal = (cause: unknown, is_answered: boolean) =>
-  isFailure(cause) && cause.ending !== "unreachable" && (is_answered || cause.ending !== "failed")
+/** Whether another try cannot help: what a server refuses, and what is no stream of events. */
+const isFinal = (cause: unknown) => isFailure(cause) && cause.again_ms === undefined
 
-/** How long the server has been away, which is said once each time. */
-const absence = ({ screen }: Session) => {
+const ended = failure("unreachable", "The stream of events ended", undefined, 0)
+
+/** How long the server has been away, and what is said of it: each reason once. */
+const absence = ({ screen }: Session, pace: typeof again_ms) => {
   let from_ms: number | undefined
+  let tries = 0
+  let is_known = false
+  const said = new Set<string>()
   return {
-    /** Whether it was away for longer than anybody waits. */
-    isTooLong: (last: string | undefined) => {
-      if (from_ms === undefined) {
-        const next = last === undefined ? "" : `; the last event was ${last}`
-        screen.err(`The server is away, and is tried again${next}.\n`)
-      }
+    /** How long to wait, in ms, and how long it was waited in all by then. */
+    next: (why: unknown, last: string | undefined) => {
       from_ms ??= performance.now()
-      return performance.now() - from_ms > away_ms_max
+      const asked_ms = isFailure(why) ? (why.again_ms ?? 0) : 0
+      // One that answered goes on at once as a rule: nothing is said of that.
+      const is_news = tries > 0 || !is_known || asked_ms > 0
+      const backoff_ms = pace.first * 2 ** Math.min(doublings_max, tries++)
+      const ms = Math.max(Math.min(pace.max, backoff_ms), Math.min(asked_ms, asked_ms_max))
+      const { message } = isFailure(why) ? why : ended
+      if (is_news && !said.has(message) && said.size < reasons_max) {
+        // What to do about it concerns whoever has just begun.
+        const reason = is_known ? message.split("\n", 1) : message
+        const delay = asked_ms > 0 ? ` in ${Math.ceil(ms / 1000)} s,` : ""
+        const place = last === undefined ? "" : `; the last event was ${last}`
+        screen.err(`${reason}\n  tried again${delay} until it is there${place}.\n`)
+        said.add(message)
+      }
+      return { ms, away_ms: performance.now() - from_ms + ms }
     },
     end: () => {
-      if (from_ms !== undefined) screen.err("The server is there again.\n")
+      if (said.size > 0) screen.err("The server is there again.\n")
+      said.clear()
       from_ms = undefined
+      tries = 0
+      is_known = true
     },
   }
 }
 
-/** Prints events until it is interrupted or has `count`; connects again where it breaks. */
+/**
+ * Prints events until it is interrupted or has `count`. Where the stream breaks, or the server is
+ * away or asks to wait, it is asked for again, as long as nobody bounds that.
+ */
 export const follow = async (
   session: Session,
-  { filters, after, count }: Following,
+  { filters, after, count, retry_for_s = Number.POSITIVE_INFINITY }: Following,
   pace = again_ms,
 ) => {
   const { http, screen, output, signal } = session
@@ -135,24 +160,16 @@ export const follow = async (
   // Where nothing was told yet, one that connects again goes on from when it began.
   let since: string | undefined
   let told = 0
-  let failures = 0
-  const away = absence(session)
-  let is_known = false
-  const heard = () => {
-    is_known = true
-    failures = 0
-    away.end()
-  }
+  const away = absence(session, pace)
   const placed = () => `Go on from here: almanac events follow --after ${last}\n`
   const failed = (cause: unknown) => {
     // What is refused is the place itself: the server was restored to an earlier one.
-    const is_place = told > 0 && !(isFailure(cause) && cause.ending === "refused")
-    if (is_place) screen.err(placed())
+    const is_refused = isFinal(cause) && isFailure(cause) && cause.ending === "refused"
+    if (told > 0 && !is_refused) screen.err(placed())
     return cause
   }
-  const isOver = () => (is_known && failures > 1 ? away.isTooLong(last) : failures >= failures_max)
   for (;;) {
-    let is_answered = false
+    let why: unknown = ended
     try {
       const asked =
         last === undefined && since !== undefined
@@ -160,16 +177,16 @@ export const follow = async (
           : filters
       const answer: IncomingMessage = await http.open({
         ...{ method: "GET", path: addressOf("/v1/events", asked), need: "admin", signal },
-        silence_ms: silence_ms_max,
+        // How it is asked again is decided here.
+        ...{ silence_ms: silence_ms_max, is_repeatable: false },
         headers: {
           accept: "text/event-stream",
           ...(last !== undefined && { "last-event-id": last }),
         },
       })
-      is_answered = true
       const began = beginningOf(answer)
       since ??= began
-      for await (const { id, data } of eventsIn(answer, heard)) {
+      for await (const { id, data } of eventsIn(answer, away.end)) {
         last = id
         const event = fromJson(data)
         screen.out(`${output.json ? toJson(event) : lineOf(event)}\n`)
@@ -180,12 +197,12 @@ export const follow = async (
       }
     } catch (cause) {
       if (signal.aborted) break
-      if (isFinal(cause, is_answered || !is_known) || isOver()) throw failed(cause)
+      if (isFinal(cause)) throw failed(cause)
+      why = cause
     }
     if (signal.aborted) break
-    if (isOver()) throw failed(failure("unreachable", "The stream ends at once each time"))
-    // Beyond this power the wait is the longest anyway.
-    const ms = Math.min(pace.max, pace.first * 2 ** Math.min(failures++, failures_max))
+    const { ms, away_ms } = away.next(why, last)
+    if (away_ms > retry_for_s * 1000) throw failed(isFailure(why) ? why : ended)
     await pause(ms, undefined, { signal }).catch(() => undefined)
     if (signal.aborted) break
   }

@@ -2,7 +2,7 @@
 import { Effect, Option } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { address } from "#actors/commands.ts"
-import { Compute } from "#actors/share-protection/compute.ts"
+import { Images } from "#actors/share-protection/compute.ts"
 import { Fleet } from "#actors/share-protection/fleet.ts"
 import { Rollout } from "#actors/share-protection/rollout.ts"
 import { Trusts } from "#actors/share-protection/trusts.ts"
@@ -37,12 +37,12 @@ const list = Effect.fnUntraced(function* (query: Asked) {
 
 /** That the image can become a worker. */
 const bootable = Effect.fnUntraced(function* (name: string) {
-  const compute = yield* Effect.serviceOption(Compute)
-  if (Option.isNone(compute)) {
+  const images = yield* Effect.serviceOption(Images)
+  if (Option.isNone(images)) {
     const detail = "Images cannot be looked up here: there is no adapter to a compute service."
     return yield* new BackendUnavailable({ detail })
   }
-  const image = yield* compute.value.image(name)
+  const image = yield* images.value.image(name)
   if (image?.properties.svc_worker_image === true) return
   const detail = "body.image: no such image, or not one with the property svc_worker_image=1"
   return yield* new ValidationError({ detail })

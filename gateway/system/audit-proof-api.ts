@@ -3,7 +3,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { Streamed } from "#gateway/limits.ts"
+import { Streamed, Unhurried } from "#gateway/limits.ts"
 import { AuditHead, AuditKey, ExportQuery, LogFigures } from "#schemas/system/audit.ts"
 import { BackendUnavailable, Forbidden, Invalid, NotFound } from "#schemas/system/rejection.ts"
 
@@ -22,7 +22,9 @@ export const AuditProofs = HttpApiGroup.make("audit-proofs")
     })
       .annotate(OpenApi.Summary, "Export the log, or a part of it")
       .annotate(Needs, operators)
-      .annotate(Streamed, true),
+      .annotate(Streamed, true)
+      // Of a part of which there is little, the log is read for long without a line.
+      .annotate(Unhurried, true),
     HttpApiEndpoint.get("head", "/v1/admin/audit/head", {
       success: AuditHead,
       error: [Forbidden, NotFound, BackendUnavailable],

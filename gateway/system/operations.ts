@@ -7,7 +7,7 @@ import { subscribe } from "#gateway/system/events.ts"
 import { OperationsApi } from "#gateway/system/operations-api.ts"
 import { compareReadModel, listReadModels, rebuildReadModel } from "#gateway/system/read-models.ts"
 import { putSecret } from "#gateway/system/secrets.ts"
-import { issue } from "#gateway/system/tokens.ts"
+import { issueToken, revokeTokens } from "#gateway/system/tokens.ts"
 import { createTrust, revokeTrust } from "#gateway/system/trusts.ts"
 import { webhookHandlers } from "#gateway/system/webhooks.ts"
 
@@ -39,7 +39,9 @@ const charts = HttpApiBuilder.group(OperationsApi, "charts", (handlers) =>
 )
 
 const tokens = HttpApiBuilder.group(OperationsApi, "tokens", (handlers) =>
-  handlers.handle("issue", ({ payload }) => issue(payload)),
+  handlers
+    .handle("issue", ({ payload }) => issueToken(payload))
+    .handle("revoke", ({ params }) => revokeTokens(params.name)),
 )
 
 const secrets = HttpApiBuilder.group(OperationsApi, "secrets", (handlers) =>

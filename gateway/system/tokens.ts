@@ -1,14 +1,23 @@
+/** Issued tokens: what operators ask of them. Source: decisions, "secrets and trusts"; 0153. */
 import { Effect, Redacted } from "effect"
-import { TokenIssuer } from "#gateway/identity.ts"
-import { BackendUnavailable } from "#schemas/system/rejection.ts"
+import { type IdentityUnavailable, TokenIssuer } from "#gateway/identity.ts"
+import { origin } from "#gateway/request-context.ts"
+import { BackendUnavailable, NotFound } from "#schemas/system/rejection.ts"
 import type { TokenRequest } from "#schemas/token.ts"
 
-/** Issues a token of the embedded identity. It is shown this once. */
-export const issue = Effect.fnUntraced(function* (payload: typeof TokenRequest.Type) {
+const unavailable = ({ message }: IdentityUnavailable) =>
+  new BackendUnavailable({ detail: message })
+
+/** Issues a token. It is shown this once. */
+export const issueToken = Effect.fnUntraced(function* (payload: typeof TokenRequest.Type) {
   const issuer = yield* TokenIssuer
-  const token = yield* Effect.mapError(
-    issuer.issue(payload),
-    ({ message }) => new BackendUnavailable({ detail: message }),
-  )
+  const token = yield* Effect.mapError(issuer.issue(payload, yield* origin), unavailable)
   return { token: Redacted.value(token) }
+})
+
+/** Revokes all tokens of a name. */
+export const revokeTokens = Effect.fnUntraced(function* (name: string) {
+  const issuer = yield* TokenIssuer
+  const revoked = yield* Effect.mapError(issuer.revoke(name, yield* origin), unavailable)
+  return revoked > 0 ? { revoked } : yield* new NotFound({ detail: "No token of that name." })
 })

@@ -44,11 +44,15 @@ const standardBase64 = (text: string) => {
 
 const hexOf = (text: string) => (anyCaseHexId.test(text) ? text.toLowerCase() : hexOfBase64(text))
 
+const hex_of_byte = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"))
+
 /** Bytes in base64 as lower-case hex: a checksum of BlobMeta as other parts have it. */
-export const hexOfBase64 = (text: string) =>
-  Array.from(atob(standardBase64(text)), (byte) =>
-    byte.charCodeAt(0).toString(16).padStart(2, "0"),
-  ).join("")
+export const hexOfBase64 = (text: string) => {
+  const bytes = atob(standardBase64(text))
+  let hex = ""
+  for (let at = 0; at < bytes.length; at++) hex += hex_of_byte[bytes.charCodeAt(at)]
+  return hex
+}
 
 const base64Of = (hex: string) =>
   btoa(hex.replace(/../g, (pair) => String.fromCharCode(Number.parseInt(pair, 16))))

@@ -4,6 +4,8 @@ import { capacity_slots_max } from "#schemas/share-protection/worker.ts"
 
 const hour_s = 3600
 const day_s = 86_400
+/** A minute: that is what a statement has in all. */
+const lock_s_max = 60
 /** A year: what waits longer was forgotten. */
 const year_s = 31_536_000
 const quota_max = 1_000_000
@@ -177,6 +179,16 @@ export const database = {
   password_file: setting(text(), "", {
     meaning: "File that holds `password`.",
     source: "decision 0142",
+  }),
+  statement_timeout_seconds: setting(integer(1, hour_s, "seconds"), 30, {
+    meaning: "Seconds that PostgreSQL may take for one read; above them it is ended: 503.",
+    source: "decision 0154",
+  }),
+  lock_timeout_seconds: setting(integer(1, lock_s_max, "seconds"), 20, {
+    meaning:
+      "Seconds that PostgreSQL waits for what another session has locked, where tables are made " +
+      "or exchanged at a start or a rebuild.",
+    source: "decision 0154",
   }),
 }
 

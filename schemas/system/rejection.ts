@@ -71,3 +71,6 @@ export class QuotaExceeded extends Schema.Error<QuotaExceeded>("system/QuotaExce
 
 /** What a webhook refuses a command with. */
 export const WebhookRejection = Schema.Union([NotFound, Conflict])
+
+/** What an issued token refuses a command with. */
+export const TokenRejection = WebhookRejection

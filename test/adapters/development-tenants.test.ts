@@ -7,14 +7,14 @@ import { Shares } from "#actors/share-protection/shares.ts"
 import { Trusts } from "#actors/share-protection/trusts.ts"
 import { developmentCredentials } from "#adapters/development-credentials.ts"
 import { developmentTenants } from "#adapters/development-tenants.ts"
-import { identity } from "#adapters/identity.ts"
+import { identity, tokenIssuer } from "#adapters/identity.ts"
 import { sharesEmbedded } from "#adapters/shares-embedded.ts"
 import { openTokenStore } from "#adapters/token-store.ts"
 import { openTrustStore } from "#adapters/trust-store.ts"
 import { trustIssuer, trustsEmbedded } from "#adapters/trusts-embedded.ts"
-import { Identity, TokenIssuer } from "#gateway/identity.ts"
+import { Identity } from "#gateway/identity.ts"
 import { ProjectId, ShareId } from "#schemas/share-protection/id.ts"
-import { asked } from "../authenticate.ts"
+import { asked, ownTokens } from "../authenticate.ts"
 import { given } from "../settings-given.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "almanac-tenants-"))
@@ -117,7 +117,7 @@ describe("the embedded identity", () => {
   it.effect("has every project and user in the domain of the development domain owner", () =>
     Effect.gen(function* () {
       const { credentials, tokens } = yield* start(freshFolder())
-      const services = yield* Layer.build(identity(given({}), tokens, credentials))
+      const services = yield* Layer.build(identity(given({}), ownTokens(tokens), credentials))
       const { authenticate } = Context.get(services, Identity)
       const { domain_id } = credentials.domain_owner
       const homes = (token: string) =>
@@ -127,10 +127,7 @@ describe("the embedded identity", () => {
           caller.domain_id,
         ])
       const issued = (grant: object) =>
-        Effect.map(
-          Context.get(services, TokenIssuer).issue({ scopes: [], roles: [], ...grant }),
-          Redacted.value,
-        )
+        Effect.map(tokenIssuer(tokens).issue({ scopes: [], roles: [], ...grant }), Redacted.value)
       const { tenant, admin, domain_owner } = credentials
       expect(yield* homes(tenant.token)).toEqual([domain_id, domain_id, undefined])
       expect(yield* homes(admin.token)).toEqual([undefined, undefined, undefined])

@@ -1,7 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { databaseFindings } from "#adapters/doctor-database.ts"
-import { ask, describePostgres, Postgres } from "../postgres.ts"
+import { ask, describePostgres, optionsOf, Postgres } from "../postgres.ts"
 
 describePostgres("a look at PostgreSQL", () => {
   layer(Postgres.layer, { excludeTestServices: true, timeout: "60 seconds" })((it) => {
@@ -11,7 +11,7 @@ describePostgres("a look at PostgreSQL", () => {
         const connection = yield* database
         const look = (url: string, password = "") =>
           Effect.promise(() =>
-            databaseFindings({ connection: url, password: Redacted.make(password) }),
+            databaseFindings({ ...optionsOf(url), password: Redacted.make(password) }),
           )
         const [good] = yield* look(connection)
         assert.equal(good?.status, "ok")

@@ -12,9 +12,9 @@ import {
 import { identity, inOrder, issuedTokens, tokenIssuer } from "#adapters/identity.ts"
 import { certificates, staticTokens, subjectsOf } from "#adapters/identity-static.ts"
 import { newToken, openTokenStore, sha256Of, token_pattern } from "#adapters/token-store.ts"
-import { Identity, TokenIssuer, Unauthenticated } from "#gateway/identity.ts"
+import { Identity, Unauthenticated } from "#gateway/identity.ts"
 import type { Settings } from "#schemas/settings.ts"
-import { asked, reason } from "../authenticate.ts"
+import { asked, ownTokens, reason } from "../authenticate.ts"
 import { given } from "../settings-given.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "almanac-identity-"))
@@ -327,9 +327,9 @@ describe("identity", () => {
     const data_dir = freshFolder()
     const store = yield* openTokenStore(data_dir)
     const credentials = yield* developmentCredentials(data_dir, store, nats)
-    const services = yield* Layer.build(identity(settings, store, credentials))
+    const services = yield* Layer.build(identity(settings, ownTokens(store), credentials))
     const { authenticate } = Context.get(services, Identity)
-    return { authenticate, credentials, issuer: Context.get(services, TokenIssuer) }
+    return { authenticate, credentials, issuer: tokenIssuer(store) }
   })
   const settings = given({
     auth: {

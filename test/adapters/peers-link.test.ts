@@ -84,7 +84,7 @@ describe("a copy that is fetched", () => {
       },
     })
     const { bytes } = await peers.fetch(peer, id, {}, 100)
-    assert.equal((await bytes.next()).value?.length, mib)
+    for (let came = 0; came < mib; ) came += (await bytes.next()).value?.length ?? mib + 1
     assert.equal(await codeOf(bytes.next()), "DEADLINE_EXCEEDED")
   })
 

@@ -186,9 +186,11 @@ describe("a copy that is sent", () => {
   })
 
   it("has a deadline of the time in which nothing moves, and not of all of it", async () => {
+    /** As slow for a MiB, in whatever parts it comes. */
     const slow = (pause_ms: number): Partial<MemoryEngine> => ({
       receive: () => ({
-        write: () => new Promise((resolve) => setTimeout(resolve, pause_ms)),
+        write: ({ length }) =>
+          new Promise((resolve) => setTimeout(resolve, (pause_ms * length) / mib)),
         finish: async () => {
           throw thrown({ _tag: "BlobStoreFailed", detail: "all came" })
         },

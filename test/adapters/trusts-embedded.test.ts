@@ -92,6 +92,25 @@ describe("the trust store", () => {
     }),
   )
 
+  it.effect("is one service in all folders that share a secret, but in those from before", () =>
+    Effect.gen(function* () {
+      const [one, other] = ["a shared secret", "another one"].map((text) => Redacted.make(text))
+      const open = (secret = one, folder = freshFolder()) =>
+        Effect.map(openTrustStore(folder, secret), ({ service }) => service)
+      const { service_user, worker_project } = yield* open()
+      expect(yield* open()).toEqual({ service_user, worker_project })
+      const ids = new Set([
+        service_user.id,
+        worker_project.id,
+        (yield* open(other)).service_user.id,
+      ])
+      expect(ids.size).toBe(3)
+      const folder = freshFolder()
+      const { service } = yield* openTrustStore(folder)
+      expect(yield* open(one, folder)).toEqual(service)
+    }),
+  )
+
   it.effect("is a private file without a token in it", () =>
     Effect.gen(function* () {
       const data_dir = freshFolder()

@@ -9,7 +9,7 @@ import type { Timing } from "#actors/blob-storage/timing.ts"
 import { blobHasher } from "#adapters/blob-hasher.ts"
 import { memoryEngine } from "#adapters/blob-memory-engine.ts"
 import { failureOf } from "../cluster/wires.ts"
-import { membersOf, namesOf, openCode } from "./cluster-nodes.ts"
+import { membersOf, memory, namesOf, openCode } from "./cluster-nodes.ts"
 
 export interface Host {
   readonly local: NodeEngine
@@ -78,7 +78,7 @@ export const directNodes = (count: number) => {
     hosts.set(node_id, { local, guard })
     const members = membersOf(node_id, names)
     const engine = clusterEngine({
-      ...{ local, guard, peers, timing, openCode, hasher: blobHasher },
+      ...{ local, guard, peers, timing, openCode, hasher: blobHasher, memory },
       members: () => members,
       ...{ hint: () => undefined, report: () => undefined },
     })

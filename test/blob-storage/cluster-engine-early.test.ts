@@ -10,7 +10,7 @@ import { blobHasher } from "#adapters/blob-hasher.ts"
 import { memoryEngine } from "#adapters/blob-memory-engine.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import { directPeers, type Host, timing } from "./cluster-direct.ts"
-import { faultIn, idOf, membersOf, openCode, orderOf } from "./cluster-nodes.ts"
+import { faultIn, idOf, membersOf, memory, openCode, orderOf } from "./cluster-nodes.ts"
 
 const bytes = noise(1, 4096)
 const id = idOf(bytes)
@@ -41,7 +41,8 @@ const twoNodes = (disk: (answer: PutAnswer) => Promise<PutAnswer>) => {
   const hints: Array<unknown> = []
   const members = membersOf("n1", ["n1", "n2"])
   const engine = clusterEngine({
-    ...{ local, guard: takeBackGuard(local, timing), peers, timing, openCode, hasher: blobHasher },
+    ...{ local, guard: takeBackGuard(local, timing), peers, timing },
+    ...{ openCode, hasher: blobHasher, memory },
     ...{ members: () => members, hint: (hint) => void hints.push(hint), report: () => undefined },
   })
   const put = () => engine.put(orderOf("REPLICATION_POLICY_REPLICA2"), [bytes], 100n)

@@ -13,6 +13,7 @@ import { blobHasher } from "#adapters/blob-hasher.ts"
 import { memoryEngine } from "#adapters/blob-memory-engine.ts"
 import type { BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { makeNetwork } from "../cluster/network.ts"
+import { spoilingMemory } from "../cluster/piece-memory.ts"
 import { makeWorld } from "../cluster/world.ts"
 
 export const origin = { actor: "tester", request_id: "r-1", correlation_id: "c-1" }
@@ -23,6 +24,8 @@ export const openCode = (data_shards: number) => {
   codes.set(data_shards, code)
   return code
 }
+
+export const { memory } = spoilingMemory()
 
 export const idOf = (bytes: Uint8Array) =>
   // The first half of a BLAKE3 digest in hex is what the brand says.
@@ -98,7 +101,7 @@ export const makeNodes = (
     const hints: Array<RepairHint> = []
     const reports: Array<string> = []
     const engine = clusterEngine({
-      ...{ local, guard, timing, openCode, hasher: blobHasher },
+      ...{ local, guard, timing, openCode, hasher: blobHasher, memory },
       peers: through(network.peersOf({ node_id, isUp: () => is_up })),
       members: known(node_id, () => [active, leaving, offline]),
       hint: (hint) => void hints.push(hint),

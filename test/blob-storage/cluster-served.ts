@@ -48,7 +48,7 @@ const transport = Layer.succeed(
     idOf: (text) => createHash("sha256").update(text).digest("hex"),
     certificateOf: () => undefined,
     addressOf: () => "127.0.0.1",
-    progressOf: () => ({ is_read: true, bytes: 0 }),
+    progressOf: () => ({ is_read: true, bytes: 0, is_taken: true }),
     hasten: () => false,
   }),
 )

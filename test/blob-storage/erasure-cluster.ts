@@ -13,9 +13,10 @@ import { type MemoryEngine, memoryEngine } from "#adapters/blob-memory-engine.ts
 import { erasureTools } from "#adapters/erasure.ts"
 import type { BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { makeNetwork } from "../cluster/network.ts"
+import { spoilingMemory } from "../cluster/piece-memory.ts"
 import { makeWorld } from "../cluster/world.ts"
 
-const tools = erasureTools()
+const tools = { ...erasureTools(), memory: spoilingMemory().memory }
 
 export const origin = { actor: "user:test", request_id: "r", correlation_id: "c" }
 

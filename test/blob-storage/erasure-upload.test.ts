@@ -1,7 +1,10 @@
 import assert from "node:assert/strict"
 import { describe, it } from "@effect/vitest"
 import { erasureUploads } from "#actors/blob-storage/erasure-upload.ts"
+import { peerFailure } from "#actors/blob-storage/peer-failure.ts"
+import type { Peers } from "#actors/blob-storage/peers.ts"
 import type { MemoryEngine } from "#adapters/blob-memory-engine.ts"
+import { spoilingMemory } from "../cluster/piece-memory.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import { bytesOf, idOf, makeCluster, orderOf } from "./erasure-cluster.ts"
 
@@ -90,5 +93,42 @@ describe("an erasure coded upload", () => {
     assert.equal(counts.staged, 10)
     await fifth.abort()
     await sixth.abort()
+  })
+
+  it("leaves its memory to the next, unless a node may still read it", async () => {
+    const cluster = makeCluster({ nodes: 6 })
+    const { memory, counts } = spoilingMemory()
+    const { parts } = cluster.nodeOf(0)
+    const cut_off = new Set<string>()
+    const send: Peers["send"] = (peer, ...what) =>
+      cut_off.has(peer.node_id)
+        ? Promise.reject(peerFailure("UNAVAILABLE", "cut off"))
+        : parts.peers.send(peer, ...what)
+    const begin = erasureUploads({ ...parts, memory, peers: { ...parts.peers, send } })
+    const upload = async (seed: number) => {
+      const bytes = noise(seed, mib + 5)
+      const one = begin(orderOf("EC42"), undefined)
+      for (let at = 0; at < bytes.length; at += 70_001)
+        await one.write(bytes.subarray(at, at + 70_001))
+      const put = await cluster.until(one.finish(cluster.world.now()))
+      await one.abort()
+      const reading = await cluster.get(0, idOf(bytes))
+      assert.ok((await cluster.until(bytesOf(reading))).equals(bytes))
+      return put
+    }
+    assert.equal((await upload(1)).is_read_out, true)
+    assert.deepEqual(counts, { taken: 5, given_back: 5 })
+    // Those bytes again: nothing is sent, and nobody reads them either.
+    assert.equal((await upload(1)).answer.created, false)
+    assert.deepEqual(counts, { taken: 10, given_back: 10 })
+    cut_off.add("n05")
+    const { failed, is_read_out } = await upload(2)
+    assert.deepEqual([failed, is_read_out], [["n05"], false])
+    assert.deepEqual(counts, { taken: 15, given_back: 10 })
+
+    const given_up = begin(orderOf("EC42"), undefined)
+    await given_up.write(noise(3, mib))
+    await given_up.abort()
+    assert.deepEqual(counts, { taken: 19, given_back: 14 })
   })
 })

@@ -8,13 +8,14 @@ import type { Members } from "#actors/blob-storage/peers.ts"
 import { placement } from "#actors/blob-storage/placement.ts"
 import { takeBackGuard } from "#actors/blob-storage/take-back.ts"
 import { erasureTools } from "#adapters/erasure.ts"
+import { spoilingMemory } from "../cluster/piece-memory.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import { freshFolder, opened } from "../volume/opened.ts"
 import { directPeers, type Host, timing } from "./cluster-direct.ts"
 import { bytesOf, orderOf } from "./erasure-cluster.ts"
 
 const mib = 1024 * 1024
-const tools = erasureTools()
+const tools = { ...erasureTools(), memory: spoilingMemory().memory }
 const names = ["n0", "n1", "n2", "n3", "n4", "n5"]
 
 const volumes = async () => {

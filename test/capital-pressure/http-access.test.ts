@@ -10,6 +10,7 @@ import { identity } from "#adapters/identity.ts"
 import { openTokenStore } from "#adapters/token-store.ts"
 import { CapitalPressureApi } from "#gateway/capital-pressure/api.ts"
 import { Identity } from "#gateway/identity.ts"
+import { ownTokens } from "../authenticate.ts"
 import { as } from "../http.ts"
 import { given } from "../settings-given.ts"
 import { type Dashboarded, startDashboard } from "./served.ts"
@@ -44,7 +45,7 @@ beforeAll(async () => {
       const store = yield* openTokenStore(folder)
       const nats = { url: "nats://127.0.0.1:4222", user: "reader", password: "first" }
       const credentials = yield* developmentCredentials(folder, store, nats)
-      const built = yield* Layer.build(identity(given({ capital }), store, credentials))
+      const built = yield* Layer.build(identity(given({ capital }), ownTokens(store), credentials))
       return { credentials, ...Context.get(built, Identity) }
     }).pipe(Scope.provide(scope)),
   )

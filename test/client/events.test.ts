@@ -3,6 +3,14 @@ import { assert, describe, it } from "@effect/vitest"
 import { eventsIn, follow } from "#client/system/events.ts"
 import { endingOf, json, sessionWith, withServer } from "./scripted.ts"
 
+const past = "Sun, 06 Nov 1994 08:49:37 GMT"
+
+/** What a server answers one after the other before it is there. */
+const refusals: ReadonlyArray<readonly [number, Record<string, string>?]> = [
+  ...([[500], [429, { "retry-after": "1" }], [503, { "retry-after": past }]] as const),
+  ...Array.from({ length: 8 }, () => [503] as const),
+]
+
 describe("a stream of events", () => {
   const told = async (parts: ReadonlyArray<string>) => {
     const bytes = async function* () {
@@ -95,8 +103,12 @@ describe("a stream of events", () => {
         assert.equal(heard.at(-1)?.headers["last-event-id"], "1")
         assert.equal(
           written.err,
-          "The server is away, and is tried again; the last event was 1.\n" +
+          [
+            `${url} does not answer GET /v1/events: the connection broke\n`,
+            "  tried again until it is there; the last event was 1.\n",
+            "502: bad gateway\n  tried again until it is there; the last event was 1.\n",
             "The server is there again.\n",
+          ].join(""),
         )
       },
     ))
@@ -157,21 +169,52 @@ describe("a stream of events", () => {
       },
     ))
 
-  it("is given up where no server was ever there", () =>
+  it("waits as long as the server asks, and goes on whatever it was that it could not", () =>
     withServer(
-      (_, answer) => answer.destroy(),
+      (_, answer, nth) => {
+        const [status, headers = {}] = refusals[nth - 1] ?? [200]
+        if (status !== 200) return json(answer, status, { detail: `no ${nth}` }, headers)
+        answer.writeHead(200, { "content-type": "text/event-stream" })
+        answer.write('id: 7\nevent: e\ndata: {"id":7}\n\n')
+      },
       async ({ url, heard }) => {
-        const work = follow(
-          ...([
-            sessionWith(url).session,
-            { filters: [], after: "0", count: 2 },
-            { first: 1, max: 2 },
-          ] as const),
+        const { session, written } = sessionWith(url, { json: true })
+        const began_ms = performance.now()
+        const following = { filters: [], after: "6", count: 1, retry_for_s: 60 }
+        await follow(session, following, { first: 1, max: 2 })
+        assert.equal(written.out, '{"id":7}\n')
+        // The second asks for one second, and the third for a date that was long ago.
+        assert.isAbove(performance.now() - began_ms, 1000)
+        assert.equal(heard.length, 12)
+        assert.match(
+          written.err,
+          /^500: no 1\n {2}tried again until it is there; .* was 6\.\n429: /,
         )
-        assert.equal((await endingOf(work)).ending, "unreachable")
-        assert.equal(heard.length, 21)
+        assert.match(written.err, /The server is there again\.\n$/)
       },
     ))
+
+  it("is given up after as long as somebody asked for, before a wait that is longer", async () => {
+    const given = (retry_for_s: number) => ({ filters: [], after: "3", count: 2, retry_for_s })
+    await withServer(
+      (_, answer) => answer.destroy(),
+      async ({ url, heard }) => {
+        const work = follow(sessionWith(url).session, given(1), { first: 100, max: 300 })
+        assert.equal((await endingOf(work)).ending, "unreachable")
+        assert.isAbove(heard.length, 2)
+      },
+    )
+    await withServer(
+      (_, answer) => json(answer, 429, { detail: "too many" }, { "retry-after": "100" }),
+      async ({ url, heard }) => {
+        const work = follow(sessionWith(url).session, given(60))
+        const { ending, message } = await endingOf(work)
+        assert.equal(ending, "refused")
+        assert.match(message, /^429: too many/)
+        assert.equal(heard.length, 1)
+      },
+    )
+  })
 
   it("is none where the answer is a page, and that is said", () =>
     withServer(

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
+import { listBlobs } from "#client/blob-storage/blob.ts"
 import { endingOf as endingOfStatus, exit_codes } from "#client/exit-code.ts"
 import type { Operation } from "#client/operation.ts"
 import { runOperation } from "#client/run.ts"
@@ -182,6 +183,10 @@ describe("a request", () => {
     ))
 })
 
+/** As answers have it. */
+const blobId = (n: number) =>
+  Buffer.from(n.toString(16).padStart(32, "0"), "hex").toString("base64")
+
 describe("a list", () => {
   const pages: Script = ({ path }, answer) => {
     const query = new URL(path, "http://x").searchParams
@@ -217,6 +222,86 @@ describe("a list", () => {
       )
       assert.match(written.err, /--limit 0/)
     }))
+
+  it("is read where the server allows smaller pages than the client asks for", () =>
+    withServer(
+      (asked, answer, nth) => {
+        const { pathname, searchParams } = new URL(asked.path, "http://x")
+        const limit = Number(searchParams.get("limit") ?? 400)
+        if (limit > 500) return json(answer, 400, { code: "svc.validation_error", detail: "" })
+        searchParams.set("limit", String(limit))
+        pages({ ...asked, path: `${pathname}?${searchParams}` }, answer, nth)
+      },
+      async ({ url, heard }) => {
+        const { session, written } = sessionWith(url, { quiet: true })
+        await runOperation(session, list, nothing)
+        assert.equal(written.out.trim().split("\n").length, 2_500)
+        // One that is refused, and seven of what the server gives by itself.
+        assert.equal(heard.length, 8)
+        await runOperation(session, list, { ...nothing, limit: 450 })
+        assert.equal(heard.length, 9)
+        heard.length = 0
+        const more = sessionWith(url, { quiet: true })
+        await runOperation(more.session, list, { ...nothing, limit: 600 })
+        assert.equal(more.written.out.trim().split("\n").length, 600)
+        assert.equal(more.written.err, "There are more: --limit 0 shows all.\n")
+        assert.deepEqual(
+          heard.map(({ path }) => path),
+          ["/v1/jobs?limit=600", "/v1/jobs", "/v1/jobs?marker=400"],
+        )
+      },
+    ))
+
+  it("that is refused for another reason says that", () =>
+    withServer(
+      (_, answer) => json(answer, 400, { code: "svc.validation_error", detail: "no such state" }),
+      async ({ url }) => {
+        const { message } = await endingOf(runOperation(sessionWith(url).session, list, nothing))
+        assert.match(message, /no such state/)
+      },
+    ))
+
+  it("of blobs goes out page by page too", () =>
+    withServer(
+      ({ path, body }, answer) => {
+        const url = new URL(path, "http://x")
+        if (url.pathname === "/v1/blobs/stat") {
+          const lines = JSON.parse(body.toString()).map(
+            (id: string) => `{"id":"${Buffer.from(id, "hex").toString("base64")}"}\n`,
+          )
+          return answer
+            .writeHead(200, { "content-type": "application/x-ndjson" })
+            .end(lines.join(""))
+        }
+        const from = Number(url.searchParams.get("cursor") ?? 0)
+        const count = Math.min(Number(url.searchParams.get("limit")), 25_000 - from)
+        const ids = Array.from({ length: count }, (_, i) => blobId(from + i))
+        const next_cursor = `${from + count}`
+        json(answer, 200, { ids, has_more: from + count < 25_000, next_cursor })
+      },
+      async ({ url, heard }) => {
+        const { session, written } = sessionWith(url, { json: true })
+        const out = session.screen.out
+        const seen = new Set<number>()
+        const screen = {
+          ...session.screen,
+          out: (text: string) => {
+            seen.add(heard.length)
+            out(text)
+          },
+        }
+        const wanted = { prefix: undefined, scope: "node", labels: {}, limit: 0 } as const
+        await listBlobs({ ...session, screen }, { ...wanted, is_long: false })
+        assert.deepEqual([...seen], [1, 2, 3])
+        assert.equal(JSON.parse(written.out).length, 25_000)
+        heard.length = 0
+        written.out = ""
+        await listBlobs(session, { ...wanted, is_long: true, limit: 2_500 })
+        assert.equal(JSON.parse(written.out).length, 2_500)
+        assert.equal(heard.length, 4)
+        assert.equal(written.err, "There are more: --limit 0 shows all.\n")
+      },
+    ))
 
   it("is no longer than its limit, whatever the server sends", () =>
     withServer(

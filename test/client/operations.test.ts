@@ -53,6 +53,7 @@ const without: Readonly<Record<string, string>> = {
   "POST /v1/cluster/heartbeat": "a node's own",
   "POST /predict/batch": "predict takes several files",
   "POST /v1/admin/tokens": "token issue, on the server's machine",
+  "POST /v1/admin/tokens/{name}/revoke": "token revoke, on the server's machine",
   "POST /v1/admin/secrets": "secret put, on the server's machine",
   "POST /v1/admin/trusts": "trust create, on the server's machine",
   "POST /v1/admin/trusts/{trust_id}/revoke": "trust revoke, on the server's machine",

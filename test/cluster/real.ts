@@ -9,6 +9,7 @@ import { repair } from "#actors/blob-storage/repair.ts"
 import type { Hint } from "#actors/blob-storage/repair-hint.ts"
 import { takeBackGuard } from "#actors/blob-storage/take-back.ts"
 import { blobHasher } from "#adapters/blob-hasher.ts"
+import { spoilingMemory } from "./piece-memory.ts"
 import {
   release_after_seconds,
   type Software,
@@ -29,6 +30,8 @@ const openCode = (data_shards: number) => {
   codes.set(data_shards, code)
   return code
 }
+
+const { memory } = spoilingMemory()
 
 /** Each so many-th blob comes by pieces, of so many bytes at most. */
 const piecemeal_every = 3
@@ -59,7 +62,7 @@ export const real = (given: SoftwareParts): Software => {
   const guard = takeBackGuard(local, timing)
   const hint: Hint = (of) => keeper.hint(of)
   const parts: ErasureParts = {
-    ...{ local, guard, peers, members, timing, openCode, hasher: blobHasher },
+    ...{ local, guard, peers, members, timing, openCode, hasher: blobHasher, memory },
     onShortfall: (id) => hint({ id, why: "missing", nodes: [] }),
   }
   const keeper = repair({

@@ -2,7 +2,8 @@ import { createServer } from "node:http"
 import { Context, Effect, Exit, Layer, Redacted, Scope, Tracer } from "effect"
 import { describe, expect, it } from "vitest"
 import { logging, redacted } from "#adapters/logging.ts"
-import { telemetry } from "#adapters/telemetry.ts"
+import { isSampled, telemetry } from "#adapters/telemetry.ts"
+import { spanned, traceNow } from "#events/trace.ts"
 import { settingsWith } from "../http.ts"
 
 const logged = async (
@@ -101,7 +102,8 @@ describe("logs", () => {
 })
 
 describe("traces", () => {
-  it("are sent to the collector that the settings name", async () => {
+  /** A collector, with what it was sent: each its path and its body. */
+  const collecting = async () => {
     const received: Array<string> = []
     const collector = createServer((request, response) => {
       const chunks: Array<Buffer> = []
@@ -114,7 +116,12 @@ describe("traces", () => {
     await new Promise<void>((resolve) => collector.listen(0, "127.0.0.1", resolve))
     const address = collector.address()
     const port = typeof address === "object" && address ? address.port : 0
-    const settings = settingsWith({ telemetry: { otlp_url: `http://127.0.0.1:${port}/` } })
+    return { received, collector, otlp_url: `http://127.0.0.1:${port}` }
+  }
+
+  it("are sent to the collector that the settings name", async () => {
+    const { received, collector, otlp_url } = await collecting()
+    const settings = settingsWith({ telemetry: { otlp_url: `${otlp_url}/` } })
     const scope = Effect.runSync(Scope.make())
     const context = await Effect.runPromise(
       Layer.buildWithScope(telemetry(settings, "1.2.3"), scope),
@@ -127,6 +134,59 @@ describe("traces", () => {
     expect(received.join()).toMatch(/^\/v1\/traces /)
     expect(received.join()).toContain("put a blob")
     expect(received.join()).toContain("1.2.3")
+  })
+
+  it("are sent by share of their id, and in a trace that a caller began as that says", async () => {
+    const { received, collector, otlp_url } = await collecting()
+    const told = async (sample_ratio: number) => {
+      received.length = 0
+      const scope = Effect.runSync(Scope.make())
+      const given = settingsWith({
+        telemetry: { otlp_url, sample_ratio },
+      })
+      const context = await Effect.runPromise(
+        Layer.buildWithScope(telemetry(given, "1.2.3"), scope),
+      )
+      const run = <A>(work: Effect.Effect<A>) =>
+        Effect.runPromise(Effect.provideContext(work, context))
+      const roots: Array<string | undefined> = []
+      for (let n = 0; n < 400; n++) {
+        roots.push(await run(spanned("root")(spanned("leaf")(traceNow))))
+      }
+      const id = "0af7651916cd43dd8448eb211c80319c"
+      for (const flags of ["00", "01"]) {
+        const parent = `00-${id}-b7ad6b7169203331-${flags}`
+        await run(spanned(`remote-${flags}`, { parent })(Effect.void))
+      }
+      await Effect.runPromise(Scope.close(scope, Exit.void))
+      return { roots, spans: received.join("") }
+    }
+    const { roots, spans } = await told(0.25)
+    const of = (name: string) => spans.split(`"name":"${name}"`).length - 1
+    const chosen = roots.filter((trace) => trace?.endsWith("-01"))
+    // Six standard deviations: one run in 500 million is beyond.
+    expect(Math.abs(chosen.length - 100)).toBeLessThan(52)
+    for (const trace of roots) {
+      expect(isSampled(trace?.slice(3, 35) ?? "", 0.25)).toBe(trace?.endsWith("-01"))
+    }
+    expect([of("root"), of("leaf")]).toEqual([chosen.length, chosen.length])
+    expect([of("remote-00"), of("remote-01")]).toEqual([0, 1])
+    const nobody = await told(0)
+    expect(nobody.spans).not.toContain("root")
+    expect(nobody.spans).toContain("remote-01")
+    collector.close()
+  })
+
+  it("are of a share that holds all smaller ones", () => {
+    const at = (digits: string) => `4bf92f3577b34da6a3${digits}`
+    for (const ratio of [0, 0.25, 0.5, 1]) {
+      expect([
+        isSampled(at("00000000000000"), ratio),
+        isSampled(at("80000000000000"), ratio),
+        isSampled(at("c0000000000000"), ratio),
+        isSampled(at("bfffffffffffff"), ratio),
+      ]).toEqual([ratio === 1, ratio >= 0.5, ratio >= 0.25, ratio >= 0.5])
+    }
   })
 
   it("do not pile up before a collector that takes them and never answers", async () => {

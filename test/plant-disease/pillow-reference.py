@@ -35,6 +35,7 @@ def write():
         name = f"{width}x{height}"
         keep(noise("RGB", width, height), f"{name}.jpg", quality=92)
         keep(noise("RGB", width, height), f"{name}-444.jpg", quality=70, subsampling=0)
+        keep(noise("RGB", width, height), f"{name}-422.jpg", quality=80, subsampling=1)
         keep(noise("RGB", width, height), f"{name}-progressive.jpg", progressive=True)
         keep(noise("L", width, height), f"{name}-gray.jpg")
         keep(noise("CMYK", width, height), f"{name}-cmyk.jpg")

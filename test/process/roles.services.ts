@@ -284,13 +284,6 @@ describeWithServer("a deployment of several processes", () => {
     )
   })
 
-  it("says of a token that it issues who knows it", async () => {
-    const args = ["token", "issue", "--role", "admin"]
-    const { code, stdout, stderr } = await deployment.verb("tokens", args)
-    expect([code, stdout]).toEqual([0, expect.stringMatching(/^alm_[\w-]{43}\n$/)])
-    expect(stderr).toContain("auth.tokens")
-  })
-
   it(
     "migrates beside running processes, again and again, and says so by its code",
     async () => {

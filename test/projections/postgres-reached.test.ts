@@ -5,6 +5,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer, Redacted } from "effect"
 import { sql } from "kysely"
 import { postgres } from "#adapters/postgres.ts"
+import { locks } from "#adapters/postgres-schema.ts"
 import { session } from "#adapters/postgres-session.ts"
 import { openDatabase, readModel } from "#projections/read-model.ts"
 import { databases } from "#verbs/read-models.ts"
@@ -26,9 +27,7 @@ describePostgres("a PostgreSQL server", () => {
         const connection = url.replace(/postgres@(.*)\/.*$/, "almanac@$1/almanac")
         const as = (password: string) =>
           Effect.flatMap(
-            Layer.build(
-              postgres({ connection, is_writer: true, password: Redacted.make(password) }),
-            ),
+            Layer.build(postgres({ ...optionsOf(connection), password: Redacted.make(password) })),
             (around) => Effect.provideContext(openDatabase(blueprint), around),
           )
         const open = yield* as(secret)
@@ -46,7 +45,7 @@ describePostgres("a PostgreSQL server", () => {
         const options = encodeURIComponent("-c statement_timeout=9s")
         const connection = `postgresql://postgres@/${name}?host=${socket}&options=${options}`
         const password = Redacted.make("not needed")
-        const around = yield* Layer.build(postgres({ connection, password, is_writer: true }))
+        const around = yield* Layer.build(postgres({ ...optionsOf(connection), password }))
         const open = yield* Effect.provideContext(openDatabase(blueprint), around)
         yield* open.apply([counted({ id: "a", by: 1 })], { position: 1, hash: "h" })
         assert.equal(yield* totals(open.db), 1)
@@ -58,9 +57,9 @@ describePostgres("a PostgreSQL server", () => {
     it.effect("is reached again where what its URL names was not there for a moment", () =>
       Effect.gen(function* () {
         const path = join(yield* temporaryFolder, "ca.pem")
-        const { connection, password } = optionsOf(`${yield* database}?sslrootcert=${path}`)
+        const options = optionsOf(`${yield* database}?sslrootcert=${path}`)
         const begun = () => Promise.resolve()
-        const { run } = yield* session({ connection, password }, schema, { begun })
+        const { run } = yield* session(options, schema, { begun })
         const why = Effect.map(Effect.flip(run(() => Promise.resolve())), ({ detail }) => detail)
         assert.match(yield* why, /ENOENT/)
         writeFileSync(path, "")
@@ -105,6 +104,49 @@ describePostgres("a PostgreSQL server", () => {
           yield* Effect.forkChild(Effect.ignore(one), { startImmediately: true })
         }
         assert.equal(yield* totals(open.db), 0)
+      }).pipe(Effect.scoped),
+    )
+
+    it.effect("ends at the server what takes longer than it may, and says what to do", () =>
+      Effect.gen(function* () {
+        const url = yield* database
+        const options = { ...optionsOf(url), statement_timeout_seconds: 1 }
+        const around = yield* Layer.build(postgres(options))
+        const open = yield* Effect.provideContext(openDatabase(blueprint), around)
+        const sleep = (db: typeof open.db) =>
+          Effect.tryPromise({
+            try: () => sql`select pg_sleep(60)`.execute(db),
+            catch: (failed) => failed,
+          }).pipe(Effect.flip)
+        const both = [sleep(open.db), sleep(open.reader)]
+        for (const cause of yield* Effect.all(both, { concurrency: 2 })) {
+          assert.propertyVal(cause, "_tag", "DatabaseUnusable")
+          assert.include(String(cause), "database.statement_timeout_seconds: ask for less")
+        }
+        const sleeping = `select 1 from pg_stat_activity
+          where datname = current_database() and wait_event = 'PgSleep'`
+        assert.deepEqual(yield* ask(url, sleeping), [])
+        // What writes has a bound of its own.
+        yield* open.apply([counted({ id: "a", by: 1 })], { position: 1, hash: "h" })
+        assert.equal(yield* totals(open.db), 1)
+      }).pipe(Effect.scoped),
+    )
+
+    it.effect("does not wait for ever for tables that another makes, and says where to look", () =>
+      Effect.gen(function* () {
+        const url = yield* database
+        const holder = yield* session(optionsOf(url), schema, { begun: () => Promise.resolve() })
+        yield* holder.run((client) =>
+          client.query("select pg_advisory_lock($1, hashtext($2))", [locks.built, `+${schema}`]),
+        )
+        const shown = yield* holder.run((client) => client.query("show lock_timeout"))
+        assert.deepEqual(shown.rows, [{ lock_timeout: "20s" }])
+        const around = yield* Layer.build(postgres({ ...optionsOf(url), lock_timeout_seconds: 1 }))
+        const opening = Effect.provideContext(openDatabase(blueprint), around)
+        const { detail } = yield* Effect.flip(opening)
+        assert.match(detail, /lock.*database\.lock_timeout_seconds: pg_locks/)
+        yield* Effect.sync(holder.drop)
+        assert.equal(yield* totals((yield* opening).db), 0)
       }).pipe(Effect.scoped),
     )
 

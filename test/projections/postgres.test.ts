@@ -1,11 +1,14 @@
 /** Read models that processes share in PostgreSQL: who writes, who reads, and what each shows. */
+import { setTimeout } from "node:timers/promises"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Exit, Fiber, Result, Scope } from "effect"
+import { TestClock } from "effect/testing"
 import pg from "pg"
+import { tended } from "#adapters/postgres-sweep.ts"
 import type { Recorded } from "#events/log.ts"
 import { project } from "#projections/read-model.ts"
 import { Counted } from "../counter.ts"
-import { ask, describePostgres, Postgres } from "../postgres.ts"
+import { ask, describePostgres, optionsOf, Postgres } from "../postgres.ts"
 import { blueprint, count, counted } from "./counters.ts"
 import { database, model, opened, schema, totals, until, withLog } from "./postgres-given.ts"
 
@@ -267,12 +270,15 @@ describePostgres("a read model in PostgreSQL", () => {
       ),
     )
 
-    it.effect("keeps an older version's tables while a process has them, and no longer", () =>
+    it.effect("keeps an older version's tables while a process has them, and for a day", () =>
       withLog(
         Effect.gen(function* () {
           const url = yield* database
           const schemas = Effect.map(
-            ask(url, "select nspname from pg_namespace where nspname like 'almanac%' order by 1"),
+            ask(
+              url,
+              "select nspname from pg_namespace where nspname like 'almanac\\_%' order by 1",
+            ),
             (rows) => rows.map(({ nspname }) => nspname),
           )
           const tables = ask(url, `select '${schema}.counter'::regclass::oid as is_it`)
@@ -290,10 +296,51 @@ describePostgres("a read model in PostgreSQL", () => {
               assert.deepEqual(yield* tables, before)
             }),
           )
-          yield* passing(model(url, true, newer))
+          const again = passing(model(url, true, newer))
+          const unused = (days: number) =>
+            ask(
+              url,
+              `update almanac.used set at = now() - interval '${days} days'
+                where schema = '${schema}'`,
+            )
+          // Between two of its sessions an older release has no lock, and is not over.
+          yield* again
+          yield* unused(0.9)
+          yield* again
+          assert.deepEqual(yield* schemas, [schema, "almanac_test_v2"])
+          // Of a release that does not say so, none is known: its day begins.
+          yield* ask(url, "delete from almanac.used")
+          yield* again
+          assert.deepEqual(yield* schemas, [schema, "almanac_test_v2"])
+          yield* unused(1.1)
+          // Whoever has it now uses it, whenever that was said.
+          yield* passing(Effect.andThen(model(url), again))
+          yield* again
+          assert.deepEqual(yield* schemas, [schema, "almanac_test_v2"])
+          yield* unused(1.1)
+          yield* ask(url, `create schema ${schema}_building`)
+          yield* again
           assert.deepEqual(yield* schemas, ["almanac_test_v2"])
+          const left = yield* ask(url, "select schema from almanac.used")
+          assert.deepEqual(left, [{ schema: "almanac_test_v2" }])
         }),
       ),
+    )
+
+    it.effect("says that its tables are used for as long as it has them", () =>
+      Effect.gen(function* () {
+        const url = yield* database
+        yield* tended(optionsOf(url), blueprint)
+        const lately = ask(url, "select at > now() - interval '1 hour' as is_it from almanac.used")
+        for (let times = 0; times < 2; times++) {
+          yield* ask(url, "update almanac.used set at = now() - interval '1 day'")
+          for (let looks = 1; (yield* lately)[0]?.is_it !== true; looks++) {
+            assert.isBelow(looks, 200)
+            yield* TestClock.adjust("10 minutes")
+            yield* Effect.promise(() => setTimeout(10))
+          }
+        }
+      }).pipe(Effect.scoped, Effect.provide(TestClock.layer())),
     )
 
     it.effect("is built again of another log, and where its tables were removed", () =>

@@ -65,6 +65,10 @@ const tokensFor = (
   return [first, admin, blob_read, tenant_b].map(({ token }) => token).concat("", "unknown")
 }
 
+/** Of its name: what is sent to an operation stays when another is added. */
+const seedOf = ({ method, path }: Operation) =>
+  Buffer.from(`${method} ${path}`).reduce((sum, byte) => (sum * 31 + byte) % 2 ** 20, 0)
+
 /** Whoever leaves the cluster is asked for nothing afterwards. */
 const order = ({ path }: Operation) => (path.startsWith("/v1/cluster/") ? 1 : 0)
 
@@ -119,10 +123,10 @@ export const fuzz = async (server: Server, seed: number, runs: number): Promise<
   }
 
   const operations = document.operations.toSorted((one, other) => order(one) - order(other))
-  for (const [n, operation] of operations.entries()) {
+  for (const operation of operations) {
     const tokens = tokensFor(operation, server.credentials)
     const requests = requestsTo(document, operation, tokens, fields)
-    for (const one of fc.sample(requests, { seed: seed + n, numRuns: runs })) {
+    for (const one of fc.sample(requests, { seed: seed + seedOf(operation), numRuns: runs })) {
       await ask(operation, one)
     }
   }

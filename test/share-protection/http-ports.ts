@@ -1,7 +1,7 @@
 /** What stands behind the API, in memory: what it knows is in `World`, for tests to change. */
 import { Context, Effect, Layer, Redacted, Stream } from "effect"
 import { Buckets, preflightDetail } from "#actors/share-protection/buckets.ts"
-import { Compute } from "#actors/share-protection/compute.ts"
+import { Images } from "#actors/share-protection/compute.ts"
 import { type Share, Shares } from "#actors/share-protection/shares.ts"
 import { denials, Trusts } from "#actors/share-protection/trusts.ts"
 import { secret_denied, Vault } from "#actors/share-protection/vault.ts"
@@ -176,11 +176,10 @@ const buckets = Layer.effect(
   }),
 )
 
-const compute = Layer.effect(
-  Compute,
-  Effect.map(World, (world) => {
-    const unused = Effect.die(new Error("No request boots a machine."))
-    return Compute.of({
+const images = Layer.effect(
+  Images,
+  Effect.map(World, (world) =>
+    Images.of({
       image: (name) =>
         Effect.suspend(() => {
           if (world.down.has("compute")) {
@@ -193,13 +192,10 @@ const compute = Layer.effect(
             properties: { svc_worker_image, engine_version: "0.18.0" },
           })
         }),
-      boot: () => unused,
-      destroy: () => unused,
-      find: () => unused,
-    })
-  }),
+    }),
+  ),
 )
 
 /** What is always there, and what an installation may lack. */
 export const ports = Layer.mergeAll(shares, trusts, vault).pipe(Layer.provideMerge(World.layer))
-export const adapters = Layer.mergeAll(buckets, compute)
+export const adapters = Layer.mergeAll(buckets, images)

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto"
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { connect } from "node:net"
 import { join } from "node:path"
 import { gunzipSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
@@ -16,7 +17,7 @@ import { auditHead, auditKey, exportAudit, logFigures } from "#gateway/system/au
 import { AuditProofs } from "#gateway/system/audit-proof-api.ts"
 import type { ExportManifest } from "#schemas/system/audit.ts"
 import { exportTo } from "#verbs/audit-export.ts"
-import { as, type Served, serveHttp } from "../http.ts"
+import { as, type Served, type Setup, serveHttp } from "../http.ts"
 import { temporaryFolder } from "../nats.ts"
 import { printed } from "../verbs/printed.ts"
 import { count, emptyLog, hour, newKey, sealedStory } from "./sealed.ts"
@@ -150,19 +151,23 @@ const handlers = HttpApiBuilder.group(Api, "audit-proofs", (group) =>
 const withRoutes = <A>(
   body: (served: Served) => Promise<A>,
   over: (log: Log["Service"]) => Log["Service"] = (log) => log,
+  setup: Setup = {},
 ) =>
   Effect.gen(function* () {
     const context = yield* Effect.context<Log | LogStanding | Notary>()
-    const served = yield* serveHttp([
-      {
-        name: "system",
-        api: Api,
-        routes: Effect.map(
-          HttpRouter.toHttpEffect(HttpApiBuilder.layer(Api).pipe(Layer.provide(handlers))),
-          Effect.provideContext(context),
-        ),
-      },
-    ])
+    const served = yield* serveHttp(
+      [
+        {
+          name: "system",
+          api: Api,
+          routes: Effect.map(
+            HttpRouter.toHttpEffect(HttpApiBuilder.layer(Api).pipe(Layer.provide(handlers))),
+            Effect.provideContext(context),
+          ),
+        },
+      ],
+      setup,
+    )
     return yield* Effect.promise(() => body(served))
   }).pipe(Effect.scoped, Effect.updateService(Log, over))
 
@@ -201,6 +206,59 @@ describe("the audit for those outside, over HTTP", () => {
         const last = (await response.text()).trimEnd().split("\n").at(-1) ?? ""
         assert.deepEqual(JSON.parse(last).error.detail, "no bus")
       }, cut)
+    }).pipe(Effect.provide(emptyLog)),
+  )
+
+  const hurried: Setup = { settings: { api: { request_timeout_seconds: 1 } } }
+
+  it.live("goes on while the log is read without a line for longer than a stream may idle", () =>
+    Effect.gen(function* () {
+      yield* story
+      const slowly = (log: Log["Service"]): Log["Service"] => ({
+        ...log,
+        read: (part, position) => {
+          const all = log.read(part, position)
+          const wait = Stream.drain(Stream.fromEffect(Effect.sleep("1800 millis")))
+          return Stream.concat(Stream.take(all, 5), Stream.concat(wait, Stream.drop(all, 5)))
+        },
+      })
+      yield* withRoutes(
+        async ({ fetch }) => {
+          const path = "/v1/admin/audit/export?aggregate=test.counter.a"
+          const response = await fetch(path, { headers: as("admin") })
+          assert.equal(read(await response.text()).commits.length, 13)
+        },
+        slowly,
+        hurried,
+      )
+    }).pipe(Effect.provide(emptyLog)),
+  )
+
+  it.live("is cut off where its client takes nothing of what is there", () =>
+    Effect.gen(function* () {
+      yield* story
+      const ended = Promise.withResolvers<void>()
+      const endlessly = (log: Log["Service"]): Log["Service"] => ({
+        ...log,
+        read: (part) =>
+          Stream.forever(log.read(part, 0)).pipe(
+            Stream.ensuring(Effect.sync(() => ended.resolve())),
+          ),
+      })
+      yield* withRoutes(
+        async ({ port }) => {
+          const client = connect(port, "127.0.0.1")
+          client.on("error", () => undefined)
+          client.write(
+            "GET /v1/admin/audit/export HTTP/1.1\r\nhost: x\r\nauthorization: Bearer admin\r\n\r\n",
+          )
+          client.pause()
+          await ended.promise
+          client.destroy()
+        },
+        endlessly,
+        hurried,
+      )
     }).pipe(Effect.provide(emptyLog)),
   )
 

@@ -4,8 +4,10 @@ import { assert } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { DataFolder } from "#adapters/data-lock.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
+import { openTokenStore } from "#adapters/token-store.ts"
 import { embedded } from "#verbs/embedded.ts"
 import { worker } from "#verbs/role-agent.ts"
+import { ownTokens } from "../authenticate.ts"
 import { settingsWith } from "../http.ts"
 import { describeNats } from "../nats.ts"
 import { until } from "../process/server.ts"
@@ -22,7 +24,7 @@ describeNats("a process that is a worker", (it) => {
       const shares = { root: join(path, "shares") }
       const settings = settingsWith({ data: { dir: path }, nats, shares })
       const of_events = { url: servers.join(","), user, password: Redacted.value(password) }
-      yield* embedded(settings, of_events)
+      yield* embedded(settings, ownTokens(yield* openTokenStore(path)), of_events)
       // The folder of its engine cannot be made.
       writeFileSync(join(path, "engine"), "")
       const { ready } = yield* worker(settings, { config: "", set: [] })

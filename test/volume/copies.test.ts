@@ -207,8 +207,10 @@ describe("upkeep of copies", () => {
     flip(batchesIn(dir)[0]?.path ?? "", (record ?? assert.fail("no record")).position + 40)
     assert.deepEqual(await engine.copiesOf([order.id, idOf(noise(2, 1))]), [undefined, undefined])
     assert.deepEqual(await engine.copies("", "", 10), { copies: [], next: undefined })
+    assert.deepEqual(await kindsOf(engine), ["stored", "quarantined"])
+    await engine.shut()
     // The fact that it was stored was in the same record.
-    assert.deepEqual(await kindsOf(engine), ["quarantined"])
+    assert.deepEqual(await kindsOf(await opened(dir, { clock })), ["quarantined"])
   })
 
   it("tells the log of a copy that rotted at both ends, and the log takes it", async () => {

@@ -85,6 +85,20 @@ export const describeConsoleFaults = (world: () => ConsoleWorld) => {
     await leave(shown)
   })
 
+  it("shows all where the server allows smaller pages than it asks for", async () => {
+    const { served } = world()
+    served.limit_max = 40
+    const shown = await lookAtConsole(world(), { hash: "#workers" })
+    const { page } = shown
+    await page.locator(".sheet.workers tbody tr").first().waitFor()
+    await go(page, "#jobs", ".sheet.jobs tbody tr")
+    // The page of a hundred, in pages of forty.
+    expect(await page.locator(".sheet.jobs tbody tr").count()).toBe(120)
+    await page.getByRole("button", { name: "Older jobs" }).click()
+    await expect.poll(() => page.locator(".sheet.jobs tbody tr").count()).toBe(123)
+    await leave(shown)
+  })
+
   it("teaches where there is nothing yet", async () => {
     const { served } = world()
     const none = { pagination: { next_marker: null } }

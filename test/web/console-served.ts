@@ -20,6 +20,8 @@ export interface ConsoleServed {
   readonly past: AuditCommit[]
   /** Whether a token is wanted at all. */
   is_open: boolean
+  /** The largest page of share protection's; what asks for more is refused. */
+  limit_max: number
   /** `GET /v1/events` is answered with this status instead of a stream. */
   stream_status: number
   /** Every path and query that was asked for, and whether it carried the token. */
@@ -40,7 +42,7 @@ export interface ConsoleServed {
 }
 
 const page = (rows: readonly object[], query: URLSearchParams, noun: string) => {
-  const limit = Number(query.get("limit") ?? 100)
+  const limit = Number(query.get("limit"))
   const marker = query.get("marker")
   const from = marker === null ? 0 : rows.findIndex((row) => Reflect.get(row, "id") === marker) + 1
   const shown = rows.slice(from, from + limit)
@@ -168,6 +170,10 @@ export const serveConsole = async (): Promise<ConsoleServed> => {
     if (!is_known && !served.is_open) return say(response, 401, refusal(401))
     if (url.pathname === "/v1/events") return stream(response)
     const found = served.answers.get(url.pathname) ?? 404
+    const limit_max = url.pathname.startsWith("/v1/admin/audit") ? 1000 : served.limit_max
+    const limit = url.searchParams.get("limit") ?? String(Math.min(100, limit_max))
+    if (Number(limit) > limit_max) return say(response, 400, refusal(400))
+    url.searchParams.set("limit", limit)
     if (typeof found === "number") return say(response, found, refusal(found))
     return say(response, 200, typeof found === "function" ? found(url.searchParams) : found)
   }
@@ -175,7 +181,7 @@ export const serveConsole = async (): Promise<ConsoleServed> => {
   const served: ConsoleServed = {
     ...listening,
     ...{ answers: new Map(), jobs: [], events: [], past: [], asked: [] },
-    ...{ is_open: false, stream_status: 200 },
+    ...{ is_open: false, stream_status: 200, limit_max: 1000 },
     tell: (type) => {
       const event = { type, source: "/almanac/share-protection/job", subject: canned.uuid(9) }
       const text = `id: ${++sequence}\nevent: ${type}\ndata: ${JSON.stringify(event)}\n\n`
@@ -195,7 +201,7 @@ export const serveConsole = async (): Promise<ConsoleServed> => {
       served.events.splice(0, Infinity, ...canned.auditEvents)
       served.past.splice(0, Infinity, ...canned.past)
       served.asked.length = 0
-      Object.assign(served, { is_open: false, stream_status: 200 })
+      Object.assign(served, { is_open: false, stream_status: 200, limit_max: 1000 })
     },
   }
   served.reset()

@@ -136,13 +136,16 @@ export const act = (path: string, key: string): Promise<Answer<object>> => {
   return answerOf(path, { method: "POST", headers }, "ours", advices_of_acts)
 }
 
+/** Rows of a list that is shown whole; document 2 §8 has no larger page. */
+export const rows_max = 1000
+
 export interface Rows<Item> {
   readonly rows: readonly Item[]
   readonly next_marker: string | null
 }
 
 /** A page of a list of share protection: under its noun, or `items` in the other shape. */
-export const askRows = async <Item>(path: string, noun: string): Promise<Answer<Rows<Item>>> => {
+const askPage = async <Item>(path: string, noun: string): Promise<Answer<Rows<Item>>> => {
   const answer = await ask<{ readonly pagination?: { readonly next_marker?: string | null } }>(path)
   if (answer.kind === "problem") return answer
   const rows: unknown = Reflect.get(answer.body, noun) ?? Reflect.get(answer.body, "items")
@@ -150,6 +153,38 @@ export const askRows = async <Item>(path: string, noun: string): Promise<Answer<
   const next_marker = answer.body.pagination?.next_marker ?? null
   // As above: the items are the server's promise.
   return { kind: "answer", body: { rows: rows as Item[], next_marker } }
+}
+
+/** The path with this in its query as well, or instead. */
+const asking = (path: string, name: string, value: string) => {
+  const [place = "", query = ""] = path.split("?")
+  const parameters = new URLSearchParams(query)
+  parameters.set(name, value)
+  return `${place}?${parameters}`
+}
+
+/**
+ * A list of share protection. One that has pages gives so many rows, where it has them, in one page
+ * or, where the server's `api.max_limit` is less, in pages of the size that it chooses.
+ */
+export const askRows = async <Item>(
+  path: string,
+  noun: string,
+  rows_wanted?: number,
+): Promise<Answer<Rows<Item>>> => {
+  if (rows_wanted === undefined) return await askPage(path, noun)
+  const whole = await askPage<Item>(asking(path, "limit", String(rows_wanted)), noun)
+  if (whole.kind === "answer" || whole.problem.status !== 400) return whole
+  const rows: Item[] = []
+  let next_marker: string | null = null
+  do {
+    const at: string = next_marker === null ? path : asking(path, "marker", next_marker)
+    const page: Answer<Rows<Item>> = await askPage(at, noun)
+    if (page.kind === "problem") return page
+    rows.push(...page.body.rows)
+    next_marker = page.body.next_marker
+  } while (next_marker !== null && rows.length < rows_wanted)
+  return { kind: "answer", body: { rows, next_marker } }
 }
 
 /** The lines of `/readyz`, whatever its status: 503 says which service is not ready. */

@@ -2,7 +2,7 @@
 import { h } from "../element.ts"
 import { type Column, table } from "../table.ts"
 import type { Coverage, Target } from "./api.ts"
-import { askRows } from "./ask.ts"
+import { askRows, rows_max } from "./ask.ts"
 import { living } from "./living.ts"
 import { bar, emptyBox, figure, idText, pastLink, problemBox, standing, when } from "./parts.ts"
 import { askUpkeep, upkeepParts } from "./upkeep.ts"
@@ -128,7 +128,7 @@ const parts = async (done: () => void) => {
   const [upkeep, coverage, targets] = await Promise.all([
     askUpkeep(),
     askRows<Coverage>("/v1/admin/coverage", "coverage"),
-    askRows<Target>("/v1/admin/targets?limit=1000", "targets"),
+    askRows<Target>("/v1/admin/targets", "targets", rows_max),
   ])
   const now = Date.now()
   const shares = coverage.kind === "problem" ? [] : coverage.body.rows.toSorted(worstFirst)

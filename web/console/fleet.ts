@@ -3,7 +3,7 @@ import { h } from "../element.ts"
 import { type Column, table } from "../table.ts"
 import { actionButton } from "./action.ts"
 import type { Rollout, Worker } from "./api.ts"
-import { askRows } from "./ask.ts"
+import { askRows, rows_max } from "./ask.ts"
 import { living } from "./living.ts"
 import { bar, emptyBox, figure, type Mood, pastLink, problemBox, standing, when } from "./parts.ts"
 import type { View } from "./view.ts"
@@ -190,8 +190,8 @@ const noWorker = () =>
 
 const parts = async (done: () => void) => {
   const [workers, rollouts] = await Promise.all([
-    askRows<Worker>("/v1/admin/workers?limit=1000", "workers"),
-    askRows<Rollout>("/v1/admin/rollouts?limit=1000", "rollouts"),
+    askRows<Worker>("/v1/admin/workers", "workers", rows_max),
+    askRows<Rollout>("/v1/admin/rollouts", "rollouts", rows_max),
   ])
   if (workers.kind === "problem") return [problemBox(workers.problem, "Workers")]
   const now = Date.now()

@@ -67,9 +67,9 @@ const askPages = async (asked: Asked, pages: number) => {
   const rows: Job[] = []
   let marker: string | null = null
   for (let page = 0; page < pages; page++) {
-    const query = new URLSearchParams({ ...listed(asked), limit: String(page_rows) })
+    const query = new URLSearchParams({ ...listed(asked) })
     if (marker !== null) query.set("marker", marker)
-    const answer = await askRows<Job>(`/v1/admin/jobs?${query}`, "jobs")
+    const answer = await askRows<Job>(`/v1/admin/jobs?${query}`, "jobs", page_rows)
     if (answer.kind === "problem") return answer
     rows.push(...answer.body.rows)
     marker = answer.body.next_marker

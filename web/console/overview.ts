@@ -12,7 +12,7 @@ import type {
   Rollout,
   Worker,
 } from "./api.ts"
-import { type Answer, ask, askReadiness, askRows, type Rows } from "./ask.ts"
+import { type Answer, ask, askReadiness, askRows, type Rows, rows_max } from "./ask.ts"
 import { living } from "./living.ts"
 import { emptyBox, figure, problemBox, standing, token_command, when } from "./parts.ts"
 import type { View } from "./view.ts"
@@ -20,6 +20,9 @@ import { bytes, counted } from "./words.ts"
 
 /** Between two questions, when no event hastens them. */
 const ask_ms = 10_000
+
+/** Jobs in error that are looked at: how many failed is told up to this. */
+const failed_max = 100
 
 interface Sources {
   readonly sources: readonly { readonly registry: string; readonly carriers: number | null }[]
@@ -40,9 +43,9 @@ const askAll = async () => {
       ask<ReadModels>("/v1/admin/read-models"),
       ask<AuditPage>("/v1/admin/audit?limit=1"),
       ask<ClusterMetrics>("/v1/cluster/metrics"),
-      askRows<Job>("/v1/admin/jobs?state=error&limit=100", "jobs"),
-      askRows<Worker>("/v1/admin/workers?limit=1000", "workers"),
-      askRows<Rollout>("/v1/admin/rollouts?limit=1000", "rollouts"),
+      askRows<Job>("/v1/admin/jobs?state=error", "jobs", failed_max),
+      askRows<Worker>("/v1/admin/workers", "workers", rows_max),
+      askRows<Rollout>("/v1/admin/rollouts", "rollouts", rows_max),
       askRows<Coverage>("/v1/admin/coverage", "coverage"),
       ask<Dashboard>("/api/dashboard", "others"),
       ask<Sources>("/api/search/sources", "others"),
@@ -115,7 +118,7 @@ const shareFigures = ({ workers, coverage, jobs }: All) => {
     failed === undefined
       ? hidden(jobs, "Jobs")
       : figure(
-          failed.length === 100 ? "100+" : `${failed.length}`,
+          failed.length >= failed_max ? `${failed_max}+` : `${failed.length}`,
           "Jobs failed",
           "#jobs?state=error",
         ),

@@ -1,0 +1,94 @@
+/**
+ * How many connections the listener has at most. Some more are let in, so that whoever watches the
+ * process is answered, and other nodes are; all else that comes over those is told to come again.
+ *
+ * Source: decision 0154.
+ */
+import { readFileSync } from "node:fs"
+import type { RequestListener, Server } from "node:http"
+import type { Duplex } from "node:stream"
+import { Context } from "effect"
+import type { FrontDoor } from "#gateway/front-door.ts"
+import { counter, gauge } from "#schemas/metric.ts"
+import { isInternal } from "./peer-door.ts"
+
+/** Connections beyond the limit; what comes after them is closed as soon as it is there. */
+const spare_max = 64
+
+/** The part of the files that a process may open which is for connections. */
+const files_share = 0.75
+
+/** Answered however many connections there are. */
+const watched = new Set(["/livez", "/readyz", "/metrics"])
+
+const open_total = gauge("almanac_http_connections", "Connections that clients have open.")
+const limit = gauge("almanac_http_connections_limit", "Most that they may have open.")
+const refused_total = counter(
+  "almanac_http_connections_refused_total",
+  "Connections beyond the limit that were told so, or closed unheard.",
+  {},
+)
+const nowhere = Context.empty()
+
+/** What the system lets this process open; as good as no limit where it does not tell. */
+const filesMax = () => {
+  try {
+    const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync("/proc/self/limits", "utf8")) ?? []
+    return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft)
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
+}
+
+/** Follows which connections are beyond the limit, and closes what is beyond those. */
+const excessive = (server: Server, is_tls: boolean, connections_max: number) => {
+  const excess = new Set<Duplex>()
+  let open = 0
+  const moved = (by: number) => {
+    open += by
+    open_total.updateUnsafe(open, nowhere)
+  }
+  server.maxConnections = connections_max + spare_max
+  server.on("drop", () => refused_total.updateUnsafe(1, nowhere))
+  server.on(is_tls ? "secureConnection" : "connection", (socket: Duplex) => {
+    moved(1)
+    if (open > connections_max) excess.add(socket)
+    socket.once("close", () => {
+      moved(-1)
+      excess.delete(socket)
+    })
+  })
+  return excess
+}
+
+/** Comes before whoever took requests until now: what is within the limit is theirs. */
+export const limitConnections = (
+  server: Server,
+  { broken }: Pick<FrontDoor, "broken">,
+  { connections_max, is_tls }: { readonly connections_max: number; readonly is_tls: boolean },
+) => {
+  const most = Math.max(1, Math.min(connections_max, Math.floor(filesMax() * files_share)))
+  limit.updateUnsafe(most, nowhere)
+  const excess = excessive(server, is_tls, most)
+  const refused: RequestListener = ({ method = "", url = "" }, response) => {
+    const detail = "Too many connections are open: try again, or use one for several requests."
+    const { status, request_id, body } = broken(method, url, { status: 503, detail })
+    refused_total.updateUnsafe(1, nowhere)
+    response.writeHead(status, {
+      ...{ "content-type": "application/json", "x-request-id": request_id, "retry-after": "1" },
+    })
+    response.end(JSON.stringify(body))
+  }
+  // Only listeners of this event were added to it.
+  const plain = server.listeners("request").at(-1) as RequestListener | undefined
+  if (plain === undefined) return
+  server.off("request", plain)
+  server.on("request", (request, response) => {
+    if (excess.size === 0 || !excess.has(request.socket)) return plain(request, response)
+    const { url = "" } = request
+    if (isInternal(url)) return plain(request, response)
+    response.shouldKeepAlive = false
+    if (watched.has(url.split("?", 1)[0] ?? "")) return plain(request, response)
+    refused(request, response)
+  })
+}

@@ -1,0 +1,106 @@
+/**
+ * Images over the bus: whoever conducts boots the machines, so whoever conducts is asked what they
+ * can be made from. Request and reply on one subject, which the conductor alone answers.
+ *
+ * Source: decision 0153.
+ */
+import type { Msg, NatsConnection } from "@nats-io/transport-node"
+import { Effect, Layer, Option, Result, Schedule, Schema, Stream } from "effect"
+import { type Compute, Images } from "#actors/share-protection/compute.ts"
+import { overLink, watchLink } from "#adapters/nats-link.ts"
+import { BackendUnavailable } from "#schemas/share-protection/rejection.ts"
+import { Name } from "#schemas/share-protection/text.ts"
+
+const subject = "conductor.share-protection.image"
+
+/** How long one try waits, in milliseconds: Glance answers within it, or is down. */
+const answer_ms_max = 10_000
+
+/** Tries in all: 1.5 s for a conductor that has just been elected, as commands have. */
+const attempts_max = 5
+
+/** First pause between two tries, in milliseconds; it doubles. */
+const pause_ms = 100
+
+/** Questions that are looked up at the same time; the others wait. */
+const under_way_max = 8
+
+/** A name is 255 characters of 4 bytes; anything much larger is not one. */
+const bytes_max = 2048
+
+const Asked = Schema.fromJsonString(Schema.Struct({ name: Name }))
+
+const Image = Schema.Struct({
+  name: Name,
+  properties: Schema.Struct({
+    svc_worker_image: Schema.Boolean,
+    engine_version: Schema.NullOr(Schema.String),
+  }),
+})
+
+/** `image` null: there is none of that name. */
+const Answer = Schema.fromJsonString(
+  Schema.Union([
+    Schema.Struct({ image: Schema.NullOr(Image) }),
+    Schema.Struct({ unavailable: Schema.String }),
+  ]),
+)
+
+const unavailable = (detail: string) => new BackendUnavailable({ detail })
+
+const nobody = () => unavailable("No process that conducts answers: it alone knows the images.")
+
+/** The images of whoever conducts. */
+export const imagesNats = (connection: NatsConnection) =>
+  Layer.effect(
+    Images,
+    Effect.gen(function* () {
+      const link = yield* watchLink(connection)
+      const options = { timeout: answer_ms_max }
+      return Images.of({
+        image: Effect.fnUntraced(function* (name) {
+          const text = Schema.encodeSync(Asked)({ name })
+          const message = yield* Effect.tryPromise({
+            try: () => overLink(link, () => connection.request(subject, text, options)),
+            catch: nobody,
+          }).pipe(
+            Effect.retry({ times: attempts_max - 1, schedule: Schedule.exponential(pause_ms) }),
+          )
+          const answer = yield* Effect.mapError(Schema.decodeEffect(Answer)(message.string()), () =>
+            unavailable("Whoever conducts answers what is no image."),
+          )
+          if ("unavailable" in answer) return yield* unavailable(answer.unavailable)
+          return answer.image ?? undefined
+        }),
+      })
+    }),
+  )
+
+/** Answers what images there are, until the scope closes. */
+export const serveImages = Effect.fnUntraced(function* (
+  connection: NatsConnection,
+  { image }: Pick<Compute["Service"], "image">,
+) {
+  const answered = Effect.fnUntraced(function* (message: Msg) {
+    const asked =
+      message.data.length > bytes_max ? Option.none() : Schema.decodeOption(Asked)(message.string())
+    // Only we ask, and what is no question gets no answer.
+    if (Option.isNone(asked)) return
+    const found = yield* Effect.result(image(asked.value.name))
+    const answer = Result.isSuccess(found)
+      ? { image: found.success ?? null }
+      : { unavailable: found.failure.detail }
+    message.respond(Schema.encodeSync(Answer)(answer))
+  })
+  const messages = yield* Effect.acquireRelease(
+    Effect.sync(() => connection.subscribe(subject)),
+    (subscription) => Effect.sync(() => subscription.unsubscribe()),
+  )
+  yield* Stream.fromAsyncIterable(messages, String).pipe(
+    Stream.mapEffect(answered, { concurrency: under_way_max, unordered: true }),
+    Stream.runDrain,
+    // The subscription ends with the connection, and that with the process.
+    Effect.ignore,
+    Effect.forkScoped,
+  )
+})

@@ -1,0 +1,47 @@
+/**
+ * The last facts of the journal, in memory: who takes them to the log asks for them a moment after
+ * they were written, and need not read them from the disk again.
+ */
+import type { BlobFact } from "#actors/blob-storage/blob-store.ts"
+import type { NewRecord } from "./volume-record.ts"
+import { factOfNew } from "./volume-record-told.ts"
+
+/** Facts that are kept at least, where their labels are few: a second of puts under full load. */
+const facts_max = 4096
+/** Characters of their labels before older ones are forgotten. */
+const characters_max = 1024 * 1024
+
+const charactersOf = ({ labels }: NewRecord) => {
+  let characters = 0
+  for (const key in labels) characters += key.length + (labels[key]?.length ?? 0)
+  return characters
+}
+
+export const makeRecentFacts = () => {
+  let records: Array<NewRecord> = []
+  let characters = 0
+
+  const forgetHalf = () => {
+    records = records.slice(records.length >>> 1)
+    characters = records.reduce((sum, record) => sum + charactersOf(record), 0)
+  }
+  return {
+    /** A record that is durable, in the order of the log. */
+    note: (record: NewRecord) => {
+      if (record.cursor === 0 || record.is_moved) return
+      records.push(record)
+      characters += charactersOf(record)
+      if (records.length > 2 * facts_max || characters > characters_max) forgetHalf()
+    },
+    /** The facts after a cursor; undefined where older ones may be among them. */
+    after: (cursor: number, limit: number): ReadonlyArray<BlobFact> | undefined => {
+      const [first] = records
+      if (first === undefined || first.cursor > cursor + 1) return undefined
+      // Cursors rise, mostly by one: the place is at or before that of as many records.
+      let at = Math.min(cursor + 1 - first.cursor, records.length)
+      while (at > 0 && (records[at - 1]?.cursor ?? 0) > cursor) at -= 1
+      return records.slice(at, at + limit).flatMap((record) => factOfNew(record) ?? [])
+    },
+  }
+}
+export type RecentFacts = ReturnType<typeof makeRecentFacts>

@@ -1,0 +1,29 @@
+/**
+ * Issued tokens, each under the hash of itself: what it grants, and until when.
+ *
+ * Source: decisions, "secrets and trusts"; decision 0153.
+ */
+import { Schema } from "effect"
+import { Instant } from "#schemas/instant.ts"
+import { message } from "#schemas/message.ts"
+import { PrincipalId, TokenName, TokenRequest } from "#schemas/token.ts"
+
+/** SHA-256 of a token as lower-case hex: by it all know the token, and nobody can find it. */
+export const TokenHash = Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/))
+
+/** The token of the stream's id. */
+export const IssueToken = message("IssueToken", {
+  name: TokenName,
+  scopes: TokenRequest.fields.scopes,
+  roles: TokenRequest.fields.roles,
+  project_id: Schema.NullOr(PrincipalId),
+  domain_id: Schema.NullOr(PrincipalId),
+  user_id: Schema.NullOr(PrincipalId),
+  /** Null: never. */
+  expires_at: Schema.NullOr(Instant),
+})
+/** It is worth nothing from then on. */
+export const RevokeToken = message("RevokeToken", {})
+
+export const TokenCommand = Schema.Union([IssueToken, RevokeToken])
+export type TokenCommand = typeof TokenCommand.Type

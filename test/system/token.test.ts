@@ -1,0 +1,37 @@
+import { describe, it } from "vitest"
+import { Token } from "#actors/system/token.ts"
+import { TokenIssued, TokenRevoked } from "#events/system/token.ts"
+import { IssueToken, RevokeToken } from "#schemas/system/token.ts"
+import { roles_max, scopes } from "#schemas/token.ts"
+import { assertStorable, everyState } from "../state-table.ts"
+
+const grant: Omit<typeof IssueToken.Type, "type"> = {
+  ...{ name: "ci", scopes: ["blobs:read"], roles: ["member"] },
+  ...{ project_id: "p", domain_id: null, user_id: "u" },
+  expires_at: "2026-11-23T01:00:00.000Z",
+}
+const issued = TokenIssued.make(grant)
+const revoked = TokenRevoked.make({})
+
+const states = { absent: [], active: [issued], revoked: [issued, revoked] }
+
+describe("an issued token", () => {
+  everyState(Token, states, {
+    IssueToken: [
+      { command: IssueToken.make(grant), in: { absent: [issued] }, otherwise: "svc.conflict" },
+    ],
+    RevokeToken: [
+      { command: RevokeToken.make({}), in: { active: [revoked] }, otherwise: "svc.not_found" },
+    ],
+  })
+  it("fits in a commit, with as much as one may grant", () => {
+    const longest = "x".repeat(128)
+    const largest = TokenIssued.make({
+      ...{ name: longest, scopes, roles: Array.from({ length: roles_max }, () => "r".repeat(64)) },
+      ...{ project_id: longest, domain_id: longest, user_id: longest },
+      expires_at: grant.expires_at,
+    })
+    assertStorable(Token, [largest])
+    assertStorable(Token, [largest, revoked])
+  })
+})
