@@ -233,13 +233,13 @@ const makeFinding = ({ all }: States, segments: Segments) => {
     adding ??= work().finally(end)
     return adding
   }
-  return { grant, find, findWritten, findPart, add }
+  return { grant, find, findWritten, findPart, add, isAdding: () => adding !== undefined }
 }
 
 /** What uploads take and give back. */
 const makeGrants = (states: States, segments: Segments, segment_bytes: number) => {
   const { of, all } = states
-  const { grant, find, findWritten, findPart, add } = makeFinding(states, segments)
+  const { grant, find, findWritten, findPart, add, isAdding } = makeFinding(states, segments)
   /** Whether the disk had no room for a write: what was written before is used up first then. */
   let is_full = false
 
@@ -260,6 +260,8 @@ const makeGrants = (states: States, segments: Segments, segment_bytes: number) =
       if (written) return written
       is_full = false
     }
+    // A file that is being made may have met a disk that was full then: it is not the last word.
+    let is_joined = isAdding()
     for (;;) {
       const found = find(bytes)
       if (found) {
@@ -270,8 +272,9 @@ const makeGrants = (states: States, segments: Segments, segment_bytes: number) =
         await add(bytes)
       } catch (cause) {
         const part = isFull(cause) ? findPart(bytes) : undefined
-        if (!part) throw cause
-        return part
+        if (part) return part
+        if (!isFull(cause) || !is_joined) throw cause
+        is_joined = false
       }
     }
   }

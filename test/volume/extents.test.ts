@@ -185,6 +185,21 @@ describe("the files of extents", () => {
     assert.equal(dataBytes(part.end - part.start), 192 * kib)
   })
 
+  it("do not refuse for a file that was begun while the disk was full", async () => {
+    const { segments } = fakeSegments()
+    const met: Array<(cause: Error) => void> = []
+    let is_full = true
+    const take: Segments["take"] = (kind, bytes) =>
+      is_full ? new Promise((_, reject) => met.push(reject)) : segments.take(kind, bytes)
+    const extents = makeExtents({ segments: { ...segments, take }, segment_bytes, fail: noFail })
+    const early = extents.reserve(256 * kib)
+    is_full = false
+    const late = extents.reserve(256 * kib)
+    met[0]?.(Object.assign(new Error("full"), { code: "ENOSPC" }))
+    await assert.rejects(early, { code: "ENOSPC" })
+    assert.equal((await late).end - (await late).start, 256 * kib)
+  })
+
   it("keep what lies behind the end of a file whose superblock was lost", async () => {
     const { extents, files } = make()
     const { extent } = await keep(extents, ann)
