@@ -60,6 +60,9 @@ const options: ServerOptions = {
   connectionsCheckingInterval: checking_interval_ms,
 }
 
+/** Who does not shake hands holds a connection no longer than who sends no head. */
+const tls_options = { handshakeTimeout: headers_timeout_ms, minVersion: "TLSv1.2" } as const
+
 const readPem = (path: string, name: string) =>
   Effect.tryPromise({
     try: () => readFile(path),
@@ -74,9 +77,11 @@ const tlsServer = Effect.fnUntraced(function* ({ cert, key, client_ca }: Setting
   const ca = client_ca === "" ? undefined : yield* readPem(client_ca, "client_ca")
   const mutual = ca === undefined ? {} : { ca, requestCert: true, rejectUnauthorized: false }
   const server = yield* Effect.try({
-    try: () => createTlsServer({ ...options, ...pem, ...mutual, minVersion: "TLSv1.2" }),
+    try: () => createTlsServer({ ...options, ...tls_options, ...pem, ...mutual }),
     catch: (cause) => new ListenFailure({ message: `tls: ${String(cause)}` }),
   })
+  // Nobody can be answered without a handshake, and Node itself leaves such a connection open.
+  server.on("tlsClientError", (_, socket) => socket.destroy())
   server.on("secureConnection", (socket) => {
     if (ca !== undefined && !socket.authorized && isShown(socket)) socket.destroy()
   })

@@ -180,10 +180,21 @@ export const adoptTokens = Effect.fnUntraced(function* (store: TokenStore, own: 
       () => Effect.succeed(0),
     )
   }
-  const told = Effect.forEach(old, adopt, { concurrency: sent_at_once, discard: true })
-  const taken = store.update((kept) => kept.filter((record) => !isOld(record)))
+  const adopted = new Set<string>()
+  const told = Effect.forEach(
+    old,
+    (record) => Effect.tap(adopt(record), () => Effect.sync(() => adopted.add(record.sha256))),
+    { concurrency: sent_at_once, discard: true },
+  )
+  const taken = Effect.suspend(() =>
+    adopted.size === 0
+      ? Effect.void
+      : store.update((kept) => kept.filter(({ sha256 }) => !adopted.has(sha256))),
+  )
   if (old.length === 0) return
-  yield* Effect.andThen(told, taken).pipe(
+  // Also where others failed: what was told may be revoked, and the file hears nothing of that.
+  yield* Effect.exit(told).pipe(
+    Effect.flatMap((ended) => Effect.andThen(taken, ended)),
     Effect.retry(Schedule.spaced(retry_ms)),
     Effect.forkScoped,
   )

@@ -123,6 +123,8 @@ const putCodes = (segment: Uint8Array, { codes }: Tables, codesFor: CodesFor) =>
     const to = at + 1 + code_lengths + count
     const number = segment[at] ?? 0
     if (to > segment.length || count > codes_max || (number & ~is_other) > number_max) return false
+    // A file of nothing but tables would keep the thread: each takes longer to make than to send.
+    if (codes.has(number)) return false
     const made = codesFor(counts, segment.subarray(at + 1 + code_lengths, to))
     if (made === undefined) return false
     codes.set(number, made)

@@ -31,10 +31,20 @@ const smooth_width_min = 3
 const codes_max = 32
 /** Eight times what an encoder makes: beyond it libjpeg-turbo's own code and vectors differ. */
 const level_max = 8191
+/** Where a block's first row is among its codes. */
+const row_places = Array.from({ length: block_side }, (_, place) => natural.indexOf(place))
 const colours = 3
 const page_bytes = 65_536
 /** What 512 by 512 pixels take that have as much colour as light; odd shapes may take more. */
 const memory_bytes = 5 * 2 ** 20
+
+/** Whether none of the first row beyond its first number is larger, as `level` may not be. */
+const isModest = (numbers: Int16Array, at: number, factors: ReadonlyArray<number>) => {
+  for (let n = 1; n < block_side; n++) {
+    if (Math.abs((numbers[at + n] ?? 0) * (factors[n] ?? 0)) > level_max) return false
+  }
+  return true
+}
 
 /** Reads all blocks' numbers; answers whether they are all that there is. */
 const numbersRead = (
@@ -45,6 +55,9 @@ const numbersRead = (
 ): boolean => {
   const [units_across, units_down] = units
   const levels = planes.map(() => 0)
+  const row_factors = planes.map(({ component: { factors } }) =>
+    row_places.map((place) => factors[place] ?? 0),
+  )
   numbers.fill(0, 0, numbers_bytes / numbers.BYTES_PER_ELEMENT)
   for (let unit = 0; unit < units_across * units_down; unit++) {
     const x = unit % units_across
@@ -52,7 +65,8 @@ const numbersRead = (
     for (let n = 0; n < planes.length; n++) {
       const plane = planes[n]
       if (plane === undefined) return false
-      const { across, down, first, others, factors } = plane.component
+      const { across, down, first, others } = plane.component
+      const factors = row_factors[n] ?? []
       const [factor = 0] = factors
       const from = plane.numbers_at / numbers.BYTES_PER_ELEMENT
       for (let part = 0; part < across * down; part++) {
@@ -61,7 +75,7 @@ const numbersRead = (
         const to = from + (row * plane.blocks + column) * block_numbers
         const level = readBlock(bits, first, others, numbers, to, levels[n] ?? 0)
         // Not a number either, where the bits are no block.
-        const is_sound = Math.abs(level * factor) <= level_max
+        const is_sound = Math.abs(level * factor) <= level_max && isModest(numbers, to, factors)
         if (!is_sound || bits.at > length * 8) return false
         levels[n] = level
       }

@@ -213,6 +213,25 @@ describe("tokens in the file of a release before", () => {
     }),
   )
   test(
+    "leave it one by one: what is in the log can be revoked, whatever comes of the others",
+    Effect.gen(function* () {
+      const before = yield* old
+      const { issue } = tokenIssuer(before.store)
+      yield* issue({ name: "older", ...grant })
+      const { send } = yield* Commands
+      let sent = 0
+      const cut = Commands.of({
+        send: (...asked) =>
+          sent++ === 0
+            ? send(...asked)
+            : Effect.delay(Effect.fail(new Unavailable({ detail: "away" })), "1 second"),
+      })
+      yield* Effect.provideService(adoptTokens(before.store, "control"), Commands, cut)
+      yield* until(() => names(before).length === 2)
+      assert.deepEqual(names(before), ["control", "older"])
+    }),
+  )
+  test(
     "stay there until somebody carries it out",
     Effect.gen(function* () {
       const before = yield* old

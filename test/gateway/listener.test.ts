@@ -58,6 +58,7 @@ describe("TLS with client certificates", () => {
     )
 
   let served: Served & { readonly stop: () => Promise<void> }
+  let mute: Socket
   beforeAll(async () => {
     authority("ours")
     authority("theirs")
@@ -66,6 +67,7 @@ describe("TLS with client certificates", () => {
     signed("stranger", "theirs")
     const tls = { cert: at("server.pem"), key: at("server.key"), client_ca: at("ours.pem") }
     served = await startHttp([probe("blob-storage", "/v1/blobs")], { settings: { tls } })
+    mute = connect(served.port, "127.0.0.1").on("error", () => undefined)
   })
   afterAll(async () => {
     await served.stop()
@@ -149,6 +151,11 @@ describe("TLS with client certificates", () => {
   it("plain HTTP on the port is not answered", async () => {
     await expect(fetch(served.url.replace("https", "http"))).rejects.toThrow()
   })
+
+  it("a client that never shakes hands is cut off as one that sends no head", async () => {
+    mute.resume()
+    if (!mute.closed) await once(mute, "close")
+  }, 60_000)
 
   it("files that cannot be read stop the start with one line", async () => {
     const tls = { cert: at("none.pem"), key: at("server.key") }

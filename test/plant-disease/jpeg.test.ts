@@ -93,9 +93,12 @@ describe("a small JPEG in the thread itself", () => {
     }
     const added = (at: number | undefined, ...bytes: ReadonlyArray<number>) =>
       Buffer.concat([plain.subarray(0, at), Buffer.from(bytes), plain.subarray(at)])
+    const segment_length = 2 + plain.readUInt16BE((tables ?? 0) + 2)
+    const again = plain.subarray(tables, (tables ?? 0) + segment_length)
     const others = {
       "JFIF of another version": added(2, 0xff, 0xe0, 0, 8, ...Buffer.from("JFIF\0"), 2),
       "a fifth table of codes": changed((tables ?? 0) + 4, 4),
+      "a table of codes once more": added(tables, ...again),
       "numbers of more bits than there are": changed((tables ?? 0) + 4 + 17, 16),
       "another name of a component": changed((frame ?? 0) + 10, 5),
       "Adobe's word on colours": added(frame, 0xff, 0xee, 0, 3, 0),
@@ -130,6 +133,26 @@ describe("a small JPEG in the thread itself", () => {
     }
     expect(equal).toBeGreaterThan(20)
     expect(refused).toBeGreaterThan(100)
+  })
+
+  it("has sharp's pixels, or is sharp's, where a row's numbers leave 16 bits", async () => {
+    const stripes = Uint8Array.from({ length: 16 * 8 }, (_, n) => (n % 8 < 4 ? 0 : 255))
+    const raw = { width: 16, height: 8, channels: 1 } as const
+    const jpeg = await sharp(stripes, { raw })
+      .toColourspace("b-w")
+      .jpeg({ quality: 100 })
+      .toBuffer()
+    const factors = jpeg.indexOf(Buffer.from([0xff, 0xdb])) + 5
+    let taken = 0
+    for (let factor = 1; factor < 256; factor += 2) {
+      const wild = Buffer.from(jpeg)
+      wild[factors + 1] = factor
+      const own = alone(wild)
+      if (own === undefined) continue
+      expect(Buffer.compare(own, (await bySharp(wild)) ?? jpeg), `factor ${factor}`).toBe(0)
+      taken++
+    }
+    expect(taken).toBeGreaterThan(0)
   })
 
   it("is decoded by it where `decode` is given one, and refused as ever by its size", async () => {
