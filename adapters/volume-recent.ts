@@ -8,11 +8,13 @@ import { factOfNew } from "./volume-record-told.ts"
 
 /** Facts that are kept at least, where their labels are few: a second of puts under full load. */
 const facts_max = 4096
-/** Characters of their labels before older ones are forgotten. */
+/** Characters of their labels, and of their extents, before older ones are forgotten. */
 const characters_max = 1024 * 1024
+/** A record keeps its extents in memory too: each as much as so many characters. */
+const characters_of_extent = 64
 
-const charactersOf = ({ labels }: NewRecord) => {
-  let characters = 0
+const charactersOf = ({ labels, extents, freed }: NewRecord) => {
+  let characters = characters_of_extent * (extents.length + freed.length)
   for (const key in labels) characters += key.length + (labels[key]?.length ?? 0)
   return characters
 }

@@ -163,13 +163,18 @@ export const refusedBody = (
 
 const unprintable = /[^\x21-\x7e]/g
 
+/** The beginning of a text, in memory of its own: a slice would hold on to all of the text. */
+const beginningOf = (text: string, length: number) =>
+  text.length > length ? structuredClone(text.slice(0, length)) : text
+
 /** The caller's own id for what this belongs to: printable, bounded, or ours. */
 export const correlationId = (
   headers: { readonly [name: string]: string | undefined },
   request_id: string,
-) =>
-  headers["x-request-id"]?.slice(0, correlation_id_length_max).replaceAll(unprintable, "") ||
-  request_id
+) => {
+  const given = beginningOf(headers["x-request-id"] ?? "", correlation_id_length_max)
+  return given.replaceAll(unprintable, "") || request_id
+}
 
 const idempotency_key = new RegExp(`^[\\x20-\\x7e]{1,${idempotency_key_length_max}}$`)
 

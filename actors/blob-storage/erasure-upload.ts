@@ -11,8 +11,11 @@ import type { Staging } from "./node-engine.ts"
 
 /** Bytes of one blob that are gathered: a JSON body may have as many. */
 const gathered_bytes_max = 64 * 1024 * 1024
-/** Bytes that all uploads together may have gathered. */
+/** Bytes of the pieces that all uploads together may have taken. */
 const all_gathered_bytes_max = 256 * 1024 * 1024
+
+/** Memory that is taken for so many bytes: one byte takes a piece. */
+const takenFor = (bytes: number) => piece_bytes * Math.ceil(bytes / piece_bytes)
 
 /** As BlobUpload, but for what `finish` answers. */
 export interface ErasureUpload {
@@ -74,12 +77,13 @@ export const erasureUploads = (parts: ErasureParts) => {
     let moving: Promise<void> | undefined
 
     const giveBack = () => {
-      all_gathered_bytes -= gathered_bytes
+      all_gathered_bytes -= takenFor(gathered_bytes)
       gathered_bytes = 0
     }
+    const growth = (bytes: number) => takenFor(gathered_bytes + bytes) - takenFor(gathered_bytes)
     const hasRoom = (bytes: number) =>
       Math.max(size ?? 0, gathered_bytes + bytes) <= gathered_bytes_max &&
-      all_gathered_bytes + bytes <= all_gathered_bytes_max
+      all_gathered_bytes + growth(bytes) <= all_gathered_bytes_max
     /** Goes over to the disk with all that has come. */
     const stage = async (bytes: Uint8Array) => {
       const made = parts.local.stage(size)
@@ -94,15 +98,16 @@ export const erasureUploads = (parts: ErasureParts) => {
         moving = stage(bytes)
         return moving
       }
+      all_gathered_bytes += growth(bytes.length)
       gathering.push(bytes)
       gathered_bytes += bytes.length
-      all_gathered_bytes += bytes.length
       return undefined
     }
     return {
       write,
       finish: async (at) => {
-        await moving
+        // What is in memory is taken at once: an `abort` from here on leaves it alone.
+        if (moving) await moving
         if (staging) return putErasure(parts, order, await staging.seal(), at)
         const source = gathering.end()
         const put = await putErasure(parts, order, source, at)

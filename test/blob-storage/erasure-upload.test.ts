@@ -1,5 +1,6 @@
 import assert from "node:assert/strict"
 import { describe, it } from "@effect/vitest"
+import { piece_bytes } from "#actors/blob-storage/erasure-layout.ts"
 import { erasureUploads } from "#actors/blob-storage/erasure-upload.ts"
 import { peerFailure } from "#actors/blob-storage/peer-failure.ts"
 import type { Peers } from "#actors/blob-storage/peers.ts"
@@ -93,6 +94,41 @@ describe("an erasure coded upload", () => {
     assert.equal(counts.staged, 10)
     await fifth.abort()
     await sixth.abort()
+  })
+
+  it("that ends already is not taken apart by whoever gives it up", async () => {
+    const cluster = makeCluster({ nodes: 6 })
+    const bytes = noise(8, mib)
+    const upload = erasureUploads(cluster.nodeOf(0).parts)(orderOf("EC42"), undefined)
+    await upload.write(bytes)
+    const finishing = upload.finish(cluster.world.now())
+    await upload.abort()
+    const { answer } = await cluster.until(finishing)
+    assert.deepEqual([answer.id, answer.meta.size], [idOf(bytes), BigInt(mib)])
+    const reading = await cluster.get(1, answer.id)
+    assert.ok((await cluster.until(bytesOf(reading))).equals(bytes))
+  })
+
+  it("of few bytes counts with the whole piece that they take", async () => {
+    const { counts, begin } = counted()
+    const one = noise(6, 1)
+    const uploads = Array.from({ length: (256 * mib) / piece_bytes }, () =>
+      begin(orderOf("EC42"), undefined),
+    )
+    for (const upload of uploads) await upload.write(one)
+    assert.equal(counts.staged, 0)
+    // What fits into the piece takes no more of it.
+    await uploads[0]?.write(one)
+    assert.equal(counts.staged, 0)
+    const another = begin(orderOf("EC42"), undefined)
+    await another.write(one)
+    assert.equal(counts.staged, 1)
+    for (const upload of uploads) await upload.abort()
+    const last = begin(orderOf("EC42"), undefined)
+    await last.write(noise(7, mib))
+    assert.equal(counts.staged, 1)
+    await another.abort()
+    await last.abort()
   })
 
   it("leaves its memory to the next, unless a node may still read it", async () => {

@@ -1,5 +1,8 @@
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
 import { Effect } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { correlationId } from "#gateway/admission.ts"
 import { rateLimiter } from "#gateway/rate-limit.ts"
 import { as, type Served, settingsWith, startHttp } from "../http.ts"
 import { probe, shown_position } from "./probe.ts"
@@ -30,6 +33,23 @@ describe("ids", () => {
     }
     expect(ids.size).toBe(1000)
     for (const id of ids) expect(id).toMatch(uuid)
+  })
+
+  it("the beginning of a long one does not hold on to the rest of it", () => {
+    setFlagsFromString("--expose-gc")
+    const collect: () => void = runInNewContext("gc")
+    const liveBytes = () => {
+      collect()
+      return process.memoryUsage().heapUsed
+    }
+    const before = liveBytes()
+    const kept = Array.from({ length: 4000 }, (_, n) => {
+      const given = Buffer.alloc(14_000, "abcd"[n % 4]).toString("latin1")
+      return correlationId({ "x-request-id": given }, "")
+    })
+    // With all of the headers it would be 56 MB.
+    expect(liveBytes() - before).toBeLessThan(20_000_000)
+    expect(new Set(kept)).toEqual(new Set(["a", "b", "c", "d"].map((one) => one.repeat(128))))
   })
 
   it("the caller's request id is kept as the correlation id", async () => {

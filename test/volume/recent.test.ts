@@ -4,6 +4,9 @@ import { describe, it } from "@effect/vitest"
 import type { BlobFact } from "#actors/blob-storage/blob-store.ts"
 import { type VolumeDisk, type VolumeFile, volumeDisk } from "#adapters/volume-disk.ts"
 import type { VolumeEngine } from "#adapters/volume-engine.ts"
+import { makeRecentFacts } from "#adapters/volume-recent.ts"
+import type { NewRecord } from "#adapters/volume-record.ts"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import { send, sendShard, shardOf, wholeOf } from "../contract/node-engine-copies.ts"
 import { bytesOf, freshFolder, opened, order, origin, putEach } from "./opened.ts"
@@ -24,6 +27,14 @@ const counting = () => {
     open: async (path) => counted(await volumeDisk.open(path)),
   }
   return { disk, reads: () => reads }
+}
+
+const plain: NewRecord = {
+  ...{ kind: "tombstone", is_moved: false, is_large: false, policy: "REPLICATION_POLICY_NONE" },
+  // 32 hexadecimal digits.
+  ...{ id: "0".repeat(32) as BlobId, hash: "", size: 0, shard: undefined, cursor: 0, origin },
+  ...{ at: 1n, since: 0n, cluster_at: 0n, put_at: 0n, labels: {}, payload_bytes: 0 },
+  ...{ crcs: [], extents: [], freed: [] },
 }
 
 const allFacts = async ({ scan }: Pick<VolumeEngine, "scan">, limit: number) => {
@@ -97,5 +108,13 @@ describe("the last facts of a volume", () => {
     await engine.scan(facts.length - 3, 10)
     assert.equal(reads(), again, "the newest are")
     assert.deepEqual(await fromDisk(engine, dir), facts)
+  })
+  it("are forgotten where their extents are many", () => {
+    const recent = makeRecentFacts()
+    const extent = { file: 1, position: 4096, bytes: 4096, table_crc: 0 }
+    const freed = Array.from({ length: 1000 }, () => extent)
+    for (let cursor = 1; cursor <= 40; cursor++) recent.note({ ...plain, cursor, freed })
+    assert.equal(recent.after(0, 1), undefined)
+    assert.equal(recent.after(39, 9)?.[0]?.cursor, 40)
   })
 })
