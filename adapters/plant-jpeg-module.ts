@@ -40,7 +40,7 @@ import {
   subtractVectors,
   swizzle,
   times,
-  wasmModule,
+  wasmProgram,
 } from "#adapters/wasm-module.ts"
 
 /** Addresses and strides are bytes. */
@@ -304,16 +304,9 @@ const colour = () => {
 const bytesInTurn = (half: Half) =>
   Array.from({ length: 16 }, (_, n) => half * 8 + (n >> 1) + (n & 1) * 16)
 
-const compiled = new WebAssembly.Module(
-  wasmModule([
-    { name: "transform", ...transform() },
-    { name: "widen", ...widen() },
-    { name: "colour", ...colour() },
-  ]),
-)
-
-export const jpegProgram = (memory: WebAssembly.Memory): JpegProgram => {
-  const { exports } = new WebAssembly.Instance(compiled, { env: { memory } })
-  // The module above exports these three, with these parameters.
-  return exports as unknown as JpegProgram
-}
+/** The passes over a memory of one's own. */
+export const jpegProgram: (memory: WebAssembly.Memory) => JpegProgram = wasmProgram({
+  transform: transform(),
+  widen: widen(),
+  colour: colour(),
+})

@@ -32,7 +32,7 @@ import {
   storeVector,
   swizzle,
   times,
-  wasmModule,
+  wasmProgram,
 } from "#adapters/wasm-module.ts"
 
 /** Binary digits after the point of a weight. Source: Pillow's Resample.c, PRECISION_BITS. */
@@ -170,17 +170,9 @@ const pack = () => {
   return { parameters: 3, integers: 0, vectors: 0, body: times(blocks, block) }
 }
 
-const compiled = new WebAssembly.Module(
-  wasmModule([
-    { name: "horizontal", ...horizontal() },
-    { name: "vertical", ...vertical() },
-    { name: "pack", ...pack() },
-  ]),
-)
-
 /** The passes over a memory of one's own. */
-export const resampleProgram = (memory: WebAssembly.Memory): ResampleProgram => {
-  const { exports } = new WebAssembly.Instance(compiled, { env: { memory } })
-  // The module above exports these three, with these parameters.
-  return exports as unknown as ResampleProgram
-}
+export const resampleProgram: (memory: WebAssembly.Memory) => ResampleProgram = wasmProgram({
+  horizontal: horizontal(),
+  vertical: vertical(),
+  pack: pack(),
+})

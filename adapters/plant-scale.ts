@@ -15,7 +15,7 @@ import {
   shiftedLeft,
   store,
   times,
-  wasmModule,
+  wasmProgram,
 } from "#adapters/wasm-module.ts"
 
 /** As Python does it: in 64 bits, then rounded to 32. */
@@ -43,9 +43,7 @@ const scaled = () => {
   return { parameters: 5, integers: 0, vectors: 0, body: times(steps, step) }
 }
 
-const compiled = new WebAssembly.Module(wasmModule([{ name: "scaled", ...scaled() }]))
-
-type Scaled = (source: number, target: number, table: number, apart: number, steps: number) => void
+const scaleProgram = wasmProgram({ scaled: scaled() })
 
 const page_bytes = 65_536
 const number_bytes = 4
@@ -70,19 +68,17 @@ export const scaler = (
   const at_numbers = table_bytes + length
   const bytes = at_numbers + count * length * number_bytes
   const memory = new WebAssembly.Memory({ initial: Math.ceil(bytes / page_bytes) })
-  const { exports } = new WebAssembly.Instance(compiled, { env: { memory } })
-  // The module above exports it, with these parameters.
-  const program = exports.scaled as Scaled
+  const program = scaleProgram(memory)
   const source = new Uint8Array(memory.buffer, table_bytes, length)
   const numbers = new Float32Array(memory.buffer, at_numbers, count * length)
   new Float32Array(memory.buffer, 0, scales[scale].length).set(scales[scale])
   const put = (rgb: Uint8Array, n: number) => {
     source.set(rgb)
     const target = at_numbers + n * length * number_bytes
-    if (layout === "NHWC") return program(table_bytes, target, 0, 1, length / unrolled)
+    if (layout === "NHWC") return program.scaled(table_bytes, target, 0, 1, length / unrolled)
     for (let colour = 0; colour < colours; colour++) {
       const plane = target + colour * pixels * number_bytes
-      program(table_bytes + colour, plane, 0, colours, pixels / unrolled)
+      program.scaled(table_bytes + colour, plane, 0, colours, pixels / unrolled)
     }
   }
   return { numbers, put }

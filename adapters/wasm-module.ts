@@ -8,7 +8,6 @@
 export type Code = ReadonlyArray<number>
 
 export interface WasmFunction {
-  readonly name: string
   /** All are i32; locals 0 to `parameters` - 1. */
   readonly parameters: number
   /** Local variables after the parameters: first those of i32, then those of v128. */
@@ -17,15 +16,31 @@ export interface WasmFunction {
   readonly body: Code
 }
 
+/** What a function is from outside: all numbers are i32, and it answers nothing. */
+type Called = (...numbers: ReadonlyArray<number>) => void
+
+/** Compiles functions once; answers what makes them work on a memory, each by its name. */
+export const wasmProgram = <Name extends string>(
+  functions: Readonly<Record<Name, WasmFunction>>,
+) => {
+  const compiled = new WebAssembly.Module(wasmModule(functions))
+  return (memory: WebAssembly.Memory) => {
+    const { exports } = new WebAssembly.Instance(compiled, { env: { memory } })
+    // `wasmModule` exports each function by its name, and nothing else.
+    return exports as Record<Name, Called>
+  }
+}
+
 /** The bytes of a module that imports `memory` of `env` and exports each function by its name. */
-export const wasmModule = (functions: ReadonlyArray<WasmFunction>): Uint8Array<ArrayBuffer> => {
+const wasmModule = (named: Readonly<Record<string, WasmFunction>>): Uint8Array<ArrayBuffer> => {
+  const functions = Object.values(named)
   const types = functions.map(({ parameters }) => [
     0x60,
     ...list(Array.from({ length: parameters }, () => [type_i32])),
     0,
   ])
   const memory = [...name("env"), ...name("memory"), 0x02, 0x00, 1]
-  const exports = functions.map((one, index) => [...name(one.name), 0x00, ...unsigned(index)])
+  const exports = Object.keys(named).map((of, index) => [...name(of), 0x00, ...unsigned(index)])
   const codes = functions.map(({ integers, vectors, body }) => {
     const locals = list([
       [...unsigned(integers), type_i32],
