@@ -2,6 +2,7 @@
  * Suite: puts into clusters of two and of six nodes on this machine, beside puts into a node alone:
  * rates, latencies, and the processor's time that a put takes of all processes of its cluster.
  */
+import { randomInt } from "node:crypto"
 import { existsSync } from "node:fs"
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
@@ -10,7 +11,6 @@ import { type LoadClient, loadClient } from "./blob-load.ts"
 import { descendants, rested, usedSeconds } from "./blob-process.ts"
 import type { BlobRequest, BlobRound } from "./blob-request.ts"
 import { plainPut, startProgram } from "./blob-server.ts"
-import { freePort } from "./free-port.ts"
 import { machine } from "./machine.ts"
 import { median } from "./round.ts"
 import { type Contender, interleave, rates, ratioSpread, type Series, spread } from "./series.ts"
@@ -64,12 +64,15 @@ const watched = async <A>(start: () => Promise<A>) => {
   return { started, pids }
 }
 
+/** Below those that Linux hands out to whoever asks for any: several in a row stay free there. */
+const own_ports = { first: 20_000, last: 32_000 }
+
 /** Processes of one cluster, the first of which is given the blobs. */
 const startCluster = async (folder: string, nodes: number) => {
   const dir = join(folder, `cluster-${nodes}`)
   const described = join(dir, "cluster.json")
   // Its nodes listen at this port and those that follow.
-  const port = await freePort()
+  const port = randomInt(own_ports.first, own_ports.last - nodes)
   const main = join(import.meta.dirname, "../main.ts")
   const args = [main, "cluster", "--nodes", String(nodes), "--dir", dir, "--port", String(port)]
   const { started: stop, pids } = await watched(() =>
