@@ -49,8 +49,8 @@ const underWay = Effect.fnUntraced(function* (engine: Engine["Service"], reposit
   const slow = yield* slowed(repository, /\/data\//)
   const path = yield* folderOf({ "a.txt": randomBytes(9_000).toString("hex") })
   const backup = yield* Effect.forkChild(engine.backup(slow, { path, ...nothing }, quiet))
-  yield* until(() => resticsOn(repository).length > 0)
-  const [pid = 0] = resticsOn(repository)
+  yield* until(() => resticsOn(slow).length > 0)
+  const [pid = 0] = resticsOn(slow)
   return { backup, pid, slow, path }
 })
 
@@ -98,11 +98,11 @@ describeWithRestic("restic outside", () => {
       it.effect("comes soon after ours, whatever ended us", () =>
         withRepository((engine, repository, folder) =>
           Effect.gen(function* () {
-            const { endpoint } = yield* slowed(repository, /\/data\//)
+            const slow = yield* slowed(repository, /\/data\//)
             const path = yield* folderOf({ "a.txt": randomBytes(9_000).toString("hex") })
             const [access_key, secret_key] = secretsOf(repository)
             const keys = { access_key, secret_key, password }
-            const given = JSON.stringify({ ...repository, endpoint, ...keys })
+            const given = JSON.stringify({ ...slow, ...keys })
             const argv = [holder, given, path, `${folder}/cache`]
             const child = spawn(process.execPath, argv, { stdio: ["ignore", "pipe", "inherit"] })
             let is_under_way = false
@@ -110,10 +110,10 @@ describeWithRestic("restic outside", () => {
               is_under_way = true
             })
             yield* until(() => is_under_way)
-            const [pid = 0] = resticsOn(repository)
+            const [pid = 0] = resticsOn(slow)
             assert.isAbove(pid, 0)
             child.kill("SIGKILL")
-            yield* until(() => !resticsOn(repository).includes(pid))
+            yield* until(() => !resticsOn(slow).includes(pid))
             assert.deepEqual(yield* engine.snapshots(repository), [])
           }),
         ),
@@ -122,9 +122,9 @@ describeWithRestic("restic outside", () => {
       it.effect("leaves no lock where it is interrupted", () =>
         withRepository((engine, repository) =>
           Effect.gen(function* () {
-            const { backup, pid } = yield* underWay(engine, repository)
+            const { backup, pid, slow } = yield* underWay(engine, repository)
             yield* Fiber.interrupt(backup)
-            assert.notInclude(resticsOn(repository), pid)
+            assert.notInclude(resticsOn(slow), pid)
             yield* engine.maintain(repository)
             assert.deepEqual(yield* engine.snapshots(repository), [])
           }),

@@ -30,20 +30,22 @@ export const resticOn = (repository: Repository, ...words: ReadonlyArray<string>
   })
 }
 
-/** Ids of the restics that work on this repository. */
-export const resticsOn = ({ bucket }: Repository) =>
-  readdirSync("/proc").flatMap((name) => {
+/**
+ * Ids of the restics that work on this repository, at this endpoint: other files' buckets have the
+ * same names on their own servers.
+ */
+export const resticsOn = (repository: Repository) => {
+  const line = `RESTIC_REPOSITORY=${placeOf(repository).environment.RESTIC_REPOSITORY}`
+  return readdirSync("/proc").flatMap((name) => {
     try {
-      const environment = readFileSync(`/proc/${name}/environ`, "utf8").split("\0")
-      const is_ours = environment.some(
-        (line) => line.startsWith("RESTIC_REPOSITORY=") && line.endsWith(`/${bucket}`),
-      )
+      const is_ours = readFileSync(`/proc/${name}/environ`, "utf8").split("\0").includes(line)
       return is_ours ? [Number(name)] : []
     } catch {
       // No process, or one that has just ended.
       return []
     }
   })
+}
 
 /** Waits until it is so, for a bounded time. */
 export const until = (condition: () => boolean) =>
@@ -71,7 +73,7 @@ export const engineBuckets = (s3: S3["Service"], options: TestBucketOptions): En
       })
     const backup = (yield* Engine).backup(slow, folder, see)
     const shoot = Effect.sync(() => {
-      for (const pid of resticsOn(repository)) process.kill(pid, "SIGKILL")
+      for (const pid of resticsOn(slow)) process.kill(pid, "SIGKILL")
     })
     const shot = Effect.andThen(
       until(() => is_under_way),
