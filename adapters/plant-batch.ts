@@ -5,33 +5,42 @@
 
 /** Below it what a run costs beside the network counts more than what its size changes. */
 const short_ms = 1
-/** Runs of each size; the fastest counts, as others are what else the machine did. */
-const runs = 3
-/** No further size is tried after it: a start must be short. */
+/** Of each size; the fastest counts, as others are what else the machine did. */
+const runs = 4
+/** No further run is begun after it: a start must be short. */
 const trial_ms_max = 1_000
 /** Fewer images at once are answered sooner: more must be as much faster for each. */
-const gain_min = 1.15
+const gain_min = 1.1
 
-/** The fastest number of images from 1 to `batch_max`, of powers of two and `batch_max` itself. */
+/**
+ * The fastest number of images from 1 to `batch_max`, of powers of two and `batch_max` itself. The
+ * sizes take turns: whatever else the machine does meanwhile holds none of them up alone.
+ */
 export const fastestBatch = async (
   run: (count: number) => Promise<unknown>,
   batch_max: number,
   now: () => number = () => performance.now(),
 ): Promise<number> => {
   const began = now()
-  let best = 1
-  let best_ms = Number.POSITIVE_INFINITY
-  for (const count of sizesTo(batch_max)) {
-    let image_ms = Number.POSITIVE_INFINITY
-    // The first of a size sets up its memory.
-    for (let n = 0; n <= runs; n++) {
+  const times = new Map(sizesTo(batch_max).map((count) => [count, Number.POSITIVE_INFINITY]))
+  for (let n = 0; n < runs; n++) {
+    for (const [count, least_ms] of times) {
       const from = now()
       await run(count)
-      if (n > 0) image_ms = Math.min(image_ms, (now() - from) / count)
+      const image_ms = Math.min(least_ms, (now() - from) / count)
+      if (count === 1 && image_ms < short_ms) return batch_max
+      times.set(count, image_ms)
+      if (now() - began > trial_ms_max) return fastestOf(times)
     }
-    if (count === 1 && image_ms < short_ms) return batch_max
+  }
+  return fastestOf(times)
+}
+
+/** The smallest that none larger beats by the gain. */
+const fastestOf = (times: ReadonlyMap<number, number>): number => {
+  let [best, best_ms] = [1, Number.POSITIVE_INFINITY]
+  for (const [count, image_ms] of times) {
     if (image_ms * gain_min < best_ms) [best, best_ms] = [count, image_ms]
-    if (now() - began > trial_ms_max) break
   }
   return best
 }

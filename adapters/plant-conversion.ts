@@ -24,10 +24,9 @@ const prepare = async (asked: Asked): Promise<Prepared> => {
     return prepareOnnx(asked.path)
   }
   const network = await read(asked)
-  const { graph, classes, activation, features, ...converted } = convertKeras(network)
+  const { graph, classes, activation, ...converted } = convertKeras(network)
   writeOnnx(asked.onnx_path, graph)
   network.close()
-  const [probabilities] = graph.outputs
   return {
     input: {
       name: graph.input.name,
@@ -36,12 +35,11 @@ const prepare = async (asked: Asked): Promise<Prepared> => {
       has_rescaling: converted.has_rescaling,
     },
     output: {
-      name: probabilities?.name ?? "",
+      name: graph.output.name,
       classes,
       activation,
       is_softmax: activation === "softmax",
     },
-    feature_output: features,
     parameters: converted.parameters,
     layers: converted.layers,
   }

@@ -30,7 +30,7 @@ export interface Graph {
   readonly integers: (values: ReadonlyArray<number>) => string
   /** The operation that a value comes out of, past those that only bring it into shape. */
   readonly makerOf: (name: string) => Operation | undefined
-  readonly end: (input: Port, outputs: ReadonlyArray<Port>) => OnnxGraph
+  readonly end: (input: Port, output: Port) => OnnxGraph
 }
 
 const shapers = ["Identity", "Reshape", "Flatten", "Transpose"]
@@ -63,7 +63,7 @@ export const startGraph = (): Graph => {
       hold({ name: `c:${constants.size}`, weight: weightOf(values, shape) }),
     integers: (integers) => hold({ name: `c:${constants.size}`, integers }),
     makerOf,
-    end: (input, outputs) => ({ operations, constants: [...constants.values()], input, outputs }),
+    end: (input, output) => ({ operations, constants: [...constants.values()], input, output }),
   }
 }
 

@@ -174,9 +174,8 @@ const orProblem = async <A>(run: () => Promise<A>): Promise<A | ImageProblem> =>
     return await run()
   } catch (error) {
     const [line = ""] = String(error instanceof Error ? error.message : error).split("\n", 1)
-    return {
-      problem: "content",
-      detail: `It cannot be decoded: ${line.slice(0, message_length_max)}`,
-    }
+    // Who asks has an image, and not the library that speaks here.
+    const why = line.replaceAll(/\bVips\w*: /g, "").slice(0, message_length_max)
+    return { problem: "content", detail: `It cannot be decoded: ${why}` }
   }
 }

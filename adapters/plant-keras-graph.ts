@@ -4,7 +4,7 @@
  * Source: plant facts 3; decisions of document 3, plant model.
  */
 
-import { type Graph, isImage, startGraph, type Value } from "#adapters/plant-graph.ts"
+import { type Graph, startGraph, type Value } from "#adapters/plant-graph.ts"
 import {
   everyLayer,
   type Layer,
@@ -34,23 +34,12 @@ const layers: Readonly<Record<string, Convert>> = {
   ...merges,
 }
 
-/** The kinds of layers that can be converted. */
-export const layer_kinds = Object.keys(layers).sort()
-
-export interface Features {
-  /** The last image that the network computes, [N, channels, height, width]. */
-  readonly map?: { readonly name: string; readonly shape: ReadonlyArray<number> }
-  /** What its last dense layer is called with, [N, length]. */
-  readonly vector?: { readonly name: string; readonly length: number }
-}
-
 export interface Converted {
   readonly graph: OnnxGraph
   readonly classes: number
   readonly activation: "softmax" | "sigmoid" | "none"
   readonly parameters: number
   readonly has_rescaling: boolean
-  readonly features: Features
   /** Layers, those of models in it counted one by one. */
   readonly layers: number
 }
@@ -100,20 +89,18 @@ interface Walk {
   readonly graph: Graph
   readonly network: Network
   readonly counted: Map<string, number>
-  readonly features: { map?: Value; vector?: Value }
 }
 
 /** One call of a layer. */
 const called = (walk: Walk, layer: Layer, operands: ReadonlyArray<Value | Constant>): Value => {
-  const { graph, network, counted, features } = walk
+  const { graph, network, counted } = walk
   const input = operands.find((operand) => "name" in operand)
   if (input === undefined) return unusable(`The layer ${titleOf(layer)} is called with nothing.`)
   if (layer.model !== undefined) return walked(walk, layer.model, input)
   const convert = layers[layer.kind]
   if (convert === undefined) return unusable(`The layer ${titleOf(layer)} is not known.`)
   const path = [...layer.within, layer.name].join("/")
-  if (layer.kind === "Dense" && input.shape.length === 1) features.vector = input
-  const value = convert({
+  return convert({
     graph,
     layer,
     config: layer.config,
@@ -127,8 +114,6 @@ const called = (walk: Walk, layer: Layer, operands: ReadonlyArray<Value | Consta
     },
     place: (name, weight) => graph.weight(`${path}/${name}`, () => weight),
   })
-  if (isImage(value) && (value.shape[0] ?? 1) > 1) features.map = value
-  return value
 }
 
 /** A model called with one value. */
@@ -220,34 +205,20 @@ export const convertKeras = (network: Network): Converted => {
   checkLayers(model)
   checkInput(model)
   const graph = startGraph()
-  const walk: Walk = { graph, network, counted: new Map(), features: {} }
+  const walk: Walk = { graph, network, counted: new Map() }
   const image = graph.add("Transpose", ["input"], { perm: [0, 3, 1, 2] })
   const end = walked(walk, model, { name: image, shape: [side, side, 3] })
   const last = graph.makerOf(end.name)?.type
   const value = ended(graph, end, last)
-  const { map, vector } = walk.features
   const [classes = 0] = value.shape
   const kinds = [...everyLayer(model)].map(({ kind }) => kind)
   const probabilities = { name: graph.add("Identity", [value.name]), sides: ["N", classes] }
-  const [height = 1, width = 1, channels = 1] = map?.shape ?? []
-  const features: Features = {
-    ...(map && { map: { name: map.name, shape: [channels, height, width] } }),
-    ...(vector && { vector: { name: vector.name, length: vector.shape[0] ?? 1 } }),
-  }
-  const outputs = [
-    probabilities,
-    ...(features.map ? [{ name: features.map.name, sides: ["N", channels, height, width] }] : []),
-    ...(features.vector
-      ? [{ name: features.vector.name, sides: ["N", features.vector.length] }]
-      : []),
-  ]
   return {
-    graph: graph.end({ name: "input", sides: ["N", side, side, 3] }, outputs),
+    graph: graph.end({ name: "input", sides: ["N", side, side, 3] }, probabilities),
     classes,
     activation: activationOf(last, end.shape[0]),
     parameters: [...walk.counted.values()].reduce((sum, count) => sum + count, 0),
     has_rescaling: [...everyLayer(model)].some(takesBytes),
-    features,
     layers: kinds.length,
   }
 }

@@ -21,8 +21,6 @@ export interface OpenedModel {
   readonly info: Omit<ModelInfo, "loaded_at">
   readonly input: Prepared["input"]
   readonly output: Prepared["output"]
-  /** Further outputs of a graph that was converted here. */
-  readonly feature_output?: NonNullable<Prepared["feature_output"]>
   /** Null of an .onnx, which is not read. */
   readonly layers: number | null
 }
@@ -61,7 +59,7 @@ export const openModel = Effect.fnUntraced(function* ({
   const reading = () => readClasses(classes_path, model_path)
   const classes = yield* Effect.tryPromise({ try: reading, catch: told })
   const { file, prepared, onnx_path } = yield* prepareModel(model_path, cache_dir)
-  const { input, output, feature_output, parameters, layers } = prepared
+  const { input, output, parameters, layers } = prepared
   yield* Effect.try({ try: () => checkClasses(classes, output.classes), catch: told })
   const { name, format, sha256, bytes } = file
   const is_demo = isDemo(classes)
@@ -70,7 +68,6 @@ export const openModel = Effect.fnUntraced(function* ({
     info: { name, format, sha256, bytes, parameters, classes, is_demo },
     input,
     output,
-    ...(feature_output && { feature_output }),
     layers,
   }
 })

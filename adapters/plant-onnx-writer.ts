@@ -34,7 +34,7 @@ export interface OnnxGraph {
   readonly operations: ReadonlyArray<Operation>
   readonly constants: ReadonlyArray<Constant>
   readonly input: Port
-  readonly outputs: ReadonlyArray<Port>
+  readonly output: Port
 }
 
 /** What one protobuf message may have. Source: plant facts 3; protobuf's own bound. */
@@ -107,10 +107,7 @@ function* rawOf({ parts }: Weight) {
 export const writeOnnx = (path: string, graph: OnnxGraph) => {
   const constants = graph.constants.map(placed)
   const before = joined(...graph.operations.map(operationOf), text(2, "almanac"))
-  const after = joined(
-    portOf(11, graph.input),
-    ...graph.outputs.map((output) => portOf(12, output)),
-  )
+  const after = joined(portOf(11, graph.input), portOf(12, graph.output))
   const within = constants.reduce(
     (sum, { head, bytes }) => sum + head.length + bytes,
     before.length + after.length,

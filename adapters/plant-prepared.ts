@@ -2,13 +2,6 @@
 import { Schema } from "effect"
 import type { ModelFormat } from "#adapters/plant-model-file.ts"
 
-const Features = Schema.Struct({
-  /** The last image that the network computes: [channels, height, width]. */
-  map: Schema.optionalKey(Schema.Struct({ name: Schema.String, shape: Schema.Array(Schema.Int) })),
-  /** What its last dense layer is called with. */
-  vector: Schema.optionalKey(Schema.Struct({ name: Schema.String, length: Schema.Int })),
-})
-
 export const Prepared = Schema.Struct({
   input: Schema.Struct({
     name: Schema.String,
@@ -27,8 +20,6 @@ export const Prepared = Schema.Struct({
     /** Whether they are probabilities that sum to one. */
     is_softmax: Schema.Boolean,
   }),
-  /** Further outputs, of a graph that was written here. */
-  feature_output: Schema.optionalKey(Features),
   /** Weights and layers; null of an .onnx, which is not read. */
   parameters: Schema.NullOr(Schema.Int),
   layers: Schema.NullOr(Schema.Int),

@@ -119,7 +119,8 @@ export const readDataSet = async (
 
 export interface Packed {
   readonly pictures: Pictures
-  readonly skipped: number
+  /** Files that cannot be decoded, by their paths below the folder. */
+  readonly skipped: ReadonlyArray<string>
   /** SHA-256 over each file's own, in their order, in hex. */
   readonly sha256: string
   /** Takes the packed file away: the pictures are gone with it. */
@@ -156,22 +157,25 @@ export const pack = async (
 ): Promise<Packed> => {
   const resized = resampler(side)
   const labels: Array<number> = []
+  const skipped: Array<string> = []
   const hash = createHash("sha256")
   const to = await open(file, "wx")
   try {
     for (const [i, { path, label }] of found.entries()) {
       const packed = await packedOf(path, resized)
-      if (packed !== undefined) {
+      const name = relative(folder, path)
+      if (packed === undefined) {
+        skipped.push(name)
+      } else {
         await to.write(packed.rgb, 0, picture_bytes, labels.length * picture_bytes)
         labels.push(label)
-        hash.update(`${relative(folder, path)}\n`).update(packed.sha256)
+        hash.update(`${name}\n`).update(packed.sha256)
       }
       onImage(i + 1)
     }
   } finally {
     await to.close()
   }
-  const skipped = found.length - labels.length
   const { at, remove } = reading(file)
   const pictures = { labels: Uint16Array.from(labels), at }
   return { pictures, skipped, sha256: hash.digest("hex"), remove }

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto"
 import { join } from "node:path"
 import { demo_classes, not_a_leaf } from "#adapters/leaf.ts"
 import { negative_kinds } from "#adapters/leaf-negative.ts"
+import { printable } from "#adapters/plant-keras-config.ts"
 import { probabilitiesOf, train } from "#adapters/plant-trainer.ts"
 import { type DemoPictures, demoPictures } from "#adapters/plant-trainer-demo.ts"
 import { halfPrecision, publish, writeTrained } from "#adapters/plant-trainer-files.ts"
@@ -191,6 +192,17 @@ const runDemo = async (tf: Tensors, job: DemoJob, tell: Tell) => {
   }
 }
 
+/** Files that one line names. */
+const named_max = 5
+
+const leftOut = (files: ReadonlyArray<string>) => {
+  const [count, named] = [files.length, files.slice(0, named_max)]
+  if (count === 0) return []
+  const more = count > named.length ? ` and ${count - named.length} more` : ""
+  const what = `${count} ${count === 1 ? "file" : "files"} left out that cannot be read`
+  return [`${what}: ${named.map(printable).join(", ")}${more}`]
+}
+
 const runFolder = async (tf: Tensors, job: FolderJob, tell: Tell) => {
   const { seed, epochs, folder, share, staging } = job
   const set = await readDataSet(folder, { share, seed })
@@ -215,11 +227,11 @@ const runFolder = async (tf: Tensors, job: FolderJob, tell: Tell) => {
   const { network, weights } = learned
   const probabilities = await probabilitiesOf(tf, network, weights, held_out.pictures)
   const score = scoreOf(names, held_out.pictures.labels, probabilities)
-  const skipped = trained.skipped + held_out.skipped
+  const skipped = [...trained.skipped, ...held_out.skipped]
   const metrics = {
     command: `almanac plant train DIR --seed ${seed} --epochs ${epochs}`,
     trained_on: `${trained.pictures.labels.length} images, each ${epochs} times`,
-    skipped,
+    skipped: skipped.length,
     ...score,
     dataset_sha256: createHash("sha256")
       .update(trained.sha256 + held_out.sha256)
@@ -230,7 +242,7 @@ const runFolder = async (tf: Tensors, job: FolderJob, tell: Tell) => {
   await writeTrained(staging, { network, weights, classes: names, metrics })
   return [
     `held out: ${percent(score.accuracy)} of ${score.pictures} images right`,
-    ...(skipped === 0 ? [] : [`${skipped} files could not be read and were left out`]),
+    ...leftOut(skipped),
   ]
 }
 

@@ -1,9 +1,8 @@
 /** The service over HTTP in the plant suite: a process of its own, asked as a page asks it. */
-import { mkdirSync, writeFileSync } from "node:fs"
+import { mkdirSync } from "node:fs"
 import { Agent, request } from "node:http"
 import { join } from "node:path"
 import { startGateway } from "./almanac-gateway.ts"
-import { classes } from "./plant-network.ts"
 import type { PlantSeat } from "./plant-seats.ts"
 import { drive } from "./round.ts"
 
@@ -33,19 +32,15 @@ const asked = (url: URL, agent: Agent, body: Buffer) =>
 export const httpSeat = async (
   name: string,
   folder: string,
-  onnx: string,
+  model_path: string,
   image: Uint8Array,
   in_flight: number,
 ): Promise<PlantSeat> => {
   const own = join(folder, `http-${in_flight}`)
   mkdirSync(own)
-  const named = join(own, "class_indices.json")
-  const names = Array.from({ length: classes }, (_, index) => `class ${index}`)
-  writeFileSync(named, JSON.stringify(names))
   const server = await startGateway(join(own, "data"), {
     ALMANAC_SERVICES: '["plant-disease"]',
-    ALMANAC_PLANT__MODEL: onnx,
-    ALMANAC_PLANT__CLASSES: named,
+    ALMANAC_PLANT__MODEL: model_path,
   })
   const agent = new Agent({ keepAlive: true, maxSockets: in_flight })
   const [url, body] = [new URL("/predict", server.url), formOf(image)]

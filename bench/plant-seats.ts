@@ -3,11 +3,11 @@ import { once } from "node:events"
 import { Worker } from "node:worker_threads"
 import { Effect, Exit, Layer, References, Scope } from "effect"
 import { Predictor } from "#actors/plant-disease/predictor.ts"
+import type { OpenedModel } from "#adapters/plant-model.ts"
 import { predictorOnnx } from "#adapters/predictor-onnx.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { plantSettings } from "../test/plant-disease/colour-network.ts"
 import type { Bare } from "./plant-bare.ts"
-import { classes } from "./plant-network.ts"
 import { drive, type Effort, type Round, summary } from "./round.ts"
 
 export interface PlantSeat {
@@ -19,18 +19,11 @@ export interface PlantSeat {
 /** The predictor over a network, given the same image again and again. */
 export const predictorSeat = async (
   name: string,
-  onnx_path: string,
+  model: OpenedModel,
   image: Uint8Array,
   in_flight: number,
   change: Partial<Settings["plant"]> = {},
 ): Promise<PlantSeat> => {
-  const info = { name, format: "onnx", sha256: "", bytes: 0, parameters: null } as const
-  const model = {
-    onnx_path,
-    input: { name: "x", layout: "NHWC", has_rescaling: false },
-    output: { name: "y", classes, activation: "softmax" },
-    info: { ...info, classes: [], is_demo: false },
-  } as const
   const scope = Scope.makeUnsafe()
   const layer = predictorOnnx({ model, settings: plantSettings({ workers: 0, ...change }) })
   const context = await Effect.runPromise(

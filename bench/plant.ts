@@ -4,10 +4,11 @@ import { join } from "node:path"
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import sharp from "sharp"
 import { decode, decodeFast } from "#adapters/plant-image.ts"
+import type { OpenedModel } from "#adapters/plant-model.ts"
 import { resampler } from "#adapters/plant-resample.ts"
 import { machine } from "./machine.ts"
 import { httpSeat } from "./plant-http.ts"
-import { writeMobileNet, writeTutorial } from "./plant-network.ts"
+import { openNetwork, writeMobileNet, writeTutorial } from "./plant-network.ts"
 import { bareSeat, type PlantSeat, predictorSeat } from "./plant-seats.ts"
 import { drive, type Effort, median } from "./round.ts"
 import { interleave, type Measured, orSkip } from "./series.ts"
@@ -89,8 +90,8 @@ const lateness = async (run: () => Promise<unknown>) => {
   return delay.percentile(99) / 1e6
 }
 
-const loop = async (onnx: string, image: Uint8Array, seconds: number) => {
-  const seat = await predictorSeat("almanac", onnx, image, in_flight)
+const loop = async (model: OpenedModel, image: Uint8Array, seconds: number) => {
+  const seat = await predictorSeat("almanac", model, image, in_flight)
   const effort = { in_flight, seconds, runs_max: Number.MAX_SAFE_INTEGER }
   const idle = await lateness(() => new Promise((resolve) => setTimeout(resolve, seconds * 1000)))
   const busy = await lateness(() => seat.round(effort))
@@ -114,45 +115,51 @@ const spentOf = (
   [first, , third]: ReadonlyArray<{ readonly measured: Measured }>,
 ) =>
   `${rounds} rounds of ${seconds} s each, interleaved, after one discarded; a JPEG of 256 by ` +
-  `256 pixels (${image.length} bytes) from memory; random weights. Bare ONNX ` +
-  "Runtime is given numbers and decodes nothing; with sharp it has the same JPEG decoded, " +
-  "resized (sharp's cubic, not Pillow's) and divided in the same threads before each run. p50 " +
+  `256 pixels (${image.length} bytes) from memory; random weights. MobileNetV2 is a model.json ` +
+  "as Keras has it, the tutorial's network an .h5; bare ONNX Runtime runs the ONNX file that the " +
+  "service makes of them. It is given numbers and decodes nothing; with sharp it has the same " +
+  "JPEG decoded, resized (sharp's cubic, not Pillow's) and divided in the same threads before " +
+  "each run. p50 " +
   `of one image less that of bare ONNX Runtime: ${first ? difference(first.measured) : ""} ms ` +
   `of MobileNetV2, ${third ? difference(third.measured) : ""} ms of the tutorial's network.`
 
 export const plant: Suite = async (settings) => {
   const { folder, seconds } = settings
   const cores = availableParallelism()
-  const tutorial = join(folder, "tutorial.onnx")
-  const mobile = join(folder, "mobilenet.onnx")
-  writeTutorial(tutorial)
-  writeMobileNet(mobile)
+  const tutorial = await openNetwork(await writeTutorial(join(folder, "tutorial")))
+  const mobile_path = await writeMobileNet(join(folder, "mobilenet"), false)
+  const folded_path = await writeMobileNet(join(folder, "mobilenet-folded"), true)
+  const mobile = await openNetwork(mobile_path)
   const small = await photo(256, 256)
   const us = "almanac"
-  const bare = (onnx_path: string, threads: number, size: number, workers: number) =>
+  const bare = ({ onnx_path }: OpenedModel, threads: number, size: number, workers: number) =>
     bareSeat(
       `bare ONNX Runtime, ${workers} x ${threads} threads, batches of ${size}`,
-      { runtime: "onnxruntime", onnx_path, threads, batch: size },
+      { runtime: "onnxruntime", model_path: onnx_path, threads, batch: size },
       workers,
     )
   /** The same JPEG through sharp before each run: what is served without us. */
-  const served = (onnx_path: string, threads: number, size: number, workers: number) =>
+  const served = ({ onnx_path }: OpenedModel, threads: number, size: number, workers: number) =>
     bareSeat(
       `sharp and ONNX Runtime, ${workers} x ${threads} threads, batches of ${size}`,
-      { runtime: "onnxruntime", onnx_path, threads, batch: size, image: small },
+      { runtime: "onnxruntime", model_path: onnx_path, threads, batch: size, image: small },
       workers,
     )
   /** It has one thread, and whoever waits waits for it. */
-  const tfjs = () =>
-    bareSeat("tfjs, WebAssembly", { runtime: "tfjs", onnx_path: "", threads: 1, batch: 1 }, 1)
-  const http = (clients: number) => httpSeat("almanac, HTTP", folder, mobile, small, clients)
+  const tfjs = (name: string, model_path: string) => () =>
+    bareSeat(name, { runtime: "tfjs", model_path, threads: 1, batch: 1 }, 1)
+  const tfjs_seats = [
+    tfjs("tfjs, WebAssembly", mobile_path),
+    tfjs("tfjs, WebAssembly, normalizations folded", folded_path),
+  ]
+  const http = (clients: number) => httpSeat("almanac, HTTP", folder, mobile_path, small, clients)
   const oneByOne = { batch_max: 1 }
   const all = [
     await contest(settings, "MobileNetV2, one image at a time", us, [
       () => predictorSeat(us, mobile, small, 1),
       () => bare(mobile, 1, 1, 1),
       () => served(mobile, 1, 1, 1),
-      tfjs,
+      ...tfjs_seats,
       () => http(1),
     ]),
     await contest(settings, `MobileNetV2, ${in_flight} in flight`, us, [
@@ -160,7 +167,7 @@ export const plant: Suite = async (settings) => {
       () => bare(mobile, 1, 1, cores),
       () => bare(mobile, cores, batch, 1),
       () => served(mobile, 1, 1, cores),
-      tfjs,
+      ...tfjs_seats,
       () => http(in_flight),
     ]),
     await contest(settings, "Tutorial network, one image at a time", us, [

@@ -112,7 +112,8 @@ export const makeBundle = async () => {
   mkdirSync(bundles, { recursive: true })
   for (const [format, form] of forms) {
     const names = { entryFileNames: `[name].${form}`, chunkFileNames: `[name]-[hash].${form}` }
-    await bundle.write({ dir: making, format, ...names, comments })
+    // A script's own import() is told of as experimental, to each user, each time.
+    await bundle.write({ dir: making, format, ...names, comments, dynamicImportInCjs: false })
   }
   if (existsSync(folder)) rmSync(making, { recursive: true })
   else renameSync(making, folder)

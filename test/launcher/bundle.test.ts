@@ -107,6 +107,14 @@ describe("the bundle", { timeout: 60_000 }, () => {
     expect(stdout).toBe(modules)
   })
 
+  it("loads native code without a word of Node's about how", () => {
+    const { stdout, stderr } = run("plant", "leaf", "--out", join(root, "leaf.jpg"))
+    expect({ stdout, stderr }).toEqual({
+      stdout: `${join(root, "leaf.jpg")}: DemoOval___Rust, drawn\n`,
+      stderr: "",
+    })
+  })
+
   it("keeps the code that a verb has compiled, once, and takes no other", () => {
     const { stdout } = run("token", "--help")
     const [first] = kept().filter(({ path }) => path.endsWith("/token.code"))

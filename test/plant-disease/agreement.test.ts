@@ -1,5 +1,5 @@
 /** Each layer is computed as TensorFlow.js computes it, and so is a MobileNetV2. */
-import { mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { rmSync } from "node:fs"
 import { join } from "node:path"
 import "@tensorflow/tfjs-backend-wasm"
 import * as tf from "@tensorflow/tfjs-core"
@@ -7,88 +7,13 @@ import * as layers from "@tensorflow/tfjs-layers"
 import { beforeAll, describe, expect, it } from "vitest"
 import { readTfjs } from "#adapters/plant-tfjs.ts"
 import { difference, image, newPlace, runNetwork } from "./converted.ts"
+import { mobileNet } from "./mobile-network.ts"
+import { type Add, type Packed, seeded, through, writeTfjs } from "./tfjs-network.ts"
 
 beforeAll(() => tf.setBackend("wasm"))
 
-const seed = 20_261_122
-
-/** Weights by a seed, of a size that keeps values near one; variances are positive. */
-const seeded = (model: layers.LayersModel) => {
-  const values = model.weights.map((weight, index) => {
-    const shape = weight.shape.map(Number)
-    const inputs = Math.max(
-      shape.slice(0, -1).reduce((product, side) => product * side, 1),
-      1,
-    )
-    const is_positive = /variance|gamma/.test(weight.name)
-    const reach = shape.length > 1 ? Math.sqrt(6 / inputs) : 0.3
-    return is_positive
-      ? tf.randomUniform(shape, 0.5, 1.5, "float32", seed + index)
-      : tf.randomUniform(shape, -reach, reach, "float32", seed + index)
-  })
-  model.setWeights(values)
-  return model
-}
-
-/** Writes the model as tfjs does, its weights in two files that part in the middle of a value. */
-const written = async (
-  model: layers.LayersModel,
-  packed: "float32" | "float16" | "uint8" = "float32",
-) => {
-  const folder = newPlace("tfjs")
-  mkdirSync(folder)
-  await model.save(
-    tf.io.withSaveHandler(async ({ modelTopology, weightSpecs = [], weightData }) => {
-      const data = Buffer.from(tf.io.CompositeArrayBuffer.join(weightData))
-      const { specs, bytes } =
-        packed === "float32"
-          ? { specs: weightSpecs, bytes: data }
-          : narrowed(weightSpecs, data, packed)
-      const middle = Math.floor(bytes.length / 2) + 1
-      writeFileSync(join(folder, "group1-shard1of2.bin"), bytes.subarray(0, middle))
-      writeFileSync(join(folder, "group1-shard2of2.bin"), bytes.subarray(middle))
-      const paths = ["group1-shard1of2.bin", "group1-shard2of2.bin"]
-      const weightsManifest = [{ paths, weights: specs }]
-      const json = { format: "layers-model", modelTopology, weightsManifest }
-      writeFileSync(join(folder, "model.json"), JSON.stringify(json))
-      return { modelArtifactsInfo: { dateSaved: new Date(0), modelTopologyType: "JSON" } }
-    }),
-  )
-  return join(folder, "model.json")
-}
-
-/** As the converter of tfjs packs weights. */
-const narrowed = (
-  weightSpecs: ReadonlyArray<tf.io.WeightsManifestEntry>,
-  data: Buffer,
-  dtype: "float16" | "uint8",
-) => {
-  const specs: Array<tf.io.WeightsManifestEntry> = []
-  const parts: Array<Buffer> = []
-  let place = 0
-  for (const spec of weightSpecs) {
-    const count = spec.shape.reduce((product, side) => product * side, 1)
-    const values = new Float32Array(Uint8Array.from(data.subarray(place, place + count * 4)).buffer)
-    place += count * 4
-    const lowest = Math.min(...values)
-    const scale = dtype === "uint8" ? (Math.max(...values) - lowest) / 255 || 1 : 1
-    const quantization = dtype === "uint8" ? { dtype, scale, min: lowest } : { dtype }
-    specs.push({ ...spec, quantization })
-    parts.push(
-      dtype === "uint8"
-        ? Buffer.from(Uint8Array.from(values, (value) => Math.round((value - lowest) / scale)))
-        : Buffer.from(Uint16Array.from(values, halfOf).buffer),
-    )
-  }
-  return { specs, bytes: Buffer.concat(parts) }
-}
-
-/** A float16 whose value is in its normal range, cut off. */
-const halfOf = (value: number) => {
-  const [bits = 0] = new Uint32Array(Float32Array.of(value).buffer)
-  const exponent = ((bits >>> 23) & 255) - 112
-  return exponent <= 0 ? 0 : ((bits >>> 16) & 0x8000) | (exponent << 10) | ((bits >>> 13) & 1023)
-}
+const written = (model: layers.LayersModel, packed?: Packed) =>
+  writeTfjs(model, newPlace("tfjs"), packed)
 
 const answered = (model: layers.LayersModel) =>
   tf.tidy(() => {
@@ -108,12 +33,6 @@ const agree = async (model: layers.LayersModel) => {
 }
 
 const { conv2d, depthwiseConv2d, separableConv2d, activation, dense } = layers.layers
-type Add = (x: layers.SymbolicTensor) => layers.SymbolicTensor
-const through =
-  (...all: ReadonlyArray<layers.layers.Layer>): Add =>
-  (x) =>
-    // Of one tensor a layer makes one.
-    all.reduce((value, layer) => layer.apply(value) as layers.SymbolicTensor, x)
 
 const merge = (layer: layers.layers.Layer): Add => {
   return (x) => {
@@ -271,68 +190,6 @@ describe("a network of TensorFlow.js", () => {
     })
   }
 })
-
-/** [expansion, channels, repeats, stride] of each group. Source: arXiv 1801.04381, table 2. */
-const groups = [
-  ...([
-    [1, 16, 1, 1],
-    [6, 24, 2, 2],
-    [6, 32, 3, 2],
-    [6, 64, 4, 2],
-  ] as const),
-  ...([
-    [6, 96, 3, 1],
-    [6, 160, 3, 2],
-    [6, 320, 1, 1],
-  ] as const),
-]
-
-const mobileNet = () => {
-  const normal = () => layers.layers.batchNormalization()
-  const six = () => layers.layers.reLU({ maxValue: 6 })
-  const input = layers.input({ shape: [224, 224, 3] })
-  const first = conv2d({ filters: 32, kernelSize: 3, strides: 2, padding: "same", useBias: false })
-  let x = through(first, normal(), six())(input)
-  for (const [expansion, filters, repeats, stride] of groups) {
-    for (let n = 0; n < repeats; n++) {
-      const from = x
-      const wide = (from.shape[3] ?? 1) * expansion
-      const strides = n === 0 ? stride : 1
-      if (expansion > 1) {
-        x = through(conv2d({ filters: wide, kernelSize: 1, useBias: false }), normal(), six())(x)
-      }
-      // Keras pads by hand where the stride is 2.
-      if (strides === 2)
-        x = through(
-          layers.layers.zeroPadding2d({
-            padding: [
-              [0, 1],
-              [0, 1],
-            ],
-          }),
-        )(x)
-      const padding = strides === 2 ? "valid" : "same"
-      x = through(
-        depthwiseConv2d({ kernelSize: 3, strides, padding, useBias: false }),
-        normal(),
-        six(),
-        conv2d({ filters, kernelSize: 1, useBias: false }),
-        normal(),
-      )(x)
-      // Of two tensors it makes one.
-      if (n > 0) x = layers.layers.add().apply([from, x]) as layers.SymbolicTensor
-    }
-  }
-  const end = through(
-    conv2d({ filters: 1280, kernelSize: 1, useBias: false }),
-    normal(),
-    six(),
-    layers.layers.globalAveragePooling2d({}),
-    layers.layers.dropout({ rate: 0.2 }),
-    dense({ units: 38, activation: "softmax" }),
-  )(x)
-  return seeded(layers.model({ inputs: input, outputs: end }))
-}
 
 describe("a MobileNetV2 with random weights", () => {
   it("is computed as TensorFlow.js computes it, to 1e-5", async () => {

@@ -86,7 +86,7 @@ export const colourNetwork = (path: string, variant: Variant = {}): Model => {
     operations,
     constants: constants.filter(({ name }) => used.has(name)),
     input: { name: "x", sides: [batch, ...sides] },
-    outputs: [{ name: "y", sides: [ends === "one row" ? "M" : batch, 3] }],
+    output: { name: "y", sides: [ends === "one row" ? "M" : batch, 3] },
   })
   return {
     onnx_path: path,

@@ -58,7 +58,7 @@ export const runNetwork = async (network: Network) => {
   const path = newPlace("network.onnx")
   writeOnnx(path, converted.graph)
   network.close()
-  const values = await runOnnx(path, converted.graph.outputs[0]?.name ?? "")
+  const values = await runOnnx(path, converted.graph.output.name)
   rmSync(path)
   return { values, converted }
 }

@@ -129,7 +129,9 @@ describe("an image's content", () => {
   it("is told in one line", async () => {
     const decoded = await decode(jpeg.subarray(0, 400), options)
     expect(decoded).toMatchObject({ problem: "content" })
-    expect("detail" in decoded ? decoded.detail : "").toMatch(/^It cannot be decoded: [^\n]+$/)
+    expect("detail" in decoded ? decoded.detail : "").toMatch(
+      /^It cannot be decoded: (?!.*Vips)[^\n]+$/,
+    )
   })
 })
 

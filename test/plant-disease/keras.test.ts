@@ -71,12 +71,4 @@ describe("what is known of a network", () => {
     expect((await about("merged.keras")).has_rescaling).toBe(false)
     expect((await about("nested.keras")).has_rescaling).toBe(false)
   })
-
-  it("is its last image and the last vector before its classes", async () => {
-    const { features, graph } = await about("nested.keras")
-    expect(features.map?.shape).toEqual([5, 26, 26])
-    expect(features.vector?.length).toBe(5)
-    const names = graph.outputs.map(({ name }) => name)
-    expect(names.slice(1)).toEqual([features.map?.name, features.vector?.name])
-  })
 })

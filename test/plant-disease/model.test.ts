@@ -62,7 +62,7 @@ const onnxOf = (
     operations: [mean, ...more],
     constants,
     input: { name: "image", sides },
-    outputs: [{ name: last, sides: ["N", "K"] }],
+    output: { name: last, sides: ["N", "K"] },
   })
   return folderOf({ "leaf.onnx": readFileSync(path), "class_indices.json": names(3) })
 }

@@ -136,7 +136,7 @@ describe("a training", () => {
     const lines = await Effect.runPromise(training(wanted("model", 8), (one) => heard.push(one)))
     expect(lines).toEqual([
       expect.stringMatching(/^held out: [\d.]+ % of 24 images right$/),
-      "1 files could not be read and were left out",
+      `1 file left out that cannot be read: ${names[0]}/broken.jpg`,
     ])
     expect(heard.some((one) => one.kind === "at" && one.label === "images")).toBe(true)
     expect(heard.filter((one) => one.kind === "line")).toHaveLength(9)
