@@ -16,6 +16,8 @@ export interface Line {
   /** Filled down to the axis, softly. */
   readonly is_filled?: boolean
   readonly format: (value: number) => string
+  /** On the axis, which has little room; `format` where absent. */
+  readonly formatShort?: (value: number) => string
 }
 
 export interface Drawing {
@@ -82,7 +84,7 @@ const valuesAxis = (scale: "y" | "right", line: Line | undefined): uPlot.Axis =>
   stroke: variable("--ink-3"),
   grid: { show: scale === "y", stroke: variable("--line"), width: 1 },
   ticks: { show: false },
-  values: (_plot, splits) => splits.map((value) => line?.format(value) ?? String(value)),
+  values: (_plot, splits) => splits.map(line?.formatShort ?? line?.format ?? String),
 })
 
 const axesOf = ({ lines }: Drawing): uPlot.Axis[] => {
@@ -119,6 +121,18 @@ const rangeOf =
     return [from - room, to + room]
   }
 
+const hovers = () => matchMedia("(hover: hover)").matches
+
+/** A finger that goes sideways moves the cursor; up and down it moves the page (charts.css). */
+const followFinger = (plot: uPlot) => {
+  const follow = ({ pointerType, offsetX }: PointerEvent) => {
+    if (pointerType === "touch") plot.setCursor({ left: offsetX, top: 1 })
+  }
+  for (const name of ["pointerdown", "pointermove"] as const) {
+    plot.over.addEventListener(name, follow)
+  }
+}
+
 const optionsOf = (
   drawing: Drawing,
   width: number,
@@ -132,6 +146,8 @@ const optionsOf = (
   cursor: {
     y: false,
     drag: { x: false, y: false },
+    // Where a finger was lifted the cursor stays: browsers tell of it as of a mouse that left.
+    bind: { mouseleave: (_plot, _target, leave) => (event) => (hovers() ? leave(event) : null) },
     points: { size: 7, width: 2, fill: () => variable("--card") },
   },
   scales: {
@@ -253,6 +269,7 @@ export const chart = (): Chart => {
       ...drawing.lines.map((line) => [...line.values]),
     ]
     plot = new uPlot(optionsOf(drawing, plane.clientWidth, onCursor), data, plane)
+    followFinger(plot)
   }
   plane.addEventListener("keydown", (event) => {
     const step = step_of[event.key]

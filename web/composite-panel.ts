@@ -61,6 +61,11 @@ const driversOf = ({ tiers }: Dashboard): Child => {
   ]
 }
 
+/** How many would vote, if they were not too old. */
+const staleOf = ({ tiers }: Dashboard) =>
+  tiers.flatMap(({ metrics }) => metrics.filter((one) => one.stale && one.include_in_composite))
+    .length
+
 const reading = (composite: Composite, dashboard: Dashboard, metrics: number) =>
   h(
     "div",
@@ -85,7 +90,7 @@ const reading = (composite: Composite, dashboard: Dashboard, metrics: number) =>
       { class: "tally" },
       tallyBar(composite.tally),
       tallyList(composite.tally),
-      h("p", { class: "counted" }, counted(composite, metrics)),
+      h("p", { class: "counted" }, counted(composite, metrics, staleOf(dashboard))),
     ),
     h("p", { class: "drivers" }, driversOf(dashboard)),
     h(

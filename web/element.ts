@@ -73,6 +73,16 @@ const patchAttributes = (old: HTMLElement | SVGElement, next: HTMLElement | SVGE
   }
 }
 
+/** What a reader wrote or chose in a field stays, until the field is to say something else. */
+const patchField = (old: Element, next: Element) => {
+  if (old instanceof HTMLInputElement && next instanceof HTMLInputElement) {
+    if (old.defaultValue !== next.defaultValue) old.value = next.defaultValue
+  }
+  if (old instanceof HTMLOptionElement && next instanceof HTMLOptionElement) {
+    if (old.defaultSelected !== next.defaultSelected) old.selected = next.defaultSelected
+  }
+}
+
 const isElement = (node: Node): node is HTMLElement | SVGElement =>
   node instanceof HTMLElement || node instanceof SVGElement
 
@@ -81,6 +91,7 @@ const patch = (old: Node, next: Node) => {
     if (old.nodeValue !== next.nodeValue) old.nodeValue = next.nodeValue
     return
   }
+  patchField(old, next)
   patchAttributes(old, next)
   // What draws itself (a chart) is only told its place.
   if (!next.hasAttribute("data-island")) morphChildren(old, [...next.childNodes])

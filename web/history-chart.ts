@@ -11,9 +11,12 @@ const dashes = [[], [7, 3], [2, 3], [9, 3, 2, 3]] as const
 /** Within it the composite reads as balanced. Source: market facts, A2.4. */
 const balanced = 0.25
 
+/** Whose closes are beside the composite. Source: market facts, A3. */
+const index_name = "S&P 500"
+
 const shown = new Set<string>(["index"])
 const choices = [
-  { id: "index", label: "Index", tone: "--index" },
+  { id: "index", label: index_name, tone: "--index" },
   { id: "1", label: "Tier 1", tone: "--tier-1" },
   { id: "2", label: "Tier 2", tone: "--tier-2" },
   { id: "3", label: "Tier 3", tone: "--tier-3" },
@@ -35,7 +38,7 @@ const linesOf = (history: readonly CompositePoint[]): Line[] => [
   ...(shown.has("index")
     ? [
         {
-          label: "Index",
+          label: index_name,
           tone: "--index",
           width: 1.25,
           is_right: true,
@@ -119,7 +122,7 @@ export const historyPlace = (history: readonly CompositePoint[], tiers: readonly
     h(
       "div",
       { class: "history-head" },
-      h("h3", {}, "Last 252 business days"),
+      h("h3", {}, history.length === 0 ? "History" : `Last ${history.length} business days`),
       history.length > 0 && toggles(history, tiers),
     ),
     history.length > 0

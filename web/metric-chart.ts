@@ -2,7 +2,7 @@
 import type { MetricDetail, MetricHistory } from "./api.ts"
 import { type Chart, chart, type Drawing } from "./chart.ts"
 import { h } from "./element.ts"
-import { compact, date, signed, typeset } from "./wording.ts"
+import { compact, date, short, signed, typeset } from "./wording.ts"
 
 const spans = [
   { years: 1, label: "1 year" },
@@ -54,7 +54,8 @@ const valueDrawing = (
   dates: points.map(({ ts }) => ts),
   lines: [
     {
-      ...{ label, tone: "--ink", width: 1.75, is_filled: true, format: compact },
+      ...{ label, tone: "--ink", width: 1.75, is_filled: true },
+      ...{ format: compact, formatShort: short },
       values: points.map(({ value }) => value),
     },
   ],

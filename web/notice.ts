@@ -62,9 +62,16 @@ const advice = ({ kind, status }: Problem): readonly [title: string, what_to_do:
       "Something between this page and the server may have answered instead of it.",
     ]
   }
+  if (status === 500) {
+    return [
+      "The server cannot read its data (500)",
+      "Its file is missing or damaged. Run an ingest, or look at what the server has logged.",
+    ]
+  }
+  const is_busy = status === 429
   return [
-    `The server cannot read its data (${status})`,
-    "Its file is missing or damaged. Run an ingest, or look at what the server has logged.",
+    `The server ${is_busy ? "is asked too often" : "cannot answer now"} (${status})`,
+    is_busy ? "Wait a moment." : "It may be starting or stopping. If this lasts, look at its log.",
   ]
 }
 
@@ -104,7 +111,7 @@ export const problemNotice = (
   return h(
     "section",
     {
-      class: read_at === undefined ? "problem whole" : "problem",
+      class: "problem",
       role: "alert",
       "data-key": "problem",
     },

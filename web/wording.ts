@@ -34,6 +34,14 @@ export const compact = (value: number): string => {
   return typeset(text === "-0" ? "0" : text)
 }
 
+const shortened = new Intl.NumberFormat("en-US", {
+  notation: "compact",
+  maximumSignificantDigits: 4,
+})
+/** The same where there is little room, as on an axis: "6.25M", "104.2". */
+export const short = (value: number): string =>
+  Math.abs(value) < 100_000 ? compact(value) : typeset(shortened.format(value))
+
 /** A text of the API, which may begin small and end bare, as a sentence. */
 export const sentence = (text: string): string =>
   text === "" ? "" : `${text.charAt(0).toUpperCase()}${text.slice(1).replace(/\.?$/, ".")}`
@@ -107,11 +115,12 @@ export const meaning = ({ z_label }: Composite): string =>
 export const tallied = ({ tally }: Composite): string =>
   `${tally.bear} bear, ${tally.bull} bull of ${votesOf(tally)}`
 
-/** "16 of 24 metrics vote" */
-export const counted = ({ metrics_total }: Composite, metrics: number): string =>
-  metrics < metrics_total
-    ? `${metrics_total} metrics vote`
-    : `${metrics_total} of ${metrics} metrics vote`
+/** "16 of 24 metrics vote", "15 of 24 metrics vote, 1 is stale" */
+export const counted = ({ metrics_total }: Composite, metrics: number, stale: number): string => {
+  const of_all = metrics < metrics_total ? "" : ` of ${metrics}`
+  const silent = stale === 0 ? "" : `, ${stale} ${stale === 1 ? "is" : "are"} stale`
+  return `${metrics_total}${of_all} metrics vote${silent}`
+}
 
 /** What a vote says of pressure, where the word alone may not be known. */
 export const voteWord: Readonly<Record<Direction, string>> = {

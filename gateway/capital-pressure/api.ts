@@ -22,9 +22,11 @@ import { anywhere, NotFound, Unprocessable } from "#schemas/capital-pressure/rej
 /** A bound may lie before all dates that an observation can have. */
 const isDate = (text: string) => dateOf(dayOf(text)) === text
 
+const expected = "a date, YYYY-MM-DD"
+
 const Since = Schema.String.check(
-  Schema.isPattern(/^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$/),
-  Schema.makeFilter(isDate, { expected: "a date, YYYY-MM-DD" }),
+  Schema.isPattern(/^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$/, { expected }),
+  Schema.makeFilter(isDate, { expected }),
 ).annotate({ description: "YYYY-MM-DD, inclusive; without it the whole history." })
 
 const metric = {

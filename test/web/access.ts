@@ -81,7 +81,7 @@ export const describeAccess = (world: () => World) =>
       await page.keyboard.press("ArrowLeft")
       const { z } = composite_history.at(-3)
       const wanted = `Composite ${z < 0 ? "\u2212" : "+"}${Math.abs(z).toFixed(2)}`
-      expect(await plane.getAttribute("aria-valuetext")).toMatch(/^18 Nov 2026: Index [\d,]+/)
+      expect(await plane.getAttribute("aria-valuetext")).toMatch(/^18 Nov 2026: S&P 500 [\d,]+/)
       expect(await plane.getAttribute("aria-valuetext")).toContain(wanted)
       await page.keyboard.press("Home")
       expect(await plane.getAttribute("aria-valuenow")).toBe("0")
@@ -91,6 +91,33 @@ export const describeAccess = (world: () => World) =>
       const rows = () => page.locator(".values tbody tr").count()
       await expect.poll(rows).toBe(composite_history.length)
       expect(await page.locator(".values tbody th").first().textContent()).toBe("20 Nov 2026")
+      await leave(shown)
+    })
+
+    it("reads the chart by a finger, which leaves it where it was lifted", async () => {
+      const { browser, served } = world()
+      const finger = { size: "phone", hasTouch: true, isMobile: true } as const
+      const shown = await look(browser, served, finger)
+      const { page } = shown
+      const plane = page.locator("#history-chart .u-over")
+      await plane.scrollIntoViewIfNeeded()
+      const { x = 0, y = 0, width = 0 } = (await plane.boundingBox()) ?? {}
+      const at = async () => {
+        const slider = page.getByRole("slider", { name: /^Composite history/ })
+        return Number(await slider.getAttribute("aria-valuenow"))
+      }
+      await page.touchscreen.tap(x + width / 2, y + 50)
+      await expect.poll(at).toSatisfy((index: number) => Math.abs(index - 126) < 5)
+      const touches = await page.context().newCDPSession(page)
+      const touch = (type: "touchStart" | "touchMove" | "touchEnd", part: number) =>
+        touches.send("Input.dispatchTouchEvent", {
+          type,
+          touchPoints: type === "touchEnd" ? [] : [{ x: x + width * part, y: y + 50 }],
+        })
+      await touch("touchStart", 0.5)
+      for (const part of [0.4, 0.3, 0.2, 0.1]) await touch("touchMove", part)
+      await touch("touchEnd", 0.1)
+      await expect.poll(at).toSatisfy((index: number) => Math.abs(index - 25) < 5)
       await leave(shown)
     })
 

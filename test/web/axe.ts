@@ -15,6 +15,10 @@ interface Found {
 export const serious = async (page: Page): Promise<ReadonlyArray<string>> => {
   await page.evaluate(axe)
   const violations: ReadonlyArray<Found> = await page.evaluate(async () => {
+    // Axe tells no contrast over a shade: the colour under it is the same.
+    for (const one of document.querySelectorAll<HTMLElement>(".scroll")) {
+      one.style.backgroundImage = "none"
+    }
     const { run } = Reflect.get(window, "axe")
     return (await run(document)).violations
   })

@@ -50,12 +50,12 @@ export const describeCarrierForm = (world: () => CarrierWorld) => {
 
     it("shows beside the fields what the server refuses of them", async () => {
       const { served } = world()
-      const text = "A search may ask for 1000000 numbers; these are 2000000."
-      served.answer = refusing(400, text)
+      const text = "he range has 2000000 MC numbers, and one search may ask for 1000000 at most"
+      served.answer = refusing(400, `t${text}`)
       const shown = await lookAtCarriers(world())
       const { page } = shown
       await searchFor(page, "1", "2000000")
-      await expect.poll(() => page.locator("#mistake").textContent()).toBe(text)
+      await expect.poll(() => page.locator("#mistake").textContent()).toBe(`T${text}.`)
       expect(await page.locator(".result").isVisible()).toBe(false)
       expect(await page.locator(".problem").count()).toBe(0)
       await leave(shown)

@@ -50,6 +50,26 @@ const describeJobs = (world: () => ConsoleWorld) =>
       await leave(shown)
     })
 
+    it("have what is asked for in their form, also after going back", async () => {
+      const shown = await lookAtConsole(world(), { hash: "#jobs" })
+      const { page } = shown
+      const [state, project] = [page.getByLabel("State"), page.getByLabel("Project")]
+      await state.selectOption("error")
+      await expect.poll(() => page.locator(".sheet.jobs tbody tr").count()).toBe(1)
+      await state.selectOption("queued")
+      await project.fill(uuid(1))
+      await page.keyboard.press("Enter")
+      await page.getByRole("heading", { name: "No such job" }).waitFor()
+      await project.fill("not sent yet")
+      await page.clock.runFor(15_000)
+      expect(await project.inputValue()).toBe("not sent yet")
+      await page.goBack()
+      await expect.poll(() => project.inputValue()).toBe("")
+      await page.goBack()
+      await expect.poll(() => state.inputValue()).toBe("error")
+      await leave(shown)
+    })
+
     it("one of them tells its way, and how long each step took", async () => {
       const shown = await lookAtConsole(world(), { hash: `#jobs?job=${uuid(9)}` })
       const { page } = shown
@@ -90,6 +110,26 @@ const describeTimeline = (world: () => ConsoleWorld) =>
       await page.clock.runFor(2000)
       await expect.poll(() => events.first().textContent()).toContain("JobRetried")
       expect(await events.count()).toBe(231)
+      await leave(shown)
+    })
+
+    it("is filtered by keys alone, and its form says what its address does", async () => {
+      const shown = await lookAtConsole(world(), { hash: "#audit" })
+      const { page } = shown
+      const focused = () => page.evaluate(() => document.activeElement?.id)
+      const service = page.getByLabel("Service")
+      await service.focus()
+      await page.keyboard.press("ArrowDown")
+      await page.keyboard.press("ArrowDown")
+      await expect.poll(() => new URL(page.url()).hash).toBe("#audit?service=share-protection")
+      expect(await focused()).toBe("f-service")
+      await page.getByLabel("Type").fill("JobFailed")
+      await page.keyboard.press("Enter")
+      await expect.poll(() => new URL(page.url()).hash).toContain("&type=JobFailed")
+      expect(await focused()).toBe("f-type")
+      await page.goBack()
+      await expect.poll(() => page.getByLabel("Type").inputValue()).toBe("")
+      expect(await service.inputValue()).toBe("share-protection")
       await leave(shown)
     })
 
@@ -162,7 +202,8 @@ const describePast = (world: () => ConsoleWorld) =>
       await leave(shown)
     })
 
-    it("finds whose an id is, and says where it is nobody's", async () => {
+    it("finds whose an id is, and says where it is nobody's, or not only one's", async () => {
+      const { served } = world()
       const shown = await lookAtConsole(world(), { hash: "#past" })
       const { page } = shown
       await page.getByRole("heading", { name: "Whose past?" }).waitFor()
@@ -170,12 +211,21 @@ const describePast = (world: () => ConsoleWorld) =>
       await page.getByRole("button", { name: "Find" }).click()
       await page.locator(".chart .state.lit").waitFor()
       expect(await page.locator(".whose").textContent()).toBe(`share-protection.job.${uuid(9)}`)
+      expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("Find")
       await page.getByLabel("Id, service.aggregate, or both").fill("nobody")
       await page.getByRole("button", { name: "Find" }).click()
       await page.getByRole("heading", { name: "Nothing has this id" }).waitFor()
+      const [newest] = served.events
+      if (newest === undefined) throw new Error("no event")
+      served.events.unshift({ ...newest, position: 1001, id: uuid(10), subject: uuid(10) })
       await page.getByLabel("Id, service.aggregate, or both").fill("share-protection.job")
       await page.getByRole("button", { name: "Find" }).click()
-      await page.locator(".chart .state.lit").waitFor()
+      expect(await page.locator(".card li").allTextContents()).toEqual([
+        `share-protection.job.${uuid(10)}`,
+        `share-protection.job.${uuid(9)}`,
+      ])
+      // There are 231 events: older ones may be of others.
+      expect(await page.locator(".card .note").textContent()).toContain("the newest 200 events")
       await leave(shown)
     })
   })

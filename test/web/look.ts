@@ -37,6 +37,20 @@ export const describeLook = (world: () => World) => {
       })
     }
 
+    it("has its head in one line, or what it says of itself in a second", async () => {
+      const { browser, served } = world()
+      served.bodies = bodiesOf(stores.demo)
+      const shown = await look(browser, served)
+      const status = shown.page.locator("#header .status-parts")
+      const one_line_px = 26
+      for (const width of [1440, 1101, 1024, 820, 390]) {
+        await shown.page.setViewportSize({ width, height: 800 })
+        const height = (await status.boundingBox())?.height
+        expect([width, height]).toEqual([width, expect.toSatisfy((px) => px < one_line_px)])
+      }
+      await leave(shown)
+    })
+
     it("stands in one, two and four columns", async () => {
       const { browser, served } = world()
       const shown = await look(browser, served)
@@ -67,7 +81,8 @@ export const describeLook = (world: () => World) => {
     const number = `${sign}${Math.abs(z).toFixed(2)}`
     expect(await shown.page.locator(".composite .number").textContent()).toBe(number)
     expect(await shown.page.title()).toBe(`${number} balanced \u00b7 Capital pressure`)
-    expect(await shown.page.locator(".counted").textContent()).toBe(`${votes} of 24 metrics vote`)
+    const counted = await shown.page.locator(".counted").textContent()
+    expect(counted).toBe(`${votes} of 24 metrics vote, 1 is stale`)
     const scale = shown.page.getByRole("img", { name: /^Scale/ })
     expect(await scale.getAttribute("aria-label")).toContain(`${number}, balanced`)
     await leave(shown)

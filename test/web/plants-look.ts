@@ -27,7 +27,8 @@ export const lookAtPlants = async (
 export const choose = async (page: Page, ...names: string[]) => {
   const files = names.map(async (name) => {
     const kind = name.endsWith(".png") ? "png" : "jpeg"
-    return { name, mimeType: `image/${kind}`, buffer: await photo(kind) }
+    const [width, height] = kind === "png" ? [240, 320] : [320, 240]
+    return { name, mimeType: `image/${kind}`, buffer: await photo(kind, width, height) }
   })
   await page.getByLabel("Choose photos").setInputFiles(await Promise.all(files))
 }
@@ -43,6 +44,12 @@ export const describePlantLook = (world: () => PlantWorld) => {
       await choose(page, "leaf.jpg", "another leaf with quite a long name to it, IMG_20261120.png")
       await page.locator(".bars").nth(1).waitFor()
       expect(await overflowOf(page)).toBe(0)
+      for (const place of await page.locator(".picture").all()) {
+        const frame = await place.boundingBox()
+        const leaf = await place.locator("canvas").first().boundingBox()
+        // All of the leaf shows: nothing of its picture is outside of the frame.
+        expect(leaf?.height).toBeLessThanOrEqual(frame?.height ?? 0)
+      }
       await picture(page, `plants-${size}-light`)
       await leave(shown)
     })

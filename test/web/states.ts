@@ -1,5 +1,6 @@
 /** What the page does as time passes and things go wrong: nothing yet, news, no news, faults. */
 import { describe, expect, it } from "vitest"
+import { synthetic_last_day } from "../capital-pressure/synthetic-store.ts"
 import { bodiesOf, stores } from "./canned.ts"
 import type { World } from "./look.ts"
 import { leave, look, picture, type Shown } from "./shown.ts"
@@ -65,6 +66,15 @@ export const describeStates = (world: () => World) =>
       await leave(shown)
     })
 
+    it("says that all is too old for a composite, and not that there is too little", async () => {
+      const { browser, served } = world()
+      served.bodies = bodiesOf(stores.whole, synthetic_last_day + 400)
+      const shown = await look(browser, served)
+      const none = shown.page.locator(".composite.none")
+      expect(await none.textContent()).toMatch(/Every value is too old.*is of \d+ Nov 2026/)
+      await leave(shown)
+    })
+
     it("asks each minute, is told that nothing changed, and changes nothing", async () => {
       const { browser, served } = world()
       const shown = await look(browser, served)
@@ -115,6 +125,8 @@ export const describeStates = (world: () => World) =>
       const { page } = shown
       for (const [failing, title] of [
         [500, "The server cannot read its data (500)"],
+        [429, "The server is asked too often (429)"],
+        [503, "The server cannot answer now (503)"],
         [0, "The server cannot be reached"],
       ] as const) {
         served.failing = failing

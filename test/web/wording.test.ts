@@ -8,6 +8,7 @@ import {
   meaning,
   percent,
   price,
+  short,
   shortDate,
   signed,
   tallied,
@@ -29,6 +30,9 @@ describe("numbers", () => {
   it("have as many places as they need", () => {
     expect([6_712_345.4, 104.23, 5.886, 0.01234, -0.52, -0.0001].map(compact)).toEqual([
       ...["6,712,345", "104.2", "5.89", "0.012", "\u22120.52", "0"],
+    ])
+    expect([6_712_345.4, 36_123_456_789_012, -120_000, 99_999, 0.5].map(short)).toEqual([
+      ...["6.712M", "36.12T", "\u2212120K", "99,999", "0.5"],
     ])
     expect([1204.5, 833].map(price)).toEqual(["1,204.50", "833.00"])
   })
@@ -75,8 +79,9 @@ describe("the composite", () => {
   })
 
   it("tells of how many metrics it is made, and of all where that is known", () => {
-    expect(counted(composite, 24)).toBe("16 of 24 metrics vote")
-    expect(counted(composite, 0)).toBe("16 metrics vote")
+    expect(counted(composite, 24, 0)).toBe("16 of 24 metrics vote")
+    expect(counted(composite, 24, 1)).toBe("16 of 24 metrics vote, 1 is stale")
+    expect(counted(composite, 0, 2)).toBe("16 metrics vote, 2 are stale")
   })
 })
 

@@ -2,7 +2,7 @@
 import { announce } from "../announcement.ts"
 import { h, morphChildren } from "../element.ts"
 import { fillHeader } from "../header.ts"
-import { count } from "../wording.ts"
+import { count, sentence } from "../wording.ts"
 import type { Progress, Source } from "./api.ts"
 import { carrierTable } from "./carrier-table.ts"
 import { download } from "./csv.ts"
@@ -113,7 +113,7 @@ const settle = (ended: Run, outcome: Outcome) => {
   if (run !== ended) return
   draw()
   if (outcome.kind === "failed") {
-    if (outcome.failure.status === 400) form.refuse(outcome.failure.said)
+    if (outcome.failure.status === 400) form.refuse(sentence(outcome.failure.said))
   } else {
     announce(`${outcome.kind === "done" ? "Done" : "Cancelled"}: ${headline(ended)}.`)
   }

@@ -26,8 +26,9 @@ export const rateOf = (samples: readonly Sample[]): number | undefined => {
   return ((last.done - first.done) * 1000) / (last.at - first.at)
 }
 
-/** "0.8 s", "12 s", "2 min 5 s", "1 h 3 min" */
+/** "40 ms", "0.8 s", "12 s", "2 min 5 s", "1 h 3 min" */
 export const duration = (ms: number): string => {
+  if (ms < 95) return `${Math.round(ms)} ms`
   if (ms < 9_950) return `${(ms / 1000).toFixed(1)} s`
   const seconds = Math.round(ms / 1000)
   if (seconds < 60) return `${seconds} s`

@@ -75,8 +75,8 @@ const targetColumns = (largest: number, now: number): readonly Column<Target>[] 
     title: "Stored",
     class: "progress",
     cell: (target) => [
-      bar([{ mood: "busy", amount: storedBytes(target), title: "stored" }], largest),
       h("small", {}, target.usage_stats === null ? "not measured" : bytes(storedBytes(target))),
+      bar([{ mood: "busy", amount: storedBytes(target), title: "stored" }], largest),
     ],
   },
   {

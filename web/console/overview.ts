@@ -25,7 +25,11 @@ const ask_ms = 10_000
 const failed_max = 100
 
 interface Sources {
-  readonly sources: readonly { readonly registry: string; readonly carriers: number | null }[]
+  readonly sources: readonly {
+    readonly registry: string
+    readonly carriers: number | null
+    readonly is_demo: boolean
+  }[]
 }
 interface Model {
   readonly name: string
@@ -142,10 +146,11 @@ const capitalFigures = ({ dashboard }: All) => {
 const carrierFigures = ({ sources }: All) => {
   const [first] = bodyOf(sources)?.sources ?? []
   if (first === undefined) return [hidden(sources, "Registry")]
-  const { registry, carriers } = first
+  const { registry, carriers, is_demo } = first
+  const words = registry === "none" ? "none set up" : registry
   return [
-    figure(registry === "none" ? "none set up" : registry, "Registry", "/carriers"),
-    carriers !== null && figure(carriers.toLocaleString("en-US"), "Carriers"),
+    figure(is_demo ? `${words} (demo)` : words, "Registry", "/carriers"),
+    carriers !== null && figure(carriers.toLocaleString("en-US"), "Dockets"),
   ]
 }
 

@@ -1,6 +1,6 @@
 /** Parts that several views are made of. */
 import { copiable } from "../command.ts"
-import { type Child, h, s } from "../element.ts"
+import { type Child, h, morphChildren, s } from "../element.ts"
 import type { Problem } from "./ask.ts"
 import { pastOf } from "./view.ts"
 import { ago, moment, shortId } from "./words.ts"
@@ -146,6 +146,12 @@ export const textField = (name: string, title: string, value: string, hint = "")
       ...{ autocomplete: "off", spellcheck: "false" },
     }),
   )
+
+/** A form in place of the one before it: the focus stays, and each field says what it is to say. */
+export const putForm = (place: HTMLElement, form: HTMLElement): void => {
+  morphChildren(place, [form])
+  place.querySelector("form")?.reset()
+}
 
 /** The fields of a form that have something in them. */
 export const filled = (form: HTMLFormElement): Readonly<Record<string, string>> =>

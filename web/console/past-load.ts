@@ -99,16 +99,24 @@ export const askChart = async (of: string): Promise<Chart | Problem | undefined>
 }
 
 const is_kind = /^[a-z-]+\.[a-z-]+$/
+/** So many of the newest events are looked through. */
+export const found_events_max = 200
+
+export interface Found {
+  readonly of: readonly string[]
+  /** No older events were left out. */
+  readonly is_all: boolean
+}
 
 /** Aggregates of a kind, or whose events have this subject, the one with the newest first. */
-export const askFound = async (
-  text: string,
-): Promise<Answer<{ readonly of: readonly string[] }>> => {
+export const askFound = async (text: string): Promise<Answer<Found>> => {
   const [service = "", aggregate = ""] = text.split(".")
   const what = is_kind.test(text) ? { service, aggregate } : { subject: text }
-  const query = new URLSearchParams({ ...what, limit: "200" })
+  const query = new URLSearchParams({ ...what, limit: `${found_events_max}` })
   const answer = await ask<AuditPage>(`/v1/admin/audit?${query}`)
   if (answer.kind === "problem") return answer
   const nameOf = (event: AuditEvent) => `${event.service}.${event.aggregate}.${event.id}`
-  return { kind: "answer", body: { of: [...new Set(answer.body.events.map(nameOf))] } }
+  const { events, next_marker } = answer.body
+  const of = [...new Set(events.map(nameOf))]
+  return { kind: "answer", body: { of, is_all: next_marker === undefined } }
 }

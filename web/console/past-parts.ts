@@ -4,7 +4,7 @@ import type { AuditCommit, Chart } from "./api.ts"
 import { chartPicture } from "./chart-drawing.ts"
 import { activeOf, initialOf, takenOf, toldOf } from "./chart-ways.ts"
 import { compared, type Field, isChanged } from "./fields.ts"
-import type { Past } from "./past-load.ts"
+import { type Found, found_events_max, type Past } from "./past-load.ts"
 import { addressOf, pastOf } from "./view.ts"
 import { moment, span, spoken, timeOf } from "./words.ts"
 
@@ -220,12 +220,18 @@ export const commitParts = (
 }
 
 /** Aggregates that an id was found in, to choose from. */
-export const foundList = (id: string, of: readonly string[]): HTMLElement =>
+export const foundList = (id: string, { of, is_all }: Found): HTMLElement =>
   h(
     "section",
     { class: "card", "aria-labelledby": "found", "data-key": "found" },
     h("h2", { id: "found" }, of.length === 0 ? "Nothing has this id" : "Whose past?"),
     of.length === 0 && h("p", { class: "note" }, `No event is about ${id}. An id must be whole.`),
+    !is_all &&
+      h(
+        "p",
+        { class: "note" },
+        `They are those of the newest ${found_events_max} events. An older one is found by its id.`,
+      ),
     h(
       "ul",
       {},

@@ -3,7 +3,7 @@ import { announce } from "../announcement.ts"
 import { h, morphChildren } from "../element.ts"
 import type { Chart } from "./api.ts"
 import type { Answer } from "./ask.ts"
-import { emptyBox, filled, loading, problemBox, textField } from "./parts.ts"
+import { emptyBox, filled, loading, problemBox, putForm, textField } from "./parts.ts"
 import {
   askChart,
   askEarliest,
@@ -182,10 +182,12 @@ const stage = (onShown: (section: HTMLElement) => void) => {
 
 const open = (place: HTMLElement) => {
   const form = h("div", { class: "filter-place" })
+  const below = h("div")
+  place.replaceChildren(form, below)
   let wanted: string | undefined
-  const staged = stage((section) => place.replaceChildren(form, section))
+  const put = (node: HTMLElement) => below.replaceChildren(node)
+  const staged = stage(put)
   const following = repeat(staged.follow, () => head_ms)
-  const put = (node: HTMLElement) => place.replaceChildren(form, node)
 
   /** What has this id, or is of this kind: one alone is shown, of several one is chosen. */
   const find = async (text: string) => {
@@ -193,7 +195,7 @@ const open = (place: HTMLElement) => {
     if (wanted !== text) return
     if (answer.kind === "problem") return put(problemBox(answer.problem, text))
     const [only, ...others] = answer.body.of
-    if (only === undefined || others.length > 0) return put(foundList(text, answer.body.of))
+    if (only === undefined || others.length > 0) return put(foundList(text, answer.body))
     location.replace(pastOf(only))
   }
   const load = async (of: string, at: number | undefined) => {
@@ -209,7 +211,7 @@ const open = (place: HTMLElement) => {
     const of = query.get("of")?.trim() ?? ""
     const at = query.get("at")
     const position = at === null || !/^\d+$/.test(at) ? undefined : Number(at)
-    form.replaceChildren(search(of))
+    putForm(form, search(of))
     const past = staged.past()
     if (of !== "" && past?.of === of) {
       staged.go(indexAt(past, position))

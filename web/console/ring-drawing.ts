@@ -74,10 +74,11 @@ const label = ({ node, from, to }: Slice) => {
   const [x = "0", y = "0"] = point(turn, outer + 14).split(" ")
   const anchor = Math.abs(turn - 0.5) < 0.04 || turn < 0.04 || turn > 0.96
   const side = anchor ? "middle" : turn < 0.5 ? "start" : "end"
-  const is_below = turn > 0.3 && turn < 0.7
+  // Two lines stand above the ring's top, and below its bottom.
+  const down = 2 - 10 * Math.cos(turn * 2 * Math.PI)
   return s(
     "text",
-    { class: "label", x, y: Number(y) + (is_below ? 8 : 0), "text-anchor": side },
+    { class: "label", x, y: (Number(y) + down).toFixed(2), "text-anchor": side },
     s("tspan", {}, shortId(node.node_id)),
     s(
       "tspan",

@@ -54,8 +54,8 @@ const columns = (now: number, is_whole: boolean): readonly Column<ClusterNode>[]
     title: "Used",
     class: "progress",
     cell: ({ used_bytes, capacity_bytes }) => [
-      bar([{ mood: "busy", amount: Number(used_bytes), title: "used" }], Number(capacity_bytes)),
       h("small", {}, `${bytes(Number(used_bytes))} of ${bytes(Number(capacity_bytes))}`),
+      bar([{ mood: "busy", amount: Number(used_bytes), title: "used" }], Number(capacity_bytes)),
     ],
   },
   { title: "Copies", is_number: true, cell: ({ blob_count }) => count(blob_count) },

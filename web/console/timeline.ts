@@ -3,7 +3,7 @@ import { announce } from "../announcement.ts"
 import { h, morphChildren } from "../element.ts"
 import type { AuditEvent, AuditPage } from "./api.ts"
 import { ask, type Problem } from "./ask.ts"
-import { emptyBox, loading, problemBox } from "./parts.ts"
+import { emptyBox, loading, problemBox, putForm } from "./parts.ts"
 import { type Repeat, repeat } from "./repeat.ts"
 import { eventLine, filterForm, filtersIn, type TimelineFilters } from "./timeline-parts.ts"
 import type { View } from "./view.ts"
@@ -158,7 +158,7 @@ export const timelineView: View = {
       asking?.stop()
       const mine = newState(filters)
       state = mine
-      form.replaceChildren(filterForm(filters))
+      putForm(form, filterForm(filters))
       draw()
       asking = repeat(
         async () => {

@@ -50,10 +50,10 @@ const said = ({ prediction, predictions }: Prediction, is_demo: boolean): Node[]
   ]
 }
 
-const trouble = ({ title, text }: Problem, again: () => void): Node[] => [
+const trouble = ({ title, text, is_of_file }: Problem, again: () => void): Node[] => [
   h("h3", { class: "failure" }, title),
   h("p", {}, text),
-  h("button", { type: "button", onclick: again }, "Try again"),
+  ...(is_of_file ? [] : [h("button", { type: "button", onclick: again }, "Try again")]),
 ]
 
 /** The picture, and over it, when it is wanted, where the network looked. */

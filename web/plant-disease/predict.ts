@@ -6,6 +6,8 @@ export interface Problem {
   readonly title: string
   /** The server's own words, where it had some, and what to do. */
   readonly text: string
+  /** The same file would be refused again. */
+  readonly is_of_file?: boolean
 }
 
 export type Answer<A> =
@@ -21,11 +23,13 @@ export const top_k = 5
 const advices: Readonly<Record<number, readonly [title: string, what_to_do: string]>> = {
   400: ["The server does not take this request", "Choose one JPEG or PNG file."],
   413: ["The image is too large", "Save it smaller, or cut out the leaf; 1000 pixels are plenty."],
-  415: ["This is no JPEG or PNG", "Save it as one of these, under its own ending."],
+  415: ["This file cannot be taken", "Save it as one of these, under its own ending."],
   422: ["The image cannot be read", "Its file is damaged or cut off. Save or copy it again."],
   500: ["The network failed on this image", "Look at what the server has logged."],
   503: ["The server cannot predict now", "Wait a moment, then try again."],
 }
+/** What is wrong with the file itself. */
+const of_file = new Set([413, 415, 422])
 const unknown = ["The server could not answer", "Look at what it has logged."] as const
 
 const offline: Problem = {
@@ -42,7 +46,9 @@ const problemOf = async (response: Response): Promise<Problem> => {
   const body: unknown = await response.json().catch(() => undefined)
   const said = typeof body === "object" && body !== null ? Reflect.get(body, "error") : ""
   const words = typeof said === "string" ? sentence(said) : ""
-  return { title: `${title} (${response.status})`, text: `${words} ${what_to_do}`.trim() }
+  const text = `${words} ${what_to_do}`.trim()
+  const { status } = response
+  return { title: `${title} (${status})`, text, is_of_file: of_file.has(status) }
 }
 
 /** `is_right` looks at what the page could not do without. */
