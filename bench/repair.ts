@@ -16,9 +16,9 @@ import { memoryEngine } from "#adapters/blob-memory-engine.ts"
 import { openVolume } from "#adapters/volume-engine.ts"
 import { machine } from "./machine.ts"
 import { drive, type Round } from "./round.ts"
-import { interleave, type Measured, say } from "./series.ts"
+import { interleave, type Measured, say, spread } from "./series.ts"
 import type { Settings, Suite } from "./suite.ts"
-import { table } from "./table.ts"
+import { range, table } from "./table.ts"
 
 const kib = 1024
 const mib = 1024 * kib
@@ -33,7 +33,7 @@ const limit_bytes = 50 * mib
 const put_bytes = 4 * kib
 const puts_in_flight = 32
 /** A put that is older than this is not taken for one under way. */
-const settled_ms = 10_500
+const settled_ns = 10_500n * ns_per_ms
 
 const now = () => BigInt(Date.now()) * ns_per_ms
 const timing = {
@@ -108,8 +108,12 @@ const filled = async (dir: string, blob_bytes: number, bytes: number) => {
   const order = orderOf("REPLICATION_POLICY_REPLICA2")
   const blobs = Math.ceil(bytes / blob_bytes)
   const effort = { in_flight: 32, seconds: 600, runs_max: blobs }
-  await drive(async (i) => void (await engine.put(order, [fresh(blob_bytes, i)], now())), 0, effort)
-  await new Promise((resolve) => setTimeout(resolve, settled_ms))
+  const put_at = now() - settled_ns
+  await drive(
+    async (i) => void (await engine.put(order, [fresh(blob_bytes, i)], put_at)),
+    0,
+    effort,
+  )
   return { engine, bytes: blobs * blob_bytes }
 }
 
@@ -146,9 +150,15 @@ const bandwidth = async ({ folder, rounds, seconds }: Settings) => {
   return { parts, measured }
 }
 
+/** A round of puts, and what the repair beside it sent in a second, in MiB. */
+interface Beside extends Round {
+  readonly mib_per_s: number
+}
+
 /** Puts while a repair goes on, one walk after the other. */
-const besides = async (engine: NodeEngine, put: () => Promise<Round>) => {
+const besides = async (engine: NodeEngine, put: () => Promise<Round>): Promise<Beside> => {
   let is_over = false
+  let bytes_moved = 0
   const going = (async () => {
     while (!is_over) {
       const repairs = repairOf(engine)
@@ -157,45 +167,57 @@ const besides = async (engine: NodeEngine, put: () => Promise<Round>) => {
         const pause = new Promise((resolve) => setTimeout(() => resolve(false), 20))
         if (await Promise.race([swept.then(() => true), pause])) break
       }
+      bytes_moved += repairs.progress().bytes_moved
       await repairs.stop()
       await swept
     }
   })()
+  const began = performance.now()
   try {
-    return await put()
+    const round = await put()
+    const seconds = (performance.now() - began) / 1000
+    is_over = true
+    await going
+    return { ...round, mib_per_s: bytes_moved / mib / seconds }
   } finally {
     is_over = true
     await going
   }
 }
 
+/**
+ * Each round has a volume of its own: what earlier rounds put would be asked about, blob by blob,
+ * by each walk, and the longer it went on the less would be left for what is to be sent.
+ */
 const latencies = async ({ folder, rounds, seconds }: Settings) => {
   say("puts beside a repair")
-  const dir = join(folder, "repair-beside")
-  const { engine } = await filled(dir, mib, limit_bytes * seconds)
   const order = orderOf("REPLICATION_POLICY_NONE")
   let done = 0
-  const put = async () => {
-    const effort = { in_flight: puts_in_flight, seconds, runs_max: Number.MAX_SAFE_INTEGER }
-    const one = async (i: number) =>
-      void (await engine.put(order, [fresh(put_bytes, i + 2 ** 40)], now()))
-    const round = await drive(one, done, effort)
-    done += round.runs
-    return round
-  }
+  const withPuts =
+    (run: (engine: NodeEngine, put: () => Promise<Round>) => Promise<Beside>) => async () => {
+      const dir = join(folder, "repair-beside")
+      const { engine } = await filled(dir, mib, limit_bytes * seconds)
+      const one = async (i: number) =>
+        void (await engine.put(order, [fresh(put_bytes, i + 2 ** 40)], now()))
+      const effort = { in_flight: puts_in_flight, seconds, runs_max: Number.MAX_SAFE_INTEGER }
+      const round = await run(engine, () => drive(one, done, effort))
+      done += round.runs
+      await engine.shut()
+      await rm(dir, { recursive: true })
+      return round
+    }
   const seats = [
-    { name: "beside the repair", round: () => besides(engine, put) },
-    { name: "alone", round: put },
+    { name: "beside the repair", round: withPuts(besides) },
+    { name: "alone", round: withPuts(async (_, put) => ({ ...(await put()), mib_per_s: 0 })) },
   ]
   const effort = { in_flight: puts_in_flight, seconds, runs_max: 1 }
   const measured = await interleave(seats, effort, rounds, folder)
+  const [beside] = measured.series
+  const moved = spread(beside?.rounds.map(({ mib_per_s }) => mib_per_s) ?? [])
   const columns = { rate: "puts/s", per_run: 1, ours: "beside the repair", latency: true }
-  await engine.shut()
-  await rm(dir, { recursive: true })
-  return {
-    parts: [`Puts of 4 KiB, ${puts_in_flight} in flight:`, table(measured, columns)],
-    measured,
-  }
+  const heading = `Puts of 4 KiB, ${puts_in_flight} in flight`
+  const sent = `the repair sent ${range(moved)} MiB/s meanwhile`
+  return { parts: [`${heading}; ${sent}:`, table(measured, columns)], measured }
 }
 
 export const repair: Suite = async (settings) => {
