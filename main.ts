@@ -72,9 +72,13 @@ const asked = async () => {
   return isVerb(first) ? [await verbs[first]()] : await every()
 }
 
-/** What went wrong in one line, for whoever typed the command. */
-const messageOf = (error: unknown) =>
-  Predicate.hasProperty(error, "message") ? String(error.message) : String(error)
+/** What went wrong in one line, for whoever typed the command: some errors say it as `detail`. */
+const messageOf = (error: unknown) => {
+  const told = ["message", "detail"].map((name) =>
+    Predicate.hasProperty(error, name) ? String(error[name]) : "",
+  )
+  return told.find((text) => text !== "") ?? String(error)
+}
 
 const explain = (cause: Cause.Cause<unknown>) => {
   if (Cause.hasInterruptsOnly(cause)) return Effect.void

@@ -7,7 +7,6 @@ export interface Entry<What> {
 }
 
 interface Kept<What> extends Entry<What> {
-  readonly owner: string
   gone: boolean
 }
 
@@ -18,9 +17,16 @@ export interface Agenda<What> {
   readonly due: (now: number) => { readonly now: ReadonlyArray<What>; readonly next?: number }
 }
 
-/** A binary heap by time; an entry that was replaced stays in it, marked, until it surfaces. */
+/** Replaced entries that may stay in a heap, beside as many as there are others. */
+const gone_max = 64
+
+/**
+ * A binary heap by time. An entry that was replaced stays in it, marked, until it surfaces, or
+ * until there are more of those than of others: what is due in days may be set at each commit.
+ */
 const make = <What>(): Agenda<What> => {
-  const heap: Array<Kept<What>> = []
+  let heap: Array<Kept<What>> = []
+  let gone = 0
   const owned = new Map<string, ReadonlyArray<Kept<What>>>()
   let ripe: Array<Kept<What>> = []
 
@@ -45,19 +51,31 @@ const make = <What>(): Agenda<What> => {
     }
   }
 
+  const sweep = () => {
+    const others = heap.filter((entry) => !entry.gone)
+    heap = []
+    gone = 0
+    for (const entry of others) push(entry)
+  }
+
   return {
     set: (owner, entries) => {
-      for (const entry of owned.get(owner) ?? []) entry.gone = true
-      const kept = entries.map((entry) => ({ ...entry, owner, gone: false }))
+      for (const entry of owned.get(owner) ?? []) {
+        entry.gone = true
+        gone++
+      }
+      const kept = entries.map((entry) => ({ ...entry, gone: false }))
       if (kept.length === 0) owned.delete(owner)
       else owned.set(owner, kept)
       for (const entry of kept) push(entry)
+      if (gone > heap.length / 2 + gone_max) sweep()
     },
     due: (now) => {
       ripe = ripe.filter(({ gone }) => !gone)
       for (let first = heap[0]; first && (first.gone || first.at <= now); first = heap[0]) {
         pop()
-        if (!first.gone) ripe.push(first)
+        if (first.gone) gone--
+        else ripe.push(first)
       }
       const next = heap[0]?.at
       return { now: ripe.map(({ what }) => what), ...(next === undefined ? {} : { next }) }

@@ -195,7 +195,7 @@ const load = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Held, LogUnavailable> {
   const last = yield* log.load(stream)
   if (last === undefined) {
-    return { state: to.initialState, version: 0, hash: log.genesis(stream), commands: [] }
+    return { state: to.initialState, version: 0, hash: log.hashOf(stream), commands: [] }
   }
   const { commit, position, hash } = last
   const state = yield* stateAfter(log, to, last)

@@ -83,6 +83,18 @@ export const runProcess = (process: Process) =>
     Effect.annotateLogs("process", process.name),
   )
 
+/**
+ * As `runProcess`, of what nobody takes over: every server has its own. After a defect, which is
+ * logged, it begins again.
+ */
+export const keepRunning = (process: Process) =>
+  runProcess(process).pipe(
+    Effect.catchDefect((defect) =>
+      Effect.andThen(Effect.logError(`${process.name} begins again.`, defect), Effect.fail(defect)),
+    ),
+    Effect.retry(Schedule.spaced(retry_ms)),
+  )
+
 const runOnce = Effect.fnUntraced(function* ({ name, part, from, start }: Process) {
   const log = yield* Log
   const run = yield* start

@@ -72,7 +72,7 @@ const errorOf = (fault: BlobFault): StoreError => {
     case "BlobTooFewNodes":
       return new BlobTooFewNodes({ have: fault.have, need: fault.need })
     case "BlobShardsFailed":
-      return new BlobShardsFailed({ detail: fault.detail })
+      return new BlobShardsFailed({ detail: fault.detail, is_full: fault.is_full === true })
     case "BlobUnreachable":
       return new BlobUnreachable({ detail: fault.detail })
   }

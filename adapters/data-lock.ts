@@ -6,6 +6,7 @@ import {
   realpathSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from "node:fs"
 import { join, resolve } from "node:path"
@@ -102,11 +103,23 @@ const makeFolders = (path: string, inner: ReadonlyArray<"run" | "nats">) =>
         mkdirSync(folder[name], { recursive: true, mode: folder_mode })
         const probe = join(folder[name], `.probe-${process.pid}`)
         writeFileSync(probe, "", { mode: file_mode })
+        const [owner, ours] = [statSync(folder[name]).uid, statSync(probe).uid]
         rmSync(probe)
+        if (owner !== ours) throw ofAnother(real, owner, ours)
       }
       return folder
     },
-    catch: (cause) => unusable(path, cause),
+    catch: (cause) => (cause instanceof DataFolderUnusable ? cause : unusable(path, cause)),
+  })
+
+/** Root may write everywhere; whose folder it is could not read what root leaves there. */
+const ofAnother = (path: string, owner: number, ours: number) =>
+  new DataFolderUnusable({
+    message:
+      `${path} belongs to user ${owner}, who could not read what user ${ours} makes in it: run ` +
+      `this as that user, or while its server runs; or make it yours with chown -R ${ours}.`,
+    path,
+    reason: `belongs to user ${owner}`,
   })
 
 const hold = (folder: Folder) =>

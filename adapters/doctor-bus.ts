@@ -182,9 +182,23 @@ const orFailed =
       }),
     )
 
+/** Whether the bus has this log at all, in whichever generation; where nobody can tell, it has. */
+const hasLog = ({ name }: BusLook) =>
+  Effect.map(listed, (infos) =>
+    infos.some(({ config }) => config.name === name || config.name.startsWith(`${name}_`)),
+  ).pipe(Effect.orElseSucceed(() => true))
+
+const noLog = ({ name, runs }: BusLook) =>
+  (runs ? fail : warn)(
+    "log",
+    `There is no ${name} on this bus: the first start makes it, ` +
+      "and almanac restore-state brings back one that was lost.",
+  )
+
 /** All that the bus tells; each look that fails is a finding. */
 export const busFindings = Effect.fnUntraced(function* (look: BusLook) {
   const { replicas, runs, is_outside } = look
+  if (!(yield* hasLog(look))) return [...(yield* orFailed("nats")(server)), noLog(look)]
   const alone =
     is_outside && replicas === 1
       ? [warn("copies", "nats.replicas is 1: with one server gone all of it is.")]

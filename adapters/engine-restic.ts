@@ -14,7 +14,14 @@ import {
 } from "#actors/share-protection/engine.ts"
 import { type AddressRule, judgedName, type Resolve } from "#adapters/outside-address.ts"
 import { backUpFolder, instantOf } from "#adapters/restic-backup.ts"
-import { type Call, calling, codes, failsBefore, noRepository } from "#adapters/restic-call.ts"
+import {
+  type Call,
+  calling,
+  codes,
+  failsBefore,
+  noRepository,
+  wrongPassword,
+} from "#adapters/restic-call.ts"
 import { lineSink } from "#adapters/restic-lines.ts"
 import { isWholeId, listSnapshots } from "#adapters/restic-listing.ts"
 import { readConfig, readVersion } from "#adapters/restic-message.ts"
@@ -24,6 +31,7 @@ import { type Restic, type ResticPlace, runRestic } from "#adapters/restic-proce
 import { restoreFolder } from "#adapters/restic-restore.ts"
 import { proveSample } from "#adapters/restic-sample.ts"
 import { type S3Failure, s3Failure } from "#adapters/s3-failure.ts"
+import { TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 import { findBinary, missingBinary } from "../launcher/binaries.mjs"
 
 /** restic is not there; the message says what to install. */
@@ -187,10 +195,18 @@ const formatOf = Effect.fnUntraced(function* (call: Call) {
   return (yield* findFormat(call)) ?? (yield* noRepository)
 })
 
+const anothersRepository = new TrustAccessDenied({
+  detail:
+    "The bucket has a repository that another password opens: that of another target, perhaps of " +
+    "one that was deleted. Use a bucket of its own.",
+})
+
 /** Looked for first: restic makes a missing bucket, without the lock that it was to have. */
 const init = Effect.fnUntraced(function* ({ version, go_version }: Restic, call: Call) {
   const profile = `restic ${version}: AES-256-CTR, Poly1305-AES, scrypt by ${go_version}`
-  const found = yield* findFormat(call)
+  const found = yield* Effect.mapError(findFormat(call), (failure) =>
+    failure === wrongPassword ? anothersRepository : failure,
+  )
   if (found !== undefined) return { format: found, profile }
   yield* call({ words: ["init", "--json"] })
   return { format: yield* formatOf(call), profile }

@@ -1,4 +1,5 @@
 /** The listener: Node's HTTP server before the front door, with TLS where the settings say so. */
+import { X509Certificate } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import {
   createServer,
@@ -11,7 +12,7 @@ import {
 import { createServer as createTlsServer } from "node:https"
 import type { AddressInfo, Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import type { TLSSocket } from "node:tls"
+import { createSecureContext, type TLSSocket } from "node:tls"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Context, Duration, Effect, Schema, Scope } from "effect"
 import { v7 } from "uuid"
@@ -19,6 +20,7 @@ import { share_protection } from "#gateway/envelope.ts"
 import type { Broken, FrontDoor } from "#gateway/front-door.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { limitConnections } from "./connection-limit.ts"
+import { watched } from "./file-changes.ts"
 import { isInternal, type PeerDoor } from "./peer-door.ts"
 import { cutUnread } from "./unread-answer.ts"
 
@@ -34,6 +36,8 @@ const checking_interval_ms = 1000
 const grace_s = 8
 /** How often connections that have become idle are closed while the server stops. */
 const closing_interval_ms = 50
+const ms_per_s = 1000
+const stop_signals = ["SIGTERM", "SIGINT"] as const
 
 /** The address cannot be listened on, or a file of `[tls]` is not usable. */
 export class ListenFailure extends Schema.TaggedError<ListenFailure>()("ListenFailure", {
@@ -46,9 +50,11 @@ export interface Listening {
   readonly url: string
   /**
    * Answers for so many seconds more, each connection's next request as its last: for whoever
-   * balances the load, and has yet to see that this process ends.
+   * balances the load, and has yet to see that this process ends. Another signal ends that.
    */
   readonly drain: (seconds: number) => Effect.Effect<void>
+  /** When the certificate that is served runs out, in Unix time; undefined without TLS. */
+  readonly certificateEnds: () => number | undefined
 }
 
 const options: ServerOptions = {
@@ -63,6 +69,10 @@ const options: ServerOptions = {
 /** Who does not shake hands holds a connection no longer than who sends no head. */
 const tls_options = { handshakeTimeout: headers_timeout_ms, minVersion: "TLSv1.2" } as const
 
+/** The files of `[tls]` that are given. */
+export const tlsFiles = ({ cert, key, client_ca }: Settings["tls"]) =>
+  [cert, key, client_ca].filter((path) => path !== "")
+
 const readPem = (path: string, name: string) =>
   Effect.tryPromise({
     try: () => readFile(path),
@@ -71,25 +81,54 @@ const readPem = (path: string, name: string) =>
 
 const isShown = (socket: TLSSocket) => Object.keys(socket.getPeerCertificate()).length > 0
 
-/** With `client_ca` a client may show a certificate, but none that others have signed. */
-const tlsServer = Effect.fnUntraced(function* ({ cert, key, client_ca }: Settings["tls"]) {
-  const pem = { cert: yield* readPem(cert, "cert"), key: yield* readPem(key, "key") }
-  const ca = client_ca === "" ? undefined : yield* readPem(client_ca, "client_ca")
-  const mutual = ca === undefined ? {} : { ca, requestCert: true, rejectUnauthorized: false }
-  const server = yield* Effect.try({
-    try: () => createTlsServer({ ...options, ...tls_options, ...pem, ...mutual }),
+/** What the files of `[tls]` hold now, which fit each other; ListenFailure otherwise. */
+const readTls = Effect.fnUntraced(function* ({ cert, key, client_ca }: Settings["tls"]) {
+  const secure = {
+    ...tls_options,
+    cert: yield* readPem(cert, "cert"),
+    key: yield* readPem(key, "key"),
+    ...(client_ca !== "" && { ca: yield* readPem(client_ca, "client_ca") }),
+  }
+  return yield* Effect.try({
+    try: () => {
+      createSecureContext(secure)
+      const ends = Date.parse(new X509Certificate(secure.cert).validTo) / ms_per_s
+      return { secure, ends }
+    },
     catch: (cause) => new ListenFailure({ message: `tls: ${String(cause)}` }),
   })
+})
+
+/**
+ * With `client_ca` a client may show a certificate, but none that others have signed. Files that
+ * are exchanged are those of connections from then on; the others keep what they have.
+ */
+const tlsServer = Effect.fnUntraced(function* (tls: Settings["tls"]) {
+  const has_ca = tls.client_ca !== ""
+  const whenChanged = yield* watched(tlsFiles(tls))
+  let served = yield* readTls(tls)
+  const mutual = has_ca ? { requestCert: true, rejectUnauthorized: false } : {}
+  const server = createTlsServer({ ...options, ...served.secure, ...mutual })
+  const again = Effect.gen(function* () {
+    served = yield* readTls(tls)
+    server.setSecureContext(served.secure)
+    yield* Effect.logInfo(`The files of [tls] were read again: ${tls.cert} is served.`)
+  })
+  yield* whenChanged(
+    Effect.catch(again, ({ message }) =>
+      Effect.logError(`${message}. What was read before is still served.`),
+    ),
+  )
   // Nobody can be answered without a handshake, and Node itself leaves such a connection open.
   server.on("tlsClientError", (_, socket) => socket.destroy())
   server.on("secureConnection", (socket) => {
-    if (ca !== undefined && !socket.authorized && isShown(socket)) socket.destroy()
+    if (has_ca && !socket.authorized && isShown(socket)) socket.destroy()
   })
-  return server
+  return { server, ends: () => served.ends }
 })
 
 const refusals: Readonly<Record<string, readonly [number, string]>> = {
-  HPE_HEADER_OVERFLOW: [431, "The headers are too large."],
+  HPE_HEADER_OVERFLOW: [431, `The headers are larger than ${header_bytes_max} bytes in all.`],
   ERR_HTTP_REQUEST_TIMEOUT: [408, "The request came too slowly."],
 }
 const bad_request = [400, "This is not HTTP."] as const
@@ -187,14 +226,24 @@ const internalFirst = (server: Server, internal: InternalDoor | undefined) => {
   )
 }
 
+/** Whoever tells the process to stop once more waits for nobody. */
+const toldAgain = Effect.callback<void>((resume) => {
+  const heard = () => resume(Effect.void)
+  for (const signal of stop_signals) process.once(signal, heard)
+  return Effect.sync(() => {
+    for (const signal of stop_signals) process.off(signal, heard)
+  })
+})
+
 /** Says with each answer that its connection ends: none is cut off under a client that asks. */
 const drained = (server: Server) => (seconds: number) =>
-  Effect.suspend(() => {
-    if (seconds === 0) return Effect.void
+  Effect.gen(function* () {
+    if (seconds === 0) return
     server.prependListener("request", (_, response) => {
       response.shouldKeepAlive = false
     })
-    return Effect.sleep(Duration.seconds(seconds))
+    yield* Effect.logInfo(`Answering for ${seconds} s more; told to stop again, it stops now.`)
+    yield* Effect.raceFirst(Effect.sleep(Duration.seconds(seconds)), toldAgain)
   })
 
 /** How this machine reaches what listens on `host`. */
@@ -214,7 +263,8 @@ export const httpServer = Effect.fnUntraced(function* (
   internal?: InternalDoor,
 ) {
   const is_tls = tls.cert !== ""
-  const server: Server = is_tls ? yield* tlsServer(tls) : createServer(options)
+  const secured = is_tls ? yield* tlsServer(tls) : undefined
+  const server: Server = secured?.server ?? createServer(options)
   answerMalformed(server, door)
   overlookExpectations(server)
   cutUnread(server, is_tls, api.request_timeout_seconds)
@@ -262,6 +312,7 @@ export const httpServer = Effect.fnUntraced(function* (
     port,
     url: urlOf(is_tls ? "https" : "http", api.bind_host, port),
     drain: drained(server),
+    certificateEnds: () => secured?.ends(),
   }
   return listening
 })

@@ -69,7 +69,7 @@ const configured = Effect.fnUntraced(function* (settings: Settings, own: OwnToke
   const clock = yield* Clock.Clock
   const find = (sha256: string) => own.store.find(sha256) ?? own.issued.find(sha256)
   return [
-    yield* issuedTokens({ find }),
+    keptTokens({ find }, clock),
     staticTokens([...auth.tokens, ...dashboardToken(settings)]),
     yield* jwts(auth.jwt),
     certificates(tls.client_certificates),
@@ -138,8 +138,14 @@ const refused = (reason: Unauthenticated["reason"]) => Effect.fail(new Unauthent
 const unknown = refused("unknown")
 
 /** Tokens that we made, as far as they are known at once. */
-export const issuedTokens = (store: Pick<TokenStore, "find">): Effect.Effect<Authenticate> =>
-  Effect.map(Clock.Clock, (clock) => issuedBy(store, clock))
+export const keptTokens =
+  (store: Pick<TokenStore, "find">, clock: Clock.Clock): Authenticate =>
+  ({ token }) => {
+    if (token === undefined || !token().startsWith(token_prefix)) return unknown
+    // A guess learns nothing from the time of this search: what it compares is hashed.
+    const record = store.find(sha256Of(token()))
+    return record === undefined ? unknown : callerBy(record, clock)
+  }
 
 /** Tokens of `token issue` that are not known at once: the log tells. */
 const recordedTokens =
@@ -156,15 +162,6 @@ const callerBy = (record: TokenRecord, clock: Clock.Clock) =>
   hasExpired(record, clock.currentTimeMillisUnsafe())
     ? refused("expired")
     : Effect.succeed(callerOfRecord(record))
-
-const issuedBy =
-  (store: Pick<TokenStore, "find">, clock: Clock.Clock): Authenticate =>
-  ({ token }) => {
-    if (token === undefined || !token().startsWith(token_prefix)) return unknown
-    // A guess learns nothing from the time of this search: what it compares is hashed.
-    const record = store.find(sha256Of(token()))
-    return record === undefined ? unknown : callerBy(record, clock)
-  }
 
 /** A record never changes: another one takes its place. */
 const callerOfRecord = remembered((record: TokenRecord) => callerOf(record))

@@ -7,7 +7,7 @@
 import { Clock, DateTime, Effect, Redacted, Schedule, Semaphore, Stream } from "effect"
 import { v7 } from "uuid"
 import { address, Commands } from "#actors/commands.ts"
-import { runProcess } from "#actors/process.ts"
+import { keepRunning } from "#actors/process.ts"
 import { heldTokens, tokenConfirming, tokenKeeping } from "#actors/system/issued-tokens.ts"
 import { type LivingToken, Token, tokenAfter } from "#actors/system/token.ts"
 import {
@@ -59,7 +59,7 @@ export const issuedTokens = Effect.fnUntraced(function* (stale_ms: number) {
   const issuer = yield* logIssuer
   const held = heldTokens(stale_ms)
   const asking = yield* Semaphore.make(asked_max)
-  yield* Effect.forkScoped(runProcess(tokenKeeping(held)))
+  yield* Effect.forkScoped(keepRunning(tokenKeeping(held)))
   yield* Effect.forkScoped(tokenConfirming(held))
   const heard = (position: number) =>
     Effect.suspend(() => (held.position() >= position ? Effect.void : Effect.fail("not yet"))).pipe(
@@ -181,7 +181,7 @@ export const adoptTokens = Effect.fnUntraced(function* (store: TokenStore, own: 
     )
   }
   const adopted = new Set<string>()
-  const told = Effect.forEach(
+  const adopting = Effect.forEach(
     old,
     (record) => Effect.tap(adopt(record), () => Effect.sync(() => adopted.add(record.sha256))),
     { concurrency: sent_at_once, discard: true },
@@ -193,7 +193,7 @@ export const adoptTokens = Effect.fnUntraced(function* (store: TokenStore, own: 
   )
   if (old.length === 0) return
   // Also where others failed: what was told may be revoked, and the file hears nothing of that.
-  yield* Effect.exit(told).pipe(
+  yield* Effect.exit(adopting).pipe(
     Effect.flatMap((ended) => Effect.andThen(taken, ended)),
     Effect.retry(Schedule.spaced(retry_ms)),
     Effect.forkScoped,

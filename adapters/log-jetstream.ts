@@ -94,7 +94,7 @@ export const logJetStream = (options: LogOptions) =>
       const ask = yield* asker(connection, link, append_timeout_ms)
       const source = { connection, jsm, link, name: options.stream }
       return Log.of({
-        genesis: sha256,
+        hashOf: sha256,
         digest,
         ...reads(source, asking, options),
         ...loadAndAppend({ ...source, jsm: asking }, ask, options),

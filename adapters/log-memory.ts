@@ -29,7 +29,7 @@ export const logMemory = Layer.sync(Log, () => {
 
   return Log.of({
     ...reads(commits, waiting),
-    genesis: sha256,
+    hashOf: sha256,
     digest,
     load: (stream) =>
       Effect.sync(() => {

@@ -26,10 +26,10 @@ export interface Target {
 export const writer =
   (connection: NatsConnection, ask: Ask, target: Target): Write =>
   (commits) =>
-    send(connection, ask, target, commits).then(
-      (message) => Result.map(positionOf(message), (last) => places(commits, last)),
-      Result.fail,
-    )
+    send(connection, ask, target, commits)
+      .then((message) => Result.map(positionOf(message), (last) => places(commits, last)))
+      // Also of an answer that is none: whoever waits behind it would wait for ever.
+      .catch(Result.fail)
 
 /**
  * All parts and the commit of a batch in one tick: one round trip, and no batch stays open (50

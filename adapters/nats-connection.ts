@@ -127,7 +127,8 @@ export const connectBus = Effect.fnUntraced(function* (options: BusOptions) {
  * losses, and drains with the scope. NatsUnreachable.
  */
 export const connectPlain = Effect.fnUntraced(function* (options: BusOptions) {
-  const connection = yield* Effect.acquireRelease(open(options), close)
+  // Told to stop, a process waits for no server that does not answer.
+  const connection = yield* Effect.acquireRelease(open(options), close, { interruptible: true })
   yield* Effect.forkScoped(
     Stream.runForEach(Stream.fromAsyncIterable(connection.status(), String), (status) => {
       if (status.type === "staleConnection") abandon(connection)
@@ -139,7 +140,12 @@ export const connectPlain = Effect.fnUntraced(function* (options: BusOptions) {
 
 const open = (options: BusOptions) =>
   Effect.tryPromise({
-    try: () => connect(connectionOptions(options)),
+    try: (ending) => {
+      const connecting = connect(connectionOptions(options))
+      const leave = () => connecting.then((connection) => connection.close())
+      ending.addEventListener("abort", () => void leave().catch(() => undefined))
+      return connecting
+    },
     catch: (cause) => cause,
   }).pipe(
     Effect.retry({

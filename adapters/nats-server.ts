@@ -195,17 +195,24 @@ const supervise = Effect.fnUntraced(function* (
   now: Now,
 ) {
   const first = yield* Deferred.make<number, NatsServerFailed>()
-  const once = Effect.fnUntraced(function* (port: number) {
-    const { written } = now
-    const child = yield* natsChild(options, port)
-    const at = yield* child.port
-    now.child = child
-    // Changed while it started: which of the two it has read nobody knows.
-    if (now.written !== written) yield* child.reload
-    yield* SubscriptionRef.set(status, "running")
-    yield* Deferred.succeed(first, at)
-    return yield* child.ended
-  }, Effect.scoped)
+  const once = Effect.fnUntraced(
+    function* (port: number) {
+      const { written } = now
+      const child = yield* natsChild(options, port)
+      const at = yield* child.port
+      now.child = child
+      // Changed while it started: which of the two it has read nobody knows.
+      if (now.written !== written) yield* child.reload
+      yield* SubscriptionRef.set(status, "running")
+      yield* Deferred.succeed(first, at)
+      return yield* child.ended
+    },
+    Effect.scoped,
+    // A machine without memory or descriptors throws: who supervises must outlive that.
+    Effect.catchDefect((cause) =>
+      Effect.fail(new NatsServerFailed({ message: `nats-server cannot be started: ${cause}` })),
+    ),
+  )
   const again = Effect.fnUntraced(function* (port: number) {
     let wait_ms = restart_ms_min
     while (true) {

@@ -72,9 +72,9 @@ const switching = 101
 const keeping = { keepAlive: true, maxSockets: 1 }
 
 /** What all connections of this node have in common, which takes milliseconds to make. */
-const contextOf = ({ tls }: PeerCallOptions) =>
+const contextOf = (tls: NonNullable<PeerCallOptions["tls"]>) =>
   // The list is Node's to read only.
-  tls && createSecureContext({ ...tls, ca: [...tls.ca] })
+  createSecureContext({ ...tls, ca: [...tls.ca] })
 
 /** Which version of the link both ends speak; the difference is told where there is none. */
 const versionsOver = (
@@ -204,7 +204,7 @@ export const peerCalls = (options: PeerCallOptions) => {
   const known = new Map<string, Known>()
   /** Why a node speaks no version that this one speaks, by its address. */
   const apart = new Map<string, string>()
-  const context = contextOf(options)
+  let context = options.tls && contextOf(options.tls)
   const closing = new AbortController()
 
   const connect = (address: string, is_again: boolean) => {
@@ -250,6 +250,10 @@ export const peerCalls = (options: PeerCallOptions) => {
     ): Promise<Asked> => (await to(address)).ask(operation, json, body, deadline_ms),
     /** Why no version of the link is common with the node there; undefined where one is. */
     apartFrom: (address: string) => apart.get(address),
+    /** Trusts and shows these from the next connection on. Throws where they do not fit. */
+    exchange: (tls: NonNullable<PeerCallOptions["tls"]>) => {
+      context = contextOf(tls)
+    },
     /** Ends all links, and what is on its way to become one. */
     close: async () => {
       closing.abort()

@@ -1,5 +1,4 @@
 /** Prometheus text of where the process stands: its disk, its certificate, its release. */
-import { X509Certificate } from "node:crypto"
 import { readFile, statfs } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
@@ -21,13 +20,6 @@ const build = {
   help: "1, with the release and the runtime as labels.",
 } as const
 
-/** What a certificate file says now: it may have been exchanged since the start. */
-const expiryOf = (path: string) =>
-  Effect.tryPromise(async () => {
-    const { validTo } = new X509Certificate(await readFile(path))
-    return Date.parse(validTo) / ms_per_s
-  })
-
 /** When state was backed up from this folder; 0 where it never was, or nobody can tell. */
 const lastBackup = (data_dir: string) =>
   Effect.tryPromise(() => readFile(join(data_dir, last_backup_file), "utf8")).pipe(
@@ -38,11 +30,19 @@ const lastBackup = (data_dir: string) =>
 
 const backup_help = "When state was last backed up from here, in Unix time; 0: never."
 
-/** Fails where the data folder or the certificate cannot be read. */
-export const placeMetrics = ({ data, tls }: Settings, version: string) =>
+/**
+ * Fails where the data folder cannot be read. `certificateEnds` answers when the certificate that
+ * is served runs out, in Unix time; undefined where none is.
+ */
+export const placeMetrics = (
+  { data }: Settings,
+  version: string,
+  certificateEnds: () => number | undefined,
+) =>
   Effect.gen(function* () {
     const disk = yield* Effect.tryPromise(() => statfs(data.dir))
-    const expiry = tls.cert === "" ? [] : [[yield* expiryOf(tls.cert)] as const]
+    const ends = certificateEnds()
+    const expiry = ends === undefined ? [] : [[ends] as const]
     return [
       familyText(build, [[1, { version, node: process.versions.node }]]),
       plainText("almanac_data_disk_", [

@@ -5,8 +5,8 @@
  * JSON, or the lines of YAML that oslo.policy's own samples have: `"name": "rule"`.
  * Source: document 2 §5; DECISIONS, document 2, default policy rules.
  */
-import { stat } from "node:fs/promises"
-import { Effect, Option, Result, Schedule, Schema } from "effect"
+import { Effect, Option, Result, Schema } from "effect"
+import { watched } from "#adapters/file-changes.ts"
 import { readBounded } from "#adapters/private-file.ts"
 import { parseRule, type Rule, type Rules } from "#schemas/policy-rule.ts"
 
@@ -18,8 +18,6 @@ export class PolicyFileInvalid extends Schema.TaggedError<PolicyFileInvalid>()(
 
 /** A file for every operation is about 10 KB. */
 const file_bytes_max = 2 ** 20
-/** How often the file's time is looked at, in milliseconds. */
-const look_ms = 1000
 
 /**
  * Answers who tells the rules that hold now; without a `path` they are the default ones. Fails
@@ -31,7 +29,7 @@ export const policyRules = Effect.fnUntraced(function* (
 ) {
   let rules = parsed(defaults)
   if (path === "") return () => rules
-  let seen = yield* changedAt(path)
+  const whenChanged = yield* watched([path])
   const read = Effect.gen(function* () {
     const given = yield* readRules(path)
     rules = parsed({ ...defaults, ...given })
@@ -41,9 +39,6 @@ export const policyRules = Effect.fnUntraced(function* (
     }
   })
   const again = Effect.gen(function* () {
-    const found = yield* changedAt(path)
-    if (found === seen) return
-    seen = found
     yield* read
     yield* Effect.logInfo(`The policy rules of ${path} were read again.`)
   }).pipe(
@@ -52,21 +47,12 @@ export const policyRules = Effect.fnUntraced(function* (
     ),
   )
   yield* read
-  yield* Effect.forkScoped(Effect.repeat(again, Schedule.spaced(look_ms)))
+  yield* whenChanged(again)
   return () => rules
 })
 
 const parsed = (rules: Readonly<Record<string, Rule>>): Rules =>
   new Map(Object.entries(rules).map(([name, rule]) => [name, parseRule(rule)]))
-
-/** When the file was written, and how large it is; a file that is gone has its own answer. */
-const changedAt = (path: string) =>
-  Effect.promise(() =>
-    stat(path, { bigint: true }).then(
-      ({ mtimeNs, size }) => `${mtimeNs} ${size}`,
-      () => "gone",
-    ),
-  )
 
 const readRules = (path: string) =>
   Effect.flatMap(readBounded(path, file_bytes_max), (text) => {

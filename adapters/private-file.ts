@@ -1,6 +1,6 @@
 /** Small files that only we may read: written whole or not at all, read up to a bound. */
 import { randomUUID } from "node:crypto"
-import { mkdir, open, rename, rm } from "node:fs/promises"
+import { type FileHandle, mkdir, open, rename, rm, stat } from "node:fs/promises"
 import { dirname } from "node:path"
 import { Effect, Option, Schema } from "effect"
 
@@ -26,6 +26,7 @@ export const writePrivate = (path: string, text: string) =>
       const file = await open(partial, "wx", file_mode)
       try {
         await file.writeFile(text)
+        await giveToOwner(file, dirname(path))
         await file.sync()
       } finally {
         await file.close()
@@ -37,6 +38,14 @@ export const writePrivate = (path: string, text: string) =>
     }
     await syncFolder(dirname(path))
   })
+
+/** What root writes beside a server of another user is that user's, who has to read it. */
+const giveToOwner = async (file: FileHandle, folder: string) => {
+  const [{ uid, gid }, ours] = await Promise.all([stat(folder), file.stat()])
+  if (uid === ours.uid || process.getuid?.() !== 0) return
+  // Where owners are not root's to change either, as in some containers, it stays root's.
+  await file.chown(uid, gid).catch(() => undefined)
+}
 
 /** A renamed file is only there for good once its folder is. */
 export const syncFolder = async (path: string) => {

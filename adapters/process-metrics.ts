@@ -62,7 +62,8 @@ export const processMetrics = Effect.gen(function* () {
     return of_process + of_node
   }
   return Effect.zipWith(
-    ...([openFiles, PrometheusMetrics.format()] as const),
+    openFiles,
+    PrometheusMetrics.format(),
     (open_files, metrics) => text(open_files) + metrics + silent(metrics),
   )
 })

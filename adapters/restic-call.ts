@@ -56,6 +56,10 @@ export const failsBefore = (detail: string) => new EngineFailed({ detail, wrote_
 
 export const noRepository = failsBefore("There is no repository in the bucket.")
 
+export const wrongPassword = new TrustAccessDenied({
+  detail: "The password does not open the repository.",
+})
+
 const failureOf = (restic: Restic, place: ResticPlace, ended: Ended): EngineFailure => {
   const { code, verdict, message, is_opening } = ended
   const why = detailOf(place, ended)
@@ -71,7 +75,7 @@ const failureOf = (restic: Restic, place: ResticPlace, ended: Ended): EngineFail
     return new RepositoryLocked({ detail: `The engine's own lock is held: ${why}` })
   }
   if (code === codes.wrong_password) {
-    return new TrustAccessDenied({ detail: "The password does not open the repository." })
+    return wrongPassword
   }
   const end = code === null ? "was killed" : `ended with code ${code}`
   return new EngineFailed({ detail: `restic ${end}: ${why}`, wrote_nothing: false })

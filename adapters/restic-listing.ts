@@ -4,6 +4,7 @@ import type { FolderRestore } from "#actors/share-protection/engine.ts"
 import { type Call, callLines, failsBefore } from "#adapters/restic-call.ts"
 import { elementSink } from "#adapters/restic-lines.ts"
 import { type Node, readNode, readSnapshot } from "#adapters/restic-message.ts"
+import { NotFound } from "#schemas/share-protection/rejection.ts"
 
 /**
  * What stands for nothing: of an empty folder restic makes no snapshot, so that this one is in it,
@@ -15,7 +16,7 @@ export const nothing_folder = ".almanac-empty-folder"
 export const isWholeId = (id: string) => /^[0-9a-f]{64}$/.test(id)
 
 const noSnapshot = failsBefore("There is no such snapshot.")
-export const noPath = failsBefore("The snapshot has no such path.")
+export const noPath = new NotFound({ detail: "The backup has nothing at this path." })
 
 /** The path below the root that a sub path names, with a slash before it; empty: the root. */
 export const subPathOf = ({ sub_path }: Pick<FolderRestore, "sub_path">) => {

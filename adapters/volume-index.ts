@@ -359,4 +359,3 @@ export const makeIndex = (images: ReadonlyArray<Uint8Array> = [], seed = 0) => {
     },
   }
 }
-export type VolumeIndex = ReturnType<typeof makeIndex>

@@ -7,7 +7,6 @@ import { page_bytes, type Stretch } from "./volume-room.ts"
 
 /** First page, pages, and the identifier as four big-endian words. */
 const entry_words = 6
-export const kept_entry_bytes = 4 * entry_words
 const entries_first = 16
 
 export interface KeptStretch extends Stretch {

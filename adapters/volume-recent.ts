@@ -46,4 +46,3 @@ export const makeRecentFacts = () => {
     },
   }
 }
-export type RecentFacts = ReturnType<typeof makeRecentFacts>

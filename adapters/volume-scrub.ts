@@ -82,4 +82,3 @@ export const makeScrub = (parts: ScrubParts) => {
     oldestUnverifiedAt: () => oldestFirst()[0]?.at,
   }
 }
-export type Scrub = ReturnType<typeof makeScrub>

@@ -11,12 +11,13 @@ import { failure } from "#client/failure.ts"
 import { fromJson, isObject, type Json, textAt } from "#client/json.ts"
 import { type OpenStack, signIn } from "#client/keystone.ts"
 import type { Need } from "#client/operation.ts"
+import { byItself, type Trusted } from "#client/own-certificate.ts"
 import { findText, readToken } from "#client/private-text.ts"
 import { findProfile, profilesPath } from "#client/profile.ts"
 
 export interface Access {
   readonly url: string
-  readonly tls: { readonly ca?: Buffer; readonly checkServerIdentity?: () => undefined }
+  readonly tls: Trusted
   /** The headers by which a caller is known. */
   readonly headers: (need: Need, signal: AbortSignal) => Promise<Readonly<Record<string, string>>>
   /** What to do where the token is not taken, and where nothing listens. */
@@ -173,11 +174,10 @@ const fromDataFolder = async (asking: Asking): Promise<Access | undefined> => {
     const known = isObject(credentials) ? Object.keys(credentials).filter(tokenOf).join(", ") : ""
     throw failure("usage", `${path} has no principal ${as}; it has ${known || "none"}`)
   }
-  // It is this machine's own server, by the very certificate that the settings name.
   const tls = url.startsWith("https:") ? await authorityOf(tls_cert) : {}
   return {
     ...{ url, start: "start it: npm start" },
-    tls: tls.ca === undefined ? {} : { ...tls, checkServerIdentity: () => undefined },
+    tls: tls.ca === undefined ? {} : byItself(tls.ca),
     headers: async (need) => {
       const token = need === "none" ? undefined : tokenOf(as ?? principals[need])
       return token === undefined ? {} : { authorization: `Bearer ${token}` }

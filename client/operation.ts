@@ -53,6 +53,8 @@ export interface Operation {
   readonly is_long?: boolean
   /** Whether the answer tells of a job that `--wait` waits for. */
   readonly has_job?: boolean
+  /** Where what it is laid over is read; a PATCH is laid over what is at its own path. */
+  readonly over?: string
   readonly for_operators?: ForOperators
   readonly need?: Need
   /** What is said in place of an answer without a body. */

@@ -24,7 +24,7 @@ const by_code: Readonly<Record<string, string>> = {
 }
 
 const by_status: Readonly<Record<number, string>> = {
-  403: "a token with another role or scope is needed: --as admin beside a development server",
+  403: "another role or scope is needed; beside a development server: --as admin, or domain_owner",
   404: "see what is there with the verb list; another project's things are not found either",
   429: "wait, then repeat it",
   503: "see what is wrong: the server's /readyz says it",

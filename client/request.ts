@@ -36,7 +36,7 @@ export const pairsOf = (texts: ReadonlyArray<string>, flag: string): Pairs =>
     }),
   )
 
-const bodyOf = ({ body: fields = [] }: Operation, typed: Typed): JsonObject | undefined => {
+const bodyOf = ({ method, body: fields = [] }: Operation, typed: Typed): JsonObject | undefined => {
   const { body: whole } = typed
   if (whole !== undefined && !isObject(whole)) throw failure("usage", "--body is no JSON object")
   const given = fields.filter(({ name }) => typed.fields[name] !== undefined)
@@ -49,7 +49,9 @@ const bodyOf = ({ body: fields = [] }: Operation, typed: Typed): JsonObject | un
     ({ name, is_required }) => is_required === true && memberAt(body, name) === undefined,
   )
   if (missing !== undefined) throw missingFlag(missing)
-  return given.length === 0 && whole === undefined ? undefined : body
+  if (given.length > 0 || whole !== undefined) return body
+  if (method === "PATCH") throw failure("usage", "It is not said what to change", "see --help")
+  return undefined
 }
 
 const missingFlag = (field: Field) =>

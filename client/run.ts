@@ -3,7 +3,7 @@ import { failure, isFailure } from "#client/failure.ts"
 import { jsonBody } from "#client/http.ts"
 import { isList, isObject, type Json, memberAt, textAt } from "#client/json.ts"
 import { needOf, type Operation } from "#client/operation.ts"
-import { addressOf, type Request, requestOf, type Typed } from "#client/request.ts"
+import { addressOf, pathOf, type Request, requestOf, type Typed } from "#client/request.ts"
 import { listing, type Session, showOne } from "#client/session.ts"
 import { withIds } from "#client/share-protection/name.ts"
 import { jobIn, watchJob } from "#client/share-protection/watch.ts"
@@ -90,24 +90,49 @@ const listed = async (session: Session, operation: Operation, wanted: Wanted) =>
   else if (count === 0 && is_table) screen.err("None.\n")
 }
 
-/** The resource once its job has ended, read again where it can be. */
+/** The resource once its job has ended, read again where it can be: an operator's job is all. */
 const finished = async (
   session: Session,
   { made }: Operation,
+  is_operator: boolean,
   body: Json,
   job_id: string,
 ): Promise<Json> => {
   const { http, signal } = session
   const need = "tenant" as const
-  const job = await watchJob(session, job_id, need)
+  const job = await watchJob(session, job_id, is_operator)
   const id = made === undefined ? undefined : (textAt(body, `${made}.id`) ?? textAt(body, "id"))
-  if (id === undefined) return job
+  if (id === undefined || is_operator) return job
   return (await http.json({ method: "GET", path: `/v1/${made}s/${id}`, need, signal })).body
+}
+
+/**
+ * The server puts an object of a body in the present one's place: so the members of it that were
+ * not typed come from there. `--keep-daily 14` alone would end what the weekly rule keeps.
+ */
+const laidOver = async ({ http, signal }: Session, operation: Operation, typed: Wanted) => {
+  const { method, path, over = method === "PATCH" ? path : undefined } = operation
+  const { arguments: at, fields, body = {} } = typed
+  const objects = Object.keys(fields).flatMap((name) =>
+    name.includes(".") ? name.slice(0, name.indexOf(".")) : [],
+  )
+  if (over === undefined || objects.length === 0 || !isObject(body)) return typed
+  const asked = { method: "GET", path: pathOf(over, at), need: needOf({ path: over }) } as const
+  const present = await http.json({ ...asked, signal }).catch((cause: unknown) => {
+    // A domain of which nothing was set yet.
+    if (isFailure(cause) && cause.ending === "not_found") return { body: null }
+    throw cause
+  })
+  const known = objects.flatMap((name) => {
+    const object = memberAt(present.body, name)
+    return isObject(object) ? [[name, object] as const] : []
+  })
+  return { ...typed, body: { ...Object.fromEntries(known), ...body } }
 }
 
 /** Does it and shows the answer. ClientFailed where it is refused or its job fails. */
 export const runOperation = async (session: Session, operation: Operation, typed: Wanted) => {
-  const wanted = await withIds(session, operation, typed)
+  const wanted = await laidOver(session, operation, await withIds(session, operation, typed))
   if (operation.items !== undefined) return await listed(session, operation, wanted)
   const { http, screen, signal, output } = session
   const { method, path, query, body } = requestOf(operation, wanted)
@@ -123,7 +148,8 @@ export const runOperation = async (session: Session, operation: Operation, typed
   if (wanted.wait && job_id !== undefined) {
     // Whoever stops the waiting can find it again.
     screen.err(`Job ${job_id}\n`)
-    return showOne(session, await finished(session, operation, answer.body, job_id))
+    const is_operator = need === "admin"
+    return showOne(session, await finished(session, operation, is_operator, answer.body, job_id))
   }
   if (answer.body === null) {
     if (operation.done !== undefined && !output.json && !output.quiet) {

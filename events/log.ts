@@ -117,8 +117,8 @@ export class Log extends Context.Service<
     readonly lasts: (part: Part) => Stream.Stream<Recorded, LogUnavailable>
     /** Position of the last commit; 0 when there is none. */
     readonly head: (part: Part) => Effect.Effect<number, LogUnavailable>
-    /** `prev` of a stream's first commit: SHA-256 (hex) of the stream's name. */
-    readonly genesis: (stream: string) => string
+    /** SHA-256 (hex) of a text. That of a stream's name is `prev` of its first commit. */
+    readonly hashOf: (text: string) => string
     /** SHA-256 of bytes, for what proves more than one commit. */
     readonly digest: (data: Uint8Array) => Uint8Array
   }

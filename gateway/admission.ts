@@ -134,6 +134,10 @@ export const overRate = (
 export const hasBody = ({ headers }: Pick<Asking, "headers">) =>
   headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined
 
+/** Whether the body is chunked and something else too: Node undoes the one and leaves the other. */
+export const isCoded = ({ "transfer-encoding": coding = "chunked" }: Asking["headers"]) =>
+  coding.trim().toLowerCase() !== "chunked"
+
 /** Why this body is not read, if so: declared too large, or of a kind that nobody reads here. */
 export const refusedBody = (
   request: HttpServerRequest.HttpServerRequest,
@@ -148,8 +152,10 @@ export const refusedBody = (
     return { status: 413, detail: `The request body is larger than ${limit} bytes.` }
   }
   const encoding = headers["content-encoding"] ?? "identity"
-  if (encoding !== "identity") {
-    return { status: 415, detail: "A request body must not have a Content-Encoding." }
+  if (encoding !== "identity" || isCoded(headers)) {
+    const detail =
+      "A request body must have no Content-Encoding, nor a transfer coding but chunked."
+    return { status: 415, detail }
   }
   const type = headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase() ?? ""
   if (type === "" || accepts.size === 0 || accepts.has(type)) return undefined

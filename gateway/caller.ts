@@ -25,6 +25,3 @@ export interface Caller {
   readonly user_id?: string
   readonly user_domain_id?: string
 }
-
-/** An actor's name in the log. */
-export const actor_length_max = 256

@@ -61,8 +61,14 @@ export const deadlines = Effect.fnUntraced(function* (deadlineSeconds: () => num
       const was_late = request.is_late
       if (!was_late) request.is_late = isLate(request, now_ms, deadline_ms)
       if (!request.is_late) continue
-      if (!was_late && !request.is_streamed && !request.is_read) request.giveUp()
-      else request.interrupt()
+      try {
+        if (!was_late && !request.is_streamed && !request.is_read) request.giveUp()
+        else request.interrupt()
+      } catch (defect) {
+        // It stands no longer in the way of those behind it.
+        requests.delete(request)
+        throw defect
+      }
     }
   }
 
@@ -84,6 +90,8 @@ export const deadlines = Effect.fnUntraced(function* (deadlineSeconds: () => num
     Math.min(sweep_ms_max, Math.max(sweep_ms_min, (deadlineSeconds() * 1000) / sweeps_per_deadline))
   yield* Effect.suspend(() => Effect.sleep(pause())).pipe(
     Effect.andThen(Effect.sync(sweep)),
+    // One request that cannot be ended does not end the deadlines of all others.
+    Effect.catchDefect((defect) => Effect.logError("A request could not be ended.", defect)),
     Effect.forever,
     Effect.forkScoped,
   )

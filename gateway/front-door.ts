@@ -241,6 +241,17 @@ const endable = ({ closing }: Door, response: Response): Response => {
   return HttpServerResponse.setBody(response, HttpBody.stream(stream, body.contentType))
 }
 
+const last = { connection: "close" }
+
+/**
+ * Whether the answer refuses a body of unknown length before its end. The rest is not waited for,
+ * so the connection ends: a client that was not told would send its next request into nothing.
+ */
+const isCutShort = ({ transport }: Door, { request }: Visit, { status }: Response) =>
+  status >= 400 &&
+  request.headers["transfer-encoding"] !== undefined &&
+  !transport.progressOf(request.source).is_read
+
 const depart = (door: Door, visit: Visit, response: Response): Response => {
   const { request, found, in_flight, fiber } = visit
   const { arrived_ms } = in_flight
@@ -252,7 +263,7 @@ const depart = (door: Door, visit: Visit, response: Response): Response => {
   const seconds = (door.clock.currentTimeMillisUnsafe() - arrived_ms) / 1000
   door.metrics.add(isRoute(found) ? found.route : no_route, response.status, seconds)
   const answer = is_stream ? endable(door, response) : whole(visit, response)
-  const { headers } = visit
+  const headers = isCutShort(door, visit, response) ? { ...visit.headers, ...last } : visit.headers
   if (door.transport.hasten(request, answer, headers)) return answer
   return HttpServerResponse.setHeaders(answer, headers)
 }

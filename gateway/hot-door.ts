@@ -6,7 +6,7 @@
  */
 import { Effect, Exit } from "effect"
 import { mayEnter } from "#gateway/access.ts"
-import { bearerOf, correlationId } from "#gateway/admission.ts"
+import { bearerOf, correlationId, isCoded } from "#gateway/admission.ts"
 import type { Caller } from "#gateway/caller.ts"
 import type { InFlight } from "#gateway/deadlines.ts"
 import type { Door } from "#gateway/door.ts"
@@ -208,6 +208,7 @@ export const hotDoor = Effect.fnUntraced(function* (door: Door, services: Readon
     if (!isPlainTime(settings) || unusual.some((name) => headers[name] !== undefined)) {
       return undefined
     }
+    if (isCoded(headers)) return undefined
     const found = find(request, headers)
     if (found === undefined) return undefined
     if (Number(headers["content-length"] ?? 0) > found.route.bodyLimit(settings)) return undefined

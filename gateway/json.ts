@@ -60,6 +60,12 @@ const malformed = new Schema.SchemaError(
 const refuse = (cause: Schema.SchemaError) =>
   Effect.die(new HttpApiError.HttpApiSchemaError({ kind: "Payload", cause }))
 
+/** As proto3's JSON has it, a field that is null is not there. */
+export const withoutNulls = (fields: unknown) =>
+  typeof fields === "object" && fields !== null && !Array.isArray(fields)
+    ? Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
+    : fields
+
 /**
  * Reads a request's JSON body as `schema`, integers beyond 2^53 included. Dies as HttpApi's own
  * decoding does, so that the front door answers 400 and names the field.
@@ -73,6 +79,6 @@ export const jsonBody = <S extends Schema.ConstraintDecoder<unknown>>(schema: S)
         try: () => (text === "" ? undefined : parse(text)),
         catch: () => malformed,
       })
-      return yield* decode(body)
+      return yield* decode(withoutNulls(body))
     }).pipe(Effect.catchIf(Schema.isSchemaError, refuse))
 }

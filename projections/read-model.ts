@@ -256,7 +256,10 @@ const mending = <Tables>(
     if (place === "foreign") return tell("is not where it was: what is there is left as it is.")
     forget()
     return Effect.void
-  })
+  }).pipe(
+    // A folder that cannot be looked at for a moment: it is looked at again.
+    Effect.catchDefect((defect) => tell(`cannot be looked for: ${defect}`)),
+  )
 }
 
 interface Kept<Tables> {

@@ -29,6 +29,6 @@ export const token_chars_max = 64
 
 /** An identifier that is also one token of a bus subject: no dot, space or wildcard. */
 export const Token = Schema.String.check(
-  Schema.isPattern(/^[\w-]+$/),
+  Schema.isPattern(/^[\w-]+$/, { expected: "letters, digits, _ and -" }),
   Schema.isMaxLength(token_chars_max),
 )

@@ -96,6 +96,12 @@ const tokens = ({ auth }: Settings): Wrong | undefined => {
     if (auth.tokens.findIndex((other) => other.name === entry.name) !== n) {
       return { path: `${path}.name`, problem: `is taken by an earlier token: ${entry.name}` }
     }
+    const same = auth.tokens.findIndex(
+      (other) => Redacted.value(other.token) === token && other.sha256 === entry.sha256,
+    )
+    if (same !== n) {
+      return { path, problem: `is the same token as that of ${auth.tokens[same]?.name}` }
+    }
   }
   return undefined
 }

@@ -145,7 +145,7 @@ const client_certificate = {
 
 const tls = {
   cert: setting(text(), "", {
-    meaning: "File of the certificate chain (PEM); with `key` TLS is served.",
+    meaning: "Certificate with its chain (PEM); with `key` TLS is served. Changes count at once.",
     source: "decisions, safety of defaults",
   }),
   key: setting(text(), "", {

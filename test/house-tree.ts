@@ -49,6 +49,32 @@ export const withoutComments = (text: string) =>
     .replaceAll(/\/\*[\s\S]*?\*\//g, (comment) => comment.replaceAll(/[^\n]/g, " "))
     .replaceAll(/(^|\s)\/\/[^\n]*/g, "$1")
 
+const exported =
+  /^export (?:async )?(?:const|function\*?|class|interface|type) (\w+)(?: = typeof (\w+)\.Type$)?/gm
+
+/** What the code exports and nothing names but its own declaration, as `path: name`. */
+export const unusedExports = (tree: ReadonlyArray<TreeFile>): ReadonlyArray<string> => {
+  const code = tree
+    .filter(({ path }) => /\.(m?ts|mjs)$/.test(path))
+    .map(({ path, text }) => ({ path, text: withoutComments(text) }))
+  const uses = new Map<string, number>()
+  const count = (word: string, by: number) => uses.set(word, (uses.get(word) ?? 0) + by)
+  for (const { text } of code) {
+    for (const [word] of text.matchAll(/\w+/g)) count(word, 1)
+    for (const [, name = "", of] of text.matchAll(exported)) count(name, name === of ? -2 : -1)
+  }
+  return (
+    code
+      // A benchmark's contestants are run by no name: all that a module exports.
+      .filter(({ path }) => !path.startsWith("bench/"))
+      .flatMap(({ path, text }) =>
+        [...text.matchAll(exported)]
+          .filter(([, name = ""]) => uses.get(name) === 0)
+          .map(([, name]) => `${path}: ${name}`),
+      )
+  )
+}
+
 /** `line: what` for each line that the pattern is found in. */
 export const linesWith = (text: string, pattern: RegExp, what: string): ReadonlyArray<string> =>
   text.split("\n").flatMap((line, index) => (pattern.test(line) ? [`${index + 1}: ${what}`] : []))

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest"
 import { missingPlatforms } from "../launcher/lockfile.mjs"
 import { rules } from "./house-rules.ts"
-import { filesNamedIn, readTree } from "./house-tree.ts"
+import { filesNamedIn, readTree, unusedExports } from "./house-tree.ts"
 
 const tree = readTree()
 const textOf = (path: string) => tree.find((file) => file.path === path)?.text ?? ""
@@ -38,6 +38,13 @@ describe("the tree", () => {
       .map(({ path }) => path)
       .filter((path) => /\.(ts|mjs)$/.test(path) && !entry.test(path) && !named.has(path))
     expect(dead).toEqual([])
+  })
+
+  it("holds no dead export", () => {
+    expect(unusedExports(tree)).toEqual([])
+    // A name that only its own type and a comment speak of is as dead.
+    const text = "/** An A. */\nexport const A = 1\nexport type A = typeof A.Type\n"
+    expect(unusedExports([{ path: "a.ts", text }])).toEqual(["a.ts: A", "a.ts: A"])
   })
 
   it("has the documents that a newcomer looks for", () => {

@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe } from "@effect/vitest"
-import { Context, Effect, Layer, Redacted, type Scope } from "effect"
+import { Context, Effect, Layer, Redacted } from "effect"
 import pg from "pg"
 import { type PostgresOptions, postgres } from "#adapters/postgres.ts"
 import type { Databases } from "#projections/database.ts"
@@ -81,8 +81,6 @@ export const postgresDatabases: Layer.Layer<Databases, never, Postgres> = Layer.
     return postgres(optionsOf(yield* database))
   }),
 )
-
-export type NeedsPostgres = Postgres | Scope.Scope
 
 /** A `describe` of tests that need PostgreSQL: without it they are skipped with one line. */
 export const describePostgres = (name: string, define: () => void) => {

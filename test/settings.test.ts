@@ -234,6 +234,7 @@ describe("settings together", () => {
     ["auth.tokens[0]", { auth: { tokens: [{ ...token, sha256: "0".repeat(64) }] } }],
     ["auth.tokens[0].token", { auth: { tokens: [{ ...token, token: Redacted.make("a b") }] } }],
     ["auth.tokens[1].name", { auth: { tokens: [token, token] } }],
+    ["auth.tokens[1]", { auth: { tokens: [token, { ...token, name: "other" }] } }],
     ["nats.password", { nats: { password: a_secret } }],
     ["nats.user", { nats: { user: "u" } }],
     ["nats.creds_file", { nats: { url: "nats://a", user: "u", creds_file: "f" } }],

@@ -66,7 +66,12 @@ export const prove = Command.make(
 
 const newestHead = Effect.gen(function* () {
   const head = yield* signedHead
-  return head ?? (yield* new CannotRun({ message: "Nothing of the log is sealed yet." }))
+  return (
+    head ??
+    (yield* new CannotRun({
+      message: "Nothing of the log is sealed yet: see audit.checkpoint_seconds.",
+    }))
+  )
 })
 
 export const head = Command.make(

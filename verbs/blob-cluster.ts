@@ -6,14 +6,16 @@ import { Clock, Effect, Redacted } from "effect"
 import { clusterEngine } from "#actors/blob-storage/cluster-engine.ts"
 import type { ErasureParts } from "#actors/blob-storage/erasure-layout.ts"
 import { rebuildShards } from "#actors/blob-storage/erasure-rebuild.ts"
-import { type HeldMembers, holdsNewest } from "#actors/blob-storage/members.ts"
+import { type HeldMembers, holdsNewest, reached } from "#actors/blob-storage/members.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
+import { peerFailure } from "#actors/blob-storage/peer-failure.ts"
 import type { Members } from "#actors/blob-storage/peers.ts"
 import { repair } from "#actors/blob-storage/repair.ts"
 import { checkedOf, progressOf } from "#actors/blob-storage/repair-progress.ts"
 import { takeBackGuard } from "#actors/blob-storage/take-back.ts"
 import { erasureTools } from "#adapters/erasure.ts"
-import { ListenFailure } from "#adapters/http-server.ts"
+import { watched } from "#adapters/file-changes.ts"
+import { ListenFailure, tlsFiles } from "#adapters/http-server.ts"
 import { clientCertificate } from "#adapters/identity-static.ts"
 import { machineTiming } from "#adapters/machine-timing.ts"
 import { type AnsweringStore, peerAnswers } from "#adapters/peer-answers.ts"
@@ -28,6 +30,31 @@ export interface NodeOptions {
   readonly node_id: string
   readonly held: HeldMembers
 }
+
+/** What joins a node to the others: its store, and when another was heard last, in epoch ms. */
+export interface JoinOptions extends NodeOptions {
+  readonly heardAt: (node_id: string) => number | undefined
+}
+
+/** Whether this node can prove itself to others: without, it is let in nowhere. */
+const hasProof = ({ cluster, tls }: Settings) =>
+  Redacted.value(cluster.secret) !== "" || tls.client_ca !== ""
+
+/**
+ * Whether a get waits for a node's answer. No watchdog times a node that leaves: one that fell
+ * silent would turn every 404 into 503, for good.
+ */
+const isReached = ({ settings, heardAt }: JoinOptions, now: () => number) => {
+  const has_proof = hasProof(settings)
+  const silent_ms = settings.cluster.heartbeat_deadline_seconds * 1000
+  const since = now()
+  return (node_id: string, state: "active" | "leaving") =>
+    has_proof && (state === "active" || now() - Math.max(since, heardAt(node_id) ?? 0) < silent_ms)
+}
+
+const no_proof = "this node has no cluster.secret and no tls.client_ca, and asks no other"
+/** Asks nobody: whoever may join a node must not make this one wait for any address. */
+const refuse = () => Promise.reject(peerFailure("UNAUTHENTICATED", no_proof))
 
 const readPem = (path: string, name: string) =>
   Effect.tryPromise({
@@ -52,15 +79,22 @@ const callerTls = Effect.fnUntraced(function* ({ tls, cluster }: Settings) {
 /** The way to the other nodes, until the scope closes. */
 export const openCalls = Effect.fnUntraced(function* ({ settings, node_id }: NodeOptions) {
   const { name, secret } = settings.cluster
+  const whenChanged = yield* watched(tlsFiles(settings.tls))
   const tls = yield* callerTls(settings)
   const options: PeerCallOptions = {
     ...{ cluster: name, secret: Redacted.value(secret), node_id },
     ...(tls && { tls }),
   }
-  return yield* Effect.acquireRelease(
+  const calls = yield* Effect.acquireRelease(
     Effect.sync(() => peerCalls(options)),
     ({ close }) => Effect.promise(close),
   )
+  const again = Effect.flatMap(callerTls(settings), (read) =>
+    Effect.try(() => read && calls.exchange(read)),
+  )
+  // The listener reads the same files, and says what is wrong with them.
+  yield* whenChanged(Effect.ignore(again))
+  return calls
 })
 
 const namesOf = (socket: Duplex) =>
@@ -91,15 +125,16 @@ const apartFromMost = (
 }
 
 /** This node's store together with the others', until the scope closes. */
-export const joinNodes = Effect.fnUntraced(function* (options: NodeOptions, local: NodeEngine) {
+export const joinNodes = Effect.fnUntraced(function* (options: JoinOptions, local: NodeEngine) {
   const { settings, held } = options
-  const timing = machineTiming(yield* Clock.Clock)
+  const clock = yield* Clock.Clock
+  const timing = machineTiming(clock)
   const log = yield* Log
   const context = yield* Effect.context<never>()
   const run = Effect.runForkWith(context)
   const report = (problem: string) => void run(Effect.logWarning(problem))
   const calls = yield* openCalls(options)
-  const peers = peersLink(calls)
+  const peers = peersLink(hasProof(settings) ? calls : { ...calls, to: refuse, ask: refuse })
   const guard = takeBackGuard(local, timing)
   const parts: ErasureParts = {
     ...{ local, guard, peers, members: held.members, timing },
@@ -112,7 +147,10 @@ export const joinNodes = Effect.fnUntraced(function* (options: NodeOptions, loca
     ...{ rebuild: (order) => rebuildShards(parts, order) },
     ...{ sweep_seconds, repair_bytes_per_second },
   })
-  const engine = clusterEngine({ ...parts, hint: repairs.hint, report })
+  const isAsked = isReached(options, () => clock.currentTimeMillisUnsafe())
+  const asked = () => reached(held.members(), isAsked)
+  const is_closed = !hasProof(settings)
+  const engine = clusterEngine({ ...parts, asked, hint: repairs.hint, report, is_closed })
   const ringVersion = () => held.members().ring_version
   const answers: AnsweringStore = { local, guard, keeps: repairs.keeps, ringVersion }
   yield* Effect.acquireRelease(Effect.sync(repairs.start), () => Effect.promise(repairs.stop))

@@ -5,12 +5,12 @@ import { HotEngine } from "#actors/blob-storage/blob-engine.ts"
 import { BlobStore, BlobStoreFailed } from "#actors/blob-storage/blob-store.ts"
 import { heart } from "#actors/blob-storage/heart.ts"
 import { journal, recordedCursor } from "#actors/blob-storage/journal.ts"
-import type { LiveNodes } from "#actors/blob-storage/live-nodes.ts"
+import { LiveNodes } from "#actors/blob-storage/live-nodes.ts"
 import { type HeldMembers, heldMembers, membership } from "#actors/blob-storage/members.ts"
 import { ActiveNodes, NodeName } from "#actors/blob-storage/replication.ts"
 import { shortfall } from "#actors/blob-storage/shortfall.ts"
 import { Commands } from "#actors/commands.ts"
-import { runProcess } from "#actors/process.ts"
+import { keepRunning } from "#actors/process.ts"
 import { migrationState } from "#adapters/blob-migration.ts"
 import { openBlobVolume, storeOf } from "#adapters/blob-volume.ts"
 import { clusterMetrics } from "#adapters/cluster-metrics.ts"
@@ -50,9 +50,9 @@ const processes = Effect.fnUntraced(function* (
   { checked }: Parts,
 ) {
   const cluster = settings.name
-  yield* Effect.forkScoped(runProcess(membership(cluster, held)))
+  yield* Effect.forkScoped(keepRunning(membership(cluster, held)))
   yield* Effect.forkScoped(journal(node_id))
-  yield* Effect.forkScoped(runProcess(shortfall({ cluster, node_id, checked })))
+  yield* Effect.forkScoped(keepRunning(shortfall({ cluster, node_id, checked })))
 })
 
 /** Blobs that an earlier version stored are migrated first: nothing is served beside them. */
@@ -87,7 +87,9 @@ const openParts = Effect.fnUntraced(function* (
     scrub_bytes_per_second: blob.scrub_bytes_per_second,
     goes_on_after: yield* recordedCursor(node_id),
   })
-  const joined = yield* joinNodes({ settings, node_id, held }, volume)
+  const { find } = Context.get(live_nodes, LiveNodes)
+  const heardAt = (node_id: string) => find(node_id)?.heard_at
+  const joined = yield* joinNodes({ settings, node_id, held, heardAt }, volume)
   const { engine } = joined
   const store = storeOf(engine)
   const around = Context.merge(

@@ -63,7 +63,7 @@ export const limit = Flag.Int("limit").pipe(
   Flag.withDescription("At most so many; 0 shows all"),
   Flag.filter(
     (count) => count >= 0,
-    (count) => `${count} is below 0`,
+    () => "0 or more",
   ),
   Flag.withDefault(limit_default),
 )
@@ -193,7 +193,8 @@ const readBody = async (path: string, signal: AbortSignal): Promise<Json | undef
 
 const flag = (field: Field): Flag.Flag<Option.Option<Given>> => {
   const name = flagOf(field)
-  const described = <A>(one: Flag.Flag<A>) => one.pipe(Flag.withDescription(field.what))
+  const described = <A>(one: Flag.Flag<A>, more = "") =>
+    one.pipe(Flag.withDescription(field.what + more))
   const some = <A extends Given>(one: A) => Option.some<Given>(one)
   switch (field.kind) {
     case "text": {
@@ -204,7 +205,7 @@ const flag = (field: Field): Flag.Flag<Option.Option<Given>> => {
     case "integer":
       return described(Flag.Int(name)).pipe(Flag.optional)
     case "boolean":
-      return described(Flag.Boolean(name)).pipe(Flag.optional)
+      return described(Flag.Boolean(name), `; --no-${name}: not`).pipe(Flag.optional)
     case "list":
       return described(Flag.String(name)).pipe(
         Flag.between(0, repeated_max),

@@ -15,9 +15,9 @@ import { type Finding, fail, ok, some, warn } from "#adapters/finding.ts"
 import type { Instance } from "#adapters/instance-file.ts"
 import { logStanding } from "#adapters/log-standing.ts"
 import { type Access, accessOf } from "#client/access.ts"
+import { byItself } from "#client/own-certificate.ts"
 import { whole } from "#client/whole.ts"
 import type { Settings } from "#schemas/settings.ts"
-import { json } from "#verbs/audit-flags.ts"
 import { type Answered, type Get, gatewayFindings } from "#verbs/doctor-gateway.ts"
 import { instance } from "#verbs/instance.ts"
 import { leases_bucket } from "#verbs/leased.ts"
@@ -31,6 +31,8 @@ class Unwell extends Schema.TaggedError<Unwell>()("Unwell", { message: Schema.St
 
 /** A gateway that does not answer within this does not serve, in milliseconds. */
 const answer_ms_max = 10_000
+/** A bus that stands still is not waited for as a start does; one of our own reads its store in. */
+const bus_ms_max = 20_000
 /** A list of read models, nodes or webhooks is a fraction of this, in bytes. */
 const answer_bytes_max = 8 * 1024 * 1024
 
@@ -56,9 +58,7 @@ const getOf =
 /** The server of this folder, asked as its operator. */
 const byInstance = async ({ url, control_token }: Instance, { tls }: Settings) => {
   const authorization = `Bearer ${Redacted.value(control_token)}`
-  const own = url.startsWith("https:")
-    ? { ca: await readFile(tls.cert), checkServerIdentity: () => undefined }
-    : {}
+  const own = url.startsWith("https:") ? byItself(await readFile(tls.cert)) : {}
   return getOf({ url, tls: own, headers: async () => ({ authorization }) })
 }
 
@@ -89,6 +89,16 @@ const bus = Effect.fnUntraced(function* (of: Settings, runs: boolean) {
   }).pipe(
     Effect.provide(Layer.provideMerge(logStanding(standing(of)), busBeside(of))),
     Effect.catch((cause) => Effect.succeed([fail("bus", cause.message)])),
+    Effect.timeoutOrElse({
+      duration: bus_ms_max,
+      orElse: () =>
+        Effect.succeed([
+          fail(
+            "bus",
+            `It does not answer within ${bus_ms_max / 1000} s: look at its log and disk.`,
+          ),
+        ]),
+    }),
   )
 })
 
@@ -137,7 +147,10 @@ export const doctor = Command.make(
       Flag.withDescription("A gateway elsewhere, by HTTP alone; its token in ALMANAC_TOKEN"),
       Flag.withDefault(""),
     ),
-    json,
+    json: Flag.Boolean("json").pipe(
+      Flag.withDescription("One JSON document for programs: a list of {status, what, why}"),
+      Flag.withDefault(false),
+    ),
   },
   Effect.fn(function* ({ url, json }) {
     const data_dir = process.env.ALMANAC_DATA_DIR || "./data"

@@ -4,6 +4,7 @@ import { request as plainRequest } from "node:http"
 import { request as tlsRequest } from "node:https"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { findInstance, type Instance } from "#adapters/instance-file.ts"
+import { byItself } from "#client/own-certificate.ts"
 import type { Settings } from "#schemas/settings.ts"
 
 /** What the instance answers when something is wrong; the message is for a person. */
@@ -31,11 +32,7 @@ export const ask = (
         accept: "application/json",
         ...(text !== undefined && { "content-type": "application/json" }),
       }
-      // It is this machine's own server, by the very certificate that the settings name.
-      const secure = url.startsWith("https:") && {
-        ca: await readFile(tls.cert),
-        checkServerIdentity: () => undefined,
-      }
+      const secure = url.startsWith("https:") && byItself(await readFile(tls.cert))
       const send = secure ? tlsRequest : plainRequest
       const { promise, resolve, reject } = Promise.withResolvers<string>()
       const request = send(new URL(path, url), { method, headers, ...secure }, (response) => {

@@ -1,12 +1,20 @@
 /** `almanac jobs`. */
-import { Argument, Command } from "effect/cli"
+import { Argument, Command, Flag } from "effect/cli"
 import { showOne } from "#client/session.ts"
 import { jobs as noun } from "#client/share-protection/job.ts"
 import { watchJob } from "#client/share-protection/watch.ts"
 import { asking, shared, verbsOf } from "#verbs/client.ts"
 
-const watch = Command.make("watch", { id: Argument.String("id"), shared }, ({ id, shared }) =>
-  asking(shared, async (session) => showOne(session, await watchJob(session, id, "tenant"))),
+const admin = Flag.Boolean("admin").pipe(
+  Flag.withDescription("As an operator, whichever project's it is"),
+  Flag.withDefault(false),
+)
+
+const watch = Command.make(
+  "watch",
+  { id: Argument.String("id"), admin, shared },
+  ({ id, admin, shared }) =>
+    asking(shared, async (session) => showOne(session, await watchJob(session, id, admin))),
 ).pipe(
   Command.withDescription("Wait for a job and show how far it is; exit code 8 if it fails"),
   Command.withExamples([{ command: "almanac jobs watch ID", description: "One live line" }]),

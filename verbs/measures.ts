@@ -45,16 +45,18 @@ export interface Measured {
   readonly requests: RequestMetrics
   readonly services: ReadonlyArray<Mounted>
   readonly collectors: ReadonlyArray<Collector>
+  /** When the certificate that is served runs out, in Unix time; undefined without TLS. */
+  readonly certificateEnds: () => number | undefined
 }
 
 /** The text of all metrics; the event loop is watched for as long as the scope lives. */
 export const measures = Effect.fnUntraced(function* (measured: Measured) {
-  const { settings, requests, services, collectors } = measured
+  const { settings, requests, services, collectors, certificateEnds } = measured
   const of_process = yield* processMetrics
   return collected([
     { name: "requests", text: Effect.sync(() => requests.text() + serviceUp(services)) },
     ...collectors,
     { name: "process", text: of_process },
-    { name: "place", text: placeMetrics(settings, version) },
+    { name: "place", text: placeMetrics(settings, version, certificateEnds) },
   ])
 })

@@ -230,7 +230,12 @@ const listen = Effect.fnUntraced(function* (
   let is_ending = false
   const requests = requestMetrics()
   const settings = current()
-  const metrics = yield* measures({ settings, requests, services: mounted, collectors })
+  // Known once it listens: before that nobody asks.
+  let certificateEnds = (): number | undefined => undefined
+  const metrics = yield* measures({
+    ...{ settings, requests, services: mounted, collectors },
+    certificateEnds: () => certificateEnds(),
+  })
   const lines = [...mounted, ...told]
   const isEnding = () => is_ending
   const health = yield* mount(healthService({ services: lines, metrics, isEnding }))
@@ -239,7 +244,8 @@ const listen = Effect.fnUntraced(function* (
     ? [yield* mount(yield* systemService({ services: mounted, pages, published }))]
     : []
   const door = yield* frontDoor([...mounted, ...system, health], current, requests)
-  const { port, url, drain } = yield* httpServer(settings, door, internal)
+  const { port, url, drain, ...listening } = yield* httpServer(settings, door, internal)
+  certificateEnds = listening.certificateEnds
   // The first to be done at the end: workers stop while the last requests are answered. Nobody
   // balances load over a process without paths of services.
   const drained = Effect.suspend(() =>
@@ -247,7 +253,10 @@ const listen = Effect.fnUntraced(function* (
   )
   yield* Effect.addFinalizer(() => {
     is_ending = true
-    return Effect.andThen(farewell, drained)
+    return Effect.logInfo("The process stops.").pipe(
+      Effect.andThen(farewell),
+      Effect.andThen(drained),
+    )
   })
   return { port, url }
 })

@@ -33,8 +33,12 @@ export const webhookPorts = ({ webhooks }: Settings) =>
     (around) =>
       around.pipe(
         Context.pick(
-          ...([Commands, Transport, WebhookModel] as const),
-          ...([WebhookCursors, WebhookSecrets, WebhookSender] as const),
+          Commands,
+          Transport,
+          WebhookModel,
+          WebhookCursors,
+          WebhookSecrets,
+          WebhookSender,
         ),
         Context.add(WebhookLimit, webhooks.max_per_project),
       ),

@@ -21,7 +21,8 @@ export type BlobFault =
   | { readonly _tag: "BlobStoreReadOnly"; readonly detail: string }
   | { readonly _tag: "BlobStoreFailed"; readonly detail: string }
   | { readonly _tag: "BlobTooFewNodes"; readonly have: number; readonly need: number }
-  | { readonly _tag: "BlobShardsFailed"; readonly detail: string }
+  /** `is_full`: for want of room alone. */
+  | { readonly _tag: "BlobShardsFailed"; readonly detail: string; readonly is_full?: boolean }
   | { readonly _tag: "BlobUnreachable"; readonly detail: string }
 
 /** An Error to throw that carries the fault; `faultOf` takes it out again. */

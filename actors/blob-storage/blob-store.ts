@@ -68,6 +68,8 @@ export class BlobTooFewNodes extends Schema.TaggedError<BlobTooFewNodes>()("Blob
 /** More shards of a put could not be stored than may be lost; those that were are taken back. */
 export class BlobShardsFailed extends Schema.TaggedError<BlobShardsFailed>()("BlobShardsFailed", {
   detail: Schema.String,
+  /** For want of room alone. */
+  is_full: Schema.Boolean,
 }) {}
 
 /** Nodes that could not be asked may have it, and none that answered does. */

@@ -5,11 +5,11 @@
  * Source: document 1 §8 Limits, EC put tolerated shard store failures; decision 0124.
  */
 import { makeBell } from "./bell.ts"
-import { thrown } from "./blob-fault.ts"
+import { faultOf, thrown } from "./blob-fault.ts"
 import { parity_shards } from "./erasure-code.ts"
 import { type ErasureParts, stall_ms } from "./erasure-layout.ts"
 import type { CopyOrder, Received } from "./node-engine.ts"
-import { peerFailure } from "./peer-failure.ts"
+import { isPeerFailure, peerFailure } from "./peer-failure.ts"
 import type { CopyBytes, Peer, Reason } from "./peers.ts"
 
 /** Units that wait for one node, 512 KiB: with more all the others wait for it. */
@@ -155,16 +155,28 @@ const openStore = (parts: Parts, shipping: Shipping, target: Target, ended: () =
   return { target, queue, outcome: () => outcome }
 }
 
+/** Whether a node, this one or another, has no room for its shard. */
+const isForRoom = (cause: Error) =>
+  isPeerFailure(cause)
+    ? cause.code === "RESOURCE_EXHAUSTED"
+    : faultOf(cause)._tag === "BlobCapacityExceeded"
+
+const wordsOf = (cause: Error) => {
+  const fault = faultOf(cause)
+  return "detail" in fault ? fault.detail : cause.message
+}
+
 const tooMany = (
   { data_shards }: Shipping,
   failed: ReadonlyArray<{ readonly cause: Error }>,
   failures_max: number,
 ) => {
-  const causes = [...new Set(failed.map(({ cause }) => cause.message))].join("; ")
+  const causes = [...new Set(failed.map(({ cause }) => wordsOf(cause)))].join("; ")
   // Those that were not even tried have failed too.
   const all = failed.length + parity_shards - failures_max
   const detail = `${all} of ${data_shards + parity_shards} shard stores failed: ${causes}`
-  return thrown({ _tag: "BlobShardsFailed", detail })
+  const is_full = failed.filter(({ cause }) => !isForRoom(cause)).length <= failures_max
+  return thrown({ _tag: "BlobShardsFailed", detail, is_full })
 }
 
 /**

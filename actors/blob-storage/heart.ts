@@ -10,11 +10,10 @@
 import { Clock, DateTime, Duration, Effect, Schedule } from "effect"
 import { Cluster, loadCluster, type Member } from "#actors/blob-storage/cluster.ts"
 import { type Heartbeat, LiveNodes } from "#actors/blob-storage/live-nodes.ts"
-import { address, Commands, type Unavailable } from "#actors/commands.ts"
-import { Log, type LogUnavailable } from "#events/log.ts"
+import { address, Commands } from "#actors/commands.ts"
+import { Log } from "#events/log.ts"
 import {
   type ClusterCommand,
-  type ClusterRejection,
   ConfirmLeave,
   JoinNode,
   ReviveNode,
@@ -74,11 +73,13 @@ export const heart = Effect.fnUntraced(function* (options: HeartOptions) {
     return command && (yield* send(command))
   })
 
-  const warn = ({ detail }: ClusterRejection | LogUnavailable | Unavailable) =>
+  const warn = ({ detail }: { readonly detail: string }) =>
     Effect.logWarning(`The node ${node_id} waits for its cluster: ${detail}`)
 
   yield* join.pipe(Effect.tapError(warn), Effect.retry(Schedule.spaced(join_retry_ms)))
   return yield* beat.pipe(
+    // Ended by a defect it would beat no more, and a node that serves would be taken for dead.
+    Effect.catchDefect((defect) => Effect.fail({ detail: String(defect) })),
     Effect.catch(warn),
     Effect.repeat(Schedule.fixed(Duration.seconds(heartbeat_interval_seconds))),
     Effect.andThen(Effect.never),

@@ -43,7 +43,7 @@ export class LiveNodes extends Context.Service<
   })
 }
 
-/** Where what was heard outlives the process. */
+/** Where what was heard outlives the process. It never throws: who is heard is heard without it. */
 export interface LiveKeeper {
   /** What was heard before, longest ago first. */
   readonly kept: ReadonlyArray<LiveNode>

@@ -82,6 +82,30 @@ export const heldMembers = (node_id: string) => {
 
 export type HeldMembers = ReturnType<typeof heldMembers>
 
+/**
+ * The members as gets and lists ask them. Another node that is not reached counts as offline: it is
+ * named where a blob is nowhere, and no answer depends on it.
+ */
+export const reached = (
+  members: Members,
+  isReached: (node_id: string, state: "active" | "leaving") => boolean,
+): Members => {
+  const { node_id: own, active, leaving, offline = [] } = members
+  const isLost =
+    (state: "active" | "leaving") =>
+    ({ node_id }: Peer) =>
+      node_id !== own && !isReached(node_id, state)
+  const lost = [...active.filter(isLost("active")), ...leaving.filter(isLost("leaving"))]
+  if (lost.length === 0) return members
+  const isKept = (peer: Peer) => !lost.includes(peer)
+  return {
+    ...members,
+    active: active.filter(isKept),
+    leaving: leaving.filter(isKept),
+    offline: [...offline, ...lost.map(({ node_id }) => node_id)],
+  }
+}
+
 /** Whether the log, asked now, knows no change of the cluster that is not held. */
 export const holdsNewest = (
   log: Log["Service"],

@@ -77,7 +77,15 @@ export const startAgent = Effect.fnUntraced(function* (options: AgentOptions) {
   const beat = yield* beating(options, hand)
   const interval = Duration.seconds(options.heartbeat_interval_seconds)
   let unanswered = 0
-  const ask = register.pipe(
+  const ask = beat.pipe(
+    Effect.andThen(register),
+    // Ended by a defect it would beat no more, and what it runs would go on as another's.
+    Effect.catchDefect((defect) =>
+      Effect.andThen(
+        Effect.logError("A heartbeat of the worker broke.", defect),
+        Effect.fail(no_answer),
+      ),
+    ),
     Effect.timeoutOrElse({ duration: interval, orElse: () => Effect.fail(no_answer) }),
     Effect.tap(() =>
       Effect.sync(() => {
@@ -91,7 +99,7 @@ export const startAgent = Effect.fnUntraced(function* (options: AgentOptions) {
       return Effect.andThen(Deferred.succeed(dismissal, why), stopAll(hand))
     }),
   )
-  yield* Effect.forkScoped(Effect.repeat(Effect.andThen(beat, ask), Schedule.fixed(interval)))
+  yield* Effect.forkScoped(Effect.repeat(ask, Schedule.fixed(interval)))
   return { ...agent, dismissed: Deferred.await(dismissal) } satisfies RunningAgent
 })
 

@@ -205,8 +205,22 @@ type State = SnapshotFrom<typeof machine>
 
 const isThere = (state: State) => !state.matches("absent") && !state.matches("deleted")
 
+/** What somebody asked for in vain, in words; what we ask for ourselves keeps its name. */
+const wishes: Partial<Readonly<Record<BackupCommand["type"], string>>> = {
+  DeleteBackup: "be deleted: cancel its job, or wait for its end",
+  StartBackupRestore: "be restored: only one that is available can",
+  StartBackupUndelete: "be undeleted: only one that is expired can",
+  RetryBackup: "be tried again: only one that is in error can",
+}
+
+const refusedWords = ({ value }: State, { type }: BackupCommand) => {
+  const is = value === "error" ? "in error" : value
+  const wish = wishes[type]
+  return `A backup that is ${is} ${wish === undefined ? `refuses ${type}` : `cannot ${wish}`}.`
+}
+
 const reject = (state: State, command: BackupCommand): Rejection => {
-  const refused = `A backup that is ${state.value} refuses ${command.type}.`
+  const refused = refusedWords(state, command)
   if (command.type === "RequestBackup" || command.type === "AdoptBackup") {
     return new Conflict({ detail: "A backup of this id was made already." })
   }

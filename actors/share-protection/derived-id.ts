@@ -16,3 +16,7 @@ export const derivedId = (cause: string, at: string) => {
   bytes[time_bytes] = ((made[time_bytes] ?? 0) & 0x0f) | 0x70
   return stringify(bytes)
 }
+
+/** The time that a UUIDv7 was made from, in milliseconds since the epoch. */
+export const timeOfId = (id: string) =>
+  Number.parseInt(id.replaceAll("-", "").slice(0, 2 * time_bytes), 16)

@@ -3,12 +3,14 @@
  *
  * Jobs go first come, first served. For each repository only the next one is planned, since the
  * fence of the one after rests on its commit; and nothing overtakes a job that has to be alone.
+ * A share is written by one restore in place at a time, and is not backed up meanwhile: else each
+ * of two restores would delete what the other one brought.
  *
  * Source: document 2 §3 Job; DECISIONS, document 2, backup create.
  */
 import type { DispatchView, OpenJob } from "#actors/share-protection/dispatch-view.ts"
 import { lease_modes } from "#actors/share-protection/job-course.ts"
-import type { TargetId, WorkerId } from "#schemas/share-protection/id.ts"
+import type { ShareId, TargetId, WorkerId } from "#schemas/share-protection/id.ts"
 import { type LeaseMode, lease_holds_max } from "#schemas/share-protection/lease.ts"
 
 /** A worker that takes jobs, and how many more. */
@@ -50,15 +52,39 @@ const fits = (held: ReadonlyArray<{ readonly mode: LeaseMode }>, mode: LeaseMode
   return mode === "read" || held.every((hold) => hold.mode === "read")
 }
 
+/** Who is in which share, and whether another job may go there too. */
+const sharesOf = ({ jobs, writing }: DispatchView) => {
+  const read = new Set<ShareId>()
+  const written = new Set<ShareId>()
+  const enter = ({ job_id, job_type, share_id }: OpenJob) => {
+    const into = writing.get(job_id)
+    if (into !== undefined) written.add(into)
+    else if (job_type === "backup" && share_id !== null) read.add(share_id)
+  }
+  for (const job of jobs.values()) if (job.hold !== null) enter(job)
+  // A cancelled job's engine may still run.
+  for (const [job_id, share_id] of writing) if (!jobs.has(job_id)) written.add(share_id)
+  const isOpen = ({ job_id, job_type, share_id }: OpenJob) => {
+    const into = writing.get(job_id)
+    if (into !== undefined) return !written.has(into) && !read.has(into)
+    return job_type !== "backup" || share_id === null || !written.has(share_id)
+  }
+  return { enter, isOpen }
+}
+
 /** Jobs that wait for nothing but a worker, in their order. */
 export function* startable(view: DispatchView): Generator<OpenJob, void> {
   const passed = new Set<TargetId>()
+  const shares = sharesOf(view)
   for (const job of view.jobs.values()) {
     const { target_id, hold, job_type } = job
     if (hold !== null || passed.has(target_id) || !isReady(view, job)) continue
+    if (!shares.isOpen(job)) continue
     const mode = lease_modes[job_type]
     const is_fitting = fits(view.leases.get(target_id)?.holds ?? [], mode)
     if (is_fitting || mode === "exclusive") passed.add(target_id)
-    if (is_fitting) yield job
+    if (!is_fitting) continue
+    shares.enter(job)
+    yield job
   }
 }

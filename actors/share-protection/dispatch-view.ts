@@ -4,10 +4,11 @@ import { Fleet, fleetAfter } from "#actors/share-protection/fleet.ts"
 import { Job, jobAfter } from "#actors/share-protection/job.ts"
 import type { Hold, JobFacts } from "#actors/share-protection/job-course.ts"
 import { Lease, leaseAfter } from "#actors/share-protection/lease.ts"
+import { Restore, restoreAfter } from "#actors/share-protection/restore.ts"
 import { Target, targetAfter } from "#actors/share-protection/target.ts"
 import { Worker, workerAfter } from "#actors/share-protection/worker.ts"
 import { type Log, parseStream, type Recorded } from "#events/log.ts"
-import { JobId, TargetId, WorkerId } from "#schemas/share-protection/id.ts"
+import { JobId, type ShareId, TargetId, WorkerId } from "#schemas/share-protection/id.ts"
 import type { JobState } from "#schemas/share-protection/job.ts"
 
 type After<F extends (...args: never) => Effect.Effect<unknown, unknown>> = Effect.Success<
@@ -47,6 +48,8 @@ export interface DispatchView {
   readonly targets: Map<TargetId, KnownTarget>
   readonly workers: Map<WorkerId, KnownWorker>
   readonly leases: Map<TargetId, After<typeof leaseAfter> & { readonly position: number }>
+  /** Jobs that restore in place, and the share of each, until nothing of the job runs any more. */
+  readonly writing: Map<JobId, ShareId>
   fleet: After<typeof fleetAfter> | undefined
 }
 
@@ -56,6 +59,7 @@ export const emptyView = (): DispatchView => ({
   targets: new Map(),
   workers: new Map(),
   leases: new Map(),
+  writing: new Map(),
   fleet: undefined,
 })
 
@@ -87,21 +91,35 @@ export const foldDispatch = Effect.fnUntraced(function* (
       view.workers.set(worker_id, { ...worker, position, since })
       return undefined
     }
-    case Lease.name:
-      view.leases.set(TargetId.make(id), { ...(yield* leaseAfter(log, recorded)), position })
+    case Lease.name: {
+      const target_id = TargetId.make(id)
+      const before = view.leases.get(target_id)?.holds ?? []
+      view.leases.set(target_id, { ...(yield* leaseAfter(log, recorded)), position })
+      for (const { job_id } of before) forgetWriting(view, target_id, job_id)
       return undefined
+    }
     case Fleet.name:
       view.fleet = yield* fleetAfter(log, recorded)
       return undefined
-    default:
-      // What is made begins as creating or pending, and is admitted when it is anything else.
-      if (!waiting.has(String(commit.snapshot.value))) view.unadmitted.delete(id)
-      return undefined
+    case Restore.name: {
+      const { mode, dry_run, state, job_id, share_id } = yield* restoreAfter(log, recorded)
+      if (mode === "in_place" && !dry_run && !ended.has(state)) view.writing.set(job_id, share_id)
+      break
+    }
   }
+  // What is made begins as creating or pending, and is admitted when it is anything else.
+  if (!waiting.has(String(commit.snapshot.value))) view.unadmitted.delete(id)
+  return undefined
 })
 
 /** States of a backup or restore that was not admitted yet. */
 const waiting = new Set(["creating", "pending"])
+
+/** What has ended and holds nothing writes no more; a cancelled job holds on until it stops. */
+const forgetWriting = ({ jobs, leases, writing }: DispatchView, on: TargetId, job_id: JobId) => {
+  const is_held = leases.get(on)?.holds.some((hold) => hold.job_id === job_id) === true
+  if (!is_held && !jobs.has(job_id)) writing.delete(job_id)
+}
 
 const foldJob = Effect.fnUntraced(function* (
   log: Log["Service"],
@@ -113,6 +131,7 @@ const foldJob = Effect.fnUntraced(function* (
   if (ended.has(state)) {
     view.jobs.delete(job_id)
     view.unadmitted.delete(job.resource_id)
+    forgetWriting(view, job.target_id, job_id)
     return { job_id, open: undefined }
   }
   const { worker_id, fence, job_type, resource_id, target_id } = job

@@ -8,7 +8,11 @@
  */
 import { Context, type Effect, type Redacted, Schema } from "effect"
 import type { Bucket } from "#actors/share-protection/buckets.ts"
-import type { RepositoryLocked, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
+import type {
+  NotFound,
+  RepositoryLocked,
+  TrustAccessDenied,
+} from "#schemas/share-protection/rejection.ts"
 
 export interface Repository extends Bucket {
   readonly password: Redacted.Redacted<string>
@@ -23,8 +27,11 @@ export class EngineFailed extends Schema.TaggedError<EngineFailed>()("EngineFail
   wrote_nothing: Schema.Boolean,
 }) {}
 
-/** RepositoryLocked: the engine's own lock is held. TrustAccessDenied: a wrong password or key. */
-export type EngineFailure = EngineFailed | RepositoryLocked | TrustAccessDenied
+/**
+ * RepositoryLocked: the engine's own lock is held. TrustAccessDenied: a wrong password or key.
+ * NotFound: a snapshot has nothing at the path that its tenant named.
+ */
+export type EngineFailure = EngineFailed | NotFound | RepositoryLocked | TrustAccessDenied
 
 /** How far one call of the engine is. It may fall: what there is to do is found on the way. */
 export interface EngineProgress {
@@ -139,7 +146,7 @@ export class Engine extends Context.Service<
       folder: FolderBackup,
       onProgress: OnProgress,
     ) => Effect.Effect<SnapshotMade, EngineFailure>
-    /** Fails where the snapshot or the sub path is not there. */
+    /** Fails where the snapshot is not there, with NotFound where the sub path is not. */
     readonly restore: (
       repository: Repository,
       folder: FolderRestore,

@@ -218,6 +218,13 @@ const reject = (state: State, command: JobCommand): Rejection => {
   if (command.type === "RetryJob" && state.matches("error")) {
     return new Conflict({ detail: "The job is not retried by itself." })
   }
+  if (command.type === "RetryJob" || command.type === "CancelJob") {
+    const [done, which] =
+      command.type === "RetryJob" ? ["tried again", "is in error"] : ["cancelled", "has not ended"]
+    const is = state.matches("error") ? "in error" : state.value
+    const detail = `A job that is ${is} cannot be ${done}: only one that ${which} can.`
+    return new Conflict({ detail })
+  }
   if (command.type !== "AssignJob" && "fence" in command) return refuseReport(state, command)
   return new Conflict({ detail: `A job that is ${state.value} refuses ${command.type}.` })
 }

@@ -99,10 +99,7 @@ export const machine = chart.createMachine({
           on: {
             ShareBackupStarted: {
               target: "in_flight",
-              guard: and([
-                ...(["is_of_the_policy", "is_enabled_or_on_demand"] as const),
-                "is_after_the_last_tick",
-              ]),
+              guard: and(["is_of_the_policy", "is_enabled_or_on_demand", "is_after_the_last_tick"]),
               actions: assign(({ context, event: { backup_id, policy_id, tick } }) => ({
                 backup: { backup_id, policy_id },
                 last_tick: tick ?? context.last_tick,

@@ -60,9 +60,13 @@ const claiming = new Set(["available", "creating", "queued", "running", "undelet
 /** It is in the records of what is lost: what turns up again is looked at by somebody first. */
 const lost_reason = "Its snapshot is not in the repository any more."
 
-/** What the snapshots of one target say that its records do not. */
+/**
+ * What the snapshots of one target say that its records do not. Who has the bucket's keys may
+ * write any tag: a snapshot of another project in a project's own bucket is nothing of ours.
+ */
 const compared = (
   target_id: TargetId,
+  owner_id: string | null,
   snapshots: ReadonlyArray<Snapshot>,
   records: ReadonlyMap<BackupId, BackupRecord>,
 ) => {
@@ -72,7 +76,7 @@ const compared = (
   const leftover: Array<Leftover> = []
   for (const snapshot of snapshots) {
     const tags = Option.getOrUndefined(readTags(snapshot.tags))
-    if (tags === undefined) continue
+    if (tags === undefined || (owner_id !== null && tags.project_id !== owner_id)) continue
     const { backup_id, ...about } = tags
     there.add(backup_id)
     const record = records.get(backup_id)
@@ -160,6 +164,7 @@ const reconcile = Effect.fnUntraced(function* (
   if (repository === undefined) return []
   const { unknown, lost, leftover } = compared(
     target_id,
+    target.project_id,
     yield* engine.snapshots(repository),
     records,
   )

@@ -46,7 +46,7 @@ export const parseSchedule = (
 }
 
 /** Offsets are no time zones: they know of no change of the clocks. */
-const isZone = (timezone: string) =>
+export const isZone = (timezone: string) =>
   /^[a-z]/i.test(timezone) && Option.isSome(DateTime.zoneMakeNamed(timezone))
 
 const cronOf = (text: string, timezone: string) =>

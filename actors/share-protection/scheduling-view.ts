@@ -1,5 +1,6 @@
 /** What the scheduler's process knows: policies, whether it is paused, and where backups go. */
 import { Effect } from "effect"
+import { timeOfId } from "#actors/share-protection/derived-id.ts"
 import { Domain, domainAfter } from "#actors/share-protection/domain.ts"
 import { Policy, policyAfter } from "#actors/share-protection/policy.ts"
 import { parseSchedule, type Schedule } from "#actors/share-protection/schedule.ts"
@@ -98,7 +99,7 @@ const foldPolicy = Effect.fnUntraced(function* (
   const is_new = commit.events.some(isRestart)
   const since = Math.max(
     last_tick === null ? 0 : Date.parse(last_tick),
-    definedAt(policy.id),
+    timeOfId(policy.id),
     is_new ? Date.parse(commit.at) : 0,
     view.policies.get(share_id)?.policy.id === policy.id
       ? (view.policies.get(share_id)?.since ?? 0)
@@ -123,9 +124,3 @@ const scheduleOf = ({ schedules }: SchedulingView, policy: Scheduled["policy"]) 
   schedules.set(key, parsed.success)
   return parsed.success
 }
-
-/** Hex digits of a UUIDv7 that are its time, in milliseconds since the epoch. */
-const time_digits = 12
-
-const definedAt = (policy_id: string) =>
-  Number.parseInt(policy_id.replaceAll("-", "").slice(0, time_digits), 16)

@@ -1,6 +1,7 @@
 /** What upkeep knows: policies and their backups, targets, and jobs that failed. */
 import { Effect } from "effect"
 import { Backup, backupAfter } from "#actors/share-protection/backup.ts"
+import { timeOfId } from "#actors/share-protection/derived-id.ts"
 import { Job, jobAfter } from "#actors/share-protection/job.ts"
 import type { JobFacts } from "#actors/share-protection/job-course.ts"
 import { Policy, policyAfter } from "#actors/share-protection/policy.ts"
@@ -127,13 +128,6 @@ const foldTarget: Reader = Effect.fnUntraced(function* (log, view, recorded, id)
 
 const hasEnded = (state: JobState) => state === "available" || state === "error"
 
-/** Hex digits of a UUIDv7 that are its time, in milliseconds since the epoch. */
-const time_digits = 12
-
-/** The time that a job's id was made from. */
-const timeOf = (job_id: JobId) =>
-  Number.parseInt(job_id.replaceAll("-", "").slice(0, time_digits), 16)
-
 const foldJob: Reader = Effect.fnUntraced(function* (log, view, recorded, id) {
   const job_id = JobId.make(id)
   const { position } = recorded
@@ -144,7 +138,7 @@ const foldJob: Reader = Effect.fnUntraced(function* (log, view, recorded, id) {
   )
   const { job_type, resource_id, target_id, project_id, share_id, backup_id } = job
   if (job_type === "restore_test" && share_id !== null) {
-    view.tested.set(share_id, Math.max(timeOf(job_id), view.tested.get(share_id) ?? 0))
+    view.tested.set(share_id, Math.max(timeOfId(job_id), view.tested.get(share_id) ?? 0))
     if (hasEnded(state)) view.testing.delete(job_id)
     else view.testing.add(job_id)
   }

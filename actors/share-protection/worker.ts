@@ -146,6 +146,12 @@ const isKnown = (
   !is_gone(state) &&
   Equal.equals(Struct.pick(context, Struct.keys(told)), told)
 
+/** What operators ask for. */
+const inVain: Partial<Readonly<Record<WorkerCommand["type"], string>>> = {
+  DrainWorker: "cannot be drained: only one that is ready can",
+  RetireWorker: "cannot be retired: only one that is draining can, so drain it first",
+}
+
 const reject = (state: State, command: WorkerCommand): Rejection => {
   if (state.matches("absent")) return new NotFound({ detail: "No such worker." })
   const { capacity_slots, running_jobs } = state.context
@@ -158,7 +164,8 @@ const reject = (state: State, command: WorkerCommand): Rejection => {
   if (command.type === "ConfirmRetirement" && state.matches("retiring")) {
     return new Conflict({ detail: `The worker runs ${running_jobs.length} jobs.` })
   }
-  return new Conflict({ detail: `A worker that is ${state.value} refuses ${command.type}.` })
+  const wish = inVain[command.type] ?? `refuses ${command.type}`
+  return new Conflict({ detail: `A worker that is ${state.value} ${wish}.` })
 }
 
 export const Worker = decider({

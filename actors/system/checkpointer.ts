@@ -58,7 +58,7 @@ const decode = Schema.decodeUnknownSync(CheckpointEvent)
 const sealed = Effect.gen(function* () {
   const log = yield* Log
   const last = yield* log.load(checkpoint_stream)
-  if (last === undefined) return { to: 0, root: firstRoot(log.genesis) }
+  if (last === undefined) return { to: 0, root: firstRoot(log.hashOf) }
   // The decider's state is a snapshot of the checkpoint's machine.
   return (yield* stateAfter(log, Checkpoint, last)).context as LastSealed
 })
@@ -74,7 +74,7 @@ const grown = (log: Log["Service"], open: Open, recorded: Recorded): Open => ({
   from: open.from,
   to: recorded.position,
   commits: open.commits + 1,
-  root: nextRoot(log.genesis, open.root, recorded),
+  root: nextRoot(log.hashOf, open.root, recorded),
   tree: withLeaf(log.digest, open.tree, leafOf(log.digest, recorded)),
   since: isCheckpoint(recorded)
     ? open.since

@@ -63,7 +63,7 @@ const commitsOf = Effect.fnUntraced(function* ({
 /** The stored text, which must be what its hash says. */
 const textOf = (log: Log["Service"], { position, commit, hash }: Recorded) => {
   const text = JSON.stringify(commit)
-  if (log.genesis(text) === hash) return Effect.succeed(text)
+  if (log.hashOf(text) === hash) return Effect.succeed(text)
   return refuse(`The commit at ${position} is not stored as this program writes it.`)
 }
 

@@ -72,7 +72,7 @@ const decode = Schema.decodeUnknownOption(CheckpointEvent)
 
 type Report = (fault: Fault) => void
 type Hash = (text: string) => string
-type Hashes = Pick<Log["Service"], "genesis" | "digest">
+type Hashes = Pick<Log["Service"], "hashOf" | "digest">
 
 /** Positions follow one another: the log's stream never forgets a message. */
 const placesCheck = (report: Report) => {
@@ -96,12 +96,12 @@ const placesCheck = (report: Report) => {
 }
 
 /** Each commit names the hash of the one before it in its stream. */
-const chainCheck = (report: Report, genesis: Hash) => {
+const chainCheck = (report: Report, hashOf: Hash) => {
   const links = new Map<string, Link>()
   const check = (recorded: Recorded) => {
     const { position, stream, commit, hash } = recorded
     const before = links.get(stream)
-    const expected = before?.hash ?? genesis(stream)
+    const expected = before?.hash ?? hashOf(stream)
     if (commit.prev !== expected) {
       const what = before === undefined ? "no commit before" : `the commit at ${before.position}`
       report({
@@ -159,9 +159,9 @@ const commandsCheck = (report: Report) => {
 
 /** Recomputes the roots. After a wrong one the next may follow from it or from the right one. */
 const rootsCheck = (report: Report, log: Hashes, sealed: ReadonlyArray<Sealed>) => {
-  const { genesis } = log
+  const { hashOf } = log
   const trees = treesCheck(log)
-  let roots = [firstRoot(genesis)]
+  let roots = [firstRoot(hashOf)]
   let commits = 0
   let next = 0
   let end = 0
@@ -203,7 +203,7 @@ const rootsCheck = (report: Report, log: Hashes, sealed: ReadonlyArray<Sealed>) 
           ...{ expected, found: `root ${root} up to ${base}` },
         })
       }
-      roots = roots.map((root) => nextRoot(genesis, root, recorded))
+      roots = roots.map((root) => nextRoot(hashOf, root, recorded))
       trees.add(recorded)
       commits++
     },
@@ -254,7 +254,7 @@ const verifier = (
     if (faults.length < faults_max) faults.push(fault)
   }
   const places = placesCheck(report)
-  const chain = chainCheck(report, log.genesis)
+  const chain = chainCheck(report, log.hashOf)
   const commands = commandsCheck(report)
   const roots = rootsCheck(report, log, sealed)
   let commits = 0

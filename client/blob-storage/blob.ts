@@ -43,16 +43,22 @@ export interface Wanted {
   readonly is_long: boolean
 }
 
+/** A 64-bit integer, which the server writes as text where its `json.int64` is "string". */
+const integerOf = (value: Json | undefined) =>
+  typeof value === "string" && /^\d+$/.test(value) ? fromJson(value) : (value ?? null)
+
 /** The time in nanoseconds as RFC 3339; beyond 2^53 it comes as a bigint. */
-const instantOf = (ns: Json | undefined) =>
-  typeof ns === "bigint" || typeof ns === "number"
+const instantOf = (given: Json | undefined) => {
+  const ns = integerOf(given)
+  return typeof ns === "bigint" || typeof ns === "number"
     ? new Date(Number(BigInt(ns) / 1_000_000n)).toISOString()
     : null
+}
 
 /** What is known of a blob, flat: times as RFC 3339, the policy without its prefix. */
 export const described = (id: string, meta: Json | undefined): JsonObject => ({
   id,
-  size: memberAt(meta, "size") ?? null,
+  size: integerOf(memberAt(meta, "size")),
   created_at: instantOf(memberAt(meta, "created_at")),
   policy: textAt(meta, "policy")?.replace("REPLICATION_POLICY_", "") ?? null,
   labels: memberAt(meta, "labels") ?? {},

@@ -6,7 +6,7 @@ import { type Readable, Transform } from "node:stream"
 import { Blake3Hasher } from "@napi-rs/blake-hash"
 import { hexOf } from "#client/blob-storage/id.ts"
 import { failure } from "#client/failure.ts"
-import { type Json, memberAt, textAt } from "#client/json.ts"
+import { isObject, type Json, memberAt, textAt } from "#client/json.ts"
 import { progressOn, transfer_quiet_ms } from "#client/progress.ts"
 import { addressOf, type Pairs } from "#client/request.ts"
 import type { Session } from "#client/session.ts"
@@ -78,6 +78,13 @@ const measured = ({ file, label, total }: Measured, session: Session) => {
   return { through, checksum: () => hash.digestBuffer().toString("base64") }
 }
 
+/** Bytes that are stored already keep the labels that they have, whatever a later put says. */
+const hasLabels = (meta: Json, asked: Pairs) => {
+  const labels = memberAt(meta, "labels")
+  const kept = isObject(labels) ? labels : {}
+  return Object.entries(asked).every(([name, value]) => kept[name] === value)
+}
+
 /** Stores one blob; answers its id in hex with what the server says of it. */
 export const upload = async (session: Session, asked: Upload): Promise<Json> => {
   const { file, policy, labels } = asked
@@ -110,5 +117,8 @@ export const upload = async (session: Session, asked: Upload): Promise<Json> => 
     throw failure("damaged", what, `almanac blobs rm ${id}, and send it again`)
   }
   const meta = memberAt(stored, "meta") ?? null
+  if (!hasLabels(meta, labels)) {
+    session.screen.err(`${label} was stored before, and its labels stay as they were.\n`)
+  }
   return { id, size: memberAt(stored, "size") ?? null, meta, file }
 }

@@ -2,7 +2,7 @@
 import { createReadStream } from "node:fs"
 import { basename } from "node:path"
 import { failure, isFailure } from "#client/failure.ts"
-import { isObject, type Json, memberAt } from "#client/json.ts"
+import { isObject, type Json } from "#client/json.ts"
 import type { Noun } from "#client/operation.ts"
 import type { Session } from "#client/session.ts"
 import { whole } from "#client/whole.ts"
@@ -51,9 +51,3 @@ export const predictOne = async (
 /** What the server predicts with. */
 export const model = async ({ http, signal }: Session): Promise<Json> =>
   (await http.json({ method: "GET", path: "/predict/model", need: "none", signal })).body
-
-/** Of the first class, where the answer has them. */
-export const probabilityOf = (prediction: Json) => {
-  const all = memberAt(prediction, "predictions")
-  return Array.isArray(all) ? (memberAt(all[0], "probability") ?? null) : null
-}

@@ -40,7 +40,10 @@ export const jobs: Noun = {
         query: [text("project_id", "Only this project's (with --all-projects)")],
       },
     },
-    { verb: "show", method: "GET", path: "/v1/jobs/{id}", what: "One job", has_job: true },
+    {
+      ...{ verb: "show", method: "GET", path: "/v1/jobs/{id}", what: "One job", has_job: true },
+      for_operators: { path: "/v1/admin/jobs/{id}", flag: "admin" },
+    },
     {
       ...{ verb: "cancel", method: "POST", path: "/v1/jobs/{id}/cancel", what: "Stop a job" },
       for_operators: { path: "/v1/admin/jobs/{id}/cancel", flag: "admin" },

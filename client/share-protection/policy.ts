@@ -71,7 +71,8 @@ export const policies: Noun = {
     },
     {
       ...{ verb: "preview", method: "POST", path: "/v1/policies/{id}/retention-preview" },
-      what: "What another retention would keep and expire; nothing is done",
+      over: "/v1/policies/{id}",
+      what: "What the retention would keep and expire with these rules; nothing is done",
       example: "almanac policies preview ID --keep-daily 3",
       body: [...retention, text("timezone", "In which days and weeks are counted")],
     },

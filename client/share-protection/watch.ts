@@ -2,7 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises"
 import { failure } from "#client/failure.ts"
 import { type Json, memberAt, textAt } from "#client/json.ts"
-import type { Need } from "#client/operation.ts"
+import { needOf } from "#client/operation.ts"
 import { progressOn } from "#client/progress.ts"
 import { pathOf } from "#client/request.ts"
 import type { Session } from "#client/session.ts"
@@ -33,18 +33,24 @@ const ended = (job: Json) => {
   return state === "available" || state === "error"
 }
 
-/** The job when it has ended well. ClientFailed with its error where it has not. */
-export const watchJob = async (session: Session, id: string, need: Need): Promise<Json> => {
+/** The job when it has ended well, an operator's of any project. ClientFailed where it failed. */
+export const watchJob = async (
+  session: Session,
+  id: string,
+  is_operator: boolean,
+): Promise<Json> => {
   const { http, screen, signal } = session
   const progress = progressOn(screen)
-  const path = pathOf("/v1/jobs/{id}", { id })
+  const path = pathOf(is_operator ? "/v1/admin/jobs/{id}" : "/v1/jobs/{id}", { id })
+  const need = needOf({ path })
   const look = async () => (await http.json({ method: "GET", path, need, signal })).body
   try {
     let job = await look()
     for (let ms = look_ms_first; !ended(job); ms = Math.min(look_ms_max, ms * look_factor)) {
       progress.at(stepOf(job))
       await pause(ms, undefined, { signal }).catch(() => {
-        throw failure("interrupted", "Interrupted; the job goes on", `almanac jobs watch ${id}`)
+        const again = `almanac jobs watch ${id}${is_operator ? " --admin" : ""}`
+        throw failure("interrupted", "Interrupted; the job goes on", again)
       })
       job = await look()
     }
@@ -55,7 +61,7 @@ export const watchJob = async (session: Session, id: string, need: Need): Promis
     const detail = printable(textAt(job, "error.detail") ?? "")
     const next =
       textAt(job, "error_category") === "tenant_action_required"
-        ? `mend what the error says, then start it anew, or: almanac jobs retry ${id}`
+        ? `mend what the error says and start it anew; an operator may: almanac jobs retry ${id}`
         : `ask the operator; once it is mended: almanac jobs retry ${id}`
     throw failure("job_failed", `The job ${id} ended in ${code}: ${detail}`, next)
   } finally {

@@ -10,6 +10,7 @@ import type { FieldsRead } from "#gateway/blob-storage/blob-field.ts"
 import { type Framing, messageScanner } from "#gateway/blob-storage/blob-message.ts"
 import { blob } from "#gateway/envelope.ts"
 import { refusedInput } from "#gateway/failure.ts"
+import { withoutNulls } from "#gateway/json.ts"
 import { Internal, InvalidArgument, TooLarge } from "#schemas/blob-storage/rejection.ts"
 
 /** The client is gone, or what it sends is no HTTP any more. */
@@ -68,12 +69,6 @@ const refused = (where: Where, cause: Schema.SchemaError) => {
 }
 
 const places = (where: Where) => (where === "Payload" ? "body" : where)
-
-/** As proto3's JSON has it, a field that is null is not there. */
-const withoutNulls = (fields: unknown) =>
-  typeof fields === "object" && fields !== null
-    ? Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
-    : fields
 
 /** The bytes of `data`; it is still in the fields where its name was written with escapes. */
 const dataOf = ({ data }: FieldsRead, text: string) => {

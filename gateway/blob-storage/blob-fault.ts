@@ -19,12 +19,11 @@ import {
 type BlobDeletedHere = Extract<BlobFault, { readonly _tag: "BlobDeletedHere" }>
 type StoreError = BlobPutError | BlobReadError | BlobDeletedHere
 
-/** That a node is offline is no reason to ask again soon, but one to say that it was not asked. */
+/** That a node is out of reach is no reason to ask again soon, but one to say so. */
 const nowhere = (id: BlobId, not_asked: ReadonlyArray<string> = []) => {
   const said = `No node has the blob ${id}`
   if (not_asked.length === 0) return `${said}.`
-  const were = not_asked.length === 1 ? "is offline and was" : "are offline and were"
-  return `${said}; ${not_asked.join(", ")} ${were} not asked.`
+  return `${said}; out of reach and not asked: ${not_asked.join(", ")}.`
 }
 
 /** One row per error of the store. */
@@ -44,7 +43,11 @@ const rejectionsByTag = {
   BlobStoreReadOnly: ({ detail }) => new Unavailable({ detail }),
   BlobStoreFailed: ({ detail }) => new Internal({ detail }),
   BlobTooFewNodes: ({ have, need }) => tooFewNodes(have, need),
-  BlobShardsFailed: ({ detail }) => new Internal({ message: messages.shard_stores_failed, detail }),
+  // Both rows of the document's table fit a cluster without room; this one says what to do.
+  BlobShardsFailed: ({ detail, is_full }) =>
+    is_full
+      ? new ResourceExhausted({ detail })
+      : new Internal({ message: messages.shard_stores_failed, detail }),
   BlobUnreachable: ({ detail }) => new Unavailable({ detail }),
 } satisfies { [Tag in StoreError["_tag"]]: (error: Extract<StoreError, { _tag: Tag }>) => unknown }
 

@@ -76,7 +76,15 @@ const keeper = () => {
   let length = 0
   return {
     length: () => length,
-    text: (from = 0, to = length) => utf8.decode(kept.subarray(from, to)),
+    text: (from: number) => utf8.decode(kept.subarray(from, length - 1)),
+    /** All that was kept; empty, which is no JSON, where it is not UTF-8. */
+    json: () => {
+      try {
+        return exact_utf8.decode(kept.subarray(0, length))
+      } catch {
+        return ""
+      }
+    },
     keep: (bytes: Uint8Array) => {
       if (length + bytes.length > kept.length) {
         const larger = new Uint8Array(Math.max(2 * kept.length, length + bytes.length))
@@ -89,6 +97,7 @@ const keeper = () => {
   }
 }
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true })
+const exact_utf8 = new TextDecoder("utf-8", { ignoreBOM: true, fatal: true })
 const empty_text = Uint8Array.of(quote, quote)
 
 /** What the bytes between texts say: how deep they are, whether a name or a value is next. */
@@ -149,7 +158,7 @@ export const fieldsReader = (sink?: DataSink) => {
     }
     fields.keep(bytes.subarray(from, at))
     if (mode === "structure" && outline.isName()) {
-      name = fields.text(name_start, fields.length() - 1)
+      name = fields.text(name_start)
     }
     return at
   }
@@ -177,7 +186,7 @@ export const fieldsReader = (sink?: DataSink) => {
     isBroken: outline.isBroken,
     message: (): FieldsRead | undefined => {
       if (outline.depth() > 0) return undefined
-      const json = fields.text()
+      const json = fields.json()
       return digits === undefined ? { json } : { json, data: digits.end() }
     },
   }

@@ -64,8 +64,13 @@ const between = (place: Place, byte: number, framing: Framing) => {
   return "nonsense"
 }
 
+/** Who begins so has sent a file as it is, most likely. */
+const plain_bytes = " Plain bytes go to /v1/blobs/stream as application/octet-stream."
+
 const malformed = (number: number) =>
-  new InvalidArgument({ detail: `Message ${number} of the body is not a JSON object.` })
+  new InvalidArgument({
+    detail: `Message ${number} of the body is not a JSON object.${number === 1 ? plain_bytes : ""}`,
+  })
 
 /**
  * Cuts a body into its messages: `feed` it, and at its end ask `end` what it ended in. A `sink` is

@@ -10,7 +10,12 @@ export type Outcome = "predicted" | PredictFailure["_tag"]
 
 /** Every outcome is told from the start, so that a rate can be made of the first. */
 const outcomes: ReadonlyArray<Outcome> = [
-  ...(["predicted", "WrongType", "Undecodable", "TooLarge", "Busy", "InferenceFailed"] as const),
+  "predicted",
+  "WrongType",
+  "Undecodable",
+  "TooLarge",
+  "Busy",
+  "InferenceFailed",
 ]
 
 /** From a small network on an idle machine to a photo of 50 megapixels, in seconds. */

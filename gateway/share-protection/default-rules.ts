@@ -53,7 +53,7 @@ const shape_b = [
 
 const operators = named("rule:share-protection:operator", {
   "admin:workers": ["list", "drain", "retire"],
-  "admin:jobs": ["list", "retry", "cancel"],
+  "admin:jobs": ["list", "get", "retry", "cancel"],
   "admin:coverage": ["list"],
   "admin:target_templates": ["list"],
   "admin:targets": ["list"],

@@ -67,6 +67,14 @@ export const adminJobGroup = (shape: Shape) =>
         .annotate(OpenApi.Summary, "List the jobs of all projects")
         .annotate(Needs, { rule: "share-protection:admin:jobs:list" })
         .annotate(MadeOf, "shown"),
+      HttpApiEndpoint.get("get", "/v1/admin/jobs/:id", {
+        params,
+        success: Job,
+        error: rejections(NotFound),
+      })
+        .annotate(OpenApi.Summary, "Read a job of any project")
+        .annotate(Needs, { rule: "share-protection:admin:jobs:get" })
+        .annotate(MadeOf, "shown"),
       HttpApiEndpoint.post("retry", "/v1/admin/jobs/:id/retry", {
         params,
         success: changed,

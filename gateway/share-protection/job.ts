@@ -109,6 +109,8 @@ export const adminJobHandlers = (api: ShareProtectionApi) =>
     handlers.handleAll({
       list: ({ query }: { readonly query: AdminAsked }) =>
         jobPage(query, { project_id: query.project_id }),
+      get: ({ params }) =>
+        Effect.flatMap(anyJob(params.id), jobView).pipe(Effect.map((body) => answer(body))),
       retry: ({ params }) => Effect.flatMap(anyJob(params.id), retry),
       cancel: ({ params }) => Effect.flatMap(anyJob(params.id), cancel),
     }),

@@ -3,7 +3,7 @@
  * is the body that is wrong. Source: DECISIONS, document 2, policy, backup create.
  */
 import { Effect, Result } from "effect"
-import { parseSchedule } from "#actors/share-protection/schedule.ts"
+import { isZone, parseSchedule } from "#actors/share-protection/schedule.ts"
 import { Shares } from "#actors/share-protection/shares.ts"
 import { ownDomain, ownedTarget } from "#gateway/share-protection/ownership.ts"
 import { caughtUp } from "#gateway/share-protection/sending.ts"
@@ -67,6 +67,6 @@ const one_page = { limit: buckets_max }
 /** That a schedule means something, and when it would next ask for a backup at all. */
 export const namedSchedule = (schedule: string, timezone: string) =>
   Result.match(parseSchedule(schedule, timezone), {
-    onFailure: (why) => Effect.fail(wrong(`schedule: ${why}`)),
+    onFailure: (why) => Effect.fail(wrong(`${isZone(timezone) ? "schedule" : "timezone"}: ${why}`)),
     onSuccess: Effect.succeed,
   })

@@ -35,7 +35,8 @@ export const jobView = (row: JobRow): Effect.Effect<Job, never, LiveWorkers> =>
     return {
       ...Struct.omit(row, ["error_code", "error_detail", "cancelled"]),
       progress: row.state === "queued" ? 0 : told,
-      bytes_done: said?.bytes_done ?? null,
+      // Its worker spoke last a moment before the end.
+      bytes_done: (row.state === "available" && said?.bytes_total) || (said?.bytes_done ?? null),
       // The worker says 0 while it does not know.
       bytes_total: said?.bytes_total || null,
       error: code === null ? null : { code, detail: detail ?? "" },

@@ -44,7 +44,9 @@ export const auditHead = Effect.gen(function* () {
   const tree = yield* newestTree
   const head = yield* signedHead
   if (tree !== undefined && head !== undefined) return { size: tree.size, head, key: key.verifier }
-  return yield* new NotFound({ detail: "Nothing of the log is sealed yet." })
+  return yield* new NotFound({
+    detail: "Nothing of the log is sealed yet: see audit.checkpoint_seconds.",
+  })
 }).pipe(Effect.catchTag("LogUnavailable", (failure) => Effect.fail(unavailable(failure))))
 
 export const auditKey = Effect.map(Notary, ({ key }) => key)

@@ -13,7 +13,14 @@ import { WebhooksGroup } from "#gateway/system/webhooks-api.ts"
 
 export const OperationsApi = HttpApi.make("operations")
   .add(
-    ...([Events, Audit, AuditProofs, ReadModelsGroup] as const),
-    ...([Tokens, SecretsGroup, TrustsGroup, ChartsGroup, WebhooksGroup] as const),
+    Events,
+    Audit,
+    AuditProofs,
+    ReadModelsGroup,
+    Tokens,
+    SecretsGroup,
+    TrustsGroup,
+    ChartsGroup,
+    WebhooksGroup,
   )
   .annotate(BodyLimit, () => command_bytes_max)

@@ -59,6 +59,13 @@ const webhooks = HttpApiBuilder.group(OperationsApi, "webhooks", (handlers) =>
 )
 
 export const operations = Layer.mergeAll(
-  ...([events, audit, auditProofs, readModels] as const),
-  ...([tokens, secrets, trusts, charts, webhooks] as const),
+  events,
+  audit,
+  auditProofs,
+  readModels,
+  tokens,
+  secrets,
+  trusts,
+  charts,
+  webhooks,
 )

@@ -197,9 +197,7 @@ const snapshotOf = (event: Extract<BackupEvent, { readonly engine_snapshot_id: s
 
 const restoreState = state(
   Schema.Struct(
-    Struct.pick(restore_fields, [
-      ...(["project_id", "backup_id", "share_id", "mode", "dry_run"] as const),
-    ]),
+    Struct.pick(restore_fields, ["project_id", "backup_id", "share_id", "mode", "dry_run"]),
   ),
 )
 
@@ -231,7 +229,11 @@ const restore = publication({
 const jobState = state(
   Schema.Struct(
     Struct.pick(job_fields, [
-      ...(["project_id", "job_type", "resource_type", "resource_id", "target_id"] as const),
+      "project_id",
+      "job_type",
+      "resource_type",
+      "resource_id",
+      "target_id",
     ]),
   ),
 )

@@ -45,8 +45,13 @@ const past = history({
   of: tests,
   by: "id",
   keeps: [
-    ...(["id", "proven_backup_id", "proven_taken_at", "proven_at"] as const),
-    ...(["failed_backup_id", "failed_at", "failure"] as const),
+    "id",
+    "proven_backup_id",
+    "proven_taken_at",
+    "proven_at",
+    "failed_backup_id",
+    "failed_at",
+    "failure",
   ],
   indexes: [["valid_to"]],
 })

@@ -94,7 +94,12 @@ export const Int64 = Schema.Union([
   Schema.String.check(Schema.isPattern(/^-?\d{1,20}$/)),
 ]).pipe(
   Schema.decodeTo(
-    Schema.BigInt.check(Schema.isBetweenBigInt({ minimum: -(2n ** 63n), maximum: 2n ** 64n - 1n })),
+    Schema.BigInt.check(
+      Schema.isBetweenBigInt(
+        { minimum: -(2n ** 63n), maximum: 2n ** 64n - 1n },
+        { expected: "an integer of 64 bits" },
+      ),
+    ),
     {
       decode: SchemaGetter.transform((value) => BigInt(value)),
       encode: SchemaGetter.transform((value: bigint) => value),
@@ -220,7 +225,9 @@ export const BatchStat = Schema.Struct({
 })
 
 /** The start of an identifier's hex form. */
-export const BlobIdPrefix = Schema.String.check(Schema.isPattern(/^[0-9a-f]{0,32}$/))
+export const BlobIdPrefix = Schema.String.check(
+  Schema.isPattern(/^[0-9a-f]{0,32}$/, { expected: "at most 32 hex digits" }),
+)
 
 /** The query of a list, as text; `pageLimit` turns `limit` into a page size. */
 export const ListRequest = Schema.Struct({

@@ -3,7 +3,7 @@
  *
  * Source: document 1 §2 NodeInfo, §3 States; DECISIONS, document 1, states in answers.
  */
-import { Schema, SchemaGetter } from "effect"
+import { Schema } from "effect"
 import { Int64 } from "#schemas/blob-storage/blob.ts"
 import { Token } from "#schemas/message.ts"
 
@@ -33,25 +33,25 @@ export const NodeAddress = Schema.String.check(
 )
 
 /** Document 1's uint64 in a message. */
-export const Uint64 = Int64.check(Schema.isBetweenBigInt({ minimum: 0n, maximum: uint64_max }))
+export const Uint64 = Int64.check(
+  Schema.isBetweenBigInt(
+    { minimum: 0n, maximum: uint64_max },
+    { expected: "an integer from 0 to 2^64 - 1" },
+  ),
+)
 
 /** Document 1's int64 in a message. */
 export const SignedInt64 = Int64.check(
-  Schema.isBetweenBigInt({ minimum: -int64_max - 1n, maximum: int64_max }),
+  Schema.isBetweenBigInt(
+    { minimum: -int64_max - 1n, maximum: int64_max },
+    { expected: "an integer from -2^63 to 2^63 - 1" },
+  ),
 )
 
 /** A uint64 inside the log, where JSON could not hold it as a number: decimal digits. */
 export const Uint64Digits = Schema.String.check(
   Schema.isPattern(/^(?:0|[1-9]\d{0,19})$/),
   Schema.makeFilter<string>((digits) => BigInt(digits) <= uint64_max || "above 2^64 - 1"),
-)
-
-/** A uint64 of a message as the log keeps it. */
-export const DigitsFromUint64 = Uint64.pipe(
-  Schema.decodeTo(Uint64Digits, {
-    decode: SchemaGetter.transform((value: bigint) => String(value)),
-    encode: SchemaGetter.transform((digits: string) => BigInt(digits)),
-  }),
 )
 
 export const NodeState = Schema.Literals(["joining", "active", "leaving", "offline"])

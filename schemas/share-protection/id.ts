@@ -4,7 +4,9 @@ import { Token } from "#schemas/message.ts"
 
 /** A UUID of whatever version, in lower case. */
 export const Uuid = Schema.String.check(
-  Schema.isPattern(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/),
+  Schema.isPattern(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/, {
+    expected: "a UUID in lower case",
+  }),
 )
 
 export const TargetId = Uuid.pipe(Schema.brand("TargetId"))

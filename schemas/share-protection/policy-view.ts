@@ -6,7 +6,7 @@
 import { Schema, Struct } from "effect"
 import { Instant } from "#schemas/instant.ts"
 import { BackupId, ShareId, TargetId, TargetTemplateId } from "#schemas/share-protection/id.ts"
-import { policy_changes, policy_fields } from "#schemas/share-protection/policy.ts"
+import { isReadable, policy_changes, policy_fields } from "#schemas/share-protection/policy.ts"
 import { Count } from "#schemas/share-protection/text.ts"
 
 const fields = Struct.omit(policy_fields, ["target_id", "target_template_id"])
@@ -31,7 +31,23 @@ export const PolicyB = Schema.Struct({ ...shown, target_template_id: TargetTempl
 export type PolicyB = typeof PolicyB.Type
 
 const { name, schedule, retention } = fields
-const choices = Struct.omit(policy_changes, ["name", "schedule", "retention"])
+
+/** Checked where they come in: what the log has of them stays as it is. */
+const readable = Schema.makeFilter<ReadonlyArray<string>>((patterns) => {
+  const at = patterns.findIndex((pattern) => !isReadable(pattern))
+  return (
+    at === -1 || {
+      path: [at],
+      issue: "a pattern whose brackets are closed, such as *.tmp, /cache or [a-z]*",
+    }
+  )
+})
+const patterns = {
+  include_patterns: Schema.optionalKey(fields.include_patterns.check(readable)),
+  exclude_patterns: Schema.optionalKey(fields.exclude_patterns.check(readable)),
+}
+const changeable = { ...policy_changes, ...patterns }
+const choices = Struct.omit(changeable, ["name", "schedule", "retention"])
 
 export const NewPolicyA = Schema.Struct({
   name,
@@ -84,4 +100,4 @@ export const RetentionPreview = Schema.Struct({
   expire_stored_bytes: Count,
 }).annotate({ identifier: "RetentionPreview" })
 
-export const PolicyChanges = Schema.Struct(policy_changes)
+export const PolicyChanges = Schema.Struct(changeable)

@@ -29,6 +29,18 @@ const patterns_max = 256
 /** A cron expression of five fields; whether it means something is the scheduler's to say. */
 export const Schedule = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(256))
 
+/** Characters between a pattern's brackets: one, or from one to another. */
+const ranges = String.raw`(?:(?:[^\\\-\]]|\\[^])(?:-(?:[^\\\-\]]|\\[^]))?)+`
+/** One part of a path, by the rules of Go's `filepath.Match`: brackets are closed and not empty. */
+const pattern_part = new RegExp(
+  String.raw`^(?:[^\\[]|\\[^]|\[(?:\^${ranges}|(?!\^)${ranges})\])*$`,
+  "u",
+)
+
+/** Whether the engine can read the pattern: one that it cannot fails every backup of the policy. */
+export const isReadable = (pattern: string) =>
+  pattern.split("/").every((part) => pattern_part.test(part))
+
 const Patterns = Schema.Array(
   Schema.String.check(
     Schema.isMinLength(1),

@@ -1,5 +1,5 @@
 /**
- * Issued tokens, each under the hash of itself: what it grants, and until when.
+ * Issued tokens, each under its own SHA-256 in lower-case hex: what it grants, and until when.
  *
  * Source: decisions, "secrets and trusts"; decision 0153.
  */
@@ -7,9 +7,6 @@ import { Schema } from "effect"
 import { Instant } from "#schemas/instant.ts"
 import { message } from "#schemas/message.ts"
 import { PrincipalId, TokenName, TokenRequest } from "#schemas/token.ts"
-
-/** SHA-256 of a token as lower-case hex: by it all know the token, and nobody can find it. */
-export const TokenHash = Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/))
 
 /** The token of the stream's id. */
 export const IssueToken = message("IssueToken", {

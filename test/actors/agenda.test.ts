@@ -1,3 +1,5 @@
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
 import { assert, describe, it } from "@effect/vitest"
 import { Agenda, type Entry } from "#actors/agenda.ts"
 
@@ -25,6 +27,14 @@ const random = (seed: number) => () => {
   return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
 }
 
+/** Bytes of what is reachable now. */
+const liveBytes = () => {
+  setFlagsFromString("--expose-gc")
+  const collect: () => void = runInNewContext("gc")
+  collect()
+  return process.memoryUsage().heapUsed
+}
+
 describe("an agenda", () => {
   it("answers what is due and when the next is, as a plain list does", () => {
     const seed = Date.now() % 2 ** 31
@@ -50,5 +60,15 @@ describe("an agenda", () => {
     const agenda = Agenda.make<number>()
     for (const at of [5, 3, 9, 1, 7]) agenda.set(`o${at}`, [{ at, what: at }])
     assert.deepEqual(agenda.due(8), { now: [1, 3, 5, 7], next: 9 })
+  })
+
+  it("holds no more of what was replaced than of what was not", () => {
+    const agenda = Agenda.make<string>()
+    const before = liveBytes()
+    for (let i = 0; i < 20_000; i++) {
+      agenda.set(`o${i % 50}`, [{ at: 1e15 + i, what: `${i}`.padEnd(2000, "x") }])
+    }
+    assert.isBelow(liveBytes() - before, 4_000_000)
+    assert.equal(agenda.due(0).next, 1e15 + 19_950)
   })
 })

@@ -291,7 +291,7 @@ describe("a host", () => {
       const log = yield* Log
       for (const id of ["a", "b", "c"]) yield* commands.send(origin(id), count("x", 1))
       const commits = yield* Stream.runCollect(log.read("test.counter.x"))
-      const before = [log.genesis("test.counter.x"), ...commits.map(({ hash }) => hash)]
+      const before = [log.hashOf("test.counter.x"), ...commits.map(({ hash }) => hash)]
       assert.deepEqual(
         commits.map(({ commit }) => commit.prev),
         before.slice(0, 3),

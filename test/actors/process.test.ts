@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Stream } from "effect"
+import { Effect, Fiber, Layer, Logger, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { Term } from "#actors/leases.ts"
-import { runProcess } from "#actors/process.ts"
+import { keepRunning, type Process, runProcess } from "#actors/process.ts"
 import { timer } from "#actors/timer.ts"
 import { logMemory } from "#adapters/log-memory.ts"
 import { Log } from "#events/log.ts"
@@ -33,6 +33,35 @@ const settled = Effect.gen(function* () {
 const closing = timer("test", [Counter])
 const app = Layer.provideMerge(host, logMemory)
 const at = (seconds: number) => new Date(seconds * 1000).toISOString()
+
+describe("a process that nobody takes over", () => {
+  it.effect("begins again after a defect, from the log", () =>
+    Effect.gen(function* () {
+      let starts = 0
+      const seen: Array<number> = []
+      const fragile: Process = {
+        ...{ name: "test-fragile", part: "test.counter", from: "lasts" },
+        start: Effect.sync(() => {
+          const is_broken = ++starts === 1
+          return {
+            fold: ({ position }) =>
+              is_broken ? Effect.die("broken") : Effect.sync(() => void seen.push(position)),
+            due: () => ({ now: [] }),
+          }
+        }),
+      }
+      yield* Effect.forkScoped(keepRunning(fragile))
+      yield* send("x", Count.make({ by: 1 }))
+      yield* settled
+      assert.deepEqual(seen, [])
+      yield* TestClock.adjust("1 seconds")
+      yield* settled
+      yield* send("x", Count.make({ by: 1 }))
+      yield* settled
+      assert.deepEqual(seen, [1, 2])
+    }).pipe(Effect.provide([app, Logger.layer([])])),
+  )
+})
 
 describe("the timer", () => {
   it.effect("sends what an aggregate asked for when it is due, and not before", () =>

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process"
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { chownSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
@@ -65,6 +65,21 @@ it.live("a folder that cannot be made is refused in one line that names it", () 
     assert.include(error.message, join(file, "data"))
     assert.notInclude(error.message, "\n")
   }),
+)
+
+it.live.skipIf(process.getuid?.() !== 0)(
+  "another user's is not root's to lock, nor to change",
+  () =>
+    Effect.gen(function* () {
+      const path = yield* temporaryFolder
+      const { run } = yield* Effect.scoped(lockDataFolder(path))
+      const before = readdirSync(run)
+      chownSync(run, 4711, 4711)
+      const error = yield* Effect.flip(Effect.scoped(lockDataFolder(path)))
+      assert.equal(error._tag, "DataFolderUnusable")
+      for (const part of [path, "user 4711", "chown -R 0"]) assert.include(error.message, part)
+      assert.deepEqual(readdirSync(run), before)
+    }),
 )
 
 it.live("what is no lock file is refused, and left as it is", () =>

@@ -180,6 +180,17 @@ describeNats("a look at a bus", (it) => {
     }).pipe(Effect.scoped),
   )
 
+  it.effect("says where no log is, once, and what to do", () =>
+    Effect.gen(function* () {
+      const options = yield* fresh
+      const none = yield* bus(asks(options))
+      assert.deepEqual(complaints(none), ["fail log"])
+      assert.include(why(none, "log"), "restore-state")
+      const first = yield* bus({ ...asks(options), runs: false })
+      assert.deepEqual(complaints(first), ["warn log"])
+    }).pipe(Effect.scoped),
+  )
+
   it.effect("finds a log that somebody changed, and a generation whose file is gone", () =>
     Effect.gen(function* () {
       const options = yield* fresh
@@ -237,6 +248,14 @@ describe("a look at a gateway", () => {
       ...["warn ready", "fail ready", "warn read model", "warn webhooks", "warn blob nodes"],
     ])
     assert.include(why(found, "webhooks"), "one fails since 2026-11-22T00:00:00Z, two is disabled")
+  })
+
+  it("asks once more whom it caught at a service's first question", async () => {
+    const told = ["capital-pressure does not answer\n", "capital-pressure ok\n"]
+    const get = async (path: string) =>
+      path === "/readyz" ? { status: 200, text: told.shift() ?? "" } : { status: 404, text: "" }
+    assert.deepEqual(complaints(await gatewayFindings(get, true)), [])
+    assert.deepEqual(told, [])
   })
 
   it("says what a token may not see, and is silent of what is not served", async () => {

@@ -39,6 +39,16 @@ describe("what restic's codes mean", () => {
     )
   }
 
+  it.live("12 is another target's repository where a bucket is enrolled", () =>
+    withScript(exitError(12, "Fatal: no"), () =>
+      Effect.gen(function* () {
+        const failure = yield* Effect.flip((yield* Engine).init(repository))
+        assert.instanceOf(failure, TrustAccessDenied)
+        assert.match(failure.detail, /that of another target/)
+      }),
+    ),
+  )
+
   it.live("3 is a snapshot without what could not be read, where one is told", () =>
     withScript([says(summary), "exit 3"], () =>
       Effect.gen(function* () {

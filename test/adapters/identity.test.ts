@@ -2,14 +2,14 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, expect, it } from "@effect/vitest"
-import { Context, Effect, Exit, Layer, Redacted } from "effect"
+import { Clock, Context, Effect, Exit, Layer, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { SignJWT } from "jose"
 import {
   developmentCredentials,
   developmentCredentialsPath,
 } from "#adapters/development-credentials.ts"
-import { identity, inOrder, issuedTokens, tokenIssuer } from "#adapters/identity.ts"
+import { identity, inOrder, keptTokens, tokenIssuer } from "#adapters/identity.ts"
 import { certificates, staticTokens, subjectsOf } from "#adapters/identity-static.ts"
 import { newToken, openTokenStore, sha256Of, token_pattern } from "#adapters/token-store.ts"
 import { Identity, Unauthenticated } from "#gateway/identity.ts"
@@ -28,7 +28,7 @@ const grant = { scopes: [], roles: [], project_id: "", domain_id: "", user_id: "
 describe("an issued token", () => {
   const open = Effect.gen(function* () {
     const store = yield* openTokenStore(freshFolder())
-    return { authenticate: yield* issuedTokens(store), ...tokenIssuer(store) }
+    return { authenticate: keptTokens(store, yield* Clock.Clock), ...tokenIssuer(store) }
   })
 
   it.effect("is known with what it grants", () =>
@@ -108,7 +108,7 @@ describe("an issued token", () => {
       const { issue } = tokenIssuer(yield* openTokenStore(data_dir))
       const all = Array.from({ length: 20 }, () => issue({ scopes: [], roles: [] }))
       const tokens = yield* Effect.all(all, { concurrency: "unbounded" })
-      const authenticate = yield* issuedTokens(yield* openTokenStore(data_dir))
+      const authenticate = keptTokens(yield* openTokenStore(data_dir), yield* Clock.Clock)
       for (const token of tokens) yield* asked(authenticate, Redacted.value(token))
     }),
   )
@@ -150,7 +150,7 @@ describe("development principals", () => {
   const start = Effect.fnUntraced(function* (data_dir: string, password = "first") {
     const store = yield* openTokenStore(data_dir)
     const credentials = yield* developmentCredentials(data_dir, store, { ...nats, password })
-    return { credentials, authenticate: yield* issuedTokens(store) }
+    return { credentials, authenticate: keptTokens(store, yield* Clock.Clock) }
   })
 
   it.effect("are told in a private file of the documented shape", () =>

@@ -1,13 +1,18 @@
 // Which commits travel together, and who hears what.
 import { assert, describe, it } from "@effect/vitest"
 import { JetStreamApiError } from "@nats-io/jetstream"
-import { NoRespondersError, TimeoutError } from "@nats-io/transport-node"
+import {
+  type Msg,
+  type NatsConnection,
+  NoRespondersError,
+  TimeoutError,
+} from "@nats-io/transport-node"
 import { Result } from "effect"
 import type { Encoded } from "#adapters/commit-codec.ts"
 import { appender } from "#adapters/log-appender.ts"
 import { pace, type Way } from "#adapters/log-pace.ts"
 import type { Answer } from "#adapters/log-queue.ts"
-import type { Write } from "#adapters/log-write.ts"
+import { type Write, writer } from "#adapters/log-write.ts"
 
 const commit = (stream: string, expected = 0): Encoded => ({
   stream,
@@ -212,5 +217,16 @@ describe("the pace of writing", () => {
     for (let i = 0; i < 50; i++) learn(64, "batch", 4)
     learn(64, "batch", 900)
     assert.strictEqual(choose(64), "batch")
+  })
+})
+
+describe("a write", () => {
+  it("fails where what answers is no JetStream, and rejects never", async () => {
+    // Of a message its JSON alone is asked for, of the connection nothing.
+    const nonsense = { json: () => JSON.parse("nonsense") } as unknown as Msg
+    const nobody = {} as unknown as NatsConnection
+    const write = writer(nobody, async () => nonsense, { stream: "LOG", head: "commit" })
+    const written = await write([commit("a")])
+    assert.isTrue(Result.isFailure(written))
   })
 })

@@ -1,5 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process"
-import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs"
 import { join, resolve } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { connect, type NatsConnection } from "@nats-io/transport-node"
@@ -135,6 +143,27 @@ describeWithServer("the nats-server of our own", () => {
       assert.deepEqual(yield* serversOf(conf), [yield* pidOf(server)])
     }),
   )
+
+  it.live("is started again after a start that broke", () => {
+    const lines: Array<string> = []
+    const heard = Logger.layer([Logger.make(({ message }) => void lines.push(String(message)))])
+    return Effect.gen(function* () {
+      const { server, folder } = yield* started
+      const ports = join(folder.nats, "ports")
+      const before = yield* pidOf(server)
+      // Where the child says its port nothing can be read.
+      rmSync(ports, { recursive: true })
+      writeFileSync(ports, "")
+      process.kill(before, "SIGKILL")
+      yield* until(
+        "the start that broke is logged",
+        Effect.sync(() => /ENOTDIR/.test(`${lines}`)),
+      )
+      rmSync(ports)
+      mkdirSync(ports)
+      assert.notEqual(yield* pidOf(server), before)
+    }).pipe(Effect.provide(heard))
+  })
 
   it.live("says when it is down and when it is back", () =>
     Effect.gen(function* () {

@@ -1,5 +1,6 @@
 import {
   chmodSync,
+  chownSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -29,6 +30,17 @@ describe("a private file", () => {
       expect(statSync(path).mode & 0o777).toBe(0o600)
       expect(statSync(join(path, "..")).mode & 0o777).toBe(0o700)
     }),
+  )
+  it.effect.skipIf(process.getuid?.() !== 0)(
+    "of root's is its folder's owner's, who reads it",
+    () =>
+      Effect.gen(function* () {
+        const parent = freshFolder()
+        chownSync(parent, 4711, 4712)
+        yield* writePrivate(join(parent, "file"), "one")
+        const { uid, gid, mode } = statSync(join(parent, "file"))
+        expect([uid, gid, mode & 0o777]).toEqual([4711, 4712, 0o600])
+      }),
   )
   it.effect("leaves nothing behind when it cannot be written", () =>
     Effect.gen(function* () {

@@ -57,7 +57,7 @@ const write = Effect.fnUntraced(function* (id: string, numbers: ReadonlyArray<nu
       events: numbers.map((n) => Noted.make({ n })),
       snapshot: { machine: 1, value: "open", context: {} },
       commands: [id],
-      prev: log.genesis(stream),
+      prev: log.hashOf(stream),
     },
   }
   yield* Effect.retry(

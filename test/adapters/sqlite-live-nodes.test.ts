@@ -1,5 +1,7 @@
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
+import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
 import { hearing } from "#actors/blob-storage/live-nodes.ts"
 import { sqliteLiveNodes } from "#adapters/sqlite-live-nodes.ts"
@@ -43,6 +45,30 @@ describe("live values in SQLite", () => {
       const find = yield* life(path, [])
       assert.isUndefined(find("first"))
       assert.isDefined(find("node-0"))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("begin anew where the file is no database any more", () =>
+    Effect.gen(function* () {
+      const path = join(yield* temporaryFolder, "live.sqlite")
+      yield* life(path, ["a"])
+      writeFileSync(path, "cut off by a power cut".repeat(1000))
+      yield* life(path, ["b"])
+      const find = yield* life(path, [])
+      assert.isUndefined(find("a"))
+      assert.isDefined(find("b"))
+    }).pipe(Effect.scoped),
+  )
+
+  it.live("are heard also while the file takes nothing", () =>
+    Effect.gen(function* () {
+      const path = join(yield* temporaryFolder, "live.sqlite")
+      const { hear, find } = hearing(yield* sqliteLiveNodes(path))
+      const other = new Sqlite(path)
+      other.exec("drop table live_blob_storage_node")
+      other.close()
+      yield* hear({ node_id: NodeId.make("a"), used_bytes: 1n, blob_count: 1n })
+      assert.equal(find("a")?.used_bytes, 1n)
     }).pipe(Effect.scoped),
   )
 })

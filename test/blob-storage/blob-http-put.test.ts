@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import {
   type BlobPutError,
+  BlobShardsFailed,
   BlobStoreFailed,
   BlobStoreReadOnly,
 } from "#actors/blob-storage/blob-store.ts"
@@ -20,7 +21,7 @@ import {
 const send = ({ call }: BlobService, body: unknown, headers: Record<string, string> = {}) =>
   call("PUT", "/v1/blobs", {
     headers: { ...json_type, ...headers },
-    body: typeof body === "string" ? body : JSON.stringify(body),
+    body: typeof body === "string" || body instanceof Blob ? body : JSON.stringify(body),
   })
 
 const hello = { data: base64("hello") }
@@ -144,6 +145,11 @@ const mistakes: ReadonlyArray<readonly [string, unknown, RegExp]> = [
   ["a text", '"hello"', /JSON object/],
   ["half an object", '{"data":"aGk="', /JSON object/],
   ["malformed JSON", '{"data":"aGk=",}', /body: Expected valid JSON/],
+  [
+    "what is no UTF-8",
+    new Blob([Uint8Array.of(0x7b, 0x22, 0xff, 0x22, 0x3a, 0x30, 0x7d)]),
+    /valid JSON/,
+  ],
   ["two objects", '{"data":"aGk="} {"data":"aGk="}', /one JSON object/],
   ["no data", { labels: {} }, /body\.data/],
   ["null data", { data: null }, /body\.data/],
@@ -262,13 +268,17 @@ describe("a put that is too large", () => {
     ))
 })
 
+const shardsFailed = (is_full: boolean) => new BlobShardsFailed({ detail: "3 of 6", is_full })
+
 describe("a put that the store refuses", () => {
   const cases: ReadonlyArray<readonly [BlobPutError, number, string, string]> = [
     [new BlobStoreReadOnly({ detail: "a sync failed" }), 503, "UNAVAILABLE", "cluster degraded"],
     [new BlobStoreFailed({ detail: "EIO" }), 500, "INTERNAL", "internal error"],
+    [shardsFailed(true), 429, "RESOURCE_EXHAUSTED", "resource exhausted"],
+    [shardsFailed(false), 500, "INTERNAL", "too many shard store failures"],
   ]
   for (const [error, status, code, message] of cases) {
-    it(`is ${status} when it is ${error._tag}`, () =>
+    it(`is ${status} ${message} when it is ${error._tag}`, () =>
       Effect.runPromise(
         Effect.scoped(
           Effect.gen(function* () {

@@ -140,6 +140,19 @@ describe("a delete on all nodes", () => {
     }
   })
 
+  it("at a node that leaves is answered once one that stays knows of it", async () => {
+    for (const down of [["n2"], ["n2", "n3"]]) {
+      const nodes = makeNodes(3)
+      const leaving = nodes.nodeOf("n1")
+      const put = leaving.engine.put(orderOf("REPLICATION_POLICY_REPLICA3"), [small], 100n)
+      const { id } = await nodes.until(put)
+      nodes.setMembers(["n2", "n3"], ["n1"])
+      for (const name of down) nodes.nodeOf(name).crash()
+      const deleted = nodes.until(leaving.engine.delete(id, origin, 200n, "cluster"))
+      expect(await faultIn(deleted)).toBe(down.length === 2 ? "BlobUnreachable" : "none")
+    }
+  })
+
   it("is younger than a copy whose clock was ahead", async () => {
     const nodes = makeNodes(4)
     const id = idOf(small)

@@ -146,7 +146,7 @@ describe("leave", () => {
       assert.deepEqual(again.body, { acknowledged: true })
     }),
   )
-  for (const more of [{ graceful: false }, {}]) {
+  for (const more of [{ graceful: false }, { graceful: null }, {}]) {
     served(`removes the node at once with ${JSON.stringify(more)}`, (ask) =>
       Effect.gen(function* () {
         yield* ask("POST", "/v1/cluster/join", node)

@@ -326,7 +326,7 @@ const old = Effect.gen(function* () {
   const log = yield* Log
   const stream = `blob-storage.volume.${node}`
   const events = [stored(0, "REPLICA3"), stored(1, "REPLICA2"), deleted(2, "REPLICA2")]
-  let [expected, prev] = [0, log.genesis(stream)]
+  let [expected, prev] = [0, log.hashOf(stream)]
   for (const [n, event] of events.entries()) {
     const blobs = [1, 2, 1][n]
     const context = { cursor: n + 1, blobs, bytes: (blobs ?? 0) * 100 }

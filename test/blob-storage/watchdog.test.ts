@@ -223,6 +223,20 @@ describe("a node's heart", () => {
     }).pipe(Effect.provide(app)),
   )
 
+  it.effect("beats on after a beat that broke", () =>
+    Effect.gen(function* () {
+      yield* watch(1)
+      let beats = 0
+      const broken = Effect.suspend(() =>
+        ++beats === 2 ? Effect.die("broken") : Effect.succeed(usage),
+      )
+      yield* beating(a, broken)
+      yield* pass(60)
+      assert.deepEqual(yield* states, { "node-a": "active" })
+      assert.equal((yield* LiveNodes).find(a)?.heard_at, 60_000)
+    }).pipe(Effect.provide(app)),
+  )
+
   it.effect("joins again when the node was removed", () =>
     Effect.gen(function* () {
       yield* beating(a)

@@ -236,6 +236,21 @@ describe("an upload", () => {
     await server.close()
   })
 
+  it("says that labels stay which bytes have had before", async () => {
+    writeFileSync(path, bytes)
+    const meta = { checksum: hash(bytes).toString("base64"), labels: { a: "1", b: "2" } }
+    const server = await scripted((_, answer) => json(answer, 200, { id: { id: "" }, meta }))
+    for (const [labels, err] of [
+      [{ a: "1" }, ""],
+      [{ a: "2" }, "blob.bin was stored before, and its labels stay as they were.\n"],
+    ] as const) {
+      const { session, written } = sessionWith(server.url)
+      await upload(session, { file: path, policy: undefined, labels })
+      assert.equal(written.err, err)
+    }
+    await server.close()
+  })
+
   it("says that the file cannot be read, not that the server is away", async () => {
     writeFileSync(path, bytes)
     const server = await scripted((_, answer) => {

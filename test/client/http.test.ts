@@ -126,7 +126,7 @@ describe("a request", () => {
         const remove = { ...create, method: "DELETE", path: "/v1/targets/{id}" } as const
         const work = runOperation(session, remove, { ...nothing, arguments: { id } })
         assert.equal((await endingOf(work)).ending, "usage")
-        assert.equal((await endingOf(watchJob(session, id, "tenant"))).ending, "usage")
+        assert.equal((await endingOf(watchJob(session, id, false))).ending, "usage")
         assert.equal(heard.length, 0)
       },
     ),

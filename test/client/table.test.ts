@@ -1,5 +1,6 @@
 /** What people see: tables and pages that fit, progress on one line, values as they are read. */
 import { assert, describe, it } from "@effect/vitest"
+import { described } from "#client/blob-storage/blob.ts"
 import { fromJson, type Json, toJson, withMember } from "#client/json.ts"
 import { lineOf, progressOn, rateOf } from "#client/progress.ts"
 import { showItems } from "#client/session.ts"
@@ -209,6 +210,14 @@ describe("JSON", () => {
     const text = '{"created_at":1795363185973123457,"size":6,"z":-1.5,"big":[9007199254740993]}'
     assert.equal(toJson(fromJson(text)), text)
     assert.equal(toJson(fromJson("1e400") === Number.POSITIVE_INFINITY ? null : 1), "null")
+  })
+
+  it("has 64-bit integers of a blob as numbers or as text, and shows them alike", () => {
+    const meta = { size: 5, created_at: 1_795_407_833_216_362_607n }
+    const shown = { size: 5, created_at: "2026-11-23T04:23:53.216Z" }
+    assert.deepInclude(described("a", meta), shown)
+    const as_text = { size: "5", created_at: String(meta.created_at) }
+    assert.deepInclude(described("a", as_text), shown)
   })
 
   it("takes members at a path", () => {

@@ -1,13 +1,13 @@
 /** TLS with an authority of one's own, as a profile, a variable or a cloud names it. */
 import { execFileSync } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { createServer, type Server } from "node:https"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { afterAll, beforeAll } from "vitest"
-import { accessOf } from "#client/access.ts"
+import { type Asking, accessOf } from "#client/access.ts"
 import { httpOf } from "#client/http.ts"
 import { endingOf } from "./scripted.ts"
 
@@ -45,9 +45,9 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-const asked = async (env: NodeJS.ProcessEnv, profile?: string) => {
+const asked = async (env: NodeJS.ProcessEnv, profile?: string, more: Partial<Asking> = {}) => {
   const access = await accessOf({
-    ...{ env: { HOME: folder, ...env }, profile, data_dir: at("none"), signal },
+    ...{ env: { HOME: folder, ...env }, profile, data_dir: at("none"), signal, ...more },
   })
   const http = httpOf(access)
   try {
@@ -56,7 +56,30 @@ const asked = async (env: NodeJS.ProcessEnv, profile?: string) => {
     http.close()
   }
 }
+/** Asks the server of a data folder, whose settings name this certificate. */
+const askedAs = (tls_cert: string) => {
+  const data_dir = at("data")
+  mkdirSync(join(data_dir, "run"), { recursive: true })
+  const url = `https://127.0.0.1:${port}`
+  writeFileSync(join(data_dir, "run", "instance.json"), JSON.stringify({ url }), { mode: 0o600 })
+  return asked({}, undefined, { data_dir, tls_cert: at(tls_cert) })
+}
 const named = (host: string) => ({ ALMANAC_URL: `https://${host}:${port}` })
+
+describe("the server of a data folder", () => {
+  it("is taken by its certificate alone, whoever signed it", async () => {
+    assert.deepEqual(await askedAs("server.pem"), { id: "v1" })
+  })
+
+  it("is refused with another, of the same authority too", async () => {
+    certificate("other", "ours", ["-addext", "basicConstraints=CA:FALSE"])
+    for (const name of ["other.pem", "theirs.pem"]) {
+      const { ending, message } = await endingOf(askedAs(name))
+      assert.equal(ending, "unreachable")
+      assert.match(message, /certificate/i)
+    }
+  })
+})
 
 describe("a server by an authority of one's own", () => {
   it("is taken where that is named: by a variable, OpenStack's, or a profile", async () => {

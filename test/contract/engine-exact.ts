@@ -9,7 +9,16 @@ import {
   type Tree,
   writeTree,
 } from "../share-protection/folder.ts"
-import { backedUp, bytesOf, countOf, files, isFailed, quiet, type Test } from "./engine-place.ts"
+import {
+  backedUp,
+  bytesOf,
+  countOf,
+  files,
+  isFailed,
+  isNotFound,
+  quiet,
+  type Test,
+} from "./engine-place.ts"
 
 const kept: Tree = { "a.txt": "a", "b/c.txt": "c", "b/d.txt": "d", "e/f.txt": "f" }
 
@@ -57,7 +66,7 @@ export const exact = (test: Test) => {
     Effect.gen(function* () {
       const { engine, repository, folder } = yield* spoiltFolder(place)
       const asked = engine.restore(repository, { ...folder, sub_path: "/b/new" }, quiet)
-      assert.isTrue(isFailed(yield* Effect.flip(asked)))
+      assert.isTrue(isNotFound(yield* Effect.flip(asked)))
       assert.deepEqual(yield* readTree(folder.path), spoilt)
     }))
 
@@ -148,11 +157,11 @@ export const plans = (test: Test) => {
   test("fails where there is nothing to plan for", (place) =>
     Effect.gen(function* () {
       const { engine, repository, folder } = yield* spoiltFolder(place)
-      for (const asked of [
-        { ...folder, sub_path: "/nowhere" },
-        { ...folder, engine_snapshot_id: "0".repeat(64) },
-      ]) {
-        assert.isTrue(isFailed(yield* Effect.flip(engine.plan(repository, asked))))
+      for (const [asked, fails] of [
+        [{ ...folder, sub_path: "/nowhere" }, isNotFound],
+        [{ ...folder, engine_snapshot_id: "0".repeat(64) }, isFailed],
+      ] as const) {
+        assert.isTrue(fails(yield* Effect.flip(engine.plan(repository, asked))))
       }
     }))
 }

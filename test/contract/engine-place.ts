@@ -5,6 +5,7 @@ import {
   type FolderBackup,
   type Repository,
 } from "#actors/share-protection/engine.ts"
+import { NotFound } from "#schemas/share-protection/rejection.ts"
 import { emptyFolder, folderOf, readTree, type Tree } from "../share-protection/folder.ts"
 
 export type Made<A> = Effect.Effect<A, unknown, Engine | Scope.Scope>
@@ -50,6 +51,7 @@ export const whole = { host: share, include_patterns: [], exclude_patterns: [] }
 export const tags = ["backup=one", "share=s"]
 
 export const isFailed = (failure: unknown) => failure instanceof EngineFailed
+export const isNotFound = (failure: unknown) => failure instanceof NotFound
 
 /** A repository with one snapshot of these files. */
 export const backedUp = Effect.fnUntraced(function* (place: EnginePlace, tree: Tree = files) {

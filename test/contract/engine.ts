@@ -12,6 +12,7 @@ import {
   type EnginePlace,
   files,
   isFailed,
+  isNotFound,
   type Lack,
   type Made,
   quiet,
@@ -96,13 +97,13 @@ const restores = (test: Test) => {
       const { engine, repository, made } = yield* backedUp(place)
       const path = yield* emptyFolder
       const { engine_snapshot_id } = made
-      for (const folder of [
-        { engine_snapshot_id, path, sub_path: "/home/u9" },
-        { engine_snapshot_id, path, sub_path: "/home/u" },
-        { engine_snapshot_id: "0".repeat(64), path, sub_path: null },
-      ]) {
+      for (const [folder, fails] of [
+        [{ engine_snapshot_id, path, sub_path: "/home/u9" }, isNotFound],
+        [{ engine_snapshot_id, path, sub_path: "/home/u" }, isNotFound],
+        [{ engine_snapshot_id: "0".repeat(64), path, sub_path: null }, isFailed],
+      ] as const) {
         const asked = engine.restore(repository, { ...folder, is_exact: false }, quiet)
-        assert.isTrue(isFailed(yield* Effect.flip(asked)))
+        assert.isTrue(fails(yield* Effect.flip(asked)))
       }
       assert.deepEqual(yield* readTree(path), {})
     }))

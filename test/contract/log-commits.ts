@@ -35,7 +35,7 @@ export const textOf = ({ commit }: Recorded) => (commit.events[0] as { text?: st
 export const first = (stream: string, command = `first of ${stream}`) =>
   Effect.map(
     Log,
-    (log): Append => ({ stream, expected: 0, commit: commitOf(command, log.genesis(stream)) }),
+    (log): Append => ({ stream, expected: 0, commit: commitOf(command, log.hashOf(stream)) }),
   )
 
 /** A commit after the last one of a stream. */
@@ -43,7 +43,7 @@ export const next = (stream: string, command: string) =>
   Effect.gen(function* () {
     const log = yield* Log
     const last = yield* log.load(stream)
-    const prev = last?.hash ?? log.genesis(stream)
+    const prev = last?.hash ?? log.hashOf(stream)
     return { stream, expected: last?.position ?? 0, commit: commitOf(command, prev) }
   })
 

@@ -117,7 +117,7 @@ export const reads = (test: Test) => {
       const text = "x".repeat(400_000)
       const streams = Array.from({ length: 30 }, (_, n) => `test.large.s${n}`)
       for (const stream of streams) {
-        const commit = commitOf("large", log.genesis(stream), text)
+        const commit = commitOf("large", log.hashOf(stream), text)
         yield* log.append([
           {
             stream,

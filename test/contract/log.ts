@@ -74,7 +74,7 @@ const writes = (test: Test) => {
     Effect.gen(function* () {
       const log = yield* Log
       const commands = Array.from({ length: 64 }, (_, i) => `command-${i}`)
-      const commit = { ...commitOf("x", log.genesis(a)), commands, cause: "17" }
+      const commit = { ...commitOf("x", log.hashOf(a)), commands, cause: "17" }
       yield* log.append([{ stream: a, expected: 0, commit }])
       const last = yield* log.load(a)
       assert.deepEqual(last?.commit.commands, commands)
@@ -118,7 +118,7 @@ const writes = (test: Test) => {
       const rivals = writers.map((writer) => ({
         stream: a,
         expected: 0,
-        commit: commitOf(writer, log.genesis(a)),
+        commit: commitOf(writer, log.hashOf(a)),
       }))
       const results = yield* Effect.forEach(rivals, (rival) => Effect.exit(log.append([rival])), {
         concurrency: "unbounded",
@@ -235,7 +235,7 @@ const refusals = (test: Test) => {
     "a commit and a snapshot just below their limits are stored",
     Effect.gen(function* () {
       const log = yield* Log
-      const commit = commitOf("x", log.genesis(a))
+      const commit = commitOf("x", log.hashOf(a))
       const room = (max: number, empty: unknown) => max - JSON.stringify(empty).length
       const bare = { ...commit.snapshot, context: "" }
       const snapshot = { ...bare, context: "s".repeat(room(snapshot_bytes_max, bare)) }

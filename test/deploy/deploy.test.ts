@@ -3,15 +3,7 @@
  * they start is started without one in deploy.services.ts. Source: issue 10 §6; decision 0144.
  */
 import { execFileSync, spawnSync } from "node:child_process"
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs"
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import { join } from "node:path"
 import { Result } from "effect"
@@ -259,8 +251,9 @@ describe("the manifests of Kubernetes", () => {
       for (const mount of mounts) assert.isTrue(volumes.has(mount.name), mount.name)
       // A volume's own folder is root's, open to the group, and may hold lost+found.
       const disk = mounts.find((mount) => mount.name === "data")?.mountPath
-      const folder = container.env.find(({ name }) => name === "ALMANAC_DATA_DIR")?.value
+      const folder = /ALMANAC_DATA_DIR=(\S+)/.exec(textOf("Dockerfile"))?.[1]
       if (name !== "nats") expect(folder).toBe(`${disk}/data`)
+      expect(container.env.map(({ name }) => name)).not.toContain("ALMANAC_DATA_DIR")
       for (const { name: variable, value } of container.env) {
         const path = settingOfVariable(variable)
         if (path === undefined || value === undefined || value.includes("$(")) continue
@@ -318,6 +311,20 @@ describe("the Dockerfile", () => {
     )
   })
 
+  it("has a command `almanac` that does what its entry does", () => {
+    const folder = newFolder()
+    const [, quoted = ""] = /printf '(.+?)'/.exec(text) ?? []
+    const [node = "", script = ""] = json("ENTRYPOINT")
+    const at = `/opt/almanac/${script}`
+    expect(quoted).toBe(`#!/bin/sh\\nexec ${node} ${at} "$@"\\n`)
+    const here = quoted.replace(node, "/bin/echo").replace(at, "run")
+    execFileSync("sh", ["-c", `printf '${here}' > almanac; chmod 0755 almanac`], { cwd: folder })
+    expect(execFileSync(join(folder, "almanac"), ["a b", "c"], { encoding: "utf8" })).toBe(
+      "run a b c\n",
+    )
+    return cleanUp()
+  })
+
   it("has a health check that tells a process that lives from one that does not", async () => {
     const [, ...args] = json("HEALTHCHECK")
     const check = async (status: number | undefined) => {
@@ -340,55 +347,5 @@ describe("the Dockerfile", () => {
     expect(await check(200)).toBe(0)
     expect(await check(503)).toBe(1)
     expect(await check(undefined)).toBe(1)
-  })
-})
-
-/** Of 10; 1.2 when it was written: it has a network, and V8 writes memory that is run. */
-const exposure_max = 1.5
-
-const has_systemd = spawnSync("systemd-analyze", ["--version"]).status === 0
-
-describe.skipIf(!has_systemd)("the systemd units", () => {
-  for (const unit of ["almanac.service", "almanac@.service"]) {
-    const path = join("deploy/systemd", unit)
-    it(`${unit} is understood, but for the program that is not installed here`, () => {
-      const { stderr } = spawnSync("systemd-analyze", ["verify", path], { encoding: "utf8" })
-      const said = stderr.split("\n").filter((line) => line !== "")
-      expect(said.filter((line) => !line.includes("/opt/almanac/almanac"))).toEqual([])
-    })
-
-    it(`${unit} exposes little`, () => {
-      const args = ["security", "--offline=true", "--no-pager", path]
-      const { stdout } = spawnSync("systemd-analyze", args, { encoding: "utf8" })
-      const level = Number(/exposure level for \S+: ([\d.]+)/.exec(stdout)?.[1])
-      expect(level).toBeLessThanOrEqual(exposure_max)
-    })
-  }
-
-  it("are understood with the drop-in of a worker that mounts, which alone is root's", () => {
-    const folder = newFolder()
-    const unit = join(folder, "almanac@worker.service")
-    mkdirSync(`${unit}.d`)
-    writeFileSync(unit, textOf("systemd/almanac@.service"))
-    writeFileSync(join(`${unit}.d`, "mounts.conf"), textOf("systemd/mounts.conf"))
-    const { stderr } = spawnSync("systemd-analyze", ["verify", unit], { encoding: "utf8" })
-    const said = stderr.split("\n").filter((line) => line !== "")
-    expect(said.filter((line) => !line.includes("/opt/almanac/almanac"))).toEqual([])
-    assert.include(textOf("systemd/mounts.conf"), "User=root")
-    assert.notInclude(textOf("systemd/almanac@.service"), "User=root")
-    return cleanUp()
-  })
-
-  it("are the same but for their names", () => {
-    const body = (unit: string) => {
-      const text = textOf(`systemd/${unit}`)
-      return text
-        .slice(text.indexOf("[Service]"))
-        .replaceAll("%i.toml", "almanac.toml")
-        .replaceAll("almanac-%i", "almanac")
-        .replaceAll("almanac@<name>", "almanac")
-    }
-    expect(body("almanac@.service")).toBe(body("almanac.service"))
-    assert.include(body("almanac.service"), "LimitCORE=0")
   })
 })

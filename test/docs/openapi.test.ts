@@ -67,6 +67,7 @@ const operations = `
   POST /v1/admin/workers/{id}/drain 202 404
   POST /v1/admin/workers/{id}/retire 202 404
   GET /v1/admin/jobs 200
+  GET /v1/admin/jobs/{id} 200 404
   POST /v1/admin/jobs/{id}/retry 202 404 409
   POST /v1/admin/jobs/{id}/cancel 202 404 409
   GET /v1/admin/coverage 200

@@ -1,6 +1,7 @@
 import { execFileSync } from "node:child_process"
+import { X509Certificate } from "node:crypto"
 import { once } from "node:events"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { Agent, request as plainRequest } from "node:http"
 import { type RequestOptions, request } from "node:https"
 import { connect, createServer, type Socket } from "node:net"
@@ -156,6 +157,35 @@ describe("TLS with client certificates", () => {
     mute.resume()
     if (!mute.closed) await once(mute, "close")
   }, 60_000)
+
+  it("exchanged files are served without a restart, once they fit each other", async () => {
+    const give = (name: string) => {
+      for (const end of ["pem", "key"]) copyFileSync(at(`${name}.${end}`), at(`given.${end}`))
+    }
+    give("server")
+    const tls = { cert: at("given.pem"), key: at("given.key") }
+    const listening = await startHttp([], { settings: { tls } })
+    const shown = () =>
+      new Promise((resolve, reject) => {
+        const options = { port: listening.port, rejectUnauthorized: false }
+        const socket = connectTls(options, () => {
+          resolve(socket.getPeerCertificate().subject.CN)
+          socket.destroy()
+        })
+        socket.on("error", reject)
+      })
+    expect(await shown()).toBe("server")
+    const { validTo } = new X509Certificate(readFileSync(tls.cert))
+    expect(listening.certificateEnds()).toBe(Date.parse(validTo) / 1000)
+
+    copyFileSync(at("client.pem"), tls.cert)
+    await expect.poll(() => listening.logged.join(), { timeout: 10_000 }).toContain("still served")
+    expect(await shown()).toBe("server")
+    give("client")
+    await expect.poll(shown, { timeout: 10_000 }).toBe("client")
+    writeFileSync(tls.key, "")
+    await listening.stop()
+  })
 
   it("files that cannot be read stop the start with one line", async () => {
     const tls = { cert: at("none.pem"), key: at("server.key") }
@@ -316,5 +346,19 @@ describe("stopping", () => {
     await draining
     await stop()
     await expect(served.fetch("/none")).rejects.toThrow()
+  })
+
+  it("drains no longer when it is told to stop again", async () => {
+    const { served, stop } = await start({ bytes: 0, ended: 0 })
+    const before = process.listeners("SIGTERM")
+    const draining = Effect.runPromise(served.drain(600))
+    const added = () => process.listeners("SIGTERM").filter((one) => !before.includes(one))
+    await expect.poll(() => added().length).toBe(1)
+    for (const heard of added()) {
+      process.off("SIGTERM", heard)
+      heard("SIGTERM")
+    }
+    await draining
+    await stop()
   })
 })

@@ -90,6 +90,23 @@ describe("requests on one connection", () => {
     expect(statuses(answer)).toEqual(["HTTP/1.1 415", "HTTP/1.1 401"])
   })
 
+  it("end where an answer does not wait for the rest of a body of unknown length", async () => {
+    const answer = await served.raw(
+      "POST /v1/blobs/echo HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\n",
+      "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+    )
+    expect(statuses(answer)).toEqual(["HTTP/1.1 415"])
+    expect(answer).toMatch(/^connection: close/im)
+  })
+
+  it("a body with another coding than chunked is refused, not taken as it is", async () => {
+    const answer = await served.raw(
+      "POST /v1/blobs/echo HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n",
+      "Transfer-Encoding: gzip, chunked\r\nConnection: close\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+    )
+    expect(statuses(answer)).toEqual(["HTTP/1.1 415"])
+  })
+
   it("a body that is too large by its length is refused before it comes", async () => {
     const answer = await served.raw(
       "POST /v1/blobs/echo HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n",

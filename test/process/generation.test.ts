@@ -1,5 +1,5 @@
 /** A new generation of the log, as an operator begins one: stopped, killed, and served again. */
-import { readdirSync } from "node:fs"
+import { readdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, expect, it } from "vitest"
 import { describeWithServer } from "../nats.ts"
@@ -89,6 +89,10 @@ describeWithServer("a new generation of the log", () => {
       operator.close()
       await second.stop()
       expect(await generationVerb(folder, "audit", "verify")).toMatch(/^whole: /)
+      rmSync(join(folder, "log", "generation-1.ndjson.gz"))
+      const without = await runVerb(folder, ["serve"], environment)
+      expect(without.code).toBe(1)
+      expect(without.stderr.trim().split("\n").at(-1)).toMatch(/^almanac: Generation 1 of the log /)
     },
     test_ms_max,
   )

@@ -1,13 +1,16 @@
-import { mkdtempSync, rmSync } from "node:fs"
+import { existsSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { setImmediate } from "node:timers/promises"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, type Scope } from "effect"
+import { TestClock } from "effect/testing"
 import type { Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { logMemory } from "#adapters/log-memory.ts"
 import { sqlite } from "#adapters/sqlite.ts"
 import type { Log } from "#events/log.ts"
+import { Databases, type Design } from "#projections/database.ts"
 import { type Blueprint, readModel } from "#projections/read-model.ts"
 import { blueprint, closed, count, counted } from "./counters.ts"
 
@@ -171,6 +174,32 @@ describe("a read model", () => {
           yield* rebuild
           assert.deepEqual(yield* total, { total: i })
         }
+      }),
+    ),
+  )
+
+  it.effect("finds that its file is gone though it could not be looked for once", () =>
+    inFolder((path) =>
+      Effect.gen(function* () {
+        const databases = yield* Effect.provide(Databases, sqlite(path), { local: true })
+        let looks = 0
+        const failing = Databases.of({
+          open: <T>(design: Design<T>) =>
+            Effect.map(databases.open(design), (database) => ({
+              ...database,
+              place: () => {
+                if (++looks === 1) throw new Error("EACCES")
+                return database.place()
+              },
+            })),
+        })
+        yield* Effect.provideService(readModel(blueprint), Databases, failing)
+        const file = join(path, "test.v1.sqlite")
+        rmSync(file)
+        yield* TestClock.adjust("2 seconds")
+        yield* TestClock.adjust("2 seconds")
+        for (let i = 0; i < 1_000 && !existsSync(file); i++) yield* Effect.promise(setImmediate)
+        assert.isTrue(existsSync(file))
       }),
     ),
   )

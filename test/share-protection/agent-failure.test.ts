@@ -323,7 +323,8 @@ describe("a restore", () => {
     Effect.gen(function* () {
       yield* asked({ sub_path: "/nowhere" })
       const { error } = yield* ran(restore_job_id)
-      assert.deepInclude(error, { code: "svc.engine_error" })
+      const category = "tenant_action_required"
+      assert.deepInclude(error, { code: "svc.not_found", category })
       yield* assertNothingLeft(world)
     }),
   )

@@ -357,11 +357,14 @@ describe("what a backup knows", () => {
     assert.include(detail(states["available, locked"], end), `protected_until ${at}.`)
     assert.include(detail([...running, locked, restoring], end), `Restore ${restore_id} reads`)
     assert.include(detail(states.expired, end), "The backup is expired by now.")
-    assert.include(detail(running, end), "A backup that is running refuses DeleteBackup.")
+    assert.include(
+      detail(running, end),
+      "A backup that is running cannot be deleted: cancel its job",
+    )
     const expire = ExpireBackup.make({})
     assert.include(detail([...available, restoring], expire), `Restore ${restore_id} reads`)
     const restore = StartBackupRestore.make({ restore_id })
     assert.include(detail([...available, restoring], restore), "reads the backup already")
-    assert.include(detail(states.error, restore), "A backup that is error refuses")
+    assert.include(detail(states.error, restore), "A backup that is in error cannot be restored")
   })
 })

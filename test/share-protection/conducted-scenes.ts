@@ -100,11 +100,16 @@ export const madeBackup = Effect.fnUntraced(function* (
 })
 
 /** A restore of the backup of that number. */
-export const restoreOf = (number: number, on: number, nth = number) =>
+export const restoreOf = (
+  number: number,
+  on: number,
+  nth = number,
+  more: Partial<Parameters<typeof requestRestore>[1]> = {},
+) =>
   ask(
     ...requestRestore(restoreId(nth), {
       ...{ ...restore, backup_id: backupId(number), share_id: shareId(number) },
-      ...{ target_id: targetId(on), job_id: restoreJobId(nth) },
+      ...{ target_id: targetId(on), job_id: restoreJobId(nth), ...more },
     }),
   )
 

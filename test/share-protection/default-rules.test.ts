@@ -29,7 +29,8 @@ const owner = [
   ...reading_templates,
 ]
 const operator = [
-  ...["workers:list", "workers:drain", "workers:retire", "jobs:list", "jobs:retry", "jobs:cancel"],
+  ...["workers:list", "workers:drain", "workers:retire"],
+  ...["jobs:list", "jobs:get", "jobs:retry", "jobs:cancel"],
   ...["coverage:list", "target_templates:list", "targets:list", "system:health"],
   ...["scheduling:get", "scheduling:pause", "scheduling:resume", "domains:get", "domains:update"],
   ...["reconciliation:get", "reconciliation:trigger"],

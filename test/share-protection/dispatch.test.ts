@@ -3,7 +3,7 @@ import { Effect, Fiber } from "effect"
 import { address } from "#actors/commands.ts"
 import { Backup } from "#actors/share-protection/backup.ts"
 import { dispatch } from "#actors/share-protection/dispatch.ts"
-import { retryJob } from "#actors/share-protection/job-course.ts"
+import { cancelJob, retryJob, settleJob } from "#actors/share-protection/job-course.ts"
 import {
   deleteTarget,
   queueTargetJob,
@@ -26,6 +26,7 @@ import {
   pendingTarget,
   restoreJobId,
   restoreOf,
+  shareId,
   targetId,
 } from "./conducted-scenes.ts"
 import { factsOf, jobNow, workerNow } from "./course.ts"
@@ -150,6 +151,40 @@ describe("dispatch", () => {
       ])
       yield* finish(jobId(3))
       assert.deepEqual(yield* workersOf(jobId(4)), [worker_id])
+    }),
+  )
+
+  conducted(
+    "lets one restore at a time write into a share, and no backup read it meanwhile",
+    Effect.gen(function* () {
+      yield* dispatching
+      const agent = yield* ready(worker_id, 9)
+      agent.has_it = true
+      for (const target of [1, 2]) yield* availableTarget(target)
+      const share_id = shareId(1)
+      yield* madeBackup(1, 1)
+      yield* madeBackup(2, 2, { share_id })
+      const in_place = { mode: "in_place", force: true, share_id } as const
+      yield* restoreOf(1, 1, 1, in_place)
+      yield* restoreOf(2, 2, 2, in_place)
+      yield* backUp(3, 2, { share_id })
+      // Neither of these writes into that share.
+      yield* restoreOf(1, 1, 3)
+      yield* restoreOf(1, 1, 4, { ...in_place, dry_run: true })
+      yield* restoreOf(1, 1, 5, { ...in_place, share_id: shareId(5) })
+      const first = [1, 2, 3, 4, 5].map(restoreJobId)
+      assert.deepEqual(yield* workersOf(...first, jobId(3)), [
+        ...[worker_id, null, worker_id, worker_id, worker_id, null],
+      ])
+      // It ends for its tenant, and its engine has yet to stop.
+      yield* ask(...cancelJob(yield* factsOf(restoreJobId(1))))
+      assert.deepEqual(yield* workersOf(restoreJobId(2), jobId(3)), [null, null])
+      yield* ask(...settleJob(yield* factsOf(restoreJobId(1)), { worker_id, fence: 1 }))
+      assert.deepEqual(yield* workersOf(restoreJobId(2), jobId(3)), [worker_id, null])
+      yield* finish(restoreJobId(2))
+      assert.deepEqual(yield* workersOf(jobId(3)), [worker_id])
+      yield* restoreOf(1, 1, 6, in_place)
+      assert.deepEqual(yield* workersOf(restoreJobId(6)), [null])
     }),
   )
 

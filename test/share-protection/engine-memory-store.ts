@@ -10,6 +10,7 @@ import {
   type Sample,
   type Snapshot,
 } from "#actors/share-protection/engine.ts"
+import { NotFound } from "#schemas/share-protection/rejection.ts"
 import type { MemoryBucket } from "./buckets-memory.ts"
 import { below, type Entry, entriesOf, isSame, writeEntry } from "./snapshot-files.ts"
 
@@ -45,7 +46,8 @@ export const wanted = Effect.fnUntraced(function* (
   const [, snapshot] = readSnapshots(bucket).find(([id]) => id === engine_snapshot_id) ?? []
   if (snapshot === undefined) return yield* fails("There is no such snapshot.", true)
   const entries = below(snapshot.entries, sub_path)
-  if (entries === null) return yield* fails("The snapshot has no such path.", true)
+  if (entries === null)
+    return yield* new NotFound({ detail: "The backup has nothing at this path." })
   return { snapshot, entries }
 })
 

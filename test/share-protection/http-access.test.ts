@@ -47,6 +47,7 @@ const documented = [
   ...["GET /v1/jobs", "GET /v1/jobs/:id", "POST /v1/jobs/:id/cancel", "GET /v1/usage"],
   ...["GET /v1/admin/workers", "POST /v1/admin/workers/:id/drain"],
   ...["POST /v1/admin/workers/:id/retire", "GET /v1/admin/jobs"],
+  "GET /v1/admin/jobs/:id",
   ...["POST /v1/admin/jobs/:id/retry", "POST /v1/admin/jobs/:id/cancel"],
   ...["GET /v1/admin/coverage", "GET /v1/admin/targets", "GET /v1/admin/scheduling"],
   ...["POST /v1/admin/scheduling/pause", "POST /v1/admin/scheduling/resume"],

@@ -70,9 +70,13 @@ describe("GET /v1/jobs/{id}", () => {
   served("200: it is through, at 100 percent", (ask) =>
     Effect.gen(function* () {
       const { job_id } = yield* backup(ask)
+      const late = { progress: 90, bytes_done: 900, bytes_total: 1000 }
+      const jobs = [{ job_id: JobId.make(job_id), ...late }]
+      yield* (yield* LiveWorkers).beat({ worker_id, jobs })
       yield* run(job_id, 2)
       const { body } = yield* ask("GET", `/v1/jobs/${job_id}`)
-      assert.deepInclude(body, { state: "available", progress: 100, error: null })
+      const whole = { progress: 100, bytes_done: 1000, bytes_total: 1000 }
+      assert.deepInclude(body, { state: "available", ...whole, error: null })
       assert.equal(body.error_category, null)
       assert.match(body.finished_at, instant)
     }),
@@ -160,6 +164,16 @@ describe("/v1/admin/jobs", () => {
       assert.deepEqual(yield* of("job_type=backup"), [job_id])
       assert.deepEqual(yield* of("job_type=restore"), [])
       assert.deepEqual(yield* of(`resource_id=${theirs.target.id}`), [theirs.job.id])
+    }),
+  )
+  served("200: one of any project, as its tenant sees it", (ask) =>
+    Effect.gen(function* () {
+      const { job_id } = yield* backup(ask)
+      const own = yield* ask("GET", `/v1/jobs/${job_id}`)
+      const { status, body } = yield* ask("GET", `/v1/admin/jobs/${job_id}`, undefined, admin)
+      assert.deepEqual([status, body], [200, own.body])
+      const none = yield* ask("GET", `/v1/admin/jobs/${unknown_id}`, undefined, admin)
+      isRefused(none, 404, "svc.not_found")
     }),
   )
   served("202: cancels a job of any project", (ask) =>

@@ -71,6 +71,7 @@ describe("POST /v1/policies", () => {
     ["with a negative retention", { ...body, retention: { keep_last: -1 } }, "keep_last"],
     ["with a rule that there is none of", { ...body, retention: { keep_all: 1 } }, "keep_all"],
     ["with patterns that are no list", { ...body, exclude_patterns: "*" }, "exclude_patterns"],
+    ["with a pattern that nothing reads", { ...body, include_patterns: ["a", "[b"] }, "patterns.1"],
   ]
   for (const [how, asked, detail] of wrong) {
     served(`400: a body ${how}`, (ask) =>
@@ -87,7 +88,7 @@ describe("POST /v1/policies", () => {
         isRefused(answer, 400, "svc.validation_error", "body.schedule")
       }
       const zoned = yield* ask("POST", "/v1/policies", { ...asked, timezone: "Mars/Olympus" })
-      isRefused(zoned, 400, "svc.validation_error", "time zone")
+      isRefused(zoned, 400, "svc.validation_error", "body.timezone: There is no time zone")
       assert.deepEqual((yield* ask("GET", "/v1/policies")).body.policies, [])
     }),
   )
@@ -204,7 +205,8 @@ describe("PATCH /v1/policies/{id}", () => {
       const { id } = yield* made(ask, "/v1/policies", policyOf(yield* targetOf(ask)))
       const wrong: ReadonlyArray<readonly [object, string]> = [
         [{ schedule: "x" }, "body.schedule"],
-        [{ timezone: "Nowhere" }, "time zone"],
+        [{ timezone: "Nowhere" }, "body.timezone"],
+        [{ exclude_patterns: ["/a/[b/c]"] }, "body.exclude_patterns.0"],
         [{ retention: { keep_daily: 0 } }, "body.retention"],
         [{ colour: 1 }, "body.colour"],
         [{ max_retries: 11 }, "body.max_retries"],

@@ -115,7 +115,7 @@ export const append = Effect.fnUntraced(function* (steps: ReadonlyArray<Step>) {
   const log = yield* Log
   const ends = new Map<string, number>()
   for (const { stream, commit } of logOf(steps)) {
-    const prev = log.genesis(stream)
+    const prev = log.hashOf(stream)
     const [end] = yield* log.append([
       { stream, expected: ends.get(stream) ?? 0, commit: { ...commit, prev } },
     ])

@@ -15,6 +15,7 @@ import {
   DefinePolicy,
   DeletePolicy,
   FinishShareBackup,
+  isReadable,
   SkipReason,
   SkipTick,
   StartShareBackup,
@@ -268,6 +269,21 @@ describe("what a share's policy knows", () => {
       started(policy_id, at),
     ])
     assert.isAbove(JSON.stringify(saved).length, 10_000)
+  })
+})
+
+describe("a policy's patterns", () => {
+  // Each as restic 0.19 judged it.
+  it("are those that the engine can read", () => {
+    const read = [
+      ...["*.tmp", "**/x", "/", "a//b", "a]b", "[a-z]*", "[a-z9]", "[^a]", "[^^]", "[[]", "[z-a]"],
+      ...["[\\]]", "[\\-]", "\\[a", "a\\]", "[^\\]]x", "x[\u00e9-\u00fc]y", "!x", "{a,b}"],
+    ]
+    const unread = ["[a", "[]", "[]a]", "[^]", "[^-a]", "[a-]", "[-a]", "a\\", "/a/[b/c]", "a/[]/b"]
+    assert.deepEqual(
+      [...read, ...unread].filter((pattern) => isReadable(pattern)),
+      read,
+    )
   })
 })
 

@@ -105,6 +105,17 @@ describe("a rebuild from the repositories", () => {
     }),
   )
 
+  inWorld("adopts nothing in the name of a project whose bucket it is not", (world) =>
+    Effect.gen(function* () {
+      yield* backedUp
+      const before = yield* head
+      const foreign = tags(other_backup_id).with(1, "project=another")
+      yield* put(world, "a".repeat(64), foreign)
+      assert.deepEqual(yield* run, [])
+      assert.equal(yield* head, before)
+    }),
+  )
+
   inWorld("says of an available backup whose snapshot is gone that it is lost, once", (world) =>
     Effect.gen(function* () {
       yield* backedUp

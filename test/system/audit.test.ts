@@ -202,7 +202,7 @@ describe("GET /v1/admin/audit", () => {
         const commit = {
           ...{ v: 1 as const, actor: "alice", at: hour(13), events, commands: ["many"] },
           snapshot: { machine: 1, value: "open", context: { total: 6, due: null } },
-          prev: log.genesis("test.counter.many"),
+          prev: log.hashOf("test.counter.many"),
         }
         yield* log.append([{ stream: "test.counter.many", expected: 0, commit }])
         yield* model.catchUp

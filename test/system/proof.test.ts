@@ -188,7 +188,7 @@ describe("a proof", () => {
         proof.commits.map(({ position }) => position),
         all.map(({ position }) => position).filter((position) => position <= sealed.at),
       )
-      assert.equal(JSON.parse(first(proof.commits).commit).prev, log.genesis(aggregate))
+      assert.equal(JSON.parse(first(proof.commits).commit).prev, log.hashOf(aggregate))
       // As many steps as the tree is high, not as there are commits.
       for (const { path } of proof.commits) assert.isAtMost(path.length, 6)
     }).pipe(Effect.provide(emptyLog)),

@@ -17,7 +17,7 @@ export const tamperedLog = (commits: ReadonlyArray<Recorded>) => {
   return Layer.succeed(
     Log,
     Log.of({
-      genesis: sha256,
+      hashOf: sha256,
       digest,
       load: (stream) => Effect.succeed(of(stream).at(-1)),
       append: refuse,

@@ -124,7 +124,7 @@ describe("audit replay", () => {
       assert.deepEqual(positions(one), [2, 5])
       const [first] = one.map((line) => JSON.parse(line))
       const log = yield* Log
-      assert.equal(first.commit.prev, log.genesis("system.election.watchdog"))
+      assert.equal(first.commit.prev, log.hashOf("system.election.watchdog"))
       assert.deepEqual(first.commit.commands, ["elect-watchdog-2"])
     }).pipe(Effect.provide(app)),
   )

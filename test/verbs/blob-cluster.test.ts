@@ -1,13 +1,14 @@
 /** The door for nodes on the listener that users have: by the secret, by certificates, not else. */
 import { execFileSync } from "node:child_process"
 import { once } from "node:events"
-import { mkdtempSync, rmSync } from "node:fs"
+import { copyFileSync, mkdtempSync, rmSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Effect, Exit, Redacted, Scope } from "effect"
+import { Clock, Effect, Exit, Redacted, Scope } from "effect"
 import { afterAll, afterEach, assert, beforeAll, describe, expect, it } from "vitest"
+import { faultOf } from "#actors/blob-storage/blob-fault.ts"
 import { heldMembers } from "#actors/blob-storage/members.ts"
 import { memoryEngine } from "#adapters/blob-memory-engine.ts"
 import { logMemory } from "#adapters/log-memory.ts"
@@ -15,7 +16,7 @@ import type { AnsweringStore } from "#adapters/peer-answers.ts"
 import { peersLink } from "#adapters/peers-link.ts"
 import { BlobId } from "#schemas/blob-storage/blob.ts"
 import { NodeAddress, NodeId } from "#schemas/blob-storage/node.ts"
-import { joinNodes, nodeDoor, openCalls } from "#verbs/blob-cluster.ts"
+import { type JoinOptions, joinNodes, nodeDoor, openCalls } from "#verbs/blob-cluster.ts"
 import { probe } from "../gateway/probe.ts"
 import { as, type Given, settingsWith, startHttp, until } from "../http.ts"
 
@@ -54,17 +55,22 @@ afterEach(async () => {
 })
 
 /** Nodes at these addresses, as the first of them knows them. */
-const heldAt = (...addresses: ReadonlyArray<string>) => {
+const heldAt = (...addresses: ReadonlyArray<string>) => heldIn("active", addresses)
+
+/** The last of them is in this state. */
+const heldIn = (state: "active" | "leaving", addresses = nowhere) => {
   const held = heldMembers("node-1")
   const nodes = addresses.map((address, n) => ({
     ...{ node_id: NodeId.make(`node-${n + 1}`), address: NodeAddress.make(address) },
-    ...({ state: "active", capacity_bytes: "1", weight_percent: 100 } as const),
+    ...({ capacity_bytes: "1", weight_percent: 100 } as const),
+    state: n + 1 === addresses.length ? state : "active",
   }))
   const ring = { ring_version: 1, vnodes_per_node: 8, capacity_unit_bytes: "1", fence: 0 }
   held.learn({ ...ring, departed: [], departed_before: "", nodes }, 1)
   return held
 }
-const held = heldAt("127.0.0.1:1", "127.0.0.1:1")
+const nowhere: ReadonlyArray<string> = ["127.0.0.1:1", "127.0.0.1:1"]
+const held = heldAt(...nowhere)
 
 const storeOf = (): AnsweringStore => {
   const local = memoryEngine()
@@ -92,20 +98,23 @@ const served = async (given: Given) => {
   return { ...server, internal }
 }
 
-/** Asks the node at this port, as a node with these settings. */
-const asked = async (port: number, given: Given, node_id = "node-2") => {
+/** How to ask the node at this port, as a node with these settings. */
+const asking = async (port: number, given: Given, node_id = "node-2") => {
   const scope = Effect.runSync(Scope.make())
   const options = { settings: settingsWith(given), node_id, held }
   const calls = await Effect.runPromise(Scope.provide(openCalls(options), scope))
   ends.push(() => Effect.runPromise(Scope.close(scope, Exit.void)))
   const peer = { node_id: "node-1", address: `127.0.0.1:${port}` }
-  return await peersLink(calls)
-    .copies(peer, "", "", 10)
-    .then(
-      ({ copies }) => copies.length,
-      (cause: { readonly code?: string }) => cause.code,
-    )
+  return () =>
+    peersLink(calls)
+      .copies(peer, "", "", 10)
+      .then(
+        ({ copies }) => copies.length,
+        (cause: { readonly code?: string }) => cause.code,
+      )
 }
+
+const asked = async (...options: Parameters<typeof asking>) => (await asking(...options))()
 
 const tlsOf = (name: string, client_ca = "") => ({
   ...{ cert: at(`${name}.pem`), key: at(`${name}.key`) },
@@ -179,11 +188,101 @@ describe("nodes that speak TLS", () => {
     assert.equal(await asked(port, { tls: tlsOf("shared", "ours") }, "node-2"), "UNAVAILABLE")
   })
 
+  it("trust and show the files of [tls] as they are now", async () => {
+    const give = (name: string) => {
+      for (const end of ["pem", "key"]) copyFileSync(at(`${name}.${end}`), at(`given.${end}`))
+    }
+    give("shared")
+    const { port } = await served({ tls: tlsOf("node-1", "ours") })
+    const ask = await asking(port, { tls: tlsOf("given", "ours") })
+    assert.equal(await ask(), "UNAVAILABLE")
+    give("node-2")
+    await expect.poll(ask, { timeout: 10_000 }).toBe(0)
+  })
+
   it("with a secret take it before a certificate", async () => {
     const both = { cluster: { secret }, tls: tlsOf("node-1", "ours") }
     const { port } = await served(both)
     assert.equal(await asked(port, { cluster: { secret }, tls: tlsOf("user", "ours") }), 0)
     assert.equal(await asked(port, { tls: tlsOf("node-2", "ours") }), 0)
+  })
+})
+
+/** A node in its cluster, with an empty store; its clock may be ahead. */
+const joined = async (options: JoinOptions, ahead_ms = () => 0) => {
+  const scope = Effect.runSync(Scope.make())
+  ends.push(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+  const ours = Effect.runSync(Clock.Clock)
+  const clock: Clock.Clock = {
+    currentTimeMillisUnsafe: () => ours.currentTimeMillisUnsafe() + ahead_ms(),
+    currentTimeMillis: Effect.sync(() => clock.currentTimeMillisUnsafe()),
+    currentTimeNanosUnsafe: () => ours.currentTimeNanosUnsafe(),
+    currentTimeNanos: ours.currentTimeNanos,
+    monotonicTimeNanosUnsafe: () => ours.monotonicTimeNanosUnsafe(),
+    monotonicTimeNanos: ours.monotonicTimeNanos,
+    sleep: (duration) => ours.sleep(duration),
+  }
+  return await Effect.runPromise(
+    joinNodes(options, memoryEngine()).pipe(
+      Effect.provideService(Clock.Clock, clock),
+      Scope.provide(scope),
+      Effect.provide(logMemory),
+    ),
+  )
+}
+
+describe("a get of what is not here", () => {
+  const id = BlobId.make("0".repeat(32))
+  const minute_ms = 60_000
+
+  it.each([
+    ["active", true, "BlobUnreachable", "BlobUnreachable"],
+    ["leaving", true, "BlobUnreachable", "BlobNotFound"],
+    ["active", false, "BlobNotFound", "BlobNotFound"],
+  ] as const)(
+    "from a silent node that is %s, asked with a secret: %s, is %s, and a minute later %s",
+    async (state, has_secret, now, later) => {
+      let ahead_ms = 0
+      const heard_at = Date.now()
+      const settings = settingsWith(has_secret ? { cluster: { secret } } : {})
+      const { engine } = await joined(
+        { settings, node_id: "node-1", held: heldIn(state), heardAt: () => heard_at },
+        () => ahead_ms,
+      )
+      const faults = async () => [
+        await engine.get(id, {}, 1n).then(undefined, faultOf),
+        await engine.list("", "", 1, "cluster").then(() => ({ _tag: "BlobNotFound" }), faultOf),
+      ]
+      expect(await faults()).toMatchObject([{ _tag: now }, { _tag: now }])
+      ahead_ms = minute_ms
+      const [got, listed] = await faults()
+      const not_asked = later === "BlobNotFound" ? { not_asked: ["node-2"] } : {}
+      expect([got, listed]).toMatchObject([{ _tag: later, ...not_asked }, { _tag: later }])
+    },
+  )
+})
+
+describe("a node without a secret", () => {
+  it("connects to no address that somebody has joined", async () => {
+    let connections = 0
+    const other = createServer((_, response) => response.writeHead(404).end())
+    other.on("connection", () => connections++)
+    other.listen(0, "127.0.0.1")
+    await once(other, "listening")
+    ends.push(async () => other.close())
+    // A server that listens on a port has this form of address.
+    const address = `127.0.0.1:${(other.address() as AddressInfo).port}`
+    const options = { node_id: "node-1", held: heldAt("127.0.0.1:1", address) }
+    const origin = { actor: "tester", request_id: "r", correlation_id: "c" }
+    for (const [given, expected] of [
+      [{}, false],
+      [{ cluster: { secret } }, true],
+    ] as const) {
+      const settings = settingsWith(given)
+      const { engine } = await joined({ ...options, settings, heardAt: () => undefined })
+      await engine.delete(BlobId.make("0".repeat(32)), origin, 1n, "cluster")
+      expect(connections > 0).toBe(expected)
+    }
   })
 })
 
@@ -206,15 +305,11 @@ describe("a node of another release", () => {
   }
   /** What a node that knows these others says of being apart, after it has asked them. */
   const apartFrom = async (...others: ReadonlyArray<string>) => {
-    const scope = Effect.runSync(Scope.make())
-    const options = {
+    const { engine, apart } = await joined({
       ...{ settings: settingsWith({ cluster: { secret } }), node_id: "node-1" },
       held: heldAt("127.0.0.1:1", ...others),
-    }
-    const { engine, apart } = await Effect.runPromise(
-      joinNodes(options, memoryEngine()).pipe(Scope.provide(scope), Effect.provide(logMemory)),
-    )
-    ends.push(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+      heardAt: () => undefined,
+    })
     assert.equal(apart(), undefined)
     await expect(engine.get(BlobId.make("0".repeat(32)), {}, 1n)).rejects.toThrow()
     return apart()
