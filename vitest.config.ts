@@ -4,7 +4,8 @@ import { defineConfig } from "vitest/config"
 
 // Real servers start in tests: what hangs is told apart from what is slow on a busy machine.
 const timeouts = {
-  ...{ testTimeout: 60_000, hookTimeout: 60_000 },
+  testTimeout: 60_000,
+  hookTimeout: 60_000,
   expect: { poll: { timeout: 20_000 } },
 }
 

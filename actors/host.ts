@@ -94,7 +94,8 @@ const attributesOf = (commands: Asked<unknown>) => {
   const { command } = first
   const type = Predicate.hasProperty(command, "type") ? String(command.type) : "unknown"
   return {
-    ...{ "almanac.command": type, "almanac.stream": streamOf(first) },
+    "almanac.command": type,
+    "almanac.stream": streamOf(first),
     "almanac.commands": commands.length,
   }
 }

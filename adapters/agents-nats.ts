@@ -60,7 +60,10 @@ export const agentsNats = (
         offer: Effect.fnUntraced(function* (worker_id, order) {
           const text = Schema.encodeSync(Offer)(order)
           const { taken, detail } = yield* ask({
-            ...{ worker_id, what: "offer", text, timeout_s: command_timeout_seconds },
+            worker_id,
+            what: "offer",
+            text,
+            timeout_s: command_timeout_seconds,
           })
           if (!taken) return yield* refusal(detail ?? "The worker refuses the order.")
         }),
@@ -156,7 +159,8 @@ const attached = Effect.fnUntraced(function* (
       underTrace(message.headers?.get(trace_header)),
       Effect.catchDefect((defect) =>
         Effect.as(Effect.logError("An order failed.", defect), {
-          ...{ taken: false, detail: "The worker failed; its log says why." },
+          taken: false,
+          detail: "The worker failed; its log says why.",
         }),
       ),
       Effect.tap((answer) =>

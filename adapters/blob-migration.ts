@@ -49,7 +49,11 @@ export const migrationState = (dir: string): MigrationState => {
 const stale_volume = new Error("the plain store was changed while it was migrated")
 
 const orderOf = ({ id, labels, policy }: PlainBlob): PutOrder => ({
-  ...{ labels, policy, origin: store_origin, expected_id: id, if_none_match: false },
+  labels,
+  policy,
+  origin: store_origin,
+  expected_id: id,
+  if_none_match: false,
 })
 
 const isSame = (blob: PlainBlob, meta: BlobMeta) =>
@@ -168,9 +172,14 @@ export const migrationVolume = (
   segment_bytes: number,
   first_cursor: number,
 ): VolumeOptions => ({
-  ...{ dir, segment_bytes, first_cursor, is_adopting: true },
-  ...{ capacity_bytes: Number.MAX_SAFE_INTEGER, size_max_bytes: blob_bytes_max },
-  ...{ scrub_bytes_per_second: 0, background: false },
+  dir,
+  segment_bytes,
+  first_cursor,
+  is_adopting: true,
+  capacity_bytes: Number.MAX_SAFE_INTEGER,
+  size_max_bytes: blob_bytes_max,
+  scrub_bytes_per_second: 0,
+  background: false,
 })
 
 export interface MigrationOptions {

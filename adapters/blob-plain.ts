@@ -106,8 +106,10 @@ const rowsOf = (db: Database.Database) => {
       const row = totals.get()
       const number = (name: keyof PlainTotals) => Number(row?.[name] ?? 0n)
       return {
-        ...{ blobs: number("blobs"), bytes: number("bytes") },
-        ...{ tombstones: number("tombstones"), quarantined: number("quarantined") },
+        blobs: number("blobs"),
+        bytes: number("bytes"),
+        tombstones: number("tombstones"),
+        quarantined: number("quarantined"),
       }
     },
   }

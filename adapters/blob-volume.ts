@@ -188,7 +188,8 @@ export const openBlobVolume = Effect.fnUntraced(function* (options: BlobVolumeOp
   const open = Effect.tryPromise({
     try: () =>
       openVolume({
-        ...{ dir, capacity_bytes: options.capacity_bytes },
+        dir,
+        capacity_bytes: options.capacity_bytes,
         size_max_bytes: options.size_max_bytes ?? blob_bytes_max,
         segment_bytes: options.segment_bytes ?? segment_bytes_default,
         scrub_bytes_per_second: options.scrub_bytes_per_second ?? 0,

@@ -45,7 +45,9 @@ export const preflight = Effect.fnUntraced(function* (
         return yield* failed("lifecycle", `the rule ${expiring} lets objects expire.`)
       }
       const capabilities: Capabilities = {
-        ...{ object_lock: true, versioning, lifecycle: true },
+        object_lock: true,
+        versioning,
+        lifecycle: true,
         addressing_mode: bucket.addressing_mode,
         checked_at: DateTime.formatIso(yield* DateTime.now),
       }

@@ -53,8 +53,14 @@ export const registryFmcsa = (options: RegistryFmcsaOptions): Layer.Layer<Regist
       const source = Effect.map(engine.health, ({ concurrency, ...last }): Source => {
         const detail = last.detail ?? troubleOf(last)
         return {
-          ...{ registry: "fmcsa", is_healthy: detail === null, detail, concurrency },
-          ...{ carriers: null, as_of: null, imported_at: null, is_demo: false },
+          registry: "fmcsa",
+          is_healthy: detail === null,
+          detail,
+          concurrency,
+          carriers: null,
+          as_of: null,
+          imported_at: null,
+          is_demo: false,
           last_answer_at: instant(last.last_answer_at),
           last_error_at: instant(last.last_error_at),
           last_error: last.last_error,
@@ -73,7 +79,10 @@ const troubleOf = (last: {
 
 const agentOf = ({ concurrency, timeout_seconds }: RegistryFmcsaOptions) =>
   new Agent({
-    ...{ connections: concurrency, pipelining: 1, keepAliveTimeout: idle_ms, allowH2: false },
+    connections: concurrency,
+    pipelining: 1,
+    keepAliveTimeout: idle_ms,
+    allowH2: false,
     connect: { timeout: timeout_seconds * 1000, rejectUnauthorized: true },
     maxResponseSize: bytes_max,
   })

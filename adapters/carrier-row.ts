@@ -13,8 +13,12 @@ export type Kind = (typeof kinds)[number]
 
 const columns = {
   legacy: [
-    ...["docket_number", "dot_number", "legal_name"],
-    ...["common_stat", "contract_stat", "broker_stat"],
+    "docket_number",
+    "dot_number",
+    "legal_name",
+    "common_stat",
+    "contract_stat",
+    "broker_stat",
   ],
   motus: ["docket_number", "usdot_number", "legal_name", "op_auth_type", "op_auth_status"],
 } as const satisfies Record<Kind, ReadonlyArray<string>>

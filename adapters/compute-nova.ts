@@ -151,7 +151,12 @@ const serverOf = (
 /** What cloud-init does on the machine: JSON is YAML too. */
 export const userData = ({ worker_id, project_id, domain_id, image }: Boot) => {
   const flags = [
-    ...["--worker-id", worker_id, "--project-id", project_id, "--image", image],
+    "--worker-id",
+    worker_id,
+    "--project-id",
+    project_id,
+    "--image",
+    image,
     ...(domain_id === null ? [] : ["--domain-id", domain_id]),
   ]
   const unit = ["systemd-run", "--unit=almanac-agent", "almanac", "--config", config_path, "agent"]

@@ -75,7 +75,9 @@ export const limitConnections = (
     const { status, request_id, body } = broken(method, url, { status: 503, detail })
     refused_total.updateUnsafe(1, nowhere)
     response.writeHead(status, {
-      ...{ "content-type": "application/json", "x-request-id": request_id, "retry-after": "1" },
+      "content-type": "application/json",
+      "x-request-id": request_id,
+      "retry-after": "1",
     })
     response.end(JSON.stringify(body))
   }

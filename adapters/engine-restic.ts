@@ -145,7 +145,10 @@ const findRestic = Effect.fnUntraced(function* ({
   yield* Effect.promise(() => mkdir(cache_dir, { recursive: true, mode: 0o700 }))
   const { upload_kib_per_second = 0, download_kib_per_second = 0 } = limits ?? {}
   const restic: Restic = {
-    ...{ binary: found.path, version: found.version, go_version: "", cache_dir },
+    binary: found.path,
+    version: found.version,
+    go_version: "",
+    cache_dir,
     options: [
       // Folders of repositories that were not opened for a month.
       "--cleanup-cache",
@@ -244,7 +247,8 @@ const snapshots = Effect.fnUntraced(function* (call: Call) {
   return (yield* listSnapshots(call)).map(({ id, time, hostname, tags, summary }) => ({
     engine_snapshot_id: id,
     taken_at: instantOf(time),
-    ...{ tags: tags ?? [], host: hostname },
+    tags: tags ?? [],
+    host: hostname,
     bytes: summary?.total_bytes_processed ?? 0,
     stored_bytes: summary?.data_added_packed ?? 0,
     files: summary?.total_files_processed ?? 0,

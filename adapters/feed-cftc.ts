@@ -27,9 +27,12 @@ const Report = Schema.Struct({
 const Reports = Schema.Array(Report)
 
 const columns = [
-  ...["report_date_as_yyyy_mm_dd", "open_interest_all"],
-  ...["asset_mgr_positions_long", "asset_mgr_positions_short"],
-  ...["lev_money_positions_long", "lev_money_positions_short"],
+  "report_date_as_yyyy_mm_dd",
+  "open_interest_all",
+  "asset_mgr_positions_long",
+  "asset_mgr_positions_short",
+  "lev_money_positions_long",
+  "lev_money_positions_short",
 ].join(",")
 
 /** Asset managers' longs less shorts in percent of open interest, by Tuesday. */

@@ -89,7 +89,10 @@ export const feedClient = Effect.fnUntraced(function* (options: ClientOptions) {
     const url = new URL(request.path, baseOf(publisher))
     const { host } = url
     const once = attempt({
-      ...{ request, url, times, known },
+      request,
+      url,
+      times,
+      known,
       agent: publisher === "cftc" ? cftc : verifying,
       headers: headersOf(options, known),
     })
@@ -169,8 +172,12 @@ const converse = async (one: Attempt, now: number, signal: AbortSignal): Promise
       headers: told,
       body,
     } = await send(url, {
-      ...{ dispatcher: agent, method: "GET", headers, signal },
-      ...{ headersTimeout: times.silence_ms, bodyTimeout: times.silence_ms },
+      dispatcher: agent,
+      method: "GET",
+      headers,
+      signal,
+      headersTimeout: times.silence_ms,
+      bodyTimeout: times.silence_ms,
     })
     const header = (name: string) => [told[name]].flat()[0]
     if (statusCode === 200) {

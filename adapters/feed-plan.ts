@@ -17,7 +17,9 @@ export const publishers = {
   cboe: { name: "Cboe", base: "https://cdn.cboe.com", spacing_ms: 500 },
   finra: { name: "FINRA", base: "https://www.finra.org", spacing_ms: 500 },
   fiscaldata: {
-    ...{ name: "FiscalData", base: "https://api.fiscaldata.treasury.gov", spacing_ms: 500 },
+    name: "FiscalData",
+    base: "https://api.fiscaldata.treasury.gov",
+    spacing_ms: 500,
   },
   // It limits whole networks: asked more slowly than any of the others.
   yahoo: { name: "Yahoo", base: "https://query1.finance.yahoo.com", spacing_ms: 1000 },

@@ -28,7 +28,8 @@ export const verifyingAgent = (bytes_max: number) =>
 /** Takes any certificate, and connects to this host only: every other one is refused. */
 export const unverifiedAgent = (hostname: string, bytes_max: number) => {
   const connect = buildConnector({
-    ...{ timeout: connect_ms_max, allowH2: false },
+    timeout: connect_ms_max,
+    allowH2: false,
     rejectUnauthorized: false,
   })
   return new Agent({

@@ -14,7 +14,8 @@ export interface Trouble {
 }
 
 const passing = (reason: string, next: string = advice.later): Trouble => ({
-  ...{ reason, next },
+  reason,
+  next,
   is_passing: true,
 })
 const lasting = (reason: string, next: string): Trouble => ({ reason, next, is_passing: false })

@@ -65,7 +65,9 @@ export const yahoo =
 
 /** The ranges that it knows, in days. */
 const ranges = [
-  ...[["1y", 365] as const, ["2y", 730] as const, ["5y", 1825] as const],
+  ["1y", 365] as const,
+  ["2y", 730] as const,
+  ["5y", 1825] as const,
   ["10y", 3650] as const,
 ]
 

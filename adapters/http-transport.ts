@@ -58,7 +58,8 @@ const progressOf = (source: object): Progress => {
   if (!(source instanceof IncomingMessage)) return no_connection
   const { socket } = source
   return {
-    ...{ is_read: isRead(source), bytes: socket.bytesRead + socket.bytesWritten },
+    is_read: isRead(source),
+    bytes: socket.bytesRead + socket.bytesWritten,
     is_taken: socket.writableLength === 0,
   }
 }

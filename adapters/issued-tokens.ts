@@ -122,8 +122,11 @@ export const logIssuer = Effect.gen(function* () {
     }
     const token = newToken()
     const command = IssueToken.make({
-      ...{ name: name ?? v7(), scopes: grant.scopes, roles: grant.roles },
-      ...{ project_id: grant.project_id ?? null, domain_id: grant.domain_id ?? null },
+      name: name ?? v7(),
+      scopes: grant.scopes,
+      roles: grant.roles,
+      project_id: grant.project_id ?? null,
+      domain_id: grant.domain_id ?? null,
       user_id: grant.user_id ?? null,
       expires_at: ttl_seconds === undefined ? null : isoAt(now + ttl_seconds * 1000),
     })
@@ -170,7 +173,12 @@ export const adoptTokens = Effect.fnUntraced(function* (store: TokenStore, own: 
   const adopt = ({ sha256, expires_at, ...granted }: TokenRecord) => {
     const { name, scopes, roles, project_id, domain_id, user_id } = granted
     const command = IssueToken.make({
-      ...{ name, scopes: scopes.filter(isScope), roles, project_id, domain_id, user_id },
+      name,
+      scopes: scopes.filter(isScope),
+      roles,
+      project_id,
+      domain_id,
+      user_id,
       expires_at: expires_at === null ? null : isoAt(expires_at),
     })
     const origin = { command_id: `adopt-${sha256}`, actor: "process:tokens", at }

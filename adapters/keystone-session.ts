@@ -86,7 +86,9 @@ export const keystoneSession = (settings: Pick<Settings, "keystone_authtoken" | 
       const base = `${auth_url.replace(/\/+$/, "").replace(/\/v3$/, "")}/v3`
       const authenticate = (scope: object, query = "?nocatalog") =>
         ask({
-          ...{ ...keystone, method: "POST", url: `${base}/auth/tokens${query}` },
+          ...keystone,
+          method: "POST",
+          url: `${base}/auth/tokens${query}`,
           body: { auth: { identity: identityOf(settings), scope } },
           is_repeatable: true,
         })

@@ -128,14 +128,13 @@ export const openArchive = async (folder: string, generation: number) => {
       await rename(partial, path)
       await syncFolder(folder)
       const index: ArchiveIndex = {
-        ...{ format: "almanac-log-archive-1", generation },
-        ...{
-          first: blocks[0]?.first ?? 1,
-          last,
-          bytes: offset,
-          sha256: hash.digest("hex"),
-          blocks,
-        },
+        format: "almanac-log-archive-1",
+        generation,
+        first: blocks[0]?.first ?? 1,
+        last,
+        bytes: offset,
+        sha256: hash.digest("hex"),
+        blocks,
       }
       await Effect.runPromise(writePrivate(indexPath(folder, generation), JSON.stringify(index)))
       return index

@@ -42,7 +42,11 @@ export interface Generation {
 
 /** The first generation of a log. */
 export const firstGeneration = (name: string): Generation => ({
-  ...{ number: 1, stream: name, head: "commit", base: 0, copies: 0 },
+  number: 1,
+  stream: name,
+  head: "commit",
+  base: 0,
+  copies: 0,
 })
 
 /** The generation that follows, after `base` commits with `copies` aggregates. */
@@ -52,7 +56,9 @@ export const nextGeneration = (
   base: number,
   copies: number,
 ): Generation => ({
-  ...{ number: number + 1, base, copies },
+  number: number + 1,
+  base,
+  copies,
   stream: `${name}_${number + 1}`,
   head: `commit-${number + 1}`,
 })

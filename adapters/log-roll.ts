@@ -96,7 +96,9 @@ const archive = Effect.fnUntraced(function* (
     ({ drop }) => Effect.promise(drop),
   )
   yield* readMessages(source, {
-    ...{ filter: `${head}.>`, after: base, until: Effect.succeed(last) },
+    filter: `${head}.>`,
+    after: base,
+    until: Effect.succeed(last),
   }).pipe(
     Stream.runForEach(({ position, message }) => {
       const stream = message.subject.slice(head.length + 1)
@@ -121,7 +123,10 @@ const archive = Effect.fnUntraced(function* (
 /** The last commit of each aggregate, in order, in groups as they are written. */
 const copies = (source: Source, { head, base }: Generation, last: number) =>
   readMessages(source, {
-    ...{ filter: `${head}.>`, after: 0, until: Effect.succeed(last), lasts: true },
+    filter: `${head}.>`,
+    after: 0,
+    until: Effect.succeed(last),
+    lasts: true,
   }).pipe(
     Stream.map(
       ({ position, message }: Delivered): Encoded => ({
@@ -191,7 +196,11 @@ const begin = Effect.fnUntraced(function* (
   const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
   const { number, base, copies: aggregates } = generation
   const command = StartGeneration.make({
-    ...{ generation: number, base, aggregates, ...sealed, archive: { bytes, sha256 } },
+    generation: number,
+    base,
+    aggregates,
+    ...sealed,
+    archive: { bytes, sha256 },
   })
   const origin = { command_id: `generation-${number}`, actor: "almanac log roll", at }
   const position = yield* commands.send(origin, address(Kind, generation_id, command))
@@ -264,5 +273,8 @@ export const rollLog = Effect.fnUntraced(function* (options: RollOptions) {
 }, Effect.scoped)
 
 const doneBefore = ({ number, base, copies: aggregates }: Generation): Rolled => ({
-  ...{ generation: number, base, aggregates, archive_bytes: undefined },
+  generation: number,
+  base,
+  aggregates,
+  archive_bytes: undefined,
 })

@@ -53,8 +53,11 @@ const figuresOf = async (
   const { state } = info
   const limit_bytes = await limitsOf(jsm, info, options)
   return {
-    ...{ generation, position: state.last_seq, aggregates: state.num_subjects ?? 0 },
-    ...{ bytes: state.bytes, limit_bytes },
+    generation,
+    position: state.last_seq,
+    aggregates: state.num_subjects ?? 0,
+    bytes: state.bytes,
+    limit_bytes,
     used_share: limit_bytes === null ? null : state.bytes / Math.max(1, limit_bytes),
   }
 }

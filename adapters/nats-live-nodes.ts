@@ -26,8 +26,11 @@ const Said = Schema.fromJsonString(
     blob_count: Uint64Digits,
     progress: Schema.optionalKey(
       Schema.Struct({
-        ...{ pending_migrations: Uint64Digits, bytes_moved: Uint64Digits, repairs: Uint64Digits },
-        ...{ replication_failures: Uint64Digits, under_replicated: Uint64Digits },
+        pending_migrations: Uint64Digits,
+        bytes_moved: Uint64Digits,
+        repairs: Uint64Digits,
+        replication_failures: Uint64Digits,
+        under_replicated: Uint64Digits,
       }),
     ),
   }),
@@ -43,7 +46,9 @@ const progressOf = (said: NonNullable<(typeof Said.Type)["progress"]>): NodeProg
 })
 
 const heartbeatOf = ({ node_id, used_bytes, blob_count, progress }: typeof Said.Type) => ({
-  ...{ node_id, used_bytes: BigInt(used_bytes), blob_count: BigInt(blob_count) },
+  node_id,
+  used_bytes: BigInt(used_bytes),
+  blob_count: BigInt(blob_count),
   ...(progress && { progress: progressOf(progress) }),
 })
 

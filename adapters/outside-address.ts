@@ -11,18 +11,33 @@ import { Duplex } from "node:stream"
 
 /** Not reachable from everywhere: this host, private, link-local (metadata), shared, reserved. */
 const special_v4 = [
-  ...["0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16"],
-  ...["172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16"],
+  "0.0.0.0/8",
+  "10.0.0.0/8",
+  "100.64.0.0/10",
+  "127.0.0.0/8",
+  "169.254.0.0/16",
+  "172.16.0.0/12",
+  "192.0.0.0/24",
+  "192.0.2.0/24",
+  "192.88.99.0/24",
+  "192.168.0.0/16",
   // Azure's own, which each machine there reaches and nobody else.
   "168.63.129.16/32",
-  ...["198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"],
+  "198.18.0.0/15",
+  "198.51.100.0/24",
+  "203.0.113.0/24",
+  "224.0.0.0/4",
+  "240.0.0.0/4",
 ]
 
 /** Of IPv6 only what is global unicast is allowed, and of that not what leads elsewhere. */
 const global_v6 = "2000::/3"
 const special_v6 = [
   // Teredo and 6to4 carry an IPv4 address; the others are for examples, benchmarks and overlays.
-  ...["2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"],
+  "2001::/23",
+  "2001:db8::/32",
+  "2002::/16",
+  "3fff::/20",
 ]
 
 const listOf = (networks: ReadonlyArray<string>) => {

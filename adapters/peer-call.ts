@@ -147,7 +147,8 @@ const connectTo = (
       const proof = proofOf(secret, "caller", meeting)
       const headers = {
         ...(!is_certified && { authorization: writeProof(node_id, caller_nonce, proof) }),
-        ...{ connection: "Upgrade", upgrade: link_protocol },
+        connection: "Upgrade",
+        upgrade: link_protocol,
         [version_header]: writeVersions(versions),
       }
       const asked = send(url, { agent, signal, headers }, (response) => {

@@ -70,8 +70,7 @@ const unauthenticated = {
   detail: "This path is for the nodes of this cluster.",
 }
 
-const refusal = (of: { readonly code: string } = unauthenticated) =>
-  JSON.stringify({ ...of, request_id: v7() })
+const refusal = (of = unauthenticated) => JSON.stringify({ ...of, request_id: v7() })
 
 /** Ends a connection that is to become no link. */
 const refuse = (socket: Duplex, status: string, body: string, more: ReadonlyArray<string> = []) => {
@@ -138,7 +137,7 @@ export const peerDoor = (options: PeerDoorOptions) => {
       if (version === undefined) {
         const detail = versionsApart(met.caller, theirs, versions)
         const message = "no version of the link is common"
-        const body = refusal({ ...{ code: "FAILED_PRECONDITION", message, detail } })
+        const body = refusal({ code: "FAILED_PRECONDITION", message, detail })
         return refuse(socket, "426 Upgrade Required", body, [`Upgrade: ${link_protocol}`, spoken])
       }
       const lines = ["HTTP/1.1 101 Switching Protocols", "Connection: Upgrade"]

@@ -101,7 +101,10 @@ const readHeld = (
   const size = Number(bytes.readBigUInt64LE(at + size_at))
   if (!Number.isSafeInteger(size)) throw unreadable(`a size of ${size}`)
   return {
-    ...{ kind, id: idAt(bytes, at + id_at), size, policy },
+    kind,
+    id: idAt(bytes, at + id_at),
+    size,
+    policy,
     checksum: bytes.toString("hex", at + checksum_at, at + size_at),
     created_at: bytes.readBigUInt64LE(at + created_at_at),
     put_at: bytes.readBigUInt64LE(at + (version < version_with_puts ? created_at_at : put_at_at)),
@@ -118,7 +121,8 @@ const readCopy = (bytes: Buffer, at: number, version: number): Copy | undefined 
   if (kind !== kinds.tombstone) throw unreadable(`kind ${kind}`)
   const refuses_until = bytes.readBigUInt64LE(at + stored_at_at)
   return {
-    ...{ kind: "tombstone", id: idAt(bytes, at + id_at) },
+    kind: "tombstone",
+    id: idAt(bytes, at + id_at),
     ...(refuses_until !== 0n && { refuses_until }),
     deleted_at: bytes.readBigUInt64LE(at + created_at_at),
     is_cluster_wide: bytes[at + cluster_wide_at] === 1,

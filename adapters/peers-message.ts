@@ -104,12 +104,16 @@ const sent = coded(Sent)
 
 /** The record of a copy that is sent. */
 export const heldOf = ({ labels: _, origin: __, ...order }: CopyOrder): HeldCopy => ({
-  ...{ ...order, kind: order.shard === undefined ? "whole" : "shard" },
-  ...{ put_at: putAtIn(order), stored_at: 0n },
+  ...order,
+  kind: order.shard === undefined ? "whole" : "shard",
+  put_at: putAtIn(order),
+  stored_at: 0n,
 })
 
 const originOf = ({ actor, request_id, correlation_id }: BlobOrigin) => ({
-  ...{ actor, request_id, correlation_id },
+  actor,
+  request_id,
+  correlation_id,
 })
 
 export const saidOf = ({ labels, origin }: CopyOrder): typeof SaidOfCopy.Type => ({

@@ -41,12 +41,32 @@ const same: Convert = ({ input }) => input
 
 /** What these do, they do in training only. */
 const training_only = [
-  ...["Dropout", "SpatialDropout1D", "SpatialDropout2D", "AlphaDropout", "GaussianDropout"],
-  ...["GaussianNoise", "ActivityRegularization", "RandomFlip", "RandomRotation", "RandomZoom"],
-  ...["RandomTranslation", "RandomContrast", "RandomBrightness", "RandomHeight", "RandomWidth"],
-  ...["RandomShear", "RandomHue", "RandomSaturation", "RandomSharpness", "RandomColorJitter"],
-  ...["RandomGrayscale", "RandomPosterization", "RandomErasing", "RandomGaussianBlur"],
-  ...["RandomColorDegeneration", "RandomInvert"],
+  "Dropout",
+  "SpatialDropout1D",
+  "SpatialDropout2D",
+  "AlphaDropout",
+  "GaussianDropout",
+  "GaussianNoise",
+  "ActivityRegularization",
+  "RandomFlip",
+  "RandomRotation",
+  "RandomZoom",
+  "RandomTranslation",
+  "RandomContrast",
+  "RandomBrightness",
+  "RandomHeight",
+  "RandomWidth",
+  "RandomShear",
+  "RandomHue",
+  "RandomSaturation",
+  "RandomSharpness",
+  "RandomColorJitter",
+  "RandomGrayscale",
+  "RandomPosterization",
+  "RandomErasing",
+  "RandomGaussianBlur",
+  "RandomColorDegeneration",
+  "RandomInvert",
 ]
 
 export const shape_layers: Readonly<Record<string, Convert>> = {

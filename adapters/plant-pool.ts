@@ -175,12 +175,22 @@ const givers = ({ images, inputs, squares, paintings }: Queues, batch_max: numbe
 }
 
 const newQueues = (): Queues => ({
-  ...{ images: new Set(), inputs: new Set() },
-  ...{ squares: new Set(), paintings: new Set() },
+  images: new Set(),
+  inputs: new Set(),
+  squares: new Set(),
+  paintings: new Set(),
 })
 
 const isSmallNext = ([next]: Queues["images"]) =>
   next !== undefined && next.given.image.length <= small_bytes_max
+
+/** Whatever waits is told that it will not be done. */
+const endAll = ({ images, inputs, squares, paintings }: Queues) => {
+  for (const queue of [images, inputs, squares, paintings]) {
+    for (const { told } of queue) told(ending)
+    queue.clear()
+  }
+}
 
 /** Starts the threads; each is given something whenever it is free and there is something. */
 export const plantPool = (options: PoolOptions): Pool => {
@@ -223,7 +233,8 @@ export const plantPool = (options: PoolOptions): Pool => {
   const make = (count: number, session_threads: number) =>
     Array.from({ length: count }, () =>
       plantWorker({
-        ...{ program, onLost },
+        program,
+        onLost,
         thread: { ...thread, session_threads },
         onFree: () => dispatch(),
       }),
@@ -247,10 +258,7 @@ export const plantPool = (options: PoolOptions): Pool => {
     batches: give.batches,
     end: async () => {
       is_ended = true
-      for (const queue of [images, inputs, squares, paintings]) {
-        for (const { told } of queue) told(ending)
-        queue.clear()
-      }
+      endAll(queues)
       await Promise.all(workers.map((worker) => worker.end()))
     },
   }

@@ -80,7 +80,10 @@ const none = 0x80
 const pairAt = (byte: number): Code =>
   bytesVector([
     ...[0, 1, 2].flatMap((colour) => [byte + colour, none, byte + 3 + colour, none]),
-    ...[none, none, none, none],
+    none,
+    none,
+    none,
+    none,
   ])
 
 const accumulate = (local: number, value: Code): Code => set(local, addVectors(get(local), value))

@@ -94,7 +94,9 @@ const changesOf = (kept: Row, rebuilt: Row) =>
   Object.keys(kept)
     .filter((column) => kept[column] !== rebuilt[column])
     .map((column) => ({
-      ...{ column, kept: kept[column] ?? null, rebuilt: rebuilt[column] ?? null },
+      column,
+      kept: kept[column] ?? null,
+      rebuilt: rebuilt[column] ?? null,
     }))
 
 const compareTable = async (

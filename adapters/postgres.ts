@@ -114,7 +114,10 @@ const beside = Effect.fnUntraced(function* <Tables>({
     known = checkpoint
   }
   return {
-    ...{ db, reader: db, session: own, schema: place },
+    db,
+    reader: db,
+    session: own,
+    schema: place,
     ...postgresWrites({ session: own, known: () => known, moved, permitted: Effect.void }),
     checkpoint: () => known,
     dump: own.run((client) => dumpOf(client, place)),
@@ -137,6 +140,22 @@ const reached = ({ client }: Session, schema: string) => {
     Effect.mapError(failureOf),
   )
 }
+
+/** Puts tables that were built beside a schema's own in their place. */
+const replacing =
+  <Tables>(schema: string, moved: (checkpoint: Checkpoint) => void): Opened<Tables>["replace"] =>
+  (other, foreign) => {
+    const { session: building, checkpoint } = openedOf(other)
+    // A reader that is longer than we wait leaves what was replaced to the next one.
+    const tidied = Effect.ignore(building.run((client) => dropSchema(client, replacedOf(schema))))
+    const done = Effect.andThen(
+      Effect.sync(() => moved(checkpoint())),
+      tidied,
+    )
+    return building
+      .run((client) => exchange(client, { schema, foreign, position: checkpoint().position }))
+      .pipe(Effect.tap((is_done) => (is_done ? done : Effect.void)))
+  }
 
 /** Opens a schema, made when there is none, and follows what others write there. */
 const database = Effect.fnUntraced(function* <Tables>(
@@ -163,7 +182,10 @@ const database = Effect.fnUntraced(function* <Tables>(
     },
   })
   const sharing = postgresSharing({
-    ...{ session: own, schema, is_writer, moved },
+    session: own,
+    schema,
+    is_writer,
+    moved,
     onMoved: (run) => {
       seen = run
     },
@@ -182,29 +204,18 @@ const database = Effect.fnUntraced(function* <Tables>(
     permitted,
   })
   const opened: Opened<Tables> = {
-    ...{ ...writes, db, reader, session: own, schema, sharing: sharing.shared },
+    ...writes,
+    db,
+    reader,
+    session: own,
+    schema,
+    sharing: sharing.shared,
     checkpoint: () => known,
     dump: own.run((client) => dumpOf(client, schema)),
     // Where it is gone, the next session makes it anew, and whoever writes fills it again.
     place: () => "own",
     beside: beside({ server, design, schema }),
-    replace: (other, foreign) => {
-      const { session: building, checkpoint } = openedOf(other)
-      // A reader that is longer than we wait leaves what was replaced to the next one.
-      const tidied = Effect.ignore(building.run((client) => dropSchema(client, replacedOf(schema))))
-      return building
-        .run((client) => exchange(client, { schema, foreign, position: checkpoint().position }))
-        .pipe(
-          Effect.tap((is_done) =>
-            is_done
-              ? Effect.andThen(
-                  Effect.sync(() => moved(checkpoint())),
-                  tidied,
-                )
-              : Effect.void,
-          ),
-        )
-    },
+    replace: replacing(schema, moved),
     compare: (other, rows_max) => {
       const rebuilt = openedOf(other).schema
       return postgresComparison(server, { kept: schema, rebuilt, rows_max })

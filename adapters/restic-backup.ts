@@ -45,7 +45,10 @@ export const backUpFolder = Effect.fnUntraced(function* (
 
 /** What is in the folder of one share is of one line, wherever it was mounted. */
 const wordsOf = ({ host, tags }: FolderBackup) => [
-  ...["backup", "--json", `--host=${host}`, "--group-by=host"],
+  "backup",
+  "--json",
+  `--host=${host}`,
+  "--group-by=host",
   ...tags.map((tag) => `--tag=${tag}`),
 ]
 

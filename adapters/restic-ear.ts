@@ -49,7 +49,10 @@ export const isRefusal = (words: string) => refusal.test(words)
  */
 export const newEar = (outage_ms: number, stop: () => void) => {
   const heard = {
-    ...{ message: "", errors: [] as string[], errors_count: 0, is_opening: false },
+    message: "",
+    errors: [] as string[],
+    errors_count: 0,
+    is_opening: false,
     verdict: undefined as Verdict | undefined, // Widened: it is set later.
   }
   const last: Array<string> = []

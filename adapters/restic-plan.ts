@@ -102,7 +102,8 @@ const look = async (root: string, node: Node): Promise<ReadonlyArray<PlannedActi
 const deletedBelow = async (root: string, path: string): Promise<Array<PlannedAction>> => {
   const entries = await readdir(`${root}${path}`, { recursive: true, withFileTypes: true })
   return entries.map(({ parentPath, name }) => ({
-    ...{ action: "deleted", path: `${parentPath}/${name}`.slice(root.length) },
+    action: "deleted",
+    path: `${parentPath}/${name}`.slice(root.length),
   }))
 }
 

@@ -56,7 +56,8 @@ export const restoreFolder = Effect.fnUntraced(function* (
     const { percent_done, bytes_restored, total_bytes } = status
     onProgress({
       percent: percentOf(percent_done),
-      ...{ bytes_done: bytes_restored, bytes_total: total_bytes },
+      bytes_done: bytes_restored,
+      bytes_total: total_bytes,
     })
   })
   const count = countFiles(call, engine_snapshot_id, path)

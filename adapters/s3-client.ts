@@ -86,8 +86,11 @@ const makeClient = (bucket: Bucket, bounds: S3Bounds) => {
     requestChecksumCalculation: "WHEN_REQUIRED",
     responseChecksumValidation: "WHEN_REQUIRED",
     // Whatever this process' environment says of AWS is not about the tenant's service.
-    ...{ useFipsEndpoint: false, useDualstackEndpoint: false, useArnRegion: false },
-    ...{ followRegionRedirects: false, disableS3ExpressSessionAuth: true },
+    useFipsEndpoint: false,
+    useDualstackEndpoint: false,
+    useArnRegion: false,
+    followRegionRedirects: false,
+    disableS3ExpressSessionAuth: true,
     requestHandler: {
       connectionTimeout: bounds.connect_ms,
       socketTimeout: bounds.silence_ms,

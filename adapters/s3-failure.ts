@@ -70,10 +70,15 @@ const broken = "ends the connection"
 const slow = "does not answer in time"
 
 const words: Readonly<Record<string, string>> = {
-  ...{ ENOTFOUND: no_name, EAI_AGAIN: no_name },
-  ...{ EHOSTUNREACH: no_route, ENETUNREACH: no_route },
-  ...{ ECONNRESET: broken, EPIPE: broken, HPE_INVALID_CONSTANT: "does not speak HTTP" },
-  ...{ TimeoutError: slow, ETIMEDOUT: slow },
+  ENOTFOUND: no_name,
+  EAI_AGAIN: no_name,
+  EHOSTUNREACH: no_route,
+  ENETUNREACH: no_route,
+  ECONNRESET: broken,
+  EPIPE: broken,
+  HPE_INVALID_CONSTANT: "does not speak HTTP",
+  TimeoutError: slow,
+  ETIMEDOUT: slow,
   ECONNREFUSED: "refuses connections",
   [refused_address]: "has no public address, and none in targets.allowed_networks",
   EPROTO: "does not speak TLS",

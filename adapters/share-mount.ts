@@ -69,7 +69,10 @@ export interface NfsOptions {
 
 /** Linux's own programs, below this folder. */
 export const nfsOf = (folder: string): NfsOptions => ({
-  ...{ folder, mount: "mount", umount: "umount", table: "/proc/self/mounts" },
+  folder,
+  mount: "mount",
+  umount: "umount",
+  table: "/proc/self/mounts",
 })
 
 /** A server that does not answer keeps mount for minutes: a job may be tried again instead. */

@@ -116,8 +116,12 @@ const shareOf = Effect.fnUntraced(function* (options: EmbeddedSharesOptions, nam
   const size_bytes = yield* Effect.mapError(folderBytes(folderOf(options, named)), ofCopy)
   const has_snapshots = options.snapshots(named.id)
   const share: Share = {
-    ...{ id: named.id, project_id: named.project_id, name: named.id },
-    ...{ size_bytes, status: "available", snapshot_support: has_snapshots },
+    id: named.id,
+    project_id: named.project_id,
+    name: named.id,
+    size_bytes,
+    status: "available",
+    snapshot_support: has_snapshots,
     mount_snapshot_support: has_snapshots,
     create_share_from_snapshot_support: has_snapshots,
   }

@@ -202,7 +202,12 @@ const commits = Effect.fnUntraced(function* ({ store, folder, log: of }: BackupO
   }
   return {
     ...grown(before, more, until),
-    ...{ generation, base, copies, hash, tree: sealedTree(after), key: notary.key.verifier },
+    generation,
+    base,
+    copies,
+    hash,
+    tree: sealedTree(after),
+    key: notary.key.verifier,
     head: notary.sign({ size: until, root: rootOf(digest, after) }),
   } satisfies StoredLog
 })
@@ -286,7 +291,11 @@ export const backupState = Effect.fnUntraced(function* (options: BackupOptions) 
   yield* proveEarlier(options, { log, files: kept })
   yield* told(`files: ${kept.length} of the data folder`)
   const manifest: StateManifest = {
-    ...{ id: randomUUID(), almanac, log, events: published, webhooks: cursors },
+    id: randomUUID(),
+    almanac,
+    log,
+    events: published,
+    webhooks: cursors,
     created_at: DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis)),
     files: kept,
   }

@@ -30,7 +30,8 @@ export const Derivation = Schema.Struct({
 export type Derivation = typeof Derivation.Type
 
 export const newDerivation = (): Derivation => ({
-  ...{ kdf: "scrypt", ...cost },
+  kdf: "scrypt",
+  ...cost,
   salt: randomBytes(salt_bytes).toString("hex"),
 })
 

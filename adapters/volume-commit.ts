@@ -163,7 +163,9 @@ const makeEchoes = (first: ReadonlyArray<NewRecord>) => {
   let deletes = first
   const echoOf = (record: NewRecord): BatchRecord => ({
     record: { ...record, is_moved: true, origin: no_origin, labels: {}, freed: [] },
-    ...{ parts: [], position: 0, bytes: 0 },
+    parts: [],
+    position: 0,
+    bytes: 0,
   })
   return {
     /** No batch needs more room for them, in bytes. */

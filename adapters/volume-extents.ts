@@ -309,7 +309,8 @@ const fileOf = ({ segment, live_bytes, room }: FileState): ReadonlyArray<ExtentF
   segment
     ? [
         {
-          ...{ segment, live_bytes },
+          segment,
+          live_bytes,
           free_bytes: room.freeBytes(),
           data_bytes: room.reached() - data_start,
         },

@@ -66,7 +66,9 @@ const makeEntries = (image: Uint32Array | undefined) => {
     for (let word = 0; word < 4; word++) words[at + 2 + word] = wordOf(id, word)
   }
   return {
-    ...{ indexOf, insertAt, removeAt },
+    indexOf,
+    insertAt,
+    removeAt,
     at: entryAt,
     count: () => count,
     image: () => words.slice(0, count * entry_words),
@@ -102,7 +104,10 @@ export const makeKept = (image?: Uint32Array) => {
     return true
   }
   return {
-    ...{ has, keep, free, count },
+    has,
+    keep,
+    free,
+    count,
     entries: (): ReadonlyArray<KeptStretch> =>
       Array.from({ length: count() }, (_, entry) => at(entry)),
     image: imageNow,

@@ -40,8 +40,14 @@ export const heldCopyOf = (head: RecordHead): HeldCopy => {
   const shard = shardOf(head)
   return {
     kind: shard ? "shard" : "whole",
-    ...{ id: head.id, size: head.size, checksum: hashOf(head), policy: head.policy },
-    ...{ created_at: sinceOf(head), put_at: putAtOf(head), stored_at: head.at, shard },
+    id: head.id,
+    size: head.size,
+    checksum: hashOf(head),
+    policy: head.policy,
+    created_at: sinceOf(head),
+    put_at: putAtOf(head),
+    stored_at: head.at,
+    shard,
   }
 }
 
@@ -52,7 +58,10 @@ export const deletionOf = (head: RecordHead): Deletion => {
   const since = sinceOf(head)
   const deleted_at = is_cluster_wide ? cluster_at : since
   return {
-    ...{ kind: "tombstone", id: head.id, deleted_at, is_cluster_wide },
+    kind: "tombstone",
+    id: head.id,
+    deleted_at,
+    is_cluster_wide,
     ...(since > deleted_at && { refuses_until: since }),
   }
 }
@@ -88,7 +97,12 @@ export const factOfNew = (record: NewRecord): BlobFact | undefined => {
   const { cursor, is_moved, kind, id, size, hash, policy, shard, labels, at, origin } = record
   if (cursor === 0 || is_moved) return undefined
   return {
-    ...{ cursor, kind: fact_kinds[kind], id, size, policy, at },
+    cursor,
+    kind: fact_kinds[kind],
+    id,
+    size,
+    policy,
+    at,
     checksum: Buffer.from(hash, "hex").toString("base64"),
     ...(shard ? { shard: { ...shard, bytes: copyBytes(size, shard) } } : {}),
     ...(kind === "blob" ? { labels } : {}),

@@ -158,7 +158,12 @@ export const makeRoom = (given: Stretch, limit = given.end) => {
     give({ start: stretch.start, end: reached })
   }
   return {
-    ...{ take, takeMost, takeAt, takeKept, takeNew, giveUnwritten },
+    take,
+    takeMost,
+    takeAt,
+    takeKept,
+    takeNew,
+    giveUnwritten,
     give: giveWritten,
     freeBytes: stretches.bytes,
     /** Bytes by which the file may grow. */

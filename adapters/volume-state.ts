@@ -70,6 +70,17 @@ const place_kinds: Record<RecordKind, PlaceKind> = {
 const placeKind = ({ kind, shard }: AppliedRecord): PlaceKind =>
   kind === "blob" && shard ? "shard" : place_kinds[kind]
 
+const logFileOf = (
+  { segment, end, live_bytes, last_cursor }: LogFileState,
+  current: number,
+): LogFile => ({
+  segment,
+  written_bytes: end - data_start,
+  live_bytes,
+  last_cursor,
+  is_current: segment.number === current,
+})
+
 export const makeState = (index: Index, extents: Extents, counters: Counters) => {
   const recent = makeRecentFacts()
   const files = new Map<number, LogFileState>()
@@ -134,17 +145,17 @@ export const makeState = (index: Index, extents: Extents, counters: Counters) =>
   const noteTorn = (cursor: number) => {
     torn_cursor = cursor
   }
-  const logFiles = (current: number): ReadonlyArray<LogFile> =>
-    Array.from(files.values(), ({ segment, end, live_bytes, last_cursor }) => ({
-      segment,
-      written_bytes: end - data_start,
-      live_bytes,
-      last_cursor,
-      is_current: segment.number === current,
-    }))
   return {
-    ...{ index, extents, counters, files, recent },
-    ...{ addFile, apply, acknowledge, noteTorn, logFiles },
+    index,
+    extents,
+    counters,
+    files,
+    recent,
+    addFile,
+    apply,
+    acknowledge,
+    noteTorn,
+    logFiles: (current: number) => Array.from(files.values(), (file) => logFileOf(file, current)),
   }
 }
 export type VolumeState = ReturnType<typeof makeState>

@@ -70,7 +70,9 @@ const makePlaces = (extents: ExtentFiles, announced: number | undefined) => {
     open = undefined
   }
   return {
-    ...{ begin, grow, close },
+    begin,
+    grow,
+    close,
     current: () => open,
     closed: (): ReadonlyArray<Extent> => closed,
     segments: () => new Set(Array.from(grants, ({ segment }) => segment)),
@@ -195,7 +197,11 @@ const makePieces = (
     }
   }
   return {
-    ...{ places, flights, hasPiece, writeAll, writeLastTable },
+    places,
+    flights,
+    hasPiece,
+    writeAll,
+    writeLastTable,
     push: gatherer.push,
     drop: () => {
       gatherer.drop()

@@ -50,7 +50,14 @@ const wasmModule = (named: Readonly<Record<string, WasmFunction>>): Uint8Array<A
     return [...unsigned(code.length), ...code]
   })
   return Uint8Array.from([
-    ...[0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
+    0x00,
+    0x61,
+    0x73,
+    0x6d,
+    1,
+    0,
+    0,
+    0,
     ...section(1, types),
     ...section(2, [memory]),
     ...section(
@@ -89,7 +96,10 @@ export const load = (address: Code, offset = 0): Code => [...address, 0x28, 2, .
 /** One byte, 0 to 255. */
 export const loadByte = (address: Code): Code => [...address, 0x2d, 0, 0]
 export const store = (address: Code, value: Code, offset = 0): Code => [
-  ...[...address, ...value, 0x36, 2],
+  ...address,
+  ...value,
+  0x36,
+  2,
   ...unsigned(offset),
 ]
 export const shiftedLeft = (value: Code, by: number): Code => [...value, ...integer(by), 0x74]
@@ -99,11 +109,14 @@ export const advance = (local: number, by: Code): Code => set(local, add(get(loc
 
 /** Runs the body as often as the local says, at least once, and counts it down to 0. */
 export const times = (local: number, body: Code): Code => [
-  ...[0x03, 0x40],
+  0x03,
+  0x40,
   ...body,
   ...set(local, add(get(local), integer(-1))),
   ...get(local),
-  ...[0x0d, 0, end],
+  0x0d,
+  0,
+  end,
 ]
 
 /** One instruction on vectors: its operands, then its number, then what it holds itself. */
@@ -112,7 +125,7 @@ const simd =
   (...operands: ReadonlyArray<Code>): Code => [...operands.flat(), 0xfd, ...unsigned(opcode)]
 const simdAt =
   (opcode: number, align: number) =>
-  (address: Code, offset = 0): Code => [...simd(opcode)(address), ...[align, ...unsigned(offset)]]
+  (address: Code, offset = 0): Code => [...simd(opcode)(address), align, ...unsigned(offset)]
 
 /** 16 bytes; no alignment is promised. */
 export const loadVector = simdAt(0, 0)
@@ -121,11 +134,14 @@ export const loadSplat = simdAt(9, 2)
 /** The low 4 bytes of a vector to an address. */
 export const storeLow = (address: Code, vector: Code): Code => [
   ...simd(90)(address, vector),
-  ...[2, 0, 0],
+  2,
+  0,
+  0,
 ]
 export const storeVector = (address: Code, vector: Code, offset = 0): Code => [
   ...simd(11)(address, vector),
-  ...[0, ...unsigned(offset)],
+  0,
+  ...unsigned(offset),
 ]
 export const bytesVector = (bytes: ReadonlyArray<number>): Code => [...simd(12)(), ...bytes]
 export const splat = (value: number): Code => simd(17)(integer(value))
@@ -149,7 +165,9 @@ export const loadBytesTo16 = simdAt(2, 0)
 /** 8 bytes of a vector to an address: its lower half, or its upper one. */
 export const storeHalf = (address: Code, vector: Code, half: 0 | 1, offset = 0): Code => [
   ...simd(91)(address, vector),
-  ...[0, ...unsigned(offset), half],
+  0,
+  ...unsigned(offset),
+  half,
 ]
 /** 16-bit numbers, each pair of them alike. */
 export const pairsVector = (one: number, other = one): Code =>

@@ -32,7 +32,9 @@ const idle_ms_max = 10_000
 /** Where an address may be reached, and where not. */
 const connector = (isAllowed: AddressRule, timeout: number, resolve?: Resolve) => {
   const connect = buildConnector({
-    ...{ timeout, rejectUnauthorized: true, allowH2: false },
+    timeout,
+    rejectUnauthorized: true,
+    allowH2: false,
     lookup: guardedLookup(isAllowed, resolve),
   })
   const guarded: buildConnector.connector = (options, callback) => {
@@ -82,7 +84,9 @@ const judged = (status: number, retry_after: string | undefined, now_ms: number)
   const more = is_redirect ? ", and redirects are not followed" : ""
   const asked = retryAfterMs(retry_after, now_ms)
   return {
-    ...{ is_delivered: false, status, detail: `It answered ${status}${more}.` },
+    is_delivered: false,
+    status,
+    detail: `It answered ${status}${more}.`,
     ...(asked === undefined ? {} : { retry_after_ms: asked }),
   }
 }
@@ -129,8 +133,11 @@ export const webhookSenderHttp = ({ webhooks }: Pick<Settings, "webhooks">, reso
           () =>
             // No bound for one host: webhooks of others may go there too, and each has its own.
             new Agent({
-              ...{ pipelining: 1, keepAliveTimeout: idle_ms_max },
-              ...{ headersTimeout: deadline_ms, bodyTimeout: deadline_ms, allowH2: false },
+              pipelining: 1,
+              keepAliveTimeout: idle_ms_max,
+              headersTimeout: deadline_ms,
+              bodyTimeout: deadline_ms,
+              allowH2: false,
               connect: connector(isAllowed, deadline_ms, resolve),
             }),
         ),
@@ -155,7 +162,9 @@ export const webhookSenderHttp = ({ webhooks }: Pick<Settings, "webhooks">, reso
         return yield* Effect.tryPromise({
           try: async (signal): Promise<Outcome> => {
             const answer = await request(parcel.url, {
-              ...{ method: "POST", dispatcher: agent, ...message },
+              method: "POST",
+              dispatcher: agent,
+              ...message,
               signal: AbortSignal.any([signal, AbortSignal.timeout(deadline_ms)]),
             })
             await drained(answer.body)

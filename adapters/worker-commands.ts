@@ -34,8 +34,14 @@ const sent: ReadonlyArray<readonly [AnyDecider, ReadonlyArray<string>]> = [
   [
     Backup,
     [
-      ...["StartBackup", "CompleteBackup", "FailBackup", "FinishBackupRestore"],
-      ...["CompleteBackupUndelete", "FailBackupUndelete", "RecordRestoreTest", "FailRestoreTest"],
+      "StartBackup",
+      "CompleteBackup",
+      "FailBackup",
+      "FinishBackupRestore",
+      "CompleteBackupUndelete",
+      "FailBackupUndelete",
+      "RecordRestoreTest",
+      "FailRestoreTest",
     ],
   ],
   [Restore, ["StartRestore", "CompleteRestore", "FailRestore"]],
@@ -43,9 +49,13 @@ const sent: ReadonlyArray<readonly [AnyDecider, ReadonlyArray<string>]> = [
   [
     Target,
     [
-      ...["CompleteEnrollment", "FailEnrollment"],
-      ...["CompleteFormatUpgrade", "FailFormatUpgrade", "RecordTargetUsage"],
-      ...["RecordTargetLocks", "DeregisterTargetBackups"],
+      "CompleteEnrollment",
+      "FailEnrollment",
+      "CompleteFormatUpgrade",
+      "FailFormatUpgrade",
+      "RecordTargetUsage",
+      "RecordTargetLocks",
+      "DeregisterTargetBackups",
     ],
   ],
   [Ledger, ["Release"]],

@@ -70,7 +70,10 @@ export const startAlmanac = async (folder: string) => {
   /** A target in this place, enrolled. */
   const enroll = async ({ endpoint, bucket, access_key, secret_key }: Place) => {
     const { target, job } = await ask<{ target: { id: string }; job: Job }>("targets", {
-      ...{ name: bucket, endpoint, bucket, trust_id: tenant.trust_id },
+      name: bucket,
+      endpoint,
+      bucket,
+      trust_id: tenant.trust_id,
       vault_secret_map: {
         access_key: await secret(access_key),
         secret_key: await secret(secret_key),

@@ -24,7 +24,9 @@ export const openPlace = async (folder: string): Promise<Place> => {
   const access_key = Redacted.value(server.access_key)
   const secret_key = Redacted.value(server.secret_key)
   const client = new S3Client({
-    ...{ endpoint, region: "us-east-1", forcePathStyle: true },
+    endpoint,
+    region: "us-east-1",
+    forcePathStyle: true,
     credentials: { accessKeyId: access_key, secretAccessKey: secret_key },
   })
   const bucket = "backups"

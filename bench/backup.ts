@@ -51,8 +51,10 @@ const restic = (program: string, share: string, folder: string): Contestant => {
     name: "restic",
     open: async ({ endpoint, bucket, access_key, secret_key }) => {
       environment = {
-        ...{ AWS_ACCESS_KEY_ID: access_key, AWS_SECRET_ACCESS_KEY: secret_key },
-        ...{ RESTIC_REPOSITORY: `s3:${endpoint}/${bucket}`, RESTIC_PASSWORD: "bench" },
+        AWS_ACCESS_KEY_ID: access_key,
+        AWS_SECRET_ACCESS_KEY: secret_key,
+        RESTIC_REPOSITORY: `s3:${endpoint}/${bucket}`,
+        RESTIC_PASSWORD: "bench",
       }
       await run(program, ["init", ...flags], folder, environment)
     },
@@ -73,8 +75,10 @@ const rclone = (share: string, folder: string): Contestant => {
     name: "rclone, 16 transfers",
     open: async ({ endpoint, access_key, secret_key }) => {
       environment = {
-        ...{ RCLONE_CONFIG_S3_TYPE: "s3", RCLONE_CONFIG_S3_PROVIDER: "Ceph" },
-        ...{ RCLONE_CONFIG_S3_ENDPOINT: endpoint, RCLONE_CONFIG: "/dev/null" },
+        RCLONE_CONFIG_S3_TYPE: "s3",
+        RCLONE_CONFIG_S3_PROVIDER: "Ceph",
+        RCLONE_CONFIG_S3_ENDPOINT: endpoint,
+        RCLONE_CONFIG: "/dev/null",
         RCLONE_CONFIG_S3_ACCESS_KEY_ID: access_key,
         RCLONE_CONFIG_S3_SECRET_ACCESS_KEY: secret_key,
       }
@@ -114,7 +118,10 @@ const almanac = (server: Almanac): Contestant => {
 }
 
 const roundOf = (seconds: number) => ({
-  ...{ runs: 1, runs_per_s: 1 / seconds, p50_ms: seconds * 1000, p99_ms: seconds * 1000 },
+  runs: 1,
+  runs_per_s: 1 / seconds,
+  p50_ms: seconds * 1000,
+  p99_ms: seconds * 1000,
 })
 
 /** Two seats: the backup into a new place, and the restore out of it, which ends the place. */

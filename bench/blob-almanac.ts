@@ -29,7 +29,9 @@ export const startAlmanac = async (folder: string): Promise<BlobServer> => {
   const plain = { ...headers, "content-type": "application/octet-stream" }
   const hasSyncs = (await syncsOf(url, token)) !== undefined
   return {
-    ...{ protocol: "http", port: Number(new URL(url).port), room_bytes: disk_room_bytes },
+    protocol: "http",
+    port: Number(new URL(url).port),
+    room_bytes: disk_room_bytes,
     put: plainPut("POST", "/v1/blobs/stream", plain),
     putJson: jsonPut("PUT", "/v1/blobs", headers),
     get: plainGet(`/v1/blobs/${unique_mark}`, { ...headers, accept: "application/octet-stream" }),

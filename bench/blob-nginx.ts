@@ -49,12 +49,18 @@ export const startNginx = async (folder: string): Promise<BlobServer> => {
   const path = join(folder, "nginx.conf")
   await writeFile(path, configuration(port))
   const stop = await startProgram({
-    ...{ folder, name: "nginx", command: "nginx", environment },
+    folder,
+    name: "nginx",
+    command: "nginx",
+    environment,
     args: ["-p", folder, "-c", path, "-e", "stderr"],
     isReady: () => listens(port),
   })
   return {
-    ...{ protocol: "http", port, room_bytes: disk_room_bytes, stop },
+    protocol: "http",
+    port,
+    room_bytes: disk_room_bytes,
+    stop,
     put: plainPut("PUT", `/${unique_mark}`),
     get: plainGet(`/${unique_mark}`),
     clear: async () => {

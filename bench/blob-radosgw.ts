@@ -34,7 +34,9 @@ export const startRadosgw = async (folder: string): Promise<BlobServer> => {
     const starting = radosgw({ folder, store: "bluestore", quick_port })
     const server = await Effect.runPromise(Scope.provide(starting, scope))
     const client = new S3Client({
-      ...{ endpoint: server.endpoint, region: "us-east-1", forcePathStyle: true },
+      endpoint: server.endpoint,
+      region: "us-east-1",
+      forcePathStyle: true,
       credentials: {
         accessKeyId: Redacted.value(server.access_key),
         secretAccessKey: Redacted.value(server.secret_key),
@@ -45,8 +47,12 @@ export const startRadosgw = async (folder: string): Promise<BlobServer> => {
     client.destroy()
     const path = `/${bucket}/${unique_mark}`
     return {
-      ...{ protocol: "http", port: Number(new URL(server.endpoint).port), room_bytes, stop },
-      ...{ put: plainPut("PUT", path), get: plainGet(path) },
+      protocol: "http",
+      port: Number(new URL(server.endpoint).port),
+      room_bytes,
+      stop,
+      put: plainPut("PUT", path),
+      get: plainGet(path),
       // As it comes, it waits for the client's ACK before it sends the end of a short answer.
       other: { name: "radosgw, tcp_nodelay", port: quick_port },
     }

@@ -46,7 +46,9 @@ export const startRaw = async (_folder: string, blob_bytes: number): Promise<Blo
   })
   const [port] = await once(child, "message")
   return {
-    ...{ protocol: "http", port: Number(port), room_bytes: Number.POSITIVE_INFINITY },
+    protocol: "http",
+    port: Number(port),
+    room_bytes: Number.POSITIVE_INFINITY,
     put: plainPut("PUT", `/${unique_mark}`),
     putJson: jsonPut("PUT", "/", {}),
     get: plainGet(`/${blob_bytes}`),

@@ -28,14 +28,22 @@ export const startRedis = async (folder: string): Promise<BlobServer> => {
   const port = await freePort()
   const settings = Object.entries(flags).flatMap(([name, value]) => [`--${name}`, value])
   const stop = await startProgram({
-    ...{ folder, name: "redis", command: "redis-server", environment },
+    folder,
+    name: "redis",
+    command: "redis-server",
+    environment,
     args: ["--port", String(port), "--bind", "127.0.0.1", "--dir", folder, ...settings],
     isReady: () => listens(port),
   })
   return {
-    ...{ protocol: "resp", port, room_bytes, stop },
+    protocol: "resp",
+    port,
+    room_bytes,
+    stop,
     put: (blob_bytes) => ({
-      ...{ blob_bytes, form: "plain", tail: "\r\n" },
+      blob_bytes,
+      form: "plain",
+      tail: "\r\n",
       head: respHead(["SET", unique_mark], blob_bytes),
     }),
     get: (key) => ({ blob_bytes: 0, form: "plain", tail: "", head: respHead(["GET", key]) }),

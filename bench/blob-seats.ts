@@ -58,7 +58,11 @@ export interface Started {
 let rounds_begun = 0
 
 const orderOf = ({ protocol, port }: BlobServer, requests: ReadonlyArray<BlobRequest>) => ({
-  ...{ protocol, port, requests, round: ++rounds_begun, is_kept: false },
+  protocol,
+  port,
+  requests,
+  round: ++rounds_begun,
+  is_kept: false,
 })
 
 /** Stores what is read; answers the requests that read it, and nothing of who failed. */

@@ -38,7 +38,9 @@ export const disk_room_bytes = 16 * gibibyte
 export const plainPut =
   (method: string, path: string, headers: Readonly<Record<string, string>> = {}) =>
   (blob_bytes: number): BlobRequest => ({
-    ...{ blob_bytes, form: "plain", tail: "" },
+    blob_bytes,
+    form: "plain",
+    tail: "",
     head: httpHead(method, path, headers, bodyBytes(blob_bytes, "plain")),
   })
 
@@ -57,7 +59,9 @@ export const jsonPut =
 export const plainGet =
   (path: string, headers: Readonly<Record<string, string>> = {}) =>
   (key: string): BlobRequest => ({
-    ...{ blob_bytes: 0, form: "plain", tail: "" },
+    blob_bytes: 0,
+    form: "plain",
+    tail: "",
     head: httpHead("GET", path.replace(unique_mark, key), headers),
   })
 

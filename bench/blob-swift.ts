@@ -125,8 +125,12 @@ export const startSwift = async (folder: string): Promise<BlobServer> => {
     if (failed?.status === "rejected") throw failed.reason
     const { path, headers } = await openContainer(port)
     return {
-      ...{ protocol: "http", port, room_bytes: disk_room_bytes, stop },
-      ...{ put: plainPut("PUT", path, headers), get: plainGet(path, headers) },
+      protocol: "http",
+      port,
+      room_bytes: disk_room_bytes,
+      stop,
+      put: plainPut("PUT", path, headers),
+      get: plainGet(path, headers),
     }
   } catch (cause) {
     await stop()

@@ -15,19 +15,27 @@ const mebibyte = 1_048_576
 /** Large blobs have fewer clients, as in the goals: 256 of 16 MiB would be 4 GiB on their way. */
 const sizes: ReadonlyArray<Size> = [
   {
-    ...{ name: "4 KiB", blob_bytes: 4 * kibibyte, keys: 1000 },
+    name: "4 KiB",
+    blob_bytes: 4 * kibibyte,
+    keys: 1000,
     clients: { put: [1, 32, 64, 256], get: [1, 32, 256] },
   },
   {
-    ...{ name: "64 KiB", blob_bytes: 64 * kibibyte, keys: 250 },
+    name: "64 KiB",
+    blob_bytes: 64 * kibibyte,
+    keys: 250,
     clients: { put: [1, 32, 256], get: [1, 32, 256] },
   },
   {
-    ...{ name: "1 MiB", blob_bytes: mebibyte, keys: 32 },
+    name: "1 MiB",
+    blob_bytes: mebibyte,
+    keys: 32,
     clients: { put: [1, 8, 32], get: [1, 8, 32] },
   },
   {
-    ...{ name: "16 MiB", blob_bytes: 16 * mebibyte, keys: 8 },
+    name: "16 MiB",
+    blob_bytes: 16 * mebibyte,
+    keys: 8,
     clients: { put: [1, 2], get: [1, 2] },
   },
 ]
@@ -104,7 +112,9 @@ const measureSize = async (
       say(`${name} ${operation}, ${clients} clients`)
       const seats = all.map((seat) => seat({ size, settings, clients, client }))
       const effort = {
-        ...{ in_flight: clients, seconds: whole.seconds, runs_max: Number.MAX_SAFE_INTEGER },
+        in_flight: clients,
+        seconds: whole.seconds,
+        runs_max: Number.MAX_SAFE_INTEGER,
       }
       const is_warm = nth > 0
       const seconds = Math.max(warm_up_s, whole.seconds)

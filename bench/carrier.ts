@@ -60,8 +60,15 @@ const tell = async (child: ChildProcess, plan: { readonly shed_above?: number })
 
 const open = (url: string, concurrency: number) => {
   const layer = registryFmcsa({
-    ...{ url, web_key: Redacted.make("bench"), version: "bench", concurrency },
-    ...{ rate_per_second: 0, timeout_seconds: 10, tries: 4, retry_percent: 10, cache_seconds: 0 },
+    url,
+    web_key: Redacted.make("bench"),
+    version: "bench",
+    concurrency,
+    rate_per_second: 0,
+    timeout_seconds: 10,
+    tries: 4,
+    retry_percent: 10,
+    cache_seconds: 0,
   })
   return ManagedRuntime.make(layer)
 }

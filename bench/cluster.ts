@@ -32,12 +32,18 @@ const warm_up_rounds = 3
 /** What is put, by how many clients at once, and into how many nodes. */
 const kinds = [
   {
-    ...{ name: "EC42", policy: "REPLICATION_POLICY_EC42", blob_bytes: 16 * mib },
-    ...{ clients: [1, 4], clusters: [6] },
+    name: "EC42",
+    policy: "REPLICATION_POLICY_EC42",
+    blob_bytes: 16 * mib,
+    clients: [1, 4],
+    clusters: [6],
   },
   {
-    ...{ name: "REPLICA2", policy: "REPLICATION_POLICY_REPLICA2", blob_bytes: 4 * kib },
-    ...{ clients: [1, 32], clusters: [2, 6] },
+    name: "REPLICA2",
+    policy: "REPLICATION_POLICY_REPLICA2",
+    blob_bytes: 4 * kib,
+    clients: [1, 32],
+    clusters: [2, 6],
   },
 ]
 
@@ -83,8 +89,11 @@ const startCluster = async (folder: string, nodes: number) => {
   const args = [main, "cluster", "--nodes", String(nodes), "--dir", dir, "--port", String(port)]
   const { started: stop, pids } = await watched(() =>
     startProgram({
-      ...{ folder: join(folder, "log"), name: `cluster-${nodes}` },
-      ...{ command: process.execPath, args, environment: process.env },
+      folder: join(folder, "log"),
+      name: `cluster-${nodes}`,
+      command: process.execPath,
+      args,
+      environment: process.env,
       isReady: async () => existsSync(described),
     }),
   )
@@ -107,8 +116,14 @@ const seat = (
   round: async ({ seconds, runs_max }) => {
     const before = usedSeconds(pids())
     const { round } = await client.load({
-      ...{ protocol: "http", port, connections, seconds, is_kept: false, round: ++rounds_begun },
-      ...{ requests: [request(policy, blob_bytes)], runs_max },
+      protocol: "http",
+      port,
+      connections,
+      seconds,
+      is_kept: false,
+      round: ++rounds_begun,
+      requests: [request(policy, blob_bytes)],
+      runs_max,
     })
     // What is written behind the answers is of these puts too.
     await rested(pids)
@@ -125,7 +140,8 @@ const rowsOf = (series: ReadonlyArray<Series<Row>>) => {
     return [
       each.name,
       range(spread(rates(each))),
-      ...[middle(each, ({ p50_ms }) => p50_ms), middle(each, ({ p99_ms }) => p99_ms)],
+      middle(each, ({ p50_ms }) => p50_ms),
+      middle(each, ({ p99_ms }) => p99_ms),
       middle(each, ({ cpu_us }) => cpu_us),
       ratio ? range(ratio) : "",
       rates(each).map(number).join(" "),
@@ -170,7 +186,8 @@ export const cluster: Suite = async ({ folder, rounds, seconds, onEnd }) => {
       const effort = { in_flight: connections, seconds, runs_max }
       const warm_up = {
         ...effort,
-        ...{ seconds: warm_up_seconds, runs_max: warm_up_rounds * runs_max },
+        seconds: warm_up_seconds,
+        runs_max: warm_up_rounds * runs_max,
       }
       const measured = await interleave(seats, effort, rounds, folder, warm_up)
       all.push(measured)

@@ -40,7 +40,12 @@ const startPeer = async ({ file, rules, today }: DashboardStage, { CACHE, QUICK 
   const server = spawn(python, [join(import.meta.dirname, "peers/dashboard.py")], {
     env: {
       ...environment,
-      ...{ FILE: file, RULES: rules, TODAY: String(today), PORT: String(port), CACHE, QUICK },
+      FILE: file,
+      RULES: rules,
+      TODAY: String(today),
+      PORT: String(port),
+      CACHE,
+      QUICK,
     },
     stdio: ["ignore", "ignore", "inherit"],
   })

@@ -59,7 +59,10 @@ const enrolledOf = (number: number) =>
     job_id: JobId.make(uuid(5, number)),
     repository_password_ref: `http://vault:9311/v1/secrets/${uuid(6, number)}`,
     capabilities: {
-      ...{ object_lock: true, versioning: true, lifecycle: true, addressing_mode: "path" },
+      object_lock: true,
+      versioning: true,
+      lifecycle: true,
+      addressing_mode: "path",
       checked_at: before,
     },
     format: 2,

@@ -38,9 +38,15 @@ const publisher = (bus: NatsConnection) => {
   return () => {
     const id = `bench-${++n}`
     const event = {
-      ...{ specversion: "1.0", id: `${n}.0`, source: "/almanac/blob-storage/blob" },
-      ...{ type: "blob_stored", subject: id, time: new Date().toISOString() },
-      ...{ datacontenttype: "application/json", position: n, actor: "bench" },
+      specversion: "1.0",
+      id: `${n}.0`,
+      source: "/almanac/blob-storage/blob",
+      type: "blob_stored",
+      subject: id,
+      time: new Date().toISOString(),
+      datacontenttype: "application/json",
+      position: n,
+      actor: "bench",
       data: { node_id: "n", size: 12, checksum: "c".repeat(44), policy: "p".repeat(200) },
     }
     const sent = performance.now()

@@ -65,7 +65,10 @@ const endedJob = async ({ url, token, tenant, tenant_project_id, trust_id }: Gat
   const body = { project_id: tenant_project_id, payload: "nobody asks for it" }
   const { href } = await asking(url, token)<{ href: string }>("admin/secrets", body)
   const { job } = await ask<{ job: { id: string } }>("targets", {
-    ...{ name: "none", endpoint: "http://127.0.0.1:9", bucket: "none", trust_id },
+    name: "none",
+    endpoint: "http://127.0.0.1:9",
+    bucket: "none",
+    trust_id,
     vault_secret_map: { access_key: href, secret_key: href },
   })
   for (;;) {

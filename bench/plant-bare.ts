@@ -38,7 +38,8 @@ const preparing = async (image: Uint8Array, numbers: Float32Array, batch: number
 const onnxRuntime = async ({ model_path, threads, batch, image }: Bare) => {
   const { InferenceSession, Tensor } = await import("onnxruntime-node")
   const session = await InferenceSession.create(model_path, {
-    ...{ intraOpNumThreads: threads, interOpNumThreads: 1 },
+    intraOpNumThreads: threads,
+    interOpNumThreads: 1,
     extra: { session: { intra_op: { allow_spinning: "0" } } },
   })
   const numbers = new Float32Array(batch * side * side * 3).fill(0.5)

@@ -35,7 +35,10 @@ const photo = (width: number, height: number) => {
 }
 
 const columns = (rate: string, ours: string): Columns => ({
-  ...{ rate, per_run: 1, ours, latency: true },
+  rate,
+  per_run: 1,
+  ours,
+  latency: true,
 })
 
 type Seats = ReadonlyArray<() => Promise<PlantSeat>>

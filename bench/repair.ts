@@ -46,19 +46,27 @@ const timing = {
 const began = now() - process.hrtime.bigint()
 
 const orderOf = (policy: PutOrder["policy"]): PutOrder => ({
-  ...{ labels: {}, expected_id: undefined, if_none_match: false, policy },
+  labels: {},
+  expected_id: undefined,
+  if_none_match: false,
+  policy,
   origin: { actor: "bench", request_id: "r", correlation_id: "c" },
 })
 
 const nodes = ["here", "there"]
 const peersOf = nodes.map((node_id) => ({ node_id, address: `${node_id}:1` }))
 const table_of = placement({
-  ...{ ring_version: 1, vnodes_per_node: 8 },
+  ring_version: 1,
+  vnodes_per_node: 8,
   nodes: nodes.map((node_id) => ({ node_id, weight_percent: 100 })),
 })
 const members: Members = {
-  ...{ node_id: "here", ring_version: 1, active: peersOf, leaving: [] },
-  ...{ is_leaving: false, placement: table_of },
+  node_id: "here",
+  ring_version: 1,
+  active: peersOf,
+  leaving: [],
+  is_leaving: false,
+  placement: table_of,
 }
 
 const never = async () => {
@@ -67,7 +75,11 @@ const never = async () => {
 
 /** The other node, in this process: what it takes it hashes, as a node does. */
 const peersTo = (engine: NodeEngine): Peers => ({
-  ...{ takeBack: never, deleteClusterWide: never, fetch: never, copies: never, renew: never },
+  takeBack: never,
+  deleteClusterWide: never,
+  fetch: never,
+  copies: never,
+  renew: never,
   keeps: async (_, ids) => ids.map(() => false),
   ringVersion: async () => 1,
   have: (_, ids) => engine.copiesOf(ids),
@@ -81,18 +93,25 @@ const peersTo = (engine: NodeEngine): Peers => ({
 /** A repair of all that is here, for a node that has nothing yet. */
 const repairOf = (local: NodeEngine) => {
   return makeRepair({
-    ...{ local, timing, peers: peersTo(memoryEngine()), members: () => members },
+    local,
+    timing,
+    peers: peersTo(memoryEngine()),
+    members: () => members,
     guard: takeBackGuard(local, timing),
     isCurrent: async () => true,
     rebuild: never,
     report: say,
-    ...{ sweep_seconds: 600, repair_bytes_per_second: limit_bytes },
+    sweep_seconds: 600,
+    repair_bytes_per_second: limit_bytes,
   })
 }
 
 const open = (dir: string) =>
   openVolume({
-    ...{ dir, capacity_bytes: 2 ** 40, size_max_bytes: 2 ** 40, segment_bytes: 64 * mib },
+    dir,
+    capacity_bytes: 2 ** 40,
+    size_max_bytes: 2 ** 40,
+    segment_bytes: 64 * mib,
     scrub_bytes_per_second: 0,
   })
 

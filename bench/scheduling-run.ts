@@ -49,7 +49,8 @@ const conduct = Effect.fnUntraced(function* (
 ) {
   const commands = yield* watched(onSent)
   const options = {
-    ...{ scheduler_interval_seconds: 1, schedule_jitter_seconds: 0 },
+    scheduler_interval_seconds: 1,
+    schedule_jitter_seconds: 0,
     quotas: { targets: limit, policies: limit, backups: limit },
   }
   const running = Effect.flatMap(scheduling(options), runProcess).pipe(

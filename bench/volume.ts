@@ -23,14 +23,19 @@ const ns_per_ms = 1_000_000n
 const now = () => BigInt(Date.now()) * ns_per_ms
 
 const order: PutOrder = {
-  ...{ labels: {}, expected_id: undefined, if_none_match: false },
+  labels: {},
+  expected_id: undefined,
+  if_none_match: false,
   policy: "REPLICATION_POLICY_NONE",
   origin: { actor: "bench", request_id: "r", correlation_id: "c" },
 }
 
 const open = (dir: string) =>
   openVolume({
-    ...{ dir, capacity_bytes: 2 ** 40, size_max_bytes: 2 ** 40, segment_bytes: 67_108_864 },
+    dir,
+    capacity_bytes: 2 ** 40,
+    size_max_bytes: 2 ** 40,
+    segment_bytes: 67_108_864,
     scrub_bytes_per_second: 0,
   })
 

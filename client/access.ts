@@ -64,7 +64,10 @@ const withToken = (
 ): Access => {
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` }
   return {
-    ...{ url, tls, headers: async () => headers, start: remote_start },
+    url,
+    tls,
+    headers: async () => headers,
+    start: remote_start,
     sign_in:
       token === undefined
         ? `give a token: ${from}`
@@ -96,7 +99,9 @@ const withKeystone = async (
     throw failure("usage", what, "set ALMANAC_URL, or: almanac catalog register --help")
   }
   return {
-    ...{ url: addressOf(url, "the endpoint"), tls, start: remote_start },
+    url: addressOf(url, "the endpoint"),
+    tls,
+    start: remote_start,
     headers: async (_, until) => {
       if (performance.now() >= current.renewed_ms) current = await signed(until)
       return { "x-auth-token": current.token }
@@ -150,7 +155,10 @@ const fromEnvironment = async ({ env, signal }: Asking): Promise<Access | undefi
 
 /** Which principal of dev-credentials.json has what an operation needs. */
 const principals: Readonly<Record<Exclude<Need, "none">, string>> = {
-  ...{ tenant: "tenant", domain_owner: "domain_owner", admin: "admin", blob: "blob" },
+  tenant: "tenant",
+  domain_owner: "domain_owner",
+  admin: "admin",
+  blob: "blob",
 }
 
 const jsonIn = async (path: string): Promise<Json | undefined> => {
@@ -176,7 +184,8 @@ const fromDataFolder = async (asking: Asking): Promise<Access | undefined> => {
   }
   const tls = url.startsWith("https:") ? await authorityOf(tls_cert) : {}
   return {
-    ...{ url, start: "start it: npm start" },
+    url,
+    start: "start it: npm start",
     tls: tls.ca === undefined ? {} : byItself(tls.ca),
     headers: async (need) => {
       const token = need === "none" ? undefined : tokenOf(as ?? principals[need])

@@ -54,7 +54,10 @@ const cloudsIn = (path: string, text: string): JsonObject => {
   const lineCounter = new LineCounter()
   // By this schema there are only texts, lists and maps: a password of digits stays as it is.
   const document = parseDocument(text, {
-    ...{ schema: "failsafe", merge: true, prettyErrors: false, lineCounter },
+    schema: "failsafe",
+    merge: true,
+    prettyErrors: false,
+    lineCounter,
   })
   const [fault] = [...document.errors, ...document.warnings]
   if (fault !== undefined) {

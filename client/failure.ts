@@ -18,7 +18,8 @@ export class ClientFailed extends Schema.TaggedError<ClientFailed>()("ClientFail
 /** A failure with what to do next, where there is something to do. */
 export const failure = (ending: Ending, what: string, next?: string, again_ms?: number) =>
   new ClientFailed({
-    ...{ ending, message: next === undefined ? what : `${what}\n  next: ${next}` },
+    ending,
+    message: next === undefined ? what : `${what}\n  next: ${next}`,
     ...(again_ms !== undefined && { again_ms }),
   })
 

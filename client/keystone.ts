@@ -101,7 +101,10 @@ export const signIn = async (os: OpenStack, tls: Access["tls"], signal: AbortSig
   })
   try {
     const { body, headers } = await http.json({
-      ...{ method: "POST", path: "/v3/auth/tokens", need: "none", signal },
+      method: "POST",
+      path: "/v3/auth/tokens",
+      need: "none",
+      signal,
       ...jsonBody({ auth: { identity, ...scopeOf(os, identity) } }),
     })
     const token = headers["x-subject-token"]

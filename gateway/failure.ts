@@ -40,7 +40,10 @@ const stopping: Failure = { status: 503, detail: "The server is shutting down." 
 
 /** Failures of what stands behind the gateway: worth another try. */
 const unavailable = new Set([
-  ...["LogUnavailable", "OutcomeUnknown", "VersionConflict", "Behind"],
+  "LogUnavailable",
+  "OutcomeUnknown",
+  "VersionConflict",
+  "Behind",
   // Thrown by whatever asks a read model whose server is away.
   "DatabaseUnusable",
 ])

@@ -135,7 +135,10 @@ const courseOf = ({ door, request, response, route, ...arrival }: Arrival) => {
     giveUp: expire,
   })
   return {
-    ...{ in_flight, close, cut, refuse },
+    in_flight,
+    close,
+    cut,
+    refuse,
     isOver: () => is_over,
     begin: () => {
       is_begun = true
@@ -161,7 +164,15 @@ const visitOf = (arrival: Arrival): HotVisit => {
     response.writeHead(status, { ...more, ...ids })
   }
   return {
-    ...{ request, headers, response, caller, request_id, correlation_id, isOver, onEnd, refuse },
+    request,
+    headers,
+    response,
+    caller,
+    request_id,
+    correlation_id,
+    isOver,
+    onEnd,
+    refuse,
     now: () => door.clock.currentTimeNanosUnsafe(),
     body_bytes_max: route.bodyLimit(door.settings()),
     answer: (status, more, body) => {
@@ -225,7 +236,13 @@ export const hotDoor = Effect.fnUntraced(function* (door: Door, services: Readon
     }
     const { plan, route, caller } = entered
     const visit = visitOf({
-      ...{ door, request, response, headers, route, caller, log },
+      door,
+      request,
+      response,
+      headers,
+      route,
+      caller,
+      log,
       refuse: (refusal) => {
         refusals.set(request, refusal)
         plain(request, response)

@@ -66,7 +66,9 @@ export const requestMetrics = (): RequestMetrics => {
         ),
       )
       const times = [...all.values()].map(({ labels, buckets, sum_s }) => ({
-        ...{ labels, counts: buckets, sum: sum_s },
+        labels,
+        counts: buckets,
+        sum: sum_s,
       }))
       return familyText(requests_total, counts) + histogramText(duration, bounds_s, times)
     },

@@ -85,7 +85,9 @@ const firstLine = ({ error, stderr }) =>
 const bundleForStart = () => {
   if (!canBundle() || hasBundle() || !isWritable(root)) return
   const made = spawnSync(projectNode(), [join(root, "launcher", "bundle.mjs")], {
-    ...{ cwd: root, encoding: "utf8", timeout: bundle_ms_max },
+    cwd: root,
+    encoding: "utf8",
+    timeout: bundle_ms_max,
   })
   if (made.status !== 0) say(`going on without a bundle: ${firstLine(made)}`)
 }

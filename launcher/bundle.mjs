@@ -23,7 +23,14 @@ import { root } from "./cache.mjs"
 const entries = ["main.ts", "verbs/agent-process.ts"]
 
 const folders = [
-  ...["actors", "adapters", "client", "events", "gateway", "projections", "schemas", "verbs"],
+  "actors",
+  "adapters",
+  "client",
+  "events",
+  "gateway",
+  "projections",
+  "schemas",
+  "verbs",
   "launcher",
 ]
 const files = ["main.ts", "package.json", "package-lock.json"]

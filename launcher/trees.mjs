@@ -22,20 +22,29 @@ export const trees = {
   radosgw: {
     packages: ["radosgw", "ceph-mon", "ceph-osd", "ceph-common"],
     paths: [
-      ...["usr/bin/radosgw", "usr/bin/radosgw-admin", "usr/bin/ceph-mon", "usr/bin/ceph-osd"],
-      ...["usr/bin/monmaptool", "usr/bin/osdmaptool"],
+      "usr/bin/radosgw",
+      "usr/bin/radosgw-admin",
+      "usr/bin/ceph-mon",
+      "usr/bin/ceph-osd",
+      "usr/bin/monmaptool",
+      "usr/bin/osdmaptool",
     ],
     megabytes: 70,
     by_hand: "apt-get install radosgw ceph-mon ceph-osd ceph-common",
   },
   openstack: {
     packages: [
-      ...["python3-keystone", "python3-barbican", "python3-manila"],
-      ...["uwsgi-core", "uwsgi-plugin-python3"],
+      "python3-keystone",
+      "python3-barbican",
+      "python3-manila",
+      "uwsgi-core",
+      "uwsgi-plugin-python3",
     ],
     paths: [
-      ...["usr/bin/uwsgi-core", "usr/lib/python3/dist-packages/keystone"],
-      ...["usr/lib/python3/dist-packages/barbican", "usr/lib/python3/dist-packages/manila"],
+      "usr/bin/uwsgi-core",
+      "usr/lib/python3/dist-packages/keystone",
+      "usr/lib/python3/dist-packages/barbican",
+      "usr/lib/python3/dist-packages/manila",
     ],
     megabytes: 110,
     by_hand:
@@ -56,7 +65,10 @@ export const trees = {
   },
   fastapi: {
     packages: [
-      ...["python3-fastapi", "python3-uvicorn", "python3-uvloop", "python3-httptools"],
+      "python3-fastapi",
+      "python3-uvicorn",
+      "python3-uvloop",
+      "python3-httptools",
       "python3-numpy",
     ],
     paths: ["fastapi", "uvicorn", "uvloop", "httptools", "numpy"].map(
@@ -71,7 +83,9 @@ export const trees = {
     packages: ["swift-proxy", "swift-account", "swift-container", "swift-object", "memcached"],
     paths: [
       ...["proxy", "account", "container", "object"].map((name) => `usr/bin/swift-${name}-server`),
-      ...["usr/bin/swift-ring-builder", "usr/lib/python3/dist-packages/swift", "usr/bin/memcached"],
+      "usr/bin/swift-ring-builder",
+      "usr/lib/python3/dist-packages/swift",
+      "usr/bin/memcached",
     ],
     megabytes: 15,
     by_hand: "apt-get install swift-proxy swift-account swift-container swift-object memcached",

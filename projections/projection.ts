@@ -49,7 +49,8 @@ export const projection = <Tables, Event>({
   const decode = Schema.decodeUnknownSync(event)
   const types = typesOf(event)
   return {
-    ...{ part, create },
+    part,
+    create,
     project: (message, place) => (types.has(message.type) ? project(decode(message), place) : []),
   }
 }
@@ -74,7 +75,9 @@ export const commitProjection = <Tables, Event>({
       place,
     )
   return {
-    ...{ part, create, projectAll },
+    part,
+    create,
+    projectAll,
     project: (message, place) => projectAll([message], place),
   }
 }

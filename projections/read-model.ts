@@ -382,7 +382,11 @@ export const unkept = Effect.fnUntraced(function* <Tables>(blueprint: Blueprint<
   const detail = `The ${blueprint.service} read model is not kept by this process.`
   const refused = Effect.fail(new DatabaseUnusable({ detail }))
   const model: ReadModel<Tables> = {
-    ...{ db, reader, dump, rebuild: refused, difference: refused },
+    db,
+    reader,
+    dump,
+    rebuild: refused,
+    difference: refused,
     position: Effect.succeed(0),
     waitFor: () => Effect.void,
     catchUp: Effect.void,

@@ -76,8 +76,14 @@ const makeKeystone = Effect.fnUntraced(function* (place: Place) {
   yield* pythonRun(place, "keystone", [...configured, "db_sync"])
   const url = `${baseOf(place, "keystone")}/v3`
   yield* pythonRun(place, "keystone", [
-    ...[...configured, "bootstrap", "--bootstrap-password", admin_password],
-    ...["--bootstrap-region-id", "RegionOne", "--bootstrap-service-name", "keystone"],
+    ...configured,
+    "bootstrap",
+    "--bootstrap-password",
+    admin_password,
+    "--bootstrap-region-id",
+    "RegionOne",
+    "--bootstrap-service-name",
+    "keystone",
     ...["public", "internal", "admin"].flatMap((side) => [`--bootstrap-${side}-url`, url]),
   ])
 })

@@ -70,8 +70,11 @@ export class Postgres extends Context.Service<Postgres, TestPostgres>()("test/Po
 }
 
 export const optionsOf = (connection: string, is_writer = true): PostgresOptions => ({
-  ...{ connection, is_writer, password: Redacted.make("") },
-  ...{ statement_timeout_seconds: 30, lock_timeout_seconds: 20 },
+  connection,
+  is_writer,
+  password: Redacted.make(""),
+  statement_timeout_seconds: 30,
+  lock_timeout_seconds: 20,
 })
 
 /** Read models in a new database of the file's server. */

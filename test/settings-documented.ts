@@ -1,7 +1,11 @@
 /** The defaults as the documents and decisions state them. */
 export const documented: Record<string, unknown> = {
   services: [
-    ...["blob-storage", "share-protection", "capital-pressure", "carrier-search", "plant-disease"],
+    "blob-storage",
+    "share-protection",
+    "capital-pressure",
+    "carrier-search",
+    "plant-disease",
   ],
   roles: ["gateway", "actors", "conductor", "projections", "agent", "blob"],
   "data.dir": "./data",

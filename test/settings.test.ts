@@ -132,7 +132,11 @@ describe("text of a variable or flag", () => {
   it("stays text where it is no integer", () => expect(read("api.bind_port", "0x50")).toBe("0x50"))
   it("reads as a share of all", () =>
     expect(["0.25", "1", " 0 ", ".5", "1e-1"].map((text) => read(ratio_path, text))).toEqual([
-      ...[0.25, 1, 0, ".5", "1e-1"],
+      0.25,
+      1,
+      0,
+      ".5",
+      "1e-1",
     ]))
   it("reads as true and false", () =>
     expect(["true", "false", "yes"].map((text) => read("api.noauth", text))).toEqual([

@@ -153,7 +153,9 @@ const ingestsFolder = async (seed: number) => {
   console.log(`soak: ingests, seed ${seed} in ${folder}`)
   keep(folder)
   await killIngests({
-    ...{ folder, seed, rounds: values.only === "ingest" ? rounds_per_folder : 1 },
+    folder,
+    seed,
+    rounds: values.only === "ingest" ? rounds_per_folder : 1,
     onRound: ({ feeds, took_ms }) =>
       console.log(
         `soak: ingest ${++ingests_done} killed after ${feeds} feeds (${Math.round(took_ms)} ms)`,
@@ -173,7 +175,10 @@ const carriersFolder = async (seed: number) => {
   console.log(`soak: imports of carriers, seed ${seed} in ${folder}`)
   keep(folder)
   const { took_ms, held_mb, carriers } = await killImports({
-    ...{ folder, seed, rows: dockets, rounds: Math.min(wanted, rounds_per_folder) },
+    folder,
+    seed,
+    rows: dockets,
+    rounds: Math.min(wanted, rounds_per_folder),
     onRound: ({ moment, is_new }) =>
       console.log(
         `soak: import killed at ${Math.round(moment * 100)}%: the mirror is ` +
@@ -198,7 +203,11 @@ const cluster = async () => {
   const { first, skew: is_skewed } = values
   console.log(`soak: a cluster of ${count}, seed ${seed}${is_skewed ? ", wrong clocks" : ""}`)
   await clusterRounds({
-    ...{ count, seed, rounds: wanted, is_skewed, onRound: toldCluster },
+    count,
+    seed,
+    rounds: wanted,
+    is_skewed,
+    onRound: toldCluster,
     ...(first !== undefined && { first }),
   })
 }
@@ -246,8 +255,20 @@ const simulations = () => {
 }
 
 const parts = [
-  ...["kill", "shares", "ingest", "carriers", "faults", "simulation", "predictions"],
-  ...["volume", "volume-load", "cluster-simulation", "cluster", "webhooks", "chaos", "fuzz"],
+  "kill",
+  "shares",
+  "ingest",
+  "carriers",
+  "faults",
+  "simulation",
+  "predictions",
+  "volume",
+  "volume-load",
+  "cluster-simulation",
+  "cluster",
+  "webhooks",
+  "chaos",
+  "fuzz",
 ]
 if (values.only !== undefined && !parts.includes(values.only)) {
   console.error(`soak: --only knows ${parts.join(", ")}, not ${values.only}`)

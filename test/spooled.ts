@@ -12,14 +12,24 @@ const origin = (n: number) => ({
 
 export const searchFact = (n: number): SearchFact => ({
   ...origin(n),
-  ...{ start: n, end: n + 99, registry: "fmcsa", outcome: "answered" },
-  ...{ found: 3, answered: 100, reason: null, duration_ms: 12 },
+  start: n,
+  end: n + 99,
+  registry: "fmcsa",
+  outcome: "answered",
+  found: 3,
+  answered: 100,
+  reason: null,
+  duration_ms: 12,
 })
 
 export const predictionFact = (n: number): PredictionFact => ({
   ...origin(n),
-  ...{ class: "Demo___Rust", probability: 0.75, image_sha256: hex(n), image_bytes: 1000 + n },
-  ...{ model_sha256: "0".repeat(64), milliseconds: 12.5 },
+  class: "Demo___Rust",
+  probability: 0.75,
+  image_sha256: hex(n),
+  image_bytes: 1000 + n,
+  model_sha256: "0".repeat(64),
+  milliseconds: 12.5,
 })
 
 const hex = (n: number) => n.toString(16).padStart(64, "0")

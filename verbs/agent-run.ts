@@ -31,7 +31,9 @@ const optionsOf = (papers: AgentPapers, settings: Settings): AgentOptions => {
   return {
     worker_id,
     registration: {
-      ...{ project_id, domain_id, image_version },
+      project_id,
+      domain_id,
+      image_version,
       hostname: hostname().slice(0, hostname_chars_max),
       capacity_slots: worker.capacity_slots,
     },
@@ -64,7 +66,10 @@ export const runAgent = Effect.fnUntraced(function* (papers: AgentPapers, settin
       workerCommands(connection, papers.worker_id),
       agentsNats(connection, settings.worker),
       liveWorkersTold(connection),
-      ...[engine(settings), buckets(settings), tenants(settings), NodeFileSystem.layer],
+      engine(settings),
+      buckets(settings),
+      tenants(settings),
+      NodeFileSystem.layer,
     ),
   )
   const { dismissed } = yield* startAgent(optionsOf(papers, settings)).pipe(

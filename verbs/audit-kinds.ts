@@ -40,13 +40,30 @@ import type { Settings } from "#schemas/settings.ts"
 
 /** Every kind of share protection. */
 const share_protection: ReadonlyArray<AnyDecider> = [
-  ...[Target, TargetTemplate, Policy, Backup, Restore, Job, Lease],
-  ...[Ledger, Worker, Fleet, Rollout, Domain, Scheduler, Reconciliation],
+  Target,
+  TargetTemplate,
+  Policy,
+  Backup,
+  Restore,
+  Job,
+  Lease,
+  Ledger,
+  Worker,
+  Fleet,
+  Rollout,
+  Domain,
+  Scheduler,
+  Reconciliation,
 ]
 
 /** Every kind of the dashboard. */
 const capital_pressure: ReadonlyArray<AnyDecider> = [
-  ...[Observation, Price, Composite, Feed, Schedule, Watchlist],
+  Observation,
+  Price,
+  Composite,
+  Feed,
+  Schedule,
+  Watchlist,
 ]
 
 /** What is asked of a process with the role `actors`, by service; `system` is the machinery's. */
@@ -61,10 +78,18 @@ export const kinds_of = {
 
 /** Every kind whose snapshots `audit verify` folds again. */
 export const deciders: ReadonlyArray<AnyDecider> = [
-  ...[Election, Checkpoint, Generation, Restorations, Token, Webhook, Cluster, Volume],
+  Election,
+  Checkpoint,
+  Generation,
+  Restorations,
+  Token,
+  Webhook,
+  Cluster,
+  Volume,
   ...share_protection,
   ...capital_pressure,
-  ...[Search, Prediction],
+  Search,
+  Prediction,
 ]
 
 const ns_per_ms = 1_000_000n

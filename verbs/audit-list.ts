@@ -109,7 +109,8 @@ export const list = Command.make(
     const configured = yield* settings
     const query: Query = {
       ...filtersOf(given),
-      ...{ order, limit },
+      order,
+      limit,
       ...(Option.isSome(marker) ? { marker: marker.value } : {}),
     }
     const running = yield* instance(configured)

@@ -55,7 +55,7 @@ export const backup = Command.make(
     yield* open
     yield* lockFolder(to, ["run"])
     const manifest = yield* Effect.flatMap(open, (store) =>
-      backupState({ store, folder: dir, ...{ is_alone, almanac: version, told }, log: of }),
+      backupState({ store, folder: dir, is_alone, almanac: version, told, log: of }),
     ).pipe(Effect.provide(sources(configured)))
     const { last, generation } = manifest.log
     yield* noteBackup(dir, { at: manifest.created_at, position: last, to: resolve(to) })

@@ -82,7 +82,9 @@ export const openCalls = Effect.fnUntraced(function* ({ settings, node_id }: Nod
   const whenChanged = yield* watched(tlsFiles(settings.tls))
   const tls = yield* callerTls(settings)
   const options: PeerCallOptions = {
-    ...{ cluster: name, secret: Redacted.value(secret), node_id },
+    cluster: name,
+    secret: Redacted.value(secret),
+    node_id,
     ...(tls && { tls }),
   }
   const calls = yield* Effect.acquireRelease(
@@ -108,9 +110,11 @@ export const nodeDoor = Effect.fnUntraced(function* (
   const clock = yield* Clock.Clock
   const answering = peerAnswers({ store, now: () => clock.currentTimeNanosUnsafe() })
   return peerDoor({
-    ...{ cluster: settings.cluster.name, secret: Redacted.value(settings.cluster.secret) },
+    cluster: settings.cluster.name,
+    secret: Redacted.value(settings.cluster.secret),
     answeringFor: (_, version) => answering(version),
-    ...{ namesOf, isNode: held.isNode },
+    namesOf,
+    isNode: held.isNode,
   })
 })
 
@@ -137,15 +141,25 @@ export const joinNodes = Effect.fnUntraced(function* (options: JoinOptions, loca
   const peers = peersLink(hasProof(settings) ? calls : { ...calls, to: refuse, ask: refuse })
   const guard = takeBackGuard(local, timing)
   const parts: ErasureParts = {
-    ...{ local, guard, peers, members: held.members, timing },
+    local,
+    guard,
+    peers,
+    members: held.members,
+    timing,
     ...erasureTools(),
   }
   const { sweep_seconds, repair_bytes_per_second } = settings.cluster
   const repairs = repair({
-    ...{ local, guard, peers, members: held.members, timing, report },
+    local,
+    guard,
+    peers,
+    members: held.members,
+    timing,
+    report,
     isCurrent: () => Effect.runPromiseWith(context)(holdsNewest(log, settings.cluster.name, held)),
-    ...{ rebuild: (order) => rebuildShards(parts, order) },
-    ...{ sweep_seconds, repair_bytes_per_second },
+    rebuild: (order) => rebuildShards(parts, order),
+    sweep_seconds,
+    repair_bytes_per_second,
   })
   const isAsked = isReached(options, () => clock.currentTimeMillisUnsafe())
   const asked = () => reached(held.members(), isAsked)
@@ -155,7 +169,8 @@ export const joinNodes = Effect.fnUntraced(function* (options: JoinOptions, loca
   const answers: AnsweringStore = { local, guard, keeps: repairs.keeps, ringVersion }
   yield* Effect.acquireRelease(Effect.sync(repairs.start), () => Effect.promise(repairs.stop))
   return {
-    ...{ engine, answers },
+    engine,
+    answers,
     /** Why there is no talking to most of the other nodes, which are of another release. */
     apart: () => apartFromMost(held.members(), calls.apartFrom),
     /** What this node's heartbeat tells of it. */

@@ -82,7 +82,9 @@ const openParts = Effect.fnUntraced(function* (
   yield* refuseUnmigrated(blob)
   const capacity_bytes = yield* capacityBytes(cluster.capacity_bytes, blob.dir, held_bytes)
   const volume = yield* openBlobVolume({
-    ...{ dir: blob.dir, capacity_bytes, size_max_bytes: blob.stream_bytes_max },
+    dir: blob.dir,
+    capacity_bytes,
+    size_max_bytes: blob.stream_bytes_max,
     segment_bytes: blob.segment_bytes,
     scrub_bytes_per_second: blob.scrub_bytes_per_second,
     goes_on_after: yield* recordedCursor(node_id),
@@ -144,7 +146,10 @@ const hotOf = (
   active_nodes: Effect.Effect<number>,
 ) =>
   hotBlobs({
-    ...{ engine, active_nodes, node_id, int64: json.int64 },
+    engine,
+    active_nodes,
+    node_id,
+    int64: json.int64,
     json_digits_max: blob.json_body_bytes_max,
   })
 

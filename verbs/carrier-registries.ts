@@ -16,9 +16,17 @@ const no_mirror = `carrier.registry is mirror, and there is no mirror yet: ${fil
 
 /** What there is to say where nothing answers. */
 const noneOf = (detail: string): Source => ({
-  ...{ registry: "none", is_healthy: false, detail, carriers: null, as_of: null },
-  ...{ imported_at: null, is_demo: false, concurrency: null },
-  ...{ last_answer_at: null, last_error_at: null, last_error: null },
+  registry: "none",
+  is_healthy: false,
+  detail,
+  carriers: null,
+  as_of: null,
+  imported_at: null,
+  is_demo: false,
+  concurrency: null,
+  last_answer_at: null,
+  last_error_at: null,
+  last_error: null,
 })
 
 const built = (layer: Layer.Layer<Registry>) =>

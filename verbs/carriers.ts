@@ -154,7 +154,10 @@ const imported = Effect.fnUntraced(function* (path: string, flags: Flags) {
   return yield* Effect.tryPromise({
     try: (signal) =>
       importCarriers({
-        ...{ path, signal, files: watched, is_demo: flags.demo },
+        path,
+        signal,
+        files: watched,
+        is_demo: flags.demo,
         imported_at: now.toISOString(),
         onFile: (report) => Effect.runSync(progress.done(lineOf(report))),
       }),

@@ -101,12 +101,18 @@ const sessionOf = async (
   signal: AbortSignal,
 ): Promise<Session> => {
   const access = await accessOf({
-    ...{ env: process.env, data_dir, tls_cert, signal },
-    ...{ profile: profile || undefined, as: as || undefined },
+    env: process.env,
+    data_dir,
+    tls_cert,
+    signal,
+    profile: profile || undefined,
+    as: as || undefined,
   })
   const names = fields.split(",").flatMap((name) => name.trim() || [])
   return {
-    ...{ http: httpOf(access), screen: screen(), signal },
+    http: httpOf(access),
+    screen: screen(),
+    signal,
     output: { json, quiet, fields: names.length === 0 ? undefined : names },
   }
 }
@@ -277,7 +283,8 @@ export const verbOf = (noun: string, operation: Operation) => {
     ({ at, typed, limited, waited, given, operated, shared }) =>
       asking(shared, async (session) => {
         const wanted = {
-          ...{ arguments: at, fields: withoutOptions(typed) },
+          arguments: at,
+          fields: withoutOptions(typed),
           body: "body" in given ? await readBody(String(given.body), session.signal) : undefined,
           for_operators: "operator" in operated && operated.operator === true,
           limit: "limit" in limited ? Number(limited.limit) : 0,

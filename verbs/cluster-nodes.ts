@@ -139,7 +139,10 @@ export const demoCluster = Effect.fnUntraced(function* (options: DemoClusterOpti
   const start = Effect.fnUntraced(function* (number: number, more: Environment) {
     const node_id = `node-${number}`
     const node = yield* startNode({
-      ...{ node_id, data_dir: join(folder, node_id), sources, ended },
+      node_id,
+      data_dir: join(folder, node_id),
+      sources,
+      ended,
       environment: {
         ...environment,
         ALMANAC_CLUSTER__NODE_ID: node_id,

@@ -42,7 +42,10 @@ export const cluster = Command.make(
     }
     const { demoCluster } = yield* Effect.promise(() => import("#verbs/cluster-nodes.ts"))
     const running = yield* demoCluster({
-      ...{ nodes, port: first, dir: Option.getOrUndefined(dir), sources: yield* sources },
+      nodes,
+      port: first,
+      dir: Option.getOrUndefined(dir),
+      sources: yield* sources,
       started: ({ node_id, url }) => Console.log(`node ${node_id} ${url}`),
       ended: (line) => Console.error(line),
     })

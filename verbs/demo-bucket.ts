@@ -13,8 +13,13 @@ export const demoBucket = Effect.fnUntraced(function* (options: RadosgwOptions) 
 })
 
 const bucketOn = ({ endpoint, access_key, secret_key }: Radosgw): Bucket => ({
-  ...{ endpoint, bucket: "demo", region: null, addressing_mode: "path", ca_cert: null },
-  ...{ access_key, secret_key },
+  endpoint,
+  bucket: "demo",
+  region: null,
+  addressing_mode: "path",
+  ca_cert: null,
+  access_key,
+  secret_key,
 })
 
 /** The shortest lock that a bucket can give by itself, and one that its owner can end. */

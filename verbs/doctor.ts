@@ -84,7 +84,10 @@ const bus = Effect.fnUntraced(function* (of: Settings, runs: boolean) {
   // To look is not to make.
   if (nats.url === "" && !existsSync(join(data.dir, "nats"))) return []
   return yield* busFindings({
-    ...{ ...generations(of), leases_bucket, runs, is_outside: nats.url !== "" },
+    ...generations(of),
+    leases_bucket,
+    runs,
+    is_outside: nats.url !== "",
     checkpoint_seconds: audit.checkpoint_seconds,
   }).pipe(
     Effect.provide(Layer.provideMerge(logStanding(standing(of)), busBeside(of))),

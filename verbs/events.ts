@@ -34,7 +34,9 @@ const followVerb = Command.make(
       Option.isSome(value) ? [[name, value.value] as const] : [],
     )
     const following = {
-      ...{ filters: given, after: Option.getOrUndefined(after), count },
+      filters: given,
+      after: Option.getOrUndefined(after),
+      count,
       retry_for_s: Option.getOrUndefined(retry_for),
     }
     // Being stopped is how it ends.

@@ -37,7 +37,8 @@ const tickers_at_once = 2
 /** Whose closes are kept. */
 const tickers: ReadonlyArray<string> = [
   ...watchlist.map(({ ticker }) => ticker),
-  ...[benchmark, index_ticker],
+  benchmark,
+  index_ticker,
 ]
 
 /** What is to be ingested. */
@@ -110,7 +111,9 @@ const refuseOtherKind = Effect.fnUntraced(function* (demo: boolean) {
 })
 
 const ingested = (feed: string, told: Told, is_unchanged = false): FeedReport => ({
-  ...{ feed, outcome: "ingested", is_unchanged },
+  feed,
+  outcome: "ingested",
+  is_unchanged,
   ...told,
 })
 

@@ -20,7 +20,9 @@ const remote = Layer.unwrap(
 /** Leases of all processes of a deployment, held by this one as `holder`. */
 export const leasesOf = ({ nats }: Settings, holder: string) =>
   leasesJetStream({
-    ...{ bucket: leases_bucket, holder, ttl_ms: lease_ttl_ms },
+    bucket: leases_bucket,
+    holder,
+    ttl_ms: lease_ttl_ms,
     replicas: nats.replicas,
   })
 

@@ -24,9 +24,7 @@ export const machineryMeasures = Effect.gen(function* () {
   const around = yield* Effect.context<
     Log | PublishedEvents | ReadModels | WebhookCursors | WebhookModel
   >()
-  const known = Context.pick(
-    ...([Log, PublishedEvents, ReadModels, WebhookCursors, WebhookModel] as const),
-  )(around)
+  const known = Context.pick(Log, PublishedEvents, ReadModels, WebhookCursors, WebhookModel)(around)
   const collectors: ReadonlyArray<Collector> = [
     { name: "read-models", text: Effect.provideContext(readModelMetrics, known) },
     { name: "webhooks", text: Effect.provideContext(webhookMetrics, known) },

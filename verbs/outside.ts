@@ -42,7 +42,9 @@ const agent_program = import.meta.filename.endsWith(".ts")
  * that mostly waits need no more than 1 MB: that is a fifth of its memory.
  */
 const agent_args = [
-  ...["--max-semi-space-size=1", "--import", join(home, "launcher/compile-cache.mjs")],
+  "--max-semi-space-size=1",
+  "--import",
+  join(home, "launcher/compile-cache.mjs"),
   agent_program,
 ]
 
@@ -62,7 +64,9 @@ const localMachines = Effect.fnUntraced(function* (
     )
   }
   return yield* computeLocal({
-    ...{ images_dir, max_machines, users: workers },
+    images_dir,
+    max_machines,
+    users: workers,
     agent: {
       program: process.execPath,
       args: agent_args,
@@ -71,7 +75,9 @@ const localMachines = Effect.fnUntraced(function* (
       papers: ({ image, ...who }: Boot, seed) =>
         Schema.encodeSync(AgentPapers)({
           ...who,
-          ...{ image_version: image, nats: { servers, seed }, sources },
+          image_version: image,
+          nats: { servers, seed },
+          sources,
         }),
     },
   })

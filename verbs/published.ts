@@ -16,12 +16,19 @@ import { published as system } from "#schemas/system/published.ts"
 
 /** What subscribers are promised, by service. */
 export const published_types: ReadonlyArray<readonly [string, PublishedTypes]> = [
-  ...[["blob-storage", blobs] as const, ["capital-pressure", capital] as const],
-  ...[["carrier-search", searches] as const, ["plant-disease", predictions] as const],
-  ...[["share-protection", shares] as const, ["system", system] as const],
+  ["blob-storage", blobs] as const,
+  ["capital-pressure", capital] as const,
+  ["carrier-search", searches] as const,
+  ["plant-disease", predictions] as const,
+  ["share-protection", shares] as const,
+  ["system", system] as const,
 ]
 
 export const publications: ReadonlyArray<Publication> = [
-  ...[...published_blobs, ...published_shares, ...published_capital],
-  ...[...published_searches, ...published_predictions, ...published_system],
+  ...published_blobs,
+  ...published_shares,
+  ...published_capital,
+  ...published_searches,
+  ...published_predictions,
+  ...published_system,
 ]

@@ -51,7 +51,9 @@ export const troubleOf = ({ is_reached }: Pick<ReadModel<unknown>, "is_reached">
 
 const opened = <Tables>(blueprint: Blueprint<Tables>) =>
   Effect.map(readModel(blueprint), ({ position, rebuild, difference }) => ({
-    ...{ position, rebuild, difference },
+    position,
+    rebuild,
+    difference,
   }))
 
 /** Brought to the log's end when it is run, and kept there for as long as the scope lives. */

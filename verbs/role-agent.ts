@@ -27,8 +27,12 @@ export const worker = Effect.fnUntraced(function* (settings: Settings, sources: 
   const once = Effect.gen(function* () {
     const worker_id = WorkerId.make(v7())
     const papers = {
-      ...{ worker_id, project_id: yield* workerProject(settings), domain_id: null },
-      ...{ image_version: default_image, nats: { servers, seed: null }, sources },
+      worker_id,
+      project_id: yield* workerProject(settings),
+      domain_id: null,
+      image_version: default_image,
+      nats: { servers, seed: null },
+      sources,
     }
     why = undefined
     return yield* Effect.annotateLogs(runAgent(papers, settings), { worker_id })

@@ -209,7 +209,8 @@ const enabled = Effect.fnUntraced(function* (
   }
   const of_store = store === undefined ? [] : [{ name: "blob-storage", text: store.metrics }]
   return {
-    ...{ mounted: [...mounted, ...(front === undefined ? [] : [front.operations])], is_gateway },
+    mounted: [...mounted, ...(front === undefined ? [] : [front.operations])],
+    is_gateway,
     // A gateway's services tell of it as they always did.
     told: is_gateway ? [] : said,
     joined: store?.joined ?? Effect.void,
@@ -233,7 +234,10 @@ const listen = Effect.fnUntraced(function* (
   // Known once it listens: before that nobody asks.
   let certificateEnds = (): number | undefined => undefined
   const metrics = yield* measures({
-    ...{ settings, requests, services: mounted, collectors },
+    settings,
+    requests,
+    services: mounted,
+    collectors,
     certificateEnds: () => certificateEnds(),
   })
   const lines = [...mounted, ...told]

@@ -35,7 +35,9 @@ const ownServer = (
 
 /** Where the log of these settings is: its newest generation on the bus, the others as files. */
 export const generations = ({ nats, data }: Settings) => ({
-  ...{ name: log_name, folder: join(data.dir, "log"), replicas: nats.replicas },
+  name: log_name,
+  folder: join(data.dir, "log"),
+  replicas: nats.replicas,
 })
 
 /** The log of these settings over a bus that is there. */

@@ -21,7 +21,9 @@ class NoSuchToken extends Schema.TaggedError<NoSuchToken>()("NoSuchToken", {
 const originNow = Effect.map(
   Clock.currentTimeMillis,
   (now): Origin => ({
-    ...{ command_id: v7(), actor: "verb:token", at: DateTime.formatIso(DateTime.makeUnsafe(now)) },
+    command_id: v7(),
+    actor: "verb:token",
+    at: DateTime.formatIso(DateTime.makeUnsafe(now)),
   }),
 )
 

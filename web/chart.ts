@@ -90,7 +90,10 @@ const valuesAxis = (scale: "y" | "right", line: Line | undefined): uPlot.Axis =>
 const axesOf = ({ lines }: Drawing): uPlot.Axis[] => {
   const right = lines.find((line) => line.is_right)
   const dates: uPlot.Axis = {
-    ...{ font: fontOf(), stroke: variable("--ink-3"), size: 38, space: 64 },
+    font: fontOf(),
+    stroke: variable("--ink-3"),
+    size: 38,
+    space: 64,
     grid: { show: false },
     ticks: { stroke: variable("--line-2"), size: 4, width: 1 },
   }

@@ -24,7 +24,10 @@ const tallyBar = (tally: Tally) => {
     votes.map((direction, index) =>
       s("rect", {
         class: direction,
-        ...{ x: (index * step + 1).toFixed(2), y: 0, width: (step - 2).toFixed(2), height: 10 },
+        x: (index * step + 1).toFixed(2),
+        y: 0,
+        width: (step - 2).toFixed(2),
+        height: 10,
       }),
     ),
   )

@@ -29,7 +29,9 @@ const bandShapes = (z_label: string) =>
       { class: word === z_label ? "band here" : "band" },
       s("rect", {
         class: tone,
-        ...{ x: x(from) + 0.75, y: view.bar_top, height: view.bar_height },
+        x: x(from) + 0.75,
+        y: view.bar_top,
+        height: view.bar_height,
         width: x(to) - x(from) - 1.5,
       }),
       s("text", { x: (x(from) + x(to)) / 2, y: view.bar_top + 30 }, word),

@@ -105,7 +105,10 @@ const toggles = (history: readonly CompositePoint[], tiers: readonly TierCard[])
           title: tiers.find(({ tier }) => String(tier) === id)?.name,
         },
         h("input", {
-          ...{ type: "checkbox", name: "line", value: id, checked: shown.has(id) },
+          type: "checkbox",
+          name: "line",
+          value: id,
+          checked: shown.has(id),
           onchange: toggle(id, history),
         }),
         swatch(id === "index" ? [] : dashes[Number(id) - 1]),

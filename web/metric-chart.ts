@@ -54,8 +54,12 @@ const valueDrawing = (
   dates: points.map(({ ts }) => ts),
   lines: [
     {
-      ...{ label, tone: "--ink", width: 1.75, is_filled: true },
-      ...{ format: compact, formatShort: short },
+      label,
+      tone: "--ink",
+      width: 1.75,
+      is_filled: true,
+      format: compact,
+      formatShort: short,
       values: points.map(({ value }) => value),
     },
   ],
@@ -72,7 +76,10 @@ const zDrawing = (points: MetricDetail["series"]): Drawing => ({
   dates: points.map(({ ts }) => ts),
   lines: [
     {
-      ...{ label: "z", tone: "--ink", width: 1.75, format: (value) => signed(value) },
+      label: "z",
+      tone: "--ink",
+      width: 1.75,
+      format: (value) => signed(value),
       values: points.map(({ z }) => z),
     },
   ],
@@ -108,7 +115,10 @@ const choice = <A extends string | number>(
         "label",
         {},
         h("input", {
-          ...{ type: "radio", name, value, checked: value === chosen },
+          type: "radio",
+          name,
+          value,
+          checked: value === chosen,
           onchange: () => onChoice(value),
         }),
         h("span", {}, label),

@@ -56,7 +56,10 @@ export const themeSwitch = (): HTMLElement =>
         "label",
         {},
         h("input", {
-          ...{ type: "radio", name: "theme", value: theme, checked: theme === current },
+          type: "radio",
+          name: "theme",
+          value: theme,
+          checked: theme === current,
           onchange: () => choose(theme),
         }),
         h("span", {}, words[theme]),

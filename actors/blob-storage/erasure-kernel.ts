@@ -54,7 +54,14 @@ const v128 = 0x7b
 /** A module over a memory that it imports, whose one function takes `parameters` addresses. */
 const moduleOf = (parameters: number, locals: number, body: Code) =>
   Uint8Array.from([
-    ...[0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00],
+    0x00,
+    0x61,
+    0x73,
+    0x6d,
+    0x01,
+    0x00,
+    0x00,
+    0x00,
     ...section(1, listed([[0x60, ...listed(Array.from({ length: parameters }, () => [i32])), 0]])),
     ...section(2, listed([[...named("erasure"), ...named("memory"), 0x02, 0x00, 0x01]])),
     ...section(3, listed([[0]])),
@@ -67,7 +74,8 @@ const moduleOf = (parameters: number, locals: number, body: Code) =>
             [addresses, i32],
             [...leb(locals), v128],
           ]),
-          ...[...body, 0x0b],
+          ...body,
+          0x0b,
         ]),
       ]),
     ),
@@ -82,11 +90,18 @@ const localsOf = (parameters: number) => {
   const group = (at: number) => (vector: number) => first + at * vectors + vector
   const single = (at: number) => first + 3 * vectors + at
   return {
-    ...{ place: parameters, address: parameters + 1 },
-    ...{ begin: parameters + 2, limit: parameters + 3 },
-    ...{ p: group(0), q: group(1), data: group(2) },
-    ...{ polynomial: single(0), zero: single(1), low_half: single(2) },
-    ...{ table_low: single(3), table_high: single(4) },
+    place: parameters,
+    address: parameters + 1,
+    begin: parameters + 2,
+    limit: parameters + 3,
+    p: group(0),
+    q: group(1),
+    data: group(2),
+    polynomial: single(0),
+    zero: single(1),
+    low_half: single(2),
+    table_low: single(3),
+    table_high: single(4),
     count: 3 * vectors + 5,
   }
 }
@@ -95,9 +110,20 @@ type Locals = ReturnType<typeof localsOf>
 
 /** Repeats `body` for each step of the shards; `length` is the parameter that says how long. */
 const loop = ({ place }: Locals, length: number, body: Code): Code => [
-  ...[0x03, 0x40, ...body],
-  ...[...get(place), 0x41, ...[0xc0, 0x00], ...add, ...tee(place), ...get(length), ...below],
-  ...[0x0d, 0x00, 0x0b],
+  0x03,
+  0x40,
+  ...body,
+  ...get(place),
+  0x41,
+  0xc0,
+  0x00,
+  ...add,
+  ...tee(place),
+  ...get(length),
+  ...below,
+  0x0d,
+  0x00,
+  0x0b,
 ]
 
 /**
@@ -105,19 +131,31 @@ const loop = ({ place }: Locals, length: number, body: Code): Code => [
  * local for all of them, by which V8 sees that they are neighbours and takes two at once.
  */
 const eachAt = ({ place, address }: Locals, parameter: number, code: (vector: number) => Code) => [
-  ...[...get(parameter), ...get(place), ...add, ...set(address)],
+  ...get(parameter),
+  ...get(place),
+  ...add,
+  ...set(address),
   ...each(vectors, code),
 ]
 
 const read = ({ address }: Locals, vector: number): Code => [...get(address), ...load(vector)]
 const write = ({ address }: Locals, vector: number, value: Code): Code => [
-  ...[...get(address), ...value, ...store(vector)],
+  ...get(address),
+  ...value,
+  ...store(vector),
 ]
 
 /** 2Q, on the stack. */
 const doubled = ({ q, zero, polynomial }: Locals, vector: number): Code => [
-  ...[...get(q(vector)), ...get(q(vector)), ...addBytes],
-  ...[...get(zero), ...get(q(vector)), ...aboveSigned, ...get(polynomial), ...and, ...xor],
+  ...get(q(vector)),
+  ...get(q(vector)),
+  ...addBytes,
+  ...get(zero),
+  ...get(q(vector)),
+  ...aboveSigned,
+  ...get(polynomial),
+  ...and,
+  ...xor,
 ]
 
 const polynomial_byte = 0x1d
@@ -130,15 +168,25 @@ export const encodeKernel = (shards: number) => {
   const locals = localsOf(shards + 3)
   const { p, q, data } = locals
   const take = (vector: number): Code => [
-    ...[...read(locals, vector), ...set(data(vector))],
-    ...[...get(p(vector)), ...get(data(vector)), ...xor, ...set(p(vector))],
-    ...[...doubled(locals, vector), ...get(data(vector)), ...xor, ...set(q(vector))],
+    ...read(locals, vector),
+    ...set(data(vector)),
+    ...get(p(vector)),
+    ...get(data(vector)),
+    ...xor,
+    ...set(p(vector)),
+    ...doubled(locals, vector),
+    ...get(data(vector)),
+    ...xor,
+    ...set(q(vector)),
   ]
   const begin = (vector: number): Code => [
-    ...[...read(locals, vector), ...tee(p(vector)), ...set(q(vector))],
+    ...read(locals, vector),
+    ...tee(p(vector)),
+    ...set(q(vector)),
   ]
   const body = [
-    ...[...filled(polynomial_byte), ...set(locals.polynomial)],
+    ...filled(polynomial_byte),
+    ...set(locals.polynomial),
     ...loop(locals, length, [
       ...each(shards, (turn) => eachAt(locals, shards - 1 - turn, turn === 0 ? begin : take)),
       ...eachAt(locals, at_p, (vector) => write(locals, vector, get(p(vector)))),
@@ -172,9 +220,20 @@ export const xorKernel = (shards: number) => {
 
 /** Each byte of a vector times a constant, by a table for its low half and one for its high. */
 const product = ({ low_half, table_low, table_high }: Locals, vector: Code): Code => [
-  ...[...get(table_low), ...vector, ...get(low_half), ...and, ...swizzle],
-  ...[...get(table_high), ...vector, 0x41, 4, ...shiftRightWords],
-  ...[...get(low_half), ...and, ...swizzle, ...xor],
+  ...get(table_low),
+  ...vector,
+  ...get(low_half),
+  ...and,
+  ...swizzle,
+  ...get(table_high),
+  ...vector,
+  0x41,
+  4,
+  ...shiftRightWords,
+  ...get(low_half),
+  ...and,
+  ...swizzle,
+  ...xor,
 ]
 
 /** Bytes of a shard that are still near when they are read again. */
@@ -186,12 +245,29 @@ const blocks = (
   length: number,
   loops: ReadonlyArray<(length: number) => Code>,
 ): Code => [
-  ...[0x03, 0x40, ...get(place), ...tee(begin)],
-  ...[0x41, ...leb(block_bytes), ...add, ...set(limit)],
+  0x03,
+  0x40,
+  ...get(place),
+  ...tee(begin),
+  0x41,
+  ...leb(block_bytes),
+  ...add,
+  ...set(limit),
   // The last block ends with the shard.
-  ...[...get(length), ...get(limit), ...get(length), ...get(limit), ...below, 0x1b, ...set(limit)],
+  ...get(length),
+  ...get(limit),
+  ...get(length),
+  ...get(limit),
+  ...below,
+  0x1b,
+  ...set(limit),
   ...loops.flatMap((run) => [...get(begin), ...set(place), ...run(limit)]),
-  ...[...get(place), ...get(length), ...below, 0x0d, 0x00, 0x0b],
+  ...get(place),
+  ...get(length),
+  ...below,
+  0x0d,
+  0x00,
+  0x0b,
 ]
 
 /**
@@ -225,27 +301,41 @@ export const rebuildKernel = (shards: number, first: number, second?: number) =>
     ...two(() => xored(locals, [...left, at_p])),
     ...horner,
     ...eachAt(locals, at_q, (vector) => [
-      ...[...read(locals, vector), ...get(q(vector)), ...xor, ...set(q(vector))],
+      ...read(locals, vector),
+      ...get(q(vector)),
+      ...xor,
+      ...set(q(vector)),
     ]),
     ...eachAt(locals, first, (vector) => write(locals, vector, get(q(vector)))),
     ...two((at) => eachAt(locals, at, (vector) => write(locals, vector, get(p(vector))))),
   ]
   const products = eachAt(locals, first, (vector) => [
-    ...[...read(locals, vector), ...set(q(vector))],
+    ...read(locals, vector),
+    ...set(q(vector)),
     ...write(locals, vector, product(locals, get(q(vector)))),
   ])
   const seconds = two((at) => [
     ...eachAt(locals, first, (vector) => [...read(locals, vector), ...set(q(vector))]),
     // All are read before the first is stored, or V8 would not take two of them at once.
     ...eachAt(locals, at, (vector) => [
-      ...[...read(locals, vector), ...get(q(vector)), ...xor, ...set(p(vector))],
+      ...read(locals, vector),
+      ...get(q(vector)),
+      ...xor,
+      ...set(p(vector)),
     ]),
     ...eachAt(locals, at, (vector) => write(locals, vector, get(p(vector)))),
   ])
   const loops = [sums, products, ...(seconds.length > 0 ? [seconds] : [])]
   const body = [
-    ...[...filled(polynomial_byte), ...set(polynomial), ...filled(0x0f), ...set(low_half)],
-    ...[...get(tables), ...load(0), ...set(table_low), ...get(tables), ...load(1)],
+    ...filled(polynomial_byte),
+    ...set(polynomial),
+    ...filled(0x0f),
+    ...set(low_half),
+    ...get(tables),
+    ...load(0),
+    ...set(table_low),
+    ...get(tables),
+    ...load(1),
     ...set(table_high),
     ...blocks(
       locals,

@@ -82,13 +82,11 @@ const errorOf = (cause: unknown) => (cause instanceof Error ? cause : new Error(
 
 /** Codes by which a node says that it has not stored what was sent. */
 const refusals = new Set([
-  ...[
-    "NOT_FOUND",
-    "ALREADY_EXISTS",
-    "FAILED_PRECONDITION",
-    "RESOURCE_EXHAUSTED",
-    "UNAUTHENTICATED",
-  ],
+  "NOT_FOUND",
+  "ALREADY_EXISTS",
+  "FAILED_PRECONDITION",
+  "RESOURCE_EXHAUSTED",
+  "UNAUTHENTICATED",
 ])
 
 const isOpen = (cause: Error) => !("code" in cause && refusals.has(String(cause.code)))

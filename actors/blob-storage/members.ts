@@ -18,8 +18,13 @@ import { Log } from "#events/log.ts"
 import type { NodeState } from "#schemas/blob-storage/node.ts"
 
 const nobody: ClusterContext = {
-  ...{ ring_version: 0, vnodes_per_node: 1, capacity_unit_bytes: "0", fence: 0, nodes: [] },
-  ...{ departed: [], departed_before: "" },
+  ring_version: 0,
+  vnodes_per_node: 1,
+  capacity_unit_bytes: "0",
+  fence: 0,
+  nodes: [],
+  departed: [],
+  departed_before: "",
 }
 
 const peersIn = ({ nodes }: ClusterContext, wanted: NodeState): ReadonlyArray<Peer> =>
@@ -34,7 +39,8 @@ const drawer = () => {
     const { ring_version, vnodes_per_node } = cluster
     if (drawn?.ring_version === ring_version) return drawn
     const nodes = eligible(cluster).map(({ node_id, weight_percent }) => ({
-      ...{ node_id, weight_percent },
+      node_id,
+      weight_percent,
     }))
     drawn = placement({ ring_version, vnodes_per_node, nodes })
     return drawn

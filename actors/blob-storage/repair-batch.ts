@@ -39,7 +39,11 @@ export interface BatchSum {
 }
 
 export const emptySum = (): BatchSum => ({
-  ...{ acts: 0, lacking: 0, displaced: 0, early: 0, is_complete: true },
+  acts: 0,
+  lacking: 0,
+  displaced: 0,
+  early: 0,
+  is_complete: true,
 })
 
 /** Blobs that are looked at again: with what came of each. */
@@ -57,7 +61,9 @@ export interface Scene {
 
 export const viewOf = (scene: Scene, now: bigint): RepairView => ({
   ...viewOfMembers(scene.members),
-  ...{ now, round: scene.round, whole_since: scene.members.whole_since },
+  now,
+  round: scene.round,
+  whole_since: scene.members.whole_since,
   release_after_ns: scene.release_after_ns,
 })
 

@@ -77,8 +77,16 @@ const censusOf = (view: RepairView, answers: Answers, model: HeldCopy): Census =
   // A whole copy answers for one of them.
   const open = missing.slice(0, Math.max(0, missing.length - those("whole").length))
   return {
-    ...{ view, answers, model, data_shards, total, owners, holders },
-    ...{ empty: those("empty"), unknown: those("unknown"), missing: open },
+    view,
+    answers,
+    model,
+    data_shards,
+    total,
+    owners,
+    holders,
+    empty: those("empty"),
+    unknown: those("unknown"),
+    missing: open,
   }
 }
 
@@ -211,12 +219,15 @@ export const planBeside = (
   if (owners.includes(view.node_id)) return { ...nothing, is_known: unknown.length === 0 }
   const may_part = isPlaced(census) && (view.is_leaving || isReleasable(view, mine))
   const release: Act = {
-    ...{ act: "release", stored_at: mine.stored_at },
+    act: "release",
+    stored_at: mine.stored_at,
     keepers: [...holders.values()].flat().filter((node) => owners.includes(node)),
     is_last: isLast(census),
   }
   return {
-    ...{ ...nothing, is_displaced: true, is_known: unknown.length === 0 },
+    ...nothing,
+    is_displaced: true,
+    is_known: unknown.length === 0,
     acts: may_part ? [release] : [],
   }
 }
@@ -236,9 +247,6 @@ export const planShards = (view: RepairView, answers: Answers, model: HeldCopy):
     const orphaned = { ...told, gaps: 0, is_displaced: view.is_leaving }
     return { ...orphaned, acts: [{ act: "forsake", stored_at: model.stored_at }] }
   }
-  const repairs = [
-    ...[...movesOf(census, pairs), ...rebuildsOf(census, pairs)],
-    ...renewalsOf(census),
-  ]
+  const repairs = [...movesOf(census, pairs), ...rebuildsOf(census, pairs), ...renewalsOf(census)]
   return { ...told, is_displaced, acts: [...repairs, ...partingOf(census, mine)] }
 }

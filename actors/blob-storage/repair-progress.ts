@@ -53,7 +53,10 @@ export interface NodeProgress {
 }
 
 export const no_progress: NodeProgress = {
-  ...{ pending_migrations: 0n, bytes_moved: 0n, repairs: 0n, replication_failures: 0n },
+  pending_migrations: 0n,
+  bytes_moved: 0n,
+  repairs: 0n,
+  replication_failures: 0n,
   under_replicated: 0n,
 }
 

@@ -77,7 +77,11 @@ export interface Plan {
 
 /** Nothing is to be done, and nothing is wrong. */
 export const nothing: Plan = {
-  ...{ acts: [], gaps: 0, is_displaced: false, is_known: true, is_early: false },
+  acts: [],
+  gaps: 0,
+  is_displaced: false,
+  is_known: true,
+  is_early: false,
 }
 
 export type Standing = "whole" | "shard" | "older" | "empty" | "refuses" | "unknown"

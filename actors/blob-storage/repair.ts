@@ -118,7 +118,8 @@ const makeCourse = (options: RepairOptions) => {
       pause_ms = Math.min(pause_ms, again_ms)
     },
     scene: (of_round: number) => ({
-      ...{ members: members(), round: of_round },
+      members: members(),
+      round: of_round,
       release_after_ns,
     }),
     told: () => {

@@ -30,8 +30,14 @@ export interface Heard {
 }
 
 export const aimd = (cap: number): Aimd => ({
-  ...{ limit: cap, cap, good: 0, since_bad: alone_min, sampled: 0, slowest_ms: [] },
-  ...{ usual_ms: null, halved_at: -1 },
+  limit: cap,
+  cap,
+  good: 0,
+  since_bad: alone_min,
+  sampled: 0,
+  slowest_ms: [],
+  usual_ms: null,
+  halved_at: -1,
 })
 
 const good_per_step = 50
@@ -77,7 +83,11 @@ const onGood = (state: Aimd, { began, now }: Heard): Aimd => {
 const halved = (state: Aimd, now: number): Aimd => ({
   ...state,
   limit: Math.max(1, Math.floor(state.limit / 2)),
-  ...{ good: 0, since_bad: alone_min, sampled: 0, slowest_ms: [], halved_at: now },
+  good: 0,
+  since_bad: alone_min,
+  sampled: 0,
+  slowest_ms: [],
+  halved_at: now,
 })
 
 const slowest = (known: ReadonlyArray<number>, ms: number) => {

@@ -33,7 +33,9 @@ export const makeGate = (options: PaceOptions & { readonly lookup: Lookup }): Ga
   const settled = Latch.makeUnsafe(true)
   let circuit: circuits.Circuit = circuits.closed
   let last: Pick<Health, "last_answer_at" | "last_error_at" | "last_error"> = {
-    ...{ last_answer_at: null, last_error_at: null, last_error: null },
+    last_answer_at: null,
+    last_error_at: null,
+    last_error: null,
   }
 
   const settle = ({ pass }: Question, next: circuits.Circuit) => {

@@ -44,10 +44,16 @@ export const walk = (options: WalkOptions): Stream.Stream<Piece, SearchFailed> =
       const { range, format, at_once } = options
       const size = Math.min(ahead_max, total(range))
       const it: Walk = {
-        ...{ range, format, next: range.start, base: range.start, found: 0 },
+        range,
+        format,
+        next: range.start,
+        base: range.start,
+        found: 0,
         ring: Array.from({ length: size }, () => undefined),
-        ...{ ready: Latch.makeUnsafe(false), room: Latch.makeUnsafe(true) },
-        ...{ failed: undefined, died: undefined },
+        ready: Latch.makeUnsafe(false),
+        room: Latch.makeUnsafe(true),
+        failed: undefined,
+        died: undefined,
       }
       const workers = Array.from({ length: Math.min(at_once, size) }, () => work(it, options.ask))
       // The first that fails ends the others, and their questions with them.

@@ -140,7 +140,10 @@ const beating = Effect.fnUntraced(function* ({ worker_id }: AgentOptions, { slot
 const serving = Effect.fnUntraced(function* (options: AgentOptions) {
   const services = yield* Effect.context<RunServices>()
   const hand: Hand = {
-    ...{ slots: new Map(), is_draining: false, is_stopping: false, is_given_up: false },
+    slots: new Map(),
+    is_draining: false,
+    is_stopping: false,
+    is_given_up: false,
   }
   yield* Effect.addFinalizer(() =>
     Effect.andThen(

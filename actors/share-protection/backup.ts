@@ -160,7 +160,9 @@ export const machine = chart.createMachine({
           target: "error",
           actions: [
             assign({
-              ...{ engine_snapshot_id: null, taken_at: null, protected_until: null },
+              engine_snapshot_id: null,
+              taken_at: null,
+              protected_until: null,
               kept: false,
             }),
             "fail",

@@ -22,7 +22,11 @@ export const withKeys = Effect.fnUntraced(function* (located: Located, by: Deleg
   const { read } = yield* Vault
   const ca_cert = ca_cert_ref === null ? null : Redacted.value(yield* read(by, ca_cert_ref))
   const opened: Bucket = {
-    ...{ endpoint, bucket, region, addressing_mode, ca_cert },
+    endpoint,
+    bucket,
+    region,
+    addressing_mode,
+    ca_cert,
     access_key: yield* read(by, vault_secret_map.access_key),
     secret_key: yield* read(by, vault_secret_map.secret_key),
   }

@@ -138,8 +138,18 @@ const foldJob = Effect.fnUntraced(function* (
   const { project_id, share_id, backup_id } = job
   const hold: Hold | null = worker_id === null || fence === null ? null : { worker_id, fence }
   const open: OpenJob = {
-    ...{ job_id, job_type, resource_id, target_id, project_id, share_id, backup_id, hold },
-    ...{ state, started: job.started, attempt: job.attempt, recasts: job.recasts },
+    job_id,
+    job_type,
+    resource_id,
+    target_id,
+    project_id,
+    share_id,
+    backup_id,
+    hold,
+    state,
+    started: job.started,
+    attempt: job.attempt,
+    recasts: job.recasts,
     position: recorded.position,
     since: Date.parse(recorded.commit.at),
   }

@@ -24,7 +24,10 @@ export interface DomainContext {
 }
 
 const unset: Settings = {
-  ...{ min_workers: null, max_workers: null, worker_boot_image: null, quotas: null },
+  min_workers: null,
+  max_workers: null,
+  worker_boot_image: null,
+  quotas: null,
 }
 
 export const machine = setup({

@@ -141,8 +141,11 @@ export const fleetKeeping = (options: FleetOptions, machines: Machines) =>
             const departing = { now: departures(view, machines, now) }
             if (machines === undefined) return joined(silent, departing)
             return joined(
-              ...[silent, departing, boots(view, machines, options, now)],
-              ...[rolloutSteps(view, options, now), growth(view, options, now)],
+              silent,
+              departing,
+              boots(view, machines, options, now),
+              rolloutSteps(view, options, now),
+              growth(view, options, now),
             )
           },
         }

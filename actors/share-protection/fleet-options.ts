@@ -24,7 +24,9 @@ export const default_domain_id = DomainId.make("default")
 
 /** What the fleet is asked before a worker boots. */
 export const allowance = (options: FleetOptions, worker_id: WorkerId, at: string) => ({
-  ...{ worker_id, at, replacement: false },
+  worker_id,
+  at,
+  replacement: false,
   cooldown_seconds: options.worker_boot_cooldown_seconds,
   max_failures: options.worker_boot_max_failures,
   failure_window_seconds: options.worker_boot_failure_window_seconds,

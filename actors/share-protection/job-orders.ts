@@ -96,7 +96,10 @@ const order = Effect.fnUntraced(function* (log: LogService, facts: JobFacts, hol
   if (trust_id === null || vault_secret_map === null) return undefined
   const bucket_of = { endpoint, bucket, region, addressing_mode, ca_cert_ref }
   const about = {
-    ...{ job_id, attempt, ...hold, target_id },
+    job_id,
+    attempt,
+    ...hold,
+    target_id,
     target: { ...bucket_of, trust_id, vault_secret_map },
   }
   const of_target = { ...about, resource_id: TargetId.make(target_id), project_id }
@@ -137,8 +140,14 @@ const backupOrder = Effect.fnUntraced(function* (log: LogService, about: About, 
   const { policy } = yield* now(log, Policy, share_id, policyAfter)
   const patterns = policy?.id === policy_id ? policy : null
   return {
-    ...{ job_type: "backup" as const, ...about, project_id, resource_id: backup_id, backup_id },
-    ...{ share_id, policy_id, crash_consistent_wanted },
+    job_type: "backup" as const,
+    ...about,
+    project_id,
+    resource_id: backup_id,
+    backup_id,
+    share_id,
+    policy_id,
+    crash_consistent_wanted,
     include_patterns: patterns?.include_patterns ?? [],
     exclude_patterns: patterns?.exclude_patterns ?? [],
   }
@@ -150,8 +159,17 @@ const restoreOrder = Effect.fnUntraced(function* (log: LogService, about: About,
   const { engine_snapshot_id } = yield* now(log, Backup, backup_id, backupAfter)
   if (engine_snapshot_id === null) return undefined
   return {
-    ...{ job_type: "restore" as const, ...about, project_id, resource_id: RestoreId.make(id) },
-    ...{ backup_id, share_id, engine_snapshot_id, mode, sub_path, dry_run, plan_hash },
+    job_type: "restore" as const,
+    ...about,
+    project_id,
+    resource_id: RestoreId.make(id),
+    backup_id,
+    share_id,
+    engine_snapshot_id,
+    mode,
+    sub_path,
+    dry_run,
+    plan_hash,
   }
 })
 

@@ -51,7 +51,10 @@ const writing = new Set<JobState>(["transferring", "finalizing", "releasing"])
 const wroteNothing = ({ job_type, state }: OpenJob) => job_type !== "backup" || !writing.has(state)
 
 const broken = (job: OpenJob, code: JobFailure["code"], detail: string): JobFailure => ({
-  ...{ code, detail, category: "operator_action_required", wrote_nothing: wroteNothing(job) },
+  code,
+  detail,
+  category: "operator_action_required",
+  wrote_nothing: wroteNothing(job),
 })
 
 const died = (job: OpenJob, worker_id: WorkerId) =>

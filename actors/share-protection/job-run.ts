@@ -284,7 +284,12 @@ const holdOf = ({ worker_id, fence }: JobOrder): Hold => ({ worker_id, fence })
 const factsOf = (order: JobOrder): JobFacts => {
   const { job_id, job_type, resource_id, target_id, project_id } = order
   return {
-    ...{ job_id, job_type, resource_id, target_id, project_id, hold: holdOf(order) },
+    job_id,
+    job_type,
+    resource_id,
+    target_id,
+    project_id,
+    hold: holdOf(order),
     share_id: "share_id" in order ? order.share_id : null,
     backup_id: "backup_id" in order ? order.backup_id : null,
   }

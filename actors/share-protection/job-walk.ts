@@ -202,8 +202,13 @@ const availableShare = Effect.fnUntraced(function* ({
 const shareOrLost = Effect.fnUntraced(function* (order: typeof RestoreOrder.Type) {
   const { project_id, share_id } = order
   const lost: Share = {
-    ...{ id: share_id, project_id, name: share_id, size_bytes: 0, status: "deleted" },
-    ...{ snapshot_support: false, mount_snapshot_support: false },
+    id: share_id,
+    project_id,
+    name: share_id,
+    size_bytes: 0,
+    status: "deleted",
+    snapshot_support: false,
+    mount_snapshot_support: false,
     create_share_from_snapshot_support: false,
   }
   return (yield* (yield* Shares).find(project_id, share_id)) ?? lost

@@ -102,7 +102,9 @@ const chart = setup({
     retry: assign(({ context, event }) =>
       event.type === "JobRetried"
         ? {
-            ...{ ...untaken, attempt: event.attempt, recasts: 0 },
+            ...untaken,
+            attempt: event.attempt,
+            recasts: 0,
             retries: context.retries + Number(event.automatic),
           }
         : {},

@@ -95,8 +95,10 @@ export const createTarget = (
 const own_retries_max = 5
 
 const retries_of = {
-  ...{ target_enroll: 0, repo_format_upgrade: 0 },
-  ...{ retention: own_retries_max, maintenance: own_retries_max },
+  target_enroll: 0,
+  repo_format_upgrade: 0,
+  retention: own_retries_max,
+  maintenance: own_retries_max,
 }
 
 /** A job of the service's own on a target: enrollment, maintenance, upgrade, retention. */
@@ -111,8 +113,15 @@ export const queueTargetJob = (
     Job,
     job_id,
     QueueJob.make({
-      ...{ job_type, project_id, resource_type: "target", resource_id: target_id, target_id },
-      ...{ share_id: null, backup_id: null, max_retries: retries_of[job_type], forget },
+      job_type,
+      project_id,
+      resource_type: "target",
+      resource_id: target_id,
+      target_id,
+      share_id: null,
+      backup_id: null,
+      max_retries: retries_of[job_type],
+      forget,
     }),
   )
 
@@ -233,8 +242,15 @@ export const requestBackup = (request: BackupRequest, limit: number): Batch => {
       Job,
       job_id,
       QueueJob.make({
-        ...{ job_type: "backup", project_id, resource_type: "backup", resource_id: backup_id },
-        ...{ target_id, share_id, backup_id, max_retries, forget: [] },
+        job_type: "backup",
+        project_id,
+        resource_type: "backup",
+        resource_id: backup_id,
+        target_id,
+        share_id,
+        backup_id,
+        max_retries,
+        forget: [],
       }),
     ),
   ]
@@ -320,8 +336,13 @@ const queueBackupJob = (
     Job,
     job_id,
     QueueJob.make({
-      ...{ job_type, resource_type: "backup", resource_id: backup_id, backup_id, ...about },
-      ...{ max_retries: 0, forget: [] },
+      job_type,
+      resource_type: "backup",
+      resource_id: backup_id,
+      backup_id,
+      ...about,
+      max_retries: 0,
+      forget: [],
     }),
   )
 
@@ -360,8 +381,15 @@ export const requestRestore = (
       Job,
       job_id,
       QueueJob.make({
-        ...{ job_type: "restore", project_id, resource_type: "restore", resource_id: restore_id },
-        ...{ target_id, share_id, backup_id, max_retries: 0, forget: [] },
+        job_type: "restore",
+        project_id,
+        resource_type: "restore",
+        resource_id: restore_id,
+        target_id,
+        share_id,
+        backup_id,
+        max_retries: 0,
+        forget: [],
       }),
     ),
   ]

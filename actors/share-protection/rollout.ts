@@ -63,8 +63,12 @@ const chart = setup({
 export const machine = chart.createMachine({
   id: "share-protection.rollout",
   context: {
-    ...{ image: "", domain_ids: [], domain_index: 0 },
-    ...{ replacement: null, replaced_workers: 0, reason: null },
+    image: "",
+    domain_ids: [],
+    domain_index: 0,
+    replacement: null,
+    replaced_workers: 0,
+    reason: null,
   },
   initial: "absent",
   states: {

@@ -110,8 +110,13 @@ const requestOf = (
 ): BackupRequest => ({
   backup_id: BackupId.make(derivedId(`${command_id}-backup`, tick)),
   job_id: JobId.make(derivedId(`${command_id}-job`, tick)),
-  ...{ project_id, share_id, target_id, policy_id, crash_consistent_wanted: null },
-  ...{ tick, max_retries },
+  project_id,
+  share_id,
+  target_id,
+  policy_id,
+  crash_consistent_wanted: null,
+  tick,
+  max_retries,
 })
 
 /** Why the backup was refused; undefined when it is requested. */

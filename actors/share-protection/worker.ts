@@ -96,8 +96,15 @@ const registers = { WorkerRegistered: { target: "ready", actions: "learn" } } as
 export const machine = chart.createMachine({
   id: "share-protection.worker",
   context: {
-    ...{ project_id: null, domain_id: null, image: null, hostname: null, image_version: null },
-    ...{ engine_version: null, capacity_slots: null, running_jobs: [], reason: null },
+    project_id: null,
+    domain_id: null,
+    image: null,
+    hostname: null,
+    image_version: null,
+    engine_version: null,
+    capacity_slots: null,
+    running_jobs: [],
+    reason: null,
   },
   initial: "absent",
   states: {

@@ -83,7 +83,10 @@ const grown = (log: Log["Service"], open: Open, recorded: Recorded): Open => ({
 
 /** A log with a missing position has no tree from there on: `audit verify` tells of it. */
 const rangeOf = ({ from, to, commits, root, tree }: Open) => ({
-  ...{ from, to, commits, root },
+  from,
+  to,
+  commits,
+  root,
   ...(tree.size === to ? { tree: sealedTree(tree) } : {}),
 })
 

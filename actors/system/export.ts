@@ -71,7 +71,9 @@ const tally = () => {
       left_out++
     },
     told: () => ({
-      ...{ count, first: first ?? null, last: last ?? null },
+      count,
+      first: first ?? null,
+      last: last ?? null,
       heads: [...heads].map(([stream, head]) => ({ stream, ...head })),
       heads_complete: left_out === 0,
     }),
@@ -122,7 +124,11 @@ export const exported = ({
         const checkpoints = yield* checkpointsFrom(log, found.first)
         const head = yield* signedHead
         const all: ExportManifest = {
-          ...{ manifest: 1, part, position, ...found, checkpoints },
+          manifest: 1,
+          part,
+          position,
+          ...found,
+          checkpoints,
           ...(head === undefined ? {} : { head, key: notary.key.verifier }),
           sha256: hashing.end(),
         }

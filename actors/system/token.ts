@@ -65,7 +65,8 @@ export const tokenAfter = (log: Log["Service"], recorded: Recorded) =>
     const granted = state.context as Context
     return {
       ...granted,
-      ...{ kind: "issued", sha256: parseStream(recorded.stream).id },
+      kind: "issued",
+      sha256: parseStream(recorded.stream).id,
       // It was issued by the commit that it is after: one that is revoked is none.
       created_at: epochMs(recorded.commit.at),
       expires_at: granted.expires_at === null ? null : epochMs(granted.expires_at),

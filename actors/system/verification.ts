@@ -82,13 +82,19 @@ const placesCheck = (report: Report) => {
     if (position > next) {
       const missing = position === next + 1 ? `${next}` : `${next} to ${position - 1}`
       report({
-        ...{ kind: "gap", position, stream },
-        ...{ expected: `position ${next}`, found: `position ${position}: ${missing} missing` },
+        kind: "gap",
+        position,
+        stream,
+        expected: `position ${next}`,
+        found: `position ${position}: ${missing} missing`,
       })
     } else if (position < next) {
       report({
-        ...{ kind: "order", position, stream },
-        ...{ expected: `position ${next}`, found: `position ${position} again` },
+        kind: "order",
+        position,
+        stream,
+        expected: `position ${next}`,
+        found: `position ${position} again`,
       })
     }
     last = Math.max(last, position)
@@ -105,8 +111,11 @@ const chainCheck = (report: Report, hashOf: Hash) => {
     if (commit.prev !== expected) {
       const what = before === undefined ? "no commit before" : `the commit at ${before.position}`
       report({
-        ...{ kind: "chain", position, stream },
-        ...{ expected: `prev ${expected}, ${what}`, found: `prev ${commit.prev}` },
+        kind: "chain",
+        position,
+        stream,
+        expected: `prev ${expected}, ${what}`,
+        found: `prev ${commit.prev}`,
       })
     }
     links.set(stream, { position, hash })
@@ -199,8 +208,11 @@ const rootsCheck = (report: Report, log: Hashes, sealed: ReadonlyArray<Sealed>) 
         const { position, stream } = recorded
         const expected = `root ${roots[0]} up to ${position - 1}`
         report({
-          ...{ kind: "checkpoint", position, stream },
-          ...{ expected, found: `root ${root} up to ${base}` },
+          kind: "checkpoint",
+          position,
+          stream,
+          expected,
+          found: `root ${root} up to ${base}`,
         })
       }
       roots = roots.map((root) => nextRoot(hashOf, root, recorded))

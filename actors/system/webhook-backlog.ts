@@ -110,7 +110,8 @@ const makeQueues = () => {
 const shown = (item: Item): Open => {
   const { sequence, attempts, blamed, is_behind, first_failed_ms, last_failed_ms, next_ms } = item
   return {
-    ...{ sequence, attempts },
+    sequence,
+    attempts,
     ...(blamed === 0 ? {} : { blamed }),
     ...(is_behind ? { is_behind } : {}),
     ...(first_failed_ms === undefined ? {} : { first_failed_ms }),
@@ -120,8 +121,13 @@ const shown = (item: Item): Open => {
 }
 
 const fresh = {
-  ...{ is_redelivery: false, attempts: 0, blamed: 0, is_behind: false, next_ms: 0 },
-  ...{ first_failed_ms: undefined, last_failed_ms: undefined },
+  is_redelivery: false,
+  attempts: 0,
+  blamed: 0,
+  is_behind: false,
+  next_ms: 0,
+  first_failed_ms: undefined,
+  last_failed_ms: undefined,
 } as const
 
 type Queues = ReturnType<typeof makeQueues>
@@ -267,7 +273,9 @@ export const makeBacklog = (from: WebhookCursor): Backlog => {
     surplus: () => surplusOf(queues, receiver),
     failingSince: () => receiver.told().failing_since_ms,
     cursor: () => ({
-      ...{ ...from, read, ...receiver.told() },
+      ...from,
+      read,
+      ...receiver.told(),
       open: queues
         .all()
         .filter(({ is_redelivery }) => !is_redelivery)

@@ -323,7 +323,10 @@ export const deliver = Effect.fnUntraced(function* (
   const kept = yield* cursors.load(id)
   const backlog = yield* refilled(webhook, resumed(webhook, kept?.cursor))
   const delivery: Delivery = {
-    ...{ id, webhook, backlog, ...options },
+    id,
+    webhook,
+    backlog,
+    ...options,
     news: yield* Latch.make(true),
     room: yield* Latch.make(true),
     changed: yield* Latch.make(false),

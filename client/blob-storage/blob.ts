@@ -68,8 +68,12 @@ export const described = (id: string, meta: Json | undefined): JsonObject => ({
 const details = async (session: Session, ids: ReadonlyArray<string>, scope: string) => {
   const { http, signal } = session
   const { text } = await http.text({
-    ...{ method: "POST", path: `/v1/blobs/stat?scope=${scope}`, need: "blob", signal },
-    ...{ body: toJson(ids), headers: { "content-type": "application/json" } },
+    method: "POST",
+    path: `/v1/blobs/stat?scope=${scope}`,
+    need: "blob",
+    signal,
+    body: toJson(ids),
+    headers: { "content-type": "application/json" },
   })
   const lines = text.split("\n").filter((line) => line !== "")
   return lines.map((line) => {

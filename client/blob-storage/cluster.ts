@@ -2,8 +2,18 @@
 import { boolean, integer, type Noun, needed, text } from "#client/operation.ts"
 
 const columns = [
-  ...["node_id", "state", "used_bytes", "capacity_bytes", "blob_count", "ring_share", "address"],
-  ...["pending_migrations", "repairs", "replication_failures", "under_replicated", "bytes_moved"],
+  "node_id",
+  "state",
+  "used_bytes",
+  "capacity_bytes",
+  "blob_count",
+  "ring_share",
+  "address",
+  "pending_migrations",
+  "repairs",
+  "replication_failures",
+  "under_replicated",
+  "bytes_moved",
 ]
 
 export const cluster: Noun = {
@@ -11,15 +21,27 @@ export const cluster: Noun = {
   what: "Nodes of a blob cluster",
   operations: [
     {
-      ...{ verb: "status", method: "GET", path: "/v1/cluster/state", items: "nodes", columns },
+      verb: "status",
+      method: "GET",
+      path: "/v1/cluster/state",
+      items: "nodes",
+      columns,
       what: "The nodes and the version of the ring",
     },
     {
-      ...{ verb: "metrics", method: "GET", path: "/v1/cluster/metrics", items: "nodes", columns },
+      verb: "metrics",
+      method: "GET",
+      path: "/v1/cluster/metrics",
+      items: "nodes",
+      columns,
       what: "What each node holds, moves and repairs",
     },
     {
-      ...{ verb: "join", method: "POST", path: "/v1/cluster/join", items: "nodes", columns },
+      verb: "join",
+      method: "POST",
+      path: "/v1/cluster/join",
+      items: "nodes",
+      columns,
       what: "Take a node into the cluster",
       body: [
         text("node_id", "Its name", needed),
@@ -28,7 +50,9 @@ export const cluster: Noun = {
       ],
     },
     {
-      ...{ verb: "leave", method: "POST", path: "/v1/cluster/leave" },
+      verb: "leave",
+      method: "POST",
+      path: "/v1/cluster/leave",
       what: "Take a node out of the cluster",
       example: "almanac cluster leave --node-id node-3 --graceful",
       body: [
@@ -37,7 +61,9 @@ export const cluster: Noun = {
       ],
     },
     {
-      ...{ verb: "sync-ring", method: "POST", path: "/v1/cluster/sync-ring" },
+      verb: "sync-ring",
+      method: "POST",
+      path: "/v1/cluster/sync-ring",
       what: "Have the node look whether the ring is newer than this",
       body: [integer("ring_version", "A version of the ring", needed)],
     },

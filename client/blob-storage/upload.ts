@@ -100,7 +100,11 @@ export const upload = async (session: Session, asked: Upload): Promise<Json> => 
     return sent.through
   }
   const { body: stored } = await http.json({
-    ...{ method: "POST", path: addressOf("/v1/blobs/stream", query), need: "blob", signal, body },
+    method: "POST",
+    path: addressOf("/v1/blobs/stream", query),
+    need: "blob",
+    signal,
+    body,
     headers: {
       "content-type": "application/octet-stream",
       ...(total !== undefined && { "content-length": String(total) }),

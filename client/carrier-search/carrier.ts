@@ -6,7 +6,10 @@ export const carriers: Noun = {
   what: "Carriers by MC number",
   operations: [
     {
-      ...{ verb: "search", method: "GET", path: "/api/search", items: "carriers" },
+      verb: "search",
+      method: "GET",
+      path: "/api/search",
+      items: "carriers",
       what: "The active carriers with an MC number in a range",
       example: "almanac carriers search --start 100000 --end 100500",
       columns: ["mcNumber", "name", "authorityStatus", "operatingType"],
@@ -16,7 +19,10 @@ export const carriers: Noun = {
       ],
     },
     {
-      ...{ verb: "sources", method: "GET", path: "/api/search/sources", items: "sources" },
+      verb: "sources",
+      method: "GET",
+      path: "/api/search/sources",
+      items: "sources",
       what: "The registries that are asked, and whether they answer",
       columns: ["registry", "is_healthy", "carriers", "as_of", "last_error", "detail"],
     },

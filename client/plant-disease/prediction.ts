@@ -41,7 +41,10 @@ export const predictOne = async (
   const encoded = new Response(form)
   const path = top_k === undefined ? "/predict" : `/predict?top_k=${top_k}`
   const { body } = await http.json({
-    ...{ method: "POST", path, need: "none", signal },
+    method: "POST",
+    path,
+    need: "none",
+    signal,
     body: new Uint8Array(await encoded.arrayBuffer()),
     headers: { "content-type": encoded.headers.get("content-type") ?? "" },
   })

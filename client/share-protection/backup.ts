@@ -8,14 +8,12 @@ export const backups: Noun = {
   what: "Backups of shares",
   operations: [
     {
-      ...{
-        verb: "list",
-        alias: "ls",
-        method: "GET",
-        path: "/v1/backups",
-        items: "backups",
-        is_paged: true,
-      },
+      verb: "list",
+      alias: "ls",
+      method: "GET",
+      path: "/v1/backups",
+      items: "backups",
+      is_paged: true,
       what: "The backups of the project, newest first",
       columns: ["id", "status", "bytes", "files", "created_at", "share_id", "policy_id"],
       query: [
@@ -29,7 +27,11 @@ export const backups: Noun = {
     },
     { verb: "show", method: "GET", path: "/v1/backups/{id}", what: "One backup" },
     {
-      ...{ verb: "create", method: "POST", path: "/v1/backups", made: "backup", has_job: true },
+      verb: "create",
+      method: "POST",
+      path: "/v1/backups",
+      made: "backup",
+      has_job: true,
       what: "Back a share up now",
       example: "almanac backups create --share-id ID --target-id ID --wait",
       body: [
@@ -40,12 +42,20 @@ export const backups: Noun = {
       ],
     },
     {
-      ...{ verb: "delete", alias: "rm", method: "DELETE", path: "/v1/backups/{id}" },
-      ...{ what: "Delete a backup that no lock holds any more", done: "deleted" },
+      verb: "delete",
+      alias: "rm",
+      method: "DELETE",
+      path: "/v1/backups/{id}",
+      what: "Delete a backup that no lock holds any more",
+      done: "deleted",
     },
     {
-      ...{ verb: "undelete", method: "POST", path: "/v1/backups/{id}/undelete" },
-      ...{ what: "Bring back what is still recoverable", made: "backup", has_job: true },
+      verb: "undelete",
+      method: "POST",
+      path: "/v1/backups/{id}/undelete",
+      what: "Bring back what is still recoverable",
+      made: "backup",
+      has_job: true,
     },
   ],
 }

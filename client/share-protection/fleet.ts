@@ -8,18 +8,22 @@ export const workers: Noun = {
   what: "Machines that run jobs",
   operations: [
     {
-      ...{
-        verb: "list",
-        alias: "ls",
-        method: "GET",
-        path: "/v1/admin/workers",
-        items: "workers",
-        is_paged: true,
-      },
+      verb: "list",
+      alias: "ls",
+      method: "GET",
+      path: "/v1/admin/workers",
+      items: "workers",
+      is_paged: true,
       what: "The workers",
       columns: [
-        ...["id", "hostname", "state", "running_jobs", "capacity_slots", "heartbeat_at"],
-        ...["image_version", "engine_version"],
+        "id",
+        "hostname",
+        "state",
+        "running_jobs",
+        "capacity_slots",
+        "heartbeat_at",
+        "image_version",
+        "engine_version",
       ],
       query: [
         choice("state", "Only workers in this state", worker_states),
@@ -27,11 +31,15 @@ export const workers: Noun = {
       ],
     },
     {
-      ...{ verb: "drain", method: "POST", path: "/v1/admin/workers/{id}/drain" },
+      verb: "drain",
+      method: "POST",
+      path: "/v1/admin/workers/{id}/drain",
       what: "Give it no more jobs; those that run go on",
     },
     {
-      ...{ verb: "retire", method: "POST", path: "/v1/admin/workers/{id}/retire" },
+      verb: "retire",
+      method: "POST",
+      path: "/v1/admin/workers/{id}/retire",
       what: "End a worker that was drained",
     },
   ],
@@ -42,13 +50,20 @@ export const rollouts: Noun = {
   what: "New images for workers, domain by domain",
   operations: [
     {
-      ...{ verb: "list", alias: "ls", method: "GET", path: "/v1/admin/rollouts" },
-      ...{ what: "The rollouts", items: "rollouts", is_paged: true },
+      verb: "list",
+      alias: "ls",
+      method: "GET",
+      path: "/v1/admin/rollouts",
+      what: "The rollouts",
+      items: "rollouts",
+      is_paged: true,
       columns: ["id", "image", "state", "replaced_workers", "current_domain_id", "created_at"],
     },
     { verb: "show", method: "GET", path: "/v1/admin/rollouts/{id}", what: "One rollout" },
     {
-      ...{ verb: "create", method: "POST", path: "/v1/admin/rollouts" },
+      verb: "create",
+      method: "POST",
+      path: "/v1/admin/rollouts",
       what: "Bring an image to the workers of these domains, the canary first",
       example: "almanac rollouts create --image worker-2 --domain-id CANARY --domain-id REST",
       body: [
@@ -64,11 +79,15 @@ export const domains: Noun = {
   what: "Settings of one domain",
   operations: [
     {
-      ...{ verb: "show", method: "GET", path: "/v1/admin/domains/{domain_id}" },
+      verb: "show",
+      method: "GET",
+      path: "/v1/admin/domains/{domain_id}",
       what: "What is set for the domain",
     },
     {
-      ...{ verb: "update", method: "PATCH", path: "/v1/admin/domains/{domain_id}" },
+      verb: "update",
+      method: "PATCH",
+      path: "/v1/admin/domains/{domain_id}",
       what: "Set it; applied at the next reconciliation",
       body: [
         integer("min_workers", "Workers to keep at least"),
@@ -87,11 +106,20 @@ export const coverage: Noun = {
   what: "Which shares are protected",
   operations: [
     {
-      ...{ verb: "list", alias: "ls", method: "GET", path: "/v1/admin/coverage" },
-      ...{ what: "Every share, protected or not", items: "coverage" },
+      verb: "list",
+      alias: "ls",
+      method: "GET",
+      path: "/v1/admin/coverage",
+      what: "Every share, protected or not",
+      items: "coverage",
       columns: [
-        ...["share_id", "protected", "backup_count", "last_proven_restorable", "project_id"],
-        ...["policy_id", "target_id"],
+        "share_id",
+        "protected",
+        "backup_count",
+        "last_proven_restorable",
+        "project_id",
+        "policy_id",
+        "target_id",
       ],
       query: [
         text("project_id", "Only this project's"),
@@ -107,11 +135,15 @@ export const scheduling: Noun = {
   operations: [
     { verb: "show", method: "GET", path: "/v1/admin/scheduling", what: "Whether it is paused" },
     {
-      ...{ verb: "pause", method: "POST", path: "/v1/admin/scheduling/pause" },
+      verb: "pause",
+      method: "POST",
+      path: "/v1/admin/scheduling/pause",
       what: "Take no tick until it is resumed",
     },
     {
-      ...{ verb: "resume", method: "POST", path: "/v1/admin/scheduling/resume" },
+      verb: "resume",
+      method: "POST",
+      path: "/v1/admin/scheduling/resume",
       what: "Take ticks again",
     },
   ],
@@ -122,11 +154,15 @@ export const reconciliation: Noun = {
   what: "What is recorded, compared with what is there",
   operations: [
     {
-      ...{ verb: "show", method: "GET", path: "/v1/admin/reconciliation" },
+      verb: "show",
+      method: "GET",
+      path: "/v1/admin/reconciliation",
       what: "When it ran, and what had drifted",
     },
     {
-      ...{ verb: "trigger", method: "POST", path: "/v1/admin/reconciliation/trigger" },
+      verb: "trigger",
+      method: "POST",
+      path: "/v1/admin/reconciliation/trigger",
       what: "Run it now",
     },
   ],
@@ -137,7 +173,10 @@ export const usage: Noun = {
   what: "What the project protects and stores",
   operations: [
     {
-      ...{ verb: "show", method: "GET", path: "/v1/usage", what: "Shares, backups and bytes" },
+      verb: "show",
+      method: "GET",
+      path: "/v1/usage",
+      what: "Shares, backups and bytes",
       query: [text("as_of", "As it was then (2026-11-20T12:00:00Z)")],
     },
   ],
@@ -148,14 +187,22 @@ export const service: Noun = {
   what: "The server that is asked",
   operations: [
     {
-      ...{ verb: "info", method: "GET", path: "/v1/service_info", need: "none" },
+      verb: "info",
+      method: "GET",
+      path: "/v1/service_info",
+      need: "none",
       what: "The service user, for making trusts",
     },
     {
-      ...{ verb: "version", method: "GET", path: "/v1/", what: "The version document" },
+      verb: "version",
+      method: "GET",
+      path: "/v1/",
+      what: "The version document",
     },
     {
-      ...{ verb: "health", method: "GET", path: "/v1/admin/system/health" },
+      verb: "health",
+      method: "GET",
+      path: "/v1/admin/system/health",
       what: "Whether the conductor is healthy; for operators",
     },
   ],

@@ -2,13 +2,26 @@
 import { choice, type Noun, text } from "#client/operation.ts"
 
 const states = [
-  ...["queued", "provisioning_network", "provisioning_source", "connecting_repository"],
-  ...["transferring", "finalizing", "releasing", "available", "error"],
+  "queued",
+  "provisioning_network",
+  "provisioning_source",
+  "connecting_repository",
+  "transferring",
+  "finalizing",
+  "releasing",
+  "available",
+  "error",
 ]
 
 const types = [
-  ...["backup", "restore", "target_enroll", "retention", "maintenance", "repo_format_upgrade"],
-  ...["undelete", "restore_test"],
+  "backup",
+  "restore",
+  "target_enroll",
+  "retention",
+  "maintenance",
+  "repo_format_upgrade",
+  "undelete",
+  "restore_test",
 ]
 
 export const jobs: Noun = {
@@ -16,18 +29,24 @@ export const jobs: Noun = {
   what: "Jobs: all that takes its time",
   operations: [
     {
-      ...{
-        verb: "list",
-        alias: "ls",
-        method: "GET",
-        path: "/v1/jobs",
-        items: "jobs",
-        is_paged: true,
-      },
+      verb: "list",
+      alias: "ls",
+      method: "GET",
+      path: "/v1/jobs",
+      items: "jobs",
+      is_paged: true,
       what: "The jobs of the project, newest first",
       columns: [
-        ...["id", "job_type", "state", "progress", "created_at", "bytes_done", "bytes_total"],
-        ...["attempt", "error_category", "resource_id"],
+        "id",
+        "job_type",
+        "state",
+        "progress",
+        "created_at",
+        "bytes_done",
+        "bytes_total",
+        "attempt",
+        "error_category",
+        "resource_id",
       ],
       query: [
         choice("state", "Only jobs in this state", states),
@@ -36,20 +55,31 @@ export const jobs: Noun = {
         text("target_id", "Only those of this target"),
       ],
       for_operators: {
-        ...{ path: "/v1/admin/jobs", flag: "all-projects" },
+        path: "/v1/admin/jobs",
+        flag: "all-projects",
         query: [text("project_id", "Only this project's (with --all-projects)")],
       },
     },
     {
-      ...{ verb: "show", method: "GET", path: "/v1/jobs/{id}", what: "One job", has_job: true },
+      verb: "show",
+      method: "GET",
+      path: "/v1/jobs/{id}",
+      what: "One job",
+      has_job: true,
       for_operators: { path: "/v1/admin/jobs/{id}", flag: "admin" },
     },
     {
-      ...{ verb: "cancel", method: "POST", path: "/v1/jobs/{id}/cancel", what: "Stop a job" },
+      verb: "cancel",
+      method: "POST",
+      path: "/v1/jobs/{id}/cancel",
+      what: "Stop a job",
       for_operators: { path: "/v1/admin/jobs/{id}/cancel", flag: "admin" },
     },
     {
-      ...{ verb: "retry", method: "POST", path: "/v1/admin/jobs/{id}/retry", has_job: true },
+      verb: "retry",
+      method: "POST",
+      path: "/v1/admin/jobs/{id}/retry",
+      has_job: true,
       what: "Try a job once more that ended in error; for operators",
     },
   ],

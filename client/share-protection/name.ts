@@ -23,17 +23,27 @@ interface Collection {
 
 const collections: ReadonlyArray<Collection> = [
   {
-    ...{ noun: "target", path: "/v1/targets", admin: "/v1/admin/targets", items: "targets" },
+    noun: "target",
+    path: "/v1/targets",
+    admin: "/v1/admin/targets",
+    items: "targets",
     names: ["name", "bucket_name"],
     fields: ["target_id", "target_bucket_id"],
   },
   {
-    ...{ noun: "policy", path: "/v1/policies", items: "policies" },
-    ...{ names: ["name"], fields: ["policy_id"] },
+    noun: "policy",
+    path: "/v1/policies",
+    items: "policies",
+    names: ["name"],
+    fields: ["policy_id"],
   },
   {
-    ...{ noun: "template", path: "/v1/target-templates", admin: "/v1/admin/target-templates" },
-    ...{ items: "items", names: ["name"], fields: ["template_id", "target_template_id"] },
+    noun: "template",
+    path: "/v1/target-templates",
+    admin: "/v1/admin/target-templates",
+    items: "items",
+    names: ["name"],
+    fields: ["template_id", "target_template_id"],
   },
 ]
 
@@ -59,7 +69,10 @@ const havingName = async (
   for (let page = 0; page < pages_max; page++) {
     const at = addressOf(path, marker === undefined ? query : [...query, ["marker", marker]])
     const { body } = await http.json({
-      ...{ method: "GET", path: at, need: needOf({ path }), signal },
+      method: "GET",
+      path: at,
+      need: needOf({ path }),
+      signal,
     })
     const all = memberAt(body, items) ?? memberAt(body, "items")
     const having = (one: Json) => names.some((member) => textAt(one, member) === name)

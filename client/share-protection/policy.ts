@@ -20,14 +20,12 @@ export const policies: Noun = {
   what: "When shares are backed up, and what is kept",
   operations: [
     {
-      ...{
-        verb: "list",
-        alias: "ls",
-        method: "GET",
-        path: "/v1/policies",
-        items: "policies",
-        is_paged: true,
-      },
+      verb: "list",
+      alias: "ls",
+      method: "GET",
+      path: "/v1/policies",
+      items: "policies",
+      is_paged: true,
       what: "The policies of the project",
       columns: ["id", "name", "enabled", "schedule", "share_id", "last_tick", "timezone"],
       query: [
@@ -37,11 +35,16 @@ export const policies: Noun = {
       ],
     },
     {
-      ...{ verb: "show", method: "GET", path: "/v1/policies/{id}", query: [as_of] },
+      verb: "show",
+      method: "GET",
+      path: "/v1/policies/{id}",
+      query: [as_of],
       what: "One policy",
     },
     {
-      ...{ verb: "create", method: "POST", path: "/v1/policies" },
+      verb: "create",
+      method: "POST",
+      path: "/v1/policies",
       what: "Bind a share to a target, with a schedule",
       example:
         "almanac policies create --name nightly --share-id ID --target-id ID " +
@@ -57,7 +60,10 @@ export const policies: Noun = {
       ],
     },
     {
-      ...{ verb: "update", method: "PATCH", path: "/v1/policies/{id}", what: "Change a policy" },
+      verb: "update",
+      method: "PATCH",
+      path: "/v1/policies/{id}",
+      what: "Change a policy",
       body: [
         text("name", "Its name"),
         text("schedule", "When, as a cron expression"),
@@ -66,11 +72,17 @@ export const policies: Noun = {
       ],
     },
     {
-      ...{ verb: "delete", alias: "rm", method: "DELETE", path: "/v1/policies/{id}" },
-      ...{ what: "Delete a policy; its backups stay", done: "deleted" },
+      verb: "delete",
+      alias: "rm",
+      method: "DELETE",
+      path: "/v1/policies/{id}",
+      what: "Delete a policy; its backups stay",
+      done: "deleted",
     },
     {
-      ...{ verb: "preview", method: "POST", path: "/v1/policies/{id}/retention-preview" },
+      verb: "preview",
+      method: "POST",
+      path: "/v1/policies/{id}/retention-preview",
       over: "/v1/policies/{id}",
       what: "What the retention would keep and expire with these rules; nothing is done",
       example: "almanac policies preview ID --keep-daily 3",

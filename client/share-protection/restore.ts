@@ -6,21 +6,23 @@ export const restores: Noun = {
   what: "Restores of backups",
   operations: [
     {
-      ...{
-        verb: "list",
-        alias: "ls",
-        method: "GET",
-        path: "/v1/restores",
-        items: "restores",
-        is_paged: true,
-      },
+      verb: "list",
+      alias: "ls",
+      method: "GET",
+      path: "/v1/restores",
+      items: "restores",
+      is_paged: true,
       what: "The restores of the project",
       columns: ["id", "status", "mode", "bytes", "created_at", "backup_id", "new_share_id"],
       query: [text("backup_id", "Only those of this backup")],
     },
     { verb: "show", method: "GET", path: "/v1/restores/{id}", what: "One restore" },
     {
-      ...{ verb: "create", method: "POST", path: "/v1/restores", made: "restore", has_job: true },
+      verb: "create",
+      method: "POST",
+      path: "/v1/restores",
+      made: "restore",
+      has_job: true,
       what: "Restore a backup into a new share, or in place",
       example: "almanac restores create --backup-id ID --sub-path /reports --wait",
       body: [

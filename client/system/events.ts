@@ -176,9 +176,13 @@ export const follow = async (
           ? [...filters, ["since", since] as const]
           : filters
       const answer: IncomingMessage = await http.open({
-        ...{ method: "GET", path: addressOf("/v1/events", asked), need: "admin", signal },
+        method: "GET",
+        path: addressOf("/v1/events", asked),
+        need: "admin",
+        signal,
         // How it is asked again is decided here.
-        ...{ silence_ms: silence_ms_max, is_repeatable: false },
+        silence_ms: silence_ms_max,
+        is_repeatable: false,
         headers: {
           accept: "text/event-stream",
           ...(last !== undefined && { "last-event-id": last }),

@@ -42,7 +42,9 @@ export const gathered_bytes_max = 256 * 1024
 export const orderOf = (visit: HotVisit, { policy, labels, expected_id }: PutSaid): PutOrder => {
   const { caller, request_id, correlation_id } = visit
   return {
-    ...{ policy, labels, expected_id },
+    policy,
+    labels,
+    expected_id,
     if_none_match: visit.headers["if-none-match"] !== undefined,
     origin: { actor: caller.actor, request_id, correlation_id },
   }

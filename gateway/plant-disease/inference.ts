@@ -39,7 +39,9 @@ const modelOf = Effect.fnUntraced(function* (name: string) {
 const metadata = Effect.fnUntraced(function* (name: string) {
   const { classes, sha256 } = yield* modelOf(name)
   return {
-    ...{ name, versions: [sha256], platform: "onnx_onnxv1" },
+    name,
+    versions: [sha256],
+    platform: "onnx_onnxv1",
     inputs: [{ name: "image", datatype: "FP32", shape: [-1, side, side, 3] }],
     outputs: [
       { name: "probabilities", datatype: "FP32", shape: [-1, classes.length] },
@@ -143,7 +145,8 @@ const infer = Effect.fnUntraced(function* (
     class: { name: "class", datatype: "BYTES", shape: [rows.length], data: classes },
   }
   const answer: InferenceAnswer = {
-    ...{ model_name: model.name, model_version: model.sha256 },
+    model_name: model.name,
+    model_version: model.sha256,
     ...(body.id !== undefined && { id: body.id }),
     outputs: asked.outputs.map((output) => outputs[output]),
   }

@@ -92,7 +92,11 @@ const requested = Effect.fnUntraced(function* (backup_id: BackupId, asked: NewBa
   const target = yield* destination(asked, policy)
   const limit = yield* quotaOf(target.domain_id, "backups")
   const request = {
-    ...{ backup_id, project_id, share_id, target_id: target.id, tick: null },
+    backup_id,
+    project_id,
+    share_id,
+    target_id: target.id,
+    tick: null,
     job_id: JobId.make((yield* Transport).newId()),
     policy_id: policy?.id ?? null,
     crash_consistent_wanted: crash_consistent,

@@ -29,7 +29,12 @@ const status = Effect.gen(function* () {
   const { status, last_run_at, drift, drift_count } = yield* findReconciliation(db, main)
   const next_run_at = nextRun(last_run_at, conductor.reconciliation_interval)
   const shown: ReconciliationStatus = {
-    ...{ loops: reconciliation_loops, status, last_run_at, next_run_at, drift, drift_count },
+    loops: reconciliation_loops,
+    status,
+    last_run_at,
+    next_run_at,
+    drift,
+    drift_count,
   }
   return answer(shown)
 })

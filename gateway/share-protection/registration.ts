@@ -27,7 +27,10 @@ const placed = Effect.fnUntraced(function* (asked: NewTarget) {
   if (template_id !== null) return yield* placedByTemplate(asked, template_id)
   const { addressing_mode, region, ca_cert_ref } = asked
   return {
-    ...{ addressing_mode, region, ca_cert_ref, template_id: null },
+    addressing_mode,
+    region,
+    ca_cert_ref,
+    template_id: null,
     // Without a template the body must have it.
     endpoint: endpoint ?? "",
     project_id: yield* ownProject,
@@ -51,7 +54,12 @@ const placedByTemplate = Effect.fnUntraced(function* (
     return yield* new ValidationError({ detail })
   }
   return {
-    ...{ addressing_mode, region, ca_cert_ref, template_id, endpoint, project_id },
+    addressing_mode,
+    region,
+    ca_cert_ref,
+    template_id,
+    endpoint,
+    project_id,
     domain_id: template.domain_id,
   }
 })
@@ -76,7 +84,10 @@ export const registered = Effect.fnUntraced(function* (asked: NewTarget) {
   const place = yield* placed(asked)
   const { name, bucket, trust_id, key_refs } = asked
   const target: Registered = {
-    ...{ name, bucket, trust_id, ...place },
+    name,
+    bucket,
+    trust_id,
+    ...place,
     vault_secret_map: key_refs === null ? null : whole(key_refs),
     registered_by: nameOf(user_id ?? actor),
   }

@@ -45,11 +45,15 @@ export const previewRetention = Effect.fnUntraced(function* (
   const going = expire.map(rowOf)
   const preview: typeof RetentionPreview.Type = {
     keep: keep.map(({ backup_id, rules }) => ({
-      ...{ backup_id, taken_at: rowOf(backup_id).taken_at },
+      backup_id,
+      taken_at: rowOf(backup_id).taken_at,
       reasons: rowOf(backup_id).kept ? ["undeleted" as const] : rules,
     })),
     expire: going.map(({ backup_id, taken_at, bytes, stored_bytes }) => ({
-      ...{ backup_id, taken_at, bytes, stored_bytes },
+      backup_id,
+      taken_at,
+      bytes,
+      stored_bytes,
     })),
     expire_bytes: sumOf(going, ({ bytes }) => bytes),
     expire_stored_bytes: sumOf(going, ({ stored_bytes }) => stored_bytes),

@@ -40,7 +40,11 @@ export const targetGroup = (shape: Shape) => {
         payload: New,
         success: begun,
         error: rejections(
-          ...[NotFound, Conflict, QuotaExceeded, TargetPreflightFailed, TrustAccessDenied],
+          NotFound,
+          Conflict,
+          QuotaExceeded,
+          TargetPreflightFailed,
+          TrustAccessDenied,
         ),
       })
         .annotate(OpenApi.Summary, "Register a bucket as a target")

@@ -59,7 +59,13 @@ const create = Effect.fnUntraced(function* (body: typeof NewTargetTemplate.Type)
   const { region = null, provider = null, ca_cert_ref = null, default_retention = null } = body
   const { addressing_mode = "path" } = body
   const template = {
-    ...{ ...body, region, provider, ca_cert_ref, default_retention, addressing_mode, domain_id },
+    ...body,
+    region,
+    provider,
+    ca_cert_ref,
+    default_retention,
+    addressing_mode,
+    domain_id,
   }
   const made = yield* once("target-template", (id) =>
     send(createTemplate(TargetTemplateId.make(id), template), [Conflict]),

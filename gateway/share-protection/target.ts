@@ -95,8 +95,13 @@ const create = Effect.fnUntraced(function* (asked: NewTarget) {
 
 /** Fields by which an enrollment may come out otherwise. */
 const enrolling = [
-  ...(["endpoint", "bucket", "trust_id", "key_refs"] as const),
-  ...(["ca_cert_ref", "addressing_mode", "region"] as const),
+  "endpoint",
+  "bucket",
+  "trust_id",
+  "key_refs",
+  "ca_cert_ref",
+  "addressing_mode",
+  "region",
 ] as const
 
 const secretsOf = Effect.fnUntraced(function* (

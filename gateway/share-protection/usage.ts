@@ -27,9 +27,15 @@ interface CoverageAsked {
 
 /** A share of which nothing is known but that it is there. */
 const unprotected = (share_id: ShareId, project_id: ProjectId): CoverageRow => ({
-  ...{ share_id, project_id, policy_id: null, target_id: null },
-  ...{ protected: false, backup_count: 0, last_backup_at: null },
-  ...{ last_proven_restorable: null, restore_test_failure: null },
+  share_id,
+  project_id,
+  policy_id: null,
+  target_id: null,
+  protected: false,
+  backup_count: 0,
+  last_backup_at: null,
+  last_proven_restorable: null,
+  restore_test_failure: null,
 })
 
 /** What is and was protected, and, of now, whatever else the share service lists. */

@@ -11,9 +11,21 @@ import type { Worker } from "#schemas/share-protection/worker.ts"
 
 export const targetView = ({ format, ...row }: TargetRow) => ({
   ...Struct.pick(row, [
-    ...(["id", "project_id", "name", "addressing_mode", "ca_cert_ref", "region"] as const),
-    ...(["preflight_at", "capabilities", "usage_stats", "engine_profile", "reason"] as const),
-    ...(["registered_by", "job_id", "created_at", "updated_at"] as const),
+    "id",
+    "project_id",
+    "name",
+    "addressing_mode",
+    "ca_cert_ref",
+    "region",
+    "preflight_at",
+    "capabilities",
+    "usage_stats",
+    "engine_profile",
+    "reason",
+    "registered_by",
+    "job_id",
+    "created_at",
+    "updated_at",
   ]),
   repository_format: format,
 })

@@ -118,7 +118,9 @@ export const asyncApiOf = (services: ReadonlyArray<readonly [string, PublishedTy
   return {
     asyncapi: "3.0.0",
     info: {
-      ...{ title: "Almanac events", version: "0.1.0", license: apache },
+      title: "Almanac events",
+      version: "0.1.0",
+      license: apache,
       description: "What happened, as CloudEvents 1.0; docs/events.md says what one can rely on.",
     },
     defaultContentType: content_type,
@@ -151,11 +153,15 @@ const scheme = (name: string) => ({ $ref: `#/components/securitySchemes/${name}`
 
 const servers = {
   gateway: {
-    ...{ host: "localhost:9797", protocol: "http", security: [scheme("bearer")] },
+    host: "localhost:9797",
+    protocol: "http",
+    security: [scheme("bearer")],
     description: "The gateway; where it is reached is the deployment's own.",
   },
   bus: {
-    ...{ host: "localhost:4222", protocol: "nats", security: [scheme("subscriber")] },
+    host: "localhost:4222",
+    protocol: "nats",
+    security: [scheme("subscriber")],
     description: "JetStream, stream ALMANAC_EVENTS; dev-credentials.json has the real address.",
   },
 } as const

@@ -30,7 +30,9 @@ export const Events = HttpApiGroup.make("events")
   .add(
     HttpApiEndpoint.get("subscribe", "/v1/events", {
       query: {
-        ...{ service: Filter, type: Filter, subject: Filter },
+        service: Filter,
+        type: Filter,
+        subject: Filter,
         since: Schema.optionalKey(Since),
       },
       headers: { "last-event-id": Schema.optionalKey(EventSequence) },

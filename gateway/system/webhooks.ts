@@ -110,7 +110,8 @@ const shownCursor = ({ read, open, ...cursor }: WebhookCursor): WebhookDelivery 
   const { failing_since_ms, last_success_ms, last_failure } = cursor
   const at = (ms: number | null) => (ms === null ? null : iso(ms))
   return {
-    ...{ sequence: read, open: open.length },
+    sequence: read,
+    open: open.length,
     failing_since: at(failing_since_ms),
     last_success_at: at(last_success_ms),
     last_failure: last_failure && { at: iso(last_failure.at_ms), detail: last_failure.detail },
@@ -239,9 +240,16 @@ const rotate = Effect.fnUntraced(function* (
 
 /** Not published: it is for this webhook alone. */
 const pingOf = (id: string, ping_id: string, time: string, actor: string): CloudEvent => ({
-  ...{ specversion: "1.0", id: ping_id, source: "/almanac/system/webhook" },
-  ...{ type: "webhook_pinged", subject: id, time, datacontenttype: "application/json" },
-  ...{ position: 0, actor, data: { webhook_id: id } },
+  specversion: "1.0",
+  id: ping_id,
+  source: "/almanac/system/webhook",
+  type: "webhook_pinged",
+  subject: id,
+  time,
+  datacontenttype: "application/json",
+  position: 0,
+  actor,
+  data: { webhook_id: id },
 })
 
 /** What signs for a webhook now, as the log tells it. */

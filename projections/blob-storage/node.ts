@@ -61,8 +61,14 @@ const configure = write<ClusterRow>((db, { name, vnodes_per_node }) =>
 const insert = write<Capacity & Pick<NodeRow, "joined_at">>(
   (db, { cluster, node_id, address, capacity_bytes, weight_percent, joined_at }) =>
     db.insertInto("blob_storage_node").values({
-      ...{ cluster, node_id, address, capacity_bytes, weight_percent },
-      ...{ state: "joining", joined_at, state_changed_at: joined_at },
+      cluster,
+      node_id,
+      address,
+      capacity_bytes,
+      weight_percent,
+      state: "joining",
+      joined_at,
+      state_changed_at: joined_at,
     }),
 )
 

@@ -60,7 +60,8 @@ const count = statement<VolumeTables>()<Counted>(
     db
       .insertInto("blob_storage_volume")
       .values({
-        ...{ node_id, cursor },
+        node_id,
+        cursor,
         blobs: larger(blobs_min, sql`cast(${blobs} as bigint)`),
         bytes: larger(bytes_min, sql`cast(${bytes} as bigint)`),
       })
@@ -105,8 +106,12 @@ const project = (events: ReadonlyArray<VolumeEvent>, { id: node_id }: CommitPlac
   if (last === undefined) return []
   return [
     count({
-      ...{ node_id, cursor: last.cursor, blobs: blobs.sum, blobs_min: blobs.floor },
-      ...{ bytes: bytes.sum, bytes_min: bytes.floor },
+      node_id,
+      cursor: last.cursor,
+      blobs: blobs.sum,
+      blobs_min: blobs.floor,
+      bytes: bytes.sum,
+      bytes_min: bytes.floor,
     }),
     ...[...policies].map(([policy, { sum, floor }]) =>
       countPolicy({ node_id, policy, blobs: sum, blobs_min: floor }),

@@ -27,10 +27,22 @@ export const detailOf = (store: Store, metric: Metric, today: number): MetricDet
   const { direction_kind, indicator_kind, indicator_window, indicator_lag } = metric
   const { description, publication_lag, zscore_years, include_in_composite } = metric
   return {
-    ...{ metric_id, name, tier, source, source_kind, source_series, unit },
+    metric_id,
+    name,
+    tier,
+    source,
+    source_kind,
+    source_series,
+    unit,
     cadence: metric.cadence_label,
-    ...{ description, direction_kind, indicator_kind, indicator_window, indicator_lag },
-    ...{ publication_lag, zscore_years, include_in_composite },
+    description,
+    direction_kind,
+    indicator_kind,
+    indicator_window,
+    indicator_lag,
+    publication_lag,
+    zscore_years,
+    include_in_composite,
     reading: readingOf(score, today, demo) ?? null,
     series: Array.from(score.days, (day, index) => ({
       ts: dateOf(day),

@@ -17,7 +17,9 @@ interface Writing {
 
 const writings: Readonly<Record<Format, Writing>> = {
   spread: {
-    ...{ decimals: 2, unit: "%", is_signed: false },
+    decimals: 2,
+    unit: "%",
+    is_signed: false,
     change: { factor: 100, decimals: 0, unit: " bp" },
   },
   percent: { decimals: 2, unit: "%", is_signed: false },

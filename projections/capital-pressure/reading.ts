@@ -32,16 +32,23 @@ export const readingOf = (score: Score, day: number, demo: boolean): Reading | u
   const stale = isStale(cadence, observed, day)
   const first_of_sparkline = Math.max(0, index + 1 - sparkline_points[cadence])
   return {
-    ...{ metric_id, name, tier, source, unit },
+    metric_id,
+    name,
+    tier,
+    source,
+    unit,
     value: valueText(metric.format, value),
     ...deltaOf(metric, value - (indicator[index - 1] ?? Number.NaN)),
-    ...{ z: roundedZ(z), z_label: label, z_class },
+    z: roundedZ(z),
+    z_label: label,
+    z_class,
     as_of: dateOf(observed),
     sparkline: Array.from(indicator.subarray(first_of_sparkline, index + 1), roundedFraction),
     vote: voteOf(metric, value, z),
     include_in_composite,
     description: stale ? `${metric.description} ${ageText(day - observed)}` : metric.description,
-    ...{ stale, demo },
+    stale,
+    demo,
   }
 }
 

@@ -13,7 +13,10 @@ export const schedulerOf = (
     const { id, label, description, schedule_repr } = job
     const row = jobs.get(id)
     return {
-      ...{ id, label, description, schedule_repr },
+      id,
+      label,
+      description,
+      schedule_repr,
       last_run_at: zoneless(row?.last_run_at ?? null),
       last_success_at: zoneless(row?.last_success_at ?? null),
       last_error_at: zoneless(row?.last_error_at ?? null),

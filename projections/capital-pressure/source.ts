@@ -22,7 +22,12 @@ export const sourcesOf = ({ observations, feeds }: Store): Sources => ({
     const feed = feeds.get(metric_id)
     const newest = days?.at(-1)
     return {
-      ...{ metric_id, name, tier, source, source_kind, cadence: metric.cadence_label },
+      metric_id,
+      name,
+      tier,
+      source,
+      source_kind,
+      cadence: metric.cadence_label,
       status: stub === null ? "live" : "stub",
       last_observation: newest === undefined ? null : dateOf(newest),
       last_ingested_at: zoneless(feed?.last_ingested_at ?? null),

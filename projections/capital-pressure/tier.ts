@@ -22,7 +22,10 @@ export const tierCardsOf = (
   live: CompositeSeries,
 ): ReadonlyArray<TierCard> =>
   tiers.map(({ tier, name, tag, cadence }) => ({
-    ...{ tier, name, tag, cadence },
+    tier,
+    name,
+    tag,
+    cadence,
     avg_z: roundedZ(tierColumn(live, tier)[0] ?? Number.NaN),
     metrics: readings.filter((reading) => reading.tier === tier),
   }))

@@ -29,7 +29,11 @@ export const watchlistOf = ({ prices, targets, feeds }: Store): Watchlist => {
       const last = series?.days.at(-1)
       const target = set?.target ?? 0
       return {
-        ...{ ticker, name, sub, price, target },
+        ticker,
+        name,
+        sub,
+        price,
+        target,
         fwd_pe: peText(set?.fwd_pe ?? null),
         status: statusOf(price, target),
         ...returnsOf(series, prices.get(benchmark)),

@@ -16,8 +16,15 @@ const search = publication({
       type: "carrier_search_completed",
       subject: subjectOf(event),
       data: {
-        ...{ node_id, start, end, registry, outcome },
-        ...{ found, answered, reason, duration_ms },
+        node_id,
+        start,
+        end,
+        registry,
+        outcome,
+        found,
+        answered,
+        reason,
+        duration_ms,
       },
       origin: { at, actor, request_id, correlation_id },
     }

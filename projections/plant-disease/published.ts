@@ -15,8 +15,13 @@ const prediction = publication({
       type: "prediction_made",
       subject: image_sha256,
       data: {
-        ...{ node_id, class: event.class, probability, image_sha256 },
-        ...{ image_bytes, model_sha256, milliseconds },
+        node_id,
+        class: event.class,
+        probability,
+        image_sha256,
+        image_bytes,
+        model_sha256,
+        milliseconds,
       },
       origin: { at, actor, request_id, correlation_id },
     }

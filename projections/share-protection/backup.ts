@@ -158,10 +158,19 @@ const noteRecoverable = statement<{
 )
 
 const unmade = {
-  ...{ recoverable_until: null, kept: false },
-  ...{ engine_snapshot_id: null, crash_consistent: null, partial: null, protected_until: null },
-  ...{ bytes: null, stored_bytes: null, files: null },
-  ...{ reason: null, taken_at: null, completed_at: null, expired_at: null },
+  recoverable_until: null,
+  kept: false,
+  engine_snapshot_id: null,
+  crash_consistent: null,
+  partial: null,
+  protected_until: null,
+  bytes: null,
+  stored_bytes: null,
+  files: null,
+  reason: null,
+  taken_at: null,
+  completed_at: null,
+  expired_at: null,
 }
 
 const project = (event: BackupEvent, { id: backup_id, commit: { at } }: Place) => {
@@ -199,8 +208,11 @@ const project = (event: BackupEvent, { id: backup_id, commit: { at } }: Place) =
     ],
     BackupUndeleted: ({ protected_until }) => [
       update({
-        ...{ status: "available", kept: true, protected_until },
-        ...{ expired_at: null, recoverable_until: null },
+        status: "available",
+        kept: true,
+        protected_until,
+        expired_at: null,
+        recoverable_until: null,
       }),
       ...past.record(id, at),
     ],

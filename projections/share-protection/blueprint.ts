@@ -40,8 +40,19 @@ export const blueprint: Blueprint<ShareProtectionTables> = {
   version: 3,
   part: "share-protection",
   projections: [
-    ...[target, targetTemplate, policy, backup, restore, restoreTest, job],
-    ...[worker, rollout, domain, scheduler, reconciliation, receipt],
+    target,
+    targetTemplate,
+    policy,
+    backup,
+    restore,
+    restoreTest,
+    job,
+    worker,
+    rollout,
+    domain,
+    scheduler,
+    reconciliation,
+    receipt,
   ],
 }
 

@@ -35,8 +35,11 @@ const domains = table<DomainRow>({
 })
 
 const unset = {
-  ...{ min_workers: null, max_workers: null, worker_boot_image: null },
-  ...{ quotas: null, applied_quotas: null },
+  min_workers: null,
+  max_workers: null,
+  worker_boot_image: null,
+  quotas: null,
+  applied_quotas: null,
 }
 
 /** What is configured holds from here. */
@@ -54,7 +57,12 @@ const project = (event: DomainEvent, { id: domain_id, commit: { at } }: Place) =
   return DomainEvent.match(event, {
     DomainConfigured: ({ type: _, ...changes }) => [
       domains.ensure({
-        ...{ id, ...unset, pending: true, applied_at: null, created_at: at, updated_at: at },
+        id,
+        ...unset,
+        pending: true,
+        applied_at: null,
+        created_at: at,
+        updated_at: at,
       }),
       domains.update(id, { ...changes, pending: true, updated_at: at }),
     ],

@@ -123,8 +123,14 @@ const project = (event: JobEvent, { id: job_id, commit: { at } }: Place) => {
   return JobEvent.match(event, {
     JobQueued: ({ type: _, max_retries: _retries, forget: _forget, ...job }) => [
       jobs.insert({
-        ...{ id, ...job, state: "queued", attempt: 1, ...untaken, ...no_error },
-        ...{ created_at: at, updated_at: at },
+        id,
+        ...job,
+        state: "queued",
+        attempt: 1,
+        ...untaken,
+        ...no_error,
+        created_at: at,
+        updated_at: at,
       }),
       removeIfOrphan({ id }),
     ],
@@ -135,8 +141,11 @@ const project = (event: JobEvent, { id: job_id, commit: { at } }: Place) => {
     JobCompleted: () => update({ state: "available", finished_at: at }),
     JobFailed: ({ code, detail, category }) =>
       update({
-        ...{ state: "error", finished_at: at },
-        ...{ error_code: code, error_detail: detail, error_category: category },
+        state: "error",
+        finished_at: at,
+        error_code: code,
+        error_detail: detail,
+        error_category: category,
       }),
     JobCancelled: () => update({ state: "error", finished_at: at, cancelled: true, ...cancelled }),
     JobRetried: ({ attempt }) => update({ state: "queued", attempt, ...untaken, ...no_error }),

@@ -125,8 +125,13 @@ const project = (event: PolicyEvent, { id, commit: { at } }: Place) => {
   return PolicyEvent.match(event, {
     PolicyDefined: ({ type: _, ...policy }) => [
       policies.insert({
-        ...{ share_id, ...policy, domain_id: null, last_tick: null, in_flight_backup_id: null },
-        ...{ created_at: at, updated_at: at },
+        share_id,
+        ...policy,
+        domain_id: null,
+        last_tick: null,
+        in_flight_backup_id: null,
+        created_at: at,
+        updated_at: at,
       }),
       setDomain({ share_id, ...policy }),
       ...past.record(share_id, at),

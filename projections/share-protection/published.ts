@@ -346,6 +346,13 @@ const reconciliation = publication({
 })
 
 export const published = [
-  ...[target, policy, backup, restore, job],
-  ...[worker, rollout, scheduler, reconciliation],
+  target,
+  policy,
+  backup,
+  restore,
+  job,
+  worker,
+  rollout,
+  scheduler,
+  reconciliation,
 ]

@@ -27,8 +27,13 @@ const receipts = table<ReceiptRow>({
 })
 
 const births = new Set([
-  ...["TargetCreated", "TargetTemplateCreated", "PolicyDefined", "BackupRequested"],
-  ...["RestoreRequested", "JobQueued", "RolloutCreated"],
+  "TargetCreated",
+  "TargetTemplateCreated",
+  "PolicyDefined",
+  "BackupRequested",
+  "RestoreRequested",
+  "JobQueued",
+  "RolloutCreated",
 ])
 
 const idOf = (command_id: string, aggregate: string) => `${command_id} ${aggregate}`

@@ -34,7 +34,11 @@ const reconciliations = table<ReconciliationRow>({
 
 /** Before the first run. */
 const fresh = (id: string): ReconciliationRow => ({
-  ...{ id, status: "idle", last_run_at: null, drift: [], drift_count: 0 },
+  id,
+  status: "idle",
+  last_run_at: null,
+  drift: [],
+  drift_count: 0,
 })
 
 export const reconciliation = projection<ReconciliationTables, ReconciliationEvent>({

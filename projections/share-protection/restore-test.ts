@@ -71,7 +71,9 @@ export const restoreTest = projection<RestoreTestTables, BackupEvent>({
     const change: Partial<RestoreTestRow> =
       event.type === "BackupRestoreTested"
         ? {
-            ...{ proven_backup_id: backup_id, proven_taken_at: taken_at, proven_at: at },
+            proven_backup_id: backup_id,
+            proven_taken_at: taken_at,
+            proven_at: at,
             ...faultless,
           }
         : { failed_backup_id: backup_id, failed_at: at, failure: event.reason }

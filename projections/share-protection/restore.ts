@@ -80,9 +80,16 @@ const project = (event: RestoreEvent, { id: restore_id, commit: { at } }: Place)
   return RestoreEvent.match(event, {
     RestoreRequested: ({ type: _, ...request }) => [
       restores.insert({
-        ...{ id, ...request, status: "pending", reason: null },
-        ...{ new_share_id: null, files: null, bytes: null, plan: null },
-        ...{ created_at: at, updated_at: at },
+        id,
+        ...request,
+        status: "pending",
+        reason: null,
+        new_share_id: null,
+        files: null,
+        bytes: null,
+        plan: null,
+        created_at: at,
+        updated_at: at,
       }),
     ],
     RestoreQueued: () => update({ status: "queued" }),

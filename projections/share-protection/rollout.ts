@@ -42,8 +42,14 @@ const project = (event: RolloutEvent, { id: rollout_id, commit: { at } }: Place)
   return RolloutEvent.match(event, {
     RolloutCreated: ({ type: _, ...rollout }) => [
       rollouts.insert({
-        ...{ id, ...rollout, state: "running", domain_index: 0, replaced_workers: 0 },
-        ...{ reason: null, created_at: at, updated_at: at },
+        id,
+        ...rollout,
+        state: "running",
+        domain_index: 0,
+        replaced_workers: 0,
+        reason: null,
+        created_at: at,
+        updated_at: at,
       }),
     ],
     ReplacementStarted: () => [touch],

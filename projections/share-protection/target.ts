@@ -148,8 +148,12 @@ const project = (event: TargetEvent, { id: target_id, commit: { at } }: Place) =
   return TargetEvent.match(event, {
     TargetCreated: ({ type: _, vault_secret_map, ...target }) => [
       targets.insert({
-        ...{ id, ...unenrolled, ...target, ...refsOf(vault_secret_map) },
-        ...{ created_at: at, updated_at: at },
+        id,
+        ...unenrolled,
+        ...target,
+        ...refsOf(vault_secret_map),
+        created_at: at,
+        updated_at: at,
       }),
       ...past.record(id, at),
     ],
@@ -158,7 +162,9 @@ const project = (event: TargetEvent, { id: target_id, commit: { at } }: Place) =
     TargetEnrolled: ({ type: _, ...enrolled }) =>
       change({
         ...enrolled,
-        ...{ status: "available", reason: null, preflight_at: enrolled.capabilities.checked_at },
+        status: "available",
+        reason: null,
+        preflight_at: enrolled.capabilities.checked_at,
       }),
     TargetEnrollmentFailed: ({ reason }) => change({ status: "error", reason }),
     TargetEnrollmentRestarted: ({ job_id }) => change({ status: "pending", reason: null, job_id }),

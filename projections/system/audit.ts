@@ -90,7 +90,15 @@ const audited = (
   const { type, ...data } = event
   const { at, actor, request_id, correlation_id, cause } = commit
   return {
-    ...{ position, index, at, service, aggregate, id, subject: id, type, actor },
+    position,
+    index,
+    at,
+    service,
+    aggregate,
+    id,
+    subject: id,
+    type,
+    actor,
     ...(request_id === undefined ? {} : { request_id }),
     ...(correlation_id === undefined ? {} : { correlation_id }),
     ...(cause === undefined ? {} : { cause }),
@@ -120,9 +128,18 @@ export const isAskedFor = ({ from, to, ...equals }: AuditFilters, event: AuditEv
 const write = statement<AuditTables>()
 const insert = write<EventRow>((db, row) =>
   db.insertInto("system_audit_event").values({
-    ...{ place: row.place, at: row.at, at_ms: row.at_ms, service: row.service, id: row.id },
-    ...{ aggregate: row.aggregate, subject: row.subject, type: row.type, actor: row.actor },
-    ...{ request_id: row.request_id, correlation_id: row.correlation_id, cause: row.cause },
+    place: row.place,
+    at: row.at,
+    at_ms: row.at_ms,
+    service: row.service,
+    id: row.id,
+    aggregate: row.aggregate,
+    subject: row.subject,
+    type: row.type,
+    actor: row.actor,
+    request_id: row.request_id,
+    correlation_id: row.correlation_id,
+    cause: row.cause,
     data: row.data,
   }),
 )
@@ -180,7 +197,12 @@ export const audit = (details: ReadonlyArray<Detail>): Projection<AuditTables> =
     return [
       insert({
         ...row,
-        ...{ place, at_ms, request_id, correlation_id, cause, data: JSON.stringify(data) },
+        place,
+        at_ms,
+        request_id,
+        correlation_id,
+        cause,
+        data: JSON.stringify(data),
       }),
       extend({ hour: Math.floor(at_ms / hour_ms), place }),
     ]

@@ -22,7 +22,8 @@ const webhook = publication({
     switch (event.type) {
       case "WebhookCreated":
         return {
-          ...{ type: "webhook_created", ...own },
+          type: "webhook_created",
+          ...own,
           data: { webhook_id, is_enabled: event.enabled },
         }
       case "WebhookChanged": {

@@ -115,10 +115,19 @@ const project = (event: WebhookEvent, { id, commit: { at } }: Place): ReadonlyAr
   WebhookEvent.match(event, {
     WebhookCreated: ({ url, description, types, services, project_id, enabled }) => {
       const row: WebhookRow = {
-        ...{ id, project_id, url, description },
-        ...{ types: JSON.stringify(types), services: JSON.stringify(services) },
-        ...{ state: enabled ? "active" : "paused", reason: null, detail: null },
-        ...{ secret_version: 1, previous_until: null, created_at: at, updated_at: at },
+        id,
+        project_id,
+        url,
+        description,
+        types: JSON.stringify(types),
+        services: JSON.stringify(services),
+        state: enabled ? "active" : "paused",
+        reason: null,
+        detail: null,
+        secret_version: 1,
+        previous_until: null,
+        created_at: at,
+        updated_at: at,
       }
       return [write(db.insertInto("system_webhook").values(row))]
     },

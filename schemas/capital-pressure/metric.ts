@@ -18,7 +18,14 @@ export const IndicatorKind = Schema.Literals(["yoy", "level"])
 export type IndicatorKind = typeof IndicatorKind.Type
 
 export const SourceKind = Schema.Literals([
-  ...["fred", "fred_derived", "ofr", "cftc", "cboe", "finra", "fiscaldata", "none"],
+  "fred",
+  "fred_derived",
+  "ofr",
+  "cftc",
+  "cboe",
+  "finra",
+  "fiscaldata",
+  "none",
 ] as const)
 export type SourceKind = typeof SourceKind.Type
 

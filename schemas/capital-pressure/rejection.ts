@@ -62,6 +62,10 @@ export class TooLate extends Schema.Error<TooLate>("CapitalTooLate")(
 
 /** What every endpoint that reads the file may answer. */
 export const anywhere = [
-  ...[Unauthorized, Forbidden, TooManyRequests],
-  ...[Unreadable, Unavailable, TooLate],
+  Unauthorized,
+  Forbidden,
+  TooManyRequests,
+  Unreadable,
+  Unavailable,
+  TooLate,
 ] as const

@@ -22,12 +22,18 @@ const timezone = "America/New_York"
 
 export const scheduled_jobs: ReadonlyArray<ScheduledJob> = [
   {
-    ...{ id: "daily_ingest", label: "Daily ingest", timezone, cron: "0 17 * * 1-5" },
+    id: "daily_ingest",
+    label: "Daily ingest",
+    timezone,
+    cron: "0 17 * * 1-5",
     description: "Fetches every live metric and price, then computes the composite's new days.",
     schedule_repr: "Monday to Friday at 17:00 New York",
   },
   {
-    ...{ id: "release_ingest", label: "Release ingest", timezone, cron: "0 18 * * 5" },
+    id: "release_ingest",
+    label: "Release ingest",
+    timezone,
+    cron: "0 18 * * 5",
     description: "Fetches the weekly, monthly and quarterly metrics after the week's releases.",
     schedule_repr: "Friday at 18:00 New York",
   },

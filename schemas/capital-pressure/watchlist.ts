@@ -8,7 +8,14 @@ import { CalendarDate } from "#schemas/capital-pressure/day.ts"
 import { message } from "#schemas/message.ts"
 
 export const Ticker = Schema.Literals([
-  ...["UNH", "LLY", "JNJ", "ABBV", "MRK", "ISRG", "TMO", "CVS"],
+  "UNH",
+  "LLY",
+  "JNJ",
+  "ABBV",
+  "MRK",
+  "ISRG",
+  "TMO",
+  "CVS",
 ] as const)
 export type Ticker = typeof Ticker.Type
 

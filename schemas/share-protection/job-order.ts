@@ -29,7 +29,11 @@ const { endpoint, bucket, region, addressing_mode, ca_cert_ref } = CreateTarget.
 
 /** The target's bucket, and how to get into it. */
 const OrderedTarget = Schema.Struct({
-  ...{ endpoint, bucket, region, addressing_mode, ca_cert_ref },
+  endpoint,
+  bucket,
+  region,
+  addressing_mode,
+  ca_cert_ref,
   trust_id: TrustId,
   vault_secret_map: VaultSecretMap,
 })

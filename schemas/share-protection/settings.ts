@@ -155,7 +155,8 @@ export const worker = {
 /** What says where read models are; PostgreSQL's has a user or not, and no password. */
 const connections = new RegExp(
   [
-    ...["^$", String.raw`^sqlite:\/\/\/[^\r\n\0]+$`],
+    "^$",
+    String.raw`^sqlite:\/\/\/[^\r\n\0]+$`,
     [
       String.raw`^postgres(ql)?:\/\/([^\s:@/?#]+@)?[^\s:@/?#]*(:\d+)?`,
       String.raw`\/[^\s?#]+(\?(?!\S*password)\S*)?$`,

@@ -16,7 +16,8 @@ const webhook_id = Schema.String.annotateKey(described("The webhook's id."))
 
 export const published = {
   state_restored: {
-    ...{ aggregate: "restoration", subject: "`log`" },
+    aggregate: "restoration",
+    subject: "`log`",
     told:
       "The log was restored from a backup: events after its position, of which there may have " +
       "been some, do not count any more. Ids of those that follow end in the restore's.",

@@ -40,7 +40,9 @@ describe("a process that nobody takes over", () => {
       let starts = 0
       const seen: Array<number> = []
       const fragile: Process = {
-        ...{ name: "test-fragile", part: "test.counter", from: "lasts" },
+        name: "test-fragile",
+        part: "test.counter",
+        from: "lasts",
         start: Effect.sync(() => {
           const is_broken = ++starts === 1
           return {

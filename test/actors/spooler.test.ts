@@ -75,7 +75,10 @@ describe("the spooler", () => {
           [0, 1, 2].map((after) => [spool.epoch, after, after + 1]),
         )
         assert.deepEqual(first, {
-          ...{ type: "CarrierSearchCompleted", epoch: spool.epoch, after: 0, cursor: 1 },
+          type: "CarrierSearchCompleted",
+          epoch: spool.epoch,
+          after: 0,
+          cursor: 1,
           ...searchFact(3),
         })
         assert.equal(yield* held(spool), 0)

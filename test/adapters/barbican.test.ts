@@ -72,14 +72,18 @@ describe("Barbican", () => {
     Effect.gen(function* () {
       const { cloud, vault } = yield* opened
       const secret = (n: number, name: string, status: string) => ({
-        ...{ name, status, secret_ref: `https://b/v1/secrets/${n}` },
+        name,
+        status,
+        secret_ref: `https://b/v1/secrets/${n}`,
       })
       cloud.answers[`GET ${secrets}`] = () => ({
         status: 200,
         body: {
           secrets: [
-            ...[secret(1, "other", "ACTIVE"), secret(2, "key", "ERROR")],
-            ...[secret(3, "key", "ACTIVE"), secret(4, "key", "ACTIVE")],
+            secret(1, "other", "ACTIVE"),
+            secret(2, "key", "ERROR"),
+            secret(3, "key", "ACTIVE"),
+            secret(4, "key", "ACTIVE"),
           ],
         },
       })

@@ -35,7 +35,9 @@ const room = Effect.fnUntraced(function* (
   writeFileSync(join(folder, "debian.json"), '{"name":"debian"}')
   const said = join(folder, "said")
   const local = yield* computeLocal({
-    ...{ images_dir: folder, max_machines: 8, users: undefined },
+    images_dir: folder,
+    max_machines: 8,
+    users: undefined,
     agent: {
       program: process.execPath,
       args: [join(import.meta.dirname, "hold-agent.ts"), said, ...how],
@@ -79,8 +81,10 @@ const processesIn = (folder: string) =>
   }).length
 
 const asked = (): Boot => ({
-  ...{ worker_id: WorkerId.make(v7()), image: images.worker },
-  ...{ project_id: ProjectId.make("p"), domain_id: null },
+  worker_id: WorkerId.make(v7()),
+  image: images.worker,
+  project_id: ProjectId.make("p"),
+  domain_id: null,
 })
 
 describe("local machines", () => {
@@ -89,7 +93,9 @@ describe("local machines", () => {
       Effect.gen(function* () {
         const { compute, folder } = yield* room()
         const place: ComputePlace = {
-          ...{ images, project_id: "p", patience_ms },
+          images,
+          project_id: "p",
+          patience_ms,
           machines: () => Effect.sync(() => processesIn(folder)),
         }
         yield* Effect.provide(body(place), Layer.succeed(Compute, compute))

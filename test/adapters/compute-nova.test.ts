@@ -18,8 +18,13 @@ const sessionAt = Effect.fnUntraced(function* (url: string) {
   const ask = yield* asking("")
   const token = Redacted.make("service-token")
   return KeystoneSession.of({
-    ...{ token: Effect.succeed(token), ask, keystone: (path) => path, authenticate: () => never },
-    ...{ proven: Effect.void, service: never, roles: never },
+    token: Effect.succeed(token),
+    ask,
+    keystone: (path) => path,
+    authenticate: () => never,
+    proven: Effect.void,
+    service: never,
+    roles: never,
     endpoint: (...types) => Effect.succeed(`${url}/${types[0]}`),
     askAsService: (call) => ask({ ...call, token }),
   })
@@ -33,8 +38,10 @@ const placed = Effect.fnUntraced(function* (change: Record<string, unknown> = {}
 })
 
 const asked = (): Boot => ({
-  ...{ worker_id: WorkerId.make(v7()), image: images.worker },
-  ...{ project_id: ProjectId.make("p"), domain_id: null },
+  worker_id: WorkerId.make(v7()),
+  image: images.worker,
+  project_id: ProjectId.make("p"),
+  domain_id: null,
 })
 
 describe("machines of Nova", () => {
@@ -43,7 +50,9 @@ describe("machines of Nova", () => {
       Effect.gen(function* () {
         const { cloud, compute } = yield* placed()
         const place: ComputePlace = {
-          ...{ images, project_id: "p", patience_ms: 1000 },
+          images,
+          project_id: "p",
+          patience_ms: 1000,
           machines: (worker_id) =>
             Effect.sync(
               () =>

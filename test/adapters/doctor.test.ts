@@ -145,7 +145,10 @@ describe("a look at a machine", () => {
 
 const asks = (options: GenerationsOptions): BusLook => ({
   ...options,
-  ...{ leases_bucket: "DOCTOR_LEASES", checkpoint_seconds: 1, runs: true, is_outside: false },
+  leases_bucket: "DOCTOR_LEASES",
+  checkpoint_seconds: 1,
+  runs: true,
+  is_outside: false,
 })
 
 const bus = (of: BusLook) =>
@@ -173,7 +176,9 @@ describeNats("a look at a bus", (it) => {
       assert.include(told?.why, "publisher")
       assert.include(told?.why, "node-7")
       assert.deepEqual(complaints(yield* bus({ ...asks(options), is_outside: true })), [
-        ...["warn copies", "warn checkpoint", "warn leases"],
+        "warn copies",
+        "warn checkpoint",
+        "warn leases",
       ])
       const wished = yield* bus({ ...asks(options), replicas: 3, runs: false })
       assert.include(complaints(wished), "warn copies")
@@ -245,7 +250,11 @@ describe("a look at a gateway", () => {
       "/v1/cluster/state": { nodes: [{ node_id: "n-1", state: "offline" }], ring_version: 3 },
     })
     assert.deepEqual(complaints(found), [
-      ...["warn ready", "fail ready", "warn read model", "warn webhooks", "warn blob nodes"],
+      "warn ready",
+      "fail ready",
+      "warn read model",
+      "warn webhooks",
+      "warn blob nodes",
     ])
     assert.include(why(found, "webhooks"), "one fails since 2026-11-22T00:00:00Z, two is disabled")
   })
@@ -270,7 +279,11 @@ describe("a look at a gateway", () => {
 
   it("says that a log is almost full, and which webhooks it could not look at", async () => {
     const figures = {
-      ...{ position: 9, generation: 1, aggregates: 1, bytes: 90, limit_bytes: 100 },
+      position: 9,
+      generation: 1,
+      aggregates: 1,
+      bytes: 90,
+      limit_bytes: 100,
       used_share: 0.9,
     }
     const many = Array.from({ length: 100 }, (_, i) => ({ id: `w-${i}`, state: "paused" }))

@@ -34,7 +34,8 @@ export const repository: Repository = {
 export const fakeRestic = (folder: string, lines: ReadonlyArray<string>) => {
   const version = '{"message_type":"version","version":"0.19.1","go_version":"go1.26.4"}'
   return script(
-    ...[folder, "fake-restic"],
+    folder,
+    "fake-restic",
     `calls='${folder}/calls'`,
     'for word in "$@"; do',
     `  if [ "$word" = version ]; then echo 'restic 0.19.1'; echo '${version}'; exit 0; fi`,
@@ -59,7 +60,9 @@ export const withScript = <A, E>(
 /** The engine with the real restic, where a repository is a folder named like its bucket. */
 export const inFolders = (folder: string, binary = restic) =>
   engineResticAt({ binary, cache_dir: `${folder}/cache` }, (place) => ({
-    ...{ options: [], ca_cert: null, secrets: [] },
+    options: [],
+    ca_cert: null,
+    secrets: [],
     environment: {
       RESTIC_REPOSITORY: `${folder}/${place.bucket}`,
       RESTIC_PASSWORD: Redacted.value(place.password),
@@ -72,8 +75,12 @@ const nothing = { host, tags: [], include_patterns: [], exclude_patterns: [] }
 
 export const id = "a".repeat(64)
 export const summary = {
-  ...{ message_type: "summary", snapshot_id: id, backup_start: "2026-01-02T03:04:05.678901Z" },
-  ...{ total_files_processed: 3, total_bytes_processed: 14, data_added_packed: 15 },
+  message_type: "summary",
+  snapshot_id: id,
+  backup_start: "2026-01-02T03:04:05.678901Z",
+  total_files_processed: 3,
+  total_bytes_processed: 14,
+  data_added_packed: 15,
 }
 export const says = (message: unknown) => `echo '${JSON.stringify(message)}'`
 

@@ -29,9 +29,18 @@ const withSnapshot = <A, E>(
   }).pipe(Effect.scoped)
 
 const odd: Tree = {
-  ...{ "new\nline": "1", "!bang": "2", "-dash": "3", "--delete": "4", "back\\slash": "5" },
-  ...{ $HOME: "6", " blank ": "7", "[a]*?": "8", "#hash": "9", "sub [1]/deep\nname": "10" },
-  ...{ "sub [1]/x": "11", "sub 1/x": "12" },
+  "new\nline": "1",
+  "!bang": "2",
+  "-dash": "3",
+  "--delete": "4",
+  "back\\slash": "5",
+  $HOME: "6",
+  " blank ": "7",
+  "[a]*?": "8",
+  "#hash": "9",
+  "sub [1]/deep\nname": "10",
+  "sub [1]/x": "11",
+  "sub 1/x": "12",
 }
 
 describeWithRestic("restic in a folder", () => {

@@ -34,8 +34,16 @@ describe("what restic is given", () => {
         assert.sameMembers(
           names.filter((name) => !["PWD", "SHLVL", "OLDPWD"].includes(name)),
           [
-            ...["PATH", "HOME", "TMPDIR", "TZ", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"],
-            ...["RESTIC_REPOSITORY", "RESTIC_PASSWORD", "RESTIC_CACHE_DIR", "RESTIC_PROGRESS_FPS"],
+            "PATH",
+            "HOME",
+            "TMPDIR",
+            "TZ",
+            "AWS_ACCESS_KEY_ID",
+            "AWS_SECRET_ACCESS_KEY",
+            "RESTIC_REPOSITORY",
+            "RESTIC_PASSWORD",
+            "RESTIC_CACHE_DIR",
+            "RESTIC_PROGRESS_FPS",
           ],
         )
       }),
@@ -50,8 +58,15 @@ describe("what restic is given", () => {
         const words = readFileSync(`${folder}/calls`, "utf8").split("--\n")[0]?.split("\n") ?? []
         assert.equal(words[0], path)
         assert.includeMembers(words, [
-          ...["backup", "--json", `--host=${host}`, "--group-by=host", "--tag=backup=1"],
-          ...["--tag=share=2", `--exclude=${path}/a`, `--exclude=${path}/**/-b`, "."],
+          "backup",
+          "--json",
+          `--host=${host}`,
+          "--group-by=host",
+          "--tag=backup=1",
+          "--tag=share=2",
+          `--exclude=${path}/a`,
+          `--exclude=${path}/**/-b`,
+          ".",
         ])
       }).pipe(Effect.scoped),
     ),

@@ -53,8 +53,12 @@ describe("what restic's codes mean", () => {
     withScript([says(summary), "exit 3"], () =>
       Effect.gen(function* () {
         assert.deepEqual(yield* backUp(), {
-          ...{ engine_snapshot_id: id, taken_at: "2026-01-02T03:04:05.678Z", partial: true },
-          ...{ bytes: 14, stored_bytes: 15, files: 3 },
+          engine_snapshot_id: id,
+          taken_at: "2026-01-02T03:04:05.678Z",
+          partial: true,
+          bytes: 14,
+          stored_bytes: 15,
+          files: 3,
         })
       }),
     ),
@@ -262,8 +266,13 @@ describe("what restic says", () => {
       Effect.gen(function* () {
         const [one, other, ...more] = yield* snapshots
         assert.deepEqual(one, {
-          ...{ engine_snapshot_id: id, taken_at: "2026-01-02T03:04:05.678Z", host, tags: ["a=b"] },
-          ...{ bytes: 0, stored_bytes: 0, files: 0 },
+          engine_snapshot_id: id,
+          taken_at: "2026-01-02T03:04:05.678Z",
+          host,
+          tags: ["a=b"],
+          bytes: 0,
+          stored_bytes: 0,
+          files: 0,
         })
         assert.equal(other?.engine_snapshot_id, "b".repeat(64))
         assert.deepEqual(more, [])

@@ -186,8 +186,12 @@ describe("a trust of Keystone", () => {
       const gone = yield* redeemed(201, { status: 404 })
       expect([gone.code, gone.detail]).toEqual(["svc.trust_access_denied", denials.gone])
       const trust = {
-        ...{ project_id: "p", trustor_user_id: "a", trustee_user_id: "svc-user" },
-        ...{ impersonation: true, remaining_uses: null, expires_at: null },
+        project_id: "p",
+        trustor_user_id: "a",
+        trustee_user_id: "svc-user",
+        impersonation: true,
+        remaining_uses: null,
+        expires_at: null,
       }
       const there = yield* redeemed(201, { status: 200, body: { trust } })
       expect(there.code).toBe("svc.backend_unavailable")
@@ -217,8 +221,14 @@ describe("a caller by Keystone", () => {
       token = { roles: [{ name: "member" }], project: { id: "p1", domain: { id: "d2" } } }
       const caller = yield* who("a")
       expect({ ...caller, roles: [...caller.roles], scopes: [...caller.scopes] }).toEqual({
-        ...{ actor: "keystone:u1", kind: "keystone", scopes: [], roles: ["member"] },
-        ...{ user_id: "u1", user_domain_id: "d1", project_id: "p1", project_domain_id: "d2" },
+        actor: "keystone:u1",
+        kind: "keystone",
+        scopes: [],
+        roles: ["member"],
+        user_id: "u1",
+        user_domain_id: "d1",
+        project_id: "p1",
+        project_domain_id: "d2",
       })
       token = { roles: [{ name: "svc_domain_owner" }], domain: { id: "d1" } }
       const owner = yield* who("b")
@@ -303,8 +313,11 @@ describe("a caller by Keystone", () => {
       const message = "You are not authorized to perform the action: identity:validate_token."
       const others: ReadonlyArray<Said> = [
         { status: 403, body: { error: { message } } },
-        ...[{ status: 401 }, { status: 500, body: "" }, { status: 200, body: "no JSON" }],
-        ...[{ status: 200, body: { token: {} } }, "drop" as const],
+        { status: 401 },
+        { status: 500, body: "" },
+        { status: 200, body: "no JSON" },
+        { status: 200, body: { token: {} } },
+        "drop" as const,
       ]
       for (const other of others) {
         said = other

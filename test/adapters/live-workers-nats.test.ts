@@ -31,7 +31,9 @@ const one = (layer: typeof hears) =>
 
 const job = (n: number) => ({
   job_id: JobId.make(uuid(n)),
-  ...{ progress: 100, bytes_done: Number.MAX_SAFE_INTEGER, bytes_total: Number.MAX_SAFE_INTEGER },
+  progress: 100,
+  bytes_done: Number.MAX_SAFE_INTEGER,
+  bytes_total: Number.MAX_SAFE_INTEGER,
 })
 
 for (const [how, layer] of Object.entries({ hears, tells })) {
@@ -63,7 +65,10 @@ describeNats("LiveWorkers over NATS", (it) => {
       const worker_id = WorkerId.make("worker-1")
       const subject = beatSubject(worker_id)
       const bad = [
-        ...["", "{}", "null", '{"worker_id":"a.b","jobs":[]}'],
+        "",
+        "{}",
+        "null",
+        '{"worker_id":"a.b","jobs":[]}',
         JSON.stringify({ worker_id, jobs: [{ ...job(1), progress: 101 }] }),
         JSON.stringify({ worker_id: "worker-2", jobs: [] }),
         JSON.stringify({ worker_id, jobs: [], filler: "x".repeat(100_000) }),

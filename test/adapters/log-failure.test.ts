@@ -79,8 +79,11 @@ describe("what the bus says to an append", () => {
     const passing = cases.filter(([, cause]) => isPassing(cause)).map(([what]) => what)
     assert.deepEqual(passing, [
       "no leader of the cluster",
-      ...["no responders", "no responders, bare", "JetStream is not enabled"],
-      ...["no answer in time", "the connection is lost meanwhile"],
+      "no responders",
+      "no responders, bare",
+      "JetStream is not enabled",
+      "no answer in time",
+      "the connection is lost meanwhile",
     ])
   })
 })

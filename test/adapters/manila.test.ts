@@ -20,9 +20,16 @@ const job_id = JobId.make(v7())
 const name = `almanac-${job_id}`
 
 const share = (change: object = {}) => ({
-  ...{ id: share_id, project_id, name: null, size: 2, status: "available" },
-  ...{ share_proto: "NFS", share_type: "t1", snapshot_support: true },
-  ...{ mount_snapshot_support: true, create_share_from_snapshot_support: true },
+  id: share_id,
+  project_id,
+  name: null,
+  size: 2,
+  status: "available",
+  share_proto: "NFS",
+  share_type: "t1",
+  snapshot_support: true,
+  mount_snapshot_support: true,
+  create_share_from_snapshot_support: true,
   ...change,
 })
 const port_share = { ...share(), name: "s", size_bytes: 1 }
@@ -89,7 +96,8 @@ describe("Manila", () => {
     Effect.gen(function* () {
       const { cloud, shares } = yield* opened()
       cloud.answers["POST /v3/auth/tokens"] = () => ({
-        ...{ status: 201, headers: { "x-subject-token": "t" } },
+        status: 201,
+        headers: { "x-subject-token": "t" },
         body: ownToken(cloud.url, { roles: [{ name: "service" }] }),
       })
       cloud.answers[`GET ${v2}/shares/detail`] = () => ({ status: 200, body: { shares: [] } })
@@ -102,14 +110,17 @@ describe("Manila", () => {
     Effect.gen(function* () {
       const { cloud, shares } = yield* opened()
       cloud.answers[`GET ${v2}/snapshots/detail`] = () => ({
-        ...{ status: 200, body: { snapshots: [snapshot("error", "n0")] } },
+        status: 200,
+        body: { snapshots: [snapshot("error", "n0")] },
       })
       cloud.answers[`DELETE ${v2}/snapshots/n0`] = () => ({ status: 202, body: "" })
       cloud.answers[`POST ${v2}/snapshots`] = () => ({
-        ...{ status: 202, body: { snapshot: snapshot("creating") } },
+        status: 202,
+        body: { snapshot: snapshot("creating") },
       })
       cloud.answers[`GET ${v2}/snapshots/n1`] = () => ({
-        ...{ status: 200, body: { snapshot: snapshot("available") } },
+        status: 200,
+        body: { snapshot: snapshot("available") },
       })
       cloud.answers[`GET ${v2}/snapshots/n1/export-locations`] = () => ({
         status: 200,
@@ -131,10 +142,12 @@ describe("Manila", () => {
       let status = "error"
       cloud.answers[`GET ${v2}/snapshots/detail`] = () => ({ status: 200, body: { snapshots: [] } })
       cloud.answers[`POST ${v2}/snapshots`] = () => ({
-        ...{ status: 202, body: { snapshot: snapshot("creating") } },
+        status: 202,
+        body: { snapshot: snapshot("creating") },
       })
       cloud.answers[`GET ${v2}/snapshots/n1`] = () => ({
-        ...{ status: 200, body: { snapshot: snapshot(status) } },
+        status: 200,
+        body: { snapshot: snapshot(status) },
       })
       const prepare = Effect.flip(shares.prepare(port_share, { job_id, crash_consistent: null }))
       expect((yield* prepare).detail).toBe("Manila could not make what a job needs: it is error.")
@@ -164,7 +177,8 @@ describe("Manila", () => {
       cloud.answers[`GET ${v2}/shares/detail`] = () => ({ status: 200, body: { shares: copies } })
       cloud.answers[`GET ${v2}/snapshots/detail`] = () => ({ status: 200, body: { snapshots } })
       cloud.answers[`GET ${v2}/snapshots/n1`] = sequence(
-        ...[{ status: 200, body: { snapshot: snapshot("available") } }, { status: 404 }],
+        { status: 200, body: { snapshot: snapshot("available") } },
+        { status: 404 },
       )
       cloud.answers[`POST ${v2}/shares`] = () => shown
       cloud.answers[`GET ${v2}/shares/${copy.id}`] = sequence(shown, { status: 404 })
@@ -198,7 +212,8 @@ describe("Manila", () => {
       const action = `${v2}/shares/${share_id}/action`
       const rules = `GET ${v2}/share-access-rules`
       const rule = (access_level: string, state: string) => ({
-        ...{ status: 200, body: { access_list: [{ id: "r1", access_to, state, access_level }] } },
+        status: 200,
+        body: { access_list: [{ id: "r1", access_to, state, access_level }] },
       })
       cloud.answers[`POST ${action}`] = () => ({ status: 200 })
       cloud.answers[rules] = sequence(rule("ro", "queued_to_apply"), rule("ro", "active"))
@@ -218,7 +233,10 @@ describe("Manila", () => {
         allow_access: { access_type: "ip", access_to, access_level },
       })
       expect(done(cloud).map(([, , body]) => body)).toEqual([
-        ...[allow("ro"), allow("rw"), { deny_access: { access_id: "r1" } }, allow("rw")],
+        allow("ro"),
+        allow("rw"),
+        { deny_access: { access_id: "r1" } },
+        allow("rw"),
       ])
       cloud.answers[rules] = () => rule("rw", "error")
       const error = yield* Effect.flip(shares.pathOf(port_share))

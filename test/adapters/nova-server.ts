@@ -90,7 +90,11 @@ const answered = (cloud: Cloud, method: string, url: URL, body: unknown): Said =
 export const novaServer = Effect.acquireRelease(
   Effect.promise(async () => {
     const cloud: Cloud & { url: string } = {
-      ...{ url: "", servers: new Map(), calls: [], fault: undefined, is_answer_lost: false },
+      url: "",
+      servers: new Map(),
+      calls: [],
+      fault: undefined,
+      is_answer_lost: false,
     }
     const server = createServer((request, response) => {
       void bodyOf(request).then((body) => {

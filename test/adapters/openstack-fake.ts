@@ -115,13 +115,18 @@ export const fake = Effect.gen(function* () {
   const settings = given({
     identity: { kind: "keystone" },
     keystone_authtoken: {
-      ...{ auth_url: url, username: "svcprotect", region: "here" },
+      auth_url: url,
+      username: "svcprotect",
+      region: "here",
       password: Redacted.make(fake_password),
     },
     manila: { mount: "local" },
   })
   const made: Fake = {
-    ...{ url, asked, answers, settings },
+    url,
+    asked,
+    answers,
+    settings,
     count: (method, path) =>
       asked.filter((one) => one.method === method && one.path === path).length,
   }

@@ -69,7 +69,9 @@ describe("small copies that are sent at once", () => {
     const all = [new Uint8Array(0), ...copies(30, 4096), noise(99, 65_536)]
     const origin = (n: number) => ({ actor: `a-${n}`, request_id: `r-${n}`, correlation_id: "c" })
     const orders = all.map((_, n) => ({
-      ...{ labels: n % 2 === 0 ? {} : { n: `${n}` }, origin: origin(n), created_at: BigInt(n + 1) },
+      labels: n % 2 === 0 ? {} : { n: `${n}` },
+      origin: origin(n),
+      created_at: BigInt(n + 1),
     }))
     const received = await Promise.all(all.map((bytes, n) => send(bytes, orders[n])))
     assert.deepEqual(operationsOf(asked), [replicate_many])
@@ -79,8 +81,15 @@ describe("small copies that are sent at once", () => {
       assert(created)
       const { id, checksum, policy, created_at } = orderOf(bytes, orders[n])
       assert.deepEqual(copy, {
-        ...{ kind: "whole", id, size: bytes.length, checksum, policy, shard: undefined },
-        ...{ created_at, put_at: created_at, stored_at: copy.stored_at },
+        kind: "whole",
+        id,
+        size: bytes.length,
+        checksum,
+        policy,
+        shard: undefined,
+        created_at,
+        put_at: created_at,
+        stored_at: copy.stored_at,
       })
       const { meta, data } = await local.get(id, {}, 0n)
       assert.deepEqual([meta.labels, data?.length], [orders[n]?.labels, bytes.length])
@@ -224,7 +233,8 @@ describe("a batch", () => {
 
   it("is answered for each of its copies, and for no other", () => {
     const said = (whole: Uint8Array, json: unknown = []) => ({
-      ...{ json, whole },
+      json,
+      whole,
       pieces: () => assert.fail("they came at once"),
     })
     const bytes = 2 * (1 + copyBytesIn(3))

@@ -29,16 +29,22 @@ export const idOf = (bytes: Uint8Array) => hashed(bytes).slice(0, 32) as BlobId
 export const origin = { actor: "static:writer", request_id: "r-1", correlation_id: "c-1" }
 
 export const orderOf = (bytes: Uint8Array, more: Partial<CopyOrder> = {}): CopyOrder => ({
-  ...{ id: idOf(bytes), checksum: hashed(bytes), size: bytes.length },
-  ...{ policy: "REPLICATION_POLICY_REPLICA3", labels: { kind: "weights", ü: '"\n' } },
-  ...{ created_at: 1_700_000_000_123_456_789n, shard: undefined, origin },
+  id: idOf(bytes),
+  checksum: hashed(bytes),
+  size: bytes.length,
+  policy: "REPLICATION_POLICY_REPLICA3",
+  labels: { kind: "weights", ü: '"\n' },
+  created_at: 1_700_000_000_123_456_789n,
+  shard: undefined,
+  origin,
   ...more,
 })
 
 /** Takes back what came with that put. */
 const guardOf = (local: NodeEngine): AnsweringStore["guard"] => ({
   receive: local.receive,
-  ...{ copiesOf: local.copiesOf, renew: local.renew },
+  copiesOf: local.copiesOf,
+  renew: local.renew,
   takeBack: async (id, created_at) => {
     const [copy] = await local.copiesOf([id])
     if (copy === undefined || copy.kind === "tombstone" || copy.created_at !== created_at) return
@@ -54,7 +60,9 @@ export const keeps: AnsweringStore["keeps"] = async (ids, ring_version, is_read)
   ids.map((_, n) => ring_version === known_ring && n % (is_read ? 4 : 2) === 0)
 
 const storeOf = (local: NodeEngine): AnsweringStore => ({
-  ...{ local, guard: guardOf(local), keeps },
+  local,
+  guard: guardOf(local),
+  keeps,
   ringVersion: () => known_ring,
 })
 

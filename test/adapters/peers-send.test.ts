@@ -32,7 +32,14 @@ describe("a copy that is sent", () => {
       const { id, checksum, policy, created_at, shard } = order
       assert.deepEqual(first, {
         copy: {
-          ...{ kind: "whole", id, size, checksum, policy, created_at, put_at: created_at, shard },
+          kind: "whole",
+          id,
+          size,
+          checksum,
+          policy,
+          created_at,
+          put_at: created_at,
+          shard,
           stored_at: 1_800_000_000_000_000_001n,
         },
         created: true,

@@ -41,7 +41,9 @@ const withRepository = <A, E, R>(
   }).pipe(Effect.scoped)
 
 const secretsOf = ({ access_key, secret_key }: Repository) => [
-  ...[Redacted.value(access_key), Redacted.value(secret_key), password],
+  Redacted.value(access_key),
+  Redacted.value(secret_key),
+  password,
 ]
 
 /** A backup that waits for the bucket, and restic's own process. */

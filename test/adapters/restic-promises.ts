@@ -11,7 +11,8 @@ import { engineBuckets } from "./restic-world.ts"
 const engine = Layer.unwrap(
   Effect.map(temporaryFolder, (folder) =>
     engineRestic({
-      ...{ binary: obedientRestic(folder) ?? restic, cache_dir: `${folder}/cache` },
+      binary: obedientRestic(folder) ?? restic,
+      cache_dir: `${folder}/cache`,
     }),
   ),
 )
@@ -21,7 +22,8 @@ export const resticPromises = (what: string, options: TestBucketOptions) => {
   describeWithRestic(`restic in ${what}`, () => {
     describeWithRadosgw("of a real server", () => {
       const shared = layer(Layer.merge(S3.layer, engine), {
-        ...{ excludeTestServices: true, timeout: "60 seconds" },
+        excludeTestServices: true,
+        timeout: "60 seconds",
       })
       shared("keeps what an engine promises", (it) => {
         engineContract((name, body) =>

@@ -26,7 +26,10 @@ export const resticOn = (repository: Repository, ...words: ReadonlyArray<string>
   const { environment, options } = placeOf(repository)
   const env = { PATH: process.env.PATH, RESTIC_PROGRESS_FPS: "1", ...environment }
   return execFileSync(restic, [...options, "--no-cache", ...words], {
-    ...{ env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"], maxBuffer: 2 ** 28 },
+    env,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"],
+    maxBuffer: 2 ** 28,
   })
 }
 

@@ -89,10 +89,16 @@ describe("a request to S3", () => {
 
 /** What an operator's shell may hold for another purpose. */
 const foreign = {
-  ...{ AWS_ACCESS_KEY_ID: "AKFOREIGN", AWS_SECRET_ACCESS_KEY: "foreign" },
-  ...{ AWS_SESSION_TOKEN: "foreign", AWS_REGION: "us-west-2", AWS_PROFILE: "nobody" },
-  ...{ AWS_ENDPOINT_URL: "http://127.0.0.1:1", AWS_ENDPOINT_URL_S3: "http://127.0.0.1:1" },
-  ...{ AWS_USE_FIPS_ENDPOINT: "true", AWS_USE_DUALSTACK_ENDPOINT: "true", AWS_MAX_ATTEMPTS: "1" },
+  AWS_ACCESS_KEY_ID: "AKFOREIGN",
+  AWS_SECRET_ACCESS_KEY: "foreign",
+  AWS_SESSION_TOKEN: "foreign",
+  AWS_REGION: "us-west-2",
+  AWS_PROFILE: "nobody",
+  AWS_ENDPOINT_URL: "http://127.0.0.1:1",
+  AWS_ENDPOINT_URL_S3: "http://127.0.0.1:1",
+  AWS_USE_FIPS_ENDPOINT: "true",
+  AWS_USE_DUALSTACK_ENDPOINT: "true",
+  AWS_MAX_ATTEMPTS: "1",
 }
 
 describe("a certificate of S3's", () => {

@@ -18,8 +18,18 @@ const within = (...networks: ReadonlyArray<string>) =>
 
 /** This machine, as endpoints may call it. */
 const loopback = [
-  ...["127.0.0.1", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "0x7f.1", "0.0.0.0"],
-  ...["localhost", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::]"],
+  "127.0.0.1",
+  "127.1",
+  "2130706433",
+  "0x7f000001",
+  "0177.0.0.1",
+  "0x7f.1",
+  "0.0.0.0",
+  "localhost",
+  "[::1]",
+  "[::ffff:127.0.0.1]",
+  "[::ffff:7f00:1]",
+  "[::]",
 ]
 
 const refused = "The S3 service has no public address, and none in targets.allowed_networks"

@@ -97,7 +97,8 @@ describe("the sources of a setting", () => {
       expect(both.settings.capital.cftc_tls_verify).toBe(false)
       const off = yield* read({ env: { CFTC_TLS_VERIFY: "0", PRICES_SOURCE: "" } })
       expect(off.settings.capital).toMatchObject({
-        ...{ prices_source: "yahoo", cftc_tls_verify: false },
+        prices_source: "yahoo",
+        cftc_tls_verify: false,
       })
     }),
   )
@@ -123,13 +124,15 @@ describe("the sources of a setting", () => {
       const env = { ALMANAC_DATA_DIR: "/a" }
       const { capital } = (yield* read({ env })).settings
       expect(capital).toMatchObject({
-        ...{ database: "/a/capital-pressure.sqlite", watchlist: "/a/watchlist.json" },
+        database: "/a/capital-pressure.sqlite",
+        watchlist: "/a/watchlist.json",
         prices_dir: "",
       })
       const set = ["capital.database=d.sqlite", "capital.prices_dir=p", "capital.watchlist=w.json"]
       const { settings: given } = yield* read({ env, set })
       expect(given.capital).toMatchObject({
-        ...{ database: resolve("d.sqlite"), watchlist: resolve("w.json") },
+        database: resolve("d.sqlite"),
+        watchlist: resolve("w.json"),
         prices_dir: resolve("p"),
       })
     }),
@@ -152,7 +155,8 @@ describe("the sources of a setting", () => {
       const profile = (set: ReadonlyArray<string>) =>
         Effect.map(read({ set }), ({ settings }) => settings.engine)
       expect(yield* profile([])).toMatchObject({
-        ...{ subprocess_timeout: 3600, require_fips_profile: false },
+        subprocess_timeout: 3600,
+        require_fips_profile: false,
       })
       const { require_fips_profile: asked } = yield* profile(["engine.require_fips_profile=true"])
       expect(asked).toBe(true)
@@ -168,8 +172,10 @@ describe("the sources of a setting", () => {
       expect(addressRule(near)("169.254.169.254")).toBe(false)
       expect(yield* networks(["targets.allowed_networks=10.1.0.0/16"])).toEqual(["10.1.0.0/16"])
       const cloud = [
-        ...["identity.kind=keystone", "keystone_authtoken.auth_url=https://keystone.example"],
-        ...["keystone_authtoken.username=u", "worker.capacity_slots=2"],
+        "identity.kind=keystone",
+        "keystone_authtoken.auth_url=https://keystone.example",
+        "keystone_authtoken.username=u",
+        "worker.capacity_slots=2",
         "database.connection=sqlite:////tmp/read-models",
       ]
       expect(yield* networks(cloud)).toEqual([])

@@ -115,7 +115,10 @@ describe("the folders below the root", () => {
       expect(yield* Stream.runCollect(shares.list)).toEqual([])
       const like = (yield* one).share
       const { path } = yield* shares.create(project_id, {
-        ...{ job_id: job().job_id, like, name: "n", by: nobody },
+        job_id: job().job_id,
+        like,
+        name: "n",
+        by: nobody,
       })
       expect(lstatSync(path).mode & 0o777).toBe(0o700)
       expect((yield* Stream.runCollect(shares.list)).length).toBe(1)

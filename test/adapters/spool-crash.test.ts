@@ -170,13 +170,15 @@ const addUntilKilled = Effect.fnUntraced(function* (
   const { servers, core } = yield* NatsServer
   const env = {
     ...process.env,
-    ...{ SERVER: servers[0] ?? "", LOGIN_USER: core.user ?? "" },
+    SERVER: servers[0] ?? "",
+    LOGIN_USER: core.user ?? "",
     LOGIN_PASSWORD: core.password === undefined ? "" : Redacted.value(core.password),
   }
   return yield* Effect.promise(async () => {
     const script = join(import.meta.dirname, "spool-adder.ts")
     const child = spawn(process.execPath, [script, ...args], {
-      ...{ env, stdio: ["ignore", "pipe", "inherit"] },
+      env,
+      stdio: ["ignore", "pipe", "inherit"],
     })
     const closed = new Promise((resolve) => child.once("close", resolve))
     const lasts = { added: 0, written: 0 }

@@ -21,17 +21,32 @@ import { temporaryFolder } from "../nats.ts"
 
 const sha256 = "0".repeat(64)
 const stored = (path: string): StoredFile => ({
-  ...{ path, mode: 0o600, bytes: 0, sha256, object: sha256, stored_bytes: 0 },
+  path,
+  mode: 0o600,
+  bytes: 0,
+  sha256,
+  object: sha256,
+  stored_bytes: 0,
 })
 
 const none = { last: 0, messages: 0, parts: [] }
 
 const manifestOf = (files: ReadonlyArray<StoredFile>): StateManifest => ({
-  ...{ id: "backup", almanac: "0", created_at: "2026-11-22T00:00:00.000Z" },
-  ...{ events: none, webhooks: none, files },
+  id: "backup",
+  almanac: "0",
+  created_at: "2026-11-22T00:00:00.000Z",
+  events: none,
+  webhooks: none,
+  files,
   log: {
-    ...{ ...none, generation: 1, base: 0, copies: 0, hash: sha256 },
-    ...{ tree: { size: 1, peaks: [sha256] }, head: "", key: "" },
+    ...none,
+    generation: 1,
+    base: 0,
+    copies: 0,
+    hash: sha256,
+    tree: { size: 1, peaks: [sha256] },
+    head: "",
+    key: "",
   },
 })
 

@@ -27,8 +27,12 @@ export interface World {
 }
 
 const cursor = {
-  ...{ replay: 0, read: 2, open: [], failing_since_ms: null },
-  ...{ last_success_ms: 7, last_failure: null },
+  replay: 0,
+  read: 2,
+  open: [],
+  failing_since_ms: null,
+  last_success_ms: 7,
+  last_failure: null,
 }
 
 /** Files of a data folder, some of which a backup leaves. */

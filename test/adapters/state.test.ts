@@ -291,8 +291,14 @@ describeNats("a restore of state", (it) => {
           assert.deepEqual(
             [...steps],
             [
-              ...["made the log's stream", "wrote a file", "wrote commits", "wrote the log"],
-              ...["wrote the events", "wrote the cursors", "opened the log", "told the log"],
+              "made the log's stream",
+              "wrote a file",
+              "wrote commits",
+              "wrote the log",
+              "wrote the events",
+              "wrote the cursors",
+              "opened the log",
+              "told the log",
             ],
           )
           const told = yield* opened({ ...world.log, folder: join(folder, "log") }, restores)

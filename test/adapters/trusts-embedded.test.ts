@@ -18,8 +18,15 @@ const freshFolder = () => mkdtempSync(join(folder, "data-"))
 const portOf = (store: TrustStore) => Effect.provide(Trusts, trustsEmbedded(store))
 
 const record = (trust_id: string, project_id: string) => ({
-  ...{ trust_id, project_id, trustor_user_id: null, trustee_user_id: "nobody", roles: ["member"] },
-  ...{ impersonation: true, remaining_uses: null, created_at: 0, expires_at: null },
+  trust_id,
+  project_id,
+  trustor_user_id: null,
+  trustee_user_id: "nobody",
+  roles: ["member"],
+  impersonation: true,
+  remaining_uses: null,
+  created_at: 0,
+  expires_at: null,
   revoked_at: null,
 })
 
@@ -31,7 +38,9 @@ const place = Effect.gen(function* () {
   const create = Effect.fnUntraced(function* (options: TrustOptions = {}) {
     const { trustor = "alice", project = "one", expires_in_s } = options
     const trust_id = yield* issuer.issue({
-      ...{ project_id: projects[project], user_id: users[trustor], roles: ["member"] },
+      project_id: projects[project],
+      user_id: users[trustor],
+      roles: ["member"],
       ...(expires_in_s !== undefined && { ttl_seconds: expires_in_s }),
     })
     const { trustee = "us", impersonation = true, remaining_uses = null } = options

@@ -51,7 +51,10 @@ const secrets = secretsWith(Buffer.alloc(32, 7))
 const { event } = told(6, { data: { text: "ünïcode" } })
 
 const parcel = (url: string, more: Partial<Parcel> = {}): Parcel => ({
-  ...{ webhook_id: "w1", url, sequence: 4, event },
+  webhook_id: "w1",
+  url,
+  sequence: 4,
+  event,
   secrets: [{ version: 1, key_id: secrets.key_id }],
   ...more,
 })

@@ -53,12 +53,22 @@ const hold: Hold = { worker_id, fence: 2 }
 const origin = (actor = `worker:${worker_id}`) => ({ command_id: randomUUID(), actor, at })
 
 const registration = RegisterWorker.make({
-  ...{ project_id, domain_id, hostname: "host-1", image_version: "image-1" },
-  ...{ engine_version: "0.18.0", capacity_slots: 2 },
+  project_id,
+  domain_id,
+  hostname: "host-1",
+  image_version: "image-1",
+  engine_version: "0.18.0",
+  capacity_slots: 2,
 })
 
 const everything = {
-  ...{ job_id: jobId(1), resource_id: uuid(6), target_id, project_id, share_id, backup_id, hold },
+  job_id: jobId(1),
+  resource_id: uuid(6),
+  target_id,
+  project_id,
+  share_id,
+  backup_id,
+  hold,
 }
 
 describe("what a worker sends", () => {

@@ -41,7 +41,10 @@ const entered = Effect.fnUntraced(function* (worker_id: WorkerId) {
   yield* (yield* usersOf).admit({ worker_id, public_key: keys.public_key })
   const inbox = inboxOf(worker_id)
   const connection = yield* connectPlain({
-    ...{ servers, login: { seed: keys.seed }, inbox, is_new: true },
+    servers,
+    login: { seed: keys.seed },
+    inbox,
+    is_new: true,
   })
   return { connection, keys }
 })
@@ -113,10 +116,18 @@ describeNats("a worker's user", (it) => {
     Effect.gen(function* () {
       const { connection } = yield* entered(one)
       const subjects = [
-        ...[commandSubject(other), beatSubject(other), agentSubject(other, "offer")],
-        ...["command.share-protection.job.x", "command.blob-storage.cluster.main"],
-        ...["commit.share-protection.job.x", "worker-users.admit", "events.x.y.z"],
-        ...["live.blob-storage.node.x", "$JS.API.INFO", "_INBOX.x", agentSubject(one, "offer")],
+        commandSubject(other),
+        beatSubject(other),
+        agentSubject(other, "offer"),
+        "command.share-protection.job.x",
+        "command.blob-storage.cluster.main",
+        "commit.share-protection.job.x",
+        "worker-users.admit",
+        "events.x.y.z",
+        "live.blob-storage.node.x",
+        "$JS.API.INFO",
+        "_INBOX.x",
+        agentSubject(one, "offer"),
       ]
       for (const subject of subjects) assert.isFalse(yield* reaches(connection, subject), subject)
     }).pipe(Effect.scoped),
@@ -126,8 +137,15 @@ describeNats("a worker's user", (it) => {
     Effect.gen(function* () {
       const { connection } = yield* entered(one)
       const subjects = [
-        ...["commit.>", "agent.*.offer", agentSubject(other, "offer"), ">", "worker.*.command"],
-        ...["_INBOX.>", `${inboxOf(other)}.>`, "$JS.>", "live.share-protection.worker.*"],
+        "commit.>",
+        "agent.*.offer",
+        agentSubject(other, "offer"),
+        ">",
+        "worker.*.command",
+        "_INBOX.>",
+        `${inboxOf(other)}.>`,
+        "$JS.>",
+        "live.share-protection.worker.*",
       ]
       for (const subject of subjects) assert.isFalse(yield* hears(connection, subject), subject)
       assert.isTrue(yield* hears(connection, agentSubject(one, "*")))

@@ -11,12 +11,23 @@ import {
 import { descendants, usedSeconds } from "../../bench/blob-process.ts"
 
 const row = (runs_per_s: number, more: Partial<BlobRow> = {}): BlobRow => ({
-  ...{ runs: 10, runs_per_s, p50_ms: 1, p99_ms: 2, p999_ms: 3, client_busy: 0.5 },
-  ...{ cpu_us: 40, flushes: 0.5, syncs: undefined, ...more },
+  runs: 10,
+  runs_per_s,
+  p50_ms: 1,
+  p99_ms: 2,
+  p999_ms: 3,
+  client_busy: 0.5,
+  cpu_us: 40,
+  flushes: 0.5,
+  syncs: undefined,
+  ...more,
 })
 
 const cell = (of: Readonly<Record<string, ReadonlyArray<BlobRow>>>, clients = 32): Cell => ({
-  ...{ operation: "put", size: "4 KiB", blob_bytes: 4096, clients },
+  operation: "put",
+  size: "4 KiB",
+  blob_bytes: 4096,
+  clients,
   measured: {
     series: Object.entries(of).map(([name, rounds]) => ({ name, rounds: [...rounds] })),
     noise: [],
@@ -24,7 +35,11 @@ const cell = (of: Readonly<Record<string, ReadonlyArray<BlobRow>>>, clients = 32
 })
 
 const goal: Goal = {
-  ...{ size: "4 KiB", clients: 32, ours: "almanac", against: "peer", ratio: 2 },
+  size: "4 KiB",
+  clients: 32,
+  ours: "almanac",
+  against: "peer",
+  ratio: 2,
   operation: "put",
 }
 
@@ -60,11 +75,15 @@ describe("a goal", () => {
     const what = "4 KiB put, 64 clients:"
     expect(syncs({ flushes: 0.2, syncs: 0.02 })).toEqual([
       `${what} fdatasync, by its own count per put`,
-      ...["at most 0.05", "0.02", "reached"],
+      "at most 0.05",
+      "0.02",
+      "reached",
     ])
     expect(syncs({ flushes: 0.2 })).toEqual([
       `${what} flushes of the disk per put`,
-      ...["at most 0.05", "0.2", "missed"],
+      "at most 0.05",
+      "0.2",
+      "missed",
     ])
   })
 })
@@ -75,7 +94,16 @@ describe("a table", () => {
       cell({ almanac: [row(200), row(100, { cpu_us: 60 }), row(400)], peer: [row(50)] }),
     )
     expect(cellsOf(text, 2).slice(1, -1)).toEqual([
-      ...["almanac", "200 (100..400)", "0.819", "1", "2", "3", "40", "0.5", "50%", ""],
+      "almanac",
+      "200 (100..400)",
+      "0.819",
+      "1",
+      "2",
+      "3",
+      "40",
+      "0.5",
+      "50%",
+      "",
     ])
     expect(cellsOf(text, 3).slice(1, 4)).toEqual(["peer", "50 (50..50)", "0.205"])
     expect(cellsOf(text, 3).at(-2)).toBe("4 (4..4)")

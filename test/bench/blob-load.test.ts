@@ -40,8 +40,15 @@ const sockets = <A>(take: (socket: Socket, data: Buffer) => void, use: (port: nu
 }
 
 const order = (port: number, more: Partial<BlobOrder>): BlobOrder => ({
-  ...{ protocol: "http", port, requests: [], connections: 3, seconds: 10, runs_max: 30 },
-  ...{ round: 0xabc, is_kept: false, ...more },
+  protocol: "http",
+  port,
+  requests: [],
+  connections: 3,
+  seconds: 10,
+  runs_max: 30,
+  round: 0xabc,
+  is_kept: false,
+  ...more,
 })
 
 /** What a put server has seen. */

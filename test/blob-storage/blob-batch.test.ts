@@ -122,7 +122,9 @@ describe("a batch", () => {
         const full = yield* ask(service, "stat", many.slice(0, -(id.length + 1)))
         expect(full.lines.length).toBe(batch_ids_max)
         const { status } = yield* service.call("POST", "/v1/blobs/get", {
-          ...{ token: "nobody", headers: lines_type, body: id },
+          token: "nobody",
+          headers: lines_type,
+          body: id,
         })
         expect(status).toBe(401)
       }),

@@ -24,13 +24,20 @@ const window_bytes = 983_040
 const path = "/v1/blobs/0123456789abcdef0123456789abcdef"
 
 const metaOf = (size: number): BlobMeta => ({
-  ...{ size: BigInt(size), created_at: 1n, modified_at: 1n, checksum: "", labels: {} },
+  size: BigInt(size),
+  created_at: 1n,
+  modified_at: 1n,
+  checksum: "",
+  labels: {},
   policy: "REPLICATION_POLICY_NONE",
 })
 
 const nothing = () => Promise.reject(thrown({ _tag: "BlobStoreFailed", detail: "not here" }))
 const none: HotBlobs["engine"] = {
-  ...{ put: nothing, get: nothing, stat: nothing, delete: nothing },
+  put: nothing,
+  get: nothing,
+  stat: nothing,
+  delete: nothing,
   upload: () => ({ write: nothing, finish: nothing, abort: async () => undefined }),
 }
 
@@ -170,7 +177,8 @@ describe("a put on the plain route", () => {
         const told: Array<BlobPut["bytes_max"]> = []
         const inner = yield* memoryStore()
         const noting = {
-          ...{ ...store, ...inner },
+          ...store,
+          ...inner,
           put: ((order, bytes) => {
             told.push(order.bytes_max)
             return inner.put(order, bytes)

@@ -35,8 +35,11 @@ const both = (
       const [first] = cluster.nodes
       if (first === undefined) throw new Error("there is no node")
       const setup = {
-        ...{ store: storeOf(first.engine), engine: first.engine, is_hot },
-        ...{ active_nodes: count, node_id: "n1" },
+        store: storeOf(first.engine),
+        engine: first.engine,
+        is_hot,
+        active_nodes: count,
+        node_id: "n1",
       }
       return withBlobs(setup, (service) => body(service, cluster))
     }),

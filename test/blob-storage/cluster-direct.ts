@@ -78,9 +78,16 @@ export const directNodes = (count: number) => {
     hosts.set(node_id, { local, guard })
     const members = membersOf(node_id, names)
     const engine = clusterEngine({
-      ...{ local, guard, peers, timing, openCode, hasher: blobHasher, memory },
+      local,
+      guard,
+      peers,
+      timing,
+      openCode,
+      hasher: blobHasher,
+      memory,
       members: () => members,
-      ...{ hint: () => undefined, report: () => undefined },
+      hint: () => undefined,
+      report: () => undefined,
     })
     return { node_id, local, engine }
   })

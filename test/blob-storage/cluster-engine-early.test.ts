@@ -41,9 +41,16 @@ const twoNodes = (disk: (answer: PutAnswer) => Promise<PutAnswer>) => {
   const hints: Array<unknown> = []
   const members = membersOf("n1", ["n1", "n2"])
   const engine = clusterEngine({
-    ...{ local, guard: takeBackGuard(local, timing), peers, timing },
-    ...{ openCode, hasher: blobHasher, memory },
-    ...{ members: () => members, hint: (hint) => void hints.push(hint), report: () => undefined },
+    local,
+    guard: takeBackGuard(local, timing),
+    peers,
+    timing,
+    openCode,
+    hasher: blobHasher,
+    memory,
+    members: () => members,
+    hint: (hint) => void hints.push(hint),
+    report: () => undefined,
   })
   const put = () => engine.put(orderOf("REPLICATION_POLICY_REPLICA2"), [bytes], 100n)
   const isThere = async () => (await there.copiesOf([id]))[0]?.kind === "whole"

@@ -45,8 +45,14 @@ export const one = [configured, ...member(a)]
 export const eachEvent = [
   configured,
   ...[a, b].flatMap((node_id) => [
-    ...[joined(node_id), activated(node_id), changed(node_id, "2000", 200), offline(node_id)],
-    ...[revived(node_id), leaving(node_id), left(node_id), removed(node_id)],
+    joined(node_id),
+    activated(node_id),
+    changed(node_id, "2000", 200),
+    offline(node_id),
+    revived(node_id),
+    leaving(node_id),
+    left(node_id),
+    removed(node_id),
   ]),
   { ...configured, vnodes_per_node: 64 },
 ]

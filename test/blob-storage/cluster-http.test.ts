@@ -40,7 +40,8 @@ describe("join", () => {
       const moved = { ...node, address: "[2001:db8::1]:80" }
       const { body } = yield* ask("POST", "/v1/cluster/join", moved)
       assert.deepEqual(body, {
-        ...{ accepted: true, ring_version: 1 },
+        accepted: true,
+        ring_version: 1,
         nodes: [shown({ address: moved.address })],
       })
     }),
@@ -50,7 +51,8 @@ describe("join", () => {
       yield* ask("POST", "/v1/cluster/join", node)
       const { body } = yield* ask("POST", "/v1/cluster/join", { ...node, capacity_bytes: 2000 })
       assert.deepEqual(body, {
-        ...{ accepted: true, ring_version: 2 },
+        accepted: true,
+        ring_version: 2,
         nodes: [shown({ capacity_bytes: 2000 })],
       })
     }),
@@ -175,7 +177,10 @@ const send = Effect.fnUntraced(function* (command: Parameters<typeof Cluster.dec
 const node_id = NodeId.make("node-1")
 const silent = send(
   MarkNodeOffline.make({
-    ...{ node_id, fence: 1, at: "2026-11-20T12:00:00.000Z", remove_after_seconds: 3600 },
+    node_id,
+    fence: 1,
+    at: "2026-11-20T12:00:00.000Z",
+    remove_after_seconds: 3600,
   }),
 )
 
@@ -286,10 +291,16 @@ type Name = "NONE" | "REPLICA2" | "REPLICA3"
 const stored = Effect.fnUntraced(function* (node_id: string, names: ReadonlyArray<Name>) {
   const facts = names.map(
     (name, i): VolumeFact => ({
-      ...{ cursor: i + 1, kind: "stored", id: BlobId.make(`${i}`.repeat(32)), size: 1 },
+      cursor: i + 1,
+      kind: "stored",
+      id: BlobId.make(`${i}`.repeat(32)),
+      size: 1,
       policy: ReplicationPolicy.make(`REPLICATION_POLICY_${name}`),
-      ...{ checksum: "c2hhMjU2", at: "1763640000000000001" },
-      ...{ actor: "somebody", request_id: "r", correlation_id: "c" },
+      checksum: "c2hhMjU2",
+      at: "1763640000000000001",
+      actor: "somebody",
+      request_id: "r",
+      correlation_id: "c",
     }),
   )
   const command = RecordFacts.make({ from: 0, to: facts.length, facts })
@@ -308,8 +319,13 @@ describe("metrics", () => {
       const { body } = yield* ask("GET", "/v1/cluster/metrics")
       const { nodes = [], ...sums } = body
       assert.deepEqual(sums, {
-        ...{ ring_version: 2, vnodes_per_node: 128, pending_migrations: 0 },
-        ...{ bytes_moved: 0, repairs: 0, replication_failures: 0, under_replicated: 0 },
+        ring_version: 2,
+        vnodes_per_node: 128,
+        pending_migrations: 0,
+        bytes_moved: 0,
+        repairs: 0,
+        replication_failures: 0,
+        under_replicated: 0,
       })
       const [one = {}, other = {}] = nodes
       const { ring_share = 0, last_heartbeat_at = 0, ...rest } = one
@@ -327,8 +343,11 @@ describe("metrics", () => {
       yield* ask("POST", "/v1/cluster/join", node)
       yield* ask("POST", "/v1/cluster/join", { ...node, node_id: "node-2" })
       const progress = {
-        ...{ pending_migrations: 1n, bytes_moved: 20n, repairs: 3n },
-        ...{ replication_failures: 4n, under_replicated: 5n },
+        pending_migrations: 1n,
+        bytes_moved: 20n,
+        repairs: 3n,
+        replication_failures: 4n,
+        under_replicated: 5n,
       }
       const { beat: tell } = yield* LiveNodes
       for (const node_id of [NodeId.make("node-1"), NodeId.make("node-2")]) {

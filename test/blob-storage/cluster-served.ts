@@ -35,7 +35,10 @@ const identity = Layer.succeed(
       if (text === undefined) return Effect.fail(new Unauthenticated({ reason: "missing" }))
       if (scopes === undefined) return Effect.fail(new Unauthenticated({ reason: "unknown" }))
       return Effect.succeed({
-        ...{ actor: text, kind: "static", scopes: new Set(scopes), roles: new Set<string>() },
+        actor: text,
+        kind: "static",
+        scopes: new Set(scopes),
+        roles: new Set<string>(),
       } as const)
     },
   }),
@@ -181,7 +184,10 @@ export const node = { node_id: "node-1", address: "10.0.0.1:9797", capacity_byte
 export const beat = { node_id: "node-1", used_bytes: 10, blob_count: 2, ring_version: 1 }
 
 export const shown = (more: object = {}) => ({
-  ...{ ...node, state: "active", used_bytes: 0, blob_count: 0 },
+  ...node,
+  state: "active",
+  used_bytes: 0,
+  blob_count: 0,
   ...more,
 })
 

@@ -39,7 +39,12 @@ const committed = (history: ReadonlyArray<ClusterEvent>): Recorded => ({
   stream: "blob-storage.cluster.almanac",
   hash: "",
   commit: {
-    ...{ v: 1, actor: "test", at, events: history, commands: ["c"], prev: "" },
+    v: 1,
+    actor: "test",
+    at,
+    events: history,
+    commands: ["c"],
+    prev: "",
     snapshot: Cluster.save(history.reduce(Cluster.evolve, Cluster.initialState)),
   },
 })

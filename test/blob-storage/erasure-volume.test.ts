@@ -23,7 +23,8 @@ const volumes = async () => {
   const hosts = new Map<string, Host>()
   const peers = directPeers(hosts, down)
   const drawn = placement({
-    ...{ ring_version: 1, vnodes_per_node: 16 },
+    ring_version: 1,
+    vnodes_per_node: 16,
     nodes: names.map((node_id) => ({ node_id, weight_percent: 100 })),
   })
   const open = async (node_id: string, dir = freshFolder()) => {
@@ -31,7 +32,11 @@ const volumes = async () => {
     const guard = takeBackGuard(local, timing)
     hosts.set(node_id, { local, guard })
     const members: Members = {
-      ...{ node_id, ring_version: 1, leaving: [], is_leaving: false, placement: drawn },
+      node_id,
+      ring_version: 1,
+      leaving: [],
+      is_leaving: false,
+      placement: drawn,
       active: names.map((name) => ({ node_id: name, address: name })),
     }
     const parts: ErasureParts = { local, guard, peers, timing, members: () => members, ...tools }

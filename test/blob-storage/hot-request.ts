@@ -33,8 +33,16 @@ const policies = ["NONE", "REPLICA2", "REPLICA3", "UNSPECIFIED", "EC42", "EC82",
 
 const authorizations = [
   ...Array.from({ length: 80 }, () => "Bearer writer"),
-  ...["bearer reader", "Bearer  writer ", "Bearer reader", "Bearer nobody", "Bearer expired"],
-  ...["Bearer outage", "Basic d3JpdGVy", "Bearer", "Bearer admin", undefined],
+  "bearer reader",
+  "Bearer  writer ",
+  "Bearer reader",
+  "Bearer nobody",
+  "Bearer expired",
+  "Bearer outage",
+  "Basic d3JpdGVy",
+  "Bearer",
+  "Bearer admin",
+  undefined,
 ]
 
 const jsonBodies: ReadonlyArray<(draw: Draw) => string> = [
@@ -74,17 +82,36 @@ const jsonBodies: ReadonlyArray<(draw: Draw) => string> = [
 
 const types = ["application/json", "application/json; charset=utf-8", "text/plain", undefined]
 const raw_types = [
-  ...["application/octet-stream", "application/octet-stream", "application/octet-stream"],
-  ...["Application/Octet-Stream; a=b", "application/json", "application/x-ndjson", undefined],
+  "application/octet-stream",
+  "application/octet-stream",
+  "application/octet-stream",
+  "Application/Octet-Stream; a=b",
+  "application/json",
+  "application/x-ndjson",
+  undefined,
 ]
 const accepts = [
-  ...["application/octet-stream", "application/octet-stream", "application/octet-stream"],
-  ...[undefined, "*/*", "application/json", "application/octet-stream;q=0.5, application/json"],
-  ...["application/json;q=0.1, application/octet-stream", "text/html"],
+  "application/octet-stream",
+  "application/octet-stream",
+  "application/octet-stream",
+  undefined,
+  "*/*",
+  "application/json",
+  "application/octet-stream;q=0.5, application/json",
+  "application/json;q=0.1, application/octet-stream",
+  "text/html",
 ]
 const ranges = [
-  ...["bytes=0-0", "bytes=1-3", "bytes=4090-", "bytes=-5", "bytes=5-1", "bytes=0-1,3-4"],
-  ...["bytes=99999999-", "lines=1-2", "bytes=0-999999999", "bytes=-0"],
+  "bytes=0-0",
+  "bytes=1-3",
+  "bytes=4090-",
+  "bytes=-5",
+  "bytes=5-1",
+  "bytes=0-1,3-4",
+  "bytes=99999999-",
+  "lines=1-2",
+  "bytes=0-999999999",
+  "bytes=-0",
 ]
 const request_ids = ["mine", "a b\u00e9", "x".repeat(200)]
 const long_label = "x".repeat(9000)
@@ -110,7 +137,12 @@ const oddHeaders = (draw: Draw): Some =>
 
 const labelHeaders = (draw: Draw): Some =>
   draw<Some>([
-    ...[{}, {}, {}, {}, {}, {}],
+    {},
+    {},
+    {},
+    {},
+    {},
+    {},
     { "x-label-a": "1", "X-Label-B": "%C3%A9" },
     { "x-label-%41": "a b", "x-label-c": "%zz" },
     { "x-label-big": long_label, "x-label-other": "1" },
@@ -137,8 +169,11 @@ const itemOf = (draw: Draw, ids: ReadonlyArray<string>) => {
   const id = draw([...ids, ...ids, "0".repeat(32)])
   const spelled = [
     ...Array.from({ length: 20 }, () => id),
-    ...[id.toUpperCase(), Buffer.from(id, "hex").toString("base64url")],
-    ...[id.slice(1), `%${id.charCodeAt(0).toString(16)}${id.slice(1)}`, "%zz"],
+    id.toUpperCase(),
+    Buffer.from(id, "hex").toString("base64url"),
+    id.slice(1),
+    `%${id.charCodeAt(0).toString(16)}${id.slice(1)}`,
+    "%zz",
   ]
   const below = draw([
     "",
@@ -175,7 +210,10 @@ export const requestsOf = (seed: number, count: number, ids: ReadonlyArray<strin
     return chosen as (typeof choices)[number]
   }
   const stored = contents.map((body) => ({
-    ...{ method: "POST", path: "/v1/blobs/stream", body, is_chunked: false },
+    method: "POST",
+    path: "/v1/blobs/stream",
+    body,
+    is_chunked: false,
     headers: { authorization: "Bearer writer", "content-type": "application/octet-stream" },
   }))
   const drawn = Array.from({ length: count }, (): Asked => {

@@ -105,9 +105,12 @@ describe("the journal", () => {
       )
       const last = (yield* events).at(-1)
       assert.deepEqual(all.at(-1)?.commit.snapshot.context, {
-        ...{ cursor: 1100, last: { id: last?.id, at: last?.at } },
-        ...{ blobs: 1100, bytes: (yield* (yield* BlobStore).usage).used_bytes },
-        ...{ policies: { REPLICATION_POLICY_REPLICA3: 1100 }, is_short: false },
+        cursor: 1100,
+        last: { id: last?.id, at: last?.at },
+        blobs: 1100,
+        bytes: (yield* (yield* BlobStore).usage).used_bytes,
+        policies: { REPLICATION_POLICY_REPLICA3: 1100 },
+        is_short: false,
       })
     }).pipe(Effect.provide(app)),
   )

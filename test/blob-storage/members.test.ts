@@ -11,13 +11,21 @@ import { type ClusterCommand, JoinNode, LeaveNode } from "#schemas/blob-storage/
 import { NodeId } from "#schemas/blob-storage/node.ts"
 
 const member = (node_id: string, state: Member["state"], port = 1): Member => ({
-  ...{ node_id: NodeId.make(node_id), address: `10.0.0.1:${port}`, state },
-  ...{ capacity_bytes: "100", weight_percent: 100 },
+  node_id: NodeId.make(node_id),
+  address: `10.0.0.1:${port}`,
+  state,
+  capacity_bytes: "100",
+  weight_percent: 100,
 })
 
 const cluster = (ring_version: number, ...nodes: ReadonlyArray<Member>): ClusterContext => ({
-  ...{ ring_version, vnodes_per_node: 8, capacity_unit_bytes: "100", fence: 0, nodes },
-  ...{ departed: [], departed_before: "" },
+  ring_version,
+  vnodes_per_node: 8,
+  capacity_unit_bytes: "100",
+  fence: 0,
+  nodes,
+  departed: [],
+  departed_before: "",
 })
 
 describe("the members that a node knows", () => {
@@ -72,8 +80,10 @@ describe("the members that a node knows", () => {
       const join = (node_id: string) =>
         send(
           JoinNode.make({
-            ...{ node_id: NodeId.make(node_id), address: "10.0.0.1:1" },
-            ...{ capacity_bytes: "100", vnodes_per_node: 8 },
+            node_id: NodeId.make(node_id),
+            address: "10.0.0.1:1",
+            capacity_bytes: "100",
+            vnodes_per_node: 8,
           }),
         )
       const { members, learn, position } = heldMembers("a")

@@ -79,8 +79,21 @@ describe("a node's address", () => {
   const is = Schema.is(NodeAddress)
   const right = ["10.0.0.1:9797", "a:1", "blob-0.blob.svc.cluster.local:65535", "[::1]:80"]
   const wrong = [
-    ...["", "host", ":80", "host:", "host:0", "host:65536", "host:123456", "http://host:80"],
-    ...["ho st:80", "host:80/", "user@host:80", "-host:80", "::1:80", "[host]:80", "host:8o"],
+    "",
+    "host",
+    ":80",
+    "host:",
+    "host:0",
+    "host:65536",
+    "host:123456",
+    "http://host:80",
+    "ho st:80",
+    "host:80/",
+    "user@host:80",
+    "-host:80",
+    "::1:80",
+    "[host]:80",
+    "host:8o",
     `${"h".repeat(126)}:80`,
   ]
   for (const address of right) it(`may be ${address}`, () => assert.isTrue(is(address)))

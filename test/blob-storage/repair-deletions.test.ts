@@ -75,8 +75,11 @@ describe("deletions that meant every node", () => {
     assert.deepEqual(await cluster.holders(blob), [])
     await cluster.sleep(1)
     const order = {
-      ...{ labels: {}, policy: blob.policy, origin },
-      ...{ expected_id: undefined, if_none_match: false },
+      labels: {},
+      policy: blob.policy,
+      origin,
+      expected_id: undefined,
+      if_none_match: false,
     }
     // By c's own clock this put is two minutes older than the deletion that it has heard of.
     await c.engine.put(order, [blob.bytes], c.now())
@@ -137,8 +140,15 @@ describe("deletions that meant every node", () => {
     const { id, checksum, policy } = cluster.blob("table", "REPLICATION_POLICY_NONE")
     const wide: Deletion = { kind: "tombstone", id, deleted_at: 10n, is_cluster_wide: true }
     const held = (put_at: bigint): HeldCopy => ({
-      ...{ kind: "whole", id, size: 1, checksum, policy, shard: undefined },
-      ...{ created_at: 1n, put_at, stored_at: 99n },
+      kind: "whole",
+      id,
+      size: 1,
+      checksum,
+      policy,
+      shard: undefined,
+      created_at: 1n,
+      put_at,
+      stored_at: 99n,
     })
     for (const [theirs, is_told] of [
       [undefined, true],

@@ -89,7 +89,10 @@ describe("shards that no put finished", () => {
       return asked === 1 ? ids.map(() => undefined) : engine.copiesOf(ids)
     }
     cluster.network.attach({
-      ...{ node_id: first, engine: { ...engine, copiesOf }, now, isUp: () => true },
+      node_id: first,
+      engine: { ...engine, copiesOf },
+      now,
+      isUp: () => true,
       ringVersion: () => 2,
     })
     await cluster.sweep(fourth)

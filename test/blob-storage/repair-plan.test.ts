@@ -14,16 +14,29 @@ const nodes = ["a", "b", "c", "d", "e", "f", "g"]
 
 /** The owners are the nodes by name. */
 const view = (more: Partial<RepairView> = {}): RepairView => ({
-  ...{ node_id: "a", active: nodes, leaving: [], is_leaving: false },
-  ...{ now, round: 1, whole_since: 0n, release_after_ns: hour_ns },
+  node_id: "a",
+  active: nodes,
+  leaving: [],
+  is_leaving: false,
+  now,
+  round: 1,
+  whole_since: 0n,
+  release_after_ns: hour_ns,
   ownersOf: (_, count) => (more.active ?? nodes).slice(0, count),
   ...more,
 })
 
 const old = now - 2n * hour_ns
 const held = (more: Partial<HeldCopy> = {}): HeldCopy => ({
-  ...{ kind: "whole", id, size: 100, checksum: "", policy: "REPLICATION_POLICY_REPLICA2" },
-  ...{ created_at: old, put_at: more.created_at ?? old, stored_at: old, shard: undefined },
+  kind: "whole",
+  id,
+  size: 100,
+  checksum: "",
+  policy: "REPLICATION_POLICY_REPLICA2",
+  created_at: old,
+  put_at: more.created_at ?? old,
+  stored_at: old,
+  shard: undefined,
   ...more,
 })
 const shard = (index: number, more: Partial<HeldCopy> = {}): HeldCopy =>
@@ -34,7 +47,10 @@ const shard = (index: number, more: Partial<HeldCopy> = {}): HeldCopy =>
     ...more,
   })
 const gone = (deleted_at: bigint, is_cluster_wide = false): Copy => ({
-  ...{ kind: "tombstone", id, deleted_at, is_cluster_wide },
+  kind: "tombstone",
+  id,
+  deleted_at,
+  is_cluster_wide,
 })
 
 const told = (act: Act) => {

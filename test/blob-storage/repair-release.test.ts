@@ -60,7 +60,10 @@ describe("letting copies go", () => {
     let asked = 0
     const { engine, now } = cluster.node("b")
     cluster.network.attach({
-      ...{ node_id: "b", engine, now, isUp: () => true },
+      node_id: "b",
+      engine,
+      now,
+      isUp: () => true,
       keeps: async (ids, ring_version, is_read) => {
         asked += 1
         const kept = await keeps(ids, ring_version, is_read)
@@ -134,7 +137,10 @@ describe("letting copies go", () => {
     const said: Array<boolean> = []
     const { engine, now, repairs } = cluster.node("b")
     cluster.network.attach({
-      ...{ node_id: "b", engine, now, isUp: () => true },
+      node_id: "b",
+      engine,
+      now,
+      isUp: () => true,
       keeps: async (ids, ring_version, is_read) => {
         said.push(...(await cluster.node("a").repairs.keeps(ids, ring_version, is_read)))
         return repairs.keeps(ids, ring_version, is_read)

@@ -39,7 +39,10 @@ const membersOf = (
   node_id: string,
   { ring_version, active, leaving, whole_since }: Ring,
 ): Members => ({
-  ...{ node_id, ring_version, active: active.map(peerOf), leaving: leaving.map(peerOf) },
+  node_id,
+  ring_version,
+  active: active.map(peerOf),
+  leaving: leaving.map(peerOf),
   is_leaving: leaving.includes(node_id),
   whole_since,
   placement: { ...tableOf(active), ring_version },
@@ -57,13 +60,18 @@ const makeStage = (names: ReadonlyArray<string>, options: WorldOptions) => {
   const world = makeWorld(options.seed ?? 1)
   const network = makeNetwork(world)
   let ring: Ring = {
-    ...{ ring_version: 1, active: [...names].sort(), leaving: [], whole_since: 0n },
+    ring_version: 1,
+    active: [...names].sort(),
+    leaving: [],
+    whole_since: 0n,
   }
   /** Nodes that have not heard of the newest ring yet. */
   const old_rings = new Map<string, Ring>()
   const cut_off = new Set<string>()
   return {
-    ...{ world, network, options },
+    world,
+    network,
+    options,
     problems: [] as Array<string>,
     /** As the node has heard of them; anybody else knows the newest. */
     members: (node_id: string) => membersOf(node_id, old_rings.get(node_id) ?? ring),
@@ -95,7 +103,11 @@ const makeNode = (node_id: string, stage: Stage) => {
   const peers = network.peersOf({ node_id, isUp: () => true })
   const own_members = () => members(node_id)
   const parts = {
-    ...{ local: engine, guard, peers, members: own_members, timing },
+    local: engine,
+    guard,
+    peers,
+    members: own_members,
+    timing,
     ...erasureTools(),
   }
   const repairs = repair({
@@ -103,7 +115,9 @@ const makeNode = (node_id: string, stage: Stage) => {
     isCurrent: () => isCurrent(node_id),
     rebuild: (order) => rebuildShards(parts, order),
     report: (problem) => void problems.push(`${node_id}: ${problem}`),
-    ...{ sweep_seconds: 600, repair_bytes_per_second, release_after_seconds: hour_s },
+    sweep_seconds: 600,
+    repair_bytes_per_second,
+    release_after_seconds: hour_s,
   })
   const ringVersion = () => own_members().ring_version
   const { keeps } = repairs
@@ -129,7 +143,13 @@ const giveTo = async (
   const origin = { actor: "test", request_id: "", correlation_id: "" }
   const part = shard === undefined ? bytes : shardBytes(blob, shard)
   const order: CopyOrder = {
-    ...{ id, checksum, size: bytes.length, policy, created_at, shard, origin },
+    id,
+    checksum,
+    size: bytes.length,
+    policy,
+    created_at,
+    shard,
+    origin,
     labels: { made: "by a test" },
   }
   const receiving = engine.receive(order, part.length)
@@ -158,7 +178,15 @@ export const makeRepairWorld = (names: ReadonlyArray<string>, options: WorldOpti
     })
   }
   return {
-    ...{ world, network, node, setRing, hear, cutOff, copyOf, problems, sweep },
+    world,
+    network,
+    node,
+    setRing,
+    hear,
+    cutOff,
+    copyOf,
+    problems,
+    sweep,
     /** A copy of the blob's first put, or of one at another time. */
     give: (name: string, blob: MadeBlob, shard?: Shard, created_at?: bigint) => {
       const first = put_at.get(blob.id) ?? world.now()

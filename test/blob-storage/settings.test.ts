@@ -9,7 +9,11 @@ const decode = (text: string) => decodeSetting(path, cluster.advertise_address, 
 
 describe("the address that a node advertises", () => {
   const taken = [
-    ...["", "node-1:80", "node_1.example.org:9797", "10.0.0.1:65535", "[2001:db8::1]:1"],
+    "",
+    "node-1:80",
+    "node_1.example.org:9797",
+    "10.0.0.1:65535",
+    "[2001:db8::1]:1",
     `${"h".repeat(122)}:65535`,
   ]
   for (const text of taken) {
@@ -20,9 +24,23 @@ describe("the address that a node advertises", () => {
   }
 
   const refused = [
-    ...["node-1", "node-1:", ":80", "node-1:0", "node-1:65536", "node-1:123456", "-a:80"],
-    ...[".a:80", "a-:80", "a b:80", "http://a:80", "2001:db8::1:80", "[]:80", " ", "a:80\n"],
-    ...[`${"h".repeat(123)}:65535`, `${"h".repeat(253)}:80`],
+    "node-1",
+    "node-1:",
+    ":80",
+    "node-1:0",
+    "node-1:65536",
+    "node-1:123456",
+    "-a:80",
+    ".a:80",
+    "a-:80",
+    "a b:80",
+    "http://a:80",
+    "2001:db8::1:80",
+    "[]:80",
+    " ",
+    "a:80\n",
+    `${"h".repeat(123)}:65535`,
+    `${"h".repeat(253)}:80`,
   ]
   for (const text of refused) {
     it(`is not ${JSON.stringify(text.slice(0, 40))}, in one line that says what it must be`, () => {

@@ -34,7 +34,9 @@ const fact: VolumeFact = {
   checksum: "c2hhMjU2",
   policy: "REPLICATION_POLICY_REPLICA3",
   at: "1763640000000000001",
-  ...{ actor: "somebody", request_id: "r", correlation_id: "c" },
+  actor: "somebody",
+  request_id: "r",
+  correlation_id: "c",
 }
 
 const started = (active_nodes: number, under_replicated: number) =>

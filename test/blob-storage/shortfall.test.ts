@@ -52,15 +52,11 @@ const volume = given(Volume)
 
 describe("a volume's shortfall", () => {
   const needs: ReadonlyArray<readonly [Name, number]> = [
-    ...([
-      ["UNSPECIFIED", 3],
-      ["REPLICA2", 2],
-      ["REPLICA3", 3],
-    ] as const),
-    ...([
-      ["EC42", 6],
-      ["EC82", 10],
-    ] as const),
+    ["UNSPECIFIED", 3],
+    ["REPLICA2", 2],
+    ["REPLICA3", 3],
+    ["EC42", 6],
+    ["EC82", 10],
   ]
   for (const [name, needed] of needs) {
     it(`begins with a blob of ${name} where fewer than ${needed} nodes are active`, () => {
@@ -102,7 +98,8 @@ describe("a volume's shortfall", () => {
     volume(stored(0, "REPLICA3"), started(1, 1))
       .when(
         RecordFacts.make({
-          ...{ from: 1, to: 2 },
+          from: 1,
+          to: 2,
           facts: [{ ...blob, policy: policyOf("NONE"), cursor: 2, kind: "stored" }],
         }),
       )
@@ -331,7 +328,12 @@ const old = Effect.gen(function* () {
     const blobs = [1, 2, 1][n]
     const context = { cursor: n + 1, blobs, bytes: (blobs ?? 0) * 100 }
     const commit: Commit = {
-      ...{ v: 1, actor: "node:node-1", at, events: [event], prev, commands: [`facts-${n}`] },
+      v: 1,
+      actor: "node:node-1",
+      at,
+      events: [event],
+      prev,
+      commands: [`facts-${n}`],
       snapshot: { machine: 1, value: "open", context },
     }
     const [appended] = yield* log.append([{ stream, expected, commit }])
@@ -351,8 +353,12 @@ describe("a log of the first version", () => {
         machine: 2,
         value: "open",
         context: {
-          ...{ cursor: 3, last: { id: blob.id, at: blob.at }, blobs: 1, bytes: 100 },
-          ...{ policies: { REPLICATION_POLICY_REPLICA3: 1 }, is_short: true },
+          cursor: 3,
+          last: { id: blob.id, at: blob.at },
+          blobs: 1,
+          bytes: 100,
+          policies: { REPLICATION_POLICY_REPLICA3: 1 },
+          is_short: true,
         },
       })
     }).pipe(Effect.provide(app)),

@@ -274,7 +274,8 @@ describe("a node's heart", () => {
     Effect.gen(function* () {
       let pending_migrations = 1n
       const heartbeat = Effect.sync(() => ({
-        ...{ used_bytes: 0n, blob_count: 0n },
+        used_bytes: 0n,
+        blob_count: 0n,
         progress: { ...no_progress, pending_migrations },
       }))
       yield* beating(a, heartbeat)

@@ -133,7 +133,8 @@ describe("the composite's history", () => {
     const gap_max = { daily: 4, weekly: 14, monthly: 50, quarterly: 140 }
     const live = metrics.filter(({ stub }) => stub === null)
     const ids = fc.uniqueArray(fc.constantFrom(...live.map(({ metric_id }) => metric_id)), {
-      ...{ minLength: 1, maxLength: 6 },
+      minLength: 1,
+      maxLength: 6,
     })
     const end = dayOf("2010-03-01")
     let there = 0

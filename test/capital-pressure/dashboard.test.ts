@@ -32,7 +32,12 @@ describe("the dashboard", () => {
         ["Flows, Leverage and Issuance", "FLOW", "daily / weekly / monthly"],
         ["Valuation and Structure", "STRUCTURE", "quarterly"],
       ].map(([name, tag, cadence], index) => ({
-        ...{ tier: index + 1, name, tag, cadence, avg_z: null, metrics: [] },
+        tier: index + 1,
+        name,
+        tag,
+        cadence,
+        avg_z: null,
+        metrics: [],
       })),
       composite_history: [],
       demo: false,

@@ -65,10 +65,15 @@ describe("a metric's detail", () => {
 
   it("without data has no reading and no series", () => {
     expect(detailOf(storeOf(), metricOf("nfci"), today)).toMatchObject({
-      ...{ reading: null, series: [], obs_count: 0, indicator_lag: 0, cadence: "weekly (Fri)" },
+      reading: null,
+      series: [],
+      obs_count: 0,
+      indicator_lag: 0,
+      cadence: "weekly (Fri)",
     })
     expect(detailOf(storeOf(), metricOf("hy_spread"), today)).toMatchObject({
-      ...{ indicator_window: 365, zscore_years: 1 },
+      indicator_window: 365,
+      zscore_years: 1,
     })
   })
 

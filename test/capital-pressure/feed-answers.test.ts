@@ -43,7 +43,8 @@ describe("FINRA's workbook", () => {
         ),
       )
       assert.deepEqual(yield* reading("margin_debt", moved), [
-        ...[["2024-01-31", 690_000] as const, ["2024-02-28", 700_000] as const],
+        ["2024-01-31", 690_000] as const,
+        ["2024-02-28", 700_000] as const,
       ])
       const cushion = yield* reading("margin_cushion", moved)
       assert.deepEqual(
@@ -60,7 +61,8 @@ describe("FINRA's workbook", () => {
       const rows = months.map((month) => [month, 200, month === "1997-01" ? null : 50, 50] as const)
       const book = yield* Effect.promise(() => workbook([margin_headings, ...rows]))
       assert.deepEqual(yield* reading("margin_cushion", book), [
-        ...[["2010-02-28", 50] as const, ["2010-03-31", 50] as const],
+        ["2010-02-28", 50] as const,
+        ["2010-03-31", 50] as const,
       ])
       assert.lengthOf(yield* reading("margin_debt", book), 4)
     }),

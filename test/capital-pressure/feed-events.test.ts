@@ -34,12 +34,20 @@ describe("a feed", () => {
       {
         with: "that told nothing new",
         command: RecordIngest.make({
-          ...{ at: later, observed: 0, revised: 0, newest: null, demo: false },
+          at: later,
+          observed: 0,
+          revised: 0,
+          newest: null,
+          demo: false,
         }),
         in: { demo: "DemoMixed", "demo and failing": "DemoMixed" },
         otherwise: [
           FeedIngested.make({
-            ...{ at: later, observed: 0, revised: 0, newest: null, demo: false },
+            at: later,
+            observed: 0,
+            revised: 0,
+            newest: null,
+            demo: false,
           }),
         ],
       },

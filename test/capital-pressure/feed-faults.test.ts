@@ -11,10 +11,12 @@ import { basesAt, type FakePublisher } from "./publisher.ts"
 
 /** A metric of each publisher, and how a failure names it. */
 const sources = [
-  ...[["fred", "hy_spread", "FRED"] as const, ["ofr", "ofr_fsi", "OFR"] as const],
-  ...[["cftc", "cot_am_spx", "CFTC"] as const, ["cboe", "skew", "Cboe"] as const],
-  ...[["finra", "margin_debt", "FINRA"] as const],
-  ...[["fiscaldata", "treasury_supply", "FiscalData"] as const],
+  ["fred", "hy_spread", "FRED"] as const,
+  ["ofr", "ofr_fsi", "OFR"] as const,
+  ["cftc", "cot_am_spx", "CFTC"] as const,
+  ["cboe", "skew", "Cboe"] as const,
+  ["finra", "margin_debt", "FINRA"] as const,
+  ["fiscaldata", "treasury_supply", "FiscalData"] as const,
 ] as const
 
 const tries_max = 4

@@ -37,8 +37,12 @@ describe("prices of Yahoo", () => {
       const { prices, fake } = yield* given()
       const today = Math.floor(Date.now() / 1000 / day_s)
       for (const [days, range] of [
-        ...[[0, "1y"] as const, [365, "1y"] as const, [366, "2y"] as const],
-        ...[[1800, "5y"] as const, [3650, "10y"] as const, [9000, "max"] as const],
+        [0, "1y"] as const,
+        [365, "1y"] as const,
+        [366, "2y"] as const,
+        [1800, "5y"] as const,
+        [3650, "10y"] as const,
+        [9000, "max"] as const,
       ]) {
         yield* prices("XLV", today - days)
         assert.equal(fake.asked.at(-1)?.url.searchParams.get("range"), range)

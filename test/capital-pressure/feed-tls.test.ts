@@ -43,7 +43,8 @@ describe("a certificate that nobody vouches for", () => {
       yield* refused(prices("UNH"), because)
       yield* refused(prices("SP500"), because)
       const keyed = yield* feedsWith({
-        ...{ ...options, ...at_stooq },
+        ...options,
+        ...at_stooq,
         fred_key: Redacted.make("key"),
       })
       yield* refused(keyed.fetch(metricOf("nfci")), because)

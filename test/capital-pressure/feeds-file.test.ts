@@ -54,7 +54,8 @@ describe("feeds of a folder", () => {
       const text = `${values}"2024-01-02","1.5"\r\n\r\n2024-01-03, 2 \r\n`
       yield* Effect.promise(() => writeFile(join(folder, "fund_flows.csv"), text))
       assert.deepEqual(told(yield* fetch(metricOf("fund_flows"))), [
-        ...[["2024-01-02", 1.5] as const, ["2024-01-03", 2] as const],
+        ["2024-01-02", 1.5] as const,
+        ["2024-01-03", 2] as const,
       ])
       const quotes = "Date,Open,Close,Adj Close,Volume\n2024-01-02,1,10,9.5,7\n"
       yield* Effect.promise(() => writeFile(join(folder, "LLY.csv"), quotes))

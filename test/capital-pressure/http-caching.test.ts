@@ -7,8 +7,13 @@ import { fillFile, openWriter } from "./store-file.ts"
 import { syntheticStore } from "./synthetic-store.ts"
 
 const paths = [
-  ...["/api/dashboard", "/api/sources", "/api/scheduler", "/api/watchlist"],
-  ...["/api/metrics/nfci/history", "/api/metrics/nfci/detail", "/api/tier/1/history"],
+  "/api/dashboard",
+  "/api/sources",
+  "/api/scheduler",
+  "/api/watchlist",
+  "/api/metrics/nfci/history",
+  "/api/metrics/nfci/detail",
+  "/api/tier/1/history",
 ]
 
 let served: Dashboarded

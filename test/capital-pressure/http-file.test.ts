@@ -7,8 +7,13 @@ import { type Dashboarded, startDashboard } from "./served.ts"
 import { empty_store, fillFile, openWriter } from "./store-file.ts"
 
 const of_the_file = [
-  ...["/api/dashboard", "/api/sources", "/api/scheduler", "/api/watchlist"],
-  ...["/api/metrics/nfci/history", "/api/metrics/nfci/detail", "/api/tier/1/history"],
+  "/api/dashboard",
+  "/api/sources",
+  "/api/scheduler",
+  "/api/watchlist",
+  "/api/metrics/nfci/history",
+  "/api/metrics/nfci/detail",
+  "/api/tier/1/history",
 ]
 
 /** A file in which one metric has these values, on the days from `first` on. */

@@ -244,8 +244,13 @@ describe("/api/watchlist", () => {
     expect(rows.length).toBe(8)
     for (const row of rows) {
       expect(row).toMatchObject({
-        ...{ price: null, status: "no price", as_of: null, sparkline: [], fwd_pe: "n/a" },
-        ...{ return_30d: null, return_30d_relative: null },
+        price: null,
+        status: "no price",
+        as_of: null,
+        sparkline: [],
+        fwd_pe: "n/a",
+        return_30d: null,
+        return_30d_relative: null,
       })
     }
   })

@@ -21,7 +21,9 @@ describeWithServer("almanac ingest", () => {
   it("ends with the same rows, however often it was killed", async () => {
     const seed = randomInt(seed_max)
     const [observations = [], revisions = [], prices = []] = await killIngests({
-      ...{ folder: newFolder(), seed, rounds },
+      folder: newFolder(),
+      seed,
+      rounds,
       onRound: (round) => console.log(`seed ${seed}: ${JSON.stringify(round)}`),
     })
     assert(observations.length > 5_000 && revisions.length > 100 && prices.length > 5_000)

@@ -34,8 +34,12 @@ describe("an ingest", () => {
       const { feeds } = yield* ingests(told, { metrics: metricsOf("nfci") })
       assert.deepEqual(feeds, [
         {
-          ...{ feed: "nfci", outcome: "ingested", is_unchanged: false },
-          ...{ observed: 2, revised: 0, newest: "2025-01-03" },
+          feed: "nfci",
+          outcome: "ingested",
+          is_unchanged: false,
+          observed: 2,
+          revised: 0,
+          newest: "2025-01-03",
         },
       ])
       assert.deepEqual(yield* eventsAfter(0), [
@@ -82,7 +86,8 @@ describe("an ingest", () => {
       told.tell.set("nfci", { "2025-01-03": -0.4 })
       told.tell.set("skew", { "2025-01-03": 140 })
       const what = {
-        ...{ metrics: metricsOf("nfci", "skew"), prices: true },
+        metrics: metricsOf("nfci", "skew"),
+        prices: true,
         targets: Effect.succeed(targets(300)),
       }
       const first = yield* ingests(told, what)
@@ -112,7 +117,9 @@ describe("an ingest", () => {
       told.tell.set("skew", { "2025-01-03": 140, "2025-01-06": 141 })
       const { feeds } = yield* ingests(told, { metrics: metricsOf("nfci", "skew") })
       assert.deepEqual(feeds[0], {
-        ...{ feed: "nfci", outcome: "failed", detail: "FRED answered 500." },
+        feed: "nfci",
+        outcome: "failed",
+        detail: "FRED answered 500.",
       })
       assert.include(feeds[1], { outcome: "ingested", observed: 1 })
       assert.deepEqual(
@@ -136,7 +143,8 @@ describe("an ingest", () => {
       const { feeds } = yield* ingests(told, { prices: true })
       assert.deepEqual(feeds, [
         {
-          ...{ feed: "prices", outcome: "failed" },
+          feed: "prices",
+          outcome: "failed",
           detail: "1 of 10 tickers failed. Yahoo answered 429.",
         },
       ])
@@ -198,7 +206,8 @@ describe("an ingest", () => {
         told.tell.set(metric_id, { "2024-12-27": n, "2025-01-03": n + 0.5 })
       }
       const what = {
-        ...{ metrics: metricsOf(), prices: true },
+        metrics: metricsOf(),
+        prices: true,
         targets: Effect.succeed(targets(300)),
       }
       yield* ingests(told, what)

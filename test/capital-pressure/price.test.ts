@@ -54,7 +54,8 @@ describe("a ticker's year", () => {
         otherwise: [
           PriceRequoted.make({
             ...split,
-            ...{ previous_close: later.close, previous_adjusted: later.adjusted },
+            previous_close: later.close,
+            previous_adjusted: later.adjusted,
           }),
         ],
       },

@@ -19,7 +19,12 @@ const told = (stream: string, ...events: ReadonlyArray<Message>) =>
     stream: `capital-pressure.${stream}`,
     hash: "",
     commit: {
-      ...{ v: 1, actor: "test", at, events, commands: ["c"], prev: "" },
+      v: 1,
+      actor: "test",
+      at,
+      events,
+      commands: ["c"],
+      prev: "",
       snapshot: { machine: 1, value: "", context: {} },
     },
   })
@@ -67,22 +72,31 @@ describe("what the dashboard publishes", () => {
         [
           "metrics_ingested",
           {
-            ...{ feed_id: "hy_spread", at: "2026-11-19T22:00:00.000Z", observed: 1, revised: 0 },
-            ...{ newest: "2026-01-02", demo: false },
+            feed_id: "hy_spread",
+            at: "2026-11-19T22:00:00.000Z",
+            observed: 1,
+            revised: 0,
+            newest: "2026-01-02",
+            demo: false,
           },
         ],
         [
           "metric_ingest_failed",
           {
-            ...{ feed_id: "hy_spread", at: "2026-11-19T22:00:00.000Z" },
+            feed_id: "hy_spread",
+            at: "2026-11-19T22:00:00.000Z",
             detail: "It answered 500.",
           },
         ],
         [
           "metrics_ingested",
           {
-            ...{ feed_id: "hy_spread", at: "2026-11-20T22:00:00.000Z", observed: 0, revised: 0 },
-            ...{ newest: null, demo: false },
+            feed_id: "hy_spread",
+            at: "2026-11-20T22:00:00.000Z",
+            observed: 0,
+            revised: 0,
+            newest: null,
+            demo: false,
           },
         ],
       ],

@@ -88,11 +88,13 @@ const fredJson = (url: URL): Answer | undefined => {
   const observations = fredRows(id)
     .filter(([date]) => date >= since)
     .map(([date, value]) => ({
-      ...{ realtime_start: "2026-01-01", realtime_end: "2026-01-01", date },
+      realtime_start: "2026-01-01",
+      realtime_end: "2026-01-01",
+      date,
       value: value === "" ? "." : value,
     }))
   const { length: count } = observations
-  return json({ ...{ count, offset: 0, limit: 100_000 }, observations })
+  return json({ count, offset: 0, limit: 100_000, observations })
 }
 
 const ofr = () =>

@@ -65,8 +65,14 @@ export const basesAt = (url: string): Record<Publisher, string> => {
 
 /** As an install has them, at the fake's address and without long pauses. */
 export const optionsAt = (url: string, folder: string): FeedsHttpOptions => ({
-  ...{ version: "1.2.3", contact: "", cftc_tls_verify: false, bases: basesAt(url), folder },
+  version: "1.2.3",
+  contact: "",
+  cftc_tls_verify: false,
+  bases: basesAt(url),
+  folder,
   times: { silence_ms: 5000, whole_ms: 10_000, pause_ms: 5, spacing_ms: 0 },
-  ...{ fred_key: Redacted.make(""), stooq_key: Redacted.make("") },
-  ...{ prices_source: "yahoo", prices_dir: "" },
+  fred_key: Redacted.make(""),
+  stooq_key: Redacted.make(""),
+  prices_source: "yahoo",
+  prices_dir: "",
 })

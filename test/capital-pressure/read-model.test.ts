@@ -29,7 +29,12 @@ const recorded = (position: number, stream: string, at: string, event: Message):
   stream: `capital-pressure.${stream}`,
   hash: "",
   commit: {
-    ...{ v: 1, actor: "test", at, events: [event], commands: ["c"], prev: "" },
+    v: 1,
+    actor: "test",
+    at,
+    events: [event],
+    commands: ["c"],
+    prev: "",
     snapshot: { machine: 1, value: "", context: {} },
   },
 })
@@ -64,7 +69,9 @@ const expected: Readonly<Record<Kind, (history: ReadonlyArray<Message>) => Table
     const history = told as ReadonlyArray<ObservationEvent>
     return {
       capital_observation: lastBy(history, ({ ts }) => ts).map(({ ts, value }) => ({
-        ...{ metric_id: "hy_spread", day: days[ts], value },
+        metric_id: "hy_spread",
+        day: days[ts],
+        value,
         first_value: history.find((event) => event.ts === ts)?.value,
       })),
       capital_revision: history.flatMap((event, i) => {
@@ -85,7 +92,12 @@ const expected: Readonly<Record<Kind, (history: ReadonlyArray<Message>) => Table
     return {
       capital_composite: lastBy(computed, ({ ts }) => ts).map(
         ({ ts, z, tiers: [tier_1, tier_2, tier_3, tier_4] }) => ({
-          ...{ day: days[ts], z, tier_1, tier_2, tier_3, tier_4 },
+          day: days[ts],
+          z,
+          tier_1,
+          tier_2,
+          tier_3,
+          tier_4,
         }),
       ),
     }

@@ -49,14 +49,19 @@ describe("a reading", () => {
 
   it("is of what was known on its day", () => {
     expect(reading("hy_spread", short, "2026-11-19")).toMatchObject({
-      ...{ as_of: "2026-11-18", value: "2.92%", delta: "-13 bp", delta_class: "bull" },
+      as_of: "2026-11-18",
+      value: "2.92%",
+      delta: "-13 bp",
+      delta_class: "bull",
       sparkline: [3.05, 2.92],
     })
   })
 
   it("of a first value has no change", () => {
     expect(reading("hy_spread", short, "2026-11-18")).toMatchObject({
-      ...{ as_of: "2026-11-17", delta: "n/a", delta_class: "neutral" },
+      as_of: "2026-11-17",
+      delta: "n/a",
+      delta_class: "neutral",
     })
   })
 
@@ -76,7 +81,9 @@ describe("a reading", () => {
       ["2025-01-01", 104.7],
     ])
     expect(reading("margin_debt", monthly, "2025-02-03")).toMatchObject({
-      ...{ value: "+4.7%", delta: "n/a", sparkline: [4.7] },
+      value: "+4.7%",
+      delta: "n/a",
+      sparkline: [4.7],
     })
   })
 

@@ -44,7 +44,9 @@ describe("a job of the scheduler", () => {
         in: {
           running: [
             ScheduledRunFailed.make({
-              ...{ tick, at: later, detail: "The run never ended: its process was stopped." },
+              tick,
+              at: later,
+              detail: "The run never ended: its process was stopped.",
             }),
             again,
           ],
@@ -68,7 +70,9 @@ describe("a job of the scheduler", () => {
 
   it("is stored as it is", () => {
     assert.deepEqual(assertStorable(Schedule, states["running the next"]), {
-      ...{ machine: 1, value: "running", context: { tick: next } },
+      machine: 1,
+      value: "running",
+      context: { tick: next },
     })
   })
 

@@ -19,8 +19,14 @@ describe("the scheduler", () => {
     for (const [index, job] of jobs.entries()) {
       const { label, description, schedule_repr } = scheduled_jobs[index] ?? job
       expect(job).toEqual({
-        ...{ id: job.id, label, description, schedule_repr },
-        ...{ last_run_at: null, last_success_at: null, last_error_at: null, last_error: null },
+        id: job.id,
+        label,
+        description,
+        schedule_repr,
+        last_run_at: null,
+        last_success_at: null,
+        last_error_at: null,
+        last_error: null,
         next_run_at: null,
       })
     }

@@ -172,7 +172,9 @@ describe("a scheduler that starts verbs", () => {
       const waiting = yield* Effect.forkScoped(announced(folder))
       const secret = Redacted.make("")
       const instance = {
-        ...{ url: "http://127.0.0.1:1", control_token: secret, started_at: "2026-11-20T12:00:00Z" },
+        url: "http://127.0.0.1:1",
+        control_token: secret,
+        started_at: "2026-11-20T12:00:00Z",
         nats: { url: "nats://127.0.0.1:1", user: "", password: secret },
       }
       yield* Effect.scoped(

@@ -63,7 +63,10 @@ describe("the sources", () => {
       demo: true,
     })
     expect(rowOf(store, "skew")).toMatchObject({
-      ...{ last_observation: null, last_ingested_at: null, obs_count: 0, last_error: null },
+      last_observation: null,
+      last_ingested_at: null,
+      obs_count: 0,
+      last_error: null,
       demo: false,
     })
   })
@@ -71,7 +74,9 @@ describe("the sources", () => {
   it("have nothing of a stub, whatever was stored of it", () => {
     const observations = new Map([["put_call", every(1, "2024-01-01", [1, 2, 3])]])
     expect(rowOf(storeOf({ observations }), "put_call")).toMatchObject({
-      ...{ obs_count: 0, last_observation: null, status: "stub" },
+      obs_count: 0,
+      last_observation: null,
+      status: "stub",
     })
   })
 

@@ -21,7 +21,9 @@ const composite = {
 describe("a tier's history", () => {
   it("has its average of each day, and the last of them", () => {
     expect(tierHistoryOf(storeOf({ composite }), 1)).toEqual({
-      ...{ tier: 1, name: "Liquidity and Credit", tag: "PRICE OF MONEY" },
+      tier: 1,
+      name: "Liquidity and Credit",
+      tag: "PRICE OF MONEY",
       points: [
         { ts: "2026-11-18", z: 0.1235 },
         { ts: "2026-11-19", z: -1 },

@@ -34,18 +34,38 @@ describe("the watchlist", () => {
     const { rows, benchmark } = watchlistOf(storeOf())
     expect(benchmark).toBe("XLV")
     expect(rows.map(({ ticker }) => ticker)).toEqual([
-      ...["UNH", "LLY", "JNJ", "ABBV", "MRK", "ISRG", "TMO", "CVS"],
+      "UNH",
+      "LLY",
+      "JNJ",
+      "ABBV",
+      "MRK",
+      "ISRG",
+      "TMO",
+      "CVS",
     ])
     expect(rows[0]).toEqual({
-      ...{ ticker: "UNH", name: "UnitedHealth Group", sub: "Managed care" },
-      ...{ price: null, target: 0, fwd_pe: "n/a", status: "no price" },
-      ...{ return_30d: null, return_30d_relative: null, sparkline: [], as_of: null, demo: false },
+      ticker: "UNH",
+      name: "UnitedHealth Group",
+      sub: "Managed care",
+      price: null,
+      target: 0,
+      fwd_pe: "n/a",
+      status: "no price",
+      return_30d: null,
+      return_30d_relative: null,
+      sparkline: [],
+      as_of: null,
+      demo: false,
     })
   })
 
   it("tells the last close, and the target and the valuation that the operator set", () => {
     expect(row(month, [], target(120, 17.44))).toMatchObject({
-      ...{ price: 110, as_of: "2026-11-20", target: 120, fwd_pe: "17.4x", sparkline: [100, 110] },
+      price: 110,
+      as_of: "2026-11-20",
+      target: 120,
+      fwd_pe: "17.4x",
+      sparkline: [100, 110],
     })
     expect(row(month, [], target(120))?.fwd_pe).toBe("n/a")
   })
@@ -126,7 +146,8 @@ describe("a return over 30 days", () => {
         ["2026-11-20", 110],
       ]),
     ).toMatchObject({
-      ...{ return_30d: null, return_30d_relative: null },
+      return_30d: null,
+      return_30d_relative: null,
     })
   })
 

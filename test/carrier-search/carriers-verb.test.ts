@@ -183,7 +183,10 @@ describe("carriers import", () => {
     const kills = join(folder, "kills")
     mkdirSync(kills)
     const { held_mb, carriers } = await killImports({
-      ...{ folder: kills, seed: 20_261_122, rows: 200_000, rounds: 3 },
+      folder: kills,
+      seed: 20_261_122,
+      rows: 200_000,
+      rounds: 3,
       onRound: (round) => rounds.push(round),
     })
     expect(rounds).toHaveLength(3)

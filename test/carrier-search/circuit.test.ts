@@ -5,10 +5,16 @@ import * as circuits from "#actors/carrier-search/circuit.ts"
 import { engineOver, even, fault, lived } from "./engine-given.ts"
 
 const lost = (began: number, now: number): circuits.Failure => ({
-  ...{ is_final: false, reason: "it is busy", began, now },
+  is_final: false,
+  reason: "it is busy",
+  began,
+  now,
 })
 const final = (now: number): circuits.Failure => ({
-  ...{ is_final: true, reason: "a bad key", began: now, now },
+  is_final: true,
+  reason: "a bad key",
+  began: now,
+  now,
 })
 
 const failing = (failures: number) => {

@@ -53,7 +53,9 @@ describe("rows of CSV", () => {
         const lines = rows.map((row) => row.map((one) => written(...one)).join(","))
         const text = `${mark}${lines.join(end)}${is_ended ? end : ""}`
         const expected = parse(text, {
-          ...{ bom: true, relax_column_count: true, record_delimiter: end },
+          bom: true,
+          relax_column_count: true,
+          record_delimiter: end,
         }) as Array<Array<string>>
         const isBlank = (row: ReadonlyArray<string>) => row.every((one) => /^ *$/.test(one))
         const found = read(text, size)

@@ -23,7 +23,11 @@ export const fault = (kind: LookupFailed["kind"], after_ms?: number) =>
   new LookupFailed({ kind, reason: `it is ${kind}`, ...(after_ms !== undefined && { after_ms }) })
 
 const defaults = {
-  ...{ concurrency: 4, rate_per_second: 0, tries: 4, retry_percent: 10, cache_seconds: 0 },
+  concurrency: 4,
+  rate_per_second: 0,
+  tries: 4,
+  retry_percent: 10,
+  cache_seconds: 0,
 }
 
 /** An engine over the script, for the scope's life. */

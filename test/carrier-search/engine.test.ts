@@ -8,8 +8,11 @@ import { engineOver, even, fault, lived } from "./engine-given.ts"
 import { drawn } from "./registry-fake.ts"
 
 const docket = (mc: number): Docket => ({
-  ...{ mc, dot: mc, name: `C${mc}` },
-  ...{ active: true, carrier_only: mc % 2 === 0 },
+  mc,
+  dot: mc,
+  name: `C${mc}`,
+  active: true,
+  carrier_only: mc % 2 === 0,
 })
 
 const world = fc.record({

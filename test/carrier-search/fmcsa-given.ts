@@ -8,7 +8,14 @@ export const optionsAt = (
   url: string,
   more: Partial<RegistryFmcsaOptions> = {},
 ): RegistryFmcsaOptions => ({
-  ...{ url, web_key: Redacted.make(fake_key), version: "1.2.3" },
-  ...{ concurrency: 8, rate_per_second: 0, timeout_seconds: 10, tries: 4, retry_percent: 10 },
-  ...{ cache_seconds: 0, ...more },
+  url,
+  web_key: Redacted.make(fake_key),
+  version: "1.2.3",
+  concurrency: 8,
+  rate_per_second: 0,
+  timeout_seconds: 10,
+  tries: 4,
+  retry_percent: 10,
+  cache_seconds: 0,
+  ...more,
 })

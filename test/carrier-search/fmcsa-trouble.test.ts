@@ -11,8 +11,11 @@ import { drawn, fake_key, heavyTail, registryFake } from "./registry-fake.ts"
 const range = { start: 1, end: 400 }
 
 const docket = (mc: number) => ({
-  ...{ mc, dot: mc, name: `C${mc}` },
-  ...{ active: true, carrier_only: mc % 4 === 0 },
+  mc,
+  dot: mc,
+  name: `C${mc}`,
+  active: true,
+  carrier_only: mc % 4 === 0,
 })
 
 describe("FMCSA in trouble", () => {

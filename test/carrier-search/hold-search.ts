@@ -11,7 +11,11 @@ const found = (mc: number) => (mc % 100 === 0 ? [{ dot: mc, name: `CARRIER ${mc}
 const program = Effect.gen(function* () {
   const engine = yield* makeEngine({
     lookup: (mc) => Effect.succeed(found(mc)),
-    ...{ concurrency: 8, rate_per_second: 0, tries: 4, retry_percent: 10, cache_seconds: 0 },
+    concurrency: 8,
+    rate_per_second: 0,
+    tries: 4,
+    retry_percent: 10,
+    cache_seconds: 0,
   })
   const search = (end: number) =>
     Stream.runFold(

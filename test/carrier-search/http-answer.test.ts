@@ -237,7 +237,9 @@ describe("a search as lines", () => {
     ])
     const { summary } = all.at(-1)
     expect(summary).toEqual({
-      ...{ total: 6, found: 2, registry: "fmcsa" },
+      total: 6,
+      found: 2,
+      registry: "fmcsa",
       duration_ms: expect.any(Number),
     })
     const isLine = Schema.is(Line)

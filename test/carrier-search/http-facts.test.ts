@@ -28,8 +28,15 @@ describe("a search leaves one fact", () => {
       expect(facts).toEqual([
         {
           at: expect.any(String),
-          ...{ start: 1, end: 1000, registry: "fmcsa", outcome: "answered", reason: null },
-          ...{ found: 333, answered: 1000, duration_ms: expect.any(Number), actor: "anonymous" },
+          start: 1,
+          end: 1000,
+          registry: "fmcsa",
+          outcome: "answered",
+          reason: null,
+          found: 333,
+          answered: 1000,
+          duration_ms: expect.any(Number),
+          actor: "anonymous",
           request_id: answer.headers.get("x-request-id"),
           correlation_id: "order-7",
         },
@@ -45,7 +52,9 @@ describe("a search leaves one fact", () => {
     await served.fetch(path)
     expect(await served.facts()).toMatchObject([
       {
-        ...{ outcome: "failed", answered: 500, found: 166 },
+        outcome: "failed",
+        answered: 500,
+        found: 166,
         reason:
           "registry lookup failed for 1 of 1000 MC numbers (first: 7, the web key is refused)",
       },

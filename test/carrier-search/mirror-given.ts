@@ -31,7 +31,9 @@ export const importTexts = (
   { is_demo = false, imported_at, as_of, signal, onFile }: Importing = {},
 ): Promise<ImportReport> =>
   importCarriers({
-    ...{ path, is_demo, onFile: onFile ?? (() => undefined) },
+    path,
+    is_demo,
+    onFile: onFile ?? (() => undefined),
     signal: signal ?? new AbortController().signal,
     imported_at: imported_at ?? "2026-11-22T00:00:00.000Z",
     files: Object.entries(given).map(([name, text]) => ({

@@ -190,7 +190,9 @@ describe("a mirror that is replaced", () => {
 describe("a mirror that cannot be searched", () => {
   const failed = (reason: RegExp) =>
     expect.objectContaining({
-      ...{ _tag: "SearchFailed", failed: 100, first: 1 },
+      _tag: "SearchFailed",
+      failed: 100,
+      first: 1,
       reason: expect.stringMatching(reason),
     })
 
@@ -334,9 +336,17 @@ describe("what a mirror tells of itself", () => {
     )
     const { source, pieces } = await start()
     const told = {
-      ...{ registry: "mirror", is_healthy: true, detail: null, carriers: 3, is_demo: false },
-      ...{ as_of: "2026-05-14T00:00:00.000Z", imported_at: "2026-11-22T01:02:03.004Z" },
-      ...{ concurrency: null, last_answer_at: null, last_error_at: null, last_error: null },
+      registry: "mirror",
+      is_healthy: true,
+      detail: null,
+      carriers: 3,
+      is_demo: false,
+      as_of: "2026-05-14T00:00:00.000Z",
+      imported_at: "2026-11-22T01:02:03.004Z",
+      concurrency: null,
+      last_answer_at: null,
+      last_error_at: null,
+      last_error: null,
     }
     expect(await source()).toEqual(told)
     const since = new Date().toISOString()

@@ -15,12 +15,14 @@ export interface Reply {
 }
 
 export const json = (content: unknown, status = 200): Reply => ({
-  ...{ status, headers: { "content-type": "application/json;charset=UTF-8" } },
+  status,
+  headers: { "content-type": "application/json;charset=UTF-8" },
   body: JSON.stringify({ content, retrievalDate: "2026-11-20T07:25:05.638+0000" }),
 })
 
 const page = (title: string, status = 200): Reply => ({
-  ...{ status, headers: { "content-type": "text/html" } },
+  status,
+  headers: { "content-type": "text/html" },
   body: `<!DOCTYPE html><html><head><title>${title}</title></head><body><h1>x</h1></body></html>`,
 })
 
@@ -92,13 +94,14 @@ export const busy: Readonly<Record<string, readonly [Reply, RegExp]>> = {
   "no end of the answer": [{ ...json([]), manner: "hang in body" }, /^timeout/],
 }
 
-const bare = carrierOf({ ...{ mc: 1, dot: 1, name: "X" }, ...{ active: true, carrier_only: true } })
+const bare = carrierOf({ mc: 1, dot: 1, name: "X", active: true, carrier_only: true })
 
 const without = (key: keyof typeof bare, value?: unknown): Reply =>
   json([item({ ...bare, [key]: value })])
 
 const packed = (body: Buffer): Reply => ({
-  ...{ status: 200, body },
+  status: 200,
+  body,
   headers: { "content-encoding": "gzip", "content-type": "application/json" },
 })
 

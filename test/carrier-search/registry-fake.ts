@@ -64,7 +64,11 @@ export const heavyTail = (median_ms: number, seed: number) => (mc: number, nth: 
 }
 
 export const newCounts = (): Counts => ({
-  ...{ total: 0, in_flight: 0, in_flight_max: 0, shed: 0, aborted: 0 },
+  total: 0,
+  in_flight: 0,
+  in_flight_max: 0,
+  shed: 0,
+  aborted: 0,
 })
 
 /** Starts it on a free port. */

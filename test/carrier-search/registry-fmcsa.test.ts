@@ -9,8 +9,11 @@ import * as answers from "./registry-answers.ts"
 import { type FakeRegistry, fake_key, registryFake } from "./registry-fake.ts"
 
 const one: Docket = {
-  ...{ mc: 1, dot: 77, name: "ONE CARRIER LLC" },
-  ...{ active: true, carrier_only: true },
+  mc: 1,
+  dot: 77,
+  name: "ONE CARRIER LLC",
+  active: true,
+  carrier_only: true,
 }
 const dockets = (mc: number) => [{ ...one, mc, dot: 76 + mc }]
 

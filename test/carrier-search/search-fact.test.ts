@@ -9,14 +9,24 @@ import { searchFact } from "../spooled.ts"
 
 describe("a search", () => {
   factContract({
-    ...{ kind: searches, machine, fact: searchFact, publications, types },
+    kind: searches,
+    machine,
+    fact: searchFact,
+    publications,
+    types,
     event: (placed) => CarrierSearchCompleted.make(placed),
     told: {
       type: "carrier_search_completed",
       subject: "1-100",
       data: {
-        ...{ start: 1, end: 100, registry: "fmcsa", outcome: "answered" },
-        ...{ found: 3, answered: 100, reason: null, duration_ms: 12 },
+        start: 1,
+        end: 100,
+        registry: "fmcsa",
+        outcome: "answered",
+        found: 3,
+        answered: 100,
+        reason: null,
+        duration_ms: 12,
       },
     },
   })

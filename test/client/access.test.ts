@@ -17,7 +17,9 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }))
 const { signal } = new AbortController()
 
 const asking = (env: NodeJS.ProcessEnv = {}, more: Partial<Asking> = {}): Asking => ({
-  ...{ env: { HOME: folder, ...env }, data_dir: join(folder, "data"), signal },
+  env: { HOME: folder, ...env },
+  data_dir: join(folder, "data"),
+  signal,
   ...more,
 })
 const profiles = (text: string, mode = 0o600) => {
@@ -81,7 +83,8 @@ describe("the environment", () => {
     assert.deepEqual(signed, { url: "http://other:1", authorization: "Bearer t" })
     const os = { OS_TOKEN: "o", OS_ENDPOINT: "http://os:1/v1" }
     assert.deepEqual(await headersOf(asking(os)), {
-      ...{ url: "http://os:1", authorization: "Bearer o" },
+      url: "http://os:1",
+      authorization: "Bearer o",
     })
   })
 

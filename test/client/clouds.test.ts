@@ -43,8 +43,12 @@ describe("a cloud", () => {
   it("is what stands in its auth and around it; digits stay as they are", async () => {
     write(own, lab)
     assert.deepEqual(await findCloud(env(), "lab"), {
-      ...{ auth_url: "http://keystone:5000/v3", username: "me", password: "0123" },
-      ...{ project_name: "research", project_domain_id: "default", region_name: "two" },
+      auth_url: "http://keystone:5000/v3",
+      username: "me",
+      password: "0123",
+      project_name: "research",
+      project_domain_id: "default",
+      region_name: "two",
     })
   })
 
@@ -87,7 +91,9 @@ clouds:
 `,
     )
     assert.deepEqual(await findCloud(env(), "lab"), {
-      ...{ auth_url: "http://base", password: "07", region_name: "two" },
+      auth_url: "http://base",
+      password: "07",
+      region_name: "two",
       cacert: join(folder, "ca.pem"),
     })
   })
@@ -172,7 +178,8 @@ describe("OS_CLOUD", () => {
       assert.deepEqual(await access.headers("tenant", signal), { "x-auth-token": "issued" })
       const [heard] = keystone.heard
       assert.deepInclude(JSON.parse(String(heard?.body)).auth.identity.password.user, {
-        ...{ name: "me", password: "0123" },
+        name: "me",
+        password: "0123",
       })
       assert.equal((await ask({ OS_REGION_NAME: "one" })).url, "http://one:1")
       // Another cloud's, by its variables: that cloud is no place for this one's token.

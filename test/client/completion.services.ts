@@ -53,7 +53,10 @@ if (tree === undefined) {
     const shell = (name: "bin/zsh" | "usr/bin/fish", args: ReadonlyArray<string>) => {
       const command = join(tree, name)
       const { stdout, stderr } = spawnSync(command, args, {
-        ...{ env, cwd: folder, encoding: "utf8", timeout: shell_ms_max },
+        env,
+        cwd: folder,
+        encoding: "utf8",
+        timeout: shell_ms_max,
       })
       assert.equal(stderr, "")
       return stdout
@@ -63,7 +66,9 @@ if (tree === undefined) {
     beforeAll(() => {
       for (const name of ["zsh", "fish"]) {
         const made = spawnSync(process.execPath, ["main.ts", "completion", name], {
-          ...{ cwd: root, encoding: "utf8", maxBuffer: 2 ** 24 },
+          cwd: root,
+          encoding: "utf8",
+          maxBuffer: 2 ** 24,
         })
         assert.equal(made.status, 0, made.stderr)
         writeFileSync(script(name), made.stdout)

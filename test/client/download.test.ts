@@ -317,7 +317,9 @@ describe("an upload", () => {
     writeFileSync(path, bytes)
     const server = await scripted(answered(Buffer.from("others")))
     const work = upload(sessionWith(server.url).session, {
-      ...{ file: path, policy: undefined, labels: {} },
+      file: path,
+      policy: undefined,
+      labels: {},
     })
     assert.equal((await endingOf(work)).ending, "damaged")
     await server.close()

@@ -7,7 +7,9 @@ const past = "Sun, 06 Nov 1994 08:49:37 GMT"
 
 /** What a server answers one after the other before it is there. */
 const refusals: ReadonlyArray<readonly [number, Record<string, string>?]> = [
-  ...([[500], [429, { "retry-after": "1" }], [503, { "retry-after": past }]] as const),
+  [500],
+  [429, { "retry-after": "1" }],
+  [503, { "retry-after": past }],
   ...Array.from({ length: 8 }, () => [503] as const),
 ]
 

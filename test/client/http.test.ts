@@ -11,10 +11,19 @@ import { readModels } from "#client/system/audit.ts"
 import { endingOf, json, type Script, scripted, sessionWith, withServer } from "./scripted.ts"
 
 const create: Operation = {
-  ...{ verb: "create", method: "POST", path: "/v1/policies", what: "", body: [] },
+  verb: "create",
+  method: "POST",
+  path: "/v1/policies",
+  what: "",
+  body: [],
 }
 const list: Operation = {
-  ...{ verb: "list", method: "GET", path: "/v1/jobs", what: "", items: "jobs", is_paged: true },
+  verb: "list",
+  method: "GET",
+  path: "/v1/jobs",
+  what: "",
+  items: "jobs",
+  is_paged: true,
   columns: ["id"],
 }
 const nothing = { arguments: {}, fields: {}, limit: 0, wait: false }

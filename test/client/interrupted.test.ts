@@ -19,7 +19,10 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const started = (url: string, args: ReadonlyArray<string>) => {
   const child = spawn(process.execPath, ["main.ts", ...args], {
-    ...{ cwd: root, stdio: "pipe", timeout: wait_ms_max, killSignal: "SIGKILL" },
+    cwd: root,
+    stdio: "pipe",
+    timeout: wait_ms_max,
+    killSignal: "SIGKILL",
     env: { PATH: process.env.PATH, HOME: folder, ALMANAC_URL: url, ALMANAC_TOKEN: "t" },
   })
   const printed = { out: "", err: "" }

@@ -42,9 +42,13 @@ describeOpenstack("almanac in a cloud", (it) => {
         )
         assert.equal(registered.code, 0, registered.stderr)
         const as = (user: string, project: string, domain = seed.domain) => ({
-          ...{ OS_AUTH_URL: auth_url, OS_USERNAME: user, OS_PASSWORD: passwordOf(user) },
-          ...{ OS_PROJECT_NAME: project, OS_REGION_NAME: "RegionOne" },
-          ...{ OS_USER_DOMAIN_ID: domain, OS_PROJECT_DOMAIN_ID: domain },
+          OS_AUTH_URL: auth_url,
+          OS_USERNAME: user,
+          OS_PASSWORD: passwordOf(user),
+          OS_PROJECT_NAME: project,
+          OS_REGION_NAME: "RegionOne",
+          OS_USER_DOMAIN_ID: domain,
+          OS_PROJECT_DOMAIN_ID: domain,
         })
         const mine = yield* run(["usage", "show", "--json"], as("alice", "tenant-a"))
         assert.equal(mine.code, 0, mine.stderr)

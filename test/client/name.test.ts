@@ -71,7 +71,8 @@ describe("a name in place of an id", () => {
 
   it("is whose it was at the time that is asked about", async () => {
     const { heard } = await doing(targets, "show", {
-      ...{ arguments: { id: "nightly" }, fields: { as_of: "2026-11-01T00:00:00Z" } },
+      arguments: { id: "nightly" },
+      fields: { as_of: "2026-11-01T00:00:00Z" },
     })
     const then = "as_of=2026-11-01T00%3A00%3A00Z"
     assert.deepEqual(

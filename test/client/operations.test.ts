@@ -40,9 +40,29 @@ import { HealthApi } from "#gateway/system/health-api.ts"
 import { OperationsApi } from "#gateway/system/operations-api.ts"
 
 const nouns: ReadonlyArray<Noun> = [
-  ...[targets, templates, policies, backups, restores, jobs, usage, service, workers, rollouts],
-  ...[domains, coverage, scheduling, reconciliation, readModels, blobs, cluster, readings],
-  ...[carriers, predict, events, audit, webhooks],
+  targets,
+  templates,
+  policies,
+  backups,
+  restores,
+  jobs,
+  usage,
+  service,
+  workers,
+  rollouts,
+  domains,
+  coverage,
+  scheduling,
+  reconciliation,
+  readModels,
+  blobs,
+  cluster,
+  readings,
+  carriers,
+  predict,
+  events,
+  audit,
+  webhooks,
 ]
 
 /** Operations without a verb over HTTP, on purpose. */
@@ -91,8 +111,15 @@ const documentOf = (shape: typeof shape_a) => {
   const share_protection: HttpApi.Constraint = served(shape).api
   const { paths, components } = OpenApi.fromApi(
     documented([
-      ...[share_protection, BlobStorageApi, BlobApi, CapitalPressureApi, CarrierSearchApi],
-      ...[PlantDiseaseApi, HealthApi, SystemApi, OperationsApi],
+      share_protection,
+      BlobStorageApi,
+      BlobApi,
+      CapitalPressureApi,
+      CarrierSearchApi,
+      PlantDiseaseApi,
+      HealthApi,
+      SystemApi,
+      OperationsApi,
     ]),
   )
   // The library's own document: operations by path and method, schemas by name.
@@ -100,7 +127,8 @@ const documentOf = (shape: typeof shape_a) => {
   const schemas = components.schemas as unknown as Record<string, Schema>
   const operations = Object.entries(all).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, one]) => ({
-      ...{ key: `${method.toUpperCase()} ${path}`, one },
+      key: `${method.toUpperCase()} ${path}`,
+      one,
     })),
   )
   return { operations: new Map(operations.map(({ key, one }) => [key, one])), schemas }

@@ -62,7 +62,9 @@ export const kept = (columns?: number, err_columns?: number, has_colours = false
   const written = { out: "", err: "" }
   const screen: Screen = {
     taken: async () => undefined,
-    ...{ columns, err_columns, has_colours },
+    columns,
+    err_columns,
+    has_colours,
     out: (text) => {
       written.out += text
     },
@@ -79,12 +81,18 @@ const plain: Output = { json: false, fields: undefined, quiet: false }
 export const sessionWith = (url: string, output: Partial<Output> = {}, columns?: number) => {
   const stopping = new AbortController()
   const access: Access = {
-    ...{ url, tls: {}, sign_in: "sign in", start: "start it" },
+    url,
+    tls: {},
+    sign_in: "sign in",
+    start: "start it",
     headers: async () => ({ authorization: "Bearer t" }),
   }
   const { screen, written } = kept(columns, columns)
   const session: Session = {
-    ...{ http: httpOf(access), screen, output: { ...plain, ...output }, signal: stopping.signal },
+    http: httpOf(access),
+    screen,
+    output: { ...plain, ...output },
+    signal: stopping.signal,
   }
   return { session, written, stop: () => stopping.abort() }
 }

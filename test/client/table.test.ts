@@ -10,12 +10,19 @@ import { kept, sessionWith } from "./scripted.ts"
 
 const items = [
   {
-    ...{ id: "0193f5a0-7c1e-7d3a-9b54-2f6f0c1d8e77", name: "nightly", status: "available" },
-    ...{ stored_bytes: 1_536, created_at: "2026-11-22T17:18:09.123Z", reason: null },
+    id: "0193f5a0-7c1e-7d3a-9b54-2f6f0c1d8e77",
+    name: "nightly",
+    status: "available",
+    stored_bytes: 1_536,
+    created_at: "2026-11-22T17:18:09.123Z",
+    reason: null,
   },
   {
-    ...{ id: "0193f5a0-7c1e-7d3a-9b54-2f6f0c1d8e78", name: `long ${"name ".repeat(12)}` },
-    ...{ status: "error", stored_bytes: null, created_at: "2026-11-22T17:18:09Z" },
+    id: "0193f5a0-7c1e-7d3a-9b54-2f6f0c1d8e78",
+    name: `long ${"name ".repeat(12)}`,
+    status: "error",
+    stored_bytes: null,
+    created_at: "2026-11-22T17:18:09Z",
     reason: "the bucket\u001b[31m cannot be reached",
   },
 ]
@@ -190,12 +197,17 @@ describe("progress", () => {
 describe("a value", () => {
   it("is shown as people read it", () => {
     assert.deepEqual([0, 1023, 1024, 1536, 1023.6 * 1024, 2 ** 40].map(bytes), [
-      ...["0 B", "1023 B", "1.0 KiB", "1.5 KiB", "1024 KiB", "1.0 TiB"],
+      "0 B",
+      "1023 B",
+      "1.0 KiB",
+      "1.5 KiB",
+      "1024 KiB",
+      "1.0 TiB",
     ])
     assert.deepEqual([0, 7.4, 60, 3_723].map(duration), ["0:00", "0:07", "1:00", "1:02:03"])
     assert.deepEqual(
       [true, false, null, [], ["a", "b"], { a: 1, b: "c" }].map((one) => shown("", one)),
-      [...["yes", "no", "-", "-", "a, b", "a=1, b=c"]],
+      ["yes", "no", "-", "-", "a, b", "a=1, b=c"],
     )
   })
 

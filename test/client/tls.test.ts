@@ -47,7 +47,11 @@ afterAll(() => {
 
 const asked = async (env: NodeJS.ProcessEnv, profile?: string, more: Partial<Asking> = {}) => {
   const access = await accessOf({
-    ...{ env: { HOME: folder, ...env }, profile, data_dir: at("none"), signal, ...more },
+    env: { HOME: folder, ...env },
+    profile,
+    data_dir: at("none"),
+    signal,
+    ...more,
   })
   const http = httpOf(access)
   try {

@@ -25,7 +25,9 @@ const run = (args: ReadonlyArray<string>, more = {}) =>
 /** A verb in the middle: what it has said, and a way to stop it as Ctrl-C does. */
 const started = (args: ReadonlyArray<string>) => {
   const child = spawn(process.execPath, ["main.ts", ...args], {
-    ...{ cwd: root, env: { PATH: process.env.PATH, ...env() }, stdio: "pipe" },
+    cwd: root,
+    env: { PATH: process.env.PATH, ...env() },
+    stdio: "pipe",
   })
   const printed = { out: "", err: "" }
   child.stdout.on("data", (part) => {
@@ -91,7 +93,9 @@ describeWithServer("almanac over HTTP", () => {
       const almanac = `'${process.execPath}' main.ts`
       const pipe = `printf hello | ${almanac} blobs put - -q | xargs ${almanac} blobs get`
       const piped = spawnSync("bash", ["-c", pipe], {
-        ...{ cwd: root, encoding: "utf8", env: { PATH: process.env.PATH, ...env() } },
+        cwd: root,
+        encoding: "utf8",
+        env: { PATH: process.env.PATH, ...env() },
       })
       assert.equal(piped.stdout, "hello", piped.stderr)
       const listed = await run(["blobs", "ls", "-l", "--label", "Stage=100%25 ü", "--json"])
@@ -152,16 +156,33 @@ describeWithServer("almanac over HTTP", () => {
   it("makes things from flags, changes them, and is told why not", async () => {
     const { share_id } = server.credentials.tenant
     const made = await run([
-      ...["targets", "create", "--name", "t", "--endpoint", "http://127.0.0.1:9"],
-      ...["--bucket", "nightly", "-q"],
+      "targets",
+      "create",
+      "--name",
+      "t",
+      "--endpoint",
+      "http://127.0.0.1:9",
+      "--bucket",
+      "nightly",
+      "-q",
     ])
     assert.equal(made.code, 0, made.stderr)
     const target_id = made.stdout.trim()
     const bad = await run(["targets", "update", target_id, "--bucket", "b"])
     assert.equal(bad.code, exit_codes.refused[0], bad.stderr)
     const policy = [
-      ...["policies", "create", "--name", "nightly", "--share-id", share_id],
-      ...["--target-id", target_id, "--schedule", "15 3 * * *", "--keep-daily", "7"],
+      "policies",
+      "create",
+      "--name",
+      "nightly",
+      "--share-id",
+      share_id,
+      "--target-id",
+      target_id,
+      "--schedule",
+      "15 3 * * *",
+      "--keep-daily",
+      "7",
     ]
     const first = await run([...policy, "--no-enabled", "--exclude", "*.tmp", "--json"])
     assert.equal(first.code, 0, first.stderr)
@@ -212,7 +233,7 @@ describeWithServer("almanac over HTTP", () => {
     const { stderr } = spawnSync(
       process.execPath,
       ["--import", `data:text/javascript,${encodeURIComponent(hook)}`, "main.ts", "jobs", "list"],
-      { ...{ cwd: root, encoding: "utf8" }, env: { PATH: process.env.PATH, ...env() } },
+      { cwd: root, encoding: "utf8", env: { PATH: process.env.PATH, ...env() } },
     )
     const ours = stderr.split("\n").flatMap((line) => {
       const [, path = ""] = /^loaded file:\/\/(.*)$/.exec(line) ?? []

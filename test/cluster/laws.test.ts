@@ -41,7 +41,13 @@ const given = (policy: ReplicationPolicy) => {
     const shard = index === undefined ? undefined : { index, data_shards: 4 }
     const checksum = blake3(content.bytes).toString("hex")
     const order = {
-      ...{ id: content.id, checksum, size, policy, labels: {}, created_at: made_at, shard },
+      id: content.id,
+      checksum,
+      size,
+      policy,
+      labels: {},
+      created_at: made_at,
+      shard,
       origin: store_origin,
     }
     const bytes = copyBytes(size, shard)

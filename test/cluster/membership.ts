@@ -65,7 +65,9 @@ const membersOf = (
   table: Placement,
   is_leaving: boolean,
 ): Members => ({
-  ...{ node_id, is_leaving, whole_since: wholeSince(context) },
+  node_id,
+  is_leaving,
+  whole_since: wholeSince(context),
   ring_version: context.ring_version,
   active: eligible(context).map(peerOf),
   leaving: context.nodes.filter(({ state }) => state === "leaving").map(peerOf),
@@ -172,7 +174,10 @@ export const makeMembership = (parts: MembershipParts): Membership => {
   }
   world.after(beat_ms, look)
   return {
-    ...{ begin, seenBy, isCurrent, truth: contextOf },
+    begin,
+    seenBy,
+    isCurrent,
+    truth: contextOf,
     join: (node_id, weight) => {
       const address = `${node_id}.test:1`
       const capacity_bytes = String(tib * weight)

@@ -122,11 +122,16 @@ export const makeModel = (world: World, contents: ReadonlyArray<Content>): Model
     return deletion
   }
   return {
-    ...{ blobs, endPut, endDeletion },
+    blobs,
+    endPut,
+    endDeletion,
     beginPut: ({ puts }, node_id) => {
       const put: Put = {
-        ...{ node_id, put_at: undefined, is_acknowledged: false },
-        ...{ is_over: false, is_void: false },
+        node_id,
+        put_at: undefined,
+        is_acknowledged: false,
+        is_over: false,
+        is_void: false,
       }
       puts.push(put)
       return put

@@ -26,9 +26,14 @@ export type Mistake =
   | "leaves at once"
 
 export const mistakes: ReadonlyArray<Mistake> = [
-  ...(["replicates nothing", "lets go without a word", "heals nothing"] as const),
-  ...(["sweeps once", "forgets who was away", "answers what came"] as const),
-  ...(["keeps what is nobody's", "leaves at once"] as const),
+  "replicates nothing",
+  "lets go without a word",
+  "heals nothing",
+  "sweeps once",
+  "forgets who was away",
+  "answers what came",
+  "keeps what is nobody's",
+  "leaves at once",
 ]
 
 export const isHeld = (copy: Copy | undefined): copy is HeldCopy =>
@@ -52,8 +57,15 @@ export const makeCopying = ({ local, peers, members, timing }: SoftwareParts) =>
     const { meta, windows, data } = await local.read(copy.id, {}, timing.now())
     const { id, checksum, size, policy, created_at, put_at, shard } = copy
     const order: CopyOrder = {
-      ...{ id, checksum, size, policy, created_at, put_at, shard },
-      ...{ labels: meta.labels, origin: store_origin },
+      id,
+      checksum,
+      size,
+      policy,
+      created_at,
+      put_at,
+      shard,
+      labels: meta.labels,
+      origin: store_origin,
     }
     return peers.send(peer, order, data === undefined ? windows() : [data], reason, deadline_ms)
   }

@@ -35,8 +35,14 @@ const checksum = blake3(bytes).toString("hex")
 const id = checksum.slice(0, 32) as BlobId
 
 const order: CopyOrder = {
-  ...{ id, checksum, size, policy: "REPLICATION_POLICY_REPLICA2", labels: { a: "b" } },
-  ...{ created_at: 7n, shard: undefined, origin: store_origin },
+  id,
+  checksum,
+  size,
+  policy: "REPLICATION_POLICY_REPLICA2",
+  labels: { a: "b" },
+  created_at: 7n,
+  shard: undefined,
+  origin: store_origin,
 }
 
 const codeOf = (work: Promise<unknown>) =>

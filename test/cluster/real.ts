@@ -62,12 +62,27 @@ export const real = (given: SoftwareParts): Software => {
   const guard = takeBackGuard(local, timing)
   const hint: Hint = (of) => keeper.hint(of)
   const parts: ErasureParts = {
-    ...{ local, guard, peers, members, timing, openCode, hasher: blobHasher, memory },
+    local,
+    guard,
+    peers,
+    members,
+    timing,
+    openCode,
+    hasher: blobHasher,
+    memory,
     onShortfall: (id) => hint({ id, why: "missing", nodes: [] }),
   }
   const keeper = repair({
-    ...{ local, guard, peers, members, isCurrent, timing, report },
-    ...{ sweep_seconds, repair_bytes_per_second, release_after_seconds },
+    local,
+    guard,
+    peers,
+    members,
+    isCurrent,
+    timing,
+    report,
+    sweep_seconds,
+    repair_bytes_per_second,
+    release_after_seconds,
     rebuild: (order) => rebuildShards(parts, order),
   })
   const engine = clusterEngine({ ...parts, hint, report })

@@ -31,8 +31,12 @@ export interface BucketsPlace {
 type Test = (name: string, body: (place: BucketsPlace) => Made<void>) => void
 
 const checks: ReadonlyArray<Flaw> = [
-  ...(["reachability", "read_write", "addressing_style"] as const),
-  ...(["versioning", "object_lock", "lifecycle"] as const),
+  "reachability",
+  "read_write",
+  "addressing_style",
+  "versioning",
+  "object_lock",
+  "lifecycle",
 ]
 
 const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/

@@ -24,8 +24,11 @@ const kept: Tree = { "a.txt": "a", "b/c.txt": "c", "b/d.txt": "d", "e/f.txt": "f
 
 /** In each folder something is gone, changed and new. */
 const spoilt: Tree = {
-  ...{ "a.txt": "changed", "b/c.txt": "changed too", "e/f.txt": "f" },
-  ...{ "b/new/g.txt": "g", "h.txt": "h" },
+  "a.txt": "changed",
+  "b/c.txt": "changed too",
+  "e/f.txt": "f",
+  "b/new/g.txt": "g",
+  "h.txt": "h",
 }
 
 /** A snapshot of what is kept, and a folder that was spoilt since. */

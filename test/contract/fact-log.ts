@@ -159,8 +159,13 @@ const published = <F extends Fact, Command, Event extends Placed, State>({
   it("is published once, as who asked, when it was asked, with what its type promises", () => {
     const events = [event({ epoch, after: 0, cursor: 1, ...fact(1) })]
     const commit: Commit = {
-      ...{ v: 1, actor: "node:node-1", at: "2026-11-21T00:00:00.000Z", events },
-      ...{ commands: ["c"], prev: "", snapshot: { machine: 1, value: "", context: {} } },
+      v: 1,
+      actor: "node:node-1",
+      at: "2026-11-21T00:00:00.000Z",
+      events,
+      commands: ["c"],
+      prev: "",
+      snapshot: { machine: 1, value: "", context: {} },
     }
     const stream = `${to.name}.node-1`
     const tellings = publishedOf(publications, { position: 7, stream, hash: "", commit })
@@ -174,9 +179,17 @@ const published = <F extends Fact, Command, Event extends Placed, State>({
       strict,
     )(JSON.parse(JSON.stringify(first?.event)))
     assert.deepEqual(cloud, {
-      ...{ specversion: "1.0", id: "7.0", source: `/almanac/${service}/${kind}`, time: at },
-      ...{ type: told.type, subject: told.subject, datacontenttype: "application/json" },
-      ...{ position: 7, actor, requestid: request_id, correlationid: correlation_id },
+      specversion: "1.0",
+      id: "7.0",
+      source: `/almanac/${service}/${kind}`,
+      time: at,
+      type: told.type,
+      subject: told.subject,
+      datacontenttype: "application/json",
+      position: 7,
+      actor,
+      requestid: request_id,
+      correlationid: correlation_id,
       data: { node_id: "node-1", ...told.data },
     })
     const type = types[told.type]
@@ -222,7 +235,12 @@ const recorded = <
       })
       const { at, actor, request_id, correlation_id } = fact(1)
       assert.deepEqual(shown[0], {
-        ...{ id: "node-1", subject: told.subject, at, actor, request_id, correlation_id },
+        id: "node-1",
+        subject: told.subject,
+        at,
+        actor,
+        request_id,
+        correlation_id,
       })
       assert.deepEqual([shown[1]?.at, shown[1]?.actor], [fact(2).at, actor])
       assert.deepEqual([shown[1]?.request_id, shown[1]?.correlation_id], [undefined, undefined])

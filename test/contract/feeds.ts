@@ -55,13 +55,17 @@ const valuesContract = (test: Test) => {
     Effect.gen(function* () {
       const { fetch } = yield* Feeds
       yield* place.publish([
-        ...[["2024-01-04", "1.5"] as const, ["2024-01-03", "."] as const],
-        ...[["2024-01-02", "-2"] as const, ["2023-12-29", ""] as const],
-        ...[["2023-12-28", "3e-2"] as const, ["2023-12-27", "null"] as const],
+        ["2024-01-04", "1.5"] as const,
+        ["2024-01-03", "."] as const,
+        ["2024-01-02", "-2"] as const,
+        ["2023-12-29", ""] as const,
+        ["2023-12-28", "3e-2"] as const,
+        ["2023-12-27", "null"] as const,
         ["2023-12-26", "NA"],
       ])
       assert.deepEqual(told(yield* fetch(place.metric)), [
-        ...[["2023-12-28", 0.03] as const, ["2024-01-02", -2] as const],
+        ["2023-12-28", 0.03] as const,
+        ["2024-01-02", -2] as const,
         ["2024-01-04", 1.5],
       ])
     }))
@@ -70,7 +74,8 @@ const valuesContract = (test: Test) => {
     Effect.gen(function* () {
       const { fetch } = yield* Feeds
       yield* place.publish([
-        ...[["2024-01-02", "1"] as const, ["2024-01-03", "2"] as const],
+        ["2024-01-02", "1"] as const,
+        ["2024-01-03", "2"] as const,
         ["2024-01-04", "3"],
       ])
       const later = told(yield* fetch(place.metric, dayOf("2024-01-03")))
@@ -161,7 +166,8 @@ const pricesContract = (test: Test) => {
     Effect.gen(function* () {
       const { prices } = yield* Feeds
       yield* place.quote([
-        ...[["2024-01-03", "12"] as const, ["2024-01-02", "11"] as const],
+        ["2024-01-03", "12"] as const,
+        ["2024-01-02", "11"] as const,
         ["2024-01-04", ""],
       ])
       const all = yield* prices(place.ticker)

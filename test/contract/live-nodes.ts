@@ -29,8 +29,11 @@ export const promises: Readonly<Record<string, Effect.Effect<void, never, LiveNo
     const { beat, find } = yield* LiveNodes
     const largest = 2n ** 64n - 1n
     const progress = {
-      ...{ pending_migrations: largest, bytes_moved: largest, repairs: largest },
-      ...{ replication_failures: largest, under_replicated: 1n },
+      pending_migrations: largest,
+      bytes_moved: largest,
+      repairs: largest,
+      replication_failures: largest,
+      under_replicated: 1n,
     }
     yield* beat({ node_id, used_bytes: 1n, blob_count: 1n, progress })
     assert.deepEqual(find(node_id)?.progress, progress)

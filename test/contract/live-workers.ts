@@ -11,7 +11,9 @@ const jobId = (number: number) =>
   JobId.make(`00000000-0000-7000-8000-${String(number).padStart(12, "0")}`)
 const said = (number: number, progress: number): JobProgress => ({
   job_id: jobId(number),
-  ...{ progress, bytes_done: progress * 10, bytes_total: 1000 },
+  progress,
+  bytes_done: progress * 10,
+  bytes_total: 1000,
 })
 
 /** Each promise by its sentence. */

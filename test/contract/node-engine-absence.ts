@@ -19,7 +19,10 @@ import {
 } from "./node-engine-copies.ts"
 
 const tombstone = (id: BlobId, deleted_at: bigint, is_cluster_wide: boolean) => ({
-  ...{ kind: "tombstone", id, deleted_at, is_cluster_wide },
+  kind: "tombstone",
+  id,
+  deleted_at,
+  is_cluster_wide,
 })
 
 export const deletions = (promised: Promised) => {

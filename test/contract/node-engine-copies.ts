@@ -14,7 +14,9 @@ export const origin = { actor: "node:another", request_id: "r-1", correlation_id
 export const putOrder: PutOrder = {
   labels: { kind: "plain" },
   policy: "REPLICATION_POLICY_REPLICA3",
-  ...{ origin, expected_id: undefined, if_none_match: false },
+  origin,
+  expected_id: undefined,
+  if_none_match: false,
 }
 
 /** 32 hex digits: an identifier that nothing has. */
@@ -26,8 +28,15 @@ export const idOf = (bytes: Uint8Array) => hashOf(bytes).slice(0, 32) as BlobId
 
 /** A whole copy of the bytes, put first at 500 ns. */
 export const wholeOf = (bytes: Uint8Array, changes: Partial<CopyOrder> = {}): CopyOrder => ({
-  ...{ id: idOf(bytes), checksum: hashOf(bytes), size: bytes.length, labels: { a: "1" }, origin },
-  ...{ policy: "REPLICATION_POLICY_REPLICA2", created_at: 500n, shard: undefined, ...changes },
+  id: idOf(bytes),
+  checksum: hashOf(bytes),
+  size: bytes.length,
+  labels: { a: "1" },
+  origin,
+  policy: "REPLICATION_POLICY_REPLICA2",
+  created_at: 500n,
+  shard: undefined,
+  ...changes,
 })
 
 export const shardOf = (bytes: Uint8Array, shard: Shard, changes: Partial<CopyOrder> = {}) =>

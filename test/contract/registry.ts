@@ -56,18 +56,26 @@ export const searched = Effect.fnUntraced(function* (range: Range, format: Forma
 })
 
 const carrier = (mc: number, more: Partial<Docket> = {}): Docket => ({
-  ...{ mc, dot: 1_000_000 + mc, name: `CARRIER ${mc}`, active: true, carrier_only: true },
+  mc,
+  dot: 1_000_000 + mc,
+  name: `CARRIER ${mc}`,
+  active: true,
+  carrier_only: true,
   ...more,
 })
 
 const scene: ReadonlyArray<Docket> = [
-  ...[carrier(7), carrier(9, { active: false }), carrier(10, { carrier_only: false })],
+  carrier(7),
+  carrier(9, { active: false }),
+  carrier(10, { carrier_only: false }),
   carrier(11, { active: false, carrier_only: false }),
   // One number of several carriers, in no order, and one of them drops out.
-  ...[carrier(15, { dot: 3_000_000, name: "THIRD" }), carrier(15, { dot: 5, name: "FIRST" })],
+  carrier(15, { dot: 3_000_000, name: "THIRD" }),
+  carrier(15, { dot: 5, name: "FIRST" }),
   carrier(15, { dot: 44, name: "BROKER", carrier_only: false }),
   carrier(16, { name: 'SMITH, "J" & SONS' }),
-  ...[carrier(17, { name: "=1+1" }), carrier(18, { name: "ÅKERI ČESKÝ 運送 LLC" })],
+  carrier(17, { name: "=1+1" }),
+  carrier(18, { name: "ÅKERI ČESKÝ 運送 LLC" }),
   carrier(mc_number_max, { name: "THE LAST" }),
 ]
 

@@ -22,7 +22,8 @@ export const promises: Readonly<Record<string, Promised>> = {
   "tells a fact as it was added, at once": Effect.fnUntraced(function* (spool) {
     const failed = {
       ...searchFact(1),
-      ...{ outcome: "failed" as const, reason: "Überlauf, 漢字, \u2028" },
+      outcome: "failed" as const,
+      reason: "Überlauf, 漢字, \u2028",
     }
     yield* spool.add(failed)
     assert.deepEqual(

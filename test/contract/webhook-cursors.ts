@@ -4,7 +4,10 @@ import { Effect, type Layer } from "effect"
 import { type WebhookCursor, WebhookCursors } from "#actors/system/webhook-cursors.ts"
 
 const cursor = (read: number): WebhookCursor => ({
-  ...{ replay: 1, read, failing_since_ms: 5, last_success_ms: null },
+  replay: 1,
+  read,
+  failing_since_ms: 5,
+  last_success_ms: null,
   last_failure: { at_ms: 7, detail: "It answered 500." },
   open: [
     { sequence: 3, attempts: 2, blamed: 1, first_failed_ms: 4, last_failed_ms: 5, next_ms: 9 },

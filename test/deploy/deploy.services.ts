@@ -106,7 +106,8 @@ describeWithServer("the processes of the compose file", () => {
     const [one, other] = [client("blob-1"), client("blob-3")]
     await until("three nodes", settle_ms_max, async () => {
       const state = await one.json<{ nodes: ReadonlyArray<{ state: string }> }>(
-        ...(["GET", "/v1/cluster/state"] as const),
+        "GET",
+        "/v1/cluster/state",
       )
       return state.nodes.filter(({ state }) => state === "active").length === 3
     })

@@ -209,10 +209,13 @@ describe("the manifests of Kubernetes", () => {
 
     it(`keep ${name} to the restricted standard of pods`, () => {
       expect(pod.securityContext).toMatchObject({
-        ...{ runAsNonRoot: true, runAsUser: 10001, seccompProfile: { type: "RuntimeDefault" } },
+        runAsNonRoot: true,
+        runAsUser: 10001,
+        seccompProfile: { type: "RuntimeDefault" },
       })
       expect(container.securityContext).toEqual({
-        ...{ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true },
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
         capabilities: { drop: ["ALL"] },
       })
       expect(pod.automountServiceAccountToken).toBe(false)
@@ -241,7 +244,8 @@ describe("the manifests of Kubernetes", () => {
         selector: { app: labels.app },
       })
       expect(named("PodDisruptionBudget", name)?.spec).toEqual({
-        ...{ maxUnavailable: 1, selector: { matchLabels: { app: labels.app } } },
+        maxUnavailable: 1,
+        selector: { matchLabels: { app: labels.app } },
       })
       const mounts = container.volumeMounts
       const volumes = new Set([
@@ -265,7 +269,8 @@ describe("the manifests of Kubernetes", () => {
   it("let nobody in who is not named", () => {
     const [closed] = of("NetworkPolicy")
     expect(closed?.spec).toEqual({
-      ...{ podSelector: { matchLabels: { part: "almanac" } }, policyTypes: ["Ingress"] },
+      podSelector: { matchLabels: { part: "almanac" } },
+      policyTypes: ["Ingress"],
     })
     for (const { spec } of of<NetworkPolicy>("NetworkPolicy").slice(1)) {
       for (const { from, ports } of spec.ingress) {

@@ -50,7 +50,9 @@ describeWithRadosgw("docs/guide-client.md", () => {
       await s3.said(/^bucket=\S+$/m, up_ms_max)
       writeFileSync(join(work, "demo.env"), s3.printed.stdout)
       const { code, said } = await walk(work, commandsIn(guideText("guide-client.md")), {
-        ...{ ALMANAC_DATA_DIR: folder, HOME: home, XDG_CACHE_HOME: cache },
+        ALMANAC_DATA_DIR: folder,
+        HOME: home,
+        XDG_CACHE_HOME: cache,
       })
       assert.equal(code, 0, said)
       assert.match(said, /^target_enroll available +100%/m)

@@ -151,10 +151,17 @@ interface Principals {
 /** As strict as the compiler can be, over this folder alone. */
 const compiler = JSON.stringify({
   compilerOptions: {
-    ...{ target: "esnext", lib: ["esnext", "dom"], module: "nodenext", strict: true },
-    ...{ noEmit: true, exactOptionalPropertyTypes: true, noUncheckedIndexedAccess: true },
-    ...{ allowImportingTsExtensions: true, isolatedModules: true },
-    ...{ types: ["node"], typeRoots: [join(root, "node_modules/@types")] },
+    target: "esnext",
+    lib: ["esnext", "dom"],
+    module: "nodenext",
+    strict: true,
+    noEmit: true,
+    exactOptionalPropertyTypes: true,
+    noUncheckedIndexedAccess: true,
+    allowImportingTsExtensions: true,
+    isolatedModules: true,
+    types: ["node"],
+    typeRoots: [join(root, "node_modules/@types")],
   },
 })
 
@@ -204,7 +211,9 @@ const documentOfShape = (shape: "A" | "B") => {
     const config = await createConfig({ extends: ["recommended"] })
     const found = await lintFromString({ source: text, config, absoluteRef: "openapi.json" })
     const told = found.map(({ ruleId, message, location: [place] }) => ({
-      ...{ rule: ruleId, message, pointer: place?.pointer },
+      rule: ruleId,
+      message,
+      pointer: place?.pointer,
     }))
     assert.deepEqual(
       told.filter(({ rule, pointer }) => !isExempt(rule, pointer)),

@@ -123,17 +123,31 @@ describe("an endpoint that names a rule", () => {
 
 describe("a rule's credentials", () => {
   const caller: Caller = {
-    ...{ actor: "a", kind: "issued", scopes: new Set(["blobs:read"]), roles: new Set(["r"]) },
-    ...{ project_id: "p", project_domain_id: "d", user_id: "u", user_domain_id: "e" },
+    actor: "a",
+    kind: "issued",
+    scopes: new Set(["blobs:read"]),
+    roles: new Set(["r"]),
+    project_id: "p",
+    project_domain_id: "d",
+    user_id: "u",
+    user_domain_id: "e",
   }
   const may = (rule: string, who: Caller = caller) =>
     mayEnter({ rule: "asked" }, who, () => rulesOf({ asked: rule }))
 
   it("are those that OpenStack's services have", () => {
     const held = [
-      ...["user_id:u", "user_domain_id:e", "project_id:p", "project_domain_id:d", "role:r"],
-      ...["domain_id:None", "system_scope:None", "is_admin_project:True", "roles:r"],
-      ...["project_id:%(project_id)s", "not domain_id:%(domain_id)s"],
+      "user_id:u",
+      "user_domain_id:e",
+      "project_id:p",
+      "project_domain_id:d",
+      "role:r",
+      "domain_id:None",
+      "system_scope:None",
+      "is_admin_project:True",
+      "roles:r",
+      "project_id:%(project_id)s",
+      "not domain_id:%(domain_id)s",
     ]
     expect(held.filter((rule) => !may(rule))).toEqual([])
     for (const rule of ["actor:a", "kind:issued", "scopes:blobs:read", "domain_id:d"]) {
@@ -182,8 +196,12 @@ describe("X-Auth-Token", () => {
 
   it("decides alone: identity headers of the request say nothing", async () => {
     const claims = {
-      ...{ "x-roles": "member,admin", "x-project-id": "p1", "x-user-id": "u1" },
-      ...{ "x-identity-status": "Confirmed", "x-domain-id": "d1", "x-is-admin-project": "True" },
+      "x-roles": "member,admin",
+      "x-project-id": "p1",
+      "x-user-id": "u1",
+      "x-identity-status": "Confirmed",
+      "x-domain-id": "d1",
+      "x-is-admin-project": "True",
     }
     expect(await status(path, claims)).toBe(401)
     expect(await status(path, { ...claims, "x-auth-token": "stranger" })).toBe(403)

@@ -31,30 +31,58 @@ type Some = Readonly<Record<string, string>>
 const credentials = (draw: Draw): Some =>
   draw<Some>([
     ...Array.from({ length: 6 }, () => ({ authorization: "Bearer member" })),
-    ...[{ authorization: "Bearer other" }, { "x-auth-token": "member" }, { "x-auth-token": "é" }],
-    ...[{ authorization: "Bearer admin" }, { authorization: "Bearer asked" }, {}, {}],
-    ...[{ authorization: "Bearer nobody" }, { authorization: "Bearer outage" }],
-    ...[
-      { authorization: "Basic eA==" },
-      { authorization: "Bearer other", "x-auth-token": "admin" },
-    ],
+    { authorization: "Bearer other" },
+    { "x-auth-token": "member" },
+    { "x-auth-token": "é" },
+    { authorization: "Bearer admin" },
+    { authorization: "Bearer asked" },
+    {},
+    {},
+    { authorization: "Bearer nobody" },
+    { authorization: "Bearer outage" },
+    { authorization: "Basic eA==" },
+    { authorization: "Bearer other", "x-auth-token": "admin" },
   ])
 
 const odd = (draw: Draw): Some =>
   draw<Some>([
     ...Array.from({ length: 12 }, () => ({})),
-    ...[{ accept: "application/json" }, { accept: "text/html" }, { "accept-encoding": "gzip" }],
-    ...[{ "x-request-id": "mine" }, { "x-request-id": "yours" }, { "x-request-id": "\t" }],
-    ...[{ "x-almanac-position": "3" }, { "x-almanac-position": "99" }],
-    ...[{ "x-almanac-position": "soon" }, { "if-none-match": "*" }, { origin: "http://a.example" }],
-    ...[{ connection: "close" }, { "idempotency-key": "k" }, { "content-length": "0" }],
-    ...[{ traceparent: "00-1-1-00" }, { host: "b.example" }],
+    { accept: "application/json" },
+    { accept: "text/html" },
+    { "accept-encoding": "gzip" },
+    { "x-request-id": "mine" },
+    { "x-request-id": "yours" },
+    { "x-request-id": "\t" },
+    { "x-almanac-position": "3" },
+    { "x-almanac-position": "99" },
+    { "x-almanac-position": "soon" },
+    { "if-none-match": "*" },
+    { origin: "http://a.example" },
+    { connection: "close" },
+    { "idempotency-key": "k" },
+    { "content-length": "0" },
+    { traceparent: "00-1-1-00" },
+    { host: "b.example" },
   ])
 
 const paths = [
-  ...["/v1/rows/a", "/v1/rows/a", "/v1/rows/b", "/v1/rows/c", "/v1/rows/none", "/v1/rows"],
-  ...["/v1/rows/", "//v1/rows/a", "/v1/rows/%61", "/v1/rows/%zz", "/v1/rows?limit=1"],
-  ...["/v1/rows?limit=no", "/v1/rows/a?more=1", "/api/rows", "/api/rows", "/v1/word", "/v1/now"],
+  "/v1/rows/a",
+  "/v1/rows/a",
+  "/v1/rows/b",
+  "/v1/rows/c",
+  "/v1/rows/none",
+  "/v1/rows",
+  "/v1/rows/",
+  "//v1/rows/a",
+  "/v1/rows/%61",
+  "/v1/rows/%zz",
+  "/v1/rows?limit=1",
+  "/v1/rows?limit=no",
+  "/v1/rows/a?more=1",
+  "/api/rows",
+  "/api/rows",
+  "/v1/word",
+  "/v1/now",
 ]
 
 const requestOf = (draw: Draw): Asked => ({
@@ -165,12 +193,15 @@ describe("a kept answer", () => {
   )
 
   const get = (path: string, headers: Some = { authorization: "Bearer member" }): Asked => ({
-    ...{ method: "GET", path, headers },
+    method: "GET",
+    path,
+    headers,
   })
   const asking = Effect.fnUntraced(function* (world: World) {
     const served = yield* serveRows(world, true)
     return {
-      ...{ asked: served.asked, drain: served.drain },
+      asked: served.asked,
+      drain: served.drain,
       ask: (path: string, headers?: Some) =>
         Effect.promise(() => ask(served.url, get(path, headers), served.agent)),
     }

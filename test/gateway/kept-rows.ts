@@ -47,8 +47,12 @@ const apiOf = (made_of: "shown" | undefined) =>
   )
 
 const callerOf = (actor: string, roles: ReadonlyArray<string>): Caller => ({
-  ...{ actor, kind: "static", scopes: new Set(), roles: new Set(roles) },
-  ...{ project_id: "p1", user_id: actor },
+  actor,
+  kind: "static",
+  scopes: new Set(),
+  roles: new Set(roles),
+  project_id: "p1",
+  user_id: actor,
 })
 
 /** All that answers depend on. */
@@ -74,14 +78,12 @@ export const makeWorld = (): World => ({
     ["b", 'é "2"'],
     ["c", "x".repeat(70_000)],
   ]),
-  ...{
-    shown: {},
-    meanwhile: () => undefined,
-    waiting: () => undefined,
-    position: 10,
-    settings: settingsWith(),
-    rules: rulesOf("role:member"),
-  },
+  shown: {},
+  meanwhile: () => undefined,
+  waiting: () => undefined,
+  position: 10,
+  settings: settingsWith(),
+  rules: rulesOf("role:member"),
   callers: new Map([
     ["member", callerOf("member", ["member"])],
     ["other", callerOf("other", ["member"])],
@@ -133,7 +135,8 @@ export const serveRows = Effect.fnUntraced(function* (world: World, is_kept: boo
     asked++
   })
   const service = {
-    ...{ name: "rows", api },
+    name: "rows",
+    api,
     routes: appOf(HttpApiBuilder.layer(api).pipe(Layer.provide(handlers)), Context.empty()),
     waitFor: (position: number) =>
       Effect.suspend(() => {
@@ -145,13 +148,16 @@ export const serveRows = Effect.fnUntraced(function* (world: World, is_kept: boo
   }
   const clock = yield* Clock.Clock
   const served = yield* serveHttp([service], {
-    ...{ current: () => world.settings, authenticate: identityOf(world), requests },
+    current: () => world.settings,
+    authenticate: identityOf(world),
+    requests,
   }).pipe(
     Effect.provide(NodeHttpServer.layerHttpServices),
     Effect.provideService(PolicyRules, () => world.rules),
     // It stands still: nobody's rate is any better for how busy this machine is.
     Effect.provideService(Clock.Clock, {
-      ...{ currentTimeMillis: clock.currentTimeMillis, currentTimeNanos: clock.currentTimeNanos },
+      currentTimeMillis: clock.currentTimeMillis,
+      currentTimeNanos: clock.currentTimeNanos,
       currentTimeMillisUnsafe: () => 1_000,
       currentTimeNanosUnsafe: () => clock.currentTimeNanosUnsafe(),
       monotonicTimeNanos: clock.monotonicTimeNanos,
@@ -191,7 +197,8 @@ export const ask = (url: string, { method, path, headers }: Asked, agent: Agent)
         const { rawHeaders: raw } = answer
         const lines = raw.flatMap((name, i) => (i % 2 === 0 ? [`${name}: ${raw[i + 1]}`] : []))
         resolve({
-          ...{ status: answer.statusCode, request_id },
+          status: answer.statusCode,
+          request_id,
           headers: lines
             .filter((line) => !/^date:/i.test(line))
             .map((line) => line.replaceAll(request_id, "ID")),

@@ -136,9 +136,13 @@ describe("TLS with client certificates", () => {
   ] as const)("of a client that speaks %s at most is %s", async (maxVersion, spoken) => {
     const found = await new Promise((resolve) => {
       const socket = connectTls({
-        ...{ host: "127.0.0.1", port: served.port, ca: readFileSync(at("ours.pem")) },
+        host: "127.0.0.1",
+        port: served.port,
+        ca: readFileSync(at("ours.pem")),
         // Such a client would speak what is older too, with ciphers that OpenSSL leaves out.
-        ...{ minVersion: "TLSv1", maxVersion, ciphers: "DEFAULT@SECLEVEL=0" },
+        minVersion: "TLSv1",
+        maxVersion,
+        ciphers: "DEFAULT@SECLEVEL=0",
       })
       socket.on("secureConnect", () => {
         resolve(socket.getProtocol())
@@ -232,7 +236,8 @@ describe("more connections than the listener takes", () => {
     served = await startHttp([probe("blob-storage", "/v1/blobs"), health], {
       settings: { api: { max_connections: 3 } },
       internal: {
-        ...{ upgrade: () => undefined, close: () => undefined },
+        upgrade: () => undefined,
+        close: () => undefined,
         request: (_, response) => void response.end("a node"),
       },
     })

@@ -139,8 +139,12 @@ describe("/carriers and /plants", () => {
     const { status, headers, bytes } = await get("/carriers", browser)
     expect([status, bytes.toString()]).toEqual([200, pageOf("Carriers", "/ /carriers")])
     for (const name of [
-      ...["content-type", "content-security-policy", "referrer-policy", "x-content-type-options"],
-      ...["cache-control", "vary"],
+      "content-type",
+      "content-security-policy",
+      "referrer-policy",
+      "x-content-type-options",
+      "cache-control",
+      "vary",
     ]) {
       expect([name, headers[name]]).toEqual([name, dashboard[name]])
     }
@@ -230,10 +234,19 @@ describe("/assets/", () => {
   })
 
   it.each([
-    ...["/assets/none.js", "/assets/notes.exe", "/assets/index.html", "/assets/deeper/file.js"],
-    ...["/assets/../secret.html", "/assets/..%2Fsecret.html", "/assets/%2e%2e%2fsecret.html"],
-    ...["/assets/..%5Csecret.html", "/assets/....//secret.html", "/assets/deeper%2Ffile.js"],
-    ...["/assets/%2Fetc%2Fpasswd", "/assets/__proto__", "/assets/dashboard-AbC.css%00.js"],
+    "/assets/none.js",
+    "/assets/notes.exe",
+    "/assets/index.html",
+    "/assets/deeper/file.js",
+    "/assets/../secret.html",
+    "/assets/..%2Fsecret.html",
+    "/assets/%2e%2e%2fsecret.html",
+    "/assets/..%5Csecret.html",
+    "/assets/....//secret.html",
+    "/assets/deeper%2Ffile.js",
+    "/assets/%2Fetc%2Fpasswd",
+    "/assets/__proto__",
+    "/assets/dashboard-AbC.css%00.js",
   ])("%s is 404", async (path) => {
     const { status, bytes } = await get(path)
     expect([status, JSON.parse(bytes.toString()).code]).toEqual([404, "svc.not_found"])

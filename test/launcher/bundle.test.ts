@@ -22,9 +22,18 @@ import { childrenOf, until } from "../process/server.ts"
 const checkout = dirname(dirname(import.meta.dirname))
 
 const sources = [
-  ...["actors", "adapters", "client", "events", "gateway", "projections", "schemas", "verbs"],
+  "actors",
+  "adapters",
+  "client",
+  "events",
+  "gateway",
+  "projections",
+  "schemas",
+  "verbs",
   "launcher",
-  ...["main.ts", "package.json", "package-lock.json"],
+  "main.ts",
+  "package.json",
+  "package-lock.json",
 ]
 
 const root = mkdtempSync(join(tmpdir(), "almanac-bundle-"))
@@ -36,7 +45,8 @@ const node = (...args: ReadonlyArray<string>) =>
 /** What the launcher would run. */
 const program = (form = "js") =>
   node(
-    ...["--input-type=module", "-e"],
+    "--input-type=module",
+    "-e",
     'import { programOf } from "./launcher/bundle.mjs";' +
       `console.log(programOf("main.ts", "${form}"))`,
   ).trim()

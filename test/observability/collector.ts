@@ -54,7 +54,9 @@ export const startCollector = async () => {
   const address = server.address()
   const port = typeof address === "object" && address ? address.port : 0
   return {
-    ...{ url: `http://127.0.0.1:${port}`, texts, spans },
+    url: `http://127.0.0.1:${port}`,
+    texts,
+    spans,
     close: () => {
       server.closeAllConnections()
       server.close()

@@ -81,7 +81,10 @@ describe("the oracle", () => {
 
   it("sees names that break the rules", () => {
     const named = (name: string, type = "gauge", help = "It is.") => ({
-      ...{ name, type, help, samples: [] },
+      name,
+      type,
+      help,
+      samples: [],
     })
     const wrong = [
       named("almanac_things_total"),

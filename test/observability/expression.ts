@@ -2,8 +2,25 @@
 
 /** Words of PromQL, and the labels that our expressions speak of. */
 const words = new Set([
-  ...["sum", "min", "max", "count", "by", "on", "and", "or", "unless", "rate", "increase", "delta"],
-  ...["histogram_quantile", "absent", "vector", "time", "topk", "label_values", "instance"],
+  "sum",
+  "min",
+  "max",
+  "count",
+  "by",
+  "on",
+  "and",
+  "or",
+  "unless",
+  "rate",
+  "increase",
+  "delta",
+  "histogram_quantile",
+  "absent",
+  "vector",
+  "time",
+  "topk",
+  "label_values",
+  "instance",
 ])
 
 /** The metrics that an expression names, each as the family that it is of. */
@@ -24,7 +41,9 @@ export const selectorsOf = (expression: string) =>
     [...labels.matchAll(/([a-z_]+)(=~|!~|!=|=)"([^"]*)"/g)].map(
       ([, label = "", how = "", value = ""]) => ({
         name: name.replace(/_(bucket|sum|count)$/, ""),
-        ...{ label, how, value },
+        label,
+        how,
+        value,
       }),
     ),
   )

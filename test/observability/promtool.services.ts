@@ -19,7 +19,9 @@ const promtool_ms_max = 60_000
 const promtool = (args: ReadonlyArray<string>, input = "") => {
   const home = tree ?? "/"
   const { status, stdout, stderr } = spawnSync(join(home, "usr/bin/promtool"), args, {
-    ...{ input, encoding: "utf8", timeout: promtool_ms_max },
+    input,
+    encoding: "utf8",
+    timeout: promtool_ms_max,
     env: { ...process.env, ...treeEnvironment(home) },
   })
   return { is_content: status === 0, said: `${stdout}${stderr}` }

@@ -14,8 +14,15 @@ describe("a traceparent", () => {
   })
 
   const none = [
-    ...["", "00", trace.toUpperCase(), `${trace}-x`, `ff${trace.slice(2)}`, ` ${trace}`],
-    ...["00-00000000000000000000000000000000-00f067aa0ba902b7-01", undefined, 7],
+    "",
+    "00",
+    trace.toUpperCase(),
+    `${trace}-x`,
+    `ff${trace.slice(2)}`,
+    ` ${trace}`,
+    "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+    undefined,
+    7,
     "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01",
   ]
   for (const text of none) {

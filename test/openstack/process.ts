@@ -36,8 +36,11 @@ const environmentOf = ({ folder, tree }: Place, service: Service) => {
   const of_tree = treeEnvironment(tree)
   const paths = [programs, of_tree.PYTHONPATH].filter((path) => path !== undefined)
   return {
-    ...{ PATH, HOME: join(folder, service), ...of_tree },
-    ...{ PYTHONPATH: paths.join(":"), MANILA_FOLDERS: join(folder, "exports") },
+    PATH,
+    HOME: join(folder, service),
+    ...of_tree,
+    PYTHONPATH: paths.join(":"),
+    MANILA_FOLDERS: join(folder, "exports"),
   }
 }
 

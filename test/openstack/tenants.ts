@@ -44,9 +44,12 @@ export const makeTrust = Effect.fnUntraced(function* (cloud: Cloud, wish: TrustW
       ? null
       : new Date(Date.now() + expires_in_s * 1000).toISOString().replace("Z", "000Z")
   const trust = {
-    ...{ trustor_user_id: seed.users[trustor], trustee_user_id: seed.users[trustee] },
-    ...{ project_id: seed.projects[project], impersonation: more.impersonation ?? true },
-    ...{ expires_at, remaining_uses: more.remaining_uses ?? null },
+    trustor_user_id: seed.users[trustor],
+    trustee_user_id: seed.users[trustee],
+    project_id: seed.projects[project],
+    impersonation: more.impersonation ?? true,
+    expires_at,
+    remaining_uses: more.remaining_uses ?? null,
     roles: roles.map((name) => ({ name })),
   }
   const token = yield* tokenOf(trustor, project)

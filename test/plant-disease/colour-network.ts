@@ -93,14 +93,13 @@ export const colourNetwork = (path: string, variant: Variant = {}): Model => {
     input: { name: "x", layout, has_rescaling },
     output: { name: "y", classes, activation: has_logits ? "none" : "softmax" },
     info: {
-      ...{
-        name: "colours",
-        format: "onnx",
-        sha256: "00",
-        bytes: 1,
-        parameters: variant.parameters ?? 12,
-      },
-      ...{ classes: colours, is_demo: false },
+      name: "colours",
+      format: "onnx",
+      sha256: "00",
+      bytes: 1,
+      parameters: variant.parameters ?? 12,
+      classes: colours,
+      is_demo: false,
     },
   }
 }

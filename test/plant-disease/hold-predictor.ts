@@ -38,7 +38,8 @@ const measure = Effect.gen(function* () {
   for (let place = 0; place < places; place++) {
     const some = Array.from({ length: Math.ceil(count / places) }, (_, n) => n)
     yield* Effect.forEach(some, (n) => predictor.predict(image(n)), {
-      ...{ concurrency: in_flight, discard: true },
+      concurrency: in_flight,
+      discard: true,
     })
     memory.push(process.memoryUsage.rss())
   }

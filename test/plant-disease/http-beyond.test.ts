@@ -118,8 +118,14 @@ describe("GET /predict/model", () => {
     const model = await answer.json()
     expect(Schema.is(ModelInfo)(model)).toBe(true)
     expect(model).toEqual({
-      ...{ name: "colours", format: "onnx", sha256: "c".repeat(64), bytes: 1, parameters: 12 },
-      ...{ classes: ["red", "green", "blue"], is_demo: false, loaded_at: expect.any(String) },
+      name: "colours",
+      format: "onnx",
+      sha256: "c".repeat(64),
+      bytes: 1,
+      parameters: 12,
+      classes: ["red", "green", "blue"],
+      is_demo: false,
+      loaded_at: expect.any(String),
     })
   })
 

@@ -23,11 +23,15 @@ const numbersOf = (colour: Colour) => {
   return Array.from({ length: side * side }, () => [red, green, blue]).flat()
 }
 const tensor = (...colours: ReadonlyArray<Colour>) => ({
-  ...{ name: "image", datatype: "FP32", shape: [colours.length, side, side, 3] },
+  name: "image",
+  datatype: "FP32",
+  shape: [colours.length, side, side, 3],
   data: colours.flatMap(numbersOf),
 })
 const files = (...all: ReadonlyArray<Uint8Array>) => ({
-  ...{ name: "image", datatype: "BYTES", shape: [all.length] },
+  name: "image",
+  datatype: "BYTES",
+  shape: [all.length],
   data: all.map((bytes) => Buffer.from(bytes).toString("base64")),
 })
 
@@ -53,7 +57,9 @@ describe("what is told of server and model", () => {
     [
       "/v2/models/colours",
       {
-        ...{ name: "colours", versions: [sha256], platform: "onnx_onnxv1" },
+        name: "colours",
+        versions: [sha256],
+        platform: "onnx_onnxv1",
         inputs: [{ name: "image", datatype: "FP32", shape: [-1, side, side, 3] }],
         outputs: [
           { name: "probabilities", datatype: "FP32", shape: [-1, 3] },
@@ -85,7 +91,9 @@ describe("a tensor", () => {
     expect([answer.status, body]).toEqual([
       200,
       {
-        ...{ model_name: "colours", model_version: sha256, id: "seven" },
+        model_name: "colours",
+        model_version: sha256,
+        id: "seven",
         outputs: [
           { name: "probabilities", datatype: "FP32", shape: [2, 3], data: expect.any(Array) },
           { name: "class", datatype: "BYTES", shape: [2], data: ["blue", "red"] },

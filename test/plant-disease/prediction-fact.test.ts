@@ -12,14 +12,22 @@ const model_sha256 = "0".repeat(64)
 
 describe("a prediction", () => {
   factContract({
-    ...{ kind: predictions, machine, fact: predictionFact, publications, types },
+    kind: predictions,
+    machine,
+    fact: predictionFact,
+    publications,
+    types,
     event: (placed) => PredictionMade.make(placed),
     told: {
       type: "prediction_made",
       subject: image_sha256,
       data: {
-        ...{ class: "Demo___Rust", probability: 0.75, image_sha256, image_bytes: 1001 },
-        ...{ model_sha256, milliseconds: 12.5 },
+        class: "Demo___Rust",
+        probability: 0.75,
+        image_sha256,
+        image_bytes: 1001,
+        model_sha256,
+        milliseconds: 12.5,
       },
     },
   })

@@ -127,7 +127,11 @@ describe("a training", () => {
   })
 
   const wanted = (out: string, epochs: number): Training => ({
-    ...{ kind: "folder", folder: images, share: 0.25, seed: 3, epochs },
+    kind: "folder",
+    folder: images,
+    share: 0.25,
+    seed: 3,
+    epochs,
     out: join(folder, out),
   })
 
@@ -142,7 +146,10 @@ describe("a training", () => {
     expect(heard.filter((one) => one.kind === "line")).toHaveLength(9)
     const out = join(folder, "model")
     expect(readdirSync(out).sort()).toEqual([
-      ...["class_indices.json", "metrics.json", "model.json", "weights.bin"],
+      "class_indices.json",
+      "metrics.json",
+      "model.json",
+      "weights.bin",
     ])
     const metrics = JSON.parse(readFileSync(join(out, "metrics.json"), "utf8"))
     expect(metrics.accuracy).toBeGreaterThan(0.8)

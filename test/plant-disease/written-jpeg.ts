@@ -11,7 +11,8 @@ const other_counts = [0, 0, 0, 8, 0, 0, 0, 40, 0, 0, 0, 50, 0, 0, 0, 64]
 const first_symbols = Array.from({ length: 12 }, (_, n) => n)
 /** No more numbers, sixteen zeros, and up to 15 zeros before a number of up to 10 bits. */
 const other_symbols = [
-  ...[0x00, 0xf0],
+  0x00,
+  0xf0,
   ...Array.from({ length: 160 }, (_, n) => ((n % 16) << 4) | (Math.floor(n / 16) + 1)),
 ]
 const level_max = 60
@@ -82,7 +83,9 @@ export const writtenJpeg = (
   const scan = (bits.match(/.{1,8}/g) ?? []).map((byte) => Number.parseInt(byte.padEnd(8, "1"), 2))
   const numbered = samplings.map((sampling, n) => [n + 1, sampling, 0])
   return Buffer.from([
-    ...[0xff, 0xd8, ...segment(0xe0, ...Buffer.from("JFIF\0"), 1, 1, 0, 0, 1, 0, 1, 0, 0)],
+    0xff,
+    0xd8,
+    ...segment(0xe0, ...Buffer.from("JFIF\0"), 1, 1, 0, 0, 1, 0, 1, 0, 0),
     ...segment(0xdb, 0, ...Array.from({ length: 64 }, () => next(8) + 1)),
     ...segment(0xc4, 0x00, ...first_counts, ...first_symbols),
     ...segment(0xc4, 0x10, ...other_counts, ...other_symbols),
@@ -98,6 +101,7 @@ export const writtenJpeg = (
     ),
     ...segment(0xda, samplings.length, ...samplings.flatMap((_, n) => [n + 1, 0]), 0, 63, 0),
     ...scan.flatMap((byte) => (byte === 0xff ? [0xff, 0] : [byte])),
-    ...[0xff, 0xd9],
+    0xff,
+    0xd9,
   ])
 }

@@ -33,9 +33,7 @@ const workersOf = async ({ url, credentials }: Server) => {
   const client = connect(url, credentials.admin.token)
   const headers = { "x-auth-token": credentials.admin.token }
   const path = "/v1/admin/workers"
-  const { workers } = await client.json<{ workers: Array<Worker> }>(
-    ...(["GET", path, undefined, headers] as const),
-  )
+  const { workers } = await client.json<{ workers: Array<Worker> }>("GET", path, undefined, headers)
   client.close()
   return workers
 }

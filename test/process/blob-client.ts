@@ -43,19 +43,27 @@ const requests: {
   }
 } = {
   json: (bytes) => ({
-    ...{ method: "PUT", path: "/v1/blobs", type: "application/json" },
+    method: "PUT",
+    path: "/v1/blobs",
+    type: "application/json",
     body: JSON.stringify({ data: base64(bytes) }),
   }),
   raw: (bytes) => ({
-    ...{ method: "POST", path: "/v1/blobs/stream", type: "application/octet-stream" },
+    method: "POST",
+    path: "/v1/blobs/stream",
+    type: "application/octet-stream",
     body: bytes,
   }),
   lines: (bytes) => ({
-    ...{ method: "POST", path: "/v1/blobs/stream", type: "application/x-ndjson" },
+    method: "POST",
+    path: "/v1/blobs/stream",
+    type: "application/x-ndjson",
     body: messagesOf(bytes).join("\n"),
   }),
   array: (bytes) => ({
-    ...{ method: "POST", path: "/v1/blobs/stream", type: "application/json" },
+    method: "POST",
+    path: "/v1/blobs/stream",
+    type: "application/json",
     body: `[${messagesOf(bytes).join(",")}]`,
   }),
 }

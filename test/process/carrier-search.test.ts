@@ -110,8 +110,10 @@ describeWithServer("a server with carrier search", () => {
     const { carriers } = await answer.json()
     expect(carriers).toHaveLength(10)
     expect(carriers[1]).toEqual({
-      ...{ mcNumber: 20, name: "HAULAGE 20" },
-      ...{ authorityStatus: "ACTIVE", operatingType: "CARRIER" },
+      mcNumber: 20,
+      name: "HAULAGE 20",
+      authorityStatus: "ACTIVE",
+      operatingType: "CARRIER",
     })
     expect(registry.fake.counts.total - before).toBe(100)
   })
@@ -127,7 +129,12 @@ describeWithServer("a server with carrier search", () => {
     expect(mine[0]).toMatchObject({ subject: "1-30", actor: "anonymous" })
     const fact = (await facts(server)).find((one) => one.request_id === request_id)
     expect(fact).toMatchObject({
-      ...{ start: 1, end: 30, registry: "fmcsa", outcome: "answered", found: 3, answered: 30 },
+      start: 1,
+      end: 30,
+      registry: "fmcsa",
+      outcome: "answered",
+      found: 3,
+      answered: 30,
     })
   })
 

@@ -117,7 +117,11 @@ export const chaosCheck = async (
   await checkSame(processes)
   const { acknowledged, unanswered, reads } = record
   return {
-    ...{ acknowledged: acknowledged.length, unanswered, reads },
-    ...{ events: events.length, published, elections: countElections(events) },
+    acknowledged: acknowledged.length,
+    unanswered,
+    reads,
+    events: events.length,
+    published,
+    elections: countElections(events),
   }
 }

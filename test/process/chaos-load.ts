@@ -48,7 +48,11 @@ export interface Record {
 }
 
 export const emptyRecord = (): Record => ({
-  ...{ acknowledged: [], present: new Map(), deleted: new Set(), unanswered: 0, reads: 0 },
+  acknowledged: [],
+  present: new Map(),
+  deleted: new Set(),
+  unanswered: 0,
+  reads: 0,
 })
 
 interface Work {

@@ -8,7 +8,9 @@ export const chaosRounds = async (seed: number, rounds: number) => {
   for (let n = 0; n < rounds; n++) {
     console.log(`soak: chaos, seed ${seed + n}`)
     const { elections, ...checked } = await chaos({
-      ...{ seed: seed + n, processes, faults: everyFault },
+      seed: seed + n,
+      processes,
+      faults: everyFault,
       onRound: ({ what, gap_ms, acknowledged, unanswered }) =>
         console.log(
           `soak: ${what}: a gap of ${Math.round(gap_ms)} ms, ${acknowledged} acknowledged, ` +

@@ -27,7 +27,10 @@ describeWithServer("two processes on three nats-servers", () => {
       const seed = randomInt(2 ** 31)
       const rounds: Array<ChaosRound> = []
       const checked = await chaos({
-        ...{ seed, processes: 2, clients: 4, faults: worst },
+        seed,
+        processes: 2,
+        clients: 4,
+        faults: worst,
         onRound: (round) => {
           rounds.push(round)
           console.log(`${round.what}: a gap of ${Math.round(round.gap_ms)} ms`)

@@ -164,7 +164,9 @@ const startClients = (world: World, record: Record, { seed, clients }: ChaosOpti
   const all = Array.from({ length: clients ?? clients_default }, (_, n) =>
     chaosClient(
       {
-        ...{ record, random: seeded(seed * 1_000 + n), seats: [first, ...others] },
+        record,
+        random: seeded(seed * 1_000 + n),
+        seats: [first, ...others],
         is_over: () => is_over || failure !== undefined,
       },
       n,

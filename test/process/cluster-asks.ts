@@ -46,7 +46,9 @@ export const nth = (world: World, number: number): WorldNode => {
 }
 
 export const tooFew = (have: number, need: number) => ({
-  ...{ status: 412, code: "FAILED_PRECONDITION", message: "not enough nodes for EC" },
+  status: 412,
+  code: "FAILED_PRECONDITION",
+  message: "not enough nodes for EC",
   detail: `not enough nodes for EC (have ${have}, need ${need})`,
 })
 

@@ -51,9 +51,13 @@ export interface Ledger {
 }
 
 export const newLedger = (random: Seeded): Ledger => ({
-  ...{ random, next: random.between(0, 1_000_000), reads: { answered: 0, refused: 0 } },
+  random,
+  next: random.between(0, 1_000_000),
+  reads: { answered: 0, refused: 0 },
   is_sure: true,
-  ...{ kept: new Map(), deleted: new Set<string>(), doubtful: new Set<string>() },
+  kept: new Map(),
+  deleted: new Set<string>(),
+  doubtful: new Set<string>(),
 })
 
 const bytesOf = ({ seed, size }: Kept) =>

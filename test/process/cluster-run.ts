@@ -23,8 +23,9 @@ interface ClusterFile {
 
 /** Small files, and heartbeats that tell soon of a node that is gone: in seconds. */
 const set = [
-  ...["blob.segment_bytes=8388608"],
-  ...["cluster.heartbeat_interval_seconds=1", "cluster.heartbeat_deadline_seconds=4"],
+  "blob.segment_bytes=8388608",
+  "cluster.heartbeat_interval_seconds=1",
+  "cluster.heartbeat_deadline_seconds=4",
 ]
 
 /** Starts it, and waits until each node sees all. */
@@ -52,7 +53,12 @@ export const startCluster = async (nodes: number, settings: ReadonlyArray<string
     return client
   }
   return {
-    ...{ dir, pid: one.pid, token: read.token, nodes: read.nodes, clients, clientOf },
+    dir,
+    pid: one.pid,
+    token: read.token,
+    nodes: read.nodes,
+    clients,
+    clientOf,
     printed: one.printed,
     told: () => told(one),
     /** SIGKILL for the process of a node. */

@@ -232,7 +232,9 @@ describeWithServer("ten nodes", () => {
       await during(world, gone, world.nodes.slice(0, 2), async () => {
         away(world, gone, false)
         expect(bodyOf(await getRaw(second, nowhere))).toMatchObject({
-          ...{ status: 503, code: "UNAVAILABLE", message: "cluster degraded" },
+          status: 503,
+          code: "UNAVAILABLE",
+          message: "cluster degraded",
           detail: `No node that answered has the blob ${nowhere}; node-6 could not be asked.`,
         })
       })

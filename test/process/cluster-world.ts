@@ -148,7 +148,11 @@ export const startWorld = async (options: WorldOptions) => {
     const bus_gate = await openGate({ network: net, name: bus_name, caller: node_id })
     bus_gate.aim(Number(bus.port))
     const node = {
-      ...{ number, node_id, gate, bus_gate, data_dir: join(newFolder(), node_id) },
+      number,
+      node_id,
+      gate,
+      bus_gate,
+      data_dir: join(newFolder(), node_id),
       environment: {
         ...given,
         ...own(number),
@@ -163,7 +167,12 @@ export const startWorld = async (options: WorldOptions) => {
   await Promise.all(Array.from({ length: count }, (_, n) => add(n + 1)))
   const up = () => nodes.filter(({ is_up }) => is_up)
   return {
-    ...{ nodes, up, ...lives, ...cutsOf(net, nodes), heal: net.heal, delay: net.delay },
+    nodes,
+    up,
+    ...lives,
+    ...cutsOf(net, nodes),
+    heal: net.heal,
+    delay: net.delay,
     /** Two more that join at once. */
     addTwo: () => Promise.all([nodes.length + 1, nodes.length + 2].map(add)),
     clients: () => nodes.map(({ client }) => client),

@@ -149,7 +149,10 @@ describeWithServer("six nodes", () => {
     const answer = bodyOf(await putAs(clientOf(1), noise(1, 100), "EC82"))
     const detail = "not enough nodes for EC (have 6, need 10)"
     expect(answer).toMatchObject({
-      ...{ status: 412, code: "FAILED_PRECONDITION", message: "not enough nodes for EC", detail },
+      status: 412,
+      code: "FAILED_PRECONDITION",
+      message: "not enough nodes for EC",
+      detail,
     })
   })
 

@@ -65,7 +65,10 @@ export const newDeployment = ({ url, replicas = 1, environment = {} }: Deploymen
     return server
   }
   return {
-    ...{ tokens, project_id, start, dataOf },
+    tokens,
+    project_id,
+    start,
+    dataOf,
     /** Runs a verb of a machine that has the shared settings and a data folder of its own. */
     verb: (name: string, args: ReadonlyArray<string>, options: MemberOptions = {}) =>
       runVerb(dataOf(name), args, settingsOf(options)),

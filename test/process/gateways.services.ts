@@ -25,7 +25,9 @@ const environment = {
   ALMANAC_SERVICES: "share-protection",
   ALMANAC_AUTH__TOKENS: JSON.stringify([
     {
-      ...{ name: "everything", token, ...tenant },
+      name: "everything",
+      token,
+      ...tenant,
       roles: ["admin", "svc_admin", "member", "svc_domain_owner"],
     },
   ]),
@@ -79,13 +81,28 @@ const secret_ref = `https://vault.example.org/v1/secrets/${some_id}`
 
 /** What a body has, by the name of its field. */
 const values: Readonly<Record<string, unknown>> = {
-  ...{ name: "name", endpoint: "https://s3.example.org", bucket: "bucket-of-it" },
-  ...{ bucket_name: "bucket-of-it", bucket_scheme: "per_project" },
-  ...{ s3_access_key_ref: secret_ref, s3_secret_key_ref: secret_ref, share_id: some_id },
-  ...{ target_id: some_id, template_id: some_id, target_template_id: some_id },
-  ...{ policy_id: some_id, backup_id: some_id, schedule: "0 3 * * *", retention: { keep_last: 1 } },
-  ...{ image: "no such image", domain_ids: ["d".repeat(32)], scopes: [], roles: ["member"] },
-  ...{ project_id: tenant.project_id, payload: "payload", url: "https://hooks.example.org/x" },
+  name: "name",
+  endpoint: "https://s3.example.org",
+  bucket: "bucket-of-it",
+  bucket_name: "bucket-of-it",
+  bucket_scheme: "per_project",
+  s3_access_key_ref: secret_ref,
+  s3_secret_key_ref: secret_ref,
+  share_id: some_id,
+  target_id: some_id,
+  template_id: some_id,
+  target_template_id: some_id,
+  policy_id: some_id,
+  backup_id: some_id,
+  schedule: "0 3 * * *",
+  retention: { keep_last: 1 },
+  image: "no such image",
+  domain_ids: ["d".repeat(32)],
+  scopes: [],
+  roles: ["member"],
+  project_id: tenant.project_id,
+  payload: "payload",
+  url: "https://hooks.example.org/x",
   after: 0,
 }
 
@@ -116,7 +133,9 @@ const statusesOf = async ({ url }: Server) => {
     const asked = path.replace(/\{\w+\}/, made.get(collection) ?? some_id)
     const body = bodyOf(document, operation)
     const answer = await fetch(new URL(asked.replaceAll(/\{\w+\}/g, some_id), url), {
-      ...{ method, redirect: "manual", ...(body !== undefined && { body }) },
+      method,
+      redirect: "manual",
+      ...(body !== undefined && { body }),
       headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
     })
     // Events go on until somebody leaves.

@@ -69,18 +69,22 @@ const careless = async (client: Client, server: Server) => {
     ["POST", "/v1/targets", { headers: json, body: JSON.stringify({ secret_key: mark("body") }) }],
     ["POST", "/v1/targets", { headers: json, body: `{"access_key": "${mark("broken")}` }],
     [
-      ...(["POST", "/v1/webhooks"] as const),
+      "POST",
+      "/v1/webhooks",
       {
         headers: json,
         body: JSON.stringify({ url: `https://u:${mark("userinfo")}@example.org/` }),
       },
     ],
     [
-      ...(["POST", "/v1/targets"] as const),
+      "POST",
+      "/v1/targets",
       {
         headers: json,
         body: JSON.stringify({
-          ...{ name: "a", bucket: "b", endpoint: `http://u:${mark("endpoint")}@127.0.0.1:1` },
+          name: "a",
+          bucket: "b",
+          endpoint: `http://u:${mark("endpoint")}@127.0.0.1:1`,
           vault_secret_map: {
             access_key: `http://u:${mark("href")}@127.0.0.1:1/v1/secrets/${mark("path")}`,
             secret_key: `http://127.0.0.1:1/v1/secrets/a?token=${mark("href-query")}`,
@@ -96,7 +100,8 @@ const careless = async (client: Client, server: Server) => {
   }
   const operator = connect(server.url, server.credentials.admin.token)
   const kept = JSON.stringify({
-    ...{ project_id: server.credentials.tenant.project_id, payload: mark("vault") },
+    project_id: server.credentials.tenant.project_id,
+    payload: mark("vault"),
   })
   const put = await operator.ask("POST", "/v1/admin/secrets", { headers: json, body: kept })
   assert.equal(put.status, 200)
@@ -214,7 +219,9 @@ describeWithRadosgw("a server that is watched", () => {
   it("tells its metrics by the rules of Prometheus", () => {
     expect(badNames(families.values())).toEqual([])
     expect(known("almanac_backups").samples).toContainEqual({
-      ...{ name: "almanac_backups", labels: { state: "available" }, value: 1 },
+      name: "almanac_backups",
+      labels: { state: "available" },
+      value: 1,
     })
     const [failed] = known("almanac_rollouts_failed_total").samples
     expect(failed?.value).toBe(0)
@@ -229,8 +236,21 @@ describeWithRadosgw("a server that is watched", () => {
 
   it("has no label whose values grow with what is stored or asked", () => {
     const bounded = new Set([
-      ...["method", "route", "status", "le", "aggregate", "outcome", "reason", "lease"],
-      ...["read_model", "state", "service", "spool", "collector", "version", "node"],
+      "method",
+      "route",
+      "status",
+      "le",
+      "aggregate",
+      "outcome",
+      "reason",
+      "lease",
+      "read_model",
+      "state",
+      "service",
+      "spool",
+      "collector",
+      "version",
+      "node",
     ])
     for (const { name, samples } of families.values()) {
       for (const { labels } of samples) {
@@ -308,7 +328,11 @@ describeWithRadosgw("a server that is watched", () => {
     expect(roads).toContain("POST /v1/backups > command > append")
     expect(roads).toContain("POST /v1/backups > command > projection share-protection")
     expect(pathOf(spans, engine)).toEqual([
-      ...["POST /v1/backups", "command", "command", "job backup", "restic backup"],
+      "POST /v1/backups",
+      "command",
+      "command",
+      "job backup",
+      "restic backup",
     ])
     assert.equal(engine.service, "almanac-agent")
     assert.equal(root?.service, "almanac")

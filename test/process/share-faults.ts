@@ -192,8 +192,12 @@ export const shareFaults = async (
     const world = await worldOf(scope)
     const { share_id } = world.tenant
     const { id: policy_id } = await world.tenant.asked("POST", "/v1/policies", {
-      ...{ name: "often", share_id, target_id: world.target_id, schedule: "0 0 1 1 *" },
-      ...{ retention: { keep_last: 100 }, max_retries: 3 },
+      name: "often",
+      share_id,
+      target_id: world.target_id,
+      schedule: "0 0 1 1 *",
+      retention: { keep_last: 100 },
+      max_retries: 3,
     })
     for (const fault of faults) {
       try {

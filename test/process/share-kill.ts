@@ -86,7 +86,10 @@ export const killShareRounds = async (options: ShareRounds) => {
   const { data_dir, seed, rounds, onRound } = options
   const random = seeded(seed)
   const known: Known = {
-    ...{ ledger: ledger(), ids: new Map(), jobs: new Map(), again: new Map() },
+    ledger: ledger(),
+    ids: new Map(),
+    jobs: new Map(),
+    again: new Map(),
     next: random.between(0, 1_000_000),
   }
   let server = await startServer(data_dir, busy)

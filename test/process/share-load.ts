@@ -116,15 +116,25 @@ const idOf = ({ ids }: Known, subject: string) => {
 
 const registerTarget = (work: Work, subject: string) =>
   request(work, {
-    ...{ done: "TargetCreated", subject, after: present, as: work.yard.tenant },
-    ...{ method: "POST", path: "/v1/targets", status: 202 },
+    done: "TargetCreated",
+    subject,
+    after: present,
+    as: work.yard.tenant,
+    method: "POST",
+    path: "/v1/targets",
+    status: 202,
     body: { name: subject, ...work.yard.target_body },
   })
 
 const deleteTarget = (work: Work, subject: string) =>
   request(work, {
-    ...{ done: "TargetDeleted", subject, after: undefined, as: work.yard.tenant },
-    ...{ method: "DELETE", path: `/v1/targets/${idOf(work.known, subject)}`, status: 204 },
+    done: "TargetDeleted",
+    subject,
+    after: undefined,
+    as: work.yard.tenant,
+    method: "DELETE",
+    path: `/v1/targets/${idOf(work.known, subject)}`,
+    status: 204,
   })
 
 const definePolicy = (work: Work, share: Share) => {
@@ -132,19 +142,33 @@ const definePolicy = (work: Work, share: Share) => {
   const subject = `policy-${known.next++}`
   share.policies.push(subject)
   const body = {
-    ...{ name: subject, share_id: share.id, target_id: idOf(known, yard.target) },
-    ...{ schedule: "* * * * *", retention: { keep_last: 3 } },
+    name: subject,
+    share_id: share.id,
+    target_id: idOf(known, yard.target),
+    schedule: "* * * * *",
+    retention: { keep_last: 3 },
   }
   return request(work, {
-    ...{ done: "PolicyDefined", subject, after: present, as: yard.tenant },
-    ...{ method: "POST", path: "/v1/policies", body, status: 201 },
+    done: "PolicyDefined",
+    subject,
+    after: present,
+    as: yard.tenant,
+    method: "POST",
+    path: "/v1/policies",
+    body,
+    status: 201,
   })
 }
 
 const deletePolicy = (work: Work, subject: string) =>
   request(work, {
-    ...{ done: "PolicyDeleted", subject, after: undefined, as: work.yard.tenant },
-    ...{ method: "DELETE", path: `/v1/policies/${idOf(work.known, subject)}`, status: 204 },
+    done: "PolicyDeleted",
+    subject,
+    after: undefined,
+    as: work.yard.tenant,
+    method: "DELETE",
+    path: `/v1/policies/${idOf(work.known, subject)}`,
+    status: 204,
     refused: ["svc.policy_has_inflight_backup"],
   })
 
@@ -155,8 +179,15 @@ const requestBackup = async (work: Work, share: Share, policy: string | undefine
   const policy_id = policy === undefined ? {} : { policy_id: idOf(known, policy) }
   const body = { share_id: share.id, target_id: idOf(known, yard.target), ...policy_id }
   const asked: Request = {
-    ...{ done: "BackupRequested", subject, after: open, as: yard.tenant, method: "POST" },
-    ...{ path: "/v1/backups", body, status: 202, refused: ["svc.conflict"] },
+    done: "BackupRequested",
+    subject,
+    after: open,
+    as: yard.tenant,
+    method: "POST",
+    path: "/v1/backups",
+    body,
+    status: 202,
+    refused: ["svc.conflict"],
   }
   const name = await request(work, asked)
   if (name !== undefined) share.last = { request: asked, name, subject }
@@ -168,8 +199,13 @@ const cancelBackup = (work: Work, subject: string) => {
   const place = as === "admin" ? "/v1/admin/jobs" : "/v1/jobs"
   const job = work.known.jobs.get(subject)
   return request(work, {
-    ...{ done: "JobCancelled", subject, after: failed, as },
-    ...{ method: "POST", path: `${place}/${job}/cancel`, status: 202 },
+    done: "JobCancelled",
+    subject,
+    after: failed,
+    as,
+    method: "POST",
+    path: `${place}/${job}/cancel`,
+    status: 202,
   })
 }
 
@@ -177,8 +213,14 @@ const cancelBackup = (work: Work, subject: string) => {
 const retryBackup = async (work: Work, share: Share, subject: string) => {
   const job = work.known.jobs.get(subject)
   await request(work, {
-    ...{ done: "JobRetried", subject, after: open, as: "admin", refused: ["svc.conflict"] },
-    ...{ method: "POST", path: `/v1/admin/jobs/${job}/retry`, status: 202 },
+    done: "JobRetried",
+    subject,
+    after: open,
+    as: "admin",
+    refused: ["svc.conflict"],
+    method: "POST",
+    path: `/v1/admin/jobs/${job}/retry`,
+    status: 202,
   })
   const is_refused = work.known.ledger.stateOf(subject) === failed
   if (is_refused && !work.known.ledger.isInDoubt(subject)) await findScheduled(work, share)
@@ -186,8 +228,13 @@ const retryBackup = async (work: Work, share: Share, subject: string) => {
 
 const deleteBackup = (work: Work, subject: string) =>
   request(work, {
-    ...{ done: "BackupDeleted", subject, after: undefined, as: work.yard.tenant },
-    ...{ method: "DELETE", path: `/v1/backups/${idOf(work.known, subject)}`, status: 204 },
+    done: "BackupDeleted",
+    subject,
+    after: undefined,
+    as: work.yard.tenant,
+    method: "DELETE",
+    path: `/v1/backups/${idOf(work.known, subject)}`,
+    status: 204,
   })
 
 /** The same request once more answers the same backup. */
@@ -285,7 +332,10 @@ export const startTenants = (
   let failure: unknown
   const all = yards.map((yard, n) =>
     client({
-      ...{ known, clients, yard, random: seeded(seed * 1_000 + n) },
+      known,
+      clients,
+      yard,
+      random: seeded(seed * 1_000 + n),
       is_over: () => is_over || failure !== undefined,
     }).catch((cause: unknown) => {
       failure ??= cause

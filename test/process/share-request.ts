@@ -51,7 +51,8 @@ export interface Sending {
 export const sent = ({ as, method, path, body }: Request, clients: Clients, name: string) =>
   clients[as].ask(method, path, {
     headers: {
-      ...{ "x-request-id": name, "idempotency-key": name },
+      "x-request-id": name,
+      "idempotency-key": name,
       ...(body === undefined ? {} : { "content-type": "application/json" }),
     },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -104,7 +105,10 @@ export const request = async (sending: Sending, asked: Request) => {
   }
   if (is_done) learn(known, asked, answer)
   known.ledger.note({
-    ...{ name, subject, before, is_acknowledged: true },
+    name,
+    subject,
+    before,
+    is_acknowledged: true,
     after: is_done ? after : before,
   })
   return is_done ? name : undefined

@@ -95,7 +95,10 @@ export const enroll = async (server: Server, tenant: Tenant, bucket: Bucket) => 
   const keep = (secret: Redacted.Redacted<string>) =>
     keepSecret(server, tenant.project_id, Redacted.value(secret))
   const { target } = await tenant.made("/v1/targets", {
-    ...{ name: bucket.bucket, endpoint, bucket: bucket.bucket, addressing_mode },
+    name: bucket.bucket,
+    endpoint,
+    bucket: bucket.bucket,
+    addressing_mode,
     trust_id: server.credentials.tenant.trust_id,
     vault_secret_map: { access_key: await keep(access_key), secret_key: await keep(secret_key) },
   })

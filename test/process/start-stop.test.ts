@@ -135,8 +135,14 @@ describeWithServer("a server", () => {
 
   it("lets nobody but its user look at what it keeps", async () => {
     const secrets = [
-      ...["dev-credentials.json", "run/instance.json", "node-id", "cursor-key"],
-      ...["identity/tokens.json", "identity/trusts.json", "vault/key", "nats/nats.conf"],
+      "dev-credentials.json",
+      "run/instance.json",
+      "node-id",
+      "cursor-key",
+      "identity/tokens.json",
+      "identity/trusts.json",
+      "vault/key",
+      "nats/nats.conf",
     ]
     const mode = (path: string) => statSync(join(server.data_dir, path)).mode & 0o777
     expect(secrets.map((path) => [path, mode(path)])).toEqual(secrets.map((path) => [path, 0o600]))

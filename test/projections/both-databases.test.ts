@@ -105,12 +105,23 @@ const factOf = (cursor: number) => {
 }
 
 const letter = {
-  ...{ sequence: 9, event_id: "4.0", event_type: "blob_stored", event_subject: "b" },
-  ...{ attempts: 12, first_failed_at: at, detail: 'It said "no"?' },
+  sequence: 9,
+  event_id: "4.0",
+  event_type: "blob_stored",
+  event_subject: "b",
+  attempts: 12,
+  first_failed_at: at,
+  detail: 'It said "no"?',
 }
 const created = WebhookCreated.make({
-  ...{ url: "https://example.com/hook", description: "ä", types: ["t"], services: [] },
-  ...{ project_id: "p1", enabled: true, after: 7, key_id: "0123456789abcdef" },
+  url: "https://example.com/hook",
+  description: "ä",
+  types: ["t"],
+  services: [],
+  project_id: "p1",
+  enabled: true,
+  after: 7,
+  key_id: "0123456789abcdef",
 })
 const hook_events = [
   created,
@@ -311,9 +322,17 @@ describePostgres("SQLite and PostgreSQL", () => {
         const from = Date.parse(second(10))
         const to = Date.parse(second(60))
         for (const filter of [
-          ...[{}, { from }, { to }, { from, to }, { service: "share-protection" }],
-          ...[{ aggregate: "backup" }, { type: "BackupRequested" }, { actor: "test", from }],
-          ...[{ subject: idOf("backup", 1) }, { request_id: "none" }, { correlation_id: "none" }],
+          {},
+          { from },
+          { to },
+          { from, to },
+          { service: "share-protection" },
+          { aggregate: "backup" },
+          { type: "BackupRequested" },
+          { actor: "test", from },
+          { subject: idOf("backup", 1) },
+          { request_id: "none" },
+          { correlation_id: "none" },
         ]) {
           for (const order of ["asc", "desc"] as const) {
             const what = `${JSON.stringify(filter)} ${order}`

@@ -23,9 +23,15 @@ const endSessions = (url: string) =>
   )
 
 const recordedOf = (position: number): Recorded => ({
-  ...{ position, stream: "test.counter.x", hash: `h${position}` },
+  position,
+  stream: "test.counter.x",
+  hash: `h${position}`,
   commit: {
-    ...({ v: 1, actor: "test", at: "2026-11-20T12:00:00.000Z", commands: [], prev: "" } as const),
+    v: 1,
+    actor: "test",
+    at: "2026-11-20T12:00:00.000Z",
+    commands: [],
+    prev: "",
     events: [Counted.make({ by: 1 })],
     snapshot: { machine: 1, value: "", context: {} },
   },
@@ -261,7 +267,9 @@ describePostgres("a read model in PostgreSQL", () => {
           assert.deepEqual(rows, [
             { table: "counter", key: { id: "Z" }, kind: "missing", columns: [] },
             {
-              ...{ table: "counter", key: { id: "a" }, kind: "changed" },
+              table: "counter",
+              key: { id: "a" },
+              kind: "changed",
               columns: [{ column: "total", kept: 9, rebuilt: 1 }],
             },
             { table: "counter", key: { id: "b" }, kind: "extra", columns: [] },

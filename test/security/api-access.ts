@@ -16,13 +16,30 @@ const secret = "an HS256 secret of these tests, long enough"
 
 /** Whom nobody is asked about. Adding a path here is a decision. */
 const open = [
-  ...["GET /", "GET /openapi.json", "GET /v1/openapi.json", "GET /asyncapi.json", "GET /docs"],
-  ...["GET /livez", "GET /readyz", "GET /health", "GET /v1/service_info"],
-  ...["GET /console", "GET /carriers", "GET /plants", "GET /assets/{file}"],
-  ...["GET /api/search", "GET /api/search/sources"],
-  ...["POST /predict", "POST /predict/batch", "GET /predict/model"],
-  ...["GET /v2", "GET /v2/health/live", "GET /v2/health/ready"],
-  ...["GET /v2/models/{name}", "GET /v2/models/{name}/ready", "POST /v2/models/{name}/infer"],
+  "GET /",
+  "GET /openapi.json",
+  "GET /v1/openapi.json",
+  "GET /asyncapi.json",
+  "GET /docs",
+  "GET /livez",
+  "GET /readyz",
+  "GET /health",
+  "GET /v1/service_info",
+  "GET /console",
+  "GET /carriers",
+  "GET /plants",
+  "GET /assets/{file}",
+  "GET /api/search",
+  "GET /api/search/sources",
+  "POST /predict",
+  "POST /predict/batch",
+  "GET /predict/model",
+  "GET /v2",
+  "GET /v2/health/live",
+  "GET /v2/health/ready",
+  "GET /v2/models/{name}",
+  "GET /v2/models/{name}/ready",
+  "POST /v2/models/{name}/infer",
 ]
 
 /** What one of has to be held, by the first row that fits; elsewhere a policy rule decides. */

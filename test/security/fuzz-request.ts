@@ -205,7 +205,8 @@ export const requestsTo = (
       const asked = twice === 0 ? [...pairs, ...pairs, "unknown=1"] : pairs
       const type = body === undefined ? {} : { "content-type": body.type }
       return {
-        ...{ method: operation.method, token },
+        method: operation.method,
+        token,
         path: asked.length === 0 ? filled : `${filled}?${asked.join("&")}`,
         headers: { ...type, ...Object.fromEntries(headers) },
         ...(body === undefined ? {} : { body: body.bytes }),

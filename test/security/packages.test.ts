@@ -24,10 +24,23 @@ const locked: ReadonlyArray<readonly [string, Locked]> = Object.entries(
 
 /** Licences under which a package may come with this program. */
 const licences = new Set([
-  ...["0BSD", "Apache-2.0", "Apache-2.0 AND MIT", "BlueOak-1.0.0", "BSD-2-Clause", "BSD-3-Clause"],
-  ...["ISC", "MIT", "MIT OR Apache-2.0", "(MIT OR CC0-1.0)", "MPL-2.0", "PSF-2.0", "Python-2.0"],
+  "0BSD",
+  "Apache-2.0",
+  "Apache-2.0 AND MIT",
+  "BlueOak-1.0.0",
+  "BSD-2-Clause",
+  "BSD-3-Clause",
+  "ISC",
+  "MIT",
+  "MIT OR Apache-2.0",
+  "(MIT OR CC0-1.0)",
+  "MPL-2.0",
+  "PSF-2.0",
+  "Python-2.0",
   // Linked by sharp as a library of its own; the NIST's and HDF Group's, both permissive.
-  ...["Unlicense", "LGPL-3.0-or-later", "SEE LICENSE IN LICENSE.txt"],
+  "Unlicense",
+  "LGPL-3.0-or-later",
+  "SEE LICENSE IN LICENSE.txt",
 ])
 
 it("each package has one version and the hash of its content, if it is for this machine", () => {

@@ -86,7 +86,9 @@ describeWithRadosgw("while a backup runs", () => {
       passwordOf(server.data_dir, trust_id, repository_password_ref),
     )
     secrets = [
-      ...[jwt_secret, Redacted.value(password), Redacted.value(bucket.secret_key)],
+      jwt_secret,
+      Redacted.value(password),
+      Redacted.value(bucket.secret_key),
       ...secretsIn(join(server.data_dir, "dev-credentials.json")),
       ...secretsIn(join(server.data_dir, "run", "instance.json")),
       ...["cursor-key", "webhook-key"].map((name) =>

@@ -120,8 +120,10 @@ describeOpenstack("the service in a cloud", (it) => {
         yield* pythonRun(cloud.place, "keystone", [
           join(programs, "short_token.py"),
           join(cloud.place.folder, "keystone/keystone.conf"),
-          ...[cloud.seed.users.alice ?? "", cloud.seed.projects["tenant-a"] ?? ""],
-          ...[String(token_seconds), path],
+          cloud.seed.users.alice ?? "",
+          cloud.seed.projects["tenant-a"] ?? "",
+          String(token_seconds),
+          path,
         ])
         const token = readFileSync(path, "ascii")
         const status = Effect.map(
@@ -203,7 +205,11 @@ describeOpenstack("the service in a cloud", (it) => {
         const post = (path: string, body: object) =>
           Effect.map(asking("POST", `${server.url}/v1/${path}`, { token, body }), created)
         const target = yield* post("targets", {
-          ...{ name: "ceph", endpoint, bucket: bucket_name, trust_id, addressing_mode: "path" },
+          name: "ceph",
+          endpoint,
+          bucket: bucket_name,
+          trust_id,
+          addressing_mode: "path",
           vault_secret_refs: [yield* keep(access_key), yield* keep(secret_key)],
         })
         const target_id = target.target?.id ?? target.id

@@ -31,7 +31,9 @@ const settingsOf = ({ auth_url }: Openstack["Service"], manila: Partial<Settings
   given({
     identity: { kind: "keystone" },
     keystone_authtoken: {
-      ...{ auth_url, username: "svcprotect", password: Redacted.make(service_password) },
+      auth_url,
+      username: "svcprotect",
+      password: Redacted.make(service_password),
     },
     manila: { mount: "local", ...manila },
   })

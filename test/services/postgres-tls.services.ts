@@ -23,7 +23,8 @@ const certificate = (
   const files = ["-keyout", `${name}.key`, "-out", `${name}.pem`, "-subj", `/CN=${name}`]
   const signer = by === name ? [] : ["-CA", `${by}.pem`, "-CAkey", `${by}.key`]
   execFileSync("openssl", ["req", "-x509", ...key, ...files, ...signer, ...more], {
-    ...{ cwd: folder, stdio: "pipe" },
+    cwd: folder,
+    stdio: "pipe",
   })
 }
 
@@ -52,9 +53,12 @@ const encrypted = (folder: string) =>
       mkdirSync(scratch)
       chmodSync(folder, 0o711)
       await startServer(scratch, (stop) => stops.push(stop), [
-        ...["fsync=off", "listen_addresses=127.0.0.1", `port=${port}`, "ssl=on"],
-        ...[`ssl_cert_file=${join(folder, "server.pem")}`],
-        ...[`ssl_key_file=${join(folder, "server.key")}`],
+        "fsync=off",
+        "listen_addresses=127.0.0.1",
+        `port=${port}`,
+        "ssl=on",
+        `ssl_cert_file=${join(folder, "server.pem")}`,
+        `ssl_key_file=${join(folder, "server.key")}`,
       ])
       return { port, stop: () => Promise.all(stops.map((stop) => stop())) }
     }),

@@ -138,12 +138,15 @@ const failings: ReadonlyArray<Failing> = [
   [
     "the engine ends, and nobody can list its snapshots",
     both(when("before", broken), list_nothing),
-    ...(["transferring", engine_error, false] as const),
+    "transferring",
+    engine_error,
+    false,
   ],
   [
     "the engine never began, which needs no list",
     both(when("before", never_began), list_nothing),
-    ...(["transferring", engine_error] as const),
+    "transferring",
+    engine_error,
   ],
   ["the engine's lock is held", when("before", locked), "transferring", repository_locked],
   ["the password opens nothing", instead("engine.backup", denied), "transferring", no_access],
@@ -222,7 +225,12 @@ describe("a backup does not fail", () => {
 })
 
 const checks = [
-  ...["reachability", "read_write", "addressing_style", "versioning", "object_lock", "lifecycle"],
+  "reachability",
+  "read_write",
+  "addressing_style",
+  "versioning",
+  "object_lock",
+  "lifecycle",
 ]
 
 describe("an enrollment fails", () => {

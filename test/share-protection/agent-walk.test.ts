@@ -50,7 +50,9 @@ import { keepSecret } from "./vault-memory.ts"
 
 /** All that a job goes through with a worker. */
 const whole_course = [
-  ...["JobQueued", "JobAssigned", "JobStarted"],
+  "JobQueued",
+  "JobAssigned",
+  "JobStarted",
   ...job_steps.slice(1),
   "JobCompleted",
 ]

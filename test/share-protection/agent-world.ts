@@ -98,16 +98,18 @@ export const makeWorld = Effect.gen(function* () {
   const s3: S3 = new Map()
   const root = yield* emptyFolder
   const world: World = {
-    ...{ root, s3, engine: noTroubles(), tenants: noTenants(), bucket: makeBucket(s3) },
-    ...{
-      instead: new Map(),
-      calls: [],
-      logged: [],
-      has_snapshots: true,
-      is_log_down: false,
-      is_log_away: false,
-      told: [],
-    },
+    root,
+    s3,
+    engine: noTroubles(),
+    tenants: noTenants(),
+    bucket: makeBucket(s3),
+    instead: new Map(),
+    calls: [],
+    logged: [],
+    has_snapshots: true,
+    is_log_down: false,
+    is_log_away: false,
+    told: [],
   }
   world.tenants.trusts.set(target.trust_id, project_id)
   yield* writeTree(project_folder(world), share_tree)
@@ -215,11 +217,17 @@ export const new_password = Effect.sync(() => Redacted.make(`password-${randomUU
 export const agentOptions: AgentOptions = {
   worker_id,
   registration: {
-    ...{ project_id: ProjectId.make("workers"), domain_id: null, hostname: "host-1" },
-    ...{ image_version: "image-1", capacity_slots: 2 },
+    project_id: ProjectId.make("workers"),
+    domain_id: null,
+    hostname: "host-1",
+    image_version: "image-1",
+    capacity_slots: 2,
   },
-  ...{ shape: "A", require_fips_profile: false, new_password },
-  ...{ subprocess_timeout_seconds: 30, max_command_duration_seconds: 60 },
+  shape: "A",
+  require_fips_profile: false,
+  new_password,
+  subprocess_timeout_seconds: 30,
+  max_command_duration_seconds: 60,
   heartbeat_interval_seconds: 0.5,
   scratch_dir: join(tmpdir(), `almanac-scratch-${process.pid}`),
 }
@@ -285,8 +293,16 @@ export const enrolledWith = Effect.fnUntraced(function* (request: Partial<Backup
   const { state } = yield* ran(enroll_job_id)
   assert.equal(state, "available")
   const asked: BackupRequest = {
-    ...{ backup_id, job_id: backup_job_id, project_id, share_id, target_id, policy_id: null },
-    ...{ crash_consistent_wanted: null, tick: null, max_retries: 1, ...request },
+    backup_id,
+    job_id: backup_job_id,
+    project_id,
+    share_id,
+    target_id,
+    policy_id: null,
+    crash_consistent_wanted: null,
+    tick: null,
+    max_retries: 1,
+    ...request,
   }
   yield* send(requestBackup(asked, 10))
 })

@@ -36,7 +36,9 @@ const started = BackupStarted.make({})
 const locked = BackupCompleted.make({ ...snapshot, protected_until: at })
 const restoring = BackupRestoreStarted.make({ restore_id })
 const available = [
-  ...[BackupRequested.make(backup), BackupQueued.make({}), started],
+  BackupRequested.make(backup),
+  BackupQueued.make({}),
+  started,
   BackupCompleted.make(snapshot),
 ]
 
@@ -55,10 +57,15 @@ describe("a backup that is restored often", () => {
   })
   it("fits in a snapshot with every field at its longest", () => {
     const long = BackupRequested.make({
-      ...{ ...backup, project_id: longest_project_id, crash_consistent_wanted: false },
+      ...backup,
+      project_id: longest_project_id,
+      crash_consistent_wanted: false,
     })
     const saved = assertStorable(Backup, [
-      ...[long, started, locked, ...reads],
+      long,
+      started,
+      locked,
+      ...reads,
       BackupLost.make({ reason: longest(1024) }),
     ])
     assert.isAbove(JSON.stringify(saved).length, 10_000)

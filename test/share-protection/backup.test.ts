@@ -192,7 +192,9 @@ describe("a backup", () => {
       {
         command: DeleteBackup.make({ at, expired: false }),
         in: {
-          ...{ ...gone, ...unread([deleted(at)]), error: [deleted(at)] },
+          ...gone,
+          ...unread([deleted(at)]),
+          error: [deleted(at)],
           "available, undeleted": conflict,
           "error, for it was lost": [deleted(at)],
         },
@@ -202,7 +204,9 @@ describe("a backup", () => {
         with: "a moment before its objects are unlocked",
         command: DeleteBackup.make({ at: a_moment_before, expired: false }),
         in: {
-          ...{ ...gone, ...unread([deleted(a_moment_before)]), "available, locked": conflict },
+          ...gone,
+          ...unread([deleted(a_moment_before)]),
+          "available, locked": conflict,
           "available, undeleted": conflict,
           error: [deleted(a_moment_before)],
           "error, for it was lost": [deleted(a_moment_before)],
@@ -226,7 +230,8 @@ describe("a backup", () => {
         with: "beside another",
         command: StartBackupRestore.make({ restore_id: other_restore_id }),
         in: {
-          ...{ ...gone, ...unread([{ ...restoring, restore_id: other_restore_id }]) },
+          ...gone,
+          ...unread([{ ...restoring, restore_id: other_restore_id }]),
           "available, being restored": [{ ...restoring, restore_id: other_restore_id }],
         },
         otherwise: conflict,
@@ -295,9 +300,24 @@ describe("a backup", () => {
 
   it("comes to no other states than the documented ones, and its end", () => {
     const events = [
-      ...[requested, queued, started, completed, failed, retried, expired, lost, was_adopted],
-      ...[restoring, restored, deleted(at), deleted(at, true)],
-      ...[wanted_back, back, not_back, tested, test_failed],
+      requested,
+      queued,
+      started,
+      completed,
+      failed,
+      retried,
+      expired,
+      lost,
+      was_adopted,
+      restoring,
+      restored,
+      deleted(at),
+      deleted(at, true),
+      wanted_back,
+      back,
+      not_back,
+      tested,
+      test_failed,
     ]
     const met = new Set([...histories(machine, events, 6)].map(({ state }) => state.value))
     assert.deepEqual(met, new Set([...BackupStatus.literals, "undeleting", "deleted"]))
@@ -307,8 +327,13 @@ describe("a backup", () => {
 describe("what a backup knows", () => {
   const { engine_snapshot_id, taken_at } = snapshot
   const asked = {
-    ...{ ...backup, engine_snapshot_id: null, taken_at: null },
-    ...{ protected_until: null, kept: false, restores: [], reason: null },
+    ...backup,
+    engine_snapshot_id: null,
+    taken_at: null,
+    protected_until: null,
+    kept: false,
+    restores: [],
+    reason: null,
   }
   const made = { ...asked, engine_snapshot_id, taken_at }
 

@@ -41,10 +41,16 @@ export type S3 = Map<string, MemoryBucket>
 
 /** A bucket as it should be. */
 export const goodBucket: Omit<MemoryBucket, "objects" | "versions" | "deleted"> = {
-  ...{ access_key: "AKMEMORY", secret_key: "secret-of-memory" },
-  ...{ is_reachable: true, is_writable: true, addressing_modes: ["path", "virtual"] },
-  ...{ has_versioning: true, has_object_lock: true, has_expiration: false },
-  ...{ lock_ms: 0, write_ms: 0 },
+  access_key: "AKMEMORY",
+  secret_key: "secret-of-memory",
+  is_reachable: true,
+  is_writable: true,
+  addressing_modes: ["path", "virtual"],
+  has_versioning: true,
+  has_object_lock: true,
+  has_expiration: false,
+  lock_ms: 0,
+  write_ms: 0,
 }
 
 let made = 0
@@ -57,7 +63,11 @@ export const makeBucket = (s3: S3, properties: Partial<MemoryBucket> = {}): Buck
   const memory = { ...goodBucket, ...empty, ...properties }
   s3.set(`${endpoint}/${bucket}`, memory)
   return {
-    ...{ endpoint, bucket, region: null, addressing_mode: "path", ca_cert: null },
+    endpoint,
+    bucket,
+    region: null,
+    addressing_mode: "path",
+    ca_cert: null,
     access_key: Redacted.make(memory.access_key),
     secret_key: Redacted.make(memory.secret_key),
   }
@@ -164,7 +174,8 @@ export const bucketsMemory = (s3: S3) =>
       const noncurrent_bytes = sizeOf([...versions.values()].flat())
       return {
         stored_bytes: current + noncurrent_bytes,
-        ...{ noncurrent_bytes, objects: objects.size },
+        noncurrent_bytes,
+        objects: objects.size,
         measured_at: iso(yield* Clock.currentTimeMillis),
       }
     }),

@@ -24,7 +24,12 @@ export const machineRoom = (
   images: ReadonlyArray<Image>,
   agent: MachineRoom["agent"] = () => Effect.void,
 ): MachineRoom => ({
-  ...{ images, machines: new Map(), boot_ms: 0, room: Infinity, is_reachable: true, agent },
+  images,
+  machines: new Map(),
+  boot_ms: 0,
+  room: Infinity,
+  is_reachable: true,
+  agent,
 })
 
 export const computeMemory = (room: MachineRoom) =>

@@ -32,8 +32,12 @@ const imageOf = (name: string) => ({
 
 /** What an agent tells of itself. */
 export const wordsOf = ({ image, project_id, domain_id }: Omit<Boot, "worker_id">) => ({
-  ...{ hostname: "host-1", engine_version: "0.18.0", capacity_slots: 1 },
-  ...{ project_id, domain_id, image_version: image },
+  hostname: "host-1",
+  engine_version: "0.18.0",
+  capacity_slots: 1,
+  project_id,
+  domain_id,
+  image_version: image,
 })
 
 const live = Effect.fnUntraced(function* (boot: Boot) {

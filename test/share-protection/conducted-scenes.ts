@@ -72,8 +72,14 @@ export const availableTarget = Effect.fnUntraced(function* (
 
 /** A backup of the share of that number, by the job of that number. */
 export const requestOf = (number: number, on: number, more: Partial<BackupRequest> = {}) => ({
-  ...{ backup_id: backupId(number), job_id: jobId(number), project_id, share_id: shareId(number) },
-  ...{ target_id: targetId(on), policy_id: null, crash_consistent_wanted: null, tick: null },
+  backup_id: backupId(number),
+  job_id: jobId(number),
+  project_id,
+  share_id: shareId(number),
+  target_id: targetId(on),
+  policy_id: null,
+  crash_consistent_wanted: null,
+  tick: null,
   max_retries: 0,
   ...more,
 })
@@ -108,8 +114,12 @@ export const restoreOf = (
 ) =>
   ask(
     ...requestRestore(restoreId(nth), {
-      ...{ ...restore, backup_id: backupId(number), share_id: shareId(number) },
-      ...{ target_id: targetId(on), job_id: restoreJobId(nth), ...more },
+      ...restore,
+      backup_id: backupId(number),
+      share_id: shareId(number),
+      target_id: targetId(on),
+      job_id: restoreJobId(nth),
+      ...more,
     }),
   )
 

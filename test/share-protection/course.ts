@@ -122,8 +122,12 @@ export const assertHeld = Effect.fnUntraced(function* (job_id: JobId, { worker_i
 })
 
 const words = {
-  ...{ project_id, domain_id, hostname: "host-1", image_version: "image-1" },
-  ...{ engine_version: "0.18.0", capacity_slots: 2 },
+  project_id,
+  domain_id,
+  hostname: "host-1",
+  image_version: "image-1",
+  engine_version: "0.18.0",
+  capacity_slots: 2,
 }
 
 /** Registers workers with two slots each. */

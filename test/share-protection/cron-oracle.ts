@@ -18,8 +18,12 @@ export interface Walk {
 
 export const localMinutes = (zone: string, from: number, to: number): Walk => {
   const format = new Intl.DateTimeFormat("sv-SE", {
-    ...{ timeZone: zone, year: "numeric", month: "2-digit", day: "2-digit" },
-    ...{ hour: "2-digit", minute: "2-digit" },
+    timeZone: zone,
+    year: "numeric",
+    month: "2-digit",
+    day: "2-digit",
+    hour: "2-digit",
+    minute: "2-digit",
   })
   const locals = Array.from({ length: (to - from) / minute_ms }, (_, n) => {
     const local = format.format(new Date(from + n * minute_ms))

@@ -5,7 +5,10 @@ import { defaultRules } from "#gateway/share-protection/default-rules.ts"
 import { parseRule } from "#schemas/policy-rule.ts"
 
 const caller = (roles: ReadonlyArray<string>, scope: Partial<Caller> = {}): Caller => ({
-  ...{ actor: "a", kind: "issued", scopes: new Set(), roles: new Set(roles) },
+  actor: "a",
+  kind: "issued",
+  scopes: new Set(),
+  roles: new Set(roles),
   ...scope,
 })
 
@@ -14,27 +17,64 @@ const domain = { domain_id: "d1", user_id: "u2" }
 
 /** Operations without the service's name in front. */
 const tenant = [
-  ...["targets:preflight", "targets:list", "targets:get", "jobs:list", "jobs:get", "jobs:cancel"],
-  ...["policies:list", "policies:create", "policies:get", "policies:update", "policies:delete"],
-  ...["backups:list", "backups:create", "backups:get", "backups:undelete", "backups:delete"],
+  "targets:preflight",
+  "targets:list",
+  "targets:get",
+  "jobs:list",
+  "jobs:get",
+  "jobs:cancel",
+  "policies:list",
+  "policies:create",
+  "policies:get",
+  "policies:update",
+  "policies:delete",
+  "backups:list",
+  "backups:create",
+  "backups:get",
+  "backups:undelete",
+  "backups:delete",
   "policies:preview_retention",
-  ...["restores:list", "restores:create", "restores:get", "usage:get"],
+  "restores:list",
+  "restores:create",
+  "restores:get",
+  "usage:get",
 ]
 const registering = ["targets:create", "targets:update", "targets:delete", "targets:enroll"]
 const reading_templates = ["target_templates:list", "target_templates:get"]
 const owner = [
-  ...["targets:list", "targets:get", "targets:preflight", "jobs:list", "jobs:get"],
-  ...["target_templates:create", "target_templates:update", "target_templates:delete"],
+  "targets:list",
+  "targets:get",
+  "targets:preflight",
+  "jobs:list",
+  "jobs:get",
+  "target_templates:create",
+  "target_templates:update",
+  "target_templates:delete",
   ...registering,
   ...reading_templates,
 ]
 const operator = [
-  ...["workers:list", "workers:drain", "workers:retire"],
-  ...["jobs:list", "jobs:get", "jobs:retry", "jobs:cancel"],
-  ...["coverage:list", "target_templates:list", "targets:list", "system:health"],
-  ...["scheduling:get", "scheduling:pause", "scheduling:resume", "domains:get", "domains:update"],
-  ...["reconciliation:get", "reconciliation:trigger"],
-  ...["rollouts:list", "rollouts:create", "rollouts:get"],
+  "workers:list",
+  "workers:drain",
+  "workers:retire",
+  "jobs:list",
+  "jobs:get",
+  "jobs:retry",
+  "jobs:cancel",
+  "coverage:list",
+  "target_templates:list",
+  "targets:list",
+  "system:health",
+  "scheduling:get",
+  "scheduling:pause",
+  "scheduling:resume",
+  "domains:get",
+  "domains:update",
+  "reconciliation:get",
+  "reconciliation:trigger",
+  "rollouts:list",
+  "rollouts:create",
+  "rollouts:get",
 ].map((name) => `admin:${name}`)
 const upgrade = "admin:targets:repo_format_upgrade"
 

@@ -174,7 +174,12 @@ describe("dispatch", () => {
       yield* restoreOf(1, 1, 5, { ...in_place, share_id: shareId(5) })
       const first = [1, 2, 3, 4, 5].map(restoreJobId)
       assert.deepEqual(yield* workersOf(...first, jobId(3)), [
-        ...[worker_id, null, worker_id, worker_id, worker_id, null],
+        worker_id,
+        null,
+        worker_id,
+        worker_id,
+        worker_id,
+        null,
       ])
       // It ends for its tenant, and its engine has yet to stop.
       yield* ask(...cancelJob(yield* factsOf(restoreJobId(1))))

@@ -90,7 +90,9 @@ describe("a domain's settings", () => {
   it("fit in a snapshot at their longest", () => {
     const count = 2 ** 53 - 1
     const longest = {
-      ...{ min_workers: 10_000, max_workers: 10_000, worker_boot_image: longestName() },
+      min_workers: 10_000,
+      max_workers: 10_000,
+      worker_boot_image: longestName(),
       quotas: { targets: count, policies: count, backups: count },
     }
     assertStorable(Domain, [

@@ -82,8 +82,11 @@ export const plan = Effect.fnUntraced(function* (bucket: MemoryBucket, folder: F
     actions.filter(({ action }) => action === wanted).length
   return {
     hash: sha256(JSON.stringify(actions)),
-    ...{ created: count("created"), updated: count("updated"), deleted: count("deleted") },
-    ...{ unchanged, actions: actions.slice(0, planned_actions_max) },
+    created: count("created"),
+    updated: count("updated"),
+    deleted: count("deleted"),
+    unchanged,
+    actions: actions.slice(0, planned_actions_max),
   } satisfies RestorePlan
 })
 

@@ -260,7 +260,8 @@ const restore = Effect.fnUntraced(function* (
     files++
     yield* onProgress({
       percent: total === 0 ? 100 : (100 * bytes) / total,
-      ...{ bytes_done: bytes, bytes_total: total },
+      bytes_done: bytes,
+      bytes_total: total,
     })
   }
   return { files, bytes }
@@ -336,7 +337,8 @@ export const engineMemory = (s3: S3, troubles: EngineTroubles = noTroubles()) =>
       call("snapshots", "none", repository, (bucket, middle) =>
         Effect.map(middle, () =>
           readSnapshots(bucket).map(([engine_snapshot_id, { entries: _, ...snapshot }]) => ({
-            ...{ engine_snapshot_id, ...snapshot },
+            engine_snapshot_id,
+            ...snapshot,
           })),
         ),
       ),

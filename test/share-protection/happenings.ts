@@ -74,18 +74,35 @@ import {
 } from "./target-samples.ts"
 
 const target: ReadonlyArray<TargetEvent> = [
-  ...[created, enrolled, enrollment_failed, restarted, renamed, moved, preflighted, measured],
+  created,
+  enrolled,
+  enrollment_failed,
+  restarted,
+  renamed,
+  moved,
+  preflighted,
+  measured,
   { ...preflighted, capabilities: null, reason: "reachability", at },
   {
     type: "TargetUpdated",
-    ...{ region: "south", trust_id: null, vault_secret_map: null, ca_cert_ref: secretRef(9) },
+    region: "south",
+    trust_id: null,
+    vault_secret_map: null,
+    ca_cert_ref: secretRef(9),
   },
   {
     type: "TargetUpdated",
     vault_secret_map: { access_key: secretRef(5), secret_key: secretRef(6) },
   },
-  ...[upgrade_started, upgraded, upgrade_failed, policy_registered, policy_deregistered],
-  ...[backup_registered, deregistered(1), extended, deleted],
+  upgrade_started,
+  upgraded,
+  upgrade_failed,
+  policy_registered,
+  policy_deregistered,
+  backup_registered,
+  deregistered(1),
+  extended,
+  deleted,
 ]
 
 const target_template: ReadonlyArray<TargetTemplateEvent> = [
@@ -148,7 +165,11 @@ const restores: ReadonlyArray<RestoreEvent> = [
 ]
 
 const jobs: ReadonlyArray<JobEvent> = [
-  ...[queued, assigned, job_started, job_failed, job_rejected],
+  queued,
+  assigned,
+  job_started,
+  job_failed,
+  job_rejected,
   ...job_steps.slice(1).map(advanced),
   { type: "JobUnassigned", worker_id: assigned.worker_id, fence: assigned.fence },
   { type: "JobCompleted", worker_id: assigned.worker_id, fence: assigned.fence },

@@ -48,20 +48,36 @@ describe("POST /v1/backups", () => {
       assert.equal(status, 202)
       const { backup, job } = body
       assert.include(backup, {
-        ...{ share_id: share_a, target_id, policy_id: null, status: "creating" },
-        ...{ engine_snapshot_id: null, crash_consistent: false, project_id: project_a },
-        ...{ job_id: job.id, protected_until: null, reason: null, taken_at: null },
+        share_id: share_a,
+        target_id,
+        policy_id: null,
+        status: "creating",
+        engine_snapshot_id: null,
+        crash_consistent: false,
+        project_id: project_a,
+        job_id: job.id,
+        protected_until: null,
+        reason: null,
+        taken_at: null,
       })
       assert.include(job, {
-        ...{ job_type: "backup", state: "queued", resource_type: "backup" },
-        ...{ resource_id: backup.id, target_id, share_id: share_a, backup_id: backup.id },
+        job_type: "backup",
+        state: "queued",
+        resource_type: "backup",
+        resource_id: backup.id,
+        target_id,
+        share_id: share_a,
+        backup_id: backup.id,
       })
       assert.equal(headers.get("location"), `/v1/jobs/${job.id}`)
       assert.deepEqual((yield* ask("GET", `/v1/backups/${backup.id}`)).body, backup)
       yield* run(job.id, 2)
       const done = (yield* ask("GET", `/v1/backups/${backup.id}`)).body
       assert.include(done, {
-        ...{ status: "available", crash_consistent: true, bytes: 1000, files: 10 },
+        status: "available",
+        crash_consistent: true,
+        bytes: 1000,
+        files: 10,
         engine_snapshot_id: snapshot.engine_snapshot_id,
       })
     }),
@@ -85,7 +101,9 @@ describe("POST /v1/backups", () => {
     Effect.gen(function* () {
       const { target } = yield* made(ask, "/v1/targets", bucket)
       const { backup } = yield* made(ask, "/v1/backups", {
-        ...{ share_id: share_a, target_id: target.id, crash_consistent: false },
+        share_id: share_a,
+        target_id: target.id,
+        crash_consistent: false,
       })
       assert.equal(backup.status, "creating")
     }),
@@ -283,9 +301,16 @@ describe("DELETE /v1/backups/{id}", () => {
       const { target_id, backup_id } = yield* backedUp(ask)
       yield* tell(
         ...requestRestore(RestoreId.make(uuid(81)), {
-          ...{ project_id: project_a, backup_id: BackupId.make(backup_id), share_id: share_a },
-          ...{ target_id: TargetId.make(target_id), mode: "new_share", sub_path: null },
-          ...{ force: false, dry_run: false, plan_hash: null, job_id: JobId.make(uuid(82)) },
+          project_id: project_a,
+          backup_id: BackupId.make(backup_id),
+          share_id: share_a,
+          target_id: TargetId.make(target_id),
+          mode: "new_share",
+          sub_path: null,
+          force: false,
+          dry_run: false,
+          plan_hash: null,
+          job_id: JobId.make(uuid(82)),
         }),
       )
       isRefused(yield* ask("DELETE", `/v1/backups/${backup_id}`), 409, "svc.conflict")

@@ -243,9 +243,13 @@ describe("POST /v1/policies/{id}/retention-preview", () => {
       assert.deepEqual(body, {
         keep: [{ backup_id: ids[2], taken_at: taken(20), reasons: ["keep_last"] }],
         expire: [1, 0].map((n) => ({
-          ...{ backup_id: ids[n], taken_at: taken(days[n] ?? 0), bytes, stored_bytes },
+          backup_id: ids[n],
+          taken_at: taken(days[n] ?? 0),
+          bytes,
+          stored_bytes,
         })),
-        ...{ expire_bytes: 2 * bytes, expire_stored_bytes: 2 * stored_bytes },
+        expire_bytes: 2 * bytes,
+        expire_stored_bytes: 2 * stored_bytes,
       })
       const all = { retention: { keep_daily: 5 }, timezone: "Europe/Berlin" }
       assert.lengthOf((yield* preview(ask, policy_id, all)).body.keep, 3)
@@ -310,7 +314,9 @@ describe("coverage", () => {
     Effect.gen(function* () {
       const { target_id, backup_id } = yield* backedUp(ask, { policy: true })
       const place = {
-        ...{ backup_id: BackupId.make(backup_id), project_id: project_a, share_id: share_a },
+        backup_id: BackupId.make(backup_id),
+        project_id: project_a,
+        share_id: share_a,
         target_id: TargetId.make(target_id),
       }
       const entry = Effect.map(

@@ -43,8 +43,12 @@ export const register = (id: WorkerId = worker_id, image_version = "worker-1") =
       Worker,
       id,
       RegisterWorker.make({
-        ...{ project_id: ProjectId.make("project-workers"), domain_id: DomainId.make(domain_id) },
-        ...{ hostname: "host", image_version, engine_version: "0.18.0", capacity_slots: 8 },
+        project_id: ProjectId.make("project-workers"),
+        domain_id: DomainId.make(domain_id),
+        hostname: "host",
+        image_version,
+        engine_version: "0.18.0",
+        capacity_slots: 8,
       }),
     ),
   )
@@ -73,7 +77,9 @@ const results = {
   target_enroll: {
     job_type: "target_enroll",
     made: {
-      ...{ repository_password_ref: secretRef(3), capabilities, format: 1 },
+      repository_password_ref: secretRef(3),
+      capabilities,
+      format: 1,
       engine_profile: "restic",
     },
   },

@@ -74,7 +74,7 @@ describe.each([shape_a, shape_b])("the OpenAPI document of Shape $name", (shape)
       "post /v1/backups/{id}/undelete",
       "post /v1/restores",
       "post /v1/targets",
-      ...["post /v1/targets/{id}/enroll"],
+      "post /v1/targets/{id}/enroll",
     ])
   })
 

@@ -76,7 +76,9 @@ describe("the envelope", () => {
     Effect.gen(function* () {
       const { headers, body } = yield* ask("GET", `/v1/targets/${unknown_id}`)
       assert.deepEqual(body, {
-        ...{ code: "svc.not_found", title: "Not found", detail: "No such target." },
+        code: "svc.not_found",
+        title: "Not found",
+        detail: "No such target.",
         category: "tenant_action_required",
       })
       const request_id = headers.get("x-request-id")
@@ -132,7 +134,9 @@ describe("the envelope", () => {
       const { headers, body, status } = yield* ask("POST", "/v1/policies", policyOf(target.id))
       assert.equal(status, 500)
       assert.deepEqual(body, {
-        ...{ code: "svc.internal_error", title: "Internal error", detail: "" },
+        code: "svc.internal_error",
+        title: "Internal error",
+        detail: "",
         category: "operator_action_required",
       })
       const request_id = headers.get("x-request-id") ?? "none"

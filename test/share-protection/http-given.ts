@@ -28,12 +28,19 @@ export const template = {
   bucket_scheme: "per_project",
 }
 export const bucketOf = (template_id: string) => ({
-  ...{ bucket_name: "backups", template_id, project_id: project_a, trust_id: trust_a },
-  ...{ s3_access_key_ref: secretRef(1), s3_secret_key_ref: secretRef(2) },
+  bucket_name: "backups",
+  template_id,
+  project_id: project_a,
+  trust_id: trust_a,
+  s3_access_key_ref: secretRef(1),
+  s3_secret_key_ref: secretRef(2),
 })
 
 export const policyOf = (target_id: string) => ({
-  ...{ name: "Nightly", share_id: share_a, target_id, schedule: "0 2 * * *" },
+  name: "Nightly",
+  share_id: share_a,
+  target_id,
+  schedule: "0 2 * * *",
   retention: { keep_last: 3 },
 })
 
@@ -69,7 +76,9 @@ export const backedUp = Effect.fnUntraced(function* (
     ? String((yield* made(ask, "/v1/policies", policyOf(target_id))).id)
     : null
   const { backup, job } = yield* made(ask, "/v1/backups", {
-    ...{ share_id: share_a, target_id, policy_id },
+    share_id: share_a,
+    target_id,
+    policy_id,
   })
   yield* run(job.id, 2, snapshot)
   return { target_id, policy_id, backup_id: String(backup.id), job_id: String(job.id) }

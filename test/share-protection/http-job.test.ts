@@ -88,7 +88,9 @@ describe("GET /v1/jobs/{id}", () => {
       const { body } = yield* ask("GET", `/v1/jobs/${job_id}`)
       const error = { code: "svc.engine_error", detail: "The engine exited with 1." }
       assert.deepInclude(body, {
-        ...{ state: "error", error, error_category: "operator_action_required" },
+        state: "error",
+        error,
+        error_category: "operator_action_required",
       })
     }),
   )
@@ -111,7 +113,9 @@ describe("POST /v1/jobs/{id}/cancel", () => {
       assert.equal(status, 202)
       assert.match(headers.get("x-almanac-position") ?? "", /^\d+$/)
       assert.deepInclude(body, {
-        ...{ id: job_id, state: "error", error_category: "tenant_action_required" },
+        id: job_id,
+        state: "error",
+        error_category: "tenant_action_required",
         error: { code: "svc.conflict", detail: "cancelled" },
       })
       const shown = (yield* ask("GET", `/v1/backups/${backup_id}`)).body
@@ -202,8 +206,15 @@ describe("/v1/admin/jobs", () => {
       )
       assert.equal(status, 202)
       assert.deepInclude(body, {
-        ...{ id: job_id, state: "queued", attempt: 2, error: null, error_category: null },
-        ...{ worker_id: null, started_at: null, finished_at: null, progress: 0 },
+        id: job_id,
+        state: "queued",
+        attempt: 2,
+        error: null,
+        error_category: null,
+        worker_id: null,
+        started_at: null,
+        finished_at: null,
+        progress: 0,
       })
       assert.equal((yield* ask("GET", `/v1/backups/${backup_id}`)).body.status, "queued")
       yield* run(job_id, 3)

@@ -23,15 +23,22 @@ describe("what is polled", () => {
       const { target_id, policy_id, backup_id, job_id } = yield* backedUp(ask, { policy: true })
       const { restore } = yield* made(ask, "/v1/restores", { backup_id })
       const paths = [
-        ...["/v1/jobs", `/v1/jobs/${job_id}`, "/v1/admin/jobs", "/v1/jobs?state=available"],
-        ...[
-          "/v1/backups",
-          `/v1/backups/${backup_id}`,
-          "/v1/restores",
-          `/v1/restores/${restore.id}`,
-        ],
-        ...["/v1/targets", `/v1/targets/${target_id}`, "/v1/admin/targets", "/v1/usage"],
-        ...["/v1/policies", `/v1/policies/${policy_id}`, "/v1/admin/workers", "/v1/admin/rollouts"],
+        "/v1/jobs",
+        `/v1/jobs/${job_id}`,
+        "/v1/admin/jobs",
+        "/v1/jobs?state=available",
+        "/v1/backups",
+        `/v1/backups/${backup_id}`,
+        "/v1/restores",
+        `/v1/restores/${restore.id}`,
+        "/v1/targets",
+        `/v1/targets/${target_id}`,
+        "/v1/admin/targets",
+        "/v1/usage",
+        "/v1/policies",
+        `/v1/policies/${policy_id}`,
+        "/v1/admin/workers",
+        "/v1/admin/rollouts",
       ]
       assert.equal(yield* keptOf(ask, paths), 0)
       assert.equal(yield* keptOf(ask, paths), paths.length)

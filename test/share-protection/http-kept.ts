@@ -21,7 +21,8 @@ const told = (
   headers: Iterable<readonly [string, string]>,
   text: string,
 ): Told => ({
-  ...{ status, text },
+  status,
+  text,
   headers: [...headers]
     .filter(([name]) => !own_headers.has(name))
     .map(([name, value]) => `${name}: ${value}`)

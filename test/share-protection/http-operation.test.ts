@@ -43,8 +43,11 @@ describe("GET /v1/usage", () => {
       const id = TargetId.make(target_id)
       yield* tell(address(Target, id, RecordTargetUsage.make({ usage_stats })))
       assert.deepEqual((yield* ask("GET", "/v1/usage")).body, {
-        ...{ project_id: project_a, protected_shares: 1, backup_count: 1 },
-        ...{ protected_bytes: 1000, stored_bytes: usage_stats.stored_bytes },
+        project_id: project_a,
+        protected_shares: 1,
+        backup_count: 1,
+        protected_bytes: 1000,
+        stored_bytes: usage_stats.stored_bytes,
       })
       const theirs = yield* ask("GET", "/v1/usage", undefined, tenant_b)
       assert.deepEqual(theirs.body, { project_id: project_b, ...nothing })
@@ -59,8 +62,12 @@ describe("GET /v1/admin/coverage", () => {
   const last_backup_at = snapshot.taken_at
   const untested = { last_proven_restorable: null, restore_test_failure: null }
   const bare = {
-    ...{ policy_id: null, target_id: null, protected: false, backup_count: 0 },
-    ...{ last_backup_at: null, ...untested },
+    policy_id: null,
+    target_id: null,
+    protected: false,
+    backup_count: 0,
+    last_backup_at: null,
+    ...untested,
   }
   served("200: every share, protected or not, with the count alone", (ask) =>
     Effect.gen(function* () {
@@ -70,8 +77,14 @@ describe("GET /v1/admin/coverage", () => {
       assert.deepEqual(body, {
         coverage: [
           {
-            ...{ share_id: share_a, project_id: project_a, policy_id, target_id },
-            ...{ protected: true, backup_count: 1, last_backup_at, ...untested },
+            share_id: share_a,
+            project_id: project_a,
+            policy_id,
+            target_id,
+            protected: true,
+            backup_count: 1,
+            last_backup_at,
+            ...untested,
           },
           { share_id: share_a2, project_id: project_a, ...bare },
           { share_id: share_b, project_id: project_b, ...bare },
@@ -95,8 +108,14 @@ describe("GET /v1/admin/coverage", () => {
         world.shares = world.shares.filter(({ id }) => id !== share_a)
         const [first] = (yield* get(ask, "/v1/admin/coverage")).body.coverage
         assert.deepEqual(first, {
-          ...{ share_id: share_a, project_id: project_a, policy_id, target_id },
-          ...{ protected: false, backup_count: 1, last_backup_at, ...untested },
+          share_id: share_a,
+          project_id: project_a,
+          policy_id,
+          target_id,
+          protected: false,
+          backup_count: 1,
+          last_backup_at,
+          ...untested,
         })
       }),
   )
@@ -175,8 +194,12 @@ describe("/v1/admin/reconciliation", () => {
     Effect.gen(function* () {
       const loops = ["manila_polling", "orphan_sweep", "rebuild_from_repository"]
       assert.deepEqual((yield* get(ask, path)).body, {
-        ...{ loops, status: "idle", last_run_at: null, next_run_at: null },
-        ...{ drift: [], drift_count: 0 },
+        loops,
+        status: "idle",
+        last_run_at: null,
+        next_run_at: null,
+        drift: [],
+        drift_count: 0,
       })
       const at = "2026-11-20T12:00:00.000Z"
       yield* tell(address(Reconciliation, "main", StartReconciliation.make({ at })))
@@ -241,8 +264,13 @@ describe("/v1/admin/domains/{domain_id}", () => {
       const { status, body } = yield* patch(ask, asked)
       assert.equal(status, 202)
       assert.deepEqual(body, {
-        ...{ id: domain_id, ...asked, worker_boot_image: null, pending: true, applied_at: null },
-        ...{ created_at: body.created_at, updated_at: body.created_at },
+        id: domain_id,
+        ...asked,
+        worker_boot_image: null,
+        pending: true,
+        applied_at: null,
+        created_at: body.created_at,
+        updated_at: body.created_at,
       })
       assert.deepEqual((yield* get(ask, path)).body, body)
       yield* tell(address(Domain, domain_id, ApplyDomain.make({})))
@@ -251,7 +279,10 @@ describe("/v1/admin/domains/{domain_id}", () => {
       assert.isString(applied.applied_at)
       const back = yield* patch(ask, { min_workers: null, worker_boot_image: "worker-2" })
       assert.deepInclude(back.body, {
-        ...{ min_workers: null, max_workers: 5, worker_boot_image: "worker-2", pending: true },
+        min_workers: null,
+        max_workers: 5,
+        worker_boot_image: "worker-2",
+        pending: true,
       })
     }),
   )

@@ -27,9 +27,17 @@ describe("POST /v1/policies", () => {
       const { status, headers, body } = yield* ask("POST", "/v1/policies", asked)
       assert.equal(status, 201)
       assert.deepEqual(body, {
-        ...{ id: body.id, ...asked, project_id: project_a, timezone: "UTC", enabled: true },
-        ...{ include_patterns: [], exclude_patterns: [], max_retries: 0, last_tick: null },
-        ...{ created_at: body.created_at, updated_at: body.created_at },
+        id: body.id,
+        ...asked,
+        project_id: project_a,
+        timezone: "UTC",
+        enabled: true,
+        include_patterns: [],
+        exclude_patterns: [],
+        max_retries: 0,
+        last_tick: null,
+        created_at: body.created_at,
+        updated_at: body.created_at,
       })
       assert.match(headers.get("x-almanac-position") ?? "", /^\d+$/)
       assert.deepEqual((yield* ask("GET", `/v1/policies/${body.id}`)).body, body)
@@ -39,8 +47,11 @@ describe("POST /v1/policies", () => {
     Effect.gen(function* () {
       const asked = {
         ...policyOf(yield* targetOf(ask)),
-        ...{ timezone: "Europe/Berlin", enabled: false, max_retries: 10 },
-        ...{ include_patterns: ["*.doc"], exclude_patterns: ["*.tmp", "cache/"] },
+        timezone: "Europe/Berlin",
+        enabled: false,
+        max_retries: 10,
+        include_patterns: ["*.doc"],
+        exclude_patterns: ["*.tmp", "cache/"],
         retention: { keep_last: 1, keep_daily: 7, keep_weekly: 4, keep_monthly: 12 },
       }
       assert.deepInclude((yield* made(ask, "/v1/policies", asked)) as object, asked)
@@ -175,8 +186,13 @@ describe("PATCH /v1/policies/{id}", () => {
     Effect.gen(function* () {
       const one = yield* made(ask, "/v1/policies", policyOf(yield* targetOf(ask)))
       const changes = {
-        ...{ name: "Hourly", schedule: "@hourly", timezone: "Asia/Kolkata", enabled: false },
-        ...{ retention: { keep_monthly: 2 }, include_patterns: ["a"], exclude_patterns: ["b"] },
+        name: "Hourly",
+        schedule: "@hourly",
+        timezone: "Asia/Kolkata",
+        enabled: false,
+        retention: { keep_monthly: 2 },
+        include_patterns: ["a"],
+        exclude_patterns: ["b"],
         max_retries: 3,
       }
       const { status, body } = yield* ask("PATCH", `/v1/policies/${one.id}`, changes)
@@ -189,8 +205,11 @@ describe("PATCH /v1/policies/{id}", () => {
       const one = yield* made(ask, "/v1/policies", policyOf(yield* targetOf(ask)))
       const path = `/v1/policies/${one.id}`
       const others = {
-        ...{ share_id: share_a2, target_id: unknown_id, id: unknown_id, project_id: "other" },
-        ...{ created_at: "2020-01-01T00:00:00.000Z" },
+        share_id: share_a2,
+        target_id: unknown_id,
+        id: unknown_id,
+        project_id: "other",
+        created_at: "2020-01-01T00:00:00.000Z",
       }
       for (const [field, value] of Object.entries(others)) {
         const answer = yield* ask("PATCH", path, { [field]: value, name: "Not taken" })

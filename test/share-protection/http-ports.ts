@@ -24,8 +24,13 @@ export const trust_a = "trust-of-project-a"
 export const trust_b = "trust-of-project-b"
 
 const share = (id: ShareId, project_id: ProjectId): Share => ({
-  ...{ id, project_id, name: "A share", size_bytes: 1000, status: "available" },
-  ...{ snapshot_support: true, mount_snapshot_support: true },
+  id,
+  project_id,
+  name: "A share",
+  size_bytes: 1000,
+  status: "available",
+  snapshot_support: true,
+  mount_snapshot_support: true,
   create_share_from_snapshot_support: true,
 })
 
@@ -147,7 +152,10 @@ const vault = Layer.effect(
 )
 
 export const capabilities: Capabilities = {
-  ...{ object_lock: true, versioning: true, lifecycle: true, addressing_mode: "path" },
+  object_lock: true,
+  versioning: true,
+  lifecycle: true,
+  addressing_mode: "path",
   checked_at: "2026-11-20T12:00:00.000Z",
 }
 

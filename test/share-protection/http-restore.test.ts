@@ -24,11 +24,25 @@ describe("POST /v1/restores", () => {
       assert.equal(status, 202)
       const { restore, job } = body
       assert.deepEqual(restore, {
-        ...{ id: restore.id, backup_id, target_id, share_id: share_a, project_id: project_a },
-        ...{ mode: "new_share", sub_path: null, force: false, status: "pending" },
-        ...{ dry_run: false, plan_hash: null, plan: null },
-        ...{ new_share_id: null, files: null, bytes: null, reason: null, job_id: job.id },
-        ...{ created_at: restore.created_at, updated_at: restore.created_at },
+        id: restore.id,
+        backup_id,
+        target_id,
+        share_id: share_a,
+        project_id: project_a,
+        mode: "new_share",
+        sub_path: null,
+        force: false,
+        status: "pending",
+        dry_run: false,
+        plan_hash: null,
+        plan: null,
+        new_share_id: null,
+        files: null,
+        bytes: null,
+        reason: null,
+        job_id: job.id,
+        created_at: restore.created_at,
+        updated_at: restore.created_at,
       })
       assert.include(job, { job_type: "restore", resource_type: "restore", backup_id })
       assert.equal(headers.get("location"), `/v1/jobs/${job.id}`)
@@ -153,7 +167,8 @@ describe("restores in Shape B", () => {
         const target = yield* made(ask, "/v1/targets", bucketOf(String(id)), "owner")
         const policy = Struct.omit(policyOf(""), ["target_id"])
         const { id: policy_id } = yield* made(ask, "/v1/policies", {
-          ...{ ...policy, target_template_id: id },
+          ...policy,
+          target_template_id: id,
         })
         yield* register()
         yield* run(target.job_id, 1)

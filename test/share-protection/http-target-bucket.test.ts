@@ -29,10 +29,17 @@ describe("POST /v1/targets in Shape B", () => {
       )
       assert.equal(status, 202)
       assert.include(body, {
-        ...{ bucket_name: "backups", name: "backups", template_id, status: "enrolling" },
-        ...{ project_id: project_a, registered_by: "user-owner", usage_stats: null },
-        ...{ s3_access_key_ref: secretRef(1), s3_secret_key_ref: secretRef(2) },
-        ...{ engine_key_ref: null, engine_key_trust_id: trust_a },
+        bucket_name: "backups",
+        name: "backups",
+        template_id,
+        status: "enrolling",
+        project_id: project_a,
+        registered_by: "user-owner",
+        usage_stats: null,
+        s3_access_key_ref: secretRef(1),
+        s3_secret_key_ref: secretRef(2),
+        engine_key_ref: null,
+        engine_key_trust_id: trust_a,
       })
       for (const field of ["job", "target", "bucket", "endpoint", "vault_secret_map"]) {
         assert.notProperty(body, field)
@@ -166,7 +173,8 @@ describe("targets in Shape B", () => {
       const patch = (body: object) => ask("PATCH", `/v1/targets/${own.id}`, body, owner)
       const one = yield* patch({ s3_access_key_ref: secretRef(4) })
       assert.include(one.body, {
-        ...{ s3_access_key_ref: secretRef(4), s3_secret_key_ref: secretRef(2) },
+        s3_access_key_ref: secretRef(4),
+        s3_secret_key_ref: secretRef(2),
       })
       const both = yield* patch({ s3_secret_key_ref: secretRef(5), name: "Renamed" })
       assert.include(both.body, { s3_secret_key_ref: secretRef(5), name: "Renamed" })
@@ -189,7 +197,9 @@ describe("targets in Shape B", () => {
     Effect.gen(function* () {
       const { id, job_id } = yield* made(
         ask,
-        ...(["/v1/targets", bucketOf(yield* templateOf(ask)), "owner"] as const),
+        "/v1/targets",
+        bucketOf(yield* templateOf(ask)),
+        "owner",
       )
       yield* register()
       yield* fail(job_id, 1)

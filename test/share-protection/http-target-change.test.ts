@@ -16,8 +16,12 @@ describe("PATCH /v1/targets/{id}", () => {
     Effect.gen(function* () {
       const { target } = yield* made(ask, "/v1/targets", bucket)
       const changes = {
-        ...{ name: "New", endpoint: "https://other.example.org", bucket: "other" },
-        ...{ addressing_mode: "virtual", ca_cert_ref: secretRef(9), region: "south" },
+        name: "New",
+        endpoint: "https://other.example.org",
+        bucket: "other",
+        addressing_mode: "virtual",
+        ca_cert_ref: secretRef(9),
+        region: "south",
       }
       const { status, headers, body } = yield* ask("PATCH", `/v1/targets/${target.id}`, changes)
       assert.equal(status, 200)

@@ -18,9 +18,16 @@ describe("POST /v1/target-templates", () => {
       const { status, headers, body } = yield* ask("POST", path, template, owner)
       assert.equal(status, 201)
       assert.deepEqual(body, {
-        ...{ id: body.id, ...template, domain_id, region: null, provider: null },
-        ...{ addressing_mode: "path", ca_cert_ref: null, default_retention: null },
-        ...{ created_at: body.created_at, updated_at: body.created_at },
+        id: body.id,
+        ...template,
+        domain_id,
+        region: null,
+        provider: null,
+        addressing_mode: "path",
+        ca_cert_ref: null,
+        default_retention: null,
+        created_at: body.created_at,
+        updated_at: body.created_at,
       })
       assert.match(headers.get("x-almanac-position") ?? "", /^\d+$/)
       assert.deepEqual((yield* ask("GET", `${path}/${body.id}`, undefined, owner)).body, body)
@@ -29,8 +36,13 @@ describe("POST /v1/target-templates", () => {
   servedB("201: with all its fields", (ask) =>
     Effect.gen(function* () {
       const fields = {
-        ...{ ...template, region: "north", provider: "ceph", addressing_mode: "virtual" },
-        ...{ ca_cert_ref: secretRef(9), default_retention: { keep_last: 7 }, domain_id },
+        ...template,
+        region: "north",
+        provider: "ceph",
+        addressing_mode: "virtual",
+        ca_cert_ref: secretRef(9),
+        default_retention: { keep_last: 7 },
+        domain_id,
       }
       const { body } = yield* ask("POST", path, fields, owner)
       assert.deepInclude(body, fields)

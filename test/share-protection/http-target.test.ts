@@ -16,16 +16,33 @@ describe("POST /v1/targets", () => {
       const { target, job } = body
       assert.match(target.id, uuid_v7)
       assert.include(target, {
-        ...{ name: "Backups", endpoint: "https://s3.example.org", bucket: "backups" },
-        ...{ status: "pending", addressing_mode: "path", trust_id: trust_a },
-        ...{ project_id: project_a, registered_by: "user-a", repository_password_ref: null },
-        ...{ ca_cert_ref: null, preflight_at: null, capabilities: null, reason: null },
+        name: "Backups",
+        endpoint: "https://s3.example.org",
+        bucket: "backups",
+        status: "pending",
+        addressing_mode: "path",
+        trust_id: trust_a,
+        project_id: project_a,
+        registered_by: "user-a",
+        repository_password_ref: null,
+        ca_cert_ref: null,
+        preflight_at: null,
+        capabilities: null,
+        reason: null,
       })
       assert.deepEqual(target.vault_secret_map, secrets)
       assert.include(job, {
-        ...{ job_type: "target_enroll", state: "queued", progress: 0, attempt: 1 },
-        ...{ resource_type: "target", resource_id: target.id, target_id: target.id },
-        ...{ project_id: project_a, error: null, error_category: null, worker_id: null },
+        job_type: "target_enroll",
+        state: "queued",
+        progress: 0,
+        attempt: 1,
+        resource_type: "target",
+        resource_id: target.id,
+        target_id: target.id,
+        project_id: project_a,
+        error: null,
+        error_category: null,
+        worker_id: null,
       })
       assert.equal(headers.get("location"), `/v1/jobs/${job.id}`)
       assert.match(headers.get("x-almanac-position") ?? "", /^\d+$/)
@@ -260,8 +277,11 @@ describe("GET /v1/targets/{id}", () => {
     Effect.gen(function* () {
       const { body } = yield* ask("GET", `/v1/targets/${yield* available(ask)}`)
       assert.deepInclude(body, {
-        ...{ status: "available", capabilities, preflight_at: capabilities.checked_at },
-        ...{ repository_password_ref: secretRef(3), repository_format: 1 },
+        status: "available",
+        capabilities,
+        preflight_at: capabilities.checked_at,
+        repository_password_ref: secretRef(3),
+        repository_format: 1,
       })
     }),
   )

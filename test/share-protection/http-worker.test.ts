@@ -22,8 +22,14 @@ describe("GET /v1/admin/workers", () => {
       assert.equal(status, 200)
       const [one, other] = body.workers
       assert.include(one, {
-        ...{ id: worker_id, hostname: "host", state: "ready", domain_id, running_jobs: 0 },
-        ...{ image_version: "worker-1", engine_version: "0.18.0", capacity_slots: 8 },
+        id: worker_id,
+        hostname: "host",
+        state: "ready",
+        domain_id,
+        running_jobs: 0,
+        image_version: "worker-1",
+        engine_version: "0.18.0",
+        capacity_slots: 8,
         project_id: "project-workers",
       })
       assert.match(one.heartbeat_at, /^\d{4}-.*Z$/)
@@ -114,9 +120,14 @@ describe("/v1/admin/rollouts", () => {
       const made = yield* post(ask, "/v1/admin/rollouts", body)
       assert.equal(made.status, 202)
       assert.deepEqual(made.body, {
-        ...{ id: made.body.id, ...body, state: "running", current_domain_id: "canary" },
-        ...{ replaced_workers: 0, reason: null },
-        ...{ created_at: made.body.created_at, updated_at: made.body.created_at },
+        id: made.body.id,
+        ...body,
+        state: "running",
+        current_domain_id: "canary",
+        replaced_workers: 0,
+        reason: null,
+        created_at: made.body.created_at,
+        updated_at: made.body.created_at,
       })
       const one = yield* get(ask, `/v1/admin/rollouts/${made.body.id}`)
       assert.deepEqual([one.status, one.body], [200, made.body])

@@ -104,9 +104,23 @@ interface World {
 
 /** Each with how often it is tried. */
 const actions = {
-  ...{ assign: 8, start: 8, advance: 40, complete: 8, fail: 2, unassign: 2, settle: 6 },
-  ...{ cancel: 1, abandon: 1, reject: 1, retry: 4, retry_by_itself: 3 },
-  ...{ drain: 1, undrain: 3, kill: 1, bury: 3, break: 3 },
+  assign: 8,
+  start: 8,
+  advance: 40,
+  complete: 8,
+  fail: 2,
+  unassign: 2,
+  settle: 6,
+  cancel: 1,
+  abandon: 1,
+  reject: 1,
+  retry: 4,
+  retry_by_itself: 3,
+  drain: 1,
+  undrain: 3,
+  kill: 1,
+  bury: 3,
+  break: 3,
 } as const
 
 interface Step {
@@ -260,7 +274,10 @@ describe("jobs of one repository, whatever is sent of them in whatever order", (
     let begun = 0
     const walk = Effect.fnUntraced(function* (script: ReadonlyArray<Step>) {
       const world: World = {
-        ...{ jobs: yield* jobs, given: [], engines: new Set(), dead: new Set() },
+        jobs: yield* jobs,
+        given: [],
+        engines: new Set(),
+        dead: new Set(),
       }
       for (const step of script) {
         yield* conduct(world, step)

@@ -70,7 +70,7 @@ describe("a job's course", () => {
       const { status, repository_password_ref, format } = yield* targetNow
       assert.deepEqual(
         { status, repository_password_ref, format },
-        { ...{ status: "available", format: enrolled.format }, repository_password_ref },
+        { status: "available", format: enrolled.format, repository_password_ref },
       )
       assert.equal(repository_password_ref, enrolled.repository_password_ref)
       assert.equal((yield* jobNow(enroll_job_id)).state, "available")

@@ -44,6 +44,8 @@ export const rejected = JobFailed.make({ ...failure, worker_id: null, fence: nul
 
 /** From its birth to this step. */
 export const until = (step: JobStep): ReadonlyArray<JobEvent> => [
-  ...[queued, assigned, started],
+  queued,
+  assigned,
+  started,
   ...job_steps.slice(1, job_steps.indexOf(step) + 1).map(advanced),
 ]

@@ -262,8 +262,16 @@ describe("a job", () => {
 
   it("comes to no other states than the documented ones", () => {
     const events = [
-      ...[queued, assigned, started, JobUnassigned.make(hold), completed],
-      ...[failed, refused, cancelled, retried(2), recast(1)],
+      queued,
+      assigned,
+      started,
+      JobUnassigned.make(hold),
+      completed,
+      failed,
+      refused,
+      cancelled,
+      retried(2),
+      recast(1),
       ...job_steps.map(advanced),
     ]
     const met = new Set([...histories(machine, events, 9)].map(({ state }) => state.value))

@@ -92,7 +92,9 @@ describe("a lease", () => {
           with: `to ${mode}, by the third fence`,
           command: acquire(two, mode, 3),
           in: {
-            ...{ new: behind, "free again": behind, closed: gone },
+            new: behind,
+            "free again": behind,
+            closed: gone,
             ...(mode === "exclusive" ? {} : { read: behind }),
             ...(mode === "read" ? { written: behind, "read and written": [next(mode).third] } : {}),
           },

@@ -80,8 +80,12 @@ describe("a project's ledger", () => {
   it("counts each of the four apart", () => {
     assert.deepEqual(
       known(
-        ...[reserved("targets"), reserved("policies"), reserved("policies")],
-        ...[reserved("backups"), reserved("backups"), released("backups", 2)],
+        reserved("targets"),
+        reserved("policies"),
+        reserved("policies"),
+        reserved("backups"),
+        reserved("backups"),
+        released("backups", 2),
         reserved("templates"),
       ),
       { targets: 1, policies: 2, backups: 0, templates: 1 },

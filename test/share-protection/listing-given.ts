@@ -55,7 +55,9 @@ export const fill = Effect.fnUntraced(function* ({ tell }: Pick<Model, "tell">) 
     const made = { type: "TargetTemplateCreated", ...template, domain_id: pick(domains, i) }
     yield* tell(`target-template.${templateId(i)}`, 0, made)
     yield* tell(`rollout.${uuid(700 + i)}`, 0, {
-      ...{ type: "RolloutCreated", image: `image-${i}`, domain_ids: domains },
+      type: "RolloutCreated",
+      image: `image-${i}`,
+      domain_ids: domains,
     })
   }
   for (let i = 0; i < rows_count; i++) {
@@ -69,7 +71,10 @@ export const fill = Effect.fnUntraced(function* ({ tell }: Pick<Model, "tell">) 
       ...backupCourse(i),
     )
     yield* tell(`restore.${uuid(2000 + i)}`, i, {
-      ...{ type: "RestoreRequested", ...restore, ...of, backup_id: backupId(i % 7) },
+      type: "RestoreRequested",
+      ...restore,
+      ...of,
+      backup_id: backupId(i % 7),
     })
     const resource = { resource_id: backupId(i % 7), backup_id: backupId(i % 7) }
     const assigned = { worker_id: "w", fence: 1 }
@@ -86,15 +91,24 @@ export const fill = Effect.fnUntraced(function* ({ tell }: Pick<Model, "tell">) 
           ]),
     )
     yield* tell(`worker.w${100 + i}`, i, {
-      ...{ type: "WorkerRegistered", project_id: "workers", domain_id: null, hostname: `h${i}` },
-      ...{ image_version: `image-${i % 2}`, engine_version: "1", capacity_slots: 2 },
+      type: "WorkerRegistered",
+      project_id: "workers",
+      domain_id: null,
+      hostname: `h${i}`,
+      image_version: `image-${i % 2}`,
+      engine_version: "1",
+      capacity_slots: 2,
     })
     if (i % 3 === 0) yield* tell(`worker.w${100 + i}`, i, { type: "WorkerDrainStarted" })
   }
   for (let i = 0; i < 12; i++) {
     const of = { project_id: pick(projects, i), target_id: targetId(i) }
     yield* tell(`policy.${shareId(i)}`, i, {
-      ...{ type: "PolicyDefined", ...policy, ...of, id: policyId(i), enabled: i % 2 === 0 },
+      type: "PolicyDefined",
+      ...policy,
+      ...of,
+      id: policyId(i),
+      enabled: i % 2 === 0,
     })
   }
 })
@@ -121,7 +135,8 @@ export const equals = (row: object, filter: Filter) =>
 export const listings: Readonly<Record<string, Listing>> = {
   targets: {
     list: (db, filter, page) => listTargets(db, any(filter), page),
-    ...{ order: "asc", count: targets_count },
+    order: "asc",
+    count: targets_count,
     filters: {
       ...of_project,
       status: ["pending", "error", "available"],
@@ -131,16 +146,20 @@ export const listings: Readonly<Record<string, Listing>> = {
   },
   templates: {
     list: (db, filter, page) => listTargetTemplates(db, any(filter), page),
-    ...{ order: "asc", count: 3, filters: { domain_id: domains } },
+    order: "asc",
+    count: 3,
+    filters: { domain_id: domains },
   },
   policies: {
     list: (db, filter, page) => listPolicies(db, any(filter), page),
-    ...{ order: "asc", count: 12 },
+    order: "asc",
+    count: 12,
     filters: { ...of_project, share_id: [shareId(3)], target_id: [targetId(0)] },
   },
   backups: {
     list: (db, filter, page) => listBackups(db, any(filter), page),
-    ...{ order: "desc", count: rows_count - rows_count / 4 },
+    order: "desc",
+    count: rows_count - rows_count / 4,
     filters: {
       ...of_project,
       share_id: [shareId(3), shareId(4)],
@@ -157,12 +176,14 @@ export const listings: Readonly<Record<string, Listing>> = {
   },
   restores: {
     list: (db, filter, page) => listRestores(db, any(filter), page),
-    ...{ order: "desc", count: rows_count },
+    order: "desc",
+    count: rows_count,
     filters: { ...of_project, backup_id: [backupId(3)] },
   },
   jobs: {
     list: (db, filter, page) => listJobs(db, any(filter), page),
-    ...{ order: "desc", count: rows_count },
+    order: "desc",
+    count: rows_count,
     filters: {
       ...of_project,
       resource_id: [backupId(2)],
@@ -172,12 +193,15 @@ export const listings: Readonly<Record<string, Listing>> = {
   },
   workers: {
     list: (db, filter, page) => listWorkers(db, any(filter), page),
-    ...{ order: "asc", count: rows_count },
+    order: "asc",
+    count: rows_count,
     filters: { image_version: ["image-0", "none"], state: ["ready", "draining", "dead"] },
   },
   rollouts: {
     list: (db, _, page) => listRollouts(db, page),
-    ...{ order: "asc", count: 3, filters: {} },
+    order: "asc",
+    count: 3,
+    filters: {},
   },
 }
 

@@ -101,8 +101,12 @@ describe("a share's policy", () => {
       {
         with: "of two fields beside those that stay",
         command: UpdatePolicy.make({
-          ...{ policy_id, name: "Weekly", retention: { keep_weekly: 1 }, timezone: "UTC" },
-          ...{ exclude_patterns: [...policy.exclude_patterns], include_patterns: [] },
+          policy_id,
+          name: "Weekly",
+          retention: { keep_weekly: 1 },
+          timezone: "UTC",
+          exclude_patterns: [...policy.exclude_patterns],
+          include_patterns: [],
         }),
         in: absent,
         otherwise: [updated({ name: "Weekly", retention: { keep_weekly: 1 } })],
@@ -139,8 +143,11 @@ describe("a share's policy", () => {
         with: "at a tick",
         command: StartShareBackup.make({ backup_id, policy_id, tick: at }),
         in: {
-          ...{ ...busy, ...absent, "it is not enabled": conflict },
-          ...{ "a tick was taken": conflict, "a tick was skipped": conflict },
+          ...busy,
+          ...absent,
+          "it is not enabled": conflict,
+          "a tick was taken": conflict,
+          "a tick was skipped": conflict,
         },
         otherwise: [started(policy_id, at)],
       },
@@ -148,8 +155,11 @@ describe("a share's policy", () => {
         with: "at an earlier tick",
         command: StartShareBackup.make({ backup_id, policy_id, tick: a_moment_before }),
         in: {
-          ...{ ...busy, ...absent, "it is not enabled": conflict },
-          ...{ "a tick was taken": conflict, "a tick was skipped": conflict },
+          ...busy,
+          ...absent,
+          "it is not enabled": conflict,
+          "a tick was taken": conflict,
+          "a tick was skipped": conflict,
         },
         otherwise: [started(policy_id, a_moment_before)],
       },
@@ -223,7 +233,8 @@ describe("what a share's policy knows", () => {
       .when(DeletePolicy.make({ policy_id, project_id }))
       .thenEvents(deleted)
     assert.deepEqual(known(defined, on_demand, deleted), {
-      ...{ ...idle, policy: null },
+      ...idle,
+      policy: null,
       backup: { backup_id, policy_id: null },
     })
   })
@@ -261,10 +272,18 @@ describe("what a share's policy knows", () => {
     const keep = { keep_last: 1e6, keep_daily: 1e6, keep_weekly: 1e6, keep_monthly: 1e6 }
     const saved = assertStorable(Policy, [
       PolicyDefined.make({
-        ...{ id: policy_id, project_id: longest_project_id, target_id, target_template_id: null },
-        ...{ name: longestName(), schedule: longest(256), timezone: longest(64) },
-        ...{ include_patterns: patterns, exclude_patterns: patterns, retention: keep },
-        ...{ enabled: true, max_retries: 10 },
+        id: policy_id,
+        project_id: longest_project_id,
+        target_id,
+        target_template_id: null,
+        name: longestName(),
+        schedule: longest(256),
+        timezone: longest(64),
+        include_patterns: patterns,
+        exclude_patterns: patterns,
+        retention: keep,
+        enabled: true,
+        max_retries: 10,
       }),
       started(policy_id, at),
     ])
@@ -276,8 +295,25 @@ describe("a policy's patterns", () => {
   // Each as restic 0.19 judged it.
   it("are those that the engine can read", () => {
     const read = [
-      ...["*.tmp", "**/x", "/", "a//b", "a]b", "[a-z]*", "[a-z9]", "[^a]", "[^^]", "[[]", "[z-a]"],
-      ...["[\\]]", "[\\-]", "\\[a", "a\\]", "[^\\]]x", "x[\u00e9-\u00fc]y", "!x", "{a,b}"],
+      "*.tmp",
+      "**/x",
+      "/",
+      "a//b",
+      "a]b",
+      "[a-z]*",
+      "[a-z9]",
+      "[^a]",
+      "[^^]",
+      "[[]",
+      "[z-a]",
+      "[\\]]",
+      "[\\-]",
+      "\\[a",
+      "a\\]",
+      "[^\\]]x",
+      "x[\u00e9-\u00fc]y",
+      "!x",
+      "{a,b}",
     ]
     const unread = ["[a", "[]", "[]a]", "[^]", "[^-a]", "[a-]", "[-a]", "a\\", "/a/[b/c]", "a/[]/b"]
     assert.deepEqual(

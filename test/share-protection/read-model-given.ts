@@ -24,7 +24,12 @@ export const recorded = (
   stream: `share-protection.${stream}`,
   hash: "",
   commit: {
-    ...{ v: 1, actor: "test", at, events, commands: ["c"], prev: "" },
+    v: 1,
+    actor: "test",
+    at,
+    events,
+    commands: ["c"],
+    prev: "",
     snapshot: { machine: 1, value: "", context: {} },
   },
 })

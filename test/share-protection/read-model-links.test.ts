@@ -71,7 +71,9 @@ describe("a policy that is deleted", () => {
       const other_policy_id = PolicyId.make(uuid(77))
       yield* tell(`backup.${backup_id}`, 0, { type: "BackupRequested", ...backup })
       yield* tell(`backup.${other_backup_id}`, 0, {
-        ...{ type: "BackupRequested", ...backup, policy_id: other_policy_id },
+        type: "BackupRequested",
+        ...backup,
+        policy_id: other_policy_id,
       })
       yield* tell(`policy.${share_id}`, 1, { type: "PolicyDeleted", policy_id, project_id })
       assert.isNull((yield* findBackup(db, backup_id))?.policy_id)
@@ -92,7 +94,10 @@ describe("a policy and a backup", () => {
       const of_template = { target_id: null, target_template_id: template_id }
       const other_policy_id = PolicyId.make(uuid(77))
       yield* tell(`policy.${uuid(2)}`, 1, {
-        ...{ type: "PolicyDefined", ...policy, ...of_template, id: other_policy_id },
+        type: "PolicyDefined",
+        ...policy,
+        ...of_template,
+        id: other_policy_id,
       })
       yield* tell(`backup.${backup_id}`, 1, { type: "BackupRequested", ...backup })
       assert.equal((yield* findPolicy(db, policy_id))?.domain_id, domain_id)
@@ -108,7 +113,10 @@ describe("the schedules", () => {
       const { db, tell } = yield* emptyModel
       const define = (n: number, changes: object) =>
         tell(`policy.${uuid(n)}`, 0, {
-          ...{ type: "PolicyDefined", ...policy, id: uuid(100 + n), ...changes },
+          type: "PolicyDefined",
+          ...policy,
+          id: uuid(100 + n),
+          ...changes,
         })
       yield* define(1, {})
       yield* define(2, {})
@@ -125,7 +133,8 @@ const used = Effect.gen(function* () {
   const model = yield* emptyModel
   const { tell } = model
   const measured = (stored_bytes: number) => ({
-    ...{ type: "TargetUsageMeasured", usage_stats: { ...usage_stats, stored_bytes } },
+    type: "TargetUsageMeasured",
+    usage_stats: { ...usage_stats, stored_bytes },
   })
   yield* tell(`target.${uuid(1)}`, 0, { ...created, domain_id }, measured(1000), measured(100))
   const elsewhere = { project_id: other_project_id, domain_id: DomainId.make("south") }
@@ -135,14 +144,21 @@ const used = Effect.gen(function* () {
 
   const define = (n: number, changes: object) =>
     tell(`policy.${uuid(10 + n)}`, 1, {
-      ...{ type: "PolicyDefined", ...policy, id: uuid(100 + n), target_id: uuid(1), ...changes },
+      type: "PolicyDefined",
+      ...policy,
+      id: uuid(100 + n),
+      target_id: uuid(1),
+      ...changes,
     })
   const back = (n: number, share: number, changes: object, taken_at = at) =>
     tell(
       `backup.${uuid(1000 + n)}`,
       2,
       {
-        ...{ type: "BackupRequested", ...backup, share_id: uuid(10 + share), target_id: uuid(1) },
+        type: "BackupRequested",
+        ...backup,
+        share_id: uuid(10 + share),
+        target_id: uuid(1),
         ...changes,
       },
       { type: "BackupStarted" },
@@ -240,8 +256,12 @@ describe("coverage", () => {
     Effect.gen(function* () {
       const { db, tell } = yield* used
       yield* tell(`policy.${uuid(14)}`, 3, {
-        ...{ type: "PolicyDefined", ...policy, id: uuid(104), project_id: other_project_id },
-        ...{ target_id: null, target_template_id: template_id },
+        type: "PolicyDefined",
+        ...policy,
+        id: uuid(104),
+        project_id: other_project_id,
+        target_id: null,
+        target_template_id: template_id,
       })
       const row = (yield* coverageOf(db)).find(({ share_id }) => share_id === uuid(14))
       assert.equal(row?.target_id, uuid(2))

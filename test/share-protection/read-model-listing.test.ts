@@ -66,7 +66,9 @@ describe("each listing", () => {
       const marker = before.next_marker ?? ""
       const next = yield* listBackups(db, { include_expired: true }, { limit: 10, marker })
       yield* tell(`backup.${marker}`, 99, {
-        ...{ type: "BackupDeleted", at, expired: false },
+        type: "BackupDeleted",
+        at,
+        expired: false,
       })
       const id = BackupId.make(marker)
       assert.isUndefined(yield* findBackup(db, id))

@@ -81,19 +81,21 @@ const target: Pair = {
     const { present } = state.value as { present: { enrollment: string } }
     const { vault_secret_map, ...context } = state.context as TargetContext
     return {
-      ...{
-        id: uuid(n),
-        status: present.enrollment,
-        ...Struct.omit(context, ["policies", "backups", "protected_until"]),
-      },
+      id: uuid(n),
+      status: present.enrollment,
+      ...Struct.omit(context, ["policies", "backups", "protected_until"]),
       access_key_ref: vault_secret_map?.access_key ?? null,
       secret_key_ref: vault_secret_map?.secret_key ?? null,
       ...times(
         history,
         ["TargetCreated"],
         [
-          ...["TargetUsageMeasured", "TargetPolicyRegistered", "TargetPolicyDeregistered"],
-          ...["TargetBackupRegistered", "TargetBackupsDeregistered", "TargetLocksExtended"],
+          "TargetUsageMeasured",
+          "TargetPolicyRegistered",
+          "TargetPolicyDeregistered",
+          "TargetBackupRegistered",
+          "TargetBackupsDeregistered",
+          "TargetLocksExtended",
         ],
       ),
     }
@@ -123,20 +125,28 @@ const policy: Pair = {
     if (policy === null) return undefined
     const is_own = backup?.policy_id === policy_id
     return {
-      ...{ ...policy, id: policyId(n), share_id: uuid(n), domain_id: null, last_tick },
+      ...policy,
+      id: policyId(n),
+      share_id: uuid(n),
+      domain_id: null,
+      last_tick,
       in_flight_backup_id: is_own ? backup.backup_id : null,
       ...times(
         history,
         ["PolicyDefined"],
-        [...["ShareBackupStarted", "ShareBackupFinished", "TickSkipped"]],
+        ["ShareBackupStarted", "ShareBackupFinished", "TickSkipped"],
       ),
     }
   },
 }
 
 const unmade = {
-  ...{ crash_consistent: null, partial: null, bytes: null, stored_bytes: null, files: null },
-  ...{ completed_at: null },
+  crash_consistent: null,
+  partial: null,
+  bytes: null,
+  stored_bytes: null,
+  files: null,
+  completed_at: null,
 }
 
 const backup: Pair = {
@@ -150,7 +160,9 @@ const backup: Pair = {
     // The chart came there by this event.
     const snapshot = made?.event as Extract<BackupEvent, { type: "BackupCompleted" }>
     return {
-      ...{ id: uuid(n), domain_id: null, ...unmade },
+      id: uuid(n),
+      domain_id: null,
+      ...unmade,
       status: is_expired ? "expired" : state.value,
       ...Struct.omit(context, ["restores", "crash_consistent_wanted"]),
       recoverable_until: is_expired ? context.protected_until : null,
@@ -162,8 +174,12 @@ const backup: Pair = {
         history,
         ["BackupRequested", "BackupAdopted"],
         [
-          ...["BackupRestoreStarted", "BackupRestoreFinished", "BackupUndeleteStarted"],
-          ...["BackupUndeleteFailed", "BackupRestoreTested", "BackupRestoreTestFailed"],
+          "BackupRestoreStarted",
+          "BackupRestoreFinished",
+          "BackupUndeleteStarted",
+          "BackupUndeleteFailed",
+          "BackupRestoreTested",
+          "BackupRestoreTestFailed",
         ],
       ),
     }
@@ -211,8 +227,11 @@ const job: Pair = {
     const has_ended = state.value === "available" || state.value === "error"
     return {
       ...Struct.omit(context, [...unshown]),
-      ...{ id: uuid(n), state: state.value, error_code: error?.code ?? null },
-      ...{ error_detail: error?.detail ?? null, error_category: error?.category ?? null },
+      id: uuid(n),
+      state: state.value,
+      error_code: error?.code ?? null,
+      error_detail: error?.detail ?? null,
+      error_category: error?.category ?? null,
       started_at: started ? last(history, (type) => type === "JobStarted")?.at : null,
       finished_at: has_ended ? second(history.length - 1) : null,
       ...times(history, ["JobQueued"], ["JobRecast"]),
@@ -227,7 +246,9 @@ const worker: Pair = {
     if (isGone(state)) return undefined
     const { running_jobs, ...context } = state.context as WorkerContext
     return {
-      ...{ id: `w${n}`, state: state.value, running_jobs: running_jobs.length },
+      id: `w${n}`,
+      state: state.value,
+      running_jobs: running_jobs.length,
       ...Struct.omit(context, ["image", "reason"]),
       ...times(history, ["never"], ["WorkerJobAssigned", "WorkerJobReleased"]),
       created_at: second(0),
@@ -241,7 +262,8 @@ const rollout: Pair = {
     if (isGone(state)) return undefined
     const { domain_index, ...context } = state.context as RolloutContext
     return {
-      ...{ id: uuid(n), state: typeof state.value === "string" ? state.value : "running" },
+      id: uuid(n),
+      state: typeof state.value === "string" ? state.value : "running",
       ...Struct.omit(context, ["replacement"]),
       current_domain_id: context.domain_ids[domain_index] ?? null,
       ...times(history, ["RolloutCreated"], []),
@@ -255,7 +277,9 @@ const domain: Pair = {
   row: (state, history, n) => {
     const { settings, applied } = state.context as DomainContext
     return {
-      ...{ id: `d${n}`, ...settings, applied_quotas: applied.quotas },
+      id: `d${n}`,
+      ...settings,
+      applied_quotas: applied.quotas,
       pending: state.value === "pending",
       applied_at: last(history, (type) => type === "DomainApplied")?.at ?? null,
       ...times(history, ["never"], ["DomainApplied"]),
@@ -284,8 +308,17 @@ const reconciliation: Pair = {
 }
 
 const pairs: Readonly<Record<keyof typeof happenings, Pair>> = {
-  ...{ target, "target-template": target_template, policy, backup, restore, job },
-  ...{ worker, rollout, domain, scheduler, reconciliation },
+  target,
+  "target-template": target_template,
+  policy,
+  backup,
+  restore,
+  job,
+  worker,
+  rollout,
+  domain,
+  scheduler,
+  reconciliation,
 }
 
 /** The short histories, and the long ones. */

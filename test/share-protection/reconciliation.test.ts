@@ -81,7 +81,9 @@ describe("reconciliation", () => {
   it("finds nothing any more when a run finds nothing", () => {
     const clean = ReconciliationFinished.make({ drift: [], drift_count: 0 })
     assert.deepEqual(known(...states["idle again"], started(later), clean).context, {
-      ...{ last_started_at: later, drift: [], drift_count: 0 },
+      last_started_at: later,
+      drift: [],
+      drift_count: 0,
     })
   })
 

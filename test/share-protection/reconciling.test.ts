@@ -158,7 +158,8 @@ describe("reconciling", () => {
       yield* trigger
       yield* Fiber.interrupt(running)
       assert.deepEqual(yield* types("reconciliation"), [
-        ...["ReconciliationTriggered", "ReconciliationStarted"],
+        "ReconciliationTriggered",
+        "ReconciliationStarted",
       ])
       yield* reconcilingWith({ loops: { orphan_sweep: loop } })
       yield* Deferred.succeed(gate, undefined)

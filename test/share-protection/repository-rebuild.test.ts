@@ -95,8 +95,15 @@ describe("a rebuild from the repositories", () => {
       assert.deepEqual(yield* run, [["snapshot_unknown", other_backup_id]])
       const { taken_at } = snapshot
       assert.deepInclude(yield* otherNow, {
-        ...{ state: "available", engine_snapshot_id, taken_at, project_id, share_id, target_id },
-        ...{ job_id: null, policy_id: null, protected_until: null },
+        state: "available",
+        engine_snapshot_id,
+        taken_at,
+        project_id,
+        share_id,
+        target_id,
+        job_id: null,
+        policy_id: null,
+        protected_until: null,
       })
       assert.equal((yield* targetNow).backups, 2)
       const before = yield* head
@@ -155,7 +162,9 @@ describe("a rebuild from the repositories", () => {
       assert.equal(yield* head, after)
       const job_id = yield* newestJob
       assert.deepInclude(yield* jobNow(job_id), {
-        ...{ job_type: "retention", state: "queued", target_id },
+        job_type: "retention",
+        state: "queued",
+        target_id,
         forget: [
           { backup_id, engine_snapshot_id: EngineSnapshotId.make(engine_snapshot_id ?? "") },
         ],
@@ -187,15 +196,24 @@ describe("a rebuild from the repositories", () => {
     Effect.gen(function* () {
       yield* backedUp
       const asked = {
-        ...{ backup_id: other_backup_id, job_id: jobId(9), project_id, share_id, target_id },
-        ...{ policy_id: null, crash_consistent_wanted: null, tick: null, max_retries: 0 },
+        backup_id: other_backup_id,
+        job_id: jobId(9),
+        project_id,
+        share_id,
+        target_id,
+        policy_id: null,
+        crash_consistent_wanted: null,
+        tick: null,
+        max_retries: 0,
       }
       yield* send(requestBackup(asked, 10))
       yield* put(world, "a".repeat(64), tags(other_backup_id))
       assert.deepEqual(yield* run, [])
       yield* send(
         rejectJob(yield* factsOf(jobId(9)), {
-          ...{ code: "svc.engine_error", detail: "It was killed.", wrote_nothing: false },
+          code: "svc.engine_error",
+          detail: "It was killed.",
+          wrote_nothing: false,
           category: "operator_action_required",
         }),
       )

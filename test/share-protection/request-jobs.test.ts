@@ -51,16 +51,24 @@ const going = { project_id, target_id, backups: [gone, other], job_id: jobId(3) 
 /** A job of the target's own. */
 const of_target = {
   resource_type: "target" as const,
-  ...{ project_id, resource_id: target_id, target_id },
-  ...{ share_id: null, backup_id: null, max_retries: 0, forget: [] },
+  project_id,
+  resource_id: target_id,
+  target_id,
+  share_id: null,
+  backup_id: null,
+  max_retries: 0,
+  forget: [],
 }
 
 const backup_place = { backup_id, project_id, share_id, target_id }
 
 /** A job of one backup. */
 const of_backup = {
-  ...{ resource_type: "backup" as const, resource_id: backup_id, ...backup_place },
-  ...{ max_retries: 0, forget: [] },
+  resource_type: "backup" as const,
+  resource_id: backup_id,
+  ...backup_place,
+  max_retries: 0,
+  forget: [],
 }
 
 const cases: ReadonlyArray<readonly [string, Batch, JobId, Omit<typeof QueueJob.Type, "type">]> = [
@@ -88,8 +96,15 @@ const cases: ReadonlyArray<readonly [string, Batch, JobId, Omit<typeof QueueJob.
     requestBackup({ ...asked, policy_id, max_retries: 3 }, limit),
     asked.job_id,
     {
-      ...{ job_type: "backup", project_id, resource_type: "backup", resource_id: backup_id },
-      ...{ target_id, share_id, backup_id, max_retries: 3, forget: [] },
+      job_type: "backup",
+      project_id,
+      resource_type: "backup",
+      resource_id: backup_id,
+      target_id,
+      share_id,
+      backup_id,
+      max_retries: 3,
+      forget: [],
     },
   ],
   [
@@ -97,8 +112,15 @@ const cases: ReadonlyArray<readonly [string, Batch, JobId, Omit<typeof QueueJob.
     requestRestore(restore_id, restore),
     job_id,
     {
-      ...{ job_type: "restore", project_id, resource_type: "restore", resource_id: restore_id },
-      ...{ target_id, share_id, backup_id, max_retries: 0, forget: [] },
+      job_type: "restore",
+      project_id,
+      resource_type: "restore",
+      resource_id: restore_id,
+      target_id,
+      share_id,
+      backup_id,
+      max_retries: 0,
+      forget: [],
     },
   ],
   [
@@ -188,7 +210,9 @@ describe("what is counted", () => {
   scene(
     "is the other one when one expired and then was deleted",
     [
-      ...[...made(), adopt, expireBackups({ ...going, backups: [gone] })],
+      ...made(),
+      adopt,
+      expireBackups({ ...going, backups: [gone] }),
       deleteBackup(backup_id, of, { expired: true }, at),
     ],
     { backups: 1 },

@@ -104,8 +104,15 @@ export const shared_bucket = { ...bucket, project_id: null }
 
 /** What a request of a backup without a policy asks. */
 export const asked = {
-  ...{ backup_id, job_id: jobId(2), project_id, share_id, target_id, policy_id: null },
-  ...{ crash_consistent_wanted: backup.crash_consistent_wanted, tick: null, max_retries: 0 },
+  backup_id,
+  job_id: jobId(2),
+  project_id,
+  share_id,
+  target_id,
+  policy_id: null,
+  crash_consistent_wanted: backup.crash_consistent_wanted,
+  tick: null,
+  max_retries: 0,
 }
 
 export const request = requestBackup(asked, limit)
@@ -115,10 +122,16 @@ const finish = address(Policy, share_id, FinishShareBackup.make({ backup_id }))
 
 /** An enrolled target with a backup that is made, or failed. */
 export const made = (more: { protected_until?: string } = {}) => [
-  ...[create, enroll, request, [start]],
+  create,
+  enroll,
+  request,
+  [start],
   [address(Backup, backup_id, CompleteBackup.make({ ...snapshot, ...more })), finish],
 ]
 export const failed = [
-  ...[create, enroll, request, [start]],
+  create,
+  enroll,
+  request,
+  [start],
   [address(Backup, backup_id, FailBackup.make({ reason: "The engine exited with 1." })), finish],
 ]

@@ -159,7 +159,9 @@ describe("what the log holds after requests", () => {
       yield* send(createTemplate)
       yield* send(createTarget(target_id, bucket, limit))
       assert.deepEqual(yield* templateNow, {
-        ...{ ...template, targets: 1, policies: 0 },
+        ...template,
+        targets: 1,
+        policies: 0,
         state: "present",
       })
       const counted = { targets: 1, policies: 0, backups: 0, templates: 0 }
@@ -168,8 +170,10 @@ describe("what the log holds after requests", () => {
       assert.deepEqual(
         { status, upgrading, project_id, job_id },
         {
-          ...{ status: "pending", upgrading: false },
-          ...{ project_id: target.project_id, job_id: target.job_id },
+          status: "pending",
+          upgrading: false,
+          project_id: target.project_id,
+          job_id: target.job_id,
         },
       )
     }).pipe(Effect.provide(deployment)),
@@ -181,8 +185,10 @@ describe("what the log holds after requests", () => {
       yield* send(definePolicy(share_id, policy, limit))
       yield* send(requestBackup({ ...asked, policy_id: null }, limit))
       assert.deepEqual(yield* policyNow, {
-        ...{ policy, backup: { backup_id, policy_id: null } },
-        ...{ last_tick: null, state: "defined" },
+        policy,
+        backup: { backup_id, policy_id: null },
+        last_tick: null,
+        state: "defined",
       })
       yield* send(deletePolicy(share_id, policy))
       assert.equal((yield* policyNow).state, "none")
@@ -198,12 +204,17 @@ describe("what the log holds after requests", () => {
       assert.deepEqual(
         { state, restores, engine_snapshot_id, share_id },
         {
-          ...{ state: "available", restores: [restore_id], share_id: backup.share_id },
+          state: "available",
+          restores: [restore_id],
+          share_id: backup.share_id,
           engine_snapshot_id: snapshot.engine_snapshot_id,
         },
       )
       assert.deepEqual(yield* restoreNow, {
-        ...{ ...restore, job_id: jobId(3), new_share_id: null, reason: null },
+        ...restore,
+        job_id: jobId(3),
+        new_share_id: null,
+        reason: null,
         state: "pending",
       })
       assert.equal((yield* targetNow).status, "available")

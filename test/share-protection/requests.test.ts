@@ -126,12 +126,22 @@ describe("deleting a target", () => {
     "svc.target_has_dependents",
   )
   const machine = {
-    ...{ project_id, domain_id, hostname: "host-1", image_version: "image-1" },
-    ...{ engine_version: "0.18.0", capacity_slots: 1 },
+    project_id,
+    domain_id,
+    hostname: "host-1",
+    image_version: "image-1",
+    engine_version: "0.18.0",
+    capacity_slots: 1,
   }
   const enrollment = {
-    ...{ job_id, resource_id: target_id, target_id, share_id: null, backup_id: null },
-    ...{ job_type: "target_enroll" as const, project_id, hold: null },
+    job_id,
+    resource_id: target_id,
+    target_id,
+    share_id: null,
+    backup_id: null,
+    job_type: "target_enroll" as const,
+    project_id,
+    hold: null,
   }
   scene(
     "is refused by the lease",

@@ -30,7 +30,8 @@ const define = (number: number, more: Partial<typeof DefinePolicy.Type> = {}) =>
 /** A backup of that share's policy, taken hours after noon. */
 const made = (number: number, of: number, hours = 0) =>
   madeBackup(number, 1, {
-    ...{ share_id: shareId(of), policy_id: PolicyId.make(uuid(8000 + of)) },
+    share_id: shareId(of),
+    policy_id: PolicyId.make(uuid(8000 + of)),
     taken_at: instant(hours * 3600),
   })
 
@@ -44,7 +45,9 @@ const tests = Effect.map(happenings("job"), (all) =>
 )
 
 const failure: JobFailure = {
-  ...{ code: "svc.worker_unavailable", detail: "No.", category: "operator_action_required" },
+  code: "svc.worker_unavailable",
+  detail: "No.",
+  category: "operator_action_required",
   wrote_nothing: true,
 }
 

@@ -23,8 +23,14 @@ const kept = (retention: Retention, timezone: string, ...times: ReadonlyArray<st
 describe("retention", () => {
   it("keeps the newest of each day, week and month", () => {
     const times = [
-      ...["2026-03-31T06:00Z", "2026-03-30T23:00Z", "2026-03-30T06:00Z", "2026-03-29T06:00Z"],
-      ...["2026-03-28T06:00Z", "2026-03-22T06:00Z", "2026-02-28T06:00Z", "2026-01-31T06:00Z"],
+      "2026-03-31T06:00Z",
+      "2026-03-30T23:00Z",
+      "2026-03-30T06:00Z",
+      "2026-03-29T06:00Z",
+      "2026-03-28T06:00Z",
+      "2026-03-22T06:00Z",
+      "2026-02-28T06:00Z",
+      "2026-01-31T06:00Z",
     ]
     const at = (...indexes: ReadonlyArray<number>) => indexes.map((index) => times[index])
     assert.deepEqual(kept({ keep_last: 3 }, "UTC", ...times), at(0, 1, 2))
@@ -85,15 +91,30 @@ describe("retention", () => {
 })
 
 const zones = [
-  ...["UTC", "Europe/Berlin", "America/New_York", "America/St_Johns", "Asia/Kathmandu"],
-  ...["Australia/Lord_Howe", "Africa/Cairo", "Pacific/Kiritimati", "America/Santiago"],
+  "UTC",
+  "Europe/Berlin",
+  "America/New_York",
+  "America/St_Johns",
+  "Asia/Kathmandu",
+  "Australia/Lord_Howe",
+  "Africa/Cairo",
+  "Pacific/Kiritimati",
+  "America/Santiago",
 ]
 
 /** Changes of the clocks, ends of years and months, a leap day. */
 const moments = [
-  ...["2026-03-29T01:00Z", "2026-10-25T01:00Z", "2026-03-08T07:00Z", "2026-11-01T06:00Z"],
-  ...["2026-12-31T23:59Z", "2027-01-01T00:00Z", "2020-12-31T12:00Z", "2024-02-29T12:00Z"],
-  ...["2026-04-23T22:00Z", "2026-04-04T15:00Z", "2026-08-31T23:00Z"],
+  "2026-03-29T01:00Z",
+  "2026-10-25T01:00Z",
+  "2026-03-08T07:00Z",
+  "2026-11-01T06:00Z",
+  "2026-12-31T23:59Z",
+  "2027-01-01T00:00Z",
+  "2020-12-31T12:00Z",
+  "2024-02-29T12:00Z",
+  "2026-04-23T22:00Z",
+  "2026-04-04T15:00Z",
+  "2026-08-31T23:00Z",
 ].map((moment) => Date.parse(moment))
 
 const minute_ms = 60_000

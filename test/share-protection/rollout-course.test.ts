@@ -51,9 +51,15 @@ describe("a rollout", () => {
       yield* pass("1 hour")
       assert.deepEqual(yield* replaced, ["canary-1", "other-1", "other-2"])
       assert.deepEqual(yield* types("rollout"), [
-        ...["RolloutCreated", "ReplacementStarted", "ReplacementCompleted"],
-        ...["RolloutDomainCompleted", "ReplacementStarted", "ReplacementCompleted"],
-        ...["ReplacementStarted", "ReplacementCompleted", "RolloutDomainCompleted"],
+        "RolloutCreated",
+        "ReplacementStarted",
+        "ReplacementCompleted",
+        "RolloutDomainCompleted",
+        "ReplacementStarted",
+        "ReplacementCompleted",
+        "ReplacementStarted",
+        "ReplacementCompleted",
+        "RolloutDomainCompleted",
         "RolloutSucceeded",
       ])
       assert.deepEqual(yield* secondsOf("rollout", "ReplacementStarted"), [0, 60, 120])

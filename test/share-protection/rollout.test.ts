@@ -169,7 +169,11 @@ describe("a rollout", () => {
     ))
   it("knows why it halted, and replaces nothing any more", () =>
     assert.deepEqual(known(...states.halted), {
-      ...{ ...descriptor, domain_index: 0, replacement: null, replaced_workers: 0, reason },
+      ...descriptor,
+      domain_index: 0,
+      replacement: null,
+      replaced_workers: 0,
+      reason,
     }))
   it("of one domain ends with it", () => {
     const one = { image: "image-2", domain_ids: [canary] }
@@ -197,8 +201,13 @@ describe("a rollout", () => {
 
   it("comes to no other states than the documented ones", () => {
     const events = [
-      ...[created, started(canary), completed(canary), halted(canary)],
-      ...[through(canary), through(second), succeeded],
+      created,
+      started(canary),
+      completed(canary),
+      halted(canary),
+      through(canary),
+      through(second),
+      succeeded,
     ]
     const met = new Set(
       [...histories(machine, events, 5)].map(({ state }) =>

@@ -138,7 +138,11 @@ export const restore = {
 export const restored = { new_share_id, files: 10, bytes: 1000, plan: null }
 
 export const plan = {
-  ...{ hash: "a".repeat(64), created: 1, updated: 1, deleted: 1, unchanged: 7 },
+  hash: "a".repeat(64),
+  created: 1,
+  updated: 1,
+  deleted: 1,
+  unchanged: 7,
   actions: [
     { action: "created", path: "/a" },
     { action: "updated", path: "/b" },

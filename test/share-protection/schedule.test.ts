@@ -51,10 +51,13 @@ describe("a schedule", () => {
 
   it("takes names, steps, lists, ranges and the names of whole expressions", () => {
     assert.deepEqual(ticks(read("0 0 * JAN mon"), "2026-01-01T00:00Z", 2), [
-      ...["2026-01-05T00:00", "2026-01-12T00:00"],
+      "2026-01-05T00:00",
+      "2026-01-12T00:00",
     ])
     assert.deepEqual(ticks(read("*/30 1-2 1,15 * *"), "2026-01-01T01:30Z", 3), [
-      ...["2026-01-01T02:00", "2026-01-01T02:30", "2026-01-15T01:00"],
+      "2026-01-01T02:00",
+      "2026-01-01T02:30",
+      "2026-01-15T01:00",
     ])
     assert.deepEqual(ticks(read("@daily"), "2026-01-01T01:30Z", 1), ["2026-01-02T00:00"])
     assert.deepEqual(ticks(read("  0   4 *\t* 7 "), "2026-01-01T00:00Z", 1), ["2026-01-04T04:00"])
@@ -63,16 +66,37 @@ describe("a schedule", () => {
 
   it("may wait for years", () => {
     assert.deepEqual(ticks(read("0 0 29 2 *"), "2026-03-01T00:00Z", 2), [
-      ...["2028-02-29T00:00", "2032-02-29T00:00"],
+      "2028-02-29T00:00",
+      "2032-02-29T00:00",
     ])
     assert.deepEqual(ticks(read("0 0 29 2 +MON"), "2026-03-01T00:00Z", 1), ["2044-02-29T00:00"])
   })
 
   for (const expression of [
-    ...["", "* * * *", "* * * * * *", "0 0 1 1 * * 2027", "@reboot", "@every", "@", "hello"],
-    ...["60 * * * *", "* 24 * * *", "* * 0 * *", "* * 32 * *", "* * * 13 *", "* * * * 8"],
-    ...["*/0 * * * *", "5-1 * * * *", "1,,2 * * * *", "a b c d e", "* * * FOO *", "1.5 * * * *"],
-    ...["2026-01-01T00:00:00", "2026-01-01T00:00:00Z", "-1 * * * *", "0 0 * * MON#6"],
+    "",
+    "* * * *",
+    "* * * * * *",
+    "0 0 1 1 * * 2027",
+    "@reboot",
+    "@every",
+    "@",
+    "hello",
+    "60 * * * *",
+    "* 24 * * *",
+    "* * 0 * *",
+    "* * 32 * *",
+    "* * * 13 *",
+    "* * * * 8",
+    "*/0 * * * *",
+    "5-1 * * * *",
+    "1,,2 * * * *",
+    "a b c d e",
+    "* * * FOO *",
+    "1.5 * * * *",
+    "2026-01-01T00:00:00",
+    "2026-01-01T00:00:00Z",
+    "-1 * * * *",
+    "0 0 * * MON#6",
   ]) {
     it(`refuses ${JSON.stringify(expression)}`, () => {
       const why = wrong(expression)
@@ -101,28 +125,37 @@ describe("a schedule", () => {
 describe("a schedule, when the clocks change", () => {
   it("makes up for a time that does not exist, after the gap", () => {
     assert.deepEqual(ticks(read("30 2 * * *", "Europe/Berlin"), "2026-03-28T00:00Z", 3), [
-      ...["2026-03-28T01:30", "2026-03-29T01:00", "2026-03-30T00:30"],
+      "2026-03-28T01:30",
+      "2026-03-29T01:00",
+      "2026-03-30T00:30",
     ])
     assert.deepEqual(ticks(read("30 2,14 * * *", "Europe/Berlin"), "2026-03-29T00:00Z", 2), [
-      ...["2026-03-29T01:00", "2026-03-29T12:30"],
+      "2026-03-29T01:00",
+      "2026-03-29T12:30",
     ])
     assert.deepEqual(ticks(read("0 0 * * *", "Africa/Cairo"), "2026-04-23T00:00Z", 2), [
-      ...["2026-04-23T22:00", "2026-04-24T21:00"],
+      "2026-04-23T22:00",
+      "2026-04-24T21:00",
     ])
   })
 
   it("takes a time that comes twice once, at the first", () => {
     assert.deepEqual(ticks(read("30 2 * * *", "Europe/Berlin"), "2026-10-24T12:00Z", 2), [
-      ...["2026-10-25T00:30", "2026-10-26T01:30"],
+      "2026-10-25T00:30",
+      "2026-10-26T01:30",
     ])
   })
 
   it("goes on by the clock where it has a wildcard or a step", () => {
     assert.deepEqual(ticks(read("*/30 * * * *", "Europe/Berlin"), "2026-10-25T00:00Z", 4), [
-      ...["2026-10-25T00:30", "2026-10-25T01:00", "2026-10-25T01:30", "2026-10-25T02:00"],
+      "2026-10-25T00:30",
+      "2026-10-25T01:00",
+      "2026-10-25T01:30",
+      "2026-10-25T02:00",
     ])
     assert.deepEqual(ticks(read("0 */2 * * *", "Europe/Berlin"), "2026-03-28T23:30Z", 2), [
-      ...["2026-03-29T02:00", "2026-03-29T04:00"],
+      "2026-03-29T02:00",
+      "2026-03-29T04:00",
     ])
   })
 })
@@ -224,35 +257,39 @@ describe("the ticks of a schedule", () => {
 
   it("are due once each", () => {
     assert.deepEqual(due("2026-01-01T00:30Z", "2026-01-01T00:59:59Z"), [
-      ...[undefined, "2026-01-01T01:00"],
+      undefined,
+      "2026-01-01T01:00",
     ])
     assert.deepEqual(due("2026-01-01T00:30Z", "2026-01-01T01:00Z"), [
-      ...["2026-01-01T01:00", "2026-01-01T02:00"],
+      "2026-01-01T01:00",
+      "2026-01-01T02:00",
     ])
-    assert.deepEqual(due("2026-01-01T01:00Z", "2026-01-01T01:00Z"), [
-      ...[undefined, "2026-01-01T02:00"],
-    ])
+    assert.deepEqual(due("2026-01-01T01:00Z", "2026-01-01T01:00Z"), [undefined, "2026-01-01T02:00"])
   })
 
   it("make up for one of those that passed while nobody looked", () => {
     assert.deepEqual(due("2026-01-01T00:30Z", "2026-03-01T12:34Z"), [
-      ...["2026-03-01T12:00", "2026-03-01T13:00"],
+      "2026-03-01T12:00",
+      "2026-03-01T13:00",
     ])
   })
 
   it("wait for their jitter, and keep their own time", () => {
     const jitter_ms = 90_000
     assert.deepEqual(due("2026-01-01T00:30Z", "2026-01-01T01:01:29Z", jitter_ms), [
-      ...[undefined, "2026-01-01T01:01"],
+      undefined,
+      "2026-01-01T01:01",
     ])
     assert.deepEqual(due("2026-01-01T00:30Z", "2026-01-01T01:01:30Z", jitter_ms), [
-      ...["2026-01-01T01:00", "2026-01-01T02:01"],
+      "2026-01-01T01:00",
+      "2026-01-01T02:01",
     ])
   })
 
   it("do not count from before the policy was, though their jitter is after it", () => {
     assert.deepEqual(due("2026-01-01T01:00:30Z", "2026-01-01T01:01:30Z", 90_000), [
-      ...[undefined, "2026-01-01T02:01"],
+      undefined,
+      "2026-01-01T02:01",
     ])
   })
 })

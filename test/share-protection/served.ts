@@ -28,8 +28,12 @@ import { besideKept } from "./http-kept.ts"
 import { adapters, domain_id, ports, project_a, project_b, World } from "./http-ports.ts"
 
 const caller = (name: string, roles: ReadonlyArray<string>, scope: Partial<Caller>): Caller => ({
-  ...{ actor: name, kind: "issued", scopes: new Set<string>(), roles: new Set(roles) },
-  ...{ user_id: `user-${name}`, user_domain_id: domain_id },
+  actor: name,
+  kind: "issued",
+  scopes: new Set<string>(),
+  roles: new Set(roles),
+  user_id: `user-${name}`,
+  user_domain_id: domain_id,
   ...scope,
 })
 const in_project_a = { project_id: project_a, project_domain_id: domain_id }
@@ -102,8 +106,13 @@ const logging = Logger.layer([
 ])
 
 const services = Layer.mergeAll(
-  ...([identity, httpTransport, LiveWorkers.memory, HttpServer.layerServices] as const),
-  ...([machinery, ports, logging] as const),
+  identity,
+  httpTransport,
+  LiveWorkers.memory,
+  HttpServer.layerServices,
+  machinery,
+  ports,
+  logging,
 )
 export type Services = Layer.Success<typeof services>
 
@@ -192,7 +201,9 @@ export const opened = Effect.fnUntraced(function* ({ shape = "A", bare, settings
     const web = HttpServerResponse.toWeb(response, { context })
     const text = yield* Effect.promise(() => web.text())
     const answer = {
-      ...{ status: web.status, headers: web.headers, text },
+      status: web.status,
+      headers: web.headers,
+      text,
       body: text === "" ? {} : JSON.parse(text),
     }
     compare(answer.status, answer.headers, text)

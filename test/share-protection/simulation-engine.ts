@@ -115,7 +115,12 @@ export const engineOf = (world: World, machine: Machine): Engine["Service"] => (
       machine,
       Effect.map(pause(world, 10, 1_000), () =>
         [...repositoryOf(world, bucket).snapshots].map(([engine_snapshot_id, snapshot]) => ({
-          ...{ engine_snapshot_id, ...snapshot, host: "", bytes: 2, stored_bytes: 1, files: 1 },
+          engine_snapshot_id,
+          ...snapshot,
+          host: "",
+          bytes: 2,
+          stored_bytes: 1,
+          files: 1,
         })),
       ),
     ),
@@ -231,7 +236,11 @@ const asked = <A, E>(
   )
 
 const capabilities = (addressing_mode: "path" | "virtual", checked_at: string) => ({
-  ...{ object_lock: true, versioning: true, lifecycle: true, addressing_mode, checked_at },
+  object_lock: true,
+  versioning: true,
+  lifecycle: true,
+  addressing_mode,
+  checked_at,
 })
 
 export const bucketsOf = (world: World, machine: Machine): Buckets["Service"] => {
@@ -318,8 +327,14 @@ export const vaultOf = (world: World, machine: Machine): Vault["Service"] => ({
 
 /** A share of a project: every one that is named is there. */
 export const shareOf = (project_id: ProjectId, id: ShareId): Share => ({
-  ...{ id, project_id, name: id, size_bytes: 2, status: "available", snapshot_support: true },
-  ...{ mount_snapshot_support: true, create_share_from_snapshot_support: true },
+  id,
+  project_id,
+  name: id,
+  size_bytes: 2,
+  status: "available",
+  snapshot_support: true,
+  mount_snapshot_support: true,
+  create_share_from_snapshot_support: true,
 })
 
 export const sharesOf = (world: World, machine: Machine): Shares["Service"] => ({

@@ -92,8 +92,12 @@ const start = Date.parse("2026-11-20T12:00:00.000Z")
 export const makeWorld = (seed: number): World => {
   const random = seeded(seed)
   return {
-    ...{ seed, random, time: makeVirtualTime(start, random), records: noRecords() },
-    ...{ broken: undefined, is_calm: false },
+    seed,
+    random,
+    time: makeVirtualTime(start, random),
+    records: noRecords(),
+    broken: undefined,
+    is_calm: false,
     repositories: new Map(),
     machines: new Map(),
     agents: new Map(),

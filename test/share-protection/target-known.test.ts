@@ -64,15 +64,17 @@ const known = (...events: ReadonlyArray<TargetEvent>) =>
 
 describe("what a target knows", () => {
   const unenrolled = {
-    ...{ repository_password_ref: null, capabilities: null, preflight_at: null },
-    ...{
-      usage_stats: null,
-      protected_until: null,
-      format: null,
-      engine_profile: null,
-      format_job_id: null,
-    },
-    ...{ reason: null, policies: 0, backups: 0 },
+    repository_password_ref: null,
+    capabilities: null,
+    preflight_at: null,
+    usage_stats: null,
+    protected_until: null,
+    format: null,
+    engine_profile: null,
+    format_job_id: null,
+    reason: null,
+    policies: 0,
+    backups: 0,
   }
   const here = { ...target, ...unenrolled, ...enrolled, preflight_at: at }
 
@@ -84,12 +86,14 @@ describe("what a target knows", () => {
     assert.deepEqual(known(created, failed), { ...target, ...unenrolled, reason }))
   it("is the new job of an enrollment that began again, and no reason any more", () =>
     assert.deepEqual(known(...states["pending again"]), {
-      ...{ ...target, ...unenrolled },
+      ...target,
+      ...unenrolled,
       job_id: other_job_id,
     }))
   it("is what changed, before and after its enrollment", () => {
     assert.deepEqual(known(created, moved), {
-      ...{ ...target, ...unenrolled },
+      ...target,
+      ...unenrolled,
       bucket: "another-bucket",
     })
     assert.deepEqual(known(...states.available, renamed), { ...here, name: "Another" })
@@ -105,7 +109,8 @@ describe("what a target knows", () => {
     const passed = TargetPreflighted.make({ capabilities: other, reason: null, at: later })
     const broken = TargetPreflighted.make({ capabilities: null, reason, at: later })
     assert.deepEqual(known(...states.available, passed), {
-      ...{ ...here, capabilities: other },
+      ...here,
+      capabilities: other,
       preflight_at: later,
     })
     assert.deepEqual(known(...states.available, broken), { ...here, preflight_at: later })
@@ -113,8 +118,15 @@ describe("what a target knows", () => {
   it("is how many policies and backups there are, and what they take", () =>
     assert.deepEqual(
       known(
-        ...[...states.available, policy_registered, policy_registered, policy_deregistered],
-        ...[backup_registered, backup_registered, backup_registered, deregistered(2), measured],
+        ...states.available,
+        policy_registered,
+        policy_registered,
+        policy_deregistered,
+        backup_registered,
+        backup_registered,
+        backup_registered,
+        deregistered(2),
+        measured,
       ),
       { ...here, policies: 1, backups: 1, usage_stats },
     ))
@@ -157,11 +169,19 @@ describe("what a target knows", () => {
     const bytes = 2 ** 53 - 1
     const usage = { stored_bytes: bytes, noncurrent_bytes: bytes, objects: bytes, measured_at: at }
     const everything = {
-      ...{ name, region: name, registered_by: name, endpoint: longestUrl() },
-      ...{ bucket: "b".repeat(63), trust_id: "t".repeat(64), ca_cert_ref: ref },
+      name,
+      region: name,
+      registered_by: name,
+      endpoint: longestUrl(),
+      bucket: "b".repeat(63),
+      trust_id: "t".repeat(64),
+      ca_cert_ref: ref,
       addressing_mode: "virtual",
       vault_secret_map: { access_key: ref, secret_key: ref },
-      ...{ project_id: longest_project_id, domain_id: longest_domain_id, template_id, job_id },
+      project_id: longest_project_id,
+      domain_id: longest_domain_id,
+      template_id,
+      job_id,
     } as const
     const repository = { repository_password_ref: ref, engine_profile: name, format: 99 }
     assertStorable(Target, [
@@ -181,8 +201,20 @@ describe("a bucket's name", () => {
   const is = Schema.is(BucketName)
   const right = ["abc", "a-b", "a.b", "0bucket9", "x".repeat(63), "10.0.0", "1.2.3.4a"]
   const wrong = [
-    ...["", "ab", "x".repeat(64), "Upper", "under_score", "-abc", "abc-", ".abc", "abc."],
-    ...["a..b", "10.0.0.1", "a b", "a/b", "bücher"],
+    "",
+    "ab",
+    "x".repeat(64),
+    "Upper",
+    "under_score",
+    "-abc",
+    "abc-",
+    ".abc",
+    "abc.",
+    "a..b",
+    "10.0.0.1",
+    "a b",
+    "a/b",
+    "bücher",
   ]
   for (const name of right) it(`may be ${name}`, () => assert.isTrue(is(name)))
   for (const name of wrong) it(`may not be ${name}`, () => assert.isFalse(is(name)))

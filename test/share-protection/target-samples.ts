@@ -41,7 +41,9 @@ export const upgrade_started = TargetFormatUpgradeStarted.make({
   from_format: 2,
 })
 export const upgraded = TargetFormatUpgraded.make({
-  ...{ job_id: upgrade_job_id, from_format: 2, to_format: 3 },
+  job_id: upgrade_job_id,
+  from_format: 2,
+  to_format: 3,
 })
 export const upgrade_failed = TargetFormatUpgradeFailed.make({
   job_id: upgrade_job_id,

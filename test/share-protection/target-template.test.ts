@@ -44,8 +44,11 @@ const states = {
   "referenced by a target": [created, target_registered],
   "referenced by a policy": [created, policy_registered],
   "referenced no more": [
-    ...[created, target_registered, policy_registered],
-    ...[policy_deregistered, target_deregistered],
+    created,
+    target_registered,
+    policy_registered,
+    policy_deregistered,
+    target_deregistered,
   ],
   renamed: [created, updated],
   deleted: [created, deleted],
@@ -137,7 +140,11 @@ describe("a target template", () => {
   it("knows what it was made of, what changed, and how many reference it", () =>
     assert.deepEqual(
       known(
-        ...[created, target_registered, target_registered, policy_registered, updated],
+        created,
+        target_registered,
+        target_registered,
+        policy_registered,
+        updated,
         target_deregistered,
       ),
       { ...template, name: "Another", targets: 1, policies: 1 },
@@ -154,8 +161,13 @@ describe("a target template", () => {
     const name = longestName()
     assertStorable(TargetTemplate, [
       TargetTemplateCreated.make({
-        ...{ ...template, name, region: name, provider: name },
-        ...{ domain_id: longest_domain_id, endpoint: longestUrl(), ca_cert_ref: longestRef() },
+        ...template,
+        name,
+        region: name,
+        provider: name,
+        domain_id: longest_domain_id,
+        endpoint: longestUrl(),
+        ca_cert_ref: longestRef(),
         default_retention: { keep_last: 1e6, keep_daily: 1e6, keep_weekly: 1e6, keep_monthly: 1e6 },
       }),
     ])

@@ -119,9 +119,14 @@ describe("a target", () => {
       {
         with: "to what it is",
         command: UpdateTarget.make({
-          ...{ name: target.name, endpoint: target.endpoint, bucket: target.bucket },
-          ...{ trust_id: target.trust_id, vault_secret_map: { ...target.vault_secret_map } },
-          ...{ ca_cert_ref: null, addressing_mode: "path", region: null },
+          name: target.name,
+          endpoint: target.endpoint,
+          bucket: target.bucket,
+          trust_id: target.trust_id,
+          vault_secret_map: { ...target.vault_secret_map },
+          ca_cert_ref: null,
+          addressing_mode: "path",
+          region: null,
         }),
         in: gone,
         otherwise: [],
@@ -268,7 +273,10 @@ describe("a target", () => {
       {
         command: StartFormatUpgrade.make({ job_id: upgrade_job_id }),
         in: {
-          ...{ ...gone, pending: conflict, "pending again": conflict, error: conflict },
+          ...gone,
+          pending: conflict,
+          "pending again": conflict,
+          error: conflict,
           ...upgrading,
           upgraded: [{ ...upgrade_started, from_format: 3 }],
         },

@@ -13,7 +13,9 @@ const upkeeping = begin(
 )
 
 const failure: JobFailure = {
-  ...{ code: "svc.engine_error", detail: "It exited with 1.", wrote_nothing: true },
+  code: "svc.engine_error",
+  detail: "It exited with 1.",
+  wrote_nothing: true,
   category: "operator_action_required",
 }
 

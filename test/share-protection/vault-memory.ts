@@ -17,7 +17,9 @@ export interface Tenants {
 }
 
 export const noTenants = (): Tenants => ({
-  ...{ trusts: new Map(), secrets: new Map(), tokens: new Map() },
+  trusts: new Map(),
+  secrets: new Map(),
+  tokens: new Map(),
 })
 
 const denied = (detail: string) => Effect.fail(new TrustAccessDenied({ detail }))

@@ -206,7 +206,10 @@ describe("a worker", () => {
         command: MarkWorkerDead.make({ reason }),
         in: {
           ...absent,
-          ...{ retired: [], dead: [], "dead with a job": [], "dead since its boot": [] },
+          retired: [],
+          dead: [],
+          "dead with a job": [],
+          "dead since its boot": [],
         },
         otherwise: [dead],
       },
@@ -254,7 +257,9 @@ describe("a worker", () => {
       WorkerBootStarted.make({ ...where, image: name }),
       WorkerRegistered.make({
         ...where,
-        ...{ hostname: name, image_version: name, engine_version: name },
+        hostname: name,
+        image_version: name,
+        engine_version: name,
         capacity_slots: capacity_slots_max,
       }),
       ...Array.from({ length: capacity_slots_max }, (_, i) =>

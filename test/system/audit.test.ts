@@ -113,8 +113,16 @@ describe("GET /v1/admin/audit", () => {
         assert.equal(position, 5)
         assert.isUndefined(next_marker)
         assert.deepEqual(events[3], {
-          ...{ position: 2, index: 0, at: hour(9), service: "test", aggregate: "counter" },
-          ...{ id: "b", subject: "b", type: "Counted", actor: "bob", request_id: "request-9" },
+          position: 2,
+          index: 0,
+          at: hour(9),
+          service: "test",
+          aggregate: "counter",
+          id: "b",
+          subject: "b",
+          type: "Counted",
+          actor: "bob",
+          request_id: "request-9",
           data: { by: 2 },
         })
         assert.equal(events[1]?.cause, "3")
@@ -200,7 +208,11 @@ describe("GET /v1/admin/audit", () => {
         const model = yield* SystemModel
         const events = [1, 2, 3].map((by) => ({ type: "Counted", by }))
         const commit = {
-          ...{ v: 1 as const, actor: "alice", at: hour(13), events, commands: ["many"] },
+          v: 1 as const,
+          actor: "alice",
+          at: hour(13),
+          events,
+          commands: ["many"],
           snapshot: { machine: 1, value: "open", context: { total: 6, due: null } },
           prev: log.hashOf("test.counter.many"),
         }

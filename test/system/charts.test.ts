@@ -74,13 +74,20 @@ describe("a chart as data", () => {
     expect([id, told, kind]).toEqual(["s.thing", "A thing.", "compound"])
     expect(states.map(({ path, parent, kind }) => `${path} in ${parent || "it"}: ${kind}`)).toEqual(
       [
-        ...["absent in it: atomic", "two in it: parallel", "two.left in two: compound"],
-        ...["two.left.x in two.left: atomic", "two.left.y in two.left: atomic"],
-        ...["two.right in two: compound", "two.right.z in two.right: atomic", "gone in it: final"],
+        "absent in it: atomic",
+        "two in it: parallel",
+        "two.left in two: compound",
+        "two.left.x in two.left: atomic",
+        "two.left.y in two.left: atomic",
+        "two.right in two: compound",
+        "two.right.z in two.right: atomic",
+        "gone in it: final",
       ],
     )
     expect(states.filter((one) => one.is_initial).map(({ path }) => path)).toEqual([
-      ...["absent", "two.left.x", "two.right.z"],
+      "absent",
+      "two.left.x",
+      "two.right.z",
     ])
     expect(states.at(-1)?.told).toBe("It is gone.")
     expect(ways).toEqual([

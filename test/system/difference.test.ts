@@ -66,7 +66,9 @@ describe("a read model and its rebuild", () => {
         assert.equal(told, 3)
         assert.deepEqual(rows, [
           {
-            ...{ table: "system_audit_event", key: place(3), kind: "changed" },
+            table: "system_audit_event",
+            key: place(3),
+            kind: "changed",
             columns: [{ column: "actor", kept: "mallory", rebuilt: "test" }],
           },
           { table: "system_audit_event", key: place(5), kind: "missing", columns: [] },

@@ -298,7 +298,10 @@ const admin = {
 const asAdmin = Effect.provideService(
   RequestContext,
   RequestContext.of({
-    ...{ caller: admin, request_id: "r", correlation_id: "c", command_id: "k" },
+    caller: admin,
+    request_id: "r",
+    correlation_id: "c",
+    command_id: "k",
   }),
 )
 

@@ -23,7 +23,10 @@ const handlers = HttpApiBuilder.group(Api, "events", (group) =>
 )
 
 const caller = (actor: string, more: Partial<Caller> = {}): Caller => ({
-  ...{ actor, kind: "static", scopes: new Set(), roles: new Set() },
+  actor,
+  kind: "static",
+  scopes: new Set(),
+  roles: new Set(),
   ...more,
 })
 
@@ -176,7 +179,9 @@ export const read = async (
     status: answer.statusCode ?? 0,
     headers: answer.headers,
     text: rest,
-    ...{ blocks, comments, ended },
+    blocks,
+    comments,
+    ended,
     leave: () => answer.destroy(),
     pause: () => answer.pause(),
     resume: () => answer.resume(),

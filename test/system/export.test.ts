@@ -285,8 +285,12 @@ describe("the log's size", () => {
     withRoutes(async ({ fetch }) => {
       const response = await fetch("/v1/admin/log", { headers: as("admin") })
       assert.deepEqual(await response.json(), {
-        ...{ generation: 1, position: 9, aggregates: 2 },
-        ...{ bytes: 50, limit_bytes: 100, used_share: 0.5 },
+        generation: 1,
+        position: 9,
+        aggregates: 2,
+        bytes: 50,
+        limit_bytes: 100,
+        used_share: 0.5,
       })
     }).pipe(Effect.provide(emptyLog)),
   )
@@ -294,8 +298,12 @@ describe("the log's size", () => {
   it("is a reason to warn from 70 and from 85 of a hundred on", () => {
     const at = (bytes: number) =>
       warningOf({
-        ...{ generation: 1, position: 9, aggregates: 2, bytes },
-        ...{ limit_bytes: 100, used_share: bytes / 100 },
+        generation: 1,
+        position: 9,
+        aggregates: 2,
+        bytes,
+        limit_bytes: 100,
+        used_share: bytes / 100,
       })
     assert.isUndefined(at(69))
     assert.equal(at(70)?.passed, 0.7)

@@ -14,7 +14,10 @@ import { count, emptyLog } from "./sealed.ts"
 import { changed, tamperedLog } from "./tampered-log.ts"
 
 const range = (generation: number, base: number, size = base) => ({
-  ...{ generation, base, aggregates: 1, root: "0".repeat(64) },
+  generation,
+  base,
+  aggregates: 1,
+  root: "0".repeat(64),
   tree: { size, peaks: Array.from({ length: peaksOf(size) }, () => "1".repeat(64)) },
   archive: { bytes: 1, sha256: "2".repeat(64) },
 })

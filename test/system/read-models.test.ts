@@ -41,8 +41,11 @@ const no_difference = Effect.die(new Error("not asked for"))
 
 /** A read model that stands at 1, whose rebuild ends as `rebuild` says. */
 const standing = (rebuild: Operated["rebuild"]): Operated => ({
-  ...{ part: "test", position: Effect.succeed(1), rebuild },
-  ...{ difference: no_difference, dump: no_dump },
+  part: "test",
+  position: Effect.succeed(1),
+  rebuild,
+  difference: no_difference,
+  dump: no_dump,
 })
 
 interface Asked extends Served {

@@ -8,18 +8,27 @@ import { RecordRestoration } from "#schemas/system/restoration.ts"
 import { given } from "../given.ts"
 
 const restore = (position: number) => ({
-  ...{ restore_id: `restore-${position}`, backup_id: "backup" },
-  ...{ made_at: "2026-11-22T00:00:00.000Z", position },
+  restore_id: `restore-${position}`,
+  backup_id: "backup",
+  made_at: "2026-11-22T00:00:00.000Z",
+  position,
 })
 const record = (position: number) => RecordRestoration.make(restore(position))
 const restored = (position: number) => StateRestored.make(restore(position))
 const restorations = given(Restorations)
 
 const at = (position: number): Recorded => ({
-  ...{ position, stream: restoration_stream, hash: "" },
+  position,
+  stream: restoration_stream,
+  hash: "",
   commit: {
-    ...{ v: 1, actor: "test", at: "2026-11-22T00:00:00.000Z", events: [restored(7)] },
-    ...{ snapshot: { machine: 1, value: "open", context: {} }, commands: [], prev: "" },
+    v: 1,
+    actor: "test",
+    at: "2026-11-22T00:00:00.000Z",
+    events: [restored(7)],
+    snapshot: { machine: 1, value: "open", context: {} },
+    commands: [],
+    prev: "",
   },
 })
 

@@ -19,7 +19,12 @@ export const newKey = () => notaryWith(generateKeyPairSync("ed25519").privateKey
 /** A log of half its limit. */
 const half = Layer.succeed(LogStanding, {
   figures: Effect.succeed({
-    ...{ generation: 1, position: 9, aggregates: 2, bytes: 50, limit_bytes: 100, used_share: 0.5 },
+    generation: 1,
+    position: 9,
+    aggregates: 2,
+    bytes: 50,
+    limit_bytes: 100,
+    used_share: 0.5,
   }),
 })
 

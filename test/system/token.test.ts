@@ -6,8 +6,12 @@ import { roles_max, scopes } from "#schemas/token.ts"
 import { assertStorable, everyState } from "../state-table.ts"
 
 const grant: Omit<typeof IssueToken.Type, "type"> = {
-  ...{ name: "ci", scopes: ["blobs:read"], roles: ["member"] },
-  ...{ project_id: "p", domain_id: null, user_id: "u" },
+  name: "ci",
+  scopes: ["blobs:read"],
+  roles: ["member"],
+  project_id: "p",
+  domain_id: null,
+  user_id: "u",
   expires_at: "2026-11-23T01:00:00.000Z",
 }
 const issued = TokenIssued.make(grant)
@@ -27,8 +31,12 @@ describe("an issued token", () => {
   it("fits in a commit, with as much as one may grant", () => {
     const longest = "x".repeat(128)
     const largest = TokenIssued.make({
-      ...{ name: longest, scopes, roles: Array.from({ length: roles_max }, () => "r".repeat(64)) },
-      ...{ project_id: longest, domain_id: longest, user_id: longest },
+      name: longest,
+      scopes,
+      roles: Array.from({ length: roles_max }, () => "r".repeat(64)),
+      project_id: longest,
+      domain_id: longest,
+      user_id: longest,
       expires_at: grant.expires_at,
     })
     assertStorable(Token, [largest])

@@ -15,8 +15,17 @@ import type { Letter } from "#schemas/system/webhook.ts"
 import { tell, told } from "./events-served.ts"
 
 const webhook: WebhookNow = {
-  ...{ url: "https://example.com", description: "", types: [], services: [], project_id: null },
-  ...{ state: "active", revision: 1, replay: 0, after: 0, given_up: 0, redeliveries: [] },
+  url: "https://example.com",
+  description: "",
+  types: [],
+  services: [],
+  project_id: null,
+  state: "active",
+  revision: 1,
+  replay: 0,
+  after: 0,
+  given_up: 0,
+  redeliveries: [],
   secrets: [{ version: 1, key_id: "0123456789abcdef", until: null }],
 }
 
@@ -34,7 +43,8 @@ type World = ReturnType<typeof makeWorld>
 /** A log that keeps dead letters, and a receiver that takes only what is of `taken`. */
 const layerOf = (world: World, taken: string) =>
   Layer.mergeAll(
-    ...([Layer.provideMerge(webhookEvents, publishedEventsMemory), webhookCursorsMemory] as const),
+    Layer.provideMerge(webhookEvents, publishedEventsMemory),
+    webhookCursorsMemory,
     Layer.succeedContext(
       Context.empty().pipe(
         Context.add(

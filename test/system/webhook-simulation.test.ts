@@ -14,12 +14,18 @@ const timeout_ms = 300_000
 /** What must have happened in fifty runs, or they prove little. */
 const wanted = [
   ...["a try", "a look", "a save", "a load", "a read", "a command"].map((at) => `killed at ${at}`),
-  ...["a save fails", "the answer of a save is lost", "a read fails", "a look fails"],
+  "a save fails",
+  "the answer of a save is lost",
+  "a read fails",
+  "a look fails",
   ...["fails", "takes and fails", "stalls", "answers late", "cuts its answer", "is busy"].map(
     (fault) => `a receiver ${fault}`,
   ),
-  ...["a receiver refuses", "a receiver is down", "an event came twice"],
-  ...["two deliverers at once", "dead letters are asked for again"],
+  "a receiver refuses",
+  "a receiver is down",
+  "an event came twice",
+  "two deliverers at once",
+  "dead letters are asked for again",
 ]
 
 describe("webhooks", () => {

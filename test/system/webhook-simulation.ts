@@ -107,8 +107,14 @@ const created = ({ id, project_id, types, services }: Subscriber) =>
   command(
     id,
     CreateWebhook.make({
-      ...{ url: "https://example.com", description: "", project_id, types, services },
-      ...{ enabled: true, after: 0, key_id: "0123456789abcdef" },
+      url: "https://example.com",
+      description: "",
+      project_id,
+      types,
+      services,
+      enabled: true,
+      after: 0,
+      key_id: "0123456789abcdef",
     }),
   )
 
@@ -116,8 +122,10 @@ const created = ({ id, project_id, types, services }: Subscriber) =>
 const build = (scope: Scope.Scope) => {
   const events = Layer.provideMerge(webhookEvents, publishedEventsMemory)
   const layers = Layer.mergeAll(
-    ...([Layer.provideMerge(host, logMemory), events] as const),
-    ...([webhookCursorsMemory, Logger.layer([])] as const),
+    Layer.provideMerge(host, logMemory),
+    events,
+    webhookCursorsMemory,
+    Logger.layer([]),
   )
   return Effect.runSync(Scope.provide(Layer.build(Layer.fresh(layers)), scope))
 }
@@ -156,8 +164,13 @@ export const simulate = (seed: number): Outcome => {
   const scope = Effect.runSync(Scope.make())
   const real = build(scope)
   const world: World = {
-    ...{ random, tally: new Map(), subscribers: subscribersOf(random), now: time.now },
-    ...{ is_cured: false, steps_left: Infinity, killed: Deferred.makeUnsafe<void>() },
+    random,
+    tally: new Map(),
+    subscribers: subscribersOf(random),
+    now: time.now,
+    is_cured: false,
+    steps_left: Infinity,
+    killed: Deferred.makeUnsafe<void>(),
   }
   const { subscribers } = world
   const until = (ms: number) => {

@@ -107,7 +107,8 @@ const faulty = <A, E, R>(
 
 const ok: Answer = { is_delivered: true, status: 200, detail: "It answered 200." }
 const failed = (detail: string, more: Partial<Answer> = {}): Answer => ({
-  ...{ is_delivered: false, detail },
+  is_delivered: false,
+  detail,
   ...more,
 })
 

@@ -41,8 +41,14 @@ import { temporaryFolder } from "../nats.ts"
 import { assertStorable, everyState } from "../state-table.ts"
 
 const fields = {
-  ...{ url: "https://example.com/hook", description: "", types: [], services: [] },
-  ...{ project_id: "p1", enabled: true, after: 7, key_id: "0123456789abcdef" },
+  url: "https://example.com/hook",
+  description: "",
+  types: [],
+  services: [],
+  project_id: "p1",
+  enabled: true,
+  after: 7,
+  key_id: "0123456789abcdef",
 } as const
 const created = WebhookCreated.make(fields)
 const idle = WebhookCreated.make({ ...fields, enabled: false })
@@ -56,8 +62,13 @@ const rotated = WebhookSecretRotated.make(rotation)
 const replayed = WebhookReplayStarted.make({ after: 3 })
 const changed = WebhookChanged.make({ url: "https://example.com/other" })
 const letter = {
-  ...{ sequence: 9, event_id: "4.0", event_type: "blob_stored", event_subject: "b" },
-  ...{ attempts: 12, first_failed_at: "2026-11-22T00:00:00.000Z", detail: "It answered 400." },
+  sequence: 9,
+  event_id: "4.0",
+  event_type: "blob_stored",
+  event_subject: "b",
+  attempts: 12,
+  first_failed_at: "2026-11-22T00:00:00.000Z",
+  detail: "It answered 400.",
 }
 const given_up = WebhookDeliveriesAbandoned.make({ letters: [letter] })
 const redelivering = WebhookRedeliveryStarted.make({ sequences: [9] })
@@ -82,7 +93,9 @@ const gone = { absent: "svc.not_found", deleted: "svc.not_found" } as const
 const conflict = "svc.conflict" as const
 const idle_states = {
   ...gone,
-  ...{ paused: conflict, "paused from its birth": conflict, disabled: conflict },
+  paused: conflict,
+  "paused from its birth": conflict,
+  disabled: conflict,
 } as const
 
 describe("a webhook", () => {
@@ -118,7 +131,9 @@ describe("a webhook", () => {
         command: ChangeWebhook.make({ enabled: true }),
         in: {
           ...gone,
-          ...{ paused: [enabled], "paused from its birth": [enabled], disabled: [enabled] },
+          paused: [enabled],
+          "paused from its birth": [enabled],
+          disabled: [enabled],
         },
         otherwise: [],
       },
@@ -166,8 +181,12 @@ describe("a webhook", () => {
       Array.from({ length }, (_, n) => `${n}-${long}`.slice(0, token_chars_max))
     const url = `https://example.com/${"u".repeat(url_chars_max)}`.slice(0, url_chars_max)
     const largest = WebhookCreated.make({
-      ...{ ...fields, url, description: "\0".repeat(256), project_id: "…".repeat(128) },
-      ...{ types: names(types_max), services: names(services_max) },
+      ...fields,
+      url,
+      description: "\0".repeat(256),
+      project_id: "…".repeat(128),
+      types: names(types_max),
+      services: names(services_max),
     })
     assert.isFalse(Schema.is(WebhookUrl)(`${url}u`))
     for (const character of ["ü", '"', "\\", "\n", " "]) {
@@ -175,7 +194,9 @@ describe("a webhook", () => {
     }
     const sequences = many.map((n) => n + 10 ** 11)
     assertStorable(Webhook, [
-      ...[largest, rotated, rotated],
+      largest,
+      rotated,
+      rotated,
       WebhookRedeliveryStarted.make({ sequences }),
     ])
   })
@@ -192,8 +213,19 @@ describe("a webhook", () => {
 })
 
 const all = [
-  ...[created, idle, changed, enabled, paused, disabled, rotated, replayed],
-  ...[given_up, redelivering, delivered, failed, deleted],
+  created,
+  idle,
+  changed,
+  enabled,
+  paused,
+  disabled,
+  rotated,
+  replayed,
+  given_up,
+  redelivering,
+  delivered,
+  failed,
+  deleted,
 ]
 const histories_max = 2000
 
@@ -209,8 +241,13 @@ describe("webhooks' read model", () => {
         if (++position > histories_max) break
         const id = `w${position}`
         const commit = {
-          ...{ v: 1 as const, actor: "test", at: "2026-11-22T00:00:00.000Z", events: history },
-          ...{ commands: ["c"], prev: "", snapshot: { machine: 1, value: "", context: {} } },
+          v: 1 as const,
+          actor: "test",
+          at: "2026-11-22T00:00:00.000Z",
+          events: history,
+          commands: ["c"],
+          prev: "",
+          snapshot: { machine: 1, value: "", context: {} },
         }
         const stream = `system.webhook.${id}`
         yield* project(database, blueprint, [{ position, stream, hash: "", commit }])

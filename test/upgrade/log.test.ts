@@ -151,8 +151,10 @@ describe("a log of the release before", () => {
         yield* written
         const commands = yield* Commands
         const node = {
-          ...{ node_id: NodeId.make("another"), address: "127.0.0.1:1" },
-          ...{ capacity_bytes: "1", vnodes_per_node: 128 },
+          node_id: NodeId.make("another"),
+          address: "127.0.0.1:1",
+          capacity_bytes: "1",
+          vnodes_per_node: 128,
         }
         const at = "2026-11-23T00:00:00.000Z"
         const origin = (command_id: string) => ({ command_id, actor: "test", at })

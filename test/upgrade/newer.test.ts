@@ -29,8 +29,10 @@ const withLog = <A, E>(program: Effect.Effect<A, E, Log | Commands>) =>
 
 const joining = (node_id: string): ClusterCommand =>
   JoinNode.make({
-    ...{ node_id: NodeId.make(node_id), address: "127.0.0.1:1" },
-    ...{ capacity_bytes: "1", vnodes_per_node: 8 },
+    node_id: NodeId.make(node_id),
+    address: "127.0.0.1:1",
+    capacity_bytes: "1",
+    vnodes_per_node: 8,
   })
 
 const join = Effect.fnUntraced(function* (name: string, node_id: string) {

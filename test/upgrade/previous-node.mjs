@@ -42,8 +42,14 @@ await once(server, "listening")
 const orderOf = (bytes, created_at) => {
   const checksum = blake3(bytes).toString("hex")
   return {
-    ...{ id: checksum.slice(0, 32), checksum, size: bytes.length, created_at, origin },
-    ...{ policy: "REPLICATION_POLICY_REPLICA2", labels: { by: "old" }, shard: undefined },
+    id: checksum.slice(0, 32),
+    checksum,
+    size: bytes.length,
+    created_at,
+    origin,
+    policy: "REPLICATION_POLICY_REPLICA2",
+    labels: { by: "old" },
+    shard: undefined,
   }
 }
 

@@ -6,11 +6,17 @@ import { openVolume } from "#adapters/volume-engine.ts"
 
 const [, , dir, text] = process.argv
 const options = {
-  ...{ dir, capacity_bytes: 2 ** 40, size_max_bytes: 2 ** 40, segment_bytes: 128 * 1024 },
-  ...{ scrub_bytes_per_second: 0, background: false },
+  dir,
+  capacity_bytes: 2 ** 40,
+  size_max_bytes: 2 ** 40,
+  segment_bytes: 128 * 1024,
+  scrub_bytes_per_second: 0,
+  background: false,
 }
 const order = {
-  ...{ labels: {}, policy: "REPLICATION_POLICY_UNSPECIFIED", if_none_match: false },
+  labels: {},
+  policy: "REPLICATION_POLICY_UNSPECIFIED",
+  if_none_match: false,
   origin: { actor: "old", request_id: "r", correlation_id: "c" },
 }
 

@@ -63,7 +63,9 @@ describe("the events of the log", () => {
 })
 
 const struct = (fields: Readonly<Record<string, Form>>, required = Object.keys(fields)): Form => ({
-  ...{ type: "object", properties: fields, required },
+  type: "object",
+  properties: fields,
+  required,
 })
 const text: Form = { type: "string", maxLength: 10 }
 const count: Form = { type: "integer", minimum: 0 }
@@ -111,7 +113,9 @@ describe("a release that has more types of events", () => {
     assert.deepEqual(stale(names, shown, read_models), [])
   })
   const kind = (machine: number, ...types: ReadonlyArray<string>): Kind => ({
-    ...{ schema: { anyOf: types.map((type) => tagged(type)) }, definitions: {}, machine },
+    schema: { anyOf: types.map((type) => tagged(type)) },
+    definitions: {},
+    machine,
   })
   it("is found out where it has not", () => {
     const before = { a: kind(1, "A"), b: kind(1, "B") }

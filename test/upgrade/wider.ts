@@ -63,7 +63,13 @@ const objectFaults = (before: Form, after: Form, at: string): ReadonlyArray<stri
 }
 
 const structural: ReadonlySet<string> = new Set([
-  ...["type", "enum", "properties", "required", "items", "anyOf", "allOf"],
+  "type",
+  "enum",
+  "properties",
+  "required",
+  "items",
+  "anyOf",
+  "allOf",
 ])
 
 const oneFaults = (before: Form, after: Form, at: string): ReadonlyArray<string> => {

@@ -33,7 +33,8 @@ export const workOn = async ({ url, credentials }: Server, round: number) => {
     for (let n = 0; n < 4; n++) {
       const bytes = Buffer.from(`blob ${n} of round ${round}`)
       const { status, body } = await blobs.ask("POST", "/v1/blobs/stream", {
-        ...{ body: bytes, headers: { "content-type": "application/octet-stream" } },
+        body: bytes,
+        headers: { "content-type": "application/octet-stream" },
       })
       assert(status < 300, `put: ${status} ${body}`)
       if (n > 0) continue

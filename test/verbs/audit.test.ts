@@ -173,8 +173,16 @@ describe("audit verify", () => {
 
 describe("the table", () => {
   const event = {
-    ...{ position: 7, index: 0, at: hour(1), service: "blob-storage", aggregate: "cluster" },
-    ...{ id: "main", subject: "main", type: "NodeJoined", actor: "admin", data: { node_id: "a" } },
+    position: 7,
+    index: 0,
+    at: hour(1),
+    service: "blob-storage",
+    aggregate: "cluster",
+    id: "main",
+    subject: "main",
+    type: "NodeJoined",
+    actor: "admin",
+    data: { node_id: "a" },
   }
 
   it("has a head and a line for each event, its columns in line", () => {

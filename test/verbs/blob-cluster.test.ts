@@ -29,9 +29,23 @@ const openssl = (...args: ReadonlyArray<string>) =>
 
 const certificate = (name: string, common_name: string, by?: string) =>
   openssl(
-    ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"],
-    ...["-keyout", `${name}.key`, "-out", `${name}.pem`, "-subj", `/CN=${common_name}`],
-    ...["-days", "2", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
+    "req",
+    "-x509",
+    "-newkey",
+    "ec",
+    "-pkeyopt",
+    "ec_paramgen_curve:P-256",
+    "-nodes",
+    "-keyout",
+    `${name}.key`,
+    "-out",
+    `${name}.pem`,
+    "-subj",
+    `/CN=${common_name}`,
+    "-days",
+    "2",
+    "-addext",
+    "subjectAltName=DNS:localhost,IP:127.0.0.1",
     ...(by === undefined
       ? []
       : ["-CA", `${by}.pem`, "-CAkey", `${by}.key`, "-addext", "basicConstraints=CA:FALSE"]),
@@ -39,8 +53,21 @@ const certificate = (name: string, common_name: string, by?: string) =>
 
 beforeAll(() => {
   openssl(
-    ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"],
-    ...["-keyout", "ours.key", "-out", "ours.pem", "-subj", "/CN=ours", "-days", "2"],
+    "req",
+    "-x509",
+    "-newkey",
+    "ec",
+    "-pkeyopt",
+    "ec_paramgen_curve:P-256",
+    "-nodes",
+    "-keyout",
+    "ours.key",
+    "-out",
+    "ours.pem",
+    "-subj",
+    "/CN=ours",
+    "-days",
+    "2",
   )
   certificate("shared", "shared")
   certificate("node-1", "node-1", "ours")
@@ -61,8 +88,10 @@ const heldAt = (...addresses: ReadonlyArray<string>) => heldIn("active", address
 const heldIn = (state: "active" | "leaving", addresses = nowhere) => {
   const held = heldMembers("node-1")
   const nodes = addresses.map((address, n) => ({
-    ...{ node_id: NodeId.make(`node-${n + 1}`), address: NodeAddress.make(address) },
-    ...({ capacity_bytes: "1", weight_percent: 100 } as const),
+    node_id: NodeId.make(`node-${n + 1}`),
+    address: NodeAddress.make(address),
+    capacity_bytes: "1",
+    weight_percent: 100,
     state: n + 1 === addresses.length ? state : "active",
   }))
   const ring = { ring_version: 1, vnodes_per_node: 8, capacity_unit_bytes: "1", fence: 0 }
@@ -117,7 +146,8 @@ const asking = async (port: number, given: Given, node_id = "node-2") => {
 const asked = async (...options: Parameters<typeof asking>) => (await asking(...options))()
 
 const tlsOf = (name: string, client_ca = "") => ({
-  ...{ cert: at(`${name}.pem`), key: at(`${name}.key`) },
+  cert: at(`${name}.pem`),
+  key: at(`${name}.key`),
   client_ca: client_ca && at(`${client_ca}.pem`),
 })
 
@@ -306,7 +336,8 @@ describe("a node of another release", () => {
   /** What a node that knows these others says of being apart, after it has asked them. */
   const apartFrom = async (...others: ReadonlyArray<string>) => {
     const { engine, apart } = await joined({
-      ...{ settings: settingsWith({ cluster: { secret } }), node_id: "node-1" },
+      settings: settingsWith({ cluster: { secret } }),
+      node_id: "node-1",
       held: heldAt("127.0.0.1:1", ...others),
       heardAt: () => undefined,
     })

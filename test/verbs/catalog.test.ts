@@ -31,10 +31,14 @@ const settingsOf = Effect.fnUntraced(function* ({ url: auth_url }: Fake) {
   const file = join(yield* temporaryFolder, "password")
   yield* writePrivate(file, fake_password)
   return {
-    ...{ "identity.kind": "keystone", "keystone_authtoken.auth_url": auth_url },
-    ...{ "keystone_authtoken.username": "svcprotect", "keystone_authtoken.password_file": file },
-    ...{ "keystone_authtoken.region": "here", "DEFAULT.endpoint_type": "internalURL" },
-    ...{ "database.connection": "sqlite:///models", "worker.capacity_slots": "1" },
+    "identity.kind": "keystone",
+    "keystone_authtoken.auth_url": auth_url,
+    "keystone_authtoken.username": "svcprotect",
+    "keystone_authtoken.password_file": file,
+    "keystone_authtoken.region": "here",
+    "DEFAULT.endpoint_type": "internalURL",
+    "database.connection": "sqlite:///models",
+    "worker.capacity_slots": "1",
   }
 })
 

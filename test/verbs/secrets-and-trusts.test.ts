@@ -32,7 +32,8 @@ const verb = (folder: string, args: ReadonlyArray<string>, input: ReadonlyArray<
   printed(
     Effect.result(
       Command.runWith(Command.withSubcommands(root, [secret, trust]), { version: "test" })([
-        ...["--set", `data.dir=${folder}`],
+        "--set",
+        `data.dir=${folder}`,
         ...args,
       ]),
     ),
@@ -242,10 +243,12 @@ describe("the verbs secret and trust", () => {
         const password_file = join(yield* temporaryFolder, "password")
         writeFileSync(password_file, "secret")
         const cloud = Object.entries({
-          ...{ "identity.kind": "keystone", "keystone_authtoken.username": "almanac" },
+          "identity.kind": "keystone",
+          "keystone_authtoken.username": "almanac",
           "keystone_authtoken.password_file": password_file,
-          ...{ "keystone_authtoken.auth_url": "http://127.0.0.1:5000/v3" },
-          ...{ "worker.capacity_slots": "2", "database.connection": `sqlite:///${folder}/models` },
+          "keystone_authtoken.auth_url": "http://127.0.0.1:5000/v3",
+          "worker.capacity_slots": "2",
+          "database.connection": `sqlite:///${folder}/models`,
         }).flatMap(([name, value]) => ["--set", `${name}=${value}`])
         assert.include(yield* failure(folder, [...cloud, ...words.split(" ")]), instead)
         expect(readdirSync(folder)).toEqual([])

@@ -16,8 +16,13 @@ const dir = "/v"
 const pieces = 6
 
 const facts: CheckpointFacts = {
-  ...{ serial: 1, volume_id: "00", generation: 1, end: log_start, counters: fresh_counters },
-  ...{ logs: [], notes: {} },
+  serial: 1,
+  volume_id: "00",
+  generation: 1,
+  end: log_start,
+  counters: fresh_counters,
+  logs: [],
+  notes: {},
 }
 
 /** Images of so many pieces, of other bytes for each attempt. */

@@ -28,8 +28,10 @@ const checkMeta = ({ content }: Entry, meta: BlobMeta) => {
   assert.deepEqual(
     { size, checksum, labels, policy },
     {
-      ...{ size: BigInt(known_size), checksum: known.checksum },
-      ...{ labels: known.labels, policy: known.policy },
+      size: BigInt(known_size),
+      checksum: known.checksum,
+      labels: known.labels,
+      policy: known.policy,
     },
   )
 }

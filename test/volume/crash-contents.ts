@@ -31,7 +31,9 @@ const small_count = 28
 
 const sizes = [
   ...Array.from({ length: small_count }, (_, n) => 40 + ((n * 379) % 6000)),
-  ...[9000, 12_000, 15_000],
+  9000,
+  12_000,
+  15_000,
   ...border_sizes,
   ...large_sizes,
 ]
@@ -50,7 +52,9 @@ const contentOf = (size: number, n: number): Content => {
     id: hash.toString("hex").slice(0, 32) as BlobId,
     checksum: hash.toString("base64"),
     hash: hash.toString("hex"),
-    ...{ size, shard, bytes: shard ? noise(3000 + n, copyBytes(size, shard)) : blob },
+    size,
+    shard,
+    bytes: shard ? noise(3000 + n, copyBytes(size, shard)) : blob,
     labels: n % 3 === 0 ? { name: `content ${n}`, ünï: "cødé" } : {},
     policy: policyOf(n, shard),
   }

@@ -12,8 +12,13 @@ const volume_id_bytes = 16
 export const openSimulated: Open = (disk, seed) => {
   let now = 0
   const options = {
-    ...{ dir: "/volume", capacity_bytes, size_max_bytes: capacity_bytes, segment_bytes },
-    ...{ scrub_bytes_per_second: 0, background: false, volume_id: noise(seed, volume_id_bytes) },
+    dir: "/volume",
+    capacity_bytes,
+    size_max_bytes: capacity_bytes,
+    segment_bytes,
+    scrub_bytes_per_second: 0,
+    background: false,
+    volume_id: noise(seed, volume_id_bytes),
     // What is stamped in the background follows what was stamped last.
     clock: () => 1n,
     now: () => {

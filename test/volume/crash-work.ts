@@ -14,7 +14,11 @@ import type { Entry } from "./crash-model.ts"
 const scan_limit = 20
 
 const order = ({ labels, policy }: Content): PutOrder => ({
-  ...{ labels, policy, origin, expected_id: undefined, if_none_match: false },
+  labels,
+  policy,
+  origin,
+  expected_id: undefined,
+  if_none_match: false,
 })
 
 const upload = async ({ random, engine, at }: Life, content: Content, is_announced: boolean) => {
@@ -183,7 +187,9 @@ export const allIds = async (engine: NodeEngine, random: Seeded) => {
 
 const list = async ({ engine, random, model }: Life) => {
   const before = model.entries().map((entry) => ({
-    ...{ entry, version: entry.version(), states: entry.states() },
+    entry,
+    version: entry.version(),
+    states: entry.states(),
   }))
   const ids = await allIds(engine, random)
   for (const { entry, version, states } of before) {
@@ -224,8 +230,18 @@ const upkeep = async (life: Life, work: "compact" | "scrub") => {
 }
 
 const weights = {
-  ...{ put: 40, delete: 14, abandon: 4, get: 18, stat: 4, list: 3, facts: 6, compact: 3, scrub: 2 },
-  ...{ release: 5, late: 3, renew: 6 },
+  put: 40,
+  delete: 14,
+  abandon: 4,
+  get: 18,
+  stat: 4,
+  list: 3,
+  facts: 6,
+  compact: 3,
+  scrub: 2,
+  release: 5,
+  late: 3,
+  renew: 6,
 } as const
 type Turn = keyof typeof weights
 

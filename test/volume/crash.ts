@@ -68,7 +68,10 @@ export interface Run {
 const count = ({ tally }: Run, what: string) => tally.set(what, (tally.get(what) ?? 0) + 1)
 
 const excuses_of: Readonly<Record<Ending, ReadonlyArray<BlobFault["_tag"]>>> = {
-  ...{ power: [], kill: [], clean: [], full: ["BlobCapacityExceeded"] },
+  power: [],
+  kill: [],
+  clean: [],
+  full: ["BlobCapacityExceeded"],
   error: ["BlobStoreReadOnly", "BlobStoreFailed"],
 }
 
@@ -80,7 +83,11 @@ export const lifeOf = (
 ): Life => {
   const { random, model, notes } = run
   return {
-    ...{ random, engine, model, isOver, isDamaged: () => run.is_damaged },
+    random,
+    engine,
+    model,
+    isOver,
+    isDamaged: () => run.is_damaged,
     excuses: new Set(excuses_of[ending]),
     reserve: { deletes: 0 },
     at: () => {
@@ -189,8 +196,15 @@ const rest = async (run: Run, simulated: SimulatedDisk) => {
 }
 
 export const makeRun = (seed: number, open: Open): Run => ({
-  ...{ seed, random: seeded(seed), open, model: makeModel(), notes: [], tally: new Map() },
-  ...{ time: begin_ns, points: 0, is_damaged: false },
+  seed,
+  random: seeded(seed),
+  open,
+  model: makeModel(),
+  notes: [],
+  tally: new Map(),
+  time: begin_ns,
+  points: 0,
+  is_damaged: false,
 })
 
 export const outcomeOf = ({ seed, points, tally, notes }: Run, cause: unknown): Outcome => {

@@ -42,8 +42,16 @@ const format = fc.constantFrom(1, 2)
 const superblock = fc.record({ volume_id, kind, number: u32, generation: u53, bytes: u53, format })
 
 const header = fc.record({
-  ...{ generation: u53, sequence: u53, bytes: u32, previous_crc: u32, records: u32 },
-  ...{ first_cursor: u53, acknowledged: u53, heads_crc: u32, file: u32, position: u53 },
+  generation: u53,
+  sequence: u53,
+  bytes: u32,
+  previous_crc: u32,
+  records: u32,
+  first_cursor: u53,
+  acknowledged: u53,
+  heads_crc: u32,
+  file: u32,
+  position: u53,
 })
 
 const hex = (bytes: number) =>
@@ -120,8 +128,12 @@ describe("a superblock", () => {
 
   it("of a newer release stops the start", () => {
     const pages = encodeSuperblock({
-      ...{ volume_id: new Uint8Array(16), kind: "log" as const, number: 1 },
-      ...{ generation: 1, bytes: 8192, format: 1 },
+      volume_id: new Uint8Array(16),
+      kind: "log" as const,
+      number: 1,
+      generation: 1,
+      bytes: 8192,
+      format: 1,
     })
     assert.throws(() => decodeSuperblock(futureOf(pages)), /a newer release .* format 3/)
   })
@@ -144,8 +156,12 @@ describe("a superblock", () => {
 
   it("with one of its bits turned over in both copies is none", () => {
     const pages = encodeSuperblock({
-      ...{ volume_id: new Uint8Array(16).fill(7), kind: "ext" as const, number: 3 },
-      ...{ generation: 9, bytes: 65_536, format: 1 },
+      volume_id: new Uint8Array(16).fill(7),
+      kind: "ext" as const,
+      number: 3,
+      generation: 9,
+      bytes: 65_536,
+      format: 1,
     })
     for (let bit = 0; bit < 64 * 8; bit++) {
       assert.equal(decodeSuperblock(flipped(flipped(pages, bit), bit + 8 * page_bytes)), undefined)
@@ -253,19 +269,24 @@ describe("a record's head", () => {
   it("of a blob that was put here is as it was before there were copies of others", () => {
     const checksum = "6437b3ac38465133ffb63b75273a8db548c558465d79db03fd359c6cd5bd9d85"
     const given: NewRecord = {
-      ...{ kind: "blob", is_moved: false, is_large: true, policy: "REPLICATION_POLICY_REPLICA2" },
+      kind: "blob",
+      is_moved: false,
+      is_large: true,
+      policy: "REPLICATION_POLICY_REPLICA2",
       // 32 hexadecimal digits.
-      ...{ id: checksum.slice(0, 32) as BlobId, hash: checksum, size: 300_000 },
-      ...{
-        shard: undefined,
-        at: 1_763_640_000_000_000_001n,
-        since: 0n,
-        cluster_at: 0n,
-        put_at: 0n,
-        cursor: 42,
-      },
+      id: checksum.slice(0, 32) as BlobId,
+      hash: checksum,
+      size: 300_000,
+      shard: undefined,
+      at: 1_763_640_000_000_000_001n,
+      since: 0n,
+      cluster_at: 0n,
+      put_at: 0n,
+      cursor: 42,
       origin: { actor: "somebody", request_id: "r-1", correlation_id: "c-1" },
-      ...{ labels: { kind: "é" }, payload_bytes: 0, crcs: [] },
+      labels: { kind: "é" },
+      payload_bytes: 0,
+      crcs: [],
       extents: [{ file: 3, position: 8192, bytes: 300_000, table_crc: 77 }],
       freed: [{ file: 2, position: 4096, bytes: 5, table_crc: 78 }],
     }

@@ -12,14 +12,20 @@ const capacity_bytes = 1024 ** 4
 export const origin: BlobOrigin = { actor: "tester", request_id: "r-1", correlation_id: "c-1" }
 
 export const order: PutOrder = {
-  ...{ labels: {}, policy: "REPLICATION_POLICY_REPLICA3", origin },
-  ...{ expected_id: undefined, if_none_match: false },
+  labels: {},
+  policy: "REPLICATION_POLICY_REPLICA3",
+  origin,
+  expected_id: undefined,
+  if_none_match: false,
 }
 
 /** Opens the volume; its files are small, so that it has many. */
 export const openFolder = (dir: string, segment_bytes = 8 * mib) =>
   openVolume({
-    ...{ dir, capacity_bytes, size_max_bytes: capacity_bytes, segment_bytes },
+    dir,
+    capacity_bytes,
+    size_max_bytes: capacity_bytes,
+    segment_bytes,
     scrub_bytes_per_second: 0,
   })
 

@@ -155,10 +155,24 @@ describe("a read of a volume", () => {
     // 32 hex characters.
     const id = "0123456789abcdef0123456789abcdef" as BlobId
     const record: Omit<NewRecord, "crcs"> = {
-      ...{ kind: "blob", is_moved: false, is_large: false, id, hash: "ab".repeat(32) },
-      ...{ shard: undefined, since: 0n, cluster_at: 0n, put_at: 0n },
-      ...{ policy: "REPLICATION_POLICY_NONE", size: 100, at: 1n, cursor: 1, origin: order.origin },
-      ...{ labels: {}, payload_bytes: 100, extents: [], freed: [] },
+      kind: "blob",
+      is_moved: false,
+      is_large: false,
+      id,
+      hash: "ab".repeat(32),
+      shard: undefined,
+      since: 0n,
+      cluster_at: 0n,
+      put_at: 0n,
+      policy: "REPLICATION_POLICY_NONE",
+      size: 100,
+      at: 1n,
+      cursor: 1,
+      origin: order.origin,
+      labels: {},
+      payload_bytes: 100,
+      extents: [],
+      freed: [],
     }
     const make = (crcs: ReadonlyArray<number>) => {
       const bytes = Buffer.alloc(4096)

@@ -30,11 +30,26 @@ const counting = () => {
 }
 
 const plain: NewRecord = {
-  ...{ kind: "tombstone", is_moved: false, is_large: false, policy: "REPLICATION_POLICY_NONE" },
+  kind: "tombstone",
+  is_moved: false,
+  is_large: false,
+  policy: "REPLICATION_POLICY_NONE",
   // 32 hexadecimal digits.
-  ...{ id: "0".repeat(32) as BlobId, hash: "", size: 0, shard: undefined, cursor: 0, origin },
-  ...{ at: 1n, since: 0n, cluster_at: 0n, put_at: 0n, labels: {}, payload_bytes: 0 },
-  ...{ crcs: [], extents: [], freed: [] },
+  id: "0".repeat(32) as BlobId,
+  hash: "",
+  size: 0,
+  shard: undefined,
+  cursor: 0,
+  origin,
+  at: 1n,
+  since: 0n,
+  cluster_at: 0n,
+  put_at: 0n,
+  labels: {},
+  payload_bytes: 0,
+  crcs: [],
+  extents: [],
+  freed: [],
 }
 
 const allFacts = async ({ scan }: Pick<VolumeEngine, "scan">, limit: number) => {

@@ -88,7 +88,8 @@ const writeStep = (
 ) => {
   const { random, steps } = world
   return steps.take({
-    ...{ kind: "write", path: `${path} ${position}` },
+    kind: "write",
+    path: `${path} ${position}`,
     act: (fault?: Fault) => {
       const bytes = joined(parts)
       if (fault?.kind !== "misdirected") return write(world, file, bytes, position)
@@ -195,8 +196,13 @@ export const simulateDisk = (random: Seeded, image?: NamesImage) => {
   const names = makeNames(random, image)
   const steps = makeSteps(random)
   const world: World = {
-    ...{ random, names, steps, capacity_bytes: Number.POSITIVE_INFINITY },
-    ...{ open_files: 0, misreads: 0, onAstray: () => {} },
+    random,
+    names,
+    steps,
+    capacity_bytes: Number.POSITIVE_INFINITY,
+    open_files: 0,
+    misreads: 0,
+    onAstray: () => {},
   }
   const found = (path: string) => {
     const file = names.find(path)

@@ -107,8 +107,14 @@ export const withVolume = async (
   let engine: VolumeEngine | undefined
   const open = async (changes: Partial<VolumeOptions>): Promise<Volume> => {
     const given = {
-      ...{ dir, capacity_bytes: 1024 * mib, size_max_bytes: 1024 * mib, segment_bytes: 2 * mib },
-      ...{ scrub_bytes_per_second: 0, background: false, ...options, ...changes },
+      dir,
+      capacity_bytes: 1024 * mib,
+      size_max_bytes: 1024 * mib,
+      segment_bytes: 2 * mib,
+      scrub_bytes_per_second: 0,
+      background: false,
+      ...options,
+      ...changes,
     }
     const opened = await openVolume(given, hookedDisk(hooks))
     engine = opened

@@ -48,7 +48,9 @@ const filled = (count: number, seed: number) => {
   for (let number = 0; number < count; number++) {
     const one = random.id()
     const where: Place = {
-      ...{ file: 1 + (number % 7), position: 8 * number, bytes: number },
+      file: 1 + (number % 7),
+      position: 8 * number,
+      bytes: number,
       kind: kinds[number % 9] ?? "blob",
       is_large: number % 5 === 0,
     }

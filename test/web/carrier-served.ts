@@ -7,9 +7,17 @@ import { canned_now } from "./canned.ts"
 import { listen } from "./served.ts"
 
 const no_source: Source = {
-  ...{ registry: "none", is_healthy: false, detail: null, carriers: null, as_of: null },
-  ...{ imported_at: null, is_demo: false, concurrency: null, last_answer_at: null },
-  ...{ last_error_at: null, last_error: null },
+  registry: "none",
+  is_healthy: false,
+  detail: null,
+  carriers: null,
+  as_of: null,
+  imported_at: null,
+  is_demo: false,
+  concurrency: null,
+  last_answer_at: null,
+  last_error_at: null,
+  last_error: null,
 }
 
 const hours = (count: number) => new Date(canned_now.getTime() - count * 3_600_000).toISOString()
@@ -17,19 +25,35 @@ const hours = (count: number) => new Date(canned_now.getTime() - count * 3_600_0
 export const sources = {
   none: no_source,
   mirror: {
-    ...{ ...no_source, registry: "mirror", is_healthy: true, carriers: 2_104_332 },
-    ...{ as_of: "2026-11-12T00:00:00.000Z", imported_at: hours(3) },
+    ...no_source,
+    registry: "mirror",
+    is_healthy: true,
+    carriers: 2_104_332,
+    as_of: "2026-11-12T00:00:00.000Z",
+    imported_at: hours(3),
   },
   demo: {
-    ...{ ...no_source, registry: "mirror", is_healthy: true, carriers: 40_000, is_demo: true },
-    ...{ as_of: hours(1), imported_at: hours(1) },
+    ...no_source,
+    registry: "mirror",
+    is_healthy: true,
+    carriers: 40_000,
+    is_demo: true,
+    as_of: hours(1),
+    imported_at: hours(1),
   },
   fmcsa: {
-    ...{ ...no_source, registry: "fmcsa", is_healthy: true, concurrency: 8 },
-    ...{ last_answer_at: hours(0.05), last_error_at: hours(2), last_error: "It answered 503." },
+    ...no_source,
+    registry: "fmcsa",
+    is_healthy: true,
+    concurrency: 8,
+    last_answer_at: hours(0.05),
+    last_error_at: hours(2),
+    last_error: "It answered 503.",
   },
   ill: {
-    ...{ ...no_source, registry: "fmcsa", detail: "FMCSA refuses the web key: set another." },
+    ...no_source,
+    registry: "fmcsa",
+    detail: "FMCSA refuses the web key: set another.",
   },
 } satisfies Readonly<Record<string, Source>>
 
@@ -116,13 +140,11 @@ export const serveCarriers = async (): Promise<CarrierServed> => {
   })
   const served: CarrierServed = {
     ...listening,
-    ...{
-      source: sources.mirror,
-      spare: undefined,
-      answer: answering(someNames),
-      asked: [],
-      hung_up: 0,
-    },
+    source: sources.mirror,
+    spare: undefined,
+    answer: answering(someNames),
+    asked: [],
+    hung_up: 0,
   }
   return served
 }

@@ -102,10 +102,16 @@ describe("the pace", () => {
 
   it("is told in words, and so is the time", () => {
     expect([40, 9_990, 61_000, 3_780_000].map(duration)).toEqual([
-      ...["40 ms", "10 s", "1 min 1 s", "1 h 3 min"],
+      "40 ms",
+      "10 s",
+      "1 min 1 s",
+      "1 h 3 min",
     ])
     expect([5, 30, 600, 72_000].map((left) => timeLeft(left, 1))).toEqual([
-      ...["a few seconds left", "about 30 s left", "about 10 min left", "about 20 h left"],
+      "a few seconds left",
+      "about 30 s left",
+      "about 10 min left",
+      "about 20 h left",
     ])
   })
 })

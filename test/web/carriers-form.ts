@@ -22,7 +22,9 @@ export const describeCarrierForm = (world: () => CarrierWorld) => {
       ] as const) {
         await searchFor(page, start, end)
         expect([start, end, await page.locator("#mistake").textContent()]).toEqual([
-          ...[start, end, text],
+          start,
+          end,
+          text,
         ])
         expect(await page.locator("[aria-invalid]").getAttribute("id")).toBe(field)
         const focused = await page.evaluate(() => document.activeElement?.id)

@@ -76,10 +76,8 @@ export const describeCarrierRun = (world: () => CarrierWorld) => {
         const place = document.querySelector("#announcement")
         Reflect.set(window, "heard", heard)
         new MutationObserver(() => heard.push(place?.textContent ?? "")).observe(
-          ...([
-            place ?? document,
-            { childList: true, characterData: true, subtree: true },
-          ] as const),
+          place ?? document,
+          { childList: true, characterData: true, subtree: true },
         )
       })
       expect(await spoken.getAttribute("aria-live")).toBe("polite")

@@ -98,8 +98,12 @@ const usual = (served: ConsoleServed): ReadonlyArray<readonly [string, Body | nu
   [
     "/v1/admin/log",
     {
-      ...{ generation: 2, position: 1000, aggregates: 321, bytes: 7_500_000_000 },
-      ...{ limit_bytes: 10_000_000_000, used_share: 0.75 },
+      generation: 2,
+      position: 1000,
+      aggregates: 321,
+      bytes: 7_500_000_000,
+      limit_bytes: 10_000_000_000,
+      used_share: 0.75,
     },
   ],
   ["/v1/admin/audit", (query) => auditPage(served.events, query)],
@@ -122,7 +126,9 @@ const usual = (served: ConsoleServed): ReadonlyArray<readonly [string, Body | nu
   [
     "/v1/admin/reconciliation",
     {
-      ...{ status: "idle", last_run_at: canned.ago(100), next_run_at: canned.ago(-200) },
+      status: "idle",
+      last_run_at: canned.ago(100),
+      next_run_at: canned.ago(-200),
       drift_count: 0,
     },
   ],
@@ -142,7 +148,9 @@ const readiness =
   "blob-storage ok\nshare-protection ok\ncapital-pressure ok\nplant-disease no model\n"
 
 const refusal = (status: number) => ({
-  ...{ code: "svc.some_error", title: "Refused", category: "tenant_action_required" },
+  code: "svc.some_error",
+  title: "Refused",
+  category: "tenant_action_required",
   detail: `the server said ${status}`,
 })
 
@@ -180,8 +188,14 @@ export const serveConsole = async (): Promise<ConsoleServed> => {
   const listening = await listen((request, response, url) => void answer(request, response, url))
   const served: ConsoleServed = {
     ...listening,
-    ...{ answers: new Map(), jobs: [], events: [], past: [], asked: [] },
-    ...{ is_open: false, stream_status: 200, limit_max: 1000 },
+    answers: new Map(),
+    jobs: [],
+    events: [],
+    past: [],
+    asked: [],
+    is_open: false,
+    stream_status: 200,
+    limit_max: 1000,
     tell: (type) => {
       const event = { type, source: "/almanac/share-protection/job", subject: canned.uuid(9) }
       const text = `id: ${++sequence}\nevent: ${type}\ndata: ${JSON.stringify(event)}\n\n`

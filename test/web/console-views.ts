@@ -75,11 +75,17 @@ const describeJobs = (world: () => ConsoleWorld) =>
       const { page } = shown
       await page.locator(".way li").first().waitFor()
       expect(await page.locator(".way li").allTextContents()).toEqual([
-        ...["Queued5 s", "Provisioning network2 s", "Provisioning source1 s"],
+        "Queued5 s",
+        "Provisioning network2 s",
+        "Provisioning source1 s",
         "Error20 Nov 2026, 22:26:58.000 UTC",
       ])
       expect(await page.locator(".happened a").allTextContents()).toEqual([
-        ...["JobQueued", "JobAssigned", "JobStarted", "JobAdvanced", "JobFailed"],
+        "JobQueued",
+        "JobAssigned",
+        "JobStarted",
+        "JobAdvanced",
+        "JobFailed",
       ])
       await page.getByRole("link", { name: "Travel through its past" }).click()
       await page.locator(".chart .state.lit").waitFor()
@@ -164,7 +170,10 @@ const describePast = (world: () => ConsoleWorld) =>
       )
       const changed = page.locator(".fields tr.changed")
       expect(await changed.locator("th").allTextContents()).toEqual([
-        ...["The state", "error.code", "error.detail", "error"],
+        "The state",
+        "error.code",
+        "error.detail",
+        "error",
       ])
       await slider.focus()
       await page.keyboard.press("ArrowLeft")
@@ -192,7 +201,9 @@ const describePast = (world: () => ConsoleWorld) =>
       if (last === undefined) throw new Error("no past")
       const retried = { type: "JobRetried", attempt: 2 }
       served.past.push({
-        ...{ ...last, position: 30, events: [retried] },
+        ...last,
+        position: 30,
+        events: [retried],
         snapshot: { ...last.snapshot, value: "queued" },
       })
       await page.clock.runFor(3000)
@@ -252,11 +263,17 @@ export const describeConsoleViews = (world: () => ConsoleWorld) => {
     const { page } = shown
     const alerts = page.locator(".attention a")
     expect(await alerts.allTextContents()).toEqual([
-      ...["plant-disease is not ready", "Node node-6 is offline", "17 blobs with too few copies"],
-      ...["The rollout of agent-2 halted", "1 job failed within a day"],
+      "plant-disease is not ready",
+      "Node node-6 is offline",
+      "17 blobs with too few copies",
+      "The rollout of agent-2 halted",
+      "1 job failed within a day",
       `A backup of share ${"\u2026"}0000000702 could not be restored`,
-      ...["The log is 75% full", "Node node-7 is nearly full", "Worker worker-604 died 30 min ago"],
-      ...["1 share without protection", "The read model of blob-storage is behind"],
+      "The log is 75% full",
+      "Node node-7 is nearly full",
+      "Worker worker-604 died 30 min ago",
+      "1 share without protection",
+      "The read model of blob-storage is behind",
     ])
     await page.getByRole("link", { name: "1 job failed within a day" }).click()
     await expect.poll(() => page.locator(".sheet.jobs tbody tr").count()).toBe(1)

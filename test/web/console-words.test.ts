@@ -176,7 +176,8 @@ describe("alerts", () => {
 
   it("read a line of /readyz", () => {
     expect(readinessOf("carrier-search ok; searches fail: no registry")).toEqual({
-      ...{ name: "carrier-search", is_ready: true },
+      name: "carrier-search",
+      is_ready: true,
       said: "ok; searches fail: no registry",
     })
     expect(readinessOf("nats okay not").is_ready).toBe(false)
@@ -203,12 +204,19 @@ describe("a fleet", () => {
 describe("what is said", () => {
   it("of times, sizes and spans", () => {
     expect([span(40), span(3999), span(60_000), span(7_200_000), span(3 * 86_400_000)]).toEqual([
-      ...["40 ms", "3 s", "1 min", "2 h", "3 days"],
+      "40 ms",
+      "3 s",
+      "1 min",
+      "2 h",
+      "3 days",
     ])
     expect(ago("2026-11-20T22:29:30Z", canned_now.getTime())).toBe("30 s ago")
     expect(ago("2026-11-20T22:30:01Z", canned_now.getTime())).toBe("now")
     expect([bytes(0), bytes(1023), bytes(1536), bytes(5 * 2 ** 40)]).toEqual([
-      ...["0 B", "1023 B", "1.5 KiB", "5.0 TiB"],
+      "0 B",
+      "1023 B",
+      "1.5 KiB",
+      "5.0 TiB",
     ])
     expect(moment("2026-11-20T22:30:01.5Z")).toBe("20 Nov 2026, 22:30:01.500 UTC")
   })
@@ -223,7 +231,10 @@ describe("what is said", () => {
 
   it("of a job's way: what leaves it in its state is no step", () => {
     expect(staysOf(canned.past).map(({ state }) => state)).toEqual([
-      ...["queued", "provisioning_network", "provisioning_source", "error"],
+      "queued",
+      "provisioning_network",
+      "provisioning_source",
+      "error",
     ])
   })
 

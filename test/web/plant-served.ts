@@ -5,21 +5,29 @@ import type { ModelInfo } from "#schemas/plant-disease/model.ts"
 import { listen } from "./served.ts"
 
 export const demo_model: ModelInfo = {
-  ...{ name: "demo", format: "tfjs", sha256: "0123456789abcdef".repeat(4), bytes: 400_000 },
-  ...{ parameters: 93_456, is_demo: true, loaded_at: "2026-11-20T22:00:00.000Z" },
+  name: "demo",
+  format: "tfjs",
+  sha256: "0123456789abcdef".repeat(4),
+  bytes: 400_000,
+  parameters: 93_456,
+  is_demo: true,
+  loaded_at: "2026-11-20T22:00:00.000Z",
   classes: ["DemoOak___healthy", "DemoOak___leaf_spot", "Demo_not_a_leaf"],
 }
 
 export const real_model: ModelInfo = {
-  ...{ ...demo_model, name: "plant_disease_prediction_model", format: "keras-h5" },
-  ...{ is_demo: false, parameters: 47_805_158 },
+  ...demo_model,
+  name: "plant_disease_prediction_model",
+  format: "keras-h5",
+  is_demo: false,
+  parameters: 47_805_158,
   classes: [
-    ...["Apple___Apple_scab", "Corn_(maize)___Common_rust_", "Pepper,_bell___Bacterial_spot"],
-    ...[
-      "Tomato___Late_blight",
-      "Tomato___Spider_mites Two-spotted_spider_mite",
-      "Tomato___healthy",
-    ],
+    "Apple___Apple_scab",
+    "Corn_(maize)___Common_rust_",
+    "Pepper,_bell___Bacterial_spot",
+    "Tomato___Late_blight",
+    "Tomato___Spider_mites Two-spotted_spider_mite",
+    "Tomato___healthy",
   ],
 }
 
@@ -115,7 +123,10 @@ export const servePlants = async (): Promise<PlantServed> => {
   })
   const served: PlantServed = {
     ...listening,
-    ...{ model: real_model, answer: blighted, asked: [], at_once: 0 },
+    model: real_model,
+    answer: blighted,
+    asked: [],
+    at_once: 0,
   }
   return served
 }

@@ -96,8 +96,11 @@ export const describePlantLook = (world: () => PlantWorld) => {
       )
       await page.locator("summary").click()
       expect(await page.locator(".classes li").allTextContents()).toEqual([
-        ...["Apple: Apple scab", "Corn (maize): Common rust", "Pepper, bell: Bacterial spot"],
-        ...["Tomato: Late blight", "Tomato: Spider mites Two-spotted spider mite"],
+        "Apple: Apple scab",
+        "Corn (maize): Common rust",
+        "Pepper, bell: Bacterial spot",
+        "Tomato: Late blight",
+        "Tomato: Spider mites Two-spotted spider mite",
         "Tomato: healthy",
       ])
       expect(await page.locator(".badge.demo").count()).toBe(0)

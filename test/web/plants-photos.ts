@@ -100,7 +100,10 @@ export const describePlantPhotos = (world: () => PlantWorld) => {
     await choose(page, "4.jpg")
     await page.locator(".bars").nth(3).waitFor()
     expect(served.asked.map(({ file_name }) => file_name)).toEqual([
-      ...["1.jpg", "2.png", "3.jpg", "4.jpg"],
+      "1.jpg",
+      "2.png",
+      "3.jpg",
+      "4.jpg",
     ])
     expect(served.at_once).toBe(1)
     const names = await page.locator(".leaf .name").allTextContents()
@@ -133,9 +136,9 @@ export const describePlantPhotos = (world: () => PlantWorld) => {
     await page.locator("#announcement").evaluate((place) => {
       const heard: string[] = []
       Reflect.set(window, "heard", heard)
-      new MutationObserver(() => heard.push(place.textContent ?? "")).observe(
-        ...([place, { childList: true }] as const),
-      )
+      new MutationObserver(() => heard.push(place.textContent ?? "")).observe(place, {
+        childList: true,
+      })
     })
     await choose(page, ...Array.from({ length: 62 }, (_, index) => `${index}.jpg`))
     await expect.poll(() => served.asked.length).toBe(60)

@@ -98,7 +98,10 @@ export const serve = async (bodies: Bodies): Promise<Served> => {
   )
   const served: Served = {
     ...listening,
-    ...{ bodies, answered: [], failing: undefined, token: undefined },
+    bodies,
+    answered: [],
+    failing: undefined,
+    token: undefined,
   }
   return served
 }

@@ -22,17 +22,30 @@ const now = Date.parse("2026-11-20T22:30:00Z")
 describe("numbers", () => {
   it("have a sign of one width, and none where they round to zero", () => {
     expect([0.416, -1.267, 0, -0.004, 0.004].map((value) => signed(value))).toEqual([
-      ...["+0.42", "\u22121.27", "0.00", "0.00", "0.00"],
+      "+0.42",
+      "\u22121.27",
+      "0.00",
+      "0.00",
+      "0.00",
     ])
     expect([0.047, -0.0004, -0.12].map(percent)).toEqual(["+4.7%", "0.0%", "\u221212.0%"])
   })
 
   it("have as many places as they need", () => {
     expect([6_712_345.4, 104.23, 5.886, 0.01234, -0.52, -0.0001].map(compact)).toEqual([
-      ...["6,712,345", "104.2", "5.89", "0.012", "\u22120.52", "0"],
+      "6,712,345",
+      "104.2",
+      "5.89",
+      "0.012",
+      "\u22120.52",
+      "0",
     ])
     expect([6_712_345.4, 36_123_456_789_012, -120_000, 99_999, 0.5].map(short)).toEqual([
-      ...["6.712M", "36.12T", "\u2212120K", "99,999", "0.5"],
+      "6.712M",
+      "36.12T",
+      "\u2212120K",
+      "99,999",
+      "0.5",
     ])
     expect([1204.5, 833].map(price)).toEqual(["1,204.50", "833.00"])
   })
@@ -57,7 +70,11 @@ describe("times", () => {
   it("are told by their age", () => {
     const days = ["2026-11-21", "2026-11-20", "2026-11-19", "2026-08-13", "2026-04-01"]
     expect(days.map((day) => dayAge(day, now))).toEqual([
-      ...["today", "today", "1 day ago", "99 days ago", "8 months ago"],
+      "today",
+      "today",
+      "1 day ago",
+      "99 days ago",
+      "8 months ago",
     ])
     const times = ["2026-11-20T22:29:50", "2026-11-20T21:31:00", "2026-11-19T00:30:00"]
     expect(times.map((at) => timeAge(at, now))).toEqual(["1 min ago", "59 min ago", "46 h ago"])
@@ -67,7 +84,10 @@ describe("times", () => {
 
 describe("the composite", () => {
   const composite = {
-    ...{ z: 0.28, z_label: "tightening", sign_class: "bear" as const, metrics_total: 16 },
+    z: 0.28,
+    z_label: "tightening",
+    sign_class: "bear" as const,
+    metrics_total: 16,
     tally: { bull: 5, neutral: 3, bear: 8 },
   }
 

@@ -66,7 +66,10 @@ const turner = (onTurn: (page: number) => void) => {
   const next = button("Next page", "\u203a", () => at + 1)
   const end = button("Last page", "\u00bb", () => last)
   const field = h("input", {
-    ...{ type: "text", inputmode: "numeric", autocomplete: "off", "aria-label": "Page" },
+    type: "text",
+    inputmode: "numeric",
+    autocomplete: "off",
+    "aria-label": "Page",
     onchange: () => {
       const wanted = Number(field.value.replaceAll(",", ""))
       onTurn(Number.isInteger(wanted) ? wanted - 1 : at)

@@ -132,8 +132,12 @@ function begin(range: Range) {
   stop = new AbortController()
   const now = performance.now()
   const begun: Run = {
-    ...{ range, found: { numbers: [], names: [] }, started_at: now, heard_at: now },
-    ...{ done: 0, samples: sampled([], now, 0) },
+    range,
+    found: { numbers: [], names: [] },
+    started_at: now,
+    heard_at: now,
+    done: 0,
+    samples: sampled([], now, 0),
   }
   run = begun
   said_at = now

@@ -16,8 +16,15 @@ export interface RangeForm {
 
 const field = (name: Field, label: string, example: string) => {
   const input = h("input", {
-    ...{ id: name, name, type: "text", inputmode: "numeric", autocomplete: "off" },
-    ...{ spellcheck: "false", maxlength: 24, placeholder: example, "aria-describedby": "mistake" },
+    id: name,
+    name,
+    type: "text",
+    inputmode: "numeric",
+    autocomplete: "off",
+    spellcheck: "false",
+    maxlength: 24,
+    placeholder: example,
+    "aria-describedby": "mistake",
   })
   const element = h("div", { class: "field" }, h("label", { for: name }, label), input)
   return { input, element }

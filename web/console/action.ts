@@ -83,7 +83,9 @@ export const actionButton = (action: Action): HTMLElement =>
   h(
     "button",
     {
-      ...{ type: "button", class: "action", "data-key": action.path },
+      type: "button",
+      class: "action",
+      "data-key": action.path,
       "aria-label": `${action.word} ${action.what}`,
       onclick: () => confirmed(action),
     },

@@ -80,7 +80,9 @@ const sized = (chart: Chart, state: ChartState): Sized => {
   const lines = eventsOf(stays)
   const own = Math.max(state.name.length * name_letter, longest(lines) * letter) + 2 * padding
   return {
-    ...{ state, inside, stays },
+    state,
+    inside,
+    stays,
     width: Math.max(own, inside.width === 0 ? 0 : inside.width + 2 * padding),
     height: head + lines.length * line + (inside.height === 0 ? 4 : inside.height + padding + 6),
   }
@@ -142,7 +144,7 @@ function drawnWithin(chart: Chart, path: string, kind: Chart["kind"]): Drawn {
   const boxes = first.map(({ state, width, height }) => ({ id: state.path, width, height }))
   const links = [...pairs].map(([id, { from, to, ways }]) => {
     const words = eventsOf(ways)
-    return { ...{ id, from, to }, width: longest(words) * letter, height: words.length * line }
+    return { id, from, to, width: longest(words) * letter, height: words.length * line }
   })
   const layout = layered(boxes, links)
   const parts = first.map((one) => boxAt(one, layout.boxes.get(one.state.path) ?? { x: 0, y: 0 }))
@@ -150,7 +152,8 @@ function drawnWithin(chart: Chart, path: string, kind: Chart["kind"]): Drawn {
     boxes: parts.flatMap((part) => part.boxes),
     links: [
       ...[...pairs].map(([id, { ways }]) => ({
-        ...{ ways, points: layout.links.get(id) ?? [] },
+        ways,
+        points: layout.links.get(id) ?? [],
         words: layout.words.get(id) ?? { x: 0, y: 0 },
       })),
       ...parts.flatMap((part) => part.links),

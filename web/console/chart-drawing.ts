@@ -161,7 +161,10 @@ export const chartPicture = (chart: Chart, { active, taken }: Lit): HTMLElement 
     s(
       "svg",
       {
-        ...{ class: "chart", role: "img", "aria-label": about, ...outer },
+        class: "chart",
+        role: "img",
+        "aria-label": about,
+        ...outer,
         viewBox: `${-margin} ${-margin} ${outer.width} ${outer.height}`,
       },
       boxes.map((box) => boxShape(box, lit, taken)),

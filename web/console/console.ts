@@ -18,7 +18,12 @@ import type { Opened, View } from "./view.ts"
 
 const views: readonly [View, ...View[]] = [
   overviewView,
-  ...[jobsView, fleetView, coverageView, ringView, timelineView, pastView],
+  jobsView,
+  fleetView,
+  coverageView,
+  ringView,
+  timelineView,
+  pastView,
 ]
 
 const status = h("div", { class: "status-parts" })

@@ -178,7 +178,8 @@ export const coverageView: View = {
   title: "Protection",
   open: (place) => {
     const drawn = living(place, {
-      ...{ ask: () => parts(() => drawn.now()), ms: () => ask_ms },
+      ask: () => parts(() => drawn.now()),
+      ms: () => ask_ms,
       hears: ({ type }) => /^(backup|policy|target)_/.test(type),
     })
     return { show: () => undefined, close: drawn.close }

@@ -85,7 +85,8 @@ const poolCard = ({ domain_id, workers }: Pool) => {
     ),
     bar(
       present.map(({ state, amount }) => ({
-        ...{ mood: moods[state] ?? "over", amount },
+        mood: moods[state] ?? "over",
+        amount,
         title: `${amount} ${state}`,
       })),
     ),
@@ -152,7 +153,9 @@ const rolloutCard = (rollout: Rollout, workers: readonly Worker[], now: number) 
 const drain = ({ id, hostname, state }: Worker, done: () => void) =>
   state === "ready" &&
   actionButton({
-    ...{ word: "Drain", what: hostname ?? shortId(id), done },
+    word: "Drain",
+    what: hostname ?? shortId(id),
+    done,
     path: `/v1/admin/workers/${encodeURIComponent(id)}/drain`,
     question:
       "It takes no more jobs, and finishes those that it has. There is no way back from here: " +
@@ -249,7 +252,9 @@ export const fleetView: View = {
   title: "Workers",
   open: (place) => {
     const drawn = living(place, {
-      ...{ ask: () => parts(() => drawn.now()), ms: () => ask_ms, hears: () => true },
+      ask: () => parts(() => drawn.now()),
+      ms: () => ask_ms,
+      hears: () => true,
     })
     return { show: () => undefined, close: drawn.close }
   },

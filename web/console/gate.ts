@@ -30,7 +30,11 @@ export const gate = (said: string, onToken: (token: string) => void): HTMLElemen
       { class: "token", onsubmit: onSubmit(onToken) },
       h("label", { for: "token" }, "Token"),
       h("input", {
-        ...{ id: "token", name: "token", type: "password", autocomplete: "off", autofocus: true },
+        id: "token",
+        name: "token",
+        type: "password",
+        autocomplete: "off",
+        autofocus: true,
         ...(said !== "" && { "aria-invalid": "true", "aria-describedby": "gate-said" }),
       }),
       h("button", { type: "submit", class: "primary" }, "Open the console"),

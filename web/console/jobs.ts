@@ -28,12 +28,25 @@ const running_ms = 2000
 const resting_ms = 15_000
 
 const types = [
-  ...["backup", "restore", "target_enroll", "retention", "maintenance"],
-  ...["repo_format_upgrade", "undelete", "restore_test"],
+  "backup",
+  "restore",
+  "target_enroll",
+  "retention",
+  "maintenance",
+  "repo_format_upgrade",
+  "undelete",
+  "restore_test",
 ]
 const states = [
-  ...["queued", "provisioning_network", "provisioning_source", "connecting_repository"],
-  ...["transferring", "finalizing", "releasing", "available", "error"],
+  "queued",
+  "provisioning_network",
+  "provisioning_source",
+  "connecting_repository",
+  "transferring",
+  "finalizing",
+  "releasing",
+  "available",
+  "error",
 ]
 
 export const moodOf = (state: string): Mood =>

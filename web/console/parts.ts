@@ -142,8 +142,12 @@ export const textField = (name: string, title: string, value: string, hint = "")
     { class: "field" },
     h("label", { for: `f-${name}` }, title),
     h("input", {
-      ...{ id: `f-${name}`, name, value, placeholder: hint },
-      ...{ autocomplete: "off", spellcheck: "false" },
+      id: `f-${name}`,
+      name,
+      value,
+      placeholder: hint,
+      autocomplete: "off",
+      spellcheck: "false",
     }),
   )
 

@@ -55,7 +55,10 @@ const pastAfter = async (of: string, marker: number): Promise<Answer<Past>> => {
   if (answer.kind === "problem") return answer
   const { commits, next_marker } = answer.body
   const past: Past = {
-    ...{ of, commits, before: state?.context, value_before: state?.value },
+    of,
+    commits,
+    before: state?.context,
+    value_before: state?.value,
     is_from_start: state === undefined,
     has_later: next_marker !== undefined,
   }

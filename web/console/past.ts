@@ -52,7 +52,11 @@ const lesson = () =>
 /** The slider and the buttons beside it: made once, so that a drag is never cut off. */
 const slider = (go: (index: number) => void) => {
   const range = h("input", {
-    ...{ type: "range", min: 0, step: 1, id: "travel", "aria-label": "Commit" },
+    type: "range",
+    min: 0,
+    step: 1,
+    id: "travel",
+    "aria-label": "Commit",
     oninput: () => go(Number(range.value)),
   })
   const step = (by: number) => () => go(Number(range.value) + by)
@@ -67,7 +71,13 @@ const slider = (go: (index: number) => void) => {
   const element = h(
     "div",
     { class: "slider", "data-key": "slider" },
-    ...[first, before, range, after, last, words, more],
+    first,
+    before,
+    range,
+    after,
+    last,
+    words,
+    more,
   )
   const show = (past: Past, index: number) => {
     const commit = past.commits[index]
@@ -172,7 +182,9 @@ const stage = (onShown: (section: HTMLElement) => void) => {
     announce("It goes on: a new commit")
   }
   return {
-    ...{ go, take, follow },
+    go,
+    take,
+    follow,
     past: () => shown?.past,
     clear: () => {
       shown = undefined

@@ -22,8 +22,11 @@ interface ClusterState {
 }
 
 const none = {
-  ...{ pending_migrations: 0, bytes_moved: 0, repairs: 0 },
-  ...{ replication_failures: 0, under_replicated: 0 },
+  pending_migrations: 0,
+  bytes_moved: 0,
+  repairs: 0,
+  replication_failures: 0,
+  under_replicated: 0,
 }
 
 /** As if each active node had an equal part: which it has, is not told with the state. */
@@ -31,7 +34,9 @@ export const metricsOf = ({ ring_version, nodes }: ClusterState): ClusterMetrics
   const active = nodes.filter(({ state }) => state === "active").length
   const evenly = ({ state }: { readonly state: string }) => (state === "active" ? 1 / active : 0)
   return {
-    ...{ ring_version, vnodes_per_node: 0, ...none },
+    ring_version,
+    vnodes_per_node: 0,
+    ...none,
     nodes: nodes.map((node) => ({ ...node, ...none, ring_share: evenly(node) })),
   }
 }
@@ -131,8 +136,11 @@ const parts = async () => {
       ),
     ),
     table({
-      ...{ id: "nodes", title: "Nodes", caption: "Nodes, by id" },
-      ...{ columns: columns(Date.now(), is_whole), rows: nodes },
+      id: "nodes",
+      title: "Nodes",
+      caption: "Nodes, by id",
+      columns: columns(Date.now(), is_whole),
+      rows: nodes,
       keyOf: ({ node_id }) => node_id,
       ...(nodes.length === 1 && {
         note: "One node keeps one copy. npm run cluster -- --nodes 6 shows what several do.",

@@ -6,8 +6,15 @@ import { addressOf, pastOf } from "./view.ts"
 import { moment, shortId, timeOf } from "./words.ts"
 
 const names = [
-  ...["service", "aggregate", "type", "actor", "subject", "request_id", "correlation_id"],
-  ...["from", "to"],
+  "service",
+  "aggregate",
+  "type",
+  "actor",
+  "subject",
+  "request_id",
+  "correlation_id",
+  "from",
+  "to",
 ] as const
 
 export type TimelineFilters = Readonly<Record<string, string>>

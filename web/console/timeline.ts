@@ -135,8 +135,13 @@ const body = (state: State, draw: () => void, older: () => void) => {
 }
 
 const newState = (filters: TimelineFilters): State => ({
-  ...{ filters, events: [], next_marker: undefined, problem: undefined },
-  ...{ is_read: false, is_asking_older: false, open: new Set() },
+  filters,
+  events: [],
+  next_marker: undefined,
+  problem: undefined,
+  is_read: false,
+  is_asking_older: false,
+  open: new Set(),
 })
 
 export const timelineView: View = {

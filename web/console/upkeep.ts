@@ -42,7 +42,9 @@ const schedulingCard = (
       { class: "card-head" },
       h("h2", { id: "scheduling" }, "Schedules"),
       actionButton({
-        ...{ word: paused ? "Resume" : "Pause", what: "all schedules", done },
+        word: paused ? "Resume" : "Pause",
+        what: "all schedules",
+        done,
         path: `${scheduling_path}/${paused ? "resume" : "pause"}`,
         question: paused
           ? "Policies ask for backups again from now on; what passed meanwhile is not made up."
@@ -71,7 +73,9 @@ const reconciliationCard = (
       h("h2", { id: "reconciliation" }, "Reconciliation"),
       status === "idle" &&
         actionButton({
-          ...{ word: "Run", what: "a reconciliation now", done },
+          word: "Run",
+          what: "a reconciliation now",
+          done,
           path: `${reconciliation_path}/trigger`,
           question:
             "What is recorded here is compared with shares, holds and repositories, as it is " +

@@ -60,7 +60,8 @@ const trouble = ({ title, text, is_of_file }: Problem, again: () => void): Node[
 const pictures = (file: File) => {
   const photo = h("canvas", { role: "img", "aria-label": `Preview of ${file.name}` })
   const map = h("canvas", {
-    ...{ role: "img", hidden: true },
+    role: "img",
+    hidden: true,
     "aria-label": `Where ${file.name} speaks for its class, as the network sees it`,
   })
   const none = h("p", { class: "no-preview", hidden: true }, "No preview")

@@ -6,7 +6,9 @@ const accepted = "image/jpeg,image/png"
 const chooser = (text: string, kind: string, onFiles: (files: readonly File[]) => void) => {
   const camera = kind === "camera"
   const input = h("input", {
-    ...{ type: "file", accept: accepted, class: "unseen" },
+    type: "file",
+    accept: accepted,
+    class: "unseen",
     ...(camera ? { capture: "environment" } : { multiple: true }),
     onchange: () => {
       onFiles([...(input.files ?? [])])
