@@ -169,10 +169,17 @@ const makeRenewing =
   }
 
 const makePutting = (books: Books, renew: ReturnType<typeof makeRenewing>) => {
-  const { held, deletions, stamp, keep, cursor } = books
+  const { held, deletions, stamp, keep, takeOut, cursor } = books
+  /** What is here, and is sound: nobody is told of anything else. */
+  const soundHere = (id: BlobId, now: bigint) => {
+    const one = held.get(id)
+    if (one?.rotten_at === undefined) return one
+    takeOut("quarantined", one, stamp(now), store_origin)
+    return undefined
+  }
   return {
     put: (order: PutOrder, { id, hash }: Identified, bytes: Uint8Array, now: bigint): PutAnswer => {
-      const present = held.get(id)
+      const present = soundHere(id, now)
       const fault = refusal({ id, hash }, order, present)
       if (fault) throw thrown(fault)
       if (present) return { id, meta: present.meta, created: false }
@@ -190,7 +197,7 @@ const makePutting = (books: Books, renew: ReturnType<typeof makeRenewing>) => {
     },
     receive: (order: CopyOrder, bytes: Uint8Array, now: bigint): Received => {
       const { id, checksum: hash, size, created_at, shard, labels } = order
-      const present = held.get(id)
+      const present = soundHere(id, now)
       const admission = admitCopy(order, {
         held: present?.copy,
         deleted_at: deletions.get(id)?.deleted_at,

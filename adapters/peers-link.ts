@@ -117,11 +117,11 @@ const changesOver = (calls: PeerCalls): Changes => {
     },
     takeBack: (peer, id, created_at) =>
       change(peer, operations.take_back, messages.take_back.encode({ id, created_at })),
-    renew: async (peer, id, put_at) => {
+    renew: async (peer, id, put_at, deadline_ms) => {
       const json = messages.renew.encode({ id, put_at })
       const link = await calls.to(peer.address)
       if (isOlder(link)) throw older(peer, "does not take over the time of a put")
-      const said = await link.ask(operations.renew, json, [], change_ms_max)
+      const said = await link.ask(operations.renew, json, [], deadline_ms)
       const { version } = link
       const [copy] = decodeCopies(await gathered(said, copyBytesIn(version)), version)
       if (copy?.kind !== "tombstone") return copy

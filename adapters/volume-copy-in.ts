@@ -14,16 +14,22 @@ import type {
   Receiving,
 } from "#actors/blob-storage/node-engine.ts"
 import { type BlobId, blob_id_bytes, storedPolicy } from "#schemas/blob-storage/blob.ts"
+import { isExchanged, latest } from "./volume-decide.ts"
 import type { ExtentFiles } from "./volume-extents.ts"
 import { isHeld } from "./volume-index.ts"
 import { identified, makeSession, type Session } from "./volume-intake.ts"
 import type { Outcome, PutOperation, VolumeParts } from "./volume-parts.ts"
 import { crcsOf, hashHex } from "./volume-puts.ts"
+import type { Reads } from "./volume-reads.ts"
 import { hashOf, type RecordHead, shardOf, sinceOf } from "./volume-record.ts"
 import { heldCopyOf } from "./volume-record-told.ts"
 
 export type CopyInParts = Pick<VolumeParts, "limits" | "line" | "log" | "index" | "budget"> &
-  Pick<NodeEngine, "renew">
+  Pick<NodeEngine, "renew"> &
+  Pick<Reads, "sound"> & {
+    /** The latest time that was given, in Unix nanoseconds. */
+    readonly last_at: () => bigint
+  }
 
 const failed = (detail: string) => thrown({ _tag: "BlobStoreFailed", detail })
 const gone = failed("The copy that was here went away meanwhile.")
@@ -47,19 +53,23 @@ const assertHash = (order: CopyOrder, hash: () => string) => {
 }
 
 /**
- * What is here already and answers for the copy, if so; throws the refusal. Asked before the bytes
- * are taken, since they may be many; the commit decides once more.
+ * What is here already and answers for the copy, if so, all of it read unless `is_read` says that
+ * it was; throws the refusal. Asked before the bytes are taken, since they may be many; the commit
+ * decides once more. What the bytes are to be exchanged for does not answer for them.
  */
 const makeSettle =
-  ({ index, log }: CopyInParts, order: CopyOrder) =>
-  async (): Promise<HeldCopy | undefined> => {
+  ({ index, limits, log, sound, last_at }: CopyInParts, order: CopyOrder, bytes: number) =>
+  async (is_read: boolean): Promise<HeldCopy | undefined> => {
     const place = index.find(order.id)
     const head = place && place.kind !== "gone" ? await log.head(order.id, place) : undefined
     // What does not hold is dealt with when the copy is committed.
     if (!head) return undefined
     const admission = admitCopy(order, presenceOf(head, isHeld(place)))
     if (admission.verdict === "refuse") throw thrown(admission.fault)
-    return admission.verdict === "keep" ? heldCopyOf(head) : undefined
+    if (admission.verdict === "store") return undefined
+    if (isExchanged(bytes >= limits.inline_bytes_max, head, order.shard)) return undefined
+    const found = is_read ? head : await sound(order.id, last_at())
+    return found && heldCopyOf(found)
   }
 
 const presenceOf = (head: RecordHead, is_held: boolean) => ({
@@ -67,8 +77,14 @@ const presenceOf = (head: RecordHead, is_held: boolean) => ({
   deleted_at: is_held ? undefined : sinceOf(head),
 })
 
+/** What was here, or what it has become where its bytes were exchanged for those of the order. */
+const keptOf = (order: CopyOrder, copy: HeldCopy, record: Outcome["record"]): HeldCopy => {
+  if (record === undefined) return copy
+  return { ...copy, put_at: latest(putAtIn(order), copy.put_at), stored_at: record.at }
+}
+
 const received = (put: PutOperation, order: CopyOrder, { head, record }: Outcome): Received => {
-  if (head) return { copy: heldCopyOf(head), created: false }
+  if (head) return { copy: keptOf(order, heldCopyOf(head), record), created: false }
   if (!record) throw new Error("a copy was neither stored nor there")
   const { id, checksum, size, created_at, shard } = order
   const times = { created_at, put_at: putAtIn(order), stored_at: record.at }
@@ -171,9 +187,9 @@ const begin = (
 ): Receiving => {
   const is_small = bytes < parts.limits.inline_bytes_max
   const taking = is_small ? takeSmall(parts, order, bytes) : takeLarge(parts, extents, order, bytes)
-  const settle = makeSettle(parts, order)
+  const settle = makeSettle(parts, order, bytes)
   /** What is here already; undefined once it is known that nothing is. */
-  let early = parts.index.find(order.id) ? heard(settle()) : undefined
+  let early = parts.index.find(order.id) ? heard(settle(false)) : undefined
   let finishing: Promise<Received> | undefined
 
   const writeLater = async (held: Promise<HeldCopy | undefined>, part: Uint8Array) => {
@@ -186,7 +202,7 @@ const begin = (
     const here = await early
     if (!here) return asOf(parts, order, await taking.work(() => taking.store(at)), at)
     // The bytes were not taken, so what answered for them must be there still.
-    const copy = await settle()
+    const copy = await settle(true)
     if (!copy) throw gone
     return asOf(parts, order, { copy, created: false }, at)
   }

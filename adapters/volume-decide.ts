@@ -5,6 +5,7 @@
 import { type Admission, admit, store_origin } from "#actors/blob-storage/blob-admission.ts"
 import type { BlobFault } from "#actors/blob-storage/blob-fault.ts"
 import { admitCopy, putAtIn } from "#actors/blob-storage/copy-admission.ts"
+import type { Shard } from "#actors/blob-storage/node-engine.ts"
 import { type BlobId, storedPolicy } from "#schemas/blob-storage/blob.ts"
 import { isHeld, type Place } from "./volume-index.ts"
 import type { Operation, Outcome, PutOperation } from "./volume-parts.ts"
@@ -78,13 +79,42 @@ const deletedAt = ({ place, tombstone }: Present, { last_at }: Stamps) => {
   return tombstone ? sinceOf(tombstone) : last_at
 }
 
-const latest = (one: bigint, other: bigint) => (one > other ? one : other)
+/** The later of two times. */
+export const latest = (one: bigint, other: bigint) => (one > other ? one : other)
+
+/**
+ * Whether a put's extents take the place of those of the copy that is here: what was just written
+ * needs no reading, however much it is. Not so of a shard, which no hash says to be the right one.
+ */
+export const isExchanged = (is_large: boolean, head: RecordHead, shard: Shard | undefined) =>
+  is_large && head.is_large && shard === undefined && shardOf(head) === undefined
+
+/** The copy that is here with the bytes of a put of the same, and with its time if it is later. */
+const decideExchange = (
+  { copy, extents, at }: PutOperation,
+  head: RecordHead,
+  present: Present,
+  stamps: Stamps,
+  room: Room,
+): Decision => {
+  const full = room({ bytes: 0, extents })
+  if (full) return { kind: "refuse", fault: full }
+  const is_later = copy !== undefined && putAtIn(copy) > putAtOf(head)
+  const moved = movedOf(
+    head,
+    is_later ? { put_at: putAtIn(copy), at: stamps.stamp(at) } : undefined,
+  )
+  return written({ ...moved, extents, freed: without(moved.extents, extents) }, present)
+}
 
 const decidePut = (put: PutOperation, present: Present, stamps: Stamps, room: Room): Decision => {
   const { head } = present
   const deleted_at = deletedAt(present, stamps)
   const fault = putFault(put, present, deleted_at)
   if (fault) return { kind: "refuse", fault }
+  if (head && isExchanged(put.extents.length > 0, head, put.copy?.shard)) {
+    return decideExchange(put, head, present, stamps, room)
+  }
   if (head) return { kind: "answer", outcome: { ...nothing, head } }
   const full = room(put)
   if (full) return { kind: "refuse", fault: full }

@@ -248,6 +248,26 @@ const makeReading = (
   return { ...reads, settled: quarantine.settled, upkeep, renew: makeRenew({ ...parts, copies }) }
 }
 
+/** What takes bytes in, and reads first what is here of them already. */
+const makeTaking = (
+  parts: VolumeParts,
+  { extents, windows }: { readonly extents: ExtentFiles; readonly windows: Windows },
+  { sound, renew }: Pick<ReturnType<typeof makeReading>, "sound" | "renew">,
+  last_at: () => bigint,
+) => {
+  const putSmall = makePutSmall({ ...parts, sound })
+  const uploads = makeUploads({ ...parts, sound }, { extents, windows, putSmall })
+  const put: NodeEngine["put"] = (order, bytes, at, placed) =>
+    sizeOf(bytes) < parts.limits.inline_bytes_max
+      ? putSmall(order, bytes, at, placed)
+      : uploads.putLarge(order, bytes, at)
+  return {
+    ...{ put, upload: uploads.upload },
+    receive: makeReceive({ ...parts, sound, renew, last_at }, extents),
+    stage: makeStage(parts, extents, windows),
+  }
+}
+
 /** Opens a volume, making it where there is none; rejects where it cannot. */
 export const openVolume = async (
   options: VolumeOptions,
@@ -256,10 +276,9 @@ export const openVolume = async (
   const { parts, line, recovered, checkpoints, scan } = await open(options, disk)
   const { index, segments, extents, state } = recovered
   const { counters } = state
-  const putSmall = makePutSmall(parts)
   const windows = makeWindows(segments)
-  const uploads = makeUploads(parts, { extents, windows, putSmall })
   const reads = makeReading(parts, { extents, windows }, options)
+  const last_at = () => counters.last_at
   const usage = async (): Promise<BlobUsage> => ({
     used_bytes: counters.used_bytes,
     blob_count: index.count().blobs + index.count().shards,
@@ -268,20 +287,14 @@ export const openVolume = async (
     quarantined: counters.quarantined,
   })
   return {
-    put: (order, bytes, at, placed) =>
-      sizeOf(bytes) < parts.limits.inline_bytes_max
-        ? putSmall(order, bytes, at, placed)
-        : uploads.putLarge(order, bytes, at),
-    upload: uploads.upload,
+    ...makeTaking(parts, { extents, windows }, reads, last_at),
     get: reads.get,
     getNow: reads.getNow,
     ...{ read: reads.read, renew: reads.renew },
-    ...makeHoldings({ ...parts, head: reads.head, last_at: () => counters.last_at }),
-    receive: makeReceive({ ...parts, renew: reads.renew }, extents),
-    stage: makeStage(parts, extents, windows),
+    ...makeHoldings({ ...parts, head: reads.head, last_at }),
     ...makeRemovals(line, clockOf(options)),
     // A record that is found damaged is taken out at the time of the last one written, or later.
-    stat: (id) => reads.stat(id, counters.last_at),
+    stat: (id) => reads.stat(id, last_at()),
     list: async (after_id, prefix, limit): Promise<BlobPage> => {
       const ids = index.list(after_id, prefix, limit + 1)
       return { ids: ids.slice(0, limit), has_more: ids.length > limit }

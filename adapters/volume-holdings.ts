@@ -3,12 +3,12 @@
  *
  * Source: document 1 §1 InternalService; docs/decisions/0121-copies-of-a-cluster.md.
  */
-import { faultOf } from "#actors/blob-storage/blob-fault.ts"
 import type { Copy, CopyPage } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { moved } from "./volume-copies.ts"
 import { isHeld, type Place } from "./volume-index.ts"
 import type { VolumeParts } from "./volume-parts.ts"
+import { isAbsence } from "./volume-reads.ts"
 import { type RecordHead, sinceOf } from "./volume-record.ts"
 import { deletionOf, heldCopyOf } from "./volume-record-told.ts"
 
@@ -24,15 +24,13 @@ const heads_at_once = 64
 /** Copies on one page at most. */
 const page_copies_max = 10_000
 
-const is_absent: ReadonlySet<string> = new Set(["BlobNotFound", "BlobCorrupt"])
-
 export const makeHoldings = ({ index, log, head, last_at }: HoldingParts) => {
   const held = async (id: BlobId): Promise<Copy | undefined> => {
     try {
       return heldCopyOf(await head(id, last_at()))
     } catch (cause) {
-      if (cause !== moved && !is_absent.has(faultOf(cause)._tag)) throw cause
-      return undefined
+      if (cause === moved || isAbsence(cause)) return undefined
+      throw cause
     }
   }
   const deleted = async (id: BlobId, place: Place): Promise<Copy> => {

@@ -7,11 +7,12 @@ import { thrown } from "#actors/blob-storage/blob-fault.ts"
 import { type BlobId, blob_id_bytes } from "#schemas/blob-storage/blob.ts"
 import { chunk_bytes, chunkCrc } from "./volume-chunks.ts"
 import { admission, refusalOf } from "./volume-decide.ts"
-import { isHeld, type Place } from "./volume-index.ts"
+import { isHeld } from "./volume-index.ts"
 import type { Outcome, PutOperation, VolumeParts } from "./volume-parts.ts"
+import type { Reads } from "./volume-reads.ts"
 import { metaOf } from "./volume-record-told.ts"
 
-type Parts = Pick<VolumeParts, "limits" | "index" | "line" | "log">
+type Parts = Pick<VolumeParts, "limits" | "index" | "line"> & Pick<Reads, "sound">
 
 // One for all: making a hasher costs more than hashing 4 KiB, and nothing comes between its calls.
 const hasher = new Blake3Hasher()
@@ -105,10 +106,10 @@ export const sizeOf = (parts: ReadonlyArray<Uint8Array>) => {
 }
 
 /** Puts what is below `limits.inline_bytes_max`. */
-export const makePutSmall = ({ limits, index, line, log }: Parts) => {
-  /** What the volume has already needs no commit. */
-  const settle = async (put: PutOperation, place: Place): Promise<PutAnswer | undefined> => {
-    const head = await log.head(put.id, place)
+export const makePutSmall = ({ limits, index, line, sound }: Parts) => {
+  /** What the volume has already, and has read, needs no commit. */
+  const settle = async (put: PutOperation): Promise<PutAnswer | undefined> => {
+    const head = await sound(put.id, put.at)
     const refused = refusalOf(put.id, admission(put, head))
     if (refused) throw thrown(refused)
     return head && { id: put.id, meta: metaOf(head), created: false }
@@ -129,8 +130,7 @@ export const makePutSmall = ({ limits, index, line, log }: Parts) => {
       placed === undefined
         ? decided
         : { ...decided, placed: (outcome) => placed(putAnswer(decided, outcome)) }
-    const place = index.find(put.id)
-    const settled = isHeld(place) ? await settle(put, place) : undefined
+    const settled = isHeld(index.find(put.id)) ? await settle(put) : undefined
     return settled ?? putAnswer(put, await line.submit(put))
   }
 }

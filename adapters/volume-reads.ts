@@ -4,7 +4,7 @@
  */
 import { Blake3Hasher } from "@napi-rs/blake-hash"
 import type { BlobReading } from "#actors/blob-storage/blob-engine.ts"
-import { thrown } from "#actors/blob-storage/blob-fault.ts"
+import { faultOf, thrown } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobRange } from "#actors/blob-storage/blob-store.ts"
 import type { CopyReading } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
@@ -27,6 +27,8 @@ export interface ReadParts {
   readonly quarantine: Quarantine
 }
 
+export type Sound = (id: BlobId, at: bigint) => Promise<RecordHead | undefined>
+
 export interface Reads {
   /** Of a whole copy; a shard is BlobNotFound. */
   readonly get: (id: BlobId, range: BlobRange, at: bigint) => Promise<BlobReading>
@@ -34,6 +36,11 @@ export interface Reads {
   readonly getNow: (id: BlobId) => BlobReading | undefined
   /** Of whatever is here, in its own bytes. */
   readonly read: (id: BlobId, range: BlobRange, at: bigint) => Promise<CopyReading>
+  /**
+   * The head of what is here, whole or a shard, once all bytes behind it were read; undefined where
+   * nothing is, or nothing sound was.
+   */
+  readonly sound: Sound
   /** The head of what is here, whole or a shard, without the bytes behind it. */
   readonly head: (id: BlobId, at: bigint) => Promise<RecordHead>
   /** What is known of a blob, from its record. `at` is when, should the record be damaged. */
@@ -44,6 +51,11 @@ export interface Reads {
 const attempts_max = 100
 
 const no_bytes = new Uint8Array(0)
+
+const absent: ReadonlySet<string> = new Set(["BlobNotFound", "BlobCorrupt"])
+
+/** Whether a read failed because nothing is here, or nothing sound. */
+export const isAbsence = (cause: unknown) => absent.has(faultOf(cause)._tag)
 
 async function* once(data: Uint8Array) {
   if (data.length > 0) yield data
@@ -66,6 +78,25 @@ interface Source {
   readonly head: RecordHead
   readonly unpin: () => void
 }
+
+/** Reads whatever is here to its end. */
+const makeSound =
+  (
+    { onLive }: Pick<Finding, "onLive">,
+    readLive: (id: BlobId, place: Place, range: BlobRange, at: bigint) => Promise<HeadReading>,
+  ): Sound =>
+  async (id, at) => {
+    try {
+      return await onLive(id, async (place) => {
+        const { head, data, windows, giveBack } = await readLive(id, place, {}, at)
+        if (data === undefined) for await (const window of windows()) giveBack?.(window)
+        return head
+      })
+    } catch (cause) {
+      if (isAbsence(cause)) return undefined
+      throw cause
+    }
+  }
 
 const makeFinding = ({ index, copies, quarantine, extents }: ReadParts) => {
   const find = (id: BlobId): Place => {
@@ -229,6 +260,7 @@ export const makeReads = (parts: ReadParts): Reads => {
     place.is_large ? readLarge(id, range, at) : readSmall(id, place, range, at)
   return {
     getNow,
+    sound: makeSound(finding, readLive),
     get: (id, range, at) =>
       onLive(id, async (place) => {
         if (place.kind === "shard") throw thrown({ _tag: "BlobNotFound", id })

@@ -5,18 +5,20 @@
 import type { PutAnswer, PutOrder } from "#actors/blob-storage/blob-engine.ts"
 import { thrown } from "#actors/blob-storage/blob-fault.ts"
 import type { NodeUpload } from "#actors/blob-storage/node-engine.ts"
-import { admission, refusalOf } from "./volume-decide.ts"
+import { admission, isExchanged, refusalOf } from "./volume-decide.ts"
 import type { ExtentFiles } from "./volume-extents.ts"
 import { isHeld } from "./volume-index.ts"
 import { type Intake, identified, makeSession } from "./volume-intake.ts"
 import type { PutOperation, VolumeParts } from "./volume-parts.ts"
 import { putAnswer } from "./volume-puts.ts"
+import type { Reads } from "./volume-reads.ts"
 import { metaOf } from "./volume-record-told.ts"
 import { makeSeal } from "./volume-staging.ts"
 import type { BlobStream } from "./volume-stream.ts"
 import type { Windows } from "./volume-windows.ts"
 
-export type UploadParts = Pick<VolumeParts, "limits" | "line" | "log" | "index" | "budget">
+export type UploadParts = Pick<VolumeParts, "limits" | "line" | "log" | "index" | "budget"> &
+  Pick<Reads, "sound">
 
 /** A put of bytes that are all there. */
 export type Put = (
@@ -31,12 +33,14 @@ export interface Uploads {
   readonly putLarge: Put
 }
 
-/** Answers what needs no storing, a repetition; throws the refusal. */
-const settle = async ({ index, log }: UploadParts, put: PutOperation) => {
+/** Answers what needs no storing, a repetition that was read; throws the refusal. */
+const settle = async ({ index, log, sound }: UploadParts, put: PutOperation) => {
   const place = index.find(put.id)
-  const head = isHeld(place) ? await log.head(put.id, place) : undefined
-  const refused = refusalOf(put.id, admission(put, head))
+  const here = isHeld(place) ? await log.head(put.id, place) : undefined
+  const refused = refusalOf(put.id, admission(put, here))
   if (refused) throw thrown(refused)
+  if (!here || isExchanged(true, here, undefined)) return undefined
+  const head = await sound(put.id, put.at)
   return head && { id: put.id, meta: metaOf(head), created: false }
 }
 

@@ -25,7 +25,10 @@ export interface PutOrder {
   readonly if_none_match: boolean
 }
 
-/** `created` is false where the same content was stored before; it is durable in either case. */
+/**
+ * `created` is false where the same content was stored before: all of that was read, and is sound,
+ * or has the new bytes by now. It is durable in either case.
+ */
 export interface PutAnswer extends PutReceipt {
   readonly id: BlobId
   readonly meta: BlobMeta

@@ -7,6 +7,7 @@
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { BlobOrigin } from "./blob-admission.ts"
 import type { BlobEngine } from "./blob-engine.ts"
+import { thrown } from "./blob-fault.ts"
 import { type Failures, failedOn, makeFailures } from "./cluster-failures.ts"
 import { makeGets } from "./cluster-get.ts"
 import { makeList } from "./cluster-list.ts"
@@ -30,7 +31,7 @@ export interface ClusterEngine extends BlobEngine {
 /**
  * Deletes here first, then everywhere at once. Who cannot be reached learns of it later, from the
  * tombstone. The deletion is as young as the youngest copy that is known: a clock that is ahead
- * must not save its copies.
+ * must not save its copies. Where this node leaves, one that stays has to know of it.
  */
 const makeDelete =
   ({ local, peers, members }: ClusterParts, { undeleted }: Failures) =>
@@ -52,7 +53,13 @@ const makeDelete =
         ),
       ),
     )
-    undeleted(told.flat())
+    const failed = told.flat()
+    undeleted(failed)
+    const is_lost = others.length > 0 && failed.length === others.length
+    if (is_lost && members().is_leaving) {
+      const detail = "This node is leaving the cluster, and no other could be told: delete again."
+      throw thrown({ _tag: "BlobUnreachable", detail })
+    }
   }
 
 /** This node's store in its cluster. The journal and the usage stay this node's. */
@@ -62,8 +69,9 @@ export const clusterEngine = (given: ClusterParts): ClusterEngine => {
   const parts: ClusterParts = { onShortfall, ...given }
   const failures = makeFailures(parts)
   const { put, upload, open } = makePuts(parts, failures)
-  const { get, stat } = makeGets(parts)
-  const listAll = makeList(parts)
+  const reading: ClusterParts = { ...parts, members: parts.asked ?? parts.members }
+  const { get, stat } = makeGets(reading)
+  const listAll = makeList(reading)
   const deleteAll = makeDelete(parts, failures)
   return {
     put,

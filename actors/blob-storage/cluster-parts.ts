@@ -13,6 +13,10 @@ export interface ClusterParts extends ErasureParts {
   readonly hint: Hint
   /** Told of copies that could not be made: at most once a minute. */
   readonly report: (problem: string) => void
+  /** The members as gets and lists ask them; all of them unless given. */
+  readonly asked?: () => Members
+  /** Whether no other can be in a cluster with this node: it has nothing to prove itself by. */
+  readonly is_closed?: boolean
 }
 
 /** A node that takes no bytes, or gives none, for so long is not waited for. Milliseconds. */
@@ -24,11 +28,11 @@ export const isAlone = ({ active, leaving, node_id }: Members) =>
   (active.length === 0 || (active.length === 1 && active[0]?.node_id === node_id))
 
 /**
- * Whether this node is the cluster, and nobody can come back: no deletion can be on its way. One
- * that has just begun does not know yet who else there is.
+ * Whether this node is the cluster for certain: no deletion can be on its way. One that only knows
+ * of no other may be cut off from the log, or have just begun.
  */
-export const isSingle = (members: Members) =>
-  members.active.length === 1 && isAlone(members) && members.whole_since !== undefined
+export const isSingle = ({ is_closed, members }: Pick<ClusterParts, "is_closed" | "members">) =>
+  is_closed === true && isAlone(members())
 
 /** All other nodes: a blob's owners in their order, others that are active, those that leave. */
 export const othersFor = (members: Members, id: BlobId): ReadonlyArray<Peer> => {

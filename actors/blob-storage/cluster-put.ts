@@ -9,7 +9,13 @@ import { admit } from "./blob-admission.ts"
 import type { BlobUpload, PutAnswer, PutOrder } from "./blob-engine.ts"
 import { faultOf, thrown } from "./blob-fault.ts"
 import { type Failed, type Failures, failedOn } from "./cluster-failures.ts"
-import { type ClusterParts, isSingle, receiversOf, silence_ms_max } from "./cluster-parts.ts"
+import {
+  type ClusterParts,
+  isAlone,
+  isSingle,
+  receiversOf,
+  silence_ms_max,
+} from "./cluster-parts.ts"
 import { metaOfShards } from "./erasure-get.ts"
 import { ownersOf } from "./erasure-layout.ts"
 import { type ErasurePut, putErasure } from "./erasure-put.ts"
@@ -29,7 +35,7 @@ const refusals: ReadonlySet<string> = new Set(["FAILED_PRECONDITION", "ALREADY_E
 
 const is_leaving = "This node is leaving the cluster: put to another."
 const too_few_shards = "Too few shards of the blob answer."
-const in_the_way = "What was stored of these bytes was no good. It is gone: put them again."
+const in_the_way = "What was stored of these bytes went away meanwhile: put them again."
 
 const unreachable = (detail: string) => thrown({ _tag: "BlobUnreachable", detail })
 
@@ -79,9 +85,9 @@ const durable = { is_durable: true, failed: [], has_shard: false } as const
 /** A put that found a blob's shards: they are of this put too from now on. */
 const makeRenewShards =
   (parts: ClusterParts) =>
-  async (id: BlobId, put_at: bigint): Promise<ReadonlyArray<HeldBy>> => {
+  async ({ id, meta }: PutAnswer, put_at: bigint): Promise<ReadonlyArray<HeldBy>> => {
     const nodes = ownersOf(parts.members(), id, owners_max)
-    const renewed = await renewOn(parts, id, nodes, put_at)
+    const renewed = await renewOn(parts, { id, size: Number(meta.size), put_at }, nodes)
     const shards = renewed.filter(({ copy }) => copy.kind === "shard")
     return presentIn(shards) === undefined ? [] : shards
   }
@@ -103,7 +109,7 @@ const makeMakeWay = (parts: ClusterParts) => {
   return async (answer: PutAnswer, { order, at }: Whole): Promise<PutAnswer | undefined> => {
     if (!answer.created) return undefined
     const { id } = answer
-    const held = await renewShards(id, answer.meta.created_at)
+    const held = await renewShards(answer, answer.meta.created_at)
     if (held.length === 0) return undefined
     const meta = await metaOfShards(parts, held)
     await letGo(answer, at)
@@ -143,7 +149,7 @@ const makeReplicate = (parts: ClusterParts, failures: Failures) => {
     }
   }
   const renewAt = async (peer: Peer, order: CopyOrder, put: Whole, put_at: bigint) => {
-    const [there] = await renewOn(parts, order.id, [peer], put_at)
+    const [there] = await renewOn(parts, { ...order, put_at }, [peer])
     if (there?.copy.kind !== "whole") return sendTo(peer, order, put)
     return { ...durable, node_id: peer.node_id }
   }
@@ -216,11 +222,12 @@ const makeRepeat = (
 ) => {
   const renewShards = makeRenewShards(parts)
   return async (answer: PutAnswer, put: Whole): Promise<PutAnswer> => {
-    const copy: HeldCopy | undefined = await parts.guard.renew(answer.id, put.at, put.at)
+    // The store has read it to say that it is there.
+    const copy: HeldCopy | undefined = await parts.guard.renewRead(answer.id, put.at, put.at)
     if (copy?.kind === "whole") return replicate(answer, put, copy.put_at)
     // It is gone meanwhile: deleted, or found corrupt.
     if (copy === undefined) return replicate(await put.again(), put)
-    const held = await renewShards(answer.id, copy.put_at)
+    const held = await renewShards(answer, copy.put_at)
     if (held.length === 0) throw unreachable(too_few_shards)
     return { ...answer, durable_on: held.map(({ peer }) => peer.node_id) }
   }
@@ -244,7 +251,7 @@ const makeEnds = (parts: ClusterParts, failures: Failures) => {
       const is_orphan = is_shard && (await releaseOrphan(answer.id, put))
       if (is_orphan) return replicate(await put.again(), put)
       if (answer.created) return replicate(answer, put)
-      return isSingle(parts.members()) ? answer : repeat(answer, put)
+      return isSingle(parts) ? answer : repeat(answer, put)
     },
     /** Goes on with what the store refused. */
     refused: async (cause: unknown, put: Whole) => {
@@ -279,11 +286,10 @@ const makePut = (parts: ClusterParts, { send, settled, refused, coded }: Ends) =
     let early: Promise<Sending> | undefined
     const put: Whole = { order, bytes, at, again, early: () => early }
     const placed = (answer: PutAnswer) => {
-      if (!isSingle(members())) early = send(answer, put)
+      if (!isAlone(members())) early = send(answer, put)
     }
     return local.put(order, bytes, at, placed).then(
-      (answer) =>
-        isSingle(members()) && !isKeptAsShard(answer, order.policy) ? answer : settled(answer, put),
+      (answer) => (answer.created && isAlone(members()) ? answer : settled(answer, put)),
       (cause: unknown) => refused(cause, put),
     )
   }

@@ -55,6 +55,13 @@ export const hedge_ms = 300
 /** No progress for so long is a failure, in milliseconds: small puts have as much in all. */
 export const stall_ms = 5000
 
+/** A disk that reads less of a blob in a second is waited for no longer than one that is gone. */
+const read_bytes_per_second_min = 64 * 1024 * 1024
+
+/** How long a node may say nothing that first reads its copy of a blob of so many bytes. */
+export const readingMs = (bytes: number) =>
+  stall_ms + Math.ceil((1000 * bytes) / read_bytes_per_second_min)
+
 /** Data shards of a blob of that policy; undefined where it is not erasure coded. */
 export const dataShardsOf = (policy: ReplicationPolicy): number | undefined => {
   if (policy === "REPLICATION_POLICY_EC42") return 4

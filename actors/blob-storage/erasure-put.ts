@@ -180,8 +180,8 @@ const shardsOf = (stripes: ReadonlyArray<Units>, data_shards: number) =>
 
 /**
  * Those that have their shard still, for this put too. One that was there before may have been let
- * go meanwhile, as of a put that nobody finished. Who says so now keeps it: whoever looks from now
- * on sees the rest.
+ * go meanwhile, as of a put that nobody finished, or be corrupt. Who says now that it has it has
+ * read it, and keeps it: whoever looks from now on sees the rest.
  */
 const stillHolding = async (
   parts: ErasureParts,
@@ -190,7 +190,7 @@ const stillHolding = async (
 ) => {
   if (relied.length === 0) return relied
   const nodes = relied.map(({ peer }) => peer)
-  const held = await renewOn(parts, content.id, nodes, at)
+  const held = await renewOn(parts, { ...content, put_at: at }, nodes)
   const shards = new Map(held.map(({ peer, copy }) => [peer.node_id, copy.shard]))
   return relied.filter(({ peer, index }) => {
     // Who has all of the blob has this shard too.
@@ -279,7 +279,7 @@ const store = async (
  */
 const keep = async (
   parts: ErasureParts,
-  { order, content: { id, checksum }, owners, at }: Put,
+  { order, content: { id, checksum, size }, owners, at }: Put,
   held: Survey["held"],
 ): Promise<ErasurePut | undefined> => {
   const present = presentIn(held)
@@ -291,7 +291,7 @@ const keep = async (
     throw thrown({ _tag: "BlobAlreadyExists", id, detail: admission.detail })
   }
   const nodes = held.map(({ peer }) => peer)
-  const renewed = await renewOn(parts, id, nodes, at)
+  const renewed = await renewOn(parts, { id, size, put_at: at }, nodes)
   if (presentIn(renewed) === undefined) return undefined
   const stored_on = renewed.map(({ peer }) => peer.node_id)
   const failed = owners.map(({ node_id }) => node_id).filter((one) => !stored_on.includes(one))
@@ -348,14 +348,14 @@ const put = async (
       return { ...stored, is_read_out: is_first && stored.is_read_out }
     }
   }
-  const detail = "Another put of the same bytes, or their deletion, was in the way."
-  throw thrown({ _tag: "BlobShardsFailed", detail })
+  const detail = "Another put of the same bytes, or their deletion, was in the way: put them again."
+  throw thrown({ _tag: "BlobUnreachable", detail })
 }
 
 /**
  * Puts an erasure coded blob. Answers once all but two of its owners, or more, have stored a shard
- * durably. Fails with BlobTooFewNodes; BlobShardsFailed, and then nothing is left; with
- * BlobAlreadyExists and BlobIdMismatch as any put.
+ * durably. Fails with BlobTooFewNodes; BlobShardsFailed, and BlobUnreachable where others were in
+ * the way, and then nothing is left; with BlobAlreadyExists and BlobIdMismatch as any put.
  */
 export const putErasure = async (
   parts: ErasureParts,

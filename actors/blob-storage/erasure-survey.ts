@@ -7,7 +7,7 @@
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { store_origin } from "./blob-admission.ts"
-import { type ErasureParts, stall_ms } from "./erasure-layout.ts"
+import { type ErasureParts, readingMs, stall_ms } from "./erasure-layout.ts"
 import { type Holder, readableCode } from "./erasure-search.ts"
 import type { Copy, HeldCopy } from "./node-engine.ts"
 import type { Peer } from "./peers.ts"
@@ -30,9 +30,13 @@ export interface Survey {
 }
 
 /** `undefined` where it takes longer than others are to wait. */
-export const within = <A>({ timing }: Pick<ErasureParts, "timing">, promise: Promise<A>) =>
+export const within = <A>(
+  { timing }: Pick<ErasureParts, "timing">,
+  promise: Promise<A>,
+  ms = stall_ms,
+) =>
   new Promise<A | undefined>((resolve, reject) => {
-    const cancel = timing.after(stall_ms, () => resolve(undefined))
+    const cancel = timing.after(ms, () => resolve(undefined))
     promise.finally(cancel).then(resolve, reject)
   })
 
@@ -96,25 +100,33 @@ export const presentIn = (held: ReadonlyArray<HeldBy>): HeldCopy | undefined => 
   return held.find(({ copy }) => copy.shard?.data_shards === data_shards)?.copy
 }
 
+/** The put that copies are to be of: its blob, with its size in bytes, and its time. */
+export interface Renewing {
+  readonly id: BlobId
+  readonly size: number
+  readonly put_at: bigint
+}
+
 /**
- * Makes what these have copies of the put of that time, and answers what each has then; who does
- * not say within 5 seconds is not among them. Nobody takes back what a put counts on.
+ * Makes what these have copies of that put, and answers what each has then, read and sound; who
+ * does not say in the time that reading takes is not among them. Nobody takes back what a put
+ * counts on.
  */
 export const renewOn = async (
   parts: Pick<ErasureParts, "guard" | "peers" | "members" | "timing">,
-  id: BlobId,
+  { id, size, put_at }: Renewing,
   nodes: ReadonlyArray<Peer>,
-  put_at: bigint,
 ): Promise<ReadonlyArray<HeldBy>> => {
   const { guard, peers, members, timing } = parts
   const { node_id } = members()
+  const ms = readingMs(size)
   const renewed = await Promise.all(
     nodes.map((peer) => {
       const is_self = peer.node_id === node_id
       const renewing = is_self
         ? guard.renew(id, put_at, timing.now())
-        : peers.renew(peer, id, put_at)
-      return within(parts, renewing).catch(() => undefined)
+        : peers.renew(peer, id, put_at, ms)
+      return within(parts, renewing, ms).catch(() => undefined)
     }),
   )
   return nodes.flatMap((peer, at) => {

@@ -74,8 +74,9 @@ export interface CopyOrder {
 }
 
 /**
- * `created` is false where the node had the copy, or a whole one in the place of a shard. That took
- * over the time of the order's put, where it was of an older one.
+ * `created` is false where the node had the copy, or a whole one in the place of a shard, and has
+ * read it, or has these bytes in its place now. That took over the time of the order's put, where
+ * it was of an older one.
  */
 export interface Received {
   readonly copy: HeldCopy

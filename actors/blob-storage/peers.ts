@@ -70,9 +70,15 @@ export interface Peers {
   readonly takeBack: (peer: Peer, id: BlobId, created_at: bigint) => Promise<void>
   /**
    * Makes what lies there a copy of the put of that time, as `renew` of its engine: for one that
-   * found its bytes stored. Answers what lies there; undefined where nothing does.
+   * found its bytes stored. Answers what lies there, once all of it was read; undefined where
+   * nothing sound does. A node of the release before has not read it.
    */
-  readonly renew: (peer: Peer, id: BlobId, put_at: bigint) => Promise<HeldCopy | undefined>
+  readonly renew: (
+    peer: Peer,
+    id: BlobId,
+    put_at: bigint,
+    deadline_ms: number,
+  ) => Promise<HeldCopy | undefined>
   /** Deletes there because every node is meant. */
   readonly deleteClusterWide: (
     peer: Peer,

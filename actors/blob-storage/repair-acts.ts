@@ -8,7 +8,7 @@ import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { BlobOrigin } from "./blob-admission.ts"
 import { faultOf } from "./blob-fault.ts"
 import { copyBytes } from "./copy-admission.ts"
-import { stall_ms } from "./erasure-layout.ts"
+import { readingMs, stall_ms } from "./erasure-layout.ts"
 import type { CopyOrder, Deletion, HeldCopy, NodeEngine } from "./node-engine.ts"
 import { isPeerFailure } from "./peer-failure.ts"
 import type { Members, Peer, Peers, Reason } from "./peers.ts"
@@ -145,15 +145,21 @@ const makePull = (parts: RepairParts, pace: Pace, tally: RepairTally) =>
   }
 
 /** Has a copy take over a later put's time; where it is gone by now, another plan is made. */
-const makeRenewal = ({ guard, peers, members, timing }: RepairParts) =>
-  async function renew(id: BlobId, { node_id, put_at }: Act & { act: "renew" }): Promise<Outcome> {
+const makeRenewal = ({ guard, peers, members, timing }: RepairParts, pace: Pace) =>
+  async function renew(
+    { id, answers }: Matter,
+    { node_id, put_at }: Act & { act: "renew" },
+  ): Promise<Outcome> {
     const { node_id: own_id, active, leaving } = members()
     const peer = [...active, ...leaving].find((one) => one.node_id === node_id)
-    if (node_id !== own_id && peer === undefined) return undone
+    const held = heldIn(answers).get(node_id)
+    if (held === undefined || (node_id !== own_id && peer === undefined)) return undone
+    // It is read first, wherever it is.
+    await pace(copyBytes(held.size, held.shard))
     const copy =
       node_id === own_id || peer === undefined
         ? await guard.renew(id, put_at, timing.now())
-        : await peers.renew(peer, id, put_at)
+        : await peers.renew(peer, id, put_at, readingMs(held.size))
     return copy === undefined ? undone : made(1)
   }
 
@@ -212,13 +218,13 @@ export const makeActs = (parts: RepairParts, pace: Pace, tally: RepairTally) => 
   const push = makePush(parts, pace, tally)
   const pullFrom = makePulls(parts, pace, tally, fail)
   const rebuildAll = makeRebuilds(parts, pace, tally, fail)
-  const renew = makeRenewal(parts)
+  const renew = makeRenewal(parts, pace)
 
   const begin = async (act: Act, matter: Matter): Promise<Outcome> => {
     const { id, copy, asked_at } = matter
     if (act.act === "rebuild") return rebuildAll(matter, act)
     if (act.act === "pull") return pullFrom(id, act.from)
-    if (act.act === "renew") return renew(id, act)
+    if (act.act === "renew") return renew(matter, act)
     if (act.act === "forsake") {
       await guard.releaseUntold(id, act.stored_at, asked_at)
       return moot

@@ -7,7 +7,8 @@
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { HeldCopy, NodeEngine } from "./node-engine.ts"
-import { type Pace, paced } from "./repair-rate.ts"
+import type { Pace } from "./repair-rate.ts"
+import { readThrough } from "./sound-reading.ts"
 import type { Timing } from "./timing.ts"
 
 export interface SoundnessParts {
@@ -36,9 +37,7 @@ export const makeSoundness = ({ local, timing, pace }: SoundnessParts) => {
   const readings = new Map<BlobId, Reading>()
 
   const read = async ({ id, stored_at }: HeldCopy) => {
-    const { copy, data, windows } = await local.read(id, {}, timing.now())
-    const bytes = paced(data === undefined ? windows() : [data], pace)
-    while (!(await bytes.next()).done);
+    const copy = await readThrough(local, id, timing.now(), pace)
     return copy.stored_at === stored_at
   }
   const begin = (copy: HeldCopy) => {

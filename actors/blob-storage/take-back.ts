@@ -10,7 +10,9 @@
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { makeBell } from "./bell.ts"
 import { store_origin } from "./blob-admission.ts"
+import { faultOf } from "./blob-fault.ts"
 import type { Deletion, HeldCopy, NodeEngine, Receiving } from "./node-engine.ts"
+import { readThrough } from "./sound-reading.ts"
 import type { Timing } from "./timing.ts"
 
 /** Shards, and tellings, that are remembered: of more the oldest is forgotten, and so it stays. */
@@ -20,7 +22,13 @@ const remembered_max = 100_000
 export interface TakeBackGuard {
   readonly receive: NodeEngine["receive"]
   readonly copiesOf: NodeEngine["copiesOf"]
+  /**
+   * As the engine's, once all of the copy was read: whoever asks for it counts on bytes that it has
+   * not brought, and may tell a client so.
+   */
   readonly renew: NodeEngine["renew"]
+  /** The same for a put that has read the copy already, or has brought its bytes. */
+  readonly renewRead: NodeEngine["renew"]
   /**
    * Lets the shard go that the put of `created_at` had sent here, if it came since this process
    * began and nobody was told of it since; else it stays for the sweep.
@@ -61,6 +69,34 @@ const makeTurns = () => {
         bell.ring()
       }
     },
+  }
+}
+
+/**
+ * Reads what is here before it is renewed, outside of any turn: that may take long. Who asks while
+ * it is read is served by the same reading.
+ */
+const makeReadFirst = (
+  local: NodeEngine,
+  { now }: Timing,
+  renewRead: NodeEngine["renew"],
+): NodeEngine["renew"] => {
+  const readings = new Map<BlobId, Promise<void>>()
+  const read = async (id: BlobId) => {
+    try {
+      await readThrough(local, id, now())
+    } catch (cause) {
+      // What was corrupt is gone now, and what has come in its place was just written.
+      if (!["BlobNotFound", "BlobCorrupt"].includes(faultOf(cause)._tag)) throw cause
+    } finally {
+      readings.delete(id)
+    }
+  }
+  return async (id, put_at, at) => {
+    const reading = readings.get(id) ?? read(id)
+    readings.set(id, reading)
+    await reading
+    return renewRead(id, put_at, at)
   }
 }
 
@@ -108,6 +144,7 @@ export const takeBackGuard = (local: NodeEngine, timing: Timing): TakeBackGuard 
     const forgotten = remember(told, id, timing.now())
     if (forgotten !== undefined && forgotten >= known_since) known_since = forgotten + 1n
   }
+  const renewRead = makeRenew(local, turns, tell)
   const isAsked = (id: BlobId) => asked.values().some((ids) => ids.has(id))
 
   const receive: NodeEngine["receive"] = (order, bytes) => {
@@ -150,7 +187,7 @@ export const takeBackGuard = (local: NodeEngine, timing: Timing): TakeBackGuard 
       return true
     })
   return {
-    ...{ receive, copiesOf, renew: makeRenew(local, turns, tell) },
+    ...{ receive, copiesOf, renewRead, renew: makeReadFirst(local, timing, renewRead) },
     takeBack: async (id, created_at) => {
       await letGo(id, (copy) => copy.created_at === created_at && isOf(id, created_at))
       if (isOf(id, created_at)) came.delete(id)

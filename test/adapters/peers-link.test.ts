@@ -152,16 +152,22 @@ describe("a copy that takes over a later put's time", () => {
     const { peers, peer } = await linked(local)
     const bytes = noise(1, 1000)
     const order = orderOf(bytes)
-    assert.equal(await peers.renew(peer, order.id, 5n), undefined)
+    assert.equal(await peers.renew(peer, order.id, 5n, 5000), undefined)
     await peers.send(peer, { ...order, put_at: order.created_at + 1n }, [bytes], "put", 5000)
     for (const put_at of [1n, order.created_at + 2n]) {
-      const copy = await peers.renew(peer, order.id, put_at)
+      const copy = await peers.renew(peer, order.id, put_at, 5000)
       assert.deepEqual([copy], await local.copiesOf([order.id]))
       const least = order.created_at + 1n
       assert.equal(copy?.put_at, put_at > least ? put_at : least)
     }
     await local.deleteClusterWide(order.id, origin, order.created_at + 2n)
-    assert.equal(await peers.renew(peer, order.id, order.created_at + 3n), undefined)
+    assert.equal(await peers.renew(peer, order.id, order.created_at + 3n, 5000), undefined)
+  })
+
+  it("is waited for as long as whoever asks says", async () => {
+    const { peers, peer } = await linked(engineWith({ renew: () => new Promise(() => {}) }))
+    const asked = peers.renew(peer, orderOf(noise(1, 10)).id, 5n, 20)
+    await assert.rejects(asked, /did not answer within 20 ms/)
   })
 })
 

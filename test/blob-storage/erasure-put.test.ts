@@ -163,6 +163,8 @@ describe("an erasure coded put", () => {
       const bytes = noise(6, 700_000)
       const put = cluster.put(0, orderOf("EC42"), [bytes])
       await assert.rejects(put, failsWith("BlobShardsFailed", /3 of 6/).fault)
+      const fault = await put.then(() => undefined, faultOf)
+      assert.equal(fault?._tag === "BlobShardsFailed" && fault.is_full === true, how === "full")
       assert.deepEqual(await cluster.heldOf(idOf(bytes)), {})
     }
   })
@@ -186,6 +188,34 @@ describe("an erasure coded put", () => {
       new Set([0, 1, 2, 3, 4, 5]),
     )
     await readsEverywhere(cluster, bytes)
+  })
+
+  it("counts on no shard that nobody has read since it rotted", async () => {
+    for (const rotten of [1, 2, 3, 6]) {
+      for (const left of [3, 6]) {
+        const cluster = makeCluster({ nodes: 6, seed: rotten })
+        const bytes = noise(rotten, 400_000)
+        const { answer } = await cluster.put(0, orderOf("EC42"), [bytes])
+        const holders = await holdersIn(cluster, answer.id)
+        for (const [index, { engine }] of holders) {
+          const [copy] = await engine.copiesOf([answer.id])
+          const stored_at = copy?.kind === "shard" ? copy.stored_at : 0n
+          if (index >= left) await engine.release(answer.id, stored_at, cluster.world.now())
+          else if (index < rotten) engine.corrupt(answer.id, 100)
+        }
+        // Of those whose shard is sound one is away.
+        const away = holders.get(5)
+        if (rotten < 6 && away) cluster.down(away)
+        const at = cluster.nodes.findIndex((node) => node !== away)
+        const { stored_on } = await cluster.put(at, orderOf("EC42"), [bytes])
+        for (const node_id of stored_on) {
+          const reading = await cluster.nodeOf(node_id).engine.read(answer.id, {}, 1n)
+          await Array.fromAsync(reading.windows())
+        }
+        assert.ok(stored_on.length >= 4, `${stored_on.length} of ${rotten} rotten, ${left} left`)
+        await readsEverywhere(cluster, bytes)
+      }
+    }
   })
 
   it("comes after a deletion for every node, though this node's clock is behind", async () => {

@@ -104,6 +104,36 @@ describe("bytes that are put again", () => {
     expect(here.hints).toEqual([{ id, why: "replication", nodes: [there.node_id] }])
   })
 
+  for (const [how, again] of [
+    ["at once", put],
+    ["by pieces", upload],
+  ] as const) {
+    it(`${how} are sound on each node that is named, whatever rotted unread`, async () => {
+      const nodes = makeNodes(3)
+      const { here, there } = rolesOf(nodes, 2)
+      await put(nodes, here, "REPLICATION_POLICY_REPLICA2", 100n)
+      for (const rotten of [[here], [there], [here, there]]) {
+        for (const { local } of rotten) local.corrupt(id)
+        const answer = await again(nodes, here, "REPLICATION_POLICY_REPLICA2", nodes.world.now())
+        expect(answer.durable_on).toEqual([here.node_id, there.node_id])
+        for (const { local } of [here, there]) {
+          expect((await local.get(id, {}, 1n)).data).toEqual(new Uint8Array(bytes))
+        }
+      }
+    })
+  }
+
+  it("are stored anew by a node alone that finds them rotten", async () => {
+    const nodes = makeNodes(1)
+    const [alone] = nodes.nodes
+    if (alone === undefined) throw new Error("there is no node")
+    await put(nodes, alone, "REPLICATION_POLICY_NONE", 100n)
+    expect((await put(nodes, alone, "REPLICATION_POLICY_NONE", 200n)).created).toBe(false)
+    alone.local.corrupt(id)
+    expect((await put(nodes, alone, "REPLICATION_POLICY_NONE", 300n)).created).toBe(true)
+    expect((await alone.local.get(id, {}, 400n)).data).toEqual(new Uint8Array(bytes))
+  })
+
   it("are safe in shards as well", async () => {
     const nodes = makeNodes(7)
     const { owners, here, other } = rolesOf(nodes, 6)
@@ -122,12 +152,21 @@ describe("bytes that are put again", () => {
     expect((await nodes.until(read(here, id))).bytes.equals(bytes)).toBe(true)
   })
 
-  it("by a node that has only begun to know the others are no less safe", () => {
-    const single = { ...membersOf("n1", ["n1"]), whole_since: 0n }
-    expect(isSingle(single)).toBe(true)
-    expect(isSingle({ ...single, whole_since: undefined })).toBe(false)
-    expect(isSingle({ ...single, active: [] })).toBe(false)
-    expect(isSingle({ ...membersOf("n1", ["n1", "n2"]), whole_since: 0n })).toBe(false)
+  it("by a node that knows of no other are no less safe, unless none can be there", async () => {
+    const nodes = makeNodes(1)
+    const [alone] = nodes.nodes
+    if (alone === undefined) throw new Error("there is no node")
+    await put(nodes, alone, "REPLICATION_POLICY_NONE", 100n)
+    const again = await put(nodes, alone, "REPLICATION_POLICY_NONE", 300n)
+    expect(again).toMatchObject({ created: false, meta: { created_at: 100n } })
+    // Another had joined, which it was not told.
+    await tellAll([alone], 200n)
+    expect(await copyAt(alone, id)).toMatchObject({ created_at: 100n, put_at: 300n })
+    const single = membersOf("n1", ["n1"])
+    expect(isSingle({ members: () => single })).toBe(false)
+    expect(isSingle({ members: () => single, is_closed: true })).toBe(true)
+    const two = membersOf("n1", ["n1", "n2"])
+    expect(isSingle({ members: () => two, is_closed: true })).toBe(false)
   })
 })
 

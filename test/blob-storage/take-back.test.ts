@@ -205,3 +205,36 @@ describe("a shard that no put has finished", () => {
     assert.equal(await isHere(), true)
   })
 })
+
+describe("a copy that a put counts on", () => {
+  it("is read before anybody is told that it is of that put, once for all that ask", async () => {
+    let reads = 0
+    const { engine, guard, receive, isHere } = makeNode((made) => ({
+      ...made,
+      read: (...asked) => {
+        reads += 1
+        return made.read(...asked)
+      },
+    }))
+    await receive(10n)
+    const both = await Promise.all([guard.renew(id, 20n, 2000n), guard.renew(id, 21n, 2000n)])
+    assert.ok(both.every((copy) => (copy?.put_at ?? 0n) >= 20n))
+    assert.equal(reads, 1)
+    engine.corrupt(id)
+    assert.equal(await guard.renew(id, 30n, 3000n), undefined)
+    assert.equal(await isHere(), false)
+    assert.equal((await engine.usage()).quarantined, 1)
+    assert.equal((await receive(40n)).created, true)
+    assert.equal((await guard.renew(id, 50n, 5000n))?.put_at, 50n)
+  })
+
+  it("is not counted on where it cannot be read", async () => {
+    const { guard, receive } = makeNode((made) => ({
+      ...made,
+      read: () => Promise.reject(new Error("the disk has failed")),
+    }))
+    await receive(10n)
+    await assert.rejects(guard.renew(id, 20n, 2000n), /the disk has failed/)
+    assert.equal((await guard.renewRead(id, 20n, 2000n))?.put_at, 20n)
+  })
+})

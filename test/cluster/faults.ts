@@ -50,9 +50,10 @@ const crashes = (scene: Scene) => {
   return often(scene, [5 * second_ms, 90 * second_ms], async () => {
     const up = nodes.filter((node) => node.isUp())
     const node = anyOf(scene, up)
-    if (node === undefined || 2 * up.length <= nodes.length) return
+    const is_alone = membership.truth().nodes.length === 1
+    if (node === undefined || (!is_alone && 2 * up.length <= nodes.length)) return
     crash(scene, node)
-    const is_long = world.happens("a node is away for long", 0.15)
+    const is_long = !is_alone && world.happens("a node is away for long", 0.15)
     world.count("a node crashes")
     const away_ms = world.random.next() * (is_long ? 3 * minute_ms : 40 * second_ms)
     const back = world.pause(away_ms).then(() => {
@@ -135,9 +136,12 @@ const rot = (scene: Scene) => {
   const node = anyOf(scene, nodes)
   if (node === undefined) return
   const disks = readDisks([node])
-  // Of a blob that wants one copy another may be let go on the word of the one that rots.
-  const here = scene.model.blobs.filter(({ content }) =>
-    disks.of(content.id).some(({ copy }) => nodes_needed[copy.policy] > 1),
+  // Of a blob that wants one copy another may be let go on the word of the one that rots; and what
+  // a put that is under way has just written, or read, it cannot know to be rotten.
+  const here = scene.model.blobs.filter(
+    ({ content, puts }) =>
+      puts.every(({ is_over }) => is_over) &&
+      disks.of(content.id).some(({ copy }) => nodes_needed[copy.policy] > 1),
   )
   const [first, ...rest] = here
   if (first === undefined) return

@@ -168,8 +168,8 @@ export const makeCalls = (world: World, wires: Wires, caller: Caller): Peers => 
     const within_time: Within = (work) => within({ world, caller, connection }, deadline_ms, work)
     return { connection, within_time }
   }
-  const ask = <A>(peer: Peer, work: (host: Host) => Promise<A>) => {
-    const { connection, within_time } = dial(peer, ask_ms_max)
+  const ask = <A>(peer: Peer, work: (host: Host) => Promise<A>, deadline_ms = ask_ms_max) => {
+    const { connection, within_time } = dial(peer, deadline_ms)
     const asked = within_time(connection.ask(work))
     return asked.finally(() => connection.fail(hung_up))
   }
@@ -190,8 +190,8 @@ export const makeCalls = (world: World, wires: Wires, caller: Caller): Peers => 
     takeBack: living((peer, id, created_at) =>
       ask(peer, (host) => receiverOf(host).takeBack(id, created_at)),
     ),
-    renew: living((peer, id, put_at) =>
-      ask(peer, (host) => receiverOf(host).renew(id, put_at, host.now())),
+    renew: living((peer, id, put_at, deadline_ms) =>
+      ask(peer, (host) => receiverOf(host).renew(id, put_at, host.now()), deadline_ms),
     ),
     deleteClusterWide: living((peer, id, origin, deleted_at) =>
       ask(peer, ({ engine }) => engine.deleteClusterWide(id, origin, deleted_at)),

@@ -40,13 +40,15 @@ const wanted = [
   ...["put: BlobTooFewNodes", "put: BlobShardsFailed", "put: stored", "put: was there"],
   ...["a rotten copy is found by the scrub", "get: BlobNotFound", "get: right"],
   ...["a node is back with an old disk", "two nodes are cut off", "two nodes join at once"],
+  ...["a node is alone at first", "what nobody was promised rots"],
 ]
 
 /** Lives that once lost something, or never came to rest. */
 const once_broken = [
   ...[533_656_213, 536_692_045, 729_109_758, 776_732_132, 1_025_642_081, 1_063_145_453],
   ...[1_429_397_040, 1_889_652_575, 370, 1_614_394_093, 1_965_003_249, 1_382_462_778],
-  ...[1_690_787_976, 788_960_249, 1_688_672_198],
+  ...[1_690_787_976, 788_960_249, 1_688_672_198, 447_292_841],
+  ...[1_746_618_982, 204_218_356, 1_381_253_731],
 ]
 
 /**

@@ -22,6 +22,9 @@ const fresh_names = 100
 /** How often a blob's policy may want more nodes than there are. */
 const daring = 0.05
 
+/** How often a cluster begins with one node, which others join. */
+const alone = 0.15
+
 /** Each so many-th node contributes twice as much. */
 const heavy_every = 5
 
@@ -181,7 +184,9 @@ const putAll = async (scene: Scene, { policies }: Play) => {
 const live = async (scene: Scene, play: Play) => {
   const { faults_minutes, calm_minutes_max } = play
   const { world, nodes, membership, weightOf } = scene.cluster
-  const first = Math.max(1, Math.ceil(nodes.length * (0.6 + 0.4 * world.random.next())))
+  const part = 0.6 + 0.4 * world.random.next()
+  const is_alone = world.happens("a node is alone at first", alone)
+  const first = is_alone ? 1 : Math.max(1, Math.ceil(nodes.length * part))
   for (const node of nodes.slice(0, first)) {
     node.start()
     membership.join(node.node_id, weightOf(node.node_id))

@@ -3,8 +3,8 @@ import type { BlobOrigin } from "#actors/blob-storage/blob-admission.ts"
 import type { PutOrder } from "#actors/blob-storage/blob-engine.ts"
 import { faultOf } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobRange } from "#actors/blob-storage/blob-store.ts"
-import { bearsOneLess, isReadable, lookAtPut, lookNow, readDisks } from "./laws.ts"
-import type { Known, Model } from "./model.ts"
+import { bearsOneLess, lookAtPut, lookNow, readDisks } from "./laws.ts"
+import { isDue, type Known, type Model } from "./model.ts"
 import type { SimulatedCluster, SimulatedNode } from "./node.ts"
 import type { Software } from "./software.ts"
 
@@ -12,6 +12,8 @@ const origin: BlobOrigin = { actor: "simulation", request_id: "r-1", correlation
 
 /** A client gives up after so long, in milliseconds: what it asked for may still be done. */
 const patience_ms = 60_000
+/** How often copies that nobody was promised are rotten when they are put again. */
+const unpromised_rot = 0.3
 /** Between two things that a client does. */
 const pause_ms_max = 8000
 
@@ -41,25 +43,32 @@ const heard = <A>({ cluster: { world } }: Scene, work: Promise<A>) =>
     world.pause(patience_ms).then(() => ({ fault: "silence" as const })),
   ])
 
-/** Whether a blob is there only as far as nobody has read it yet: then no put can know. */
-const isRottenBelow = ({ cluster: { nodes } }: Scene, { content }: Known) => {
-  const copies = readDisks(nodes).of(content.id)
-  const unread = copies.map((copy) => ({ ...copy, is_rotten: false }))
-  return !isReadable(copies) && isReadable(unread)
+/**
+ * What nobody was promised may all rot, before the next put counts on it: what failed puts have
+ * left, and what was deleted on the way. Only while no put of it is under way, which may have read
+ * it before.
+ */
+const rotUnpromised = ({ cluster: { world, nodes } }: Scene, known: Known) => {
+  const { id, name } = known.content
+  if (isDue(known) || known.puts.some(({ is_over }) => !is_over)) return
+  const lying = nodes.filter((node) => readDisks([node]).of(id).length > 0)
+  if (lying.length === 0 || !world.happens("what nobody was promised rots", unpromised_rot)) return
+  for (const node of lying) {
+    if (world.random.next() < 0.5) continue
+    node.disk().corrupt(id)
+    world.note(`${name} rots at ${node.node_id}, unpromised`)
+  }
 }
-
-const isAlone = ({ cluster: { membership } }: Scene, { node_id }: SimulatedNode) =>
-  membership.seenBy(node_id).active.length === 1
 
 /** Puts at a node, and looks whether it is there. */
 export const put = async (scene: Scene, known: Known, node: SimulatedNode, software: Software) => {
   const { cluster, model } = scene
   const { world } = cluster
   const { content } = known
+  rotUnpromised(scene, known)
   const begun = model.beginPut(known, node.node_id)
   const at = node.now()
   const began_ms = world.ms()
-  const was_alone = isAlone(scene, node)
   const working = software.put(orderOf(known), [content.bytes.slice()], at)
   // Whoever has gone away no longer hears that it was stored after all.
   const said = await heard(scene, working)
@@ -75,10 +84,10 @@ export const put = async (scene: Scene, known: Known, node: SimulatedNode, softw
   // What was there is of this put too from now on: only a later deletion may take it.
   const put_at = answer.created || created_at > at ? created_at : at
   model.endPut(begun, put_at)
-  // Who is alone has heard of every deletion that there is.
-  const { durable_on = was_alone || isAlone(scene, node) ? [] : [node.node_id] } = answer
-  lookAtPut(cluster, content, { put_at, took_ms: world.ms() - began_ms, durable_on })
-  if (!answer.created && isRottenBelow(scene, known)) begun.is_void = true
+  const { durable_on = [node.node_id] } = answer
+  // Shown is the youngest copy's time, which may be of another put that is under way still.
+  const of_it = answer.created ? put_at : at
+  lookAtPut(cluster, content, { put_at: of_it, took_ms: world.ms() - began_ms, durable_on })
   world.count(answer.created ? "put: stored" : "put: was there")
   world.note(`put ${content.name} at ${node.node_id}: ${answer.created ? "stored" : "was there"}`)
   world.law(answer.id === content.id, `${content.name} was stored as ${answer.id}`)

@@ -113,7 +113,7 @@ describePrevious("a link to a node of the release before", (place) => {
     const later = { ...order, put_at: order.created_at + 5n }
     // It keeps the older copy, which a deletion from between the two takes.
     assert.equal(await codeOf(peers.send(old, later, [bytes], "put", 5000)), "UNAVAILABLE")
-    assert.equal(await codeOf(peers.renew(old, order.id, later.put_at)), "UNAVAILABLE")
+    assert.equal(await codeOf(peers.renew(old, order.id, later.put_at, 5000)), "UNAVAILABLE")
     assert.equal(await codeOf(peers.ringVersion(old)), "UNAVAILABLE")
     assert.deepEqual(await peers.keeps(old, [order.id], 7, false), [true])
     assert.deepEqual(await peers.keeps(old, [order.id], 7, true), [false], "it reads nothing")

@@ -254,18 +254,20 @@ describe("upkeep of copies", () => {
 })
 
 describe("a copy that is here already", () => {
-  it("is not taken again, whole or as a shard", async () => {
+  it("is not taken again, as a small one or a shard", async () => {
     const engine = await opened(freshFolder(), { clock })
-    const bytes = noise(1, 100_000)
+    const bytes = noise(1, 10_000)
+    const shard = shardOf(noise(3, 100_000), { index: 1, data_shards: 4 })
     await send(engine, wholeOf(bytes), bytes)
+    await sendShard(engine, shard)
     // Another file of extents is made in the background, for what may come.
     const status = () => ({ ...engine.status(), extent_files: 0 })
     const before = status()
-    const other = noise(2, 100_000)
     for (let times = 0; times < 5; times++) {
       // What is sent is not even looked at: the copy here answers for it.
-      const { created } = await send(engine, wholeOf(bytes), other)
-      assert.equal(created, false)
+      const whole = await send(engine, wholeOf(bytes), noise(2, bytes.length))
+      const part = await send(engine, shard, noise(2, shardBytes(shard).length))
+      assert.deepEqual([whole.created, part.created], [false, false])
     }
     assert.deepEqual(status(), before)
   })
