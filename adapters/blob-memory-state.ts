@@ -36,8 +36,12 @@ export interface MemoryImage {
 }
 
 const nothing: MemoryImage = {
-  ...{ held: new Map(), deletions: new Map(), journal: [] },
-  ...{ cursor: 0, last_at: 0n, quarantined: 0 },
+  held: new Map(),
+  deletions: new Map(),
+  journal: [],
+  cursor: 0,
+  last_at: 0n,
+  quarantined: 0,
 }
 
 /** What is known of bytes by themselves. */
@@ -57,7 +61,8 @@ const bytesOfAll = (held: ReadonlyMap<BlobId, MemoryCopy>) => {
 
 /** What the port tells of a deletion: one that every node is to learn of goes first. */
 export const deletionOf = (id: BlobId, { deleted_at, cluster_at }: MemoryDeletion): Copy => ({
-  ...{ kind: "tombstone", id },
+  kind: "tombstone",
+  id,
   deleted_at: cluster_at ?? deleted_at,
   is_cluster_wide: cluster_at !== undefined,
   ...(deleted_at > (cluster_at ?? deleted_at) && { refuses_until: deleted_at }),
@@ -75,12 +80,39 @@ interface Kept {
 
 const copyOf = ({ id, hash, meta, shard, put_at, stored_at }: Kept): HeldCopy => ({
   kind: shard ? "shard" : "whole",
-  ...{ id, size: Number(meta.size), checksum: hash, policy: meta.policy },
-  ...{ created_at: meta.created_at, put_at, stored_at, shard },
+  id,
+  size: Number(meta.size),
+  checksum: hash,
+  policy: meta.policy,
+  created_at: meta.created_at,
+  put_at,
+  stored_at,
+  shard,
 })
 
 const largest = (one: bigint, other: bigint | undefined) =>
   other !== undefined && other > one ? other : one
+
+const factOf = (
+  cursor: number,
+  kind: BlobFact["kind"],
+  { copy, meta, bytes }: MemoryCopy,
+  at: bigint,
+  { actor, request_id, correlation_id }: BlobOrigin,
+): BlobFact => ({
+  cursor,
+  kind,
+  id: copy.id,
+  size: copy.size,
+  checksum: meta.checksum,
+  policy: copy.policy,
+  at,
+  actor,
+  request_id,
+  correlation_id,
+  ...(copy.shard ? { shard: { ...copy.shard, bytes: bytes.length } } : {}),
+  ...(kind === "stored" ? { labels: meta.labels } : {}),
+})
 
 /** The parts of a state that its operations share. */
 const makeBooks = (image: MemoryImage) => {
@@ -95,20 +127,13 @@ const makeBooks = (image: MemoryImage) => {
     return last_at
   }
   const note = (kind: BlobFact["kind"], one: MemoryCopy, at: bigint, origin: BlobOrigin) => {
-    const { copy, meta, bytes } = one
-    const { actor, request_id, correlation_id } = origin
-    const shard = copy.shard && { ...copy.shard, bytes: bytes.length }
     cursor += 1
-    const fact: BlobFact = {
-      ...{ cursor, kind, id: copy.id, size: copy.size, checksum: meta.checksum },
-      ...{ policy: copy.policy, at, actor, request_id, correlation_id },
-      ...(shard ? { shard } : {}),
-      ...(kind === "stored" ? { labels: meta.labels } : {}),
-    }
-    journal.push(fact)
+    journal.push(factOf(cursor, kind, one, at, origin))
   }
   return {
-    ...{ held, deletions, stamp },
+    held,
+    deletions,
+    stamp,
     keep: (kept: Kept, origin: BlobOrigin) => {
       const one = { copy: copyOf(kept), meta: kept.meta, bytes: kept.bytes, rotten_at: undefined }
       held.set(kept.id, one)
@@ -135,8 +160,12 @@ const makeBooks = (image: MemoryImage) => {
     },
     counts: () => ({ used_bytes, blob_count: held.size, quarantined }),
     image: (): MemoryImage => ({
-      ...{ held: new Map(held), deletions: new Map(deletions), journal: [...journal], cursor },
-      ...{ last_at, quarantined },
+      held: new Map(held),
+      deletions: new Map(deletions),
+      journal: [...journal],
+      cursor,
+      last_at,
+      quarantined,
     }),
   }
 }
@@ -188,8 +217,12 @@ const makePutting = (books: Books, renew: ReturnType<typeof makeRenewing>) => {
       // A deletion by another node's clock may be ahead of this one's: this put came after it.
       const created_at = largest(stored_at, buried && buried.deleted_at + 1n)
       const meta: BlobMeta = {
-        ...{ size: BigInt(bytes.length), created_at, modified_at: created_at },
-        ...{ checksum: base64Of(hash), labels: order.labels, policy: storedPolicy(order.policy) },
+        size: BigInt(bytes.length),
+        created_at,
+        modified_at: created_at,
+        checksum: base64Of(hash),
+        labels: order.labels,
+        policy: storedPolicy(order.policy),
       }
       const kept = { id, hash, meta, shard: undefined, put_at: created_at, stored_at, bytes }
       keep(kept, order.origin)
@@ -205,8 +238,12 @@ const makePutting = (books: Books, renew: ReturnType<typeof makeRenewing>) => {
       if (admission.verdict === "refuse") throw thrown(admission.fault)
       if (present) return { copy: renew(id, putAtIn(order), now) ?? present.copy, created: false }
       const meta: BlobMeta = {
-        ...{ size: BigInt(size), created_at, modified_at: created_at, labels },
-        ...{ checksum: base64Of(hash), policy: storedPolicy(order.policy) },
+        size: BigInt(size),
+        created_at,
+        modified_at: created_at,
+        labels,
+        checksum: base64Of(hash),
+        policy: storedPolicy(order.policy),
       }
       const kept = { id, hash, meta, shard, put_at: putAtIn(order), stored_at: stamp(now), bytes }
       return { copy: keep(kept, order.origin).copy, created: true }

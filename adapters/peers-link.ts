@@ -174,7 +174,9 @@ const questionsOver = (calls: PeerCalls): Omit<Peers, keyof Changes> => ({
   },
   copies: async ({ address }, after_id, until_id, limit) => {
     const json = messages.copies.encode({
-      ...{ after_id, until_id, limit: Math.min(limit, copies_max) },
+      after_id,
+      until_id,
+      limit: Math.min(limit, copies_max),
     })
     const { version, ask } = await calls.to(address)
     const said = await ask(operations.copies, json, [], list_ms_max)

@@ -36,10 +36,21 @@ const gone = failed("The copy that was here went away meanwhile.")
 
 const putOf = (order: CopyOrder, bytes: number, at: bigint): PutOperation => ({
   kind: "put",
-  ...{ id: order.id, hash: order.checksum, size: order.size, bytes, copy: order },
+  id: order.id,
+  hash: order.checksum,
+  size: order.size,
+  bytes,
+  copy: order,
   checksum: Buffer.from(order.checksum, "hex").toString("base64"),
-  ...{ labels: order.labels, policy: storedPolicy(order.policy), origin: order.origin, at },
-  ...{ expected_id: undefined, if_none_match: false, parts: [], crcs: [], extents: [] },
+  labels: order.labels,
+  policy: storedPolicy(order.policy),
+  origin: order.origin,
+  at,
+  expected_id: undefined,
+  if_none_match: false,
+  parts: [],
+  crcs: [],
+  extents: [],
 })
 
 /** Throws where a whole copy's bytes are not those of its identifier; a shard has no hash. */

@@ -155,7 +155,11 @@ const open = async (options: VolumeOptions, disk: VolumeDisk) => {
   const late: { fail?: (detail: string) => void; wrote?: (bytes: number) => void } = {}
   const fail = (detail: string) => late.fail?.(detail)
   const recovered = await recover({
-    ...{ disk, dir, segment_bytes: limits.segment_bytes, now, fail },
+    disk,
+    dir,
+    segment_bytes: limits.segment_bytes,
+    now,
+    fail,
     fresh: {
       volume_id: options.volume_id ?? randomBytes(16),
       cursor: options.first_cursor ?? 0,
@@ -182,7 +186,17 @@ const open = async (options: VolumeOptions, disk: VolumeDisk) => {
   await line.writer.begin()
   await unlessFull(() => makeCheckpointFiles(disk, dir))
   const parts: VolumeParts = {
-    ...{ dir, disk, limits, segments, index, line, log, budget, notes, now, checkpoint },
+    dir,
+    disk,
+    limits,
+    segments,
+    index,
+    line,
+    log,
+    budget,
+    notes,
+    now,
+    checkpoint,
     logFiles: () => state.logFiles(line.writer.where().file),
     acknowledged: () => counters.acknowledged,
     retireLog: async (number) => {
@@ -262,7 +276,8 @@ const makeTaking = (
       ? putSmall(order, bytes, at, placed)
       : uploads.putLarge(order, bytes, at)
   return {
-    ...{ put, upload: uploads.upload },
+    put,
+    upload: uploads.upload,
     receive: makeReceive({ ...parts, sound, renew, last_at }, extents),
     stage: makeStage(parts, extents, windows),
   }
@@ -290,7 +305,8 @@ export const openVolume = async (
     ...makeTaking(parts, { extents, windows }, reads, last_at),
     get: reads.get,
     getNow: reads.getNow,
-    ...{ read: reads.read, renew: reads.renew },
+    read: reads.read,
+    renew: reads.renew,
     ...makeHoldings({ ...parts, head: reads.head, last_at }),
     ...makeRemovals(line, clockOf(options)),
     // A record that is found damaged is taken out at the time of the last one written, or later.

@@ -58,7 +58,12 @@ const commit = async (
 const putOf = (order: PutOrder, size: number, at: bigint) => ({
   ...order,
   kind: "put" as const,
-  ...{ size, bytes: size, copy: undefined, at, parts: [], crcs: [] },
+  size,
+  bytes: size,
+  copy: undefined,
+  at,
+  parts: [],
+  crcs: [],
 })
 
 const finishOf =

@@ -33,11 +33,19 @@ const arrow: Readonly<Record<string, Reach>> = {
   adapters: {
     // The ports that only the gateway needs live beside it.
     folders: [
-      ...["actors", "projections", "events", "schemas", "launcher"],
-      ...["#gateway/caller.ts", "#gateway/identity.ts", "#gateway/transport.ts"],
-      ...["#gateway/blob-storage/cursors.ts", "#gateway/capital-pressure/dashboard-reader.ts"],
+      "actors",
+      "projections",
+      "events",
+      "schemas",
+      "launcher",
+      "#gateway/caller.ts",
+      "#gateway/identity.ts",
+      "#gateway/transport.ts",
+      "#gateway/blob-storage/cursors.ts",
+      "#gateway/capital-pressure/dashboard-reader.ts",
       // What the listener puts on the wire.
-      ...["#gateway/front-door.ts", "#gateway/envelope.ts"],
+      "#gateway/front-door.ts",
+      "#gateway/envelope.ts",
     ],
     packages: /./,
   },
@@ -45,7 +53,13 @@ const arrow: Readonly<Record<string, Reach>> = {
   client: { folders: [], packages: /^(effect|node:.+|smol-toml|yaml|@napi-rs\/blake-hash)$/ },
   verbs: {
     folders: [
-      ...["gateway", "adapters", "actors", "projections", "events", "schemas", "launcher"],
+      "gateway",
+      "adapters",
+      "actors",
+      "projections",
+      "events",
+      "schemas",
+      "launcher",
       "client",
     ],
     packages: /./,
@@ -251,6 +265,14 @@ export const rules: ReadonlyArray<Rule> = [
     /^\s*(export )?(const |declare )?(enum|namespace) \w|constructor\((private|public|readonly)/,
     "use erasable syntax only",
     { path: "a.ts", text: "enum A { B }\n" },
+  ),
+  forbids(
+    "nothing is spread that is written out there",
+    // A table keeps a row's fields together.
+    /^(?!test\/|schemas\/capital-pressure\/registry\.ts$).+\.(ts|mjs)$/,
+    /\.\.\.(\{|\(\[)/,
+    "write its members where it stands",
+    { path: "actors/a.ts", text: "const a = { ...{ b, c }, d }\n" },
   ),
   {
     name: "a cast has its reason beside it",

@@ -40,7 +40,10 @@ const in_the_way = "What was stored of these bytes went away meanwhile: put them
 const unreachable = (detail: string) => thrown({ _tag: "BlobUnreachable", detail })
 
 const orderFor = ({ id, meta }: PutAnswer, { origin }: PutOrder, put_at: bigint): CopyOrder => ({
-  ...{ id, origin, put_at, shard: undefined },
+  id,
+  origin,
+  put_at,
+  shard: undefined,
   checksum: hexOfBase64(meta.checksum),
   size: Number(meta.size),
   policy: meta.policy,
@@ -325,7 +328,8 @@ const makeUpload = (parts: ClusterParts, { settled, refused, coded }: Ends) => {
       }
     }
     return {
-      ...{ write, abort },
+      write,
+      abort,
       finish: (at) => (isErasureCode(order.policy) ? finishCoded(at) : finishWhole(at)),
     }
   }

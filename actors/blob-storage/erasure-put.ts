@@ -242,7 +242,9 @@ const store = async (
   const { labels, policy, origin } = order
   const shipping: Shipping = {
     order: { id, checksum, size, policy, labels, created_at: at, origin },
-    ...{ data_shards, shard_bytes: plan.shard_bytes, reason: "put" },
+    data_shards,
+    shard_bytes: plan.shard_bytes,
+    reason: "put",
   }
   const stripes = stripesIn(parts, put)
   const whole = size <= at_once_bytes_max ? await Array.fromAsync(stripes) : undefined

@@ -81,7 +81,9 @@ const isSettled = (cause: unknown) =>
     : ["BlobNotFound", "BlobDeletedHere", "BlobAlreadyExists"].includes(faultOf(cause)._tag)
 
 export const originOf = (node_id: string): BlobOrigin => ({
-  ...{ actor: `node:${node_id}`, request_id: "", correlation_id: "" },
+  actor: `node:${node_id}`,
+  request_id: "",
+  correlation_id: "",
 })
 
 /** What a node has of each blob of an answer, without deletions. */

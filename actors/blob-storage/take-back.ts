@@ -187,7 +187,10 @@ export const takeBackGuard = (local: NodeEngine, timing: Timing): TakeBackGuard 
       return true
     })
   return {
-    ...{ receive, copiesOf, renewRead, renew: makeReadFirst(local, timing, renewRead) },
+    receive,
+    copiesOf,
+    renewRead,
+    renew: makeReadFirst(local, timing, renewRead),
     takeBack: async (id, created_at) => {
       await letGo(id, (copy) => copy.created_at === created_at && isOf(id, created_at))
       if (isOf(id, created_at)) came.delete(id)

@@ -9,7 +9,7 @@ import { ReadModelsGroup } from "#gateway/system/read-models-api.ts"
 import { SecretsGroup } from "#gateway/system/secrets-api.ts"
 import { Tokens } from "#gateway/system/tokens-api.ts"
 import { TrustsGroup } from "#gateway/system/trusts-api.ts"
-import { WebhooksGroup } from "#gateway/system/webhooks-api.ts"
+import { AdminWebhooksGroup, WebhooksGroup } from "#gateway/system/webhooks-api.ts"
 
 export const OperationsApi = HttpApi.make("operations")
   .add(
@@ -22,5 +22,6 @@ export const OperationsApi = HttpApi.make("operations")
     TrustsGroup,
     ChartsGroup,
     WebhooksGroup,
+    AdminWebhooksGroup,
   )
   .annotate(BodyLimit, () => command_bytes_max)

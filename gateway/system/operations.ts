@@ -58,6 +58,10 @@ const webhooks = HttpApiBuilder.group(OperationsApi, "webhooks", (handlers) =>
   handlers.handleAll(webhookHandlers),
 )
 
+const adminWebhooks = HttpApiBuilder.group(OperationsApi, "admin-webhooks", (handlers) =>
+  handlers.handleAll(webhookHandlers),
+)
+
 export const operations = Layer.mergeAll(
   events,
   audit,
@@ -68,4 +72,5 @@ export const operations = Layer.mergeAll(
   trusts,
   charts,
   webhooks,
+  adminWebhooks,
 )

@@ -34,71 +34,83 @@ const always = [Invalid, Forbidden, BackendUnavailable] as const
 const known = [...always, NotFound] as const
 const accepted = HttpApiSchema.status(202)
 
-/** What is of one webhook's deliveries. */
-const deliveries = [
-  HttpApiEndpoint.post("test", "/v1/webhooks/:id/test", {
-    params: id,
-    success: Ping,
-    error: known,
-  }).annotate(OpenApi.Summary, "Send a ping to a webhook"),
-  HttpApiEndpoint.post("replay", "/v1/webhooks/:id/replay", {
-    params: id,
-    payload: NewReplay,
-    success: WebhookDetail.pipe(accepted),
-    error: [...known, Conflict],
-  }).annotate(OpenApi.Summary, "Send events again from a position"),
-  HttpApiEndpoint.get("letters", "/v1/webhooks/:id/dead-letters", {
-    params: id,
-    query: letter_page_query,
-    success: DeadLetterPage,
-    error: known,
-  }).annotate(OpenApi.Summary, "List the events that were given up"),
-  HttpApiEndpoint.post("redeliver_all", "/v1/webhooks/:id/dead-letters/redeliver", {
-    params: id,
-    success: Redelivery.pipe(accepted),
-    error: [...known, Conflict],
-  }).annotate(OpenApi.Summary, "Try the oldest dead letters again"),
-  HttpApiEndpoint.post("redeliver", "/v1/webhooks/:id/dead-letters/:sequence/redeliver", {
-    params: { ...id, sequence: Schema.String },
-    success: Redelivery.pipe(accepted),
-    error: [...known, Conflict],
-  }).annotate(OpenApi.Summary, "Try a dead letter again"),
-] as const
-
-export const WebhooksGroup = HttpApiGroup.make("webhooks")
-  .annotate(OpenApi.Description, "Webhooks: published events sent to an address of yours.")
-  .add(
-    HttpApiEndpoint.get("list", "/v1/webhooks", {
-      query: webhook_page_query,
-      success: WebhookPage,
-      error: always,
-    }).annotate(OpenApi.Summary, "List the webhooks"),
-    HttpApiEndpoint.post("create", "/v1/webhooks", {
-      payload: NewWebhook,
-      success: WebhookMade.pipe(HttpApiSchema.status(201)),
-      error: [...always, Conflict, QuotaExceeded],
-    }).annotate(OpenApi.Summary, "Make a webhook"),
-    HttpApiEndpoint.get("get", "/v1/webhooks/:id", {
+/** What is of one webhook's deliveries, below the path of all webhooks. */
+const deliveriesAt = (path: `/${string}`) =>
+  [
+    HttpApiEndpoint.post("test", `${path}/:id/test`, {
       params: id,
-      success: WebhookDetail,
+      success: Ping,
       error: known,
-    }).annotate(OpenApi.Summary, "Read a webhook"),
-    HttpApiEndpoint.patch("update", "/v1/webhooks/:id", {
+    }).annotate(OpenApi.Summary, "Send a ping to a webhook"),
+    HttpApiEndpoint.post("replay", `${path}/:id/replay`, {
       params: id,
-      payload: WebhookPatch,
-      success: WebhookDetail,
+      payload: NewReplay,
+      success: WebhookDetail.pipe(accepted),
       error: [...known, Conflict],
-    }).annotate(OpenApi.Summary, "Change a webhook, pause it or enable it"),
-    HttpApiEndpoint.delete("delete", "/v1/webhooks/:id", { params: id, error: known }).annotate(
-      OpenApi.Summary,
-      "Delete a webhook",
-    ),
-    HttpApiEndpoint.post("rotate", "/v1/webhooks/:id/secret", {
+    }).annotate(OpenApi.Summary, "Send events again from a position"),
+    HttpApiEndpoint.get("letters", `${path}/:id/dead-letters`, {
       params: id,
-      payload: NewSecret,
-      success: WebhookMade,
+      query: letter_page_query,
+      success: DeadLetterPage,
+      error: known,
+    }).annotate(OpenApi.Summary, "List the events that were given up"),
+    HttpApiEndpoint.post("redeliver_all", `${path}/:id/dead-letters/redeliver`, {
+      params: id,
+      success: Redelivery.pipe(accepted),
       error: [...known, Conflict],
-    }).annotate(OpenApi.Summary, "Give a webhook a new secret"),
-    ...deliveries,
-  )
-  .annotateEndpoints(Needs, { roles: ["member", "admin"] })
+    }).annotate(OpenApi.Summary, "Try the oldest dead letters again"),
+    HttpApiEndpoint.post("redeliver", `${path}/:id/dead-letters/:sequence/redeliver`, {
+      params: { ...id, sequence: Schema.String },
+      success: Redelivery.pipe(accepted),
+      error: [...known, Conflict],
+    }).annotate(OpenApi.Summary, "Try a dead letter again"),
+  ] as const
+
+/** Both groups have the same operations. */
+const webhooksAt = <const Name extends string>(name: Name, path: `/${string}`) =>
+  HttpApiGroup.make(name)
+    .annotate(OpenApi.Description, "Webhooks: published events sent to an address of yours.")
+    .add(
+      HttpApiEndpoint.get("list", path, {
+        query: webhook_page_query,
+        success: WebhookPage,
+        error: always,
+      }).annotate(OpenApi.Summary, "List the webhooks"),
+      HttpApiEndpoint.post("create", path, {
+        payload: NewWebhook,
+        success: WebhookMade.pipe(HttpApiSchema.status(201)),
+        error: [...always, Conflict, QuotaExceeded],
+      }).annotate(OpenApi.Summary, "Make a webhook"),
+      HttpApiEndpoint.get("get", `${path}/:id`, {
+        params: id,
+        success: WebhookDetail,
+        error: known,
+      }).annotate(OpenApi.Summary, "Read a webhook"),
+      HttpApiEndpoint.patch("update", `${path}/:id`, {
+        params: id,
+        payload: WebhookPatch,
+        success: WebhookDetail,
+        error: [...known, Conflict],
+      }).annotate(OpenApi.Summary, "Change a webhook, pause it or enable it"),
+      HttpApiEndpoint.delete("delete", `${path}/:id`, { params: id, error: known }).annotate(
+        OpenApi.Summary,
+        "Delete a webhook",
+      ),
+      HttpApiEndpoint.post("rotate", `${path}/:id/secret`, {
+        params: id,
+        payload: NewSecret,
+        success: WebhookMade,
+        error: [...known, Conflict],
+      }).annotate(OpenApi.Summary, "Give a webhook a new secret"),
+      ...deliveriesAt(path),
+    )
+
+export const WebhooksGroup = webhooksAt("webhooks", "/v1/webhooks").annotateEndpoints(Needs, {
+  roles: ["member", "admin"],
+})
+
+/** The same at the path of DECISIONS, published events, which is for operators alone. */
+export const AdminWebhooksGroup = webhooksAt(
+  "admin-webhooks",
+  "/v1/admin/webhooks",
+).annotateEndpoints(Needs, { roles: ["admin"] })

@@ -88,6 +88,8 @@ const for_others = [
   /^GET \/(console|assets)\/.*$/,
   /^GET (\/v1)?\/(openapi|asyncapi)\.json$/,
   /^(GET|POST) \/v2\b/,
+  // The same as /v1/webhooks.
+  /^[A-Z]+ \/v1\/admin\/webhooks\b/,
 ]
 
 interface Parameter {
