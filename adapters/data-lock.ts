@@ -1,6 +1,7 @@
 /** The data folder: made, locked for one process, and given to what writes into it. */
 import {
   existsSync,
+  lstatSync,
   mkdirSync,
   readFileSync,
   realpathSync,
@@ -100,17 +101,32 @@ const makeFolders = (path: string, inner: ReadonlyArray<"run" | "nats">) =>
       const real = realpathSync(path)
       const folder = { path: real, run: join(real, "run"), nats: join(real, "nats") }
       for (const name of inner) {
+        if (process.getuid?.() === 0) mayMake(real, folder[name])
         mkdirSync(folder[name], { recursive: true, mode: folder_mode })
-        const probe = join(folder[name], `.probe-${process.pid}`)
-        writeFileSync(probe, "", { mode: file_mode })
-        const [owner, ours] = [statSync(folder[name]).uid, statSync(probe).uid]
-        rmSync(probe)
+        const [owner, ours] = [statSync(folder[name]).uid, ownerIn(folder[name])]
         if (owner !== ours) throw ofAnother(real, owner, ours)
       }
       return folder
     },
     catch: (cause) => (cause instanceof DataFolderUnusable ? cause : unusable(path, cause)),
   })
+
+/** Whose a file is that we make there; it is not made through a link that another has left. */
+const ownerIn = (folder: string) => {
+  const probe = join(folder, `.probe-${process.pid}`)
+  rmSync(probe, { force: true })
+  writeFileSync(probe, "", { mode: file_mode, flag: "wx" })
+  const { uid } = statSync(probe)
+  rmSync(probe)
+  return uid
+}
+
+/** Whether what root uses or makes at `path` is root's own, and no link of another user's. */
+const mayMake = (real: string, path: string) => {
+  const owner = lstatSync(existsSync(path) ? path : real).uid
+  const ours = ownerIn(real)
+  if (owner !== ours) throw ofAnother(real, owner, ours)
+}
 
 /** Root may write everywhere; whose folder it is could not read what root leaves there. */
 const ofAnother = (path: string, owner: number, ours: number) =>

@@ -8,11 +8,14 @@ import { Effect, Schedule } from "effect"
  */
 const look_ms = 1000
 
-/** When the file was written, and how large it is; a file that is gone has its own answer. */
+/**
+ * When the file was changed, its rights too: what could not be read may be readable from then on. A
+ * file that is gone has its own answer.
+ */
 const changedAt = (path: string) =>
   Effect.promise(() =>
     stat(path, { bigint: true }).then(
-      ({ mtimeNs, ino, size }) => `${mtimeNs} ${ino} ${size}`,
+      ({ ctimeNs, ino, size }) => `${ctimeNs} ${ino} ${size}`,
       () => "gone",
     ),
   )

@@ -1,5 +1,5 @@
 /** The listener: Node's HTTP server before the front door, with TLS where the settings say so. */
-import { X509Certificate } from "node:crypto"
+import { createPrivateKey, X509Certificate } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import {
   createServer,
@@ -81,6 +81,8 @@ const readPem = (path: string, name: string) =>
 
 const isShown = (socket: TLSSocket) => Object.keys(socket.getPeerCertificate()).length > 0
 
+const unfit = "the key is not that of the certificate"
+
 /** What the files of `[tls]` hold now, which fit each other; ListenFailure otherwise. */
 const readTls = Effect.fnUntraced(function* ({ cert, key, client_ca }: Settings["tls"]) {
   const secure = {
@@ -92,8 +94,10 @@ const readTls = Effect.fnUntraced(function* ({ cert, key, client_ca }: Settings[
   return yield* Effect.try({
     try: () => {
       createSecureContext(secure)
-      const ends = Date.parse(new X509Certificate(secure.cert).validTo) / ms_per_s
-      return { secure, ends }
+      const shown = new X509Certificate(secure.cert)
+      // OpenSSL itself takes a key of another kind, as RSA beside EC, and then shakes no hand.
+      if (!shown.checkPrivateKey(createPrivateKey(secure.key))) throw new Error(unfit)
+      return { secure, ends: Date.parse(shown.validTo) / ms_per_s }
     },
     catch: (cause) => new ListenFailure({ message: `tls: ${String(cause)}` }),
   })

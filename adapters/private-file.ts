@@ -18,7 +18,17 @@ const folder_mode = 0o700
  * Writes `text` to `path` with mode 0600 in one step: a reader, also after a crash, sees the old
  * file or the new one. Missing folders are made with mode 0700.
  */
-export const writePrivate = (path: string, text: string) =>
+export const writePrivate = (path: string, text: string) => written(path, text)
+
+/**
+ * As writePrivate; what root writes so beside a server of another user is that user's, who has to
+ * read it. For no secret of root's: whose the folder is may be anybody.
+ */
+export const writeForOwner = (path: string, text: string) => written(path, text, giveToOwner)
+
+type Give = (file: FileHandle, folder: string) => Promise<void>
+
+const written = (path: string, text: string, give?: Give) =>
   attempt("write", path, async () => {
     await mkdir(dirname(path), { recursive: true, mode: folder_mode })
     const partial = `${path}.${randomUUID()}.tmp`
@@ -26,7 +36,7 @@ export const writePrivate = (path: string, text: string) =>
       const file = await open(partial, "wx", file_mode)
       try {
         await file.writeFile(text)
-        await giveToOwner(file, dirname(path))
+        await give?.(file, dirname(path))
         await file.sync()
       } finally {
         await file.close()
@@ -39,8 +49,7 @@ export const writePrivate = (path: string, text: string) =>
     await syncFolder(dirname(path))
   })
 
-/** What root writes beside a server of another user is that user's, who has to read it. */
-const giveToOwner = async (file: FileHandle, folder: string) => {
+const giveToOwner: Give = async (file, folder) => {
   const [{ uid, gid }, ours] = await Promise.all([stat(folder), file.stat()])
   if (uid === ours.uid || process.getuid?.() !== 0) return
   // Where owners are not root's to change either, as in some containers, it stays root's.

@@ -17,7 +17,9 @@ export const patternBelow = (folder: string, pattern: string) => {
 }
 
 const isAnchored = (pattern: string) => pattern.startsWith("/")
-const partsOf = (pattern: string) => pattern.split("/").filter((part) => part !== "")
+/** `.` is the folder itself, as restic has it too. */
+const partsOf = (pattern: string) =>
+  pattern.split("/").filter((part) => part !== "" && part !== ".")
 
 /** What a path is to some patterns: matched, the folder of what may match, or neither. */
 export type Fit = "matched" | "above" | "none"

@@ -6,7 +6,7 @@
 
 import { randomUUID } from "node:crypto"
 import { createReadStream } from "node:fs"
-import { chmod, mkdir, open, readdir, realpath, rename, rm, stat } from "node:fs/promises"
+import { chmod, lstat, mkdir, open, readdir, realpath, rename, rm, stat } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import Sqlite from "better-sqlite3"
 import { syncFolder } from "#adapters/private-file.ts"
@@ -60,7 +60,7 @@ const filesAt = async (
   without: string,
 ): Promise<ReadonlyArray<FoundFile>> => {
   if (path.endsWith(".tmp")) return []
-  const found = await stat(join(folder, path)).catch(noneIfGone(undefined))
+  const found = await followed(join(folder, path)).catch(noneIfGone(undefined))
   if (found?.isFile()) return [{ path, mode: found.mode & 0o777 }]
   if (!found?.isDirectory()) return []
   if ((await realpath(join(folder, path)).catch(noneIfGone(""))) === without) return []
@@ -68,6 +68,16 @@ const filesAt = async (
   return (
     await Promise.all(names.map((name) => filesAt(folder, `${path}/${name}`, without)))
   ).flat()
+}
+
+/** Root follows a user's links to what is that user's alone: a restore hands it to that user. */
+const followed = async (path: string) => {
+  const found = await stat(path)
+  const { uid } = await lstat(path)
+  if (process.getuid?.() === 0 && uid !== 0 && uid !== found.uid) {
+    throw new Error(`${path} is a link of user ${uid} to what belongs to user ${found.uid}`)
+  }
+  return found
 }
 
 /** What stands for a file that is not there, or not any more. */

@@ -1,7 +1,7 @@
 /** When state was backed up last: a note in the data folder, for `almanac doctor`. */
 import { join } from "node:path"
 import { Schema } from "effect"
-import { writePrivate } from "#adapters/private-file.ts"
+import { writeForOwner } from "#adapters/private-file.ts"
 
 export const last_backup_file = "last-backup.json"
 
@@ -16,4 +16,4 @@ export const LastBackup = Schema.fromJsonString(
 )
 
 export const noteBackup = (data_dir: string, note: typeof LastBackup.Type) =>
-  writePrivate(join(data_dir, last_backup_file), Schema.encodeSync(LastBackup)(note))
+  writeForOwner(join(data_dir, last_backup_file), Schema.encodeSync(LastBackup)(note))

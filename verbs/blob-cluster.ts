@@ -6,7 +6,7 @@ import { Clock, Effect, Redacted } from "effect"
 import { clusterEngine } from "#actors/blob-storage/cluster-engine.ts"
 import type { ErasureParts } from "#actors/blob-storage/erasure-layout.ts"
 import { rebuildShards } from "#actors/blob-storage/erasure-rebuild.ts"
-import { type HeldMembers, holdsNewest, reached } from "#actors/blob-storage/members.ts"
+import { type HeldMembers, holdsNewest, type Reach, reached } from "#actors/blob-storage/members.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import { peerFailure } from "#actors/blob-storage/peer-failure.ts"
 import type { Members } from "#actors/blob-storage/peers.ts"
@@ -42,14 +42,18 @@ const hasProof = ({ cluster, tls }: Settings) =>
 
 /**
  * Whether a get waits for a node's answer. No watchdog times a node that leaves: one that fell
- * silent would turn every 404 into 503, for good.
+ * silent would turn every 404 into 503, for good. It is asked all the same, since this node hears
+ * none where it is the bus that is away.
  */
-const isReached = ({ settings, heardAt }: JoinOptions, now: () => number) => {
+const reaching = ({ settings, heardAt }: JoinOptions, now: () => number) => {
   const has_proof = hasProof(settings)
   const silent_ms = settings.cluster.heartbeat_deadline_seconds * 1000
   const since = now()
-  return (node_id: string, state: "active" | "leaving") =>
-    has_proof && (state === "active" || now() - Math.max(since, heardAt(node_id) ?? 0) < silent_ms)
+  return (node_id: string, state: "active" | "leaving"): Reach => {
+    if (!has_proof) return "never"
+    const is_heard = now() - Math.max(since, heardAt(node_id) ?? 0) < silent_ms
+    return state === "active" || is_heard ? "reached" : "unheard"
+  }
 }
 
 const no_proof = "this node has no cluster.secret and no tls.client_ca, and asks no other"
@@ -161,8 +165,8 @@ export const joinNodes = Effect.fnUntraced(function* (options: JoinOptions, loca
     sweep_seconds,
     repair_bytes_per_second,
   })
-  const isAsked = isReached(options, () => clock.currentTimeMillisUnsafe())
-  const asked = () => reached(held.members(), isAsked)
+  const reachOf = reaching(options, () => clock.currentTimeMillisUnsafe())
+  const asked = () => reached(held.members(), reachOf)
   const is_closed = !hasProof(settings)
   const engine = clusterEngine({ ...parts, asked, hint: repairs.hint, report, is_closed })
   const ringVersion = () => held.members().ring_version

@@ -20,10 +20,12 @@ const nobody: ReadonlySet<string> = new Set()
 const isTag = (cause: unknown, ...tags: ReadonlyArray<string>) => tags.includes(faultOf(cause)._tag)
 
 /** What is nowhere may be on a node that is offline: then the answer names it. */
-const missed = (id: BlobId, { offline = [] }: Members, cause: unknown) =>
-  isTag(cause, "BlobNotFound") && offline.length > 0
-    ? thrown({ _tag: "BlobNotFound", id, not_asked: offline })
-    : cause
+const missed = (id: BlobId, { offline = [] }: Members, cause: unknown) => {
+  const fault = faultOf(cause)
+  const is_told = fault._tag !== "BlobNotFound" || fault.not_asked !== undefined
+  if (is_told || offline.length === 0) return cause
+  return thrown({ _tag: "BlobNotFound", id, not_asked: offline })
+}
 
 /** What another node answered is to be here too, or anew. */
 const lacks = (

@@ -6,7 +6,8 @@
 import { type BlobId, blob_id_bytes } from "#schemas/blob-storage/blob.ts"
 import { thrown } from "./blob-fault.ts"
 import type { BlobPage } from "./blob-store.ts"
-import { type ClusterParts, isAlone } from "./cluster-parts.ts"
+import { type ClusterParts, isAlone, silence_ms_max } from "./cluster-parts.ts"
+import { within } from "./erasure-survey.ts"
 import type { Copy, CopyPage } from "./node-engine.ts"
 
 const id_digits = 2 * blob_id_bytes
@@ -65,14 +66,20 @@ export const mergedIds = (
 const smallest = (nexts: ReadonlyArray<BlobId | undefined>) =>
   nexts.filter((next) => next !== undefined).toSorted()[0]
 
-export const makeList = ({ local, peers, members }: ClusterParts) => {
+export const makeList = (parts: ClusterParts) => {
+  const { local, peers, members } = parts
+  const nothing: CopyPage = { copies: [], next: undefined }
   /** One page of each node's copies. */
   const round = (after: string, until: string, limit: number) => {
     const now = members()
     const others = [...now.active, ...now.leaving].filter((peer) => peer.node_id !== now.node_id)
     const asked = others.map(async (peer): Promise<CopyPage> => {
+      const asking = peers.copies(peer, after, until, limit)
+      if (now.unheard?.includes(peer.node_id)) {
+        return (await within(parts, asking, silence_ms_max).catch(() => nothing)) ?? nothing
+      }
       try {
-        return await peers.copies(peer, after, until, limit)
+        return await asking
       } catch (cause) {
         const why = cause instanceof Error ? cause.message : String(cause)
         const detail = `${peer.node_id} cannot be asked for its blobs: ${why}`

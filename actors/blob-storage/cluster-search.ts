@@ -8,6 +8,7 @@ import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { thrown } from "./blob-fault.ts"
 import type { BlobRange } from "./blob-store.ts"
 import { type ClusterParts, othersFor, silence_ms_max } from "./cluster-parts.ts"
+import { within } from "./erasure-survey.ts"
 import { firstAnswer } from "./hedge.ts"
 import type { Copy } from "./node-engine.ts"
 import { isPeerFailure } from "./peer-failure.ts"
@@ -26,6 +27,9 @@ const denials: ReadonlySet<string> = new Set(["NOT_FOUND", "DATA_LOSS"])
 /** Owners of full copies are asked for the bytes at once; to the others one question goes first. */
 const asked_at_once = nodes_needed.REPLICATION_POLICY_REPLICA3
 
+/** How long a node is waited for that was not heard for long, in milliseconds. */
+const unheard_ms_max = 1000
+
 /** Gives back what nobody reads; whatever it was, nothing hangs on it. */
 export const dropFetched = ({ fetched }: Met) => {
   fetched.bytes.return?.().catch(() => undefined)
@@ -43,10 +47,13 @@ export interface Wish {
 /** What one search learns on its way. */
 const makeLearnt = () => {
   const silent: Array<string> = []
+  const away: Array<string> = []
   let deleted_at = -1n
   return {
     /** Nodes that could not be asked. */
     silent,
+    /** Those of them that were not heard for long, and count as offline. */
+    away,
     learn: (copy: Copy | undefined) => {
       if (copy?.kind !== "tombstone" || !copy.is_cluster_wide) return
       if (copy.deleted_at > deleted_at) deleted_at = copy.deleted_at
@@ -61,8 +68,22 @@ const makeLearnt = () => {
 }
 
 /** The questions of one search. */
-const makeAsks = ({ peers }: ClusterParts, id: BlobId, range: BlobRange) => {
-  const { silent, learn, miss, isDeleted } = makeLearnt()
+const makeAsks = (parts: ClusterParts, id: BlobId, range: BlobRange) => {
+  const { peers } = parts
+  const { silent, away, learn, miss, isDeleted } = makeLearnt()
+  const { unheard = [] } = parts.members()
+
+  /** What a node has of it; it is not waited for long where it was not heard. */
+  const haveOf = (peer: Peer) => {
+    const asked = peers.have(peer, [id])
+    if (!unheard.includes(peer.node_id)) return asked
+    return within(parts, asked, unheard_ms_max)
+      .catch(() => undefined)
+      .then((copies) => {
+        if (copies === undefined) away.push(peer.node_id)
+        return copies ?? []
+      })
+  }
 
   const fetchFrom = async (peer: Peer): Promise<Met | undefined> => {
     try {
@@ -76,7 +97,7 @@ const makeAsks = ({ peers }: ClusterParts, id: BlobId, range: BlobRange) => {
   }
   const askFirst = async (peer: Peer) => {
     try {
-      const [copy] = await peers.have(peer, [id])
+      const [copy] = await haveOf(peer)
       learn(copy)
       if (copy === undefined || copy.kind === "tombstone") return undefined
     } catch (cause) {
@@ -100,7 +121,7 @@ const makeAsks = ({ peers }: ClusterParts, id: BlobId, range: BlobRange) => {
         })
       }
     })
-  return { silent, learn, fetchFrom, askAll }
+  return { silent, away, learn, fetchFrom, askAll }
 }
 
 export const makeSearch = (parts: ClusterParts) => {
@@ -110,16 +131,21 @@ export const makeSearch = (parts: ClusterParts) => {
    * every node was asked and has none. BlobUnreachable where some could not be asked.
    */
   return async (id: BlobId, { range, first, without }: Wish): Promise<Met | undefined> => {
-    const { silent, learn, fetchFrom, askAll } = makeAsks(parts, id, range)
+    const { silent, away, learn, fetchFrom, askAll } = makeAsks(parts, id, range)
     const [here] = await local.copiesOf([id])
     learn(here)
     const others = othersFor(members(), id).filter(({ node_id }) => !without.has(node_id))
-    const near = others.slice(0, asked_at_once)
+    const { offline = [], unheard = [] } = members()
+    const heard = others.filter(({ node_id }) => !unheard.includes(node_id))
+    const near = heard.slice(0, asked_at_once)
     const ordered = first === undefined || without.has(first.node_id) ? near : [first, ...near]
     const known = new Set(ordered)
     const far = others.filter((peer) => !known.has(peer))
     const asks = [...ordered.map((peer) => () => fetchFrom(peer)), () => askAll(far)]
     const met = await firstAnswer<Met>(timing, asks, dropFetched)
+    if (met === undefined && silent.length + without.size === 0 && away.length > 0) {
+      throw thrown({ _tag: "BlobNotFound", id, not_asked: [...offline, ...away] })
+    }
     if (met !== undefined || silent.length === 0) return met
     const nodes = silent.toSorted().join(", ")
     const detail = `No node that answered has the blob ${id}; ${nodes} could not be asked.`

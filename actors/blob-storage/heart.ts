@@ -76,10 +76,12 @@ export const heart = Effect.fnUntraced(function* (options: HeartOptions) {
   const warn = ({ detail }: { readonly detail: string }) =>
     Effect.logWarning(`The node ${node_id} waits for its cluster: ${detail}`)
 
-  yield* join.pipe(Effect.tapError(warn), Effect.retry(Schedule.spaced(join_retry_ms)))
+  // Ended by a defect it would beat no more, and a node that serves would be taken for dead.
+  const goesOn = Effect.catchDefect((defect: unknown) => Effect.fail({ detail: String(defect) }))
+
+  yield* join.pipe(goesOn, Effect.tapError(warn), Effect.retry(Schedule.spaced(join_retry_ms)))
   return yield* beat.pipe(
-    // Ended by a defect it would beat no more, and a node that serves would be taken for dead.
-    Effect.catchDefect((defect) => Effect.fail({ detail: String(defect) })),
+    goesOn,
     Effect.catch(warn),
     Effect.repeat(Schedule.fixed(Duration.seconds(heartbeat_interval_seconds))),
     Effect.andThen(Effect.never),

@@ -88,27 +88,36 @@ export const heldMembers = (node_id: string) => {
 
 export type HeldMembers = ReturnType<typeof heldMembers>
 
+/** Who is asked by gets and lists: nobody waits for "unheard", and "never" is not asked. */
+export type Reach = "reached" | "unheard" | "never"
+
 /**
- * The members as gets and lists ask them. Another node that is not reached counts as offline: it is
- * named where a blob is nowhere, and no answer depends on it.
+ * The members as gets and lists ask them. Another node that is never reached counts as offline; one
+ * that is unheard does once it has not answered: it may be the bus that is away, and not the node.
+ * Both are named where a blob is nowhere, and no answer depends on them.
  */
 export const reached = (
   members: Members,
-  isReached: (node_id: string, state: "active" | "leaving") => boolean,
+  reachOf: (node_id: string, state: "active" | "leaving") => Reach,
 ): Members => {
   const { node_id: own, active, leaving, offline = [] } = members
-  const isLost =
-    (state: "active" | "leaving") =>
+  const isOf =
+    (reach: Reach, state: "active" | "leaving") =>
     ({ node_id }: Peer) =>
-      node_id !== own && !isReached(node_id, state)
-  const lost = [...active.filter(isLost("active")), ...leaving.filter(isLost("leaving"))]
-  if (lost.length === 0) return members
+      node_id !== own && reachOf(node_id, state) === reach
+  const lost = [
+    ...active.filter(isOf("never", "active")),
+    ...leaving.filter(isOf("never", "leaving")),
+  ]
+  const unheard = leaving.filter(isOf("unheard", "leaving")).map(({ node_id }) => node_id)
+  if (lost.length === 0 && unheard.length === 0) return members
   const isKept = (peer: Peer) => !lost.includes(peer)
   return {
     ...members,
     active: active.filter(isKept),
     leaving: leaving.filter(isKept),
     offline: [...offline, ...lost.map(({ node_id }) => node_id)],
+    unheard,
   }
 }
 

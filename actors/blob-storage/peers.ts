@@ -32,6 +32,8 @@ export interface Members {
   readonly leaving: ReadonlyArray<Peer>
   /** The names of those that are silent past their deadline and not removed yet: never asked. */
   readonly offline?: ReadonlyArray<string>
+  /** The names of those that leave and are not heard: asked, and counted as offline if silent. */
+  readonly unheard?: ReadonlyArray<string>
   /** Whether this node takes no new copies and moves those that it has. */
   readonly is_leaving: boolean
   /**

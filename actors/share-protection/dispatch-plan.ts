@@ -53,7 +53,7 @@ const fits = (held: ReadonlyArray<{ readonly mode: LeaseMode }>, mode: LeaseMode
 }
 
 /** Who is in which share, and whether another job may go there too. */
-const sharesOf = ({ jobs, writing }: DispatchView) => {
+const sharesOf = ({ jobs, leases, writing }: DispatchView) => {
   const read = new Set<ShareId>()
   const written = new Set<ShareId>()
   const enter = ({ job_id, job_type, share_id }: OpenJob) => {
@@ -62,8 +62,13 @@ const sharesOf = ({ jobs, writing }: DispatchView) => {
     else if (job_type === "backup" && share_id !== null) read.add(share_id)
   }
   for (const job of jobs.values()) if (job.hold !== null) enter(job)
-  // A cancelled job's engine may still run.
-  for (const [job_id, share_id] of writing) if (!jobs.has(job_id)) written.add(share_id)
+  // What was cancelled, or is in another attempt by now, holds on until its engine stopped.
+  for (const { holds } of leases.values()) {
+    for (const { job_id } of holds) {
+      const into = writing.get(job_id)
+      if (into !== undefined) written.add(into)
+    }
+  }
   const isOpen = ({ job_id, job_type, share_id }: OpenJob) => {
     const into = writing.get(job_id)
     if (into !== undefined) return !written.has(into) && !read.has(into)

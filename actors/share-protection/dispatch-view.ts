@@ -48,7 +48,7 @@ export interface DispatchView {
   readonly targets: Map<TargetId, KnownTarget>
   readonly workers: Map<WorkerId, KnownWorker>
   readonly leases: Map<TargetId, After<typeof leaseAfter> & { readonly position: number }>
-  /** Jobs that restore in place, and the share of each, until nothing of the job runs any more. */
+  /** Jobs that restore in place, and the share of each; an ended one may still run. */
   readonly writing: Map<JobId, ShareId>
   fleet: After<typeof fleetAfter> | undefined
 }
@@ -91,19 +91,15 @@ export const foldDispatch = Effect.fnUntraced(function* (
       view.workers.set(worker_id, { ...worker, position, since })
       return undefined
     }
-    case Lease.name: {
-      const target_id = TargetId.make(id)
-      const before = view.leases.get(target_id)?.holds ?? []
-      view.leases.set(target_id, { ...(yield* leaseAfter(log, recorded)), position })
-      for (const { job_id } of before) forgetWriting(view, target_id, job_id)
+    case Lease.name:
+      view.leases.set(TargetId.make(id), { ...(yield* leaseAfter(log, recorded)), position })
       return undefined
-    }
     case Fleet.name:
       view.fleet = yield* fleetAfter(log, recorded)
       return undefined
     case Restore.name: {
-      const { mode, dry_run, state, job_id, share_id } = yield* restoreAfter(log, recorded)
-      if (mode === "in_place" && !dry_run && !ended.has(state)) view.writing.set(job_id, share_id)
+      const { mode, dry_run, job_id, share_id } = yield* restoreAfter(log, recorded)
+      if (mode === "in_place" && !dry_run) view.writing.set(job_id, share_id)
       break
     }
   }
@@ -115,12 +111,6 @@ export const foldDispatch = Effect.fnUntraced(function* (
 /** States of a backup or restore that was not admitted yet. */
 const waiting = new Set(["creating", "pending"])
 
-/** What has ended and holds nothing writes no more; a cancelled job holds on until it stops. */
-const forgetWriting = ({ jobs, leases, writing }: DispatchView, on: TargetId, job_id: JobId) => {
-  const is_held = leases.get(on)?.holds.some((hold) => hold.job_id === job_id) === true
-  if (!is_held && !jobs.has(job_id)) writing.delete(job_id)
-}
-
 const foldJob = Effect.fnUntraced(function* (
   log: Log["Service"],
   view: DispatchView,
@@ -131,7 +121,6 @@ const foldJob = Effect.fnUntraced(function* (
   if (ended.has(state)) {
     view.jobs.delete(job_id)
     view.unadmitted.delete(job.resource_id)
-    forgetWriting(view, job.target_id, job_id)
     return { job_id, open: undefined }
   }
   const { worker_id, fence, job_type, resource_id, target_id } = job

@@ -85,7 +85,7 @@ const compared = (
       const made = { engine_snapshot_id, taken_at, bytes, stored_bytes, files }
       const rest = { target_id, partial: false, protected_until: null }
       unknown.push({ backup_id, adopt: AdoptBackup.make({ ...about, ...made, ...rest }) })
-    } else if (!claiming.has(record.state)) {
+    } else if (!claiming.has(record.state) && record.project_id === tags.project_id) {
       leftover.push({ backup_id, engine_snapshot_id: snapshot.engine_snapshot_id, record })
     }
   }

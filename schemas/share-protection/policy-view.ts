@@ -38,7 +38,7 @@ const readable = Schema.makeFilter<ReadonlyArray<string>>((patterns) => {
   return (
     at === -1 || {
       path: [at],
-      issue: "a pattern whose brackets are closed, such as *.tmp, /cache or [a-z]*",
+      issue: "a pattern without .. whose brackets are closed, such as *.tmp, /cache or [a-z]*",
     }
   )
 })

@@ -37,9 +37,12 @@ const pattern_part = new RegExp(
   "u",
 )
 
-/** Whether the engine can read the pattern: one that it cannot fails every backup of the policy. */
+/**
+ * Whether the engine can read the pattern: one that it cannot fails every backup of the policy.
+ * By `..` a backup would be empty: nothing is included by it, or the share itself is excluded.
+ */
 export const isReadable = (pattern: string) =>
-  pattern.split("/").every((part) => pattern_part.test(part))
+  pattern.split("/").every((part) => part !== ".." && pattern_part.test(part))
 
 const Patterns = Schema.Array(
   Schema.String.check(

@@ -1,5 +1,14 @@
 import { spawn } from "node:child_process"
-import { chownSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import {
+  chownSync,
+  existsSync,
+  lchownSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs"
 import { join, resolve } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
@@ -79,6 +88,32 @@ it.live.skipIf(process.getuid?.() !== 0)(
       assert.equal(error._tag, "DataFolderUnusable")
       for (const part of [path, "user 4711", "chown -R 0"]) assert.include(error.message, part)
       assert.deepEqual(readdirSync(run), before)
+    }),
+)
+
+it.live.skipIf(process.getuid?.() !== 0)(
+  "root makes nothing in another user's folder, and follows none of that user's links",
+  () =>
+    Effect.gen(function* () {
+      const elsewhere = yield* temporaryFolder
+      const victim = join(elsewhere, "victim")
+      writeFileSync(victim, "kept")
+      const fresh = yield* temporaryFolder
+      chownSync(fresh, 4711, 4711)
+      const refused = (path: string) => Effect.flip(Effect.scoped(lockDataFolder(path)))
+      assert.include((yield* refused(fresh)).message, "user 4711")
+      assert.deepEqual(readdirSync(fresh), [])
+
+      symlinkSync(elsewhere, join(fresh, "run"))
+      lchownSync(join(fresh, "run"), 4711, 4711)
+      assert.include((yield* refused(fresh)).message, "user 4711")
+      assert.deepEqual(readdirSync(elsewhere), ["victim"])
+
+      const path = yield* temporaryFolder
+      const { run } = yield* Effect.scoped(lockDataFolder(path))
+      symlinkSync(victim, join(run, `.probe-${process.pid}`))
+      yield* Effect.scoped(lockDataFolder(path))
+      assert.equal(readFileSync(victim, "utf8"), "kept")
     }),
 )
 

@@ -13,7 +13,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, expect, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
-import { findBounded, readBounded, writePrivate } from "#adapters/private-file.ts"
+import { findBounded, readBounded, writeForOwner, writePrivate } from "#adapters/private-file.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "almanac-private-"))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -37,9 +37,11 @@ describe("a private file", () => {
       Effect.gen(function* () {
         const parent = freshFolder()
         chownSync(parent, 4711, 4712)
-        yield* writePrivate(join(parent, "file"), "one")
+        yield* writeForOwner(join(parent, "file"), "one")
         const { uid, gid, mode } = statSync(join(parent, "file"))
         expect([uid, gid, mode & 0o777]).toEqual([4711, 4712, 0o600])
+        yield* writePrivate(join(parent, "secret"), "one")
+        expect(statSync(join(parent, "secret")).uid).toBe(0)
       }),
   )
   it.effect("leaves nothing behind when it cannot be written", () =>

@@ -237,6 +237,19 @@ describe("a node's heart", () => {
     }).pipe(Effect.provide(app)),
   )
 
+  it.effect("joins after a join that broke", () =>
+    Effect.gen(function* () {
+      const commands = yield* Commands
+      let sent = 0
+      const broken = Commands.of({
+        send: (...asked) => (++sent === 1 ? Effect.die("broken") : commands.send(...asked)),
+      })
+      yield* Effect.provideService(beating(a), Commands, broken)
+      yield* pass(5)
+      assert.deepEqual(yield* states, { "node-a": "active" })
+    }).pipe(Effect.provide(app)),
+  )
+
   it.effect("joins again when the node was removed", () =>
     Effect.gen(function* () {
       yield* beating(a)

@@ -83,6 +83,14 @@ describe("the server of a data folder", () => {
       assert.match(message, /certificate/i)
     }
   })
+
+  it("is refused with another of the authority that the certificate's chain holds", async () => {
+    const own = ["other.pem", "ours.pem"].map((name) => readFileSync(at(name), "utf8"))
+    writeFileSync(at("chain.pem"), own.join(""))
+    const { ending, message } = await endingOf(askedAs("chain.pem"))
+    assert.equal(ending, "unreachable")
+    assert.match(message, /certificate/i)
+  })
 })
 
 describe("a server by an authority of one's own", () => {

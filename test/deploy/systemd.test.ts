@@ -56,7 +56,11 @@ describe.skipIf(!has_systemd)("the systemd units", () => {
     const [, state] = /^StateDirectory=(.+)$/m.exec(server) ?? []
     expect(written).toEqual([`/var/lib/private/${state}`, to])
     assert.include(backup, `ALMANAC_DATA_DIR=/var/lib/${state} `)
-    assert.include(readFileSync("docs/guide-deploy.md", "utf8"), `install -d -m 0700 ${to}\n`)
+    const guide = readFileSync("docs/guide-deploy.md", "utf8")
+    assert.include(guide, `install -d -m 0700 ${to}\n`)
+    // Without the server's cache root would fetch programs of its own, and doctor look at those.
+    const [, variables] = /^Environment=(.+) NODE_ENV=production$/m.exec(backup) ?? []
+    assert.include(guide, `sudo env ${variables} /opt/almanac/almanac doctor --config ${config}\n`)
   })
 
   it("are the same but for their names", () => {

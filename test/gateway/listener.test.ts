@@ -187,6 +187,16 @@ describe("TLS with client certificates", () => {
     expect(await shown()).toBe("server")
     give("client")
     await expect.poll(shown, { timeout: 10_000 }).toBe("client")
+    // OpenSSL takes a key of another kind beside a certificate, and then shakes no hand.
+    const rsa = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=rsa"]
+    openssl(...rsa, "-keyout", "rsa.key", "-out", "rsa.pem")
+    const failures = () => listening.logged.filter((line) => line.includes("still served")).length
+    const before = failures()
+    copyFileSync(at("rsa.pem"), tls.cert)
+    await expect.poll(failures, { timeout: 10_000 }).toBeGreaterThan(before)
+    expect(await shown()).toBe("client")
+    give("rsa")
+    await expect.poll(shown, { timeout: 10_000 }).toBe("rsa")
     writeFileSync(tls.key, "")
     await listening.stop()
   })

@@ -194,6 +194,36 @@ describe("dispatch", () => {
   )
 
   conducted(
+    "lets no restore write beside a cancelled one's engine, after a retry or its own restart",
+    Effect.gen(function* () {
+      const conductor = yield* dispatching
+      const agent = yield* ready(worker_id, 9)
+      agent.has_it = true
+      for (const target of [1, 2]) yield* availableTarget(target)
+      const share_id = shareId(1)
+      yield* madeBackup(1, 1)
+      yield* madeBackup(2, 2, { share_id })
+      const in_place = { mode: "in_place", force: true, share_id } as const
+      yield* restoreOf(1, 1, 1, in_place)
+      yield* restoreOf(2, 2, 2, in_place)
+      yield* ask(...cancelJob(yield* factsOf(restoreJobId(1))))
+      yield* Fiber.interrupt(conductor)
+      const next = yield* dispatching
+      assert.deepEqual(yield* workersOf(restoreJobId(2)), [null])
+      const again = { automatic: false, policy_id: null }
+      yield* ask(...retryJob(yield* factsOf(restoreJobId(1)), again))
+      assert.deepEqual(yield* workersOf(restoreJobId(2)), [null])
+      // Another hold of the repository is the last that its lease tells of.
+      yield* restoreOf(1, 1, 3)
+      yield* Fiber.interrupt(next)
+      yield* dispatching
+      assert.deepEqual(yield* workersOf(restoreJobId(2)), [null])
+      yield* ask(...settleJob(yield* factsOf(restoreJobId(1)), { worker_id, fence: 1 }))
+      assert.sameMembers(yield* workersOf(restoreJobId(1), restoreJobId(2)), [worker_id, null])
+    }),
+  )
+
+  conducted(
     "lets nothing overtake a job that has to be alone",
     Effect.gen(function* () {
       yield* dispatching

@@ -292,7 +292,7 @@ describe("what a share's policy knows", () => {
 })
 
 describe("a policy's patterns", () => {
-  // Each as restic 0.19 judged it.
+  // Each as restic 0.19 judged it, but for those that lead up.
   it("are those that the engine can read", () => {
     const read = [
       "*.tmp",
@@ -315,7 +315,20 @@ describe("a policy's patterns", () => {
       "!x",
       "{a,b}",
     ]
-    const unread = ["[a", "[]", "[]a]", "[^]", "[^-a]", "[a-]", "[-a]", "a\\", "/a/[b/c]", "a/[]/b"]
+    const up = ["..", "../docs", "/a/.."]
+    const unread = [
+      ...up,
+      "[a",
+      "[]",
+      "[]a]",
+      "[^]",
+      "[^-a]",
+      "[a-]",
+      "[-a]",
+      "a\\",
+      "/a/[b/c]",
+      "a/[]/b",
+    ]
     assert.deepEqual(
       [...read, ...unread].filter((pattern) => isReadable(pattern)),
       read,

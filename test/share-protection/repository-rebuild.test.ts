@@ -25,6 +25,7 @@ import {
   backup_id,
   jobId,
   other_backup_id,
+  other_project_id,
   project_id,
   share_id,
   snapshot,
@@ -118,6 +119,28 @@ describe("a rebuild from the repositories", () => {
       const before = yield* head
       const foreign = tags(other_backup_id).with(1, "project=another")
       yield* put(world, "a".repeat(64), foreign)
+      assert.deepEqual(yield* run, [])
+      assert.equal(yield* head, before)
+    }),
+  )
+
+  inWorld("queues nothing in the name of a project whose bucket it is not", (world) =>
+    Effect.gen(function* () {
+      yield* backedUp
+      const asked = {
+        ...{ backup_id: other_backup_id, job_id: jobId(9), project_id: other_project_id, share_id },
+        ...{ target_id, policy_id: null, crash_consistent_wanted: null, tick: null },
+        max_retries: 0,
+      }
+      yield* send(requestBackup(asked, 10))
+      yield* send(
+        rejectJob(yield* factsOf(jobId(9)), {
+          ...{ code: "svc.engine_error", detail: "It was killed.", wrote_nothing: false },
+          category: "operator_action_required",
+        }),
+      )
+      const before = yield* head
+      yield* put(world, "a".repeat(64), tags(other_backup_id))
       assert.deepEqual(yield* run, [])
       assert.equal(yield* head, before)
     }),

@@ -113,9 +113,8 @@ const storeOf = (): AnsweringStore => {
 }
 
 /** A node that serves users too, with these settings. */
-const served = async (given: Given) => {
+const served = async (given: Given, store = storeOf()) => {
   const settings = settingsWith(given)
-  const store = storeOf()
   const internal = await Effect.runPromise(
     nodeDoor({ settings, node_id: "node-1", held }, () => store),
   )
@@ -290,6 +289,31 @@ describe("a get of what is not here", () => {
       expect([got, listed]).toMatchObject([{ _tag: later, ...not_asked }, { _tag: later }])
     },
   )
+})
+
+describe("a node that leaves and is not heard", () => {
+  it("is asked all the same: it may be the bus that is away", async () => {
+    const store = storeOf()
+    const origin = { actor: "tester", request_id: "r", correlation_id: "c" }
+    const order = { policy: "REPLICATION_POLICY_NONE", labels: {}, origin } as const
+    const bytes = new TextEncoder().encode("only there")
+    const put = { ...order, expected_id: undefined, if_none_match: false }
+    const { id } = await store.local.put(put, [bytes], 1n)
+    const { port } = await served({ cluster: { secret } }, store)
+    let ahead_ms = 0
+    const leaving = heldIn("leaving", ["127.0.0.1:1", `127.0.0.1:${port}`])
+    const settings = settingsWith({ cluster: { secret } })
+    const { engine } = await joined(
+      { settings, node_id: "node-1", held: leaving, heardAt: () => undefined },
+      () => ahead_ms,
+    )
+    ahead_ms = 60_000
+    expect(Buffer.from((await engine.get(id, {}, 1n)).data ?? [])).toEqual(Buffer.from(bytes))
+    expect((await engine.list("", "", 10, "cluster")).ids).toEqual([id])
+    const other = BlobId.make("0".repeat(32))
+    const nowhere = await engine.get(other, {}, 1n).then(undefined, faultOf)
+    expect(nowhere).toEqual({ _tag: "BlobNotFound", id: other })
+  })
 })
 
 describe("a node without a secret", () => {

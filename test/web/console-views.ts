@@ -231,6 +231,7 @@ const describePast = (world: () => ConsoleWorld) =>
       served.events.unshift({ ...newest, position: 1001, id: uuid(10), subject: uuid(10) })
       await page.getByLabel("Id, service.aggregate, or both").fill("share-protection.job")
       await page.getByRole("button", { name: "Find" }).click()
+      await page.locator(".card li").nth(1).waitFor()
       expect(await page.locator(".card li").allTextContents()).toEqual([
         `share-protection.job.${uuid(10)}`,
         `share-protection.job.${uuid(9)}`,
