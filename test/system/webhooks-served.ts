@@ -86,6 +86,14 @@ export interface Asked {
 
 export const limit = 3
 
+const commanded = (command_id: string, id: string, command: WebhookCommand) =>
+  Effect.flatMap(Commands, (to) =>
+    to.send(
+      { command_id, actor: "test", at: "2026-11-22T00:00:00.000Z" },
+      address(Webhook, id, command),
+    ),
+  )
+
 export const served = (name: string, body: (asked: Asked) => Promise<void>) =>
   it.live(name, () =>
     Effect.gen(function* () {
@@ -134,19 +142,7 @@ export const served = (name: string, body: (asked: Asked) => Promise<void>) =>
             const { status, headers } = answer
             return { status, headers, body: text === "" ? {} : JSON.parse(text) }
           },
-          command: (id, command) =>
-            run(
-              Effect.flatMap(Commands, (to) =>
-                to.send(
-                  {
-                    command_id: `c${commands++}`,
-                    actor: "test",
-                    at: "2026-11-22T00:00:00.000Z",
-                  },
-                  address(Webhook, id, command),
-                ),
-              ),
-            ),
+          command: (id, command) => run(commanded(`c${commands++}`, id, command)),
           publish: (count) => run(tell(...Array.from({ length: count }, () => told(++published)))),
           logText: () =>
             run(
