@@ -10,6 +10,7 @@ import { machine } from "./machine.ts"
 import { httpSeat } from "./plant-http.ts"
 import { openNetwork, writeMobileNet, writeTutorial } from "./plant-network.ts"
 import { bareSeat, type PlantSeat, predictorSeat } from "./plant-seats.ts"
+import { startSeats, without_plants } from "./plant-start.ts"
 import { drive, type Effort, median } from "./round.ts"
 import { interleave, type Measured, orSkip } from "./series.ts"
 import type { Settings, Suite } from "./suite.ts"
@@ -41,6 +42,8 @@ const columns = (rate: string, ours: string): Columns => ({
   latency: true,
 })
 
+const start_title = "Start of the whole server, until it is ready"
+
 type Seats = ReadonlyArray<() => Promise<PlantSeat>>
 
 /** A table of its own: who takes part is started for it, and stopped after it. */
@@ -49,6 +52,7 @@ const contest = async (
   title: string,
   ours: string,
   seats: Seats,
+  rate = "images/s",
 ): Promise<{ measured: Measured; text: string }> => {
   const started: Array<PlantSeat> = []
   for (const start of seats) {
@@ -60,7 +64,7 @@ const contest = async (
   const effort: Effort = { in_flight: 1, seconds, runs_max: Number.MAX_SAFE_INTEGER }
   const measured = await interleave(started, effort, rounds, folder)
   await Promise.all(started.map(({ stop }) => stop()))
-  return { measured, text: `${title}:\n\n${table(measured, columns("images/s", ours))}` }
+  return { measured, text: `${title}:\n\n${table(measured, columns(rate, ours))}` }
 }
 
 const local = (name: string, run: () => Promise<unknown>): PlantSeat => ({
@@ -186,6 +190,7 @@ export const plant: Suite = async (settings) => {
       () => served(tutorial, cores, batch, 1),
     ]),
     await photoContest(settings),
+    await contest(settings, start_title, without_plants, startSeats(folder), "starts/s"),
   ]
   const spent = spentOf(settings, small, all)
   const late = await loop(mobile, small, seconds)
