@@ -15,6 +15,14 @@ export type Written = Promise<Result.Result<ReadonlyArray<number>, unknown>>
 /** Writes all or nothing. */
 export type Write = (commits: ReadonlyArray<Encoded>) => Written
 
+/** What of a connection is used: a batch's parts go out without an answer. */
+type Publisher = Pick<NatsConnection, "publish">
+
+/** What of an answer is read. */
+type Answer = Pick<Msg, "json">
+
+type AskFor = (...asked: Parameters<Ask>) => Promise<Answer>
+
 /** Where commits go. */
 export interface Target {
   readonly stream: string
@@ -24,7 +32,7 @@ export interface Target {
 
 /** Answers as soon as the server did, the connection was lost, or the time is over. */
 export const writer =
-  (connection: NatsConnection, ask: Ask, target: Target): Write =>
+  (connection: Publisher, ask: AskFor, target: Target): Write =>
   (commits) =>
     send(connection, ask, target, commits)
       .then((message) => Result.map(positionOf(message), (last) => places(commits, last)))
@@ -36,11 +44,11 @@ export const writer =
  * open ones block every other).
  */
 const send = (
-  connection: NatsConnection,
-  ask: Ask,
+  connection: Publisher,
+  ask: AskFor,
   { stream, head }: Target,
   commits: ReadonlyArray<Encoded>,
-): Promise<Msg> => {
+): Promise<Answer> => {
   const batch = nuid.next()
   try {
     for (const [i, commit] of commits.entries()) {
@@ -74,7 +82,7 @@ interface Ack {
   }
 }
 
-const positionOf = (message: Msg): Result.Result<number, unknown> => {
+const positionOf = (message: Answer): Result.Result<number, unknown> => {
   const { seq, error } = message.json<Ack>()
   if (error) return Result.fail(new JetStreamApiError(error))
   return seq === undefined ? Result.fail(new Error("no answer of JetStream")) : Result.succeed(seq)

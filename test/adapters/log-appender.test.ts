@@ -1,12 +1,7 @@
 // Which commits travel together, and who hears what.
 import { assert, describe, it } from "@effect/vitest"
 import { JetStreamApiError } from "@nats-io/jetstream"
-import {
-  type Msg,
-  type NatsConnection,
-  NoRespondersError,
-  TimeoutError,
-} from "@nats-io/transport-node"
+import { NoRespondersError, TimeoutError } from "@nats-io/transport-node"
 import { Result } from "effect"
 import type { Encoded } from "#adapters/commit-codec.ts"
 import { appender } from "#adapters/log-appender.ts"
@@ -222,9 +217,8 @@ describe("the pace of writing", () => {
 
 describe("a write", () => {
   it("fails where what answers is no JetStream, and rejects never", async () => {
-    // Of a message its JSON alone is asked for, of the connection nothing.
-    const nonsense = { json: () => JSON.parse("nonsense") } as unknown as Msg
-    const nobody = {} as unknown as NatsConnection
+    const nonsense = { json: () => JSON.parse("nonsense") }
+    const nobody = { publish: () => assert.fail("it is no part of a batch") }
     const write = writer(nobody, async () => nonsense, { stream: "LOG", head: "commit" })
     const written = await write([commit("a")])
     assert.isTrue(Result.isFailure(written))

@@ -48,6 +48,20 @@ const dispatching = begin(dispatch(options))
 const workersOf = (...jobs: ReadonlyArray<ReturnType<typeof jobId>>) =>
   Effect.forEach(jobs, (id) => Effect.map(jobNow(id), (job) => job.worker_id))
 
+/** Restores 1 and 2 into one share in place, of targets 1 and 2. Answers what else one needs. */
+const twoInPlace = Effect.gen(function* () {
+  const agent = yield* ready(worker_id, 9)
+  agent.has_it = true
+  for (const target of [1, 2]) yield* availableTarget(target)
+  const share_id = shareId(1)
+  yield* madeBackup(1, 1)
+  yield* madeBackup(2, 2, { share_id })
+  const in_place = { mode: "in_place", force: true, share_id } as const
+  yield* restoreOf(1, 1, 1, in_place)
+  yield* restoreOf(2, 2, 2, in_place)
+  return in_place
+})
+
 describe("dispatch", () => {
   conducted(
     "gives a queued job to a worker with a free slot at once, and tells its agent",
@@ -158,15 +172,8 @@ describe("dispatch", () => {
     "lets one restore at a time write into a share, and no backup read it meanwhile",
     Effect.gen(function* () {
       yield* dispatching
-      const agent = yield* ready(worker_id, 9)
-      agent.has_it = true
-      for (const target of [1, 2]) yield* availableTarget(target)
-      const share_id = shareId(1)
-      yield* madeBackup(1, 1)
-      yield* madeBackup(2, 2, { share_id })
-      const in_place = { mode: "in_place", force: true, share_id } as const
-      yield* restoreOf(1, 1, 1, in_place)
-      yield* restoreOf(2, 2, 2, in_place)
+      const in_place = yield* twoInPlace
+      const { share_id } = in_place
       yield* backUp(3, 2, { share_id })
       // Neither of these writes into that share.
       yield* restoreOf(1, 1, 3)
@@ -197,15 +204,7 @@ describe("dispatch", () => {
     "lets no restore write beside a cancelled one's engine, after a retry or its own restart",
     Effect.gen(function* () {
       const conductor = yield* dispatching
-      const agent = yield* ready(worker_id, 9)
-      agent.has_it = true
-      for (const target of [1, 2]) yield* availableTarget(target)
-      const share_id = shareId(1)
-      yield* madeBackup(1, 1)
-      yield* madeBackup(2, 2, { share_id })
-      const in_place = { mode: "in_place", force: true, share_id } as const
-      yield* restoreOf(1, 1, 1, in_place)
-      yield* restoreOf(2, 2, 2, in_place)
+      yield* twoInPlace
       yield* ask(...cancelJob(yield* factsOf(restoreJobId(1))))
       yield* Fiber.interrupt(conductor)
       const next = yield* dispatching
