@@ -48,7 +48,7 @@ export interface PeerDoorOptions {
 const common_name = "CN="
 
 /** What `Authorization` says after the scheme: names with texts in quotes. */
-export const readProof = (header: string | undefined) => {
+const readProof = (header: string | undefined) => {
   const given = header?.startsWith(`${scheme} `) ? header.slice(scheme.length + 1) : ""
   const found = /^node="([\w-]{1,64})", nonce="([^"]+)", proof="([^"]+)"$/.exec(given)
   const [, caller, caller_nonce = "", proof] = found ?? []

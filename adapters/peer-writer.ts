@@ -20,11 +20,15 @@ const lengthOf = (parts: ReadonlyArray<Uint8Array>) =>
   parts.reduce((sum, part) => sum + part.length, 0)
 
 /**
- * Frames on their way out. What is said in one turn of the loop leaves in one write, and what one
- * exchange sends of its bytes in a row as one frame: fewer frames are fewer parts to be taken.
+ * Frames on their way out. What one exchange sends of its bytes in one turn of the loop leaves as
+ * one frame: fewer frames are fewer parts to be taken. A frame that is all that its side says
+ * leaves with what was said beside it, before anything else has the thread: somebody waits for it,
+ * and what comes first in the next turn may take 20 ms.
  */
 export const frameWriter = (socket: Duplex) => {
   let is_corked = false
+  /** Whether what is said leaves before anything else, and whether at the end of the turn. */
+  let [is_next, is_soon] = [false, false]
   let growing: Growing | undefined
 
   const write = () => {
@@ -33,9 +37,18 @@ export const frameWriter = (socket: Duplex) => {
     growing = undefined
   }
   const leave = () => {
+    if (!is_corked) return
     is_corked = false
     write()
     socket.uncork()
+  }
+  const leaveNext = () => {
+    is_next = false
+    leave()
+  }
+  const leaveSoon = () => {
+    is_soon = false
+    leave()
   }
   const isMore = ({ kind, exchange }: Growing["head"], bytes: number) =>
     growing?.head.kind === "data" &&
@@ -48,7 +61,6 @@ export const frameWriter = (socket: Duplex) => {
     if (!is_corked) {
       is_corked = true
       socket.cork()
-      setImmediate(leave)
     }
     const bytes = lengthOf(payload)
     if (growing !== undefined && isMore(head, bytes)) {
@@ -59,6 +71,14 @@ export const frameWriter = (socket: Duplex) => {
     } else {
       write()
       growing = { head, parts: [...payload], bytes }
+    }
+    const is_whole = head.is_last && head.kind !== "data"
+    if (is_whole && !is_next) {
+      is_next = true
+      process.nextTick(leaveNext)
+    } else if (!is_whole && !is_soon) {
+      is_soon = true
+      setImmediate(leaveSoon)
     }
   }
 }

@@ -20,6 +20,13 @@ import {
 import { copyBytesIn } from "./peers-copy.ts"
 import { operations } from "./peers-message.ts"
 
+/**
+ * Questions under way before what comes waits for an answer. Copies of one turn have waited for a
+ * sync of this disk already: with one question at a time half of them waited for the whole way of
+ * the other half too.
+ */
+const questions_max = 4
+
 /** What waits for an answer that does not come goes without it, in milliseconds: two slow syncs. */
 const wait_ms_max = 20
 
@@ -79,7 +86,7 @@ export const copyQueue = ({ version, ask }: Spoken, wait_ms = wait_ms_max) => {
   }
   const flush = () => {
     if (waiting.length === 0) return
-    if (under_way === 0) flushAll()
+    if (under_way < questions_max) flushAll()
     else late ??= setTimeout(flushAll, wait_ms)
   }
   const flushSoon = () => {

@@ -119,6 +119,8 @@ const heard = <A>(work: Promise<A>): Promise<A> => {
 }
 
 const too_early = failed("The copy ended too early.")
+// Each copy ends with it, also one that is stored, and an error costs as much as the copy's hash.
+const given_up = failed("The copy was given up.")
 
 /** Where a copy's bytes wait for the end of them: `store` makes them a record once all are here. */
 interface Taking extends Pick<Session, "write" | "work" | "abort"> {
@@ -173,7 +175,7 @@ const takeSmall = ({ line, limits }: CopyInParts, order: CopyOrder, bytes: numbe
   }
   let working: Promise<unknown> | undefined
   const abort = async () => {
-    broken ??= failed("The copy was given up.")
+    broken ??= given_up
     await working?.catch(() => undefined)
   }
   const work: Taking["work"] = (next) => {

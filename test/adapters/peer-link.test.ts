@@ -1,7 +1,7 @@
 import assert from "node:assert/strict"
 import { once } from "node:events"
 import { type AddressInfo, connect, createServer, type Socket } from "node:net"
-import { PassThrough } from "node:stream"
+import { Duplex, PassThrough } from "node:stream"
 import { afterEach, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import { isPeerFailure, peerFailure } from "#actors/blob-storage/peer-failure.ts"
@@ -255,6 +255,38 @@ describe("frames", () => {
     )
     const second = Buffer.concat([noise(2, 20), noise(3, 30), noise(4, 40)])
     assert.ok(second.equals(frames[1]?.payload ?? new Uint8Array(0)))
+  })
+
+  it("that are all of what a side says leave before the loop goes on, with what was said", async () => {
+    const read = frameReader()
+    const came: Array<Frame> = []
+    const socket = new Duplex({
+      read: () => undefined,
+      writev: (chunks, done) => {
+        for (const { chunk } of chunks) came.push(...read(chunk))
+        done()
+      },
+    })
+    const write = frameWriter(socket)
+    const kindsAfter = async (wait: (run: () => void) => void) => {
+      await new Promise<void>((resolve) => wait(resolve))
+      return came.splice(0).map(({ kind, exchange }) => `${kind} ${exchange}`)
+    }
+    const turn = (run: () => void) => void setImmediate(run)
+    // Where a promise goes on: behind it come all ticks, and then the rest of the loop.
+    const ticks = (run: () => void) => process.nextTick(() => process.nextTick(run))
+    const head = { operation: 0, is_last: false } as const
+    write({ ...head, kind: "data", exchange: 1 }, noise(1, 10))
+    assert.deepEqual(await kindsAfter(ticks), [])
+    write({ ...head, kind: "open", exchange: 2, is_last: true }, noise(2, 10))
+    write({ ...head, kind: "reply", exchange: 3, is_last: true }, noise(3, 10))
+    assert.deepEqual(await kindsAfter(ticks), ["data 1", "open 2", "reply 3"])
+    write({ ...head, kind: "data", exchange: 4, is_last: true }, noise(4, 10))
+    assert.deepEqual(await kindsAfter(ticks), [])
+    assert.deepEqual(await kindsAfter(turn), ["data 4"])
+    write({ ...head, kind: "credit", exchange: 5 })
+    assert.deepEqual(await kindsAfter(ticks), [])
+    assert.deepEqual(await kindsAfter(turn), ["credit 5"])
   })
 
   it("come out as they went in, however they are cut", () => {

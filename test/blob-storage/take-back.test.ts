@@ -1,9 +1,11 @@
 import assert from "node:assert/strict"
 import { describe, it } from "@effect/vitest"
 import { blake3 } from "@napi-rs/blake-hash"
+import fc from "fast-check"
 import type { CopyOrder } from "#actors/blob-storage/node-engine.ts"
-import { takeBackGuard } from "#actors/blob-storage/take-back.ts"
+import { makeNewest, takeBackGuard } from "#actors/blob-storage/take-back.ts"
 import { type MemoryEngine, memoryEngine } from "#adapters/blob-memory-engine.ts"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { idOf, origin } from "./erasure-cluster.ts"
 
 const bytes = Buffer.from("some bytes that were put")
@@ -236,5 +238,45 @@ describe("a copy that a put counts on", () => {
     await receive(10n)
     await assert.rejects(guard.renew(id, 20n, 2000n), /the disk has failed/)
     assert.equal((await guard.renewRead(id, 20n, 2000n))?.put_at, 20n)
+  })
+})
+
+/** What is remembered, by its description: a list, the newest at its end. */
+const naiveNewest = (pairs_max: number) => {
+  let pairs: ReadonlyArray<readonly [BlobId, number]> = []
+  const remove = (id: BlobId) => {
+    pairs = pairs.filter(([other]) => other !== id)
+  }
+  return {
+    get: (id: BlobId) => pairs.find(([other]) => other === id)?.[1],
+    delete: remove,
+    remember: (id: BlobId, value: number) => {
+      remove(id)
+      pairs = pairs.concat([[id, value]])
+      if (pairs.length <= pairs_max) return undefined
+      const [oldest] = pairs
+      pairs = pairs.slice(1)
+      return oldest?.[1]
+    },
+  }
+}
+
+describe("the newest of what is remembered", () => {
+  it("are those of a list, whatever is said again and deleted", () => {
+    const ids = Array.from({ length: 9 }, (_, n) => idOf(Buffer.from([n])))
+    const act = fc.record({ is_delete: fc.boolean(), n: fc.nat({ max: ids.length - 1 }) })
+    fc.assert(
+      fc.property(fc.array(act, { maxLength: 300 }), (acts) => {
+        const [ours, naive] = [makeNewest<number>(4), naiveNewest(4)]
+        for (const [value, { is_delete, n }] of acts.entries()) {
+          const id = ids[n] ?? assert.fail()
+          if (is_delete) {
+            ours.delete(id)
+            naive.delete(id)
+          } else assert.equal(ours.remember(id, value), naive.remember(id, value))
+          for (const one of ids) assert.equal(ours.get(one), naive.get(one))
+        }
+      }),
+    )
   })
 })
