@@ -1,8 +1,6 @@
 /** The far side of the predictor: prepares images, and runs the network where it has a session. */
 import { hash } from "node:crypto"
 import { parentPort, workerData } from "node:worker_threads"
-import { hideSquare, paint } from "#adapters/plant-heatmap.ts"
-import { decode, decodeFast } from "#adapters/plant-image.ts"
 import { quickJpeg } from "#adapters/plant-jpeg.ts"
 import {
   type Answer,
@@ -17,12 +15,18 @@ import { openSession, type Session } from "#adapters/plant-session.ts"
 import { yieldToOthers } from "#adapters/thread-priority.ts"
 import { side } from "#schemas/plant-disease/side.ts"
 
-const working = (options: ThreadOptions, session: Session | undefined) => {
+/** What has sharp below it, which a thread needs for no ordinary small JPEG. */
+const loadPictures = () =>
+  Promise.all([import("#adapters/plant-image.ts"), import("#adapters/plant-heatmap.ts")])
+type Pictures = ReturnType<typeof loadPictures>
+
+const working = (options: ThreadOptions, session: Session | undefined, pictures: Pictures) => {
   const { resize, auto_orient, pixels_max } = options
   const resized = resampler(side)
   const image_options = { pixels_max, auto_orient, quick: quickJpeg() }
 
   const prepare = async (image: Uint8Array, runs: boolean): Promise<Answer> => {
+    const [{ decode, decodeFast }] = await pictures
     const decoded = await (resize === "fast"
       ? decodeFast(image, image_options, side)
       : decode(image, image_options))
@@ -52,11 +56,14 @@ const working = (options: ThreadOptions, session: Session | undefined) => {
       case "infer":
         return infer(task.inputs)
       case "hide": {
+        const [, { hideSquare }] = await pictures
         const numbers = Array.from({ length: task.to - task.from }, (_, n) => task.from + n)
         return infer(numbers.map((square) => hideSquare(task.rgb, square)))
       }
-      case "paint":
+      case "paint": {
+        const [, { paint }] = await pictures
         return { kind: "painted", png: Uint8Array.from(await paint(task.rgb, task.drops)) }
+      }
     }
   }
 }
@@ -82,7 +89,11 @@ const start = async (port: NonNullable<typeof parentPort>, options: ThreadOption
     session_threads === 0
       ? undefined
       : await openSession({ network, threads: session_threads, batch_max, scale })
-  const answer = working(options, session)
+  // Nobody waits for it before the first image: the rest of the server starts meanwhile.
+  const pictures = loadPictures()
+  // Each image that needs them says so.
+  pictures.catch(() => undefined)
+  const answer = working(options, session, pictures)
   const answerAll = async (task: Task) => {
     const answered = await answer(task).catch(
       (error: unknown): Answer => ({ kind: "failed", detail: reasonOf(error) }),

@@ -149,8 +149,9 @@ const wrong_size = new InferenceFailed({ detail: "The tensors have another size.
 const opened = Effect.fnUntraced(function* ({ model, settings, program }: PredictorOptions) {
   const { onnx_path, input, output, info } = model
   const run = Effect.runForkWith(yield* Effect.context())
-  // Native code stays loaded for as long as the process, not only as a thread that uses it.
-  yield* Effect.promise(() => Promise.all([import("sharp"), import("onnxruntime-node")]))
+  // Native code stays loaded for as long as the process, not only as a thread that uses it; sharp's
+  // is never unloaded anyway, as it asks of the linker.
+  yield* Effect.promise(() => import("onnxruntime-node"))
   const bytes = yield* Effect.try({
     try: () => Math.max(statSync(onnx_path).size, (info.parameters ?? 0) * 4),
     catch: (error) => unusable(info.name, error),

@@ -3,5 +3,8 @@ import module from "node:module"
 import { join } from "node:path"
 import { cacheDirectory } from "./cache.mjs"
 
+const folder = join(cacheDirectory(), "compile")
 // Absent before Node 22, and a folder that cannot be written is no error: the start is slower.
-module.enableCompileCache?.(join(cacheDirectory(), "compile"))
+module.enableCompileCache?.(folder)
+// Threads, which run the sources, keep theirs where the environment says; so do child processes.
+process.env.NODE_COMPILE_CACHE ??= folder
