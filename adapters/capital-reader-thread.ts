@@ -1,9 +1,10 @@
 /** The far side of the dashboard's reader: loads the file when it has changed, makes answers. */
 import { createHash } from "node:crypto"
-import { parentPort, workerData } from "node:worker_threads"
+import { workerData } from "node:worker_threads"
 import { gzipSync } from "node:zlib"
 import { watchedFile } from "#adapters/capital-reader-file.ts"
 import { readStore } from "#adapters/capital-store.ts"
+import { answerCalls } from "#adapters/thread-call.ts"
 import type { Asked, Shown } from "#gateway/capital-pressure/dashboard-reader.ts"
 import { dashboardOf } from "#projections/capital-pressure/dashboard.ts"
 import { detailOf, historyOf } from "#projections/capital-pressure/detail.ts"
@@ -25,8 +26,6 @@ export interface Question {
   readonly today: number
   readonly next_runs: NextRuns
 }
-
-export type Answer = { readonly shown: Shown } | { readonly error: string }
 
 /** Below this gzip saves less than a packet. */
 const gzip_bytes_min = 1400
@@ -72,30 +71,22 @@ const answering = (path: string) => {
   const watched = watchedFile(path)
   let store: Store | undefined
   let loaded = 0
-  return (question: Question): Answer => {
+  return (question: Question): Shown => {
     try {
       const change = watched.look()
       if (store === undefined || change !== loaded) store = readStore(watched.file(), "latest")
       loaded = change
-      return { shown: shownOf(pageOf(store, question)) }
+      return shownOf(pageOf(store, question))
     } catch (error) {
       store = undefined
-      return { error: String(error) }
+      throw error
     }
   }
 }
 
-if (parentPort !== null) {
-  const port = parentPort
-  // `capital-reader` starts this thread, with the file's path.
-  const answer = answering(workerData as string)
-  port.on("message", (question: Question) => {
-    const answered = answer(question)
-    const shown = "shown" in answered ? answered.shown : undefined
-    const moved = [shown?.bytes.buffer, shown?.gzip?.buffer].filter(
-      (buffer) => buffer !== undefined,
-    )
-    // Both were made above, as whole ArrayBuffers.
-    port.postMessage(answered, moved as Array<ArrayBuffer>)
-  })
-}
+// `capital-reader` starts this thread, with the file's path.
+answerCalls(answering(workerData as string), ({ bytes, gzip }) => {
+  const made = gzip === null ? [bytes.buffer] : [bytes.buffer, gzip.buffer]
+  // They were made above, as whole ArrayBuffers.
+  return made as Array<ArrayBuffer>
+})

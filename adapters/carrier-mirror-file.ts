@@ -18,9 +18,9 @@ export const hasMirror = (path: string): boolean =>
   statSync(path, { throwIfNoEntry: false })?.isFile() === true
 
 /** Tells SQLite's own tools, and us, what this file is: "almc". */
-export const application_id = 0x616c6d63
+const application_id = 0x616c6d63
 /** A file of another layout is imported again. It holds texts of schemas/carrier-search/format. */
-export const layout_version = 1
+const layout_version = 1
 
 /**
  * USDOT numbers are below it, eight digits in the files. With a docket they make one number that

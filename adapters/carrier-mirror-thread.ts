@@ -2,7 +2,7 @@
  * The far side of the mirror: reads the file, and makes the rows of each search piece by piece. It
  * imports nothing of effect, which would be most of its start and its memory.
  */
-import { parentPort, workerData } from "node:worker_threads"
+import { workerData } from "node:worker_threads"
 import type Sqlite from "better-sqlite3"
 import {
   dots,
@@ -13,15 +13,19 @@ import {
   openMirror,
   reasonOf,
 } from "#adapters/carrier-mirror-file.ts"
+import { answerCalls } from "#adapters/thread-call.ts"
 import type { Range } from "#schemas/carrier-search/carrier.ts"
 import { type Format, formats, rowOf } from "#schemas/carrier-search/format.ts"
 
-/** begin: the first piece of a search, pinned to the file as it is now. next: the one after. */
+/**
+ * begin: the first piece of a search, pinned to the file as it is now. next: the one after. end: it
+ * needs nothing more. Its id is of whoever asks.
+ */
 export type Question =
   | { readonly id: number; readonly begin: { readonly range: Range; readonly format: Format } }
   | { readonly id: number; readonly next: true }
   | { readonly id: number; readonly end: true }
-  | { readonly id: number; readonly about: true }
+  | { readonly about: true }
 
 /** A piece as actors/carrier-search/registry has it. */
 export interface MadePiece {
@@ -30,11 +34,10 @@ export interface MadePiece {
   readonly rows: Uint8Array<ArrayBuffer>
 }
 
-/** Nothing is answered to `end`. */
 export type Answer =
-  | { readonly id: number; readonly piece: MadePiece }
-  | { readonly id: number; readonly mirror: Mirror }
-  | { readonly id: number; readonly error: string }
+  | { readonly piece: MadePiece }
+  | { readonly mirror: Mirror }
+  | { readonly ended: true }
 
 /** Rows of a piece: a quarter of a megabyte of JSON, made in a millisecond. */
 const rows_max = 2000
@@ -157,31 +160,28 @@ const next = (id: number): Answer => {
   if (search === undefined) throw new Error("the search has ended")
   const piece = pieceOf(search)
   if (search.from > search.range.end) end(id)
-  return { id, piece }
+  return { piece }
 }
 
-const answer = (question: Exclude<Question, { readonly end: true }>): Answer => {
-  const { id } = question
+const begin = (id: number, range: Range, format: Format) => {
+  const held = lookAt()
+  held.searches++
+  searches.set(id, { held, range, format, from: range.start, found: 0 })
+}
+
+const answer = (question: Question): Answer => {
   try {
-    if ("about" in question) return { id, mirror: lookAt().open.mirror }
-    if ("begin" in question) {
-      const { range, format } = question.begin
-      const held = lookAt()
-      held.searches++
-      searches.set(id, { held, range, format, from: range.start, found: 0 })
-    }
-    return next(id)
+    if ("about" in question) return { mirror: lookAt().open.mirror }
+    if ("begin" in question) begin(question.id, question.begin.range, question.begin.format)
+    if (!("end" in question)) return next(question.id)
+    end(question.id)
+    return { ended: true }
   } catch (error) {
-    end(id)
+    if ("id" in question) end(question.id)
     // What is wrong with the file may be mended at its next opening.
     drop()
-    return { id, error: reasonOf(error) }
+    throw new Error(reasonOf(error))
   }
 }
 
-const port = parentPort
-port?.on("message", (question: Question) => {
-  if ("end" in question) return end(question.id)
-  const answered = answer(question)
-  port.postMessage(answered, "piece" in answered ? [answered.piece.rows.buffer] : [])
-})
+answerCalls(answer, (answered) => ("piece" in answered ? [answered.piece.rows.buffer] : []))

@@ -6,9 +6,9 @@
  */
 import { Clock, Effect, Layer, Option, Stream } from "effect"
 import { type Piece, Registry, SearchFailed } from "#actors/carrier-search/registry.ts"
-import { type MirrorCall, mirrorCall } from "#adapters/carrier-mirror-call.ts"
 import type { Mirror } from "#adapters/carrier-mirror-file.ts"
-import type { Answer, MadePiece } from "#adapters/carrier-mirror-thread.ts"
+import type { Answer, MadePiece, Question } from "#adapters/carrier-mirror-thread.ts"
+import { type ThreadCall, type ThreadCallOptions, threadCall } from "#adapters/thread-call.ts"
 import { type Range, total } from "#schemas/carrier-search/carrier.ts"
 import type { Format } from "#schemas/carrier-search/format.ts"
 import type { Source } from "#schemas/carrier-search/source.ts"
@@ -19,21 +19,30 @@ export interface RegistryMirrorOptions {
   /** Where the file is, or will be. */
   readonly path: string
   /** The thread's program and how long it may take for a piece: of tests alone. */
-  readonly thread?: { readonly program?: URL; readonly answer_ms_max?: number }
+  readonly thread?: Partial<Pick<ThreadCallOptions, "answer_ms_max" | "program">>
 }
 
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
+const name = "the mirror's thread"
+const program = new URL("./carrier-mirror-thread.ts", import.meta.url)
+/** A piece takes a millisecond, a cold disk a hundred: a thread so late never answers. */
+const answer_ms_max = 30_000
+/** Rows leave as they are made: the thread holds next to nothing. */
+const resourceLimits = { maxYoungGenerationSizeMb: 4 }
+
+/** For those who search: what the thread itself failed of is none of theirs. */
+const messageOf = (error: unknown) =>
+  error instanceof Error && error.cause === undefined ? error.message : `${name} failed`
 
 const pieceIn = (answer: Answer): MadePiece => {
   if ("piece" in answer) return answer.piece
-  throw new Error("the mirror's thread answered something else")
+  throw new Error(`${name} answered something else`)
 }
 
 /** Asks for a piece before it is wanted, so that the thread works while its rows are sent. */
-const search = (thread: MirrorCall, id: number, range: Range, format: Format) => {
+const search = (thread: ThreadCall<Question, Answer>, id: number, range: Range, format: Format) => {
   let waiting: Promise<MadePiece> | undefined
   let done = 0
-  const ask = (question: Parameters<MirrorCall["ask"]>[0]) => {
+  const ask = (question: Question) => {
     waiting = thread.ask(question).then(pieceIn)
     // Of a search that is given up nobody hears what became of it.
     waiting.catch(() => undefined)
@@ -62,7 +71,8 @@ const search = (thread: MirrorCall, id: number, range: Range, format: Format) =>
       ]),
     ),
     end: Effect.sync(() => {
-      if (done < total(range)) thread.forget(id)
+      // Its answer under way comes first, and is dropped.
+      if (done < total(range)) thread.ask({ id, end: true }).catch(() => undefined)
     }),
   }
 }
@@ -87,7 +97,15 @@ export const registryMirror = ({ path, thread }: RegistryMirrorOptions): Layer.L
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
       const call = yield* Effect.acquireRelease(
-        Effect.sync(() => mirrorCall(path, thread)),
+        Effect.sync(() =>
+          threadCall<Question, Answer>({
+            name,
+            program: thread?.program ?? program,
+            workerData: path,
+            resourceLimits,
+            answer_ms_max: thread?.answer_ms_max ?? answer_ms_max,
+          }),
+        ),
         ({ end }) => Effect.promise(end),
       )
       let asked = 0
@@ -116,7 +134,7 @@ export const registryMirror = ({ path, thread }: RegistryMirrorOptions): Layer.L
         )
       const about = async (): Promise<{ mirror?: Mirror; detail: string | null }> => {
         try {
-          const answer = await call.ask({ id: ++asked, about: true })
+          const answer = await call.ask({ about: true })
           return "mirror" in answer ? { mirror: answer.mirror, detail: null } : { detail: null }
         } catch (error) {
           return { detail: messageOf(error) }

@@ -57,7 +57,7 @@ export const openErasureCode = (data_shards: number, shard_bytes_max: number): E
 /** Memory that waits for the next uploads at most, 64 MiB: four of 16 MiB at once. */
 const spare_pieces_max = 256
 
-export const pieceMemory = (): PieceMemory => {
+const pieceMemory = (): PieceMemory => {
   const spare: Array<Uint8Array> = []
   return {
     take: () => spare.pop() ?? Buffer.allocUnsafeSlow(piece_bytes),

@@ -51,7 +51,7 @@ export interface FeedTimes {
 }
 
 /** The slowest answer, all of a daily series since 1962, takes some seconds. */
-export const feed_times: FeedTimes = { silence_ms: 30_000, whole_ms: 120_000, pause_ms: 1000 }
+const feed_times: FeedTimes = { silence_ms: 30_000, whole_ms: 120_000, pause_ms: 1000 }
 
 export interface ClientOptions {
   readonly version: string

@@ -62,7 +62,7 @@ export interface FeedPlan {
   readonly combine: (parts: ReadonlyArray<Series>) => Series
 }
 
-export const no_series: Series = { days: new Int32Array(0), values: new Float64Array(0) }
+const no_series: Series = { days: new Int32Array(0), values: new Float64Array(0) }
 
 /** A plan whose one answer is stored as it is. */
 export const plain = (part: FeedPart): FeedPlan => ({

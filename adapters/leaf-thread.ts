@@ -12,7 +12,7 @@ export interface Wanted {
 }
 
 /** All of them at half their side, one after the other. */
-export const drawAll = ({ labels, seeds, kinds }: Wanted) => {
+const drawAll = ({ labels, seeds, kinds }: Wanted) => {
   const bytes = new Uint8Array(labels.length * picture_bytes)
   for (const [i, label] of labels.entries()) {
     bytes.set(halved(drawLeaf(label, seeds[i] ?? 0, side, kinds)), i * picture_bytes)

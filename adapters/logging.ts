@@ -8,7 +8,7 @@ export interface Sink {
   readonly write: (line: string) => void
 }
 
-export const standard_error: Sink = {
+const standard_error: Sink = {
   is_terminal: process.stderr.isTTY === true,
   write: (line) => {
     process.stderr.write(line)

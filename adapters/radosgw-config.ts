@@ -94,7 +94,7 @@ const frontends = (port: number, quick_port: number | undefined) =>
   ].join(", ")
 
 /** Below it the server takes a bucket's name for a subdomain. */
-export const virtual_domain = "s3.local"
+const virtual_domain = "s3.local"
 
 /**
  * Where the servers find their plugins, absolute: a release of Debian's has a default of its own

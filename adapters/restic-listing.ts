@@ -16,7 +16,7 @@ export const nothing_folder = ".almanac-empty-folder"
 export const isWholeId = (id: string) => /^[0-9a-f]{64}$/.test(id)
 
 const noSnapshot = failsBefore("There is no such snapshot.")
-export const noPath = new NotFound({ detail: "The backup has nothing at this path." })
+const noPath = new NotFound({ detail: "The backup has nothing at this path." })
 
 /** The path below the root that a sub path names, with a slash before it; empty: the root. */
 export const subPathOf = ({ sub_path }: Pick<FolderRestore, "sub_path">) => {
@@ -47,7 +47,7 @@ export const listSnapshots = Effect.fnUntraced(function* (
 })
 
 /** The snapshot's own record, without its files. */
-export const findSnapshot = Effect.fnUntraced(function* (call: Call, id: string) {
+const findSnapshot = Effect.fnUntraced(function* (call: Call, id: string) {
   if (!isWholeId(id)) return yield* noSnapshot
   const [snapshot] = yield* listSnapshots(call, [id])
   return snapshot ?? (yield* noSnapshot)

@@ -1,6 +1,7 @@
 /** Compares two SQLite files in a thread: the one as it was when the thread began. */
-import { parentPort, workerData } from "node:worker_threads"
+import { workerData } from "node:worker_threads"
 import Sqlite from "better-sqlite3"
+import { answerCalls } from "#adapters/thread-call.ts"
 import type { Differences, RowDifference, ShownValue } from "#projections/database.ts"
 
 /** What the thread is begun with: two files, of which the other is built meanwhile. */
@@ -11,10 +12,10 @@ export interface Comparison {
   readonly rows_max: number
 }
 
-export type Told =
-  | { readonly position: number }
-  | { readonly differences: Differences }
-  | { readonly error: string }
+/** First `begin`, then `compare`, when the other file is built. */
+export type Question = "begin" | "compare"
+
+export type Told = { readonly position: number } | { readonly differences: Differences }
 
 /** What a column of SQLite holds. */
 type Value = string | number | bigint | Uint8Array | null
@@ -98,22 +99,19 @@ const compare = (db: Sqlite.Database, rows_max: number): Differences => {
   return { tables: tables.length, count, rows }
 }
 
-const tell = (run: () => Told) => {
-  try {
-    parentPort?.postMessage(run())
-  } catch (cause) {
-    parentPort?.postMessage({ error: String(cause) } satisfies Told)
-  }
-}
-
 // Of whoever started the thread.
 const { kept, rebuilt, rows_max } = workerData as Comparison
-tell(() => {
-  const db = new Sqlite(kept, { readonly: true })
+const db = new Sqlite(kept, { readonly: true })
+
+/** From this read on the kept file is seen as it is now; the other, as it is when it is built. */
+const begin = (): Told => {
   db.prepare("attach ? as rebuilt").run(rebuilt)
   db.exec("begin")
-  // From this read on the kept file is seen as it is now; the other, as it is when it is built.
-  const position = db.prepare("select position from main.checkpoint").pluck().get() as number
-  parentPort?.once("message", () => tell(() => ({ differences: compare(db, rows_max) })))
-  return { position }
-})
+  // One column of a number.
+  return { position: db.prepare("select position from main.checkpoint").pluck().get() as number }
+}
+
+answerCalls(
+  (question: Question): Told =>
+    question === "begin" ? begin() : { differences: compare(db, rows_max) },
+)

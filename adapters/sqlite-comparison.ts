@@ -1,45 +1,38 @@
 /** Compares two SQLite files in a thread of its own, so that this one stays free. */
-import { Worker } from "node:worker_threads"
 import { Effect, type Scope } from "effect"
-import type { Comparison, Told } from "#adapters/sqlite-comparison-thread.ts"
+import type { Comparison, Question, Told } from "#adapters/sqlite-comparison-thread.ts"
+import { threadCall } from "#adapters/thread-call.ts"
 import { type Comparing, DatabaseUnusable } from "#projections/database.ts"
+
+const program = new URL("./sqlite-comparison-thread.ts", import.meta.url)
 
 /**
  * Begins: from here on the kept file is seen as it is, whatever is written to it. The thread ends
  * with the scope.
  */
 export const comparison = Effect.fnUntraced(function* (
-  asked: Comparison,
+  files: Comparison,
 ): Effect.fn.Return<Comparing, DatabaseUnusable, Scope.Scope> {
   const thread = yield* Effect.acquireRelease(
-    Effect.sync(
-      () =>
-        new Worker(new URL("./sqlite-comparison-thread.ts", import.meta.url), {
-          workerData: asked,
-        }),
+    Effect.sync(() =>
+      threadCall<Question, Told>({ name: "its thread", program, workerData: files }),
     ),
-    (worker) => Effect.promise(() => worker.terminate()),
+    ({ end }) => Effect.promise(end),
   )
   const failed = (why: string) =>
-    new DatabaseUnusable({ detail: `${asked.kept} cannot be compared: ${why}.` })
-  const next = Effect.callback<Told, DatabaseUnusable>((resume) => {
-    const told = (answer: Told) =>
-      resume("error" in answer ? Effect.fail(failed(answer.error)) : Effect.succeed(answer))
-    const ended = (cause: unknown) => resume(Effect.fail(failed(String(cause))))
-    thread.once("message", told)
-    thread.once("error", ended)
-    return Effect.sync(() => {
-      thread.off("message", told)
-      thread.off("error", ended)
+    new DatabaseUnusable({ detail: `${files.kept} cannot be compared: ${why}.` })
+  const ask = (question: Question) =>
+    Effect.tryPromise({
+      try: () => thread.ask(question),
+      // Only Errors come of a call.
+      catch: (error) => failed((error as Error).message),
     })
-  })
-  const begun = yield* next
+  const begun = yield* ask("begin")
   if (!("position" in begun)) return yield* failed("the thread said something else")
   return {
     position: begun.position,
     differences: Effect.gen(function* () {
-      thread.postMessage("built")
-      const answer = yield* next
+      const answer = yield* ask("compare")
       if ("differences" in answer) return answer.differences
       return yield* failed("the thread said something else")
     }),

@@ -1,6 +1,6 @@
 /** The far side of the reader: opens files read-only and answers one query after another. */
-import { parentPort } from "node:worker_threads"
 import Sqlite from "better-sqlite3"
+import { answerCalls } from "#adapters/thread-call.ts"
 
 /** A file, and which one that was at its path when the query was asked. */
 export interface FileRead {
@@ -9,16 +9,11 @@ export interface FileRead {
 }
 
 export interface Question extends FileRead {
-  readonly id: number
   readonly sql: string
   readonly parameters: ReadonlyArray<unknown>
 }
 
-export interface Answer {
-  readonly id: number
-  readonly rows?: ReadonlyArray<unknown>
-  readonly error?: string
-}
+export type Rows = ReadonlyArray<unknown>
 
 const files = new Map<
   string,
@@ -36,16 +31,9 @@ const fileAt = ({ path, inode }: FileRead) => {
   return sqlite
 }
 
-const rowsFor = (question: Question) =>
-  fileAt(question)
-    .prepare(question.sql)
-    .all(...question.parameters)
-
-parentPort?.on("message", (question: Question) => {
-  const { id } = question
-  try {
-    parentPort?.postMessage({ id, rows: rowsFor(question) } satisfies Answer)
-  } catch (error) {
-    parentPort?.postMessage({ id, error: String(error) } satisfies Answer)
-  }
-})
+answerCalls(
+  (question: Question): Rows =>
+    fileAt(question)
+      .prepare(question.sql)
+      .all(...question.parameters),
+)

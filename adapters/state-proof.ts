@@ -45,7 +45,7 @@ const id_bytes = 4
 const mark_bytes = 1
 
 /** Whether a signed note was signed with a key, both as 0132 has them. */
-export const isSignedBy = (verifier: string, note: string) => {
+const isSignedBy = (verifier: string, note: string) => {
   const text = note.slice(0, note.indexOf("\n\n") + 1)
   const signature = Buffer.from(note.trimEnd().split(" ").at(-1) ?? "", "base64")
   // The name and its id have no plus; base64 may.

@@ -22,7 +22,7 @@ export const beatSubject = (worker_id: WorkerId) => `live.share-protection.worke
 export const inboxOf = (worker_id: WorkerId) => `_INBOX_${worker_id}`
 
 /** Users of workers at one server: far above the workers of a machine. */
-export const worker_users_max = 1000
+const worker_users_max = 1000
 
 /** An answer to an order that comes later than this is not heard, as a duration of nats-server. */
 const answer_time_max = "10m"

@@ -33,7 +33,7 @@ export const refusedInput = (kind: string, cause: Schema.SchemaError, envelope: 
   return failure
 }
 
-export const too_large: Failure = { status: 413, detail: "The request body is too large." }
+const too_large: Failure = { status: 413, detail: "The request body is too large." }
 export const late: Failure = { status: 504, detail: "The request took longer than its deadline." }
 export const internal: Failure = { status: 500, detail: "" }
 const stopping: Failure = { status: 503, detail: "The server is shutting down." }

@@ -26,7 +26,7 @@ const codingOf = (text: string) => {
 }
 
 /** Whether an Accept-Encoding header takes gzip: by its name, or else by a star. */
-export const acceptsGzip = (header: string | undefined) => {
+const acceptsGzip = (header: string | undefined) => {
   if (header === undefined) return false
   const codings = header.split(",").map(codingOf)
   const named = codings.find(({ name }) => name === "gzip" || name === "x-gzip")

@@ -105,7 +105,7 @@ const prune = () => {
 }
 
 /** Makes the bundle; whoever makes it at the same time makes the same. */
-export const makeBundle = async () => {
+const makeBundle = async () => {
   const { rolldown } = await import("rolldown")
   const folder = bundleFolder()
   const making = `${folder}.${process.pid}`

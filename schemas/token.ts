@@ -11,7 +11,7 @@ export const isScope = Schema.is(Schema.Literals(scopes))
 /** A role's name as policy rules write it. */
 export const role_pattern = /^\w[\w.-]{0,63}$/
 /** A project, domain or user: what Keystone and its like use, at most 128 characters. */
-export const principal_id_pattern = /^[\w.:@-]{1,128}$/
+const principal_id_pattern = /^[\w.:@-]{1,128}$/
 /** A name for the log. */
 export const principal_name_pattern = /^[\w.:@ -]{1,128}$/
 

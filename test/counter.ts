@@ -30,7 +30,7 @@ interface Context {
 
 const total_max = 1_000_000
 
-export const counterMachine = setup({
+const counterMachine = setup({
   types: { context: {} as Context, events: {} as CounterEvent },
   guards: {
     fits: ({ context }, { by }: { by: number }) => context.total + by <= total_max,

@@ -52,27 +52,49 @@ export const withoutComments = (text: string) =>
 const exported =
   /^export (?:async )?(?:const|function\*?|class|interface|type) (\w+)(?: = typeof (\w+)\.Type$)?/gm
 
-/** What the code exports and nothing names but its own declaration, as `path: name`. */
-export const unusedExports = (tree: ReadonlyArray<TreeFile>): ReadonlyArray<string> => {
-  const code = tree
+/** Constants and functions; a type or a class may be there to be named by whoever needs it. */
+const exported_value = /^export (?:async )?(?:const|function\*?) ([a-z]\w*)/gm
+
+/** Code without its comments; a benchmark's contestants are run by no name: all that it exports. */
+const codeOf = (tree: ReadonlyArray<TreeFile>) =>
+  tree
     .filter(({ path }) => /\.(m?ts|mjs)$/.test(path))
     .map(({ path, text }) => ({ path, text: withoutComments(text) }))
+
+const isNamed = ({ path }: TreeFile) => !path.startsWith("bench/")
+
+/** What the code exports and nothing names but its own declaration, as `path: name`. */
+export const unusedExports = (tree: ReadonlyArray<TreeFile>): ReadonlyArray<string> => {
+  const code = codeOf(tree)
   const uses = new Map<string, number>()
   const count = (word: string, by: number) => uses.set(word, (uses.get(word) ?? 0) + by)
   for (const { text } of code) {
     for (const [word] of text.matchAll(/\w+/g)) count(word, 1)
     for (const [, name = "", of] of text.matchAll(exported)) count(name, name === of ? -2 : -1)
   }
-  return (
-    code
-      // A benchmark's contestants are run by no name: all that a module exports.
-      .filter(({ path }) => !path.startsWith("bench/"))
-      .flatMap(({ path, text }) =>
-        [...text.matchAll(exported)]
-          .filter(([, name = ""]) => uses.get(name) === 0)
-          .map(([, name]) => `${path}: ${name}`),
-      )
-  )
+  return code
+    .filter(isNamed)
+    .flatMap(({ path, text }) =>
+      [...text.matchAll(exported)]
+        .filter(([, name = ""]) => uses.get(name) === 0)
+        .map(([, name]) => `${path}: ${name}`),
+    )
+}
+
+/** The constants and functions that are exported and that only their own file names. */
+export const ownExports = (tree: ReadonlyArray<TreeFile>): ReadonlyArray<string> => {
+  const code = codeOf(tree)
+  const files = new Map<string, number>()
+  for (const { text } of code) {
+    for (const word of new Set(text.match(/\w+/g))) files.set(word, (files.get(word) ?? 0) + 1)
+  }
+  return code
+    .filter(isNamed)
+    .flatMap(({ path, text }) =>
+      [...text.matchAll(exported_value)]
+        .filter(([, name = ""]) => files.get(name) === 1)
+        .map(([, name]) => `${path}: ${name}`),
+    )
 }
 
 /** `line: what` for each line that the pattern is found in. */

@@ -266,7 +266,7 @@ const example = (noun: string, operation: Operation) =>
   ].join(" ")
 
 /** The verb of one operation. */
-export const verbOf = (noun: string, operation: Operation) => {
+const verbOf = (noun: string, operation: Operation) => {
   const { verb, alias, path, what, items, is_paged, has_job, for_operators } = operation
   const has_body = operation.body !== undefined
   const command = Command.make(

@@ -30,7 +30,7 @@ export const isReadable = (holders: Iterable<Holder>, data_shards: number) => {
 }
 
 /** Whether all shards of data are known: then nothing has to be made of parity. */
-export const hasAllData = (holders: ReadonlyArray<Holder>, data_shards: number) =>
+const hasAllData = (holders: ReadonlyArray<Holder>, data_shards: number) =>
   isReadable(
     holders.filter(({ index }) => index < data_shards),
     data_shards,

@@ -46,7 +46,7 @@ const latest = (times: ReadonlyArray<bigint>) => {
   return last
 }
 
-export const surveyOf = (copies: ReadonlyMap<Peer, Copy | undefined>): Survey => {
+const surveyOf = (copies: ReadonlyMap<Peer, Copy | undefined>): Survey => {
   const said = [...copies]
   const deletions = said.flatMap(([, copy]) => (copy?.kind === "tombstone" ? [copy] : []))
   const everywhere = deletions.filter(({ is_cluster_wide }) => is_cluster_wide)

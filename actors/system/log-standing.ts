@@ -9,7 +9,7 @@ export class LogStanding extends Context.Service<
 >()("actors/system/LogStanding") {}
 
 /** Shares of the limit from which on an operator is told, the gravest first. */
-export const warn_shares = [0.85, 0.7] as const
+const warn_shares = [0.85, 0.7] as const
 
 /** What an operator is told of a share; undefined while there is nothing to tell. */
 export const warningOf = ({ used_share, bytes, limit_bytes }: LogFigures) => {

@@ -20,7 +20,7 @@ export const blamed_max = 11
 /** Tries of an event behind one that was given up, and of one that others need the room of. */
 const stuck_attempts_min = 3
 /** Tries of a dead letter that somebody asked for. */
-export const redelivery_tries_max = 3
+const redelivery_tries_max = 3
 /** So many subjects that failed since the last success mean that the receiver is down. */
 const failing_keys_max = 5
 /** Then one event is tried at a time, this often at first and at last, in milliseconds. */

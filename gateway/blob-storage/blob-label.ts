@@ -14,7 +14,7 @@ import { InvalidArgument } from "#schemas/blob-storage/rejection.ts"
 const prefix = "x-label-"
 
 /** Many clients read at most 16 KiB of headers; half of it is left to the others. */
-export const label_header_bytes_max = 8 * 1024
+const label_header_bytes_max = 8 * 1024
 
 const decodeLabels = Schema.decodeUnknownEffect(BlobLabels)
 

@@ -31,7 +31,7 @@ const placeOf = Effect.fnUntraced(function* (cursor: string) {
 })
 
 /** The labels that a query asks for: `label.<name>=<value>`, each name once. */
-export const wantedLabels = (url: string): Result.Result<BlobLabels, InvalidArgument> => {
+const wantedLabels = (url: string): Result.Result<BlobLabels, InvalidArgument> => {
   const start = url.indexOf("?")
   const wanted = new Map<string, string>()
   for (const [key, value] of new URLSearchParams(start < 0 ? "" : url.slice(start))) {

@@ -8,7 +8,7 @@ export type Int64Form = Settings["json"]["int64"]
 const int64 = (value: bigint, form: Int64Form) => (form === "number" ? `${value}` : `"${value}"`)
 
 /** BlobMeta. Policies and checksums hold nothing that JSON would escape. */
-export const metaText = (meta: BlobMeta, form: Int64Form) => {
+const metaText = (meta: BlobMeta, form: Int64Form) => {
   const { size, created_at, modified_at, checksum, labels, policy } = meta
   return (
     `{"size":${int64(size, form)},"created_at":${int64(created_at, form)},` +

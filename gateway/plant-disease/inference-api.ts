@@ -23,7 +23,7 @@ import { anywhere, NoModel, of_image } from "#schemas/plant-disease/rejection.ts
  * the process for 50 ms at this size: two tensors with all their digits. Larger images go to
  * `/predict`.
  */
-export const inference_bytes_max = 4 * 2 ** 20
+const inference_bytes_max = 4 * 2 ** 20
 
 const params = { name: Schema.String }
 

@@ -33,7 +33,7 @@ export const OpenStreams = Context.Reference<{ count: number }>("gateway/OpenStr
 })
 
 /** Which events a caller may see; undefined: none. */
-export const visibleTo = ({
+const visibleTo = ({
   roles,
   scopes,
   project_id,

@@ -9,7 +9,7 @@ import type { Cadence, Metric } from "#schemas/capital-pressure/metric.ts"
 import type { Series } from "./store.ts"
 
 /** Days from one observation to the next, at most, when none is missing. */
-export const period_days = { daily: 1, weekly: 7, monthly: 31, quarterly: 92 } as const
+const period_days = { daily: 1, weekly: 7, monthly: 31, quarterly: 92 } as const
 
 /** How much older than a period the value of a year before may be; beyond it there is none. */
 const comparison_slack_days = 10

@@ -21,7 +21,7 @@ export type Moment =
 const streamOf = ({ service, aggregate, id }: AggregateName) => `${service}.${aggregate}.${id}`
 
 /** A commit as operators see it; the ids of earlier commands are left out. */
-export const shownCommit = ({ position, commit, hash }: Recorded): AuditCommit => {
+const shownCommit = ({ position, commit, hash }: Recorded): AuditCommit => {
   const { commands, events, snapshot, ...rest } = Struct.omit(commit, ["v"])
   return {
     position,

@@ -19,7 +19,7 @@ import { message } from "#schemas/message.ts"
 export const nodes_max = 40
 
 /** Points of a node on the ring: the bound of `cluster.vnodes_per_node`. */
-export const vnodes_per_node_max = 1024
+const vnodes_per_node_max = 1024
 
 export const VnodesPerNode = Schema.Int.check(
   Schema.isBetween({ minimum: 1, maximum: vnodes_per_node_max }),

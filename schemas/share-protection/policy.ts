@@ -20,7 +20,7 @@ import { Retention } from "#schemas/share-protection/retention.ts"
 import { Name } from "#schemas/share-protection/text.ts"
 
 /** Attempts beyond the first: document 2 §8. */
-export const max_retries_max = 10
+const max_retries_max = 10
 
 /** Bytes of the patterns of one policy, as JSON. */
 const patterns_bytes_max = 4096

@@ -248,15 +248,7 @@ export interface AuditProof {
   readonly key: string
 }
 
-export const fault_kinds = [
-  "gap",
-  "order",
-  "chain",
-  "snapshot",
-  "commands",
-  "checkpoint",
-  "copy",
-] as const
+const fault_kinds = ["gap", "order", "chain", "snapshot", "commands", "checkpoint", "copy"] as const
 
 /** Something in the log that is not as it must be. */
 export interface Fault {

@@ -22,7 +22,7 @@ export const repositoryOn = (s3: TestRadosgw, options?: TestBucketOptions) =>
   )
 
 /** Runs restic itself on the repository; throws where it fails. */
-export const resticOn = (repository: Repository, ...words: ReadonlyArray<string>) => {
+const resticOn = (repository: Repository, ...words: ReadonlyArray<string>) => {
   const { environment, options } = placeOf(repository)
   const env = { PATH: process.env.PATH, RESTIC_PROGRESS_FPS: "1", ...environment }
   return execFileSync(restic, [...options, "--no-cache", ...words], {

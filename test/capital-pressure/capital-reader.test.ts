@@ -217,7 +217,7 @@ describe("a thread that", () => {
     for (const one of all) expect(Exit.isFailure(one)).toBe(true)
     expect(await trouble()).toMatch(why)
     // The next thread runs what is there then: a program that answers.
-    program("parentPort.postMessage({ shown: { bytes: new Uint8Array(1), gzip: null, tag: 't' } })")
+    program("parentPort.postMessage({ answer: { bytes: new Uint8Array(1), gzip: null, tag: 't' } })")
     expect(await exit(dashboard)).toMatchObject({ value: { tag: "t" } })
     expect(await trouble()).toBe(undefined)
   })

@@ -33,7 +33,7 @@ const nullable = (value: number | undefined) =>
   value === undefined || Number.isNaN(value) ? null : value
 
 /** Writes a store into an open file of these tables. */
-export const writeStore = (file: Sqlite.Database, store: Store) => {
+const writeStore = (file: Sqlite.Database, store: Store) => {
   const into = (table: string, row: Readonly<Record<string, unknown>>) => {
     const names = Object.keys(row)
     const places = names.map(() => "?").join(", ")

@@ -20,7 +20,7 @@ import { benchmark, watchlist } from "#schemas/capital-pressure/watchlist.ts"
 
 /** A Friday: the day that counts as today. */
 export const synthetic_last_day = dayOf("2026-11-20")
-export const synthetic_first_day = dayOf("2002-03-01")
+const synthetic_first_day = dayOf("2002-03-01")
 const composite_years = 20
 const days_of_year = 365.25
 

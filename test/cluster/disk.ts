@@ -24,7 +24,7 @@ export interface Life {
 export const never = () => new Promise<never>(() => {})
 
 /** Does something in its time, unless the life ends before; it may be done and nobody hears. */
-export const lively = (world: World, { isUp, stalledUntil }: Life) => {
+const lively = (world: World, { isUp, stalledUntil }: Life) => {
   const wait = async () => {
     const ms = world.random.next() * step_ms_max
     await world.pause(world.random.next() < slow_chance ? ms * slower : ms)

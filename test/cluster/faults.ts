@@ -226,7 +226,7 @@ const leaves = (scene: Scene) => {
 }
 
 /** Waits until the node has left, and takes it away; false where all is calm before. */
-export const whenLeft = async (scene: Scene, node: SimulatedNode) => {
+const whenLeft = async (scene: Scene, node: SimulatedNode) => {
   const { world, membership } = scene.cluster
   while (membership.stateOf(node.node_id) !== undefined) {
     await world.pause(second_ms)

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 
 /** Every mark of a test begins so. */
-export const mark_head = `mark${randomBytes(6).toString("hex")}`
+const mark_head = `mark${randomBytes(6).toString("hex")}`
 
 /** A secret of more than 32 characters, as some must be. */
 export const mark = (name: string) => `${mark_head}.${name}.${randomBytes(16).toString("hex")}`

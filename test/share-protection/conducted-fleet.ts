@@ -13,7 +13,7 @@ import { computeMemory, type MachineRoom, machineRoom } from "./compute-memory.t
 import { ask, begin, happenings } from "./conducted.ts"
 import { project_id } from "./samples.ts"
 
-export const fleet_options: FleetOptions = {
+const fleet_options: FleetOptions = {
   project_id,
   worker_heartbeat_deadline_seconds: 60,
   worker_boot_cooldown_seconds: 180,

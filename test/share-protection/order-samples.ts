@@ -82,13 +82,13 @@ export const retentionOrder = {
   forget: [{ backup_id, engine_snapshot_id }],
 } as const satisfies JobOrder
 
-export const maintenanceOrder = {
+const maintenanceOrder = {
   job_type: "maintenance",
   ...enrolled,
   ...of_target,
 } as const satisfies JobOrder
 
-export const upgradeOrder = {
+const upgradeOrder = {
   job_type: "repo_format_upgrade",
   ...enrolled,
   ...of_target,
@@ -96,13 +96,13 @@ export const upgradeOrder = {
 
 const of_backup = { project_id, resource_id: backup_id, backup_id, share_id, engine_snapshot_id }
 
-export const undeleteOrder = {
+const undeleteOrder = {
   job_type: "undelete",
   ...enrolled,
   ...of_backup,
 } as const satisfies JobOrder
 
-export const restoreTestOrder = {
+const restoreTestOrder = {
   job_type: "restore_test",
   ...enrolled,
   ...of_backup,

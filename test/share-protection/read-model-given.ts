@@ -40,9 +40,7 @@ interface Told extends Message {
 }
 
 /** An empty read model in one of these databases, which shows what it is told at once. */
-export const modelIn = Effect.fnUntraced(function* <R>(
-  databases: Layer.Layer<Databases, never, R>,
-) {
+const modelIn = Effect.fnUntraced(function* <R>(databases: Layer.Layer<Databases, never, R>) {
   const around = yield* Layer.build(databases)
   const database = yield* Effect.provideContext(openDatabase(blueprint), around)
   let position = 0

@@ -17,7 +17,7 @@ const root = dirname(dirname(import.meta.dirname))
  * the time of their last put. Whoever releases sets the release here, and renews what
  * `test/upgrade/renew.ts` makes of it (decision 0148).
  */
-export const previous_commit = "246ef9b050715813fc473edd0b10c8bca7c3d59b"
+const previous_commit = "246ef9b050715813fc473edd0b10c8bca7c3d59b"
 
 const archive_bytes_max = 256 * 1024 * 1024
 

@@ -106,7 +106,7 @@ export const hasUnknownLog = (simulated: SimulatedDisk) =>
     .some((path) => !decodeSuperblock(Buffer.from(simulated.bytes(path).subarray(0, data_start))))
 
 /** All that the log files of a disk say, oldest first. */
-export const mapOf = (simulated: SimulatedDisk) => {
+const mapOf = (simulated: SimulatedDisk) => {
   const logs = simulated.paths().filter((path) => /log-\d{8}\.seg$/.test(path))
   const batches = logs
     .flatMap((path) => batchesOf(path, Buffer.from(simulated.bytes(path))))
