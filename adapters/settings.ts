@@ -1,4 +1,5 @@
 /** Settings from a TOML file, the environment and flags. Source: decisions, "configuration". */
+import { hash } from "node:crypto"
 import { join, resolve } from "node:path"
 import { Effect, Redacted, Result, Schema } from "effect"
 import { parse, TomlError } from "smol-toml"
@@ -66,7 +67,7 @@ export const readSettings = Effect.fnUntraced(function* (sources: Sources) {
   const complete = yield* withSecrets(settings, yield* valid(decoded, sourceOf), "", where)
   // Every name of `settings` is in it, each decoded by its own schema.
   const read = developed(located(complete as unknown as Settings), where)
-  const wrong = disagreement(read) ?? ungiven(read, where)
+  const wrong = disagreement(read) ?? hashedTwice(read) ?? ungiven(read, where)
   if (wrong !== undefined) return yield* refuse(wrong, sourceOf(wrong))
   const loaded: Loaded = { settings: read, sources: where }
   return loaded
@@ -327,6 +328,15 @@ const developed = (settings: Settings, where: ReadonlyMap<string, string>): Sett
 
 /** Loopback and private networks, and no link-local ones: there a cloud tells machines' secrets. */
 const neighbours = "127.0.0.0/8 ::1/128 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7".split(" ")
+
+/** A token that another entry gives as its hash: what the schemas, which hash nothing, let by. */
+const hashedTwice = ({ auth: { tokens } }: Settings): Wrong | undefined => {
+  const hashes = tokens.map(({ token, sha256 }) => sha256 || hash("sha256", Redacted.value(token)))
+  const again = hashes.findIndex((sha256, n) => hashes.indexOf(sha256) !== n)
+  const first = tokens[hashes.indexOf(hashes[again] ?? "")]
+  if (first === undefined) return undefined
+  return { path: `auth.tokens[${again}]`, problem: `is the same token as that of ${first.name}` }
+}
 
 /** Without a default where the identity is not the embedded one (DECISIONS, configuration). */
 const required = ["database.connection", "worker.capacity_slots"]

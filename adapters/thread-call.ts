@@ -1,4 +1,4 @@
-/** A call to a thread: a question to its program, and the answer back, in the order of questions. */
+/** A call to a thread: a question to its program, and the answer; in the order of questions. */
 import { parentPort, type ResourceLimits, Worker } from "node:worker_threads"
 
 export interface ThreadCallOptions {

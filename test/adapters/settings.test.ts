@@ -1,3 +1,4 @@
+import { hash } from "node:crypto"
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
@@ -381,4 +382,15 @@ describe("a secret", () => {
     { env: { ALMANAC_AUTH__TOKENS: `[{"name":"a","token":"${hidden} x"}]` } },
     "auth.tokens[0].token",
   )
+  const both = [
+    { name: "a", token: hidden },
+    { name: "b", sha256: hash("sha256", hidden) },
+  ]
+  for (const tokens of [both, both.toReversed()]) {
+    refuses(
+      "that another entry gives as its hash is refused, whichever is first",
+      { env: { ALMANAC_AUTH__TOKENS: JSON.stringify(tokens) } },
+      `auth.tokens[1] is the same token as that of ${tokens[0]?.name}`,
+    )
+  }
 })

@@ -217,7 +217,8 @@ describe("a thread that", () => {
     for (const one of all) expect(Exit.isFailure(one)).toBe(true)
     expect(await trouble()).toMatch(why)
     // The next thread runs what is there then: a program that answers.
-    program("parentPort.postMessage({ answer: { bytes: new Uint8Array(1), gzip: null, tag: 't' } })")
+    const shown = "{ bytes: new Uint8Array(1), gzip: null, tag: 't' }"
+    program(`parentPort.postMessage({ answer: ${shown} })`)
     expect(await exit(dashboard)).toMatchObject({ value: { tag: "t" } })
     expect(await trouble()).toBe(undefined)
   })

@@ -307,27 +307,6 @@ describe("the thread of a mirror", () => {
 })
 
 describe("a search in a mirror", () => {
-  it("that is given up takes no other one with it, however late", async () => {
-    const program = join(folder, "slow.mjs")
-    const calls = new URL("../../adapters/thread-call.ts", import.meta.url)
-    writeFileSync(
-      program,
-      `import { answerCalls } from "${calls.href}"
-      const pause = new Int32Array(new SharedArrayBuffer(4))
-      let done = 0
-      answerCalls((question) => {
-        Atomics.wait(pause, 0, 0, 80)
-        return { piece: { done: ++done, found: 0, rows: new Uint8Array(0) } }
-      })`,
-    )
-    const { slowly, pieces } = await start({
-      thread: { program: pathToFileURL(program), answer_ms_max: 2000 },
-    })
-    for await (const piece of slowly({ start: 1, end: 100 })) if (piece.done > 0) break
-    // Together they take longer than a thread may be silent; it is the same one.
-    expect((await pieces({ start: 1, end: 30 })).at(-1)?.done).toBe(30)
-  })
-
   it("takes turns with the others", async () => {
     await fill("X", 40_000)
     const { search } = await start()
