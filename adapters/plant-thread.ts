@@ -15,7 +15,7 @@ import { openSession, type Session } from "#adapters/plant-session.ts"
 import { yieldToOthers } from "#adapters/thread-priority.ts"
 import { side } from "#schemas/plant-disease/side.ts"
 
-/** What has sharp below it, which a thread needs for no ordinary small JPEG. */
+/** What has sharp below it: a quarter of all that a thread loads. */
 const loadPictures = () =>
   Promise.all([import("#adapters/plant-image.ts"), import("#adapters/plant-heatmap.ts")])
 type Pictures = ReturnType<typeof loadPictures>
@@ -91,7 +91,7 @@ const start = async (port: NonNullable<typeof parentPort>, options: ThreadOption
       : await openSession({ network, threads: session_threads, batch_max, scale })
   // Nobody waits for it before the first image: the rest of the server starts meanwhile.
   const pictures = loadPictures()
-  // Each image that needs them says so.
+  // Where it cannot be loaded each image is told.
   pictures.catch(() => undefined)
   const answer = working(options, session, pictures)
   const answerAll = async (task: Task) => {

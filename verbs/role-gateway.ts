@@ -2,7 +2,7 @@
  * The role `gateway`: the paths of the enabled services, but for blobs, which are where their store
  * is, and the paths of no service. Source: decision 0140.
  */
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Option } from "effect"
 import { type Mounted, mount } from "#gateway/routes.ts"
 import { shareProtectionMetrics } from "#gateway/share-protection/metrics.ts"
 import type { Collector } from "#gateway/system/metrics.ts"
@@ -75,12 +75,17 @@ export const gateway = Effect.fnUntraced(function* (options: GatewayOptions) {
   if (settings.services.includes("capital-pressure")) {
     mounted.push(yield* dashboardService(settings, dashboard))
   }
-  if (settings.services.includes("carrier-search")) {
-    mounted.push(yield* mount(yield* carrierSearch({ settings, node_id })))
-  }
-  if (settings.services.includes("plant-disease")) {
-    const plants = plantDisease({ settings, node_id, opening })
-    mounted.push(yield* mount(plants.service))
+  const plants = settings.services.includes("plant-disease")
+    ? plantDisease({ settings, node_id, opening })
+    : undefined
+  const searches = settings.services.includes("carrier-search")
+    ? Effect.asSome(Effect.flatMap(carrierSearch({ settings, node_id }), mount))
+    : Effect.succeedNone
+  const predictions = plants ? Effect.asSome(mount(plants.service)) : Effect.succeedNone
+  // Both at once: each waits for a thread of its own to open its spool.
+  const spooling = yield* Effect.all([searches, predictions], { concurrency: "unbounded" })
+  mounted.push(...spooling.flatMap(Option.toArray))
+  if (plants !== undefined) {
     collectors.push({ name: "plant-disease", text: plants.metrics })
     said = plants.said
   }

@@ -175,7 +175,7 @@ describe("small copies that are sent at once", () => {
 })
 
 describe("small copies that come while others are under way", () => {
-  it("go at once while few questions are, and then wait for an answer and go together", async () => {
+  it("go at once while few questions are, then wait for an answer and go together", async () => {
     const { store, let_go, finishing } = held()
     const { asked, link } = await watched(store)
     // Nothing goes because time passes.
