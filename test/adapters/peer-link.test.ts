@@ -257,7 +257,7 @@ describe("frames", () => {
     assert.ok(second.equals(frames[1]?.payload ?? new Uint8Array(0)))
   })
 
-  it("that are all that a side says leave before the loop goes on, with what was said", async () => {
+  it("that are all that a side says leave before the loop goes on, with those beside", async () => {
     const read = frameReader()
     const came: Array<Frame> = []
     const socket = new Duplex({
