@@ -15,7 +15,7 @@ export interface ThreadCallOptions {
 export interface ThreadCall<Question, Answer> {
   /** Rejects with an Error that says why; its cause is what the thread itself failed of. */
   readonly ask: (question: Question) => Promise<Answer>
-  /** For good: what is asked still, and from then on, is rejected. */
+  /** What is asked still is rejected; a later question starts a thread again. */
   readonly end: () => Promise<void>
 }
 
@@ -33,7 +33,6 @@ export const threadCall = <Question, Answer>(
   const { name, program, workerData, resourceLimits, answer_ms_max } = options
   const waiting: Array<PromiseWithResolvers<Answer>> = []
   let thread: Worker | undefined
-  let is_ended = false
 
   const giveUp = async (which: Worker, why: string, cause?: unknown) => {
     // What an earlier thread says is about questions that were answered already.
@@ -57,7 +56,6 @@ export const threadCall = <Question, Answer>(
   }
   return {
     ask: async (question) => {
-      if (is_ended) throw new Error(`${name} was ended`)
       thread ??= start()
       const asked = thread
       asked.postMessage(question)
@@ -70,7 +68,6 @@ export const threadCall = <Question, Answer>(
       return answer.promise.finally(() => clearTimeout(timer))
     },
     end: async () => {
-      is_ended = true
       if (thread !== undefined) await giveUp(thread, "was ended")
     },
   }

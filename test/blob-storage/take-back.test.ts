@@ -266,7 +266,7 @@ describe("the newest of what is remembered", () => {
     const ids = Array.from({ length: 9 }, (_, n) => idOf(Buffer.from([n])))
     const act = fc.record({ is_delete: fc.boolean(), n: fc.nat({ max: ids.length - 1 }) })
     fc.assert(
-      fc.property(fc.array(act, { maxLength: 300 }), (acts) => {
+      fc.property(fc.array(act, { maxLength: 300, size: "max" }), (acts) => {
         const [ours, naive] = [makeNewest<number>(4), naiveNewest(4)]
         for (const [value, { is_delete, n }] of acts.entries()) {
           const id = ids[n] ?? assert.fail()

@@ -12,8 +12,9 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 /** A thread says where its compiled code is kept. */
 const program = `
   import { Worker } from "node:worker_threads"
-  const code = 'require("node:worker_threads").parentPort.postMessage(' +
-    'require("node:module").getCompileCacheDir() ?? "nowhere")'
+  const code = 'import { parentPort } from "node:worker_threads";' +
+    'import { getCompileCacheDir } from "node:module";' +
+    'parentPort.postMessage(getCompileCacheDir() ?? "nowhere")'
   new Worker(code, { eval: true }).once("message", (where) => console.log(where))`
 
 const keptBy = (more: Readonly<Record<string, string>>) => {

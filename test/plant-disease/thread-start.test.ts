@@ -70,7 +70,7 @@ describe("a thread of the predictor", () => {
       import { once } from "node:events"
       import { readFileSync } from "node:fs"
       import { Worker } from "node:worker_threads"
-      await once(new Worker('require("sharp")', { eval: true }), "exit")
+      await once(new Worker('import "sharp"', { eval: true }), "exit")
       const maps = readFileSync("/proc/self/maps", "utf8")
       console.log(/sharp-[^/]*[.]node/.test(maps), maps.includes("libvips"))`
     const args = ["--input-type=module", "-e", program]
