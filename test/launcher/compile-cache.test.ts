@@ -9,8 +9,10 @@ const root = join(import.meta.dirname, "../..")
 const folder = mkdtempSync(join(tmpdir(), "almanac-compiled-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** A thread says where its compiled code is kept. */
+const launcher = JSON.stringify(join(root, "launcher/compile-cache.mjs"))
+/** Loaded as the launcher does: preloaded it would be run by the thread too. */
 const program = `
+  import ${launcher}
   import { Worker } from "node:worker_threads"
   const code = 'import { parentPort } from "node:worker_threads";' +
     'import { getCompileCacheDir } from "node:module";' +
@@ -19,8 +21,7 @@ const program = `
 
 const keptBy = (more: Readonly<Record<string, string>>) => {
   const { NODE_COMPILE_CACHE: _, ...own } = process.env
-  const preload = join(root, "launcher/compile-cache.mjs")
-  const args = ["--import", preload, "--input-type=module", "-e", program]
+  const args = ["--input-type=module", "-e", program]
   const env = Object.assign(own, more)
   return execFileSync(process.execPath, args, { encoding: "utf8", env }).trim()
 }
