@@ -20,9 +20,8 @@ const program = `
   new Worker(code, { eval: true }).once("message", (where) => console.log(where))`
 
 const keptBy = (more: Readonly<Record<string, string>>) => {
-  const { NODE_COMPILE_CACHE: _, ...own } = process.env
   const args = ["--input-type=module", "-e", program]
-  const env = Object.assign(own, more)
+  const env = Object.assign({}, process.env, { NODE_COMPILE_CACHE: undefined }, more)
   return execFileSync(process.execPath, args, { encoding: "utf8", env }).trim()
 }
 
