@@ -43,8 +43,8 @@ export interface TakeBackGuard {
 
 /**
  * At most so many pairs, the newest ones. The places of pairs that went are passed over once, by an
- * iterator that is kept: a new one passes over as many as V8 has not yet cleared away, which was
- * 50 us for each copy once a node had taken 100,000.
+ * iterator that is kept: a new one passes over as many as V8 has not yet cleared away, which took
+ * 13 us for each copy behind the first 100,000 and 58 us behind 250,000, where this takes 1 to 3.
  */
 export const makeNewest = <V>(pairs_max: number) => {
   const pairs = new Map<BlobId, V>()
