@@ -158,10 +158,16 @@ export const workbook = (
   return writeXlsxFile(data, { sheet }).toBuffer()
 }
 
-const finra = async (): Promise<Answer> => ({
-  type: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-  body: await workbook([margin_headings, ...margin_months]),
-})
+/** Written once: a workbook holds the time at which it was made. */
+let published: Promise<Buffer> | undefined
+
+const finra = async (): Promise<Answer> => {
+  published ??= workbook([margin_headings, ...margin_months])
+  return {
+    type: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    body: await published,
+  }
+}
 
 const fiscaldata = (url: URL) => {
   const [, since = ""] = /^record_date:gte:(.+)$/.exec(url.searchParams.get("filter") ?? "") ?? []
