@@ -19,6 +19,7 @@ import {
 } from "effect"
 import { type Addressed, Commands, Unavailable } from "#actors/commands.ts"
 import { inTerm } from "#actors/leases.ts"
+import { newTrouble } from "#actors/trouble.ts"
 import { Log, type LogUnavailable, type Part, type Recorded } from "#events/log.ts"
 import { isTraced, type Trace, underTrace } from "#events/trace.ts"
 
@@ -77,23 +78,33 @@ export interface Process {
 
 /** Runs a process until it is interrupted. A log out of reach only delays it. */
 export const runProcess = (process: Process) =>
-  Effect.scoped(runOnce(process)).pipe(
-    Effect.tapError(({ detail }) => Effect.logWarning(`${process.name} waits: ${detail}`)),
-    Effect.retry(Schedule.spaced(retry_ms)),
-    Effect.annotateLogs("process", process.name),
-  )
+  Effect.suspend(() => {
+    const trouble = newTrouble()
+    const waits = Effect.fnUntraced(function* ({ detail }: LogUnavailable) {
+      const { is_told, times } = yield* trouble
+      if (is_told) yield* Effect.logWarning(`${process.name} waits${times}: ${detail}`)
+    })
+    return Effect.scoped(runOnce(process)).pipe(
+      Effect.tapError(waits),
+      Effect.retry(Schedule.spaced(retry_ms)),
+      Effect.annotateLogs("process", process.name),
+    )
+  })
 
 /**
- * As `runProcess`, of what nobody takes over: every server has its own. After a defect, which is
- * logged, it begins again.
+ * As `runProcess`, of what nobody takes over: every server has its own. After a defect it begins
+ * again; one that lasts makes the pauses grow, and is told ever more rarely.
  */
 export const keepRunning = (process: Process) =>
-  runProcess(process).pipe(
-    Effect.catchDefect((defect) =>
-      Effect.andThen(Effect.logError(`${process.name} begins again.`, defect), Effect.fail(defect)),
-    ),
-    Effect.retry(Schedule.spaced(retry_ms)),
-  )
+  Effect.suspend(() => {
+    const trouble = newTrouble()
+    const pause = Effect.fnUntraced(function* (defect: unknown) {
+      const { is_told, times, pause_ms } = yield* trouble
+      if (is_told) yield* Effect.logError(`${process.name} begins again${times}.`, defect)
+      yield* Effect.sleep(Duration.millis(pause_ms))
+    })
+    return Effect.forever(Effect.catchDefect(runProcess(process), pause))
+  })
 
 const runOnce = Effect.fnUntraced(function* ({ name, part, from, start }: Process) {
   const log = yield* Log

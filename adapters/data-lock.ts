@@ -12,7 +12,8 @@ import {
 } from "node:fs"
 import { join, resolve } from "node:path"
 import Sqlite from "better-sqlite3"
-import { Context, Effect, Layer, Schema } from "effect"
+import { Clock, Context, Effect, Layer, Predicate, Schema } from "effect"
+import { removePartials } from "#adapters/partial-file.ts"
 
 /** Another process holds the data folder; the message says which one and what to do. */
 export class DataFolderLocked extends Schema.TaggedError<DataFolderLocked>()("DataFolderLocked", {
@@ -43,13 +44,18 @@ export class DataFolder extends Context.Service<
 >()("almanac/adapters/DataFolder") {
   /**
    * Makes the folder where needed, locks it, and lets go of it with the scope. A folder in which a
-   * restore was begun and not finished is DataFolderUnusable.
+   * restore was begun and not finished is DataFolderUnusable. Who has it for long removes what a
+   * process that was killed has left half written.
    */
-  static readonly layer = (data_dir: string) =>
+  static readonly layer = (data_dir: string, use: Use = "lasting") =>
     Layer.effect(
       DataFolder,
-      Effect.tap(lockDataFolder(data_dir), ({ path }) =>
-        existsSync(join(path, restoring_file)) ? Effect.fail(halfRestored(path)) : Effect.void,
+      Effect.tap(lockDataFolder(data_dir, use), ({ path }) =>
+        existsSync(join(path, restoring_file))
+          ? Effect.fail(halfRestored(path))
+          : use === "lasting"
+            ? cleared(path)
+            : Effect.void,
       ),
     )
 
@@ -58,8 +64,14 @@ export class DataFolder extends Context.Service<
     Layer.effect(DataFolder, lockDataFolder(data_dir))
 }
 
+/** What the folder is held for: a server lasts; most verbs end by themselves in a second or two. */
+export type Use = "lasting" | "brief"
+
 /** In a data folder for as long as a restore is under way (docs/decisions/0143). */
 export const restoring_file = "restoring.json"
+
+const cleared = (path: string) =>
+  Effect.try({ try: () => removePartials(path), catch: (cause) => unusable(path, cause) })
 
 const halfRestored = (path: string) =>
   new DataFolderUnusable({
@@ -67,6 +79,14 @@ const halfRestored = (path: string) =>
     path,
     reason: restoring_file,
   })
+
+/**
+ * How long who begins waits for a verb that holds the folder, in milliseconds: `doctor` starts and
+ * ends a nats-server of its own, a second where the log is short.
+ */
+const brief_ms_max = 10_000
+/** How often it is tried meanwhile, in milliseconds. */
+const look_ms = 50
 
 /** Only the owner may look inside: the folder holds credentials and what tenants stored. */
 const folder_mode = 0o700
@@ -76,19 +96,60 @@ const file_mode = 0o600
  * Makes `data_dir` with its folders (0700) and holds the lock until the scope closes. The lock is
  * a POSIX lock inside SQLite, so that it dies with the process, whatever killed it, and no child
  * inherits it. Nothing else may open `run/lock.sqlite`: closing any descriptor of it in this
- * process would let go of the lock. Fails with DataFolderLocked or DataFolderUnusable.
+ * process would let go of the lock. Waits some seconds for a brief holder, for no other: fails with
+ * DataFolderLocked or DataFolderUnusable.
  */
-export const lockDataFolder = (data_dir: string) => lockFolder(data_dir, ["run", "nats"])
+export const lockDataFolder = (data_dir: string, use: Use = "lasting") =>
+  lockFolder(data_dir, ["run", "nats"], use)
 
 /** As `lockDataFolder`, with no more folders than these: the lock is in `run`. */
 export const lockFolder = Effect.fnUntraced(function* (
   path: string,
   inner: ReadonlyArray<"run" | "nats">,
+  use: Use = "lasting",
 ) {
   const folder = yield* makeFolders(resolve(path), inner)
-  yield* Effect.acquireRelease(hold(folder), (held) => Effect.sync(() => letGo(folder, held)))
+  const held = Effect.acquireRelease(hold(folder, use), (lock) =>
+    Effect.sync(() => letGo(folder, lock)),
+  )
+  const until_ms = (yield* Clock.currentTimeMillis) + brief_ms_max
+  let is_told = false
+  const waits = Effect.fnUntraced(function* (refusal: DataFolderLocked) {
+    const is_over = (yield* Clock.currentTimeMillis) >= until_ms
+    if (is_over || !isBrief(folder)) return yield* refusal
+    if (!is_told) {
+      const who = `${whose(refusal.pid)}, which ends soon`
+      yield* Effect.logWarning(`${folder.path} is in use by ${who}: waiting for it.`)
+    }
+    is_told = true
+    yield* Effect.sleep(look_ms)
+    return false
+  })
+  yield* Effect.as(held, true).pipe(
+    Effect.catchTag("DataFolderLocked", waits),
+    Effect.repeat({ until: (is_held) => is_held }),
+  )
   return folder
 })
+
+/**
+ * Whether the holder ends by itself. Who took the lock a moment ago has not said so yet, and what
+ * is written there may be of a process that was killed.
+ */
+const isBrief = (folder: Folder) => {
+  const said = noteOf(folder)
+  return said === undefined || said.use === "brief" || !isAlive(said.pid)
+}
+
+const isAlive = (pid: number) => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (cause) {
+    // Another user's cannot be asked, and is there.
+    return Predicate.hasProperty(cause, "code") && cause.code === "EPERM"
+  }
+}
 
 type Folder = DataFolder["Service"]
 
@@ -138,23 +199,24 @@ const ofAnother = (path: string, owner: number, ours: number) =>
     reason: `belongs to user ${owner}`,
   })
 
-const hold = (folder: Folder) =>
+const hold = (folder: Folder, use: Use) =>
   Effect.suspend(() => {
     try {
-      return Effect.succeed(lock(folder))
+      return Effect.succeed(lock(folder, use))
     } catch (cause) {
       const busy = cause instanceof Sqlite.SqliteError && cause.code.startsWith("SQLITE_BUSY")
       return Effect.fail(busy ? locked(folder) : unusable(folder.path, cause))
     }
   })
 
-const lock = (folder: Folder) => {
+const lock = (folder: Folder, use: Use) => {
   const database = new Sqlite(join(folder.run, "lock.sqlite"), { timeout: 0 })
   try {
     database.pragma("locking_mode = EXCLUSIVE")
     database.exec("BEGIN EXCLUSIVE")
     const fresh = `${pidFile(folder)}.new`
-    writeFileSync(fresh, `${process.pid}\n`, { mode: file_mode })
+    const note = use === "brief" ? `${process.pid}\n${use}\n` : `${process.pid}\n`
+    writeFileSync(fresh, note, { mode: file_mode })
     renameSync(fresh, pidFile(folder))
   } catch (cause) {
     database.close()
@@ -169,23 +231,27 @@ const letGo = (folder: Folder, held: Sqlite.Database) => {
 }
 
 const locked = (folder: Folder) => {
-  const pid = holder(folder)
-  const who = pid === null ? "another process" : `process ${pid}`
+  const pid = noteOf(folder)?.pid ?? null
   return new DataFolderLocked({
     message:
-      `${folder.path} is in use by ${who}. Stop it first, ` +
+      `${folder.path} is in use by ${whose(pid)}. Stop it first, ` +
       "or give this one a folder of its own with ALMANAC_DATA_DIR.",
     path: folder.path,
     pid,
   })
 }
 
-const holder = (folder: Folder) => {
+const whose = (pid: number | null) => (pid === null ? "another process" : `process ${pid}`)
+
+/** What the holder has written: its process id, and on a second line that it is brief. */
+const noteOf = (folder: Folder): { readonly pid: number; readonly use: Use } | undefined => {
   try {
-    const pid = Number.parseInt(readFileSync(pidFile(folder), "utf8"), 10)
-    return Number.isSafeInteger(pid) ? pid : null
+    const [first = "", second] = readFileSync(pidFile(folder), "utf8").split("\n")
+    const pid = Number.parseInt(first, 10)
+    if (!Number.isSafeInteger(pid)) return undefined
+    return { pid, use: second === "brief" ? "brief" : "lasting" }
   } catch {
-    return null
+    return undefined
   }
 }
 

@@ -48,7 +48,10 @@ const makeShare = ({ project_id, share_id }: Tenant, shares_root: string) =>
         await writeFile(path, bytes)
       }
     },
-    catch: () => unavailable({ message: `cannot make a share in ${shares_root}` }),
+    catch: (cause) => {
+      const why = cause instanceof Error ? cause.message : String(cause)
+      return unavailable({ message: `cannot make a share in ${shares_root}: ${why}` })
+    },
   })
 
 const about = `This folder is a share. Put files into it, back it up, restore it.

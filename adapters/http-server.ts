@@ -137,9 +137,20 @@ const refusals: Readonly<Record<string, readonly [number, string]>> = {
 }
 const bad_request = [400, "This is not HTTP."] as const
 
-/** The answer to what is not HTTP: no path is known, so it has the envelope of unknown paths. */
-const refused = (error: Error & { readonly code?: string }): Broken => {
+/** What Node says of what its parser refused; `rawPacket` is the read in which it saw that. */
+type Malformed = Error & { readonly code?: string; readonly rawPacket?: Buffer }
+
+const request_line = /^([A-Z]+) (\/\S*) HTTP\/1\.[01]\r\n/
+
+/**
+ * The answer to what is not HTTP. Its path is known where the head came in one read; where it is
+ * not, the answer has the envelope of unknown paths.
+ */
+const refused = (error: Malformed, door: FrontDoor): Broken => {
   const [status, detail] = refusals[error.code ?? ""] ?? bad_request
+  const head = error.rawPacket?.toString("latin1", 0, header_bytes_max) ?? ""
+  const [, method, url] = request_line.exec(head) ?? []
+  if (method !== undefined && url !== undefined) return door.broken(method, url, { status, detail })
   const request_id = v7()
   const edge = {
     request_id,
@@ -162,16 +173,17 @@ const written = ({ status, request_id, body }: Broken) => {
 }
 
 /** Answers malformed HTTP, unless an answer is on its way on this connection already. */
-const answerMalformed = (server: Server, { broken }: FrontDoor) => {
+const answerMalformed = (server: Server, door: FrontDoor) => {
   const exchanges = new WeakMap<Duplex, Parameters<RequestListener>>()
   server.on("request", (request, response) => exchanges.set(request.socket, [request, response]))
-  server.on("clientError", (error: Error & { readonly code?: string }, socket: Socket) => {
+  server.on("clientError", (error: Malformed, socket: Socket) => {
     const [request, response] = exchanges.get(socket) ?? []
     const is_answering = response?.headersSent === true && !response.writableFinished
     if (!socket.writable || is_answering || error.code === "ECONNRESET") socket.destroy()
     else if (request?.complete === false) {
-      socket.end(written(broken(request.method ?? "", request.url ?? "/")), () => socket.destroy())
-    } else socket.end(written(refused(error)))
+      const broken = door.broken(request.method ?? "", request.url ?? "/")
+      socket.end(written(broken), () => socket.destroy())
+    } else socket.end(written(refused(error, door)))
   })
 }
 

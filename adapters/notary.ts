@@ -102,10 +102,12 @@ const keptKey = Effect.fnUntraced(function* (path: string) {
   const kept = yield* readKey(path)
   if (kept !== undefined) return kept
   const { privateKey } = generateKeyPairSync("ed25519")
-  yield* Effect.tryPromise({
+  const writing = Effect.tryPromise({
     try: () => writeOnce(path, privateKey.export({ type: "pkcs8", format: "pem" }).toString()),
     catch: () => new KeyUnusable({ message: `${path} cannot be written.` }),
   })
+  // To its end, once begun: whoever is told to stop leaves no key half written.
+  yield* Effect.uninterruptible(writing)
   const made = yield* readKey(path)
   return made ?? (yield* new KeyUnusable({ message: `${path} is gone.` }))
 })

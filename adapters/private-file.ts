@@ -28,26 +28,29 @@ export const writeForOwner = (path: string, text: string) => written(path, text,
 
 type Give = (file: FileHandle, folder: string) => Promise<void>
 
+/** To its end, once begun: whoever is told to stop leaves nothing half written. */
 const written = (path: string, text: string, give?: Give) =>
-  attempt("write", path, async () => {
-    await mkdir(dirname(path), { recursive: true, mode: folder_mode })
-    const partial = `${path}.${randomUUID()}.tmp`
+  Effect.uninterruptible(attempt("write", path, () => putInPlace(path, text, give)))
+
+const putInPlace = async (path: string, text: string, give?: Give) => {
+  await mkdir(dirname(path), { recursive: true, mode: folder_mode })
+  const partial = `${path}.${randomUUID()}.tmp`
+  try {
+    const file = await open(partial, "wx", file_mode)
     try {
-      const file = await open(partial, "wx", file_mode)
-      try {
-        await file.writeFile(text)
-        await give?.(file, dirname(path))
-        await file.sync()
-      } finally {
-        await file.close()
-      }
-      await rename(partial, path)
-    } catch (error) {
-      await rm(partial, { force: true })
-      throw error
+      await file.writeFile(text)
+      await give?.(file, dirname(path))
+      await file.sync()
+    } finally {
+      await file.close()
     }
-    await syncFolder(dirname(path))
-  })
+    await rename(partial, path)
+  } catch (error) {
+    await rm(partial, { force: true })
+    throw error
+  }
+  await syncFolder(dirname(path))
+}
 
 const giveToOwner: Give = async (file, folder) => {
   const [{ uid, gid }, ours] = await Promise.all([stat(folder), file.stat()])

@@ -3,6 +3,7 @@
  *
  * A service's file may have a path of its own, by which others read it too: then its version is in
  * it, as SQLite's user_version, and what is at that path and no read model is never written over.
+ * A read model's file that SQLite calls damaged is set aside, and built again.
  *
  * WAL with synchronous=NORMAL: a power cut may take the last transactions back, checkpoint and
  * all, and the log fills them in again.
@@ -11,8 +12,9 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from
 import { dirname, join } from "node:path"
 import Sqlite from "better-sqlite3"
 import { Effect, Layer } from "effect"
-import { Kysely, type SqliteDatabase, SqliteDialect } from "kysely"
+import { Kysely, type LogEvent, type SqliteDatabase, SqliteDialect } from "kysely"
 import { comparison } from "#adapters/sqlite-comparison.ts"
+import { isDamage, parts, setAside } from "#adapters/sqlite-damage.ts"
 import { type Reader, reader } from "#adapters/sqlite-reader.ts"
 import {
   type Checkpoint,
@@ -38,8 +40,22 @@ const setup = `
 const busy_ms_max = 100
 
 /** An open file, with its statements kept compiled and its checkpoint kept at hand. */
-const open = <Tables>(path: string, { version, create }: Design<Tables>) => {
+const open = <Tables>(path: string, design: Design<Tables>) => {
   const sqlite = new Sqlite(path)
+  try {
+    return fileOf(path, sqlite, design)
+  } catch (cause) {
+    // One that is closed later would take what SQLite keeps beside its successor with it.
+    sqlite.close()
+    throw cause
+  }
+}
+
+const fileOf = <Tables>(
+  path: string,
+  sqlite: Sqlite.Database,
+  { version, create }: Design<Tables>,
+) => {
   sqlite.pragma("journal_mode = WAL")
   sqlite.pragma("synchronous = NORMAL")
   const made = sqlite.prepare("select 1 from sqlite_schema where name = 'checkpoint'").get()
@@ -138,7 +154,7 @@ const placeOf = ({ path, inode }: File): Place => {
 }
 
 const removeFile = (path: string) => {
-  for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true })
+  for (const part of parts) rmSync(path + part, { force: true })
 }
 
 const dump = (file: File) => {
@@ -165,11 +181,17 @@ const unusable = (path: string, cause: unknown) => {
 const attempt = <A>(path: string, run: () => A) =>
   Effect.try({ try: run, catch: (cause) => unusable(path, cause) })
 
+interface Around {
+  readonly read: Reader
+  /** Moves a damaged file away and says so. What is built beside is simply removed. */
+  readonly away: (path: string, cause: unknown) => void
+}
+
 /** A database over a file that `replace` may exchange under its users. */
 const database = <Tables>(
   first: File,
   design: Design<Tables>,
-  read: Reader,
+  { read, away }: Around,
 ): Database<Tables> & { readonly file: () => File } => {
   let file = first
   const delegate: SqliteDatabase = {
@@ -177,15 +199,24 @@ const database = <Tables>(
     // A statement of better-sqlite3 is what Kysely asks for, but for `iterate`'s narrower type.
     prepare: (sql) => file.prepare(sql) as unknown as ReturnType<SqliteDatabase["prepare"]>,
   }
+  /** Nobody finds a damaged file any more: then it is built again, as one that was deleted. */
+  const noted = (cause: unknown) => {
+    if (isDamage(cause) && inodeAt(file.path) === file.inode) away(file.path, cause)
+  }
+  const log = (event: LogEvent) => (event.level === "error" ? noted(event.error) : undefined)
+  const noting = Effect.catchDefect((cause) => {
+    noted(cause)
+    return isDamage(cause) ? Effect.fail(unusable(first.path, cause)) : Effect.die(cause)
+  })
   return {
     file: () => file,
-    db: new Kysely<Tables>({ dialect: new SqliteDialect({ database: delegate }) }),
-    reader: new Kysely<Tables>({ dialect: read.dialect(() => file) }),
+    db: new Kysely<Tables>({ dialect: new SqliteDialect({ database: delegate }), log }),
+    reader: new Kysely<Tables>({ dialect: read.dialect(() => file), log }),
     checkpoint: () => file.checkpoint(),
-    apply: (writes, checkpoint) => Effect.sync(() => file.apply(writes, checkpoint)),
+    apply: (writes, checkpoint) => noting(Effect.sync(() => file.apply(writes, checkpoint))),
     applySlowly: (slices, checkpoint, pause) =>
-      Effect.suspend(() => file.applySlowly(slices, checkpoint, pause)),
-    dump: Effect.sync(() => dump(file)),
+      noting(Effect.suspend(() => file.applySlowly(slices, checkpoint, pause))),
+    dump: noting(Effect.sync(() => dump(file))),
     place: () => placeOf(file),
     compare: (beside, rows_max) =>
       Effect.suspend(() => {
@@ -197,7 +228,7 @@ const database = <Tables>(
       attempt(first.path, () => {
         const path = `${first.path}.building`
         removeFile(path)
-        return database<Tables>(open(path, design), design, read)
+        return database<Tables>(open(path, design), design, { read, away: () => undefined })
       }),
       (beside) =>
         Effect.sync(() => {
@@ -232,10 +263,23 @@ const pathIn = (folder: string, { service, version }: Named) => {
   return join(folder, name)
 }
 
-/** Removes a read model of another version; throws where there is something else, or no folder. */
-const clearedPath = (path: string, { version }: Named) => {
+/** As `versionAt`; of what is ours, `expected` where it is damaged: whoever opens it sees that. */
+const readable = (path: string, expected: number, is_ours: boolean) => {
+  try {
+    return versionAt(path)
+  } catch (cause) {
+    if (is_ours && isDamage(cause)) return expected
+    throw cause
+  }
+}
+
+/**
+ * Removes a read model of another version; throws where there is something else, or no folder.
+ * Whether something damaged was a read model cannot be told, but by where it is: `is_ours`.
+ */
+const clearedPath = (path: string, { version }: Named, is_ours: boolean) => {
   if (!existsSync(dirname(path))) throw new Error("its folder is not there")
-  const found = existsSync(path) ? versionAt(path) : -1
+  const found = existsSync(path) ? readable(path, version, is_ours) : -1
   if (found === undefined) throw new Error("it holds other tables, which are left as they are")
   // What is left of a file that is gone would be read as part of the new one.
   if (found !== version) removeFile(path)
@@ -243,24 +287,46 @@ const clearedPath = (path: string, { version }: Named) => {
   return path
 }
 
+const openAnew = <Tables>(path: string, design: Design<Tables>, { away }: Around) => {
+  try {
+    return open(path, design)
+  } catch (cause) {
+    if (!isDamage(cause)) throw cause
+    away(path, cause)
+    return open(path, design)
+  }
+}
+
 /**
  * Databases in files below `folder`, which is made when it is not there; `own` are the paths of
- * those services that have one of their own, whose folder must be there.
+ * those services that have one of their own, whose folder must be there. What is at `unnamed` is
+ * ours, whatever it is: nobody chose that path.
  */
-export const sqlite = (folder: string, own: ReadonlyMap<string, string> = new Map()) =>
+export const sqlite = (
+  folder: string,
+  own: ReadonlyMap<string, string> = new Map(),
+  unnamed?: string,
+) =>
   Layer.effect(
     Databases,
     Effect.gen(function* () {
-      const read = yield* reader
+      const run = Effect.runForkWith(yield* Effect.context<never>())
+      const away = (path: string, cause: unknown) => {
+        const { message } = unusable(path, cause)
+        const told = `It is kept as ${setAside(path)}, and built again from the log.`
+        run(Effect.logWarning(`${message} ${told}`))
+      }
+      const around: Around = { read: yield* reader, away }
       mkdirSync(folder, { recursive: true, mode: 0o700 })
       return Databases.of({
         open: <Tables>(design: Design<Tables>) => {
           const path = own.get(design.service)
+          const is_ours = path === unnamed
           return Effect.acquireRelease(
             attempt(path ?? folder, () => {
               const cleared =
-                path === undefined ? pathIn(folder, design) : clearedPath(path, design)
-              return database<Tables>(open(cleared, design), design, read)
+                path === undefined ? pathIn(folder, design) : clearedPath(path, design, is_ours)
+              return database<Tables>(openAnew(cleared, design, around), design, around)
             }),
             (opened) => Effect.sync(() => opened.file().close()),
           )

@@ -119,7 +119,7 @@ const heard = <A>(work: Promise<A>): Promise<A> => {
 }
 
 const too_early = failed("The copy ended too early.")
-// Each copy ends with it, also one that is stored, and an error costs as much as the copy's hash.
+// Each copy ends with it, also one that is stored, and an error costs more than hashing 4 KiB.
 const given_up = failed("The copy was given up.")
 
 /** Where a copy's bytes wait for the end of them: `store` makes them a record once all are here. */

@@ -285,7 +285,9 @@ const keep = Effect.fnUntraced(function* <Tables>(kept: Kept<Tables>) {
   })
   if (sharing === undefined) {
     yield* belonging
-    yield* fill(log, database, blueprint)
+    // What was found damaged is no longer in its place.
+    const isGone = () => database.place() === "lost"
+    yield* Effect.catchIf(fill(log, database, blueprint), isGone, () => rebuild)
     yield* persisting(name, position, following)
     return
   }

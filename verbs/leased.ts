@@ -1,12 +1,13 @@
 /** Work that only one process of all may do at a time. */
-import { Clock, DateTime, Effect, Schedule } from "effect"
+import { Cause, Clock, DateTime, Effect } from "effect"
 import { v7 } from "uuid"
 import { address, Commands, type Unavailable } from "#actors/commands.ts"
 import { inTerm, Leases } from "#actors/leases.ts"
 import { Election } from "#actors/system/election.ts"
+import { newTrouble } from "#actors/trouble.ts"
 import { ElectLeader } from "#schemas/system/election.ts"
 
-/** Pause before work that failed is taken up again, in milliseconds. */
+/** Pause before work that failed of the world is taken up again, in milliseconds. */
 const retry_ms = 1000
 
 /** Where leases are kept. */
@@ -34,11 +35,18 @@ export const leased = Effect.fnUntraced(function* <E, R>(
       commands.send(origin, address(Election, name, ElectLeader.make({ holder }))),
     )
   })
+  const trouble = newTrouble()
+  const pause = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
+    if (Cause.hasInterruptsOnly(cause)) return yield* Effect.failCause(cause)
+    const { is_told, times, pause_ms } = yield* trouble
+    if (is_told) yield* Effect.logWarning(`${name} begins again${times}.`, cause)
+    // Each attempt is an election, which the log keeps. A bus may be back at any moment.
+    yield* Effect.sleep(Cause.hasDies(cause) ? pause_ms : retry_ms)
+  })
   yield* leases.hold<unknown, E | Unavailable, R | Commands>(name, elect, work).pipe(
-    Effect.tapCause((cause) => Effect.logWarning(`${name} begins again.`, cause)),
     // Nobody else would take it up again: the fiber's end is seen by no one.
-    Effect.catchDefect((defect) => Effect.fail(defect)),
-    Effect.retry(Schedule.spaced(retry_ms)),
+    Effect.catchCause(pause),
+    Effect.forever,
     Effect.forkScoped,
   )
 })

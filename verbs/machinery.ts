@@ -6,6 +6,7 @@ import { remoteCommands } from "#adapters/commands-nats.ts"
 import { leasesJetStream } from "#adapters/leases-jetstream.ts"
 import { liveWorkersNats } from "#adapters/live-workers-nats.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
+import { nodeId } from "#adapters/node.ts"
 import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { lease_ttl_ms, leases_bucket } from "#verbs/leased.ts"
@@ -26,12 +27,20 @@ export const leasesOf = ({ nats }: Settings, holder: string) =>
     replicas: nats.replicas,
   })
 
+/** Leases of this node, which makes its id at the first start: in the folder that it has locked. */
+const ownLeases = (settings: Settings) =>
+  Layer.unwrap(
+    Effect.map(nodeId(settings.cluster.node_id, settings.data.dir), (node_id) =>
+      leasesOf(settings, node_id),
+    ),
+  )
+
 /** The bus and all that is over it; `meanwhile` is done while that starts. */
-export const machinery = (settings: Settings, node_id: string, meanwhile: Layer.Layer<never>) =>
+export const machinery = (settings: Settings, meanwhile: Layer.Layer<never>) =>
   Layer.mergeAll(
     settings.roles.includes("actors") ? host : remote,
     publishedEventsJetStream(settings.nats.replicas),
-    leasesOf(settings, node_id),
+    ownLeases(settings),
     databases(settings),
   ).pipe(Layer.provideMerge(exclusive(settings, meanwhile)))
 

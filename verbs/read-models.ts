@@ -1,6 +1,6 @@
 /** The read models that this program keeps, by their service. */
 import { Context, Effect, Layer } from "effect"
-import { capitalFile } from "#adapters/capital-file.ts"
+import { capitalFile, unnamedCapitalFile } from "#adapters/capital-file.ts"
 import { postgres } from "#adapters/postgres.ts"
 import { sqlite } from "#adapters/sqlite.ts"
 import { blueprint as blob_storage } from "#projections/blob-storage/blueprint.ts"
@@ -19,12 +19,15 @@ const connection_head = "sqlite:///"
 /** The dashboard's is a file of its own, which others read. */
 const own = (settings: Settings) => new Map([[capital_pressure.service, capitalFile(settings)]])
 
+const inFiles = (settings: Settings, folder: string) =>
+  sqlite(folder, own(settings), unnamedCapitalFile(settings))
+
 /** All in PostgreSQL but the dashboard's, which is a file by its document. */
 const mixed = (settings: Settings, is_writer: boolean) =>
   Layer.effect(
     Databases,
     Effect.gen(function* () {
-      const file = yield* Layer.build(sqlite(settings.data.dir, own(settings)))
+      const file = yield* Layer.build(inFiles(settings, settings.data.dir))
       const server = yield* Layer.build(postgres({ ...settings.database, is_writer }))
       return Databases.of({
         open: (design) => {
@@ -41,7 +44,7 @@ const isWriter = ({ roles }: Settings) => roles.includes("projections")
 export const databases = (settings: Settings, is_writer = isWriter(settings)) => {
   const { connection } = settings.database
   return connection.startsWith(connection_head)
-    ? sqlite(connection.slice(connection_head.length), own(settings))
+    ? inFiles(settings, connection.slice(connection_head.length))
     : mixed(settings, is_writer)
 }
 

@@ -62,7 +62,7 @@ const put = Command.make(
     const { dir } = configured.data
     const href = yield* Effect.provide(
       Effect.flatMap(openVault(dir), (files) => secretKeeper(files).put(request)),
-      DataFolder.layer(dir),
+      DataFolder.layer(dir, "brief"),
     )
     yield* Console.log(href)
   }),

@@ -271,7 +271,6 @@ const run = Effect.fnUntraced(function* (
   current: () => Settings,
   sources: SettingsSources,
 ) {
-  const node_id = yield* nodeId(settings.cluster.node_id, settings.data.dir)
   yield* warnOfAddress(settings)
   yield* noteOfOthers(settings)
   const opening = yield* newOpening
@@ -292,7 +291,8 @@ const run = Effect.fnUntraced(function* (
     if (is_gateway) yield* introduce(settings, url)
     return yield* Effect.never
   })
-  const built = yield* Layer.build(machinery(settings, node_id, meanwhile))
+  const built = yield* Layer.build(machinery(settings, meanwhile))
+  const node_id = yield* nodeId(settings.cluster.node_id, settings.data.dir)
   const { known, control_token } = yield* Effect.provideContext(identities(settings), built)
   const others = [httpTransport, NodeHttpServer.layerHttpServices] as const
   const around = yield* Effect.provideContext(

@@ -47,6 +47,10 @@ export const log = (settings: Settings) => logGenerations(generations(settings))
 export const busAlone = (settings: Settings) =>
   Layer.provideMerge(NatsConnection.layer, ownServer(settings))
 
+/** As `ownServer`, of a verb that ends soon: a start waits for it. */
+const briefServer = (settings: Settings) =>
+  ownServer(settings, Layer.empty, DataFolder.layer(settings.data.dir, "brief"))
+
 /** Everything that a process needs which is alone on its data folder. */
 export const exclusive = (settings: Settings, meanwhile?: Layer.Layer<never>) =>
   log(settings).pipe(
@@ -57,7 +61,7 @@ export const exclusive = (settings: Settings, meanwhile?: Layer.Layer<never>) =>
 const serverBeside = (settings: Settings) =>
   Effect.map(findInstance(settings.data.dir), (instance) =>
     Option.match(instance, {
-      onNone: () => Layer.fresh(ownServer(settings)),
+      onNone: () => Layer.fresh(briefServer(settings)),
       onSome: (found) => instanceServer(settings, found),
     }),
   )
@@ -84,7 +88,7 @@ export const busRestored = (settings: Settings) =>
 export const bothBeside = (settings: Settings) =>
   Layer.unwrap(
     Effect.map(findInstance(settings.data.dir), (found) => {
-      if (Option.isNone(found)) return Layer.provide(both, Layer.fresh(ownServer(settings)))
+      if (Option.isNone(found)) return Layer.provide(both, Layer.fresh(briefServer(settings)))
       const { nats, events: login = nats } = found.value
       const server = instanceServer(settings, found.value)
       if (settings.nats.url !== "") return Layer.provide(both, server)

@@ -56,7 +56,7 @@ const create = Command.make(
     }
     const trust_id = yield* Effect.provide(
       Effect.flatMap(issuerOf(configured), ({ issue }) => issue(request)),
-      DataFolder.layer(configured.data.dir),
+      DataFolder.layer(configured.data.dir, "brief"),
     )
     yield* Console.log(trust_id)
   }),
@@ -84,7 +84,7 @@ const revoke = Command.make(
     }
     const was_there = yield* Effect.provide(
       Effect.flatMap(issuerOf(configured), ({ revoke }) => revoke(trust_id)),
-      DataFolder.layer(configured.data.dir),
+      DataFolder.layer(configured.data.dir, "brief"),
     )
     if (!was_there) return yield* new NoSuchTrust({ message: `No such trust: ${trust_id}` })
   }),

@@ -65,6 +65,53 @@ describe("a process that nobody takes over", () => {
   )
 })
 
+describe("a process with a defect that lasts", () => {
+  const broken: Process = {
+    name: "test-broken",
+    part: "test.counter",
+    from: "lasts",
+    start: Effect.sync(() => ({ fold: () => Effect.die("broken"), due: () => ({ now: [] }) })),
+  }
+  /** What an hour of it logs, and how often it began. */
+  const hour = Effect.gen(function* () {
+    let starts = 0
+    const process: Process = {
+      ...broken,
+      start: Effect.andThen(
+        Effect.sync(() => void starts++),
+        broken.start,
+      ),
+    }
+    const said: Array<string> = []
+    const heard = Logger.layer([Logger.make(({ message }) => said.push(String(message)))])
+    yield* Effect.forkScoped(Effect.provide(keepRunning(process), heard))
+    yield* send("x", Count.make({ by: 1 }))
+    for (let second = 0; second < 3600; second++) {
+      yield* settled
+      yield* TestClock.adjust("1 seconds")
+    }
+    return { said, starts }
+  })
+
+  it.effect("is told at first, then ever more rarely, and how often", () =>
+    Effect.gen(function* () {
+      const { said } = yield* hour
+      assert.include(said[0], "test-broken begins again.")
+      assert.include(said[1], "test-broken begins again (2 times in a row).")
+      assert.include(said.at(-1), "(256 times in a row)")
+      assert.equal(said.length, 9)
+    }).pipe(Effect.provide(app)),
+  )
+
+  it.effect("is tried again soon, and every ten seconds in the end", () =>
+    Effect.gen(function* () {
+      const { starts } = yield* hour
+      assert.isAtLeast(starts, 360)
+      assert.isAtMost(starts, 370)
+    }).pipe(Effect.provide(app)),
+  )
+})
+
 describe("the timer", () => {
   it.effect("sends what an aggregate asked for when it is due, and not before", () =>
     Effect.gen(function* () {

@@ -1,8 +1,10 @@
 import { spawn } from "node:child_process"
+import { randomUUID } from "node:crypto"
 import {
   chownSync,
   existsSync,
   lchownSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   statSync,
@@ -11,8 +13,9 @@ import {
 } from "node:fs"
 import { join, resolve } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { Effect, Schedule } from "effect"
-import { lockDataFolder } from "#adapters/data-lock.ts"
+import { Effect, Exit, Fiber, Layer, Logger, Schedule, Scope } from "effect"
+import { TestClock } from "effect/testing"
+import { DataFolder, lockDataFolder } from "#adapters/data-lock.ts"
 import { temporaryFolder } from "../nats.ts"
 
 const permissions = (path: string) => statSync(path).mode & 0o777
@@ -38,6 +41,63 @@ it.live("a second holder is told the folder, the process and what to do", () =>
     // The refused one must leave the holder's note alone.
     assert.equal(readFileSync(join(path, "run", "almanac.pid"), "utf8"), `${process.pid}\n`)
     assert.equal((yield* Effect.flip(Effect.scoped(lockDataFolder(path))))._tag, error._tag)
+  }),
+)
+
+it.live("a start waits for a verb's short lock, and says so once", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryFolder
+    const said: Array<unknown> = []
+    const heard = Logger.layer([Logger.make(({ message }) => said.push(message))])
+    const verb = yield* Scope.make()
+    yield* Scope.provide(lockDataFolder(path, "brief"), verb)
+    assert.equal(readFileSync(join(path, "run", "almanac.pid"), "utf8"), `${process.pid}\nbrief\n`)
+    yield* Effect.forkScoped(Effect.andThen(Effect.sleep(400), Scope.close(verb, Exit.void)))
+    yield* Effect.provide(lockDataFolder(path), heard)
+    assert.equal(said.length, 1)
+    assert.include(String(said[0]), `${path} is in use by process ${process.pid}`)
+    assert.equal(readFileSync(join(path, "run", "almanac.pid"), "utf8"), `${process.pid}\n`)
+  }),
+)
+
+it.live("a start waits no longer than ten seconds for it", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryFolder
+    yield* lockDataFolder(path, "brief")
+    const waiting = yield* Effect.forkScoped(Effect.flip(Effect.scoped(lockDataFolder(path))))
+    for (let second = 0; second < 11; second++) {
+      yield* Effect.yieldNow
+      yield* TestClock.adjust("1 seconds")
+    }
+    assert.equal((yield* Fiber.join(waiting))._tag, "DataFolderLocked")
+  }).pipe(Effect.provide([TestClock.layer(), Logger.layer([])])),
+)
+
+it.live("what a killed server wrote is not taken for the verb that holds the folder now", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryFolder
+    const verb = yield* Scope.make()
+    const { run } = yield* Scope.provide(lockDataFolder(path, "brief"), verb)
+    // The verb has the lock, and has not written yet. No process has this id.
+    writeFileSync(join(run, "almanac.pid"), `${2 ** 30}\n`)
+    yield* Effect.forkScoped(Effect.andThen(Effect.sleep(200), Scope.close(verb, Exit.void)))
+    yield* Effect.provide(lockDataFolder(path), Logger.layer([]))
+  }),
+)
+
+it.live("a server removes what a killed one has left half written, and nothing else", () =>
+  Effect.gen(function* () {
+    const path = yield* temporaryFolder
+    const partial = `node-id.${randomUUID()}.tmp`
+    mkdirSync(join(path, "vault"))
+    const left = [partial, join("vault", `key.${randomUUID()}.tmp`)].map((name) => join(path, name))
+    const others = ["node-id", "mine.tmp", "vault/key"].map((name) => join(path, name))
+    for (const file of [...left, ...others]) writeFileSync(file, "")
+    yield* Effect.scoped(Layer.build(DataFolder.layer(path, "brief")))
+    assert.deepEqual(left.filter(existsSync), left)
+    yield* Effect.scoped(Layer.build(DataFolder.layer(path)))
+    assert.deepEqual(left.filter(existsSync), [])
+    assert.deepEqual(others.filter(existsSync), others)
   }),
 )
 

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, expect, it } from "@effect/vitest"
-import { Effect, Option } from "effect"
+import { Effect, Fiber, Option } from "effect"
 import { findBounded, readBounded, writeForOwner, writePrivate } from "#adapters/private-file.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "almanac-private-"))
@@ -29,6 +29,21 @@ describe("a private file", () => {
       expect(readFileSync(path, "utf8")).toBe("two")
       expect(statSync(path).mode & 0o777).toBe(0o600)
       expect(statSync(join(path, "..")).mode & 0o777).toBe(0o700)
+    }),
+  )
+  it.live("is written to its end though whoever writes it is told to stop", () =>
+    Effect.gen(function* () {
+      const parent = freshFolder()
+      for (let i = 0; i < 20; i++) {
+        const writing = yield* Effect.forkChild(writePrivate(join(parent, "file"), `${i}`))
+        for (let step = 0; step < i; step++) yield* Effect.sleep(0)
+        yield* Fiber.interrupt(writing)
+        const names = readdirSync(parent)
+        assert.isTrue(
+          names.every((name) => name === "file"),
+          names.join(),
+        )
+      }
     }),
   )
   it.effect.skipIf(process.getuid?.() !== 0)(

@@ -175,6 +175,19 @@ describe("the dashboard's file", () => {
     )
   }
 
+  it.live("is set aside where nobody named its path, whatever it is, and built again", () =>
+    inFolder((path, folder) =>
+      Effect.gen(function* () {
+        writeFileSync(path, "Dear diary,\n".repeat(100))
+        yield* observe("2026-01-02", 1)
+        const databases = sqlite(folder, new Map([["capital-pressure", path]]), path)
+        yield* Effect.provide(readModel({ ...blueprint, version: 1 }), databases, { local: true })
+        assert.deepEqual(read(path).values, [1])
+        assert.include(readFileSync(`${path}.damaged`, "utf8"), "Dear diary,")
+      }),
+    ),
+  )
+
   it.live("says so where its folder is not there, or it is a folder itself", () =>
     inFolder((path, folder) =>
       Effect.gen(function* () {

@@ -1,3 +1,4 @@
+import { once } from "node:events"
 import { connect } from "node:net"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { as, type Served, startHttp, until } from "../http.ts"
@@ -60,6 +61,37 @@ describe("what is not HTTP is answered once, in an envelope, and the connection 
       detail: "This is not HTTP.",
       category: "tenant_action_required",
     })
+  })
+
+  const long = `X: ${"x".repeat(20_000)}\r\n\r\n`
+  const too_long = "The headers are larger than 16384 bytes in all."
+  for (const [path, body] of [
+    ["/v1/blobs/item/00", { code: "INVALID_ARGUMENT", detail: too_long }],
+    ["/api/search?q=a", { error: too_long }],
+    ["/api/dashboard", { detail: too_long }],
+    ["/v1/policies", { code: "svc.validation_error", detail: too_long }],
+  ] as const) {
+    it(`headers that are too large are answered in the path's envelope: ${path}`, async () => {
+      const answer = await served.raw(`GET ${path} HTTP/1.1\r\nHost: a\r\n${long}`)
+      expect(statuses(answer)).toEqual(["HTTP/1.1 431"])
+      expect(JSON.parse(answer.split("\r\n\r\n")[1] ?? "")).toMatchObject(body)
+    })
+  }
+
+  it("headers that are too large and come in pieces have the envelope of no service", async () => {
+    const head = "GET /v1/blobs HTTP/1.1\r\nHost: a\r\n"
+    const socket = connect(Number(new URL(served.url).port), "127.0.0.1").setEncoding("utf8")
+    let heard = ""
+    socket.on("data", (text: string) => {
+      // The first of the two was answered: what came with it was read.
+      if (heard === "") socket.write(long)
+      heard += text
+    })
+    socket.write(`${head}\r\n${head}`)
+    await once(socket, "close")
+    expect(statuses(heard)).toEqual(["HTTP/1.1 401", "HTTP/1.1 431"])
+    const body = JSON.parse(heard.split("\r\n\r\n").at(-1) ?? "")
+    expect(body).toMatchObject({ code: "svc.validation_error", detail: too_long })
   })
 
   it("a broken chunk ends the request, not the server", async () => {

@@ -1,7 +1,7 @@
 /** What an operator sees of the process: how it starts, refuses to, goes on and ends. */
 import assert from "node:assert/strict"
 import { execFile, execFileSync } from "node:child_process"
-import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { chmodSync, chownSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { get, request } from "node:http"
 import { createServer } from "node:net"
 import { join } from "node:path"
@@ -282,7 +282,14 @@ describeWithServer("a start that cannot be", () => {
     const file = join(newFolder(), "file")
     writeFileSync(file, "")
     chmodSync(file, 0o400)
-    expect(await refusal(file, {})).toContain(file)
+    expect(await refusal(file, {})).toContain(`The data folder ${file} cannot be used`)
+  })
+
+  it.skipIf(process.getuid?.() !== 0)("makes nothing in a folder of another user's", async () => {
+    const data_dir = newFolder()
+    chownSync(data_dir, 4711, 4711)
+    expect(await refusal(data_dir, {})).toContain("belongs to user 4711")
+    expect(readdirSync(data_dir)).toEqual([])
   })
 
   it("refuses to be open to everybody unless that is said twice", async () => {

@@ -1,0 +1,154 @@
+/** Read models whose file SQLite calls damaged, at the start and while they are used. */
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Layer, Logger, type Scope } from "effect"
+import type { Commands } from "#actors/commands.ts"
+import { host } from "#actors/host.ts"
+import { logMemory } from "#adapters/log-memory.ts"
+import { sqlite } from "#adapters/sqlite.ts"
+import type { Log, LogUnavailable } from "#events/log.ts"
+import type { DatabaseUnusable } from "#projections/database.ts"
+import { type ReadModel, readModel } from "#projections/read-model.ts"
+import type { Behind } from "#projections/waiting.ts"
+import { temporaryFolder } from "../nats.ts"
+import { until } from "../process/server.ts"
+import { blueprint, count, type Tables } from "./counters.ts"
+
+/** A look every two seconds, and a rebuild of a few rows. */
+const noticed_ms_max = 20_000
+const page_bytes = 4096
+
+interface Given {
+  readonly path: string
+  readonly opened: Effect.Effect<
+    ReadModel<Tables>,
+    Behind | LogUnavailable | DatabaseUnusable,
+    Log | Scope.Scope
+  >
+  readonly said: ReadonlyArray<string>
+}
+
+/** A model with a counter that was closed in order, `path` its file. */
+const given = <A, E>(body: (given: Given) => Effect.Effect<A, E, Log | Commands | Scope.Scope>) =>
+  Effect.gen(function* () {
+    const folder = yield* temporaryFolder
+    const said: Array<string> = []
+    const heard = Logger.layer([Logger.make(({ message }) => said.push(String(message)))])
+    const databases = Layer.provideMerge(sqlite(folder), heard)
+    const opened = Effect.provide(readModel(blueprint), databases, { local: true })
+    yield* count("x", 2)
+    yield* Effect.scoped(opened)
+    const path = join(folder, `${blueprint.service}.v${blueprint.version}.sqlite`)
+    assert.isTrue(existsSync(path))
+    return yield* body({ path, opened, said })
+  }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(host, logMemory)))
+
+const rowsOf = ({ db }: ReadModel<Tables>) =>
+  Effect.promise(() => db.selectFrom("counter").select(["id", "total"]).execute())
+
+/** Every page but the first `kept` is overwritten. */
+const spoil = (path: string, kept: number) => {
+  const bytes = readFileSync(path)
+  writeFileSync(path, bytes.fill(0xa5, kept * page_bytes))
+  return bytes
+}
+
+const assertAside = ({ path, said }: Given, bytes: Buffer) => {
+  assert.deepEqual(readFileSync(`${path}.damaged`), bytes)
+  const [told = "", ...more] = said.filter((line) => line.includes(".damaged"))
+  assert.deepEqual(more, [])
+  assert.include(told, `It is kept as ${path}.damaged, and built again from the log.`)
+}
+
+describe("a read model's file that SQLite calls damaged", () => {
+  const damages: ReadonlyArray<readonly [string, (path: string) => Buffer]> = [
+    ["that is no database", (path) => spoil(path, 0)],
+    ["whose pages are overwritten", (path) => spoil(path, 1)],
+  ]
+  for (const [what, damage] of damages) {
+    it.live(`${what} is set aside at the start, told, and built again`, () =>
+      given((world) =>
+        Effect.gen(function* () {
+          const bytes = damage(world.path)
+          const model = yield* world.opened
+          assertAside(world, bytes)
+          assert.deepEqual(yield* rowsOf(model), [{ id: "x", total: 2 }])
+          yield* model.waitFor(yield* count("x", 1))
+          assert.deepEqual(yield* rowsOf(model), [{ id: "x", total: 3 }])
+        }),
+      ),
+    )
+  }
+
+  it.live("is set aside when the start writes what the log holds beyond it", () =>
+    given((world) =>
+      Effect.gen(function* () {
+        // After the schema's page and the checkpoint's.
+        const bytes = spoil(world.path, 2)
+        yield* count("x", 1)
+        const model = yield* world.opened
+        assertAside(world, bytes)
+        assert.deepEqual(yield* rowsOf(model), [{ id: "x", total: 3 }])
+      }),
+    ),
+  )
+
+  it.live("is set aside when a query finds it, and built again within seconds", () =>
+    given((world) =>
+      Effect.gen(function* () {
+        const bytes = spoil(world.path, 2)
+        const model = yield* world.opened
+        for (const db of [model.db, model.reader]) {
+          const asked = Effect.promise(() => db.selectFrom("counter").selectAll().execute())
+          assert.isTrue(Exit.isFailure(yield* Effect.exit(asked)))
+        }
+        yield* Effect.promise(() =>
+          until("the counter is there again", noticed_ms_max, () => existsSync(world.path)),
+        )
+        yield* model.waitFor(yield* count("x", 1))
+        assert.deepEqual(yield* rowsOf(model), [{ id: "x", total: 3 }])
+        assertAside(world, bytes)
+      }),
+    ),
+  )
+
+  it.live("takes the place of the one that was set aside before", () =>
+    given((world) =>
+      Effect.gen(function* () {
+        writeFileSync(`${world.path}.damaged`, "before")
+        writeFileSync(`${world.path}.damaged-wal`, "before")
+        const bytes = spoil(world.path, 0)
+        yield* world.opened
+        assertAside(world, bytes)
+        assert.isFalse(existsSync(`${world.path}.damaged-wal`))
+      }),
+    ),
+  )
+})
+
+describe("a read model's file that cannot be opened for another reason", () => {
+  it.live.skipIf(process.getuid?.() === 0)("stops the start, and stays: permissions", () =>
+    given(({ path, opened }) =>
+      Effect.gen(function* () {
+        chmodSync(path, 0)
+        assert.include(String(yield* Effect.flip(opened)), `${path}`)
+        assert.isFalse(existsSync(`${path}.damaged`))
+      }),
+    ),
+  )
+
+  it.live("stops the start in one line, and stays: a folder is there", () =>
+    given(({ path, opened, said }) =>
+      Effect.gen(function* () {
+        rmSync(path)
+        mkdirSync(path)
+        const { message } = yield* Effect.flip(opened)
+        assert.match(message, /cannot be used as a database: [^\n]*\.$/)
+        assert.isTrue(existsSync(path))
+        assert.isFalse(existsSync(`${path}.damaged`))
+        assert.deepEqual(said, [])
+      }),
+    ),
+  )
+})
