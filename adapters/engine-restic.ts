@@ -200,8 +200,8 @@ const formatOf = Effect.fnUntraced(function* (call: Call) {
 
 const anothersRepository = new TrustAccessDenied({
   detail:
-    "The bucket has a repository that another password opens: that of another target, perhaps of " +
-    "one that was deleted. Use a bucket of its own.",
+    "The bucket has a repository that another password opens: that of a target that is there, of " +
+    "another project, or of one whose password is gone from the vault. Use a bucket of its own.",
 })
 
 /** Looked for first: restic makes a missing bucket, without the lock that it was to have. */

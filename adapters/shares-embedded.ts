@@ -1,6 +1,7 @@
 /**
  * The embedded shares: share S of project P is the folder `P/S` below one root, and a new folder
- * is a new share. A snapshot is a copy beside them, made file by file: what is written to the
+ * is a new share. What is restored into a new one is in `P/S.unfinished` until it is
+ * whole. A snapshot is a copy beside them, made file by file: what is written to the
  * share meanwhile may be in it in part.
  *
  * Source: DECISIONS, shares; document 2, identity, secrets, shares.
@@ -89,11 +90,16 @@ const sharesIn = (options: EmbeddedSharesOptions): Shares["Service"] => ({
   // The job's id names the share, so that it is made once.
   create: Effect.fnUntraced(function* (project_id, { job_id }) {
     const named = { project_id, id: ShareId.make(job_id) }
-    yield* attempt("make a share", () =>
-      mkdir(folderOf(options, named), { recursive: true, mode: folder_mode }),
+    const is_finished = yield* Effect.promise(() => isThere(options, named))
+    const path = is_finished ? folderOf(options, named) : unfinishedOf(options, named)
+    yield* attempt("make a share", () => mkdir(path, { recursive: true, mode: folder_mode }))
+    return { share: yield* shareOf(options, named, path), path }
+  }),
+  finish: Effect.fnUntraced(function* (share) {
+    if (yield* Effect.promise(() => isThere(options, share))) return
+    yield* attempt("finish a share", () =>
+      rename(unfinishedOf(options, share), folderOf(options, share)),
     )
-    const path = yield* pathOf(options, named)
-    return { share: yield* shareOf(options, named), path }
   }),
   pathOf: (share) => pathOf(options, share),
 })
@@ -102,6 +108,10 @@ type Named = Pick<Share, "project_id" | "id">
 
 const folderOf = ({ root }: EmbeddedSharesOptions, { project_id, id }: Named) =>
   join(root, project_id, id)
+
+/** Beside the shares, under a name that is none of a share's. */
+const unfinishedOf = (options: EmbeddedSharesOptions, named: Named) =>
+  `${folderOf(options, named)}.unfinished`
 
 const isThere = async (options: EmbeddedSharesOptions, named: Named) =>
   (await isFolder(join(options.root, named.project_id))) &&
@@ -112,8 +122,12 @@ const pathOf = Effect.fnUntraced(function* (options: EmbeddedSharesOptions, name
   return is_there ? folderOf(options, named) : yield* no_export
 })
 
-const shareOf = Effect.fnUntraced(function* (options: EmbeddedSharesOptions, named: Named) {
-  const size_bytes = yield* Effect.mapError(folderBytes(folderOf(options, named)), ofCopy)
+const shareOf = Effect.fnUntraced(function* (
+  options: EmbeddedSharesOptions,
+  named: Named,
+  path = folderOf(options, named),
+) {
+  const size_bytes = yield* Effect.mapError(folderBytes(path), ofCopy)
   const has_snapshots = options.snapshots(named.id)
   const share: Share = {
     id: named.id,

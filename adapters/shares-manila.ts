@@ -98,6 +98,13 @@ export const sharesOf = (manila: Manila): Shares["Service"] => ({
     const share = yield* newShare(manila, project_id, wanted)
     return { share: portShare(share), path: yield* livePath(manila, share.id) }
   }),
+  finish: Effect.fnUntraced(function* ({ id }, { name, by }) {
+    const { token } = yield* by
+    const path = `/shares/${id}`
+    const share = { display_name: name }
+    const answer = yield* asked(manila.session, { method: "PUT", path, body: { share }, token })
+    if (answer.status !== 200) return yield* refusal(answer)
+  }),
   pathOf: ({ id }) => livePath(manila, id),
 })
 
@@ -300,7 +307,8 @@ const newShare = Effect.fnUntraced(function* (
   const listed = yield* asked(manila.session, { method: "GET", path, token })
   const [known] = (yield* found(Page, listed))?.shares ?? []
   if (known !== undefined) return yield* completed(manila, shareById(manila, known.id))
-  const share = { ...(yield* kindOf(manila, like)), name, metadata, is_public: false }
+  const unfinished = { name: `${name} (unfinished)`, metadata, is_public: false }
+  const share = { ...(yield* kindOf(manila, like)), ...unfinished }
   const answer = yield* asked(manila.session, {
     method: "POST",
     path: "/shares",

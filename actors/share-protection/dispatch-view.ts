@@ -27,8 +27,20 @@ export interface OpenJob extends JobFacts {
   readonly recasts: number
 }
 
-/** A target; a deleted one is kept in mind, since a job of it may still wait. */
-interface KnownTarget extends Pick<After<typeof targetAfter>, "status" | "upgrading"> {
+type TargetNow = After<typeof targetAfter>
+type TargetFact =
+  | "status"
+  | "upgrading"
+  | "project_id"
+  | "endpoint"
+  | "bucket"
+  | "repository_password_ref"
+
+/**
+ * A target; a deleted one is kept in mind, since a job of it may still wait, and since another one
+ * may be made of its bucket.
+ */
+export interface KnownTarget extends Pick<TargetNow, TargetFact> {
   /** Whether it has what a worker needs: a trust and the refs of the keys. */
   readonly is_complete: boolean
 }
@@ -79,8 +91,10 @@ export const foldDispatch = Effect.fnUntraced(function* (
     case Target.name: {
       const target = yield* targetAfter(log, recorded)
       const { status, upgrading, trust_id, vault_secret_map } = target
+      const { project_id, endpoint, bucket, repository_password_ref } = target
       const is_complete = trust_id !== null && vault_secret_map !== null
-      view.targets.set(TargetId.make(id), { status, upgrading, is_complete })
+      const place = { project_id, endpoint, bucket, repository_password_ref }
+      view.targets.set(TargetId.make(id), { status, upgrading, is_complete, ...place })
       return undefined
     }
     case Worker.name: {

@@ -18,6 +18,7 @@ import {
   foldDispatch,
   type OpenJob,
 } from "#actors/share-protection/dispatch-view.ts"
+import { formerPasswords } from "#actors/share-protection/former-target.ts"
 import {
   admitJob,
   type Hold,
@@ -106,7 +107,7 @@ const offers = (
     open.push({
       command_id: `offer-${job_id}-${hold.fence}`,
       cause: String(job.position),
-      batch: Effect.map(offered(log, agents, rests, job, hold), (is_taken) =>
+      batch: Effect.map(offered(view, log, agents, rests, job, hold), (is_taken) =>
         // It was not taken: another worker may take it.
         is_taken ? [] : unassignJob(job, hold),
       ),
@@ -117,6 +118,7 @@ const offers = (
 
 /** Whether the worker takes the job. */
 const offered = Effect.fnUntraced(function* (
+  view: DispatchView,
   log: Log["Service"],
   { offer }: Agents["Service"],
   rests: Rests,
@@ -124,7 +126,8 @@ const offered = Effect.fnUntraced(function* (
   hold: Hold,
 ) {
   const { worker_id } = hold
-  const order = yield* jobOrder(log, job, hold)
+  const former = job.job_type === "target_enroll" ? formerPasswords(view, job.target_id) : []
+  const order = yield* jobOrder(log, job, hold, former)
   if (order === undefined) return false
   const asked = yield* Effect.result(offer(worker_id, order))
   if (asked._tag === "Success") rests.taken(worker_id)

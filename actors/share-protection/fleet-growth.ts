@@ -15,6 +15,7 @@ import {
   allowedAt,
   default_domain_id,
   type FleetOptions,
+  workersOf,
 } from "#actors/share-protection/fleet-options.ts"
 import type { FleetView } from "#actors/share-protection/fleet-view.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
@@ -32,20 +33,16 @@ interface Pool {
 
 /** The default pool, and one for each domain that wants workers of its own. */
 const poolsOf = ({ domains }: FleetView, options: FleetOptions): ReadonlyArray<Pool> => {
-  const pool = (domain_id: DomainId, min_workers: number): Pool => {
-    const own = domains.get(domain_id)
+  const pool = (domain_id: DomainId): Pool => {
+    const own = domains.get(domain_id) ?? {}
     return {
       domain_id: domain_id === default_domain_id ? null : domain_id,
-      min_workers: own?.min_workers ?? min_workers,
-      max_workers: own?.max_workers ?? options.max_workers,
-      image: own?.worker_boot_image ?? options.worker_boot_image,
+      ...workersOf(domain_id, own, options),
+      image: own.worker_boot_image ?? options.worker_boot_image,
     }
   }
   const others = [...domains.keys()].filter((domain_id) => domain_id !== default_domain_id)
-  return [
-    pool(default_domain_id, options.min_workers),
-    ...others.map((domain_id) => pool(domain_id, 0)),
-  ]
+  return [default_domain_id, ...others].map(pool)
 }
 
 const isLive = ({ state }: KnownWorker) => state === "ready" || state === "booting"

@@ -1,5 +1,6 @@
 /** How the fleet is kept. Source: document 2 §8 conductor.*. */
 import type { FleetContext } from "#actors/share-protection/fleet.ts"
+import type { DomainSettings } from "#schemas/share-protection/domain.ts"
 import { DomainId, type ProjectId, type WorkerId } from "#schemas/share-protection/id.ts"
 
 export interface FleetOptions {
@@ -21,6 +22,20 @@ export interface FleetOptions {
  * rollout: it has the name of OpenStack's own domain of those that have none.
  */
 export const default_domain_id = DomainId.make("default")
+
+type Bounds = Pick<FleetOptions, "min_workers" | "max_workers">
+
+/**
+ * How many workers a domain's pool is to have: by its own settings, else by the configuration's.
+ * The least of the configuration is the default pool's; other domains want none unless they say so.
+ */
+export const workersOf = (domain_id: DomainId, own: DomainSettings, configured: Bounds): Bounds => {
+  const least = domain_id === default_domain_id ? configured.min_workers : 0
+  return {
+    min_workers: own.min_workers ?? least,
+    max_workers: own.max_workers ?? configured.max_workers,
+  }
+}
 
 /** What the fleet is asked before a worker boots. */
 export const allowance = (options: FleetOptions, worker_id: WorkerId, at: string) => ({

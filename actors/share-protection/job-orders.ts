@@ -23,6 +23,7 @@ import type { Log, LogUnavailable, Recorded } from "#events/log.ts"
 import type { Forgotten } from "#schemas/share-protection/backup.ts"
 import { BackupId, type JobId, RestoreId, TargetId } from "#schemas/share-protection/id.ts"
 import type { JobOrder } from "#schemas/share-protection/job-order.ts"
+import type { SecretRef } from "#schemas/share-protection/text.ts"
 
 type LogService = Log["Service"]
 
@@ -80,14 +81,24 @@ const snapshot_gone: JobFailure = {
   wrote_nothing: true,
 }
 
-/** Answers undefined when the job has ended, or its target lacks what a worker needs. */
+/**
+ * Answers undefined when the job has ended, or its target lacks what a worker needs. An enrollment
+ * is told of the passwords of former targets of its bucket.
+ */
 export const jobOrder = (
   log: LogService,
   facts: JobFacts,
   hold: Hold,
-): Effect.Effect<JobOrder | undefined, Unavailable> => asUnavailable(order(log, facts, hold))
+  former_password_refs: ReadonlyArray<typeof SecretRef.Type> = [],
+): Effect.Effect<JobOrder | undefined, Unavailable> =>
+  asUnavailable(order(log, facts, hold, former_password_refs))
 
-const order = Effect.fnUntraced(function* (log: LogService, facts: JobFacts, hold: Hold) {
+const order = Effect.fnUntraced(function* (
+  log: LogService,
+  facts: JobFacts,
+  hold: Hold,
+  former_password_refs: ReadonlyArray<typeof SecretRef.Type>,
+) {
   const { job_id, job_type, resource_id, target_id } = facts
   const target = yield* now(log, Target, target_id, targetAfter)
   const { endpoint, bucket, region, addressing_mode, ca_cert_ref } = target
@@ -103,7 +114,7 @@ const order = Effect.fnUntraced(function* (log: LogService, facts: JobFacts, hol
     target: { ...bucket_of, trust_id, vault_secret_map },
   }
   const of_target = { ...about, resource_id: TargetId.make(target_id), project_id }
-  if (job_type === "target_enroll") return { job_type, ...of_target }
+  if (job_type === "target_enroll") return { job_type, ...of_target, former_password_refs }
   if (repository_password_ref === null) return undefined
   switch (job_type) {
     case "backup":

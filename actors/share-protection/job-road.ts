@@ -71,6 +71,8 @@ export interface Road {
   readonly mayClean: () => boolean
   /** The repository is open. */
   readonly opened: (repository: Repository) => void
+  /** What is left outside when the job fails from here on: it is told with the failure. */
+  readonly leaves: (what: string) => void
   readonly measured: (usage_stats: UsageStats) => Effect.Effect<void, Dropped>
 }
 

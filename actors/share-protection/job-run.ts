@@ -130,6 +130,8 @@ interface State {
   /** The log has it. */
   is_begun: boolean
   repository?: Repository
+  /** What a failure leaves behind, as a sentence. */
+  left?: string
 }
 
 type Report = (what: string, batch: Batch) => Effect.Effect<void, Rejection | Unavailable>
@@ -184,6 +186,9 @@ const roadOf = (run: Run, state: State, report: Report): Road => {
     opened: (repository) => {
       state.repository = repository
     },
+    leaves: (what) => {
+      state.left = what
+    },
     // A target that is gone is measured no more.
     measured: (usage_stats) =>
       report("usage", [address(Target, target_id, RecordTargetUsage.make({ usage_stats }))]).pipe(
@@ -219,12 +224,11 @@ const outcome = Effect.fnUntraced(function* (
   if (failure instanceof Dropped && failure.by_another_run) return []
   if (run.is_cancelled || failure instanceof Dropped) return settleJob(facts, hold)
   const wrote_nothing = yield* wroteNothing(run, state, failure)
-  if (failure !== undefined) {
-    return failJob(facts, hold, { ...jobFailure(state, failure), wrote_nothing })
-  }
-  if (!Cause.hasDies(cause)) return failJob(facts, hold, { ...stopped, wrote_nothing })
-  yield* Effect.logError(hidden(state, Cause.pretty(cause)))
-  return failJob(facts, hold, { ...unexpected, wrote_nothing })
+  const has_died = failure === undefined && Cause.hasDies(cause)
+  if (has_died) yield* Effect.logError(hidden(state, Cause.pretty(cause)))
+  const why = failure === undefined ? (has_died ? unexpected : stopped) : jobFailure(state, failure)
+  const detail = state.left === undefined ? why.detail : reasonOf(`${why.detail} ${state.left}`)
+  return failJob(facts, hold, { ...why, detail, wrote_nothing })
 })
 
 const operator = "operator_action_required"

@@ -6,8 +6,8 @@
  *
  * Source: document 2 §3 Job; DECISIONS, document 2, engine, workers, preflight.
  */
-import { Duration, Effect, type FileSystem } from "effect"
-import { Buckets } from "#actors/share-protection/buckets.ts"
+import { Duration, Effect, type FileSystem, type Redacted } from "effect"
+import { type Bucket, Buckets } from "#actors/share-protection/buckets.ts"
 import {
   Engine,
   EngineFailed,
@@ -46,6 +46,7 @@ import {
   Conflict,
   NetworkStrategyPrecondition,
   NotFound,
+  TrustAccessDenied,
 } from "#schemas/share-protection/rejection.ts"
 import { planned_bytes_max } from "#schemas/share-protection/restore.ts"
 
@@ -121,8 +122,9 @@ const restore = Effect.fnUntraced(function* (
   const engine = yield* Engine
   const share = yield* order.mode === "in_place" ? availableShare(order) : shareOrLost(order)
   yield* road.enter("provisioning_source")
-  const { path, new_share_id } = yield* placeFor(order, share, road)
   const repository = yield* connect(order, road)
+  // Only now: keys that are refused and a bucket that is away leave no new share behind.
+  const { path, new_share_id, finish } = yield* placeFor(order, share, road)
   yield* road.enter("transferring")
   const { engine_snapshot_id, sub_path, dry_run, plan_hash } = order
   const folder = { engine_snapshot_id, path, sub_path, is_exact: order.mode === "in_place" }
@@ -134,6 +136,7 @@ const restore = Effect.fnUntraced(function* (
     ? { files: 0, bytes: 0 }
     : yield* limited(options, engine.restore(repository, folder, road.onProgress))
   yield* road.enter("finalizing")
+  yield* finish
   yield* road.enter("releasing")
   const made = { ...restored, new_share_id, plan: dry_run ? plan : null }
   return { job_type: "restore", made } as const
@@ -174,9 +177,8 @@ const enroll = Effect.fnUntraced(function* (
   }
   const { delegation, bucket } = yield* keysOf(order, road)
   const capabilities = yield* buckets.preflight(bucket, { shape: options.shape })
-  const { href, password } = yield* repositoryPassword(order, delegation, options)
-  road.hide(password)
-  const { format, profile } = yield* limited(options, engine.init({ ...bucket, password }))
+  const opening: Opening = { order, road, options, delegation, bucket }
+  const { href, format, profile } = (yield* formerRepository(opening)) ?? (yield* own(opening))
   yield* road.enter("transferring")
   yield* road.enter("finalizing")
   yield* measure(bucket, road)
@@ -185,6 +187,51 @@ const enroll = Effect.fnUntraced(function* (
   const place = { endpoint, bucket: name, addressing_mode }
   const made = { repository_password_ref: href, capabilities, format, engine_profile: profile }
   return { job_type: "target_enroll", made: { ...made, place } } as const
+})
+
+interface Opening {
+  readonly order: typeof EnrollmentOrder.Type
+  readonly road: Road
+  readonly options: WalkOptions
+  readonly delegation: Delegation
+  readonly bucket: Bucket
+}
+
+/** Opens the repository by this password, or makes it where there is none. */
+const openedBy = Effect.fnUntraced(function* (
+  { road, options, bucket }: Opening,
+  href: string,
+  password: Redacted.Redacted<string>,
+) {
+  road.hide(password)
+  const made = yield* limited(options, (yield* Engine).init({ ...bucket, password }))
+  return { ...made, href }
+})
+
+const own = Effect.fnUntraced(function* (opening: Opening) {
+  const { order, delegation, options } = opening
+  const { href, password } = yield* repositoryPassword(order, delegation, options)
+  return yield* openedBy(opening, href, password)
+})
+
+/**
+ * What a deleted target of the project left in the bucket; undefined where none of their passwords
+ * can be had, or opens it. In a bucket that was emptied since, the repository is made anew by it.
+ */
+const formerRepository = Effect.fnUntraced(function* (opening: Opening) {
+  const vault = yield* Vault
+  for (const href of opening.order.former_password_refs ?? []) {
+    const opened = vault
+      .read(opening.delegation, href)
+      .pipe(Effect.flatMap((password) => openedBy(opening, href, password)))
+    const found = yield* Effect.catchIf(
+      opened,
+      (failure) => failure instanceof TrustAccessDenied,
+      () => Effect.succeed(undefined),
+    )
+    if (found !== undefined) return found
+  }
+  return undefined
 })
 
 /** The share, which must be there to be read or written. */
@@ -221,11 +268,14 @@ const placeFor = Effect.fnUntraced(function* (
 ) {
   const shares = yield* Shares
   const { job_id, project_id, resource_id, mode } = order
-  if (mode === "in_place") return { path: yield* shares.pathOf(like), new_share_id: null }
+  if (mode === "in_place") {
+    return { path: yield* shares.pathOf(like), new_share_id: null, finish: Effect.void }
+  }
   const name = `restore-${resource_id}`
   const by = Effect.provideService(redeemed(order, road), Trusts, yield* Trusts)
   const { share, path } = yield* shares.create(project_id, { job_id, like, name, by })
-  return { path, new_share_id: share.id }
+  road.leaves(`The new share ${share.id} is unfinished; a retry of the job goes on with it.`)
+  return { path, new_share_id: share.id, finish: shares.finish(share, { job_id, name, by }) }
 })
 
 /** Durable before the repository is made, so that no repository is without its password. */

@@ -73,7 +73,10 @@ export class Shares extends Context.Service<
     >
     /** Lets go of what was made for the job, if anything. */
     readonly release: (source: Pick<Source, "token">) => Effect.Effect<void, BackendUnavailable>
-    /** Makes an empty share, the same again for the same job. */
+    /**
+     * Makes an empty share, the same again for the same job. Until it is finished nobody can take
+     * it for a whole one: its name says so, or it is no share yet.
+     */
     readonly create: (
       project_id: ProjectId,
       share: NewShare,
@@ -81,6 +84,11 @@ export class Shares extends Context.Service<
       { readonly share: Share; readonly path: string },
       NetworkStrategyPrecondition | TrustAccessDenied | BackendUnavailable
     >
+    /** What `create` made has all that it is to have: it is a share as any other. Also twice. */
+    readonly finish: (
+      share: Share,
+      made: Pick<NewShare, "job_id" | "name" | "by">,
+    ) => Effect.Effect<void, TrustAccessDenied | BackendUnavailable>
     /** Where the live share can be written: absolute, on the machine that asked. */
     readonly pathOf: (
       share: Share,

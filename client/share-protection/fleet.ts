@@ -57,7 +57,15 @@ export const rollouts: Noun = {
       what: "The rollouts",
       items: "rollouts",
       is_paged: true,
-      columns: ["id", "image", "state", "replaced_workers", "current_domain_id", "created_at"],
+      columns: [
+        "id",
+        "image",
+        "state",
+        "replaced_workers",
+        "current_domain_id",
+        "created_at",
+        "reason",
+      ],
     },
     { verb: "show", method: "GET", path: "/v1/admin/rollouts/{id}", what: "One rollout" },
     {
@@ -68,7 +76,10 @@ export const rollouts: Noun = {
       example: "almanac rollouts create --image worker-2 --domain-id CANARY --domain-id REST",
       body: [
         text("image", "The image", needed),
-        list("domain_ids", "A domain; repeated, in order", { flag: "domain-id", ...needed }),
+        list("domain_ids", "A domain; repeated, in order; default: workers of none", {
+          flag: "domain-id",
+          ...needed,
+        }),
       ],
     },
   ],

@@ -6,6 +6,7 @@ import { needOf } from "#client/operation.ts"
 import { progressOn } from "#client/progress.ts"
 import { pathOf } from "#client/request.ts"
 import type { Session } from "#client/session.ts"
+import { waitingFor } from "#client/share-protection/waiting.ts"
 import { printable } from "#client/shown.ts"
 
 /** Between two looks, in ms: soon at first, since many jobs are short. */
@@ -46,8 +47,15 @@ export const watchJob = async (
   const look = async () => (await http.json({ method: "GET", path, need, signal })).body
   try {
     let job = await look()
+    let told: string | undefined
     for (let ms = look_ms_first; !ended(job); ms = Math.min(look_ms_max, ms * look_factor)) {
       progress.at(stepOf(job))
+      const waiting = await waitingFor(session, job, is_operator)
+      if (waiting !== undefined && waiting !== told) {
+        progress.end()
+        screen.err(`${waiting}\n`)
+      }
+      told = waiting
       await pause(ms, undefined, { signal }).catch(() => {
         const again = `almanac jobs watch ${id}${is_operator ? " --admin" : ""}`
         throw failure("interrupted", "Interrupted; the job goes on", again)

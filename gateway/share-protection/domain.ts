@@ -3,14 +3,17 @@ import { Effect, Struct } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { address } from "#actors/commands.ts"
 import { Domain } from "#actors/share-protection/domain.ts"
+import { workersOf } from "#actors/share-protection/fleet-options.ts"
 import { answer } from "#gateway/share-protection/answer.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/api.ts"
+import { Deployment } from "#gateway/share-protection/deployment.ts"
 import { existing } from "#gateway/share-protection/ownership.ts"
-import { send } from "#gateway/share-protection/sending.ts"
+import { caughtUp, send } from "#gateway/share-protection/sending.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import { findDomain } from "#projections/share-protection/domain.ts"
 import { ConfigureDomain, type DomainSettings } from "#schemas/share-protection/domain.ts"
 import { DomainId } from "#schemas/share-protection/id.ts"
+import { ValidationError } from "#schemas/share-protection/rejection.ts"
 
 /** What was configured; a domain of which nothing was is not there. */
 const shown = Effect.fnUntraced(function* (domain_id: DomainId) {
@@ -19,7 +22,29 @@ const shown = Effect.fnUntraced(function* (domain_id: DomainId) {
   return Struct.omit(row, ["applied_quotas"])
 })
 
+/**
+ * That the pool can have as many workers as it is to have at least, by what holds after the change:
+ * an end that is not the domain's own is the configuration's. Of two changes at one moment each is
+ * held against what was before; the fleet then heeds the most.
+ */
+const possible = Effect.fnUntraced(function* (domain_id: DomainId, changes: DomainSettings) {
+  if (changes.min_workers === undefined && changes.max_workers === undefined) return
+  yield* caughtUp
+  const { db } = yield* ShareProtectionModel
+  const { conductor } = (yield* Deployment).settings()
+  const wanted: DomainSettings = { ...(yield* findDomain(db, domain_id)), ...changes }
+  const { min_workers, max_workers } = workersOf(domain_id, wanted, conductor)
+  if (min_workers <= max_workers) return
+  const ofConfiguration = (own: number | null | undefined, name: string) =>
+    own === null || own === undefined ? ` of conductor.${name}` : ""
+  const least = `${min_workers}${ofConfiguration(wanted.min_workers, "min_workers")}`
+  const most = `${max_workers}${ofConfiguration(wanted.max_workers, "max_workers")}`
+  const detail = `body: min_workers, ${least}, must not be above max_workers, ${most}`
+  return yield* new ValidationError({ detail })
+})
+
 const update = Effect.fnUntraced(function* (domain_id: DomainId, changes: DomainSettings) {
+  yield* possible(domain_id, changes)
   const position = yield* send([address(Domain, domain_id, ConfigureDomain.make(changes))], [])
   return answer(yield* shown(domain_id), { status: 202, position })
 })

@@ -4,35 +4,46 @@ import { HttpApiBuilder } from "effect/http-api"
 import { address } from "#actors/commands.ts"
 import { Images } from "#actors/share-protection/compute.ts"
 import { Fleet } from "#actors/share-protection/fleet.ts"
+import { default_domain_id } from "#actors/share-protection/fleet-options.ts"
 import { Rollout } from "#actors/share-protection/rollout.ts"
 import { Trusts } from "#actors/share-protection/trusts.ts"
 import { answer, page } from "#gateway/share-protection/answer.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/api.ts"
-import { existing } from "#gateway/share-protection/ownership.ts"
+import { existing, ownDomain } from "#gateway/share-protection/ownership.ts"
 import { type Asked, pageOf } from "#gateway/share-protection/page.ts"
-import { once, send } from "#gateway/share-protection/sending.ts"
+import { caughtUp, once, send } from "#gateway/share-protection/sending.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
+import { knownDomains } from "#projections/share-protection/known-domain.ts"
 import { findRollout, listRollouts } from "#projections/share-protection/rollout.ts"
 import { AllowRollout } from "#schemas/share-protection/fleet.ts"
-import { RolloutId } from "#schemas/share-protection/id.ts"
+import { type DomainId, RolloutId } from "#schemas/share-protection/id.ts"
 import { idText } from "#schemas/share-protection/page-view.ts"
 import {
   BackendUnavailable,
   Conflict,
   ValidationError,
 } from "#schemas/share-protection/rejection.ts"
-import { CreateRollout } from "#schemas/share-protection/rollout.ts"
+import { CreateRollout, type Rollout as RolloutShown } from "#schemas/share-protection/rollout.ts"
+
+/** What succeeded without having done anything says so: it may not be what was meant. */
+const nothing_replaced = "No worker of these domains has another image: nothing was replaced."
+
+const shownRollout = (row: RolloutShown): RolloutShown => {
+  const is_empty = row.state === "succeeded" && row.replaced_workers === 0
+  return is_empty ? { ...row, reason: nothing_replaced } : row
+}
 
 const anyRollout = Effect.fnUntraced(function* (text: string) {
   const { db } = yield* ShareProtectionModel
-  return yield* existing("rollout", idText(RolloutId), text, (id) => findRollout(db, id))
+  const find = (id: RolloutId) => findRollout(db, id)
+  return shownRollout(yield* existing("rollout", idText(RolloutId), text, find))
 })
 
 const list = Effect.fnUntraced(function* (query: Asked) {
   const { db } = yield* ShareProtectionModel
   const asked = yield* pageOf(query)
   const listed = yield* listRollouts(db, asked)
-  return yield* page("rollouts", listed, asked.limit, Effect.succeed)
+  return yield* page("rollouts", listed, asked.limit, (row) => Effect.succeed(shownRollout(row)))
 })
 
 /** That the image can become a worker. */
@@ -48,10 +59,27 @@ const bootable = Effect.fnUntraced(function* (name: string) {
   return yield* new ValidationError({ detail })
 })
 
+/** That something is known of each domain: in a misspelt one nothing would happen. */
+const inKnownDomains = Effect.fnUntraced(function* (domain_ids: ReadonlyArray<DomainId>) {
+  yield* caughtUp
+  const { db } = yield* ShareProtectionModel
+  const known = yield* knownDomains(db, domain_ids)
+  const own = yield* ownDomain
+  const unknown = domain_ids.filter(
+    (id) => id !== default_domain_id && id !== own && !known.has(id),
+  )
+  if (unknown.length === 0) return
+  const detail =
+    `body.domain_ids: nothing is known of ${unknown.join(", ")}: no worker, setting or target; ` +
+    `workers of no domain are those of ${default_domain_id}`
+  return yield* new ValidationError({ detail })
+})
+
 const create = Effect.fnUntraced(function* (asked: Omit<typeof CreateRollout.Type, "type">) {
   const made = yield* once("rollout", (id) =>
     Effect.gen(function* () {
       yield* bootable(asked.image)
+      yield* inKnownDomains(asked.domain_ids)
       const { worker_project } = yield* (yield* Trusts).service
       const rollout_id = RolloutId.make(id)
       const batch = [

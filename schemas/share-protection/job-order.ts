@@ -88,11 +88,18 @@ export const RestoreOrder = Schema.Struct({
   plan_hash: Schema.NullOr(PlanHash),
 })
 
+/** Passwords of former targets that are tried: more than one is there only by other failures. */
+export const former_passwords_max = 4
+
 /** The password has yet to be made, or to be found where an earlier attempt left it. */
 export const EnrollmentOrder = Schema.Struct({
   job_type: Schema.tag("target_enroll"),
   ...about,
   ...of_target,
+  /** Of deleted targets of the project that had the bucket: one may open what they left there. */
+  former_password_refs: Schema.optionalKey(
+    Schema.Array(SecretRef).check(Schema.isMaxLength(former_passwords_max)),
+  ),
 })
 
 export const RetentionOrder = Schema.Struct({

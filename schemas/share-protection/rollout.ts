@@ -32,6 +32,7 @@ export const Rollout = Schema.Struct({
   /** The domain it is at; null when it is through. */
   current_domain_id: Schema.NullOr(DomainId),
   replaced_workers: Count,
+  /** Why it halted, or that there was nothing to replace. */
   reason: Schema.NullOr(Reason),
   created_at: Instant,
   updated_at: Instant,

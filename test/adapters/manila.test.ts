@@ -261,10 +261,16 @@ describe("Manila", () => {
         ({ method, path }) => method === "POST" && path === `${v2}/shares`,
       )
       expect(posted?.headers["x-auth-token"]).toBe("tenant-token")
-      const like = { share_proto: "NFS", size: 2, share_type: "t1", name: "restored" }
+      const name = "restored (unfinished)"
+      const like = { share_proto: "NFS", size: 2, share_type: "t1", name }
       expect(JSON.parse(posted?.body ?? "")).toEqual({
         share: { ...like, metadata: { almanac_job: job_id }, is_public: false },
       })
+      cloud.answers[`PUT ${v2}/shares/${share_id}`] = () => ({ status: 200, body: {} })
+      yield* shares.finish(made.share, wanted)
+      const renamed = cloud.asked.find(({ method }) => method === "PUT")
+      expect(renamed?.headers["x-auth-token"]).toBe("tenant-token")
+      expect(JSON.parse(renamed?.body ?? "")).toEqual({ share: { display_name: "restored" } })
     }),
   )
 

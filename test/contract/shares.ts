@@ -167,6 +167,26 @@ export const sharesContract = (test: Test) => {
       assert.instanceOf(yield* Effect.flip(place.shares.pathOf(share)), NetworkStrategyPrecondition)
     }))
 
+  test("a new share is no whole one until it is finished", (place) =>
+    Effect.gen(function* () {
+      const { shares, projects } = place
+      const like = yield* place.make({ "a.txt": "1" })
+      const asked = { job_id: job(), like, name: "restored", by: place.by }
+      const { share, path } = yield* shares.create(projects.one, asked)
+      write(path, "b.txt", "2")
+      const unfinished = yield* shares.find(projects.one, share.id)
+      assert.notStrictEqual(unfinished?.name, "restored")
+      assert.isTrue(unfinished === undefined || unfinished.name.includes("unfinished"))
+      yield* shares.finish(share, asked)
+      yield* shares.finish(share, asked)
+      const finished = yield* shares.find(projects.one, share.id)
+      assert.isDefined(finished)
+      assert.notInclude(finished?.name, "unfinished")
+      const again = yield* shares.create(projects.one, asked)
+      assert.strictEqual(again.share.id, share.id)
+      assert.strictEqual(text(again.path, "b.txt"), "2")
+    }))
+
   test("a new share is empty, can be written, and is one for its job", (place) =>
     Effect.gen(function* () {
       const { shares, projects } = place
@@ -177,6 +197,7 @@ export const sharesContract = (test: Test) => {
       write(path, "b.txt", "2")
       const again = yield* shares.create(projects.one, asked)
       assert.deepEqual([again.share.id, again.path], [share.id, path])
+      yield* shares.finish(share, asked)
       assert.strictEqual(text(yield* shares.pathOf(share), "b.txt"), "2")
       assert.strictEqual((yield* shares.find(projects.one, share.id))?.id, share.id)
       const other = yield* shares.create(projects.one, { ...asked, job_id: job() })

@@ -231,7 +231,7 @@ describeWithServer("a process that is a gateway alone", () => {
       "starts a rollout, and another when that one is through",
       async () => {
         const client = connect(gateways[1]?.url ?? "", token)
-        const domain_id = "0".repeat(32)
+        const domain_id = "default"
         for (let times = 0; times < 2; times++) {
           const body = JSON.stringify({ image: "almanac-agent", domain_ids: [domain_id] })
           const headers = { "content-type": "application/json" }

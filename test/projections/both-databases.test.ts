@@ -34,6 +34,7 @@ import {
 } from "#projections/share-protection/blueprint.ts"
 import { findDomain } from "#projections/share-protection/domain.ts"
 import { findJob } from "#projections/share-protection/job.ts"
+import { knownDomains } from "#projections/share-protection/known-domain.ts"
 import { findPolicy, listSchedules } from "#projections/share-protection/policy.ts"
 import { findReceipt } from "#projections/share-protection/receipt.ts"
 import { findReconciliation } from "#projections/share-protection/reconciliation.ts"
@@ -57,6 +58,7 @@ import {
 import { blueprint as system_webhook } from "#projections/system/webhook-model.ts"
 import { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { Message } from "#schemas/message.ts"
+import { DomainId } from "#schemas/share-protection/id.ts"
 import { details } from "#verbs/audit-kinds.ts"
 import { at, eachEvent } from "../blob-storage/cluster-events.ts"
 import { histories } from "../histories.ts"
@@ -204,6 +206,8 @@ describePostgres("SQLite and PostgreSQL", () => {
             yield* answer(commit.at, (db) => answers(db, commit.at))
           }
           yield* answer("domain", (db) => findDomain(db, domain_id))
+          const domains = [domain_id, DomainId.make("misspelt")]
+          yield* answer("known domains", (db) => knownDomains(db, domains))
           yield* answer("reconciliation", (db) => findReconciliation(db))
           yield* answer("standing", (db) => standingOf(db))
           yield* answer("scheduler", (db) => findScheduler(db))

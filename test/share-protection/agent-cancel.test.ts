@@ -104,8 +104,8 @@ const calls = {
     ...(["engine.backup", "buckets.protectedUntil", "buckets.usage", "shares.release"] as const),
   ],
   restore: [
-    ...(["shares.find", "shares.create", "trusts.redeem", "vault.read", "buckets.reach"] as const),
-    "engine.restore",
+    ...(["shares.find", "trusts.redeem", "vault.read", "buckets.reach", "shares.create"] as const),
+    ...(["engine.restore", "shares.finish"] as const),
   ],
   maintenance: [
     ...([

@@ -1,6 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Redacted, Schema } from "effect"
 import { address } from "#actors/commands.ts"
+import { Agents } from "#actors/share-protection/agents.ts"
 import { Backup } from "#actors/share-protection/backup.ts"
 import {
   queueTargetJob,
@@ -12,13 +13,16 @@ import { Log } from "#events/log.ts"
 import { RestoreCompleted } from "#events/share-protection/restore.ts"
 import { EngineSnapshotId, ExpireBackup } from "#schemas/share-protection/backup.ts"
 import { job_steps } from "#schemas/share-protection/job.ts"
+import type { JobOrder } from "#schemas/share-protection/job-order.ts"
 import {
   assertNothingLeft,
+  assign,
   enrolledWith,
   happened,
   inWorld,
   project_folder,
   ran,
+  settled,
   share_tree,
   snapshotsOf,
   type World,
@@ -37,12 +41,14 @@ import {
 } from "./course.ts"
 import { makeRepository } from "./engine-memory.ts"
 import { readTree, writeTree } from "./folder.ts"
+import { worker_id } from "./job-samples.ts"
 import {
   backup_id,
   jobId,
   project_id,
   restore,
   restore_id,
+  secretRef,
   share_id,
   target_id,
 } from "./samples.ts"
@@ -86,6 +92,44 @@ describe("an enrollment", () => {
       assert.equal((yield* ran(enroll_job_id)).state, "available")
       const { format, repository_password_ref } = yield* targetNow
       assert.deepEqual([format, repository_password_ref], [1, href])
+    }),
+  )
+})
+
+/** Runs an enrollment whose order names these passwords of former targets. */
+const enrolledAfter = Effect.fnUntraced(function* (...former_password_refs: ReadonlyArray<string>) {
+  const { order } = yield* assign(enroll_job_id)
+  yield* (yield* Agents).offer(worker_id, { ...order, former_password_refs } as JobOrder)
+  return yield* settled(enroll_job_id)
+})
+
+describe("an enrollment of a deleted target's bucket", () => {
+  inWorld("opens the repository that is there, which stays as it was", (world) =>
+    Effect.gen(function* () {
+      const { secrets } = world.tenants
+      const wrong = keepSecret(secrets, project_id, "almanac-repository-other", "wrong")
+      const href = keepSecret(secrets, project_id, "almanac-repository-former", "old-password")
+      const repository = { ...world.bucket, password: Redacted.make("old-password") }
+      yield* makeRepository(world.s3, repository, 1)
+      const before = [...(yield* openBucket(world.s3, world.bucket)).objects.keys()]
+      yield* worker()
+      assert.equal((yield* enrolledAfter(secretRef(9), wrong, href)).state, "available")
+      assert.equal((yield* targetNow).repository_password_ref, href)
+      const after = yield* openBucket(world.s3, world.bucket)
+      for (const key of before) assert.isTrue(after.objects.has(key), key)
+      const names = [...secrets.values()].map(({ name }) => name)
+      assert.notInclude(names, `almanac-repository-${target_id}`)
+    }),
+  )
+
+  inWorld("is refused where its password is not to be had", (world) =>
+    Effect.gen(function* () {
+      const href = keepSecret(world.tenants.secrets, "another-project", "former", "old-password")
+      const repository = { ...world.bucket, password: Redacted.make("old-password") }
+      yield* makeRepository(world.s3, repository, 1)
+      yield* worker()
+      const { state, error } = yield* enrolledAfter(href)
+      assert.deepEqual([state, error?.code], ["error", "svc.trust_access_denied"])
     }),
   )
 })

@@ -300,6 +300,42 @@ describe("/v1/admin/domains/{domain_id}", () => {
       }),
     )
   }
+  const refusals: ReadonlyArray<readonly [string, ReadonlyArray<object>, object, string]> = [
+    ["than the most of the same change", [], { min_workers: 3, max_workers: 2 }, "3, must"],
+    [
+      "than the most that was set before",
+      [{ max_workers: 2 }],
+      { min_workers: 3 },
+      "max_workers, 2",
+    ],
+    ["than the configuration's most", [], { min_workers: 11 }, "10 of conductor.max_workers"],
+    [
+      "when the most is taken back",
+      [{ min_workers: 11, max_workers: 12 }],
+      { max_workers: null },
+      "11",
+    ],
+  ]
+  for (const [what, before, body, detail] of refusals) {
+    served(`400: more workers at least ${what}`, (ask) =>
+      Effect.gen(function* () {
+        for (const one of before) assert.equal((yield* patch(ask, one)).status, 202)
+        const known = yield* get(ask, path)
+        const answer = yield* patch(ask, body)
+        isRefused(answer, 400, "svc.validation_error", detail)
+        assert.deepEqual((yield* get(ask, path)).text, known.text)
+      }),
+    )
+  }
+  served("400: no worker at most in the default pool, whose least is the configuration's", (ask) =>
+    Effect.gen(function* () {
+      const at = "/v1/admin/domains/default"
+      const answer = yield* patch(ask, { max_workers: 0 }, at)
+      isRefused(answer, 400, "svc.validation_error", "1 of conductor.min_workers")
+      assert.equal((yield* patch(ask, { min_workers: 0, max_workers: 0 }, at)).status, 202)
+      assert.equal((yield* patch(ask, { quotas: { targets: 1 } }, at)).status, 202)
+    }),
+  )
   served("400: an id that is none; 404: a domain of which nothing was configured", (ask) =>
     Effect.gen(function* () {
       isRefused(yield* patch(ask, {}, "/v1/admin/domains/a.b"), 400, "svc.validation_error")

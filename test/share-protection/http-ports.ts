@@ -95,6 +95,7 @@ const shares = Layer.effect(
       prepare: () => unused,
       release: () => unused,
       create: () => unused,
+      finish: () => unused,
       pathOf: () => unused,
     })
   }),

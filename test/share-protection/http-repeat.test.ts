@@ -55,7 +55,7 @@ describe("a POST that is sent again under its Idempotency-Key", () => {
       const backup = { share_id: share_a2, target_id }
       assert.equal((yield* twice(ask, "/v1/backups", backup)).status, 202)
       assert.equal((yield* twice(ask, "/v1/restores", { backup_id })).status, 202)
-      const rollout = { image: "worker-1", domain_ids: ["all"] }
+      const rollout = { image: "worker-1", domain_ids: ["default"] }
       assert.equal((yield* twice(ask, "/v1/admin/rollouts", rollout, admin)).status, 202)
       assert.equal(yield* countOf(ask, "/v1/policies", "policies"), 1)
       assert.equal(yield* countOf(ask, "/v1/backups", "backups"), 2)

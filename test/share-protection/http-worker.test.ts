@@ -2,14 +2,23 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { address } from "#actors/commands.ts"
 import { LiveWorkers } from "#actors/share-protection/live-workers.ts"
+import { Rollout } from "#actors/share-protection/rollout.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
-import { ConfirmRetirement, MarkWorkerDead } from "#schemas/share-protection/worker.ts"
+import { DomainId, ProjectId } from "#schemas/share-protection/id.ts"
+import { CompleteRolloutDomain } from "#schemas/share-protection/rollout.ts"
+import { BootWorker, ConfirmRetirement, MarkWorkerDead } from "#schemas/share-protection/worker.ts"
 import { begin, other_worker_id, register, tell, worker_id } from "./http-course.ts"
 import { admin, available, bucket, made, unknown_id } from "./http-given.ts"
 import { domain_id, project_a } from "./http-ports.ts"
 import { type Client, isRefused, served } from "./served.ts"
 
 const get = (ask: Client, path: string) => ask("GET", path, undefined, admin)
+const boot = (domain_id: string) =>
+  BootWorker.make({
+    project_id: ProjectId.make("project-workers"),
+    domain_id: DomainId.make(domain_id),
+    image: "worker-1",
+  })
 const post = (ask: Client, path: string, body?: unknown) => ask("POST", path, body, admin)
 
 describe("GET /v1/admin/workers", () => {
@@ -114,7 +123,7 @@ describe("POST /v1/admin/workers/{id}/drain and /retire", () => {
 })
 
 describe("/v1/admin/rollouts", () => {
-  const body = { image: "worker-2", domain_ids: ["canary", "rest"] }
+  const body = { image: "worker-2", domain_ids: ["default", domain_id] }
   served("202: a rollout runs, at its first domain", (ask) =>
     Effect.gen(function* () {
       const made = yield* post(ask, "/v1/admin/rollouts", body)
@@ -123,7 +132,7 @@ describe("/v1/admin/rollouts", () => {
         id: made.body.id,
         ...body,
         state: "running",
-        current_domain_id: "canary",
+        current_domain_id: "default",
         replaced_workers: 0,
         reason: null,
         created_at: made.body.created_at,
@@ -143,6 +152,7 @@ describe("/v1/admin/rollouts", () => {
     ["a domain that is no id", { ...body, domain_ids: ["a b"] }, "body.domain_ids"],
     ["no image", { domain_ids: ["a"] }, "body.image"],
     ["an unknown field", { ...body, speed: 2 }, "body.speed"],
+    ["a misspelt domain", { ...body, domain_ids: ["default", "rset"] }, "nothing is known of rset"],
   ]
   for (const [what, asked, detail] of wrong) {
     served(`400: ${what}`, (ask) =>
@@ -153,6 +163,30 @@ describe("/v1/admin/rollouts", () => {
       }),
     )
   }
+  served("202: domains that have a worker, a setting, a target or a template are known", (ask) =>
+    Effect.gen(function* () {
+      const settings = { image: "worker-2", domain_ids: ["set", "e".repeat(32)] }
+      const refused = yield* post(ask, "/v1/admin/rollouts", settings)
+      isRefused(refused, 400, "svc.validation_error", `of set, ${"e".repeat(32)}: no worker`)
+      yield* ask("PATCH", "/v1/admin/domains/set", { quotas: { targets: 1 } }, admin)
+      yield* tell(address(Worker, worker_id, boot("e".repeat(32))))
+      assert.equal((yield* post(ask, "/v1/admin/rollouts", settings)).status, 202)
+    }),
+  )
+  served("says so when there was nothing to replace", (ask) =>
+    Effect.gen(function* () {
+      const { id } = (yield* post(ask, "/v1/admin/rollouts", body)).body
+      for (const domain of body.domain_ids) {
+        const through = CompleteRolloutDomain.make({ domain_id: DomainId.make(domain) })
+        yield* tell(address(Rollout, id, through))
+      }
+      const wanted = { state: "succeeded", replaced_workers: 0 }
+      const one = (yield* get(ask, `/v1/admin/rollouts/${id}`)).body
+      assert.deepInclude(one, wanted)
+      assert.match(one.reason, /nothing was replaced/)
+      assert.deepEqual((yield* get(ask, "/v1/admin/rollouts")).body.rollouts, [one])
+    }),
+  )
   served("409: another one runs", (ask) =>
     Effect.gen(function* () {
       const { id } = (yield* post(ask, "/v1/admin/rollouts", body)).body

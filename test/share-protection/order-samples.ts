@@ -73,6 +73,7 @@ export const enrollmentOrder = {
   job_type: "target_enroll",
   ...about,
   ...of_target,
+  former_password_refs: [secretRef(4)],
 } as const satisfies JobOrder
 
 export const retentionOrder = {

@@ -254,8 +254,8 @@ describe("the orphan sweep", () => {
 
 const shares = (list: Shares["Service"]["list"]) => {
   const unused = () => Effect.die(new Error("The polling asks for the list alone."))
-  const others = { find: unused, prepare: unused, release: unused, create: unused, pathOf: unused }
-  return Shares.of({ ...others, list })
+  const others = { find: unused, prepare: unused, release: unused, pathOf: unused }
+  return Shares.of({ ...others, create: unused, finish: unused, list })
 }
 
 const polled = (list: Shares["Service"]["list"]) =>

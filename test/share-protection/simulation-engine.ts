@@ -358,5 +358,6 @@ export const sharesOf = (world: World, machine: Machine): Shares["Service"] => (
     asked(world, machine, "shares", () =>
       Effect.succeed({ share: shareOf(project_id, ShareId.make(job_id)), path: "/shares/new" }),
     ),
+  finish: () => asked(world, machine, "shares", () => Effect.void),
   pathOf: ({ id }) => asked(world, machine, "shares", () => Effect.succeed(`/shares/${id}`)),
 })
