@@ -6,6 +6,7 @@ import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { type Process, runProcess } from "#actors/process.ts"
 import { type Agent, Agents } from "#actors/share-protection/agents.ts"
+import type { DispatchOptions } from "#actors/share-protection/dispatch.ts"
 import { LiveWorkers } from "#actors/share-protection/live-workers.ts"
 import type { Batch } from "#actors/share-protection/requests.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
@@ -18,14 +19,19 @@ import { RegisterWorker } from "#schemas/share-protection/worker.ts"
 import { agentsMemory } from "./agents-memory.ts"
 import { at, domain_id, project_id } from "./samples.ts"
 
-/** Seconds until an order that nobody answers is given up. */
-export const command_timeout_seconds = 30
+/** How orders are given and given up in these tests; a heartbeat is every 20 s. */
+export const dispatch_options: DispatchOptions = {
+  command_timeout_seconds: 30,
+  queued_job_deadline_seconds: 300,
+  max_command_duration_seconds: 21_600,
+  worker_heartbeat_deadline_seconds: 60,
+  worker_boot_max_failures: 3,
+  worker_boot_failure_window_seconds: 7200,
+}
 
-const app = Layer.mergeAll(
-  host,
-  LiveWorkers.memory,
-  agentsMemory({ command_timeout_seconds }),
-).pipe(Layer.provideMerge(logMemory))
+const app = Layer.mergeAll(host, LiveWorkers.memory, agentsMemory(dispatch_options)).pipe(
+  Layer.provideMerge(logMemory),
+)
 
 type Services = Layer.Success<typeof app> | Scope.Scope
 

@@ -14,7 +14,7 @@ import { Worker } from "#actors/share-protection/worker.ts"
 import { LoseBackup } from "#schemas/share-protection/backup.ts"
 import { UpdateTarget } from "#schemas/share-protection/target.ts"
 import { BootWorker, DrainWorker } from "#schemas/share-protection/worker.ts"
-import { ask, begin, command_timeout_seconds, conducted, pass, ready, types } from "./conducted.ts"
+import { ask, begin, conducted, dispatch_options, pass, ready, types } from "./conducted.ts"
 import {
   availableTarget,
   backUp,
@@ -33,16 +33,7 @@ import { factsOf, jobNow, workerNow } from "./course.ts"
 import { other_worker_id, worker_id } from "./job-samples.ts"
 import { domain_id, jobId, project_id, target } from "./samples.ts"
 
-const options = {
-  command_timeout_seconds,
-  queued_job_deadline_seconds: 300,
-  max_command_duration_seconds: 21_600,
-  worker_heartbeat_deadline_seconds: 60,
-  worker_boot_max_failures: 3,
-  worker_boot_failure_window_seconds: 7200,
-}
-
-const dispatching = begin(dispatch(options))
+const dispatching = begin(dispatch(dispatch_options))
 
 /** Whose each of these jobs is; null: nobody's. */
 const workersOf = (...jobs: ReadonlyArray<ReturnType<typeof jobId>>) =>

@@ -6,21 +6,12 @@ import { deleteTarget, queueTargetJob } from "#actors/share-protection/requests.
 import { Target } from "#actors/share-protection/target.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
 import { type CreateTarget, UpdateTarget } from "#schemas/share-protection/target.ts"
-import { ask, begin, command_timeout_seconds, conducted, ready } from "./conducted.ts"
+import { ask, begin, conducted, dispatch_options, ready } from "./conducted.ts"
 import { availableTarget, ownJobId, pendingTarget, targetId } from "./conducted-scenes.ts"
 import { worker_id } from "./job-samples.ts"
 import { project_id, secretRef, target } from "./samples.ts"
 
-const dispatching = begin(
-  dispatch({
-    command_timeout_seconds,
-    queued_job_deadline_seconds: 300,
-    max_command_duration_seconds: 21_600,
-    worker_heartbeat_deadline_seconds: 60,
-    worker_boot_max_failures: 3,
-    worker_boot_failure_window_seconds: 7200,
-  }),
-)
+const dispatching = begin(dispatch(dispatch_options))
 
 type More = Partial<typeof CreateTarget.Type>
 

@@ -8,21 +8,13 @@ import { Worker } from "#actors/share-protection/worker.ts"
 import type { JobId } from "#schemas/share-protection/id.ts"
 import type { JobStep } from "#schemas/share-protection/job.ts"
 import { MarkWorkerDead } from "#schemas/share-protection/worker.ts"
-import { ask, begin, command_timeout_seconds, conducted, pass, ready, types } from "./conducted.ts"
+import { ask, begin, conducted, dispatch_options, pass, ready, types } from "./conducted.ts"
 import { availableTarget, backUp, complete, start } from "./conducted-scenes.ts"
 import { jobNow, workerNow } from "./course.ts"
 import { worker_id } from "./job-samples.ts"
 import { jobId } from "./samples.ts"
 
-const options = {
-  command_timeout_seconds,
-  queued_job_deadline_seconds: 300,
-  max_command_duration_seconds: 21_600,
-  // A heartbeat is every 20 s.
-  worker_heartbeat_deadline_seconds: 60,
-  worker_boot_max_failures: 2,
-  worker_boot_failure_window_seconds: 7200,
-}
+const options = { ...dispatch_options, worker_boot_max_failures: 2 }
 
 const beat = Effect.fnUntraced(function* (...jobs: ReadonlyArray<JobId>) {
   const said = jobs.map((job_id) => ({ job_id, progress: 1, bytes_done: 0, bytes_total: 0 }))

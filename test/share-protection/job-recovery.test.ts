@@ -15,8 +15,8 @@ import { MarkWorkerDead } from "#schemas/share-protection/worker.ts"
 import {
   ask,
   begin,
-  command_timeout_seconds,
   conducted,
+  dispatch_options,
   instant,
   pass,
   ready,
@@ -29,14 +29,7 @@ import { factsOf, jobNow, workerNow } from "./course.ts"
 import { other_worker_id, worker_id } from "./job-samples.ts"
 import { jobId, project_id } from "./samples.ts"
 
-const options = {
-  command_timeout_seconds,
-  queued_job_deadline_seconds: 300,
-  max_command_duration_seconds: 21_600,
-  worker_heartbeat_deadline_seconds: 60,
-  worker_boot_max_failures: 2,
-  worker_boot_failure_window_seconds: 7200,
-}
+const options = { ...dispatch_options, worker_boot_max_failures: 2 }
 
 const dispatching = begin(dispatch(options))
 
