@@ -44,7 +44,7 @@ describe("what restic's codes mean", () => {
       Effect.gen(function* () {
         const failure = yield* Effect.flip((yield* Engine).init(repository))
         assert.instanceOf(failure, TrustAccessDenied)
-        assert.match(failure.detail, /that of another target/)
+        assert.match(failure.detail, /that of a target that is there/)
       }),
     ),
   )
