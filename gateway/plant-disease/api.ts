@@ -29,7 +29,8 @@ const described: Readonly<Record<string, object>> = {
     schema: { type: "integer", minimum: 1 },
   },
   explain: {
-    description: "Adds `heatmap`; with `Accept: image/png` that image is the whole answer.",
+    description:
+      "Adds `heatmap` and `auto_orient`; with `Accept: image/png` the image is the answer.",
     schema: { type: "string", enum: ["heatmap"] },
   },
 }

@@ -75,7 +75,7 @@ const predict = Effect.fnUntraced(function* (parts: Parts, request: Request, que
     ...(wanted.top_k !== undefined && {
       predictions: answer.likely.map(({ index: _, ...likely }) => likely),
     }),
-    ...(png !== undefined && { heatmap: dataUrl(png) }),
+    ...(png !== undefined && { heatmap: dataUrl(png), auto_orient: parts.plant.auto_orient }),
   }
   return HttpServerResponse.jsonUnsafe(body, { headers })
 })

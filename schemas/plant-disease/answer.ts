@@ -18,6 +18,11 @@ export const Prediction = Schema.Struct({
       "With `explain=heatmap`: where the image speaks for its class, over the image; a PNG of " +
       "224 by 224 pixels as data:image/png;base64.",
   }),
+  auto_orient: Schema.optionalKey(Schema.Boolean).annotateKey({
+    description:
+      "With `heatmap`: whether the network saw the image turned as its EXIF orientation says, " +
+      "and the heat map with it.",
+  }),
 })
 export type Prediction = typeof Prediction.Type
 

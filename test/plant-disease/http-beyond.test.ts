@@ -71,8 +71,8 @@ describe("?explain=heatmap", () => {
 
   it("adds a PNG as a data URL, beside the class and its alternatives", async () => {
     for (const [query, names] of [
-      ["explain=heatmap", ["heatmap", "prediction"]],
-      ["top_k=2&explain=heatmap", ["heatmap", "prediction", "predictions"]],
+      ["explain=heatmap", ["auto_orient", "heatmap", "prediction"]],
+      ["top_k=2&explain=heatmap", ["auto_orient", "heatmap", "prediction", "predictions"]],
     ] as const) {
       const answer = await served.post(form(), `/predict?${query}`)
       const body = await answer.json()
@@ -95,6 +95,22 @@ describe("?explain=heatmap", () => {
     // Without an explanation there is no image to answer.
     const plain = await served.post(form(), "/predict", { headers })
     expect(await plain.json()).toEqual({ prediction: "green" })
+  })
+
+  it.each([false, true])("tells whether its map is turned by EXIF: %s", async (auto_orient) => {
+    const one = await startPredicting({ plant: { auto_orient } })
+    const right = { create: { width: 112, height: 224, channels: 3, background: "#00f" } } as const
+    const image = sharp({ create: { ...right.create, width: 224, background: "#0f0" } })
+      .composite([{ input: right, left: 112, top: 0 }])
+      .withMetadata({ orientation: 6 })
+    const posted = formOf({ bytes: await image.png().toBuffer() })
+    const body = await (await one.post(posted, "/predict?explain=heatmap")).json()
+    const png = Buffer.from(body.heatmap.split(",")[1], "base64")
+    const { data } = await sharp(png).raw().toBuffer({ resolveWithObject: true })
+    // Above at the right: what is stored there, or what is turned to there.
+    const is_turned = (data[200 * 3 + 2] ?? 0) === 0
+    expect([body.auto_orient, is_turned]).toEqual([auto_orient, auto_orient])
+    await one.stop()
   })
 
   it("leaves one fact", async () => {

@@ -37,6 +37,17 @@ export const photo = (kind: "jpeg" | "png" = "jpeg", width = 320, height = 240):
     .toFormat(kind)
     .toBuffer()
 
+/** Stored lying: above red and below green where it is shown as its camera was held. */
+export const turned = (kind: "jpeg" | "png"): Promise<Buffer> => {
+  const [width, height, channels] = [320, 240, 3] as const
+  const green = { create: { width: width / 2, height, channels, background: "#00c000" } }
+  return sharp({ create: { width, height, channels, background: "#c00000" } })
+    .composite([{ input: green, left: width / 2, top: 0 }])
+    .withMetadata({ orientation: 6 })
+    .toFormat(kind)
+    .toBuffer()
+}
+
 const heat = () =>
   sharp({ create: { width: 224, height: 224, channels: 3, background: { r: 240, g: 40, b: 0 } } })
     .png()
@@ -64,17 +75,21 @@ const blight = [
 ]
 
 /** Late blight, with others and a heat map where they are wanted. */
-export const blighted: PlantAnswer = (response, { query }) => {
-  const prediction = "Tomato___Late_blight"
-  if (!query.includes("explain=heatmap")) {
-    json(response, 200, { prediction, predictions: blight })
-    return
+export const blightedBy =
+  (auto_orient: boolean): PlantAnswer =>
+  (response, { query }) => {
+    const prediction = "Tomato___Late_blight"
+    if (!query.includes("explain=heatmap")) {
+      json(response, 200, { prediction, predictions: blight })
+      return
+    }
+    void heat().then((png) => {
+      const heatmap = `data:image/png;base64,${png.toString("base64")}`
+      json(response, 200, { prediction, heatmap, auto_orient })
+    })
   }
-  void heat().then((png) => {
-    const heatmap = `data:image/png;base64,${png.toString("base64")}`
-    json(response, 200, { prediction, heatmap })
-  })
-}
+
+export const blighted = blightedBy(false)
 
 export const refusing =
   (status: number, error: string): PlantAnswer =>

@@ -1,9 +1,9 @@
 /** Photos that are chosen, dropped, pasted; what is said of them; where the network looks. */
 import type { ServerResponse } from "node:http"
 import { describe, expect, it } from "vitest"
-import { blighted, json, photo } from "./plant-served.ts"
+import { blighted, blightedBy, json, photo, turned } from "./plant-served.ts"
 import { choose, lookAtPlants, type PlantWorld } from "./plants-look.ts"
-import { leave } from "./shown.ts"
+import { leave, picture } from "./shown.ts"
 
 /** In the page: hands over a photo as a drop or a paste would. */
 const hand = ({ event, bytes }: { event: string; bytes: number[] }) => {
@@ -16,13 +16,13 @@ const hand = ({ event, bytes }: { event: string; bytes: number[] }) => {
   else document.body.dispatchEvent(new ClipboardEvent(event, { ...init, clipboardData: data }))
 }
 
-/** In the page: the colour in the middle of a picture. */
-const middleOf = (canvas: Element) => {
+/** In the page: the colour of a picture in the middle, or so far to the left and below. */
+const middleOf = (canvas: Element, away = 0) => {
   if (!(canvas instanceof HTMLCanvasElement)) return undefined
   const { width, height } = canvas
   // A copy is read: the page's own canvas is none that is meant to be.
   const copy = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true })
-  copy?.drawImage(canvas, -width / 2, -height / 2)
+  copy?.drawImage(canvas, away - width / 2, -away - height / 2)
   const pixel = copy?.getImageData(0, 0, 1, 1).data
   return { width, height, red: pixel?.[0] ?? 0, green: pixel?.[1] ?? 0 }
 }
@@ -74,6 +74,41 @@ export const describePlantPhotos = (world: () => PlantWorld) => {
     const queries = served.asked.map(({ query }) => query)
     expect(queries).toEqual(["?top_k=5", "?explain=heatmap"])
     await leave(shown)
+  })
+
+  describe("a photo that its camera has turned", () => {
+    const upright = { width: 240, height: 320, is_green: true }
+    const lying = { width: 320, height: 240, is_green: false }
+    for (const kind of ["jpeg", "png"] as const) {
+      for (const [as, auto_orient] of [
+        ["upright, as the network sees it", true],
+        ["as it lies, once the map of that is there", false],
+      ] as const) {
+        it(`is shown ${as} (${kind})`, async () => {
+          const { served } = world()
+          served.answer = blightedBy(auto_orient)
+          const shown = await lookAtPlants(world())
+          const { page } = shown
+          const buffer = await turned(kind)
+          const file = { name: `leaf.${kind}`, mimeType: `image/${kind}`, buffer }
+          await page.getByLabel("Choose photos").setInputFiles(file)
+          const preview = page.getByRole("img", { name: `Preview of leaf.${kind}` })
+          const seen = async () => {
+            const { red = 0, green = 0, ...size } = (await preview.evaluate(middleOf, 80)) ?? {}
+            return { ...size, is_green: green > red }
+          }
+          await expect.poll(seen).toEqual(upright)
+          const button = page.getByRole("button", { name: "Show where it looks" })
+          await button.click()
+          await page.getByRole("img", { name: /^Where leaf/ }).waitFor()
+          await button.click()
+          await preview.waitFor()
+          await picture(page, `plants-turned-${kind}-${auto_orient}`)
+          expect(await seen()).toEqual(auto_orient ? upright : lying)
+          await leave(shown)
+        })
+      }
+    }
   })
 
   it("says that it is not sure where it is not", async () => {

@@ -26,6 +26,8 @@ export interface Prediction {
   readonly predictions?: readonly Likely[]
   /** With `explain=heatmap`: "data:image/png;base64,..." of 224 by 224 pixels. */
   readonly heatmap?: string
+  /** With `heatmap`: whether the network, and so the map, has the photo upright by its EXIF. */
+  readonly auto_orient?: boolean
 }
 
-export type Explanation = Required<Pick<Prediction, "prediction" | "heatmap">>
+export type Explanation = Required<Omit<Prediction, "predictions">>

@@ -1,10 +1,10 @@
 /** One image: what it looks like, what the network says of it, and where it looked. */
 import { announce } from "../announcement.ts"
 import { type Child, h, morphChildren, s } from "../element.ts"
-import type { Likely, Prediction } from "./api.ts"
+import type { Explanation, Likely, Prediction } from "./api.ts"
 import { chance, classText, classWords } from "./class-words.ts"
 import { demoBadge } from "./model-line.ts"
-import { drawFile, drawPng } from "./picture.ts"
+import { drawFile, drawPng, drawUnturned } from "./picture.ts"
 import { type Answer, explain, type Problem, predict } from "./predict.ts"
 
 /** Below it the network is said to be unsure. */
@@ -66,19 +66,27 @@ const pictures = (file: File) => {
   })
   const none = h("p", { class: "no-preview", hidden: true }, "No preview")
   const element = h("figure", { class: "picture" }, photo, map, none)
-  void drawFile(photo, file).then((is_drawn) => {
+  const drawing = drawFile(photo, file).then((is_drawn) => {
     photo.hidden = !is_drawn
     none.hidden = is_drawn
+    return is_drawn
   })
+  /** As the map: false where that cannot be shown. */
+  const drawMap = async ({ heatmap, auto_orient }: Explanation) => {
+    const is_there = await drawPng(map, heatmap)
+    // Where the network saw it lying it lies from here on: the map is of nothing else.
+    if (is_there && !auto_orient && (await drawing)) await drawUnturned(photo, file)
+    return is_there
+  }
   const show = (is_map: boolean) => {
     map.hidden = !is_map
     photo.hidden = is_map || !none.hidden
   }
-  return { element, map, show }
+  return { element, drawMap, show }
 }
 
 /** The button that fetches the heat map once, and then turns it on and off. */
-const mapButton = (file: File, { map, show }: ReturnType<typeof pictures>) => {
+const mapButton = (file: File, { drawMap, show }: ReturnType<typeof pictures>) => {
   let is_there = false
   let is_asking = false
   const state = h("p", { class: "failure" })
@@ -89,7 +97,7 @@ const mapButton = (file: File, { map, show }: ReturnType<typeof pictures>) => {
   }
   const fetchMap = async () => {
     const answer = await explain(file)
-    is_there = answer.kind === "answer" && (await drawPng(map, answer.body.heatmap))
+    is_there = answer.kind === "answer" && (await drawMap(answer.body))
     if (is_there) {
       press(true)
       announce("The heat map is shown.")

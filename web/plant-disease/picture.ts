@@ -2,6 +2,7 @@
  * Pictures on canvases: the policy of the page lets no image in that is not a file of its own, so
  * that those of the person and of the answers are drawn.
  */
+import { unturned } from "./unturned.ts"
 
 /** Longest side of a preview, in pixels. */
 const preview_side_max = 640
@@ -22,6 +23,15 @@ export const drawFile = async (canvas: HTMLCanvasElement, file: Blob): Promise<b
   try {
     draw(canvas, await createImageBitmap(file), preview_side_max)
     return true
+  } catch {
+    return false
+  }
+}
+
+/** Draws a photo as its pixels are stored, however its camera was held. */
+export const drawUnturned = async (canvas: HTMLCanvasElement, file: Blob): Promise<boolean> => {
+  try {
+    return await drawFile(canvas, await unturned(file))
   } catch {
     return false
   }
