@@ -63,6 +63,20 @@ const codeOf = (tree: ReadonlyArray<TreeFile>) =>
 
 const isNamed = ({ path }: TreeFile) => !path.startsWith("bench/")
 
+/** `path: name` for each declaration that the pattern finds and whose name is such a one. */
+const declared = (
+  code: ReadonlyArray<TreeFile>,
+  pattern: RegExp,
+  isSuch: (name: string) => boolean,
+): ReadonlyArray<string> =>
+  code
+    .filter(isNamed)
+    .flatMap(({ path, text }) =>
+      [...text.matchAll(pattern)]
+        .filter(([, name = ""]) => isSuch(name))
+        .map(([, name]) => `${path}: ${name}`),
+    )
+
 /** What the code exports and nothing names but its own declaration, as `path: name`. */
 export const unusedExports = (tree: ReadonlyArray<TreeFile>): ReadonlyArray<string> => {
   const code = codeOf(tree)
@@ -72,13 +86,7 @@ export const unusedExports = (tree: ReadonlyArray<TreeFile>): ReadonlyArray<stri
     for (const [word] of text.matchAll(/\w+/g)) count(word, 1)
     for (const [, name = "", of] of text.matchAll(exported)) count(name, name === of ? -2 : -1)
   }
-  return code
-    .filter(isNamed)
-    .flatMap(({ path, text }) =>
-      [...text.matchAll(exported)]
-        .filter(([, name = ""]) => uses.get(name) === 0)
-        .map(([, name]) => `${path}: ${name}`),
-    )
+  return declared(code, exported, (name) => uses.get(name) === 0)
 }
 
 /** The constants and functions that are exported and that only their own file names. */
@@ -88,13 +96,7 @@ export const ownExports = (tree: ReadonlyArray<TreeFile>): ReadonlyArray<string>
   for (const { text } of code) {
     for (const word of new Set(text.match(/\w+/g))) files.set(word, (files.get(word) ?? 0) + 1)
   }
-  return code
-    .filter(isNamed)
-    .flatMap(({ path, text }) =>
-      [...text.matchAll(exported_value)]
-        .filter(([, name = ""]) => files.get(name) === 1)
-        .map(([, name]) => `${path}: ${name}`),
-    )
+  return declared(code, exported_value, (name) => files.get(name) === 1)
 }
 
 /** `line: what` for each line that the pattern is found in. */
