@@ -17,6 +17,7 @@ import {
 import { dayAt } from "#schemas/capital-pressure/day.ts"
 import { Unreadable } from "#schemas/capital-pressure/rejection.ts"
 import { scheduled_jobs } from "#schemas/capital-pressure/schedule.ts"
+import { causeText } from "#schemas/cause-text.ts"
 
 export interface CapitalReaderOptions
   extends Partial<Pick<ThreadCallOptions, "answer_ms_max" | "program">> {
@@ -165,8 +166,6 @@ const nextRuns = () => {
 const no_runs: NextRuns = {}
 const internal = new Unreadable({ detail: "Internal Server Error" })
 
-const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
-
 /** Reads until the layer ends; the thread starts with the first answer that has to be made. */
 export const capitalReader = (options: CapitalReaderOptions) =>
   Layer.effect(
@@ -185,7 +184,7 @@ export const capitalReader = (options: CapitalReaderOptions) =>
 
       /** Said once, until it is well again or something else is the matter. */
       const refused = (error: unknown) => {
-        const why = reasonOf(error)
+        const why = causeText(error)
         const is_new = why !== trouble
         trouble = why
         const said = Effect.logError(`The dashboard's file ${options.path} cannot be read: ${why}`)

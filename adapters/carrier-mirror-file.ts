@@ -5,6 +5,7 @@
 import { type BigIntStats, statSync } from "node:fs"
 import { join, resolve } from "node:path"
 import Sqlite from "better-sqlite3"
+import { causeText } from "#schemas/cause-text.ts"
 import type { Settings } from "#schemas/settings.ts"
 
 const name = "carriers.sqlite"
@@ -78,7 +79,7 @@ const unreadable = (what: string) => new Error(`${what}; fill it with \`almanac 
 /** Why a mirror cannot be read, in the words of a search's failure. */
 export const reasonOf = (error: unknown): string => {
   if (!(error instanceof Sqlite.SqliteError)) {
-    return error instanceof Error ? error.message : String(error)
+    return causeText(error)
   }
   const is_damaged = /^SQLITE_(CORRUPT|NOTADB|ERROR|FULL|IOERR_SHORT_READ)/.test(error.code)
   const what = is_damaged ? "the mirror is damaged" : `the mirror cannot be read (${error.code})`

@@ -14,6 +14,7 @@ import { join, resolve } from "node:path"
 import Sqlite from "better-sqlite3"
 import { Clock, Context, Effect, Layer, Predicate, Schema } from "effect"
 import { removePartials } from "#adapters/partial-file.ts"
+import { causeText } from "#schemas/cause-text.ts"
 
 /** Another process holds the data folder; the message says which one and what to do. */
 export class DataFolderLocked extends Schema.TaggedError<DataFolderLocked>()("DataFolderLocked", {
@@ -256,7 +257,7 @@ const noteOf = (folder: Folder): { readonly pid: number; readonly use: Use } | u
 }
 
 const unusable = (path: string, cause: unknown) => {
-  const reason = cause instanceof Error ? cause.message : String(cause)
+  const reason = causeText(cause)
   return new DataFolderUnusable({
     message: `The data folder ${path} cannot be used: ${reason}. Choose one with ALMANAC_DATA_DIR.`,
     path,

@@ -10,6 +10,7 @@ import type { Principals } from "#adapters/development-credentials.ts"
 import { unavailable } from "#adapters/token-store.ts"
 import type { TrustStore } from "#adapters/trust-store.ts"
 import { addTrust } from "#adapters/trusts-embedded.ts"
+import { causeText } from "#schemas/cause-text.ts"
 
 type Tenant = Principals["tenant"]
 
@@ -49,7 +50,7 @@ const makeShare = ({ project_id, share_id }: Tenant, shares_root: string) =>
       }
     },
     catch: (cause) => {
-      const why = cause instanceof Error ? cause.message : String(cause)
+      const why = causeText(cause)
       return unavailable({ message: `cannot make a share in ${shares_root}: ${why}` })
     },
   })

@@ -2,6 +2,7 @@
 import pg from "pg"
 import { type Finding, fail, ok, warn } from "#adapters/finding.ts"
 import { type PostgresServer, sessionOf } from "#adapters/postgres-server.ts"
+import { causeText } from "#schemas/cause-text.ts"
 
 /** Connections that one process may want; the rest is for others and for operators. */
 const connections_min = 28
@@ -38,7 +39,7 @@ export const databaseFindings = async (server: PostgresServer): Promise<Readonly
         : ok("database", told),
     ]
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause)
+    const why = causeText(cause)
     return [fail("database", `PostgreSQL cannot be used: ${why}.`)]
   } finally {
     await client?.end().catch(() => undefined)

@@ -9,6 +9,7 @@ import { type Finding, fail, ok, some, spell, warn } from "#adapters/finding.ts"
 import { findBounded } from "#adapters/private-file.ts"
 import { keptFiles } from "#adapters/state-files.ts"
 import { LastBackup, last_backup_file } from "#adapters/state-last.ts"
+import { causeText } from "#schemas/cause-text.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { findBinary, missingBinary, type ProgramName } from "../launcher/binaries.mjs"
 
@@ -118,7 +119,7 @@ const orFailed = async (what: string, look: () => Promise<Finding | ReadonlyArra
   try {
     return [await look()].flat()
   } catch (cause) {
-    return [fail(what, cause instanceof Error ? cause.message : String(cause))]
+    return [fail(what, causeText(cause))]
   }
 }
 

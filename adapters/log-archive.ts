@@ -17,6 +17,7 @@ import { commit_mark, lineHead } from "#actors/system/export.ts"
 import { decode } from "#adapters/commit-codec.ts"
 import { readBounded, syncFolder, writePrivate } from "#adapters/private-file.ts"
 import { isPartOf, LogUnavailable, type Part, parseStream, type Recorded } from "#events/log.ts"
+import { causeText } from "#schemas/cause-text.ts"
 import { Position, Sha256 } from "#schemas/system/checkpoint.ts"
 
 /** A block is full with this many commits or bytes of lines: some 10 ms of a reader. */
@@ -215,8 +216,7 @@ export const readArchive = (
 ): Stream.Stream<Recorded, LogUnavailable> =>
   Stream.unwrap(
     Effect.gen(function* () {
-      const failed = (cause: unknown) =>
-        unavailable(folder, generation, cause instanceof Error ? cause.message : String(cause))
+      const failed = (cause: unknown) => unavailable(folder, generation, causeText(cause))
       const { blocks } = yield* archiveIndex(folder, generation)
       const file = yield* Effect.acquireRelease(
         Effect.tryPromise({ try: () => open(dataPath(folder, generation)), catch: failed }),

@@ -20,6 +20,7 @@ import { Context, Effect, Layer, Option, Redacted, Schedule, Schema, Stream } fr
 import { api_level_min, publisher_inbox } from "#adapters/nats-config.ts"
 import { isLate, isLeaderless } from "#adapters/nats-passing.ts"
 import { type NatsLogin, NatsServer, type NatsTls } from "#adapters/nats-server.ts"
+import { causeText } from "#schemas/cause-text.ts"
 
 /** No connection: nobody answers, the login is refused, or a file of it cannot be read. */
 export class NatsUnreachable extends Schema.TaggedError<NatsUnreachable>()("NatsUnreachable", {
@@ -98,7 +99,7 @@ export const connectBus = Effect.fnUntraced(function* (options: BusOptions) {
   const jsm = yield* Effect.tryPromise({
     // Whether it is there is asked next, and once is enough.
     try: () => jetstreamManager(connection, { checkAPI: false }),
-    catch: (cause) => unreachable(options, `JetStream does not answer: ${reason(cause)}`),
+    catch: (cause) => unreachable(options, `JetStream does not answer: ${causeText(cause)}`),
   })
   const account = yield* Effect.tryPromise({
     try: () => jsm.getAccountInfo(),
@@ -112,7 +113,9 @@ export const connectBus = Effect.fnUntraced(function* (options: BusOptions) {
       ),
       while: (cause) => isLate(cause) || isLeaderless(cause),
     }),
-    Effect.mapError((cause) => unreachable(options, `JetStream does not answer: ${reason(cause)}`)),
+    Effect.mapError((cause) =>
+      unreachable(options, `JetStream does not answer: ${causeText(cause)}`),
+    ),
   )
   // Servers before 2.11 do not send it at all.
   const level = (account.api as { readonly level?: number }).level ?? 0
@@ -153,7 +156,7 @@ const open = (options: BusOptions) =>
       times: connect_attempts_max - 1,
       while: (cause) => options.is_new === true || !(cause instanceof AuthorizationError),
     }),
-    Effect.mapError((cause) => unreachable(options, reason(cause))),
+    Effect.mapError((cause) => unreachable(options, causeText(cause))),
   )
 
 const connectionOptions = ({ servers, login, tls, inbox }: BusOptions): ConnectionOptions => ({
@@ -244,5 +247,3 @@ const tooOld = (version: string, level: number) =>
       `nats-server ${version} has JetStream API level ${level}, ${api_level_min} is needed: ` +
       "install nats-server 2.15 or later.",
   })
-
-const reason = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))

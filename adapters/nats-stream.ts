@@ -7,6 +7,7 @@ import {
 } from "@nats-io/jetstream"
 import { Effect, Schedule, Schema } from "effect"
 import { isPassing } from "#adapters/nats-passing.ts"
+import { causeText } from "#schemas/cause-text.ts"
 
 /**
  * A stream differs from what was asked. Servers drop options that they do not know, and rewrite
@@ -184,6 +185,6 @@ const mismatch = (stream: string, differences: StreamMismatch["differences"]) =>
 const shown = (value: unknown) => (value === undefined ? "absent" : JSON.stringify(value))
 
 const failed = (stream: string, cause: unknown) => {
-  const why = cause instanceof Error ? cause.message : String(cause)
+  const why = causeText(cause)
   return new StreamFailed({ message: `The stream ${stream} cannot be made: ${why}`, stream })
 }

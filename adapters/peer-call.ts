@@ -9,6 +9,7 @@ import { request as requestTls, Agent as TlsAgent } from "node:https"
 import type { Duplex } from "node:stream"
 import { createSecureContext, type SecureContext } from "node:tls"
 import { isPeerFailure, peerFailure } from "#actors/blob-storage/peer-failure.ts"
+import { causeText } from "#schemas/cause-text.ts"
 import { link_path, link_protocol, readChallenge, writeProof } from "./peer-door.ts"
 import { type Asked, askingLink, type Body, type PeerLink } from "./peer-link.ts"
 import { isProof, newNonce, proofOf } from "./peer-proof.ts"
@@ -174,7 +175,7 @@ const connectTo = (
   return (is_certified ? upgrade("") : challenge().then(upgrade)).catch((cause: unknown) => {
     agent.destroy()
     if (isPeerFailure(cause)) throw cause
-    const why = cause instanceof Error ? cause.message : String(cause)
+    const why = causeText(cause)
     throw unavailable(`${address} cannot be reached: ${why}`)
   })
 }

@@ -6,6 +6,7 @@
  */
 import type { Duplex } from "node:stream"
 import { isPeerFailure, peerFailure } from "#actors/blob-storage/peer-failure.ts"
+import { causeText } from "#schemas/cause-text.ts"
 import { makeReceiving, makeSending } from "./peer-exchange.ts"
 import {
   decodeJson,
@@ -102,7 +103,7 @@ const makeWire = (socket: Duplex, take: (frame: Frame) => void, ended: (cause: E
         else if (frame.kind !== "pong") take(frame)
       }
     } catch (cause) {
-      const broken = cause instanceof Error ? cause.message : String(cause)
+      const broken = causeText(cause)
       over(peerFailure("INTERNAL", broken))
     }
   })
@@ -129,7 +130,7 @@ type Wire = ReturnType<typeof makeWire>
 const reset = (cause: unknown): { readonly code: string; readonly detail: string } =>
   isPeerFailure(cause)
     ? { code: cause.code, detail: cause.message }
-    : { code: "INTERNAL", detail: cause instanceof Error ? cause.message : String(cause) }
+    : { code: "INTERNAL", detail: causeText(cause) }
 
 const failureOf = (payload: Uint8Array) => {
   // A reset says these two, as `reset` made them on the other side.

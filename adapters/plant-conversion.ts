@@ -12,6 +12,7 @@ import { writeOnnx } from "#adapters/plant-onnx-writer.ts"
 import type { Answered, Asked, Prepared } from "#adapters/plant-prepared.ts"
 import { isRefusal } from "#adapters/plant-refusal.ts"
 import { readTfjs } from "#adapters/plant-tfjs.ts"
+import { causeText } from "#schemas/cause-text.ts"
 
 const read = ({ path, format, folder }: Asked): Promise<Network> | Network => {
   if (format === "keras-h5") return readKerasH5(path)
@@ -51,7 +52,7 @@ const detailOf = (error: unknown, { format }: Asked) => {
   if (isRefusal(error)) return error.detail
   const code = error instanceof Error && "code" in error ? String(error.code) : ""
   if (code === "ENOSPC") return "There is no room on the disk for the converted model."
-  const [line = ""] = String(error instanceof Error ? error.message : error).split("\n")
+  const [line = ""] = causeText(error).split("\n")
   const reason = line.replaceAll(/\p{Cc}/gu, " ").slice(0, reason_chars_max)
   return `The model file is damaged, or no ${format} file: ${reason}`
 }

@@ -8,6 +8,7 @@ import sharp, { type Sharp } from "sharp"
 import { type JpegHead, jpegHead } from "#adapters/plant-image-head.ts"
 import { typeOf } from "#adapters/plant-image-type.ts"
 import type { Pixels } from "#adapters/plant-resample.ts"
+import { causeText } from "#schemas/cause-text.ts"
 
 export interface ImageOptions {
   readonly pixels_max: number
@@ -173,7 +174,7 @@ const orProblem = async <A>(run: () => Promise<A>): Promise<A | ImageProblem> =>
   try {
     return await run()
   } catch (error) {
-    const [line = ""] = String(error instanceof Error ? error.message : error).split("\n", 1)
+    const [line = ""] = causeText(error).split("\n", 1)
     // Who asks has an image, and not the library that speaks here.
     const why = line.replaceAll(/\bVips\w*: /g, "").slice(0, message_length_max)
     return { problem: "content", detail: `It cannot be decoded: ${why}` }

@@ -13,6 +13,7 @@ import {
 import { resampler } from "#adapters/plant-resample.ts"
 import { openSession, type Session } from "#adapters/plant-session.ts"
 import { yieldToOthers } from "#adapters/thread-priority.ts"
+import { causeText } from "#schemas/cause-text.ts"
 import { side } from "#schemas/plant-disease/side.ts"
 
 /** What has sharp below it: a quarter of all that a thread loads. */
@@ -81,8 +82,6 @@ const buffersOf = (answer: Answer): Array<ArrayBuffer> => {
   )
 }
 
-const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
-
 const start = async (port: NonNullable<typeof parentPort>, options: ThreadOptions) => {
   const { network, session_threads, batch_max, scale } = options
   const session =
@@ -96,7 +95,7 @@ const start = async (port: NonNullable<typeof parentPort>, options: ThreadOption
   const answer = working(options, session, pictures)
   const answerAll = async (task: Task) => {
     const answered = await answer(task).catch(
-      (error: unknown): Answer => ({ kind: "failed", detail: reasonOf(error) }),
+      (error: unknown): Answer => ({ kind: "failed", detail: causeText(error) }),
     )
     port.postMessage(answered, buffersOf(answered))
   }
@@ -115,7 +114,7 @@ if (parentPort !== null) {
   yieldToOthers()
   // `plant-pool` starts this thread, with these options.
   start(port, workerData as ThreadOptions).catch((error: unknown) => {
-    port.postMessage({ kind: "unusable", detail: reasonOf(error) } satisfies Started)
+    port.postMessage({ kind: "unusable", detail: causeText(error) } satisfies Started)
     port.close()
   })
 }

@@ -1,6 +1,7 @@
 /** The thread that trains: what it is given is one job, and it says how far it has come. */
 import { parentPort, workerData } from "node:worker_threads"
 import { runTraining, type Told, type TrainingJob } from "#adapters/plant-trainer-job.ts"
+import { causeText } from "#schemas/cause-text.ts"
 
 const tell = (told: Told) => parentPort?.postMessage(told)
 
@@ -10,6 +11,6 @@ const job = workerData as TrainingJob
 try {
   tell({ kind: "done", summary: await runTraining(job, tell) })
 } catch (error) {
-  const message = error instanceof Error ? error.message : String(error)
+  const message = causeText(error)
   tell({ kind: "failed", detail: message.split("\n", 1)[0] ?? "" })
 }

@@ -8,6 +8,7 @@ import { Worker } from "node:worker_threads"
 import { Effect, Schema } from "effect"
 import { openStaging } from "#adapters/plant-trainer-files.ts"
 import type { DemoJob, FolderJob, Told, TrainingJob } from "#adapters/plant-trainer-job.ts"
+import { causeText } from "#schemas/cause-text.ts"
 
 /** Nothing was trained; the message says why, and what to do. */
 export class TrainingFailed extends Schema.TaggedError<TrainingFailed>()("TrainingFailed", {
@@ -22,8 +23,7 @@ export type Heard = Extract<Told, { kind: "at" | "line" }>
 
 const program = new URL("./plant-trainer-thread.ts", import.meta.url)
 
-const failed = (error: unknown) =>
-  new TrainingFailed({ message: error instanceof Error ? error.message : String(error) })
+const failed = (error: unknown) => new TrainingFailed({ message: causeText(error) })
 
 const answerOf = (thread: Worker, hear: (heard: Heard) => void) =>
   Effect.callback<ReadonlyArray<string>, TrainingFailed>((resume) => {

@@ -1,12 +1,11 @@
 /** What PostgreSQL and the way to it fail with. */
 import pg from "pg"
 import { DatabaseUnusable } from "#projections/database.ts"
+import { causeText } from "#schemas/cause-text.ts"
 
 /** SQLSTATE of what a server refused, or the system's word for a connection that failed. */
 const codeOf = (cause: unknown) =>
   typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : ""
-
-const messageOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
 
 /** By `fence`, in a statement that divides by the rows that it moved. */
 const is_fenced = "22012"
@@ -31,7 +30,7 @@ export const failureOf = (cause: unknown): DatabaseUnusable => {
     return new DatabaseUnusable({ detail })
   }
   // Without a message where every address of a name refused.
-  const said = messageOf(cause) || "no connection"
+  const said = causeText(cause) || "no connection"
   return new DatabaseUnusable({ detail: `PostgreSQL: ${said}${code === "" ? "" : ` (${code})`}.` })
 }
 

@@ -21,6 +21,7 @@ import { typeOf } from "#adapters/plant-image-type.ts"
 import { type Begun, type Pool, plantPool, type Ran, type Threads } from "#adapters/plant-pool.ts"
 import type { Network } from "#adapters/plant-protocol.ts"
 import { ModelUnusable } from "#adapters/plant-unusable.ts"
+import { causeText } from "#schemas/cause-text.ts"
 import type { ModelInfo } from "#schemas/plant-disease/model.ts"
 import { side } from "#schemas/plant-disease/side.ts"
 import type { Settings } from "#schemas/settings.ts"
@@ -183,6 +184,6 @@ const opened = Effect.fnUntraced(function* ({ model, settings, program }: Predic
 })
 
 const unusable = (name: string, error: unknown) => {
-  const [line = ""] = String(error instanceof Error ? error.message : error).split("\n", 1)
+  const [line = ""] = causeText(error).split("\n", 1)
   return new ModelUnusable({ detail: `The model ${name} cannot be run: ${line}` })
 }

@@ -21,6 +21,7 @@ import {
   PublishFailed,
   type Wanted,
 } from "#projections/published-events.ts"
+import { causeText } from "#schemas/cause-text.ts"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
 
 /** Milliseconds in which the server remembers ids; it wants at least 100. */
@@ -35,8 +36,7 @@ const answer_ms_max = 5_000
 const subjectOf = ({ service, aggregate, event }: Published) =>
   `events.${service}.${aggregate}.${event.type}`
 
-const failed = (error: unknown) =>
-  new PublishFailed({ detail: error instanceof Error ? error.message : String(error) })
+const failed = (error: unknown) => new PublishFailed({ detail: causeText(error) })
 
 /**
  * Sends all in one go, each only to be kept right after the one before it: so the last one is kept

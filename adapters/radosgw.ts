@@ -18,6 +18,7 @@ import {
   type RadosgwConfig,
 } from "#adapters/radosgw-config.ts"
 import { type Programs, RadosgwFailed, runProgram, startChild } from "#adapters/radosgw-program.ts"
+import { causeText } from "#schemas/cause-text.ts"
 import { findTree, treeEnvironment, trees } from "../launcher/trees.mjs"
 
 /** This machine has no radosgw; the message says what to install. */
@@ -99,7 +100,7 @@ const prepare = ({ folder, ...config }: RadosgwConfig) =>
       },
       catch: (cause) =>
         new RadosgwFailed({
-          message: `${folder} cannot be used: ${cause instanceof Error ? cause.message : cause}`,
+          message: `${folder} cannot be used: ${causeText(cause)}`,
         }),
     }),
   )

@@ -25,7 +25,7 @@ import { undefinedWhereNone } from "#adapters/nats-stream.ts"
 import { bytesOf, type FoundFile, isSpool, keptFiles } from "#adapters/state-files.ts"
 import { proveArchives } from "#adapters/state-proof.ts"
 import type { Bytes } from "#adapters/state-seal.ts"
-import { type StateStore, StateUnusable, unusable, why } from "#adapters/state-store.ts"
+import { type StateStore, StateUnusable, unusable } from "#adapters/state-store.ts"
 import {
   type KeptMessage,
   lastMessages,
@@ -36,6 +36,7 @@ import {
 import { webhook_cursors } from "#adapters/webhook-cursors-jetstream.ts"
 import { Log } from "#events/log.ts"
 import { GenerationEvent } from "#events/system/generation.ts"
+import { causeText } from "#schemas/cause-text.ts"
 import type {
   StateManifest,
   StoredFile,
@@ -99,7 +100,7 @@ const added = Effect.fnUntraced(function* (
 const putPart = ({ put }: StateStore, path: string, bytes: Bytes) =>
   Effect.tryPromise({
     try: () => put(path, part_mode, bytes),
-    catch: (cause) => unusable(`${path} cannot be copied: ${why(cause)}`),
+    catch: (cause) => unusable(`${path} cannot be copied: ${causeText(cause)}`),
   })
 
 /** What is added to must be there still. */
@@ -230,7 +231,7 @@ const fileOf = Effect.fnUntraced(function* (
         throw cause
       }
     },
-    catch: (cause) => unusable(`${path} cannot be copied: ${why(cause)}`),
+    catch: (cause) => unusable(`${path} cannot be copied: ${causeText(cause)}`),
   })
 })
 
@@ -252,7 +253,7 @@ const files = Effect.fnUntraced(function* (options: BackupOptions) {
   const known = new Map(store.manifest?.files.map((one) => [one.path, one]))
   const found = yield* Effect.tryPromise({
     try: () => keptFiles(folder, store.folder),
-    catch: (cause) => unusable(`${folder} cannot be listed: ${why(cause)}`),
+    catch: (cause) => unusable(`${folder} cannot be listed: ${causeText(cause)}`),
   })
   const some = found.filter(({ path }) => is_alone || !isSpool(path))
   const kept = yield* Effect.forEach(some, (one) => fileOf(options, one, known.get(one.path)))
@@ -268,7 +269,7 @@ const proveEarlier = Effect.fnUntraced(function* (
   const began = yield* begun
   yield* Effect.try({
     try: () => proveArchives(of, began),
-    catch: (cause) => (cause instanceof StateUnusable ? cause : unusable(why(cause))),
+    catch: (cause) => (cause instanceof StateUnusable ? cause : unusable(causeText(cause))),
   })
   for (let number = 1; number < of.log.generation; number++) {
     const { sha256 } = yield* archiveIndex(folder, number)

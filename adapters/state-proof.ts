@@ -12,10 +12,11 @@ import { decode, digest, sha256 } from "#adapters/commit-codec.ts"
 import { firstGeneration, nextGeneration } from "#adapters/log-generation.ts"
 import type { GenerationsOptions } from "#adapters/log-generations.ts"
 import { leftOf } from "#adapters/state-files.ts"
-import { type StateStore, StateUnusable, unusable, why } from "#adapters/state-store.ts"
+import { type StateStore, StateUnusable, unusable } from "#adapters/state-store.ts"
 import { unpackedMessages } from "#adapters/stream-copy.ts"
 import type { Recorded } from "#events/log.ts"
 import { GenerationEvent } from "#events/system/generation.ts"
+import { causeText } from "#schemas/cause-text.ts"
 import type { StateManifest, StoredLog, StoredStream } from "#schemas/system/state-backup.ts"
 
 /** The generation whose stream a backup holds. */
@@ -32,7 +33,7 @@ export async function* messagesOf(store: StateStore, { parts }: StoredStream) {
     } catch (cause) {
       throw cause instanceof StateUnusable
         ? cause
-        : unusable(`${part.path} in ${store.folder} is damaged: ${why(cause)}.`)
+        : unusable(`${part.path} in ${store.folder} is damaged: ${causeText(cause)}.`)
     }
   }
 }
@@ -168,5 +169,5 @@ export const proveState = (
       await proveOrder(store, "Cursors of webhooks", manifest.webhooks)
     },
     catch: (cause) =>
-      cause instanceof StateUnusable ? cause : unusable(`${store.folder}: ${why(cause)}`),
+      cause instanceof StateUnusable ? cause : unusable(`${store.folder}: ${causeText(cause)}`),
   })

@@ -32,9 +32,10 @@ import { findBounded, removeFile, writePrivate } from "#adapters/private-file.ts
 import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
 import { putFile } from "#adapters/state-files.ts"
 import { generationOf, messagesOf } from "#adapters/state-proof.ts"
-import { type StateStore, StateUnusable, unusable, why } from "#adapters/state-store.ts"
+import { type StateStore, StateUnusable, unusable } from "#adapters/state-store.ts"
 import { refill } from "#adapters/stream-copy.ts"
 import { webhook_cursors, webhookCursorsJetStream } from "#adapters/webhook-cursors-jetstream.ts"
+import { causeText } from "#schemas/cause-text.ts"
 import { Token } from "#schemas/message.ts"
 import { RecordRestoration } from "#schemas/system/restoration.ts"
 import type { StateManifest, StoredLog } from "#schemas/system/state-backup.ts"
@@ -58,7 +59,7 @@ const tried = <A>(what: string, run: () => Promise<A>) =>
     catch: (cause) =>
       cause instanceof StateUnusable
         ? cause
-        : unusable(`${what}: ${why(cause)}. Repeat restore-state: it goes on from here.`),
+        : unusable(`${what}: ${causeText(cause)}. Repeat restore-state: it goes on from here.`),
   })
 
 /** `is_written`: all is there, and the log may be open to others already. */
@@ -262,7 +263,7 @@ const tell = Effect.fnUntraced(function* ({ manifest, log }: RestoreOptions, res
   }).pipe(
     Effect.provide(Layer.provide(host, Layer.fresh(logGenerations(log))), { local: true }),
     Effect.mapError((cause) =>
-      unusable(`The restore cannot be told: ${why(cause)}. Repeat restore-state.`),
+      unusable(`The restore cannot be told: ${causeText(cause)}. Repeat restore-state.`),
     ),
   )
 })

@@ -23,6 +23,7 @@ import {
   sealText,
   unsealed,
 } from "#adapters/state-seal.ts"
+import { causeText } from "#schemas/cause-text.ts"
 import { Sha256 } from "#schemas/system/checkpoint.ts"
 import { StateManifest, type StoredFile, storedFiles } from "#schemas/system/state-backup.ts"
 
@@ -53,8 +54,6 @@ const sha256 = (text: string) => createHash("sha256").update(text).digest("hex")
 export const unusable = (message: string) => new StateUnusable({ message })
 
 /** What a cause says of itself. */
-export const why = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
-
 export interface StateStore {
   readonly folder: string
   /** What is there; undefined: nothing is. */
@@ -117,7 +116,7 @@ export const openStateStore = Effect.fnUntraced(function* (
 const made = (folder: string) =>
   Effect.tryPromise({
     try: () => mkdir(objectsIn(folder), { recursive: true, mode: 0o700 }),
-    catch: (cause) => unusable(`${folder} cannot be made: ${why(cause)}`),
+    catch: (cause) => unusable(`${folder} cannot be made: ${causeText(cause)}`),
   })
 
 /** The manifest in a text of two lines, and the key of what it names. */
@@ -183,7 +182,7 @@ const storeOf = (
       }
       yield* Effect.tryPromise({
         try: () => syncFolder(objects),
-        catch: (cause) => unusable(`${objects} cannot be synced: ${why(cause)}`),
+        catch: (cause) => unusable(`${objects} cannot be synced: ${causeText(cause)}`),
       })
       yield* writePrivate(manifestPath(folder), `${first}\n${second}\n`).pipe(
         Effect.mapError(({ message }) => unusable(message)),
@@ -246,7 +245,9 @@ async function* proven(
   try {
     yield* plain.pass(key === undefined ? createReadStream(path) : unsealed(key, path))
   } catch (cause) {
-    throw unusable(`${file.path} cannot be read from ${path}: ${why(cause)}. Use another copy.`)
+    throw unusable(
+      `${file.path} cannot be read from ${path}: ${causeText(cause)}. Use another copy.`,
+    )
   }
   const { bytes, sha256 } = plain.end()
   if (bytes !== file.bytes || sha256 !== file.sha256) {

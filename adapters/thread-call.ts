@@ -1,5 +1,6 @@
 /** A call to a thread: a question to its program, and the answer; in the order of questions. */
 import { parentPort, type ResourceLimits, Worker } from "node:worker_threads"
+import { causeText } from "#schemas/cause-text.ts"
 
 export interface ThreadCallOptions {
   /** What its errors call the thread, as in "The reading thread". */
@@ -50,7 +51,7 @@ export const threadCall = <Question, Answer>(
       if ("answer" in said) asked?.resolve(said.answer)
       else asked?.reject(new Error(said.error))
     })
-    made.on("error", (error) => void giveUp(made, `failed: ${reasonOf(error)}`, error))
+    made.on("error", (error) => void giveUp(made, `failed: ${causeText(error)}`, error))
     made.on("exit", () => void giveUp(made, "ended"))
     return made
   }
@@ -87,9 +88,7 @@ export const answerCalls = <Question, Answer>(
     try {
       said(question)
     } catch (error) {
-      parentPort?.postMessage({ error: reasonOf(error) } satisfies Said<Answer>)
+      parentPort?.postMessage({ error: causeText(error) } satisfies Said<Answer>)
     }
   })
 }
-
-const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error))

@@ -7,6 +7,7 @@
  */
 import { type BlobFault, faultOf, thrown } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { causeText } from "#schemas/cause-text.ts"
 import { type BatchRecord, batchBytesMax, recordBytesMax } from "./volume-batch.ts"
 import { decide, type Room, type Stamps } from "./volume-decide.ts"
 import { batch_bytes_max } from "./volume-format.ts"
@@ -323,7 +324,7 @@ export const makeCommitLine = (parts: LineParts): OpenLine => {
     failed ??= detail
   }
   const failBy = (cause: unknown) => {
-    fail(`A write could not be made durable: ${cause instanceof Error ? cause.message : cause}`)
+    fail(`A write could not be made durable: ${causeText(cause)}`)
     return readOnly()
   }
   const writer = parts.makeWriter(fail)

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
 import { BlobStoreFailed } from "#actors/blob-storage/blob-store.ts"
+import { causeText } from "#schemas/cause-text.ts"
 
 /** Only the owner may look inside. */
 const folder_mode = 0o700
@@ -31,7 +32,7 @@ const lock = (folder: string) => {
 
 const refused = (folder: string, cause: unknown) => {
   const is_held = cause instanceof Sqlite.SqliteError && cause.code.startsWith("SQLITE_BUSY")
-  const reason = cause instanceof Error ? cause.message : String(cause)
+  const reason = causeText(cause)
   const detail = is_held ? `${folder} is in use by another store` : `${folder}: ${reason}`
   return new BlobStoreFailed({ detail: `The blob store cannot open: ${detail}` })
 }

@@ -10,6 +10,7 @@ import {
 import { NatsConnection } from "#adapters/nats-connection.ts"
 import { overLink, watchLink } from "#adapters/nats-link.ts"
 import { ensureStream, type WantedStream } from "#adapters/nats-stream.ts"
+import { causeText } from "#schemas/cause-text.ts"
 
 const bucket = "ALMANAC_WEBHOOKS"
 const stream = `KV_${bucket}`
@@ -36,8 +37,7 @@ const Kept = Schema.fromJsonString(WebhookCursor)
 const decode = Schema.decodeUnknownEffect(Kept)
 const encode = Schema.encodeSync(Kept)
 
-const unavailable = (cause: unknown) =>
-  new CursorsUnavailable({ detail: cause instanceof Error ? cause.message : String(cause) })
+const unavailable = (cause: unknown) => new CursorsUnavailable({ detail: causeText(cause) })
 
 /** Makes the bucket if it is not there. */
 export const webhookCursorsJetStream = (replicas: number) =>

@@ -5,6 +5,7 @@ import { mkdir, open } from "node:fs/promises"
 import { connect } from "node:net"
 import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
+import { causeText } from "#schemas/cause-text.ts"
 import { findTree, type TreeName, treeEnvironment, trees } from "../launcher/trees.mjs"
 import { type BlobRequest, bodyBytes, httpHead, unique_mark } from "./blob-request.ts"
 
@@ -119,7 +120,7 @@ export const startProgram = async (program: Program): Promise<() => Promise<void
   } catch (cause) {
     await stop()
     const said = (await log.stat()).size > 0 ? `, see ${log_path}` : ""
-    const why = cause instanceof Error ? cause.message : String(cause)
+    const why = causeText(cause)
     throw new Error(`${program.name}: ${why}${said}`, { cause })
   } finally {
     await log.close()

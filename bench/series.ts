@@ -1,4 +1,5 @@
 /** Rounds of several contestants, one after the other and over again: A B C, A B C, ... */
+import { causeText } from "#schemas/cause-text.ts"
 import { type SyncNoise, syncNoise } from "./disk.ts"
 import { type Effort, median, type Round, ratios } from "./round.ts"
 
@@ -15,14 +16,12 @@ export interface Measured<R extends Round = Round> {
 
 export const say = (line: string): void => console.error(`bench: ${line}`)
 
-const messageOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
-
 /** What `start` answers, or nothing and one line that says why. */
 export const orSkip = async <A>(name: string, start: () => Promise<A>): Promise<A | undefined> => {
   try {
     return await start()
   } catch (cause) {
-    say(`${name} skipped: ${messageOf(cause)}`)
+    say(`${name} skipped: ${causeText(cause)}`)
     return undefined
   }
 }

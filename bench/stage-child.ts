@@ -1,4 +1,5 @@
 /** The process of one contestant: starts it, runs the rounds it is told to, stops. */
+import { causeText } from "#schemas/cause-text.ts"
 import type { Contestant, Running } from "./contestant.ts"
 import { drive } from "./round.ts"
 import type { Answer, Order } from "./stage.ts"
@@ -28,13 +29,11 @@ const stop = async () => {
   process.exit(0)
 }
 
-const messageOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
-
 process.on("disconnect", () => void stop())
 process.on("message", (order: Order) => {
   if (order.order === "stop") return void stop()
   obey(order).then(
     (answer) => process.send?.(answer),
-    (cause) => process.send?.({ failed: messageOf(cause).split("\n")[0] }),
+    (cause) => process.send?.({ failed: causeText(cause).split("\n")[0] }),
   )
 })

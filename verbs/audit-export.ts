@@ -5,6 +5,7 @@ import { createGzip } from "node:zlib"
 import { Console, Effect, Option, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { type ExportAsked, exported, partOf } from "#actors/system/export.ts"
+import { causeText } from "#schemas/cause-text.ts"
 import { ExportQuery } from "#schemas/system/audit.ts"
 import { time } from "#verbs/audit-flags.ts"
 import { CannotRun } from "#verbs/audit-outcome.ts"
@@ -20,7 +21,7 @@ export interface ExportTo {
 /** Writes the export; CannotRun when the file is there already or cannot be written. */
 export const exportTo = Effect.fnUntraced(function* (asked: ExportAsked, { path, gzip }: ExportTo) {
   const failed = (cause: unknown) => {
-    const why = cause instanceof Error ? cause.message : String(cause)
+    const why = causeText(cause)
     return new CannotRun({ message: `${path} cannot be written: ${why}` })
   }
   const file = yield* Effect.tryPromise({ try: () => open(path, "wx", 0o600), catch: failed })

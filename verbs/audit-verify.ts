@@ -3,6 +3,7 @@ import { Cause, Console, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import type { AnyDecider } from "#actors/decider.ts"
 import { type Verification, verify as walk } from "#actors/system/verification.ts"
+import { causeText } from "#schemas/cause-text.ts"
 import type { Fault } from "#schemas/system/audit.ts"
 import { json } from "#verbs/audit-flags.ts"
 import { deciders } from "#verbs/audit-kinds.ts"
@@ -57,7 +58,7 @@ export const verifyLog = Effect.fnUntraced(function* (options: VerifyOptions) {
 const cannotRun = (cause: Cause.Cause<unknown>) => {
   const error = Cause.squash(cause)
   if (error instanceof LogFaulty || Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
-  const message = error instanceof Error ? error.message : String(error)
+  const message = causeText(error)
   return Effect.fail(new CannotRun({ message: `The log could not be verified: ${message}` }))
 }
 

@@ -13,6 +13,7 @@ import { mirrorFile } from "#adapters/carrier-mirror.ts"
 import { openMirror, reasonOf } from "#adapters/carrier-mirror-file.ts"
 import { carriers as noun } from "#client/carrier-search/carrier.ts"
 import { CalendarDate } from "#schemas/capital-pressure/day.ts"
+import { causeText } from "#schemas/cause-text.ts"
 import { verbsOf } from "#verbs/client.ts"
 import { stoppedEarly } from "#verbs/ingest-outcome.ts"
 import { progressTo } from "#verbs/progress.ts"
@@ -37,9 +38,8 @@ class NoMirror extends Schema.TaggedError<NoMirror>()("NoMirror", { message: Sch
 const files_max = 1000
 const megabyte = 1_000_000
 
-const messageOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
 const failed = (error: unknown) =>
-  new ImportFailed({ message: `nothing was imported: ${messageOf(error)}` })
+  new ImportFailed({ message: `nothing was imported: ${causeText(error)}` })
 
 const sum = (values: ReadonlyArray<number>) => values.reduce((total, value) => total + value, 0)
 const counted = (count: number, one: string) =>

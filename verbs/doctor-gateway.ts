@@ -3,6 +3,7 @@ import { Option, Schema } from "effect"
 import { warningOf } from "#actors/system/log-standing.ts"
 import { type Finding, fail, ok, some, warn } from "#adapters/finding.ts"
 import { ReadModelList } from "#gateway/system/read-models-api.ts"
+import { causeText } from "#schemas/cause-text.ts"
 import { LogFigures } from "#schemas/system/audit.ts"
 
 /** An answer: undefined where there was none, with why. */
@@ -124,7 +125,7 @@ export const gatewayFindings = async (
     for (const look of looks) all.push(...(await look(get)))
     return all
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause)
+    const why = causeText(cause)
     return [fail("gateway", why)]
   }
 }

@@ -17,6 +17,7 @@ import { logStanding } from "#adapters/log-standing.ts"
 import { type Access, accessOf } from "#client/access.ts"
 import { byItself } from "#client/own-certificate.ts"
 import { whole } from "#client/whole.ts"
+import { causeText } from "#schemas/cause-text.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { type Answered, type Get, gatewayFindings } from "#verbs/doctor-gateway.ts"
 import { instance } from "#verbs/instance.ts"
@@ -74,7 +75,7 @@ const asked = (get: () => Promise<Get>, is_all: boolean) =>
     try {
       return await gatewayFindings(await get(), is_all)
     } catch (cause) {
-      return [fail("gateway", cause instanceof Error ? cause.message : String(cause))]
+      return [fail("gateway", causeText(cause))]
     }
   })
 

@@ -3,6 +3,7 @@
  * does not survive the way from one thread to another, and a hot route wants no class.
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { causeText } from "#schemas/cause-text.ts"
 
 export type BlobFault =
   /** `not_asked`: members that are offline, of whom nobody knows what they have. */
@@ -40,7 +41,7 @@ export const isFull = (cause: unknown) =>
 export const faultOf = (cause: unknown): BlobFault => {
   // Only `thrown` makes errors with a field of this name.
   if (cause instanceof Error && "fault" in cause) return cause.fault as BlobFault
-  const detail = cause instanceof Error ? cause.message : String(cause)
+  const detail = causeText(cause)
   if (isFull(cause)) return { _tag: "BlobCapacityExceeded", detail: `The disk is full: ${detail}` }
   return { _tag: "BlobStoreFailed", detail }
 }

@@ -1,5 +1,6 @@
 /** Copies that other nodes could not take: counted, hinted at, and said once a minute at most. */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { causeText } from "#schemas/cause-text.ts"
 import type { ClusterParts } from "./cluster-parts.ts"
 
 /** Between two warnings, in nanoseconds. */
@@ -58,5 +59,5 @@ export const makeFailures = ({ timing, report, hint }: ClusterParts): Failures =
 /** Why a node did not do it, in a sentence. */
 export const failedOn = (node_id: string, cause: unknown): Failed => ({
   node_id,
-  detail: cause instanceof Error ? cause.message : String(cause),
+  detail: causeText(cause),
 })

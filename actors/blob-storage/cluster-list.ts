@@ -4,6 +4,7 @@
  * Source: document 1 §4 rule 5; DECISIONS, document 1, list.
  */
 import { type BlobId, blob_id_bytes } from "#schemas/blob-storage/blob.ts"
+import { causeText } from "#schemas/cause-text.ts"
 import { thrown } from "./blob-fault.ts"
 import type { BlobPage } from "./blob-store.ts"
 import { type ClusterParts, isAlone, silence_ms_max } from "./cluster-parts.ts"
@@ -81,7 +82,7 @@ export const makeList = (parts: ClusterParts) => {
       try {
         return await asking
       } catch (cause) {
-        const why = cause instanceof Error ? cause.message : String(cause)
+        const why = causeText(cause)
         const detail = `${peer.node_id} cannot be asked for its blobs: ${why}`
         throw thrown({ _tag: "BlobUnreachable", detail })
       }

@@ -5,6 +5,7 @@
  * Source: document 1 §1 InternalService Migrate, Replicate; decision 0125.
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { causeText } from "#schemas/cause-text.ts"
 import type { BlobOrigin } from "./blob-admission.ts"
 import { faultOf } from "./blob-fault.ts"
 import { copyBytes } from "./copy-admission.ts"
@@ -172,7 +173,7 @@ const makeFailing = (tally: RepairTally) =>
     if (isPeerFailure(cause) && cause.code === "FAILED_PRECONDITION") return undone
     if (isSettled(cause)) return made(1)
     tally.failures += 1
-    tally.cause = cause instanceof Error ? cause.message : String(cause)
+    tally.cause = causeText(cause)
     return undone
   }
 

@@ -9,6 +9,7 @@
  * reachable, integrity; decision 0125.
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { causeText } from "#schemas/cause-text.ts"
 import { type Bell, makeBell } from "./bell.ts"
 import type { Copy, Deletion } from "./node-engine.ts"
 import type { Members } from "./peers.ts"
@@ -263,7 +264,7 @@ export const repair = (options: RepairOptions): Repair => {
 
   const fail = (cause: unknown) => {
     tally.failures += 1
-    tally.cause = cause instanceof Error ? cause.message : String(cause)
+    tally.cause = causeText(cause)
     return false
   }
   const heal = makeHeal(options, course, batches, queue, fail)

@@ -1,0 +1,30 @@
+/** What is told of whatever was thrown. */
+import { Data } from "effect"
+import { describe, expect, it } from "vitest"
+import { causeText } from "#schemas/cause-text.ts"
+
+class Broken extends Data.TaggedError("Broken")<{ readonly message: string }> {}
+
+describe("the text of a cause", () => {
+  it("is an error's message alone, whatever its class", () => {
+    expect(causeText(new Error("the disk is full"))).toBe("the disk is full")
+    expect(causeText(new RangeError("too long"))).toBe("too long")
+    expect(causeText(new Broken({ message: "no answer" }))).toBe("no answer")
+    expect(causeText(new Error("one\ntwo"))).toBe("one\ntwo")
+  })
+
+  it("is empty where an error says nothing", () => {
+    expect(causeText(new Error())).toBe("")
+  })
+
+  it("is whatever else was thrown, as text", () => {
+    expect([undefined, null, 7, "late", Symbol("s"), { message: "m" }].map(causeText)).toEqual([
+      "undefined",
+      "null",
+      "7",
+      "late",
+      "Symbol(s)",
+      "[object Object]",
+    ])
+  })
+})
