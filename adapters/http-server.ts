@@ -137,10 +137,25 @@ const refusals: Readonly<Record<string, readonly [number, string]>> = {
 }
 const bad_request = [400, "This is not HTTP."] as const
 
+/** What to do where an address cannot be listened on. */
+const remedies: Readonly<Record<string, string>> = {
+  EADDRINUSE: "another program does. Stop it, or set api.bind_port (0 picks a free port)",
+  EADDRNOTAVAIL: "it is no address of this machine. Set api.bind_host",
+  ENOTFOUND: "no such host is known. Set api.bind_host",
+  EACCES: "it is not allowed to this user. Set api.bind_port to 1024 or above",
+}
+
+const unheard = (cause: unknown) => {
+  const code = cause instanceof Error && "code" in cause ? String(cause.code) : ""
+  const remedy = remedies[code]
+  return remedy === undefined ? String(cause) : `${remedy} (${code})`
+}
+
 /** What Node says of what its parser refused; `rawPacket` is the read in which it saw that. */
 type Malformed = Error & { readonly code?: string; readonly rawPacket?: Buffer }
 
-const request_line = /^([A-Z]+) (\/\S*) HTTP\/1\.[01]\r\n/
+/** Or as much of it as there is room for, where the URL alone is too large. */
+const request_line = /^([A-Z]+) (\/\S*)(?: HTTP\/1\.[01]\r\n|$)/
 
 /**
  * The answer to what is not HTTP. Its path is known where the head came in one read; where it is
@@ -293,7 +308,7 @@ export const httpServer = Effect.fnUntraced(function* (
     Effect.mapError(
       ({ cause }) =>
         new ListenFailure({
-          message: `cannot listen on ${api.bind_host}:${api.bind_port}: ${String(cause)}`,
+          message: `cannot listen on ${api.bind_host}:${api.bind_port}: ${unheard(cause)}`,
         }),
     ),
   )

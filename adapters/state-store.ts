@@ -72,10 +72,11 @@ export interface StateStore {
 const manifestPath = (folder: string) => join(folder, "manifest.jsonl")
 const objectsIn = (folder: string) => join(folder, "objects")
 
-/** Whether others may look into the folder: bits of its mode; undefined where there is none. */
-const looseMode = async (folder: string) => {
+/** Whether it is a folder, and bits of its mode that let others look into it; undefined: none. */
+const findFolder = async (folder: string) => {
   try {
-    return (await stat(folder)).mode & 0o077
+    const found = await stat(folder)
+    return { is_folder: found.isDirectory(), loose: found.mode & 0o077 }
   } catch {
     return undefined
   }
@@ -89,8 +90,9 @@ export const openStateStore = Effect.fnUntraced(function* (
   folder: string,
   { passphrase, make }: { readonly passphrase?: string | undefined; readonly make: boolean },
 ) {
-  const loose = yield* Effect.promise(() => looseMode(folder))
-  if (make && passphrase === undefined && loose !== undefined && loose !== 0) {
+  const place = yield* Effect.promise(() => findFolder(folder))
+  if (place?.is_folder === false) return yield* unusable(`${folder} is no folder: name another.`)
+  if (make && passphrase === undefined && place !== undefined && place.loose !== 0) {
     return yield* unusable(
       `${folder} can be read by others, and a backup holds secrets: chmod 700 it, ` +
         "or give a passphrase.",

@@ -57,6 +57,7 @@ import {
   isRoute,
   misdirected,
   pathOf,
+  url_too_long,
   type Visit,
   whole,
   worded,
@@ -334,7 +335,8 @@ export const frontDoor = Effect.fnUntraced(function* (
       const path = pathOf(url)
       const found = door.find(method, path)
       const edge = { request_id: door.transport.newId(), error: settings().error }
-      const failure = given ?? {
+      const is_long = url.length > url_length_max
+      const failure = (is_long ? url_too_long : given) ?? {
         // DECISIONS, document 1: a put stream that breaks off is 500 INTERNAL.
         status: isRoute(found) && found.route.is_streamed ? 500 : 400,
         detail: "The request's body broke off, or is not framed as HTTP asks.",

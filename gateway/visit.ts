@@ -24,7 +24,7 @@ export interface Visit {
 }
 
 const no_such_path: Failure = { status: 404, detail: "No such path." }
-const url_too_long: Failure = {
+export const url_too_long: Failure = {
   status: 414,
   detail: `The URL is longer than ${url_length_max} characters.`,
 }

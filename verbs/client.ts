@@ -80,7 +80,10 @@ export const pairs = (name: string, what: string) =>
     Flag.withMetavar("name=value"),
     Flag.withDescription(`${what}; may be repeated`),
     Flag.between(0, repeated_max),
-    Flag.map((texts) => pairsOf(texts, name)),
+    Flag.mapTryCatch(
+      (texts) => pairsOf(texts, name),
+      () => "name=value",
+    ),
   )
 
 /** The data folder and the certificate of a server on this machine. */

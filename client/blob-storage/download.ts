@@ -1,6 +1,7 @@
 /**
- * A blob into a file: what came is kept in `FILE.<id>.part` until it is whole and proven, so that a
- * second try goes on where the first ended, and FILE is never half of anything.
+ * A blob into a file: what came is kept in `FILE.<first digits of the id>.part` until it is whole
+ * and proven, so that a second try goes on where the first ended, and FILE is never half of
+ * anything.
  *
  * Source: document 1 §2, checksum; decisions of document 1, hash and framing (Range).
  */

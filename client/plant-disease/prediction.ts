@@ -40,13 +40,18 @@ export const predictOne = async (
   // It words the form's boundaries; nothing is sent by it.
   const encoded = new Response(form)
   const path = top_k === undefined ? "/predict" : `/predict?top_k=${top_k}`
-  const { body } = await http.json({
+  const asked = {
     method: "POST",
     path,
     need: "none",
     signal,
     body: new Uint8Array(await encoded.arrayBuffer()),
     headers: { "content-type": encoded.headers.get("content-type") ?? "" },
+  } as const
+  const { body } = await http.json(asked).catch((cause: unknown) => {
+    throw isFailure(cause) && cause.ending === "refused"
+      ? failure(cause.ending, `${file}: ${cause.message}`)
+      : cause
   })
   return { file, ...(isObject(body) ? body : {}) }
 }

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, readdirSync, readFileSync, statSync } from "node:fs"
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert } from "@effect/vitest"
 import { Effect, Result, Stream } from "effect"
@@ -190,6 +190,16 @@ describeNats("a backup of state", (it) => {
           }),
         ),
       )
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect("into a file is refused as no folder, whoever may read the file", () =>
+    Effect.gen(function* () {
+      const world = yield* installed
+      const to = join(yield* newTarget, "file")
+      writeFileSync(to, "", { mode: 0o644 })
+      const refused = yield* Effect.flip(backedUp(world, to))
+      assert.equal(refused.message, `${to} is no folder: name another.`)
     }).pipe(Effect.scoped),
   )
 

@@ -141,6 +141,8 @@ describeWithServer("almanac over HTTP", () => {
     const cases = [
       ["usage", ["backups", "create"], {}, /--share-id is needed/],
       ["usage", ["jobs", "list", "--bogus"], {}, /bogus/],
+      ["usage", ["blobs", "ls", "--label", "prod"], {}, /--label: "prod". Expected: name=value/],
+      ["refused", ["predict", join(root, "package.json")], {}, /package\.json: 415: /],
       ["unreachable", ["jobs", "list"], away, /nothing listens there/],
       ["not_found", ["targets", "show", nobody], {}, /404 svc\.not_found/],
       ["forbidden", ["workers", "list", "--as", "tenant"], {}, /403 svc\.forbidden/],
@@ -150,6 +152,7 @@ describeWithServer("almanac over HTTP", () => {
       const { code, stdout, stderr } = await run(args, more)
       assert.equal(code, exit_codes[ending][0], `${args.join(" ")}: ${stderr}`)
       assert.match(`${stdout}${stderr}`, said)
+      assert.notMatch(stderr, /FATAL/)
     }
   })
 

@@ -211,7 +211,7 @@ describe("TLS with client certificates", () => {
 })
 
 describe("listening", () => {
-  it("on a port that is taken fails with one line", async () => {
+  it("on a port that is taken fails with one line that says what to do", async () => {
     const other = createServer()
     await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve))
     const address = other.address()
@@ -221,7 +221,17 @@ describe("listening", () => {
     )
     other.close()
     const cause = Exit.isFailure(exit) ? String(Cause.squash(exit.cause)) : ""
-    expect(cause).toMatch(new RegExp(`cannot listen on 127.0.0.1:${bind_port}.*EADDRINUSE`))
+    expect(cause).toMatch(
+      new RegExp(`cannot listen on 127.0.0.1:${bind_port}: .*set api.bind_port.*EADDRINUSE`),
+    )
+  })
+
+  it("on another machine's address fails with one line that says what to do", async () => {
+    const exit = await Effect.runPromiseExit(
+      Effect.scoped(serveHttp([], { settings: { api: { bind_host: "192.0.2.1" } } })),
+    )
+    const cause = Exit.isFailure(exit) ? String(Cause.squash(exit.cause)) : ""
+    expect(cause).toMatch(/cannot listen on 192.0.2.1:.*Set api.bind_host.*EADDRNOTAVAIL/)
   })
 })
 

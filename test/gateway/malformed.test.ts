@@ -78,6 +78,17 @@ describe("what is not HTTP is answered once, in an envelope, and the connection 
     })
   }
 
+  it.each([9000, 17_000, 40_000])(
+    "a URL of %i characters is 414 in its path's envelope",
+    async (length) => {
+      const url = `/api/search?start=${"9".repeat(length)}`
+      const answer = await served.raw(`GET ${url} HTTP/1.1\r\nHost: a\r\n\r\n`)
+      expect(statuses(answer)).toEqual(["HTTP/1.1 414"])
+      const error = "The URL is longer than 8192 characters."
+      expect(JSON.parse(answer.split("\r\n\r\n")[1] ?? "")).toEqual({ error })
+    },
+  )
+
   it("headers that are too large and come in pieces have the envelope of no service", async () => {
     const head = "GET /v1/blobs HTTP/1.1\r\nHost: a\r\n"
     const socket = connect(Number(new URL(served.url).port), "127.0.0.1").setEncoding("utf8")
