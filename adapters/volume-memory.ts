@@ -61,5 +61,19 @@ export const giveBack = (parts: ReadonlyArray<Uint8Array>) => {
 export const isPaged = ({ buffer, byteOffset, length }: Uint8Array) =>
   arenas.has(buffer) && byteOffset % page_bytes === 0 && length % page_bytes === 0
 
+/**
+ * These bytes in a lent piece, with zeros up to the end of a page: what is written behind whole
+ * pages goes with them past the page cache, and asks no thread for a write of its own.
+ */
+export const pagedCopy = (bytes: Uint8Array): Uint8Array => {
+  const length = Math.ceil(bytes.length / page_bytes) * page_bytes
+  if (length > memory_piece_bytes) return bytes
+  const paged = takePiece().subarray(0, length)
+  paged.set(bytes)
+  paged.fill(0, bytes.length)
+  lendPiece(paged)
+  return paged
+}
+
 /** Pieces that wait for use, of those that were ever made. */
 export const pieceCounts = () => ({ spare: spare.length, made: arenas.size * arena_pieces })

@@ -17,10 +17,28 @@ type Parts = Pick<VolumeParts, "limits" | "index" | "line"> & Pick<Reads, "sound
 // One for all: making a hasher costs more than hashing 4 KiB, and nothing comes between its calls.
 const hasher = new Blake3Hasher()
 
-/** BLAKE3-256 in hex. */
+/** Where the parts of one blob are gathered; what is in it is kept by nobody. */
+let gathered = Buffer.alloc(0)
+
+const together = (parts: ReadonlyArray<Uint8Array>) => {
+  const size = sizeOf(parts)
+  if (size > gathered.length) gathered = Buffer.allocUnsafeSlow(2 * size)
+  let at = 0
+  for (const part of parts) {
+    gathered.set(part, at)
+    at += part.length
+  }
+  return gathered.subarray(0, size)
+}
+
+/**
+ * BLAKE3-256 in hex. Of 64 KiB from a socket the second part begins where no chunk of BLAKE3's
+ * does: as they come they take it twice as long as in one piece, and copying them a tenth of that.
+ */
 export const hashHex = (parts: ReadonlyArray<Uint8Array>) => {
+  const [only] = parts
   hasher.reset()
-  for (const part of parts) hasher.update(part)
+  hasher.update(only !== undefined && parts.length === 1 ? only : together(parts))
   return hasher.digest("hex")
 }
 

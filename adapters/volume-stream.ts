@@ -8,7 +8,8 @@ import { faultOf, isFull, thrown } from "#actors/blob-storage/blob-fault.ts"
 import { makeChunkTable } from "./volume-chunks.ts"
 import { dataBytes, type ExtentFiles, type Grant, stretchBytes } from "./volume-extents.ts"
 import { makeFifo } from "./volume-fifo.ts"
-import { giveBack } from "./volume-memory.ts"
+import { page_bytes } from "./volume-format.ts"
+import { giveBack, pagedCopy } from "./volume-memory.ts"
 import type { CommitLine } from "./volume-parts.ts"
 import { makeGatherer } from "./volume-pieces.ts"
 import type { Extent } from "./volume-record.ts"
@@ -171,7 +172,7 @@ const makePieces = (
     place.used += bytes
     if (place.used === place.capacity || (is_ended && fifo.bytes() === 0)) {
       const table = chunks.take(place.used)
-      parts.push(table)
+      parts.push(place.used % page_bytes === 0 ? pagedCopy(table) : table)
       places.close(place, table)
     }
     flights.start(write(place, position, parts))

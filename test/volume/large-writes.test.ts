@@ -8,6 +8,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import fc from "fast-check"
 import { afterAll, describe, it } from "vitest"
+import { tableBytes } from "#adapters/volume-chunks.ts"
 import { volumeDisk } from "#adapters/volume-disk.ts"
 import { stretchBytes } from "#adapters/volume-extents.ts"
 import { data_start, toPages } from "#adapters/volume-format.ts"
@@ -191,6 +192,33 @@ describe("files of extents", () => {
       const more = await put(again, noise(4, 300 * kib))
       assert(extentFiles(volume.dir)[0] ?? 0 > size)
       assert((await readAll(again, more.id)).equals(noise(4, 300 * kib)))
+      allIsBack()
+    })
+  })
+
+  it("end with their table in one write, up to the end of a page where they can", async () => {
+    await withVolume(async (volume) => {
+      const writes: Array<ReadonlyArray<Uint8Array>> = []
+      volume.hooks.write = (name, position, parts) => {
+        if (isOfExtents(name) && position >= data_start) writes.push(parts)
+      }
+      const take = () => writes.splice(0).map((parts) => [Buffer.concat(parts), parts] as const)
+      // The second time in memory that holds something.
+      for (const seed of [1, 2]) {
+        const { id } = await put(volume, noise(seed, mib))
+        const [[bytes, parts] = assert.fail("nothing was written"), ...more] = take()
+        assert.deepEqual([more.length, parts.length], [0, 5])
+        assert(parts.every(isPaged))
+        assert.equal(bytes.length, stretchBytes(mib))
+        assert(bytes.subarray(mib + tableBytes(mib)).every((byte) => byte === 0))
+        assert((await readAll(volume, id)).equals(noise(seed, mib)))
+      }
+      const { id } = await put(volume, noise(3, mib - 1))
+      assert.deepEqual(
+        take().map(([bytes]) => bytes.length),
+        [mib - 1 + tableBytes(mib)],
+      )
+      assert((await readAll(volume, id)).equals(noise(3, mib - 1)))
       allIsBack()
     })
   })

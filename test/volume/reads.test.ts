@@ -307,4 +307,17 @@ describe("what was read lately", () => {
     for (let n = 1; n < (600 * 1024 ** 2) / 60_000; n++) other(at(8192 + 65_536 * n, 60_000))
     assert.equal(other(at(8192)), false)
   })
+
+  it("stays warm among thousands of others that lie one behind the other", () => {
+    for (const bytes of [4256, 4384, 8200, 65_824]) {
+      const { isWarm, wasWarm } = makeWarmth()
+      const records = Array.from({ length: 3000 }, (_, n) => ({
+        file: 1 + (n >>> 10),
+        position: 8192 + bytes * (n & 1023),
+        bytes,
+      }))
+      for (const record of records) isWarm(record)
+      assert(records.filter((record) => !wasWarm(record)).length < 30, `${bytes} bytes`)
+    }
+  })
 })
