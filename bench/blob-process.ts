@@ -56,8 +56,15 @@ const rest_ms_max = 10_000
 /** One tick and less in such a time is rest. */
 const rest_s = 0.015
 
-/** Waits until these processes have next to nothing to do; so long at most. */
-export const rested = async (pids: () => ReadonlyArray<number>): Promise<void> => {
+/**
+ * Behind the answers of its puts a node may be at rest for so long, in milliseconds, before it goes
+ * on with them: its journal pauses a second at most, and its index of events gathers half of one.
+ */
+export const pause_ms_max = 1500
+
+/** Waits until these have next to nothing to do, not before `begin_ms`; so long more at most. */
+export const rested = async (pids: () => ReadonlyArray<number>, begin_ms = 0): Promise<void> => {
+  await pause(begin_ms)
   const late = performance.now() + rest_ms_max
   for (let busy_s = 1; busy_s > rest_s && performance.now() < late; ) {
     const before = usedSeconds(pids())

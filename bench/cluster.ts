@@ -8,7 +8,7 @@ import { readFile } from "node:fs/promises"
 import { join } from "node:path"
 import { startAlmanac } from "./blob-almanac.ts"
 import { type LoadClient, loadClient } from "./blob-load.ts"
-import { descendants, rested, usedSeconds } from "./blob-process.ts"
+import { descendants, pause_ms_max, rested, usedSeconds } from "./blob-process.ts"
 import type { BlobRequest, BlobRound } from "./blob-request.ts"
 import { plainPut, startProgram } from "./blob-server.ts"
 import { machine } from "./machine.ts"
@@ -125,8 +125,8 @@ const seat = (
       requests: [request(policy, blob_bytes)],
       runs_max,
     })
-    // What is written behind the answers is of these puts too.
-    await rested(pids)
+    // What is written behind the answers is of these puts too, and no part of the next round.
+    await rested(pids, pause_ms_max)
     return { ...round, cpu_us: ((usedSeconds(pids()) - before) * us_per_s) / round.runs }
   },
 })

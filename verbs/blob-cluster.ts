@@ -22,6 +22,7 @@ import { type AnsweringStore, peerAnswers } from "#adapters/peer-answers.ts"
 import { type PeerCallOptions, peerCalls } from "#adapters/peer-call.ts"
 import { peerDoor } from "#adapters/peer-door.ts"
 import { peersLink } from "#adapters/peers-link.ts"
+import { threadRest } from "#adapters/thread-share.ts"
 import { Log } from "#events/log.ts"
 import type { Settings } from "#schemas/settings.ts"
 
@@ -164,6 +165,7 @@ export const joinNodes = Effect.fnUntraced(function* (options: JoinOptions, loca
     rebuild: (order) => rebuildShards(parts, order),
     sweep_seconds,
     repair_bytes_per_second,
+    restAfter: threadRest().after,
   })
   const reachOf = reaching(options, () => clock.currentTimeMillisUnsafe())
   const asked = () => reached(held.members(), reachOf)

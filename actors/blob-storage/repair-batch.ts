@@ -50,6 +50,8 @@ export const emptySum = (): BatchSum => ({
 export interface Looked {
   readonly id: BlobId
   readonly is_done: boolean
+  /** A put may be at work on it: nothing is said of it yet. */
+  readonly is_early: boolean
 }
 
 /** A cluster's state, as the plans of a batch see it. */
@@ -262,7 +264,7 @@ export const makeBatches = (parts: RepairParts, acts: Acts, releases: Releases, 
     }
     return tasks.map(({ matter: { id }, plan, made, is_done }) => {
       const is_all = plan.is_known && !plan.is_early && made >= plan.gaps
-      return { id, is_done: is_done && is_all }
+      return { id, is_done: is_done && is_all, is_early: plan.is_early }
     })
   }
   return { run, spread: makeSpread(asking, acts) }

@@ -11,7 +11,7 @@ import { owners_max } from "./placement.ts"
 const second_ns = 1_000_000_000n
 
 /** A put that came less long ago may still be storing its other copies. */
-const settle_ns = 10n * second_ns
+export const settle_ns = 10n * second_ns
 
 /** What each node said of the blob, this one too; who is not in it did not say anything. */
 export type Answers = ReadonlyMap<string, Copy | undefined>

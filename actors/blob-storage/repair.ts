@@ -14,18 +14,28 @@ import { type Bell, makeBell } from "./bell.ts"
 import type { Copy, Deletion } from "./node-engine.ts"
 import type { Members } from "./peers.ts"
 import { makeActs, type RepairParts, type RepairTally } from "./repair-acts.ts"
-import { type Batches, type BatchSum, emptySum, makeBatches } from "./repair-batch.ts"
+import {
+  type Batches,
+  type BatchSum,
+  type Entry,
+  emptySum,
+  makeBatches,
+  type Scene,
+} from "./repair-batch.ts"
 import type { Hint } from "./repair-hint.ts"
 import type { RepairProgress, SweepResult } from "./repair-progress.ts"
 import { makeRepairQueue, type RepairQueue } from "./repair-queue.ts"
-import { makePace } from "./repair-rate.ts"
+import { makePace, wait } from "./repair-rate.ts"
 import { makeReleases, type Releases } from "./repair-release.ts"
+import { makeSettling, type Settling } from "./repair-settling.ts"
 import type { Timing } from "./timing.ts"
 
 /** Copies that are looked at together: their plans take a turn of the loop of two milliseconds. */
 const page_limit = 256
 /** Hints that are looked at together: everybody is asked about each. */
 const hints_limit = 256
+/** Milliseconds that a look at one copy takes of the threads of those who have it, measured. */
+const look_ms_each = 0.06
 /** How often the ring is looked at, in milliseconds. */
 const look_ms_default = 1000
 /** Pause before the next sweep where one found something to do; it doubles. Milliseconds. */
@@ -55,6 +65,8 @@ export interface RepairOptions extends RepairParts {
   readonly release_after_seconds?: number
   /** How often the ring is looked at, in milliseconds; a second unless given. */
   readonly look_ms?: number
+  /** The rest after so long a piece of work that nobody waits for, both ms; none unless given. */
+  readonly restAfter?: (took_ms: number) => number
 }
 
 export interface Repair {
@@ -72,8 +84,8 @@ export interface Repair {
   readonly progress: () => RepairProgress
 }
 
-const isFound = ({ acts, lacking, displaced, early, is_complete }: BatchSum, is_leaving: boolean) =>
-  acts > 0 || lacking > 0 || early > 0 || !is_complete || (is_leaving && displaced > 0)
+const isFound = ({ acts, lacking, displaced, is_complete }: BatchSum, is_leaving: boolean) =>
+  acts > 0 || lacking > 0 || !is_complete || (is_leaving && displaced > 0)
 
 /** What is known of the cluster and of the sweeps so far. */
 const makeCourse = (options: RepairOptions) => {
@@ -83,6 +95,7 @@ const makeCourse = (options: RepairOptions) => {
   let round = 0
   let pause_ms = 0
   let ended_at = 0n
+  let is_over = false
   let last: SweepResult | undefined
   let checked_ring: number | undefined
   let lacks: readonly [number, number] | undefined
@@ -92,6 +105,7 @@ const makeCourse = (options: RepairOptions) => {
     const longest_ms = Math.min(sweep_seconds * ms_per_s, result.is_leaving ? leaving_ms : Infinity)
     pause_ms = is_found ? Math.min(Math.max(again_ms, 2 * pause_ms), longest_ms) : longest_ms
     ended_at = timing.now()
+    is_over = true
     last = result
     if (!result.is_complete) return
     lacks = [lacks?.[1] ?? 0, result.lacking]
@@ -104,7 +118,8 @@ const makeCourse = (options: RepairOptions) => {
       if (!is_same) pause_ms = 0
       round = is_same ? round + 1 : 1
       key = keyOf()
-      return { members: members(), round }
+      is_over = false
+      return members()
     },
     isDue: () => {
       const waited_ms = (timing.now() - ended_at) / ns_per_ms
@@ -118,11 +133,14 @@ const makeCourse = (options: RepairOptions) => {
     hurry: () => {
       pause_ms = Math.min(pause_ms, again_ms)
     },
-    scene: (of_round: number) => ({
+    /** As the sweep sees it that is under way, or was the last; `0`: as a hint does. */
+    scene: (of_round = round): Scene => ({
       members: members(),
       round: of_round,
       release_after_ns,
     }),
+    /** Whether copies may have to move: no sweep by this ring is over yet, or this node leaves. */
+    isAwaited: () => key !== keyOf() || (round === 1 && !is_over) || members().is_leaving,
     told: () => {
       const { is_leaving } = members()
       // Others go on writing and deleting: what is told to them meanwhile does not hold it up.
@@ -143,28 +161,52 @@ type Course = ReturnType<typeof makeCourse>
 const isWideDeletion = (copy: Copy): copy is Deletion =>
   copy.kind === "tombstone" && copy.is_cluster_wide
 
+/**
+ * Looks at copies that nobody hinted at, and keeps in mind which are too young. Where all is as it
+ * is to be, users' requests come first: but for what waits for a new ring, and for a node to leave.
+ */
+const makeLook = (
+  { timing, restAfter }: RepairOptions,
+  course: Course,
+  batches: Batches,
+  settling: Settling,
+) =>
+  async function look(entries: ReadonlyArray<Entry>, sum: BatchSum) {
+    const { acts } = sum
+    const looked = await batches.run(course.scene(), entries, sum)
+    const young = looked.filter(({ is_early }) => is_early)
+    settling.add(
+      young.map(({ id }) => id),
+      timing.now(),
+    )
+    if (course.isAwaited() || sum.acts > acts) return
+    const rest_ms = restAfter?.(entries.length * look_ms_each) ?? 0
+    if (rest_ms > 0) await wait(timing, rest_ms)
+  }
+
+type Look = ReturnType<typeof makeLook>
+
 /** One walk over all that is here; between two pages, what was hinted at comes first. */
 const makeSweep = (
   { local, members }: RepairOptions,
   course: Course,
-  batches: Batches,
+  { look, batches, settling }: { look: Look; batches: Batches; settling: Settling },
   between: () => Promise<unknown>,
   isOver: () => boolean,
 ) =>
   async function sweep(): Promise<SweepResult> {
-    const { members: first, round } = course.begin()
+    const first = course.begin()
     const sum = emptySum()
+    settling.clear()
     let next: string | undefined = ""
     while (next !== undefined && !isOver()) {
       const page = await local.copies(next, "", page_limit)
-      const scene = course.scene(round)
       const held = page.copies.filter(({ kind }) => kind !== "tombstone")
-      await batches.run(
-        scene,
+      await look(
         held.map((copy) => [copy.id, copy]),
         sum,
       )
-      await batches.spread(scene, page.copies.filter(isWideDeletion), sum)
+      await batches.spread(course.scene(), page.copies.filter(isWideDeletion), sum)
       next = page.next
       if (next !== undefined) await between()
     }
@@ -173,8 +215,36 @@ const makeSweep = (
     const { acts, lacking, displaced, early } = sum
     const is_complete = sum.is_complete && is_same
     const result = { ring_version, is_leaving, acts, lacking, displaced, early, is_complete }
-    course.end(result, isFound({ ...sum, is_complete }, is_leaving))
+    course.end(result, isFound({ ...sum, is_complete }, is_leaving) || settling.hasLost())
     return result
+  }
+
+/** Looks once more at some that were too young; false where none is due. */
+const makeLookAgain = (
+  { local, members, timing }: RepairOptions,
+  course: Course,
+  look: Look,
+  settling: Settling,
+) =>
+  async function lookAgain() {
+    const ids = settling.take(timing.now())
+    if (ids.length === 0) return false
+    const sum = emptySum()
+    let is_looked_at = false
+    try {
+      const copies = await local.copiesOf(ids)
+      const entries = ids.map((id, at): Entry => [id, copies[at]])
+      await look(
+        entries.filter(([, copy]) => copy !== undefined && copy.kind !== "tombstone"),
+        sum,
+      )
+      is_looked_at = true
+    } finally {
+      // A sweep does what there is to be done next: by its number it goes whose turn that is.
+      const is_found = isFound(sum, members().is_leaving) || settling.hasLost()
+      if (is_found || !is_looked_at) course.hurry()
+    }
+    return true
   }
 
 /** Says at most once a minute what goes wrong. */
@@ -209,7 +279,7 @@ const makeHeal = (
     if (ids.length === 0) return false
     const looked = await look(ids).catch((cause: unknown) => {
       fail(cause)
-      return ids.map((id) => ({ id, is_done: false }))
+      return ids.map((id) => ({ id, is_done: false, is_early: false }))
     })
     for (const { id, is_done } of looked) {
       if (is_done) queue.settle(id)
@@ -268,12 +338,15 @@ export const repair = (options: RepairOptions): Repair => {
     return false
   }
   const heal = makeHeal(options, course, batches, queue, fail)
-  const sweep = makeSweep(options, course, batches, heal, () => loop.isOver())
+  const settling = makeSettling()
+  const look = makeLook(options, course, batches, settling)
+  const lookAgain = makeLookAgain(options, course, look, settling)
+  const sweep = makeSweep(options, course, { look, batches, settling }, heal, () => loop.isOver())
 
   /** Does what is to be done first; false where nothing is. */
   const step = async () => {
     if (isAlone(members())) return false
-    if (!course.isDue()) return heal()
+    if (!course.isDue()) return (await heal()) || lookAgain()
     await sweep()
     return true
   }

@@ -8,7 +8,7 @@ import {
   type Goal,
   goalTable,
 } from "../../bench/blob-figures.ts"
-import { descendants, usedSeconds } from "../../bench/blob-process.ts"
+import { descendants, rested, usedSeconds } from "../../bench/blob-process.ts"
 
 const row = (runs_per_s: number, more: Partial<BlobRow> = {}): BlobRow => ({
   runs: 10,
@@ -129,5 +129,26 @@ describe("a server's processes", () => {
       await ended
     }
     expect(usedSeconds([pid])).toBe(0)
+  })
+
+  it("are at rest once they have gone on behind their pause", async () => {
+    const pause_ms = 500
+    const work_us = 300_000
+    const work = `while (process.cpuUsage(before).user < ${work_us});`
+    const worked = `const before = process.cpuUsage(); ${work}`
+    const later = `setTimeout(() => { ${worked} }, ${pause_ms}); setInterval(Boolean, 1000)`
+    const program = `console.log("up"); ${later}`
+    const child = spawn(process.execPath, ["-e", program], { stdio: ["ignore", "pipe", "ignore"] })
+    const { pid = 0 } = child
+    try {
+      await once(child.stdout, "data")
+      const before = usedSeconds([pid])
+      await rested(() => [pid], 2 * pause_ms)
+      expect(usedSeconds([pid]) - before).toBeGreaterThan(0.25)
+    } finally {
+      const ended = once(child, "exit")
+      child.kill("SIGKILL")
+      await ended
+    }
   })
 })

@@ -49,7 +49,8 @@ const membersOf = (
 })
 
 /** What may be set otherwise than a test needs it. */
-export interface WorldOptions extends Partial<Pick<RepairOptions, "repair_bytes_per_second">> {
+export interface WorldOptions
+  extends Partial<Pick<RepairOptions, "repair_bytes_per_second" | "restAfter">> {
   readonly seed?: number
   /** How far a node's clock is ahead, in milliseconds. */
   readonly skew_ms?: Readonly<Record<string, number>>
@@ -95,7 +96,7 @@ type Stage = ReturnType<typeof makeStage>
 
 const makeNode = (node_id: string, stage: Stage) => {
   const { world, network, options, problems, members, isCurrent } = stage
-  const { repair_bytes_per_second = 2 ** 30, skew_ms = {} } = options
+  const { repair_bytes_per_second = 2 ** 30, skew_ms = {}, restAfter = () => 0 } = options
   const now = () => world.now() + BigInt(skew_ms[node_id] ?? 0) * 1_000_000n
   const timing = { now, after: world.after }
   const engine = memoryEngine({ clock: now })
@@ -117,6 +118,7 @@ const makeNode = (node_id: string, stage: Stage) => {
     report: (problem) => void problems.push(`${node_id}: ${problem}`),
     sweep_seconds: 600,
     repair_bytes_per_second,
+    restAfter,
     release_after_seconds: hour_s,
   })
   const ringVersion = () => own_members().ring_version
