@@ -200,8 +200,10 @@ export const bears = (
       const deleted_at = disks.deletedAt(id, (node_id) => !isTaken(node_id, id))
       return copies.every(({ copy }) => copy.put_at <= deleted_at)
     }
+    if (!copies.some(({ node_id }) => isTaken(node_id, id))) return true
+    // A put that is under way counts on all that it has stored, and cannot know what is gone since.
+    if (!isReadable(copies)) return known.puts.every(({ is_over }) => is_over)
     // Whoever puts it again is told that it is there, whether or not it has to be.
-    if (!isReadable(copies) || !copies.some(({ node_id }) => isTaken(node_id, id))) return true
     const policy = copies[0]?.copy.policy ?? known.content.policy
     const owners = table.ownersOf(table.partitionOf(id), nodes_needed[policy])
     // A deletion that somebody remembers is on its way to the others.
