@@ -230,7 +230,7 @@ const makeLookAgain = (
     const ids = settling.take(timing.now())
     if (ids.length === 0) return false
     const sum = emptySum()
-    let is_looked_at = false
+    let is_found = true
     try {
       const copies = await local.copiesOf(ids)
       const entries = ids.map((id, at): Entry => [id, copies[at]])
@@ -238,11 +238,10 @@ const makeLookAgain = (
         entries.filter(([, copy]) => copy !== undefined && copy.kind !== "tombstone"),
         sum,
       )
-      is_looked_at = true
+      is_found = isFound(sum, members().is_leaving) || settling.hasLost()
     } finally {
       // A sweep does what there is to be done next: by its number it goes whose turn that is.
-      const is_found = isFound(sum, members().is_leaving) || settling.hasLost()
-      if (is_found || !is_looked_at) course.hurry()
+      if (is_found) course.hurry()
     }
     return true
   }
@@ -279,7 +278,7 @@ const makeHeal = (
     if (ids.length === 0) return false
     const looked = await look(ids).catch((cause: unknown) => {
       fail(cause)
-      return ids.map((id) => ({ id, is_done: false, is_early: false }))
+      return ids.map((id) => ({ id, is_done: false }))
     })
     for (const { id, is_done } of looked) {
       if (is_done) queue.settle(id)

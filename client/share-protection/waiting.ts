@@ -28,8 +28,8 @@ const targetOf = async (
     const project_id = textAt(job, "project_id")
     const query = project_id === undefined ? [] : [["project_id", project_id] as const]
     const body = await asked(addressOf("/v1/admin/targets", query))
-    const found = memberAt(body, "targets") ?? memberAt(body, "items")
-    return isList(found) ? found.find((target) => textAt(target, "id") === id) : undefined
+    const listed = memberAt(body, "targets")
+    return isList(listed) ? listed.find((target) => textAt(target, "id") === id) : undefined
   } catch (cause) {
     if (isFailure(cause)) return undefined
     throw cause

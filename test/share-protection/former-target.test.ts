@@ -60,27 +60,21 @@ describe("the order for an enrollment", () => {
     )
   }
 
-  conducted(
-    "names none while another target has the bucket, or never had a password",
-    Effect.gen(function* () {
-      yield* dispatching
-      yield* availableTarget(1)
-      yield* deleted(1)
-      yield* availableTarget(2)
-      assert.deepEqual(yield* offeredFor(), [])
-    }),
-  )
-
-  conducted(
-    "names none while another target waits to be enrolled there",
-    Effect.gen(function* () {
-      yield* dispatching
-      yield* availableTarget(1)
-      yield* deleted(1)
-      yield* pendingTarget(2)
-      assert.deepEqual(yield* offeredFor(), [])
-    }),
-  )
+  for (const [what, another] of [
+    ["has the bucket", availableTarget],
+    ["waits to be enrolled there", pendingTarget],
+  ] as const) {
+    conducted(
+      `names none while another target ${what}`,
+      Effect.gen(function* () {
+        yield* dispatching
+        yield* availableTarget(1)
+        yield* deleted(1)
+        yield* another(2)
+        assert.deepEqual(yield* offeredFor(), [])
+      }),
+    )
+  }
 
   conducted(
     "names none of a target that is there, or was never enrolled",
