@@ -128,7 +128,7 @@ const givers = ({ images, inputs, squares, paintings }: Queues, batch_max: numbe
     const own = batch.map(({ given }) => given)
     // Each was made in a thread for itself, or copied out of a request.
     const buffers = own.map(({ buffer }) => buffer as ArrayBuffer)
-    worker.give({ kind: "infer", inputs: own }, buffers, false, (answer) => {
+    worker.give({ kind: "infer", inputs: own }, buffers, true, (answer) => {
       running -= batch.length
       for (const [n, { told }] of batch.entries()) {
         const output = answer.kind === "inferred" ? answer.outputs[n] : undefined
@@ -225,10 +225,12 @@ export const plantPool = (options: PoolOptions): Pool => {
       if (!worker.isFree() || give.giveInputs(worker)) continue
       if (has_own_preparers || !prepares(worker)) give.giveSquares(worker)
     }
-    // A thread that takes images as they come has the next at hand, and does not stop for it.
-    if (has_own_preparers) return
-    for (const worker of of_network)
-      if (worker.isQuick() && isSmallNext(images)) give.giveImage(worker)
+    // Whoever will be done soon has the next at hand, and does not stop for it.
+    for (const worker of of_network) {
+      if (!worker.isQuick()) continue
+      const has_batch = inputs.size >= worker.batch() && give.giveInputs(worker)
+      if (!has_batch && !has_own_preparers && isSmallNext(images)) give.giveImage(worker)
+    }
   }
   const make = (count: number, session_threads: number) =>
     Array.from({ length: count }, () =>

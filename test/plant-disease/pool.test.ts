@@ -56,6 +56,23 @@ describe("a large network's thread", () => {
     expect(all).toMatchObject([byOthers, byOthers])
   })
 
+  it.each([
+    { images: 4, running: 1, waiting: 3 },
+    { images: 5, running: 5, waiting: 0 },
+    { images: 9, running: 5, waiting: 4 },
+  ])(
+    "has the next batch at hand if that is full: of $images images it has $running",
+    async ({ images, running, waiting }) => {
+      const told = Array.from({ length: images }, (_, n) => {
+        const input = Float32Array.of(n)
+        return new Promise((done) => void pool.infer(input, done))
+      })
+      expect({ running: pool.running(), waiting: pool.waiting() }).toEqual({ running, waiting })
+      const rows = told.map((_, n) => Float32Array.of(n))
+      expect(await Promise.all(told)).toEqual(rows)
+    },
+  )
+
   it("hands out the pixels of an image that is only prepared", async () => {
     const prepared = await new Promise((told) => void pool.prepare(file(), told))
     expect(prepared).toMatchObject({ kind: "prepared", rgb: Uint8Array.of(1, 2, 3) })
