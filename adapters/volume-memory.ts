@@ -15,8 +15,8 @@ const arenas_max = 8
 const wasm_page_bytes = 64 * 1024
 
 /** The memory of WebAssembly is the only one that Node promises to begin with a page. */
-const makeArena = () => {
-  const pages = (arena_pieces * memory_piece_bytes) / wasm_page_bytes
+const pagedMemory = (bytes: number) => {
+  const pages = Math.ceil(bytes / wasm_page_bytes)
   return new WebAssembly.Memory({ initial: pages, maximum: pages }).buffer
 }
 
@@ -25,7 +25,7 @@ const arenas = new Map<ArrayBufferLike, Float64Array>()
 const spare: Array<Buffer> = []
 
 const addArena = () => {
-  const arena = makeArena()
+  const arena = pagedMemory(arena_pieces * memory_piece_bytes)
   arenas.set(arena, new Float64Array(arena_pieces))
   for (let n = 0; n < arena_pieces; n++) {
     spare.push(Buffer.from(arena, n * memory_piece_bytes, memory_piece_bytes))
@@ -57,9 +57,21 @@ export const giveBack = (parts: ReadonlyArray<Uint8Array>) => {
   }
 }
 
+/** So many zeros that begin with a page. Nobody may change them: whoever fills a file has them. */
+export const pagedZeros = (length: number): Uint8Array => {
+  const buffer = pagedMemory(length)
+  kept.add(buffer)
+  return new Uint8Array(buffer, 0, length)
+}
+
+/** Memory that begins with a page and is never lent. */
+const kept = new WeakSet<ArrayBufferLike>()
+
 /** Whether these bytes begin and end with a page of memory. */
 export const isPaged = ({ buffer, byteOffset, length }: Uint8Array) =>
-  arenas.has(buffer) && byteOffset % page_bytes === 0 && length % page_bytes === 0
+  (arenas.has(buffer) || kept.has(buffer)) &&
+  byteOffset % page_bytes === 0 &&
+  length % page_bytes === 0
 
 /**
  * These bytes in a lent piece, with zeros up to the end of a page: what is written behind whole

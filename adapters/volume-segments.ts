@@ -15,6 +15,7 @@ import {
   seedOf,
   toPages,
 } from "./volume-format.ts"
+import { pagedZeros } from "./volume-memory.ts"
 import type { Segment, Segments } from "./volume-parts.ts"
 
 /** The largest file that is made under load, in bytes. */
@@ -27,7 +28,8 @@ const spare_max = 2
 const fill_bytes = 1024 * 1024
 const fills_per_sync = 16
 
-const zeros = Buffer.alloc(fill_bytes)
+/** Past the page cache: else they cost the processor more than all that is stored there later. */
+const zeros = pagedZeros(fill_bytes)
 const name_pattern = /^(log|ext)-(\d{8})\.seg$/
 const unfinished_pattern = /^new-(log|ext)-\d{8}\.tmp$/
 
@@ -55,7 +57,11 @@ export interface FoundFiles {
 }
 
 /** Fills a stretch with zeros and makes it durable; the event loop is free between the pieces. */
-export const fillZeros = async (file: VolumeFile, start: number, end: number) => {
+export const fillZeros = async (
+  file: Pick<VolumeFile, "write" | "datasync">,
+  start: number,
+  end: number,
+) => {
   let unsynced = 0
   for (let at = start; at < end; at += fill_bytes) {
     await file.write([zeros.subarray(0, Math.min(fill_bytes, end - at))], at)

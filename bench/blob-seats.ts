@@ -5,7 +5,15 @@ import type { BlobRow, Operation } from "./blob-figures.ts"
 import type { startJsonParse } from "./blob-json.ts"
 import type { LoadClient } from "./blob-load.ts"
 import { startNginx } from "./blob-nginx.ts"
-import { descendants, flushesOf, pin, rested, server_core, usedSeconds } from "./blob-process.ts"
+import {
+  descendants,
+  flushesOf,
+  pause_ms_max,
+  pin,
+  rested,
+  server_core,
+  usedSeconds,
+} from "./blob-process.ts"
 import { startRadosgw } from "./blob-radosgw.ts"
 import { startRaw } from "./blob-raw.ts"
 import { startRedis } from "./blob-redis.ts"
@@ -143,7 +151,7 @@ const contender = (
     const processes = pids()
     const before = [usedSeconds(processes), flushes(), await server.syncs?.()] as const
     const { round } = await client.load(order)
-    await rested(pids)
+    await rested(pids, is_put ? pause_ms_max : 0)
     const after = [usedSeconds(processes), flushes(), await server.syncs?.()] as const
     if (is_put) await server.clear?.()
     const perRun = (from: number | undefined, to: number | undefined) =>
