@@ -1,8 +1,10 @@
 /** The data folder: made, locked for one process, and given to what writes into it. */
 import {
+  chmodSync,
   existsSync,
   lstatSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   renameSync,
@@ -161,6 +163,7 @@ const makeFolders = (path: string, inner: ReadonlyArray<"run" | "nats">) =>
     try: (): Folder => {
       mkdirSync(path, { recursive: true, mode: folder_mode })
       const real = realpathSync(path)
+      closeEmpty(real)
       const folder = { path: real, run: join(real, "run"), nats: join(real, "nats") }
       for (const name of inner) {
         if (process.getuid?.() === 0) mayMake(real, folder[name])
@@ -172,6 +175,12 @@ const makeFolders = (path: string, inner: ReadonlyArray<"run" | "nats">) =>
     },
     catch: (cause) => (cause instanceof DataFolderUnusable ? cause : unusable(path, cause)),
   })
+
+/** It may have been made for this, by a shell that lets others look into it. */
+const closeEmpty = (folder: string) => {
+  if (statSync(folder).uid !== process.getuid?.() || readdirSync(folder).length > 0) return
+  chmodSync(folder, folder_mode)
+}
 
 /** Whose a file is that we make there; it is not made through a link that another has left. */
 const ownerIn = (folder: string) => {

@@ -134,6 +134,8 @@ const tlsServer = Effect.fnUntraced(function* (tls: Settings["tls"]) {
 const refusals: Readonly<Record<string, readonly [number, string]>> = {
   HPE_HEADER_OVERFLOW: [431, `The headers are larger than ${header_bytes_max} bytes in all.`],
   ERR_HTTP_REQUEST_TIMEOUT: [408, "The request came too slowly."],
+  HPE_INVALID_URL: [400, "The URL has a character that must be percent-encoded, as UTF-8."],
+  HPE_INVALID_HEADER_TOKEN: [400, "A header is malformed: it is a name, a colon and text."],
 }
 const bad_request = [400, "This is not HTTP."] as const
 

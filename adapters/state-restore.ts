@@ -84,8 +84,8 @@ const mark = (folder: string, said: Mark) =>
     Effect.mapError(({ message }) => unusable(message)),
   )
 
-/** Marks an empty folder, or one in which the same was begun; any other is refused, untouched. */
-export const claimFolder = Effect.fnUntraced(function* (folder: string, manifest: StateManifest) {
+/** What was begun of it in this folder; refused where anything else is in there. */
+export const claimable = Effect.fnUntraced(function* (folder: string, manifest: StateManifest) {
   const begun = yield* begunIn(folder)
   if (begun !== undefined && begun.backup_id !== manifest.id) {
     return yield* unusable(
@@ -100,6 +100,12 @@ export const claimFolder = Effect.fnUntraced(function* (folder: string, manifest
       `${folder} is not empty: move it away, or name another folder with ALMANAC_DATA_DIR.`,
     )
   }
+  return begun
+})
+
+/** Marks an empty folder, or one in which the same was begun; any other is refused, untouched. */
+export const claimFolder = Effect.fnUntraced(function* (folder: string, manifest: StateManifest) {
+  const begun = yield* claimable(folder, manifest)
   // It may have been made for this, by a shell that lets others look into it.
   yield* tried(`${folder} cannot be closed to others`, async () => {
     await mkdir(folder, { recursive: true, mode: 0o700 })

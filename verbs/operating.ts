@@ -7,6 +7,7 @@ import { appOf } from "#gateway/routes.ts"
 import { Charts } from "#gateway/system/charts.ts"
 import { operations } from "#gateway/system/operations.ts"
 import { OperationsApi } from "#gateway/system/operations-api.ts"
+import { PublishedNames } from "#gateway/system/published-names.ts"
 import { type Operated, ReadModels } from "#gateway/system/read-models.ts"
 import { BlobStorageModel, blueprint } from "#projections/blob-storage/blueprint.ts"
 import {
@@ -24,6 +25,7 @@ import { WebhookModel, blueprint as webhook_blueprint } from "#projections/syste
 import type { Settings } from "#schemas/settings.ts"
 import { charts } from "#verbs/charts.ts"
 import { machineryMeasures } from "#verbs/measures.ts"
+import { published_types } from "#verbs/published.ts"
 import type { RoleParts } from "#verbs/role-parts.ts"
 import { witnessing } from "#verbs/session.ts"
 import { webhookPorts } from "#verbs/webhooks.ts"
@@ -68,6 +70,7 @@ export const operating = Effect.fnUntraced(function* (
   const known = around.pipe(
     Context.pick(Log, PublishedEvents, SecretKeeper, TokenIssuer, TrustIssuer),
     Context.add(SystemModel, system),
+    Context.add(PublishedNames, published_types),
   )
   const with_hooks = Context.merge(models, yield* parts.hooks)
   const hooks = yield* Effect.provideContext(webhookPorts(settings), with_hooks)

@@ -2,7 +2,7 @@
 import { Console, Effect, Redacted } from "effect"
 import { Command, Flag } from "effect/cli"
 import { proveState } from "#adapters/state-proof.ts"
-import { claimFolder, restoreState } from "#adapters/state-restore.ts"
+import { claimable, claimFolder, restoreState } from "#adapters/state-restore.ts"
 import { openStateStore } from "#adapters/state-store.ts"
 import { settings } from "#verbs/root.ts"
 import { busRestored, generations } from "#verbs/session.ts"
@@ -31,12 +31,14 @@ export const restore = Command.make(
     if (manifest === undefined) {
       return yield* new StateRefused({ message: `${from} holds no backup.` })
     }
+    const { dir: folder } = configured.data
+    // Whoever cannot put it there need not wait until all of it has been read.
+    if (!check) yield* claimable(folder, manifest)
     const log = generations(configured)
     yield* proveState(store, manifest, log)
     const { last } = manifest.log
     yield* Console.log(`whole: position ${last}, made ${manifest.created_at}`)
     if (check) return
-    const { dir: folder } = configured.data
     yield* claimFolder(folder, manifest)
     yield* restoreState({ store, manifest, folder, log, told, is_files_only: files }).pipe(
       Effect.provide(busRestored(configured)),

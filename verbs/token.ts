@@ -18,6 +18,11 @@ class NoSuchToken extends Schema.TaggedError<NoSuchToken>()("NoSuchToken", {
   message: Schema.String,
 }) {}
 
+/** A token that is good for nothing. */
+class NothingGranted extends Schema.TaggedError<NothingGranted>()("NothingGranted", {
+  message: Schema.String,
+}) {}
+
 const originNow = Effect.map(
   Clock.currentTimeMillis,
   (now): Origin => ({
@@ -63,6 +68,11 @@ const issue = Command.make(
     ),
   },
   Effect.fn(function* ({ project, role, scope, name, ttl }) {
+    if (role.length + scope.length === 0 && Option.isNone(project)) {
+      return yield* new NothingGranted({
+        message: "Such a token could do nothing: give it a --role, a --scope or a --project.",
+      })
+    }
     const configured = yield* settings
     const request = yield* Schema.decodeUnknownEffect(TokenRequest)({
       roles: role,

@@ -3,6 +3,7 @@ import { Context, Effect, Schedule, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
 import type { Caller } from "#gateway/caller.ts"
 import { RequestContext } from "#gateway/request-context.ts"
+import { allPublished } from "#gateway/system/published-names.ts"
 import {
   type Delivered,
   PublishedEvents,
@@ -107,6 +108,11 @@ export const subscribe = Effect.fnUntraced(function* (asked: Asked) {
     const detail = "This token belongs to no project and has no scope blobs:read."
     return yield* new Forbidden({ detail })
   }
+  const { service, type, subject } = asked.query
+  yield* allPublished(
+    { field: "query.service", names: service === undefined ? [] : [service] },
+    { field: "query.type", names: type === undefined ? [] : [type] },
+  )
   const open = yield* OpenStreams
   if (open.count >= streams_max) {
     const detail = `There are ${streams_max} event streams already: close one, or come back later.`
@@ -119,7 +125,6 @@ export const subscribe = Effect.fnUntraced(function* (asked: Asked) {
   const published = yield* PublishedEvents
   // Who waits for its place counts already: a burst would pass the limit otherwise.
   const after = yield* Effect.scoped(Effect.andThen(counted, beginning(asked)))
-  const { service, type, subject } = asked.query
   const events = published.follow(after, { service, type }).pipe(
     Stream.filter(({ event }) => visible(event)),
     Stream.filter(({ event }) => subject === undefined || event.subject === subject),

@@ -7,6 +7,7 @@ import { type WebhookCursor, WebhookCursors } from "#actors/system/webhook-curso
 import { WebhookSecrets, WebhookSender } from "#actors/system/webhook-sender.ts"
 import { Log } from "#events/log.ts"
 import { origin, RequestContext } from "#gateway/request-context.ts"
+import { allPublished } from "#gateway/system/published-names.ts"
 import { Transport } from "#gateway/transport.ts"
 import { PublishedEvents } from "#projections/published-events.ts"
 import {
@@ -157,6 +158,9 @@ const allowedUrl = Effect.fnUntraced(function* (url: string | undefined) {
   if (refused !== undefined) return yield* new Invalid({ detail: `body.url: ${refused}` })
 })
 
+const allKnown = ({ services = [], types = [] }: Pick<NewWebhook, "services" | "types">) =>
+  allPublished({ field: "body.services", names: services }, { field: "body.types", names: types })
+
 /** The sequence of the last published event. */
 const last = Effect.gen(function* () {
   const published = yield* PublishedEvents
@@ -186,6 +190,7 @@ const create = Effect.fnUntraced(
   function* (asked: NewWebhook) {
     const project_id = yield* chosen(asked)
     yield* allowedUrl(asked.url)
+    yield* allKnown(asked)
     const { db, catchUp } = yield* WebhookModel
     const { command_id, request_id } = yield* RequestContext
     const transport = yield* Transport
@@ -217,6 +222,7 @@ const read = (text: string) =>
 const update = Effect.fnUntraced(function* (text: string, patch: WebhookPatch) {
   const { id } = yield* owned(text)
   yield* allowedUrl(patch.url)
+  yield* allKnown(patch)
   const position = yield* send(id, ChangeWebhook.make(patch))
   return answer(yield* detailed(yield* owned(id)), { position })
 })

@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import {
+  chmodSync,
   chownSync,
   existsSync,
   lchownSync,
@@ -26,6 +27,18 @@ it.live("a folder that is not there is made, for its owner only", () =>
     const folder = yield* lockDataFolder(path)
     const modes = [folder.path, folder.run, folder.nats].map(permissions)
     assert.deepEqual(modes, [0o700, 0o700, 0o700])
+  }),
+)
+
+it.live("an empty folder that was made for it is closed to others, one that is used is left", () =>
+  Effect.gen(function* () {
+    const path = join(yield* temporaryFolder, "data")
+    mkdirSync(path, { mode: 0o755 })
+    yield* Effect.scoped(lockDataFolder(path))
+    assert.equal(permissions(path), 0o700)
+    chmodSync(path, 0o750)
+    yield* Effect.scoped(lockDataFolder(path))
+    assert.equal(permissions(path), 0o750)
   }),
 )
 

@@ -63,6 +63,19 @@ describe("what is not HTTP is answered once, in an envelope, and the connection 
     })
   })
 
+  it.each([
+    ["a URL that is not encoded", "GET /v1/blobs/é HTTP/1.1\r\nHost: a\r\n\r\n", /percent-encoded/],
+    [
+      "a name that is not encoded",
+      "GET / HTTP/1.1\r\nHost: a\r\né: b\r\n\r\n",
+      /header is malformed/,
+    ],
+  ])("says what is wrong with %s", async (_name, request, detail) => {
+    const [head = "", body = ""] = (await served.raw(request)).split("\r\n\r\n")
+    expect(statuses(head)).toEqual(["HTTP/1.1 400"])
+    expect(body).toMatch(detail)
+  })
+
   const long = `X: ${"x".repeat(20_000)}\r\n\r\n`
   const too_long = "The headers are larger than 16384 bytes in all."
   for (const [path, body] of [

@@ -362,6 +362,14 @@ describeWithServer("the command line", () => {
     expect(unknown.stderr).toContain("sevre")
   })
 
+  it("issues no token that is good for nothing", async () => {
+    const folder = newFolder()
+    const { code, stdout, stderr } = await runVerb(folder, ["token", "issue"])
+    expect([code, stdout]).toEqual([1, ""])
+    expect(stderr).toContain("give it a --role, a --scope or a --project")
+    expect(readdirSync(folder)).toEqual([])
+  })
+
   it("does the same beside a running server and without one", async () => {
     const server = await startServer(newFolder())
     const beside = await runVerb(server.data_dir, ["audit", "verify"])

@@ -177,6 +177,9 @@ describeWithRadosgw("a server that loses everything", () => {
       )
       const said = await verb(folder, "backup-state", "--to", to)
       const last = Number(/position (\d+)/.exec(said)?.[1])
+      const full = await runVerb(folder, ["restore-state", "--from", to], settings)
+      expect([full.code, full.stdout]).toEqual([1, ""])
+      expect(full.stderr).toContain("is not empty")
       const before = await replayed(folder, last)
 
       // What is lost, as the backup does not have it.

@@ -124,6 +124,17 @@ describe("what is asked for", () => {
     }
   }
 
+  for (const [query, said] of [
+    ["service=plant-diseases", "no service plant-diseases; did you mean plant-disease?"],
+    ["type=blob_saved", "no type of events blob_saved; "],
+  ] as const) {
+    served(`${query}, which nobody publishes, is refused`, async (url) => {
+      const { status, code, detail } = error(await read(`${url}?${query}`, "admin"))
+      assert.deepEqual({ status, code }, { status: 400, code: "svc.validation_error" })
+      assert.include(detail, said)
+    })
+  }
+
   for (const asked of ["x", "-1", "1.5", "1e3", "0x1", "", "1".repeat(16), "1, 2"]) {
     served(`Last-Event-ID ${JSON.stringify(asked)} is refused`, async (url) => {
       const { status, code } = error(await read(url, "admin", asked))

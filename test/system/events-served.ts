@@ -13,6 +13,7 @@ import { Identity, Unauthenticated } from "#gateway/identity.ts"
 import { mount } from "#gateway/routes.ts"
 import { subscribe } from "#gateway/system/events.ts"
 import { Events } from "#gateway/system/events-api.ts"
+import { PublishedNames } from "#gateway/system/published-names.ts"
 import { type Published, PublishedEvents } from "#projections/published-events.ts"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
 import { settingsWith } from "../http.ts"
@@ -51,16 +52,24 @@ const identity = Layer.succeed(
   }),
 )
 
+/** What is published here. */
+const names = [
+  ["blob-storage", { blob_stored: {}, node_joined: {} }],
+  ["share-protection", { job_queued: {} }],
+  ["plant-disease", {}],
+] as const
+
 /** Serves until the scope closes, and answers the URL of the stream. */
 export const serveEvents = Effect.gen(function* () {
   const events = yield* Effect.context<PublishedEvents>()
+  const known = Context.add(events, PublishedNames, names)
   const run = Effect.gen(function* () {
     const mounted = yield* mount({
       name: "operations",
       api: Api,
       routes: Effect.map(
         HttpRouter.toHttpEffect(HttpApiBuilder.layer(Api).pipe(Layer.provide(handlers))),
-        Effect.provideContext(Context.merge(events, yield* Effect.context<Scope.Scope>())),
+        Effect.provideContext(Context.merge(known, yield* Effect.context<Scope.Scope>())),
       ),
     })
     const settings = settingsWith()

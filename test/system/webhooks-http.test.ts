@@ -172,6 +172,29 @@ describe("a webhook over HTTP", () => {
     })
   }
 
+  for (const [names, detail] of [
+    [
+      { types: ["blob_stored", "blob_store"] },
+      "body.types: there is no type of events blob_store; ",
+    ],
+    [{ services: ["blob"] }, "body.services: there is no service blob; "],
+  ] as const) {
+    served(`of ${JSON.stringify(names)}, which nobody publishes, is refused`, async (asked) => {
+      const { ask } = asked
+      const id = await made(asked, "one")
+      for (const [method, path, body] of [
+        ["POST", hooks, { url, ...names }],
+        ["PATCH", `${hooks}/${id}`, names],
+      ] as const) {
+        const { status, body: said } = await ask("one", method, path, body)
+        assert.deepEqual([status, said.code], [400, "svc.validation_error"])
+        assert.include(said.detail, detail)
+      }
+      const { body } = await ask("one", "GET", hooks)
+      assert.deepInclude(body.webhooks, { ...body.webhooks[0], types: [], services: [] })
+    })
+  }
+
   served("is changed, paused, enabled and deleted", async (asked) => {
     const { ask, command } = asked
     const id = await made(asked, "one")

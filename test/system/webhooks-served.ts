@@ -16,6 +16,7 @@ import { secretsWith } from "#adapters/webhook-key.ts"
 import { Log } from "#events/log.ts"
 import type { Authenticate } from "#gateway/identity.ts"
 import { appOf } from "#gateway/routes.ts"
+import { PublishedNames } from "#gateway/system/published-names.ts"
 import { WebhookLimit, webhookHandlers } from "#gateway/system/webhooks.ts"
 import { AdminWebhooksGroup, WebhooksGroup } from "#gateway/system/webhooks-api.ts"
 import { Transport } from "#gateway/transport.ts"
@@ -118,6 +119,7 @@ export const served = (name: string, body: (asked: Asked) => Promise<void>) =>
           WebhookSender,
         ),
         Context.add(WebhookLimit, limit),
+        Context.add(PublishedNames, [["blob-storage", { blob_stored: {} }]]),
       )
       const routes = appOf(HttpApiBuilder.layer(Api).pipe(Layer.provide(handlers)), known)
       const service = { name: "operations", api: Api, routes }

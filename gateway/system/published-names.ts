@@ -1,0 +1,34 @@
+/** Whether what somebody asks for is published: of a misspelt name nothing would ever come. */
+import { Context, Effect } from "effect"
+import { nearest, quoted } from "#schemas/setting.ts"
+import { Invalid } from "#schemas/system/rejection.ts"
+
+/** What is published, by service and by type; undefined: nobody says, and every name is taken. */
+export const PublishedNames = Context.Reference<
+  ReadonlyArray<readonly [service: string, types: object]> | undefined
+>("gateway/PublishedNames", { defaultValue: () => undefined })
+
+/** Names, and which field of the request they stand in. */
+interface Named {
+  readonly field: string
+  readonly names: ReadonlyArray<string>
+}
+
+/** Refuses the first that is no service, and the first that is no type of events. */
+export const allPublished = Effect.fnUntraced(function* (services: Named, types: Named) {
+  const published = yield* PublishedNames
+  if (published === undefined) return
+  const all_types = published.flatMap(([, of_service]) => Object.keys(of_service))
+  yield* among(services, "service", new Set(published.map(([service]) => service)))
+  yield* among(types, "type of events", new Set(all_types))
+})
+
+const among = ({ field, names }: Named, kind: string, known: ReadonlySet<string>) => {
+  const wrong = names.find((name) => !known.has(name))
+  if (wrong === undefined) return Effect.void
+  const near = nearest(wrong, [...known])
+  const hint = near === undefined ? "GET /asyncapi.json lists them" : `did you mean ${near}?`
+  return Effect.fail(
+    new Invalid({ detail: `${field}: there is no ${kind} ${quoted(wrong)}; ${hint}` }),
+  )
+}
