@@ -24,9 +24,12 @@ export const segment_bytes_max = 1024 ** 3
 const growth_ms = 10_000
 /** Files that are kept for later, by kind; more of them are removed. */
 const spare_max = 2
-/** Written at once when a file is filled, and synced after so many of them. */
-const fill_bytes = 1024 * 1024
-const fills_per_sync = 16
+/**
+ * Written at once when a file is filled, and synced after so many of them. Under load a turn of the
+ * event loop takes longer than a MiB takes the disk.
+ */
+const fill_bytes = 4 * 1024 * 1024
+const fills_per_sync = 4
 
 /** Past the page cache: else they cost the processor more than all that is stored there later. */
 const zeros = pagedZeros(fill_bytes)

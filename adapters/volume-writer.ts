@@ -10,6 +10,12 @@ import type { LogFileState, VolumeState } from "./volume-state.ts"
 /** After the disk was full it is asked again at most so often, in milliseconds. */
 const full_again_ms = 200
 
+/**
+ * Of the current file so much is free at most when the one after it is made: under load that one is
+ * twice as long, and must be there when this one ends.
+ */
+const begun_share = 7 / 8
+
 /** The last batch that is durable, and where the next one goes. */
 export interface LogEnd {
   /** The file's number; 0 where there is none yet. */
@@ -29,7 +35,7 @@ export interface WriterParts {
 }
 
 /**
- * Keeps spare log files: one in any case, a second when the current file is half full. A disk that
+ * Keeps spare log files: one in any case, a second once the current file is written to. A disk that
  * is full is no failure; any other error in making a file ends writing.
  */
 const makeReserve = ({ segments, now, fail }: WriterParts) => {
@@ -107,8 +113,8 @@ export const makeWriter = (parts: WriterParts, end: LogEnd) => {
     if (segments.spareCount("log") === 0) await reserve.more()
   }
   const prepareNext = () => {
-    const is_half_full = current !== undefined && available() < current.segment.bytes / 2
-    if (reserve.count() < (is_half_full ? 2 : 1)) void reserve.more()
+    const is_begun = current !== undefined && available() < current.segment.bytes * begun_share
+    if (reserve.count() < (is_begun ? 2 : 1)) void reserve.more()
   }
   /** Makes the records durable as one batch, for which `available` must have room. */
   const write = async (records: ReadonlyArray<BatchRecord>, first_cursor: number) => {

@@ -208,6 +208,19 @@ describe("a full disk", () => {
     assert.equal(await readOne(again, 1000, 8000), "whole")
   })
 
+  it("is asked for one file more when an eighth of the current one is written", async () => {
+    let files = 0
+    const create: VolumeDisk["create"] = (path) => {
+      if (path.includes("log-")) files += 1
+      return volumeDisk.create(path)
+    }
+    const engine = await opened(freshFolder(), {}, { ...volumeDisk, create })
+    await putOne(engine, 0, 100)
+    assert.equal(files, 2)
+    await putEach(engine, upTo(2), 8000)
+    assert.equal(files, 3)
+  })
+
   it("is asked again where a file was begun while it was full", async () => {
     const begun = Promise.withResolvers<void>()
     const gate = Promise.withResolvers<void>()
@@ -220,7 +233,7 @@ describe("a full disk", () => {
     }
     const engine = await opened(freshFolder(), {}, { ...volumeDisk, create })
     is_full = true
-    // The next file is begun when half of the current one is written.
+    // The next file is begun soon after the current one.
     await putEach(engine, upTo(10), 8000)
     await begun.promise
     is_full = false
