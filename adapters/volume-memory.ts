@@ -14,10 +14,15 @@ const arena_pieces = 32
 const arenas_max = 8
 const wasm_page_bytes = 64 * 1024
 
-/** The memory of WebAssembly is the only one that Node promises to begin with a page. */
+/** Memory that begins with a page. */
+const aligned = new WeakSet<ArrayBufferLike>()
+
+/** That of WebAssembly is the only one of which Node promises it. */
 const pagedMemory = (bytes: number) => {
   const pages = Math.ceil(bytes / wasm_page_bytes)
-  return new WebAssembly.Memory({ initial: pages, maximum: pages }).buffer
+  const { buffer } = new WebAssembly.Memory({ initial: pages, maximum: pages })
+  aligned.add(buffer)
+  return buffer
 }
 
 /** The bytes of each piece of an arena that are still to be written. */
@@ -58,20 +63,12 @@ export const giveBack = (parts: ReadonlyArray<Uint8Array>) => {
 }
 
 /** So many zeros that begin with a page. Nobody may change them: whoever fills a file has them. */
-export const pagedZeros = (length: number): Uint8Array => {
-  const buffer = pagedMemory(length)
-  kept.add(buffer)
-  return new Uint8Array(buffer, 0, length)
-}
-
-/** Memory that begins with a page and is never lent. */
-const kept = new WeakSet<ArrayBufferLike>()
+export const pagedZeros = (length: number): Uint8Array =>
+  new Uint8Array(pagedMemory(length), 0, length)
 
 /** Whether these bytes begin and end with a page of memory. */
 export const isPaged = ({ buffer, byteOffset, length }: Uint8Array) =>
-  (arenas.has(buffer) || kept.has(buffer)) &&
-  byteOffset % page_bytes === 0 &&
-  length % page_bytes === 0
+  aligned.has(buffer) && byteOffset % page_bytes === 0 && length % page_bytes === 0
 
 /**
  * These bytes in a lent piece, with zeros up to the end of a page: what is written behind whole

@@ -13,13 +13,8 @@ import { beside } from "#verbs/session.ts"
 /** Roles or scopes of one token. */
 const grants_max = 32
 
-/** No token has the name. */
-class NoSuchToken extends Schema.TaggedError<NoSuchToken>()("NoSuchToken", {
-  message: Schema.String,
-}) {}
-
-/** A token that is good for nothing. */
-class NothingGranted extends Schema.TaggedError<NothingGranted>()("NothingGranted", {
+/** One that is good for nothing is asked for, or none has the name. */
+class TokenRefused extends Schema.TaggedError<TokenRefused>()("TokenRefused", {
   message: Schema.String,
 }) {}
 
@@ -69,7 +64,7 @@ const issue = Command.make(
   },
   Effect.fn(function* ({ project, role, scope, name, ttl }) {
     if (role.length + scope.length === 0 && Option.isNone(project)) {
-      return yield* new NothingGranted({
+      return yield* new TokenRefused({
         message: "Such a token could do nothing: give it a --role, a --scope or a --project.",
       })
     }
@@ -105,7 +100,7 @@ const revoke = Command.make(
     const configured = yield* settings
     const named = yield* Schema.decodeUnknownEffect(TokenName)(name)
     const { count } = yield* overLog(configured, (issuer, origin) => issuer.revoke(named, origin))
-    if (count === 0) return yield* new NoSuchToken({ message: `No token of the name ${named}.` })
+    if (count === 0) return yield* new TokenRefused({ message: `No token of the name ${named}.` })
   }),
 ).pipe(
   Command.withDescription("Take back all tokens of a name: no process takes them any more"),
