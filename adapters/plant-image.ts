@@ -6,6 +6,7 @@
  */
 import sharp, { type Sharp } from "sharp"
 import { type JpegHead, jpegHead } from "#adapters/plant-image-head.ts"
+import { onceInProcess } from "#adapters/plant-image-once.ts"
 import { typeOf } from "#adapters/plant-image-type.ts"
 import type { Pixels } from "#adapters/plant-resample.ts"
 import { causeText } from "#schemas/cause-text.ts"
@@ -30,9 +31,11 @@ export const image_side_max = 65_535
 const decode_s_max = 10
 const message_length_max = 200
 
-// Whatever a file calls itself, no other format's code sees its bytes.
-sharp.block({ operation: ["VipsForeignLoad"] })
-sharp.unblock({ operation: ["VipsForeignLoadJpegBuffer", "VipsForeignLoadPngBuffer"] })
+onceInProcess(() => {
+  // Whatever a file calls itself, no other format's code sees its bytes.
+  sharp.block({ operation: ["VipsForeignLoad"] })
+  sharp.unblock({ operation: ["VipsForeignLoadJpegBuffer", "VipsForeignLoadPngBuffer"] })
+})
 sharp.cache(false)
 sharp.concurrency(1)
 

@@ -1,5 +1,6 @@
 /** One thread of the predictor, and the tasks that it has; started anew when it ends by itself. */
 import { Worker } from "node:worker_threads"
+import { sharedState } from "#adapters/plant-image-once.ts"
 import {
   type Answer,
   end,
@@ -86,6 +87,8 @@ export const plantWorker = (options: PlantWorkerOptions): PlantWorker => {
     onFree()
   }
   const start = () => {
+    // Each thread has it from its start on.
+    sharedState()
     const made = new Worker(program, { workerData: thread, resourceLimits })
     worker = made
     made.once("message", (first: Started) => {
