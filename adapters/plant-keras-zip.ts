@@ -2,7 +2,7 @@
  * Reads a `.keras` file: a zip of the configuration and of an HDF5 with the weights, which are
  * named by class and counter there, not by layer.
  *
- * Source: plant facts 3; keras-team/keras, saving_lib.py of 2.12 to 3.15.
+ * Source: plant facts 3; keras-team/keras, saving_lib.py of 2.13 to 3.15.
  */
 import { join } from "node:path"
 import { type Hdf5, openHdf5 } from "#adapters/plant-hdf5.ts"
@@ -41,27 +41,45 @@ const orderOf = ({ kind, config }: Layer): ReadonlyArray<string> => {
       return ["mean", "variance"]
     case "PReLU":
       return ["alpha"]
+    case "LayerScale":
+      return ["gamma"]
     default:
       return ["kernel", "bias"]
   }
 }
 
-/** Where the variables of each layer are. */
-const foldersOf = (file: Hdf5, { layers }: Model, at: string, found: Map<Layer, string>) => {
+/** What is known of the places of variables while they are looked for. */
+interface Search {
+  readonly file: Hdf5
+  readonly found: Map<Layer, string>
+  /** Whether layers with variables count twice where folders of one name are numbered. */
+  readonly is_twofold: boolean
+}
+
+/** Finds where the variables of each layer are, and says whether there are any. */
+const findFolders = (search: Search, { layers }: Model, at: string): boolean => {
+  const { file, found, is_twofold } = search
   const counts = new Map<string, number>()
-  // Keras 2.12 and 2.13 name the folder after what holds the layers.
+  // Keras 2.13 and 2.14 name the folder after what holds the layers.
   const inner = ["layers", "_layer_checkpoint_dependencies"].find((name) => file.has(at + name))
   const folder = `${at}${inner ?? "layers"}/`
+  let has_some = false
   for (const layer of layers) {
     const kind = layer.kind === "Model" ? "Functional" : layer.kind
     const name = snakeCase(kind)
     const count = counts.get(name) ?? 0
-    counts.set(name, count + 1)
     const place = `${folder}${name}${count === 0 ? "" : `_${count}`}/`
     found.set(layer, place)
-    if (layer.model !== undefined) foldersOf(file, layer.model, place, found)
+    const { model } = layer
+    const has_any = model ? findFolders(search, model, place) : file.has(`${place}vars/0`)
+    counts.set(name, count + (is_twofold && has_any ? 2 : 1))
+    has_some ||= has_any
   }
+  return has_some
 }
+
+/** Keras 2.13 goes through layers with variables once more, and numbers what it passes over. */
+const twofold_version = /^2\.1[23]\./
 
 /** Reads `path`; `folder` is where the weights are unpacked. Throws a refusal. */
 export const readKerasZip = async (path: string, folder: string): Promise<Network> => {
@@ -78,15 +96,15 @@ export const readKerasZip = async (path: string, folder: string): Promise<Networ
       return unusable("The .keras file holds no model.weights.h5.")
     }
     const file = await openHdf5(unpacked)
-    const folders = new Map<Layer, string>()
-    foldersOf(file, model, "", folders)
+    const found = new Map<Layer, string>()
+    findFolders({ file, found, is_twofold: twofold_version.test(version) }, model, "")
     return {
       model,
       is_keras_3: /^[3-9]/.test(version),
       weight: (layer, ...names) => {
         const index = orderOf(layer).findIndex((name) => names.includes(name))
         const is_brain = layer.config.dtype === "bfloat16"
-        return index < 0 ? undefined : file.weight(`${folders.get(layer)}vars/${index}`, is_brain)
+        return index < 0 ? undefined : file.weight(`${found.get(layer)}vars/${index}`, is_brain)
       },
       close: file.close,
     }

@@ -41,10 +41,12 @@ const leaky =
   ({ graph }, { name }) =>
     graph.add("LeakyRelu", [name], { alpha: { float: alpha } })
 
+const bounded: Apply = (conversion, { name }) => clipped(conversion, name, 0, 6)
+
 const activations: Readonly<Record<string, Apply>> = {
   linear: (_, { name }) => name,
   relu: single("Relu"),
-  relu6: (conversion, { name }) => clipped(conversion, name, 0, 6),
+  relu6: bounded,
   leaky_relu: leaky(0.2),
   elu: single("Elu"),
   selu: single("Selu"),
@@ -135,6 +137,25 @@ const softmaxLayer: Convert = ({ graph, config, input }) => {
 
 const activation: Convert = (conversion) => activated(conversion, conversion.input)
 
+const alone =
+  (apply: Apply): Convert =>
+  (conversion) => ({ name: apply(conversion, conversion.input), shape: conversion.input.shape })
+
+/**
+ * Activations that are called as functions of TensorFlow, in Keras 2: those that nothing but a
+ * tensor is given to, which would change what they compute.
+ */
+export const activation_functions: Readonly<Record<string, Convert>> = {
+  "nn.relu": alone(single("Relu")),
+  "nn.relu6": alone(bounded),
+  "nn.elu": alone(single("Elu")),
+  "nn.selu": alone(single("Selu")),
+  "nn.softsign": alone(single("Softsign")),
+  "math.sigmoid": alone(single("Sigmoid")),
+  "math.softplus": alone(single("Softplus")),
+  "math.tanh": alone(single("Tanh")),
+}
+
 export const activation_layers: Readonly<Record<string, Convert>> = {
   Activation: activation,
   ReLU: relu,
@@ -142,4 +163,13 @@ export const activation_layers: Readonly<Record<string, Convert>> = {
   ELU: elu,
   PReLU: prelu,
   Softmax: softmaxLayer,
+  // The operations of Keras 3 on tensors.
+  Relu: alone(single("Relu")),
+  Relu6: alone(bounded),
+  Selu: alone(single("Selu")),
+  Sigmoid: alone(single("Sigmoid")),
+  Silu: alone(swish),
+  Softplus: alone(single("Softplus")),
+  Softsign: alone(single("Softsign")),
+  Tanh: alone(single("Tanh")),
 }

@@ -2,6 +2,7 @@
 import { axisOf, perChannel, type Value } from "#adapters/plant-graph.ts"
 import type { Layer } from "#adapters/plant-keras-config.ts"
 import { type Conversion, type Convert, numberOf, refuse } from "#adapters/plant-layer.ts"
+import { activation_functions } from "#adapters/plant-layer-activation.ts"
 
 /** Sides of 1 spread. */
 const spread = ({ layer }: Conversion, one: Value, other: Value) => {
@@ -79,8 +80,20 @@ const concatenate: Convert = (conversion) => {
   return { name, shape: input.shape.with(place, side) }
 }
 
+/** Of Keras's own InceptionResNetV2: the first value, and the second by a factor. */
+const scaledSum: Convert = (conversion) => {
+  const { graph, config, layer } = conversion
+  const [first, second, ...others] = valuesOf(conversion)
+  if (first === undefined || second === undefined || others.length > 0) {
+    return refuse(layer, "is not called with two values")
+  }
+  const scaled = graph.add("Mul", [second.name, graph.floats([numberOf(config, "scale", 1)])])
+  return { name: graph.add("Add", [first.name, scaled]), shape: spread(conversion, first, second) }
+}
+
 /** What plain Python on tensors becomes in Keras 2: `x / 127.5` of a preprocess_input. */
 const functions: Readonly<Record<string, Convert>> = {
+  ...activation_functions,
   "math.truediv": folded("Div"),
   "math.divide": folded("Div"),
   "math.subtract": folded("Sub"),
@@ -117,4 +130,7 @@ export const merges: Readonly<Record<string, Convert>> = {
   TrueDivide: folded("Div"),
   Divide: folded("Div"),
   TFOpLambda: operation,
+  CustomScaleLayer: scaledSum,
+  // As Keras 2 names it in an .h5.
+  "Custom>CustomScaleLayer": scaledSum,
 }

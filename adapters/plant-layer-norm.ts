@@ -98,10 +98,19 @@ const normalization: Convert = (conversion) => {
   }
 }
 
+/** Of Keras's own ConvNeXt: each channel by a factor that was learnt. */
+const layerScale: Convert = (conversion) => {
+  const { graph, input } = conversion
+  const gamma = needed(conversion, ["gamma", "variable"], [input.shape.at(-1)])
+  const name = graph.add("Mul", [input.name, constantOf(conversion, [...valuesOf(gamma)])])
+  return { name, shape: input.shape }
+}
+
 export const normalizations: Readonly<Record<string, Convert>> = {
   BatchNormalization: batchNormalization,
   SyncBatchNormalization: batchNormalization,
   LayerNormalization: layerNormalization,
+  LayerScale: layerScale,
   Normalization: normalization,
   Rescaling: rescaling,
 }

@@ -28,7 +28,8 @@ export const byName = (
 ): ((layer: Layer, variable: string) => Weight | undefined) => {
   const variables = new Map<string, Array<NamedWeight>>()
   for (const entry of named) {
-    const name = entry.name.replace(/:\d+$/, "")
+    // Keras 3 numbers the variables of its own layers that were given no name.
+    const name = entry.name.replace(/:\d+$/, "").replace(/\/variable_\d+$/, "/variable")
     const variable = name.slice(name.lastIndexOf("/") + 1)
     const known = variables.get(variable) ?? []
     variables.set(variable, known)

@@ -22,9 +22,12 @@ export const image = Float32Array.from(
 
 const fixtures = join(import.meta.dirname, "fixtures")
 
-/** What real Keras computed of each fixture and the image. */
-export const expected: Readonly<Record<string, ReadonlyArray<number>>> = JSON.parse(
-  readFileSync(join(fixtures, "expected.json"), "utf8"),
+/** What real Keras 3, and Keras 2 in TensorFlow, computed of each fixture and the image. */
+export const expected: Readonly<Record<string, ReadonlyArray<number>>> = Object.assign(
+  {},
+  ...["expected.json", "expected-keras-2.json"].map((name) =>
+    JSON.parse(readFileSync(join(fixtures, name), "utf8")),
+  ),
 )
 
 export const fixtureBytes = (name: string) => gunzipSync(readFileSync(join(fixtures, `${name}.gz`)))
