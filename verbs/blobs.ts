@@ -171,5 +171,6 @@ const migrate = Command.make(
 
 export const blobs = Command.make(noun.name).pipe(
   Command.withDescription(noun.what),
+  Command.withExamples(put.examples),
   Command.withSubcommands([put, get, ls, stat, rm, migrate]),
 )

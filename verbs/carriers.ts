@@ -237,5 +237,6 @@ const status = Command.make(
 
 export const carriers = Command.make("carriers").pipe(
   Command.withDescription("Carriers by MC number, and the mirror of their registry"),
+  Command.withExamples(importing.examples),
   Command.withSubcommands([...verbsOf(noun), importing, status]),
 )

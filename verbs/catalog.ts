@@ -57,5 +57,6 @@ const registering = Command.make(
 
 export const catalog = Command.make("catalog").pipe(
   Command.withDescription("The service catalogue of Keystone"),
+  Command.withExamples(registering.examples),
   Command.withSubcommands([registering]),
 )

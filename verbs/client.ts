@@ -306,9 +306,16 @@ const verbOf = (noun: string, operation: Operation) => {
 export const verbsOf = ({ name, operations }: Noun) =>
   operations.map((operation) => verbOf(name, operation))
 
+/** What the help of a noun shows, before one looks at that of a verb. */
+const firstOf = ({ name, operations }: Noun) =>
+  operations
+    .slice(0, 1)
+    .map((operation) => ({ command: example(name, operation), description: operation.what }))
+
 /** The noun as a command. */
 export const commandOf = (noun: Noun) =>
   Command.make(noun.name).pipe(
     Command.withDescription(noun.what),
+    Command.withExamples(firstOf(noun)),
     Command.withSubcommands(verbsOf(noun)),
   )

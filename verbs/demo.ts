@@ -58,6 +58,7 @@ const s3 = Command.make(
 
 export const demo = Command.make("demo").pipe(
   Command.withDescription("Servers for trying Almanac out"),
+  Command.withExamples(s3.examples),
   Command.withSubcommands([s3]),
 )
 

@@ -54,5 +54,6 @@ const followVerb = Command.make(
 
 export const events = Command.make(noun.name).pipe(
   Command.withDescription(noun.what),
+  Command.withExamples(followVerb.examples),
   Command.withSubcommands([followVerb]),
 )

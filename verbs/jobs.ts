@@ -22,5 +22,6 @@ const watch = Command.make(
 
 export const jobs = Command.make(noun.name).pipe(
   Command.withDescription(noun.what),
+  Command.withExamples(watch.examples),
   Command.withSubcommands([...verbsOf(noun), watch]),
 )

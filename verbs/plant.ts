@@ -9,5 +9,6 @@ export const plant = Command.make("plant").pipe(
   Command.withDescription(
     "Models that know leaves: look at one, convert one, train one, draw a leaf",
   ),
+  Command.withExamples(doctor.examples),
   Command.withSubcommands([doctor, convert, train, leaf]),
 )

@@ -80,5 +80,6 @@ const put = Command.make(
 
 export const secret = Command.make("secret").pipe(
   Command.withDescription("Secrets of the embedded secrets manager"),
+  Command.withExamples(put.examples),
   Command.withSubcommands([put]),
 )

@@ -109,5 +109,6 @@ const revoke = Command.make(
 
 export const token = Command.make("token").pipe(
   Command.withDescription("Tokens for tenants, operators and programs"),
+  Command.withExamples(issue.examples),
   Command.withSubcommands([issue, revoke]),
 )

@@ -100,5 +100,6 @@ const revoke = Command.make(
 
 export const trust = Command.make("trust").pipe(
   Command.withDescription("Trusts of the embedded identity"),
+  Command.withExamples(create.examples),
   Command.withSubcommands([create, revoke]),
 )

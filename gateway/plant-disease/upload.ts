@@ -52,8 +52,11 @@ const malformed = new BadForm({ error: "The form is malformed, or does not come 
 const no_boundary = new BadForm({ error: "The Content-Type has no boundary, which a form needs." })
 const busy = new Busy({ detail: "Too many images are on their way.", retry_after_seconds: 1 })
 
-const tooLarge = (bytes_max: number) =>
-  new ImageTooLarge({ error: `The image is larger than ${bytes_max} bytes.` })
+const tooLarge = (bytes_max: number) => {
+  const mebibytes = bytes_max / 2 ** 20
+  const size = Number.isInteger(mebibytes) ? `${mebibytes} MiB` : `${bytes_max} bytes`
+  return new ImageTooLarge({ error: `The image is larger than ${size}.` })
+}
 
 /** The ending after the last dot, in lower case; empty if there is none. */
 const endingOf = (name: string) => /\.([^./\\]*)$/.exec(name)?.[1]?.toLowerCase() ?? ""

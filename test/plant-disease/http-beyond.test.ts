@@ -11,7 +11,7 @@ import { until } from "../http.ts"
 import { pngs } from "./predicting.ts"
 import { type File, formOf, type Predicts, startPredicting } from "./served.ts"
 
-const image_bytes_max = 50_000
+const image_bytes_max = 2 ** 20
 const batch_images_max = 12
 
 let served: Predicts
@@ -183,7 +183,7 @@ describe("POST /predict/batch", () => {
       { name: "c.png", error: expect.stringContaining("type is text/plain") },
       { name: "d.png", error: expect.stringContaining("no JPEG and no PNG") },
       { name: "e.png", error: expect.stringContaining("cannot be decoded") },
-      { name: "f.png", error: `The image is larger than ${image_bytes_max} bytes.` },
+      { name: "f.png", error: "The image is larger than 1 MiB." },
       { name: "g.png", prediction: "blue" },
     ])
     expect((await served.facts()).map((fact) => fact.class)).toEqual(["red", "blue"])
