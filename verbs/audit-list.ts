@@ -13,6 +13,7 @@ import {
 } from "#schemas/system/audit.ts"
 import { filtersOf, json, what, when } from "#verbs/audit-flags.ts"
 import { details } from "#verbs/audit-kinds.ts"
+import { unknownNames } from "#verbs/audit-names.ts"
 import { table, tableLine } from "#verbs/audit-table.ts"
 import { ask, instance } from "#verbs/instance.ts"
 import { settings } from "#verbs/root.ts"
@@ -75,6 +76,10 @@ export const listFromLog = Effect.fnUntraced(function* ({
   return { events: shown, ...more, position } satisfies AuditPage
 })
 
+/** Of a name that is misspelt nothing is found, or ever comes. */
+const tellUnknown = (filters: AuditFilters) =>
+  Effect.forEach(unknownNames(filters), (line) => Console.error(line), { discard: true })
+
 /** What a page prints. */
 const told = ({ events, next_marker }: AuditPage, as_json: boolean) =>
   Effect.gen(function* () {
@@ -107,8 +112,10 @@ export const list = Command.make(
   },
   Effect.fn(function* ({ order, limit, marker, json, ...given }) {
     const configured = yield* settings
+    const filters = filtersOf(given)
+    yield* tellUnknown(filters)
     const query: Query = {
-      ...filtersOf(given),
+      ...filters,
       order,
       limit,
       ...(Option.isSome(marker) ? { marker: marker.value } : {}),
@@ -151,7 +158,9 @@ export const follow = Command.make(
   { ...what, json },
   Effect.fn(function* ({ json, ...given }) {
     const configured = yield* settings
-    yield* Effect.provide(followLog(filtersOf(given), json), beside(configured))
+    const filters = filtersOf(given)
+    yield* tellUnknown(filters)
+    yield* Effect.provide(followLog(filters, json), beside(configured))
   }),
 ).pipe(
   Command.withDescription("Events as they happen, until interrupted"),
