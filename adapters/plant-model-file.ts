@@ -38,11 +38,14 @@ const formatOf = async (path: string): Promise<ModelFormat> => {
   const head = await headOf(path)
   if (head.length === 0) return unusable("The model file is empty.")
   const mark = head.toString("latin1")
+  const ending = extname(path).toLowerCase()
+  if ([".pt", ".pth"].includes(ending)) {
+    return unusable(`It is a PyTorch model, not ${forms}: export it with torch.onnx.export.`)
+  }
   if (mark.startsWith("\x89HDF\r\n\x1a\n")) return "keras-h5"
   if (mark.startsWith("PK\x03\x04")) return "keras"
   if (/^\s*\{/.test(mark)) return "tfjs"
   if (mark.slice(4, 8) === "TFL3") return unusable(`It is a .tflite model, not ${forms}.`)
-  const ending = extname(path).toLowerCase()
   if (ending === ".onnx") return "onnx"
   return unusable(
     [".h5", ".hdf5", ".keras"].includes(ending)

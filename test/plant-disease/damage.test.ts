@@ -122,6 +122,7 @@ describe("a file that is no model", () => {
     "an empty one": ["a.h5", Buffer.alloc(0), /is empty/],
     "a picture": ["a.h5", Buffer.from("\x89PNG\r\n\x1a\n and more", "latin1"), /does not begin as/],
     "a text": ["a.txt", Buffer.from("hello, world, hello"), /is not a Keras \.h5 or \.keras/],
+    "one of PyTorch": ["a.pth", Buffer.from("PK\x03\x04 and more"), /PyTorch.*torch.onnx/],
     "a .tflite": ["a.tflite", Buffer.from("\x1c\x00\x00\x00TFL3 and more", "latin1"), /tflite/],
     "another zip": ["a.keras", zipOf("hello.txt"), /no config\.json/],
     "weights only": ["a.h5", fixtureBytes("only.weights.h5"), /holds weights only.*model\.save/],
