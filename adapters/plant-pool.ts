@@ -54,8 +54,10 @@ export type Ran = Predicted & Timed
 export type Cancel = () => void
 
 export interface Pool {
-  /** Resolves when all can work; rejects with the reason of the first that cannot. */
+  /** Resolves when the first thread can work, which runs the network; rejects where it cannot. */
   readonly started: Promise<void>
+  /** Resolves when all can. */
+  readonly complete: Promise<void>
   readonly prepare: (image: Uint8Array, told: Told<Begun>) => Cancel
   /** A thread with a session that has it infers what it prepared. */
   readonly predict: (image: Uint8Array, told: Told<Begun | Ran>) => Cancel
@@ -232,21 +234,27 @@ export const plantPool = (options: PoolOptions): Pool => {
       if (!has_batch && !has_own_preparers && isSmallNext(images)) give.giveImage(worker)
     }
   }
-  const make = (count: number, session_threads: number) =>
-    Array.from({ length: count }, () =>
-      plantWorker({
-        program,
-        onLost,
-        thread: { ...thread, session_threads },
-        onFree: () => dispatch(),
-      }),
-    )
-  const of_network = make(threads.sessions, threads.session_threads)
-  const of_images = make(threads.preparers, 0)
+  const make = (session_threads: number, after?: Promise<void>) =>
+    plantWorker({
+      program,
+      onLost,
+      after,
+      thread: { ...thread, session_threads },
+      onFree: () => dispatch(),
+    })
+  // The others begin when it works: they would only keep it, and the rest of the server, waiting.
+  const leader = make(threads.session_threads)
+  const follow = (count: number, session_threads: number) =>
+    Array.from({ length: count }, () => make(session_threads, leader.started))
+  const of_network = [leader, ...follow(threads.sessions - 1, threads.session_threads)]
+  const of_images = follow(threads.preparers, 0)
   const workers = [...of_network, ...of_images]
+  const complete = Promise.all(workers.map(({ started }) => started)).then(() => undefined)
+  complete.catch(() => undefined)
 
   return {
-    started: Promise.all(workers.map(({ started }) => started)).then(() => undefined),
+    started: leader.started,
+    complete,
     prepare: (image, told) =>
       put(images, { image, runs: false }, (answer) =>
         told(answer.kind === "predicted" ? unexpected(answer) : answer),

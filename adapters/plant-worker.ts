@@ -31,6 +31,8 @@ export interface PlantWorkerOptions {
   /** The thread's program. */
   readonly program: URL
   readonly thread: ThreadOptions
+  /** It starts when this resolves, and never where it rejects; absent: at once. */
+  readonly after?: Promise<void> | undefined
   /** It can be given a task, or another one. */
   readonly onFree: () => void
   /** It ended although nobody wanted it to; it is started anew. */
@@ -56,7 +58,7 @@ const ended = async (worker: Worker) => {
 }
 
 export const plantWorker = (options: PlantWorkerOptions): PlantWorker => {
-  const { program, thread, onFree, onLost } = options
+  const { program, thread, after, onFree, onLost } = options
   const started = Promise.withResolvers<void>()
   let worker: Worker | undefined
   const given: Array<{ readonly is_quick: boolean; readonly done: (answer: Answer) => void }> = []
@@ -87,6 +89,7 @@ export const plantWorker = (options: PlantWorkerOptions): PlantWorker => {
     onFree()
   }
   const start = () => {
+    if (is_ending) return
     // Each thread has it from its start on.
     sharedState()
     const made = new Worker(program, { workerData: thread, resourceLimits })
@@ -102,7 +105,8 @@ export const plantWorker = (options: PlantWorkerOptions): PlantWorker => {
     made.on("error", (error) => lost(made, error.message))
     made.on("exit", () => lost(made, "it stopped"))
   }
-  start()
+  if (after === undefined) start()
+  else after.then(start, started.reject)
   // Whoever waits for it is told; nobody has to.
   started.promise.catch(() => undefined)
 

@@ -53,7 +53,7 @@ export const threadsFor = (network_bytes: number, workers: number): Threads => {
     : { sessions: 1, session_threads: cores, preparers: cores }
 }
 
-/** Ready once every thread has run the network; ends when the scope does. */
+/** Ready once a thread has run the network; the others begin then. Ends when the scope does. */
 export const predictorOnnx = (options: PredictorOptions): Layer.Layer<Predictor, ModelUnusable> =>
   Layer.effect(Predictor, predictor(options))
 
@@ -146,7 +146,7 @@ const no_image = "It is no JPEG and no PNG, by its first bytes."
 
 const wrong_size = new InferenceFailed({ detail: "The tensors have another size." })
 
-/** The pool, once each of its threads can work. */
+/** The pool, once one of its threads can work. */
 const opened = Effect.fnUntraced(function* ({ model, settings, program }: PredictorOptions) {
   const { onnx_path, input, output, info } = model
   const run = Effect.runForkWith(yield* Effect.context())

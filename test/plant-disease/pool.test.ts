@@ -35,7 +35,7 @@ const byOthers = { kind: "prepared", width: 0 }
 
 describe("a large network's thread", () => {
   it("has an image that comes alone, and prepares it too", async () => {
-    await pool.started
+    await pool.complete
     expect(await predicted(file())).toMatchObject(byNetwork)
     expect(await predicted(file())).toMatchObject(byNetwork)
     expect(pool.batches).toEqual([0, 2, 0, 0, 0])
@@ -113,5 +113,43 @@ describe("a small network's thread", () => {
     )
     await Promise.all(all)
     expect(order).toEqual([0, 1, 2, 3])
+  })
+})
+
+describe("the threads of a small network", () => {
+  const running = (made: typeof pool) => {
+    const told = Array.from({ length: 9 }, () => new Promise((done) => made.predict(file(), done)))
+    const count = made.running()
+    return Promise.all(told).then(() => count)
+  }
+
+  it("begin when the first one works, which is enough to be started", async () => {
+    const made = plantPool({
+      ...options,
+      threads: { sessions: 3, session_threads: 1, preparers: 0 },
+    })
+    try {
+      await made.started
+      // One and the next at hand.
+      expect(await running(made)).toBe(2)
+      await made.complete
+      expect(await running(made)).toBe(6)
+    } finally {
+      await made.end()
+    }
+  })
+
+  it("never begin where the first one cannot work", async () => {
+    const losses: Array<string> = []
+    const unfit = plantPool({
+      ...options,
+      threads: { sessions: 3, session_threads: 1, preparers: 0 },
+      program: new URL("data:text/javascript,process.exit(7)"),
+      onLost: (why) => losses.push(why),
+    })
+    await expect(unfit.started).rejects.toThrow()
+    await expect(unfit.complete).rejects.toThrow()
+    expect(losses).toHaveLength(1)
+    await unfit.end()
   })
 })
