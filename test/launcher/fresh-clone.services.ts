@@ -29,7 +29,7 @@ const is_root = process.getuid?.() === 0
 const afterwards = { timeout: 120_000 }
 
 // Three installations of 520 MB are removed.
-afterAll(cleanUp, 60_000)
+afterAll(cleanUp, 300_000)
 
 const lines = (text: string) => text.trim().split("\n").filter(Boolean)
 
