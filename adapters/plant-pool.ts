@@ -194,13 +194,32 @@ const endAll = ({ images, inputs, squares, paintings }: Queues) => {
   }
 }
 
+/**
+ * The threads, of which the first has the network. The others begin when it works: they would only
+ * keep it, and the rest of the server, waiting.
+ */
+const startThreads = (options: PoolOptions, onFree: () => void) => {
+  const { threads, program, onLost, ...thread } = options
+  const make = (session_threads: number, after?: Promise<void>) =>
+    plantWorker({ program, onLost, onFree, after, thread: { ...thread, session_threads } })
+  const leader = make(threads.session_threads)
+  const follow = (count: number, session_threads: number) =>
+    Array.from({ length: count }, () => make(session_threads, leader.started))
+  const of_network = [leader, ...follow(threads.sessions - 1, threads.session_threads)]
+  const of_images = follow(threads.preparers, 0)
+  const all = [...of_network, ...of_images].map(({ started }) => started)
+  const complete = Promise.all(all).then(() => undefined)
+  complete.catch(() => undefined)
+  return { of_network, of_images, started: leader.started, complete }
+}
+
 /** Starts the threads; each is given something whenever it is free and there is something. */
 export const plantPool = (options: PoolOptions): Pool => {
-  const { threads, program, onLost, ...thread } = options
+  const { threads, batch_max } = options
   const queues = newQueues()
   const { images, inputs, squares, paintings } = queues
-  const give = givers(queues, thread.batch_max)
-  const ready_max = ready_batches_max * thread.batch_max * threads.sessions
+  const give = givers(queues, batch_max)
+  const ready_max = ready_batches_max * batch_max * threads.sessions
   const has_own_preparers = threads.preparers > 0
   let is_ended = false
 
@@ -234,27 +253,13 @@ export const plantPool = (options: PoolOptions): Pool => {
       if (!has_batch && !has_own_preparers && isSmallNext(images)) give.giveImage(worker)
     }
   }
-  const make = (session_threads: number, after?: Promise<void>) =>
-    plantWorker({
-      program,
-      onLost,
-      after,
-      thread: { ...thread, session_threads },
-      onFree: () => dispatch(),
-    })
-  // The others begin when it works: they would only keep it, and the rest of the server, waiting.
-  const leader = make(threads.session_threads)
-  const follow = (count: number, session_threads: number) =>
-    Array.from({ length: count }, () => make(session_threads, leader.started))
-  const of_network = [leader, ...follow(threads.sessions - 1, threads.session_threads)]
-  const of_images = follow(threads.preparers, 0)
+  const crew = startThreads(options, () => dispatch())
+  const { of_network, of_images } = crew
   const workers = [...of_network, ...of_images]
-  const complete = Promise.all(workers.map(({ started }) => started)).then(() => undefined)
-  complete.catch(() => undefined)
 
   return {
-    started: leader.started,
-    complete,
+    started: crew.started,
+    complete: crew.complete,
     prepare: (image, told) =>
       put(images, { image, runs: false }, (answer) =>
         told(answer.kind === "predicted" ? unexpected(answer) : answer),
