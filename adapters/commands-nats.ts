@@ -177,7 +177,7 @@ export const serveCommands = (
 
 /**
  * Answers commands with the `Commands` of this process, until the scope closes: then it takes no
- * more, and those under way get their answers.
+ * more, and those under way get their answers. What is not done within 5 s goes to another host.
  */
 export const answerCommands = Effect.fnUntraced(function* (
   connection: NatsConnection,
@@ -194,6 +194,8 @@ export const answerCommands = Effect.fnUntraced(function* (
   }
   const work = (message: Msg) =>
     Effect.map(answer(message), (reply) => respond(message, reply)).pipe(
+      // The host ends before it is done: another goes on with it, under the same id.
+      Effect.onInterrupt(() => Effect.sync(() => respond(message, { busy: true }))),
       Effect.ensuring(Effect.sync(() => count--)),
     )
 

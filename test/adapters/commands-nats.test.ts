@@ -210,6 +210,25 @@ describeWithServer("commands over the bus, when something is wrong", () => {
   )
 
   live(
+    "go on at another host when theirs ends before they are done",
+    Effect.gen(function* () {
+      const started = yield* Deferred.make<void>()
+      const ending = yield* Scope.make()
+      const stuck = hosting(
+        () => () => Effect.andThen(Deferred.done(started, Exit.void), Effect.never),
+      )
+      yield* Scope.provide(stuck, ending)
+      // Longer than any test: only an answer makes it try again.
+      const { send } = yield* sender({ answer_ms: 600_000, whole_ms: 600_000 })
+      const sending = yield* Effect.forkChild(send(origin("a"), count("x", 1)))
+      yield* Deferred.await(started)
+      yield* hosting()
+      yield* Scope.close(ending, Exit.void)
+      assert.equal(yield* Fiber.join(sending), 1)
+    }),
+  )
+
+  live(
     "go to a host that has room when one has none, and are all done",
     Effect.gen(function* () {
       const senders = 300
