@@ -15,6 +15,7 @@ import {
 import { join, resolve } from "node:path"
 import Sqlite from "better-sqlite3"
 import { Clock, Context, Effect, Layer, Predicate, Schema } from "effect"
+import { makeFolder } from "#adapters/new-folder.ts"
 import { removePartials } from "#adapters/partial-file.ts"
 import { causeText } from "#schemas/cause-text.ts"
 
@@ -161,7 +162,7 @@ const pidFile = (folder: Folder) => join(folder.run, "almanac.pid")
 const makeFolders = (path: string, inner: ReadonlyArray<"run" | "nats">) =>
   Effect.try({
     try: (): Folder => {
-      mkdirSync(path, { recursive: true, mode: folder_mode })
+      makeFolder(path, folder_mode)
       const real = realpathSync(path)
       closeEmpty(real)
       const folder = { path: real, run: join(real, "run"), nats: join(real, "nats") }

@@ -9,10 +9,11 @@ import {
   sign,
 } from "node:crypto"
 import { constants } from "node:fs"
-import { link, mkdir, open, rm } from "node:fs/promises"
+import { link, open, rm } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { Effect, Layer, Option, Schema } from "effect"
 import { type Head, Notary } from "#actors/system/notary.ts"
+import { makeFolder } from "#adapters/new-folder.ts"
 import { findBounded, syncFolder } from "#adapters/private-file.ts"
 import type { AuditKey } from "#schemas/system/audit.ts"
 
@@ -62,7 +63,7 @@ export const notaryWith = (secret: KeyObject): Notary["Service"] => {
 
 /** Writes the file if nobody was first: two starts at once agree on one key. */
 const writeOnce = async (path: string, text: string) => {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  makeFolder(dirname(path), 0o700)
   const partial = `${path}.${randomUUID()}.tmp`
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL
   const file = await open(partial, flags, 0o600)

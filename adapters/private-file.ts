@@ -1,8 +1,9 @@
 /** Small files that only we may read: written whole or not at all, read up to a bound. */
 import { randomUUID } from "node:crypto"
-import { type FileHandle, mkdir, open, rename, rm, stat } from "node:fs/promises"
+import { type FileHandle, open, rename, rm, stat } from "node:fs/promises"
 import { dirname } from "node:path"
 import { Effect, Option, Schema } from "effect"
+import { makeFolder } from "#adapters/new-folder.ts"
 
 /** The file system's answer; the message names file and code, never contents. */
 export class FileFailure extends Schema.TaggedError<FileFailure>()("FileFailure", {
@@ -33,7 +34,7 @@ const written = (path: string, text: string, give?: Give) =>
   Effect.uninterruptible(attempt("write", path, () => putInPlace(path, text, give)))
 
 const putInPlace = async (path: string, text: string, give?: Give) => {
-  await mkdir(dirname(path), { recursive: true, mode: folder_mode })
+  makeFolder(dirname(path), folder_mode)
   const partial = `${path}.${randomUUID()}.tmp`
   try {
     const file = await open(partial, "wx", file_mode)

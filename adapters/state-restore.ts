@@ -7,7 +7,7 @@
  * Source: docs/decisions/0143.
  */
 import { existsSync } from "node:fs"
-import { chmod, mkdir, readdir } from "node:fs/promises"
+import { chmod, readdir } from "node:fs/promises"
 import { join } from "node:path"
 import type { StreamInfo } from "@nats-io/jetstream"
 import { Clock, DateTime, Effect, Layer, Option, Schema } from "effect"
@@ -28,6 +28,7 @@ import { wanted } from "#adapters/log-jetstream.ts"
 import { events_stream } from "#adapters/nats-config.ts"
 import { EventsConnection, NatsConnection } from "#adapters/nats-connection.ts"
 import { ensureStream, undefinedWhereNone } from "#adapters/nats-stream.ts"
+import { makeFolder } from "#adapters/new-folder.ts"
 import { findBounded, removeFile, writePrivate } from "#adapters/private-file.ts"
 import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
 import { putFile } from "#adapters/state-files.ts"
@@ -108,7 +109,7 @@ export const claimFolder = Effect.fnUntraced(function* (folder: string, manifest
   const begun = yield* claimable(folder, manifest)
   // It may have been made for this, by a shell that lets others look into it.
   yield* tried(`${folder} cannot be closed to others`, async () => {
-    await mkdir(folder, { recursive: true, mode: 0o700 })
+    makeFolder(folder, 0o700)
     await chmod(folder, 0o700)
   })
   if (begun !== undefined) return

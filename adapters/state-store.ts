@@ -7,9 +7,10 @@
  */
 import { createHash, randomUUID } from "node:crypto"
 import { createReadStream } from "node:fs"
-import { mkdir, readdir, rename, rm, stat } from "node:fs/promises"
+import { readdir, rename, rm, stat } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Option, Schema } from "effect"
+import { makeFolder } from "#adapters/new-folder.ts"
 import { findBounded, syncFolder, writePrivate } from "#adapters/private-file.ts"
 import { writeSynced } from "#adapters/state-files.ts"
 import {
@@ -116,8 +117,8 @@ export const openStateStore = Effect.fnUntraced(function* (
 })
 
 const made = (folder: string) =>
-  Effect.tryPromise({
-    try: () => mkdir(objectsIn(folder), { recursive: true, mode: 0o700 }),
+  Effect.try({
+    try: () => makeFolder(objectsIn(folder), 0o700),
     catch: (cause) => unusable(`${folder} cannot be made: ${causeText(cause)}`),
   })
 

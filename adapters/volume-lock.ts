@@ -1,9 +1,10 @@
 /** The lock of a volume's folder: one process, and one store in it. */
-import { existsSync, mkdirSync, writeFileSync } from "node:fs"
+import { existsSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
 import { BlobStoreFailed } from "#actors/blob-storage/blob-store.ts"
+import { makeFolder } from "#adapters/new-folder.ts"
 import { causeText } from "#schemas/cause-text.ts"
 
 /** Only the owner may look inside. */
@@ -14,7 +15,7 @@ const file_mode = 0o600
 export const volumeFolder = (dir: string) => join(dir, "volume")
 
 const lock = (folder: string) => {
-  mkdirSync(folder, { recursive: true, mode: folder_mode })
+  makeFolder(folder, folder_mode)
   const path = join(folder, "lock")
   if (!existsSync(path)) writeFileSync(path, "", { mode: file_mode })
   // A POSIX lock, which dies with its process; no child inherits it, and SQLite keeps two of one

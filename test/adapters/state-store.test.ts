@@ -127,6 +127,14 @@ describe("the folder of a backup", () => {
       assert.isFalse(existsSync(join(to, "objects", old.object)))
     }).pipe(Effect.scoped))
 
+  it.skipIf(!existsSync("/proc/self"))("is refused at once where none can be made", () =>
+    Effect.gen(function* () {
+      const opening = openStateStore("/proc/almanac", { make: true })
+      const { message } = yield* Effect.flip(opening)
+      assert.match(message, /^\/proc\/almanac cannot be made: .*ENOENT/)
+    }).pipe(Effect.scoped),
+  )
+
   it("knows what it lost", () =>
     Effect.gen(function* () {
       const to = join(yield* temporaryFolder, "backup")
