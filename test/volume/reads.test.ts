@@ -190,7 +190,7 @@ describe("a read of a volume", () => {
     }
     const crc = crcOf(payload)
     assert.match(damageIn([crc], whole) ?? "", /checksum\.$/)
-    assert.match(damageIn([crc ^ 1], whole) ?? "", /checksums\.$/)
+    assert.match(damageIn([crc ^ 1], whole) ?? "", /checksum\.$/)
     assert.equal(damageIn([crc], { start: 1, end: 50 }), undefined)
     assert.match(damageIn([crc ^ 1], { start: 1, end: 50 }) ?? "", /checksums\.$/)
   })
