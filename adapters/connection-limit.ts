@@ -61,12 +61,17 @@ const excessive = (server: Server, is_tls: boolean, connections_max: number) => 
   return excess
 }
 
+export interface ConnectionLimit {
+  /** Whether this connection is beyond the limit. */
+  readonly isExcess: (socket: Duplex) => boolean
+}
+
 /** Comes before whoever took requests until now: what is within the limit is theirs. */
 export const limitConnections = (
   server: Server,
   { broken }: Pick<FrontDoor, "broken">,
   { connections_max, is_tls }: { readonly connections_max: number; readonly is_tls: boolean },
-) => {
+): ConnectionLimit => {
   const most = Math.max(1, Math.min(connections_max, Math.floor(filesMax() * files_share)))
   limit.updateUnsafe(most, nowhere)
   const excess = excessive(server, is_tls, most)
@@ -83,7 +88,8 @@ export const limitConnections = (
   }
   // Only listeners of this event were added to it.
   const plain = server.listeners("request").at(-1) as RequestListener | undefined
-  if (plain === undefined) return
+  const limits: ConnectionLimit = { isExcess: (socket) => excess.has(socket) }
+  if (plain === undefined) return limits
   server.off("request", plain)
   server.on("request", (request, response) => {
     if (excess.size === 0 || !excess.has(request.socket)) return plain(request, response)
@@ -93,4 +99,5 @@ export const limitConnections = (
     if (watched.has(url.split("?", 1)[0] ?? "")) return plain(request, response)
     refused(request, response)
   })
+  return limits
 }

@@ -19,8 +19,9 @@ import { v7 } from "uuid"
 import { share_protection } from "#gateway/envelope.ts"
 import type { Broken, FrontDoor } from "#gateway/front-door.ts"
 import type { Settings } from "#schemas/settings.ts"
-import { limitConnections } from "./connection-limit.ts"
+import { type ConnectionLimit, limitConnections } from "./connection-limit.ts"
 import { watched } from "./file-changes.ts"
+import { httpLane, type Lane } from "./http-lane.ts"
 import { isInternal, type PeerDoor } from "./peer-door.ts"
 import { cutUnread } from "./unread-answer.ts"
 
@@ -224,17 +225,22 @@ type HotHeaders = Parameters<FrontDoor["hot"]>[2]
 
 /**
  * Shows requests to the hot routes first. What they do not take goes on to whoever took requests
- * before: the last of the listeners, which is Effect's.
+ * before: the last of the listeners, which is Effect's. So does what they were shown on the lane.
  */
-const hotFirst = (server: Server, { hot }: FrontDoor) => {
+const hotFirst = (server: Server, { hot, inherit }: FrontDoor, { takeTried }: Lane) => {
   // Only listeners of this event were added to it.
   const plain = server.listeners("request").at(-1) as RequestListener | undefined
   if (plain === undefined) return
   server.off("request", plain)
-  server.on("request", (request, response) =>
+  server.on("request", (request, response) => {
+    const tried = takeTried(request.socket)
+    if (tried !== undefined) {
+      inherit(tried, request)
+      return plain(request, response)
+    }
     // Only of `set-cookie` Node makes a list, and no hot route reads it.
-    hot(request, response, request.headers as HotHeaders, plain),
-  )
+    hot(request, response, request.headers as HotHeaders, plain)
+  })
 }
 
 /** Where the other nodes come in; `close` ends what they have open. */
@@ -269,9 +275,10 @@ const toldAgain = Effect.callback<void>((resume) => {
 })
 
 /** Says with each answer that its connection ends: none is cut off under a client that asks. */
-const drained = (server: Server) => (seconds: number) =>
+const drained = (server: Server, lane: Lane) => (seconds: number) =>
   Effect.gen(function* () {
     if (seconds === 0) return
+    lane.retire()
     server.prependListener("request", (_, response) => {
       response.shouldKeepAlive = false
     })
@@ -298,6 +305,16 @@ export const httpServer = Effect.fnUntraced(function* (
   const is_tls = tls.cert !== ""
   const secured = is_tls ? yield* tlsServer(tls) : undefined
   const server: Server = secured?.server ?? createServer(options)
+  let limits: ConnectionLimit | undefined
+  const lane = httpLane(server, {
+    is_tls,
+    serve: door.hot,
+    // Until all that follows is in its place, Node's server takes what comes.
+    isForeign: (socket) => limits?.isExcess(socket) ?? true,
+    silence_ms: headers_timeout_ms,
+    keep_alive_ms,
+    patience_ms: api.request_timeout_seconds * ms_per_s,
+  })
   answerMalformed(server, door)
   overlookExpectations(server)
   cutUnread(server, is_tls, api.request_timeout_seconds)
@@ -319,13 +336,14 @@ export const httpServer = Effect.fnUntraced(function* (
     Effect.sync(() => {
       clearInterval(sweeping)
       server.closeAllConnections()
+      lane.closeAll()
     }),
   )
   const around = Context.add(door.context, Scope.Scope, yield* Effect.scope)
   yield* Effect.setContext(serve(door.app), around)
-  hotFirst(server, door)
+  hotFirst(server, door, lane)
   internalFirst(server, internal)
-  limitConnections(server, door, { connections_max: api.max_connections, is_tls })
+  limits = limitConnections(server, door, { connections_max: api.max_connections, is_tls })
   // Runs first when the scope closes, before the server waits for what is in flight.
   yield* Effect.addFinalizer(() =>
     Effect.andThen(
@@ -334,6 +352,7 @@ export const httpServer = Effect.fnUntraced(function* (
         internal?.close()
         sweeping = setInterval(() => {
           server.closeIdleConnections()
+          lane.closeIdle()
           for (const socket of silent) if (socket.bytesRead === 0) socket.destroy()
         }, closing_interval_ms)
       }),
@@ -344,7 +363,7 @@ export const httpServer = Effect.fnUntraced(function* (
   const listening: Listening = {
     port,
     url: urlOf(is_tls ? "https" : "http", api.bind_host, port),
-    drain: drained(server),
+    drain: drained(server, lane),
     certificateEnds: () => secured?.ends(),
   }
   return listening

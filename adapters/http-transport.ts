@@ -8,6 +8,7 @@ import { Cookies, type HttpServerRequest, type HttpServerResponse } from "effect
 import { stringify } from "uuid"
 import { clientCertificate } from "#adapters/identity-static.ts"
 import { type Progress, Transport } from "#gateway/transport.ts"
+import { isLaneRequest, laneSocket } from "./lane-request.ts"
 
 const uuid_bytes = 16
 /** RFC 9562 §5.8: version 8 is a UUID whose bits are the maker's own. */
@@ -55,16 +56,21 @@ const idOf = (text: string) => {
 const no_connection: Progress = { is_read: true, bytes: 0, is_taken: false }
 
 const progressOf = (source: object): Progress => {
-  if (!(source instanceof IncomingMessage)) return no_connection
-  const { socket } = source
+  const socket = socketOf(source)
+  if (socket === undefined) return no_connection
   return {
-    is_read: isRead(source),
+    is_read: source instanceof IncomingMessage ? isRead(source) : isWhole(source),
     bytes: socket.bytesRead + socket.bytesWritten,
     is_taken: socket.writableLength === 0,
   }
 }
 
-const socketOf = (source: object) => (source instanceof IncomingMessage ? source.socket : undefined)
+const socketOf = (source: object) => {
+  if (source instanceof IncomingMessage) return source.socket
+  return isLaneRequest(source) ? laneSocket(source) : undefined
+}
+
+const isWhole = (source: object) => isLaneRequest(source) && source.complete
 
 /** Above this the bytes cost more than how they are handed over. */
 const small_bytes_max = 64 * 1024

@@ -88,6 +88,8 @@ export interface FrontDoor {
   readonly inFlight: () => number
   /** Takes requests before `app`. */
   readonly hot: HotDoor["serve"]
+  /** Tells `app` of the second request what it was to be told of the first. */
+  readonly inherit: HotDoor["inherit"]
 }
 
 const arrive = (door: Door, fiber: Fiber.Fiber<unknown, unknown>): Visit => {
@@ -331,6 +333,7 @@ export const frontDoor = Effect.fnUntraced(function* (
     close: Effect.asVoid(Deferred.succeed(closing, undefined)),
     inFlight: door.in_flight.count,
     hot: hot.serve,
+    inherit: hot.inherit,
     broken: (method, url, given) => {
       const path = pathOf(url)
       const found = door.find(method, path)

@@ -38,6 +38,8 @@ export interface HotDoor {
   readonly serve: ServeHot
   /** Why a hot route ended this request, if one did. */
   readonly refusalOf: (source: object) => HotRefusal | undefined
+  /** For the same request in another form: why the first was ended counts for the second. */
+  readonly inherit: (from: object, to: object) => void
 }
 
 /** Headers that mean what only the plain route knows, on whatever path. */
@@ -160,8 +162,10 @@ const visitOf = (arrival: Arrival): HotVisit => {
     const seconds = (door.clock.currentTimeMillisUnsafe() - in_flight.arrived_ms) / 1000
     door.metrics.add(route, status, seconds)
     course.begin()
-    const ids = { "x-request-id": request_id, "x-correlation-id": correlation_id }
-    response.writeHead(status, { ...more, ...ids })
+    const all: Array<string> = []
+    for (const name in more) all.push(name, more[name] ?? "")
+    all.push("x-request-id", request_id, "x-correlation-id", correlation_id)
+    response.writeHead(status, all)
   }
   return {
     request,
@@ -258,6 +262,10 @@ export const hotDoor = Effect.fnUntraced(function* (door: Door, services: Readon
   const hot: HotDoor = {
     serve,
     refusalOf: (source) => refusals.get(source),
+    inherit: (from, to) => {
+      const refusal = refusals.get(from)
+      if (refusal !== undefined) refusals.set(to, refusal)
+    },
   }
   return hot
 })

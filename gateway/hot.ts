@@ -42,7 +42,6 @@ export interface HotResponse {
   end(body?: string | Uint8Array): unknown
   destroy(): unknown
   on(event: "close" | "drain", listener: () => void): unknown
-  once(event: "close" | "drain", listener: () => void): unknown
 }
 
 /** An endpoint as its API declares it. */

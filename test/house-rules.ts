@@ -46,6 +46,7 @@ const arrow: Readonly<Record<string, Reach>> = {
       // What the listener puts on the wire.
       "#gateway/front-door.ts",
       "#gateway/envelope.ts",
+      "#gateway/hot.ts",
     ],
     packages: /./,
   },
