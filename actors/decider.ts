@@ -69,10 +69,20 @@ type Proposals<Command extends Message, Event, Context, Snapshot> = {
 }
 
 /**
+ * The context after events that all leave the chart in the state that it is in, made of the same
+ * functions as its guards and actions; undefined where the chart is to be asked for each of them.
+ */
+type Course<Context, Event> = (
+  context: Context,
+  events: ReadonlyArray<Event>,
+) => Context | undefined
+
+/**
  * Reads a chart as a decider.
  *
  * `version` rises when a saved context changes its shape; `upcast` reads an older one, or answers
- * undefined, and then the history is folded. `evolve` throws when the chart has no such
+ * undefined, and then the history is folded. `course` is for hundreds of events at once, since a
+ * chart's transition costs more than what it does. `evolve` throws when the chart has no such
  * transition: the log is corrupt.
  */
 export const decider = <Command extends Message, Machine extends AnyStateMachine, Rejection>({
@@ -85,6 +95,7 @@ export const decider = <Command extends Message, Machine extends AnyStateMachine
   reject,
   timers = () => [],
   upcast = () => undefined,
+  course = () => undefined,
 }: {
   readonly machine: Machine
   readonly version: number
@@ -100,10 +111,12 @@ export const decider = <Command extends Message, Machine extends AnyStateMachine
   readonly reject: (state: SnapshotFrom<Machine>, command: Command) => Rejection
   readonly timers?: (state: SnapshotFrom<Machine>) => ReadonlyArray<Timer<Command>>
   readonly upcast?: (snapshot: Snapshot) => Snapshot | undefined
+  readonly course?: Course<ContextFrom<Machine>, EventFromLogic<Machine>>
 }): Decider<Command, EventFromLogic<Machine>, State<Machine>, Rejection> => {
   type Event = EventFromLogic<Machine>
   const [initialState] = initialTransition(machine as AnyStateMachine) as [State<Machine>, unknown]
   const step = stepOf(machine)
+  const stateAfter = walkOf(machine, step, course)
 
   const evolve = (state: State<Machine>, event: Event) => {
     const next = step(state, event)
@@ -117,12 +130,8 @@ export const decider = <Command extends Message, Machine extends AnyStateMachine
   const decide = (state: State<Machine>, command: Command) => {
     const proposed = propose[command.type as Command["type"]]
     const events = proposed(command as never, context(state), state)
-    let to = state
-    for (const event of events) {
-      const next = step(to, event)
-      if (next === undefined) return Result.fail(reject(state, command))
-      to = next
-    }
+    const to = stateAfter(state, events)
+    if (to === undefined) return Result.fail(reject(state, command))
     tried.set(events, { from: state, to })
     return Result.succeed(events)
   }
@@ -156,6 +165,27 @@ const stepOf = <Machine extends AnyStateMachine>(machine: Machine) => {
   }
 }
 
+type Step<Machine extends AnyStateMachine> = ReturnType<typeof stepOf<Machine>>
+
+/** The state after several events; undefined where the chart has no transition for one of them. */
+const walkOf =
+  <Machine extends AnyStateMachine>(
+    machine: Machine,
+    step: Step<Machine>,
+    course: Course<ContextFrom<Machine>, EventFromLogic<Machine>>,
+  ) =>
+  (state: State<Machine>, events: ReadonlyArray<EventFromLogic<Machine>>) => {
+    const after = events.length > 1 ? course(context(state), events) : undefined
+    if (after !== undefined) return resolved(machine, value(state), after)
+    let to = state
+    for (const event of events) {
+      const next = step(to, event)
+      if (next === undefined) return undefined
+      to = next
+    }
+    return to
+  }
+
 /**
  * What a chart's transitions run in: an actor that is never started, and runs no action.
  *
@@ -178,6 +208,13 @@ const inertScope = (machine: AnyStateMachine): AnyActorScope => {
   }
 }
 
+/** A state of the machine by its value and its context. */
+const resolved = <Machine extends AnyStateMachine>(
+  machine: Machine,
+  value: unknown,
+  context: ContextFrom<Machine>,
+) => machine.resolveState({ value: value as StateValue, context }) as State<Machine>
+
 /** How a machine's states are written into commits, and read from them. */
 const snapshots = <Machine extends AnyStateMachine>(
   machine: Machine,
@@ -192,7 +229,6 @@ const snapshots = <Machine extends AnyStateMachine>(
   restore: (snapshot: Snapshot) => {
     const current = snapshot.machine === version ? snapshot : upcast(snapshot)
     if (current === undefined) return undefined
-    const { value, context } = current as { value: StateValue; context: ContextFrom<Machine> }
-    return machine.resolveState({ value, context }) as State<Machine>
+    return resolved(machine, current.value, current.context as ContextFrom<Machine>)
   },
 })

@@ -9,11 +9,16 @@ const event_bytes_over_fact = 160
 
 const utf8 = new TextEncoder()
 
+const bytesOf = (value: unknown) => utf8.encode(JSON.stringify(value)).length
+
 /** As many of the facts, from the first on, as one commit holds: at least one, at most `max`. */
 export const fitting = <Fact>(facts: ReadonlyArray<Fact>, max: number): ReadonlyArray<Fact> => {
+  // Nearly always all of them do: asked of all at once it takes half as long.
+  const all_bytes = overhead_bytes_max + event_bytes_over_fact * facts.length
+  if (facts.length <= max && all_bytes + bytesOf(facts) <= commit_bytes_max) return facts
   let bytes = overhead_bytes_max
   const end = facts.findIndex((fact, i) => {
-    bytes += utf8.encode(JSON.stringify(fact)).length + event_bytes_over_fact
+    bytes += bytesOf(fact) + event_bytes_over_fact
     return i > 0 && (i === max || bytes > commit_bytes_max)
   })
   return end === -1 ? facts : facts.slice(0, end)

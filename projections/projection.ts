@@ -1,7 +1,8 @@
-import { Schema } from "effect"
+import type { Schema } from "effect"
 import type { Compilable, Kysely } from "kysely"
 import { type Commit, isPartOf, type Part, parseStream, type Recorded } from "#events/log.ts"
 import type { Write } from "#projections/statement.ts"
+import { decoder } from "#schemas/as-is.ts"
 import { type Message, typesOf } from "#schemas/message.ts"
 
 /** Where an event stands in the log. */
@@ -46,7 +47,7 @@ export const projection = <Tables, Event>({
   readonly create: (db: Kysely<Tables>) => ReadonlyArray<Compilable>
   readonly project: (event: Event, place: Place) => ReadonlyArray<Write>
 }): Projection<Tables> => {
-  const decode = Schema.decodeUnknownSync(event)
+  const decode = decoder(event)
   const types = typesOf(event)
   return {
     part,
@@ -67,7 +68,7 @@ export const commitProjection = <Tables, Event>({
   readonly create: (db: Kysely<Tables>) => ReadonlyArray<Compilable>
   readonly project: (events: ReadonlyArray<Event>, place: CommitPlace) => ReadonlyArray<Write>
 }): Projection<Tables> => {
-  const decode = Schema.decodeUnknownSync(event)
+  const decode = decoder(event)
   const types = typesOf(event)
   const projectAll = (messages: ReadonlyArray<Message>, place: CommitPlace) =>
     project(

@@ -19,6 +19,7 @@ import {
   restoration_stream,
 } from "#events/system/restoration.ts"
 import type { Place } from "#projections/projection.ts"
+import { decoder } from "#schemas/as-is.ts"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
 import type { Message } from "#schemas/message.ts"
 import { counter, gauge } from "#schemas/metric.ts"
@@ -126,7 +127,7 @@ export const publication = <Event>({
   readonly event: Schema.ConstraintCodec<Event, unknown>
   readonly tell: (event: Event, place: Place) => Told | undefined
 }): Publication => {
-  const decode = Schema.decodeUnknownSync(event)
+  const decode = decoder(event)
   return { part, tell: (message, place) => tell(decode(message), place) }
 }
 

@@ -12,6 +12,7 @@ import { Volume, type VolumeContext, volumeAfter } from "#actors/blob-storage/vo
 import { address, Commands } from "#actors/commands.ts"
 import { fitting } from "#actors/fitting.ts"
 import { Log } from "#events/log.ts"
+import { maker } from "#schemas/as-is.ts"
 import { facts_max, RecordFacts, type VolumeFact } from "#schemas/blob-storage/volume.ts"
 
 /**
@@ -35,7 +36,27 @@ const nanos_per_ms = 1e6
 /** Pause after the log or the store could not be reached, in milliseconds. */
 const retry_ms = 500
 
-const told = ({ at, ...fact }: BlobFact): VolumeFact => ({ ...fact, at: String(at) })
+/** In the order of the command's fields, so that it is not made anew. */
+const told = (fact: BlobFact): VolumeFact => {
+  const { cursor, kind, id, size, checksum, policy, shard, labels } = fact
+  const { at, actor, request_id, correlation_id } = fact
+  return {
+    cursor,
+    kind,
+    id,
+    size,
+    checksum,
+    policy,
+    ...(shard && { shard }),
+    ...(labels && { labels }),
+    at: String(at),
+    actor,
+    request_id,
+    correlation_id,
+  }
+}
+
+const makeFacts = maker(RecordFacts)
 
 /** The store's journal is another than the one whose facts are in the log. */
 export class ForeignJournal extends Schema.TaggedError<ForeignJournal>()("ForeignJournal", {
@@ -90,7 +111,8 @@ const recordNext = Effect.fnUntraced(function* (node_id: string, from: number) {
 
   const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
   const origin = { command_id: `facts-${node_id}-${from}-${to}`, actor: `node:${node_id}`, at }
-  yield* commands.send(origin, address(Volume, node_id, RecordFacts.make({ from, to, facts })))
+  const command = makeFacts({ type: "RecordFacts", from, to, facts })
+  yield* commands.send(origin, address(Volume, node_id, command))
   yield* acknowledge(to)
   return { last, has_more: found.length === facts_max || facts.length < found.length }
 })

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Logger, Stream } from "effect"
 import { TestClock } from "effect/testing"
+import fc from "fast-check"
 import { searches } from "#actors/carrier-search/search.ts"
 import { Commands, Unavailable } from "#actors/commands.ts"
 import { epochs_max, type FactContext } from "#actors/fact-log.ts"
@@ -194,6 +195,28 @@ describe("the spooler", () => {
     assert.deepEqual(fitting([huge, "small"], 10), [huge])
     assert.deepEqual(fitting(["a", "b", "c"], 2), ["a", "b"])
     assert.deepEqual(fitting([], 10), [])
+  })
+
+  it("takes as many facts as fit one by one", () => {
+    const naive = (facts: ReadonlyArray<string>, max: number) => {
+      let bytes = 32 * 1024
+      const end = facts.findIndex((fact, i) => {
+        bytes += bytesOf(fact) + 160
+        return i > 0 && (i === max || bytes > commit_bytes_max)
+      })
+      return end === -1 ? facts : facts.slice(0, end)
+    }
+    const text = fc
+      .tuple(fc.constantFrom("a", "\u0001", "ü", "𝄞"), fc.integer({ min: 0, max: 30_000 }))
+      .map(([letter, times]) => letter.repeat(times))
+    fc.assert(
+      fc.property(
+        fc.array(text, { maxLength: 20 }),
+        fc.integer({ min: 1, max: 20 }),
+        (facts, max) => assert.deepEqual(fitting(facts, max), naive(facts, max)),
+      ),
+      { seed: 159 },
+    )
   })
 
   it.effect("waits for a log out of reach, says so once, and loses nothing", () =>

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Result, Struct } from "effect"
+import fc from "fast-check"
 import { machine, Volume } from "#actors/blob-storage/volume.ts"
 import { sqlite } from "#adapters/sqlite.ts"
 import {
@@ -101,6 +102,60 @@ describe("a volume", () => {
     assert.deepEqual(counts([...shards, ...others]), { blobs: 0, bytes: 0, policies: {} })
   })
   it("has nothing to record without facts", () => volume(stored(0)).when(record(1)).thenEvents())
+})
+
+describe("facts that come at once", () => {
+  const kinds = ["stored", "deleted", "quarantined", "lost", "released"] as const
+  const policies = ["NONE", "REPLICA3", "UNSPECIFIED"] as const
+  const some = fc.record({
+    kind: fc.constantFrom(...kinds),
+    policy: fc.constantFrom(...policies.map((name) => `REPLICATION_POLICY_${name}` as const)),
+    size: fc.integer({ min: 0, max: 200 }),
+    // A cursor that does not rise is refused, one that leaves others out is not.
+    step: fc.constantFrom(1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 0),
+    shard: fc.option(fc.constant({ index: 1, data_shards: 4, bytes: 40 }), { nil: undefined }),
+    labels: fc.option(fc.dictionary(fc.string(), fc.string()), { nil: undefined }),
+  })
+  const classes = {
+    stored: BlobStored,
+    deleted: BlobDeleted,
+    quarantined: BlobQuarantined,
+    lost: BlobLost,
+    released: BlobReleased,
+  }
+
+  it("come to what each of them comes to alone, and are told as their schemas make them", () => {
+    fc.assert(
+      fc.property(fc.array(some, { minLength: 2, maxLength: 12 }), (found) => {
+        let cursor = 0
+        const facts = found.map(({ step, shard, labels, ...one }) => {
+          cursor += step
+          return { ...blob, ...one, cursor, ...(shard && { shard }), ...(labels && { labels }) }
+        })
+        const events = facts.map(({ kind, ...told }, i) => {
+          const after = facts[i - 1]?.cursor ?? 0
+          if (kind === "stored") return BlobStored.make({ after, ...told })
+          return classes[kind].make({ after, ...Struct.omit(told, ["labels"]) })
+        })
+        const decided = Volume.decide(Volume.initialState, record(0, ...facts))
+        if (found.some(({ step }) => step === 0)) {
+          assert.isTrue(Result.isFailure(decided))
+          return
+        }
+        const told = Result.getOrThrow(decided)
+        assert.equal(JSON.stringify(told), JSON.stringify(events))
+        const alone = events.reduce(Volume.evolve, Volume.initialState)
+        const together = Volume.after(Volume.initialState, told)
+        assert.deepEqual(JSON.stringify(together), JSON.stringify(alone))
+        const next = deleted(cursor)
+        assert.deepEqual(
+          Volume.save(Volume.evolve(together, next)),
+          Volume.save(Volume.evolve(alone, next)),
+        )
+      }),
+      { seed: 159 },
+    )
+  })
 })
 
 const none_yet = (node_id: string) => ({ node_id, cursor: 0, blobs: 0, bytes: 0 })
