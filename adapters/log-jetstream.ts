@@ -37,6 +37,7 @@ import { NatsConnection } from "#adapters/nats-connection.ts"
 import { type Link, overLink, watchLink } from "#adapters/nats-link.ts"
 import { isPassing } from "#adapters/nats-passing.ts"
 import { ensureStream, type WantedStream } from "#adapters/nats-stream.ts"
+import { recentCommits } from "#adapters/recent-commits.ts"
 import {
   type Append,
   Log,
@@ -208,8 +209,9 @@ const reads = (
 ) => {
   const { link, name } = source
   const base = earlier?.generation.base ?? 0
+  const decodeOnce = recentCommits()
   const recorded = ({ position, message }: Delivered) =>
-    decode(
+    decodeOnce(
       placeOf(base, position, message.headers),
       message.subject.slice(head.length + 1),
       message.data,

@@ -56,24 +56,36 @@ const send = (
   const batch = is_unsynced || last === 0 ? undefined : nuid.next()
   for (const [i, published] of events.entries()) {
     const { event } = published
-    const checks = headers()
-    checks.set("Nats-Msg-Id", event.id)
-    checks.set("Nats-Expected-Stream", events_stream)
     const before = events[i - 1]
-    if (before === undefined) checks.set("Nats-Expected-Last-Sequence", `${after}`)
-    else if (batch === undefined) checks.set("Nats-Expected-Last-Msg-Id", before.event.id)
+    const checks: Array<readonly [string, string]> = [
+      ["Nats-Msg-Id", event.id],
+      ["Nats-Expected-Stream", events_stream],
+    ]
+    if (before === undefined) checks.push(["Nats-Expected-Last-Sequence", `${after}`])
+    else if (batch === undefined) checks.push(["Nats-Expected-Last-Msg-Id", before.event.id])
     if (batch !== undefined) {
-      checks.set("Nats-Batch-Id", batch)
-      checks.set("Nats-Batch-Sequence", `${i + 1}`)
-      if (i === last) checks.set("Nats-Batch-Commit", "1")
+      checks.push(["Nats-Batch-Id", batch], ["Nats-Batch-Sequence", `${i + 1}`])
+      if (i === last) checks.push(["Nats-Batch-Commit", "1"])
     }
-    const options = { headers: checks, timeout: answer_ms_max }
+    const options = { headers: headersOf(checks), timeout: answer_ms_max }
     if (i === last) {
       return connection.request(subjectOf(published), JSON.stringify(event), options)
     }
     connection.publish(subjectOf(published), JSON.stringify(event), options)
   }
   return Promise.reject(new Error("There is nothing to publish."))
+}
+
+const utf8 = new TextEncoder()
+
+/**
+ * The headers as the client's own would be sent, which cost several times what the rest of an event
+ * does: each name is looked for among the others, and written in its proper case. Ours are.
+ */
+export const headersOf = (checks: ReadonlyArray<readonly [string, string]>) => {
+  const lines = checks.map(([name, value]) => `${name}: ${value}\r\n`).join("")
+  const encode = () => utf8.encode(`NATS/1.0\r\n${lines}\r\n`)
+  return Object.assign(headers(), { encode })
 }
 
 interface Ack {

@@ -24,6 +24,8 @@ export interface Projection<Tables> {
   readonly project: (event: Message, place: Place) => ReadonlyArray<Write>
   /** The same of a whole commit, where its events together come to fewer writes. */
   readonly projectAll?: (events: ReadonlyArray<Message>, place: CommitPlace) => ReadonlyArray<Write>
+  /** The same of a stretch of a commit's events, of which the place is the first one's. */
+  readonly projectSome?: (events: ReadonlyArray<Message>, place: Place) => ReadonlyArray<Write>
 }
 
 /** Where a commit stands in the log. */
@@ -83,10 +85,25 @@ export const commitProjection = <Tables, Event>({
   }
 }
 
+/** Cuts a stretch of the log where enough events have gathered; a commit is never cut. */
+export function* slices(stretch: ReadonlyArray<Recorded>, events_max: number) {
+  let from = 0
+  let events = 0
+  for (const [i, { commit }] of stretch.entries()) {
+    if (events > 0 && events + commit.events.length > events_max) {
+      yield stretch.slice(from, i)
+      from = i
+      events = 0
+    }
+    events += commit.events.length
+  }
+  if (from < stretch.length) yield stretch.slice(from)
+}
+
 /**
  * Every write that a commit makes, in the order of its events; then those of the projections that
- * take all of them at once, which have tables of their own. `slice_events` cuts it into stretches
- * of so many events, each made when it is asked for.
+ * take several of them at once, which have tables of their own. `slice_events` cuts it into
+ * stretches of so many events, each made when it is asked for.
  */
 export function* writesOf<Tables>(
   projections: ReadonlyArray<Projection<Tables>>,
@@ -96,19 +113,37 @@ export function* writesOf<Tables>(
   const { id } = parseStream(stream)
   const readers = projections.filter(({ part }) => isPartOf(part, stream))
   if (readers.length === 0) return
-  const single = readers.filter(({ projectAll }) => projectAll === undefined)
   const { events } = commit
-  let writes: Array<Write> = []
-  for (const [index, event] of single.length === 0 ? [] : events.entries()) {
-    if (index > 0 && index % slice_events === 0) {
-      yield writes
-      writes = []
+  const alls = readers.filter(({ projectAll }) => projectAll !== undefined)
+  const others = readers.filter(({ projectAll }) => projectAll === undefined)
+  const step = others.length === 0 ? events.length : Math.min(slice_events, events.length)
+  let from = 0
+  do {
+    const stretch = events.slice(from, from + step)
+    const writes = writesOfStretch(others, stretch, { position, index: from, stream, id, commit })
+    from += step
+    if (from >= events.length) {
+      for (const { projectAll } of alls) {
+        if (projectAll) writes.push(...projectAll(events, { position, stream, id, commit }))
+      }
     }
-    const place = { position, index, stream, id, commit }
-    for (const { project } of single) writes.push(...project(event, place))
+    yield writes
+  } while (from < events.length)
+}
+
+const writesOfStretch = <Tables>(
+  readers: ReadonlyArray<Projection<Tables>>,
+  stretch: ReadonlyArray<Message>,
+  place: Place,
+) => {
+  const writes: Array<Write> = []
+  const single = readers.filter(({ projectSome }) => projectSome === undefined)
+  for (const [i, event] of single.length === 0 ? [] : stretch.entries()) {
+    const own = { ...place, index: place.index + i }
+    for (const { project } of single) writes.push(...project(event, own))
   }
-  for (const { projectAll } of readers) {
-    if (projectAll) writes.push(...projectAll(events, { position, stream, id, commit }))
+  for (const { projectSome } of readers) {
+    if (projectSome) writes.push(...projectSome(stretch, place))
   }
-  yield writes
+  return writes
 }

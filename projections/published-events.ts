@@ -18,7 +18,7 @@ import {
   type Restored,
   restoration_stream,
 } from "#events/system/restoration.ts"
-import type { Place } from "#projections/projection.ts"
+import { type Place, slices } from "#projections/projection.ts"
 import { decoder } from "#schemas/as-is.ts"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
 import type { Message } from "#schemas/message.ts"
@@ -30,6 +30,9 @@ const retry_ms = 500
 
 /** How often the publisher looks whether the bus still has all that it took, in milliseconds. */
 const check_ms = 5_000
+
+/** Events told at one go: some milliseconds, between which others have the thread. */
+const slice_events_max = 500
 
 /** An event with the bus subject's tokens: `events.<service>.<aggregate>.<type>`. */
 export interface Published {
@@ -144,30 +147,50 @@ export const publishedOf = (
   const { name, id } = parseStream(stream)
   const [service = "", kind = ""] = name.split(".")
   const tellers = publications.filter(({ part }) => isPartOf(part, stream))
-  return commit.events.flatMap((event, index) =>
-    tellers.flatMap(({ tell }) => {
-      const told = tell(event, { position, index, stream, id, commit })
-      if (told === undefined) return []
-      const { type, data, aggregate = kind, subject = id, project_id, origin = commit } = told
-      const { request_id, correlation_id, actor, at } = origin
-      const cloud: CloudEvent = {
-        specversion: "1.0",
-        id: [position, index, ...(restored ? [restored.restore_id] : [])].join("."),
-        source: `/almanac/${service}/${aggregate}`,
-        type,
-        subject,
-        time: at,
-        datacontenttype: "application/json",
-        position,
-        actor,
-        ...(request_id === undefined ? {} : { requestid: request_id }),
-        ...(correlation_id === undefined ? {} : { correlationid: correlation_id }),
-        ...(project_id === undefined ? {} : { projectid: project_id }),
-        data,
-      }
-      return [{ service, aggregate, event: cloud }]
-    }),
-  )
+  const published: Array<Published> = []
+  for (const [index, event] of tellers.length === 0 ? [] : commit.events.entries()) {
+    const place = { position, index, stream, id, commit }
+    const event_id = `${position}.${index}${restored ? `.${restored.restore_id}` : ""}`
+    for (const { tell } of tellers) {
+      const told = tell(event, place)
+      if (told === undefined) continue
+      const { aggregate = kind } = told
+      published.push({
+        service,
+        aggregate,
+        event: cloudOf(told, { service, kind, event_id, place }),
+      })
+    }
+  }
+  return published
+}
+
+interface Teller {
+  readonly service: string
+  readonly kind: string
+  readonly event_id: string
+  readonly place: Place
+}
+
+const cloudOf = (told: Told, { service, kind, event_id, place }: Teller): CloudEvent => {
+  const { position, id, commit } = place
+  const { type, data, aggregate = kind, subject = id, project_id, origin = commit } = told
+  const { request_id, correlation_id, actor, at } = origin
+  return {
+    specversion: "1.0",
+    id: event_id,
+    source: `/almanac/${service}/${aggregate}`,
+    type,
+    subject,
+    time: at,
+    datacontenttype: "application/json",
+    position,
+    actor,
+    ...(request_id === undefined ? {} : { requestid: request_id }),
+    ...(correlation_id === undefined ? {} : { correlationid: correlation_id }),
+    ...(project_id === undefined ? {} : { projectid: project_id }),
+    data,
+  }
 }
 
 const indexOf = ({ id }: CloudEvent) => Number(id.split(".")[1])
@@ -205,22 +228,23 @@ const publishFrom = Effect.fnUntraced(function* (publications: ReadonlyArray<Pub
   // The last commit is read again: it may have been told in part.
   const position = Math.max(0, (begin.event?.position ?? 0) - 1)
   yield* Metric.update(position_gauge, begin.event?.position ?? 0)
-  const publishing = Stream.runForEachArray(log.follow("", position), (stretch) => {
-    const told = stretch.flatMap((recorded) => {
+  const tell = (slice: ReadonlyArray<Recorded>) =>
+    slice.flatMap((recorded) => {
       if (recorded.stream === restoration_stream) restores = restoresAt(recorded)
-      return publishedOf(publications, recorded, restores)
+      return publishedOf(publications, recorded, restores).filter(isNews)
     })
-    const news = told.filter(isNews)
-    const come = Metric.update(position_gauge, stretch.at(-1)?.position ?? 0)
-    if (news.length === 0) return come
-    const publish = Effect.map(published.append(news, sequence), (end) => {
-      sequence = end
-    })
-    return publish.pipe(
-      Effect.andThen(come),
-      Effect.andThen(Metric.update(published_counter, news.length)),
-    )
-  })
+  const publishing = Stream.runForEachArray(log.follow("", position), (stretch) =>
+    Effect.gen(function* () {
+      const news: Array<Published> = []
+      for (const slice of slices(stretch, slice_events_max)) {
+        if (slice[0] !== stretch[0]) yield* Effect.yieldNow
+        news.push(...tell(slice))
+      }
+      if (news.length > 0) sequence = yield* published.append(news, sequence)
+      yield* Metric.update(position_gauge, stretch.at(-1)?.position ?? 0)
+      if (news.length > 0) yield* Metric.update(published_counter, news.length)
+    }),
+  )
 
   // A bus that was killed may have lost the last of what it took, as it does not sync: without
   // this, those would be missing until there is another event.

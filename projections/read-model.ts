@@ -15,7 +15,7 @@ import {
   type Differences,
 } from "#projections/database.ts"
 import { onceTold } from "#projections/once-told.ts"
-import { type Projection, writesOf } from "#projections/projection.ts"
+import { type Projection, slices, writesOf } from "#projections/projection.ts"
 import { type Behind, type Waiting, waiting } from "#projections/waiting.ts"
 
 /** Pause before a read model asks a log again that could not be reached, in milliseconds. */
@@ -94,21 +94,6 @@ const statements =
   <Tables>({ projections }: Blueprint<Tables>) =>
   (compiles: Kysely<Tables>) =>
     projections.flatMap(({ create }) => create(compiles).map((table) => table.compile().sql))
-
-/** Cuts a stretch of the log where enough events have gathered; a commit is never cut. */
-function* slices(stretch: ReadonlyArray<Recorded>, events_max: number) {
-  let from = 0
-  let events = 0
-  for (const [i, { commit }] of stretch.entries()) {
-    if (events > 0 && events + commit.events.length > events_max) {
-      yield stretch.slice(from, i)
-      from = i
-      events = 0
-    }
-    events += commit.events.length
-  }
-  if (from < stretch.length) yield stretch.slice(from)
-}
 
 /** Writes a stretch of the log, each slice as one transaction; what shows already is left out. */
 export const project = <Tables>(

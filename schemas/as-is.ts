@@ -41,12 +41,12 @@ const asIsOf = (ast: SchemaAST.AST): AsIs | Unknown => {
   return (value) => is(value) && holds.every((hold) => hold(value))
 }
 
-// A check is of the schema's own values, and asked of nothing else.
 const holdsOf = (check: SchemaAST.Check<never>, ast: SchemaAST.AST): AsIs => {
   if (check._tag === "FilterGroup") {
     const holds = check.checks.map((inner) => holdsOf(inner, ast))
     return (value) => holds.every((hold) => hold(value))
   }
+  // It is asked of what is of the schema's kind, and of nothing else.
   return (value) => check.run(value as never, ast, no_options) === undefined
 }
 

@@ -24,7 +24,7 @@ const sampled = deciders.filter(({ name }) => !unsampled.test(name))
 
 const strange = [null, 1, -1, 1.5, "", "x", true, [], [{}], {}, { x: 1 }]
 
-/** The event itself, and as it never is: each field gone, strange, or elsewhere, or one too many. */
+/** The event, and as it never is: each field gone, strange, or elsewhere, or one too many. */
 const changes = (event: Record<string, unknown>) => [
   event,
   Object.fromEntries(Object.entries(event).reverse()),

@@ -1,5 +1,4 @@
 /** What this program knows of the aggregates in its log. */
-import { DateTime } from "effect"
 import { Cluster } from "#actors/blob-storage/cluster.ts"
 import { Volume } from "#actors/blob-storage/volume.ts"
 import { Composite } from "#actors/capital-pressure/composite.ts"
@@ -31,7 +30,7 @@ import { Generation } from "#actors/system/generation.ts"
 import { Restorations } from "#actors/system/restoration.ts"
 import { Token } from "#actors/system/token.ts"
 import { Webhook } from "#actors/system/webhook.ts"
-import { VolumeEvent } from "#events/blob-storage/volume.ts"
+import { happenedAt, VolumeEvent } from "#events/blob-storage/volume.ts"
 import { SearchEvent } from "#events/carrier-search/search.ts"
 import { PredictionEvent } from "#events/plant-disease/prediction.ts"
 import { type Detail, detail, type Known } from "#projections/system/audit.ts"
@@ -92,13 +91,12 @@ export const deciders: ReadonlyArray<AnyDecider> = [
   Prediction,
 ]
 
-const ns_per_ms = 1_000_000n
-
 /** Who did what was recorded later, and when; a request that had no id has none here. */
 const origin = (
-  told: Required<Pick<Known, "at" | "actor" | "request_id" | "correlation_id">>,
+  told: Required<Pick<Known, "actor" | "request_id" | "correlation_id">>,
+  at: string,
 ): Known => ({
-  at: told.at,
+  at,
   actor: told.actor,
   ...(told.request_id === "" ? {} : { request_id: told.request_id }),
   ...(told.correlation_id === "" ? {} : { correlation_id: told.correlation_id }),
@@ -113,8 +111,7 @@ const volume = detail({
   event: VolumeEvent,
   know: (event) => {
     if (!("cursor" in event)) return {}
-    const at = DateTime.formatIso(DateTime.makeUnsafe(Number(BigInt(event.at) / ns_per_ms)))
-    return { ...origin({ ...event, at }), subject: event.id }
+    return { ...origin(event, happenedAt(event)), subject: event.id }
   },
 })
 
@@ -122,14 +119,14 @@ const volume = detail({
 const search = detail({
   part: Search.name,
   event: SearchEvent,
-  know: (event) => ({ ...origin(event), subject: subjectOf(event) }),
+  know: (event) => ({ ...origin(event, event.at), subject: subjectOf(event) }),
 })
 
 /** A node's spool tells later who was told what of which image. */
 const prediction = detail({
   part: Prediction.name,
   event: PredictionEvent,
-  know: (event) => ({ ...origin(event), subject: event.image_sha256 }),
+  know: (event) => ({ ...origin(event, event.at), subject: event.image_sha256 }),
 })
 
 /** What events tell of themselves beyond their commits; the audit's read model is made with it. */

@@ -66,6 +66,12 @@ export const BlobEvent = Schema.Union([
 ])
 export type BlobEvent = typeof BlobEvent.Type
 
+const digits_below_ms = 6
+
+/** When it happened, to the millisecond: RFC 3339 in UTC. */
+export const happenedAt = ({ at }: Pick<BlobEvent, "at">) =>
+  new Date(Number(at.slice(0, -digits_below_ms))).toISOString()
+
 /** What a fact changes of what the node holds. */
 export const changeOf = ({ type, size, shard }: BlobEvent) => {
   const blobs: 1 | -1 = type === "BlobStored" ? 1 : -1

@@ -4,15 +4,12 @@
  * A blob's events are told under the aggregate `blob` with the blob's id as their subject, though
  * the log keeps them in the node's volume: that is what a subscriber looks for.
  */
-import { DateTime } from "effect"
 import { ClusterEvent } from "#events/blob-storage/cluster.ts"
-import { VolumeEvent } from "#events/blob-storage/volume.ts"
+import { happenedAt, VolumeEvent } from "#events/blob-storage/volume.ts"
 import { publication, type ToldOf } from "#projections/published-events.ts"
 import type { published as types } from "#schemas/blob-storage/published.ts"
 
 type Told = ToldOf<typeof types>
-
-const nanoseconds_per_millisecond = 1_000_000n
 
 const cluster = publication({
   part: "blob-storage.cluster",
@@ -62,21 +59,15 @@ const volume = publication({
         data: { node_id, active_nodes, under_replicated },
       }
     }
-    const { type, id, size, checksum, policy, at, actor, request_id, correlation_id } = event
+    const { type, id, size, checksum, policy, actor, request_id, correlation_id } = event
     const labels = event.type === "BlobStored" && event.labels ? { labels: event.labels } : {}
     const shard = event.shard ? { shard: event.shard } : {}
-    const milliseconds = Number(BigInt(at) / nanoseconds_per_millisecond)
     return {
       type: blob_types[type],
       aggregate: "blob",
       subject: id,
       data: { node_id, size, checksum, policy, ...shard, ...labels },
-      origin: {
-        actor,
-        request_id,
-        correlation_id,
-        at: DateTime.formatIso(DateTime.makeUnsafe(milliseconds)),
-      },
+      origin: { actor, request_id, correlation_id, at: happenedAt(event) },
     }
   },
 })

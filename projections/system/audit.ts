@@ -79,42 +79,44 @@ export const detail = <Event>({
   return { part, know: (message) => (types.has(message.type) ? know(decode(message)) : {}) }
 }
 
-type Where = Pick<Place, "position" | "index" | "stream" | "commit">
+type Audited = Pick<Recorded, "position" | "stream" | "commit">
 
-const audited = (
-  details: ReadonlyArray<Detail>,
-  event: Message,
-  { position, index, stream, commit }: Where,
-): AuditEvent => {
+/** What is shown of an event; what its commit tells of all of them is looked up once. */
+const auditOf = (details: ReadonlyArray<Detail>, { position, stream, commit }: Audited) => {
   const { name, id } = parseStream(stream)
   const [service = "", aggregate = ""] = name.split(".")
-  const { type, ...data } = event
   const { at, actor, request_id, correlation_id, cause } = commit
-  return {
-    position,
-    index,
-    at,
-    service,
-    aggregate,
-    id,
-    subject: id,
-    type,
-    actor,
+  const know = details.find(({ part }) => isPartOf(part, stream))?.know
+  const told = {
     ...(request_id === undefined ? {} : { request_id }),
     ...(correlation_id === undefined ? {} : { correlation_id }),
     ...(cause === undefined ? {} : { cause }),
-    ...details.find(({ part }) => isPartOf(part, stream))?.know(event),
-    // The log's own JSON.
-    data: data as Schema.Json,
+  }
+  return (event: Message, index: number): AuditEvent => {
+    const { type, ...data } = event
+    return {
+      position,
+      index,
+      at,
+      service,
+      aggregate,
+      id,
+      subject: id,
+      type,
+      actor,
+      ...told,
+      ...know?.(event),
+      // The log's own JSON.
+      data: data as Schema.Json,
+    }
   }
 }
 
 /** A commit's events as the audit shows them. */
 export const auditedEvents = (
   details: ReadonlyArray<Detail>,
-  { position, stream, commit }: Recorded,
-): ReadonlyArray<AuditEvent> =>
-  commit.events.map((event, index) => audited(details, event, { position, index, stream, commit }))
+  recorded: Recorded,
+): ReadonlyArray<AuditEvent> => recorded.commit.events.map(auditOf(details, recorded))
 
 const msOf = (at: string) => DateTime.toEpochMillis(DateTime.makeUnsafe(at))
 
@@ -144,11 +146,11 @@ const insert = write<EventRow>((db, row) =>
     data: row.data,
   }),
 )
-const extend = write<{ readonly hour: number; readonly place: number }>((db, { hour, place }) =>
+const extend = write<HourRow>((db, { hour, first, last }) =>
   db
     .insertInto("system_audit_hour")
-    .values({ hour, first: place, last: place })
-    .onConflict((same) => same.column("hour").doUpdateSet({ last: place })),
+    .values({ hour, first, last })
+    .onConflict((same) => same.column("hour").doUpdateSet({ last })),
 )
 
 /** Columns that a filter names; SQLite keeps each index in the order of the log. */
@@ -190,25 +192,26 @@ export const audit = (details: ReadonlyArray<Detail>): Projection<AuditTables> =
       schema.createIndex(`system_audit_${column}`).on("system_audit_event").column(column),
     ),
   ],
-  project: (event, where) => {
-    const { position, index, data, ...row } = audited(details, event, where)
+  project: (event, place) => rowsOf(details, [event], place),
+  projectSome: (events, place) => rowsOf(details, events, place),
+})
+
+/** A row for each event, and one for each hour in which any of them was. */
+const rowsOf = (details: ReadonlyArray<Detail>, events: ReadonlyArray<Message>, from: Place) => {
+  const audited = auditOf(details, from)
+  const hours = new Map<number, HourRow>()
+  const rows = events.map((event, i) => {
+    const { position, index, data, ...row } = audited(event, from.index + i)
     const { request_id = null, correlation_id = null, cause = null } = row
     const place = position * events_max + index
     const at_ms = msOf(row.at)
-    return [
-      insert({
-        ...row,
-        place,
-        at_ms,
-        request_id,
-        correlation_id,
-        cause,
-        data: JSON.stringify(data),
-      }),
-      extend({ hour: Math.floor(at_ms / hour_ms), place }),
-    ]
-  },
-})
+    const hour = Math.floor(at_ms / hour_ms)
+    hours.set(hour, { hour, first: hours.get(hour)?.first ?? place, last: place })
+    const known = { request_id, correlation_id, cause, data: JSON.stringify(data) }
+    return insert({ ...row, place, at_ms, ...known })
+  })
+  return [...rows, ...[...hours.values()].map(extend)]
+}
 
 const placeOf = (marker: string) => {
   const [position = 0, index = 0] = marker.split(".").map(Number)
