@@ -83,8 +83,9 @@ const utf8 = new TextEncoder()
  * does: each name is looked for among the others, and written in its proper case. Ours are.
  */
 export const headersOf = (checks: ReadonlyArray<readonly [string, string]>) => {
-  const lines = checks.map(([name, value]) => `${name}: ${value}\r\n`).join("")
-  const encode = () => utf8.encode(`NATS/1.0\r\n${lines}\r\n`)
+  let text = "NATS/1.0\r\n"
+  for (const [name, value] of checks) text += `${name}: ${value}\r\n`
+  const encode = () => utf8.encode(`${text}\r\n`)
   return Object.assign(headers(), { encode })
 }
 

@@ -118,7 +118,11 @@ export const auditedEvents = (
   recorded: Recorded,
 ): ReadonlyArray<AuditEvent> => recorded.commit.events.map(auditOf(details, recorded))
 
-const msOf = (at: string) => DateTime.toEpochMillis(DateTime.makeUnsafe(at))
+/** Nearly all are in UTC and say so; any other is read as DateTime reads it, or refused. */
+const msOf = (at: string) => {
+  const at_ms = at.endsWith("Z") ? Date.parse(at) : Number.NaN
+  return Number.isNaN(at_ms) ? DateTime.toEpochMillis(DateTime.makeUnsafe(at)) : at_ms
+}
 
 /** Whether an event is among those asked for. */
 export const isAskedFor = ({ from, to, ...equals }: AuditFilters, event: AuditEvent) => {

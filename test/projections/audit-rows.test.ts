@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Effect, Layer, Struct } from "effect"
 import { sqlite } from "#adapters/sqlite.ts"
-import { BlobStored } from "#events/blob-storage/volume.ts"
+import { BlobStored, ReplicationShortfallStarted } from "#events/blob-storage/volume.ts"
 import type { Recorded } from "#events/log.ts"
 import { writesOf } from "#projections/projection.ts"
 import { openDatabase } from "#projections/read-model.ts"
@@ -35,10 +35,20 @@ const commit = (position: number, from: number, minutes: ReadonlyArray<number>):
   },
 })
 
+/** What tells no time of its own has its commit's, whatever zone that is written in. */
+const told = (position: number, at: string): Recorded => {
+  const recorded = commit(position, 13, [])
+  const events = [ReplicationShortfallStarted.make({ active_nodes: 1, under_replicated: 1 })]
+  return { ...recorded, commit: { ...recorded.commit, at, events } }
+}
+
 const commits = [
   commit(1, 0, [0, 30, 60, 90, 30, 120, 121, 122]),
   commit(2, 8, [0]),
   commit(3, 9, [123, 124, 3000, 125]),
+  told(4, "2026-11-20T12:00:00.000Z"),
+  told(5, "2026-11-20T12:00:00"),
+  told(6, "2026-11-20T12:00:00+02:00"),
 ]
 
 /** Each event's own statements, one after the other, by the naive reading of what it tells. */
