@@ -5,10 +5,12 @@
  * all columns, rounded to bytes between. Source: Pillow, Resample.c and Geometry.c; plant facts 4.
  */
 import {
-  group_bytes,
   group_pixels,
   low_bits,
-  pack_pixels,
+  narrow_at_once,
+  narrow_pairs,
+  narrow_pixels,
+  pair_bytes,
   precision_bits,
   type ResampleProgram,
   resampleProgram,
@@ -97,31 +99,56 @@ const page_bytes = 65_536
 const block_bytes = 256 * 1024
 /** What a vector's load may read beyond a row. */
 const slack_bytes = 16
+const vector_bytes = 16
 /** Larger images are rare, and what they took is given back. */
 const kept_bytes_max = 16 * 2 ** 20
 
 const aligned = (bytes: number) => Math.ceil(bytes / slack_bytes) * slack_bytes
 
+/** Two taps' upper parts, then their lower parts. */
+const halved = (weights: Int32Array, count: number, pairs: number, to: Int16Array, at: number) => {
+  for (let tap = 0; tap < pairs * 2; tap++) {
+    const weight = tap < count ? (weights[tap] ?? 0) : 0
+    const place = at + (tap >> 1) * 4 + (tap & 1)
+    to[place] = weight >> low_bits
+    to[place + 2] = weight & ((1 << low_bits) - 1)
+  }
+}
+
+const pair_numbers = pair_bytes / Int16Array.BYTES_PER_ELEMENT
+
 /** The horizontal pass's table and weights, as the program reads them. */
-const horizontalPlan = ({ first, count, weights, size }: Coefficients) => {
+const horizontalPlan = ({ first, count, weights, size }: Coefficients): HorizontalPlan => {
+  const is_narrow = count.every((taps) => taps <= narrow_pixels)
   const table = new Int32Array(first.length * 2)
   const groups = Array.from(count, (taps) => Math.ceil(taps / group_pixels))
-  const all = groups.reduce((sum, one) => sum + one, 0)
-  const halves = new Int16Array((all * group_bytes) / 2)
+  const pairs = groups.map((one) => (is_narrow ? narrow_pairs : (one * group_pixels) / 2))
+  const all = pairs.reduce((sum, one) => sum + one, 0)
+  const halves = new Int16Array(all * pair_numbers)
   let at = 0
   for (let i = 0; i < first.length; i++) {
     table[i * 2] = 3 * (first[i] ?? 0)
     table[i * 2 + 1] = groups[i] ?? 0
-    for (let tap = 0; tap < (groups[i] ?? 0) * group_pixels; tap++) {
-      const weight = tap < (count[i] ?? 0) ? (weights[i * size + tap] ?? 0) : 0
-      // Two taps' upper parts, then their lower parts.
-      const place = at + (tap >> 1) * 4 + (tap & 1)
-      halves[place] = weight >> low_bits
-      halves[place + 2] = weight & ((1 << low_bits) - 1)
-    }
-    at += (groups[i] ?? 0) * (group_bytes / 2)
+    halved(weights.subarray(i * size), count[i] ?? 0, pairs[i] ?? 0, halves, at)
+    at += (pairs[i] ?? 0) * pair_numbers
   }
-  return { table, halves }
+  return { table, halves, is_narrow }
+}
+
+interface HorizontalPlan {
+  readonly table: Int32Array
+  readonly halves: Int16Array
+  readonly is_narrow: boolean
+}
+
+/** The vertical pass's weights: as many pairs for each row out. */
+const verticalPlan = ({ first, count, weights, size }: Coefficients) => {
+  const pairs = Math.ceil(size / 2)
+  const halves = new Int16Array(first.length * pairs * pair_numbers)
+  for (let i = 0; i < first.length; i++) {
+    halved(weights.subarray(i * size), count[i] ?? 0, pairs, halves, i * pairs * pair_numbers)
+  }
+  return { first, count, halves, row_bytes: pairs * pair_bytes }
 }
 
 interface Workspace {
@@ -145,12 +172,16 @@ const planOf = <A>(make: Plan<A>): Plan<A> => {
 const plannedAcross: Plan<ReturnType<typeof horizontalPlan>> = (filter, from, to) =>
   horizontalPlan(coefficients(filter, from, to))
 
+const plannedDown: Plan<ReturnType<typeof verticalPlan>> = (filter, from, to) =>
+  verticalPlan(coefficients(filter, from, to))
+
 /** A resizer for one thread, to a multiple of 4: it keeps its memory from image to image. */
 export const resampler = (side: number) => {
   let kept: Workspace | undefined
-  const planned = { across: planOf(plannedAcross), down: planOf(coefficients) }
-  const out_stride = side * 4
-  const packed_bytes = aligned(side * side * 3) + slack_bytes
+  const planned = { across: planOf(plannedAcross), down: planOf(plannedDown) }
+  const out_stride = side * 3
+  const out_blocks = Math.ceil(out_stride / vector_bytes)
+  const out_bytes = aligned(side * out_stride) + slack_bytes
 
   const workspace = (bytes: number): Workspace => {
     const pages = Math.ceil(bytes / page_bytes)
@@ -169,43 +200,40 @@ export const resampler = (side: number) => {
     const rows = bottom - top
     const stride = width * 3
     const block_rows = Math.max(1, Math.min(rows, Math.floor(block_bytes / stride)))
-    const { table, halves } = across ?? no_plan
+    const { table, halves, is_narrow } = across ?? no_plan
 
     const at_table = aligned(block_rows * stride) + slack_bytes
     const at_halves = at_table + aligned(table.byteLength)
     const at_middle = at_halves + aligned(halves.byteLength)
-    const at_weights = at_middle + aligned(rows * out_stride)
-    const at_out = at_weights + aligned((down?.weights.length ?? 0) * 4)
-    const at_packed = at_out + side * out_stride
-    const { memory, program } = workspace(at_packed + packed_bytes)
+    // The last pair of rows may have one that is none, and counts as none.
+    const at_weights = at_middle + aligned((rows + 1) * out_stride) + slack_bytes
+    const at_out = at_weights + aligned(down?.halves.byteLength ?? 0)
+    const { memory, program } = workspace(at_out + out_bytes)
     const bytes = new Uint8Array(memory.buffer)
 
     new Int32Array(memory.buffer, at_table, table.length).set(table)
     new Int16Array(memory.buffer, at_halves, halves.length).set(halves)
+    const [pass, steps] = is_narrow
+      ? [program.narrow, side / narrow_at_once]
+      : [program.horizontal, side]
     for (let row = 0; row < rows; row += block_rows) {
       const n = Math.min(block_rows, rows - row)
       const from = (top + row) * stride
       const target = at_middle + row * out_stride
-      if (across === undefined) {
-        spread(rgb, from, bytes, target, n * width)
-      } else {
-        bytes.set(rgb.subarray(from, from + n * stride), 0)
-        program.horizontal(0, target, at_table, at_halves, n, stride, side)
-      }
+      const block = rgb.subarray(from, from + n * stride)
+      bytes.set(block, across === undefined ? target : 0)
+      if (across !== undefined) pass(0, target, at_table, at_halves, n, stride, steps)
     }
-    const packed = (from: number) => {
-      program.pack(from, at_packed, (side * side) / pack_pixels)
-      return bytes.subarray(at_packed, at_packed + side * side * 3)
-    }
-    if (down === undefined) return packed(at_middle)
-    new Int32Array(memory.buffer, at_weights, down.weights.length).set(down.weights)
+    if (down === undefined) return bytes.subarray(at_middle, at_middle + side * out_stride)
+    new Int16Array(memory.buffer, at_weights, down.halves.length).set(down.halves)
     for (let y = 0; y < side; y++) {
       const source = at_middle + ((down.first[y] ?? 0) - top) * out_stride
-      const weights = at_weights + y * down.size * 4
+      const weights = at_weights + y * down.row_bytes
       const target = at_out + y * out_stride
-      program.vertical(source, target, weights, down.count[y] ?? 0, out_stride, out_stride / 16)
+      const pairs = Math.ceil((down.count[y] ?? 0) / 2)
+      program.vertical(source, target, weights, pairs, out_stride, out_blocks)
     }
-    return packed(at_out)
+    return bytes.subarray(at_out, at_out + side * out_stride)
   }
 
   /** Answers `side` by `side` RGB pixels, as Pillow makes them; its own until the next image. */
@@ -215,10 +243,16 @@ export const resampler = (side: number) => {
   }
 }
 
-const no_plan = { table: new Int32Array(0), halves: new Int16Array(0) }
+const no_plan: HorizontalPlan = {
+  table: new Int32Array(0),
+  halves: new Int16Array(0),
+  is_narrow: false,
+}
+
+type VerticalPlan = ReturnType<typeof verticalPlan>
 
 /** The rows that the vertical pass reads, from and to. */
-const rowsOf = (down: Coefficients | undefined, height: number): [number, number] => {
+const rowsOf = (down: VerticalPlan | undefined, height: number): [number, number] => {
   if (down === undefined) return [0, height]
   const last = down.first.length - 1
   return [down.first[0] ?? 0, (down.first[last] ?? 0) + (down.count[last] ?? 0)]
@@ -237,13 +271,4 @@ const picked = ({ rgb, width, height }: Pixels, side: number): Uint8Array => {
     }
   }
   return out
-}
-
-/** RGB to RGBX. */
-const spread = (from: Uint8Array, at: number, to: Uint8Array, target: number, pixels: number) => {
-  for (let i = 0; i < pixels; i++) {
-    to[target + i * 4] = from[at + i * 3] ?? 0
-    to[target + i * 4 + 1] = from[at + i * 3 + 1] ?? 0
-    to[target + i * 4 + 2] = from[at + i * 3 + 2] ?? 0
-  }
 }

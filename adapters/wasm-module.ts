@@ -145,10 +145,12 @@ export const storeVector = (address: Code, vector: Code, offset = 0): Code => [
 ]
 export const bytesVector = (bytes: ReadonlyArray<number>): Code => [...simd(12)(), ...bytes]
 export const splat = (value: number): Code => simd(17)(integer(value))
-/** Each byte of the second says which byte of the first; 0x80 and above: 0. */
-export const swizzle = simd(14)
+/**
+ * Each byte of the second says which byte of the first; 0x80 and above: 0. Of 16 to 127 it is the
+ * processor's to say, so there are none: where there might be, each would be looked at beforehand.
+ */
+export const swizzle = simd(256)
 export const addVectors = simd(174)
-export const multiply = simd(181)
 /** Of 16-bit numbers: the products of neighbours, added. */
 export const dot = simd(186)
 export const shiftLeft = simd(171)
@@ -158,8 +160,6 @@ export const narrowTo16 = simd(133)
 export const narrowToBytes = simd(102)
 export const lowBytesTo16 = simd(137)
 export const highBytesTo16 = simd(138)
-export const low16To32 = simd(169)
-export const high16To32 = simd(170)
 /** 8 bytes without sign, as 16-bit numbers. */
 export const loadBytesTo16 = simdAt(2, 0)
 /** 8 bytes of a vector to an address: its lower half, or its upper one. */
