@@ -3,7 +3,7 @@
  *
  * Of a commit every event is decoded by each of its readers, and what this program wrote is decoded
  * to itself: the interpreter makes an object for it, and an exit for each of its fields. Here the
- * schema's own checks are asked, and nothing is made. Decision 0159.
+ * schema's own checks are asked, and nothing is made. Decision 0160.
  */
 import { Schema, SchemaAST } from "effect"
 
