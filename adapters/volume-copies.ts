@@ -42,14 +42,18 @@ const hasher = new Blake3Hasher()
 /** The hash of the copy's bytes; empty where it is not known, and of a shard, which has none. */
 const hashHere = (head: RecordHead) => (shardOf(head) ? "" : checksumOf(head))
 
-/** Whether the bytes have the hash that the record names; true where it names none. */
-export const hasHashOf = (head: RecordHead, bytes: Uint8Array) => {
-  const checksum = hashHere(head)
+/** Whether a record names the hash of its bytes, so that all of them can be verified by it. */
+export const namesHash = (head: RecordHead) => hashHere(head) !== ""
+
+/** Whether the bytes, in one part or several, have the hash that the record names, if it does. */
+export const hasHashOf = (head: RecordHead, ...parts: ReadonlyArray<Uint8Array>) => {
+  if (!namesHash(head)) return true
   hasher.reset()
-  return checksum === "" || hasher.update(bytes).digest("base64") === checksum
+  for (const part of parts) hasher.update(part)
+  return hasher.digest("base64") === hashHere(head)
 }
 
-const wrong_hash = "The bytes do not match the blob's checksum."
+export const wrong_hash = "The bytes do not match the blob's checksum."
 const wrong_checksums = "The bytes do not match their checksums."
 
 /** Throws `damaged` where a blob's hash is not what its record names. */
@@ -66,7 +70,7 @@ export const payloadStretch = ({ head, payload }: ReadRecord, { start, end }: Bl
   const size = heldBytesOf(head)
   if (start === 0 && end === size) {
     if (!hasHashOf(head, payload)) throw damaged(wrong_hash)
-    if (hashHere(head) === "" && !payloadHolds(head, payload)) throw damaged(wrong_checksums)
+    if (!namesHash(head) && !payloadHolds(head, payload)) throw damaged(wrong_checksums)
     return payload
   }
   const from = Math.floor(start / chunk_bytes) * chunk_bytes

@@ -8,15 +8,31 @@ import { faultOf, thrown } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobRange } from "#actors/blob-storage/blob-store.ts"
 import type { CopyReading } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
-import { assertHash, type Copies, moved, payloadStretch } from "./volume-copies.ts"
-import { damageOf } from "./volume-damage.ts"
+import { window_bytes } from "./volume-chunks.ts"
+import {
+  assertHash,
+  type Copies,
+  hasHashOf,
+  moved,
+  namesHash,
+  payloadStretch,
+  wrong_hash,
+} from "./volume-copies.ts"
+import { damaged, damageOf } from "./volume-damage.ts"
 import type { ExtentFiles } from "./volume-extents.ts"
 import { isHeld, type Place } from "./volume-index.ts"
 import type { Index, LogReads } from "./volume-parts.ts"
 import { corrupt, type Quarantine } from "./volume-quarantine.ts"
 import { extentsOf, heldBytesOf, type RecordHead } from "./volume-record.ts"
 import { heldCopyOf, metaOf } from "./volume-record-told.ts"
-import { type BlobStretch, stretchOf, type Windows, windowEnd } from "./volume-windows.ts"
+import {
+  type BlobStretch,
+  type FileOf,
+  stretchOf,
+  type Windows,
+  windowEnd,
+  windowsIn,
+} from "./volume-windows.ts"
 
 export interface ReadParts {
   readonly index: Index
@@ -52,13 +68,28 @@ const attempts_max = 100
 
 const no_bytes = new Uint8Array(0)
 
+/** So much of a blob is read as a whole and verified by its hash, before any of it is handed on. */
+const hashed_bytes_max = 2 * window_bytes
+
 const absent: ReadonlySet<string> = new Set(["BlobNotFound", "BlobCorrupt"])
 
 /** Whether a read failed because nothing is here, or nothing sound. */
 export const isAbsence = (cause: unknown) => absent.has(faultOf(cause)._tag)
 
-async function* once(data: Uint8Array) {
-  if (data.length > 0) yield data
+async function* each(windows: ReadonlyArray<Uint8Array>): AsyncIterableIterator<Uint8Array> {
+  yield* windows.filter(({ length }) => length > 0)
+}
+
+type MakeWindows = BlobReading["windows"]
+
+/** Windows of which the first were read: whoever asks for them once more has them read anew. */
+const inTurn = (firstTime: MakeWindows, again: MakeWindows): MakeWindows => {
+  let is_first = true
+  return () => {
+    if (!is_first) return again()
+    is_first = false
+    return firstTime()
+  }
 }
 
 const isWhole = ({ start, end }: BlobStretch, head: RecordHead) =>
@@ -143,14 +174,11 @@ const openLarge = async (
   let source = await open(id, at)
   let list = extentsOf(source.head)
 
-  const readNow = (window: BlobStretch) =>
-    copies.guarded({ id, place: source.place, at }, (fileOf) =>
-      windows.read(list, heldBytesOf(source.head), window, fileOf),
-    )
-  const read = async (window: BlobStretch): Promise<Uint8Array> => {
+  /** Runs a step that reads this copy, and again where it moved meanwhile. */
+  const reading = async <A>(step: (fileOf?: FileOf) => Promise<A>): Promise<A> => {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await readNow(window)
+        return await copies.guarded({ id, place: source.place, at }, step)
       } catch (cause) {
         if (cause !== moved || attempt === attempts_max) throw cause
       }
@@ -161,6 +189,21 @@ const openLarge = async (
       list = extentsOf(source.head)
     }
   }
+  const read = (window: BlobStretch) =>
+    reading((fileOf) => windows.read(list, heldBytesOf(source.head), window, fileOf))
+  /** All of it, verified by its hash alone, which says what the checksums of the chunks do. */
+  const readHashed = () =>
+    reading(async (fileOf) => {
+      const size = heldBytesOf(source.head)
+      const spans = windowsIn({ start: 0, end: size })
+      const readAll = (one: Windows["read"]) =>
+        Promise.all(spans.map((span) => one(list, size, span, fileOf)))
+      const all = await readAll(windows.readUnverified)
+      if (hasHashOf(source.head, ...all)) return all
+      // Which of the chunks is wrong is theirs to say.
+      await readAll(windows.read)
+      throw damaged(wrong_hash)
+    })
   /** Compares the digest of all the bytes with the record's. */
   const check = async (digest: string) => {
     try {
@@ -172,7 +215,7 @@ const openLarge = async (
       throw corrupt(id, damage)
     }
   }
-  return { head: source.head, read, check, close: () => source.unpin() }
+  return { head: source.head, read, readHashed, check, close: () => source.unpin() }
 }
 
 /**
@@ -210,39 +253,53 @@ async function* windowsOf(
   }
 }
 
+const makeReadLarge =
+  (parts: ReadParts, finding: Finding) =>
+  async (id: BlobId, range: BlobRange, at: bigint): Promise<HeadReading> => {
+    const { head, read, readHashed, close } = await openLarge(parts, finding, id, at)
+    const { giveBack } = parts.windows
+    const inOne = (data: Uint8Array): HeadReading => ({ head, data, windows: () => each([data]) })
+    const inWindows = (firstTime: MakeWindows, again: MakeWindows): HeadReading => {
+      return { head, data: undefined, windows: inTurn(firstTime, again), giveBack }
+    }
+    const readAnew = (first?: Uint8Array) =>
+      windowsOf(openLarge(parts, finding, id, at), range, first)
+    try {
+      const stretch = stretchIn(head, range)
+      const [window = stretch] = windowsIn(stretch)
+      if (isWhole(stretch, head) && stretch.end <= hashed_bytes_max && namesHash(head)) {
+        const all = await readHashed()
+        const [first] = all
+        if (all.length === 1 && first) return inOne(first)
+        return inWindows(
+          () => each(all),
+          () => readAnew(),
+        )
+      }
+      const first = window.start === window.end ? no_bytes : await read(window)
+      if (window.end === stretch.end) return inOne(first)
+      return inWindows(
+        () => readAnew(first),
+        () => readAnew(),
+      )
+    } finally {
+      close()
+    }
+  }
+
 export const makeReads = (parts: ReadParts): Reads => {
   const { copies, log, index, quarantine } = parts
   const finding = makeFinding(parts)
   const { onLive, headOf } = finding
+  const readLarge = makeReadLarge(parts, finding)
 
   const readSmall = (id: BlobId, place: Place, range: BlobRange, at: bigint) =>
     copies.guarded({ id, place, at }, async (fileOf): Promise<HeadReading> => {
       const record = await copies.record(id, place, fileOf)
       const { head } = record
       const data = payloadStretch(record, stretchIn(head, range))
-      return { head, data, windows: () => once(data) }
+      return { head, data, windows: () => each([data]) }
     })
-  const readLarge = async (id: BlobId, range: BlobRange, at: bigint): Promise<HeadReading> => {
-    const { head, read, check, close } = await openLarge(parts, finding, id, at)
-    try {
-      const stretch = stretchIn(head, range)
-      const window = { start: stretch.start, end: windowEnd(stretch) }
-      const bytes = window.start === window.end ? no_bytes : await read(window)
-      if (window.end === stretch.end) {
-        if (isWhole(stretch, head)) await check(new Blake3Hasher().update(bytes).digest("base64"))
-        return { head, data: bytes, windows: () => once(bytes) }
-      }
-      let first: Uint8Array | undefined = bytes
-      const windows = () => {
-        const read_already = first
-        first = undefined
-        return windowsOf(openLarge(parts, finding, id, at), range, read_already)
-      }
-      return { head, data: undefined, windows, giveBack: parts.windows.giveBack }
-    } finally {
-      close()
-    }
-  }
   const getNow = (id: BlobId): BlobReading | undefined => {
     const place = index.find(id)
     if (place?.kind !== "blob" || place.is_large || quarantine.isHidden(id, place)) return undefined
@@ -250,7 +307,7 @@ export const makeReads = (parts: ReadParts): Reads => {
       const record = copies.recordNow(id, place)
       if (!record) return undefined
       const data = payloadStretch(record, { start: 0, end: heldBytesOf(record.head) })
-      return { meta: metaOf(record.head), data, windows: () => once(data) }
+      return { meta: metaOf(record.head), data, windows: () => each([data]) }
     } catch {
       // Damage or an error of the disk: `get` meets it too, and does what there is to be done.
       return undefined

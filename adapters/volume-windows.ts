@@ -34,6 +34,17 @@ export const stretchOf = (size: number, offset = 0, length = size): BlobStretch 
 export const windowEnd = ({ start, end }: BlobStretch) =>
   Math.min(Math.floor(start / chunk_bytes) * chunk_bytes + window_bytes, end)
 
+/** The windows of a stretch, one after the other. */
+export const windowsIn = ({ start, end }: BlobStretch): ReadonlyArray<BlobStretch> => {
+  const windows: Array<BlobStretch> = []
+  for (let at = start; at < end; ) {
+    const to = windowEnd({ start: at, end })
+    windows.push({ start: at, end: to })
+    at = to
+  }
+  return windows
+}
+
 /** Which file is read for a segment: its own, or one that was opened anew. */
 export type FileOf = (segment: Segment) => VolumeFile | Promise<VolumeFile>
 
@@ -151,37 +162,47 @@ export const makeWindows = (segments: Segments) => {
     tables.add(extent, table)
     return table
   }
-  const readPiece = async (piece: Piece, buffer: Uint8Array, fileOf: FileOf) => {
-    const { extent, from, into, length } = piece
+  type ReadPiece = (piece: Piece, target: Uint8Array, fileOf: FileOf) => Promise<void>
+
+  const readBare: ReadPiece = async ({ extent, from, length }, target, fileOf) => {
     const file = await open(extent, fileOf)
-    const target = buffer.subarray(into, into + length)
-    const [table, bytes] = await Promise.all([
-      tableOf(extent, fileOf),
-      file.read(extent.position + from, length, target),
-    ])
+    const bytes = await file.read(extent.position + from, length, target)
     if (bytes.length !== length) throw damaged("An extent ends too early.")
     const is_own = bytes.buffer !== target.buffer || bytes.byteOffset !== target.byteOffset
     if (is_own) target.set(bytes)
+  }
+  const readSound: ReadPiece = async (piece, target, fileOf) => {
+    const { extent, from, extent_chunk } = piece
+    const [table] = await Promise.all([tableOf(extent, fileOf), readBare(piece, target, fileOf)])
     const first = Math.floor(from / chunk_bytes)
-    const wrong = firstMismatch(target, piece.extent_chunk + first, table, first)
+    const wrong = firstMismatch(target, extent_chunk + first, table, first)
     if (wrong !== undefined) throw damaged(`Chunk ${wrong} does not match its checksum.`)
   }
-  /** The bytes of a window, in memory of their own until `giveBack` is told of it. */
-  const read = async (
-    extents: ReadonlyArray<Extent>,
-    size: number,
-    { start, end }: BlobStretch,
-    fileOf: FileOf = ownFile,
-  ): Promise<Uint8Array> => {
-    const from = Math.floor(start / chunk_bytes) * chunk_bytes
-    const to = Math.min(chunkCount(end) * chunk_bytes, size)
-    const buffer = memory.take(to - from)
-    const pieces = piecesOf(extents, { start: from, end: to })
-    const found = pieces.reduce((sum, { length }) => sum + length, 0)
-    if (found !== buffer.length) throw damaged("The record names too few bytes.")
-    await Promise.all(pieces.map((piece) => readPiece(piece, buffer, fileOf)))
-    return memory.lend(buffer, start - from, end - from)
+  const reading =
+    (readPiece: ReadPiece) =>
+    async (
+      extents: ReadonlyArray<Extent>,
+      size: number,
+      { start, end }: BlobStretch,
+      fileOf: FileOf = ownFile,
+    ): Promise<Uint8Array> => {
+      const from = Math.floor(start / chunk_bytes) * chunk_bytes
+      const to = Math.min(chunkCount(end) * chunk_bytes, size)
+      const buffer = memory.take(to - from)
+      const pieces = piecesOf(extents, { start: from, end: to })
+      const found = pieces.reduce((sum, { length }) => sum + length, 0)
+      if (found !== buffer.length) throw damaged("The record names too few bytes.")
+      const readInto = (piece: Piece) =>
+        readPiece(piece, buffer.subarray(piece.into, piece.into + piece.length), fileOf)
+      await Promise.all(pieces.map(readInto))
+      return memory.lend(buffer, start - from, end - from)
+    }
+  return {
+    /** The bytes of a window, in memory of their own until `giveBack` is told of it. */
+    read: reading(readSound),
+    /** The same of bytes that the caller verifies. */
+    readUnverified: reading(readBare),
+    giveBack: memory.giveBack,
   }
-  return { read, giveBack: memory.giveBack }
 }
 export type Windows = ReturnType<typeof makeWindows>

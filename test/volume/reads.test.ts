@@ -7,6 +7,7 @@ import { readFileSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import fc from "fast-check"
 import { describe, it } from "vitest"
+import { faultOf } from "#actors/blob-storage/blob-fault.ts"
 import { payloadStretch } from "#adapters/volume-copies.ts"
 import { damageOf } from "#adapters/volume-damage.ts"
 import { decodeHead, encodeHead, type NewRecord } from "#adapters/volume-record.ts"
@@ -29,7 +30,12 @@ import {
   withVolume,
 } from "./volume-folder.ts"
 
-const sizes = { small: 40 * kib, "one window": 700 * kib, large: 3 * mib + 99 }
+const sizes = {
+  small: 40 * kib,
+  "one window": 700 * kib,
+  "two windows": mib,
+  large: 3 * mib + 99,
+}
 const isData = (name: string) => /^(log|ext)-/.test(name)
 
 describe("a read of a volume", () => {
@@ -102,7 +108,7 @@ describe("a read of a volume", () => {
     })
   }
 
-  it("does not see damage outside its range, but that of tables and records", async () => {
+  it("does not see damage outside its range, but that of the record", async () => {
     await withVolume(async (volume) => {
       const bytes = noise(1, 3 * mib)
       const { id } = await put(volume, bytes)
@@ -110,16 +116,60 @@ describe("a read of a volume", () => {
       const range = { offset: 10, length: mib }
       assert((await readAll(volume, id, range)).equals(bytes.subarray(10, mib + 10)))
       assert.equal(await faultTag(readAll(volume, id, { offset: 2 * mib })), "BlobCorrupt")
-      const second = noise(2, 600 * kib)
-      const { id: second_id } = await put(volume, second)
-      // Behind the last bytes is the table of their checksums.
-      flipBit(volume.dir, second.subarray(-40), 40 + 3)
-      assert.equal(await faultTag(readAll(volume, second_id)), "BlobCorrupt")
       const third = noise(3, 5000)
       const { id: third_id } = await put(volume, third)
       flipBit(volume.dir, Buffer.from(third_id, "hex"), 3)
       assert.equal(await faultTag(volume.engine.stat(third_id)), "BlobCorrupt")
       assert.equal(await faultTag(volume.engine.stat(third_id)), "BlobNotFound")
+    })
+  })
+
+  for (const size of [600 * kib, 1 * mib, 2 * mib]) {
+    it(`of a part sees damaged checksums, as the scrub does: ${size} bytes`, async () => {
+      await withVolume(async (volume) => {
+        const bytes = noise(2, size)
+        const { id } = await put(volume, bytes)
+        // Behind the last bytes is the table of their checksums.
+        flipBit(volume.dir, bytes.subarray(-40), 40 + 3)
+        // Its hash says of a whole one of two windows at most that its bytes are sound.
+        const is_hashed = size < 2 * mib
+        if (is_hashed) assert((await readAll(volume, id)).equals(bytes))
+        assert.equal(await faultTag(readAll(volume, id, { offset: 1 })), "BlobCorrupt")
+        assert.equal(await faultTag(readAll(volume, id)), "BlobNotFound")
+        const { id: again } = await put(volume, bytes)
+        flipBit(volume.dir, bytes.subarray(-40), 40 + 3)
+        await volume.engine.scrub()
+        assert.equal(await faultTag(readAll(volume, again)), "BlobNotFound")
+      })
+    })
+  }
+
+  it("gives the windows of a whole blob again, though their memory was given back", async () => {
+    await withVolume(async (volume) => {
+      const bytes = noise(4, mib + 5)
+      const { id } = await put(volume, bytes)
+      const reading = await volume.engine.get(id, {}, 1n)
+      assert.equal(reading.data, undefined)
+      for (let time = 1; time <= 3; time++) {
+        const parts: Array<Buffer> = []
+        for await (const window of reading.windows()) {
+          parts.push(Buffer.from(window))
+          window.fill(0)
+          reading.giveBack?.(window)
+        }
+        assert(Buffer.concat(parts).equals(bytes))
+      }
+    })
+  })
+
+  it("says which chunk of a whole blob is damaged", async () => {
+    await withVolume(async (volume) => {
+      const bytes = noise(5, mib)
+      const { id } = await put(volume, bytes)
+      flipBit(volume.dir, bytes.subarray(700 * kib, 700 * kib + 40))
+      const fault = faultOf(await volume.engine.get(id, {}, 1n).catch((cause: unknown) => cause))
+      assert.equal(fault._tag, "BlobCorrupt")
+      assert.match(JSON.stringify(fault), /Chunk 10 /)
     })
   })
 
