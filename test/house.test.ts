@@ -20,7 +20,6 @@ const exported_still = new Set([
   "adapters/plant-trainer-files.ts",
   "adapters/plant-trainer-job.ts",
   "adapters/plant-trainer.ts",
-  "adapters/volume-copies.ts",
   "adapters/volume-record.ts",
   "adapters/volume-segments.ts",
   "adapters/volume-warmth.ts",

@@ -7,6 +7,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { afterAll, beforeAll } from "vitest"
 import { findTree, treeEnvironment, trees } from "../../launcher/trees.mjs"
 import { describeAbsent } from "../absent.ts"
+import { program } from "../process/server.ts"
 
 const root = join(import.meta.dirname, "../..")
 const tree = findTree("shells")
@@ -65,7 +66,7 @@ if (tree === undefined) {
 
     beforeAll(() => {
       for (const name of ["zsh", "fish"]) {
-        const made = spawnSync(process.execPath, ["main.ts", "completion", name], {
+        const made = spawnSync(process.execPath, [program, "completion", name], {
           cwd: root,
           encoding: "utf8",
           maxBuffer: 2 ** 24,

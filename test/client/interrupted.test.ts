@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { afterEach, beforeEach } from "vitest"
 import { exit_codes } from "#client/exit-code.ts"
+import { program } from "../process/server.ts"
 import { json, type Script, scripted } from "./scripted.ts"
 
 const root = join(import.meta.dirname, "../..")
@@ -18,7 +19,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const started = (url: string, args: ReadonlyArray<string>) => {
-  const child = spawn(process.execPath, ["main.ts", ...args], {
+  const child = spawn(process.execPath, [program, ...args], {
     cwd: root,
     stdio: "pipe",
     timeout: wait_ms_max,

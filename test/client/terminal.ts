@@ -1,6 +1,7 @@
 /** A verb on a terminal: a pseudo-terminal of `script` (util-linux), as wide as a test says. */
 import { spawn, spawnSync } from "node:child_process"
 import { join } from "node:path"
+import { program } from "../process/server.ts"
 
 const root = join(import.meta.dirname, "../..")
 
@@ -24,7 +25,7 @@ export const onTerminal = (
   env: Readonly<Record<string, string>>,
 ) =>
   new Promise<Shown>((resolve, reject) => {
-    const verb = [process.execPath, "main.ts", ...args].map(quoted).join(" ")
+    const verb = [process.execPath, program, ...args].map(quoted).join(" ")
     const child = spawn("script", ["-qefc", `stty cols ${columns} rows 24; ${verb}`, "/dev/null"], {
       cwd: root,
       env: { PATH: process.env.PATH, TERM: "xterm", ...env },

@@ -9,7 +9,15 @@ import { afterAll, assert, beforeAll, it } from "vitest"
 import { exit_codes } from "#client/exit-code.ts"
 import { widthOf } from "#client/table.ts"
 import { describeWithServer } from "../nats.ts"
-import { cleanUp, newFolder, runVerb, type Server, startServer, until } from "../process/server.ts"
+import {
+  cleanUp,
+  newFolder,
+  program,
+  runVerb,
+  type Server,
+  startServer,
+  until,
+} from "../process/server.ts"
 import { has_terminal, onTerminal, seen } from "./terminal.ts"
 
 const root = join(import.meta.dirname, "../..")
@@ -24,7 +32,7 @@ const run = (args: ReadonlyArray<string>, more = {}) =>
 
 /** A verb in the middle: what it has said, and a way to stop it as Ctrl-C does. */
 const started = (args: ReadonlyArray<string>) => {
-  const child = spawn(process.execPath, ["main.ts", ...args], {
+  const child = spawn(process.execPath, [program, ...args], {
     cwd: root,
     env: { PATH: process.env.PATH, ...env() },
     stdio: "pipe",
@@ -90,7 +98,7 @@ describeWithServer("almanac over HTTP", () => {
       assert.equal(got.code, 0, got.text)
       assert.match(got.text, /100% {2}19\.1 MiB \/ 19\.1 MiB/)
       assert.isTrue(readFileSync(join(folder, "copy")).equals(readFileSync(path)))
-      const almanac = `'${process.execPath}' main.ts`
+      const almanac = `'${process.execPath}' ${program}`
       const pipe = `printf hello | ${almanac} blobs put - -q | xargs ${almanac} blobs get`
       const piped = spawnSync("bash", ["-c", pipe], {
         cwd: root,

@@ -12,6 +12,7 @@ import { onTerminal, seen } from "../client/terminal.ts"
 import {
   cleanUp,
   newFolder,
+  program,
   runVerb,
   startScript,
   startServer,
@@ -46,7 +47,7 @@ describeWithRadosgw("docs/guide-client.md", () => {
       const folder = newFolder()
       const [work, home] = [newFolder(), newFolder()]
       const server = await startServer(folder, settings)
-      const s3 = startScript(folder, [join(root, "main.ts"), "demo", "s3"])
+      const s3 = startScript(folder, [join(root, program), "demo", "s3"])
       await s3.said(/^bucket=\S+$/m, up_ms_max)
       writeFileSync(join(work, "demo.env"), s3.printed.stdout)
       const { code, said } = await walk(work, commandsIn(guideText("guide-client.md")), {

@@ -5,7 +5,7 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, assert, it } from "vitest"
-import { cleanUp, newFolder, startScript, startServer } from "../process/server.ts"
+import { cleanUp, newFolder, program, startScript, startServer } from "../process/server.ts"
 import { describeWithRadosgw } from "../radosgw.ts"
 import { commandsIn, guideText, root, walk } from "./guide.ts"
 
@@ -21,7 +21,7 @@ describeWithRadosgw("docs/guide-share-protection.md", () => {
       const folder = newFolder()
       const work = newFolder()
       const server = await startServer(folder)
-      const s3 = startScript(folder, [join(root, "main.ts"), "demo", "s3"])
+      const s3 = startScript(folder, [join(root, program), "demo", "s3"])
       await s3.said(/^bucket=\S+$/m, up_ms_max)
       writeFileSync(join(work, "demo.env"), s3.printed.stdout)
       const { code, said } = await walk(work, commandsIn(guideText("guide-share-protection.md")), {

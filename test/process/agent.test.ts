@@ -5,7 +5,6 @@ import { afterAll, beforeAll, expect, it } from "vitest"
 import { describeWithServer } from "../nats.ts"
 import { connect } from "./client.ts"
 import {
-  childrenOf,
   cleanUp,
   isRunning,
   newFolder,
@@ -15,6 +14,7 @@ import {
   startVerb,
   until,
 } from "./server.ts"
+import { agentsOf } from "./share-tenant.ts"
 
 const soon_ms = 30_000
 /** DECISIONS, address. */
@@ -41,11 +41,6 @@ const workersOf = async ({ url, credentials }: Server) => {
 const ready = (server: Server, is_it: (worker: Worker) => boolean) =>
   until("a worker that is ready", soon_ms, async () =>
     (await workersOf(server)).find((worker) => is_it(worker) && worker.state === "ready"),
-  )
-
-const agentsOf = ({ pid }: Server) =>
-  childrenOf(pid).filter((child) =>
-    readFileSync(`/proc/${child}/cmdline`, "utf8").includes("agent-process.ts"),
   )
 
 afterAll(cleanUp)

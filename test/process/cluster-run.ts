@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { type Client, connect } from "./client.ts"
-import { isRunning, newFolder, startScript, told, until } from "./server.ts"
+import { isRunning, newFolder, program, startScript, told, until } from "./server.ts"
 
 /** Six starts on a machine that does several things at once; alone they take seven seconds. */
 const ready_ms_max = 120_000
@@ -32,7 +32,7 @@ const set = [
 export const startCluster = async (nodes: number, settings: ReadonlyArray<string> = []) => {
   const dir = join(newFolder(), "cluster")
   const flags = [...set, ...settings].flatMap((one) => ["--set", one])
-  const args = ["main.ts", "cluster", "--nodes", String(nodes), "--dir", dir, ...flags]
+  const args = [program, "cluster", "--nodes", String(nodes), "--dir", dir, ...flags]
   const one = startScript(newFolder(), args)
   const stop = async () => {
     one.child.kill("SIGTERM")

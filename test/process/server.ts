@@ -83,13 +83,16 @@ const plain = (): Environment => {
   return Object.fromEntries(kept)
 }
 
+/** What a user starts: the bundle where it is made of the sources as they are, else these. */
+export const program = "launcher/run.mjs"
+
 /** `almanac <args>` as a child process, of the release in the folder `from`. */
 const run = (
   data_dir: string,
   args: ReadonlyArray<string>,
   environment: Environment,
   from = root,
-) => runScript(data_dir, ["main.ts", ...args], environment, from)
+) => runScript(data_dir, [program, ...args], environment, from)
 
 const runScript = (
   data_dir: string,

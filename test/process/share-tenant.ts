@@ -116,5 +116,6 @@ export const shareFolder = (
 /** The workers' processes that a server started. */
 export const agentsOf = (server: Server) =>
   childrenOf(server.pid).filter((pid) =>
-    readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("agent-process.ts"),
+    // Its name ends as the bundle or the sources have it.
+    readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("agent-process."),
   )

@@ -12,6 +12,7 @@ import {
   cleanUp,
   isRunning,
   newFolder,
+  program,
   runVerb,
   startScript,
   told,
@@ -26,7 +27,7 @@ afterAll(cleanUp)
 const folderOf = (pid: number) => readFileSync(`/proc/${pid}/cwd/ceph.conf`, "utf8")
 
 const start = async (args: ReadonlyArray<string>) => {
-  const one = startScript(newFolder(), ["main.ts", "demo", "s3", ...args])
+  const one = startScript(newFolder(), [program, "demo", "s3", ...args])
   await one.said(/^bucket=\S+$/m, up_ms_max)
   const pairs = one.printed.stdout
     .trim()
