@@ -8,9 +8,9 @@ import { readFileSync } from "node:fs"
 import type { RequestListener, Server } from "node:http"
 import type { Duplex } from "node:stream"
 import { Context } from "effect"
+import { isInternal } from "#adapters/blob-storage/peer-door.ts"
 import type { FrontDoor } from "#gateway/front-door.ts"
 import { counter, gauge } from "#schemas/metric.ts"
-import { isInternal } from "./peer-door.ts"
 
 /** Connections beyond the limit; what comes after them is closed as soon as it is there. */
 const spare_max = 64

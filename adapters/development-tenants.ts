@@ -7,9 +7,9 @@ import { lstat, mkdir, writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { Effect } from "effect"
 import type { Principals } from "#adapters/development-credentials.ts"
+import type { TrustStore } from "#adapters/share-protection/trust-store.ts"
+import { addTrust } from "#adapters/share-protection/trusts-embedded.ts"
 import { unavailable } from "#adapters/token-store.ts"
-import type { TrustStore } from "#adapters/trust-store.ts"
-import { addTrust } from "#adapters/trusts-embedded.ts"
 import { causeText } from "#schemas/cause-text.ts"
 
 type Tenant = Principals["tenant"]

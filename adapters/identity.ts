@@ -8,7 +8,7 @@ import { everyone, type Principals } from "#adapters/development-credentials.ts"
 import { jwts } from "#adapters/identity-jwt.ts"
 import { keystoneTokens } from "#adapters/identity-keystone.ts"
 import { certificates, staticTokens } from "#adapters/identity-static.ts"
-import type { IssuedTokens } from "#adapters/issued-tokens.ts"
+import type { IssuedTokens } from "#adapters/system/issued-tokens.ts"
 import {
   hasExpired,
   newToken,

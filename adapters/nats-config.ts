@@ -2,7 +2,7 @@
  * The configuration of our own nats-server: its limits, accounts and permissions as text.
  * Source: DECISIONS "How it is run and reached", "All services" (published events).
  */
-import { type WorkerUser, workerUserText } from "#adapters/worker-users.ts"
+import { type WorkerUser, workerUserText } from "#adapters/share-protection/worker-users.ts"
 
 /**
  * The JetStream API level of nats-server 2.15, the oldest whose options are all honoured: older

@@ -16,7 +16,7 @@ import {
   WorkerUserRefused,
   type WorkerUsers,
   workerUsers,
-} from "#adapters/worker-users.ts"
+} from "#adapters/share-protection/worker-users.ts"
 
 /** Who a connection is; absent parts are not sent. */
 export interface NatsLogin {

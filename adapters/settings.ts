@@ -3,9 +3,9 @@ import { hash } from "node:crypto"
 import { join, resolve } from "node:path"
 import { Effect, Redacted, Result, Schema } from "effect"
 import { parse, TomlError } from "smol-toml"
-import { capitalFile } from "#adapters/capital-file.ts"
-import { default_image } from "#adapters/compute-images.ts"
+import { capitalFile } from "#adapters/capital-pressure/capital-file.ts"
 import { FileFailure, readBounded } from "#adapters/private-file.ts"
+import { default_image } from "#adapters/share-protection/compute-images.ts"
 import {
   decodeSetting,
   fromText,

@@ -33,7 +33,7 @@ import {
   packedSome,
   type Stretch,
 } from "#adapters/stream-copy.ts"
-import { webhook_cursors } from "#adapters/webhook-cursors-jetstream.ts"
+import { webhook_cursors } from "#adapters/system/webhook-cursors-jetstream.ts"
 import { Log } from "#events/log.ts"
 import { GenerationEvent } from "#events/system/generation.ts"
 import { causeText } from "#schemas/cause-text.ts"

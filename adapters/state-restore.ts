@@ -35,7 +35,10 @@ import { putFile } from "#adapters/state-files.ts"
 import { generationOf, messagesOf } from "#adapters/state-proof.ts"
 import { type StateStore, StateUnusable, unusable } from "#adapters/state-store.ts"
 import { refill } from "#adapters/stream-copy.ts"
-import { webhook_cursors, webhookCursorsJetStream } from "#adapters/webhook-cursors-jetstream.ts"
+import {
+  webhook_cursors,
+  webhookCursorsJetStream,
+} from "#adapters/system/webhook-cursors-jetstream.ts"
 import { causeText } from "#schemas/cause-text.ts"
 import { Token } from "#schemas/message.ts"
 import { RecordRestoration } from "#schemas/system/restoration.ts"

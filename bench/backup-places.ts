@@ -2,7 +2,7 @@
 import { join } from "node:path"
 import { CreateBucketCommand, S3Client } from "@aws-sdk/client-s3"
 import { Effect, Exit, Redacted, Scope } from "effect"
-import { radosgw } from "#adapters/radosgw.ts"
+import { radosgw } from "#adapters/share-protection/radosgw.ts"
 
 /** A bucket with object lock on a server of its own. */
 export interface Place {

@@ -4,7 +4,7 @@
  */
 import { CreateBucketCommand, PutBucketPolicyCommand, S3Client } from "@aws-sdk/client-s3"
 import { Effect, Exit, Redacted, Scope } from "effect"
-import { radosgw } from "#adapters/radosgw.ts"
+import { radosgw } from "#adapters/share-protection/radosgw.ts"
 import { unique_mark } from "./blob-request.ts"
 import { type BlobServer, gibibyte, plainGet, plainPut } from "./blob-server.ts"
 import { freePort } from "./free-port.ts"

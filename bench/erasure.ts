@@ -2,7 +2,7 @@
 import { spawn, spawnSync } from "node:child_process"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
-import { openErasureCode } from "#adapters/erasure.ts"
+import { openErasureCode } from "#adapters/blob-storage/erasure.ts"
 import { machine } from "./machine.ts"
 import { interleave, orSkip } from "./series.ts"
 import type { Suite } from "./suite.ts"

@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Effect } from "effect"
-import { openModel } from "#adapters/plant-model.ts"
+import { openModel } from "#adapters/plant-disease/plant-model.ts"
 
 const classes = 38
 const names = Array.from({ length: classes }, (_, index) => `class ${index}`)

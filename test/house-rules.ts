@@ -100,7 +100,7 @@ const arrowProblems = ({ path, text }: TreeFile) => {
   const allowed = arrow[folder]
   if (!allowed) return []
   return importsOf(text).flatMap((from) => {
-    const [, other] = /^#(\w+)\//.exec(from) ?? /^\.\.\/(launcher)\//.exec(from) ?? []
+    const [, other] = /^#(\w+)\//.exec(from) ?? /^(?:\.\.\/)+(launcher)\//.exec(from) ?? []
     const may = other
       ? [folder, ...allowed.folders].some((part) => part === other || part === from)
       : from.startsWith(".") || allowed.packages.test(from)
@@ -192,7 +192,7 @@ export const rules: ReadonlyArray<Rule> = [
     files: new RegExp(`${ours.source}.*\\.ts$`),
     problems: ({ text }) =>
       importsOf(text)
-        .filter((from) => /^\.\.\//.test(from) && !/^\.\.\/launcher\//.test(from))
+        .filter((from) => /^\.\.\//.test(from) && !/^(\.\.\/)+launcher\//.test(from))
         .map((from) => `import ${from} as #folder/...`),
     broken: { path: "actors/a.ts", text: 'import { b } from "../events/b.ts"\n' },
   },

@@ -8,7 +8,7 @@ import {
 import { describe } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Redacted, Scope } from "effect"
 import type { Bucket } from "#actors/share-protection/buckets.ts"
-import { type Radosgw, radosgw } from "#adapters/radosgw.ts"
+import { type Radosgw, radosgw } from "#adapters/share-protection/radosgw.ts"
 import { findTree, trees } from "../launcher/trees.mjs"
 import { describeAbsent } from "./absent.ts"
 import { temporaryFolder } from "./nats.ts"

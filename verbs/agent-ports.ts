@@ -10,9 +10,9 @@ import type { Shares } from "#actors/share-protection/shares.ts"
 import { Trusts } from "#actors/share-protection/trusts.ts"
 import type { Vault } from "#actors/share-protection/vault.ts"
 import { type AddressRule, addressRule } from "#adapters/outside-address.ts"
-import { sharesEmbedded } from "#adapters/shares-embedded.ts"
-import { inspectorRead, trustReader, trustsRead } from "#adapters/trust-reader.ts"
-import { openVault, vaultEmbedded } from "#adapters/vault-embedded.ts"
+import { sharesEmbedded } from "#adapters/share-protection/shares-embedded.ts"
+import { inspectorRead, trustReader, trustsRead } from "#adapters/share-protection/trust-reader.ts"
+import { openVault, vaultEmbedded } from "#adapters/share-protection/vault-embedded.ts"
 import type { IdentityUnavailable } from "#gateway/identity.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
@@ -31,7 +31,9 @@ export const engine = (settings: Settings) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const { cache_dir, scratch_dir } = engineFolders(settings)
-      const { engineRestic } = yield* Effect.promise(() => import("#adapters/engine-restic.ts"))
+      const { engineRestic } = yield* Effect.promise(
+        () => import("#adapters/share-protection/engine-restic.ts"),
+      )
       for (const folder of [cache_dir, scratch_dir]) {
         yield* Effect.promise(() => mkdir(folder, { recursive: true, mode: folder_mode }))
       }
@@ -48,7 +50,7 @@ export const buckets = ({ targets }: Pick<Settings, "targets">) =>
 
 const lazyBuckets = Effect.fnUntraced(function* (isAllowed: AddressRule) {
   const scope = yield* Effect.scope
-  const load = Effect.promise(() => import("#adapters/buckets-s3.ts")).pipe(
+  const load = Effect.promise(() => import("#adapters/share-protection/buckets-s3.ts")).pipe(
     Effect.flatMap(({ bucketsS3Within }) =>
       Layer.buildWithScope(bucketsS3Within({ isAllowed }), scope),
     ),

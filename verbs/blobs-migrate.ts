@@ -4,11 +4,16 @@ import { faultOf } from "#actors/blob-storage/blob-fault.ts"
 import { BlobStore } from "#actors/blob-storage/blob-store.ts"
 import { recordAll } from "#actors/blob-storage/journal.ts"
 import { host } from "#actors/host.ts"
-import { migrate, migrationState, migrationVolume, removePlain } from "#adapters/blob-migration.ts"
-import { openPlain, type PlainStore } from "#adapters/blob-plain.ts"
+import {
+  migrate,
+  migrationState,
+  migrationVolume,
+  removePlain,
+} from "#adapters/blob-storage/blob-migration.ts"
+import { openPlain, type PlainStore } from "#adapters/blob-storage/blob-plain.ts"
+import { nodeId } from "#adapters/blob-storage/node.ts"
+import { openVolume } from "#adapters/blob-storage/volume-engine.ts"
 import { DataFolder } from "#adapters/data-lock.ts"
-import { nodeId } from "#adapters/node.ts"
-import { openVolume } from "#adapters/volume-engine.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { instance } from "#verbs/instance.ts"
 import { type Progress, progressTo } from "#verbs/progress.ts"

@@ -6,8 +6,8 @@
  */
 import { Effect, Layer, Option } from "effect"
 import { host } from "#actors/host.ts"
-import { capitalFile } from "#adapters/capital-file.ts"
-import { openStore } from "#adapters/capital-store.ts"
+import { capitalFile } from "#adapters/capital-pressure/capital-file.ts"
+import { openStore } from "#adapters/capital-pressure/capital-store.ts"
 import { findInstance } from "#adapters/instance-file.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { DashboardFile } from "#verbs/dashboard-file.ts"

@@ -6,11 +6,15 @@
 import { existsSync } from "node:fs"
 import { Clock, Console, Effect, Option, Runtime, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { demoCarriers } from "#adapters/carrier-demo.ts"
-import { carrierFile } from "#adapters/carrier-file.ts"
-import { type FileReport, type ImportReport, importCarriers } from "#adapters/carrier-import.ts"
-import { mirrorFile } from "#adapters/carrier-mirror.ts"
-import { openMirror, reasonOf } from "#adapters/carrier-mirror-file.ts"
+import { demoCarriers } from "#adapters/carrier-search/carrier-demo.ts"
+import { carrierFile } from "#adapters/carrier-search/carrier-file.ts"
+import {
+  type FileReport,
+  type ImportReport,
+  importCarriers,
+} from "#adapters/carrier-search/carrier-import.ts"
+import { mirrorFile } from "#adapters/carrier-search/carrier-mirror.ts"
+import { openMirror, reasonOf } from "#adapters/carrier-search/carrier-mirror-file.ts"
 import { carriers as noun } from "#client/carrier-search/carrier.ts"
 import { CalendarDate } from "#schemas/capital-pressure/day.ts"
 import { causeText } from "#schemas/cause-text.ts"

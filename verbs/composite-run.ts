@@ -8,7 +8,11 @@ import { Clock, DateTime, Effect, Schema } from "effect"
 import { v7 } from "uuid"
 import { Composite } from "#actors/capital-pressure/composite.ts"
 import { address, Commands } from "#actors/commands.ts"
-import { loadComposite, loadObservations, type Vintage } from "#adapters/capital-store.ts"
+import {
+  loadComposite,
+  loadObservations,
+  type Vintage,
+} from "#adapters/capital-pressure/capital-store.ts"
 import { Log } from "#events/log.ts"
 import { compositeHistory } from "#projections/capital-pressure/composite.ts"
 import type { CompositeSeries } from "#projections/capital-pressure/store.ts"

@@ -78,10 +78,10 @@ const feedsOf = (configured: Settings, folder: string | undefined) =>
   Layer.unwrap(
     Effect.promise(async (): Promise<Layer.Layer<Feeds>> => {
       if (folder !== undefined) {
-        const { feedsFile } = await import("#adapters/feeds-file.ts")
+        const { feedsFile } = await import("#adapters/capital-pressure/feeds-file.ts")
         return feedsFile(folder)
       }
-      const { feedsHttp } = await import("#adapters/feeds-http.ts")
+      const { feedsHttp } = await import("#adapters/capital-pressure/feeds-http.ts")
       const { capital, data } = configured
       return feedsHttp({ ...capital, version, folder: join(data.dir, "feeds") })
     }),
@@ -90,7 +90,9 @@ const feedsOf = (configured: Settings, folder: string | undefined) =>
 /** The operator's own file; a fault in it is the watchlist's, and no other feed's. */
 const targetsOf = ({ capital, data }: Settings) =>
   Effect.gen(function* () {
-    const { readWatchlist } = yield* Effect.promise(() => import("#adapters/watchlist-file.ts"))
+    const { readWatchlist } = yield* Effect.promise(
+      () => import("#adapters/capital-pressure/watchlist-file.ts"),
+    )
     const path = capital.watchlist === "" ? join(data.dir, "watchlist.json") : capital.watchlist
     return yield* Effect.mapError(
       readWatchlist(resolve(path)),

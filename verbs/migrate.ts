@@ -2,7 +2,7 @@
 import { Console, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
-import { webhookCursorsJetStream } from "#adapters/webhook-cursors-jetstream.ts"
+import { webhookCursorsJetStream } from "#adapters/system/webhook-cursors-jetstream.ts"
 import { Log } from "#events/log.ts"
 import { PublishedEvents } from "#projections/published-events.ts"
 import type { Settings } from "#schemas/settings.ts"

@@ -5,8 +5,8 @@ import { HttpApiBuilder } from "effect/http-api"
 import { predictions } from "#actors/plant-disease/prediction.ts"
 import { PredictionSpool } from "#actors/plant-disease/prediction-spool.ts"
 import { Predictor } from "#actors/plant-disease/predictor.ts"
-import { demo_model } from "#adapters/plant-demo.ts"
-import type { ModelUnusable } from "#adapters/plant-unusable.ts"
+import { demo_model } from "#adapters/plant-disease/plant-demo.ts"
+import type { ModelUnusable } from "#adapters/plant-disease/plant-unusable.ts"
 import { PlantDiseaseApi } from "#gateway/plant-disease/api.ts"
 import { inferring } from "#gateway/plant-disease/inference.ts"
 import { predictionMetrics } from "#gateway/plant-disease/metrics.ts"
@@ -25,7 +25,10 @@ export interface PlantDiseaseOptions {
 /** Opens the network, and has each thread run it; the libraries are loaded by who serves alone. */
 const opened = Effect.fnUntraced(function* ({ plant, data }: Settings) {
   const [{ openModel }, { predictorOnnx }] = yield* Effect.promise(() =>
-    Promise.all([import("#adapters/plant-model.ts"), import("#adapters/predictor-onnx.ts")]),
+    Promise.all([
+      import("#adapters/plant-disease/plant-model.ts"),
+      import("#adapters/plant-disease/predictor-onnx.ts"),
+    ]),
   )
   const model = yield* openModel({
     model_path: plant.model === "" ? demo_model : plant.model,

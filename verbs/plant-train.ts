@@ -4,7 +4,7 @@
  */
 import { Console, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import type { Heard, Training } from "#adapters/plant-training.ts"
+import type { Heard, Training } from "#adapters/plant-disease/plant-training.ts"
 import { stoppedEarly } from "#verbs/ingest-outcome.ts"
 import { progressTo } from "#verbs/progress.ts"
 
@@ -66,7 +66,9 @@ const wantedOf = Effect.fnUntraced(function* (flags: Flags) {
 
 /** Its threads and its decoder are loaded only where somebody trains. */
 const trained = Effect.fnUntraced(function* (wanted: Training) {
-  const { training } = yield* Effect.promise(() => import("#adapters/plant-training.ts"))
+  const { training } = yield* Effect.promise(
+    () => import("#adapters/plant-disease/plant-training.ts"),
+  )
   const progress = progressTo(wanted.epochs)
   const context = yield* Effect.context()
   const hear = (heard: Heard) => {

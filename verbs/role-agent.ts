@@ -6,8 +6,8 @@
  */
 import { Effect, Fiber } from "effect"
 import { v7 } from "uuid"
-import { default_image } from "#adapters/compute-images.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
+import { default_image } from "#adapters/share-protection/compute-images.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { WorkerId } from "#schemas/share-protection/id.ts"
 import { workerProject } from "#verbs/agent-ports.ts"

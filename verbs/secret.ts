@@ -2,7 +2,7 @@
 import { Console, Effect, Option, Schema, Stdio, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { DataFolder } from "#adapters/data-lock.ts"
-import { openVault, secretKeeper } from "#adapters/vault-embedded.ts"
+import { openVault, secretKeeper } from "#adapters/share-protection/vault-embedded.ts"
 import { SecretRequest, secret_bytes_max } from "#schemas/secret.ts"
 import { ask, instance } from "#verbs/instance.ts"
 import { embeddedSettings } from "#verbs/root.ts"

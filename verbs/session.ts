@@ -8,7 +8,7 @@ import { logStanding } from "#adapters/log-standing.ts"
 import { store_bytes_max } from "#adapters/nats-config.ts"
 import { connectBus, EventsConnection, NatsConnection } from "#adapters/nats-connection.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
-import { notary } from "#adapters/notary.ts"
+import { notary } from "#adapters/system/notary.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { natsLogin } from "#verbs/nats-login.ts"
 

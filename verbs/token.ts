@@ -3,7 +3,7 @@ import { Clock, Console, DateTime, Effect, Layer, Option, Redacted, Schema } fro
 import { Argument, Command, Flag } from "effect/cli"
 import { v7 } from "uuid"
 import { host } from "#actors/host.ts"
-import { logIssuer } from "#adapters/issued-tokens.ts"
+import { logIssuer } from "#adapters/system/issued-tokens.ts"
 import type { Origin } from "#events/log.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { TokenName, TokenRequest } from "#schemas/token.ts"

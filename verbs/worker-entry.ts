@@ -4,7 +4,7 @@
  */
 import type { Msg, NatsConnection } from "@nats-io/transport-node"
 import { Effect, FiberSet, Schema } from "effect"
-import { WorkerUserRefused, type WorkerUsers } from "#adapters/worker-users.ts"
+import { WorkerUserRefused, type WorkerUsers } from "#adapters/share-protection/worker-users.ts"
 import { WorkerId } from "#schemas/share-protection/id.ts"
 
 const subject = "worker-users.admit"

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { denials } from "#actors/share-protection/trusts.ts"
 import { secret_denied, Vault } from "#actors/share-protection/vault.ts"
-import { vaultBarbican } from "#adapters/vault-barbican.ts"
+import { vaultBarbican } from "#adapters/share-protection/vault-barbican.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
 import { fake, type Said, sessionOf } from "./openstack-fake.ts"
 

@@ -5,9 +5,14 @@
 import { existsSync, readFileSync } from "node:fs"
 import { appendFile } from "node:fs/promises"
 import { join } from "node:path"
-import { migrate, migrationState, migrationVolume, removePlain } from "#adapters/blob-migration.ts"
-import { openPlain, type PlainStore } from "#adapters/blob-plain.ts"
-import { openVolume } from "#adapters/volume-engine.ts"
+import {
+  migrate,
+  migrationState,
+  migrationVolume,
+  removePlain,
+} from "#adapters/blob-storage/blob-migration.ts"
+import { openPlain, type PlainStore } from "#adapters/blob-storage/blob-plain.ts"
+import { openVolume } from "#adapters/blob-storage/volume-engine.ts"
 
 const [dir = "", kill_at = "", kill_blobs = "0"] = process.argv.slice(2)
 

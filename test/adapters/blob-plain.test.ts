@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { blake3 } from "@napi-rs/blake-hash"
 import { afterEach, beforeEach, describe, it } from "vitest"
 import { faultOf } from "#actors/blob-storage/blob-fault.ts"
-import { hasPlain, openPlain } from "#adapters/blob-plain.ts"
+import { hasPlain, openPlain } from "#adapters/blob-storage/blob-plain.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import { fileWith, plainStore } from "./plain-store.ts"
 

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
-import { openBlobVolume, storeOf } from "#adapters/blob-volume.ts"
+import { openBlobVolume, storeOf } from "#adapters/blob-storage/blob-volume.ts"
 import { flipBit as flipBitOf } from "../volume/volume-folder.ts"
 
 const mib = 1024 ** 2

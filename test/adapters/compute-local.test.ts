@@ -4,9 +4,13 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Redacted, Schedule, Scope } from "effect"
 import { v7 } from "uuid"
 import { type Boot, Compute } from "#actors/share-protection/compute.ts"
-import { findImage, keepDefaultImage } from "#adapters/compute-images.ts"
-import { computeLocal, type LocalComputeOptions } from "#adapters/compute-local.ts"
-import { type WorkerUser, WorkerUserRefused, type WorkerUsers } from "#adapters/worker-users.ts"
+import { findImage, keepDefaultImage } from "#adapters/share-protection/compute-images.ts"
+import { computeLocal, type LocalComputeOptions } from "#adapters/share-protection/compute-local.ts"
+import {
+  type WorkerUser,
+  WorkerUserRefused,
+  type WorkerUsers,
+} from "#adapters/share-protection/worker-users.ts"
 import { ProjectId, WorkerId } from "#schemas/share-protection/id.ts"
 import { type ComputePlace, computeContract } from "../contract/compute.ts"
 import { temporaryFolder } from "../nats.ts"

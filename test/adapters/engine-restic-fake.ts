@@ -6,8 +6,8 @@ import {
   type OnProgress,
   type Repository,
 } from "#actors/share-protection/engine.ts"
-import { engineResticAt, type ResticOptions } from "#adapters/engine-restic.ts"
-import { placeOf } from "#adapters/restic-place.ts"
+import { engineResticAt, type ResticOptions } from "#adapters/share-protection/engine-restic.ts"
+import { placeOf } from "#adapters/share-protection/restic-place.ts"
 import { temporaryFolder } from "../nats.ts"
 import { restic, script } from "../restic.ts"
 import { emptyFolder } from "../share-protection/folder.ts"

@@ -1,6 +1,6 @@
 /** A process that runs a radosgw in the given folder until it is killed. */
 import { Effect } from "effect"
-import { radosgw } from "#adapters/radosgw.ts"
+import { radosgw } from "#adapters/share-protection/radosgw.ts"
 
 const [, , folder = ""] = process.argv
 

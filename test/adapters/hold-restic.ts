@@ -1,7 +1,7 @@
 /** Begins a backup that takes long, says so, and is killed: argv has repository and folder. */
 import { Effect, Redacted } from "effect"
 import { Engine, type Repository } from "#actors/share-protection/engine.ts"
-import { engineRestic } from "#adapters/engine-restic.ts"
+import { engineRestic } from "#adapters/share-protection/engine-restic.ts"
 
 const [, , given = "", path = "", cache_dir = ""] = process.argv
 const { access_key, secret_key, password, ...place } = JSON.parse(given)

@@ -1,9 +1,9 @@
 import { assert } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { type Compute, Images } from "#actors/share-protection/compute.ts"
-import { imagesNats, serveImages } from "#adapters/images-nats.ts"
 import { connectBus } from "#adapters/nats-connection.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
+import { imagesNats, serveImages } from "#adapters/share-protection/images-nats.ts"
 import { BackendUnavailable } from "#schemas/share-protection/rejection.ts"
 import { describeNats } from "../nats.ts"
 

@@ -14,8 +14,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Option, Redacted, Scope } from "effect"
+import { capacityBytes, nodeId } from "#adapters/blob-storage/node.ts"
 import { findInstance, type Instance, publishInstance } from "#adapters/instance-file.ts"
-import { capacityBytes, nodeId } from "#adapters/node.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "almanac-instance-"))
 afterAll(() => rmSync(folder, { recursive: true }))

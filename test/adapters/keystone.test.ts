@@ -4,7 +4,7 @@ import { TestClock } from "effect/testing"
 import { denials, Trusts } from "#actors/share-protection/trusts.ts"
 import { keystoneTokens } from "#adapters/identity-keystone.ts"
 import { KeystoneSession, keystoneCall } from "#adapters/keystone-session.ts"
-import { trustsKeystone } from "#adapters/trusts-keystone.ts"
+import { trustsKeystone } from "#adapters/share-protection/trusts-keystone.ts"
 import { type Fake, fake, fake_password, ownToken, type Said, sessionOf } from "./openstack-fake.ts"
 
 const tokens = "/v3/auth/tokens"

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict"
 import { afterEach, describe, it } from "@effect/vitest"
 import { type BlobFault, thrown } from "#actors/blob-storage/blob-fault.ts"
-import { memoryEngine } from "#adapters/blob-memory-engine.ts"
-import { operations } from "#adapters/peers-message.ts"
+import { memoryEngine } from "#adapters/blob-storage/blob-memory-engine.ts"
+import { operations } from "#adapters/blob-storage/peers-message.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import {
   all,

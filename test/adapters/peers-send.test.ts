@@ -4,8 +4,8 @@ import { afterEach, describe, it } from "@effect/vitest"
 import { thrown } from "#actors/blob-storage/blob-fault.ts"
 import { striping } from "#actors/blob-storage/erasure-stripes.ts"
 import type { Receiving } from "#actors/blob-storage/node-engine.ts"
-import { type MemoryEngine, memoryEngine } from "#adapters/blob-memory-engine.ts"
-import { window_bytes } from "#adapters/peer-exchange.ts"
+import { type MemoryEngine, memoryEngine } from "#adapters/blob-storage/blob-memory-engine.ts"
+import { window_bytes } from "#adapters/blob-storage/peer-exchange.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import {
   codeOf,

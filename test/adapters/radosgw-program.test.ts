@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
-import { runProgram, startChild } from "#adapters/radosgw-program.ts"
+import { runProgram, startChild } from "#adapters/share-protection/radosgw-program.ts"
 import { temporaryFolder } from "../nats.ts"
 
 const programs = Effect.map(temporaryFolder, (folder) => ({

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url"
 import { CreateBucketCommand, HeadBucketCommand, PutObjectCommand } from "@aws-sdk/client-s3"
 import { assert, it } from "@effect/vitest"
 import { Effect, Redacted, Schedule } from "effect"
-import { radosgw } from "#adapters/radosgw.ts"
+import { radosgw } from "#adapters/share-protection/radosgw.ts"
 import { temporaryFolder } from "../nats.ts"
 import { describeWithRadosgw, s3Client, testRadosgw } from "../radosgw.ts"
 

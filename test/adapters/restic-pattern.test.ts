@@ -1,5 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type Fit, fitter, literal, patternBelow } from "#adapters/restic-pattern.ts"
+import {
+  type Fit,
+  fitter,
+  literal,
+  patternBelow,
+} from "#adapters/share-protection/restic-pattern.ts"
 
 describe("a pattern", () => {
   const told: ReadonlyArray<readonly [pattern: string, path: string, is: Fit]> = [

@@ -1,7 +1,7 @@
 /** What an engine promises, of restic in buckets of a real S3 server. */
 import { layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { engineRestic } from "#adapters/engine-restic.ts"
+import { engineRestic } from "#adapters/share-protection/engine-restic.ts"
 import { engineContract } from "../contract/engine.ts"
 import { temporaryFolder } from "../nats.ts"
 import { describeWithRadosgw, S3, type TestBucketOptions } from "../radosgw.ts"

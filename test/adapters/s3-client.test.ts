@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Redacted } from "effect"
 import { Buckets } from "#actors/share-protection/buckets.ts"
-import { bucketsS3In } from "#adapters/buckets-s3.ts"
+import { bucketsS3In } from "#adapters/share-protection/buckets-s3.ts"
 import { TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 import { buckets, failing, reachFailure, s3Error, s3Fake, secret_key } from "./s3-fake.ts"
 

@@ -5,7 +5,7 @@ import { createServer as createTlsServer } from "node:https"
 import type { AddressInfo } from "node:net"
 import { Effect, Redacted } from "effect"
 import { type Bucket, Buckets } from "#actors/share-protection/buckets.ts"
-import { bucketsS3, bucketsS3In } from "#adapters/buckets-s3.ts"
+import { bucketsS3, bucketsS3In } from "#adapters/share-protection/buckets-s3.ts"
 
 export interface Asked {
   readonly method: string

@@ -11,7 +11,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
-import { localMounts, nfsMounts } from "#adapters/share-mount.ts"
+import { localMounts, nfsMounts } from "#adapters/share-protection/share-mount.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "almanac-mount-"))
 afterAll(() => rmSync(folder, { recursive: true }))

@@ -6,8 +6,17 @@ import { Effect, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { v7 } from "uuid"
 import { type Delegation, denials, Trusts } from "#actors/share-protection/trusts.ts"
-import { assigned, openTrustStore, type TrustStore, trusts_max } from "#adapters/trust-store.ts"
-import { inspector, trustIssuer, trustsEmbedded } from "#adapters/trusts-embedded.ts"
+import {
+  assigned,
+  openTrustStore,
+  type TrustStore,
+  trusts_max,
+} from "#adapters/share-protection/trust-store.ts"
+import {
+  inspector,
+  trustIssuer,
+  trustsEmbedded,
+} from "#adapters/share-protection/trusts-embedded.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
 import { type TrustOptions, type TrustPlace, trustsContract } from "../contract/trusts.ts"
 

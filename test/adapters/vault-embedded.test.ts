@@ -13,9 +13,18 @@ import { afterAll, assert, describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import { Trusts } from "#actors/share-protection/trusts.ts"
 import { secretIdOf, Vault } from "#actors/share-protection/vault.ts"
-import { openTrustStore } from "#adapters/trust-store.ts"
-import { inspector, trustIssuer, trustsEmbedded } from "#adapters/trusts-embedded.ts"
-import { keep, openVault, secretKeeper, vaultEmbedded } from "#adapters/vault-embedded.ts"
+import { openTrustStore } from "#adapters/share-protection/trust-store.ts"
+import {
+  inspector,
+  trustIssuer,
+  trustsEmbedded,
+} from "#adapters/share-protection/trusts-embedded.ts"
+import {
+  keep,
+  openVault,
+  secretKeeper,
+  vaultEmbedded,
+} from "#adapters/share-protection/vault-embedded.ts"
 import { SecretKeeper } from "#gateway/identity.ts"
 import { SecretRequest, secret_bytes_max } from "#schemas/secret.ts"
 import { SecretRef } from "#schemas/share-protection/text.ts"

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { WebhookSecrets } from "#actors/system/webhook-sender.ts"
-import { webhookSecrets } from "#adapters/webhook-key.ts"
+import { webhookSecrets } from "#adapters/system/webhook-key.ts"
 import { temporaryFolder } from "../nats.ts"
 import { given } from "../settings-given.ts"
 

@@ -20,7 +20,11 @@ import { Target } from "#actors/share-protection/target.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
 import { logMemory } from "#adapters/log-memory.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
-import { refusalOf, serveWorkers, workerCommands } from "#adapters/worker-commands.ts"
+import {
+  refusalOf,
+  serveWorkers,
+  workerCommands,
+} from "#adapters/share-protection/worker-commands.ts"
 import { Log } from "#events/log.ts"
 import { JobType } from "#schemas/share-protection/job.ts"
 import { ReleaseLease } from "#schemas/share-protection/lease.ts"

@@ -7,18 +7,18 @@ import type { NatsConnection as Connection } from "@nats-io/transport-node"
 import { Context, Effect, Layer, Redacted, Schedule, Stream } from "effect"
 import { Agents } from "#actors/share-protection/agents.ts"
 import { LiveWorkers } from "#actors/share-protection/live-workers.ts"
-import { agentsNats } from "#adapters/agents-nats.ts"
 import { DataFolder } from "#adapters/data-lock.ts"
-import { liveWorkersNats, liveWorkersTold } from "#adapters/live-workers-nats.ts"
 import { connectPlain, NatsConnection } from "#adapters/nats-connection.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
+import { agentsNats } from "#adapters/share-protection/agents-nats.ts"
+import { liveWorkersNats, liveWorkersTold } from "#adapters/share-protection/live-workers-nats.ts"
 import {
   agentSubject,
   beatSubject,
   commandSubject,
   inboxOf,
   newWorkerKeys,
-} from "#adapters/worker-users.ts"
+} from "#adapters/share-protection/worker-users.ts"
 import { WorkerId } from "#schemas/share-protection/id.ts"
 import { describeNats } from "../nats.ts"
 import { orders } from "../share-protection/order-samples.ts"

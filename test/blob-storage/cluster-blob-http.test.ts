@@ -5,7 +5,7 @@
  */
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
-import { storeOf } from "#adapters/blob-volume.ts"
+import { storeOf } from "#adapters/blob-storage/blob-volume.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import {
   accept_bytes,

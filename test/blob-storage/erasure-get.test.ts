@@ -7,7 +7,7 @@ import { unit_bytes } from "#actors/blob-storage/erasure-stripes.ts"
 import type { CopyOrder, NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import { peerFailure } from "#actors/blob-storage/peer-failure.ts"
 import type { Peer, Peers } from "#actors/blob-storage/peers.ts"
-import type { MemoryEngine } from "#adapters/blob-memory-engine.ts"
+import type { MemoryEngine } from "#adapters/blob-storage/blob-memory-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import {

@@ -9,7 +9,7 @@ import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { runProcess } from "#actors/process.ts"
 import { verify } from "#actors/system/verification.ts"
-import { blobMemory } from "#adapters/blob-memory.ts"
+import { blobMemory } from "#adapters/blob-storage/blob-memory.ts"
 import { logMemory } from "#adapters/log-memory.ts"
 import {
   BlobDeleted,

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
-import { loadComposite, loadObservations } from "#adapters/capital-store.ts"
+import { loadComposite, loadObservations } from "#adapters/capital-pressure/capital-store.ts"
 import { Log } from "#events/log.ts"
 import { compositeHistory } from "#projections/capital-pressure/composite.ts"
 import { demoOf } from "#projections/capital-pressure/demo.ts"

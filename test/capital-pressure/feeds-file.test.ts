@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Feeds } from "#actors/capital-pressure/feeds.ts"
-import { feedsFile } from "#adapters/feeds-file.ts"
+import { feedsFile } from "#adapters/capital-pressure/feeds-file.ts"
 import { type FeedsPlace, feedsContract, refused, told } from "../contract/feeds.ts"
 import { metricOf, tempFolder } from "./feed-given.ts"
 

@@ -2,7 +2,7 @@ import { mkdir, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { readWatchlist } from "#adapters/watchlist-file.ts"
+import { readWatchlist } from "#adapters/capital-pressure/watchlist-file.ts"
 import { SetWatchlist, watchlist } from "#schemas/capital-pressure/watchlist.ts"
 import { tempFolder } from "./feed-given.ts"
 

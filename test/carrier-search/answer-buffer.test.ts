@@ -4,7 +4,10 @@ import { join } from "node:path"
 import { Context, Effect, Layer, type Scope, Stream } from "effect"
 import { afterAll, assert, describe, it } from "vitest"
 import { AnswerBuffer } from "#actors/carrier-search/answer-buffer.ts"
-import { type AnswerBufferOptions, answerBufferFile } from "#adapters/answer-buffer-file.ts"
+import {
+  type AnswerBufferOptions,
+  answerBufferFile,
+} from "#adapters/carrier-search/answer-buffer-file.ts"
 
 const dir = mkdtempSync(join(tmpdir(), "almanac-buffer-"))
 afterAll(() => rmSync(dir, { recursive: true }))

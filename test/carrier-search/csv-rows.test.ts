@@ -2,7 +2,12 @@
 import { parse } from "csv-parse/sync"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { type CsvRow, columns_max, csvRows, row_bytes_max } from "#adapters/csv-rows.ts"
+import {
+  type CsvRow,
+  columns_max,
+  csvRows,
+  row_bytes_max,
+} from "#adapters/carrier-search/csv-rows.ts"
 
 const cellOf = ({ bytes, from, to, has_quotes }: CsvRow, cell: number) => {
   const text = bytes.toString("utf8", from[cell], to[cell])

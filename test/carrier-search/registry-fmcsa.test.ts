@@ -1,7 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Stream } from "effect"
 import { Registry } from "#actors/carrier-search/registry.ts"
-import { type RegistryFmcsaOptions, registryFmcsa } from "#adapters/carrier-registry-fmcsa.ts"
+import {
+  type RegistryFmcsaOptions,
+  registryFmcsa,
+} from "#adapters/carrier-search/carrier-registry-fmcsa.ts"
 import type { Range } from "#schemas/carrier-search/carrier.ts"
 import { type Docket, registryContract, searched } from "../contract/registry.ts"
 import { optionsAt } from "./fmcsa-given.ts"

@@ -6,7 +6,10 @@ import { Context, Effect, Layer, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { type Piece, type Registry, SearchFailed } from "#actors/carrier-search/registry.ts"
 import { SearchSpool } from "#actors/carrier-search/search-spool.ts"
-import { type AnswerBufferOptions, answerBufferFile } from "#adapters/answer-buffer-file.ts"
+import {
+  type AnswerBufferOptions,
+  answerBufferFile,
+} from "#adapters/carrier-search/answer-buffer-file.ts"
 import { spoolMemory } from "#adapters/spool-memory.ts"
 import { CarrierSearchApi } from "#gateway/carrier-search/api.ts"
 import { NoRegistry, Registries } from "#gateway/carrier-search/registries.ts"

@@ -8,7 +8,7 @@ import { unit_bytes } from "#actors/blob-storage/erasure-stripes.ts"
 import { repair } from "#actors/blob-storage/repair.ts"
 import type { Hint } from "#actors/blob-storage/repair-hint.ts"
 import { takeBackGuard } from "#actors/blob-storage/take-back.ts"
-import { blobHasher } from "#adapters/blob-hasher.ts"
+import { blobHasher } from "#adapters/blob-storage/blob-hasher.ts"
 import { spoilingMemory } from "./piece-memory.ts"
 import {
   release_after_seconds,

@@ -1,6 +1,6 @@
 /** How many images a network is given at once, by how long its runs take. */
 import { describe, expect, it } from "vitest"
-import { fastestBatch } from "#adapters/plant-batch.ts"
+import { fastestBatch } from "#adapters/plant-disease/plant-batch.ts"
 
 /** Runs that take so long, by a clock of their own; and what they were run with. */
 const timed = (run_ms: (count: number, nth: number) => number) => {

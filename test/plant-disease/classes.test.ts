@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { checkClasses, parseClasses, readClasses } from "#adapters/plant-classes.ts"
+import { checkClasses, parseClasses, readClasses } from "#adapters/plant-disease/plant-classes.ts"
 import { newPlace } from "./converted.ts"
 
 const refused = (act: () => unknown) => {

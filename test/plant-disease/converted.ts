@@ -4,9 +4,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { gunzipSync } from "node:zlib"
 import { InferenceSession, Tensor } from "onnxruntime-node"
-import { convertKeras } from "#adapters/plant-keras-graph.ts"
-import type { Network } from "#adapters/plant-network.ts"
-import { writeOnnx } from "#adapters/plant-onnx-writer.ts"
+import { convertKeras } from "#adapters/plant-disease/plant-keras-graph.ts"
+import type { Network } from "#adapters/plant-disease/plant-network.ts"
+import { writeOnnx } from "#adapters/plant-disease/plant-onnx-writer.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "almanac-models-"))
 process.once("exit", () => rmSync(folder, { recursive: true, force: true }))

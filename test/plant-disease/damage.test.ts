@@ -4,8 +4,8 @@ import { join } from "node:path"
 import { crc32 } from "node:zlib"
 import { Effect, Result } from "effect"
 import { describe, expect, it } from "vitest"
-import { openModel } from "#adapters/plant-model.ts"
-import { openZip } from "#adapters/plant-zip.ts"
+import { openModel } from "#adapters/plant-disease/plant-model.ts"
+import { openZip } from "#adapters/plant-disease/plant-zip.ts"
 import { fixtureBytes, newPlace } from "./converted.ts"
 
 const cache_dir = newPlace("cache")

@@ -1,6 +1,6 @@
 /** The predictor's thread, which ends in the middle of an image that says so, as if it crashed. */
 import { parentPort } from "node:worker_threads"
-import type { Task } from "#adapters/plant-protocol.ts"
+import type { Task } from "#adapters/plant-disease/plant-protocol.ts"
 
 /** The last byte of such an image. */
 export const deadly = 0x13
@@ -9,4 +9,4 @@ parentPort?.on("message", (task: Task | "end") => {
   if (task === "end" || task.kind !== "prepare") return
   if (task.image.at(-1) === deadly) process.exit(7)
 })
-await import("#adapters/plant-thread.ts")
+await import("#adapters/plant-disease/plant-thread.ts")

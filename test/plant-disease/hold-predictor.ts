@@ -8,7 +8,7 @@ import { join } from "node:path"
 import { Effect } from "effect"
 import sharp from "sharp"
 import { Predictor } from "#actors/plant-disease/predictor.ts"
-import { predictorOnnx } from "#adapters/predictor-onnx.ts"
+import { predictorOnnx } from "#adapters/plant-disease/predictor-onnx.ts"
 import { colourNetwork, plantSettings } from "./colour-network.ts"
 
 const places = 10

@@ -1,8 +1,8 @@
 /** The head of a JPEG, read without the decoder: the decoder's own word on it, or none. */
 import sharp, { type JpegOptions } from "sharp"
 import { describe, expect, it } from "vitest"
-import { decode } from "#adapters/plant-image.ts"
-import { jpegHead } from "#adapters/plant-image-head.ts"
+import { decode } from "#adapters/plant-disease/plant-image.ts"
+import { jpegHead } from "#adapters/plant-disease/plant-image-head.ts"
 import { random } from "./random.ts"
 
 const seed = 20_261_123

@@ -2,7 +2,7 @@
 import { once } from "node:events"
 import { Worker } from "node:worker_threads"
 import { expect, it } from "vitest"
-import { sharedState } from "#adapters/plant-image-once.ts"
+import { sharedState } from "#adapters/plant-disease/plant-image-once.ts"
 import { pngs } from "./predicting.ts"
 
 const program = new URL("./decoding-thread.ts", import.meta.url)

@@ -1,9 +1,9 @@
 import { deflateSync } from "node:zlib"
 import sharp from "sharp"
 import { describe, expect, it } from "vitest"
-import { decode, decodeFast } from "#adapters/plant-image.ts"
-import { typeOf } from "#adapters/plant-image-type.ts"
-import { resampler } from "#adapters/plant-resample.ts"
+import { decode, decodeFast } from "#adapters/plant-disease/plant-image.ts"
+import { typeOf } from "#adapters/plant-disease/plant-image-type.ts"
+import { resampler } from "#adapters/plant-disease/plant-resample.ts"
 import { random } from "./random.ts"
 
 const options = { pixels_max: 50_000_000, auto_orient: false }

@@ -1,9 +1,9 @@
 /** The decoder of small JPEGs against sharp: the same pixels, or none. */
 import sharp, { type JpegOptions } from "sharp"
 import { describe, expect, it } from "vitest"
-import { decode } from "#adapters/plant-image.ts"
-import { jpegHead } from "#adapters/plant-image-head.ts"
-import { quick_bytes_max, quickJpeg } from "#adapters/plant-jpeg.ts"
+import { decode } from "#adapters/plant-disease/plant-image.ts"
+import { jpegHead } from "#adapters/plant-disease/plant-image-head.ts"
+import { quick_bytes_max, quickJpeg } from "#adapters/plant-disease/plant-jpeg.ts"
 import { random } from "./random.ts"
 import { writtenJpeg } from "./written-jpeg.ts"
 

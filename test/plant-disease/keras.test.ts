@@ -1,9 +1,9 @@
 /** Files that real Keras wrote: what ONNX Runtime answers is what Keras answered. */
 import { mkdirSync } from "node:fs"
 import { describe, expect, it } from "vitest"
-import { readKerasH5 } from "#adapters/plant-keras-h5.ts"
-import { readKerasZip } from "#adapters/plant-keras-zip.ts"
-import { decoded } from "#adapters/plant-weight.ts"
+import { readKerasH5 } from "#adapters/plant-disease/plant-keras-h5.ts"
+import { readKerasZip } from "#adapters/plant-disease/plant-keras-zip.ts"
+import { decoded } from "#adapters/plant-disease/plant-weight.ts"
 import { difference, expected, fixture, newPlace, runNetwork } from "./converted.ts"
 
 const read = (name: string) => {

@@ -1,9 +1,9 @@
 /** The leaves that are drawn: the same for the same seed, each class as its name says. */
 import { createHash } from "node:crypto"
 import { describe, expect, it } from "vitest"
-import { demo_classes, drawLeaf, not_a_leaf } from "#adapters/leaf.ts"
-import { drawNegative, negative_kinds } from "#adapters/leaf-negative.ts"
-import { randomOf, shuffled } from "#adapters/leaf-noise.ts"
+import { demo_classes, drawLeaf, not_a_leaf } from "#adapters/plant-disease/leaf.ts"
+import { drawNegative, negative_kinds } from "#adapters/plant-disease/leaf-negative.ts"
+import { randomOf, shuffled } from "#adapters/plant-disease/leaf-noise.ts"
 
 const side = 96
 

@@ -15,14 +15,14 @@ import { join } from "node:path"
 import { Effect, Fiber } from "effect"
 import { Tensor } from "onnxruntime-node"
 import { describe, expect, it } from "vitest"
-import { openModel } from "#adapters/plant-model.ts"
+import { openModel } from "#adapters/plant-disease/plant-model.ts"
 import {
   type Attribute,
   type Constant,
   type Operation,
   writeOnnx,
-} from "#adapters/plant-onnx-writer.ts"
-import { weightOf } from "#adapters/plant-weight.ts"
+} from "#adapters/plant-disease/plant-onnx-writer.ts"
+import { weightOf } from "#adapters/plant-disease/plant-weight.ts"
 import { difference, expected, fixtureBytes, newPlace, runOnnx } from "./converted.ts"
 
 const folderOf = (files: Readonly<Record<string, Uint8Array | string>>) => {

@@ -1,6 +1,6 @@
 /** Which thread has an image, where one has the network and others only prepare for it. */
 import { afterAll, describe, expect, it } from "vitest"
-import { type Begun, type Failed, plantPool, type Ran } from "#adapters/plant-pool.ts"
+import { type Begun, type Failed, plantPool, type Ran } from "#adapters/plant-disease/plant-pool.ts"
 
 const network_threads = 3
 const options = {

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { Effect, type Exit, References } from "effect"
 import sharp from "sharp"
 import { type PredictFailure, Predictor } from "#actors/plant-disease/predictor.ts"
-import { predictorOnnx } from "#adapters/predictor-onnx.ts"
+import { predictorOnnx } from "#adapters/plant-disease/predictor-onnx.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { colourNetwork, plantSettings, scratch, type Variant } from "./colour-network.ts"
 

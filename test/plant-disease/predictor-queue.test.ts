@@ -3,7 +3,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, References } from "effect"
 import sharp from "sharp"
 import { Busy, InferenceFailed, WrongType } from "#actors/plant-disease/predictor.ts"
-import { predictorOnnx, threadsFor } from "#adapters/predictor-onnx.ts"
+import { predictorOnnx, threadsFor } from "#adapters/plant-disease/predictor-onnx.ts"
 import { colourNetwork, plantSettings, scratch } from "./colour-network.ts"
 import { deadly } from "./dying-thread.ts"
 import {

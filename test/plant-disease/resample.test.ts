@@ -1,5 +1,10 @@
 import { describe, expect, it } from "vitest"
-import { coefficients, nearest, type Pixels, resampler } from "#adapters/plant-resample.ts"
+import {
+  coefficients,
+  nearest,
+  type Pixels,
+  resampler,
+} from "#adapters/plant-disease/plant-resample.ts"
 import { random } from "./random.ts"
 
 const side = 224

@@ -1,6 +1,6 @@
 /** What bytes of colour become in the network's own memory. */
 import { describe, expect, it } from "vitest"
-import { scaler, scales } from "#adapters/plant-scale.ts"
+import { scaler, scales } from "#adapters/plant-disease/plant-scale.ts"
 import { random } from "./random.ts"
 
 const pixels = 256

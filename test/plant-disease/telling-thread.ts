@@ -3,7 +3,12 @@
  * tensor is its own answer.
  */
 import { parentPort, workerData } from "node:worker_threads"
-import { type Answer, end, type Task, type ThreadOptions } from "#adapters/plant-protocol.ts"
+import {
+  type Answer,
+  end,
+  type Task,
+  type ThreadOptions,
+} from "#adapters/plant-disease/plant-protocol.ts"
 
 // The pool starts it with these.
 const { session_threads } = workerData as ThreadOptions

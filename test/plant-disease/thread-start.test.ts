@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process"
 import { once } from "node:events"
 import { Worker } from "node:worker_threads"
 import { describe, expect, it } from "vitest"
-import { end, type ThreadOptions } from "#adapters/plant-protocol.ts"
+import { end, type ThreadOptions } from "#adapters/plant-disease/plant-protocol.ts"
 import { png } from "./predicting.ts"
 
 const workerData: ThreadOptions = {
@@ -22,7 +22,7 @@ const workerData: ThreadOptions = {
 }
 
 const started = (...execArgv: ReadonlyArray<string>) => {
-  const program = new URL("../../adapters/plant-thread.ts", import.meta.url)
+  const program = new URL("../../adapters/plant-disease/plant-thread.ts", import.meta.url)
   return new Worker(program, { workerData, execArgv: [...execArgv] })
 }
 

@@ -2,13 +2,26 @@
 import { spawnSync } from "node:child_process"
 import { pathToFileURL } from "node:url"
 import { beforeAll, describe, expect, it } from "vitest"
-import { randomOf } from "#adapters/leaf-noise.ts"
-import { gradientsOf } from "#adapters/plant-trainer.ts"
-import { adamOf, rateAt } from "#adapters/plant-trainer-adam.ts"
-import { initialWeights, type Network, type Weight } from "#adapters/plant-trainer-network.ts"
-import { halved, picture_bytes, writePlain, writeVaried } from "#adapters/plant-trainer-pictures.ts"
-import { areaUnderCurve, likeliest, scoreOf } from "#adapters/plant-trainer-score.ts"
-import { openTensors, type Tensors, tensors_missing } from "#adapters/plant-trainer-tensors.ts"
+import { randomOf } from "#adapters/plant-disease/leaf-noise.ts"
+import { gradientsOf } from "#adapters/plant-disease/plant-trainer.ts"
+import { adamOf, rateAt } from "#adapters/plant-disease/plant-trainer-adam.ts"
+import {
+  initialWeights,
+  type Network,
+  type Weight,
+} from "#adapters/plant-disease/plant-trainer-network.ts"
+import {
+  halved,
+  picture_bytes,
+  writePlain,
+  writeVaried,
+} from "#adapters/plant-disease/plant-trainer-pictures.ts"
+import { areaUnderCurve, likeliest, scoreOf } from "#adapters/plant-disease/plant-trainer-score.ts"
+import {
+  openTensors,
+  type Tensors,
+  tensors_missing,
+} from "#adapters/plant-disease/plant-trainer-tensors.ts"
 
 /** Both strides, and a size that a stride of two does not divide. */
 const network: Network = {
@@ -167,7 +180,7 @@ describe("the figures", () => {
 
 describe("without the development packages", () => {
   it("says in one line what installs them", () => {
-    const file = new URL("../../adapters/plant-trainer-tensors.ts", import.meta.url)
+    const file = new URL("../../adapters/plant-disease/plant-trainer-tensors.ts", import.meta.url)
     const program = `
       import { registerHooks } from "node:module"
       const resolve = (specifier, context, next) => {

@@ -6,12 +6,12 @@ import { join } from "node:path"
 import { Effect, Exit, Fiber } from "effect"
 import sharp from "sharp"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { demo_classes, drawLeaf } from "#adapters/leaf.ts"
-import { negative_kinds } from "#adapters/leaf-negative.ts"
-import { openModel } from "#adapters/plant-model.ts"
-import { openSession, tensor_length } from "#adapters/plant-session.ts"
-import { readDataSet } from "#adapters/plant-trainer-folder.ts"
-import { type Heard, type Training, training } from "#adapters/plant-training.ts"
+import { demo_classes, drawLeaf } from "#adapters/plant-disease/leaf.ts"
+import { negative_kinds } from "#adapters/plant-disease/leaf-negative.ts"
+import { openModel } from "#adapters/plant-disease/plant-model.ts"
+import { openSession, tensor_length } from "#adapters/plant-disease/plant-session.ts"
+import { readDataSet } from "#adapters/plant-disease/plant-trainer-folder.ts"
+import { type Heard, type Training, training } from "#adapters/plant-disease/plant-training.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "almanac-training-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

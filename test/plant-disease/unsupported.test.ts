@@ -2,11 +2,11 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { readConfig } from "#adapters/plant-keras-config.ts"
-import { convertKeras } from "#adapters/plant-keras-graph.ts"
-import type { Network } from "#adapters/plant-network.ts"
-import { readTfjs } from "#adapters/plant-tfjs.ts"
-import { weightOf } from "#adapters/plant-weight.ts"
+import { readConfig } from "#adapters/plant-disease/plant-keras-config.ts"
+import { convertKeras } from "#adapters/plant-disease/plant-keras-graph.ts"
+import type { Network } from "#adapters/plant-disease/plant-network.ts"
+import { readTfjs } from "#adapters/plant-disease/plant-tfjs.ts"
+import { weightOf } from "#adapters/plant-disease/plant-weight.ts"
 import { newPlace, runNetwork } from "./converted.ts"
 
 const layer = (class_name: string, config: object = {}) => ({

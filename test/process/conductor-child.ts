@@ -28,10 +28,10 @@ import {
   requestRestore,
   restartEnrollment,
 } from "#actors/share-protection/requests.ts"
-import { sharesEmbedded } from "#adapters/shares-embedded.ts"
-import { openTrustStore } from "#adapters/trust-store.ts"
-import { addTrust, inspector, trustsEmbedded } from "#adapters/trusts-embedded.ts"
-import { openVault, vaultEmbedded } from "#adapters/vault-embedded.ts"
+import { sharesEmbedded } from "#adapters/share-protection/shares-embedded.ts"
+import { openTrustStore } from "#adapters/share-protection/trust-store.ts"
+import { addTrust, inspector, trustsEmbedded } from "#adapters/share-protection/trusts-embedded.ts"
+import { openVault, vaultEmbedded } from "#adapters/share-protection/vault-embedded.ts"
 import { Log } from "#events/log.ts"
 import { SecretKeeper } from "#gateway/identity.ts"
 import {

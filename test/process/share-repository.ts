@@ -4,10 +4,10 @@ import type { Bucket } from "#actors/share-protection/buckets.ts"
 import { Engine, type Repository } from "#actors/share-protection/engine.ts"
 import { Trusts } from "#actors/share-protection/trusts.ts"
 import { Vault } from "#actors/share-protection/vault.ts"
-import { engineRestic } from "#adapters/engine-restic.ts"
-import { openTrustStore } from "#adapters/trust-store.ts"
-import { inspector, trustsEmbedded } from "#adapters/trusts-embedded.ts"
-import { openVault, vaultEmbedded } from "#adapters/vault-embedded.ts"
+import { engineRestic } from "#adapters/share-protection/engine-restic.ts"
+import { openTrustStore } from "#adapters/share-protection/trust-store.ts"
+import { inspector, trustsEmbedded } from "#adapters/share-protection/trusts-embedded.ts"
+import { openVault, vaultEmbedded } from "#adapters/share-protection/vault-embedded.ts"
 
 /** The password of a repository, by the tenant's trust. */
 export const passwordOf = (data_dir: string, trust_id: string, href: string) =>

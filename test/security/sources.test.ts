@@ -33,7 +33,12 @@ describe("the sources", () => {
 
   it("secrets are compared in constant time", () => {
     const compared = holding(server, /timingSafeEqual\(/)
-    for (const name of ["identity-static", "cursor-key", "trusts-embedded", "peer-proof"]) {
+    for (const name of [
+      "identity-static",
+      "blob-storage/cursor-key",
+      "share-protection/trusts-embedded",
+      "blob-storage/peer-proof",
+    ]) {
       expect(compared).toContain(`adapters/${name}.ts`)
     }
     // Of two such texts the time to tell them apart says how much of one is right.

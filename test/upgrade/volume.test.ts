@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process"
 import { copyFileSync } from "node:fs"
 import { join } from "node:path"
 import { it } from "vitest"
-import type { VolumeEngine } from "#adapters/volume-engine.ts"
+import type { VolumeEngine } from "#adapters/blob-storage/volume-engine.ts"
 import { copyOf, freshFolder, opened, putEach, readOne } from "../volume/opened.ts"
 import { describePrevious } from "./previous.ts"
 

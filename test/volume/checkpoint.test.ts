@@ -5,9 +5,9 @@ import {
   type CheckpointFacts,
   readCheckpoint,
   writeCheckpoint,
-} from "#adapters/volume-checkpoint.ts"
-import { fresh_counters } from "#adapters/volume-state.ts"
-import { log_start } from "#adapters/volume-writer.ts"
+} from "#adapters/blob-storage/volume-checkpoint.ts"
+import { fresh_counters } from "#adapters/blob-storage/volume-state.ts"
+import { log_start } from "#adapters/blob-storage/volume-writer.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import { seeded } from "../process/seeded.ts"
 import { simulateDisk } from "./simulated-disk.ts"

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict"
 import { basename } from "node:path"
 import { describe, it } from "vitest"
-import { type VolumeDisk, volumeDisk } from "#adapters/volume-disk.ts"
+import { type VolumeDisk, volumeDisk } from "#adapters/blob-storage/volume-disk.ts"
 import { copyOf, freshFolder, opened, origin, putEach, putOne, readOne } from "./opened.ts"
 
 /** The real disk, whose checkpoints are durable only when the gate is opened. */

@@ -10,7 +10,7 @@ import {
   firstMismatch,
   makeChunkTable,
   tableBytes,
-} from "#adapters/volume-chunks.ts"
+} from "#adapters/blob-storage/volume-chunks.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 
 /** CRC32C bit by bit, as RFC 3720 has it, going on from `crc`. */

@@ -6,8 +6,8 @@ import assert from "node:assert/strict"
 import { statSync } from "node:fs"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, it } from "vitest"
-import { type VolumeDisk, volumeDisk } from "#adapters/volume-disk.ts"
-import type { VolumeEngine } from "#adapters/volume-engine.ts"
+import { type VolumeDisk, volumeDisk } from "#adapters/blob-storage/volume-disk.ts"
+import type { VolumeEngine } from "#adapters/blob-storage/volume-engine.ts"
 import { batchesIn, flip, logPaths } from "./damaged.ts"
 import {
   bytesOf,

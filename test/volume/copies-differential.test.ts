@@ -5,7 +5,7 @@ import fc from "fast-check"
 import { it } from "vitest"
 import { faultOf } from "#actors/blob-storage/blob-fault.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
-import { memoryEngine } from "#adapters/blob-memory-engine.ts"
+import { memoryEngine } from "#adapters/blob-storage/blob-memory-engine.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import {
   idOf,

@@ -1,14 +1,14 @@
 /** What lies where in a volume's files, so that a test knows whom damage may have hurt. */
 
-import { stretchOfExtent } from "#adapters/volume-extents.ts"
+import { stretchOfExtent } from "#adapters/blob-storage/volume-extents.ts"
 import {
   data_start,
   decodeBatchHeader,
   decodeSuperblock,
   page_bytes,
   seedOf,
-} from "#adapters/volume-format.ts"
-import { decodeHead, extentsOf, type RecordHead } from "#adapters/volume-record.ts"
+} from "#adapters/blob-storage/volume-format.ts"
+import { decodeHead, extentsOf, type RecordHead } from "#adapters/blob-storage/volume-record.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { SimulatedDisk } from "./simulated-disk.ts"
 

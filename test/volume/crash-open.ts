@@ -1,5 +1,5 @@
 /** The volume's engine as crash tests open it: small files, a clock that jumps, no upkeep alone. */
-import { openVolume } from "#adapters/volume-engine.ts"
+import { openVolume } from "#adapters/blob-storage/volume-engine.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import type { Open } from "./crash.ts"
 import { segment_bytes } from "./crash-contents.ts"

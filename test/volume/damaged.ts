@@ -10,8 +10,8 @@ import {
   page_bytes,
   type ReadBatchHeader,
   seedOf,
-} from "#adapters/volume-format.ts"
-import { decodeHead } from "#adapters/volume-record.ts"
+} from "#adapters/blob-storage/volume-format.ts"
+import { decodeHead } from "#adapters/blob-storage/volume-record.ts"
 
 export interface FoundBatch extends Omit<ReadBatchHeader, "records"> {
   readonly path: string

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict"
 import { readFileSync, writeFileSync } from "node:fs"
 import { describe, it } from "vitest"
-import type { VolumeEngine } from "#adapters/volume-engine.ts"
+import type { VolumeEngine } from "#adapters/blob-storage/volume-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { batchesIn, type FoundBatch, flip, loseCheckpoints } from "./damaged.ts"
 import { copyOf, freshFolder, opened, origin, putOne, readOne } from "./opened.ts"

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, describe, it } from "vitest"
-import { type VolumeDisk, volumeDisk } from "#adapters/volume-disk.ts"
+import { type VolumeDisk, volumeDisk } from "#adapters/blob-storage/volume-disk.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import { seeded } from "../process/seeded.ts"
 import { simulateDisk } from "./simulated-disk.ts"
@@ -124,7 +124,7 @@ describe("the real disk", () => {
   it("says it where the disk takes only the beginning of a write", () => {
     // A limit of 8 KiB a file (ulimit counts 1 KiB in bash): the call for 20,000 bytes takes 8,192.
     const program = `
-      import { volumeDisk } from "#adapters/volume-disk.ts"
+      import { volumeDisk } from "#adapters/blob-storage/volume-disk.ts"
       process.on("SIGXFSZ", () => {})
       const file = await volumeDisk.create(process.argv[1])
       const part = new Uint8Array(5000).fill(1)

@@ -4,17 +4,17 @@
 import assert from "node:assert/strict"
 import fc from "fast-check"
 import { describe, it } from "vitest"
-import type { VolumeFile } from "#adapters/volume-disk.ts"
+import type { VolumeFile } from "#adapters/blob-storage/volume-disk.ts"
 import {
   dataBytes,
   type ExtentFiles,
   type Grant,
   makeExtents,
   stretchBytes,
-} from "#adapters/volume-extents.ts"
-import { data_start } from "#adapters/volume-format.ts"
-import type { Segment, Segments } from "#adapters/volume-parts.ts"
-import type { Extent } from "#adapters/volume-record.ts"
+} from "#adapters/blob-storage/volume-extents.ts"
+import { data_start } from "#adapters/blob-storage/volume-format.ts"
+import type { Segment, Segments } from "#adapters/blob-storage/volume-parts.ts"
+import type { Extent } from "#adapters/blob-storage/volume-record.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 
 const kib = 1024

@@ -1,9 +1,9 @@
 /** A file of the log is full of zeros, which are written past the page cache. */
 import { expect, it } from "vitest"
-import type { VolumeFile } from "#adapters/volume-disk.ts"
-import { page_bytes } from "#adapters/volume-format.ts"
-import { isPaged } from "#adapters/volume-memory.ts"
-import { fillZeros } from "#adapters/volume-segments.ts"
+import type { VolumeFile } from "#adapters/blob-storage/volume-disk.ts"
+import { page_bytes } from "#adapters/blob-storage/volume-format.ts"
+import { isPaged } from "#adapters/blob-storage/volume-memory.ts"
+import { fillZeros } from "#adapters/blob-storage/volume-segments.ts"
 
 it("a stretch is filled to its last byte, in whole pages, and durable at the end", async () => {
   const [start, end] = [2 * page_bytes, 40 * 2 ** 20 + 3 * page_bytes]

@@ -11,7 +11,7 @@ import {
   encodeSuperblock,
   page_bytes,
   seedOf,
-} from "#adapters/volume-format.ts"
+} from "#adapters/blob-storage/volume-format.ts"
 import {
   checksumOf,
   clusterAtOf,
@@ -30,8 +30,8 @@ import {
   shardOf,
   sinceOf,
   tail_bytes,
-} from "#adapters/volume-record.ts"
-import { factOf, metaOf, movedOf } from "#adapters/volume-record-told.ts"
+} from "#adapters/blob-storage/volume-record.ts"
+import { factOf, metaOf, movedOf } from "#adapters/blob-storage/volume-record-told.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 
 const u32 = fc.nat(2 ** 32 - 1)

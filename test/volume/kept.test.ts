@@ -4,8 +4,8 @@
 import assert from "node:assert/strict"
 import fc from "fast-check"
 import { describe, it } from "vitest"
-import { type KeptStretch, makeKept } from "#adapters/volume-kept.ts"
-import { page_bytes } from "#adapters/volume-room.ts"
+import { type KeptStretch, makeKept } from "#adapters/blob-storage/volume-kept.ts"
+import { page_bytes } from "#adapters/blob-storage/volume-room.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 
 const ids = ["0123456789abcdef0123456789abcdef", "00000000ffffffff80000000000000a1"].map(

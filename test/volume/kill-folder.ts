@@ -2,7 +2,7 @@
 import { blake3 } from "@napi-rs/blake-hash"
 import type { BlobOrigin } from "#actors/blob-storage/blob-admission.ts"
 import type { PutOrder } from "#actors/blob-storage/blob-engine.ts"
-import { openVolume } from "#adapters/volume-engine.ts"
+import { openVolume } from "#adapters/blob-storage/volume-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 

@@ -8,10 +8,10 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import fc from "fast-check"
 import { afterAll, describe, it } from "vitest"
-import { tableBytes } from "#adapters/volume-chunks.ts"
-import { volumeDisk } from "#adapters/volume-disk.ts"
-import { stretchBytes } from "#adapters/volume-extents.ts"
-import { data_start, toPages } from "#adapters/volume-format.ts"
+import { tableBytes } from "#adapters/blob-storage/volume-chunks.ts"
+import { volumeDisk } from "#adapters/blob-storage/volume-disk.ts"
+import { stretchBytes } from "#adapters/blob-storage/volume-extents.ts"
+import { data_start, toPages } from "#adapters/blob-storage/volume-format.ts"
 import {
   giveBack,
   isPaged,
@@ -19,8 +19,8 @@ import {
   memory_piece_bytes,
   pieceCounts,
   takePiece,
-} from "#adapters/volume-memory.ts"
-import { makeGatherer } from "#adapters/volume-pieces.ts"
+} from "#adapters/blob-storage/volume-memory.ts"
+import { makeGatherer } from "#adapters/blob-storage/volume-pieces.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import { seeded } from "../process/seeded.ts"
 import { simulateDisk } from "./simulated-disk.ts"

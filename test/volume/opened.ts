@@ -8,8 +8,12 @@ import { join } from "node:path"
 import { onTestFinished } from "vitest"
 import type { PutOrder } from "#actors/blob-storage/blob-engine.ts"
 import { faultOf } from "#actors/blob-storage/blob-fault.ts"
-import { type VolumeDisk, type VolumeFile, volumeDisk } from "#adapters/volume-disk.ts"
-import { openVolume, type VolumeEngine, type VolumeOptions } from "#adapters/volume-engine.ts"
+import { type VolumeDisk, type VolumeFile, volumeDisk } from "#adapters/blob-storage/volume-disk.ts"
+import {
+  openVolume,
+  type VolumeEngine,
+  type VolumeOptions,
+} from "#adapters/blob-storage/volume-engine.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 
 export const origin = { actor: "tester", request_id: "r-1", correlation_id: "c-1" }

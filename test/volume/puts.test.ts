@@ -3,7 +3,7 @@ import assert from "node:assert/strict"
 import { blake3 } from "@napi-rs/blake-hash"
 import fc from "fast-check"
 import { it } from "vitest"
-import { hashHex } from "#adapters/volume-puts.ts"
+import { hashHex } from "#adapters/blob-storage/volume-puts.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 
 it("is that of all parts in their order, whatever was hashed before", () => {

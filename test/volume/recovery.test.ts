@@ -6,8 +6,8 @@ import assert from "node:assert/strict"
 import { readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { describe, it } from "vitest"
-import type { VolumeEngine } from "#adapters/volume-engine.ts"
-import { decodeSuperblock, encodeSuperblock } from "#adapters/volume-format.ts"
+import type { VolumeEngine } from "#adapters/blob-storage/volume-engine.ts"
+import { decodeSuperblock, encodeSuperblock } from "#adapters/blob-storage/volume-format.ts"
 import {
   batchesIn,
   checkpointPaths,

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict"
 import fc from "fast-check"
 import { describe, it } from "vitest"
-import { makeRoom, page_bytes, type Stretch, toPages } from "#adapters/volume-room.ts"
+import { makeRoom, page_bytes, type Stretch, toPages } from "#adapters/blob-storage/volume-room.ts"
 
 const pages = 64
 const stretchOf = (page: number, count: number): Stretch => ({

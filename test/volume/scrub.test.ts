@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
-import { makePace, stopped } from "#adapters/volume-pace.ts"
+import { makePace, stopped } from "#adapters/blob-storage/volume-pace.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import { flipBit, kib, kinds, mib, put, readAll, remove, withVolume } from "./volume-folder.ts"

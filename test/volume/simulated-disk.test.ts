@@ -1,7 +1,7 @@
 /** The simulated disk is as cruel as it says, and no crueler than a disk may be. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
-import type { VolumeFile } from "#adapters/volume-disk.ts"
+import type { VolumeFile } from "#adapters/blob-storage/volume-disk.ts"
 import { seeded } from "../process/seeded.ts"
 import { type SimulatedDisk, simulateDisk } from "./simulated-disk.ts"
 import { block_bytes, sector_bytes } from "./simulated-file.ts"

@@ -5,7 +5,7 @@
  * Names are volatile until their folder is synced, as bytes are until their file is.
  */
 import { basename, dirname } from "node:path"
-import type { VolumeDisk, VolumeFile } from "#adapters/volume-disk.ts"
+import type { VolumeDisk, VolumeFile } from "#adapters/blob-storage/volume-disk.ts"
 import type { Seeded } from "../process/seeded.ts"
 import { makeSimulatedFile, type SimulatedFile, sector_bytes } from "./simulated-file.ts"
 import { makeNames, type NamesImage, type SimulatedNames } from "./simulated-names.ts"

@@ -16,8 +16,12 @@ import { basename, join } from "node:path"
 import type { PutOrder } from "#actors/blob-storage/blob-engine.ts"
 import { faultOf } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobRange } from "#actors/blob-storage/blob-store.ts"
-import { type VolumeDisk, type VolumeFile, volumeDisk } from "#adapters/volume-disk.ts"
-import { openVolume, type VolumeEngine, type VolumeOptions } from "#adapters/volume-engine.ts"
+import { type VolumeDisk, type VolumeFile, volumeDisk } from "#adapters/blob-storage/volume-disk.ts"
+import {
+  openVolume,
+  type VolumeEngine,
+  type VolumeOptions,
+} from "#adapters/blob-storage/volume-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 
 export const kib = 1024

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict"
 import { describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { makeIndex, type Place } from "#adapters/volume-index.ts"
+import { makeIndex, type Place } from "#adapters/blob-storage/volume-index.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 
 const kinds = ["blob", "tombstone", "gone", "shard"] as const

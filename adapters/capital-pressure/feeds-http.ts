@@ -1,0 +1,163 @@
+/**
+ * Feeds by HTTP: the twenty metrics that have one, and the prices.
+ *
+ * Source: document 3 §1 A; decisions of document 3, metric registry; market facts, A1.4.
+ */
+import { Clock, Effect, Layer, Redacted } from "effect"
+import { type FeedFailed, Feeds, type Fetched, unchanged } from "#actors/capital-pressure/feeds.ts"
+import {
+  type Answers,
+  digestOf,
+  forgetAnswers,
+  keepAnswers,
+  keyOf,
+  known,
+  loadAnswers,
+} from "#adapters/capital-pressure/feed-cache.ts"
+import { cboePart } from "#adapters/capital-pressure/feed-cboe.ts"
+import { cftcPart } from "#adapters/capital-pressure/feed-cftc.ts"
+import {
+  type Ask,
+  type ClientOptions,
+  feedClient,
+  type Reply,
+} from "#adapters/capital-pressure/feed-client.ts"
+import { derivations, warm_up_days } from "#adapters/capital-pressure/feed-derived.ts"
+import { finraPart } from "#adapters/capital-pressure/feed-finra.ts"
+import { debtPart } from "#adapters/capital-pressure/feed-fiscaldata.ts"
+import { fredPart } from "#adapters/capital-pressure/feed-fred.ts"
+import { ofrPart } from "#adapters/capital-pressure/feed-ofr.ts"
+import {
+  advice,
+  type FeedPart,
+  type FeedPlan,
+  feedFailed,
+  plain,
+  publishers,
+} from "#adapters/capital-pressure/feed-plan.ts"
+import { type PriceOptions, priceFeed } from "#adapters/capital-pressure/feed-prices.ts"
+import { from } from "#adapters/capital-pressure/feed-series.ts"
+import type { Series } from "#projections/capital-pressure/store.ts"
+import { dayAt } from "#schemas/capital-pressure/day.ts"
+import type { Metric } from "#schemas/capital-pressure/metric.ts"
+
+export interface FeedsHttpOptions extends ClientOptions, PriceOptions {
+  /** Where it is kept what publishers gave to ask them with: `<data>/feeds`. */
+  readonly folder: string
+  /** Empty: FRED's CSV, which needs none. */
+  readonly fred_key: Redacted.Redacted<string>
+}
+
+export const feedsHttp = (options: FeedsHttpOptions): Layer.Layer<Feeds> =>
+  Layer.effect(
+    Feeds,
+    Effect.gen(function* () {
+      const ask = yield* feedClient(options)
+      const fred_key = Redacted.value(options.fred_key) === "" ? undefined : options.fred_key
+      const fred = (series: string, since?: number) => fredPart(series, since, fred_key)
+      return {
+        fetch: Effect.fnUntraced(function* (metric, since) {
+          const plan = planOf(metric, since, fred)
+          if (plan) return yield* carriedOut(plan, { ask, folder: options.folder, metric, since })
+          return yield* feedFailed(
+            metric.name,
+            "has no feed",
+            metric.stub ?? "almanac does not know how to ask for it.",
+          )
+        }),
+        forget: ({ metric_id }) => forgetAnswers(options.folder, metric_id),
+        prices: priceFeed(options, { ask, fred }),
+      }
+    }),
+  )
+
+type Fred = (series: string, since?: number) => FeedPart
+
+const planOf = (metric: Metric, since: number | undefined, fred: Fred): FeedPlan | undefined => {
+  const { metric_id, source_kind, source_series } = metric
+  if (source_series === null) return undefined
+  switch (source_kind) {
+    case "fred":
+      return plain(fred(source_series, since))
+    case "fred_derived": {
+      const derivation = derivations.get(metric_id)
+      const first = since === undefined ? undefined : since - warm_up_days
+      return (
+        derivation && {
+          parts: derivation.inputs.map((series) => fred(series, first)),
+          combine: derivation.combine,
+        }
+      )
+    }
+    case "ofr":
+      return plain(ofrPart)
+    case "cftc":
+      return plain(cftcPart(source_series, since))
+    case "cboe":
+      return plain(cboePart(source_series))
+    case "finra":
+      return metric_id === "margin_debt" || metric_id === "margin_cushion"
+        ? plain(finraPart(metric_id))
+        : undefined
+    case "fiscaldata":
+      return plain(debtPart(since))
+    case "none":
+      return undefined
+  }
+}
+
+interface Asked {
+  readonly ask: Ask
+  readonly folder: string
+  readonly metric: Metric
+  readonly since: number | undefined
+}
+
+/** Inputs of one metric that are asked for at once. */
+const parts_at_once_max = 3
+
+const carriedOut = Effect.fnUntraced(function* (plan: FeedPlan, asked: Asked) {
+  const { folder, metric, since } = asked
+  const before = yield* loadAnswers(folder, metric.metric_id)
+  const found = yield* Effect.forEach(plan.parts, (part) => answerTo(part, asked, before), {
+    concurrency: parts_at_once_max,
+  })
+  if (found.every(({ is_same }) => is_same)) return unchanged
+  const whole = yield* Effect.forEach(found, (one) =>
+    // The others changed, and are computed with it: it is wanted in full after all.
+    one.bytes === undefined ? answerTo(one.part, asked, {}) : Effect.succeed(one),
+  )
+  const today = dayAt(yield* Clock.currentTimeMillis)
+  const series = yield* Effect.forEach(whole, (one) => readingOf(one, today))
+  const wanted = from(plan.combine(series), since)
+  if (wanted.days.length === 0 && since === undefined) {
+    return yield* feedFailed(metric.name, "is told no value at all", advice.form)
+  }
+  const answers = Object.fromEntries(
+    whole.flatMap(({ key, now }) => (now === undefined ? [] : [[key, now] as const])),
+  )
+  const fetched: Fetched = { ...wanted, kept: keepAnswers(folder, metric.metric_id, answers) }
+  return fetched
+})
+
+const answerTo = Effect.fnUntraced(function* (
+  part: FeedPart,
+  { ask, since }: Asked,
+  before: Answers,
+) {
+  const key = keyOf(part.request, since)
+  const last = before[key]
+  const reply: Reply = yield* ask(part.request, last)
+  if (reply.is_unchanged) return { part, key, is_same: true, bytes: undefined, now: last }
+  const sha256 = digestOf(reply.bytes)
+  const now = known(reply.validators, sha256)
+  return { part, key, is_same: sha256 === last?.sha256, bytes: reply.bytes, now }
+})
+
+const readingOf = (
+  { part, bytes }: { readonly part: FeedPart; readonly bytes: Uint8Array | undefined },
+  today: number,
+): Effect.Effect<Series, FeedFailed> =>
+  Effect.mapError(part.read(bytes ?? new Uint8Array(0), today), ({ reason }) =>
+    feedFailed(publishers[part.request.publisher].name, reason, advice.form),
+  )

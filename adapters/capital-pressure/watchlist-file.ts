@@ -1,0 +1,88 @@
+/**
+ * The operator's watchlist: what each name is thought to be worth.
+ *
+ * Source: decisions of document 3, metric registry (watchlist); market facts, A3.
+ */
+import { Effect, Option, Result, Schema } from "effect"
+import { quoted } from "#adapters/capital-pressure/feed-plan.ts"
+import { findBounded } from "#adapters/private-file.ts"
+import { CalendarDate } from "#schemas/capital-pressure/day.ts"
+import { Ticker, type WatchlistTarget, watchlist } from "#schemas/capital-pressure/watchlist.ts"
+
+/** The file is not to be used; the message is one line that names file and entry. */
+export class WatchlistInvalid extends Schema.TaggedError<WatchlistInvalid>()("WatchlistInvalid", {
+  message: Schema.String,
+}) {}
+
+/** Eight entries take 1 KB. */
+const file_bytes_max = 65_536
+
+const Entry = Schema.Struct({
+  ticker: Ticker,
+  target: Schema.Finite.check(Schema.isGreaterThan(0)),
+  fwd_pe: Schema.optionalKey(Schema.NullOr(Schema.Finite)),
+  set_on: Schema.optionalKey(Schema.NullOr(CalendarDate)),
+})
+
+const Entries = Schema.fromJsonString(Schema.Array(Schema.Record(Schema.String, Schema.Unknown)))
+
+/**
+ * A target for each of the eight names, in their order: `[{ticker, target, fwd_pe?, set_on?}]`.
+ * A name that the file lacks, and each where there is no file, has the target 0, which is "not
+ * set".
+ */
+export const readWatchlist = (
+  path: string,
+): Effect.Effect<ReadonlyArray<WatchlistTarget>, WatchlistInvalid> =>
+  findBounded(path, file_bytes_max).pipe(
+    Effect.mapError(({ message }) => new WatchlistInvalid({ message })),
+    Effect.flatMap((text) => {
+      const found = Option.isNone(text) ? Result.succeed([]) : entriesIn(text.value)
+      return Result.isSuccess(found)
+        ? Effect.succeed(targetsOf(found.success))
+        : Effect.fail(new WatchlistInvalid({ message: `${path}: ${found.failure}` }))
+    }),
+  )
+
+type Given = typeof Entry.Type
+
+const targetsOf = (given: ReadonlyArray<Given>): ReadonlyArray<WatchlistTarget> =>
+  watchlist.map(({ ticker }) => {
+    const entry = given.find((one) => one.ticker === ticker)
+    const { target = 0, fwd_pe = null, set_on = null } = entry ?? {}
+    return { ticker, target, fwd_pe, set_on }
+  })
+
+const fields: ReadonlyArray<string> = ["ticker", "target", "fwd_pe", "set_on"]
+
+const entriesIn = (text: string): Result.Result<ReadonlyArray<Given>, string> => {
+  const parsed = Schema.decodeUnknownOption(Entries)(text.replace(/^\uFEFF/, ""))
+  if (Option.isNone(parsed)) return Result.fail("is not a JSON array of objects.")
+  const found: Array<Given> = []
+  for (const [n, raw] of parsed.value.entries()) {
+    const name = typeof raw.ticker === "string" ? ` (${quoted(raw.ticker)})` : ""
+    const who = `entry ${n + 1}${name}`
+    const odd = Object.keys(raw).find((field) => !fields.includes(field))
+    if (odd !== undefined) return Result.fail(`${who} has ${quoted(odd)}, which is no field.`)
+    const entry = Schema.decodeUnknownOption(Entry)(raw)
+    if (Option.isNone(entry)) return Result.fail(`${who} ${problemOf(raw)}`)
+    if (found.some(({ ticker }) => ticker === entry.value.ticker)) {
+      return Result.fail(`${who} comes twice.`)
+    }
+    found.push(entry.value)
+  }
+  return Result.succeed(found)
+}
+
+/** The first field that is wrong, in words. */
+const problemOf = (raw: Readonly<Record<string, unknown>>) => {
+  const is = (field: "ticker" | "target" | "fwd_pe") =>
+    raw[field] === undefined && field === "fwd_pe"
+      ? true
+      : Option.isSome(Schema.decodeUnknownOption(Entry.fields[field])(raw[field]))
+  if (!is("ticker")) return `needs a ticker of ${Ticker.literals.join(", ")}.`
+  if (!is("target")) return "needs a target above 0, in USD."
+  return is("fwd_pe")
+    ? "needs a set_on of the form YYYY-MM-DD."
+    : "needs a fwd_pe that is a number, or none."
+}

@@ -1,0 +1,10 @@
+/** How long a host asks to be left alone. Source: RFC 9110 §10.2.3. */
+
+/** Milliseconds that a Retry-After means, in seconds or as a date; undefined of anything else. */
+export const afterOf = (header: string | undefined, now: number): number | undefined => {
+  if (header === undefined) return undefined
+  const text = header.trim()
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1000
+  const date = /^[A-Z][a-z]{2},/.test(text) ? Date.parse(text) : Number.NaN
+  return Number.isFinite(date) ? Math.max(0, date - now) : undefined
+}

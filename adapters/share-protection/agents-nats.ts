@@ -1,0 +1,191 @@
+/**
+ * Agents over the bus: an order is a request to `agent.<worker id>.offer`, and an agent answers
+ * whether it takes it; `agent.<worker id>.cancel` alike. Where nobody listens the server says so
+ * at once.
+ *
+ * Source: document 2 §8 worker.command_timeout_seconds; DECISIONS, document 2, workers.
+ */
+import {
+  headers,
+  type Msg,
+  type NatsConnection,
+  NoRespondersError,
+  RequestError,
+} from "@nats-io/transport-node"
+import { Effect, FiberSet, Layer, Option, Schema } from "effect"
+import { type Agent, Agents } from "#actors/share-protection/agents.ts"
+import { type Link, overLink, watchLink } from "#adapters/nats-link.ts"
+import { agentSubject } from "#adapters/share-protection/worker-users.ts"
+import { type Trace, traceNow, underTrace } from "#events/trace.ts"
+import { JobId, type WorkerId } from "#schemas/share-protection/id.ts"
+import { JobOrder, job_order_bytes_max } from "#schemas/share-protection/job-order.ts"
+import { WorkerUnavailable } from "#schemas/share-protection/rejection.ts"
+import { Count, Reason } from "#schemas/share-protection/text.ts"
+
+export interface AgentsOptions {
+  /** worker.command_timeout_seconds */
+  readonly command_timeout_seconds: number
+}
+
+/** A worker that does not say within this whether it has a job is asked again, in seconds. */
+const cancel_timeout_s_max = 30
+
+/** Questions that an agent works on at the same time: its conductor asks far fewer at once. */
+const under_way_max = 256
+
+/** An order in an envelope; an answer is far smaller. */
+const message_bytes_max = job_order_bytes_max + 1024
+
+const Offer = Schema.fromJsonString(JobOrder)
+const Cancel = Schema.fromJsonString(Schema.Struct({ job_id: JobId, fence: Count }))
+
+/** `taken` by the agent, or stopped there; not: why it refuses, or that it does not have it. */
+const Answer = Schema.fromJsonString(
+  Schema.Struct({ taken: Schema.Boolean, detail: Schema.optionalKey(Reason) }),
+)
+type Answer = typeof Answer.Type
+
+/** What is asked over this connection, and answered by it for the agents that are attached. */
+export const agentsNats = (
+  connection: NatsConnection,
+  { command_timeout_seconds }: AgentsOptions,
+) =>
+  Layer.effect(
+    Agents,
+    Effect.gen(function* () {
+      const link = yield* watchLink(connection)
+      const ask = (question: Question) => asking(connection, link, question)
+      const cancel_s = Math.min(command_timeout_seconds, cancel_timeout_s_max)
+      return Agents.of({
+        offer: Effect.fnUntraced(function* (worker_id, order) {
+          const text = Schema.encodeSync(Offer)(order)
+          const { taken, detail } = yield* ask({
+            worker_id,
+            what: "offer",
+            text,
+            timeout_s: command_timeout_seconds,
+          })
+          if (!taken) return yield* refusal(detail ?? "The worker refuses the order.")
+        }),
+        cancel: Effect.fnUntraced(function* (worker_id, job_id, fence) {
+          const text = Schema.encodeSync(Cancel)({ job_id, fence })
+          return (yield* ask({ worker_id, what: "cancel", text, timeout_s: cancel_s })).taken
+        }),
+        attach: (worker_id, agent) => attached(connection, link, worker_id, agent),
+      })
+    }),
+  )
+
+const refusal = (detail: string) => Effect.fail(new WorkerUnavailable({ detail }))
+
+interface Question {
+  readonly worker_id: WorkerId
+  readonly what: "offer" | "cancel"
+  readonly text: string
+  readonly timeout_s: number
+}
+
+const asking = Effect.fnUntraced(function* (
+  connection: NatsConnection,
+  link: Link,
+  { worker_id, what, text, timeout_s }: Question,
+) {
+  const timeout = Math.ceil(timeout_s * 1000)
+  const trace = yield* traceNow
+  const options = trace === undefined ? { timeout } : { timeout, headers: headed(trace) }
+  const message = yield* Effect.tryPromise({
+    try: () =>
+      overLink(link, () => connection.request(agentSubject(worker_id, what), text, options)),
+    catch: (cause) => new WorkerUnavailable({ detail: whyNot(worker_id, timeout_s, cause) }),
+  })
+  const answer = decoded(Answer, message)
+  if (Option.isNone(answer)) return yield* refusal(`Worker ${worker_id} answers nonsense.`)
+  return answer.value
+})
+
+/** Source: W3C Trace Context. */
+const trace_header = "traceparent"
+
+const headed = (trace: Trace) => {
+  const made = headers()
+  made.set(trace_header, trace)
+  return made
+}
+
+const whyNot = (worker_id: WorkerId, timeout_s: number, cause: unknown) => {
+  const is_deaf = cause instanceof RequestError && cause.isNoResponders()
+  if (is_deaf || cause instanceof NoRespondersError) return `Nobody listens at worker ${worker_id}.`
+  const is_late = cause instanceof Error && cause.name === "TimeoutError"
+  return is_late
+    ? `Worker ${worker_id} did not answer in ${timeout_s} s.`
+    : `Worker ${worker_id} cannot be asked: ${cause}`
+}
+
+const decoded = <A>(schema: Schema.Codec<A, string>, message: Msg): Option.Option<A> =>
+  message.data.length > message_bytes_max
+    ? Option.none()
+    : Schema.decodeUnknownOption(schema)(message.string())
+
+const no_order: Answer = { taken: false, detail: "That is no order." }
+
+/** What the agent says to a message; what is no question is refused, not left unanswered. */
+const answerOf = (agent: Agent, worker_id: WorkerId, message: Msg): Effect.Effect<Answer> => {
+  if (message.subject === agentSubject(worker_id, "offer")) {
+    const order = decoded(Offer, message)
+    if (Option.isNone(order)) return Effect.succeed(no_order)
+    return Effect.match(agent.offer(order.value), {
+      onSuccess: () => ({ taken: true }),
+      onFailure: ({ detail }) => ({ taken: false, detail }),
+    })
+  }
+  const asked = decoded(Cancel, message)
+  if (Option.isNone(asked)) return Effect.succeed(no_order)
+  const { job_id, fence } = asked.value
+  return Effect.map(agent.cancel(job_id, fence), (taken) => ({ taken }))
+}
+
+/** Listens for the agent until the scope ends; what is asked then is not answered. */
+const attached = Effect.fnUntraced(function* (
+  connection: NatsConnection,
+  link: Link,
+  worker_id: WorkerId,
+  agent: Agent,
+) {
+  const under_way = yield* FiberSet.make<void>()
+  const run = yield* FiberSet.runtime(under_way)<never>()
+  let count = 0
+  const work = (message: Msg) =>
+    answerOf(agent, worker_id, message).pipe(
+      underTrace(message.headers?.get(trace_header)),
+      Effect.catchDefect((defect) =>
+        Effect.as(Effect.logError("An order failed.", defect), {
+          taken: false,
+          detail: "The worker failed; its log says why.",
+        }),
+      ),
+      Effect.tap((answer) =>
+        Effect.sync(() => {
+          if (!connection.isClosed()) message.respond(Schema.encodeSync(Answer)(answer))
+        }),
+      ),
+      Effect.asVoid,
+      Effect.ensuring(Effect.sync(() => count--)),
+    )
+  yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      connection.subscribe(agentSubject(worker_id, "*"), {
+        callback: (error, message) => {
+          // Who asked hears nothing, and asks again.
+          if (error !== null || count >= under_way_max) return
+          count++
+          run(work(message))
+        },
+      }),
+    ),
+    (subscription) => Effect.sync(() => subscription.unsubscribe()),
+  )
+  // From here the server knows; a connection that is down tells it when it comes back.
+  yield* Effect.ignore(
+    Effect.tryPromise({ try: () => overLink(link, () => connection.flush()), catch: String }),
+  )
+})

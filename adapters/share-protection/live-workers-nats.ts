@@ -1,0 +1,81 @@
+/**
+ * Live values of workers over the bus: plain messages on `live.share-protection.worker.<id>`,
+ * which nobody keeps. Who may write there is the server's to hold: a worker's user its own alone.
+ */
+import type { NatsConnection, Subscription } from "@nats-io/transport-node"
+import { Effect, Layer, Option, Schema, Stream } from "effect"
+import { hearing, LiveWorkers, type WorkerBeat } from "#actors/share-protection/live-workers.ts"
+import { beatSubject } from "#adapters/share-protection/worker-users.ts"
+import { JobId, WorkerId } from "#schemas/share-protection/id.ts"
+import { capacity_slots_max } from "#schemas/share-protection/worker.ts"
+
+/** A job's progress in a heartbeat is below 200 bytes; anything longer is no heartbeat. */
+const bytes_max = 1024 + 200 * capacity_slots_max
+
+const Bytes = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+
+const Said = Schema.fromJsonString(
+  Schema.Struct({
+    worker_id: WorkerId,
+    jobs: Schema.Array(
+      Schema.Struct({
+        job_id: JobId,
+        progress: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100 })),
+        bytes_done: Bytes,
+        bytes_total: Bytes,
+      }),
+    ).check(Schema.isMaxLength(capacity_slots_max)),
+  }),
+)
+const decode = Schema.decodeUnknownOption(Said)
+
+const telling = (
+  connection: NatsConnection,
+  { hear, find, progressOf, heard }: ReturnType<typeof hearing>,
+) =>
+  LiveWorkers.of({
+    beat: (beat) => Effect.andThen(hear(beat), tell(connection, beat)),
+    find,
+    progressOf,
+    heard,
+  })
+
+/** Tells the others; it hears nobody but itself, since a worker's user may not listen. */
+export const liveWorkersTold = (connection: NatsConnection) =>
+  Layer.sync(LiveWorkers, () => telling(connection, hearing()))
+
+/** Hears every worker, and tells the others what is said here. */
+export const liveWorkersNats = (connection: NatsConnection) =>
+  Layer.effect(
+    LiveWorkers,
+    Effect.gen(function* () {
+      const heard = hearing()
+      const messages = yield* Effect.acquireRelease(
+        Effect.sync(() => connection.subscribe("live.share-protection.worker.*")),
+        (subscription) => Effect.sync(() => subscription.unsubscribe()),
+      )
+      yield* listening(messages, heard.hear)
+      return telling(connection, heard)
+    }),
+  )
+
+const listening = (messages: Subscription, hear: (beat: WorkerBeat) => Effect.Effect<void>) =>
+  Stream.fromAsyncIterable(messages, String).pipe(
+    Stream.runForEach((message) => {
+      const said = message.data.length > bytes_max ? Option.none() : decode(message.string())
+      if (Option.isNone(said)) return Effect.void
+      const is_own = message.subject === beatSubject(said.value.worker_id)
+      return is_own ? hear(said.value) : Effect.void
+    }),
+    // The subscription ends with the connection, and that with the process.
+    Effect.ignore,
+    Effect.forkScoped,
+  )
+
+const tell = (connection: NatsConnection, beat: WorkerBeat) =>
+  Effect.ignore(
+    Effect.try({
+      try: () => connection.publish(beatSubject(beat.worker_id), Schema.encodeSync(Said)(beat)),
+      catch: String,
+    }),
+  )

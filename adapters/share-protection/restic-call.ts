@@ -1,0 +1,101 @@
+/** Calls of restic on one repository: what its exit codes mean, and what is told of a failure. */
+import { Effect } from "effect"
+import { EngineFailed, type EngineFailure } from "#actors/share-protection/engine.ts"
+import { isRefusal, type Verdict } from "#adapters/share-protection/restic-ear.ts"
+import { lineSink } from "#adapters/share-protection/restic-lines.ts"
+import {
+  type Ended,
+  type Restic,
+  type ResticPlace,
+  type ResticRun,
+  runRestic,
+} from "#adapters/share-protection/restic-process.ts"
+import { spanned } from "#events/trace.ts"
+import { RepositoryLocked, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
+
+/** What restic's documentation says of its exit codes, and what was seen of 0.18 and 0.19. */
+export const codes = {
+  done: 0,
+  failed: 1,
+  /** Something could not be read; the snapshot has the rest. */
+  partial: 3,
+  no_repository: 10,
+  locked: 11,
+  wrong_password: 12,
+} as const
+
+/** Runs restic; fails where its code is none of these. */
+export type Call = (
+  run: ResticRun,
+  ...accepted: ReadonlyArray<number>
+) => Effect.Effect<Ended, EngineFailure>
+
+/** Calls on the repository at this place. */
+export const calling =
+  (restic: Restic, place: ResticPlace): Call =>
+  (run, ...accepted) =>
+    Effect.flatMap(spanned(`restic ${run.words[0]}`)(runRestic(restic, place, run)), (ended) => {
+      const { code, verdict } = ended
+      const is_accepted = code === codes.done || accepted.some((other) => other === code)
+      return verdict === undefined && is_accepted
+        ? Effect.succeed(ended)
+        : Effect.fail(failureOf(restic, place, ended))
+    })
+
+/** A call whose lines are read. */
+export const callLines = (
+  call: Call,
+  words: ReadonlyArray<string>,
+  onLine: (line: string) => void,
+  rest: Omit<ResticRun, "words" | "sink"> = {},
+  ...accepted: ReadonlyArray<number>
+) => call({ ...rest, words, sink: lineSink(onLine) }, ...accepted)
+
+/** Nothing was begun, let alone written. */
+export const failsBefore = (detail: string) => new EngineFailed({ detail, wrote_nothing: true })
+
+export const noRepository = failsBefore("There is no repository in the bucket.")
+
+export const wrongPassword = new TrustAccessDenied({
+  detail: "The password does not open the repository.",
+})
+
+const failureOf = (restic: Restic, place: ResticPlace, ended: Ended): EngineFailure => {
+  const { code, verdict, message, is_opening } = ended
+  const why = detailOf(place, ended)
+  if (verdict === "refused" || isRefusal(message)) {
+    return new TrustAccessDenied({ detail: "The bucket refuses the keys." })
+  }
+  if (verdict !== undefined) {
+    const detail = verdictDetail(restic, verdict)
+    return new EngineFailed({ detail, wrote_nothing: is_opening })
+  }
+  if (code === codes.no_repository) return noRepository
+  if (code === codes.locked) {
+    return new RepositoryLocked({ detail: `The engine's own lock is held: ${why}` })
+  }
+  if (code === codes.wrong_password) {
+    return wrongPassword
+  }
+  const end = code === null ? "was killed" : `ended with code ${code}`
+  return new EngineFailed({ detail: `restic ${end}: ${why}`, wrote_nothing: false })
+}
+
+const verdictDetail = ({ outage_ms }: Restic, verdict: Exclude<Verdict, "refused">) =>
+  verdict === "outage"
+    ? `The bucket did not answer for ${outage_ms / 1000} s.`
+    : "The bucket is not there."
+
+/** Characters of what restic says that are told on. */
+const detail_chars_max = 400
+
+const errors_told_max = 3
+
+/** In one line, without secrets. */
+const detailOf = ({ secrets }: ResticPlace, { message, errors }: Ended) => {
+  const said = [message.replace(/^(Fatal: )+/, ""), ...errors.slice(0, errors_told_max)].join("; ")
+  const kept = secrets
+    .filter((secret) => secret !== "")
+    .reduce((text, secret) => text.replaceAll(secret, "<redacted>"), said)
+  return kept.replaceAll(/\s+/g, " ").trim().slice(0, detail_chars_max) || "it said nothing"
+}

@@ -1,0 +1,82 @@
+/** What of a folder is backed up where a policy includes some of it: restic has no such word. */
+import { opendir } from "node:fs/promises"
+import { Effect } from "effect"
+import { EngineFailed } from "#actors/share-protection/engine.ts"
+import { fitter } from "#adapters/share-protection/restic-pattern.ts"
+
+/** Files and folders that are named one by one: the snapshot records each name. */
+const named_max = 20_000
+/** Entries that are looked at for a match, of a share that nobody should search for a pattern. */
+const entries_max = 10_000_000
+
+const fails = (detail: string) => new EngineFailed({ detail, wrote_nothing: true })
+
+/**
+ * The paths below a folder that the patterns match, each ended by a zero byte, as restic's
+ * `--files-from-raw` takes them; of a folder that matches only itself. Links are not followed.
+ */
+export const includedPaths = (folder: string, patterns: ReadonlyArray<string>) =>
+  Effect.callback<Buffer, EngineFailed>((resume) => {
+    const controller = new AbortController()
+    const ended = search(folder, patterns, controller.signal).then(
+      (found) => resume(Effect.succeed(found)),
+      (error) => resume(Effect.fail(error instanceof EngineFailed ? error : unreadable)),
+    )
+    return Effect.promise(() => {
+      controller.abort()
+      return ended
+    })
+  })
+
+const unreadable = fails("The folder cannot be searched for what is included.")
+
+// Names are bytes, whatever an encoding makes of them: paths are kept as such.
+const search = async (root: string, patterns: ReadonlyArray<string>, signal: AbortSignal) => {
+  const judge = fitter(patterns)
+  const found: Array<Buffer> = []
+  const waiting: Array<{ readonly path: Buffer; readonly parts: ReadonlyArray<string> }> = [
+    { path: Buffer.alloc(0), parts: [] },
+  ]
+  let entries = 0
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    for await (const { name, is_folder } of entriesOf(root, next.path)) {
+      signal.throwIfAborted()
+      if (++entries > entries_max) throw fails(`The folder has more than ${entries_max} entries.`)
+      const parts = [...next.parts, name.toString("utf8")]
+      const path = name === here ? next.path : Buffer.concat([next.path, slash, name])
+      const is = name === here ? "matched" : judge(parts)
+      if (is === "above" && is_folder) waiting.push({ path, parts })
+      if (is !== "matched") continue
+      found.push(Buffer.from("."), path, zero)
+      if (found.length > 3 * named_max) {
+        throw fails(
+          `The patterns include more than ${named_max} files one by one: include their folders.`,
+        )
+      }
+    }
+  }
+  return Buffer.concat(found)
+}
+
+const slash = Buffer.from("/")
+const zero = Buffer.from("\0")
+/** A folder that may not be read is named itself: restic then says that it may not. */
+const here = Buffer.from(".")
+
+async function* entriesOf(root: string, path: Buffer) {
+  const whole = Buffer.concat([Buffer.from(root), path])
+  try {
+    // Node's types do not know that names are bytes then.
+    const folder = await opendir(whole, { encoding: "buffer" as BufferEncoding })
+    for await (const entry of folder) {
+      // As above.
+      const name = entry.name as unknown as Buffer
+      yield { name, is_folder: entry.isDirectory() }
+    }
+  } catch (error) {
+    // Gone since its parent was read.
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return
+    if (path.length === 0) throw error
+    yield { name: here, is_folder: false }
+  }
+}

@@ -1,0 +1,101 @@
+/** What is in a snapshot, by restic's listing of it. */
+import { Effect } from "effect"
+import type { FolderRestore } from "#actors/share-protection/engine.ts"
+import { type Call, callLines, failsBefore } from "#adapters/share-protection/restic-call.ts"
+import { elementSink } from "#adapters/share-protection/restic-lines.ts"
+import { type Node, readNode, readSnapshot } from "#adapters/share-protection/restic-message.ts"
+import { NotFound } from "#schemas/share-protection/rejection.ts"
+
+/**
+ * What stands for nothing: of an empty folder restic makes no snapshot, so that this one is in it,
+ * and is taken away again when it was restored.
+ */
+export const nothing_folder = ".almanac-empty-folder"
+
+/** Whether the id names one snapshot: restic takes parts of ids, and `latest`. */
+export const isWholeId = (id: string) => /^[0-9a-f]{64}$/.test(id)
+
+const noSnapshot = failsBefore("There is no such snapshot.")
+const noPath = new NotFound({ detail: "The backup has nothing at this path." })
+
+/** The path below the root that a sub path names, with a slash before it; empty: the root. */
+export const subPathOf = ({ sub_path }: Pick<FolderRestore, "sub_path">) => {
+  const parts = (sub_path ?? "").split("/").filter((part) => part !== "")
+  const is_odd = parts.some((part) => part === "." || part === ".." || part.includes("\0"))
+  return is_odd ? Effect.fail(noPath) : Effect.succeed(parts.map((part) => `/${part}`).join(""))
+}
+
+/** The snapshots with these ids, or all; those that are not there are left out. */
+export const listSnapshots = Effect.fnUntraced(function* (
+  call: Call,
+  ids: ReadonlyArray<string> = [],
+) {
+  const found: Array<NonNullable<ReturnType<typeof readSnapshot>>> = []
+  let is_whole = true
+  const lose = () => {
+    is_whole = false
+  }
+  const sink = elementSink((json) => {
+    const snapshot = readSnapshot(json)
+    if (snapshot === undefined) lose()
+    else found.push(snapshot)
+  }, lose)
+  yield* call({ words: ["snapshots", "--json", "--no-lock", ...ids], sink })
+  // Whoever takes a snapshot for missing takes a backup for lost.
+  if (!is_whole) return yield* failsBefore("The repository's snapshots cannot be read.")
+  return found
+})
+
+/** The snapshot's own record, without its files. */
+const findSnapshot = Effect.fnUntraced(function* (call: Call, id: string) {
+  if (!isWholeId(id)) return yield* noSnapshot
+  const [snapshot] = yield* listSnapshots(call, [id])
+  return snapshot ?? (yield* noSnapshot)
+})
+
+/**
+ * Hands on each file, folder and link of the snapshot, in the order of the tree: at this path and
+ * below it, or all for an empty one. Fails where nothing is.
+ */
+export const listNodes = Effect.fnUntraced(function* (
+  call: Call,
+  id: string,
+  path: string,
+  onNode: (node: Node) => void,
+) {
+  if (!isWholeId(id)) return yield* noSnapshot
+  let is_there = path === ""
+  const words = ["ls", "--json", "--no-lock", ...(path === "" ? [id] : ["--recursive", id, path])]
+  const ended = yield* callLines(call, words, (line) => {
+    const node = readNode(line)
+    if (node === undefined || node.path === `/${nothing_folder}`) return
+    if (path !== "" && node.path !== path && !node.path.startsWith(`${path}/`)) return
+    is_there = true
+    onNode(node)
+  }).pipe(
+    Effect.catchTag("EngineFailed", (failure) =>
+      Effect.fail(/failed to load snapshot/.test(failure.detail) ? noSnapshot : failure),
+    ),
+  )
+  if (!is_there) return yield* noPath
+  return ended
+})
+
+/** How many files there are at this path and below it, and of how many bytes. */
+export const countFiles = Effect.fnUntraced(function* (call: Call, id: string, path: string) {
+  if (path === "") {
+    const { summary } = yield* findSnapshot(call, id)
+    // Snapshots of restic before 0.17 do not know.
+    if (summary) {
+      return { files: summary.total_files_processed, bytes: summary.total_bytes_processed }
+    }
+  }
+  let files = 0
+  let bytes = 0
+  yield* listNodes(call, id, path, ({ type, size }) => {
+    if (type !== "file") return
+    files++
+    bytes += size
+  })
+  return { files, bytes }
+})

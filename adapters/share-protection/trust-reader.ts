@@ -1,0 +1,55 @@
+/**
+ * The embedded trusts as another process of the machine sees them, which has no lock of the data
+ * folder: the file is read again when it has changed, and never written.
+ */
+import { stat } from "node:fs/promises"
+import { Effect, Layer, Semaphore } from "effect"
+import { Trusts } from "#actors/share-protection/trusts.ts"
+import {
+  readTrustStore,
+  type TrustStore,
+  trustFile,
+} from "#adapters/share-protection/trust-store.ts"
+import { type Inspect, inspector, trustsOf } from "#adapters/share-protection/trusts-embedded.ts"
+import { IdentityUnavailable } from "#gateway/identity.ts"
+import { BackendUnavailable } from "#schemas/share-protection/rejection.ts"
+
+/** Answers the trusts as they are now. */
+export type ReadTrusts = Effect.Effect<TrustStore, IdentityUnavailable>
+
+/** Reads `identity/trusts.json`, which somebody else has made and keeps. */
+export const trustReader = Effect.fnUntraced(function* (data_dir: string) {
+  const path = trustFile(data_dir)
+  const one_at_a_time = yield* Semaphore.make(1)
+  let known: { readonly version: string; readonly store: TrustStore } | undefined
+  const read: ReadTrusts = Effect.gen(function* () {
+    // A file is replaced, never written into: another one has another number.
+    const { ino, mtimeMs, size } = yield* Effect.tryPromise({
+      try: () => stat(path),
+      catch: (cause) => new IdentityUnavailable({ message: `cannot read ${path}: ${cause}` }),
+    })
+    const version = `${ino} ${mtimeMs} ${size}`
+    if (known?.version !== version) known = { version, store: yield* readTrustStore(data_dir) }
+    return known.store
+  }).pipe(one_at_a_time.withPermit)
+  yield* read
+  return read
+})
+
+const backend = ({ message }: IdentityUnavailable) => new BackendUnavailable({ detail: message })
+
+/** Trusts that are redeemed here. */
+export const trustsRead = (read: ReadTrusts) => {
+  const now = Effect.map(Effect.mapError(read, backend), trustsOf)
+  return Layer.succeed(Trusts, {
+    verify: (trust_id, by) => Effect.flatMap(now, ({ verify }) => verify(trust_id, by)),
+    redeem: (trust_id) => Effect.flatMap(now, ({ redeem }) => redeem(trust_id)),
+    service: Effect.flatMap(now, ({ service }) => service),
+  })
+}
+
+/** As `inspector`, by the trusts as they are at each call. */
+export const inspectorRead =
+  (read: ReadTrusts): Inspect =>
+  (delegation) =>
+    Effect.flatMap(Effect.mapError(read, backend), (store) => inspector(store)(delegation))

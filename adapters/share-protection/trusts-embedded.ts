@@ -1,0 +1,179 @@
+/**
+ * The trusts of the embedded identity. It refuses what Keystone refuses: a trust that is gone is
+ * 401 there, one whose trustor lacks a role 403.
+ *
+ * Source: DECISIONS, document 2, identity, secrets, shares.
+ */
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto"
+import { Clock, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { v7 } from "uuid"
+import {
+  type Delegation,
+  denials,
+  type Naming,
+  Trusts,
+  trust_remaining_s_min,
+} from "#actors/share-protection/trusts.ts"
+import {
+  assigned,
+  type TrustRecord,
+  type TrustStore,
+} from "#adapters/share-protection/trust-store.ts"
+import { type IdentityUnavailable, TrustIssuer } from "#gateway/identity.ts"
+import { ProjectId } from "#schemas/share-protection/id.ts"
+import { BackendUnavailable, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
+import type { TrustRequest } from "#schemas/trust.ts"
+
+/** Trusts and TrustIssuer of this store. */
+export const trustsEmbedded = (store: TrustStore) =>
+  Layer.mergeAll(
+    Layer.succeed(Trusts, trustsOf(store)),
+    Layer.succeed(TrustIssuer, trustIssuer(store)),
+  )
+
+/** Answers the project that a token of a trust reaches, as long as it does. */
+export type Inspect = (
+  delegation: Delegation,
+) => Effect.Effect<ProjectId, TrustAccessDenied | BackendUnavailable>
+
+const denied = (why: keyof typeof denials) =>
+  Effect.fail(new TrustAccessDenied({ detail: denials[why] }))
+
+const backend = ({ message }: IdentityUnavailable) => new BackendUnavailable({ detail: message })
+
+const ms_per_s = 1000
+
+/** The trust, if it is there and its time has not come. */
+const found = Effect.fnUntraced(function* (store: TrustStore, trust_id: string) {
+  const now = yield* Clock.currentTimeMillis
+  const trust = store.find(trust_id)
+  if (trust === undefined || trust.revoked_at !== null) return yield* denied("gone")
+  if (trust.expires_at !== null && now >= trust.expires_at) return yield* denied("gone")
+  return { trust, now }
+})
+
+const lacksRoles = (store: TrustStore, { trustor_user_id, project_id, roles }: TrustRecord) => {
+  if (trustor_user_id === null) return false
+  const held = store.rolesOf(trustor_user_id, project_id)
+  return !roles.every((role) => held.has(role))
+}
+
+/** The port, of a store that is there. */
+export const trustsOf = (store: TrustStore): Trusts["Service"] => {
+  const { service_user } = store.service
+  const verify = Effect.fnUntraced(function* (trust_id: string, by: Naming) {
+    const { trust, now } = yield* found(store, trust_id)
+    const { project_id, trustor_user_id: trustor, trustee_user_id: trustee, expires_at } = trust
+    const is_theirs = by.user_id === null || trustor === null || by.user_id === trustor
+    const is_ours = trustee === service_user.id && project_id === by.project_id
+    if (!is_ours || !is_theirs) return yield* denied("foreign")
+    const lasts = expires_at === null || expires_at - now >= trust_remaining_s_min * ms_per_s
+    const is_fit = trust.impersonation && trust.remaining_uses === null && lasts
+    if (!is_fit) return yield* denied("unfit")
+  })
+  const redeem = Effect.fnUntraced(function* (trust_id: string) {
+    const { trust, now } = yield* found(store, trust_id)
+    if (trust.remaining_uses !== null && trust.remaining_uses <= 0) return yield* denied("gone")
+    if (trust.trustee_user_id !== service_user.id) return yield* denied("foreign")
+    if (lacksRoles(store, trust)) return yield* denied("powerless")
+    if (trust.remaining_uses !== null) yield* Effect.mapError(use(store, trust_id), backend)
+    const token = sealed(store, { trust_id, expires_at: now + token_lifetime_s * ms_per_s })
+    return { project_id: ProjectId.make(trust.project_id), token: Redacted.make(token) }
+  })
+  return { verify, redeem, service: Effect.succeed(store.service) }
+}
+
+const use = (store: TrustStore, used: string) =>
+  store.update(({ trusts, ...kept }) => ({
+    ...kept,
+    trusts: trusts.map((trust) =>
+      trust.trust_id === used && trust.remaining_uses !== null
+        ? { ...trust, remaining_uses: trust.remaining_uses - 1 }
+        : trust,
+    ),
+  }))
+
+/** A trust's token lives for an hour, as Keystone's do, and no longer than its trust. */
+const token_lifetime_s = 3600
+/** Two tokens of one moment differ. */
+const nonce_bytes = 16
+
+const Claims = Schema.fromJsonString(
+  Schema.Struct({ trust_id: Schema.String, expires_at: Schema.Int, nonce: Schema.String }),
+)
+
+const tagOf = ({ key }: TrustStore, claims: string) =>
+  createHmac("sha256", key).update("trust-token\0").update(claims).digest()
+
+const sealed = (store: TrustStore, about: { trust_id: string; expires_at: number }) => {
+  const nonce = randomBytes(nonce_bytes).toString("base64url")
+  const claims = Buffer.from(Schema.encodeSync(Claims)({ ...about, nonce })).toString("base64url")
+  return `${claims}.${tagOf(store, claims).toString("base64url")}`
+}
+
+/**
+ * Answers the project that a token reaches, as others find out that a tenant lets us in: the trust
+ * is looked up each time, so that one that is revoked is worth nothing from then on.
+ */
+export const inspector =
+  (store: TrustStore): Inspect =>
+  ({ token }) =>
+    Effect.gen(function* () {
+      const [claims = "", tag = ""] = Redacted.value(token).split(".")
+      const expected = tagOf(store, claims)
+      const given = Buffer.from(tag, "base64url")
+      const is_ours = given.length === expected.length && timingSafeEqual(given, expected)
+      if (!is_ours) return yield* denied("gone")
+      const text = Buffer.from(claims, "base64url").toString()
+      const said = Option.getOrUndefined(Schema.decodeUnknownOption(Claims)(text))
+      if (said === undefined) return yield* denied("gone")
+      const { trust, now } = yield* found(store, said.trust_id)
+      if (now >= said.expires_at) return yield* denied("gone")
+      if (lacksRoles(store, trust)) return yield* denied("powerless")
+      return ProjectId.make(trust.project_id)
+    })
+
+/** Adds a trust for this service; its trustor is given what it delegates. */
+export const addTrust = Effect.fnUntraced(function* (
+  store: TrustStore,
+  trust_id: string,
+  { project_id, user_id, roles, ttl_seconds }: TrustRequest,
+) {
+  const now = yield* Clock.currentTimeMillis
+  const trust: TrustRecord = {
+    trust_id,
+    project_id,
+    trustor_user_id: user_id ?? null,
+    trustee_user_id: store.service.service_user.id,
+    roles,
+    impersonation: true,
+    remaining_uses: null,
+    created_at: now,
+    expires_at: ttl_seconds === undefined ? null : now + ttl_seconds * ms_per_s,
+    revoked_at: null,
+  }
+  yield* store.update(({ assignments, trusts }) => ({
+    assignments:
+      user_id === undefined ? assignments : assigned(assignments, { user_id, project_id, roles }),
+    trusts: [...trusts, trust],
+  }))
+})
+
+/** Makes and revokes trusts. See the port. */
+export const trustIssuer = (store: TrustStore): TrustIssuer["Service"] => ({
+  issue: Effect.fnUntraced(function* (request) {
+    const trust_id = v7()
+    yield* addTrust(store, trust_id, request)
+    return trust_id
+  }),
+  revoke: Effect.fnUntraced(function* (trust_id) {
+    const now = yield* Clock.currentTimeMillis
+    const trust = store.find(trust_id)
+    if (trust === undefined || trust.revoked_at !== null) return false
+    yield* store.update(({ trusts, ...kept }) => ({
+      ...kept,
+      trusts: trusts.map((one) => (one.trust_id === trust_id ? { ...one, revoked_at: now } : one)),
+    }))
+    return true
+  }),
+})

@@ -1,0 +1,197 @@
+/**
+ * The embedded secrets manager: a file for each secret, sealed with AES-256-GCM under a key that
+ * is beside them. A secret is its project's, and read through a trust of that project alone.
+ *
+ * Source: DECISIONS, document 2, identity, secrets, shares.
+ */
+import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto"
+import { readdir } from "node:fs/promises"
+import { join } from "node:path"
+import { Clock, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { v7 } from "uuid"
+import { secret_denied, secretIdOf, Vault } from "#actors/share-protection/vault.ts"
+import { type FileFailure, findBounded, removeFile, writePrivate } from "#adapters/private-file.ts"
+import type { Inspect } from "#adapters/share-protection/trusts-embedded.ts"
+import { unavailable } from "#adapters/token-store.ts"
+import { IdentityUnavailable, SecretKeeper } from "#gateway/identity.ts"
+import { secret_bytes_max } from "#schemas/secret.ts"
+import { BackendUnavailable, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
+
+/** An href leads nowhere (RFC 2606): only the UUID in it counts. */
+const base = "https://vault.embedded.invalid"
+
+/** AES-256. */
+const key_bytes = 32
+/** NIST SP 800-38D: 96 bits; random ones are good for 2^32 secrets. */
+const nonce_bytes = 12
+/** In bytes: a shorter one would be easier to forge. */
+const authTagLength = 16
+/** A sealed secret in base64 with its name, and room to see that a file holds more. */
+const file_bytes_max = 2 * secret_bytes_max + 4096
+/** The key in hex with its line end, and room to see that a file holds more than that. */
+const key_file_bytes_max = 4 * key_bytes
+
+const Sealed = Schema.fromJsonString(
+  Schema.Struct({
+    version: Schema.Literal(1),
+    project_id: Schema.String,
+    name: Schema.String,
+    created_at: Schema.Int,
+    /** In base64: the nonce, the tag, and what is sealed. */
+    nonce: Schema.String,
+    tag: Schema.String,
+    payload: Schema.String,
+  }),
+)
+type Sealed = typeof Sealed.Type
+
+/** A secret that is kept. */
+export interface Kept {
+  readonly project_id: string
+  readonly name: string
+  readonly payload: Uint8Array
+}
+
+/** The files of a vault; the folder's path and its key. */
+export interface VaultFiles {
+  readonly folder: string
+  readonly key: Uint8Array
+}
+
+/** Vault and SecretKeeper over these files, for whoever shows a token that `inspect` knows. */
+export const vaultEmbedded = (files: VaultFiles, inspect: Inspect) =>
+  Layer.mergeAll(
+    Layer.succeed(Vault, vaultOf(files, inspect)),
+    Layer.succeed(SecretKeeper, secretKeeper(files)),
+  )
+
+/**
+ * Opens `vault` in the data folder, and makes its key where there is none. Fails when the key is
+ * damaged, or is gone and there are secrets: nothing else opens them.
+ */
+export const openVault = Effect.fnUntraced(function* (data_dir: string) {
+  const folder = join(data_dir, "vault", "secrets")
+  const path = join(data_dir, "vault", "key")
+  const text = yield* Effect.mapError(findBounded(path, key_file_bytes_max), unavailable)
+  if (Option.isSome(text)) {
+    const hex = text.value.trim()
+    if (!/^[0-9a-f]{64}$/.test(hex)) return yield* locked(`${path} is damaged`)
+    const opened: VaultFiles = { folder, key: Buffer.from(hex, "hex") }
+    return opened
+  }
+  const kept = yield* Effect.promise(() => idsIn(folder))
+  if (kept.length > 0) return yield* locked(`${path} is missing`)
+  const key = randomBytes(key_bytes)
+  yield* Effect.mapError(writePrivate(path, `${key.toString("hex")}\n`), unavailable)
+  const made: VaultFiles = { folder, key }
+  return made
+})
+
+/** A folder that is not there yet holds nothing; nor does a file count that is half written. */
+const idsIn = async (folder: string): Promise<ReadonlyArray<string>> =>
+  (await readdir(folder).catch(() => [])).filter((name) => !name.endsWith(".tmp"))
+
+const hrefOf = (id: string) => `${base}/v1/secrets/${id}`
+
+const locked = (problem: string) =>
+  Effect.fail(new IdentityUnavailable({ message: `${problem}: no secret opens without it` }))
+
+/** Who else than the key's holder changes a file, its project or its name is found out. */
+const sealedBy = (id: string, { project_id, name }: Pick<Sealed, "project_id" | "name">) =>
+  Buffer.from(JSON.stringify([id, project_id, name]))
+
+/** Keeps a secret, durable before it answers its href. */
+export const keep = Effect.fnUntraced(function* (
+  { folder, key }: VaultFiles,
+  { project_id, name, payload }: Kept,
+) {
+  const id = v7()
+  const nonce = randomBytes(nonce_bytes)
+  const cipher = createCipheriv("aes-256-gcm", key, nonce, { authTagLength })
+  cipher.setAAD(sealedBy(id, { project_id, name }))
+  const closed = Buffer.concat([cipher.update(payload), cipher.final()])
+  const file = Schema.encodeSync(Sealed)({
+    version: 1,
+    project_id,
+    name,
+    created_at: yield* Clock.currentTimeMillis,
+    nonce: nonce.toString("base64"),
+    tag: cipher.getAuthTag().toString("base64"),
+    payload: closed.toString("base64"),
+  })
+  yield* writePrivate(join(folder, id), file)
+  return hrefOf(id)
+})
+
+const broken = (id: string) => new BackendUnavailable({ detail: `Secret ${id} is damaged.` })
+
+const backend = ({ message }: FileFailure) => new BackendUnavailable({ detail: message })
+
+const denied = Effect.fail(new TrustAccessDenied({ detail: secret_denied }))
+
+const found = Effect.fnUntraced(function* ({ folder }: VaultFiles, id: string) {
+  const text = yield* Effect.mapError(findBounded(join(folder, id), file_bytes_max), backend)
+  if (Option.isNone(text)) return undefined
+  return yield* Effect.mapError(Schema.decodeUnknownEffect(Sealed)(text.value), () => broken(id))
+})
+
+const opened = ({ key }: VaultFiles, id: string, sealed: Sealed) =>
+  Effect.try({
+    try: () => {
+      const nonce = Buffer.from(sealed.nonce, "base64")
+      const decipher = createDecipheriv("aes-256-gcm", key, nonce, { authTagLength })
+      decipher.setAAD(sealedBy(id, sealed)).setAuthTag(Buffer.from(sealed.tag, "base64"))
+      const payload = Buffer.from(sealed.payload, "base64")
+      return Buffer.concat([decipher.update(payload), decipher.final()])
+    },
+    catch: () => broken(id),
+  })
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+const vaultOf = (files: VaultFiles, inspect: Inspect): Vault["Service"] => ({
+  read: Effect.fnUntraced(function* (by, href) {
+    const project_id = yield* inspect(by)
+    const id = secretIdOf(href)
+    const sealed = id === undefined ? undefined : yield* found(files, id)
+    if (id === undefined || sealed?.project_id !== project_id) return yield* denied
+    const payload = yield* opened(files, id, sealed)
+    return yield* Effect.catch(
+      Effect.try(() => Redacted.make(utf8.decode(payload))),
+      () => denied,
+    )
+  }),
+  store: Effect.fnUntraced(function* (by, { name, payload }) {
+    const project_id = yield* inspect(by)
+    const bytes = Buffer.from(Redacted.value(payload))
+    return yield* Effect.mapError(keep(files, { project_id, name, payload: bytes }), backend)
+  }),
+  find: Effect.fnUntraced(function* (by, name) {
+    const project_id = yield* inspect(by)
+    // A UUIDv7 begins with its time.
+    const ids = (yield* Effect.promise(() => idsIn(files.folder))).toSorted().toReversed()
+    for (const id of ids) {
+      const sealed = yield* found(files, id)
+      if (sealed?.project_id === project_id && sealed.name === name) return hrefOf(id)
+    }
+    return undefined
+  }),
+  remove: Effect.fnUntraced(function* (by, href) {
+    const project_id = yield* inspect(by)
+    const id = secretIdOf(href)
+    if (id === undefined) return yield* denied
+    const sealed = yield* found(files, id)
+    if (sealed === undefined) return
+    if (sealed.project_id !== project_id) return yield* denied
+    yield* Effect.mapError(removeFile(join(files.folder, id)), backend)
+  }),
+})
+
+/** Keeps secrets for an operator. See the port. */
+export const secretKeeper = (files: VaultFiles): SecretKeeper["Service"] => ({
+  put: ({ project_id, name = "", payload }) =>
+    Effect.mapError(
+      keep(files, { project_id, name, payload: Buffer.from(Redacted.value(payload)) }),
+      unavailable,
+    ),
+})

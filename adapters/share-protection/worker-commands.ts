@@ -1,0 +1,157 @@
+/**
+ * What a worker may have done. Its commands come by a subject of its own, where only it can write,
+ * and are carried out only if they are what a worker's run sends: of its own registration, of its
+ * own hold, and of what the job in that hold is about. Everything else is refused and logged.
+ *
+ * Source: DECISIONS, document 2, workers; decision 0063.
+ */
+import type { NatsConnection } from "@nats-io/transport-node"
+import { Effect, Predicate } from "effect"
+import { type Addressed, Unavailable } from "#actors/commands.ts"
+import type { AnyDecider } from "#actors/decider.ts"
+import { Backup } from "#actors/share-protection/backup.ts"
+import { Job, jobAfter } from "#actors/share-protection/job.ts"
+import { Lease, leaseAfter } from "#actors/share-protection/lease.ts"
+import { Ledger } from "#actors/share-protection/ledger.ts"
+import { Policy } from "#actors/share-protection/policy.ts"
+import { Restore } from "#actors/share-protection/restore.ts"
+import { Target } from "#actors/share-protection/target.ts"
+import { Worker } from "#actors/share-protection/worker.ts"
+import { answerCommands, remoteCommands } from "#adapters/commands-nats.ts"
+import { commandSubject } from "#adapters/share-protection/worker-users.ts"
+import { Log, type Origin } from "#events/log.ts"
+import { WorkerId } from "#schemas/share-protection/id.ts"
+import { Forbidden } from "#schemas/share-protection/rejection.ts"
+
+/** Commands of one message: the most that a step of a job has is five. */
+const commands_max = 16
+
+/** What a worker's run sends, by kind. */
+const sent: ReadonlyArray<readonly [AnyDecider, ReadonlyArray<string>]> = [
+  [Worker, ["RegisterWorker", "ReleaseWorkerJob"]],
+  [Job, ["StartJob", "AdvanceJob", "CompleteJob", "FailJob"]],
+  [Lease, ["ReleaseLease"]],
+  [
+    Backup,
+    [
+      "StartBackup",
+      "CompleteBackup",
+      "FailBackup",
+      "FinishBackupRestore",
+      "CompleteBackupUndelete",
+      "FailBackupUndelete",
+      "RecordRestoreTest",
+      "FailRestoreTest",
+    ],
+  ],
+  [Restore, ["StartRestore", "CompleteRestore", "FailRestore"]],
+  [Policy, ["FinishShareBackup"]],
+  [
+    Target,
+    [
+      "CompleteEnrollment",
+      "FailEnrollment",
+      "CompleteFormatUpgrade",
+      "FailFormatUpgrade",
+      "RecordTargetUsage",
+      "RecordTargetLocks",
+      "DeregisterTargetBackups",
+    ],
+  ],
+  [Ledger, ["Release"]],
+]
+const types = new Map(sent.map(([{ name }, types]) => [name, new Set(types)]))
+
+/** Commands of this worker, sent from its own process. */
+export const workerCommands = (connection: NatsConnection, worker_id: WorkerId) =>
+  remoteCommands(connection, { subject: commandSubject(worker_id) })
+
+/** Carries out the commands of all workers, until the scope closes. */
+export const serveWorkers = Effect.fnUntraced(function* (connection: NatsConnection) {
+  const log = yield* Log
+  const refuse = Effect.fnUntraced(function* (
+    subject: string,
+    origin: Origin,
+    commands: ReadonlyArray<Addressed<unknown>>,
+  ) {
+    const worker_id = WorkerId.make(subject.split(".")[1] ?? "")
+    const why = refusalOf(worker_id, origin, commands) ?? (yield* foreign(log, worker_id, commands))
+    if (why === undefined) return undefined
+    yield* Effect.logWarning(`Worker ${worker_id} was refused: ${why}`)
+    return new Forbidden({ detail: why })
+  })
+  const deciders = sent.map(([decider]) => decider)
+  const serving = { subject: "worker.*.command", queue: "share-protection", deciders, refuse }
+  yield* answerCommands(connection, serving)
+})
+
+const fieldOf = (command: unknown, name: string) =>
+  Predicate.hasProperty(command, name) ? command[name] : undefined
+
+/** Why this is nothing that the worker sends; undefined where it may be. */
+export const refusalOf = (
+  worker_id: WorkerId,
+  { actor }: Origin,
+  commands: ReadonlyArray<Addressed<unknown>>,
+): string | undefined => {
+  if (actor !== `worker:${worker_id}`) return "It speaks for somebody else."
+  if (commands.length > commands_max) return `It sends more than ${commands_max} commands at once.`
+  for (const { to, id, command } of commands) {
+    const type = String(fieldOf(command, "type"))
+    if (types.get(to.name)?.has(type) !== true) return `${type} is nothing that a worker sends.`
+    if (to.name === Worker.name && id !== worker_id) return `${type} is about worker ${id}.`
+    const named = fieldOf(command, "worker_id")
+    if (named !== undefined && named !== worker_id) return `${type} names another worker.`
+  }
+  return undefined
+}
+
+/**
+ * Why the commands are not about what this worker holds. The job's own command, which is refused
+ * without the hold, is in each batch that changes what the job is about; a lease is let go, and a
+ * target measured, by who holds the repository.
+ */
+const foreign = Effect.fnUntraced(
+  function* (
+    log: Log["Service"],
+    worker_id: WorkerId,
+    commands: ReadonlyArray<Addressed<unknown>>,
+  ) {
+    const job_id = commands.find(({ to }) => to.name === Job.name)?.id
+    const recorded = job_id === undefined ? undefined : yield* log.load(`${Job.name}.${job_id}`)
+    const job = recorded && (yield* jobAfter(log, recorded))
+    const { resource_id, target_id, share_id, backup_id, project_id } = job ?? {}
+    const about = [resource_id, target_id, share_id, backup_id, project_id]
+    for (const { to, id, command } of commands) {
+      const type = String(fieldOf(command, "type"))
+      if (to.name === Worker.name) continue
+      if (to.name === Lease.name || type === "RecordTargetUsage") {
+        const released = fieldOf(command, "job_id")
+        if (yield* isOthers(log, worker_id, id, released)) {
+          return `${type} is about a repository that another one holds.`
+        }
+      } else if (to.name === Job.name ? id !== job_id : !about.includes(id)) {
+        return `${type} is not about the job.`
+      }
+    }
+    return undefined
+  },
+  Effect.mapError(({ detail }) => new Unavailable({ detail })),
+)
+
+/** Whether what is held of the target by that job, or by whatever job, is not this worker's. */
+const isOthers = Effect.fnUntraced(function* (
+  log: Log["Service"],
+  worker_id: WorkerId,
+  target_id: string,
+  job_id: unknown,
+) {
+  const recorded = yield* log.load(`${Lease.name}.${target_id}`)
+  if (recorded === undefined) return true
+  const { holds } = yield* leaseAfter(log, recorded)
+  // What nobody holds any more is let go without effect.
+  if (job_id !== undefined) {
+    return holds.some((hold) => hold.job_id === job_id && hold.worker_id !== worker_id)
+  }
+  return !holds.some((hold) => hold.worker_id === worker_id)
+})
