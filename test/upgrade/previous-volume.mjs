@@ -2,7 +2,7 @@
  * The release before, in whose folder this runs, opens the volume in the folder that it is given,
  * puts one blob into it and closes it; it says in a line of JSON what it found.
  */
-import { openVolume } from "#adapters/blob-storage/volume-engine.ts"
+import { openVolume } from "#adapters/volume-engine.ts"
 
 const [, , dir, text] = process.argv
 const options = {
