@@ -266,7 +266,6 @@ const makeReadLarge =
       windowsOf(openLarge(parts, finding, id, at), range, first)
     try {
       const stretch = stretchIn(head, range)
-      const [window = stretch] = windowsIn(stretch)
       if (isWhole(stretch, head) && stretch.end <= hashed_bytes_max && namesHash(head)) {
         const all = await readHashed()
         const [first] = all
@@ -276,6 +275,7 @@ const makeReadLarge =
           () => readAnew(),
         )
       }
+      const window = { start: stretch.start, end: windowEnd(stretch) }
       const first = window.start === window.end ? no_bytes : await read(window)
       if (window.end === stretch.end) return inOne(first)
       return inWindows(
