@@ -2,19 +2,13 @@
  * Leases in a key-value bucket of JetStream: a key per lease, its value the holder, gone by itself
  * after its TTL.
  */
-import {
-  DiscardPolicy,
-  JetStreamApiCodes,
-  JetStreamApiError,
-  RetentionPolicy,
-  StorageType,
-  type StoredMsg,
-} from "@nats-io/jetstream"
+import { JetStreamApiCodes, JetStreamApiError, type StoredMsg } from "@nats-io/jetstream"
 import { headers, nanos, nuid } from "@nats-io/transport-node"
 import { Effect, Layer } from "effect"
 import { Leases } from "#actors/leases.ts"
 import { type LeaseOptions, type LeaseToken, LeaseUnknown, leases } from "#adapters/lease-holder.ts"
 import { readFailure } from "#adapters/log-failure.ts"
+import { bucketStream } from "#adapters/nats-bucket.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
 import { overLink, watchLink } from "#adapters/nats-link.ts"
 import { ensureStream, undefinedWhereNone, type WantedStream } from "#adapters/nats-stream.ts"
@@ -122,21 +116,12 @@ export const leasesHeld = Effect.fnUntraced(function* (bucket: string) {
   })
 })
 
-/** The bucket's stream, as the key-value clients make it. On disk: a restart frees no lease. */
+/** The bucket's stream. On disk: a restart frees no lease. */
 const wanted = ({ bucket, replicas = 1 }: LeaseBucketOptions) =>
   ({
-    name: `KV_${bucket}`,
-    subjects: [`$KV.${bucket}.>`],
-    storage: StorageType.File,
-    retention: RetentionPolicy.Limits,
-    discard: DiscardPolicy.New,
-    max_msgs_per_subject: 1,
-    allow_rollup_hdrs: true,
-    deny_delete: true,
-    allow_direct: true,
+    ...bucketStream(bucket, replicas),
     allow_msg_ttl: true,
     subject_delete_marker_ttl: nanos(marker_ttl_ms),
-    num_replicas: replicas,
   }) satisfies WantedStream
 
 const undefinedAfterConflict = (cause: unknown) => {

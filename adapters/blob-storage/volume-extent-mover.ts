@@ -5,7 +5,7 @@
 import { Blake3Hasher } from "@napi-rs/blake-hash"
 import { thrown } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { chunk_bytes, makeChunkTable, window_bytes } from "./volume-chunks.ts"
+import { chunk_bytes, makeChunkTable } from "./volume-chunks.ts"
 import { assertHash, type Copies, isSamePlace } from "./volume-copies.ts"
 import { type ExtentFiles, type Grant, stretchBytes, stretchOfExtent } from "./volume-extents.ts"
 import { isHeld, type Place } from "./volume-index.ts"
@@ -14,7 +14,7 @@ import { ignoreSetAside } from "./volume-log-mover.ts"
 import type { Pace } from "./volume-pace.ts"
 import type { VolumeParts } from "./volume-parts.ts"
 import { type Extent, extentsOf, heldBytesOf, type RecordHead } from "./volume-record.ts"
-import { type BlobStretch, type FileOf, ownFile, type Windows } from "./volume-windows.ts"
+import { type FileOf, ownFile, type Windows, windowsIn } from "./volume-windows.ts"
 
 export interface ExtentMoverParts extends Pick<VolumeParts, "index" | "line"> {
   readonly copies: Copies
@@ -59,13 +59,6 @@ const ownerOf = async (
   return "nobody"
 }
 
-/** The windows of a stretch of a blob, one behind the other. */
-function* windowsOf({ start, end }: BlobStretch) {
-  for (let at = start; at < end; at += window_bytes) {
-    yield { start: at, end: Math.min(at + window_bytes, end) }
-  }
-}
-
 /** Copies one extent into a grant, verified on the way; answers what it is there. */
 const copyExtent = async (
   { windows }: ExtentMoverParts,
@@ -74,7 +67,7 @@ const copyExtent = async (
   { pace, fileOf }: { readonly pace: Pace; readonly fileOf: FileOf },
 ): Promise<Extent> => {
   const chunks = makeChunkTable(start / chunk_bytes)
-  for (const window of windowsOf({ start, end: start + extent.bytes })) {
+  for (const window of windowsIn({ start, end: start + extent.bytes })) {
     const bytes = await windows.read(extents, heldBytesOf(head), window, fileOf)
     chunks.update(bytes)
     await segment.file.write([bytes], position + window.start - start)
@@ -131,7 +124,7 @@ const verifyOwner = async (parts: ExtentMoverParts, owner: Owner, pace: Pace, fi
   const is_first = start === 0
   const end = is_first ? heldBytesOf(head) : start + extent.bytes
   const hasher = is_first ? new Blake3Hasher() : undefined
-  for (const window of windowsOf({ start, end })) {
+  for (const window of windowsIn({ start, end })) {
     const bytes = await parts.windows.read(extents, heldBytesOf(head), window, fileOf)
     hasher?.update(bytes)
     await pace(bytes.length)

@@ -191,14 +191,14 @@ const openLarge = async (
   }
   const read = (window: BlobStretch) =>
     reading((fileOf) => windows.read(list, heldBytesOf(source.head), window, fileOf))
-  /** All of it, verified by its hash alone, which says what the checksums of the chunks do. */
+  /** All of it, compared with its hash alone, which says what the checksums of the chunks do. */
   const readHashed = () =>
     reading(async (fileOf) => {
       const size = heldBytesOf(source.head)
-      const spans = windowsIn({ start: 0, end: size })
+      const spans = [...windowsIn({ start: 0, end: size })]
       const readAll = (one: Windows["read"]) =>
         Promise.all(spans.map((span) => one(list, size, span, fileOf)))
-      const all = await readAll(windows.readUnverified)
+      const all = await readAll(windows.readToHash)
       if (hasHashOf(source.head, ...all)) return all
       // Which of the chunks is wrong is theirs to say.
       await readAll(windows.read)
@@ -259,29 +259,24 @@ const makeReadLarge =
     const { head, read, readHashed, close } = await openLarge(parts, finding, id, at)
     const { giveBack } = parts.windows
     const inOne = (data: Uint8Array): HeadReading => ({ head, data, windows: () => each([data]) })
-    const inWindows = (firstTime: MakeWindows, again: MakeWindows): HeadReading => {
-      return { head, data: undefined, windows: inTurn(firstTime, again), giveBack }
-    }
     const readAnew = (first?: Uint8Array) =>
       windowsOf(openLarge(parts, finding, id, at), range, first)
+    const inWindows = (firstTime: MakeWindows): HeadReading => {
+      const windows = inTurn(firstTime, () => readAnew())
+      return { head, data: undefined, windows, giveBack }
+    }
     try {
       const stretch = stretchIn(head, range)
       if (isWhole(stretch, head) && stretch.end <= hashed_bytes_max && namesHash(head)) {
         const all = await readHashed()
         const [first] = all
         if (all.length === 1 && first) return inOne(first)
-        return inWindows(
-          () => each(all),
-          () => readAnew(),
-        )
+        return inWindows(() => each(all))
       }
       const window = { start: stretch.start, end: windowEnd(stretch) }
       const first = window.start === window.end ? no_bytes : await read(window)
       if (window.end === stretch.end) return inOne(first)
-      return inWindows(
-        () => readAnew(first),
-        () => readAnew(),
-      )
+      return inWindows(() => readAnew(first))
     } finally {
       close()
     }

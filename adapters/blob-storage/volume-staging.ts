@@ -9,11 +9,11 @@ import { window_bytes } from "./volume-chunks.ts"
 import type { ExtentFiles } from "./volume-extents.ts"
 import { hashed, type IntakeParts, identified, makeSession, type Session } from "./volume-intake.ts"
 import type { Extent } from "./volume-record.ts"
-import type { Windows } from "./volume-windows.ts"
+import { type Windows, windowsIn } from "./volume-windows.ts"
 
 async function* windowsOf(windows: Windows, extents: ReadonlyArray<Extent>, size: number) {
-  for (let start = 0; start < size; start += window_bytes) {
-    yield await windows.read(extents, size, { start, end: Math.min(start + window_bytes, size) })
+  for (const window of windowsIn({ start: 0, end: size })) {
+    yield await windows.read(extents, size, window)
   }
 }
 

@@ -34,15 +34,13 @@ export const stretchOf = (size: number, offset = 0, length = size): BlobStretch 
 export const windowEnd = ({ start, end }: BlobStretch) =>
   Math.min(Math.floor(start / chunk_bytes) * chunk_bytes + window_bytes, end)
 
-/** The windows of a stretch, one after the other. */
-export const windowsIn = ({ start, end }: BlobStretch): ReadonlyArray<BlobStretch> => {
-  const windows: Array<BlobStretch> = []
+/** The windows of a stretch, one behind the other. */
+export function* windowsIn({ start, end }: BlobStretch): Generator<BlobStretch> {
   for (let at = start; at < end; ) {
-    const to = windowEnd({ start: at, end })
-    windows.push({ start: at, end: to })
-    at = to
+    const window = { start: at, end: windowEnd({ start: at, end }) }
+    yield window
+    at = window.end
   }
-  return windows
 }
 
 /** Which file is read for a segment: its own, or one that was opened anew. */
@@ -74,6 +72,13 @@ const makeTables = () => {
     }
   }
   return { find, add }
+}
+
+/** How a window is read. */
+interface Way {
+  readonly fileOf: FileOf
+  /** Whether the bytes are compared with their checksums. */
+  readonly compares: boolean
 }
 
 /** A part of a window that one extent holds. */
@@ -162,46 +167,52 @@ export const makeWindows = (segments: Segments) => {
     tables.add(extent, table)
     return table
   }
-  type ReadPiece = (piece: Piece, target: Uint8Array, fileOf: FileOf) => Promise<void>
-
-  const readBare: ReadPiece = async ({ extent, from, length }, target, fileOf) => {
+  const readPiece = async (piece: Piece, buffer: Uint8Array, { fileOf, compares }: Way) => {
+    const { extent, from, into, length } = piece
     const file = await open(extent, fileOf)
-    const bytes = await file.read(extent.position + from, length, target)
+    const target = buffer.subarray(into, into + length)
+    const [table, bytes] = await Promise.all([
+      tableOf(extent, fileOf),
+      file.read(extent.position + from, length, target),
+    ])
     if (bytes.length !== length) throw damaged("An extent ends too early.")
     const is_own = bytes.buffer !== target.buffer || bytes.byteOffset !== target.byteOffset
     if (is_own) target.set(bytes)
-  }
-  const readSound: ReadPiece = async (piece, target, fileOf) => {
-    const { extent, from, extent_chunk } = piece
-    const [table] = await Promise.all([tableOf(extent, fileOf), readBare(piece, target, fileOf)])
+    if (!compares) return
     const first = Math.floor(from / chunk_bytes)
-    const wrong = firstMismatch(target, extent_chunk + first, table, first)
+    const wrong = firstMismatch(target, piece.extent_chunk + first, table, first)
     if (wrong !== undefined) throw damaged(`Chunk ${wrong} does not match its checksum.`)
   }
+  const readWindow = async (
+    extents: ReadonlyArray<Extent>,
+    size: number,
+    { start, end }: BlobStretch,
+    way: Way,
+  ): Promise<Uint8Array> => {
+    const from = Math.floor(start / chunk_bytes) * chunk_bytes
+    const to = Math.min(chunkCount(end) * chunk_bytes, size)
+    const buffer = memory.take(to - from)
+    const pieces = piecesOf(extents, { start: from, end: to })
+    const found = pieces.reduce((sum, { length }) => sum + length, 0)
+    if (found !== buffer.length) throw damaged("The record names too few bytes.")
+    await Promise.all(pieces.map((piece) => readPiece(piece, buffer, way)))
+    return memory.lend(buffer, start - from, end - from)
+  }
+  type Read = (
+    extents: ReadonlyArray<Extent>,
+    size: number,
+    window: BlobStretch,
+    fileOf?: FileOf,
+  ) => Promise<Uint8Array>
   const reading =
-    (readPiece: ReadPiece) =>
-    async (
-      extents: ReadonlyArray<Extent>,
-      size: number,
-      { start, end }: BlobStretch,
-      fileOf: FileOf = ownFile,
-    ): Promise<Uint8Array> => {
-      const from = Math.floor(start / chunk_bytes) * chunk_bytes
-      const to = Math.min(chunkCount(end) * chunk_bytes, size)
-      const buffer = memory.take(to - from)
-      const pieces = piecesOf(extents, { start: from, end: to })
-      const found = pieces.reduce((sum, { length }) => sum + length, 0)
-      if (found !== buffer.length) throw damaged("The record names too few bytes.")
-      const readInto = (piece: Piece) =>
-        readPiece(piece, buffer.subarray(piece.into, piece.into + piece.length), fileOf)
-      await Promise.all(pieces.map(readInto))
-      return memory.lend(buffer, start - from, end - from)
-    }
+    (compares: boolean): Read =>
+    (extents, size, window, fileOf = ownFile) =>
+      readWindow(extents, size, window, { fileOf, compares })
   return {
     /** The bytes of a window, in memory of their own until `giveBack` is told of it. */
-    read: reading(readSound),
-    /** The same of bytes that the caller verifies. */
-    readUnverified: reading(readBare),
+    read: reading(true),
+    /** The same for who compares all the bytes with their hash. Damaged checksums are seen here. */
+    readToHash: reading(false),
     giveBack: memory.giveBack,
   }
 }

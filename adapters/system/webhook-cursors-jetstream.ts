@@ -1,5 +1,4 @@
 /** Webhooks' cursors in a key-value bucket of JetStream: the last one of each webhook. */
-import { DiscardPolicy, RetentionPolicy, StorageType } from "@nats-io/jetstream"
 import { headers } from "@nats-io/transport-node"
 import { Effect, Layer, Schema } from "effect"
 import {
@@ -7,9 +6,10 @@ import {
   WebhookCursor,
   WebhookCursors,
 } from "#actors/system/webhook-cursors.ts"
+import { bucketStream } from "#adapters/nats-bucket.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
 import { overLink, watchLink } from "#adapters/nats-link.ts"
-import { ensureStream, type WantedStream } from "#adapters/nats-stream.ts"
+import { ensureStream } from "#adapters/nats-stream.ts"
 import { causeText } from "#schemas/cause-text.ts"
 
 const bucket = "ALMANAC_WEBHOOKS"
@@ -17,21 +17,6 @@ const stream = `KV_${bucket}`
 /** Where they are, for what copies them. */
 export const webhook_cursors = { stream, subjects: `$KV.${bucket}.>` } as const
 const keyOf = (id: string) => `$KV.${bucket}.${id}`
-
-/** The bucket's stream, as the key-value clients make it; each change is synced. */
-const wanted = (replicas: number) =>
-  ({
-    name: stream,
-    subjects: [webhook_cursors.subjects],
-    storage: StorageType.File,
-    retention: RetentionPolicy.Limits,
-    discard: DiscardPolicy.New,
-    max_msgs_per_subject: 1,
-    allow_rollup_hdrs: true,
-    deny_delete: true,
-    allow_direct: true,
-    num_replicas: replicas,
-  }) satisfies WantedStream
 
 const Kept = Schema.fromJsonString(WebhookCursor)
 const decode = Schema.decodeUnknownEffect(Kept)
@@ -45,7 +30,7 @@ export const webhookCursorsJetStream = (replicas: number) =>
     WebhookCursors,
     Effect.gen(function* () {
       const { connection, js, jsm } = yield* NatsConnection
-      yield* ensureStream(jsm, wanted(replicas))
+      yield* ensureStream(jsm, bucketStream(bucket, replicas))
       const link = yield* watchLink(connection)
       const asked = <A>(ask: () => Promise<A>) =>
         Effect.tryPromise({ try: () => overLink(link, ask), catch: unavailable })

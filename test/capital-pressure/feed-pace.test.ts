@@ -2,7 +2,6 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { makePace } from "#adapters/capital-pressure/feed-pace.ts"
-import { afterOf } from "#adapters/retry-after.ts"
 
 describe("the pace", () => {
   it.effect("of one host is two at once, and each so much later than the one before", () =>
@@ -43,17 +42,4 @@ describe("the pace", () => {
       assert.equal(yield* pace.restOf("a"), 0)
     }),
   )
-})
-
-describe("Retry-After", () => {
-  it("is seconds, a date, or nothing that we know", () => {
-    const now = Date.parse("2026-01-01T00:00:00Z")
-    assert.equal(afterOf("120", now), 120_000)
-    assert.equal(afterOf(" 0 ", now), 0)
-    assert.equal(afterOf("Thu, 01 Jan 2026 00:01:00 GMT", now), 60_000)
-    assert.equal(afterOf("Wed, 31 Dec 2025 00:01:00 GMT", now), 0)
-    for (const odd of [undefined, "", "soon", "-5", "1e9", "99999999999", "2026-01-01"]) {
-      assert.isUndefined(afterOf(odd, now))
-    }
-  })
 })
