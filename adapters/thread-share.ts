@@ -43,3 +43,21 @@ export const threadRest = (): Rests => {
     },
   }
 }
+
+/** Less than this share of the time left is none: under load some of it is only waiting. */
+const idle_share = 0.2
+
+/** Whether a thread that did this has hardly any time left. */
+export const isFullOf = ({ active, idle }: Utilization): boolean =>
+  idle < idle_share * (active + idle)
+
+/** Whether this thread had hardly any time left since it was asked last. */
+export const threadFull = () => {
+  let before = performance.eventLoopUtilization()
+  return () => {
+    const now = performance.eventLoopUtilization()
+    const used = performance.eventLoopUtilization(now, before)
+    before = now
+    return isFullOf(used)
+  }
+}

@@ -17,6 +17,7 @@ import { clusterMetrics } from "#adapters/blob-storage/cluster-metrics.ts"
 import { cursors } from "#adapters/blob-storage/cursor-key.ts"
 import { capacityBytes } from "#adapters/blob-storage/node.ts"
 import { volumeMetrics } from "#adapters/blob-storage/volume-metrics.ts"
+import { threadFull } from "#adapters/thread-share.ts"
 import { BlobStorageApi } from "#gateway/blob-storage/api.ts"
 import { blobs } from "#gateway/blob-storage/blob.ts"
 import { BlobApi } from "#gateway/blob-storage/blob-api.ts"
@@ -51,7 +52,7 @@ const processes = Effect.fnUntraced(function* (
 ) {
   const cluster = settings.name
   yield* Effect.forkScoped(keepRunning(membership(cluster, held)))
-  yield* Effect.forkScoped(journal(node_id))
+  yield* Effect.forkScoped(journal(node_id, threadFull()))
   yield* Effect.forkScoped(keepRunning(shortfall({ cluster, node_id, checked })))
 })
 

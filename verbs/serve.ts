@@ -2,7 +2,6 @@
  * `almanac serve`: the roles and services of these settings in one process, all by default. What
  * `npm start` runs. Source: decision 0140.
  */
-import { setFlagsFromString } from "node:v8"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import {
   Clock,
@@ -20,6 +19,7 @@ import { Command, Flag } from "effect/cli"
 import { stale_ms_max } from "#actors/system/issued-tokens.ts"
 import { nodeId } from "#adapters/blob-storage/node.ts"
 import { developmentCredentialsPath } from "#adapters/development-credentials.ts"
+import { growHeap } from "#adapters/heap-growth.ts"
 import { httpServer } from "#adapters/http-server.ts"
 import { httpTransport } from "#adapters/http-transport.ts"
 import { tokenIssuer } from "#adapters/identity.ts"
@@ -302,17 +302,6 @@ const run = Effect.fnUntraced(function* (
   return yield* Effect.provideContext(serving, Context.mergeAll(built, known, around))
 })
 
-/**
- * The bytes of requests are no part of V8's heap, but by its own rule it collects all of the heap
- * for each 64 MB of them; counted with the heap they go with the next collection that is due. That
- * one is due when both have grown to three times of what is live: after idle time V8 takes a tenth
- * more, which one get of 16 MiB is, and counts on the heap alone to grow out of it.
- */
-const collectWithHeap = Effect.sync(() => {
-  setFlagsFromString("--external-memory-accounted-in-global-limit")
-  setFlagsFromString("--heap-growing-percent=200")
-})
-
 export const serve = Command.make(
   "serve",
   {
@@ -324,7 +313,7 @@ export const serve = Command.make(
     ),
   },
   Effect.fn(function* ({ "with-parent": told_fd }) {
-    yield* collectWithHeap
+    yield* Effect.sync(growHeap)
     const first = yield* settings
     let current = () => first
     const observed = Layer.merge(

@@ -28,6 +28,12 @@ const idle_ms = 250
  */
 const gather_ms_max = 1000
 
+/**
+ * The pause where the store is being written to and the thread has no time left for more, in
+ * milliseconds: what the log is told of a blob costs as much as storing it. Decision 0162.
+ */
+const full_ms = 1000
+
 /** How old the last fact in the log may be before the journal no longer pauses, milliseconds. */
 const behind_ms_max = 60_000
 
@@ -139,8 +145,11 @@ export const recordAll = Effect.fnUntraced(function* (node_id: string) {
   }
 })
 
-/** Records until it is interrupted. A log or a store out of reach only delays it. */
-export const journal = (node_id: string) =>
+/**
+ * Records until it is interrupted. A log or a store out of reach only delays it. `isFull` is asked
+ * after each commit whether others have used nearly all of the thread since it was asked last.
+ */
+export const journal = (node_id: string, isFull: () => boolean = () => false) =>
   Effect.gen(function* () {
     const store = yield* BlobStore
     let cursor = yield* recordAll(node_id)
@@ -151,7 +160,8 @@ export const journal = (node_id: string) =>
       const { blob_count } = yield* store.usage
       const is_busy = blob_count !== blobs
       const is_little = recorded !== undefined && !recorded.has_more
-      if (!is_little) pause_ms = idle_ms
+      const is_full = isFull()
+      if (!is_little) pause_ms = recorded !== undefined && is_full ? full_ms : idle_ms
       if (recorded === undefined || (is_busy && !(yield* isBehind(recorded.last)))) {
         yield* Effect.sleep(pause_ms)
       }

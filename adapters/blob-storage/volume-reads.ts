@@ -8,6 +8,7 @@ import { faultOf, thrown } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobRange } from "#actors/blob-storage/blob-store.ts"
 import type { CopyReading } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
+import { type Ahead, makeAhead } from "./volume-ahead.ts"
 import { window_bytes } from "./volume-chunks.ts"
 import {
   assertHash,
@@ -191,6 +192,9 @@ const openLarge = async (
   }
   const read = (window: BlobStretch) =>
     reading((fileOf) => windows.read(list, heldBytesOf(source.head), window, fileOf))
+  /** A window for who compares all of them with the hash. */
+  const readToHash = (window: BlobStretch) =>
+    reading((fileOf) => windows.readToHash(list, heldBytesOf(source.head), window, fileOf))
   /** All of it, compared with its hash alone, which says what the checksums of the chunks do. */
   const readHashed = () =>
     reading(async (fileOf) => {
@@ -215,7 +219,8 @@ const openLarge = async (
       throw corrupt(id, damage)
     }
   }
-  return { head: source.head, read, readHashed, check, close: () => source.unpin() }
+  const { head } = source
+  return { head, read, readToHash, readHashed, check, close: () => source.unpin() }
 }
 
 /**
@@ -224,14 +229,18 @@ const openLarge = async (
  */
 async function* windowsOf(
   opened: Promise<Awaited<ReturnType<typeof openLarge>>>,
+  ahead: Ahead,
   range: BlobRange,
   first: Uint8Array | undefined,
 ) {
-  const { head, read, check, close } = await opened
+  const source = await opened
+  const { head, read, check, close } = source
   let reading: Promise<Uint8Array> | undefined
   try {
     const stretch = stretchIn(head, range)
-    const hasher = isWhole(stretch, head) ? new Blake3Hasher() : undefined
+    const is_whole = isWhole(stretch, head)
+    if (is_whole && (yield* ahead(source, first ?? no_bytes))) return
+    const hasher = is_whole ? new Blake3Hasher() : undefined
     const begin = (start: number) => {
       const window = { start, end: windowEnd({ start, end: stretch.end }) }
       reading = read(window)
@@ -254,13 +263,13 @@ async function* windowsOf(
 }
 
 const makeReadLarge =
-  (parts: ReadParts, finding: Finding) =>
+  (parts: ReadParts, finding: Finding, ahead: Ahead) =>
   async (id: BlobId, range: BlobRange, at: bigint): Promise<HeadReading> => {
     const { head, read, readHashed, close } = await openLarge(parts, finding, id, at)
     const { giveBack } = parts.windows
     const inOne = (data: Uint8Array): HeadReading => ({ head, data, windows: () => each([data]) })
     const readAnew = (first?: Uint8Array) =>
-      windowsOf(openLarge(parts, finding, id, at), range, first)
+      windowsOf(openLarge(parts, finding, id, at), ahead, range, first)
     const inWindows = (firstTime: MakeWindows): HeadReading => {
       const windows = inTurn(firstTime, () => readAnew())
       return { head, data: undefined, windows, giveBack }
@@ -286,7 +295,7 @@ export const makeReads = (parts: ReadParts): Reads => {
   const { copies, log, index, quarantine } = parts
   const finding = makeFinding(parts)
   const { onLive, headOf } = finding
-  const readLarge = makeReadLarge(parts, finding)
+  const readLarge = makeReadLarge(parts, finding, makeAhead())
 
   const readSmall = (id: BlobId, place: Place, range: BlobRange, at: bigint) =>
     copies.guarded({ id, place, at }, async (fileOf): Promise<HeadReading> => {

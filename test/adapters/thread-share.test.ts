@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest"
-import { rest_ms_max, restAfter, threadRest } from "#adapters/thread-share.ts"
+import { isFullOf, rest_ms_max, restAfter, threadFull, threadRest } from "#adapters/thread-share.ts"
 
 describe("the rest of work that nobody waits for", () => {
   it("is none while the thread does nothing else", () => {
@@ -21,5 +21,24 @@ describe("the rest of work that nobody waits for", () => {
     assert.isAtLeast(rests.after(0), 0)
     assert.isAtMost(rests.after(0), rest_ms_max)
     assert.isBelow(rests.gather_ms, 2000, "as long as a reader waits")
+  })
+})
+
+describe("a thread without time left", () => {
+  it("is one that had less than a fifth of it", () => {
+    assert.isTrue(isFullOf({ active: 81, idle: 19 }))
+    assert.isFalse(isFullOf({ active: 80, idle: 20 }))
+    assert.isFalse(isFullOf({ active: 0, idle: 0 }))
+  })
+
+  it("is looked at from one question to the next", async () => {
+    const isFull = threadFull()
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    assert.isFalse(isFull())
+    for (const until = performance.now() + 50; performance.now() < until; );
+    await new Promise((resolve) => setImmediate(resolve))
+    assert.isTrue(isFull())
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    assert.isFalse(isFull())
   })
 })

@@ -166,7 +166,7 @@ describe("the journal", () => {
     }).pipe(Effect.provide(app))
 
   /** The journal while each of its commits finds another blob put, `puts` times. */
-  const underLoad = (puts: number) =>
+  const underLoad = (puts: number, isFull?: () => boolean) =>
     Effect.gen(function* () {
       const commands = yield* Commands
       const store = yield* BlobStore
@@ -180,7 +180,7 @@ describe("the journal", () => {
             return yield* commands.send(...asked)
           }),
       })
-      const loaded = Effect.provideService(journal(node), Commands, busy)
+      const loaded = Effect.provideService(journal(node, isFull), Commands, busy)
       return { loaded, sent: () => sent }
     })
 
@@ -227,24 +227,52 @@ describe("the journal", () => {
     }).pipe(Effect.provide(app)),
   )
 
+  /** A store whose journal has more than any commit holds, whenever it has something. */
+  const overfull = Effect.map(BlobStore, (store) =>
+    BlobStore.of({
+      ...store,
+      scan: (after, limit) =>
+        Effect.map(store.scan(after, limit), (facts) => {
+          // Too long for any commit, so that it is left for a later one.
+          const endless = { actor: "x".repeat(commit_bytes_max) }
+          return facts.flatMap((fact) => [fact, { ...fact, ...endless }])
+        }),
+    }),
+  )
+
   it.effect("pauses no longer where more waits than a commit holds", () =>
     Effect.gen(function* () {
-      const store = yield* BlobStore
       const { loaded, sent } = yield* underLoad(4)
-      const full = BlobStore.of({
-        ...store,
-        scan: (after, limit) =>
-          Effect.map(store.scan(after, limit), (facts) => {
-            // Too long for any commit, so that it is left for a later one.
-            const endless = { actor: "x".repeat(commit_bytes_max) }
-            return facts.flatMap((fact) => [fact, { ...fact, ...endless }])
-          }),
-      })
+      const full = yield* overfull
       const fiber = yield* Effect.forkChild(Effect.provideService(loaded, BlobStore, full))
       yield* TestClock.adjust(0)
       yield* put("the first")
       yield* TestClock.adjust("1250 millis")
       assert.strictEqual(sent(), 5)
+      yield* Fiber.interrupt(fiber)
+    }).pipe(Effect.provide(app)),
+  )
+
+  it.effect("pauses a second for each commit while others need all of the thread", () =>
+    Effect.gen(function* () {
+      let is_full = true
+      const { loaded, sent } = yield* underLoad(9, () => is_full)
+      const full = yield* overfull
+      const fiber = yield* Effect.forkChild(Effect.provideService(loaded, BlobStore, full))
+      yield* TestClock.adjust(0)
+      yield* put("the first")
+      // What is idle is looked at as often as ever.
+      yield* TestClock.adjust("250 millis")
+      assert.strictEqual(sent(), 1)
+      yield* TestClock.adjust("999 millis")
+      assert.strictEqual(sent(), 1)
+      yield* TestClock.adjust("1 millis")
+      assert.strictEqual(sent(), 2)
+      is_full = false
+      yield* TestClock.adjust("1 seconds")
+      assert.strictEqual(sent(), 3)
+      yield* TestClock.adjust("250 millis")
+      assert.strictEqual(sent(), 4)
       yield* Fiber.interrupt(fiber)
     }).pipe(Effect.provide(app)),
   )
