@@ -141,7 +141,7 @@ export const isCoded = ({ "transfer-encoding": coding = "chunked" }: Asking["hea
 /** Why this body is not read, if so: declared too large, or of a kind that nobody reads here. */
 export const refusedBody = (
   request: HttpServerRequest.HttpServerRequest,
-  { accepts, bodyLimit }: Route,
+  { accepts, takerOf, bodyLimit }: Route,
   settings: Settings,
 ): Failure | undefined => {
   const { headers } = request
@@ -160,9 +160,11 @@ export const refusedBody = (
   const type = headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase() ?? ""
   if (type === "" || accepts.size === 0 || accepts.has(type)) return undefined
   const wanted = [...accepts].join(", ")
+  const taker = takerOf(type)
+  const elsewhere = taker === undefined ? "" : ` ${taker} takes ${type}.`
   return {
     status: 415,
-    detail: `The request body must be ${wanted}.`,
+    detail: `The request body must be ${wanted}.${elsewhere}`,
     headers: { "accept-post": wanted },
   }
 }

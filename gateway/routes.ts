@@ -114,6 +114,8 @@ export interface Route {
   readonly access: Access
   readonly publicWhen: (settings: Settings) => boolean
   readonly accepts: ReadonlySet<string>
+  /** Who takes a body of this type below the route's path, such as `POST /v1/blobs/stream`. */
+  readonly takerOf: (type: string) => string | undefined
   readonly bodyLimit: (settings: Settings) => number
   readonly is_streamed: boolean
   readonly is_unhurried: boolean
@@ -174,13 +176,20 @@ const with_body = new Set(["POST", "PUT", "PATCH"])
 export const routesOf = (services: ReadonlyArray<Mounted>) => {
   const router = FindMyWay.make<Route>(router_config)
   const methods = new Set<string>()
+  const all: Array<Pick<Route, "method" | "path" | "accepts">> = []
+  const takerBelow = (above: string) => (type: string) => {
+    const taker = all.find(({ path, accepts }) => path.startsWith(above) && accepts.has(type))
+    return taker && `${taker.method} ${taker.path}`
+  }
   for (const service of services) {
     HttpApi.reflect(service.api, {
       onGroup: () => undefined,
       onEndpoint: ({ endpoint, mergedAnnotations: notes }) => {
         const { method, path, payload } = endpoint
-        const accepts = Context.get(notes, Accepts) ?? (with_body.has(method) ? payload.keys() : [])
+        const types = Context.get(notes, Accepts) ?? (with_body.has(method) ? payload.keys() : [])
+        const accepts = new Set(types)
         methods.add(method)
+        all.push({ method, path, accepts })
         // An endpoint's path begins with a slash: HttpApiEndpoint's own type asks for it.
         router.on(method, path as `/${string}`, {
           service,
@@ -189,7 +198,8 @@ export const routesOf = (services: ReadonlyArray<Mounted>) => {
           envelope: envelopeOf(path),
           access: Context.get(notes, Needs),
           publicWhen: Context.get(notes, PublicWhen),
-          accepts: new Set(accepts),
+          accepts,
+          takerOf: takerBelow(`${path}/`),
           bodyLimit: Context.get(notes, BodyLimit),
           is_streamed: Context.get(notes, Streamed),
           is_unhurried: Context.get(notes, Unhurried),

@@ -319,6 +319,19 @@ describe("access to a put", () => {
       }),
     ))
 
+  it("is 415 with plain bytes, and told who takes them", () =>
+    withBlobs({}, (service) =>
+      Effect.map(
+        send(service, hello, { "content-type": "application/octet-stream" }),
+        ({ status, text }) => {
+          expect(status).toBe(415)
+          expect(text).toContain(
+            "must be application/json. POST /v1/blobs/stream takes application/octet-stream.",
+          )
+        },
+      ),
+    ))
+
   it("is 415 with a body of another type", () =>
     withBlobs({}, (service) =>
       Effect.map(send(service, hello, { "content-type": "text/plain" }), ({ status }) =>
