@@ -43,9 +43,14 @@ const heldBytes = () => {
   return used_heap_size + external_memory
 }
 
-interface Collection {
-  readonly detail: { readonly kind: number }
-}
+const isObject = (value: unknown): value is object => typeof value === "object" && value !== null
+
+/** Whether an entry tells of a collection of all of the heap. */
+const isOfAll = (entry: object) =>
+  "detail" in entry &&
+  isObject(entry.detail) &&
+  "kind" in entry.detail &&
+  entry.detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR
 
 /** Says it to V8, once and behind each collection of all of the heap, for this process's life. */
 export const growHeap = () => {
@@ -56,9 +61,7 @@ export const growHeap = () => {
   setFlagsFromString("--external-memory-accounted-in-global-limit")
   say()
   const observer = new PerformanceObserver((seen) => {
-    // Entries of this type have it, which Node's types do not say.
-    const collections = seen.getEntries() as unknown as ReadonlyArray<Collection>
-    if (collections.some(({ detail }) => detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR)) say()
+    if (seen.getEntries().some(isOfAll)) say()
   })
   observer.observe({ entryTypes: ["gc"] })
 }

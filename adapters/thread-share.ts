@@ -30,18 +30,21 @@ export const restAfter = (took_ms: number, { active, idle }: Utilization): numbe
 /** Commits of a node's journal come four times a second: those of two are written together. */
 const gather_ms = 500
 
+/** What this thread's loop did since it was asked last. */
+const usedSince = () => {
+  let before = performance.eventLoopUtilization()
+  return (): Utilization => {
+    const now = performance.eventLoopUtilization()
+    const used = performance.eventLoopUtilization(now, before)
+    before = now
+    return used
+  }
+}
+
 /** How long to rest after some milliseconds of work, by what this thread's loop did meanwhile. */
 export const threadRest = (): Rests => {
-  let before = performance.eventLoopUtilization()
-  return {
-    gather_ms,
-    after: (took_ms) => {
-      const now = performance.eventLoopUtilization()
-      const used = performance.eventLoopUtilization(now, before)
-      before = now
-      return restAfter(took_ms, used)
-    },
-  }
+  const used = usedSince()
+  return { gather_ms, after: (took_ms) => restAfter(took_ms, used()) }
 }
 
 /** Less than this share of the time left is none: under load some of it is only waiting. */
@@ -53,11 +56,6 @@ export const isFullOf = ({ active, idle }: Utilization): boolean =>
 
 /** Whether this thread had hardly any time left since it was asked last. */
 export const threadFull = () => {
-  let before = performance.eventLoopUtilization()
-  return () => {
-    const now = performance.eventLoopUtilization()
-    const used = performance.eventLoopUtilization(now, before)
-    before = now
-    return isFullOf(used)
-  }
+  const used = usedSince()
+  return () => isFullOf(used())
 }

@@ -22,17 +22,12 @@ import { facts_max, RecordFacts, type VolumeFact } from "#schemas/blob-storage/v
 const idle_ms = 250
 
 /**
- * While it is being written to, and less comes than a commit holds, each pause is twice the one
- * before, up to this, in milliseconds: a commit costs every node of a cluster most of a
- * millisecond, and one with ten facts hardly more than one with one. Decision 0155.
+ * The longest pause while it is being written to, in milliseconds. Each is twice the one before
+ * where less comes than a commit holds: a commit costs every node of a cluster most of a
+ * millisecond, and one with ten facts hardly more than one with one. And it is this one where the
+ * thread has no time left: to tell of a blob takes as much as to store it. Decisions 0155, 0162.
  */
-const gather_ms_max = 1000
-
-/**
- * The pause where the store is being written to and the thread has no time left for more, in
- * milliseconds: what the log is told of a blob costs as much as storing it. Decision 0162.
- */
-const full_ms = 1000
+const pause_ms_max = 1000
 
 /** How old the last fact in the log may be before the journal no longer pauses, milliseconds. */
 const behind_ms_max = 60_000
@@ -147,7 +142,7 @@ export const recordAll = Effect.fnUntraced(function* (node_id: string) {
 
 /**
  * Records until it is interrupted. A log or a store out of reach only delays it. `isFull` is asked
- * after each commit whether others have used nearly all of the thread since it was asked last.
+ * after each look whether others have used nearly all of the thread since it was asked last.
  */
 export const journal = (node_id: string, isFull: () => boolean = () => false) =>
   Effect.gen(function* () {
@@ -160,12 +155,13 @@ export const journal = (node_id: string, isFull: () => boolean = () => false) =>
       const { blob_count } = yield* store.usage
       const is_busy = blob_count !== blobs
       const is_little = recorded !== undefined && !recorded.has_more
+      // Asked each time, so that a rest of long ago does not count.
       const is_full = isFull()
-      if (!is_little) pause_ms = recorded !== undefined && is_full ? full_ms : idle_ms
+      if (!is_little) pause_ms = recorded !== undefined && is_full ? pause_ms_max : idle_ms
       if (recorded === undefined || (is_busy && !(yield* isBehind(recorded.last)))) {
         yield* Effect.sleep(pause_ms)
       }
-      if (is_little) pause_ms = Math.min(2 * pause_ms, gather_ms_max)
+      if (is_little) pause_ms = Math.min(2 * pause_ms, pause_ms_max)
       cursor = recorded?.last.cursor ?? cursor
       blobs = blob_count
     }

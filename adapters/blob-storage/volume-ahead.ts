@@ -21,8 +21,14 @@ interface Source {
   readonly readToHash: (window: BlobStretch) => Promise<Uint8Array>
 }
 
-/** All windows of a blob, `first` among them; undefined where they do not have its hash. */
-const readAll = async ({ head, readToHash }: Source, first: Uint8Array) => {
+const no_bytes: Uint8Array = new Uint8Array(0)
+
+/**
+ * All windows of a whole blob, by its hash alone. `first` may be here already. Undefined where they
+ * do not have the hash, or none is known: which of them is wrong is for the checksums to say.
+ */
+export const readByHash = async ({ head, readToHash }: Source, first = no_bytes) => {
+  if (!namesHash(head)) return undefined
   const spans = windowsIn({ start: first.length, end: heldBytesOf(head) })
   const hasher = new Blake3Hasher()
   const all: Array<Uint8Array> = []
@@ -45,19 +51,15 @@ const readAll = async ({ head, readToHash }: Source, first: Uint8Array) => {
   return hasher.digest("base64") === checksumOf(head) ? all : undefined
 }
 
-/**
- * Hands on all windows of a blob and answers true; false where it hands on none: there is no room,
- * or the bytes do not have the hash, and which of them are wrong is for others to find.
- */
+/** Hands on all windows of a blob and answers true; false where there is no room, or no hash. */
 export const makeAhead = () => {
   let held_bytes = 0
   return async function* (source: Source, first: Uint8Array): AsyncGenerator<Uint8Array, boolean> {
     const bytes = heldBytesOf(source.head)
     if (bytes > blob_bytes_max || held_bytes + bytes > held_bytes_max) return false
-    if (!namesHash(source.head)) return false
     held_bytes += bytes
     try {
-      const all = await readAll(source, first)
+      const all = await readByHash(source, first)
       if (!all) return false
       yield* all
       return true

@@ -45,15 +45,15 @@ const hashHere = (head: RecordHead) => (shardOf(head) ? "" : checksumOf(head))
 /** Whether a record names the hash of its bytes, so that all of them can be verified by it. */
 export const namesHash = (head: RecordHead) => hashHere(head) !== ""
 
-/** Whether the bytes, in one part or several, have the hash that the record names, if it does. */
-export const hasHashOf = (head: RecordHead, ...parts: ReadonlyArray<Uint8Array>) => {
+/** Whether the bytes have the hash that the record names, if it does. */
+const hasHashOf = (head: RecordHead, payload: Uint8Array) => {
   if (!namesHash(head)) return true
   hasher.reset()
-  for (const part of parts) hasher.update(part)
+  hasher.update(payload)
   return hasher.digest("base64") === hashHere(head)
 }
 
-export const wrong_hash = "The bytes do not match the blob's checksum."
+const wrong_hash = "The bytes do not match the blob's checksum."
 const wrong_checksums = "The bytes do not match their checksums."
 
 /** Throws `damaged` where a blob's hash is not what its record names. */

@@ -8,18 +8,10 @@ import { faultOf, thrown } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobRange } from "#actors/blob-storage/blob-store.ts"
 import type { CopyReading } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
-import { type Ahead, makeAhead } from "./volume-ahead.ts"
+import { type Ahead, makeAhead, readByHash } from "./volume-ahead.ts"
 import { window_bytes } from "./volume-chunks.ts"
-import {
-  assertHash,
-  type Copies,
-  hasHashOf,
-  moved,
-  namesHash,
-  payloadStretch,
-  wrong_hash,
-} from "./volume-copies.ts"
-import { damaged, damageOf } from "./volume-damage.ts"
+import { assertHash, type Copies, moved, payloadStretch } from "./volume-copies.ts"
+import { damageOf } from "./volume-damage.ts"
 import type { ExtentFiles } from "./volume-extents.ts"
 import { isHeld, type Place } from "./volume-index.ts"
 import type { Index, LogReads } from "./volume-parts.ts"
@@ -32,7 +24,6 @@ import {
   stretchOf,
   type Windows,
   windowEnd,
-  windowsIn,
 } from "./volume-windows.ts"
 
 export interface ReadParts {
@@ -195,19 +186,6 @@ const openLarge = async (
   /** A window for who compares all of them with the hash. */
   const readToHash = (window: BlobStretch) =>
     reading((fileOf) => windows.readToHash(list, heldBytesOf(source.head), window, fileOf))
-  /** All of it, compared with its hash alone, which says what the checksums of the chunks do. */
-  const readHashed = () =>
-    reading(async (fileOf) => {
-      const size = heldBytesOf(source.head)
-      const spans = [...windowsIn({ start: 0, end: size })]
-      const readAll = (one: Windows["read"]) =>
-        Promise.all(spans.map((span) => one(list, size, span, fileOf)))
-      const all = await readAll(windows.readToHash)
-      if (hasHashOf(source.head, ...all)) return all
-      // Which of the chunks is wrong is theirs to say.
-      await readAll(windows.read)
-      throw damaged(wrong_hash)
-    })
   /** Compares the digest of all the bytes with the record's. */
   const check = async (digest: string) => {
     try {
@@ -220,27 +198,18 @@ const openLarge = async (
     }
   }
   const { head } = source
-  return { head, read, readToHash, readHashed, check, close: () => source.unpin() }
+  return { head, read, readToHash, check, close: () => source.unpin() }
 }
+type Large = Awaited<ReturnType<typeof openLarge>>
 
 /**
- * The windows of a stretch, the whole blob's last one only after its hash was compared. `first` is
- * the first window, where it was read already.
+ * The windows of a stretch, each compared with its checksums, the whole blob's last one handed on
+ * only after its hash was too. `first` is the first window, where it was read already.
  */
-async function* windowsOf(
-  opened: Promise<Awaited<ReturnType<typeof openLarge>>>,
-  ahead: Ahead,
-  range: BlobRange,
-  first: Uint8Array | undefined,
-) {
-  const source = await opened
-  const { head, read, check, close } = source
+async function* compared({ head, read, check }: Large, stretch: BlobStretch, first?: Uint8Array) {
   let reading: Promise<Uint8Array> | undefined
   try {
-    const stretch = stretchIn(head, range)
-    const is_whole = isWhole(stretch, head)
-    if (is_whole && (yield* ahead(source, first ?? no_bytes))) return
-    const hasher = is_whole ? new Blake3Hasher() : undefined
+    const hasher = isWhole(stretch, head) ? new Blake3Hasher() : undefined
     const begin = (start: number) => {
       const window = { start, end: windowEnd({ start, end: stretch.end }) }
       reading = read(window)
@@ -258,14 +227,31 @@ async function* windowsOf(
     }
   } finally {
     await reading?.catch(() => undefined)
-    close()
+  }
+}
+
+/** The windows of a stretch of a large blob: a whole one's by its hash alone where that may be. */
+async function* windowsOf(
+  opened: Promise<Large>,
+  ahead: Ahead,
+  range: BlobRange,
+  first: Uint8Array | undefined,
+) {
+  const large = await opened
+  try {
+    const stretch = stretchIn(large.head, range)
+    if (isWhole(stretch, large.head) && (yield* ahead(large, first ?? no_bytes))) return
+    yield* compared(large, stretch, first)
+  } finally {
+    large.close()
   }
 }
 
 const makeReadLarge =
   (parts: ReadParts, finding: Finding, ahead: Ahead) =>
   async (id: BlobId, range: BlobRange, at: bigint): Promise<HeadReading> => {
-    const { head, read, readHashed, close } = await openLarge(parts, finding, id, at)
+    const large = await openLarge(parts, finding, id, at)
+    const { head } = large
     const { giveBack } = parts.windows
     const inOne = (data: Uint8Array): HeadReading => ({ head, data, windows: () => each([data]) })
     const readAnew = (first?: Uint8Array) =>
@@ -276,18 +262,18 @@ const makeReadLarge =
     }
     try {
       const stretch = stretchIn(head, range)
-      if (isWhole(stretch, head) && stretch.end <= hashed_bytes_max && namesHash(head)) {
-        const all = await readHashed()
+      if (isWhole(stretch, head) && stretch.end <= hashed_bytes_max) {
+        const all = (await readByHash(large)) ?? (await Array.fromAsync(compared(large, stretch)))
         const [first] = all
         if (all.length === 1 && first) return inOne(first)
         return inWindows(() => each(all))
       }
       const window = { start: stretch.start, end: windowEnd(stretch) }
-      const first = window.start === window.end ? no_bytes : await read(window)
+      const first = window.start === window.end ? no_bytes : await large.read(window)
       if (window.end === stretch.end) return inOne(first)
       return inWindows(() => readAnew(first))
     } finally {
-      close()
+      large.close()
     }
   }
 
