@@ -186,6 +186,7 @@ export const plant: Suite = async (settings) => {
       () => predictorSeat(us, tutorial, small, in_flight),
       () => predictorSeat("almanac, one by one", tutorial, small, in_flight, oneByOne),
       () => bare(tutorial, cores, 1, 1),
+      () => bare(tutorial, 1, 1, cores),
       () => bare(tutorial, cores, batch, 1),
       () => bare(tutorial, 1, batch, cores),
       () => served(tutorial, cores, batch, 1),

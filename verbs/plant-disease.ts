@@ -22,8 +22,8 @@ export interface PlantDiseaseOptions {
   readonly opening: Opening
 }
 
-/** Opens the network, and has each thread run it; the libraries are loaded by who serves alone. */
-const opened = Effect.fnUntraced(function* ({ plant, data }: Settings) {
+/** Opens the network, and has a thread run it; the libraries are loaded by who serves alone. */
+const opened = Effect.fnUntraced(function* ({ plant, data }: Settings, others: Promise<void>) {
   const [{ openModel }, { predictorOnnx }] = yield* Effect.promise(() =>
     Promise.all([
       import("#adapters/plant-disease/plant-model.ts"),
@@ -35,7 +35,7 @@ const opened = Effect.fnUntraced(function* ({ plant, data }: Settings) {
     classes_path: plant.classes,
     cache_dir: join(data.dir, "plant-models"),
   })
-  return yield* Layer.build(predictorOnnx({ model, settings: plant }))
+  return yield* Layer.build(predictorOnnx({ model, settings: plant, others }))
 })
 
 const said = ({ name, format, sha256, classes, is_demo }: ModelInfo) => {
@@ -47,18 +47,26 @@ const said = ({ name, format, sha256, classes, is_demo }: ModelInfo) => {
 /** Said where somebody looks whether all is well: a demo must not be taken for agronomy. */
 const demo_note = "the demo model predicts: set plant.model to your own"
 
-/** A network that is being opened, or why it cannot be. */
-export const newOpening = Deferred.make<Context.Context<Predictor>, ModelUnusable>()
+/** A network that is being opened, or why it cannot be; `serves` is told once the process does. */
+export const newOpening = Effect.map(
+  Deferred.make<Context.Context<Predictor>, ModelUnusable>(),
+  (network) => ({ network, serves: Promise.withResolvers<void>() }),
+)
 export type Opening = Effect.Success<typeof newOpening>
 
-/** Opens the network while the bus starts: either takes as long as all services beside it. */
-export const opens = (settings: Settings, opening: Opening) =>
+/**
+ * Opens the network while the bus starts: either takes as long as all services beside it. One of
+ * its threads is enough to serve; the others take the cores when nothing else waits for them.
+ */
+export const opens = (settings: Settings, { network, serves }: Opening) =>
   Layer.effectDiscard(
-    Effect.forkScoped(Deferred.into(opened(settings), opening), { startImmediately: true }),
+    Effect.forkScoped(Deferred.into(opened(settings, serves.promise), network), {
+      startImmediately: true,
+    }),
   )
 
 /**
- * To be mounted, with its metrics and what is to be logged once the process serves: both are
+ * To be mounted, with its metrics and what is to be done once the process serves: both are
  * nothing where it could not start. It is mounted when its network works, or is known not to.
  */
 export const plantDisease = ({ settings, node_id, opening }: PlantDiseaseOptions) => {
@@ -68,11 +76,13 @@ export const plantDisease = ({ settings, node_id, opening }: PlantDiseaseOptions
     Layer.provide([predicting({ plant, metrics }), inferring({ plant, metrics })]),
   )
   const start = Effect.gen(function* () {
-    const built = yield* Deferred.await(opening)
+    const built = yield* Deferred.await(opening.network)
     const spool = yield* spooled(settings, node_id, predictions)
     return yield* appOf(layer, Context.add(built, PredictionSpool, spool))
   })
-  const predictor = Effect.map(Deferred.await(opening), (built) => Context.get(built, Predictor))
+  const predictor = Effect.map(Deferred.await(opening.network), (built) =>
+    Context.get(built, Predictor),
+  )
   const note = plant.model === "" ? demo_note : undefined
   return {
     service: {
@@ -82,6 +92,9 @@ export const plantDisease = ({ settings, node_id, opening }: PlantDiseaseOptions
       note: Effect.succeed(note),
     },
     metrics: Effect.catch(Effect.flatMap(predictor, metrics.text), () => Effect.succeed("")),
-    said: Effect.ignore(Effect.flatMap(predictor, ({ model }) => said(model))),
+    serves: Effect.andThen(
+      Effect.sync(opening.serves.resolve),
+      Effect.ignore(Effect.flatMap(predictor, ({ model }) => said(model))),
+    ),
   }
 }

@@ -59,13 +59,13 @@ const protection = Effect.fnUntraced(function* ({ current, parts, conductor }: G
   return { mounted, collectors }
 })
 
-/** Mounted, with their metrics; `said` is logged once the process serves. */
+/** Mounted, with their metrics; `serves` is run once the process does. */
 export const gateway = Effect.fnUntraced(function* (options: GatewayOptions) {
   const { current, node_id, opening, parts } = options
   const settings = current()
   const mounted: Array<Mounted> = []
   const collectors: Array<Collector> = []
-  let said: Effect.Effect<void> = Effect.void
+  let serves: Effect.Effect<void> = Effect.void
   const dashboard = yield* dashboardModel
   if (settings.services.includes("share-protection")) {
     const share_protection = yield* protection(options)
@@ -87,10 +87,10 @@ export const gateway = Effect.fnUntraced(function* (options: GatewayOptions) {
   mounted.push(...spooling.flatMap(Option.toArray))
   if (plants !== undefined) {
     collectors.push({ name: "plant-disease", text: plants.metrics })
-    said = plants.said
+    serves = plants.serves
   }
   const capital = dashboard && Context.get(dashboard, CapitalPressureModel)
   const operations = yield* operating(settings, parts, capital)
   collectors.push(...operations.collectors)
-  return { mounted, operations: yield* mount(operations.service), collectors, said }
+  return { mounted, operations: yield* mount(operations.service), collectors, serves }
 })

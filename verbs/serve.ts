@@ -216,7 +216,7 @@ const enabled = Effect.fnUntraced(function* (
     joined: store?.joined ?? Effect.void,
     internal: store?.internal,
     collectors: [...of_store, ...(front?.collectors ?? [])],
-    said: front?.said ?? Effect.void,
+    serves: front?.serves ?? Effect.void,
     farewell,
   }
 })
@@ -287,7 +287,7 @@ const run = Effect.fnUntraced(function* (
     yield* all.joined
     yield* announce(settings, url, control_token)
     yield* Console.log(`almanac ready ${url}`)
-    yield* all.said
+    yield* all.serves
     if (is_gateway) yield* introduce(settings, url)
     return yield* Effect.never
   })

@@ -16,6 +16,8 @@ import { type PlantWorker, plantWorker } from "#adapters/plant-disease/plant-wor
 
 export interface PoolOptions extends Omit<ThreadOptions, "session_threads"> {
   readonly threads: Threads
+  /** The others begin when the first can work and this resolves; absent: when the first can. */
+  readonly others?: Promise<void> | undefined
   /** The threads' program. */
   readonly program: URL
   readonly onLost: (why: string) => void
@@ -195,16 +197,23 @@ const endAll = ({ images, inputs, squares, paintings }: Queues) => {
 }
 
 /**
- * The threads, of which the first has the network. The others begin when it works: they would only
- * keep it, and the rest of the server, waiting.
+ * The threads, of which the first has the network. The others begin when it works, or later: they
+ * would only keep it, and the rest of the server, waiting.
  */
 const startThreads = (options: PoolOptions, onFree: () => void) => {
-  const { threads, program, onLost, ...thread } = options
-  const make = (session_threads: number, after?: Promise<void>) =>
-    plantWorker({ program, onLost, onFree, after, thread: { ...thread, session_threads } })
+  const { threads, others, program, onLost, ...thread } = options
+  let count = 0
+  const make = (session_threads: number, after?: Promise<void>) => {
+    const name = `plant ${++count}`
+    const own = { ...thread, session_threads }
+    return plantWorker({ name, program, onLost, onFree, after, thread: own })
+  }
   const leader = make(threads.session_threads)
+  const after = leader.started.then(() => others)
+  // Whoever waits for the threads is told.
+  after.catch(() => undefined)
   const follow = (count: number, session_threads: number) =>
-    Array.from({ length: count }, () => make(session_threads, leader.started))
+    Array.from({ length: count }, () => make(session_threads, after))
   const of_network = [leader, ...follow(threads.sessions - 1, threads.session_threads)]
   const of_images = follow(threads.preparers, 0)
   const all = [...of_network, ...of_images].map(({ started }) => started)

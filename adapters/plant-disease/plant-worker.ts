@@ -28,6 +28,8 @@ export interface PlantWorker {
 }
 
 export interface PlantWorkerOptions {
+  /** What the system shows, as in `top -H`: at most 15 bytes. */
+  readonly name: string
   /** The thread's program. */
   readonly program: URL
   readonly thread: ThreadOptions
@@ -58,7 +60,7 @@ const ended = async (worker: Worker) => {
 }
 
 export const plantWorker = (options: PlantWorkerOptions): PlantWorker => {
-  const { program, thread, after, onFree, onLost } = options
+  const { name, program, thread, after, onFree, onLost } = options
   const started = Promise.withResolvers<void>()
   let worker: Worker | undefined
   const given: Array<{ readonly is_quick: boolean; readonly done: (answer: Answer) => void }> = []
@@ -92,7 +94,7 @@ export const plantWorker = (options: PlantWorkerOptions): PlantWorker => {
     if (is_ending) return
     // Each thread has it from its start on.
     sharedState()
-    const made = new Worker(program, { workerData: thread, resourceLimits })
+    const made = new Worker(program, { name, workerData: thread, resourceLimits })
     worker = made
     made.once("message", (first: Started) => {
       made.on("message", (answer: Answer) => {

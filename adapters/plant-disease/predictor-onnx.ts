@@ -36,6 +36,8 @@ export interface PredictorOptions {
   /** What `openModel` made of the user's file. */
   readonly model: Network & { readonly info: Omit<ModelInfo, "loaded_at"> }
   readonly settings: Settings["plant"]
+  /** When all threads but the first begin; absent: when the first can work. */
+  readonly others?: Promise<void>
   /** The threads' program; tests have their own. */
   readonly program?: URL
 }
@@ -59,7 +61,7 @@ export const threadsFor = (network_bytes: number, workers: number): Threads => {
     : { sessions: 1, session_threads: cores, preparers: cores }
 }
 
-/** Ready once a thread has run the network; the others begin then. Ends when the scope does. */
+/** Ready once a thread has run the network; the others begin later. Ends when the scope does. */
 export const predictorOnnx = (options: PredictorOptions): Layer.Layer<Predictor, ModelUnusable> =>
   Layer.effect(Predictor, predictor(options))
 
@@ -153,7 +155,8 @@ const no_image = "It is no JPEG and no PNG, by its first bytes."
 const wrong_size = new InferenceFailed({ detail: "The tensors have another size." })
 
 /** The pool, once one of its threads can work. */
-const opened = Effect.fnUntraced(function* ({ model, settings, program }: PredictorOptions) {
+const opened = Effect.fnUntraced(function* (options: PredictorOptions) {
+  const { model, settings, others, program } = options
   const { onnx_path, input, output, info } = model
   const run = Effect.runForkWith(yield* Effect.context())
   // Native code stays loaded for as long as the process, not only as a thread that uses it; sharp's
@@ -171,6 +174,7 @@ const opened = Effect.fnUntraced(function* ({ model, settings, program }: Predic
       plantPool({
         network: { onnx_path, input, output },
         threads: threadsFor(bytes, settings.workers),
+        others,
         program: program ?? thread_program,
         onLost: (why) => run(Effect.logError(`A thread of the predictor ended: ${why}`)),
         pixels_max: image_pixels_max,

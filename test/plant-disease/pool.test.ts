@@ -1,8 +1,11 @@
 /** Which thread has an image, where one has the network and others only prepare for it. */
+import { setTimeout } from "node:timers/promises"
 import { afterAll, describe, expect, it } from "vitest"
 import { type Begun, type Failed, plantPool, type Ran } from "#adapters/plant-disease/plant-pool.ts"
 
 const network_threads = 3
+/** For threads that answer at once to begin. */
+const later_ms = 500
 const options = {
   network: {
     onnx_path: "",
@@ -132,6 +135,31 @@ describe("the threads of a small network", () => {
       await made.started
       // One and the next at hand.
       expect(await running(made)).toBe(2)
+      await made.complete
+      expect(await running(made)).toBe(6)
+    } finally {
+      await made.end()
+    }
+  })
+
+  it("begin later where they are told to, and the first one works alone until then", async () => {
+    const others = Promise.withResolvers<void>()
+    const made = plantPool({
+      ...options,
+      threads: { sessions: 3, session_threads: 1, preparers: 0 },
+      others: others.promise,
+    })
+    let is_complete = false
+    void made.complete.then(() => {
+      is_complete = true
+    })
+    try {
+      await made.started
+      expect(await running(made)).toBe(2)
+      await setTimeout(later_ms)
+      expect(is_complete).toBe(false)
+      expect(await running(made)).toBe(2)
+      others.resolve()
       await made.complete
       expect(await running(made)).toBe(6)
     } finally {

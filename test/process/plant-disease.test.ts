@@ -2,6 +2,7 @@
  * Plant disease prediction as a user meets it: the real server, the demo model, drawn leaves, many
  * clients at once, no warning when it dies, and a model that is no model.
  */
+import { execFileSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -20,7 +21,11 @@ const clients = 200
 /** What a phone would send is no 224 by 224. */
 const leaf_side = 256
 
-const services = { ALMANAC_SERVICES: '["plant-disease"]' }
+const threads = 3
+const services = {
+  ALMANAC_SERVICES: '["plant-disease"]',
+  ALMANAC_PLANT__WORKERS: String(threads),
+}
 
 /** One of each class. */
 const leaves = await Promise.all(
@@ -83,6 +88,14 @@ describeWithServer("a server with plant disease prediction", () => {
     await until("the log's line", minute_ms, () => server.printed.stderr.includes(model.sha256))
     const ready = await (await fetch(`${server.url}/readyz`)).text()
     expect(ready).toMatch(/^plant-disease ok; the demo model predicts: set plant\.model/m)
+  })
+
+  it.skipIf(process.platform !== "linux")("has all its threads once it serves", async () => {
+    const args = ["-L", "-o", "comm=", "-p", String(server.pid)]
+    const names = () => execFileSync("ps", args, { encoding: "utf8" }).split("\n")
+    // What they start is called as they are.
+    const last = `plant ${threads}`
+    await until("the last thread", minute_ms, () => names().some((name) => name.trim() === last))
   })
 
   it("answers many at once as it does one by one, or says when", {
