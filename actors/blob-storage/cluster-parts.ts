@@ -4,6 +4,7 @@
  */
 import type { BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import type { ErasureParts } from "./erasure-layout.ts"
+import { hostOf } from "./failure-domain.ts"
 import type { Members, Peer } from "./peers.ts"
 import { owners_max } from "./placement.ts"
 import type { Hint } from "./repair-hint.ts"
@@ -47,21 +48,34 @@ export const othersFor = (members: Members, id: BlobId): ReadonlyArray<Peer> => 
     .filter((peer) => peer.node_id !== node_id)
 }
 
+/** The first peers whose hosts have no copy yet, this node's neither, and then the others. */
+const apartFirst = (own: Peer | undefined, peers: ReadonlyArray<Peer>) => {
+  const hosts = new Set(own && [hostOf(own.address)])
+  const apart = peers.filter(({ address }) => {
+    const host = hostOf(address)
+    const is_first = !hosts.has(host)
+    hosts.add(host)
+    return is_first
+  })
+  return [...apart, ...peers.filter((peer) => !apart.includes(peer))]
+}
+
 /**
- * The nodes that a put of full copies sends one to. A node that is no member in full, or leaves,
- * keeps its copy for now only: one more is made.
+ * The nodes that a put of full copies sends one to: on other hosts than this node's and one
+ * another's, as far as there are. A node that is no member in full, or leaves, keeps its copy for
+ * now only: one more is made.
  */
 export const receiversOf = (
   { active, node_id, placement }: Members,
   policy: ReplicationPolicy,
   id: BlobId,
 ): ReadonlyArray<Peer> => {
-  const is_active = active.some((peer) => peer.node_id === node_id)
-  const copies = nodes_needed[policy] - (is_active ? 1 : 0)
-  return placement
+  const own = active.find((peer) => peer.node_id === node_id)
+  const copies = nodes_needed[policy] - (own === undefined ? 0 : 1)
+  const owners = placement
     .ownersOf(placement.partitionOf(id), nodes_needed[policy] + 1)
     .flatMap((owner) => active.filter((peer) => peer.node_id === owner && owner !== node_id))
-    .slice(0, copies)
+  return apartFirst(own, owners).slice(0, copies)
 }
 
 /** Whether this node is one of those that the blob's policy wants. */

@@ -8,6 +8,7 @@
  */
 import { DateTime, Effect, Struct } from "effect"
 import { and, assign, type SnapshotFrom, setup } from "xstate"
+import { domainsOf, hostOf } from "#actors/blob-storage/failure-domain.ts"
 import { canHappen, stateAfter } from "#actors/blob-storage/node.ts"
 import { weightPercent } from "#actors/blob-storage/ring.ts"
 import { decider } from "#actors/decider.ts"
@@ -97,9 +98,17 @@ export const wholeSince = ({ nodes, departed, departed_before }: Context): bigin
   return BigInt(last_ms) * ns_per_ms
 }
 
+/** Who shares a host, where that makes a difference: where several do, and some do not. */
+const hostsText = (nodes: ReadonlyArray<Member>) => {
+  const { domain_of, sizes } = domainsOf(nodes.map(({ address }) => hostOf(address)))
+  return sizes.length === 1 || sizes.length === nodes.length ? [] : [domain_of]
+}
+
 const ringText = (context: Context) => {
-  const nodes = eligible(context).map(({ node_id, weight_percent }) => [node_id, weight_percent])
-  return nodes.length === 0 ? "" : JSON.stringify([context.vnodes_per_node, nodes])
+  const on_ring = eligible(context)
+  const nodes = on_ring.map(({ node_id, weight_percent }) => [node_id, weight_percent])
+  if (nodes.length === 0) return ""
+  return JSON.stringify([context.vnodes_per_node, nodes, ...hostsText(on_ring)])
 }
 
 /** The same context, with the version risen if its ring is another than `before`. */

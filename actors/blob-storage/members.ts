@@ -11,6 +11,7 @@ import {
   eligible,
   wholeSince,
 } from "#actors/blob-storage/cluster.ts"
+import { hostOf } from "#actors/blob-storage/failure-domain.ts"
 import type { Members, Peer } from "#actors/blob-storage/peers.ts"
 import { type Placement, placement } from "#actors/blob-storage/placement.ts"
 import type { Process } from "#actors/process.ts"
@@ -38,9 +39,10 @@ const drawer = () => {
   return (cluster: ClusterContext): Placement => {
     const { ring_version, vnodes_per_node } = cluster
     if (drawn?.ring_version === ring_version) return drawn
-    const nodes = eligible(cluster).map(({ node_id, weight_percent }) => ({
+    const nodes = eligible(cluster).map(({ node_id, weight_percent, address }) => ({
       node_id,
       weight_percent,
+      host: hostOf(address),
     }))
     drawn = placement({ ring_version, vnodes_per_node, nodes })
     return drawn

@@ -3,12 +3,14 @@
  *
  * The ring alone loads one of ten nodes a seventh more than the mean. So the circle is cut into
  * equal partitions, each prefers the nodes in the order in which the ring meets them, and a node
- * that has two percent above its share is passed over. A partition is what moves, is repaired and
- * compared. It is a pure function of the ring: every node draws the same.
+ * that has two percent above its share is passed over, as is one on whose host the partition has
+ * its part. A partition is what moves, is repaired and compared. It is a pure function of the ring
+ * and of who shares a host: every node draws the same.
  *
- * Source: document 1 §2 SyncRingResponse; blob facts §7.
+ * Source: document 1 §2 SyncRingResponse; blob facts §7; decision 0164.
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { copiesInOne, type Domains, domainsOf, sharesOf } from "./failure-domain.ts"
 import { type Ring, type RingDescription, ring } from "./ring.ts"
 
 /** The most that a node may have, as a part of its share. */
@@ -59,39 +61,22 @@ const middleOf = (partition: number, digits: number) => {
   return text as BlobId
 }
 
-/**
- * How many of `partitions` each weight deserves of `copies` copies. None keeps two copies of one
- * partition: what is above goes to the others.
- */
-const sharesOf = (weights: ReadonlyArray<number>, copies: number, partitions: number) => {
-  const shares = weights.map(() => 0)
-  let left = copies
-  let open = [...weights.keys()]
-  for (;;) {
-    const total = open.reduce((sum, at) => sum + (weights[at] ?? 0), 0)
-    const deserved = (at: number) => (left * (weights[at] ?? 0)) / total
-    const full = open.filter((at) => deserved(at) >= 1)
-    for (const at of full) shares[at] = partitions
-    if (full.length > 0) {
-      left -= full.length
-      open = open.filter((at) => !full.includes(at))
-      if (left > 0 && open.length > 0) continue
-    } else for (const at of open) shares[at] = deserved(at) * partitions
-    return shares
-  }
-}
-
 /** What each node may have at most. */
-const limitsOf = (shares: ReadonlyArray<number>) =>
-  shares.map((share) => Math.max(Math.ceil(share), Math.floor(share * load_max)))
+const limitsOf = (shares: ReadonlyArray<number>, partitions: number) =>
+  shares.map((share) => {
+    const deserved = share * partitions
+    return Math.max(Math.ceil(deserved), Math.floor(deserved * load_max))
+  })
 
 /**
  * Gives each partition its owners, first the first owner of each, then the second, and so on: so
  * that the first owners alone are even too. The owner at `rank` of a partition is the first that
- * the ring names and that has room left.
+ * the ring names and that has room left, on a host that has no more owners than it must.
  */
-const drawn = (circle: Ring, weights: ReadonlyArray<number>, digits: number) => {
+const drawn = (circle: Ring, weights: ReadonlyArray<number>, domains: Domains, digits: number) => {
   const partitions = 2 ** digits
+  const { domain_of, sizes } = domains
+  const taken = new Uint8Array(partitions * sizes.length)
   const node_ids = circle.node_ids
   const ranks = Math.min(node_ids.length, owners_max)
   const number_of = new Map(node_ids.map((node_id, at) => [node_id, at]))
@@ -103,11 +88,17 @@ const drawn = (circle: Ring, weights: ReadonlyArray<number>, digits: number) => 
       .map((node_id) => number_of.get(node_id) ?? 0),
   )
   for (let rank = 0; rank < ranks; rank++) {
-    const limits = limitsOf(sharesOf(weights, rank + 1, partitions))
+    const limits = limitsOf(sharesOf(domains, weights, rank + 1), partitions)
+    const most = copiesInOne(domains, rank + 1)
     for (const [partition, wanted] of preferred.entries()) {
-      const at = wanted.findIndex((node) => (loads[node] ?? 0) < (limits[node] ?? 0))
+      const placeOf = (node: number) => partition * sizes.length + (domain_of[node] ?? 0)
+      const isApart = (node: number) => (taken[placeOf(node)] ?? 0) < most
+      const hasRoom = (node: number) => (loads[node] ?? 0) < (limits[node] ?? 0)
+      const best = wanted.findIndex((node) => isApart(node) && hasRoom(node))
       // Where all that are left are full, the ring's own order holds.
-      const [node = 0] = wanted.splice(Math.max(at, 0), 1)
+      const [node = 0] = wanted.splice(best < 0 ? wanted.findIndex(isApart) : best, 1)
+      const place = placeOf(node)
+      taken[place] = (taken[place] ?? 0) + 1
       table[partition * ranks + rank] = node
       loads[node] = (loads[node] ?? 0) + 1
     }
@@ -121,11 +112,12 @@ export const placement = (description: RingDescription): Placement => {
   const vnodes_per_node = description.vnodes_per_node * fineness
   const circle = ring({ ...description, vnodes_per_node, nodes })
   const { node_ids } = circle
-  const weight_of = new Map(nodes.map(({ node_id, weight_percent }) => [node_id, weight_percent]))
-  const weights = node_ids.map((node_id) => weight_of.get(node_id) ?? 0)
+  const node_of = new Map(nodes.map((node) => [node.node_id, node]))
+  const weights = node_ids.map((node_id) => node_of.get(node_id)?.weight_percent ?? 0)
+  const domains = domainsOf(node_ids.map((node_id) => node_of.get(node_id)?.host))
   const digits = digitsFor(node_ids.length)
   const partitions = 2 ** digits
-  const { table, ranks } = drawn(circle, weights, digits)
+  const { table, ranks } = drawn(circle, weights, domains, digits)
   const hex_digits = Math.ceil(digits / bits_of_digit)
   const spare_bits = hex_digits * bits_of_digit - digits
 

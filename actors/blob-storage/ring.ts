@@ -26,6 +26,8 @@ export interface RingNode {
   readonly node_id: string
   /** Points as percent of `vnodes_per_node`. */
   readonly weight_percent: number
+  /** What it has in common with nodes that fail when it does; nothing unless given. */
+  readonly host?: string
 }
 
 export interface RingDescription {

@@ -269,6 +269,29 @@ describe("the ring's version", () => {
   for (const [name, expected, events] of cases) {
     it(name, () => assert.equal(version(...events), expected))
   }
+
+  /** Three active nodes at these addresses, and what the ring's version is after each more. */
+  const movedTo = (...moves: ReadonlyArray<readonly [NodeId, string]>) => {
+    const nodes = [a, b, NodeId.make("c")]
+    const addresses = ["one:1", "one:2", "two:1"]
+    const began = nodes.flatMap((node_id, at) => [
+      { ...joined(node_id), address: addresses[at] ?? "" },
+      activated(node_id),
+    ])
+    const after = moves.map(([node_id, address]) => ({ ...changed(node_id, "1010", 100), address }))
+    return version(configured, ...began, ...after) - version(configured, ...began)
+  }
+
+  it("rises when a node goes to another's host, or away from it", () => {
+    assert.equal(movedTo([b, "two:2"]), 1)
+    assert.equal(movedTo([b, "three:2"]), 1)
+    assert.equal(movedTo([b, "two:2"], [b, "one:2"]), 2)
+  })
+
+  it("stays with another port, and where the same nodes share a host as before", () => {
+    assert.equal(movedTo([b, "one:9"], [a, "ONE:8"]), 0)
+    assert.equal(movedTo([NodeId.make("c"), "elsewhere:1"]), 0)
+  })
 })
 
 describe("a cluster in the log", () => {

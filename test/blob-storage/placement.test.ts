@@ -35,6 +35,46 @@ const nodesArbitrary = fc.uniqueArray(
   { minLength: 1, maxLength: 14, selector: ({ node_id }) => node_id },
 )
 
+const hostedArbitrary = fc.uniqueArray(
+  fc.record({
+    node_id: fc.stringMatching(/^[a-z0-9]{1,8}$/),
+    weight_percent: fc.constantFrom(0, 50, 100, 119, 400),
+    host: fc.constantFrom("a", "b", "c", "d"),
+  }),
+  { minLength: 1, maxLength: 12, selector: ({ node_id }) => node_id },
+)
+
+/** `hosts` is how many nodes each of them has. */
+const hosted = (...hosts: ReadonlyArray<number>): ReadonlyArray<RingNode> =>
+  hosts.flatMap((nodes, host) =>
+    Array.from({ length: nodes }, (_, at) => ({
+      node_id: `node-${host}-${at}`,
+      weight_percent: 100,
+      host: `host-${host}`,
+    })),
+  )
+
+/** The most of these nodes that are on one host. */
+const mostOnOne = (nodes: ReadonlyArray<RingNode>, owners: ReadonlyArray<string>) => {
+  const counts = new Map<string, number>()
+  for (const owner of owners) {
+    const host = nodes.find(({ node_id }) => node_id === owner)?.host ?? owner
+    counts.set(host, (counts.get(host) ?? 0) + 1)
+  }
+  return Math.max(...counts.values())
+}
+
+/** The fewest that one host must have of `count` nodes, tried one after the other. */
+const fewestOnOne = (nodes: ReadonlyArray<RingNode>, count: number) => {
+  const hosts = [...new Set(nodes.map(({ host }) => host))]
+  const sizes = hosts.map((host) => nodes.filter((node) => node.host === host).length)
+  const wanted = Math.min(count, nodes.length)
+  for (let most = 1; ; most++) {
+    const room = sizes.map((size) => Math.min(size, most)).reduce((sum, one) => sum + one, 0)
+    if (room >= wanted) return most
+  }
+}
+
 /** The definition, step by step and with nothing remembered: who owns at each rank. */
 const oracle = (nodes: ReadonlyArray<RingNode>, partitions: number) => {
   const present = nodes.filter(({ weight_percent }) => weight_percent > 0)
@@ -113,6 +153,60 @@ describe("the partition table", () => {
       }),
       { numRuns: 20 },
     )
+  })
+
+  it("puts any number of copies on as many hosts as there are", () => {
+    fc.assert(
+      fc.property(hostedArbitrary, (nodes) => {
+        const present = nodes.filter(({ weight_percent }) => weight_percent > 0)
+        fc.pre(present.length > 0)
+        const drawn = placement(described(nodes))
+        for (const count of [1, 2, 3, 6, 10]) {
+          const most = all(drawn, count).map((owners) => mostOnOne(present, owners))
+          assert.equal(Math.max(...most), fewestOnOne(present, count))
+        }
+      }),
+      { numRuns: 20 },
+    )
+  })
+
+  it("is the same where each node has a host of its own, and where all have one", () => {
+    fc.assert(
+      fc.property(nodesArbitrary, (nodes) => {
+        const plain = all(placement(described(nodes)), owners_max)
+        const apart = nodes.map((node) => ({ ...node, host: node.node_id }))
+        const together = nodes.map((node) => ({ ...node, host: "one" }))
+        assert.deepEqual(all(placement(described(apart)), owners_max), plain)
+        assert.deepEqual(all(placement(described(together)), owners_max), plain)
+      }),
+      { numRuns: 10 },
+    )
+  })
+
+  for (const count of [1, 2, 3, 6]) {
+    it(`loads none of twelve nodes on three hosts above 1.02 with ${count} copies`, () => {
+      const drawn = placement(described(hosted(4, 4, 4)))
+      const partition = 1 / (count * drawn.partitions)
+      for (const { node_id } of hosted(4, 4, 4)) {
+        assert.ok(drawn.share(node_id, count) <= 1.02 / 12 + partition)
+      }
+    })
+  }
+
+  it("gives a small host one copy of all, so that no other has both", () => {
+    const drawn = placement(described(hosted(3, 1)))
+    assert.equal(drawn.share("node-1-0", 2), 0.5)
+    assert.ok(Math.abs(drawn.share("node-1-0", 1) - 0.25) < 0.01)
+    for (const at of [0, 1, 2]) {
+      assert.ok(Math.abs(drawn.share(`node-0-${at}`, 2) - 0.5 / 3) < 0.01)
+    }
+  })
+
+  it("moves little more than a host's share when one comes with its nodes", () => {
+    const four = placement(described(hosted(3, 3, 3, 3)))
+    const five = placement(described(hosted(3, 3, 3, 3, 3)))
+    assert.ok(moved(four, five, 1) < 1.1 / 5)
+    assert.ok(moved(four, five, 3) < 1.25 / 5)
   })
 
   for (const count of [1, 2, 3, 6, 10]) {

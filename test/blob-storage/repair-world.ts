@@ -1,5 +1,6 @@
 /** Nodes in memory with the real repair on each, over the simulated network and its time. */
 import { rebuildShards } from "#actors/blob-storage/erasure-rebuild.ts"
+import { hostOf } from "#actors/blob-storage/failure-domain.ts"
 import type { CopyOrder, HeldCopy, Shard } from "#actors/blob-storage/node-engine.ts"
 import type { Members } from "#actors/blob-storage/peers.ts"
 import { placement } from "#actors/blob-storage/placement.ts"
@@ -15,7 +16,8 @@ import { blobOf, type MadeBlob, shardBytes } from "./repair-blob.ts"
 export const hour_s = 3600
 const vnodes_per_node = 8
 
-const peerOf = (node_id: string) => ({ node_id, address: `${node_id}.test:1` })
+/** A node `x.1` is on the host `x`; any other has one of its own. */
+const peerOf = (node_id: string) => ({ node_id, address: `${node_id.split(".")[0]}.test:1` })
 
 interface Ring {
   readonly ring_version: number
@@ -29,7 +31,11 @@ const drawn = new Map<string, ReturnType<typeof placement>>()
 
 const tableOf = (active: ReadonlyArray<string>) => {
   const key = active.join()
-  const nodes = active.map((node_id) => ({ node_id, weight_percent: 100 }))
+  const nodes = active.map((node_id) => ({
+    node_id,
+    weight_percent: 100,
+    host: hostOf(peerOf(node_id).address),
+  }))
   const table = drawn.get(key) ?? placement({ ring_version: 0, vnodes_per_node, nodes })
   drawn.set(key, table)
   return table

@@ -37,6 +37,25 @@ describe("the repair of replicas", () => {
     assert.deepEqual({ repairs, bytes_moved }, { repairs: 2, bytes_moved: 2 * blob.bytes.length })
     assert.equal((await cluster.sweep(first)).acts, 0)
   })
+  it("brings copies of one host apart, so that its loss leaves all of them", async () => {
+    const hosts = ["x", "y", "z"]
+    const nodes = hosts.flatMap((host) => [`${host}.1`, `${host}.2`])
+    const cluster = makeRepairWorld(nodes)
+    const blobs = Array.from({ length: 24 }, (_, at) =>
+      cluster.blob(`apart ${at}`, "REPLICATION_POLICY_REPLICA2"),
+    )
+    for (const blob of blobs) {
+      await cluster.give("x.1", blob)
+      await cluster.give("x.2", blob)
+    }
+    await cluster.sleep(2 * hour_s)
+    await cluster.sweepAll(3)
+    for (const blob of blobs) {
+      const holders = await cluster.holders(blob)
+      assert.equal(holders.length, 2)
+      assert.equal(new Set(holders.map((node) => node.split(".")[0])).size, 2)
+    }
+  })
   it("leaves a blob alone that a put may still be at work on", async () => {
     const cluster = makeRepairWorld(names)
     const blob = cluster.blob("young", "REPLICATION_POLICY_REPLICA3")
