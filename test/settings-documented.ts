@@ -157,7 +157,7 @@ export const documented: Record<string, unknown> = {
   "plant.model": "",
   "plant.classes": "",
   "plant.resize": "bicubic",
-  "plant.scale": "0..1",
+  "plant.scale": "auto",
   "plant.auto_orient": false,
   "plant.workers": 0,
   "plant.batch_max": 8,

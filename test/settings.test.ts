@@ -49,7 +49,7 @@ const outside: Record<string, unknown> = {
   "carrier.registry": "safer",
   "carrier.registry_url": "https://example.org/?webKey=hunter2",
   "plant.resize": "lanczos",
-  "plant.scale": "0..255",
+  "plant.scale": "0..256",
   "telemetry.otlp_url": "example.org",
   "telemetry.sample_ratio": 1.01,
   "log.level": "loud",

@@ -23,6 +23,9 @@ const reasonOf = (error: unknown) => {
   return code === "EEXIST" ? "it is there already" : code
 }
 
+const scale_advice =
+  "It divides by 255 itself, which an .onnx does not tell: serve it with plant.scale = 0..255."
+
 export const convert = Command.make(
   "convert",
   {
@@ -43,8 +46,9 @@ export const convert = Command.make(
       try: () => placed(onnx_path, to),
       catch: (error) => new NotUsable({ message: `${to} cannot be written: ${reasonOf(error)}` }),
     })
-    const { output, parameters } = prepared
+    const { input, output, parameters } = prepared
     yield* Console.log(`${to}: ${parameters} weights, ${output.classes} classes`)
+    if (input.has_rescaling) yield* Console.error(scale_advice)
   }, Effect.scoped),
 ).pipe(
   Command.withDescription("Write a Keras or tfjs network as an ONNX file; serving needs no such"),

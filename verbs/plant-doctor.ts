@@ -30,8 +30,8 @@ const described = ({ file, prepared }: Prepared) => {
     `input    float32[${batch}, ${sides}]`,
     `output   ${output.classes} classes, ${outputs[output.activation]}`,
     input.has_rescaling
-      ? "scale    it divides by 255 itself, and is served 0..255 whatever plant.scale says"
-      : "scale    not told by the network: as it was trained, see plant.scale",
+      ? "scale    it divides by 255 itself: plant.scale = auto serves it 0..255"
+      : "scale    not told by the network: plant.scale = auto serves it 0..1",
   ]
 }
 

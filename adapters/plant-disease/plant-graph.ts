@@ -33,7 +33,8 @@ export interface Graph {
   readonly end: (input: Port, output: Port) => OnnxGraph
 }
 
-const shapers = ["Identity", "Reshape", "Flatten", "Transpose"]
+/** Operations that only bring values into another shape. */
+export const shapers: ReadonlyArray<string> = ["Identity", "Reshape", "Flatten", "Transpose"]
 
 export const startGraph = (): Graph => {
   const operations: Array<Operation> = []

@@ -8,6 +8,7 @@ import sharp, { type Sharp } from "sharp"
 import { type JpegHead, jpegHead } from "#adapters/plant-disease/plant-image-head.ts"
 import { onceInProcess } from "#adapters/plant-disease/plant-image-once.ts"
 import { typeOf } from "#adapters/plant-disease/plant-image-type.ts"
+import { hasMoreScans, scansRead } from "#adapters/plant-disease/plant-jpeg-scans.ts"
 import type { Pixels } from "#adapters/plant-disease/plant-resample.ts"
 import { causeText } from "#schemas/cause-text.ts"
 
@@ -27,7 +28,7 @@ export interface ImageProblem {
 
 /** The most that JPEG has; of a PNG too it bounds what a resize needs beside the pixels. */
 export const image_side_max = 65_535
-/** A photo of 12 megapixels takes a fiftieth of it. */
+/** A photo of 12 megapixels takes a fiftieth of it. It is looked at when all scans are read. */
 const decode_s_max = 10
 const message_length_max = 200
 
@@ -110,7 +111,8 @@ const open = async (
   bytes: Uint8Array,
   { pixels_max, auto_orient }: ImageOptions,
 ): Promise<Opened | ImageProblem> => {
-  if (typeOf(bytes) === undefined) return { problem: "type", detail: "It is no JPEG and no PNG." }
+  const type = typeOf(bytes)
+  if (type === undefined) return { problem: "type", detail: "It is no JPEG and no PNG." }
   const read = (limitInputPixels: number | false) =>
     // A profile of colours is not applied, as Pillow does not; a warning is damage.
     sharp(bytes, { failOn: "warning", ignoreIcc: true, limitInputPixels })
@@ -124,6 +126,11 @@ const open = async (
   }
   if (Math.max(across, up) > image_side_max) {
     return { problem: "size", detail: `${size}; a side has at most ${image_side_max}.` }
+  }
+  const scans = scansRead(across * up)
+  if (type === "JPEG" && hasMoreScans(bytes, scans)) {
+    const detail = `It cannot be decoded: at most ${scans} scans are read at its size.`
+    return { problem: "content", detail }
   }
   const image = read(pixels_max).timeout({ seconds: decode_s_max })
   const is_turned = auto_orient && head.orientation >= orientation_turned

@@ -5,6 +5,7 @@
  */
 
 import { type Graph, startGraph, type Value } from "#adapters/plant-disease/plant-graph.ts"
+import { sumsToOne, takesBytes } from "#adapters/plant-disease/plant-graph-reading.ts"
 import {
   everyLayer,
   type Layer,
@@ -183,23 +184,10 @@ const ended = (graph: Graph, value: Value, type: string | undefined) => {
   return { name: graph.add("Concat", [first, value.name], { axis: 1 }), shape: [2] }
 }
 
-const activationOf = (type: string | undefined, outputs: number | undefined) => {
-  if (type === "Softmax" || (type === "Sigmoid" && outputs === 1)) return "softmax"
+/** What makes the outputs, of a graph that ends in `end`. */
+const activationOf = (graph: OnnxGraph, { name, shape }: Value, type: string | undefined) => {
+  if (sumsToOne(graph, name) || (type === "Sigmoid" && shape[0] === 1)) return "softmax"
   return type === "Sigmoid" ? "sigmoid" : "none"
-}
-
-/** A factor below it brings 0..255 near 0..1; one above it does not. */
-const byte_scale_max = 0.02
-
-/** Whether a layer divides colours as bytes have them: the network was trained on 0 to 255. */
-const takesBytes = ({ kind, config, calls }: Layer) => {
-  if (kind === "Rescaling") {
-    const scales = [config.scale].flat()
-    return scales.some((scale) => typeof scale === "number" && scale > 0 && scale < byte_scale_max)
-  }
-  const is_division = kind === "TrueDivide" || config.function === "math.truediv"
-  const by = calls.flat().flatMap((operand) => ("constant" in operand ? [operand.constant] : []))
-  return is_division && by.some((value) => typeof value === "number" && value > 1 / byte_scale_max)
 }
 
 /** Converts the network. Throws a refusal, naming every layer that cannot be. */
@@ -216,12 +204,13 @@ export const convertKeras = (network: Network): Converted => {
   const [classes = 0] = value.shape
   const kinds = [...everyLayer(model)].map(({ kind }) => kind)
   const probabilities = { name: graph.add("Identity", [value.name]), sides: ["N", classes] }
+  const whole = graph.end({ name: "input", sides: ["N", side, side, 3] }, probabilities)
   return {
-    graph: graph.end({ name: "input", sides: ["N", side, side, 3] }, probabilities),
+    graph: whole,
     classes,
-    activation: activationOf(last, end.shape[0]),
+    activation: activationOf(whole, end, last),
     parameters: [...walk.counted.values()].reduce((sum, count) => sum + count, 0),
-    has_rescaling: [...everyLayer(model)].some(takesBytes),
+    has_rescaling: takesBytes(whole, whole.input.name),
     layers: kinds.length,
   }
 }

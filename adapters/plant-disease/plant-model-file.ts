@@ -3,6 +3,7 @@ import { createHash } from "node:crypto"
 import { createReadStream } from "node:fs"
 import { open, stat } from "node:fs/promises"
 import { basename, extname } from "node:path"
+import { onnxWeightFiles } from "#adapters/plant-disease/plant-onnx-weights.ts"
 import { unusable } from "#adapters/plant-disease/plant-refusal.ts"
 import { tfjsFiles } from "#adapters/plant-disease/plant-tfjs.ts"
 import type { model_formats } from "#schemas/plant-disease/model.ts"
@@ -14,7 +15,7 @@ export interface ModelFile {
   readonly format: ModelFormat
   /** Without folder and ending. */
   readonly name: string
-  /** Of the file, of a tfjs model's weight files after it too; in hex. */
+  /** Of the file, and after it of those that hold its weights, if there are; in hex. */
   readonly sha256: string
   readonly bytes: number
 }
@@ -61,7 +62,20 @@ const reasonOf = (error: unknown) => {
     : `it cannot be read (${String(code ?? error)})`
 }
 
-/** Reads it once, in pieces. Throws a refusal. */
+/** The model's file, and those that hold its weights. */
+const filesOf = async (path: string, format: ModelFormat): Promise<ReadonlyArray<string>> => {
+  if (format === "tfjs") return tfjsFiles(path)
+  if (format !== "onnx") return [path]
+  const others = await onnxWeightFiles(path)
+  for (const each of others) {
+    await stat(each).catch((error: unknown) =>
+      unusable(`The model's weights in ${each} cannot be used: ${reasonOf(error)}.`),
+    )
+  }
+  return [path, ...others]
+}
+
+/** Reads it once, in pieces; an `.onnx` once more for where its weights are. Throws a refusal. */
 export const modelFile = async (path: string): Promise<ModelFile> => {
   const found = await stat(path).catch((error: unknown) =>
     unusable(`The model ${path} cannot be used: ${reasonOf(error)}.`),
@@ -71,7 +85,7 @@ export const modelFile = async (path: string): Promise<ModelFile> => {
   }
   if (!found.isFile()) return unusable("The model is no file.")
   const format = await formatOf(path)
-  const paths = format === "tfjs" ? tfjsFiles(path) : [path]
+  const paths = await filesOf(path, format)
   const hash = createHash("sha256")
   let bytes = 0
   for (const each of paths) {

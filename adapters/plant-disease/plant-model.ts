@@ -6,10 +6,11 @@
  */
 import { Effect } from "effect"
 import { checkClasses, readClasses } from "#adapters/plant-disease/plant-classes.ts"
+import { demo_model } from "#adapters/plant-disease/plant-demo.ts"
 import { modelFile } from "#adapters/plant-disease/plant-model-file.ts"
 import { preparation } from "#adapters/plant-disease/plant-preparation.ts"
 import type { Prepared } from "#adapters/plant-disease/plant-prepared.ts"
-import { isRefusal } from "#adapters/plant-disease/plant-refusal.ts"
+import { isRefusal, unusable } from "#adapters/plant-disease/plant-refusal.ts"
 import { ModelUnusable } from "#adapters/plant-disease/plant-unusable.ts"
 import type { ModelInfo } from "#schemas/plant-disease/model.ts"
 
@@ -34,6 +35,12 @@ export interface ModelPaths {
 }
 
 const isDemo = (classes: ReadonlyArray<string>) => classes.every((name) => name.startsWith("Demo"))
+
+/** The demo model under the names of somebody's plants would be believed. */
+const checkDemo = (model_path: string, classes: ReadonlyArray<string>) => {
+  if (model_path !== demo_model || isDemo(classes)) return
+  unusable("plant.classes names the classes of your own network: set plant.model to it too.")
+}
 
 const told = (error: unknown) =>
   new ModelUnusable({
@@ -60,7 +67,13 @@ export const openModel = Effect.fnUntraced(function* ({
   const classes = yield* Effect.tryPromise({ try: reading, catch: told })
   const { file, prepared, onnx_path } = yield* prepareModel(model_path, cache_dir)
   const { input, output, parameters, layers } = prepared
-  yield* Effect.try({ try: () => checkClasses(classes, output.classes), catch: told })
+  yield* Effect.try({
+    try: () => {
+      checkClasses(classes, output.classes)
+      checkDemo(model_path, classes)
+    },
+    catch: told,
+  })
   const { name, format, sha256, bytes } = file
   const is_demo = isDemo(classes)
   return {

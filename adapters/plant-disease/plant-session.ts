@@ -63,9 +63,14 @@ export const openSession = async ({
 
   const blank = new Uint8Array(tensor_length)
   const { out, answers } = await runTogether([blank])
-  if (out === undefined || answers.some((answer) => answer === wrong_size)) {
+  const [first = wrong_size] = answers
+  const wrong = out === undefined ? wrong_size : first
+  if (typeof wrong === "string") {
     await session.release()
-    throw new Error(`Its output is no float32[1, ${output.classes}].`)
+    // Else each image would be told that the network failed on it.
+    throw new Error(
+      wrong === wrong_size ? `Its output is no float32[1, ${output.classes}].` : wrong,
+    )
   }
   // Some networks say that they take any number of images, and take one.
   const is_single = batch_max === 1 || !(await takesTwo(() => runTogether([blank, blank])))

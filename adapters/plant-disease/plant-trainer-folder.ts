@@ -36,11 +36,19 @@ export interface Found {
   readonly label: number
 }
 
+/** In the order of their classes, and in each by their names. */
+export interface Images {
+  readonly folder: string
+  readonly found: ReadonlyArray<Found>
+}
+
 export interface DataSet {
   /** In the order of code points, as Keras has them: never as a language sorts. */
   readonly classes: ReadonlyArray<string>
-  readonly trained: ReadonlyArray<Found>
-  readonly held_out: ReadonlyArray<Found>
+  /** All of them; where the folder is split already, those to train on. */
+  readonly images: Images
+  /** Where it is split already. */
+  readonly held_out: Images | undefined
 }
 
 const foldersIn = async (folder: string) =>
@@ -79,49 +87,68 @@ const labelled = (
 ) =>
   classes.flatMap((name, label) => (read.get(name) ?? []).map((path): Found => ({ path, label })))
 
+export interface Divided {
+  readonly trained: Pictures
+  readonly held_out: Pictures
+}
+
+const chosen = ({ labels, at }: Pictures, indexes: ReadonlyArray<number>): Pictures => ({
+  labels: Uint16Array.from(indexes, (index) => labels[index] ?? 0),
+  at: (n) => at(indexes[n] ?? 0),
+})
+
 /** Of each class its share is held out, at random by the seed: at least one, if it has two. */
-const split = (all: ReadonlyArray<Found>, classes: number, share: number, seed: number) => {
-  const trained: Array<Found> = []
-  const held_out: Array<Found> = []
-  for (let label = 0; label < classes; label++) {
-    const own = all.filter((one) => one.label === label)
+export const divided = (
+  all: Pictures,
+  { classes, share, seed }: { classes: number; share: number; seed: number },
+): Divided => {
+  const by_class = Array.from({ length: classes }, (): Array<number> => [])
+  for (const [index, label] of all.labels.entries()) by_class[label]?.push(index)
+  const trained: Array<number> = []
+  const held_out: Array<number> = []
+  for (const [label, own] of by_class.entries()) {
     const order = shuffled(randomOf(seedOf(seed, label)), own.length)
-    const kept = own.length < 2 ? 0 : Math.max(1, Math.round(own.length * share))
+    const most = Math.max(1, Math.round(own.length * share))
+    // One is left to train on, however large the share.
+    const kept = Math.min(most, own.length - 1)
     for (const [i, index] of order.entries()) {
       const one = own[index]
       if (one !== undefined) (i < kept ? held_out : trained).push(one)
     }
   }
-  return { trained, held_out }
+  return { trained: chosen(all, trained), held_out: chosen(all, held_out) }
 }
 
 /** Looks what a folder holds. Throws one line where it is no data set. */
-export const readDataSet = async (
-  folder: string,
-  { share, seed }: { readonly share: number; readonly seed: number },
-): Promise<DataSet> => {
+export const readDataSet = async (folder: string): Promise<DataSet> => {
   const found = await stat(folder).catch(() => undefined)
   if (found?.isDirectory() !== true) throw new Error(`there is no folder ${folder}`)
   const at = await descend(folder, depth_max)
   const names = await foldersIn(at)
   const trained_name = trained_names.find((name) => names.includes(name))
   const held_out_name = held_out_names.find((name) => names.includes(name))
-  const read = await readClasses(trained_name === undefined ? at : join(at, trained_name))
+  const below = trained_name === undefined ? at : join(at, trained_name)
+  const read = await readClasses(below)
   const classes = [...read.keys()]
   if (classes.length < 2) {
     throw new Error(`${at} needs at least two folders of JPEG or PNG files, one for each class`)
   }
   if (classes.length > classes_max) throw new Error(`${at} has more than ${classes_max} classes`)
-  const all = labelled(classes, read)
-  if (all.length > images_max) throw new Error(`${at} has more than ${images_max} images`)
-  if (trained_name === undefined || held_out_name === undefined) {
-    return { classes, ...split(all, classes.length, share, seed) }
+  const images = { folder: below, found: labelled(classes, read) }
+  if (images.found.length > images_max) {
+    throw new Error(`${at} has more than ${images_max} images`)
   }
-  const held_out = labelled(classes, await readClasses(join(at, held_out_name)))
-  return { classes, trained: all, held_out }
+  if (trained_name === undefined || held_out_name === undefined) {
+    return { classes, images, held_out: undefined }
+  }
+  const apart = join(at, held_out_name)
+  const held_out = { folder: apart, found: labelled(classes, await readClasses(apart)) }
+  return { classes, images, held_out }
 }
 
 export interface Packed {
+  readonly images: Images
+  /** Of those that can be read. */
   readonly pictures: Pictures
   /** Files that cannot be decoded, by their paths below the folder. */
   readonly skipped: ReadonlyArray<string>
@@ -156,7 +183,7 @@ const packedOf = async (path: string, resized: ReturnType<typeof resampler>) => 
 
 /** Images as the network sees them, in one file: 37 kB each, so that memory does not grow. */
 export const pack = async (
-  found: ReadonlyArray<Found>,
+  images: Images,
   { file, folder, onImage }: { file: string; folder: string; onImage: (done: number) => void },
 ): Promise<Packed> => {
   const resized = resampler(side)
@@ -165,7 +192,7 @@ export const pack = async (
   const hash = createHash("sha256")
   const to = await open(file, "wx")
   try {
-    for (const [i, { path, label }] of found.entries()) {
+    for (const [i, { path, label }] of images.found.entries()) {
       const packed = await packedOf(path, resized)
       const name = relative(folder, path)
       if (packed === undefined) {
@@ -182,5 +209,5 @@ export const pack = async (
   }
   const { at, remove } = reading(file)
   const pictures = { labels: Uint16Array.from(labels), at }
-  return { pictures, skipped, sha256: hash.digest("hex"), remove }
+  return { images, pictures, skipped, sha256: hash.digest("hex"), remove }
 }

@@ -3,7 +3,6 @@ import { createHash } from "node:crypto"
 import { join } from "node:path"
 import { demo_classes, not_a_leaf } from "#adapters/plant-disease/leaf.ts"
 import { negative_kinds } from "#adapters/plant-disease/leaf-negative.ts"
-import { printable } from "#adapters/plant-disease/plant-keras-config.ts"
 import { probabilitiesOf, train } from "#adapters/plant-disease/plant-trainer.ts"
 import { type DemoPictures, demoPictures } from "#adapters/plant-disease/plant-trainer-demo.ts"
 import {
@@ -11,11 +10,17 @@ import {
   publish,
   writeTrained,
 } from "#adapters/plant-disease/plant-trainer-files.ts"
-import { pack, readDataSet } from "#adapters/plant-disease/plant-trainer-folder.ts"
+import {
+  divided,
+  type Images,
+  pack,
+  readDataSet,
+} from "#adapters/plant-disease/plant-trainer-folder.ts"
 import { smallNetwork } from "#adapters/plant-disease/plant-trainer-network.ts"
 import { type Pictures, picture_bytes } from "#adapters/plant-disease/plant-trainer-pictures.ts"
 import { areaUnderCurve, likeliest, scoreOf } from "#adapters/plant-disease/plant-trainer-score.ts"
 import { openTensors, type Tensors } from "#adapters/plant-disease/plant-trainer-tensors.ts"
+import { leftOut, notMeasured, requireRead } from "#adapters/plant-disease/plant-trainer-unread.ts"
 
 interface Wanted {
   readonly seed: number
@@ -196,56 +201,52 @@ const runDemo = async (tf: Tensors, job: DemoJob, tell: Tell) => {
   }
 }
 
-/** Files that one line names. */
-const named_max = 5
-
-const leftOut = (files: ReadonlyArray<string>) => {
-  const [count, named] = [files.length, files.slice(0, named_max)]
-  if (count === 0) return []
-  const more = count > named.length ? ` and ${count - named.length} more` : ""
-  const what = `${count} ${count === 1 ? "file" : "files"} left out that cannot be read`
-  return [`${what}: ${named.map(printable).join(", ")}${more}`]
+/** Reads a folder's images, and divides what can be read where it is not divided already. */
+const readFolder = async ({ folder, share, seed, staging }: FolderJob, tell: Tell) => {
+  const set = await readDataSet(folder)
+  const { classes, images } = set
+  const total = images.found.length + (set.held_out?.found.length ?? 0)
+  tell({ kind: "line", text: `${classes.length} classes, ${total} images in ${folder}` })
+  const packed = (part: Images, name: string, before: number) =>
+    pack(part, {
+      file: join(staging, name),
+      folder,
+      onImage: (done) => tell({ kind: "at", label: "images", done: before + done, total }),
+    })
+  const all = await packed(images, "images.rgb", 0)
+  const apart = set.held_out && (await packed(set.held_out, "held-out.rgb", images.found.length))
+  const parts = apart === undefined ? [all] : [all, apart]
+  requireRead(folder, classes, parts)
+  const pictures =
+    apart === undefined
+      ? divided(all.pictures, { classes: classes.length, share, seed })
+      : { trained: all.pictures, held_out: apart.pictures }
+  return { classes, parts, ...pictures }
 }
 
 const runFolder = async (tf: Tensors, job: FolderJob, tell: Tell) => {
-  const { seed, epochs, folder, share, staging } = job
-  const set = await readDataSet(folder, { share, seed })
-  const { classes: names } = set
-  const images = set.trained.length + set.held_out.length
-  tell({ kind: "line", text: `${names.length} classes, ${images} images in ${folder}` })
-  const packed = (found: typeof set.trained, name: string, before: number) =>
-    pack(found, {
-      file: join(staging, name),
-      folder,
-      onImage: (done) => tell({ kind: "at", label: "images", done: before + done, total: images }),
-    })
-  const trained = await packed(set.trained, "trained.rgb", 0)
-  const held_out = await packed(set.held_out, "held-out.rgb", set.trained.length)
-  if (trained.pictures.labels.length === 0) throw new Error(`no image in ${folder} can be read`)
-  const pictures = async () => trained.pictures
-  const learned = await learn(
-    tf,
-    { wanted: job, classes: names, passes: 1, pictures, held_out: held_out.pictures },
-    tell,
-  )
-  const { network, weights } = learned
-  const probabilities = await probabilitiesOf(tf, network, weights, held_out.pictures)
-  const score = scoreOf(names, held_out.pictures.labels, probabilities)
-  const skipped = [...trained.skipped, ...held_out.skipped]
+  const { seed, epochs, staging } = job
+  const { classes: names, parts, trained, held_out } = await readFolder(job, tell)
+  const pictures = async () => trained
+  const learning = { wanted: job, classes: names, passes: 1, pictures, held_out }
+  const { network, weights } = await learn(tf, learning, tell)
+  const probabilities = await probabilitiesOf(tf, network, weights, held_out)
+  const score = scoreOf(names, held_out.labels, probabilities)
+  const skipped = parts.flatMap((part) => part.skipped)
   const metrics = {
     command: `almanac plant train DIR --seed ${seed} --epochs ${epochs}`,
-    trained_on: `${trained.pictures.labels.length} images, each ${epochs} times`,
+    trained_on: `${trained.labels.length} images, each ${epochs} times`,
     skipped: skipped.length,
     ...score,
     dataset_sha256: createHash("sha256")
-      .update(trained.sha256 + held_out.sha256)
+      .update(parts.map(({ sha256 }) => sha256).join(""))
       .digest("hex"),
   }
-  await trained.remove()
-  await held_out.remove()
+  for (const { remove } of parts) await remove()
   await writeTrained(staging, { network, weights, classes: names, metrics })
   return [
     `held out: ${percent(score.accuracy)} of ${score.pictures} images right`,
+    ...notMeasured(names, held_out.labels),
     ...leftOut(skipped),
   ]
 }

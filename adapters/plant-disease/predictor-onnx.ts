@@ -163,12 +163,12 @@ const opened = Effect.fnUntraced(function* (options: PredictorOptions) {
   // is never unloaded anyway, as it asks of the linker.
   yield* Effect.promise(() => import("onnxruntime-node"))
   const bytes = yield* Effect.try({
-    try: () => Math.max(statSync(onnx_path).size, (info.parameters ?? 0) * 4),
+    try: () => Math.max(statSync(onnx_path).size, info.bytes, (info.parameters ?? 0) * 4),
     catch: (error) => unusable(info.name, error),
   })
   const { batch_max, resize, auto_orient, image_pixels_max } = settings
-  // A network that divides by 255 itself is given bytes, whatever else is set.
-  const scale = input.has_rescaling ? "0..255" : settings.scale
+  const own_scale = input.has_rescaling ? "0..255" : "0..1"
+  const scale = settings.scale === "auto" ? own_scale : settings.scale
   const pool = yield* Effect.acquireRelease(
     Effect.sync(() =>
       plantPool({

@@ -19,7 +19,10 @@ const field_bytes_max = 16 * 1024
 const all_bytes_max = 256 * 2 ** 20
 /** The first of a buffer that grows; most images of a leaf fit. */
 const first_bytes = 64 * 1024
+/** Of a name that is kept; its ending is the whole one's, which a part's head bounds to 16 KiB. */
 const name_chars_max = 255
+/** Of what a form says of itself, in a message: the longest types there are have fewer. */
+const told_chars_max = 100
 
 /** What a form, or a file of it, is refused with. */
 type Refusal = BadForm | ImageTooLarge | NoImage
@@ -58,17 +61,22 @@ const tooLarge = (bytes_max: number) => {
   return new ImageTooLarge({ error: `The image is larger than ${size}.` })
 }
 
+const told = (text: string) =>
+  text.length > told_chars_max ? `${text.slice(0, told_chars_max)}...` : text
+
 /** The ending after the last dot, in lower case; empty if there is none. */
 const endingOf = (name: string) => /\.([^./\\]*)$/.exec(name)?.[1]?.toLowerCase() ?? ""
 
 /** What is declared of a file, by its type or its name, must be an image that is taken. */
 const misdeclared = (type: string, name: string): NoImage | undefined => {
   if (!part_types.includes(type)) {
-    return new NoImage({ error: `The file's type is ${type}; taken are ${part_types.join(", ")}.` })
+    const types = part_types.join(", ")
+    return new NoImage({ error: `The file's type is ${told(type)}; taken are ${types}.` })
   }
   const ending = endingOf(name)
   if (ending === "" || extensions.includes(ending)) return undefined
-  return new NoImage({ error: `The file ends in .${ending}; taken are ${extensions.join(", ")}.` })
+  const endings = extensions.join(", ")
+  return new NoImage({ error: `The file ends in .${told(ending)}; taken are ${endings}.` })
 }
 
 /** Bytes in one buffer that doubles: however small the pieces come, they take twice at most. */
@@ -112,11 +120,13 @@ const formParser = (
   let whole: Array<Upload> = []
 
   const file = (info: MultipartParser.PartInfo) => {
-    const name = (info.filename ?? "").slice(0, name_chars_max)
+    const { filename = "" } = info
+    const name = filename.slice(0, name_chars_max)
     const is_none = info.filename === ""
-    let refused = misdeclared(info.contentType, name)
+    let refused = misdeclared(info.contentType, filename)
     if (info.name !== "file") {
-      refusal ??= new BadForm({ error: `The field of the image is 'file', not '${info.name}'.` })
+      const error = `The field of the image is 'file', not '${told(info.name)}'.`
+      refusal ??= new BadForm({ error })
     }
     const gathered = gathering(refused === undefined ? image_bytes_max : 0)
     return (piece: Uint8Array | null) => {

@@ -24,8 +24,10 @@ export const plant = {
       "bicubic within a few levels of it, and faster on large photos.",
     source: from_model,
   }),
-  scale: setting(choice("0..1", "-1..1"), "0..1", {
-    meaning: "What a byte of colour becomes; some networks were trained with -1 to 1.",
+  scale: setting(choice("auto", "0..1", "-1..1", "0..255"), "auto", {
+    meaning:
+      "What a byte of colour becomes, as the network was trained; auto: `0..1`, and `0..255` for " +
+      "a Keras or tfjs network that divides by 255 itself. An `.onnx` does not tell.",
     source: "document 3 §1 C; plant facts 1",
   }),
   auto_orient: setting(flag, false, {

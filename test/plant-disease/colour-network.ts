@@ -20,7 +20,7 @@ export interface Variant {
   /** Images at once that the file says it takes. */
   readonly batch?: number | "N"
   /** What its last layer makes. */
-  readonly ends?: "softmax" | "logits" | "nan" | "one row" | "fours"
+  readonly ends?: "softmax" | "logits" | "nan" | "one row" | "fours" | "no number"
   /** Whether it is given bytes, and divides them by 255. */
   readonly has_rescaling?: boolean
   /** Weights that the model is said to have: with many one session serves all cores. */
@@ -53,6 +53,7 @@ const constants: ReadonlyArray<Constant> = [
   { name: "one row", integers: [1, 3] },
   { name: "255", weight: weightOf([255]) },
   { name: "four", weight: weightOf([4]) },
+  { name: "nought", weight: weightOf([0]) },
 ]
 
 const endings: Readonly<Record<NonNullable<Variant["ends"]>, ReadonlyArray<Operation>>> = {
@@ -61,6 +62,8 @@ const endings: Readonly<Record<NonNullable<Variant["ends"]>, ReadonlyArray<Opera
   nan: [operation("MatMul", ["f", "green less red"], "n"), operation("Sqrt", ["n"], "y")],
   "one row": [operation("ReduceMean", ["d"], "y", { axes: [0], keepdims: 1 })],
   fours: [operation("Mul", ["d", "four"], "y")],
+  // As of weights that are no numbers.
+  "no number": [operation("Div", ["d", "nought"], "n"), operation("Softmax", ["n"], "y")],
 }
 
 /** Writes it to `path`; the model as `openModel` would tell it. */

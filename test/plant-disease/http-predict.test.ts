@@ -84,6 +84,14 @@ describe("a prediction", () => {
     },
   )
 
+  it.each([
+    ["whose ending is beyond 255 characters", `tomato.leaf_${"a".repeat(300)}.jpg`],
+    ["without an ending", "a".repeat(300)],
+  ])("takes a file by a long name %s", async (_, name) => {
+    const answer = await served.post(formOf({ bytes: jpeg, name }))
+    expect(await answer.json()).toEqual({ prediction: "blue" })
+  })
+
   it("takes a file without a type, and an image without a name", async () => {
     const heads = [
       file_head,
@@ -279,6 +287,18 @@ describe("415", () => {
       )
     },
   )
+
+  it("is a file by the end of a long name, of which little is told", async () => {
+    const long = "a".repeat(300)
+    const ends = async (name: string) => served.post(formOf({ bytes: pngs.red, name }))
+    await refused(await ends(`${long}.gif`), 415, /^The file ends in \.gif; taken are/)
+    await refused(await ends(`${long}.jpg.gif`), 415, /^The file ends in \.gif; taken are/)
+    await refused(await ends(`a.jpg.${long}`), 415, /^The file ends in \.a{100}\.\.\.; taken are/)
+    const typed = formOf({ bytes: pngs.red, type: `image/${long}` })
+    await refused(await served.post(typed), 415, /^The file's type is image\/a{94}\.\.\.; taken/)
+    const elsewhere = formOf({ bytes: pngs.red, field: long })
+    await refused(await served.post(elsewhere), 400, /not 'a{100}\.\.\.'\.$/)
+  })
 
   it("is content that is no JPEG or PNG, whatever it is called", async () => {
     const svg = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')

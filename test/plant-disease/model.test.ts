@@ -15,6 +15,7 @@ import { join } from "node:path"
 import { Effect, Fiber } from "effect"
 import { Tensor } from "onnxruntime-node"
 import { describe, expect, it } from "vitest"
+import { demo_model } from "#adapters/plant-disease/plant-demo.ts"
 import { openModel } from "#adapters/plant-disease/plant-model.ts"
 import {
   type Attribute,
@@ -102,6 +103,20 @@ describe("a Keras model", () => {
     const folder = folderOf({ "a.h5": fixtureBytes("small.h5"), "class_indices.json": names(38) })
     expect(await refusal(join(folder, "a.h5"))).toBe(
       "The class file has 38 classes, and the network has 4 outputs.",
+    )
+  })
+})
+
+describe("the demo model", () => {
+  it("keeps its own names: those of somebody's plants are refused", async () => {
+    const folder = folderOf({ "mine.json": names(16) })
+    const opening = openModel({
+      model_path: demo_model,
+      classes_path: join(folder, "mine.json"),
+      cache_dir: newPlace("cache"),
+    })
+    expect((await run(Effect.flip(opening))).detail).toBe(
+      "plant.classes names the classes of your own network: set plant.model to it too.",
     )
   })
 })

@@ -114,6 +114,19 @@ describe("a thread that ends by itself", () => {
   )
 })
 
+describe("a network that answers what is no number", () => {
+  it.live("is no start, before an image is told that it failed", () =>
+    Effect.gen(function* () {
+      const model = colourNetwork(join(yield* scratch, "a.onnx"), { ends: "no number" })
+      const layer = predictorOnnx({ model, settings: plantSettings() })
+      const failure = yield* failureOf(Effect.scoped(Layer.build(layer)))
+      expect(failure.detail).toBe(
+        "The model colours cannot be run: The network answered what is no number.",
+      )
+    }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None")),
+  )
+})
+
 describe("tensors", () => {
   const tensor = (colour: Colour) =>
     Float32Array.from({ length }, (_, n) => (rgb[colour][n % 3] ?? 0) / 255)

@@ -120,7 +120,7 @@ describe("a prediction", () => {
     }),
   )
 
-  it.live("is the same of a network that divides bytes itself, whatever the scale", () =>
+  it.live("is by itself what the network divides, and what it is set to where it is set", () =>
     Effect.gen(function* () {
       const predict = (given: Given) =>
         predicting(
@@ -128,9 +128,16 @@ describe("a prediction", () => {
           given,
         )
       const plain = yield* predict({})
-      const settings = { scale: "-1..1" } as const
-      const dividing = yield* predict({ network: { has_rescaling: true }, settings })
-      for (const [n, one] of plain.entries()) expect(dividing[n]).toBeCloseTo(one, 5)
+      const network = { has_rescaling: true }
+      for (const scale of ["auto", "0..255"] as const) {
+        const dividing = yield* predict({ network, settings: { scale } })
+        for (const [n, one] of plain.entries()) expect(dividing[n]).toBeCloseTo(one, 5)
+      }
+      // Divided twice, all colours look alike.
+      const [red = 0, green = 0] = yield* predict({ network, settings: { scale: "0..1" } })
+      expect(red - green).toBeLessThan(0.1)
+      const given = yield* predict({ settings: { scale: "0..1" } })
+      for (const [n, one] of plain.entries()) expect(given[n]).toBeCloseTo(one, 5)
     }),
   )
 

@@ -1,6 +1,7 @@
 /** `almanac plant train` as it is typed: what it refuses, and what is left when it is stopped. */
-import { readdirSync } from "node:fs"
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import sharp from "sharp"
 import { afterAll, describe, expect, it } from "vitest"
 import { cleanUp, newFolder, runVerb, startVerb, until } from "../process/server.ts"
 
@@ -26,6 +27,24 @@ describe("almanac plant train", () => {
     const out = join(newFolder(), "model")
     const { code, stderr } = await train("/nowhere/leaves", "--out", out)
     expect([code, stderr]).toEqual([1, "almanac: there is no folder /nowhere/leaves\n"])
+  })
+
+  it("says in one line of which class no image can be read, and writes nothing", async () => {
+    const images = newFolder()
+    const background = "green"
+    const sound = await sharp({ create: { width: 9, height: 9, channels: 3, background } })
+      .png()
+      .toBuffer()
+    for (const [name, bytes] of Object.entries({ first: sound, second: sound, third: "none" })) {
+      mkdirSync(join(images, name))
+      for (const n of [1, 2]) writeFileSync(join(images, name, `${n}.png`), bytes)
+    }
+    const folder = newFolder()
+    const { code, stderr, stdout } = await train(images, "--out", join(folder, "model"))
+    const read = `3 classes, 6 images in ${images}\n`
+    const refused = `almanac: no image can be read in ${images} of the class third\n`
+    expect([code, stdout, stderr]).toEqual([1, "", read + refused])
+    expect(readdirSync(folder)).toEqual([])
   })
 
   it("bounds its numbers", async () => {
