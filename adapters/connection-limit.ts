@@ -11,6 +11,7 @@ import { Context } from "effect"
 import { isInternal } from "#adapters/blob-storage/peer-door.ts"
 import type { FrontDoor } from "#gateway/front-door.ts"
 import { counter, gauge } from "#schemas/metric.ts"
+import { answerBroken } from "./broken-answer.ts"
 
 /** Connections beyond the limit; what comes after them is closed as soon as it is there. */
 const spare_max = 64
@@ -77,14 +78,8 @@ export const limitConnections = (
   const excess = excessive(server, is_tls, most)
   const refused: RequestListener = ({ method = "", url = "" }, response) => {
     const detail = "Too many connections are open: try again, or use one for several requests."
-    const { status, request_id, body } = broken(method, url, { status: 503, detail })
     refused_total.updateUnsafe(1, nowhere)
-    response.writeHead(status, {
-      "content-type": "application/json",
-      "x-request-id": request_id,
-      "retry-after": "1",
-    })
-    response.end(JSON.stringify(body))
+    answerBroken(response, broken(method, url, { status: 503, detail }), { "retry-after": "1" })
   }
   // Only listeners of this event were added to it.
   const plain = server.listeners("request").at(-1) as RequestListener | undefined

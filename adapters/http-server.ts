@@ -22,6 +22,7 @@ import type { Broken, FrontDoor } from "#gateway/front-door.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { type ConnectionLimit, limitConnections } from "./connection-limit.ts"
 import { watched } from "./file-changes.ts"
+import { requireHost } from "./host-header.ts"
 import { httpLane, type Lane } from "./http-lane.ts"
 import { cutUnread } from "./unread-answer.ts"
 
@@ -65,6 +66,8 @@ const options: ServerOptions = {
   keepAliveTimeout: keep_alive_ms,
   maxHeaderSize: header_bytes_max,
   connectionsCheckingInterval: checking_interval_ms,
+  // Such a request is answered in an envelope (`requireHost`).
+  requireHostHeader: false,
 }
 
 /** Who does not shake hands holds a connection no longer than who sends no head. */
@@ -344,6 +347,7 @@ export const httpServer = Effect.fnUntraced(function* (
   hotFirst(server, door, lane)
   internalFirst(server, internal)
   limits = limitConnections(server, door, { connections_max: api.max_connections, is_tls })
+  requireHost(server, door)
   // Runs first when the scope closes, before the server waits for what is in flight.
   yield* Effect.addFinalizer(() =>
     Effect.andThen(

@@ -138,17 +138,32 @@ export const hasBody = ({ headers }: Pick<Asking, "headers">) =>
 export const isCoded = ({ "transfer-encoding": coding = "chunked" }: Asking["headers"]) =>
   coding.trim().toLowerCase() !== "chunked"
 
+/** A body's content type, without parameters. */
+const typeOf = ({ "content-type": type = "" }: Asking["headers"]) =>
+  type.split(";", 1)[0]?.trim().toLowerCase() ?? ""
+
+/** The most that the body may have, where it announces more. */
+export const exceeded = (
+  headers: Asking["headers"],
+  { bodyLimit }: Pick<Route, "bodyLimit">,
+  settings: Settings,
+): number | undefined => {
+  const { "content-length": length } = headers
+  if (length === undefined || length === "0") return undefined
+  const limit = bodyLimit(settings, typeOf(headers))
+  return Number(length) > limit ? limit : undefined
+}
+
 /** Why this body is not read, if so: declared too large, or of a kind that nobody reads here. */
 export const refusedBody = (
   request: HttpServerRequest.HttpServerRequest,
-  { accepts, takerOf, bodyLimit }: Route,
+  route: Route,
   settings: Settings,
 ): Failure | undefined => {
   const { headers } = request
-  const length = headers["content-length"]
-  if (!hasBody(request) || length === "0") return undefined
-  const limit = bodyLimit(settings)
-  if (length !== undefined && Number(length) > limit) {
+  if (!hasBody(request) || headers["content-length"] === "0") return undefined
+  const limit = exceeded(headers, route, settings)
+  if (limit !== undefined) {
     return { status: 413, detail: `The request body is larger than ${limit} bytes.` }
   }
   const encoding = headers["content-encoding"] ?? "identity"
@@ -157,7 +172,8 @@ export const refusedBody = (
       "A request body must have no Content-Encoding, nor a transfer coding but chunked."
     return { status: 415, detail }
   }
-  const type = headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase() ?? ""
+  const { accepts, takerOf } = route
+  const type = typeOf(headers)
   if (type === "" || accepts.size === 0 || accepts.has(type)) return undefined
   const wanted = [...accepts].join(", ")
   const taker = takerOf(type)

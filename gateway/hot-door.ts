@@ -6,7 +6,7 @@
  */
 import { Effect, Exit } from "effect"
 import { mayEnter } from "#gateway/access.ts"
-import { bearerOf, correlationId, isCoded } from "#gateway/admission.ts"
+import { bearerOf, correlationId, exceeded, isCoded } from "#gateway/admission.ts"
 import type { Caller } from "#gateway/caller.ts"
 import type { InFlight } from "#gateway/deadlines.ts"
 import type { Door } from "#gateway/door.ts"
@@ -226,7 +226,7 @@ export const hotDoor = Effect.fnUntraced(function* (door: Door, services: Readon
     if (isCoded(headers)) return undefined
     const found = find(request, headers)
     if (found === undefined) return undefined
-    if (Number(headers["content-length"] ?? 0) > found.route.bodyLimit(settings)) return undefined
+    if (exceeded(headers, found.route, settings) !== undefined) return undefined
     const caller = callerOf(door, headers)
     if (caller === undefined || !mayEnter(found.route.access, caller, door.rules)) return undefined
     return { ...found, caller }

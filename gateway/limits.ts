@@ -16,8 +16,13 @@ export const position_digits_max = 16
 /** What a command of operators, of nodes or about webhooks may have: the largest is a secret's. */
 export const command_bytes_max = 64 * 1024
 
-/** Largest request body in bytes; a larger one is answered 413, unread where possible. */
-export const BodyLimit = Context.Reference<(settings: Settings) => number>("gateway/BodyLimit", {
+/**
+ * Largest request body in bytes; a larger one is answered 413, unread where possible. What is asked
+ * for a content type bounds only what a body of it announces.
+ */
+export type BodyLimitOf = (settings: Settings, content_type?: string) => number
+
+export const BodyLimit = Context.Reference<BodyLimitOf>("gateway/BodyLimit", {
   defaultValue:
     () =>
     ({ blob }) =>

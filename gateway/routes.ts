@@ -25,6 +25,7 @@ import type { HotRoutes } from "#gateway/hot.ts"
 import {
   Accepts,
   BodyLimit,
+  type BodyLimitOf,
   MadeOf,
   PublicWhen,
   Streamed,
@@ -116,7 +117,7 @@ export interface Route {
   readonly accepts: ReadonlySet<string>
   /** Who takes a body of this type below the route's path, such as `POST /v1/blobs/stream`. */
   readonly takerOf: (type: string) => string | undefined
-  readonly bodyLimit: (settings: Settings) => number
+  readonly bodyLimit: BodyLimitOf
   readonly is_streamed: boolean
   readonly is_unhurried: boolean
   readonly made_of: "nothing" | "shown" | undefined

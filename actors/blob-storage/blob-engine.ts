@@ -23,6 +23,8 @@ export interface PutOrder {
   readonly origin: BlobOrigin
   readonly expected_id: BlobId | undefined
   readonly if_none_match: boolean
+  /** How many bytes come, where that is certain. */
+  readonly length?: number | undefined
 }
 
 /**

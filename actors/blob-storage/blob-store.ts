@@ -100,7 +100,7 @@ export interface BlobPut {
   readonly expected_id?: BlobId
   /** True refuses the put where the blob is stored already. */
   readonly if_none_match?: boolean
-  /** How many bytes come at most, where that is known: room for them is taken at once. */
+  /** How many bytes come, where that is known: room for them is taken at once. */
   readonly bytes_max?: number
 }
 

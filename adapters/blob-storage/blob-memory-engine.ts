@@ -4,9 +4,9 @@
  *
  * Source: document 1 §1, §4 BlobService; docs/decisions/0121-copies-of-a-cluster.md.
  */
-import { blake3 } from "@napi-rs/blake-hash"
+import { Blake3Hasher, blake3 } from "@napi-rs/blake-hash"
 import type { PutAnswer } from "#actors/blob-storage/blob-engine.ts"
-import { type BlobFault, thrown } from "#actors/blob-storage/blob-fault.ts"
+import { type BlobFault, faultOf, thrown } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobRange } from "#actors/blob-storage/blob-store.ts"
 import { orderFault } from "#actors/blob-storage/copy-admission.ts"
 import type {
@@ -64,8 +64,7 @@ const tib = 1024 ** 4
 
 const failed = (detail: string) => thrown({ _tag: "BlobStoreFailed", detail })
 
-const identify = (bytes: Uint8Array): Identified => {
-  const hash = blake3(bytes).toString("hex")
+const identify = (hash: string): Identified => {
   // The first half of a BLAKE3 digest in hex is what the brand says.
   return { id: hash.slice(0, 2 * blob_id_bytes) as BlobId, hash }
 }
@@ -114,12 +113,33 @@ const makeRoom = (state: MemoryState, options: MemoryEngineOptions) => {
 }
 type Room = ReturnType<typeof makeRoom>
 
-/** Takes parts until its bytes are asked for: once, and only where nothing went wrong before. */
-const makeIntake = (room: Room, bytes_max: number, tooLong: () => BlobFault) => {
+/**
+ * Takes parts until its bytes are asked for: once, and only where nothing went wrong before. What
+ * may be a repetition is hashed alone from where it has no room: `full` says why it has none.
+ */
+const makeIntake = (
+  room: Room,
+  bytes_max: number,
+  tooLong: () => BlobFault,
+  mayRepeat: () => boolean = () => false,
+) => {
   const share = room.begin()
   const parts: Array<Uint8Array> = []
   let size = 0
   let broken: unknown
+  let full: { readonly cause: unknown; readonly hasher: Blake3Hasher } | undefined
+  const keep = (part: Uint8Array) => {
+    if (full) return void full.hasher.update(part)
+    parts.push(part)
+    try {
+      share.take(part.length)
+    } catch (cause) {
+      if (faultOf(cause)._tag !== "BlobCapacityExceeded" || !mayRepeat()) throw cause
+      full = { cause, hasher: new Blake3Hasher() }
+      for (const one of parts.splice(0)) full.hasher.update(one)
+      share.giveBack()
+    }
+  }
   const end = () => {
     broken ??= failed("The upload has ended.")
     parts.length = 0
@@ -130,19 +150,27 @@ const makeIntake = (room: Room, bytes_max: number, tooLong: () => BlobFault) => 
       if (broken !== undefined) throw broken
       try {
         if (size + part.length > bytes_max) throw thrown(tooLong())
-        share.take(part.length)
+        keep(part)
       } catch (cause) {
         broken = cause
         throw cause
       }
       size += part.length
-      parts.push(part)
     },
+    /** What came; `whole` throws where there was no room for it. */
     bytes: () => {
       if (broken !== undefined) throw broken
       // A process that has ended stores nothing.
       share.take(0)
-      return new Uint8Array(Buffer.concat(parts))
+      if (full) {
+        const { cause, hasher } = full
+        const whole = () => {
+          throw cause
+        }
+        return { identified: identify(hasher.digest("hex")), whole }
+      }
+      const bytes = new Uint8Array(Buffer.concat(parts))
+      return { identified: identify(blake3(bytes).toString("hex")), whole: () => bytes }
     },
     end,
   }
@@ -204,8 +232,9 @@ const makeReads = (state: MemoryState) => {
 }
 
 const sealing = (intake: Intake) => async (): Promise<StagedBytes> => {
-  const bytes = intake.bytes()
-  const { id, hash } = identify(bytes)
+  const { identified, whole } = intake.bytes()
+  const { id, hash } = identified
+  const bytes = whole()
   const windows = () => windowsOf(bytes, 0, bytes.length)
   return { id, checksum: hash, size: bytes.length, windows }
 }
@@ -214,22 +243,25 @@ const makeWrites = (state: MemoryState, room: Room, size_max_bytes: number) => {
   const tooLarge = (): BlobFault => ({ _tag: "BlobTooLarge", bytes_max: size_max_bytes })
   const upload: NodeEngine["upload"] = (order, size) => {
     const announced = size ?? size_max_bytes
-    const intake = makeIntake(room, Math.min(announced, size_max_bytes), () =>
+    const tooLong = (): BlobFault =>
       announced >= size_max_bytes
         ? tooLarge()
         : {
             _tag: "BlobStoreFailed",
             detail: `The put has more than the ${announced} bytes that were announced.`,
-          },
-    )
+          }
+    const { expected_id } = order
+    const mayRepeat = () => expected_id === undefined || state.held.has(expected_id)
+    const bytes_max = Math.min(announced, size_max_bytes)
+    const intake = makeIntake(room, bytes_max, tooLong, mayRepeat)
     return {
       // What it throws is thrown at once, as the port allows.
       write: intake.write,
       seal: sealing(intake),
       finish: async (at): Promise<PutAnswer> => {
         try {
-          const bytes = intake.bytes()
-          return state.put(order, identify(bytes), bytes, at)
+          const { identified, whole } = intake.bytes()
+          return state.put(order, identified, whole, at)
         } finally {
           intake.end()
         }
@@ -266,9 +298,10 @@ const makeReceive =
     const intake = makeIntake(room, announced, tooLong)
     const finish = (at: bigint): Received => {
       if (fault) throw thrown(fault)
-      const bytes = intake.bytes()
+      const { identified, whole } = intake.bytes()
+      const bytes = whole()
       if (bytes.length < announced) throw failed("The copy ended too early.")
-      const { id, hash } = identify(bytes)
+      const { id, hash } = identified
       if (!order.shard && hash !== order.checksum) {
         throw thrown({ _tag: "BlobIdMismatch", expected: order.id, actual: id })
       }

@@ -207,11 +207,18 @@ const makePutting = (books: Books, renew: ReturnType<typeof makeRenewing>) => {
     return undefined
   }
   return {
-    put: (order: PutOrder, { id, hash }: Identified, bytes: Uint8Array, now: bigint): PutAnswer => {
+    /** `whole` throws where there was no room for the bytes. */
+    put: (
+      order: PutOrder,
+      { id, hash }: Identified,
+      whole: () => Uint8Array,
+      now: bigint,
+    ): PutAnswer => {
       const present = soundHere(id, now)
       const fault = refusal({ id, hash }, order, present)
       if (fault) throw thrown(fault)
       if (present) return { id, meta: present.meta, created: false }
+      const bytes = whole()
       const stored_at = stamp(now)
       const buried = deletions.get(id)
       // A deletion by another node's clock may be ahead of this one's: this put came after it.

@@ -48,9 +48,9 @@ const makePiece = () => {
 }
 
 /**
- * One put by parts, of `bytes_max` bytes at most where that is known: `write` each, then `finish`,
- * and `end` in any case. `write` answers a promise where the next part has to wait. What they throw
- * or reject with carries a BlobFault.
+ * One put by parts, of `bytes_max` bytes at most where that is known: `begin`, `write` each, then
+ * `finish`, and `end` in any case. `write` answers a promise where the next part has to wait. What
+ * they throw or reject with carries a BlobFault.
  */
 export const makePut = (engine: BlobEngine, order: PutOrder, bytes_max?: number) => {
   const piece = makePiece()
@@ -74,6 +74,8 @@ export const makePut = (engine: BlobEngine, order: PutOrder, bytes_max?: number)
     return undefined
   }
   return {
+    /** Takes room for much that is announced, or refuses it before it comes. */
+    begin: () => ((bytes_max ?? 0) > gathered_bytes_max ? send() : undefined),
     write: (part: Uint8Array) => takeFrom(part, 0),
     /** Stores the blob durably; `at` is Unix nanoseconds. */
     finish: async (at: bigint): Promise<PutAnswer> => {

@@ -126,12 +126,13 @@ const putInto =
   <E, R>(put: BlobPut, bytes: Stream.Stream<Uint8Array, E, R>) =>
     Effect.suspend(() => {
       const { labels, policy, origin, expected_id, if_none_match = false, bytes_max } = put
-      const order = { labels, policy, origin, expected_id, if_none_match }
+      const order = { labels, policy, origin, expected_id, if_none_match, length: bytes_max }
       const upload = makePut(engine, order, bytes_max)
       const finish = Effect.flatMap(Clock.currentTimeNanos, (at) =>
         ask(put_faults, () => upload.finish(at)),
       )
-      return Stream.runForEach(bytes, (part) => feed(() => upload.write(part))).pipe(
+      const writing = Stream.runForEach(bytes, (part) => feed(() => upload.write(part)))
+      return Effect.andThen(feed(upload.begin), writing).pipe(
         // The bytes are all there: from here on it is stored or it failed, and the caller is told.
         Effect.andThen(Effect.uninterruptible(finish)),
         Effect.ensuring(Effect.promise(upload.end)),

@@ -2,10 +2,10 @@
  * The checkpoint of a volume: what replaying the log up to some batch came to, so that a start
  * replays only what is behind it. It can be lost: the log alone is the truth.
  *
- * Two files take turns and are written in place, so that a full disk has room for the next one too
- * and the last one stands until then. Each is a row of pieces, a multiple of a page long, with the
- * checkpoint's number and a CRC32C of their own: what is counted, as JSON, the images of the index
- * and of the extents, an end.
+ * Two files take turns and are written in place, grown ahead of need (volume-checkpoint-room.ts),
+ * so that a full disk has room for the next one too and the last one stands until then. Each is a
+ * row of pieces, a multiple of a page long, with the checkpoint's number and a CRC32C of their own:
+ * what is counted, as JSON, the images of the index and of the extents, an end.
  */
 import { randomBytes } from "node:crypto"
 import { join } from "node:path"
@@ -23,8 +23,8 @@ const nonce_bytes = 8
 const head_bytes = 40
 /** A file is made longer than it needs to be by this factor, for the next ones. */
 const spare_factor = 1.5
-/** The length of a new file, in bytes: a checkpoint of a thousand blobs. */
-const first_bytes = 64 * 1024
+/** The length of a new file, in bytes: a checkpoint of two thousand blobs, and room for more. */
+export const first_bytes = 128 * 1024
 /** The longest piece, in bytes: an index writes pieces of some 256 KiB. */
 const piece_bytes_max = 64 * 1024 * 1024
 
@@ -129,30 +129,57 @@ const makePieces = (file: VolumeFile, serial: number) => {
   return write
 }
 
-/**
- * Makes both files where they are missing, long enough for a small volume, so that a disk that is
- * full later has room for them. Rejects as the disk does.
- */
-export const makeCheckpointFiles = async (disk: VolumeDisk, dir: string) => {
-  const present = await disk.names(dir)
-  const missing = names.filter((name) => !present.includes(name))
-  for (const name of missing) {
-    const file = await disk.create(join(dir, name))
-    try {
-      await fillZeros(file, 0, first_bytes)
-    } finally {
-      await file.close()
-    }
-  }
-  if (missing.length > 0) await disk.syncFolder(dir)
-}
-
 const openOrMake = async (disk: VolumeDisk, dir: string, name: string) => {
   if ((await disk.names(dir)).includes(name)) return disk.open(join(dir, name))
   const file = await disk.create(join(dir, name))
   await disk.syncFolder(dir)
   return file
 }
+
+/**
+ * Makes both files so long at least, of blocks that the disk has given, durably; makes them where
+ * they are missing. What a file holds stays: zeros behind it are no piece. Rejects as the disk
+ * does. Nobody may write to them meanwhile.
+ */
+export const growCheckpointFiles = async (disk: VolumeDisk, dir: string, bytes: number) => {
+  for (const name of names) {
+    const file = await openOrMake(disk, dir, name)
+    try {
+      const size = await file.size()
+      if (size < bytes) await fillZeros(file, size, toPages(bytes))
+    } finally {
+      await file.close()
+    }
+  }
+}
+
+/** How long both files are, in bytes: what a checkpoint may take on a disk that is full. */
+export const checkpointRoom = async (disk: VolumeDisk, dir: string) => {
+  const present = await disk.names(dir)
+  let bytes = Number.POSITIVE_INFINITY
+  for (const name of names) {
+    if (!present.includes(name)) return 0
+    const file = await disk.open(join(dir, name))
+    try {
+      bytes = Math.min(bytes, await file.size())
+    } finally {
+      await file.close()
+    }
+  }
+  return bytes
+}
+
+/** Of one log file the facts, and of any file the notes, take less, in bytes of JSON. */
+const facts_bytes_per_file = 512
+
+/** What a checkpoint takes at most: `images` and `files` are how many there are. */
+export const checkpointBytes = (
+  image_bytes: number,
+  { images, files }: { readonly images: number; readonly files: number },
+) =>
+  image_bytes +
+  toPages(facts_bytes_per_file * (files + 2)) +
+  (images + 2) * (toPages(1) + head_bytes)
 
 /**
  * Writes checkpoint number `serial`, durably, in place of the last but one, asking for the images

@@ -4,6 +4,7 @@
  */
 import { isFull } from "#actors/blob-storage/blob-fault.ts"
 import { type Checkpoint, writeCheckpoint } from "./volume-checkpoint.ts"
+import type { CheckpointRoom } from "./volume-checkpoint-room.ts"
 import type { OpenLine } from "./volume-commit.ts"
 import type { VolumeDisk } from "./volume-disk.ts"
 import type { recover } from "./volume-recovery.ts"
@@ -16,8 +17,11 @@ const checkpoint_factor = 4
 type Recovered = Awaited<ReturnType<typeof recover>>
 
 export interface Checkpoints {
-  /** Makes durable what is durable now as a checkpoint. Rejects as the disk does. */
-  readonly checkpoint: () => Promise<void>
+  /**
+   * Makes durable what is durable now as a checkpoint. Rejects as the disk does. On a full disk
+   * what is empty gives its room, but for so many spare log files: one, unless 0 is given.
+   */
+  readonly checkpoint: (spare_kept?: number) => Promise<void>
   /** The number of the last one that is durable. */
   readonly serial: () => number
   /** Is told how long each batch was, in bytes. */
@@ -26,11 +30,33 @@ export interface Checkpoints {
   readonly settled: () => Promise<void>
 }
 
+/**
+ * Tries again as long as something makes way. The checkpoint that was cut off is in the way of
+ * nothing: the last one stands, in the other file.
+ */
+const untilThereIsRoom = async (
+  write: () => Promise<void>,
+  makeWay: () => Promise<boolean>,
+): Promise<void> => {
+  try {
+    await write()
+  } catch (cause) {
+    if (!isFull(cause) || !(await makeWay())) throw cause
+    await untilThereIsRoom(write, makeWay)
+  }
+}
+
+interface CheckpointPlace {
+  readonly dir: string
+  readonly disk: VolumeDisk
+  readonly room: CheckpointRoom
+}
+
 /** Writes checkpoints, one at a time. */
 export const makeCheckpoints = (
   { volume_id, segments, index, extents, state, notes, ...recovered }: Recovered,
   line: OpenLine,
-  { dir, disk }: { readonly dir: string; readonly disk: VolumeDisk },
+  { dir, disk, room }: CheckpointPlace,
 ): Checkpoints => {
   let log_bytes = 0
   let { serial } = recovered
@@ -58,11 +84,11 @@ export const makeCheckpoints = (
   }
   const write = async () => {
     const { facts, ...images } = await line.between(take)
-    await writeCheckpoint(disk, dir, facts, images)
+    await room.exclusively(() => writeCheckpoint(disk, dir, facts, images))
     serial = facts.serial
   }
-  const checkpoint = () => {
-    const mine = last.then(write)
+  const checkpoint = (spare_kept = 1) => {
+    const mine = last.then(() => untilThereIsRoom(write, () => room.makeWay(spare_kept)))
     last = mine.catch(() => undefined)
     return mine
   }
@@ -80,9 +106,13 @@ export const makeCheckpoints = (
   return {
     checkpoint,
     serial: () => serial,
-    settled: async () => void (await last),
+    settled: async () => {
+      await last
+      await room.settled()
+    },
     wrote: (bytes) => {
       log_bytes += bytes
+      room.lookAhead()
       if (is_in_background) return
       if (log_bytes < Math.max(checkpoint_bytes, checkpoint_factor * index.bytes())) return
       void inBackground()

@@ -46,6 +46,8 @@ export interface LineParts {
   readonly is_adopting: boolean
   /** Told after each batch how many bytes of log it was. */
   readonly wrote: (bytes: number) => void
+  /** Told once why nothing is written any more. */
+  readonly report: (problem: string) => void
   /** Deletes of the last batch before the volume was opened, of which the log has one record. */
   readonly deletes: ReadonlyArray<NewRecord>
 }
@@ -321,7 +323,9 @@ export const makeCommitLine = (parts: LineParts): OpenLine => {
 
   const readOnly = () => thrown({ _tag: "BlobStoreReadOnly", detail: failed ?? "" })
   const fail = (detail: string) => {
-    failed ??= detail
+    if (failed !== undefined) return
+    failed = detail
+    parts.report(`it is read-only until it is opened again. ${detail}`)
   }
   const failBy = (cause: unknown) => {
     fail(`A write could not be made durable: ${causeText(cause)}`)

@@ -3,7 +3,7 @@
  * are used anew. Nothing is given up before a checkpoint without it is durable.
  */
 import { faultOf } from "#actors/blob-storage/blob-fault.ts"
-import { type ExtentMoverParts, emptyExtentFile } from "./volume-extent-mover.ts"
+import { type ExtentMoverParts, emptyExtentFile, no_room } from "./volume-extent-mover.ts"
 import type { ExtentFile } from "./volume-extents.ts"
 import { emptyLog, type MoverParts } from "./volume-log-mover.ts"
 import { type Pace, stopped } from "./volume-pace.ts"
@@ -85,7 +85,8 @@ const retire = async (parts: CompactionParts): Promise<Compacted> => {
   let extent_files = 0
   try {
     if (logs.size + files.length === 0) return { log_files, extent_files }
-    await parts.checkpoint()
+    // What the checkpoint gives up becomes the spare file: the one that is held back may make way.
+    await parts.checkpoint(logs.size > 0 ? 0 : 1)
     for (const { segment } of empty().filter((file) => logs.has(file.segment))) {
       log_files += 1
       retired.push(parts.retireLog(segment.number))
@@ -125,19 +126,37 @@ const emptyExtentFiles = async (parts: CompactionParts, pace: Pace) => {
 const isEnd = (cause: unknown) =>
   cause === stopped || ["BlobCapacityExceeded", "BlobStoreReadOnly"].includes(faultOf(cause)._tag)
 
-/** One round; what is empty is given up in any case. Answers what that was. */
-export const compact = async (parts: CompactionParts, pace: Pace): Promise<Compacted> => {
+/** Why a round ended where the disk was full; files without a row of room are no such thing. */
+const fullDetail = (cause: unknown) => {
+  const fault = faultOf(cause)
+  return fault._tag === "BlobCapacityExceeded" && cause !== no_room ? fault.detail : undefined
+}
+
+/**
+ * One round; what is empty is given up in any case. Answers what that was; `onFull` is told where a
+ * full disk ended it early.
+ */
+export const compact = async (
+  parts: CompactionParts,
+  pace: Pace,
+  onFull: (detail: string) => void,
+): Promise<Compacted> => {
+  const end = (cause: unknown) => {
+    if (!isEnd(cause)) throw cause
+    const detail = fullDetail(cause)
+    if (detail !== undefined) onFull(detail)
+  }
   try {
     for (const file of logCandidates(parts)) await emptyLog(parts, file, pace)
     await emptyExtentFiles(parts, pace)
   } catch (cause) {
-    if (!isEnd(cause)) throw cause
+    end(cause)
     if (cause === stopped) return { log_files: 0, extent_files: 0 }
   }
   try {
     return await retire(parts)
   } catch (cause) {
-    if (!isEnd(cause)) throw cause
+    end(cause)
     return { log_files: 0, extent_files: 0 }
   }
 }

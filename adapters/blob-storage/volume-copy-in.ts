@@ -134,7 +134,8 @@ const takeLarge = (
   order: CopyOrder,
   bytes: number,
 ): Taking => {
-  const { intake, ...session } = makeSession(parts, extents, bytes, order.shard === undefined)
+  const is_hashed = order.shard === undefined
+  const { intake, ...session } = makeSession(parts, extents, { announced: bytes, is_hashed })
   const store = async (at: bigint) => {
     const large = intake.large()
     if (large === undefined || intake.size() < bytes) throw too_early

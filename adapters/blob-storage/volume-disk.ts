@@ -20,6 +20,8 @@ export interface VolumeFile {
   /** Makes what was written durable. After it failed once nobody may trust the file's cache. */
   readonly datasync: () => Promise<void>
   readonly size: () => Promise<number>
+  /** Takes away what is behind so many bytes; a sync gives its room back to the disk. */
+  readonly truncate: (bytes: number) => Promise<void>
   readonly close: () => Promise<void>
 }
 
@@ -161,6 +163,10 @@ const opened = async (path: string, flags: string): Promise<VolumeFile> => {
     datasync: async () => {
       const open = held()
       await done((answered) => fs.fdatasync(open, answered))
+    },
+    truncate: async (bytes) => {
+      const open = held()
+      await done((answered) => fs.ftruncate(open, bytes, answered))
     },
     size: async () => {
       const open = held()

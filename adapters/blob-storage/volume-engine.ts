@@ -11,7 +11,7 @@ import { isFull, thrown } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobPage, BlobUsage } from "#actors/blob-storage/blob-store.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { makeCheckpointFiles } from "./volume-checkpoint.ts"
+import { makeCheckpointRoom } from "./volume-checkpoint-room.ts"
 import { makeCheckpoints } from "./volume-checkpointing.ts"
 import { makeCommitLine } from "./volume-commit.ts"
 import type { Compacted } from "./volume-compaction.ts"
@@ -23,10 +23,11 @@ import { makeHoldings } from "./volume-holdings.ts"
 import { makeLogReads } from "./volume-log.ts"
 import type { Budget, CommitLine, VolumeLimits, VolumeParts } from "./volume-parts.ts"
 import { makePutSmall, sizeOf } from "./volume-puts.ts"
-import { makeQuarantine } from "./volume-quarantine.ts"
+import { makeQuarantine, setAsideHeadless } from "./volume-quarantine.ts"
 import { makeReads } from "./volume-reads.ts"
 import { leaveCleanMark, recover } from "./volume-recovery.ts"
 import { makeRenew } from "./volume-renewal.ts"
+import type { HeadlessBlob } from "./volume-replay.ts"
 import { makeScan } from "./volume-scan.ts"
 import { makeStage } from "./volume-staging.ts"
 import type { Counters } from "./volume-state.ts"
@@ -111,6 +112,7 @@ const makeBudget = (used_bytes: () => number, capacity_bytes: number) => {
     return { _tag: "BlobCapacityExceeded", detail }
   }
   const budget: Budget = {
+    stored: used_bytes,
     reserve: (bytes) => {
       const refused = fault(bytes)
       if (refused) throw thrown(refused)
@@ -170,21 +172,25 @@ const open = async (options: VolumeOptions, disk: VolumeDisk) => {
   goOnAfter(counters, options)
   const log = makeLogReads(segments)
   const budget = makeBudget(() => counters.used_bytes, limits.capacity_bytes)
+  const room = makeCheckpointRoom({ ...recovered, disk, dir, now, fail })
+  const checkpointFault = room.fault
   const line = makeCommitLine({
     state,
     log,
-    makeWriter: (failed) => makeWriter({ segments, state, now, fail: failed }, end),
+    makeWriter: (failed) =>
+      makeWriter({ segments, state, now, fail: failed, checkpointFault }, end),
     capacityFault: budget.fault,
     is_adopting: options.is_adopting ?? false,
     wrote: (bytes) => late.wrote?.(bytes),
+    report: (problem) => options.report?.(problem),
     deletes: recovered.deletes,
   })
   late.fail = line.fail
-  const checkpoints = makeCheckpoints(recovered, line, { dir, disk })
+  const checkpoints = makeCheckpoints(recovered, line, { dir, disk, room })
   const { checkpoint } = checkpoints
   late.wrote = checkpoints.wrote
   await line.writer.begin()
-  await unlessFull(() => makeCheckpointFiles(disk, dir))
+  await room.begin()
   const parts: VolumeParts = {
     dir,
     disk,
@@ -259,7 +265,13 @@ const makeReading = (
     { scrub_bytes_per_second: options.scrub_bytes_per_second, now: parts.now, report },
   )
   if (options.background !== false) upkeep.start()
-  return { ...reads, settled: quarantine.settled, upkeep, renew: makeRenew({ ...parts, copies }) }
+  /** None while another store is taken over: it tells of its blobs itself, or a read does later. */
+  const setAside = async (headless: ReadonlyArray<HeadlessBlob>) => {
+    if (options.is_adopting) return
+    await setAsideHeadless(quarantine, headless, clockOf(options)(), report)
+  }
+  const renew = makeRenew({ ...parts, copies })
+  return { ...reads, settled: quarantine.settled, setAside, upkeep, renew }
 }
 
 /** What takes bytes in, and reads first what is here of them already. */
@@ -293,6 +305,7 @@ export const openVolume = async (
   const { counters } = state
   const windows = makeWindows(segments)
   const reads = makeReading(parts, { extents, windows }, options)
+  await reads.setAside(recovered.headless)
   const last_at = () => counters.last_at
   const usage = async (): Promise<BlobUsage> => ({
     used_bytes: counters.used_bytes,
@@ -330,9 +343,14 @@ export const openVolume = async (
       await reads.settled()
       await checkpoints.settled()
       await line.settled()
+      await checkpoints.settled()
       const is_in_order = await segments.settled()
       // Without room for a checkpoint or its mark the next start replays more of the log.
-      if (line.failed() === undefined && (await unlessFull(parts.checkpoint)) && is_in_order) {
+      if (
+        line.failed() === undefined &&
+        (await unlessFull(() => parts.checkpoint())) &&
+        is_in_order
+      ) {
         await unlessFull(() => leaveCleanMark(disk, options.dir, checkpoints.serial()))
       }
       await segments.closeAll()
@@ -348,6 +366,6 @@ export const openVolume = async (
     adoptQuarantined: async (id, detail, at) => {
       await line.submit({ kind: "quarantined", id, place: undefined, detail, at })
     },
-    checkpoint: parts.checkpoint,
+    checkpoint: () => parts.checkpoint(),
   }
 }

@@ -78,7 +78,7 @@ const copyExtent = async (
 }
 
 /** Why a blob stays where it is: no file has as much room in a row. */
-const no_room = thrown({
+export const no_room = thrown({
   _tag: "BlobCapacityExceeded",
   detail: "No file of extents has as much room in a row.",
 })

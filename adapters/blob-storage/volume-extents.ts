@@ -62,10 +62,16 @@ export interface ExtentFiles extends Extents {
   readonly close: (number: number, is_closed: boolean) => void
   /** Whether nothing in the file is kept, reserved or read. */
   readonly isEmpty: (number: number) => boolean
+  /** Gives the disk the room of a file without anything in it; false where there is none. */
+  readonly cutEmpty: () => Promise<boolean>
+  /** What the images take, in bytes and images. */
+  readonly imageSize: () => { readonly bytes: number; readonly images: number }
   /** Forgets an empty file, which is about to be retired. */
   readonly drop: (number: number) => void
 }
 
+/** The file's number, which an image begins with. */
+const number_bytes = 4
 /** A chunk with the entry of its CRC. */
 const full_chunk_bytes = chunk_bytes + crc_bytes
 /** No stretch is shorter unless all of the blob fits it. */
@@ -85,7 +91,7 @@ export const stretchOfExtent = ({ position, bytes }: Extent): Stretch => ({
 
 interface FileState {
   readonly segment: Segment | undefined
-  readonly room: Room
+  room: Room
   readonly kept: Kept
   /** What uploads have, by where it begins. */
   readonly reserved: Map<number, Grant>
@@ -95,7 +101,7 @@ interface FileState {
   is_closed: boolean
 }
 
-const roomOf = (segment: Segment | undefined) => {
+const roomOf = (segment: Pick<Segment, "bytes" | "written_bytes"> | undefined) => {
   const end = Math.floor((segment?.bytes ?? 0) / page_bytes) * page_bytes
   const start = Math.min(data_start, end)
   const written = Math.min(toPages(segment?.written_bytes ?? 0), end)
@@ -103,6 +109,28 @@ const roomOf = (segment: Segment | undefined) => {
 }
 
 const sizeOf = ({ start, end }: Stretch) => end - start
+
+const isEmpty = ({ kept, reserved, pinned_bytes }: FileState) =>
+  kept.count() === 0 && reserved.size === 0 && pinned_bytes === 0
+
+/**
+ * Cuts a file off in which nothing is. Its bytes may be overwritten at any time: nobody misses
+ * them after a crash either, and a record that is replayed finds room behind the end.
+ */
+const cutEmpty = async (states: ReadonlyArray<FileState>) => {
+  const state = states.find((one) => isEmpty(one) && one.room.reached() > data_start)
+  if (!state?.segment) return false
+  const { segment } = state
+  const nothing = { start: data_start, end: data_start }
+  // Meanwhile nobody takes any of it, and nobody closes the file, which seems to be in use.
+  state.room = makeRoom(nothing)
+  state.reserved.set(data_start, { segment, ...nothing })
+  await segment.file.truncate(data_start)
+  await segment.file.datasync()
+  state.reserved.delete(data_start)
+  state.room = roomOf({ bytes: segment.bytes, written_bytes: data_start })
+  return true
+}
 
 /** The files by number; one that a record names and that is not there has no room. */
 const makeStates = (segments: Segments, images: Iterable<Uint8Array>) => {
@@ -349,9 +377,12 @@ export const makeExtents = ({
     close: (number, is_closed) => {
       of(number).is_closed = is_closed
     },
-    isEmpty: (number) => {
-      const { kept, reserved, pinned_bytes } = of(number)
-      return kept.count() === 0 && reserved.size === 0 && pinned_bytes === 0
+    isEmpty: (number) => isEmpty(of(number)),
+    cutEmpty: () => cutEmpty(all()),
+    imageSize: () => {
+      let bytes = 0
+      for (const { kept } of states.values()) bytes += kept.imageBytes()
+      return { bytes: bytes + number_bytes * states.size, images: states.size }
     },
     drop: (number) => {
       states.delete(number)

@@ -265,6 +265,11 @@ function* imageOf(frozen: Iterable<Table>): Generator<Uint8Array> {
   if (entries > 0) yield pieceOf(tables, entries)
 }
 
+const imageSizeOf = ({ blobs, tombstones, gone, shards }: IndexCount) => {
+  const entries = blobs + tombstones + gone + shards
+  return { bytes: entries * slot_bytes, images: Math.floor(entries / image_piece_entries) + 1 }
+}
+
 /** The images as one, in pieces of whole entries, however they were cut. */
 function* wholeEntries(images: ReadonlyArray<Uint8Array>) {
   let rest: Uint8Array<ArrayBufferLike> = new Uint8Array(0)
@@ -350,6 +355,8 @@ export const makeIndex = (images: ReadonlyArray<Uint8Array> = [], seed = 0) => {
     /** As `inFile`, one table at a time: to let other work come between. */
     slices: (file: number) => slicesOf((what) => fileOf(what) === file),
     count: (): IndexCount => ({ ...counts }),
+    /** What an image of it takes at most, in bytes and pieces. */
+    imageSize: () => imageSizeOf(counts),
     /** The memory that it takes. */
     bytes: directory.bytes,
     /** What `makeIndex` takes, as it is now, though the index changes; one image at a time. */

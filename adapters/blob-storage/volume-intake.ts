@@ -1,9 +1,10 @@
 /**
  * Bytes on their way into a volume, piece by piece: held in memory while they are few, on their way
- * to extents once they are many. What they become, whoever takes them knows.
+ * to extents once they are many, and only hashed where there is no room for what may be stored
+ * already. What they become, whoever takes them knows.
  */
 import { Blake3Hasher } from "@napi-rs/blake-hash"
-import { thrown } from "#actors/blob-storage/blob-fault.ts"
+import { faultOf, thrown } from "#actors/blob-storage/blob-fault.ts"
 import { type BlobId, blob_id_bytes } from "#schemas/blob-storage/blob.ts"
 import type { ExtentFiles } from "./volume-extents.ts"
 import { makeFifo } from "./volume-fifo.ts"
@@ -18,7 +19,7 @@ export type IntakeParts = Pick<VolumeParts, "limits" | "line" | "budget">
 /** The capacity that one upload has for itself until its blob is counted. */
 const makeShare = ({ limits, budget }: IntakeParts, announced: number | undefined) => {
   let reserved_bytes = 0
-  const grow = (bytes: number) => {
+  const assertAllowed = (bytes: number) => {
     if (bytes > limits.size_max_bytes) {
       throw thrown({ _tag: "BlobTooLarge", bytes_max: limits.size_max_bytes })
     }
@@ -26,6 +27,8 @@ const makeShare = ({ limits, budget }: IntakeParts, announced: number | undefine
       const detail = `The put has more than the ${announced} bytes that were announced.`
       throw thrown({ _tag: "BlobStoreFailed", detail })
     }
+  }
+  const grow = (bytes: number) => {
     if (bytes <= reserved_bytes) return
     budget.reserve(bytes - reserved_bytes)
     reserved_bytes = bytes
@@ -34,7 +37,7 @@ const makeShare = ({ limits, budget }: IntakeParts, announced: number | undefine
     budget.release(reserved_bytes)
     reserved_bytes = 0
   }
-  return { grow, giveBack }
+  return { assertAllowed, grow, giveBack }
 }
 
 /** What is known of the bytes once they are all there. */
@@ -58,22 +61,44 @@ interface Large {
   readonly hasher: Blake3Hasher
 }
 
+/** Bytes that the capacity has no room for: they are hashed, and kept nowhere. */
+interface Surplus {
+  readonly hasher: Blake3Hasher
+  /** Why there is no room. */
+  readonly cause: unknown
+}
+
+/** How bytes are taken. */
+export interface IntakeRules {
+  /** How many come at most. */
+  readonly announced: number | undefined
+  /** False: nobody asks for their hash. */
+  readonly is_hashed?: boolean
+  /**
+   * Asked where the capacity has no room: whether so many bytes and what follows them may be those
+   * of a blob that is stored. Without it they are refused.
+   */
+  readonly mayRepeat?: (bytes: number) => boolean
+}
+
 const turnOfOthers = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+const isOfCapacity = (cause: unknown) => faultOf(cause)._tag === "BlobCapacityExceeded"
 
 /**
  * Takes an upload's bytes: held while they are few, else on their way to extents, and hashed there
- * unless nobody asks for it.
+ * unless nobody asks for it. `large` and `surplus` say where they are by now.
  */
-export const makeIntake = (
+const makeIntake = (
   parts: IntakeParts,
   extents: ExtentFiles,
-  announced: number | undefined,
-  is_hashed: boolean,
+  { announced, is_hashed = true, mayRepeat = () => false }: IntakeRules,
 ) => {
   const { limits, line } = parts
   const share = makeShare(parts, announced)
   const held = makeFifo()
   let large: Large | undefined
+  let surplus: Surplus | undefined
   let size = 0
 
   const begin = () => {
@@ -83,19 +108,57 @@ export const makeIntake = (
     for (const part of held.take(held.bytes())) stream.push(part)
     return { stream, hasher }
   }
+  /** Gives back what was taken; again it does nothing. */
+  const end = async () => {
+    await large?.stream.abandon()
+    share.giveBack()
+  }
+  /** From here on the bytes are hashed alone, and those before them are let go. */
+  const giveUpRoom = (cause: unknown): Surplus => {
+    large?.stream.hashAll()
+    const hasher = large?.hasher ?? new Blake3Hasher()
+    for (const part of held.take(held.bytes())) hasher.update(part)
+    // Who ends the intake is told of what goes wrong.
+    end().catch(() => undefined)
+    return { hasher, cause }
+  }
+  const findRoom = (bytes: number) => {
+    try {
+      if (surplus) throw surplus.cause
+      share.grow(Math.max(bytes, announced ?? 0))
+    } catch (cause) {
+      if (!isOfCapacity(cause) || !mayRepeat(bytes)) throw cause
+      surplus ??= giveUpRoom(cause)
+    }
+  }
   const take = (bytes: Uint8Array) => {
-    share.grow(Math.max(size + bytes.length, announced ?? 0))
-    size += bytes.length
+    const taken = size + bytes.length
+    share.assertAllowed(Math.max(taken, announced ?? 0))
+    findRoom(taken)
+    size = taken
+    if (surplus) return void surplus.hasher.update(bytes)
     if (large) return large.stream.push(bytes)
     held.push(bytes)
     if (size >= limits.inline_bytes_max) large = begin()
   }
-  return { take, share, held, large: () => large, size: () => size }
+  return {
+    take,
+    end,
+    held,
+    giveBack: share.giveBack,
+    large: () => large,
+    surplus: () => surplus,
+    size: () => size,
+  }
 }
 export type Intake = ReturnType<typeof makeIntake>
 
+/** What the next bytes should wait for. */
+const pressureOf = (intake: Intake) =>
+  intake.surplus() ? undefined : intake.large()?.stream.pressure()
+
 /** Takes parts one behind the other, a large one in slices, and remembers what went wrong. */
-export const makeTurns = (intake: Intake) => {
+const makeTurns = (intake: Intake) => {
   /** What takes a large part; the parts behind it wait. */
   let turn: Promise<void> | undefined
   let broken: unknown
@@ -116,7 +179,7 @@ export const makeTurns = (intake: Intake) => {
     await before
     for (let at = 0; at < bytes.length; at += slice_bytes) {
       take(bytes.subarray(at, at + slice_bytes))
-      await intake.large()?.stream.pressure()
+      await pressureOf(intake)
       await turnOfOthers()
     }
   }
@@ -135,7 +198,7 @@ export const makeTurns = (intake: Intake) => {
     } catch (cause) {
       return Promise.reject(cause)
     }
-    return intake.large()?.stream.pressure()
+    return pressureOf(intake)
   }
   return {
     write,
@@ -155,13 +218,8 @@ export const makeTurns = (intake: Intake) => {
  * Bytes on their way in, and their end: `work` does a step once all of them were taken, `abort`, in
  * any case to be called, waits for it and gives back what no record keeps.
  */
-export const makeSession = (
-  parts: IntakeParts,
-  extents: ExtentFiles,
-  announced: number | undefined,
-  is_hashed = true,
-) => {
-  const intake = makeIntake(parts, extents, announced, is_hashed)
+export const makeSession = (parts: IntakeParts, extents: ExtentFiles, rules: IntakeRules) => {
+  const intake = makeIntake(parts, extents, rules)
   const turns = makeTurns(intake)
   let working: Promise<unknown> | undefined
   let ending: Promise<void> | undefined
@@ -169,8 +227,7 @@ export const makeSession = (
   const end = async () => {
     await turns.end()
     await working?.catch(() => undefined)
-    await intake.large()?.stream.abandon()
-    intake.share.giveBack()
+    await intake.end()
   }
   const step = async <A>(next: () => Promise<A>) => {
     await turns.taken()

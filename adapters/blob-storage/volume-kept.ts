@@ -111,6 +111,8 @@ export const makeKept = (image?: Uint32Array) => {
     entries: (): ReadonlyArray<KeptStretch> =>
       Array.from({ length: count() }, (_, entry) => at(entry)),
     image: imageNow,
+    /** What the image takes. */
+    imageBytes: () => count() * entry_words * Uint32Array.BYTES_PER_ELEMENT,
   }
 }
 export type Kept = ReturnType<typeof makeKept>

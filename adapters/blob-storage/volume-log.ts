@@ -16,6 +16,7 @@ import type { LogReads, ReadRecord, Segment, Segments } from "./volume-parts.ts"
 import {
   decodeHead,
   decodeTail,
+  type KnownBlob,
   payloadHolds,
   type RecordHead,
   tail_bytes,
@@ -23,6 +24,8 @@ import {
 
 /** Read at once where only a head is wanted: nearly all heads are shorter. */
 const head_read_bytes = 1024
+/** An identifier's digits. */
+const id_digits = 32
 /** Read at once where batches are looked for, in bytes. */
 const search_bytes = 1024 * 1024
 
@@ -67,11 +70,26 @@ export interface LoggedRecord {
   readonly position: number
 }
 
-/** A batch as it was read: its records, as far as their heads hold. */
-export interface ReadBatch {
+/** A blob's record whose head does not hold, as its tail tells of it. */
+export interface HeadlessRecord {
+  readonly id: BlobId
+  readonly known: KnownBlob
+  /** Where the bytes begin that no head explains: the record begins there, or behind it. */
+  readonly position: number
+  /** From there to the end of the tail. */
+  readonly bytes: number
+}
+
+/** What holds in a stretch of the log. */
+export interface Salvaged {
+  readonly records: ReadonlyArray<LoggedRecord>
+  readonly headless: ReadonlyArray<HeadlessRecord>
+}
+
+/** A batch as it was read: its records, as far as their heads hold, or at least their tails. */
+export interface ReadBatch extends Salvaged {
   readonly header: ReadBatchHeader
   readonly bytes: Buffer
-  readonly records: ReadonlyArray<LoggedRecord>
   /** Whether every head that the header speaks of is there and holds. */
   readonly is_whole: boolean
 }
@@ -109,20 +127,30 @@ export const searchHeader = async (segment: Segment, position: number, sequence:
 
 /**
  * The records that hold in a stretch of the log, whose first byte is at `position` in its file:
- * each head is looked for behind the one before, and then at every place where one may begin.
+ * each head is looked for behind the one before, and then at every place where one may begin. A
+ * tail that is met on the way is one of a head that does not hold.
  */
-const recordsIn = (bytes: Buffer, position: number, seed: number, start = 0) => {
+const recordsIn = (bytes: Buffer, position: number, seed: number, start = 0): Salvaged => {
   const records: Array<LoggedRecord> = []
+  const headless: Array<HeadlessRecord> = []
+  let explained = start
   for (let at = start; at < bytes.length; ) {
     const head = decodeHead(bytes, at, seed)
     if (head && at + head.record_bytes <= bytes.length) {
       records.push({ head, position: position + at })
       at += toRecords(head.record_bytes)
-    } else {
-      at += record_alignment
+      explained = at
+      continue
     }
+    const known = decodeTail(bytes.subarray(at, at + tail_bytes), seed)
+    at += known ? tail_bytes : record_alignment
+    if (!known) continue
+    // Sixteen bytes in hex are an identifier: the first half of the hash.
+    const id = known.hash.slice(0, id_digits) as BlobId
+    headless.push({ id, known, position: position + explained, bytes: at - explained })
+    explained = at
   }
-  return records
+  return { records, headless }
 }
 
 /** CRC32C of the CRCs of a batch's heads, in order. */
@@ -146,13 +174,8 @@ export const readBatch = async (segment: Segment, header: ReadBatchHeader): Prom
   }
   const crc = headsCrc(records.map(({ head }) => head.crc))
   const is_whole = records.length === header.records && crc === header.heads_crc
-  if (is_whole) return { header, bytes, records, is_whole }
-  return {
-    header,
-    bytes,
-    records: recordsIn(bytes, header.position, segment.seed, start),
-    is_whole,
-  }
+  if (is_whole) return { header, bytes, records, headless: [], is_whole }
+  return { header, bytes, is_whole, ...recordsIn(bytes, header.position, segment.seed, start) }
 }
 
 /** Whether the inline payloads of a batch are what was put as well. */

@@ -201,8 +201,9 @@ export interface LogFile {
   readonly is_current: boolean
 }
 
-/** Bytes that are promised to uploads and not yet in `used`. */
+/** Bytes that are stored, and those that are promised to uploads. */
 export interface Budget {
+  readonly stored: () => number
   /** Takes so many bytes of the capacity, or throws BlobCapacityExceeded. */
   readonly reserve: (bytes: number) => void
   readonly release: (bytes: number) => void
@@ -225,9 +226,10 @@ export interface VolumeParts {
   /**
    * Makes a checkpoint durable, so that nothing before it is needed for a replay. Afterwards a log
    * file without live records and without facts after `acknowledged`, or a file of extents in which
-   * nothing is kept, may be retired.
+   * nothing is kept, may be retired. On a full disk what is empty makes way for it, but
+   * for `spare_kept` log files: one, unless 0 is given.
    */
-  readonly checkpoint: () => Promise<void>
+  readonly checkpoint: (spare_kept?: number) => Promise<void>
   /** Takes an emptied log file out of `logFiles`, then retires it. */
   readonly retireLog: (number: number) => Promise<void>
   /** What maintenance wants to know after a restart; kept with the checkpoint. */

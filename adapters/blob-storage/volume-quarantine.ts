@@ -22,6 +22,9 @@ const copy_bytes = 1024 * 1024
 /** A copy of more than this is set aside after the answer: no reader waits for it. */
 const awaited_bytes_max = 64 * 1024 * 1024
 
+/** Copies that a start sets aside at once, each with a file of its own. */
+const at_once_max = 64
+
 /** A copy that was read and found damaged. */
 export interface DamagedCopy {
   readonly id: BlobId
@@ -149,6 +152,33 @@ export const makeQuarantine = (
     settled: async () => {
       await Promise.all(copying)
     },
+  }
+}
+
+/**
+ * Takes out what a start found damaged in the log, so that it is told though nobody reads it. What
+ * cannot be taken out now stays in the index, and is what a read or the scrub finds.
+ */
+export const setAsideHeadless = async (
+  { setAside }: Quarantine,
+  blobs: ReadonlyArray<Pick<DamagedCopy, "id" | "place">>,
+  at: bigint,
+  report: (problem: string) => void,
+) => {
+  const damage = {
+    kind: "quarantined",
+    detail: "What the log says of the blob is damaged.",
+  } as const
+  const one = async (blob: Pick<DamagedCopy, "id" | "place">) => {
+    try {
+      await setAside({ ...blob, damage, at })
+      report(`what its log says of ${blob.id} is damaged: it is not served any more`)
+    } catch (cause) {
+      report(`${blob.id} is damaged and could not be set aside: ${String(cause)}`)
+    }
+  }
+  for (let n = 0; n < blobs.length; n += at_once_max) {
+    await Promise.all(blobs.slice(n, n + at_once_max).map(one))
   }
 }
 

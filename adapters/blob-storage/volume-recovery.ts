@@ -186,10 +186,10 @@ export const recover = async (options: RecoveryOptions) => {
     ...(going_on ? [{ file: going_on, position: start.position }] : []),
     ...logs.replayed.map((segment) => ({ file: state.addFile(segment), position: data_start })),
   ]
-  const { end, deletes } = is_clean
-    ? { end: start, deletes: [] }
+  const { end, deletes, headless } = is_clean
+    ? { end: start, deletes: [], headless: [] }
     : await replay({ state, log: makeLogReads(segments) }, replayed, start)
   for (const segment of logs.stale) await segments.retire(segment)
   const notes: Record<string, string> = { ...facts?.notes }
-  return { volume_id, segments, index, extents, state, end, deletes, notes, serial }
+  return { volume_id, segments, index, extents, state, end, deletes, headless, notes, serial }
 }

@@ -3,18 +3,27 @@
  *
  * A batch that does not hold is rot where a batch of the same generation with a higher sequence
  * follows anywhere, since at most one batch is ever written before the last one is synced: what
- * holds of it is kept, the rest counted as damaged. Else it is the torn end of the log, of which
- * nobody was told that it is stored.
+ * holds of it is kept, the rest counted as damaged, and a blob of which only the tail holds is one
+ * that was stored and is corrupt. Else it is the torn end of the log, of which nobody was told that
+ * it is stored.
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { batch_bytes_max, data_start, page_bytes, type ReadBatchHeader } from "./volume-format.ts"
+import {
+  batch_bytes_max,
+  data_start,
+  page_bytes,
+  type ReadBatchHeader,
+  toRecords,
+} from "./volume-format.ts"
 import { isHeld, type Place } from "./volume-index.ts"
 import {
+  type HeadlessRecord,
   type LoggedRecord,
   payloadsHold,
   type ReadBatch,
   readBatch,
   readHeader,
+  type Salvaged,
   salvage,
   searchHeader,
 } from "./volume-log.ts"
@@ -74,22 +83,66 @@ const completed = async (
   return known ? { ...record, size: known.size, shard: known.shard } : record
 }
 
+type FoundRecord = LoggedRecord | HeadlessRecord
+
 interface Told {
   readonly state: VolumeState
   readonly log: LogReads
 }
 
+/** A blob of which the log has a tail and no head, where the index has it now. */
+export interface HeadlessBlob {
+  readonly id: BlobId
+  readonly place: Place
+}
+
+/** What is told of a blob whose head does not hold; where a large one's bytes are is not known. */
+const headlessOf = ({ id, known: { size, shard } }: HeadlessRecord): AppliedRecord => ({
+  kind: "blob",
+  id,
+  size,
+  shard,
+  at: 0n,
+  cursor: 0,
+  is_moved: false,
+  is_large: false,
+  extents: no_extents,
+  freed: no_extents,
+})
+
+const inOrder = ({ records, headless }: Salvaged): ReadonlyArray<FoundRecord> =>
+  headless.length === 0
+    ? records
+    : [...records, ...headless].sort((one, other) => one.position - other.position)
+
+const endOf = (one: FoundRecord) =>
+  one.position + ("head" in one ? toRecords(one.head.record_bytes) : one.bytes)
+
 /** Tells the state records, and which of them are older than what it knows already. */
 const makeTell = ({ state, log }: Told) => {
   const { index, counters } = state
+  const headless = new Map<BlobId, Place>()
   /**
    * Times of records that were found where no batch holds. One that was written to another place
    * than its own is found too early: since times rise, they tell what is newer.
    */
   const found_at = new Map<BlobId, bigint>()
 
-  return async (file: LogFileState, records: ReadonlyArray<LoggedRecord>, is_found = false) => {
-    for (const { head, position } of records) {
+  /** A tail has no time: what was found of its blob may be newer, and another copy is as good. */
+  const tellHeadless = (file: LogFileState, record: HeadlessRecord) => {
+    const { id, position, bytes } = record
+    if (isHeld(index.find(id)) || found_at.has(id)) return
+    state.apply(headlessOf(record), file, position, bytes)
+    const place = index.find(id)
+    if (place) headless.set(id, place)
+  }
+  const tell = async (file: LogFileState, found: ReadonlyArray<FoundRecord>, is_found = false) => {
+    for (const one of found) {
+      if (!("head" in one)) {
+        tellHeadless(file, one)
+        continue
+      }
+      const { head, position } = one
       if (head.at < (found_at.get(head.id) ?? 0n)) {
         counters.cursor = Math.max(counters.cursor, head.is_moved ? 0 : head.cursor)
         continue
@@ -101,17 +154,30 @@ const makeTell = ({ state, log }: Told) => {
       state.apply(record, file, position, head.record_bytes)
     }
   }
+  return {
+    tell,
+    /** Those of which no later record tells. */
+    headless: (): ReadonlyArray<HeadlessBlob> =>
+      Array.from(headless, ([id, place]) => ({ id, place })).filter(({ id, place }) => {
+        const now = index.find(id)
+        return now?.file === place.file && now.position === place.position
+      }),
+  }
 }
-type Tell = ReturnType<typeof makeTell>
+type Tell = ReturnType<typeof makeTell>["tell"]
 
 /** Tells the state what holds in a stretch where no batch does; answers how many records. */
 const rescue = async (tell: Tell, file: LogFileState, from: number, to: number) => {
   let count = 0
-  for (let at = from; at < to; at += batch_bytes_max) {
-    const records = await salvage(file.segment, at, Math.min(to, at + 2 * batch_bytes_max))
-    const begun = records.filter(({ position }) => position < at + batch_bytes_max)
+  for (let at = from; at < to; ) {
+    const stop = at + batch_bytes_max
+    const found = await salvage(file.segment, at, Math.min(to, stop + batch_bytes_max))
+    const begun = inOrder(found).filter(({ position }) => position < stop)
     await tell(file, begun, true)
     count += begun.length
+    const last = begun.at(-1)
+    // The tail of a record that was told is not met once more without its head.
+    at = last ? Math.max(stop, endOf(last)) : stop
   }
   return count
 }
@@ -127,6 +193,8 @@ export interface Replayed {
   readonly end: LogEnd
   /** Deletes of which the last batch alone tells. */
   readonly deletes: ReadonlyArray<NewRecord>
+  /** Blobs that were stored and whose heads are damaged: nobody was told so yet. */
+  readonly headless: ReadonlyArray<HeadlessBlob>
 }
 
 const deletesIn = ({ records }: ReadBatch): ReadonlyArray<NewRecord> =>
@@ -143,7 +211,7 @@ const makePending = ({ counters }: VolumeState, tell: Tell) => {
     if (!pending) return
     const { file, batch } = pending
     const { header } = batch
-    await tell(file, batch.records, !batch.is_whole)
+    await tell(file, inOrder(batch), !batch.is_whole)
     file.end = header.position + header.bytes
     deletes = deletesIn(batch)
     if (!batch.is_whole) counters.damaged_batches += 1
@@ -163,7 +231,7 @@ const makePending = ({ counters }: VolumeState, tell: Tell) => {
 
 const makeReplay = (told: Told, start: LogEnd) => {
   const { counters } = told.state
-  const tell = makeTell(told)
+  const { tell, headless } = makeTell(told)
   const pending = makePending(told.state, tell)
   const { settle } = pending
   /** The last batch that was met, and the one before it. */
@@ -214,19 +282,23 @@ const makeReplay = (told: Told, start: LogEnd) => {
   /** Decides about the last batch; answers where the log goes on. */
   const end = async (): Promise<Replayed> => {
     const met = pending.get()
-    if (!met) return { end: last, deletes: pending.deletes() }
+    const replayed = (log_end: LogEnd): Replayed => ({
+      end: log_end,
+      deletes: pending.deletes(),
+      headless: headless(),
+    })
+    if (!met) return replayed(last)
     const { file, batch } = met
     if (batch.is_whole && payloadsHold(batch)) {
       await settle()
       // A sync that failed may have left in the cache what the disk does not have.
       await file.segment.file.write([batch.bytes], batch.header.position)
-      return { end: last, deletes: pending.deletes() }
+      return replayed(last)
     }
     file.end = batch.header.position
     told.state.noteTorn(batch.header.first_cursor - 1 + batch.header.records)
     const { position } = batch.header
-    const torn_from = { ...before, file: file.segment.number, position }
-    return { end: torn_from, deletes: pending.deletes() }
+    return replayed({ ...before, file: file.segment.number, position })
   }
   return { walk, end }
 }

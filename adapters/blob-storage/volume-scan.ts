@@ -34,7 +34,8 @@ const stepAt = async (
   }
   const found = await searchHeader(segment, position, after.sequence)
   const next = Math.min(found?.position ?? end, end, position + damaged_bytes_max)
-  return { records: await salvage(segment, position, next), next, sequence: after.sequence }
+  const { records } = await salvage(segment, position, next)
+  return { records, next, sequence: after.sequence }
 }
 
 interface Place {

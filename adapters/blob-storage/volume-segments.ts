@@ -241,6 +241,8 @@ export interface OpenSegments extends Segments {
   readonly settled: () => Promise<boolean>
   /** Makes one more spare file; rejects with the disk's error. */
   readonly prepare: (kind: SegmentKind) => Promise<void>
+  /** Removes a spare file, if there is one: nothing durable names it. */
+  readonly discardSpare: (kind: SegmentKind) => Promise<void>
   readonly closeAll: () => Promise<void>
 }
 
@@ -306,8 +308,7 @@ export const makeSegments = (options: SegmentsOptions): OpenSegments => {
   }
   const closeAll = async () => {
     await settled()
-    const in_use = [used.log, used.ext].flatMap((some) => Array.from(some.values()))
-    const all = [...in_use, ...spare.log, ...spare.ext, ...broken]
+    const all = [...used.log.values(), ...used.ext.values(), ...spare.log, ...spare.ext, ...broken]
     await Promise.allSettled(all.map(({ file }) => file.close()))
   }
   return {
@@ -327,6 +328,9 @@ export const makeSegments = (options: SegmentsOptions): OpenSegments => {
       return segment
     },
     spareCount: (kind) => spare[kind].length,
+    discardSpare: async (kind) => {
+      for (const segment of spare[kind].splice(-1)) await tracked(discard(segment))
+    },
     generation: maker.generation,
     raise: maker.raise,
     closeAll,

@@ -27,6 +27,8 @@ async function* partsOf(parts: ReadonlyArray<Uint8Array>) {
 
 /** What an intake has taken, to be read again and again until it is aborted. */
 const sealed = async (windows: Windows, { intake }: Session): Promise<StagedBytes> => {
+  const surplus = intake.surplus()
+  if (surplus) throw surplus.cause
   const large = intake.large()
   const size = intake.size()
   if (large) {
@@ -51,7 +53,7 @@ export const makeSeal = (windows: Windows, session: Session) => {
 export const makeStage =
   (parts: IntakeParts, extents: ExtentFiles, windows: Windows) =>
   (size: number | undefined): Staging => {
-    const session = makeSession(parts, extents, size)
+    const session = makeSession(parts, extents, { announced: size })
     const { write, abort } = session
     return { write, seal: makeSeal(windows, session), abort }
   }

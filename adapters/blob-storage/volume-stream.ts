@@ -219,8 +219,9 @@ const makePieces = (
 /**
  * The stream of one blob. `push` takes bytes that must not change any more; `pressure` answers a
  * promise where the next ones should wait; `complete` writes the rest and answers the extents,
- * which `sync` makes durable; before, the hash was not told of all bytes. `abandon` in any case
- * waits for what is under way and gives back what no record keeps.
+ * which `sync` makes durable; before, the hash was not told of all bytes, unless `hashAll` says
+ * that no more come. `abandon` in any case waits for what is under way and gives back what no
+ * record keeps.
  */
 export const makeBlobStream = (
   line: CommitLine,
@@ -258,6 +259,7 @@ export const makeBlobStream = (
       pieces.push(bytes)
       run()
     },
+    hashAll: pieces.end,
     pressure: () => (isBusy() || flights.broken() !== undefined ? waitUntilCalm() : undefined),
     complete: async (): Promise<ReadonlyArray<Extent>> => {
       pieces.end()

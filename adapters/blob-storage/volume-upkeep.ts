@@ -58,6 +58,17 @@ export const makeUpkeep = (parts: ScrubParts, options: UpkeepOptions): Upkeep =>
   const timers = new Set<NodeJS.Timeout>()
   let is_stopped = false
 
+  /** Whether the last round of compaction met a full disk: that is told once. */
+  let is_full = false
+  const compactOnce = async (pace: Pace) => {
+    let full: string | undefined
+    const compacted = await compact(parts, pace, (detail) => {
+      full ??= detail
+    })
+    if (full !== undefined && !is_full) options.report(`Compaction has no room: ${full}`)
+    is_full = full !== undefined
+    return compacted
+  }
   const paceOf = (bytes_per_second: number) =>
     makePace(bytes_per_second, options.now, () => is_stopped)
   const byHand: Pace = async (bytes) => {
@@ -88,14 +99,14 @@ export const makeUpkeep = (parts: ScrubParts, options: UpkeepOptions): Upkeep =>
     timers.add(timer.unref())
   }
   const compactIfWorth = async () => {
-    if (isWorth()) await compact(parts, paceOf(compaction_bytes_per_second))
+    if (isWorth()) await compactOnce(paceOf(compaction_bytes_per_second))
   }
   const scrubWhatWaits = async () => {
     const pace = paceOf(options.scrub_bytes_per_second)
     while (!is_stopped && (await scrub.next(pace))) await pace(0)
   }
   return {
-    compact: () => compactions.run(() => compact(parts, byHand)),
+    compact: () => compactions.run(() => compactOnce(byHand)),
     scrub: () => scrubs.run(() => scrub.all(byHand)),
     oldestUnverifiedAt: scrub.oldestUnverifiedAt,
     start: () => {

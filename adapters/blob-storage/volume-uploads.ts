@@ -33,13 +33,24 @@ export interface Uploads {
   readonly putLarge: Put
 }
 
+/**
+ * Whether so many bytes, and what follows them, may be stored already. No whole blob is larger than
+ * all that is stored; one that has only a shard here may be.
+ */
+const makeMayRepeat =
+  ({ index, budget }: UploadParts, { expected_id, length = 0 }: PutOrder) =>
+  (bytes: number) => {
+    if (expected_id !== undefined && !isHeld(index.find(expected_id))) return false
+    return Math.max(bytes, length) <= budget.stored() || index.count().shards > 0
+  }
+
 /** Answers what needs no storing, a repetition that was read; throws the refusal. */
 const settle = async ({ index, log, sound }: UploadParts, put: PutOperation) => {
   const place = index.find(put.id)
   const here = isHeld(place) ? await log.head(put.id, place) : undefined
   const refused = refusalOf(put.id, admission(put, here))
   if (refused) throw thrown(refused)
-  if (!here || isExchanged(true, here, undefined)) return undefined
+  if (!here || isExchanged(put.extents.length > 0, here, undefined)) return undefined
   const head = await sound(put.id, put.at)
   return head && { id: put.id, meta: metaOf(head), created: false }
 }
@@ -64,15 +75,29 @@ const putOf = (order: PutOrder, size: number, at: bigint) => ({
   at,
   parts: [],
   crcs: [],
+  extents: [],
 })
+
+/** Answers bytes that were not kept: those of a blob that is stored, or they have no room. */
+const repeat = async (parts: UploadParts, put: PutOperation, cause: unknown) => {
+  parts.line.assertWritable()
+  const settled = await settle(parts, put)
+  if (!settled) throw cause
+  return settled
+}
 
 const finishOf =
   (parts: UploadParts, order: PutOrder, intake: Intake, putSmall: Put) =>
   async (at: bigint): Promise<PutAnswer> => {
+    const surplus = intake.surplus()
+    if (surplus) {
+      const put = { ...putOf(order, intake.size(), at), ...identified(surplus.hasher) }
+      return repeat(parts, put, surplus.cause)
+    }
     const large = intake.large()
     if (!large) {
       // From here on the put itself asks for the room.
-      intake.share.giveBack()
+      intake.giveBack()
       return putSmall(order, intake.held.take(intake.held.bytes()), at)
     }
     const placed = await large.stream.complete()
@@ -93,7 +118,8 @@ const beginUpload = (
   order: PutOrder,
   announced: number | undefined,
 ): NodeUpload => {
-  const session = makeSession(parts, extents, announced)
+  const mayRepeat = makeMayRepeat(parts, order)
+  const session = makeSession(parts, extents, { announced, mayRepeat })
   const finishNow = finishOf(parts, order, session.intake, putSmall)
   let finishing: Promise<PutAnswer> | undefined
 

@@ -32,6 +32,8 @@ export interface WriterParts {
   readonly state: VolumeState
   readonly now: () => number
   readonly fail: (detail: string) => void
+  /** Why a checkpoint would have no room for what more puts add. */
+  readonly checkpointFault: () => Promise<BlobFault | undefined>
 }
 
 /**
@@ -97,11 +99,11 @@ export const makeWriter = (parts: WriterParts, end: LogEnd) => {
       return faultOf(cause)
     }
   }
-  /** Waits for the file that is held back; what is in the way of puts, where it is not there. */
+  /** Waits for the file that is held back, and for room for a checkpoint; why puts lack them. */
   const putFault = async (): Promise<BlobFault | undefined> => {
-    if (reserve.count() > 0) return undefined
-    await reserve.beyond(0)
-    return reserve.count() > 0 ? undefined : (reserve.fault() ?? no_room)
+    if (reserve.count() === 0) await reserve.beyond(0)
+    if (reserve.count() === 0) return reserve.fault() ?? no_room
+    return parts.checkpointFault()
   }
   /**
    * Makes the first file and the one that is held back, before anything is asked of them: a disk

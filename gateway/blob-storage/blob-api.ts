@@ -52,6 +52,7 @@ const reads = { scopes: ["blobs:read"] }
 const writes = { scopes: ["blobs:write"] }
 const refused = rejections(AlreadyExists, FailedPrecondition)
 
+const bytes = "application/octet-stream"
 const batch_types = ["application/x-ndjson", "application/json"]
 const batch =
   "At most 10,000 identifiers, a JSON array or one on each line, answered on a line each (NDJSON)."
@@ -76,9 +77,11 @@ export const Blobs = HttpApiGroup.make("blobs")
     })
       .annotate(OpenApi.Summary, "Store a blob as a stream")
       .annotate(Needs, writes)
-      .annotate(Accepts, ["application/x-ndjson", "application/json", "application/octet-stream"])
+      .annotate(Accepts, ["application/x-ndjson", "application/json", bytes])
       // The store bounds what is stored; chunks and their lines have bounds of their own.
-      .annotate(BodyLimit, () => Number.POSITIVE_INFINITY)
+      .annotate(BodyLimit, ({ blob }, type) =>
+        type === bytes ? blob.stream_bytes_max : Number.POSITIVE_INFINITY,
+      )
       .annotate(Streamed, true),
     HttpApiEndpoint.get("list", "/v1/blobs", {
       query: {

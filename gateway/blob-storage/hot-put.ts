@@ -107,8 +107,10 @@ export const finishUpload = async (
   }
 }
 
+const no_bytes = new Uint8Array(0)
+
 const putStreamed = (puts: HotPuts, visit: HotVisit, order: PutOrder, size?: number) => {
-  const upload = puts.engine.upload(order, size)
+  const upload = puts.engine.upload({ ...order, length: size }, size)
   let is_finishing = false
   readBody(visit, {
     take: upload.write,
@@ -121,6 +123,10 @@ const putStreamed = (puts: HotPuts, visit: HotVisit, order: PutOrder, size?: num
     },
     fail: (cause) => rejectFault(visit, cause),
   })
+  // What is announced and has no room is refused before it comes.
+  if (size !== undefined) {
+    Promise.try(upload.write, no_bytes).catch((cause) => rejectFault(visit, cause))
+  }
 }
 
 /** POST of plain bytes, of a length that is known or not. */

@@ -17,7 +17,7 @@ const ids = contents.map((bytes) => blake3(bytes).toString("hex").slice(0, 32))
 
 const settings = { blob: { json_body_bytes_max: 1_200_000 } }
 /** Too small for all contents at once, and for the largest of them. */
-const small = { capacity_bytes: 2_500_000, size_max_bytes: 1_000_000 }
+const small = { capacity_bytes: 1_000_000, size_max_bytes: 1_000_000 }
 
 const side = (is_hot: boolean) =>
   Effect.gen(function* () {

@@ -157,6 +157,7 @@ export const patterns = (test: Test) => {
   })
   const all = Object.keys(files).filter((name) => files[name] !== null)
   const but = (...names: ReadonlyArray<string>) => all.filter((name) => !names.includes(name))
+  const in_home = all.filter((name) => name.startsWith("home/"))
 
   for (const [what, include, exclude, left] of [
     ["a name wherever it is", [], ["notes.txt"], but("home/u1/notes.txt", "home/u2/notes.txt")],
@@ -174,6 +175,10 @@ export const patterns = (test: Test) => {
     ["all but an included name", ["notes.txt"], [], ["home/u1/notes.txt", "home/u2/notes.txt"]],
     ["all but an included folder", ["/home/u1"], [], all.filter((n) => n.startsWith("home/u1/"))],
     ["what is excluded though it is included", ["/home/u1"], ["*.tmp"], ["home/u1/notes.txt"]],
+    ["what is both excluded and included", ["*.tmp", "a.txt"], ["*.tmp"], ["a.txt"]],
+    ["what is excluded at the root of all that is included", ["*"], ["/home"], but(...in_home)],
+    ["what is below an excluded folder", ["notes.txt"], ["u1"], ["home/u2/notes.txt"]],
+    ["all of what is included and excluded", ["*.tmp"], ["*.tmp"], []],
   ] as const) {
     test(`leaves out ${what}`, (place) =>
       Effect.gen(function* () {

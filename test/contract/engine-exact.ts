@@ -18,6 +18,8 @@ import {
   isNotFound,
   quiet,
   type Test,
+  tags,
+  whole,
 } from "./engine-place.ts"
 
 const kept: Tree = { "a.txt": "a", "b/c.txt": "c", "b/d.txt": "d", "e/f.txt": "f" }
@@ -82,6 +84,65 @@ export const exact = (test: Test) => {
       assert.equal((yield* engine.plan(repository, folder)).unchanged, 0)
       yield* engine.restore(repository, folder, quiet)
       assert.deepEqual(yield* readTree(path), {})
+    }))
+}
+
+/** What a backup's patterns kept out of it, then what is new: each text says what it is. */
+const in_scope: Tree = { "b/c.txt": "in", "b/k.txt": "in" }
+const kept_out: Tree = { "a.tmp": "out", "b/d.tmp": "out", "b/e/f.tmp": "out" }
+
+export const scopes = (test: Test) => {
+  for (const [what, include_patterns, exclude_patterns, spared, deleted] of [
+    [
+      "was excluded, and new folders that hold such",
+      [],
+      ["*.tmp"],
+      { "new.tmp": "", "b/new/g.tmp": "", "b/new/g.txt": "" },
+      ["b/new.txt", "new/h.txt", "z.txt"],
+    ],
+    ["was not included", ["/b/*.txt"], [], { "z.txt": "", "b/new/g.txt": "" }, ["b/new.txt"]],
+    [
+      "was excluded of what was included",
+      ["/b"],
+      ["*.tmp"],
+      { "z.txt": "", "b/new.tmp": "" },
+      ["b/new.txt", "b/new/g.txt"],
+    ],
+  ] as const) {
+    test(`leaves alone what ${what}`, (place) =>
+      Effect.gen(function* () {
+        const engine = yield* Engine
+        const repository = yield* place.bucket
+        yield* engine.init(repository)
+        const path = yield* folderOf({ ...in_scope, ...kept_out })
+        const asked = { path, ...whole, tags, include_patterns, exclude_patterns }
+        const { engine_snapshot_id } = yield* engine.backup(repository, asked, quiet)
+        const later = Object.fromEntries(deleted.map((name) => [name, ""]))
+        yield* writeTree(path, { ...spared, ...later })
+        const folder = { engine_snapshot_id, path, sub_path: null, is_exact: true }
+        const { actions } = yield* engine.plan(repository, folder)
+        const files_only = actions.filter((one) => one.path.includes("."))
+        assert.deepEqual(
+          files_only,
+          deleted.map((name) => ({ action: "deleted", path: `/${name}` })),
+        )
+        yield* engine.restore(repository, folder, quiet)
+        assert.deepEqual(yield* readTree(path), { ...in_scope, ...kept_out, ...spared })
+      }))
+  }
+
+  test("empties no folder by a snapshot of which nothing was included", (place) =>
+    Effect.gen(function* () {
+      const engine = yield* Engine
+      const repository = yield* place.bucket
+      yield* engine.init(repository)
+      const path = yield* folderOf(kept)
+      const asked = { path, ...whole, tags, include_patterns: ["*.none"] }
+      const { engine_snapshot_id, files } = yield* engine.backup(repository, asked, quiet)
+      const folder = { engine_snapshot_id, path, sub_path: null, is_exact: true }
+      assert.deepEqual((yield* engine.plan(repository, folder)).actions, [])
+      yield* engine.restore(repository, folder, quiet)
+      assert.deepEqual([files, yield* readTree(path)], [0, kept])
     }))
 }
 

@@ -5,7 +5,7 @@ import { Engine, EngineFailed, type Repository } from "#actors/share-protection/
 import { RepositoryLocked, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 import { emptyFolder, folderOf, readTree } from "../share-protection/folder.ts"
 import { backups, patterns } from "./engine-backup.ts"
-import { exact, plans, proofs } from "./engine-exact.ts"
+import { exact, plans, proofs, scopes } from "./engine-exact.ts"
 import {
   backedUp,
   countOf,
@@ -248,6 +248,7 @@ export const engineContract = (
   describe("restores", () => restores(test))
   describe("upkeep", () => upkeep(test))
   describe("exact restores", () => exact(test))
+  describe("exact restores by patterns", () => scopes(test))
   describe("plans", () => plans(test))
   describe("proofs", () => proofs(test))
   describe("locks", () => locks(test))

@@ -1,5 +1,6 @@
 /** What every NodeEngine promises of bytes that belong to no blob yet. */
 import assert from "node:assert/strict"
+import type { PutAnswer } from "#actors/blob-storage/blob-engine.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import { noise } from "./blob-store-bytes.ts"
 import type { Promised } from "./node-engine.ts"
@@ -12,6 +13,8 @@ const write = async (
 ) => {
   for (let at = 0; at < bytes.length; at += cut) await to.write(bytes.slice(at, at + cut))
 }
+
+const pickOf = ({ id, meta }: PutAnswer) => ({ id, meta })
 
 export const stages = (promised: Promised) => {
   for (const size of [0, 1000, 100_000, 3_000_000]) {
@@ -49,6 +52,41 @@ export const stages = (promised: Promised) => {
     assert.deepEqual(await engine.scan(0, 10), [])
     assert.equal((await engine.usage()).used_bytes, 0)
   })
+  promised(
+    "a put of what is stored needs no room, and is refused where it is stored no more",
+    async (engine) => {
+      for (const size of [1000, 30_000]) {
+        const bytes = noise(size, size)
+        const upload = async (announced: number | undefined) => {
+          const one = engine.upload(putOrder, announced)
+          try {
+            await write(one, bytes, 400)
+            return await one.finish(2000n)
+          } finally {
+            await one.abort()
+          }
+        }
+        const first = await engine.put(putOrder, [bytes], 1000n)
+        const filling = engine.stage(undefined)
+        await write(filling, noise(1, 100_000 - size), 100_000)
+        for (const announced of [size, undefined]) {
+          const { id, meta, created } = await upload(announced)
+          assert.deepEqual({ id, meta, created }, { ...pickOf(first), created: false })
+        }
+        const again = await engine.put(putOrder, [bytes], 2000n)
+        assert.deepEqual(pickOf(again), pickOf(first))
+        assert.equal((await engine.usage()).blob_count, 1)
+        await filling.abort()
+        await engine.delete(first.id, putOrder.origin, 3000n)
+        const rest = engine.stage(undefined)
+        await write(rest, noise(1, 100_000), 100_000)
+        assert.equal(await tagIn(() => upload(size)), "BlobCapacityExceeded")
+        assert.equal(await tagIn(() => upload(undefined)), "BlobCapacityExceeded")
+        await rest.abort()
+      }
+    },
+    { capacity_bytes: 100_000 },
+  )
   promised(
     "staged bytes take of the capacity until they are given up",
     async (engine) => {

@@ -64,6 +64,27 @@ describe("what is not HTTP is answered once, in an envelope, and the connection 
   })
 
   it.each([
+    ["", "/v1/blobs", { code: "INVALID_ARGUMENT" }],
+    ["Expect: 100-continue\r\nContent-Length: 3\r\n", "/api/search", {}],
+    ["Authorization: Bearer reader\r\n", "/v1/policies", { code: "svc.validation_error" }],
+  ])("says so in the path's envelope where Host is missing: %j", async (more, path, body) => {
+    const answer = await served.raw(`POST ${path} HTTP/1.1\r\n${more}\r\n`)
+    const [head = "", text = ""] = answer.split("\r\n\r\n")
+    expect(statuses(head)).toEqual(["HTTP/1.1 400"])
+    expect(head).toMatch(/x-request-id: [\da-f-]{36}/i)
+    expect(head).toMatch(/connection: close/i)
+    expect(text).toContain("The request has no Host header, which HTTP/1.1 asks for.")
+    expect(JSON.parse(text)).toMatchObject(body)
+  })
+
+  it("asks for no Host in HTTP/1.0", async () => {
+    const answer = await served.raw(
+      "GET /v1/blobs HTTP/1.0\r\nAuthorization: Bearer reader\r\n\r\n",
+    )
+    expect(statuses(answer)).toEqual(["HTTP/1.1 200"])
+  })
+
+  it.each([
     ["a URL that is not encoded", "GET /v1/blobs/é HTTP/1.1\r\nHost: a\r\n\r\n", /percent-encoded/],
     [
       "a name that is not encoded",

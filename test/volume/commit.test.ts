@@ -165,6 +165,29 @@ describe("a disk that fails", () => {
       await putOne(again, 30)
     })
   }
+
+  it("is told of once, with the error and the call that it came from", async () => {
+    let failing = false
+    const disk = watchedDisk((step) => {
+      const message = "EIO: i/o error, fdatasync"
+      const error = Object.assign(new Error(message), { code: "EIO", syscall: "fdatasync" })
+      if (failing && step === "datasync") throw error
+    })
+    const told: Array<string> = []
+    const report = (problem: string) => told.push(problem)
+    const engine = await opened(freshFolder(), { ...roomy, report }, disk)
+    await putOne(engine, 1)
+    assert.deepEqual(told, [])
+    failing = true
+    for (const seed of upTo(3, 10)) {
+      assert.equal(await tagOf(putOne(engine, seed)), "BlobStoreReadOnly")
+      assert.equal(await tagOf(putOne(engine, seed, 1_100_000)), "BlobStoreReadOnly")
+    }
+    await engine.shut()
+    const [line = assert.fail(), ...more] = told
+    assert.match(line, /^it is read-only .*EIO: i\/o error, fdatasync$/)
+    assert.deepEqual(more, [])
+  })
 })
 
 /** A volume on a disk that is full whenever `is_full` says so; a file there stays writable. */

@@ -2,6 +2,9 @@
  * A volume whose files are damaged where they lie: what was hurt is never served with other bytes,
  * and nothing else is hurt with it.
  */
+import assert from "node:assert/strict"
+import { isAbsence } from "#adapters/blob-storage/volume-reads.ts"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import {
   lifeOf,
   liveOnce,
@@ -14,36 +17,46 @@ import {
 } from "./crash.ts"
 import { check } from "./crash-checks.ts"
 import { segment_bytes } from "./crash-contents.ts"
+import type { Life } from "./crash-life.ts"
 import {
   deletesIn,
   hasUnknownLog,
+  headsIn,
   hurtBy,
   recordsWritten,
   type Stretch,
   stretchesIn,
 } from "./crash-log.ts"
-import { work } from "./crash-work.ts"
+import type { Entry } from "./crash-model.ts"
+import { bytesRead, work } from "./crash-work.ts"
 import { type Astray, type SimulatedDisk, simulateDisk } from "./simulated-disk.ts"
 
 const lives_max = 4
 const operations = 60
 const writers = 4
 const flips_max = 3
-/** Of the flips so many, at least, hit a delete where there is one. */
+/** Of a journal that is read at once. */
+const facts_max = 1000
+/** Of the flips so many, at least, hit a delete where there is one, and so many a blob's head. */
 const deletes_share = 1 / 4
+const heads_share = 1 / 4
 
-/** Flips bits in one place, and tells the model whom that may have hurt. */
-const flip = (run: Run, simulated: SimulatedDisk) => {
+/**
+ * Flips bits in one place, and tells the model whom that may have hurt. Answers what is stored for
+ * certain, and must be told if it is not there: nothing after the first damage, or at the end of
+ * the log, which nobody can tell from a torn one.
+ */
+const flip = (run: Run, simulated: SimulatedDisk): ReadonlyArray<Entry> => {
   const { random, model } = run
   const is_first = !run.is_damaged
   run.is_damaged = true
-  const deletes = random.next() < deletes_share ? deletesIn(simulated) : []
-  const [first, ...others] = deletes.length > 0 ? deletes : stretchesIn(simulated)
-  if (first === undefined) return
+  const [first, ...others] = targetsIn(random, simulated)
+  if (first === undefined) return []
   const { path, start, end } = random.pick<Stretch>([first, ...others])
   const bytes = simulated.bytes(path)
   const at = random.between(start, Math.min(end, bytes.length) - 1)
   const { ids, is_end, told } = hurtBy(simulated, { path, start: at, end: at + 1 })
+  const stored = is_first && !is_end ? model.entries().filter(isStored) : []
   if (hasUnknownLog(simulated)) {
     for (const entry of model.entries()) entry.suspect(is_first)
     model.recorded.cut()
@@ -57,6 +70,43 @@ const flip = (run: Run, simulated: SimulatedDisk) => {
   run.notes.push(`flip a bit of ${path} at ${at} (${start} to ${end})`)
   const byte = bytes[at] ?? 0
   simulated.damage(path, Uint8Array.of(byte ^ (1 << random.between(0, 7))), at)
+  return stored
+}
+
+/** Stretches of which one is hit. */
+const targetsIn = (random: Run["random"], simulated: SimulatedDisk) => {
+  const drawn = random.next()
+  const deletes = drawn < deletes_share ? deletesIn(simulated) : []
+  const heads = drawn > 1 - heads_share ? headsIn(simulated) : []
+  const wanted = [...deletes, ...heads]
+  return wanted.length > 0 ? wanted : stretchesIn(simulated)
+}
+
+const isStored = (entry: Entry) => {
+  const states = entry.states()
+  return states.size === 1 && states.has("stored")
+}
+
+const isThere = async ({ engine, at }: Life, { content }: Entry) => {
+  try {
+    await bytesRead(engine, content.id, {}, at(), content.shard)
+    return true
+  } catch (cause) {
+    if (isAbsence(cause)) return false
+    throw cause
+  }
+}
+
+/** What is gone though it was stored is told once: nothing is lost without a word. */
+const checkTold = async (life: Life, stored: ReadonlyArray<Entry>) => {
+  const gone: Array<BlobId> = []
+  for (const entry of stored) if (!(await isThere(life, entry))) gone.push(entry.content.id)
+  const facts = await life.engine.scan(0, facts_max)
+  const ids = new Set(stored.map(({ content }) => content.id))
+  const told = facts
+    .filter(({ kind, id }) => (kind === "quarantined" || kind === "lost") && ids.has(id))
+    .map(({ id }) => id)
+  assert.deepEqual(told.sort(), gone.sort(), "a blob is gone without a word")
 }
 
 /** Tells the model whom a write that lands elsewhere may hurt, there and where it is missing. */
@@ -80,10 +130,11 @@ const strayed = (run: Run, simulated: SimulatedDisk, { path, position, to, bytes
 }
 
 /** Opens the damaged volume, looks, goes on using it, and looks again. */
-const liveDamaged = async (run: Run, simulated: SimulatedDisk) => {
+const liveDamaged = async (run: Run, simulated: SimulatedDisk, stored: ReadonlyArray<Entry>) => {
   const { random } = run
   const engine = await run.open(simulated.disk, random.between(1, 2 ** 31))
   const life = lifeOf(run, engine, "clean", () => false)
+  if (stored.length > 0 && random.next() < 1 / 2) await checkTold(life, stored)
   if (random.next() < 1 / 2) await check(life)
   await work(life, writers, random.between(0, operations))
   await check(life)
@@ -107,9 +158,9 @@ export const crashDamaged = async (seed: number, open: Open): Promise<Outcome> =
     simulated = disk.after()
   }
   for (let flips = random.between(0, flips_max); flips > 0 && !broken; flips--) {
-    flip(run, simulated)
+    const stored = flip(run, simulated)
     run.points++
-    await liveDamaged(run, simulated).catch((cause: unknown) => {
+    await liveDamaged(run, simulated, stored).catch((cause: unknown) => {
       broken = cause
     })
     simulated.stop("power")

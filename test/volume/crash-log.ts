@@ -158,6 +158,14 @@ export const deletesIn = (simulated: SimulatedDisk): ReadonlyArray<Stretch> =>
     records.filter(({ head }) => head.kind === "tombstone"),
   )
 
+/** Where the log says what a blob is: the heads of its records. */
+export const headsIn = (simulated: SimulatedDisk): ReadonlyArray<Stretch> =>
+  mapOf(simulated).batches.flatMap(({ records }) =>
+    records
+      .filter(({ head }) => head.kind === "blob")
+      .map(({ path, start, head }) => ({ path, start, end: start + head.head_bytes })),
+  )
+
 /** Whose records a write to a log file holds, which was meant for `position`. */
 export const recordsWritten = (
   simulated: SimulatedDisk,

@@ -28,6 +28,7 @@ const no_file: VolumeFile = {
   write: async () => {},
   read: async () => new Uint8Array(0),
   readNow: () => new Uint8Array(0),
+  truncate: async () => {},
   datasync: async () => {},
   size: async () => segment_bytes,
   close: async () => {},

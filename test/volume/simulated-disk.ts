@@ -141,6 +141,17 @@ const opened = (world: World, path: string, file: SimulatedFile): VolumeFile => 
       const part = () => {}
       await steps.take({ kind: "datasync", path, act, part, fail: () => end(true) })
     },
+    truncate: async (bytes) => {
+      checkOpen()
+      const act = () => {
+        file.truncate(bytes)
+        return undefined
+      }
+      const part = () => {
+        if (world.random.next() < 1 / 2) act()
+      }
+      await steps.take({ kind: "truncate", path, act, part })
+    },
     size: () => steps.ask(file.size),
     close: () =>
       steps.ask(() => {

@@ -26,6 +26,9 @@ const makeBlocks = (given: ReadonlyArray<number> = []) => {
   return {
     bytes: () => block_bytes * blocks.size,
     all: () => [...blocks],
+    cut: (size: number) => {
+      for (const block of blocks) if (block * block_bytes >= size) blocks.delete(block)
+    },
     take: (position: number, length: number) => {
       for (const block of missing(position, length)) blocks.add(block)
     },
@@ -54,6 +57,12 @@ const makeBytes = (from: Uint8Array = new Uint8Array(0)) => {
       const wider = new Uint8Array(Math.max(size, 2 * held.length))
       wider.set(held)
       held = wider
+      is_shared = false
+    },
+    cut: (to: number) => {
+      if (to >= size) return
+      held = held.slice(0, to)
+      size = to
       is_shared = false
     },
     put(bytes: Uint8Array, position: number) {
@@ -126,6 +135,19 @@ export const makeSimulatedFile = (
       live.put(bytes, position)
       blocks.take(position, bytes.length)
       volatile.push({ bytes, position })
+    },
+    /** Durable at once, as a journal may have it before any sync; what was on its way is gone. */
+    truncate: (size: number) => {
+      live.cut(size)
+      platter.cut(size)
+      blocks.cut(size)
+      const cut = ({ position, bytes }: Volatile) => ({
+        position,
+        bytes: bytes.subarray(0, size - position),
+      })
+      volatile = volatile
+        .filter(({ position }) => position < size)
+        .map((write) => (write.position + write.bytes.length <= size ? write : cut(write)))
     },
     /** What a sync that begins now makes durable at its end; `fails` loses some of it for good. */
     beginSync: () => {

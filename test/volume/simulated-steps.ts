@@ -5,7 +5,14 @@
 import type { Seeded } from "../process/seeded.ts"
 
 /** What changes a disk: each is a step, and faults are planned by a step's number, from 1. */
-export type StepKind = "create" | "write" | "datasync" | "rename" | "remove" | "syncFolder"
+export type StepKind =
+  | "create"
+  | "write"
+  | "datasync"
+  | "rename"
+  | "remove"
+  | "syncFolder"
+  | "truncate"
 
 export type End = "power" | "kill"
 

@@ -4,10 +4,11 @@
 import assert from "node:assert/strict"
 import { blake3 } from "@napi-rs/blake-hash"
 import { describe, it } from "vitest"
-import type { BlobUpload } from "#actors/blob-storage/blob-engine.ts"
+import type { BlobUpload, PutOrder } from "#actors/blob-storage/blob-engine.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import {
   faultTag,
+  flipBit,
   kib,
   kinds,
   mib,
@@ -25,6 +26,21 @@ const cut = (bytes: Uint8Array, size: number) =>
 
 const writeAll = async (upload: BlobUpload, parts: ReadonlyArray<Uint8Array>) => {
   for (const part of parts) await upload.write(part)
+}
+
+const uploadOf = async (
+  { engine }: Volume,
+  asked: PutOrder,
+  parts: ReadonlyArray<Uint8Array>,
+  announced: number | undefined,
+) => {
+  const upload = engine.upload(asked, announced)
+  try {
+    await writeAll(upload, parts)
+    return await upload.finish(9n)
+  } finally {
+    await upload.abort()
+  }
 }
 
 const idOf = (bytes: Uint8Array) => blake3(bytes).toString("hex").slice(0, 32)
@@ -176,10 +192,8 @@ describe("an upload that is not stored", () => {
         await until(() => under_way > 0)
         const aborted = upload.abort().then(() => under_way)
         const other = volume.engine.upload(order, 4 * mib)
-        assert.equal(
-          await faultTag(other.write(noise(2, 10)) ?? Promise.resolve()),
-          "BlobCapacityExceeded",
-        )
+        const more = other.write(noise(2, 10))
+        assert.equal(await faultTag(Promise.resolve(more)), "BlobCapacityExceeded")
         open()
         assert.equal(await aborted, 0)
         delete volume.hooks.write
@@ -235,6 +249,106 @@ describe("an upload that is not stored", () => {
       assert.equal(liveBytes(volume), 704 * kib)
       assert.equal((await kinds(volume)).length, 1)
     })
+  })
+
+  it("is a repetition where there is no room and its content is stored, else refused", async () => {
+    const size = 2 * mib
+    const stored = noise(1, size)
+    const other = noise(2, size)
+    await withVolume(
+      async (volume) => {
+        const { id, meta } = await put(volume, stored)
+        const live_bytes = liveBytes(volume)
+        const changed = { policy: "REPLICATION_POLICY_NONE" } as const
+        const upload = (bytes: Uint8Array, announced: number | undefined, more = {}) =>
+          uploadOf(volume, { ...order, ...more }, cut(bytes, 100_000), announced)
+        for (const announced of [undefined, size, size + 10]) {
+          assert.deepEqual(await upload(stored, announced), { id, meta, created: false })
+          const named = await upload(stored, announced, { expected_id: id })
+          assert.deepEqual(named, { id, meta, created: false })
+          const refused = (bytes: Uint8Array, more = {}) => faultTag(upload(bytes, announced, more))
+          assert.equal(await refused(other), "BlobCapacityExceeded")
+          assert.equal(await refused(stored, changed), "BlobAlreadyExists")
+          assert.equal(await refused(stored, { if_none_match: true }), "BlobAlreadyExists")
+          assert.equal(await refused(other, { expected_id: id }), "BlobIdMismatch")
+        }
+        assert.deepEqual(await put(volume, stored), { id, meta, created: false })
+        assert.equal(liveBytes(volume), live_bytes)
+        assert.equal((await volume.engine.usage()).used_bytes, size)
+        assert.equal((await kinds(volume)).length, 1)
+        assert((await readAll(volume, id)).equals(stored))
+        assert.equal((await put(volume, noise(3, mib))).created, true)
+      },
+      { capacity_bytes: 3 * mib },
+    )
+  })
+
+  it("gives its room to others as soon as its own bytes have none", async () => {
+    await withVolume(
+      async (volume) => {
+        const stored = noise(1, 3 * mib)
+        const { id, meta } = await put(volume, stored)
+        const one = volume.engine.upload(order, undefined)
+        await writeAll(one, cut(stored.subarray(0, 2 * mib + 5), 70_000))
+        // What is under way to the disk is waited for before its room is given back.
+        let tag: string | undefined = "not asked"
+        for (let turn = 0; turn < 500 && tag !== undefined; turn++) {
+          tag = await faultTag(put(volume, noise(2, 2 * mib)))
+        }
+        assert.equal(tag, undefined)
+        await writeAll(one, [stored.subarray(2 * mib + 5)])
+        assert.deepEqual(await one.finish(9n), { id, meta, created: false })
+        assert((await readAll(volume, id)).equals(stored))
+      },
+      { capacity_bytes: 5 * mib },
+    )
+  })
+
+  it("is no repetition of a copy that is corrupt", async () => {
+    await withVolume(
+      async (volume) => {
+        const stored = noise(1, 2 * mib)
+        const { id } = await put(volume, stored)
+        flipBit(volume.dir, stored.subarray(mib, mib + 100))
+        const again = volume.engine.upload(order, undefined)
+        await writeAll(again, cut(stored, mib))
+        assert.equal(await faultTag(again.finish(9n)), "BlobCapacityExceeded")
+        assert.equal(await faultTag(readAll(volume, id)), "BlobNotFound")
+        assert.equal((await put(volume, stored)).created, true)
+      },
+      { capacity_bytes: 3 * mib },
+    )
+  })
+
+  it("is refused before its end where it cannot be stored already", async () => {
+    await withVolume(
+      async (volume) => {
+        const stored = noise(1, 2 * mib)
+        const { id } = await put(volume, stored)
+        const firstWrite = async (more: object, bytes: Uint8Array, announced?: number) => {
+          const upload = volume.engine.upload({ ...order, ...more }, announced)
+          const tag = await faultTag(Promise.resolve(upload.write(bytes)))
+          await upload.abort()
+          return tag
+        }
+        const none = new Uint8Array(0)
+        const full = "BlobCapacityExceeded"
+        // 32 hex characters.
+        const expected_id = "00000000000000000000000000000000" as typeof id
+        assert.equal(await firstWrite({ expected_id }, none, 2 * mib), full)
+        assert.equal(await firstWrite({ expected_id: id }, none, 2 * mib), undefined)
+        assert.equal(await firstWrite({}, none, 3 * mib), undefined)
+        assert.equal(await firstWrite({ length: 2 * mib }, none, 2 * mib), undefined)
+        assert.equal(await firstWrite({ length: 2 * mib + 1 }, none, 2 * mib + 1), full)
+        assert.equal(await firstWrite({}, noise(2, 2 * mib + 1)), full)
+        const longer = volume.engine.upload(order, undefined)
+        const parts = cut(noise(2, 8 * mib), 100_000)
+        assert.equal(await faultTag(writeAll(longer, parts)), full)
+        assert(parts.length > 21)
+        await longer.abort()
+      },
+      { capacity_bytes: 3 * mib },
+    )
   })
 
   it("ends all writing where a write or a sync of it fails, and what is there stays", async () => {
