@@ -89,7 +89,10 @@ export interface FolderRestore {
   readonly path: string
   /** Only this subtree or file, which keeps its place below the root; null or `/`: everything. */
   readonly sub_path: string | null
-  /** Whether what the snapshot does not have is deleted: there, or in that subtree alone. */
+  /**
+   * Whether what the snapshot does not have is deleted: there, or in that subtree alone. What its
+   * backup's patterns kept out stays, and so does a folder that is not in it and holds such.
+   */
   readonly is_exact: boolean
 }
 

@@ -34,6 +34,7 @@ import {
 } from "#adapters/share-protection/restic-process.ts"
 import { restoreFolder } from "#adapters/share-protection/restic-restore.ts"
 import { proveSample } from "#adapters/share-protection/restic-sample.ts"
+import { isScopeTag } from "#adapters/share-protection/restic-scope.ts"
 import { type S3Failure, s3Failure } from "#adapters/share-protection/s3-failure.ts"
 import { TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 import { findBinary, missingBinary } from "../../launcher/binaries.mjs"
@@ -251,7 +252,7 @@ const snapshots = Effect.fnUntraced(function* (call: Call) {
   return (yield* listSnapshots(call)).map(({ id, time, hostname, tags, summary }) => ({
     engine_snapshot_id: id,
     taken_at: instantOf(time),
-    tags: tags ?? [],
+    tags: (tags ?? []).filter((tag) => !isScopeTag(tag)),
     host: hostname,
     bytes: summary?.total_bytes_processed ?? 0,
     stored_bytes: summary?.data_added_packed ?? 0,

@@ -1,4 +1,7 @@
-/** Copies of folders as they are, and how large they are; no symbolic link is ever followed. */
+/**
+ * Copies of folders as they are, and how large they are; no symbolic link is ever followed. Names
+ * are bytes: decoded, one that is no UTF-8 would name nothing, and pass for gone.
+ */
 import { constants, createWriteStream, type Stats } from "node:fs"
 import {
   chmod,
@@ -13,7 +16,6 @@ import {
   rm,
   symlink,
 } from "node:fs/promises"
-import { join } from "node:path"
 import { pipeline } from "node:stream/promises"
 import { Effect, Schema } from "effect"
 
@@ -54,6 +56,21 @@ const ifThere = async <A>(found: Promise<A>): Promise<A | undefined> => {
   }
 }
 
+const slash = Buffer.from("/")
+
+const inside = (folder: Buffer, name: Buffer) => Buffer.concat([folder, slash, name])
+
+/** What is in a folder, by names of bytes; nothing where it is gone. */
+async function* entriesOf(path: Buffer) {
+  // Node's types do not know that names are bytes then.
+  const folder = await ifThere(opendir(path, { encoding: "buffer" as BufferEncoding }))
+  for await (const entry of folder ?? []) {
+    // As above.
+    const name = entry.name as unknown as Buffer
+    yield { path: inside(path, name), is_folder: entry.isDirectory(), is_file: entry.isFile() }
+  }
+}
+
 /**
  * Copies a folder's files, folders and links with their modes, times and, for root, owners; by
  * reference where the file system can. Devices, pipes and sockets are left out, hard links become
@@ -62,7 +79,7 @@ const ifThere = async <A>(found: Promise<A>): Promise<A | undefined> => {
 export const copyFolder = (from: string, to: string) =>
   attempt("copy the folder", async (signal) => {
     const copying: Copying = { signal, entries: 0, can_clone: true }
-    await copyInside(copying, from, to, await lstat(from))
+    await copyInside(copying, Buffer.from(from), Buffer.from(to), await lstat(from))
   })
 
 interface Copying {
@@ -71,32 +88,31 @@ interface Copying {
   can_clone: boolean
 }
 
-const copyInside = async (copying: Copying, from: string, to: string, stats: Stats) => {
+const copyInside = async (copying: Copying, from: Buffer, to: Buffer, stats: Stats) => {
   await mkdir(to, { mode: 0o700 })
-  const folder = await ifThere(opendir(from))
-  for await (const { name } of folder ?? []) {
+  for await (const { path } of entriesOf(from)) {
     copying.signal.throwIfAborted()
     if (++copying.entries > entries_max) throw new Error(`more than ${entries_max} entries`)
-    await copyEntry(copying, join(from, name), join(to, name))
+    await copyEntry(copying, path, inside(to, path.subarray(from.length + 1)))
   }
   await likeBefore(to, stats)
 }
 
-const copyEntry = async (copying: Copying, from: string, to: string) => {
+const copyEntry = async (copying: Copying, from: Buffer, to: Buffer) => {
   const stats = await ifThere(lstat(from))
   if (stats?.isDirectory()) return await copyInside(copying, from, to, stats)
   if (stats?.isFile()) {
     const is_copied = await ifThere(copyBytes(copying, from, to).then(() => true))
     if (is_copied) await likeBefore(to, stats)
   } else if (stats?.isSymbolicLink()) {
-    const target = await ifThere(readlink(from))
+    const target = await ifThere(readlink(from, { encoding: "buffer" }))
     if (target === undefined) return
     await symlink(target, to)
     await likeBefore(to, stats)
   }
 }
 
-const copyBytes = async (copying: Copying, from: string, to: string) => {
+const copyBytes = async (copying: Copying, from: Buffer, to: Buffer) => {
   if (copying.can_clone) {
     try {
       return await copyFile(from, to, constants.COPYFILE_FICLONE_FORCE)
@@ -113,7 +129,7 @@ const copyBytes = async (copying: Copying, from: string, to: string) => {
 
 const is_root = process.getuid?.() === 0
 
-const likeBefore = async (path: string, stats: Stats) => {
+const likeBefore = async (path: Buffer, stats: Stats) => {
   if (is_root) await lchown(path, stats.uid, stats.gid)
   if (!stats.isSymbolicLink()) await chmod(path, stats.mode & 0o7777)
   // A Date would round to milliseconds.
@@ -123,17 +139,15 @@ const likeBefore = async (path: string, stats: Stats) => {
 /** Bytes of the files in a folder, or of the first ones where there are very many. */
 export const folderBytes = (path: string) =>
   attempt("measure the folder", async (signal) => {
-    const waiting = [path]
+    const waiting = [Buffer.from(path)]
     let entries = 0
     let bytes = 0
     for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-      const folder = await ifThere(opendir(next))
-      for await (const entry of folder ?? []) {
+      for await (const { path: inner, is_folder, is_file } of entriesOf(next)) {
         signal.throwIfAborted()
         if (++entries > sized_entries_max) return bytes
-        const inner = join(next, entry.name)
-        if (entry.isDirectory()) waiting.push(inner)
-        else if (entry.isFile()) bytes += (await ifThere(lstat(inner)))?.size ?? 0
+        if (is_folder) waiting.push(inner)
+        else if (is_file) bytes += (await ifThere(lstat(inner)))?.size ?? 0
       }
     }
     return bytes
@@ -142,12 +156,12 @@ export const folderBytes = (path: string) =>
 /** Removes a folder with all in it, also where its modes forbid that; nothing where it is not. */
 export const removeFolder = (path: string) =>
   attempt("remove the copy", async () => {
-    const waiting = [path]
+    const waiting = [Buffer.from(path)]
     for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
       if ((await ifThere(lstat(next)))?.isDirectory() !== true) continue
       await chmod(next, 0o700)
-      for await (const entry of await opendir(next)) {
-        if (entry.isDirectory()) waiting.push(join(next, entry.name))
+      for await (const { path: inner, is_folder } of entriesOf(next)) {
+        if (is_folder) waiting.push(inner)
       }
     }
     await rm(path, { recursive: true, force: true })

@@ -14,6 +14,7 @@ import { nothing_folder } from "#adapters/share-protection/restic-listing.ts"
 import { readBackupSummary, readStatus } from "#adapters/share-protection/restic-message.ts"
 import { patternBelow } from "#adapters/share-protection/restic-pattern.ts"
 import { percentOf, realFolder } from "#adapters/share-protection/restic-restore.ts"
+import { scopeTag } from "#adapters/share-protection/restic-scope.ts"
 
 type OnPart = (progress: EngineProgress) => void
 
@@ -26,8 +27,7 @@ export const backUpFolder = Effect.fnUntraced(function* (
 ) {
   const folder = yield* realFolder(backup.path)
   const { include_patterns, exclude_patterns } = backup
-  const input =
-    include_patterns.length === 0 ? undefined : yield* includedPaths(folder, include_patterns)
+  const input = include_patterns.length === 0 ? undefined : yield* includedPaths(folder, backup)
   const excludes = exclude_patterns.map((pattern) => `--exclude=${patternBelow(folder, pattern)}`)
   const words = wordsOf(backup)
   if (input?.length === 0) return yield* backUpNothing(call, cache_dir, words)
@@ -44,12 +44,12 @@ export const backUpFolder = Effect.fnUntraced(function* (
 })
 
 /** What is in the folder of one share is of one line, wherever it was mounted. */
-const wordsOf = ({ host, tags }: FolderBackup) => [
+const wordsOf = ({ host, tags, ...scope }: FolderBackup) => [
   "backup",
   "--json",
   `--host=${host}`,
   "--group-by=host",
-  ...tags.map((tag) => `--tag=${tag}`),
+  ...[...tags, scopeTag(scope)].map((tag) => `--tag=${tag}`),
 ]
 
 /** Undefined where there was nothing to back up, of which restic makes no snapshot. */

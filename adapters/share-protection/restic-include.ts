@@ -1,7 +1,7 @@
 /** What of a folder is backed up where a policy includes some of it: restic has no such word. */
 import { opendir } from "node:fs/promises"
 import { Effect } from "effect"
-import { EngineFailed } from "#actors/share-protection/engine.ts"
+import { EngineFailed, type FolderBackup } from "#actors/share-protection/engine.ts"
 import { fitter } from "#adapters/share-protection/restic-pattern.ts"
 
 /** Files and folders that are named one by one: the snapshot records each name. */
@@ -9,16 +9,23 @@ const named_max = 20_000
 /** Entries that are looked at for a match, of a share that nobody should search for a pattern. */
 const entries_max = 10_000_000
 
+type Patterns = Pick<FolderBackup, "include_patterns" | "exclude_patterns">
+
 const fails = (detail: string) => new EngineFailed({ detail, wrote_nothing: true })
 
 /**
- * The paths below a folder that the patterns match, each ended by a zero byte, as restic's
- * `--files-from-raw` takes them; of a folder that matches only itself. Links are not followed.
+ * The paths below a folder that are included, each ended by a zero byte, as restic's
+ * `--files-from-raw` takes them; of a folder that matches only itself. Links are not followed. What
+ * is excluded is none of them: restic minds its excludes only below what it is given by name.
  */
-export const includedPaths = (folder: string, patterns: ReadonlyArray<string>) =>
+export const includedPaths = (folder: string, { include_patterns, exclude_patterns }: Patterns) =>
   Effect.callback<Buffer, EngineFailed>((resume) => {
     const controller = new AbortController()
-    const ended = search(folder, patterns, controller.signal).then(
+    const isIncluded = fitter(include_patterns)
+    const isExcluded = fitter(exclude_patterns)
+    const judge = (parts: ReadonlyArray<string>) =>
+      isExcluded(parts) === "matched" ? "none" : isIncluded(parts)
+    const ended = search(folder, judge, controller.signal).then(
       (found) => resume(Effect.succeed(found)),
       (error) => resume(Effect.fail(error instanceof EngineFailed ? error : unreadable)),
     )
@@ -31,8 +38,7 @@ export const includedPaths = (folder: string, patterns: ReadonlyArray<string>) =
 const unreadable = fails("The folder cannot be searched for what is included.")
 
 // Names are bytes, whatever an encoding makes of them: paths are kept as such.
-const search = async (root: string, patterns: ReadonlyArray<string>, signal: AbortSignal) => {
-  const judge = fitter(patterns)
+const search = async (root: string, judge: ReturnType<typeof fitter>, signal: AbortSignal) => {
   const found: Array<Buffer> = []
   const waiting: Array<{ readonly path: Buffer; readonly parts: ReadonlyArray<string> }> = [
     { path: Buffer.alloc(0), parts: [] },

@@ -47,7 +47,7 @@ export const listSnapshots = Effect.fnUntraced(function* (
 })
 
 /** The snapshot's own record, without its files. */
-const findSnapshot = Effect.fnUntraced(function* (call: Call, id: string) {
+export const findSnapshot = Effect.fnUntraced(function* (call: Call, id: string) {
   if (!isWholeId(id)) return yield* noSnapshot
   const [snapshot] = yield* listSnapshots(call, [id])
   return snapshot ?? (yield* noSnapshot)

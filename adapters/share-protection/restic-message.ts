@@ -49,9 +49,17 @@ const Node = Schema.Struct({
 })
 export type Node = typeof Node.Type
 
+/** Left out where there are none. */
+const TextsOrNone = Schema.Array(Schema.String).pipe(
+  Schema.withDecodingDefaultKey(Effect.succeed([])),
+)
+
 const Snapshot = Schema.Struct({
   id: Id,
   time: Schema.String,
+  /** Absolute, of what was backed up. */
+  paths: TextsOrNone,
+  excludes: TextsOrNone,
   hostname: Schema.String,
   tags: Schema.NullOr(Schema.Array(Schema.String)).pipe(
     Schema.withDecodingDefaultKey(Effect.succeed(null)),

@@ -27,12 +27,28 @@ export type Fit = "matched" | "above" | "none"
 /** Whether an item fits; "any" stands for however many of them. */
 type Token<Item> = "any" | ((item: Item) => boolean)
 
+/** The pattern's parts from the share's folder on. */
+const wordsOf = (pattern: string) => [...(isAnchored(pattern) ? [] : ["**"]), ...partsOf(pattern)]
+
+const tokensOf = (pattern: string) =>
+  wordsOf(pattern).map((part): Token<string> => (part === "**" ? "any" : partMatcher(part)))
+
+/**
+ * What these patterns match at a path and below it, as patterns from the share's folder on; an
+ * empty path is that folder.
+ */
+export const patternsIn = (patterns: ReadonlyArray<string>, path: string) => {
+  const parts = path.split("/").slice(1)
+  const walks = patterns.map((pattern) => ({ pattern, ...walk(tokensOf(pattern), parts) }))
+  if (walks.some(({ is_begun }) => is_begun)) return [path === "" ? "/*" : literal(path)]
+  return walks.flatMap(({ pattern, places }) =>
+    places.map((place) => `${literal(path)}/${wordsOf(pattern).slice(place).join("/")}`),
+  )
+}
+
 /** Tells what a path, in its parts from the share's folder, is to these patterns. */
 export const fitter = (patterns: ReadonlyArray<string>) => {
-  const all = patterns.map((pattern): ReadonlyArray<Token<string>> => {
-    const parts = partsOf(pattern).map((part) => (part === "**" ? "any" : partMatcher(part)))
-    return isAnchored(pattern) ? parts : ["any", ...parts]
-  })
+  const all = patterns.map(tokensOf)
   return (path: ReadonlyArray<string>): Fit => {
     const walks = all.map((tokens) => walk(tokens, path))
     if (walks.some(({ is_begun }) => is_begun)) return "matched"
@@ -57,8 +73,11 @@ const walk = <Item>(tokens: ReadonlyArray<Token<Item>>, items: Iterable<Item>) =
     places = reached(tokens, next)
     is_begun ||= places.has(end)
   }
-  /** is_begun: they matched some first items. is_whole: all. is_open: with more they may. */
-  return { is_begun, is_whole: places.has(end), is_open: places.size > 0 }
+  /**
+   * is_begun: they matched some first items. is_whole: all. is_open: with more they may. places:
+   * of the tokens from which on they must match what follows.
+   */
+  return { is_begun, is_whole: places.has(end), is_open: places.size > 0, places: [...places] }
 }
 
 /** "any" may stand for none. */

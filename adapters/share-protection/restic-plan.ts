@@ -14,26 +14,21 @@ import {
   planned_actions_max,
   type RestorePlan,
 } from "#actors/share-protection/engine.ts"
-import { type Call, callLines, codes, failsBefore } from "#adapters/share-protection/restic-call.ts"
+import { type Call, failsBefore } from "#adapters/share-protection/restic-call.ts"
 import { listNodes } from "#adapters/share-protection/restic-listing.ts"
-import { type Node, readStep } from "#adapters/share-protection/restic-message.ts"
-import type { Ended } from "#adapters/share-protection/restic-process.ts"
+import type { Node } from "#adapters/share-protection/restic-message.ts"
+import { entries_max, rehearse, tooMany } from "#adapters/share-protection/restic-rehearsal.ts"
 import { restoreOf } from "#adapters/share-protection/restic-restore.ts"
 
-/** Actions, folders and links of one plan, all held at once: some 200 MB. */
-const entries_max = 1_000_000
 /** Files whose status is asked for at once. */
 const looks_max = 32
 
-/** Characters of restic's own words that are told on. */
-const why_chars_max = 200
-
-const tooMany = failsBefore(`A plan has at most ${entries_max} entries.`)
 const unreadable = failsBefore("The folder cannot be read.")
 
 export const planRestore = Effect.fnUntraced(function* (call: Call, folder: FolderRestore) {
-  const { root, path, missing, words } = yield* restoreOf(folder)
-  const rehearsal = yield* rehearse(call, root, words)
+  const asked = yield* restoreOf(folder)
+  const { root, path, missing } = asked
+  const rehearsal = yield* rehearse(call, asked)
   const looked: Array<Node> = []
   let unchanged = 0
   yield* listNodes(call, folder.engine_snapshot_id, path, (node) => {
@@ -55,35 +50,6 @@ export const planRestore = Effect.fnUntraced(function* (call: Call, folder: Fold
   }
   return planOf(actions, unchanged)
 })
-
-/** Files that restic would write, and what it would delete. */
-const rehearse = Effect.fnUntraced(function* (
-  call: Call,
-  root: string,
-  words: ReadonlyArray<string>,
-) {
-  const touched = new Set<string>()
-  const deleted: Array<string> = []
-  const onLine = (line: string) => {
-    const step = readStep(line)
-    if (step === undefined || touched.size + deleted.length > entries_max) return
-    if (step.action === "deleted") deleted.push(step.item.slice(root.length))
-    else if (step.action !== "unchanged") touched.add(step.item)
-  }
-  const rehearsed = [...words, "--delete", "--dry-run", "-vv"]
-  const ended = yield* callLines(call, rehearsed, onLine, {}, codes.failed)
-  if (ended.code === codes.failed && !isOnlyInTheWay(ended)) {
-    const [why = "unknown"] = ended.errors
-    return yield* failsBefore(`The restore cannot be rehearsed: ${why.slice(0, why_chars_max)}`)
-  }
-  return { touched, deleted }
-})
-
-/** A rehearsal stumbles over a file where there will be a folder; the restore itself does not. */
-const isOnlyInTheWay = ({ errors, errors_count }: Ended) =>
-  errors_count > 0 &&
-  errors_count === errors.length &&
-  errors.every((error) => /readdirnames failed: .*: not a directory$/s.test(error))
 
 /** What an exact restore would do where this goes; nothing where it is as it was. */
 const look = async (root: string, node: Node): Promise<ReadonlyArray<PlannedAction>> => {

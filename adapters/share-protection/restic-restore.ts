@@ -10,7 +10,8 @@ import {
   subPathOf,
 } from "#adapters/share-protection/restic-listing.ts"
 import { readStatus } from "#adapters/share-protection/restic-message.ts"
-import { literal } from "#adapters/share-protection/restic-pattern.ts"
+import { exactly, restoreWords } from "#adapters/share-protection/restic-rehearsal.ts"
+import { onlyAt } from "#adapters/share-protection/restic-scope.ts"
 
 /** The folder's own path, which is absolute and leads over no link. */
 export const realFolder = (path: string) =>
@@ -24,9 +25,8 @@ export const realFolder = (path: string) =>
   })
 
 /**
- * Where a restore goes, what of the snapshot, the folders above that which are missing there, and
- * the words that say so to restic. Fails where one of them is no folder: restic would follow a
- * link, wherever a tenant led it.
+ * Where a restore goes, what of the snapshot, and the folders above that which are missing there.
+ * Fails where one of them is no folder: restic would follow a link, wherever a tenant led it.
  */
 export const restoreOf = Effect.fnUntraced(function* (folder: FolderRestore) {
   const { engine_snapshot_id } = folder
@@ -41,21 +41,24 @@ export const restoreOf = Effect.fnUntraced(function* (folder: FolderRestore) {
       return yield* failsBefore(`What is at ${above} in the share is not a folder.`)
     }
   }
-  const what = path === "" ? [] : [`--include=${literal(path)}`]
-  const words = ["restore", "--json", `--target=${root}`, ...what, engine_snapshot_id]
-  return { root, path, missing, words }
+  return { folder, root, path, missing }
 })
 
-/** Restores, and tells how many files of how many bytes there were to restore. */
+/**
+ * Restores, and tells how many files of how many bytes there were to restore. What the backup's
+ * patterns kept out of it is left alone.
+ */
 export const restoreFolder = Effect.fnUntraced(function* (
   call: Call,
   folder: FolderRestore,
   onProgress: (progress: EngineProgress) => void,
 ) {
   const { engine_snapshot_id, is_exact } = folder
-  const { root, path, words } = yield* restoreOf(folder)
-  const more = ["--sparse", ...(is_exact ? ["--delete"] : [])]
-  const restore = callLines(call, [...words, ...more], (line) => {
+  const asked = yield* restoreOf(folder)
+  const { root, path } = asked
+  const what = is_exact ? yield* exactly(call, asked) : onlyAt(path)
+  const words = [...restoreWords(root, folder), "--sparse", ...what]
+  const restore = callLines(call, words, (line) => {
     const status = readStatus(line)
     if (status === undefined) return
     const { percent_done, bytes_restored, total_bytes } = status

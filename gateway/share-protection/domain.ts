@@ -1,12 +1,14 @@
 /** Domains' own settings: who handles them. Source: DECISIONS, document 2, domains. */
-import { Effect, Struct } from "effect"
+import { Effect, Option, Struct } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { address } from "#actors/commands.ts"
+import { Images } from "#actors/share-protection/compute.ts"
 import { Domain } from "#actors/share-protection/domain.ts"
 import { workersOf } from "#actors/share-protection/fleet-options.ts"
 import { answer } from "#gateway/share-protection/answer.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/api.ts"
 import { Deployment } from "#gateway/share-protection/deployment.ts"
+import { bootable } from "#gateway/share-protection/image.ts"
 import { existing } from "#gateway/share-protection/ownership.ts"
 import { caughtUp, send } from "#gateway/share-protection/sending.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
@@ -43,8 +45,16 @@ const possible = Effect.fnUntraced(function* (domain_id: DomainId, changes: Doma
   return yield* new ValidationError({ detail })
 })
 
+/** That workers can boot from a new image; where nobody boots any, whoever does finds out. */
+const imageFits = Effect.fnUntraced(function* ({ worker_boot_image }: DomainSettings) {
+  const images = yield* Effect.serviceOption(Images)
+  if (typeof worker_boot_image !== "string" || Option.isNone(images)) return
+  return yield* bootable(images.value, "worker_boot_image", worker_boot_image)
+})
+
 const update = Effect.fnUntraced(function* (domain_id: DomainId, changes: DomainSettings) {
   yield* possible(domain_id, changes)
+  yield* imageFits(changes)
   const position = yield* send([address(Domain, domain_id, ConfigureDomain.make(changes))], [])
   return answer(yield* shown(domain_id), { status: 202, position })
 })

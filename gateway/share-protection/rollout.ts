@@ -9,6 +9,7 @@ import { Rollout } from "#actors/share-protection/rollout.ts"
 import { Trusts } from "#actors/share-protection/trusts.ts"
 import { answer, page } from "#gateway/share-protection/answer.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/api.ts"
+import { bootable } from "#gateway/share-protection/image.ts"
 import { existing, ownDomain } from "#gateway/share-protection/ownership.ts"
 import { type Asked, pageOf } from "#gateway/share-protection/page.ts"
 import { caughtUp, once, send } from "#gateway/share-protection/sending.ts"
@@ -47,16 +48,13 @@ const list = Effect.fnUntraced(function* (query: Asked) {
 })
 
 /** That the image can become a worker. */
-const bootable = Effect.fnUntraced(function* (name: string) {
+const possible = Effect.fnUntraced(function* (name: string) {
   const images = yield* Effect.serviceOption(Images)
   if (Option.isNone(images)) {
     const detail = "Images cannot be looked up here: there is no adapter to a compute service."
     return yield* new BackendUnavailable({ detail })
   }
-  const image = yield* images.value.image(name)
-  if (image?.properties.svc_worker_image === true) return
-  const detail = "body.image: no such image, or not one with the property svc_worker_image=1"
-  return yield* new ValidationError({ detail })
+  return yield* bootable(images.value, "image", name)
 })
 
 /** That something is known of each domain: in a misspelt one nothing would happen. */
@@ -78,7 +76,7 @@ const inKnownDomains = Effect.fnUntraced(function* (domain_ids: ReadonlyArray<Do
 const create = Effect.fnUntraced(function* (asked: Omit<typeof CreateRollout.Type, "type">) {
   const made = yield* once("rollout", (id) =>
     Effect.gen(function* () {
-      yield* bootable(asked.image)
+      yield* possible(asked.image)
       yield* inKnownDomains(asked.domain_ids)
       const { worker_project } = yield* (yield* Trusts).service
       const rollout_id = RolloutId.make(id)

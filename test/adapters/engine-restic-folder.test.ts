@@ -138,6 +138,30 @@ describeWithRestic("restic in a folder", () => {
     }).pipe(Effect.scoped),
   )
 
+  for (const [include_patterns, exclude_patterns, expected] of [
+    [["*"], ["node_modules"], ["a.txt", "b.tmp", "d/c.tmp"]],
+    [["*.txt", "*.tmp"], ["*.tmp"], ["a.txt"]],
+    [["*.txt", "*.tmp"], ["/*.tmp"], ["a.txt", "d/c.tmp"]],
+    [["m", "a.txt"], ["**/node_modules"], ["a.txt"]],
+    [["*.tmp"], ["d/*", "/b*"], []],
+  ] as const) {
+    it.live(`has of ${include_patterns.join()} nothing that is ${exclude_patterns.join()}`, () =>
+      Effect.gen(function* () {
+        const files = { "a.txt": "a", "b.tmp": "b", "node_modules/m": "m", "d/c.tmp": "c" }
+        const path = yield* folderOf(files)
+        const patterns = { include_patterns, exclude_patterns }
+        yield* withSnapshot(path, patterns, (engine, engine_snapshot_id) =>
+          Effect.gen(function* () {
+            const to = yield* folderOf({})
+            const restore = { engine_snapshot_id, path: to, sub_path: null, is_exact: false }
+            yield* engine.restore(repository, restore, quiet)
+            assert.sameMembers(Object.keys(yield* readTree(to)), [...expected])
+          }),
+        )
+      }).pipe(Effect.scoped),
+    )
+  }
+
   it.live("makes a snapshot of a folder of which nothing is included", () =>
     Effect.gen(function* () {
       const path = yield* folderOf({ "a.txt": "a" })

@@ -4,6 +4,7 @@ import {
   fitter,
   literal,
   patternBelow,
+  patternsIn,
 } from "#adapters/share-protection/restic-pattern.ts"
 
 describe("a pattern", () => {
@@ -65,6 +66,22 @@ describe("a pattern", () => {
     assert.deepEqual([judge(["a"]), judge(["c"]), judge(["d"])], ["above", "matched", "none"])
     assert.equal(fitter([])(["a"]), "none")
   })
+})
+
+describe("patterns in a folder", () => {
+  for (const [patterns, path, are] of [
+    [["/home/u1", "*.tmp"], "", ["/home/u1", "/**/*.tmp", "/*.tmp"]],
+    [["/home/u1"], "/home", ["/home/u1"]],
+    [["/home/u1"], "/home/u1/a [b]", [String.raw`/home/u1/a \[b\]`]],
+    [["/home/u1", "else"], "/home/u1", ["/home/u1"]],
+    [["/home/*/docs/*.txt"], "/home/u[1]", [String.raw`/home/u\[1\]/docs/*.txt`]],
+    [["/home"], "/else", []],
+    [["."], "", ["/*"]],
+  ] as const) {
+    it(`${patterns.join(" and ")} go on from "${path}"`, () => {
+      assert.deepEqual(patternsIn(patterns, path), [...are])
+    })
+  }
 })
 
 describe("a pattern for restic", () => {

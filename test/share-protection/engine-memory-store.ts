@@ -3,6 +3,7 @@ import { createHash } from "node:crypto"
 import { Effect } from "effect"
 import {
   EngineFailed,
+  type FolderBackup,
   type FolderRestore,
   type PlannedAction,
   planned_actions_max,
@@ -12,7 +13,7 @@ import {
 } from "#actors/share-protection/engine.ts"
 import { NotFound } from "#schemas/share-protection/rejection.ts"
 import type { MemoryBucket } from "./buckets-memory.ts"
-import { below, type Entry, entriesOf, isSame, writeEntry } from "./snapshot-files.ts"
+import { below, type Entry, entriesOf, isSame, scopeOf, writeEntry } from "./snapshot-files.ts"
 
 export interface StoredEntry extends Entry {
   readonly size: number
@@ -20,6 +21,7 @@ export interface StoredEntry extends Entry {
 }
 
 export interface StoredSnapshot extends Omit<Snapshot, "engine_snapshot_id"> {
+  readonly scope: Pick<FolderBackup, "include_patterns" | "exclude_patterns">
   readonly entries: ReadonlyArray<StoredEntry>
 }
 
@@ -51,9 +53,13 @@ export const wanted = Effect.fnUntraced(function* (
   return { snapshot, entries }
 })
 
-/** What is in the folder, or in the subtree, and not in the snapshot: the deepest first. */
+/**
+ * What is in the folder, or in the subtree, and not in the snapshot: the deepest first. What the
+ * patterns kept out is none of it, nor is what the snapshot lacks and holds some of that.
+ */
 export const extras = Effect.fnUntraced(function* (
   { path, sub_path }: FolderRestore,
+  snapshot: StoredSnapshot,
   entries: ReadonlyArray<StoredEntry>,
 ) {
   const present = yield* Effect.tryPromise({
@@ -61,14 +67,23 @@ export const extras = Effect.fnUntraced(function* (
     catch: () => fails("The folder cannot be read.", true),
   })
   const kept = new Map(entries.map((entry) => [entry.path, entry.kind]))
-  return (below(present, sub_path) ?? [])
-    .filter((entry) => kept.get(entry.path) !== entry.kind)
-    .toReversed()
+  const extra = (below(present, sub_path) ?? []).filter(
+    (entry) => kept.get(entry.path) !== entry.kind,
+  )
+  const tops = extra
+    .filter((entry) => !kept.has(entry.path))
+    .filter((entry) => !extra.some((other) => entry.path.startsWith(`${other.path}/`)))
+  const isIn = scopeOf(snapshot.scope.include_patterns, snapshot.scope.exclude_patterns)
+  const out = present.filter((entry) => !isIn(entry.path))
+  const spared = tops.filter((top) => out.some((one) => isAt(one.path, top.path)))
+  return extra.filter((entry) => !spared.some((top) => isAt(entry.path, top.path))).toReversed()
 })
 
+const isAt = (path: string, top: string) => path === top || path.startsWith(`${top}/`)
+
 export const plan = Effect.fnUntraced(function* (bucket: MemoryBucket, folder: FolderRestore) {
-  const { entries } = yield* wanted(bucket, folder)
-  const deleted = (yield* extras(folder, entries)).map(({ path }) => path)
+  const { snapshot, entries } = yield* wanted(bucket, folder)
+  const deleted = (yield* extras(folder, snapshot, entries)).map(({ path }) => path)
   const actions: Array<PlannedAction> = deleted.map((path) => ({ action: "deleted", path }))
   let unchanged = 0
   for (const entry of entries) {

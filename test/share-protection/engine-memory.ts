@@ -220,7 +220,9 @@ const backUp = Effect.fnUntraced(function* (
   }
   if (found.length === 0) yield* middle
   const files = entries.filter(({ kind }) => kind === "file").length
-  const snapshot: StoredSnapshot = { tags, host, taken_at, bytes, stored_bytes, files, entries }
+  const counts = { bytes, stored_bytes, files }
+  const scope = { include_patterns, exclude_patterns }
+  const snapshot: StoredSnapshot = { tags, host, taken_at, ...counts, scope, entries }
   const written = bytesOf(snapshot)
   const engine_snapshot_id = sha256(written)
   yield* putObject(bucket, `snapshots/${engine_snapshot_id}`, written)
@@ -237,7 +239,7 @@ const restore = Effect.fnUntraced(function* (
   const { path, is_exact } = folder
   const { snapshot, entries } = yield* wanted(bucket, folder)
   if (is_exact) {
-    for (const extra of yield* extras(folder, entries)) {
+    for (const extra of yield* extras(folder, snapshot, entries)) {
       yield* Effect.promise(() => removeEntry(path, extra))
     }
   }
@@ -336,10 +338,12 @@ export const engineMemory = (s3: S3, troubles: EngineTroubles = noTroubles()) =>
     snapshots: (repository) =>
       call("snapshots", "none", repository, (bucket, middle) =>
         Effect.map(middle, () =>
-          readSnapshots(bucket).map(([engine_snapshot_id, { entries: _, ...snapshot }]) => ({
-            engine_snapshot_id,
-            ...snapshot,
-          })),
+          readSnapshots(bucket).map(
+            ([engine_snapshot_id, { entries: _, scope: _of, ...told }]) => ({
+              engine_snapshot_id,
+              ...told,
+            }),
+          ),
         ),
       ),
     unlock: (repository) =>

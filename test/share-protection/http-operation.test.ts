@@ -292,6 +292,7 @@ describe("/v1/admin/domains/{domain_id}", () => {
     ["a negative quota", { quotas: { targets: -1 } }],
     ["workers as a text", { min_workers: "2" }],
     ["a blank image", { worker_boot_image: " " }],
+    ["an image that is not there", { worker_boot_image: "no-such" }],
   ] as const) {
     served(`400: ${what}`, (ask) =>
       Effect.gen(function* () {

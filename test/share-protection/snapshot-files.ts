@@ -38,6 +38,17 @@ const matcher = (pattern: string) => {
   return (path: string) => pattern_of.test(path)
 }
 
+/** Whether a path is what the patterns let into a snapshot. */
+export const scopeOf = (
+  include_patterns: ReadonlyArray<string>,
+  exclude_patterns: ReadonlyArray<string>,
+) => {
+  const includes = include_patterns.map(matcher)
+  const excludes = exclude_patterns.map(matcher)
+  return (path: string) =>
+    (includes.length === 0 || includes.some((is) => is(path))) && !excludes.some((is) => is(path))
+}
+
 /** What of a folder belongs into a snapshot: in order, folders before what is in them. */
 export const entriesOf = async (
   root: string,

@@ -1,0 +1,89 @@
+import { assert, describe, it } from "@effect/vitest"
+import {
+  exactWords,
+  isScopeTag,
+  type Scope,
+  scopeTag,
+  sparedOf,
+} from "#adapters/share-protection/restic-scope.ts"
+
+const scope = (exclude: ReadonlyArray<string>, include: ReadonlyArray<string> = []): Scope => ({
+  include_patterns: include,
+  exclude_patterns: exclude,
+})
+
+describe("the words for an exact restore", () => {
+  for (const [what, of, path, words] of [
+    ["all of a whole snapshot", scope([]), "", ["--delete"]],
+    ["nothing deleted where the scope is not known", undefined, "", []],
+    ["a path, and nothing deleted", undefined, "/a [b]", [String.raw`--include=/a \[b\]`]],
+    ["a path", scope([]), "/a", ["--delete", "--include=/a"]],
+    [
+      "what is not excluded",
+      scope(["*.tmp", "/c"]),
+      "",
+      ["--delete", "--exclude=/**/*.tmp", "--exclude=/c"],
+    ],
+    [
+      "what is not excluded at a path",
+      scope(["!x"]),
+      "/a",
+      ["--delete", "--include=/a", "--include=!/**/!x"],
+    ],
+    [
+      "what is included and not excluded",
+      scope(["x"], ["/a", "b"]),
+      "",
+      ["--delete", "--include=/a", "--include=/**/b", "--include=/b", "--include=!/**/x"],
+    ],
+    [
+      "what is included at a path",
+      scope(["x"], ["/a/b", "/c"]),
+      "/a",
+      ["--delete", "--include=/a/b", "--include=!/**/x"],
+    ],
+    ["all at a path that is included", scope([], ["/a"]), "/a/b", ["--delete", "--include=/a/b"]],
+  ] as const) {
+    it(`are for ${what}`, () => {
+      assert.deepEqual(exactWords(of, path), [...words])
+    })
+  }
+
+  it("spare folders by their names, whatever bytes these have", () => {
+    const spared = ["/new", "/f\uFFFDr [1]"]
+    assert.deepEqual(exactWords(scope(["x"]), "", spared), [
+      "--delete",
+      "--exclude=/**/x",
+      "--exclude=/new",
+      String.raw`--exclude=/f?r \[1\]`,
+    ])
+    assert.include(exactWords(scope(["x"]), "/a", ["/a/new"]), "--include=!/a/new")
+  })
+})
+
+describe("a new folder", () => {
+  it("is spared by its topmost name where something excluded is in it", () => {
+    const deleted = [
+      "/home/new/a.txt",
+      "/new/deep/x.tmp",
+      "/new/deep",
+      "/new/y.txt",
+      "/new",
+      "/newer/y.txt",
+      "/newer",
+      "/home/u1/new/x.tmp",
+      "/home/u1/new",
+    ]
+    assert.deepEqual(sparedOf(scope(["*.tmp"]), deleted), ["/new", "/home/u1/new"])
+    assert.deepEqual(sparedOf(scope(["/x.tmp"]), deleted), [])
+    assert.deepEqual(sparedOf(scope([]), deleted), [])
+  })
+})
+
+describe("the tag of a scope", () => {
+  it("is one word that restic does not part, and known among others", () => {
+    const tag = scopeTag(scope(["a,b", "ö =*"], ["c"]))
+    assert.match(tag, /^patterns=[\w-]+$/)
+    assert.deepEqual([tag, "policy=1"].map(isScopeTag), [true, false])
+  })
+})
