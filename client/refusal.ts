@@ -1,4 +1,5 @@
 /** What went wrong in words, and what to do about it. Source: document 1 §7, document 2 §7. */
+import { nextOfAbsence } from "#client/absent.ts"
 import type { Access } from "#client/access.ts"
 import { endingOf } from "#client/exit-code.ts"
 import { failure } from "#client/failure.ts"
@@ -25,7 +26,6 @@ const by_code: Readonly<Record<string, string>> = {
 
 const by_status: Readonly<Record<number, string>> = {
   403: "another role or scope is needed; beside a development server: --as admin, or domain_owner",
-  404: "see what is there with the verb list; another project's things are not found either",
   429: "wait, then repeat it",
   503: "see what is wrong: the server's /readyz says it",
 }
@@ -56,11 +56,14 @@ const envelopeOf = (text: string): Json => {
   }
 }
 
-const nextOfRefusal = (code: string | undefined, { status, access, location }: Refused) => {
+const nextOfRefusal = (code: string | undefined, refused: Refused) => {
+  const { status, access, asked, location } = refused
   if (status === 401) return access.sign_in
   // Not followed: the token would go to another than it was given for.
   if (status < 400) return `it is elsewhere, give that address: ${printable(location ?? "unknown")}`
-  return by_code[code ?? ""] ?? by_status[status]
+  const next = by_code[code ?? ""]
+  if (next !== undefined) return next
+  return status === 404 ? nextOfAbsence(asked) : by_status[status]
 }
 
 /** The failure that an answer of 300 or more is. */

@@ -1,9 +1,9 @@
 /** `almanac backfill-composite`: the composite's history. Source: document 3 §1 A. */
 import { Console, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
-import { CalendarDate, dayOf } from "#schemas/capital-pressure/day.ts"
+import { CalendarDate, dateOf, dayOf, isBusinessDay } from "#schemas/capital-pressure/day.ts"
 import { capitalSession } from "#verbs/capital-session.ts"
-import { type BackfillReport, runBackfill } from "#verbs/composite-run.ts"
+import { type BackfillReport, runBackfill, today } from "#verbs/composite-run.ts"
 import { outOfReach, stoppedEarly } from "#verbs/ingest-outcome.ts"
 import { progressTo } from "#verbs/progress.ts"
 import { settings } from "#verbs/root.ts"
@@ -16,6 +16,27 @@ class NothingComputed extends Schema.TaggedError<NothingComputed>()("NothingComp
 /** `5219 days from 2006-11-22 to 2026-11-20, 12 changed` */
 export const backfillLine = ({ days, changed, first, last }: BackfillReport) =>
   `${days} days from ${first} to ${last}, ${changed} changed`
+
+/** Why nothing can be computed from this date on; undefined where something can. */
+export const sinceTooLate = (since: string | undefined, now: number) => {
+  const last = [now, now - 1, now - 2].find(isBusinessDay)
+  return since === undefined || last === undefined || dayOf(since) <= last
+    ? undefined
+    : `--since ${since} is later than ${dateOf(last)}, the last day that can have a composite`
+}
+
+/** Of an indicator's own values; a growth begins a year after its series. Market facts, A2.2. */
+const history_needed =
+  "a metric counts after 3 years of values, hy_spread after 1, growth on the year before after 4"
+
+/** Why no day has one, though it could. */
+export const whyNothing = (since: string | undefined) => {
+  const what =
+    since === undefined
+      ? "no day has a composite yet: ingest metrics first"
+      : `no day from ${since} on has a composite: ingest newer values, or more of the past`
+  return `${what}; ${history_needed}`
+}
 
 export const backfill = Command.make(
   "backfill-composite",
@@ -30,18 +51,18 @@ export const backfill = Command.make(
       Flag.withDefault("latest" as const),
     ),
   },
-  Effect.fn(function* ({ since, vintage }) {
+  Effect.fn(function* ({ since: given, vintage }) {
+    const since = Option.getOrUndefined(given)
+    const late = sinceTooLate(since, yield* today)
+    if (late !== undefined) return yield* new NothingComputed({ message: late })
     const configured = yield* settings
     const { at, end } = progressTo(0)
     const report = yield* runBackfill({
-      since: Option.getOrUndefined(Option.map(since, dayOf)),
+      since: since === undefined ? undefined : dayOf(since),
       vintage,
       onProgress: (done, total) => at("metrics", done, total),
     }).pipe(Effect.provide(capitalSession(configured)), outOfReach, Effect.ensuring(end))
-    if (report.days === 0) {
-      const message = "no day has a composite yet: ingest metrics first, and a year of each or more"
-      return yield* new NothingComputed({ message })
-    }
+    if (report.days === 0) return yield* new NothingComputed({ message: whyNothing(since) })
     yield* Console.log(backfillLine(report))
   }, stoppedEarly),
 ).pipe(

@@ -147,6 +147,8 @@ const metricFeed = Effect.fnUntraced(function* (told: Teller, metric: Metric, wa
     const command = ObserveMetric.make({ observations, demo })
     return address(Observation, observationId(metric_id, year), command)
   })
+  // What was kept before stands for what is stored now: killed after this, all is asked for again.
+  yield* feeds.forget(metric)
   const report = yield* told.ingested(metric_id, { commands, newest: days.at(-1) })
   yield* kept
   return ingested(metric_id, report)

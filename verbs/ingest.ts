@@ -77,13 +77,14 @@ const checked = Effect.fnUntraced(function* ({ metric, since, source, demo }: Fl
 const feedsOf = (configured: Settings, folder: string | undefined) =>
   Layer.unwrap(
     Effect.promise(async (): Promise<Layer.Layer<Feeds>> => {
+      const { capital, data } = configured
+      const answers_folder = join(data.dir, "feeds")
       if (folder !== undefined) {
         const { feedsFile } = await import("#adapters/capital-pressure/feeds-file.ts")
-        return feedsFile(folder)
+        return feedsFile(folder, answers_folder)
       }
       const { feedsHttp } = await import("#adapters/capital-pressure/feeds-http.ts")
-      const { capital, data } = configured
-      return feedsHttp({ ...capital, version, folder: join(data.dir, "feeds") })
+      return feedsHttp({ ...capital, version, folder: answers_folder })
     }),
   )
 

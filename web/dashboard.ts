@@ -2,6 +2,7 @@
 import { announce } from "./announcement.ts"
 import { type Answer, ask, type Problem, useToken } from "./answers.ts"
 import type { Composite, Dashboard, SchedulerStatus, Sources, Watchlist } from "./api.ts"
+import { compositeAbsent, newestDay } from "./composite-absent.ts"
 import { compositePanel } from "./composite-panel.ts"
 import { drawer } from "./drawer.ts"
 import { h, morphChildren } from "./element.ts"
@@ -35,42 +36,12 @@ let timer: ReturnType<typeof setTimeout> | undefined
 const isEmpty = ({ composite, tiers }: Dashboard) =>
   composite === null && tiers.every((tier) => tier.metrics.length === 0)
 
-const newestDay = ({ tiers }: Dashboard) =>
-  tiers
-    .flatMap((tier) => tier.metrics.map((reading) => reading.as_of))
-    .toSorted()
-    .at(-1) ?? ""
-
-/** Why there is none: nothing that is young enough, or nothing that is old enough. */
-const noComposite = (dashboard: Dashboard) => {
-  const voting = dashboard.tiers.flatMap((tier) =>
-    tier.metrics.filter((reading) => reading.include_in_composite),
-  )
-  const is_stale = voting.length > 0 && voting.every((reading) => reading.stale)
-  const [headline, text] = is_stale
-    ? [
-        "Every value is too old for a composite.",
-        `The newest is of ${date(newestDay(dashboard))}. An ingest brings newer ones.`,
-      ]
-    : [
-        "Not enough history for a composite yet.",
-        "Its metrics need one to three years of values before a z-score means anything.",
-      ]
-  return h(
-    "section",
-    { class: "composite none", "data-key": "composite-none" },
-    h("p", { class: "eyebrow" }, "Composite"),
-    h("h2", { class: "headline" }, headline),
-    h("p", {}, text),
-  )
-}
-
 const dashboardParts = (dashboard: Dashboard, now: number): Node[] => {
   if (isEmpty(dashboard)) return [emptyState()]
   const { composite, tiers, composite_history } = dashboard
   return [
     composite === null
-      ? noComposite(dashboard)
+      ? compositeAbsent(dashboard)
       : compositePanel(composite, dashboard, shown.sources?.rows.length ?? 0),
     tierCards(tiers, composite_history, shown.sources?.rows ?? [], now),
   ]

@@ -117,6 +117,12 @@ const toggles = (history: readonly CompositePoint[], tiers: readonly TierCard[])
     ),
   )
 
+/** Its last day is told, since it may be long ago. */
+const headOf = (history: readonly CompositePoint[]) => {
+  const last = history.at(-1)
+  return last === undefined ? "History" : `${history.length} business days to ${date(last.ts)}`
+}
+
 /** Where the chart stands; `mountHistory` puts it there. */
 export const historyPlace = (history: readonly CompositePoint[], tiers: readonly TierCard[]) =>
   h(
@@ -125,7 +131,7 @@ export const historyPlace = (history: readonly CompositePoint[], tiers: readonly
     h(
       "div",
       { class: "history-head" },
-      h("h3", {}, history.length === 0 ? "History" : `Last ${history.length} business days`),
+      h("h3", {}, headOf(history)),
       history.length > 0 && toggles(history, tiers),
     ),
     history.length > 0

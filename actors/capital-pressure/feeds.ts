@@ -48,8 +48,12 @@ export class Feeds extends Context.Service<
       metric: Metric,
       since?: number,
     ) => Effect.Effect<Fetched | Unchanged, FeedFailed>
-    /** Makes the next `fetch` of the metric tell everything, whatever was kept of it. */
-    readonly forget: (metric: Metric) => Effect.Effect<void>
+    /**
+     * Makes the next `fetch` of the metric from its publisher tell everything, whatever was kept of
+     * it: to be run before other values are stored than those that were kept. FeedFailed where it
+     * cannot be done, and then nothing may be stored.
+     */
+    readonly forget: (metric: Metric) => Effect.Effect<void, FeedFailed>
     /**
      * Closes of a ticker, or of `index_ticker`. At least the last year that there is, also where
      * `since` is later: each dividend changes all adjusted closes before it.

@@ -5,9 +5,10 @@
 import { createHash } from "node:crypto"
 import { join } from "node:path"
 import { Effect, Option, Schema } from "effect"
+import type { FeedFailed } from "#actors/capital-pressure/feeds.ts"
 import type { Validators } from "#adapters/capital-pressure/feed-client.ts"
-import type { FeedRequest } from "#adapters/capital-pressure/feed-plan.ts"
-import { findBounded, removeFile, writePrivate } from "#adapters/private-file.ts"
+import { type FeedRequest, feedFailed } from "#adapters/capital-pressure/feed-plan.ts"
+import { findBounded, removeFile, syncFolder, writePrivate } from "#adapters/private-file.ts"
 
 /**
  * To be raised whenever an answer is read otherwise than before: what is unchanged at the
@@ -63,5 +64,15 @@ export const loadAnswers = (folder: string, id: string): Effect.Effect<Answers> 
 export const keepAnswers = (folder: string, id: string, answers: Answers): Effect.Effect<void> =>
   Effect.ignore(writePrivate(fileOf(folder, id), JSON.stringify({ reading, answers })))
 
-export const forgetAnswers = (folder: string, id: string): Effect.Effect<void> =>
-  Effect.ignore(removeFile(fileOf(folder, id)))
+/**
+ * For good, also where the power fails right after. Where it cannot be removed it would stand for
+ * other values than are stored: FeedFailed.
+ */
+export const forgetAnswers = (folder: string, id: string): Effect.Effect<void, FeedFailed> =>
+  removeFile(fileOf(folder, id)).pipe(
+    Effect.mapError(({ code }) =>
+      feedFailed(fileOf(folder, id), `cannot be removed (${code})`, "Remove it and ingest again."),
+    ),
+    // There is no such folder before the first answer that was kept.
+    Effect.andThen(Effect.ignore(Effect.tryPromise(() => syncFolder(folder)))),
+  )

@@ -70,23 +70,32 @@ const closeAsOf = (series: PriceSeries | undefined, day: number): Close | undefi
   return day - found > close_age_days_max ? undefined : { day: found, adjusted }
 }
 
+/** The adjusted close of this very day. */
+const adjustedOn = (series: PriceSeries | undefined, day: number): number | undefined => {
+  const close = closeAsOf(series, day)
+  return close?.day === day ? close.adjusted : undefined
+}
+
 interface Returns {
   readonly return_30d: number | null
   readonly return_30d_relative: number | null
 }
 
-/** Over the 30 calendar days to the name's last close; the fund's over the same two dates. */
+/**
+ * Over the 30 calendar days to the name's last close. The fund's is over the very two dates of the
+ * name's: where it has no close on one of them there is nothing to compare with.
+ */
 const returnsOf = (series: PriceSeries | undefined, fund: PriceSeries | undefined): Returns => {
   const none = { return_30d: null, return_30d_relative: null }
   const end = closeAsOf(series, series?.days.at(-1) ?? Number.NaN)
   const start = end && closeAsOf(series, end.day - return_days)
   if (end === undefined || start === undefined) return none
   const own = end.adjusted / start.adjusted - 1
-  const fund_end = closeAsOf(fund, end.day)
-  const fund_start = closeAsOf(fund, start.day)
+  const fund_end = adjustedOn(fund, end.day)
+  const fund_start = adjustedOn(fund, start.day)
   if (fund_end === undefined || fund_start === undefined) {
     return { ...none, return_30d: roundedFraction(own) }
   }
-  const relative = own - (fund_end.adjusted / fund_start.adjusted - 1)
+  const relative = own - (fund_end / fund_start - 1)
   return { return_30d: roundedFraction(own), return_30d_relative: roundedFraction(relative) }
 }

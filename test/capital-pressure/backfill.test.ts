@@ -6,7 +6,8 @@ import { compositeHistory } from "#projections/capital-pressure/composite.ts"
 import { demoOf } from "#projections/capital-pressure/demo.ts"
 import type { CompositeSeries } from "#projections/capital-pressure/store.ts"
 import { dateOf, dayOf, yearsBefore } from "#schemas/capital-pressure/day.ts"
-import { backfillLine } from "#verbs/backfill-composite.ts"
+import { metrics } from "#schemas/capital-pressure/registry.ts"
+import { backfillLine, sinceTooLate, whyNothing } from "#verbs/backfill-composite.ts"
 import { runBackfill, today } from "#verbs/composite-run.ts"
 import { DashboardFile, fileShows } from "#verbs/dashboard-file.ts"
 import { ingests, metricsOf, type Publishers, publishers, rows, world } from "./ingested.ts"
@@ -134,6 +135,57 @@ describe("backfill-composite", () => {
       assert.match(failure.message ?? "", /^\/nowhere\/at\.sqlite cannot be read: /)
     }).pipe(Effect.provide(world)),
   )
+})
+
+describe("a backfill of nothing", () => {
+  it("says that it begins later than the last day that can have a composite", () => {
+    // A Saturday: what is computed ends with the Friday.
+    const saturday = dayOf("2026-11-21")
+    const late = (date: string) =>
+      `--since ${date} is later than 2026-11-20, the last day that can have a composite`
+    assert.equal(sinceTooLate("2030-01-01", saturday), late("2030-01-01"))
+    assert.equal(sinceTooLate("2026-11-21", saturday), late("2026-11-21"))
+    assert.isUndefined(sinceTooLate("2026-11-20", saturday))
+    assert.isUndefined(sinceTooLate("2026-11-23", dayOf("2026-11-23")))
+    assert.isUndefined(sinceTooLate(undefined, saturday))
+  })
+
+  it("says the history that a metric needs, and from which day on nothing was found", () => {
+    const needs =
+      "a metric counts after 3 years of values, hy_spread after 1, growth on the year before " +
+      "after 4"
+    assert.equal(
+      whyNothing(undefined),
+      `no day has a composite yet: ingest metrics first; ${needs}`,
+    )
+    assert.equal(
+      whyNothing("2026-11-02"),
+      "no day from 2026-11-02 on has a composite: ingest newer values, or more of the past; " +
+        needs,
+    )
+  })
+
+  it("is right about the history of each metric that votes", () => {
+    const step_days = { daily: 1, weekly: 7, monthly: 30, quarterly: 91 } as const
+    const last = dayOf("2026-06-30")
+    for (const metric of metrics.filter((one) => one.include_in_composite && !one.stub)) {
+      const { metric_id, cadence, indicator_kind, publication_lag } = metric
+      const years = metric_id === "hy_spread" ? 1 : indicator_kind === "yoy" ? 4 : 3
+      const daysWith = (history: number) => {
+        const step = step_days[cadence]
+        const length = Math.ceil(history / step) + 1
+        const days = Int32Array.from({ length }, (_, at) => last - (length - 1 - at) * step)
+        const values = Float64Array.from(days, (day) => 100 + (day % 50))
+        // A week later than it is published, so that no weekend is between.
+        const now = last + publication_lag + 7
+        const known = compositeHistory(new Map([[metric_id, { days, values }]]), now - 3, now)
+        return known.days.length
+      }
+      const year_days = 366
+      assert.isAbove(daysWith(years * year_days), 0, metric_id)
+      assert.equal(daysWith(years * year_days - 200), 0, metric_id)
+    }
+  })
 })
 
 describe("waiting for the file", () => {

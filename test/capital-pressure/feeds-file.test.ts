@@ -27,7 +27,7 @@ describe("feeds of a folder", () => {
     it.live(name, () =>
       Effect.gen(function* () {
         const folder = yield* tempFolder
-        yield* Effect.provide(body(placeIn(folder)), feedsFile(folder))
+        yield* Effect.provide(body(placeIn(folder)), feedsFile(folder, join(folder, "feeds")))
       }),
     ),
   )
@@ -35,7 +35,10 @@ describe("feeds of a folder", () => {
   it.live("names the file that is not there, too large, or cannot be read", () =>
     Effect.gen(function* () {
       const folder = yield* tempFolder
-      const { fetch, prices } = yield* Effect.provide(Feeds, feedsFile(folder))
+      const { fetch, prices } = yield* Effect.provide(
+        Feeds,
+        feedsFile(folder, join(folder, "feeds")),
+      )
       yield* refused(fetch(metricOf("nfci")), /nfci\.csv is not there\. Put the file/)
       yield* refused(prices("XLV"), /XLV\.csv is not there/)
       yield* Effect.promise(() => mkdir(join(folder, "nfci.csv")))
@@ -49,7 +52,10 @@ describe("feeds of a folder", () => {
   it.live("reads what spreadsheets write, for any metric", () =>
     Effect.gen(function* () {
       const folder = yield* tempFolder
-      const { fetch, prices } = yield* Effect.provide(Feeds, feedsFile(folder))
+      const { fetch, prices } = yield* Effect.provide(
+        Feeds,
+        feedsFile(folder, join(folder, "feeds")),
+      )
       const values = '\uFEFF"Date";"Value"\n'.replace(";", ",")
       const text = `${values}"2024-01-02","1.5"\r\n\r\n2024-01-03, 2 \r\n`
       yield* Effect.promise(() => writeFile(join(folder, "fund_flows.csv"), text))

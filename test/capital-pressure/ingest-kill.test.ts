@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict"
 import { randomInt } from "node:crypto"
-import { rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, expect, it } from "vitest"
 import { describeWithServer } from "../nats.ts"
@@ -76,6 +76,37 @@ describeWithServer("almanac ingest", () => {
     const mixed = await runVerb(data_dir, ["ingest", "--demo"])
     expect(mixed.code).toBe(1)
     expect(mixed.stderr).toMatch(/^almanac: This data folder holds real data, .*ALMANAC_DATA_DIR/m)
+  }, 120_000)
+
+  it("is wanted before a backfill, which says so, or that it begins too late", async () => {
+    const data_dir = newFolder()
+    const backfill = (...args: ReadonlyArray<string>) =>
+      runVerb(data_dir, ["backfill-composite", ...args])
+    const late = await backfill("--since", "2199-01-01")
+    expect([late.code, late.stderr]).toEqual([
+      1,
+      expect.stringMatching(/^almanac: --since 2199-01-01 is later than 20\d\d-\d\d-\d\d, /),
+    ])
+    const none = await backfill()
+    expect([none.code, none.stderr]).toEqual([
+      1,
+      expect.stringMatching(/^almanac: no day has a composite yet: .* after 3 years of values/),
+    ])
+    const recent = await backfill("--since", "2026-01-01")
+    expect(recent.stderr).toMatch(/^almanac: no day from 2026-01-01 on has a composite: /)
+  }, 60_000)
+
+  it("of files forgets what the publishers of these metrics told last", async () => {
+    const data_dir = newFolder()
+    const source = join(newFolder(), "csv")
+    writeSource(source, 1, false)
+    const answers = join(data_dir, "feeds")
+    mkdirSync(answers)
+    for (const id of ["nfci", "skew"]) writeFileSync(join(answers, `${id}.json`), "{}")
+    const of_file = ["--metric", "nfci", "--source", `file:${source}`]
+    const { code, stderr } = await runVerb(data_dir, ["ingest", ...of_file])
+    assert.equal(code, 0, stderr)
+    expect(readdirSync(answers)).toEqual(["skew.json"])
   }, 120_000)
 
   it("works beside a running instance, which writes the file", async () => {

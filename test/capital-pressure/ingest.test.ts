@@ -158,7 +158,8 @@ describe("an ingest", () => {
       const told = publishers()
       told.tell.set("nfci", { "2025-01-03": -0.4 })
       yield* ingests(told, { metrics: metricsOf("nfci") })
-      assert.deepEqual([told.kept, told.forgotten], [["nfci"], ["nfci"]])
+      // Forgotten before it is asked, since the log knows nothing of it, and before it is stored.
+      assert.deepEqual([told.kept, told.forgotten], [["nfci"], ["nfci", "nfci"]])
       // Generated values of the year before, though the feed never told anything generated.
       const commands = yield* Commands
       const demo = ObserveMetric.make({
@@ -170,7 +171,10 @@ describe("an ingest", () => {
       told.tell.set("nfci", { "2024-01-05": 2, "2025-01-10": -0.3 })
       const { feeds } = yield* ingests(told, { metrics: metricsOf("nfci") })
       assert.include(feeds[0], { outcome: "failed" })
-      assert.deepEqual([told.kept, told.forgotten], [["nfci"], ["nfci"]])
+      assert.deepEqual([told.kept, told.forgotten], [["nfci"], ["nfci", "nfci", "nfci"]])
+      told.tell.set("nfci", "unchanged")
+      yield* ingests(told, { metrics: metricsOf("nfci") })
+      assert.lengthOf(told.forgotten, 3)
       const [count] = yield* rows("select count(*) as n from capital_observation")
       assert.deepEqual(count, { n: 2 })
     }).pipe(Effect.provide(world)),

@@ -173,6 +173,33 @@ describe("a return over 30 days", () => {
     expect(row(own, fund)?.return_30d_relative).toBe(0.05)
   })
 
+  it.each([
+    ["the last day", "2026-10-21", "2026-11-19"],
+    ["the first day", "2026-10-20", "2026-11-20"],
+    ["the first day, but on the day after", "2026-10-22", "2026-11-20"],
+  ])("is relative to nothing where the fund has no close of %s", (_, first, last) => {
+    const fund: Rows = [
+      [first, 200],
+      [last, 210],
+    ]
+    const found = row(month, fund)
+    expect(found).toMatchObject({ return_30d: 0.1, return_30d_relative: null })
+  })
+
+  it("is relative to nothing where only the fund has a close 30 days before", () => {
+    const own: Rows = [
+      ["2026-10-19", 100],
+      ["2026-11-20", 110],
+    ]
+    const fund: Rows = [
+      ["2026-10-16", 100],
+      ["2026-10-20", 200],
+      ["2026-10-21", 200],
+      ["2026-11-20", 210],
+    ]
+    expect(row(own, fund)).toMatchObject({ return_30d: 0.1, return_30d_relative: null })
+  })
+
   it("has nothing to be relative to without the fund's closes", () => {
     expect(row(month)).toMatchObject({ return_30d: 0.1, return_30d_relative: null })
     const old: Rows = [

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { listBlobs } from "#client/blob-storage/blob.ts"
+import { readings } from "#client/capital-pressure/reading.ts"
 import { endingOf as endingOfStatus, exit_codes } from "#client/exit-code.ts"
 import type { Operation } from "#client/operation.ts"
 import { runOperation } from "#client/run.ts"
@@ -96,6 +97,19 @@ describe("a request", () => {
       )
     }
   })
+
+  it("says where to look for what is not there, as it fits the noun", () =>
+    withServer(
+      (_, answer) => json(answer, 404, { detail: "Unknown metric: nope" }),
+      async ({ url }) => {
+        const history = readings.operations.find(({ verb }) => verb === "history")
+        assert(history !== undefined)
+        const asked = { ...nothing, arguments: { metric_id: "nope" } }
+        const { message } = await endingOf(runOperation(sessionWith(url).session, history, asked))
+        const next = "see which metrics there are: almanac readings sources"
+        assert.equal(message, `404: Unknown metric: nope\n  next: ${next}`)
+      },
+    ))
 
   it("ends as unreachable where nothing listens, or the answer is cut off", async () => {
     const { url, close } = await scripted(() => undefined)

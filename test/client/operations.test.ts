@@ -1,11 +1,19 @@
 /** Whatever the API has, the command line has: held against the document in both shapes. */
 import { assert, describe, it } from "@effect/vitest"
 import { type HttpApi, OpenApi } from "effect/http-api"
+import { nextOfAbsence } from "#client/absent.ts"
 import { blobs } from "#client/blob-storage/blob.ts"
 import { cluster } from "#client/blob-storage/cluster.ts"
 import { readings } from "#client/capital-pressure/reading.ts"
 import { carriers } from "#client/carrier-search/carrier.ts"
-import { argumentsOf, type Field, flagOf, type Noun, type Operation } from "#client/operation.ts"
+import {
+  argumentsOf,
+  type Field,
+  flagOf,
+  type Noun,
+  needOf,
+  type Operation,
+} from "#client/operation.ts"
 import { predict } from "#client/plant-disease/prediction.ts"
 import { backups } from "#client/share-protection/backup.ts"
 import {
@@ -250,5 +258,59 @@ describe("the command line over HTTP", () => {
       const places = keysOf(operation).map((key) => argumentsOf(key).join())
       assert.equal(new Set(places).size, 1, `${name}: the same arguments for operators`)
     }
+  })
+})
+
+/** What each operation may ask for, with something in the place of each name. */
+const asked = nouns.flatMap(({ name, operations, covered = [] }) =>
+  [
+    ...operations,
+    ...operations.flatMap(({ method, for_operators }) =>
+      for_operators === undefined ? [] : [{ method, path: for_operators.path }],
+    ),
+    ...covered,
+  ].map(({ method, path }) => ({ name, method, path })),
+)
+
+const nextOf = (method: string, path: string) =>
+  nextOfAbsence({ method, path: path.replaceAll(/\{\w+\}/g, "0193") })
+
+/** `readings sources` and all others that are made of operations, and those that advice names. */
+const verbs = new Set([...all.map(({ name }) => name), "blobs list"])
+
+describe("what is said of a thing that is not there", () => {
+  it.each(asked)("by $method $path names a verb of its noun that there is", (one) => {
+    const { name, method, path } = one
+    const advice = nextOf(method, path)
+    const [, verb] = /almanac (\S+ [\w-]+)/.exec(advice) ?? []
+    if (verb !== undefined) assert.isTrue(verbs.has(verb), advice)
+    if (argumentsOf(path).length > 0) assert.equal(verb?.split(" ")[0], name, advice)
+    if (method === "GET") assert.equal(nextOf(method, `${path}?since=2026-01-31`), advice)
+  })
+
+  it.each(asked)("by $method $path speaks of projects where there are some", ({ method, path }) => {
+    const advice = nextOf(method, path)
+    const names_a_thing =
+      argumentsOf(path).length > 0 || `${method} ${path}` === "POST /v1/restores"
+    const is_of_project = names_a_thing && needOf({ path }) === "tenant"
+    assert.equal(/another project's are not found/.test(advice), is_of_project, advice)
+  })
+
+  it.each([
+    ["GET", "/api/metrics/nope/history", "see which metrics there are: almanac readings sources"],
+    ["GET", "/api/tier/9/history", "the tiers are 1 to 4: almanac readings show"],
+    ["POST", "/v1/cluster/leave", "see which nodes there are: almanac cluster status"],
+    ["POST", "/v1/admin/jobs/1/retry", "see what is there: almanac jobs list --all-projects"],
+    ["POST", "/v3/auth/tokens", "check OS_AUTH_URL"],
+    ["POST", "/v1/restores", /^see which backups there are: .* another project's are not found/],
+    ["POST", "/v1/webhooks/1/dead-letters/2/redeliver", /almanac webhooks dead-letters ID;/],
+    ["POST", "/v1/webhooks/1/dead-letters/redeliver", /almanac webhooks list;/],
+    ["GET", "/v1/target-templates/1", /another domain's are not found/],
+    ["POST", "/v1/blobs/stat?scope=node", /^check the address/],
+    ["GET", "/v1/restores", /^check the address/],
+    ["GET", "/api/dashboard", /services in its configuration$/],
+  ])("by %s %s is: %s", (method, path, expected) => {
+    if (typeof expected === "string") assert.equal(nextOf(method, path), expected)
+    else assert.match(nextOf(method, path), expected)
   })
 })

@@ -60,12 +60,13 @@ const asked = async (env: NodeJS.ProcessEnv, profile?: string, more: Partial<Ask
     http.close()
   }
 }
-/** Asks the server of a data folder, whose settings name this certificate. */
-const askedAs = (tls_cert: string) => {
+/** Asks the server of a data folder, whose settings name this certificate, or which does itself. */
+const askedAs = (tls_cert: string, own?: string) => {
   const data_dir = at("data")
   mkdirSync(join(data_dir, "run"), { recursive: true })
   const url = `https://127.0.0.1:${port}`
-  writeFileSync(join(data_dir, "run", "instance.json"), JSON.stringify({ url }), { mode: 0o600 })
+  const file = { url, ...(own !== undefined && { tls_cert: at(own) }) }
+  writeFileSync(join(data_dir, "run", "instance.json"), JSON.stringify(file), { mode: 0o600 })
   return asked({}, undefined, { data_dir, tls_cert: at(tls_cert) })
 }
 const named = (host: string) => ({ ALMANAC_URL: `https://${host}:${port}` })
@@ -73,6 +74,11 @@ const named = (host: string) => ({ ALMANAC_URL: `https://${host}:${port}` })
 describe("the server of a data folder", () => {
   it("is taken by its certificate alone, whoever signed it", async () => {
     assert.deepEqual(await askedAs("server.pem"), { id: "v1" })
+  })
+
+  it("is taken by the certificate that it names itself, and no other", async () => {
+    assert.deepEqual(await askedAs("none.pem", "server.pem"), { id: "v1" })
+    assert.equal((await endingOf(askedAs("server.pem", "theirs.pem"))).ending, "unreachable")
   })
 
   it("is refused with another, of the same authority too", async () => {

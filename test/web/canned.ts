@@ -44,6 +44,29 @@ const withGaps = (store: Store): Store => {
   return { ...store, observations, feeds }
 }
 
+/** Too little of each metric for a z-score: as after an ingest of this year's values. */
+const asShort = (store: Store): Store => ({
+  ...store,
+  observations: new Map(
+    [...store.observations].map(([id, { days, values }]) => {
+      const from = days.findIndex((day) => day > synthetic_last_day - 200)
+      return [id, { days: days.slice(from), values: values.slice(from) }] as const
+    }),
+  ),
+})
+
+/** The one metric that has history enough has fallen silent. */
+const asEnded = (store: Store): Store => {
+  const observations = new Map(asShort(store).observations)
+  const { days, values } = store.observations.get("nfci") ?? { days: [], values: [] }
+  const is_old = Array.from(days, (day) => day < synthetic_last_day - 60)
+  observations.set("nfci", {
+    days: Int32Array.from(days).filter((_, at) => is_old[at]),
+    values: Float64Array.from(values).filter((_, at) => is_old[at]),
+  })
+  return { ...store, observations }
+}
+
 /** A store of which all was generated. */
 const asDemo = (store: Store): Store => ({
   ...store,
@@ -57,6 +80,8 @@ export const stores = {
   demo: asDemo(whole),
   before_backfill: { ...whole, composite: nothing },
   empty: empty_store,
+  short: asShort({ ...whole, composite: nothing }),
+  ended: asEnded(whole),
 }
 
 /** The next run of each job; null where the scheduler is off. */

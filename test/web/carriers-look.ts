@@ -43,7 +43,8 @@ const describeSource = (world: () => CarrierWorld) =>
       const shown = await lookAtCarriers(world())
       const line = () => shown.page.locator(".source").textContent()
       const mirror =
-        "2,104,332 dockets \u00b7 as of 12 Nov 2026 (8 days ago) \u00b7 imported 3 h ago"
+        "712,004 carriers \u00b7 2,104,332 dockets \u00b7 as of 12 Nov 2026 (8 days ago) " +
+        "\u00b7 imported 3 h ago"
       expect(await line()).toBe(`Mirror of FMCSA's public files${mirror}`)
       served.source = sources.fmcsa
       await shown.page.clock.runFor(30_000)
@@ -73,7 +74,7 @@ const describeSource = (world: () => CarrierWorld) =>
       const names = await page.locator(".source .standing").allTextContents()
       expect(names).toEqual(["FMCSA QCMobile", "Demo mirror"])
       const spare = await page.locator(".source.spare").textContent()
-      expect(spare).toContain("set up, not in use \u00b7 40,000 dockets")
+      expect(spare).toContain("set up, not in use \u00b7 14,000 carriers \u00b7 40,000 dockets")
       expect(await page.locator("#header .badge.demo").count()).toBe(0)
       await leave(shown)
     })

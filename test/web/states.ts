@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest"
 import { synthetic_last_day } from "../capital-pressure/synthetic-store.ts"
 import { bodiesOf, stores } from "./canned.ts"
 import type { World } from "./look.ts"
-import { leave, look, picture, type Shown } from "./shown.ts"
+import { leave, look, overflowOf, picture, type Shown, sizes } from "./shown.ts"
 
 const minute_ms = 60_000
 
@@ -72,6 +72,71 @@ export const describeStates = (world: () => World) =>
       const shown = await look(browser, served)
       const none = shown.page.locator(".composite.none")
       expect(await none.textContent()).toMatch(/Every value is too old.*is of \d+ Nov 2026/)
+      await leave(shown)
+    })
+
+    it("shows the history below it where there is no composite today", async () => {
+      const { browser, served } = world()
+      served.bodies = bodiesOf(stores.whole, synthetic_last_day + 400)
+      for (const size of ["phone", "desk"] as const) {
+        const shown = await look(browser, served, { size })
+        const { page } = shown
+        const none = page.locator(".composite.none")
+        await none.locator("#history-chart canvas").waitFor()
+        expect(await none.locator("h3").textContent()).toBe("252 business days to 20 Nov 2026")
+        const notice = await none.locator(".headline").boundingBox()
+        const chart = await none.locator("#history-chart canvas").boundingBox()
+        expect(notice?.y).toBeLessThan(chart?.y ?? 0)
+        expect((chart?.x ?? 0) + (chart?.width ?? 0)).toBeLessThanOrEqual(sizes[size].width)
+        expect(await overflowOf(page)).toBe(0)
+        await none.getByLabel("Tier 3").check()
+        expect(await none.locator(".readout").textContent()).toContain("Tier 3")
+        await none.locator("summary").click()
+        const rows = () => none.locator(".values tbody tr").count()
+        await expect.poll(rows).toBe(252)
+        await picture(page, `${size}-no-composite`)
+        await leave(shown)
+      }
+    })
+
+    it("keeps the chart and its lines as the composite goes and comes again", async () => {
+      const { browser, served } = world()
+      const shown = await look(browser, served)
+      const { page } = shown
+      await page.getByLabel("Tier 2").check()
+      await page.locator("summary").click()
+      for (const [days, kind] of [
+        [400, ".composite.none"],
+        [0, ".composite:not(.none)"],
+      ] as const) {
+        served.bodies = bodiesOf(stores.whole, synthetic_last_day + days)
+        await pass(shown, minute_ms)
+        const history = page.locator(`${kind} .history`)
+        await history.locator("canvas").waitFor()
+        expect(await history.getByLabel("Tier 2").isChecked()).toBe(true)
+        expect(await history.locator(".readout").textContent()).toContain("Tier 2")
+        expect(await history.locator("details[open]").count()).toBe(1)
+      }
+      await leave(shown)
+    })
+
+    it("shows no history, nor how one is made, before there can be a composite", async () => {
+      const { browser, served } = world()
+      served.bodies = bodiesOf(stores.short)
+      const shown = await look(browser, served)
+      const none = shown.page.locator(".composite.none")
+      expect(await none.textContent()).toMatch(/Not enough history.*one to four years of values/)
+      expect(await none.locator(".history").count()).toBe(0)
+      await leave(shown)
+    })
+
+    it("says that some is too old and some too short where the composite ended so", async () => {
+      const { browser, served } = world()
+      served.bodies = bodiesOf(stores.ended)
+      const shown = await look(browser, served)
+      const none = shown.page.locator(".composite.none")
+      expect(await none.textContent()).toMatch(/No composite today\..*too old.*too short/)
+      await none.locator("#history-chart canvas").waitFor()
       await leave(shown)
     })
 

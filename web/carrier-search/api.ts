@@ -17,6 +17,7 @@ export interface Source {
   readonly is_healthy: boolean
   readonly detail: string | null
   readonly carriers: number | null
+  readonly dockets: number | null
   readonly as_of: string | null
   readonly imported_at: string | null
   readonly is_demo: boolean

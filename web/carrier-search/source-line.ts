@@ -29,8 +29,9 @@ const zoneless = (instant: string) => instant.replace(/Z$/, "")
 
 type Words = ReadonlyArray<string | false>
 
-const mirrorWords = ({ carriers, as_of, imported_at }: Source, now: number): Words => [
-  carriers !== null && `${count(carriers)} dockets`,
+const mirrorWords = ({ carriers, dockets, as_of, imported_at }: Source, now: number): Words => [
+  carriers !== null && `${count(carriers)} carriers`,
+  dockets !== null && `${count(dockets)} dockets`,
   as_of !== null && `as of ${date(as_of)} (${dayAge(as_of.slice(0, 10), now)})`,
   imported_at !== null && `imported ${timeAge(zoneless(imported_at), now)}`,
 ]

@@ -150,7 +150,7 @@ const carrierFigures = ({ sources }: All) => {
   const words = registry === "none" ? "none set up" : registry
   return [
     figure(is_demo ? `${words} (demo)` : words, "Registry", "/carriers"),
-    carriers !== null && figure(carriers.toLocaleString("en-US"), "Dockets"),
+    carriers !== null && figure(carriers.toLocaleString("en-US"), "Carriers"),
   ]
 }
 
