@@ -10,6 +10,8 @@ const Secret = Schema.RedactedFromValue(Schema.String)
 export const Instance = Schema.Struct({
   /** The HTTP address, `http://127.0.0.1:9797` for example. */
   url: Schema.String,
+  /** The certificate that it shows, as an absolute path; absent without TLS, and in older files. */
+  tls_cert: Schema.optionalKey(Schema.String),
   nats: Schema.Struct({ url: Schema.String, user: Schema.String, password: Secret }),
   /** Who may read the published events, where they have an account of their own. */
   events: Schema.optionalKey(Schema.Struct({ user: Schema.String, password: Secret })),

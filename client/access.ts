@@ -30,7 +30,7 @@ export interface Asking {
   readonly profile?: string | undefined
   /** A principal of dev-credentials.json, `tenant_b` for example. */
   readonly as?: string | undefined
-  /** The data folder of a server on this machine, and its certificate where it serves TLS. */
+  /** The data folder of a server on this machine, and its certificate as the settings name it. */
   readonly data_dir: string
   readonly tls_cert?: string | undefined
   readonly signal: AbortSignal
@@ -173,7 +173,8 @@ const jsonIn = async (path: string): Promise<Json | undefined> => {
 
 const fromDataFolder = async (asking: Asking): Promise<Access | undefined> => {
   const { data_dir, as, tls_cert } = asking
-  const url = textAt(await jsonIn(join(data_dir, "run", "instance.json")), "url")
+  const instance = await jsonIn(join(data_dir, "run", "instance.json"))
+  const url = textAt(instance, "url")
   if (url === undefined) return undefined
   const path = join(data_dir, "dev-credentials.json")
   const credentials = await jsonIn(path)
@@ -182,7 +183,9 @@ const fromDataFolder = async (asking: Asking): Promise<Access | undefined> => {
     const known = isObject(credentials) ? Object.keys(credentials).filter(tokenOf).join(", ") : ""
     throw failure("usage", `${path} has no principal ${as}; it has ${known || "none"}`)
   }
-  const tls = url.startsWith("https:") ? await authorityOf(tls_cert) : {}
+  // What the server says of itself, which was perhaps told it alone; an older one does not.
+  const cert = textAt(instance, "tls_cert") ?? tls_cert
+  const tls = url.startsWith("https:") ? await authorityOf(cert) : {}
   return {
     url,
     start: "start it: npm start",

@@ -1,4 +1,4 @@
-/** How a server of this machine is known: by the very certificate that its settings name. */
+/** How a server of this machine is known: by the very certificate that it serves. */
 import { X509Certificate } from "node:crypto"
 import type { PeerCertificate } from "node:tls"
 
@@ -9,7 +9,7 @@ export interface Trusted {
   readonly checkServerIdentity?: (host: string, shown: PeerCertificate) => Error | undefined
 }
 
-const of_another = "It shows another certificate than the settings name in tls.cert."
+const of_another = "It shows another certificate than its settings name in tls.cert."
 
 /**
  * Trusts the first certificate of this PEM and no other, whoever signed it: its authority need not

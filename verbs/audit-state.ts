@@ -1,12 +1,14 @@
 /** `almanac audit state`: one aggregate as it was. */
 import { Console, DateTime, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import type { Instance } from "#adapters/instance-file.ts"
 import { parseStream } from "#events/log.ts"
 import { type AggregateName, type Moment, stateAt } from "#projections/system/history.ts"
+import type { Settings } from "#schemas/settings.ts"
 import { AuditState } from "#schemas/system/audit.ts"
 import { time } from "#verbs/audit-flags.ts"
 import { CannotRun } from "#verbs/audit-outcome.ts"
-import { ask, instance } from "#verbs/instance.ts"
+import { ask, instance, isAbsence } from "#verbs/instance.ts"
 import { settings } from "#verbs/root.ts"
 import { beside } from "#verbs/session.ts"
 
@@ -35,6 +37,13 @@ const pathOf = ({ service, aggregate, id }: AggregateName, moment: Moment) => {
   return `/v1/admin/audit/${service}/${aggregate}/${id}?${new URLSearchParams(asked)}`
 }
 
+/** As a running instance knows it; of what was not there it says what we would. */
+const stateBy = (running: Instance, of: Settings, path: string) =>
+  ask(running, of, "GET", path).pipe(
+    Effect.flatMap(Schema.decodeEffect(State)),
+    Effect.catchIf(isAbsence, ({ message }) => new CannotRun({ message })),
+  )
+
 export const state = Command.make(
   "state",
   {
@@ -62,16 +71,16 @@ export const state = Command.make(
     const found =
       running === undefined
         ? yield* Effect.provide(stateAt(name, moment), beside(configured))
-        : yield* Schema.decodeEffect(State)(
-            yield* ask(running, configured, "GET", pathOf(name, moment)),
-          )
+        : yield* stateBy(running, configured, pathOf(name, moment))
     if (found === undefined) {
       return yield* new CannotRun({ message: `The log held nothing of ${stream} then.` })
     }
     yield* Console.log(JSON.stringify(found, null, 2))
   }),
 ).pipe(
-  Command.withDescription("One aggregate's state, now or as of a time or position"),
+  Command.withDescription(
+    "One aggregate's state, now or as of a time or position; exit code 2 where it was not there",
+  ),
   Command.withExamples([
     {
       command: "almanac audit state blob-storage.cluster.almanac --at 2026-11-20T12:00:00Z",

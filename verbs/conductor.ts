@@ -9,24 +9,37 @@ import type { Loop } from "#actors/share-protection/reconciling.ts"
 import { repositoryRebuild } from "#actors/share-protection/repository-rebuild.ts"
 import { sharePolling } from "#actors/share-protection/share-polling.ts"
 import { Trusts } from "#actors/share-protection/trusts.ts"
+import type { BusStanding } from "#adapters/bus-standing.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
 import { serveImages } from "#adapters/share-protection/images-nats.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
 import type { ReconciliationLoop } from "#schemas/share-protection/reconciliation.ts"
 import { leased } from "#verbs/leased.ts"
+import { orElse } from "#verbs/standing.ts"
 
 /** Whoever holds it conducts. */
 const lease = "share-protection-conductor"
 
-/** Why nobody conducts, as a process knows that does not itself; undefined: somebody does. */
-export const conductedElsewhere = Effect.gen(function* () {
+/** Why nobody could say who conducts, or what `tell` says of whoever does. */
+const asked = Effect.fnUntraced(function* (
+  { isUp, trouble }: BusStanding,
+  tell: (holder: string | undefined) => string | undefined,
+) {
   const { holderOf } = yield* Leases
-  return holderOf(lease).pipe(
-    Effect.map((holder) => (holder === undefined ? "is in no process now" : undefined)),
-    Effect.catch(({ detail }) => Effect.succeed(`cannot be asked after: ${detail}`)),
+  const elsewhere = holderOf(lease).pipe(
+    Effect.map(tell),
+    // A connection that was lost may be back in a moment.
+    Effect.catch(({ detail }) =>
+      Effect.sync(() => (isUp() ? `cannot be asked after: ${detail}` : undefined)),
+    ),
   )
+  return orElse(trouble, elsewhere)
 })
+
+/** Why nobody conducts, as a process knows that does not itself; undefined: somebody does. */
+export const conductedElsewhere = (bus: BusStanding) =>
+  asked(bus, (holder) => (holder === undefined ? "is in no process now" : undefined))
 
 /** What can be compared with what there is in this deployment. */
 const loopsOf = Effect.fnUntraced(function* (
@@ -75,18 +88,22 @@ const optionsOf = Effect.fnUntraced(function* (
 
 /**
  * Conducts in the background for as long as the scope lives. Answers an effect that tells why it
- * does not, undefined while it does or waits for its turn.
+ * does not, undefined while it does or waits for its turn: without a bus there is none.
  */
 export const conducting = Effect.fnUntraced(function* (
   node_id: string,
   settings: () => Settings,
   outside: Context.Context<never>,
+  bus: BusStanding,
 ) {
   const { connection } = yield* NatsConnection
+  const turn = yield* asked(bus, () => undefined)
   let why: string | undefined
+  let conducts = false
   yield* leased(lease, node_id, () =>
     Effect.suspend(() => {
       why = undefined
+      conducts = true
       return Effect.gen(function* () {
         const options = yield* optionsOf(settings, outside)
         if (options.machines !== undefined) yield* serveImages(connection, options.machines)
@@ -99,7 +116,16 @@ export const conducting = Effect.fnUntraced(function* (
           why = "begins again after a failure: the server's log says which"
         }),
       ),
+      Effect.ensuring(
+        Effect.sync(() => {
+          conducts = false
+        }),
+      ),
     ),
   )
-  return Effect.sync(() => why)
+  const own = Effect.sync(() => why)
+  return orElse(
+    bus.trouble,
+    Effect.suspend(() => (conducts ? own : orElse(own, turn))),
+  )
 })

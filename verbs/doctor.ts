@@ -1,7 +1,6 @@
 /** `almanac doctor`: whether this machine, or a deployment, is as it should be. */
 
 import { existsSync } from "node:fs"
-import { readFile } from "node:fs/promises"
 import { type IncomingMessage, request as plainRequest } from "node:http"
 import { request as tlsRequest } from "node:https"
 import { join } from "node:path"
@@ -15,12 +14,11 @@ import { type Finding, fail, ok, some, warn } from "#adapters/finding.ts"
 import type { Instance } from "#adapters/instance-file.ts"
 import { logStanding } from "#adapters/log-standing.ts"
 import { type Access, accessOf } from "#client/access.ts"
-import { byItself } from "#client/own-certificate.ts"
 import { whole } from "#client/whole.ts"
 import { causeText } from "#schemas/cause-text.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { type Answered, type Get, gatewayFindings } from "#verbs/doctor-gateway.ts"
-import { instance } from "#verbs/instance.ts"
+import { instance, shownBy } from "#verbs/instance.ts"
 import { leases_bucket } from "#verbs/leased.ts"
 import { settings } from "#verbs/root.ts"
 import { busBeside, generations, standing } from "#verbs/session.ts"
@@ -57,10 +55,10 @@ const getOf =
   }
 
 /** The server of this folder, asked as its operator. */
-const byInstance = async ({ url, control_token }: Instance, { tls }: Settings) => {
-  const authorization = `Bearer ${Redacted.value(control_token)}`
-  const own = url.startsWith("https:") ? byItself(await readFile(tls.cert)) : {}
-  return getOf({ url, tls: own, headers: async () => ({ authorization }) })
+const byInstance = async (running: Instance, settings: Settings) => {
+  const authorization = `Bearer ${Redacted.value(running.control_token)}`
+  const tls = (await shownBy(running, settings)) ?? {}
+  return getOf({ url: running.url, tls, headers: async () => ({ authorization }) })
 }
 
 /** The gateway at an address, with the token that the environment or a profile has. */
@@ -124,11 +122,18 @@ const database = ({ database }: Settings) =>
     ? Effect.promise(() => databaseFindings(database))
     : Effect.succeed([])
 
+/** The settings, with the certificate of a server that was perhaps told it alone. */
+const withCertificate = (of: Settings, running: Instance | undefined): Settings =>
+  of.tls.cert !== "" || running?.tls_cert === undefined
+    ? of
+    : { ...of, tls: { ...of.tls, cert: running.tls_cert } }
+
 const here = Effect.gen(function* () {
   const configured = yield* settings
   const now_ms = yield* Clock.currentTimeMillis
-  const machine = yield* Effect.promise(() => machineFindings(configured, now_ms))
   const running = yield* instance(configured)
+  const served = withCertificate(configured, running)
+  const machine = yield* Effect.promise(() => machineFindings(served, now_ms))
   const gateway =
     running === undefined
       ? [warn("server", `None runs on ${configured.data.dir}: this looks at what is kept.`)]

@@ -10,16 +10,38 @@ import type { Settings } from "#schemas/settings.ts"
 /** What the instance answers when something is wrong; the message is for a person. */
 export class InstanceRefused extends Schema.TaggedError<InstanceRefused>()("InstanceRefused", {
   message: Schema.String,
+  /** Of the answer; absent where there was none. */
+  status: Schema.optionalKey(Schema.Int),
 }) {}
+
+/** What was asked for is not there, in the instance's words. */
+export const isAbsence = (cause: unknown): cause is InstanceRefused =>
+  cause instanceof InstanceRefused && cause.status === 404
+
+/** What an answer of 400 or more says of itself. */
+const Problem = Schema.fromJsonString(Schema.Struct({ detail: Schema.String }))
+
+const refusal = (asked: string, status: number, answer: string) => {
+  const told = Schema.decodeUnknownOption(Problem)(answer)
+  const message = Option.match(told, {
+    onNone: () => `${asked}: ${status} ${answer}`,
+    onSome: ({ detail }) => detail,
+  })
+  return new InstanceRefused({ message, status })
+}
 
 /** The instance that runs on the data folder of these settings. */
 export const instance = ({ data }: Settings) =>
   Effect.map(findInstance(data.dir), Option.getOrUndefined)
 
+/** How its certificate is known where it has one: by the file that it names itself. */
+export const shownBy = async ({ url, tls_cert }: Instance, { tls }: Settings) =>
+  url.startsWith("https:") ? byItself(await readFile(tls_cert ?? tls.cert)) : undefined
+
 /** The JSON answer of `path`, as text; a status of 400 or more is InstanceRefused. */
 export const ask = (
-  { url, control_token }: Instance,
-  { tls }: Settings,
+  running: Instance,
+  settings: Settings,
   method: "GET" | "POST",
   path: string,
   body?: unknown,
@@ -28,27 +50,32 @@ export const ask = (
     try: async () => {
       const text = body === undefined ? undefined : JSON.stringify(body)
       const headers = {
-        authorization: `Bearer ${Redacted.value(control_token)}`,
+        authorization: `Bearer ${Redacted.value(running.control_token)}`,
         accept: "application/json",
         ...(text !== undefined && { "content-type": "application/json" }),
       }
-      const secure = url.startsWith("https:") && byItself(await readFile(tls.cert))
-      const send = secure ? tlsRequest : plainRequest
+      const secure = await shownBy(running, settings)
+      const send = secure === undefined ? plainRequest : tlsRequest
       const { promise, resolve, reject } = Promise.withResolvers<string>()
-      const request = send(new URL(path, url), { method, headers, ...secure }, (response) => {
-        const parts: Array<Buffer> = []
-        response.on("data", (part) => parts.push(part))
-        response.on("error", reject)
-        response.on("end", () => {
-          const answer = Buffer.concat(parts).toString()
-          const status = response.statusCode ?? 0
-          if (status < 400) resolve(answer)
-          else reject(new Error(`${method} ${path}: ${status} ${answer}`))
-        })
-      })
+      const request = send(
+        new URL(path, running.url),
+        { method, headers, ...secure },
+        (response) => {
+          const parts: Array<Buffer> = []
+          response.on("data", (part) => parts.push(part))
+          response.on("error", reject)
+          response.on("end", () => {
+            const answer = Buffer.concat(parts).toString()
+            const status = response.statusCode ?? 0
+            if (status < 400) resolve(answer)
+            else reject(refusal(`${method} ${path}`, status, answer))
+          })
+        },
+      )
       request.on("error", reject)
       request.end(text)
       return promise
     },
-    catch: (cause) => new InstanceRefused({ message: String(cause) }),
+    catch: (cause) =>
+      cause instanceof InstanceRefused ? cause : new InstanceRefused({ message: String(cause) }),
   })

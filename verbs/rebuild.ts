@@ -10,10 +10,12 @@ import { databases, read_models } from "#verbs/read-models.ts"
 import { settings } from "#verbs/root.ts"
 import { exclusive } from "#verbs/session.ts"
 
-/** There is no read model of that name. */
+/** There is no read model of that name, and nothing was done: exit code 2. */
 class NoReadModel extends Schema.TaggedError<NoReadModel>()("NoReadModel", {
   message: Schema.String,
-}) {}
+}) {
+  override readonly [Runtime.errorExitCode] = 2
+}
 
 /** A row differs; which was printed: exit code 1. */
 class ReadModelDiffers extends Schema.TaggedError<ReadModelDiffers>()("ReadModelDiffers", {
@@ -121,7 +123,7 @@ export const diff = Command.make(
   }),
 ).pipe(
   Command.withDescription(
-    "Compare read models with what the log says; exit code 1 when a row differs",
+    "Compare read models with the log: exit code 1 when a row differs, 2 for a wrong name",
   ),
   Command.withExamples([
     { command: "almanac audit diff", description: "All of them" },
@@ -134,7 +136,9 @@ export const rebuild = Command.make(
   {
     names,
     diff: Flag.Boolean("diff").pipe(
-      Flag.withDescription("Build beside and compare: exit code 1 when a row differs"),
+      Flag.withDescription(
+        "Build beside and compare: exit code 1 when a row differs, 2 for a wrong name",
+      ),
       Flag.withDefault(false),
     ),
   },

@@ -47,7 +47,8 @@ const clusterKeeping = Effect.fnUntraced(function* (
 
 /**
  * Works in the background for as long as the scope lives. Answers an effect that tells why share
- * protection's conductor does not, undefined while it does or waits for its turn.
+ * protection's conductor does not, or without that service why nothing happens by itself;
+ * undefined while it does or waits for its turn.
  */
 export const conductor = Effect.fnUntraced(function* (
   current: () => Settings,
@@ -57,10 +58,11 @@ export const conductor = Effect.fnUntraced(function* (
 ) {
   const settings = current()
   const { services } = settings
+  const bus = yield* parts.bus
   yield* upkeep(settings, node_id, parts)
   if (services.includes("blob-storage")) yield* clusterKeeping(settings, node_id, parts)
   if (services.includes("capital-pressure")) yield* capitalScheduler(node_id, settings, sources)
-  if (!services.includes("share-protection")) return Effect.undefined
+  if (!services.includes("share-protection")) return bus.trouble
   const around = yield* parts.outside
-  return yield* conducting(node_id, current, around.services)
+  return yield* conducting(node_id, current, around.services, bus)
 })

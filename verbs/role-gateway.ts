@@ -14,6 +14,7 @@ import { operating } from "#verbs/operating.ts"
 import { type Opening, plantDisease } from "#verbs/plant-disease.ts"
 import type { RoleParts } from "#verbs/role-parts.ts"
 import { shareProtection } from "#verbs/share-protection.ts"
+import { orElse, withCommands } from "#verbs/standing.ts"
 
 /**
  * The dashboard's read model, or undefined: an operator names its file, so that it may be in no
@@ -43,14 +44,25 @@ export interface GatewayOptions {
   readonly conductor: Effect.Effect<string | undefined>
 }
 
-/** Share protection, whose workers and machines are outside. */
+/** Blobs are put and read without the bus: a process that has them is asked on. */
+const hasBlobs = ({ roles, services }: Settings) =>
+  roles.includes("blob") && services.includes("blob-storage")
+
+/**
+ * Share protection, whose workers and machines are outside. Without the bus it changes nothing, so
+ * other processes are to be asked.
+ */
 const protection = Effect.fnUntraced(function* ({ current, parts, conductor }: GatewayOptions) {
   const models = yield* parts.models
   const { services, jobs } = yield* parts.outside
   const told = { conductor, jobs: Effect.succeed(jobs), outside: services }
   const service = shareProtection({ settings: current, ...told })
   const known = yield* Effect.provideContext(service, models)
-  const mounted = yield* Effect.provideContext(mount(known), models)
+  const bus = yield* parts.bus
+  const said = hasBlobs(current())
+    ? { note: withCommands(known.note, bus) }
+    : { ready: orElse(known.ready, bus.trouble) }
+  const mounted = yield* Effect.provideContext(mount({ ...known, ...said }), models)
   const texts = yield* Effect.provideContext(shareProtectionMetrics, models)
   const collectors: ReadonlyArray<Collector> = [
     { name: "share-protection", text: texts.standing },
@@ -92,5 +104,6 @@ export const gateway = Effect.fnUntraced(function* (options: GatewayOptions) {
   const capital = dashboard && Context.get(dashboard, CapitalPressureModel)
   const operations = yield* operating(settings, parts, capital)
   collectors.push(...operations.collectors)
-  return { mounted, operations: yield* mount(operations.service), collectors, serves }
+  const operated = { ...operations.service, note: withCommands(undefined, yield* parts.bus) }
+  return { mounted, operations: yield* mount(operated), collectors, serves }
 })

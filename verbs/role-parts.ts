@@ -7,6 +7,8 @@ import { dirname, join } from "node:path"
 import { Effect, Layer } from "effect"
 import { natsLiveNodes } from "#adapters/blob-storage/nats-live-nodes.ts"
 import { sqliteLiveNodes } from "#adapters/blob-storage/sqlite-live-nodes.ts"
+import { busStanding } from "#adapters/bus-standing.ts"
+import { NatsConnection } from "#adapters/nats-connection.ts"
 import { threadRest } from "#adapters/thread-share.ts"
 import { BlobStorageModel } from "#projections/blob-storage/blueprint.ts"
 import { Rest } from "#projections/read-model.ts"
@@ -40,12 +42,16 @@ const liveNodes = ({ data, cluster }: Settings) =>
     }),
   )
 
+/** Whether the bus can be asked. */
+const bus = Effect.flatMap(NatsConnection, ({ connection }) => busStanding(connection))
+
 /** Every part lives as long as the scope of who asks for it first. */
 export const roleParts = Effect.fnUntraced(function* (
   settings: Settings,
   sources: SettingsSources,
 ) {
   return {
+    bus: yield* Effect.cached(bus),
     blobs: yield* Effect.cached(Layer.build(BlobStorageModel.layer)),
     models: yield* Effect.cached(Layer.build(models(settings))),
     hooks: yield* Effect.cached(Layer.build(webhookMachinery(settings))),

@@ -2,6 +2,7 @@
  * `almanac serve`: the roles and services of these settings in one process, all by default. What
  * `npm start` runs. Source: decision 0140.
  */
+import { resolve } from "node:path"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import {
   Clock,
@@ -54,6 +55,7 @@ import { conductor } from "#verbs/role-conductor.ts"
 import { gateway } from "#verbs/role-gateway.ts"
 import { type RoleParts, roleParts } from "#verbs/role-parts.ts"
 import { type SettingsSources, settings, sources, version } from "#verbs/root.ts"
+import { orElse, withCommands } from "#verbs/standing.ts"
 import { parentGone } from "#verbs/with-parent.ts"
 
 /** Scopes and roles of the control token: what an operator at this machine may do. */
@@ -101,6 +103,8 @@ const announce = Effect.fnUntraced(function* (
   const { servers, core, subscriber } = yield* NatsServer
   yield* publishInstance(settings.data.dir, {
     url,
+    // Named from the folder that this process was started in, which a verb's need not be.
+    ...(settings.tls.cert !== "" && { tls_cert: resolve(settings.tls.cert) }),
     nats: {
       url: servers.join(","),
       user: core.user ?? "",
@@ -115,10 +119,25 @@ const announce = Effect.fnUntraced(function* (
   })
 })
 
-const curl = (settings: Settings, url: string) => {
-  const file = JSON.stringify(developmentCredentialsPath(settings.data.dir))
-  const token = `$(node -p 'require(${file}).blob.token')`
-  return `curl -H "Authorization: Bearer ${token}" ${url}/v1/cluster/state`
+/** A request that shows something of a service, and whose token it needs. */
+const first_looks = {
+  "blob-storage": { path: "/v1/cluster/state", principal: "blob" },
+  "share-protection": { path: "/v1/jobs", principal: "tenant" },
+  "capital-pressure": { path: "/api/dashboard", principal: "admin" },
+  "carrier-search": { path: "/api/search/sources", principal: "admin" },
+  "plant-disease": { path: "/predict/model", principal: "admin" },
+} as const
+
+/** One that works as it stands. */
+const curl = ({ data, services, roles }: Settings, url: string) => {
+  const file = JSON.stringify(developmentCredentialsPath(data.dir))
+  const here = services.filter((name) => name !== "blob-storage" || roles.includes("blob"))
+  const first = ["blob-storage", "share-protection", ...here] as const
+  const service = first.find((name) => here.includes(name))
+  if (service === undefined) return ""
+  const { path, principal } = first_looks[service]
+  const token = `$(node -p 'require(${file}).${principal}.token')`
+  return `curl -H "Authorization: Bearer ${token}" ${url}${path}`
 }
 
 /** What is said once it answers, and where to begin with it. */
@@ -126,11 +145,12 @@ const introduce = Effect.fnUntraced(function* (settings: Settings, url: string) 
   if (settings.services.includes("share-protection")) yield* noteOfProfile(settings)
   if (settings.identity.kind !== "embedded") return
   yield* Console.error(`Credentials: ${developmentCredentialsPath(settings.data.dir)}`)
-  if (settings.roles.includes("blob")) yield* Console.error(curl(settings, url))
+  const look = curl(settings, url)
+  if (look !== "") yield* Console.error(look)
 })
 
 /** A role without paths is told of in `/readyz` where no service is. */
-const roleOf = (name: Role, ready: Mounted["ready"] = Effect.undefined) => ({ name, ready })
+const roleOf = (name: Role, ready: Mounted["ready"]) => ({ name, ready })
 
 interface Process {
   readonly current: () => Settings
@@ -146,7 +166,8 @@ const background = Effect.fnUntraced(function* ({ current, sources, node_id, par
   const { roles, services } = settings
   const does = (role: Role) => roles.includes(role)
   const said: Array<ReturnType<typeof roleOf>> = []
-  let conducts = yield* conductedElsewhere
+  const bus = yield* parts.bus
+  let conducts = yield* conductedElsewhere(bus)
   let farewell: Effect.Effect<void> = Effect.void
   // Both at once: each reads its part of the log from where it stands.
   const models = does("projections") || does("gateway") ? parts.models : Effect.void
@@ -154,11 +175,11 @@ const background = Effect.fnUntraced(function* ({ current, sources, node_id, par
   yield* Effect.all([models, of_blobs], { concurrency: "unbounded", discard: true })
   if (does("projections")) {
     const trouble = troubleOf(Context.get(yield* parts.models, ShareProtectionModel))
-    said.push(roleOf("projections", trouble))
+    said.push(roleOf("projections", orElse(trouble, bus.trouble)))
   }
   if (does("actors")) {
     yield* actors(settings)
-    said.push(roleOf("actors"))
+    said.push(roleOf("actors", bus.trouble))
   }
   if (does("conductor")) {
     conducts = yield* conductor(current, node_id, sources, parts)
@@ -167,7 +188,7 @@ const background = Effect.fnUntraced(function* ({ current, sources, node_id, par
   } else if (does("agent") && services.includes("share-protection")) {
     const works = yield* worker(settings, sources)
     farewell = works.farewell
-    said.push(roleOf("agent", works.ready))
+    said.push(roleOf("agent", orElse(bus.trouble, works.ready)))
   }
   return { said, conducts, farewell }
 })
@@ -187,7 +208,8 @@ const blobs = Effect.fnUntraced(function* (
   return yield* Effect.provideContext(
     Effect.gen(function* () {
       const service = yield* blobStorage(options)
-      return { ...service, mounted: yield* mount(service) }
+      const note = withCommands(undefined, yield* parts.bus)
+      return { ...service, mounted: yield* mount({ ...service, note }) }
     }),
     model,
   )

@@ -4,9 +4,10 @@ import { Argument, Command, Flag } from "effect/cli"
 import { DataFolder } from "#adapters/data-lock.ts"
 import { openTrustStore } from "#adapters/share-protection/trust-store.ts"
 import { trustIssuer } from "#adapters/share-protection/trusts-embedded.ts"
+import { no_trust } from "#gateway/system/trusts.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { TrustId, TrustRequest } from "#schemas/trust.ts"
-import { ask, instance } from "#verbs/instance.ts"
+import { ask, instance, isAbsence } from "#verbs/instance.ts"
 import { embeddedSettings } from "#verbs/root.ts"
 
 /** Roles of one trust. */
@@ -18,6 +19,8 @@ const Created = Schema.fromJsonString(Schema.Struct({ trust_id: Schema.String })
 class NoSuchTrust extends Schema.TaggedError<NoSuchTrust>()("NoSuchTrust", {
   message: Schema.String,
 }) {}
+
+const noTrust = (trust_id: string) => new NoSuchTrust({ message: `No such trust: ${trust_id}` })
 
 /** The issuer on this data folder, for as long as nobody else has it. */
 const issuerOf = ({ data, cluster }: Settings) =>
@@ -79,14 +82,18 @@ const revoke = Command.make(
     const running = yield* instance(configured)
     if (running !== undefined) {
       const path = `/v1/admin/trusts/${trust_id}/revoke`
-      yield* ask(running, configured, "POST", path)
+      yield* Effect.catchIf(
+        ask(running, configured, "POST", path),
+        (cause) => isAbsence(cause) && cause.message === no_trust,
+        () => noTrust(trust_id),
+      )
       return
     }
     const was_there = yield* Effect.provide(
       Effect.flatMap(issuerOf(configured), ({ revoke }) => revoke(trust_id)),
       DataFolder.layer(configured.data.dir, "brief"),
     )
-    if (!was_there) return yield* new NoSuchTrust({ message: `No such trust: ${trust_id}` })
+    if (!was_there) return yield* noTrust(trust_id)
   }),
 ).pipe(
   Command.withDescription("Take a trust back: jobs that need it end in error"),

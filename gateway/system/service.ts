@@ -21,6 +21,7 @@ const page_policy = {
     "img-src 'self' data:; font-src data:; connect-src 'self'; worker-src blob:; " +
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
 }
 
 const no_page =

@@ -12,9 +12,12 @@ export const createTrust = Effect.fnUntraced(function* (payload: TrustRequest) {
   return { trust_id: yield* Effect.mapError(issuer.issue(payload), unavailable) }
 })
 
+/** What is said of a trust that is not there, or not any more. */
+export const no_trust = "No such trust."
+
 /** Revokes a trust: what was redeemed of it is worth nothing from then on. */
 export const revokeTrust = Effect.fnUntraced(function* (trust_id: string) {
   const issuer = yield* TrustIssuer
   const was_there = yield* Effect.mapError(issuer.revoke(trust_id), unavailable)
-  return was_there ? { trust_id } : yield* new NotFound({ detail: "No such trust." })
+  return was_there ? { trust_id } : yield* new NotFound({ detail: no_trust })
 })

@@ -42,6 +42,14 @@ describe("the instance file", () => {
       expect(Redacted.value(found.control_token)).toBe("control")
     }),
   )
+  it.effect("names the certificate of a server with TLS", () =>
+    Effect.gen(function* () {
+      const data_dir = freshFolder()
+      yield* publishInstance(data_dir, { ...instance, tls_cert: "/etc/almanac/server.pem" })
+      const { tls_cert } = Option.getOrThrow(yield* findInstance(data_dir))
+      expect(tls_cert).toBe("/etc/almanac/server.pem")
+    }),
+  )
   it.effect("is private and written in one step", () =>
     Effect.gen(function* () {
       const data_dir = freshFolder()

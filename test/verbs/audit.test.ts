@@ -38,7 +38,7 @@ import { serveHttp } from "../http.ts"
 import { describeWithServer, temporaryFolder } from "../nats.ts"
 import { given } from "../settings-given.ts"
 import { changed, tamperedLog } from "../system/tampered-log.ts"
-import { printed } from "./printed.ts"
+import { failing, printed } from "./printed.ts"
 
 const hour = (n: number) => new Date(Date.UTC(2026, 10, 20, n)).toISOString()
 
@@ -244,7 +244,10 @@ const asked = Effect.fnUntraced(function* (folder: string) {
   const now = yield* verb("state", "system.election.publisher")
   assert.equal(JSON.parse(now.out.join("\n")).position, 4)
   const early = yield* verb("state", "system.election.publisher", "--position", "0")
-  assert.equal(early.value._tag, "Failure")
+  const never = "The log held nothing of system.election.publisher then."
+  assert.deepEqual(failing(early.value), [2, never])
+  const unknown = yield* verb("state", "a.b.c")
+  assert.deepEqual(failing(unknown.value), [2, "The log held nothing of a.b.c then."])
 
   const replay = yield* verb("replay", "--of", "system.election.watchdog", "--first", "2")
   assert.deepEqual(positions(replay.out), [2, 5])
@@ -327,6 +330,7 @@ describeWithServer("the guide to the audit", () => {
     Effect.gen(function* () {
       const folder = yield* temporaryFolder
       const join = Effect.gen(function* () {
+        yield* elect("system-publisher", "one", 1)
         const commands = yield* Commands
         const origin = { command_id: "join", actor: "admin", at: hour(11) }
         const where = { address: "10.0.0.1:9797", capacity_bytes: "1000", vnodes_per_node: 128 }

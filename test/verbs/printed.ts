@@ -1,5 +1,13 @@
 /** What an effect prints. */
-import { Console, Effect } from "effect"
+import { Console, Effect, Predicate, Result, Runtime } from "effect"
+
+/** The exit code and the message of a verb that fails; undefined of one that does not. */
+export const failing = (value: Result.Result<unknown, unknown>) => {
+  if (Result.isSuccess(value)) return undefined
+  const { failure } = value
+  const message = Predicate.hasProperty(failure, "message") ? String(failure.message) : ""
+  return [Runtime.getErrorExitCode(failure) ?? 1, message]
+}
 
 export interface Printed<A> {
   readonly value: A

@@ -1,0 +1,41 @@
+import { readdirSync } from "node:fs"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { Command } from "effect/cli"
+import { audit } from "#verbs/audit.ts"
+import { rebuild } from "#verbs/rebuild.ts"
+import { root } from "#verbs/root.ts"
+import { temporaryFolder } from "../nats.ts"
+import { failing, printed } from "./printed.ts"
+
+const almanac = (...args: ReadonlyArray<string>) =>
+  printed(
+    Effect.result(
+      Command.runWith(Command.withSubcommands(root, [audit, rebuild]), { version: "test" })(args),
+    ),
+  ).pipe(Effect.provide(NodeServices.layer))
+
+describe("a read model that there is not", () => {
+  const ways = ["rebuild nosuch", "rebuild --diff nosuch", "audit diff nosuch"]
+  it.effect.each(ways)("%s ends with code 2, and touches nothing", (words) =>
+    Effect.gen(function* () {
+      const folder = yield* temporaryFolder
+      const { value } = yield* almanac("--set", `data.dir=${folder}`, ...words.split(" "))
+      const [code, message] = failing(value) ?? []
+      assert.equal(code, 2)
+      assert.match(`${message}`, /^no read model nosuch: there are blob-storage, /)
+      assert.isEmpty(readdirSync(folder))
+    }).pipe(Effect.scoped),
+  )
+
+  it.effect.each(["rebuild", "audit diff"])("%s --help tells the codes apart", (words) =>
+    Effect.gen(function* () {
+      const { out } = yield* almanac(...words.split(" "), "--help")
+      assert.match(
+        out.join(" ").replaceAll(/\s+/g, " "),
+        /1 when a row differs, 2 for a wrong name/,
+      )
+    }),
+  )
+})
