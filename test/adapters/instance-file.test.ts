@@ -150,4 +150,16 @@ describe("a node", () => {
       assert.isAtMost(Math.abs(with_used - free - 0.9e15), 1e14)
     }),
   )
+  it.effect("counts all that its volume has taken of the disk as free, in use or not", () =>
+    Effect.gen(function* () {
+      const blobs = join(freshFolder(), "blobs")
+      const before = yield* capacityBytes(0, blobs, 0)
+      mkdirSync(join(blobs, "volume"))
+      // Far more than what others write to this disk meanwhile.
+      const bytes = 400 * 2 ** 20
+      writeFileSync(join(blobs, "volume", "log-00000001.seg"), Buffer.alloc(bytes))
+      const after = yield* capacityBytes(0, blobs, 0)
+      assert.isAtMost(before - after, bytes / 2)
+    }),
+  )
 })
