@@ -20,6 +20,7 @@ const noneOf = (detail: string): Source => ({
   is_healthy: false,
   detail,
   carriers: null,
+  dockets: null,
   as_of: null,
   imported_at: null,
   is_demo: false,

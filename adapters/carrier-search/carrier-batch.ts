@@ -43,25 +43,26 @@ export const pairList = () => {
 const rows_max = 2 ** 16
 
 /**
- * Rows are put in the order of their dockets, a batch at a time, and those of one docket as they
- * came. One at a time, in no order, they take SQLite three times as long.
+ * Rows of a docket, another number and a name are put in the order of their dockets, a batch at a
+ * time, and those of one docket as they came. One at a time, in no order, they take SQLite three
+ * times as long.
  */
-export const batched = (put: (mc: number, dot: number, name: string) => void) => {
+export const batched = (put: (mc: number, other: number, name: string) => void) => {
   // A docket has 27 bits, and a place 16: together they are exact in a number of 53.
   const keys = new Float64Array(rows_max)
-  const usdots = new Uint32Array(rows_max)
+  const others = new Uint32Array(rows_max)
   const names: Array<string> = []
   const flush = () => {
     for (const key of keys.subarray(0, names.length).sort()) {
       const place = key % rows_max
-      put((key - place) / rows_max, usdots[place] ?? 0, names[place] ?? "")
+      put((key - place) / rows_max, others[place] ?? 0, names[place] ?? "")
     }
     names.length = 0
   }
   return {
-    add: (mc: number, dot: number, name: string) => {
+    add: (mc: number, other: number, name: string) => {
       keys[names.length] = mc * rows_max + names.length
-      usdots[names.length] = dot
+      others[names.length] = other
       names.push(name)
       if (names.length === rows_max) flush()
     },

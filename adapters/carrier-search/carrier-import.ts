@@ -19,6 +19,7 @@ import {
   type Problem,
   problems,
 } from "#adapters/carrier-search/carrier-row.ts"
+import { unnumberedOf } from "#adapters/carrier-search/carrier-unnumbered.ts"
 import { csvRows } from "#adapters/carrier-search/csv-rows.ts"
 import { cell } from "#schemas/carrier-search/format.ts"
 
@@ -167,17 +168,19 @@ const record = (
   return { numbers, carriers }
 }
 
+const putting = (file: Sqlite.Database, table: string) => {
+  const into = file.prepare(putInto(table))
+  return batched((mc, dot, name) => {
+    const shown = cell(name)
+    into.run(mc, dot, name, shown === name ? null : shown)
+  })
+}
+
 /** The new file while it is filled; it sees nothing of the one in use. */
 const filling = (path: string) => {
   const file = created(path)
-  const putting = (table: string) => {
-    const into = file.prepare(putInto(table))
-    return batched((mc, dot, name) => {
-      const shown = cell(name)
-      into.run(mc, dot, name, shown === name ? null : shown)
-    })
-  }
-  const [carrier, motus] = [putting("carrier"), putting("motus")]
+  const [carrier, motus] = [putting(file, "carrier"), putting(file, "motus")]
+  const unnumbered = unnumberedOf(file)
   const motus_broker = file.prepare("insert or ignore into motus_broker values (?)")
   const motus_dots = bitSet(dots - 1)
   const [numbers, shown] = [docketSet(), docketSet()]
@@ -213,7 +216,16 @@ const filling = (path: string) => {
         return false
       },
     }
-    return { docket, carrier: active, ...(kind === "legacy" ? of_legacy : of_motus) }
+    const alone: Judge["unnumbered"] = (mc, name, is_broker) => {
+      if (!is_broker) count.active++
+      unnumbered.add(mc, name, is_broker)
+    }
+    return {
+      docket,
+      carrier: active,
+      unnumbered: alone,
+      ...(kind === "legacy" ? of_legacy : of_motus),
+    }
   }
   return {
     judgeOf,
@@ -229,6 +241,7 @@ const filling = (path: string) => {
       brokers.each((mc, dot) => {
         if (shown.has(mc)) drop.run(mc, dot)
       })
+      unnumbered.place()
       const counts = record(file, options, reports, different)
       file.exec("commit")
       return counts

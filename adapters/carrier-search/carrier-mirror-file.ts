@@ -26,7 +26,8 @@ const layout_version = 1
 /**
  * USDOT numbers are below it, eight digits in the files. With a docket they make one number that
  * SQLite keeps in a row's own place, which JavaScript's numbers could not hold: so it never leaves
- * SQL, and the casts are needed, since each number is bound as a floating one.
+ * SQL, and the casts are needed, since each number is bound as a floating one. A carrier without a
+ * USDOT number has the place of one that no other has with its docket.
  */
 export const dots = 200_000_000
 export const key_of = `cast(? as integer) * ${dots} + cast(? as integer)`

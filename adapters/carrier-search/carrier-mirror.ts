@@ -81,13 +81,13 @@ const oldest = ({ sources }: Mirror) => sources.map(({ as_of }) => as_of).toSort
 
 const instantOf = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString())
 
-const unknown = { carriers: null, as_of: null, imported_at: null, is_demo: false }
+const unknown = { carriers: null, dockets: null, as_of: null, imported_at: null, is_demo: false }
 
 /** What is known of the file beside its health. */
 const shown = (mirror: Mirror | undefined) => {
   if (mirror === undefined) return unknown
-  const { numbers, imported_at, is_demo } = mirror
-  return { carriers: numbers, as_of: oldest(mirror), imported_at, is_demo }
+  const { carriers, numbers, imported_at, is_demo } = mirror
+  return { carriers, dockets: numbers, as_of: oldest(mirror), imported_at, is_demo }
 }
 
 /** The thread starts with the first question, and ends with the layer. */

@@ -58,6 +58,7 @@ export const registryFmcsa = (options: RegistryFmcsaOptions): Layer.Layer<Regist
           detail,
           concurrency,
           carriers: null,
+          dockets: null,
           as_of: null,
           imported_at: null,
           is_demo: false,

@@ -41,6 +41,8 @@ export interface Judge {
   readonly carrier: (mc: number, dot: number, name: string) => void
   /** Legacy: this docket is an active broker's. Motus: so is everything of this USDOT number. */
   readonly broker: (mc: number, dot: number) => void
+  /** Legacy: an active carrier or an active broker, which its name alone tells from others. */
+  readonly unnumbered: (mc: number, name: string, is_broker: boolean) => void
   /** A docket by its number; 0 has another prefix than MC. */
   readonly docket: (mc: number) => void
   /** Motus: a USDOT number that it has. Legacy: whether Motus has it, so that the row is void. */
@@ -121,12 +123,14 @@ const legacy = (at: ReadonlyArray<number>, judge: Judge): Reading => {
     const [a, b, c] = [letterOf(row, common), letterOf(row, contract), letterOf(row, broker)]
     const is_active = a === letter_a || b === letter_a
     if (a < 0 || b < 0 || c < 0 || (is_active && c === 0)) return no_status
-    const is_shown = is_active && c !== letter_a
+    const is_broker = c === letter_a
+    const is_shown = is_active && !is_broker
     if (is_shown && isLong(row, name)) return long_name
     judge.docket(mc)
-    if (mc === 0 || judge.dot(usdot)) return undefined
-    if (c === letter_a) judge.broker(mc, usdot)
-    if (is_shown) judge.carrier(mc, usdot, textOf(row, name))
+    if (mc === 0 || judge.dot(usdot) || !(is_shown || is_broker)) return undefined
+    if (usdot === 0) judge.unnumbered(mc, textOf(row, name), is_broker)
+    else if (is_broker) judge.broker(mc, usdot)
+    else judge.carrier(mc, usdot, textOf(row, name))
     return undefined
   }
 }

@@ -24,7 +24,7 @@ export const carriers: Noun = {
       path: "/api/search/sources",
       items: "sources",
       what: "The registries that are asked, and whether they answer",
-      columns: ["registry", "is_healthy", "carriers", "as_of", "last_error", "detail"],
+      columns: ["registry", "is_healthy", "carriers", "dockets", "as_of", "last_error", "detail"],
     },
   ],
 }

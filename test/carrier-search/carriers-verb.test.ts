@@ -57,6 +57,21 @@ describe("carriers import", () => {
     )
   })
 
+  it("loses no carrier whose USDOT number is not known", async () => {
+    const rows = [
+      ...["MC000119,,A,N,N,ALPHA TRUCKING", "MC000119,,A,N,N,BETA HAULING"],
+      ...["MC000120,,A,N,N,CARRIER CO", "MC000120,,N,N,A,OTHER BROKER"],
+    ]
+    const file = given("legacy.csv", legacyFile(...rows))
+    for (const time of ["first", "second"]) {
+      const { code, stdout } = await carriers("import", file)
+      expect(code, time).toBe(0)
+      expect(stdout).toMatch(/4 rows, 3 of active carriers\n/)
+      expect(stdout).toMatch(/The mirror has 2 MC numbers, and 3 carriers that a search shows/)
+    }
+    expect(mirror()).toMatchObject({ numbers: 2, carriers: 3 })
+  })
+
   it("is the same when it is repeated", async () => {
     const files = [given("l.csv", legacy), given("m.csv", motus)]
     await carriers("import", ...files)
@@ -190,7 +205,7 @@ describe("carriers import", () => {
       onRound: (round) => rounds.push(round),
     })
     expect(rounds).toHaveLength(3)
-    expect(carriers).toBeGreaterThan(50_000)
+    expect(carriers).toBeGreaterThan(100_000)
     expect(held_mb).toBeLessThan(import_mb_max)
   })
 })

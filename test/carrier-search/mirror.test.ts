@@ -172,7 +172,7 @@ describe("a mirror that is replaced", () => {
       expect(await text(pieces({ start: 1, end: 2 }))).toMatch(/NEWEST 0.*\n.*NEWEST 1/)
     }
     expect(names.join("").match(/"OLD \d+"/g)).toHaveLength(9000)
-    expect((await source()).carriers).toBe(2)
+    expect(await source()).toMatchObject({ carriers: 2, dockets: 2 })
   })
 
   it("leaves no file open when its last search has ended", async () => {
@@ -206,7 +206,7 @@ describe("a mirror that cannot be searched", () => {
     expect(failure).toEqual(failed(reason))
     expect(failure.reason).not.toContain(folder)
     const source = await registry.source()
-    expect(source).toMatchObject({ is_healthy: false, carriers: null, as_of: null })
+    expect(source).toMatchObject({ is_healthy: false, carriers: null, dockets: null })
     expect(source.detail).toMatch(reason)
     expect(source.last_error).toMatch(reason)
     // As soon as there is one, it is found.
@@ -345,7 +345,8 @@ describe("what a mirror tells of itself", () => {
       registry: "mirror",
       is_healthy: true,
       detail: null,
-      carriers: 3,
+      carriers: 1,
+      dockets: 3,
       is_demo: false,
       as_of: "2026-05-14T00:00:00.000Z",
       imported_at: "2026-11-22T01:02:03.004Z",
@@ -366,7 +367,8 @@ describe("what a mirror tells of itself", () => {
   it("is as old as Motus where that is all", async () => {
     const as_of = "2026-11-20T00:00:00.000Z"
     await importTexts(path, { "m.csv": motusOf([filler]) }, { as_of, is_demo: true })
-    expect(await (await start()).source()).toMatchObject({ as_of, is_demo: true, carriers: 1 })
+    const told = { as_of, is_demo: true, carriers: 0, dockets: 1 }
+    expect(await (await start()).source()).toMatchObject(told)
   })
 })
 

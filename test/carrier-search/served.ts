@@ -53,6 +53,7 @@ const source: Source = {
   is_healthy: true,
   detail: null,
   carriers: null,
+  dockets: null,
   as_of: null,
   imported_at: null,
   is_demo: false,

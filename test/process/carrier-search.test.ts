@@ -241,7 +241,13 @@ describeWithServer("a server with carrier search", () => {
     expect(carriers.length).toBeGreaterThan(1000)
     expect(carriers.every(({ name }: { name: string }) => name.startsWith("DEMO"))).toBe(true)
     const { sources } = await (await fetch(`${server.url}/api/search/sources`)).json()
+    const counts = { carriers: carriers.length, dockets: 60_000 }
     expect(sources[0]).toMatchObject({ registry: "mirror", is_healthy: true, is_demo: true })
+    expect(sources[0]).toMatchObject(counts)
+    const { stdout } = await runVerb(data_dir, ["carriers", "sources"], services)
+    const [names, values] = stdout.split("\n").map((line) => line.split(/ {2,}/))
+    const shown = Object.fromEntries(names?.map((name, at) => [name, values?.[at]]) ?? [])
+    expect(shown).toMatchObject({ CARRIERS: `${carriers.length}`, DOCKETS: "60000" })
     const csv = await search(server, "start=1&end=1000000", { headers: { accept: "text/csv" } })
     expect((await csv.text()).split("\r\n")).toHaveLength(carriers.length + 2)
   })

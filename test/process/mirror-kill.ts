@@ -23,6 +23,8 @@ import { runVerb, startVerb, told } from "./server.ts"
 export const import_mb_max = 380
 /** Every so many dockets are in Motus, too. */
 const motus_each = 15
+/** Every so many have two carriers more, without a USDOT number. */
+const unnumbered_each = 8
 const text_chars = 1_000_000
 const look_ms = 5
 
@@ -47,7 +49,12 @@ const heads = {
 }
 
 /** Both files with `rows` dockets in no order; the same for the same seed. */
-export const writeFiles = async (folder: string, seed: number, rows: number) => {
+export const writeFiles = async (
+  folder: string,
+  seed: number,
+  rows: number,
+  has_unnumbered = false,
+) => {
   mkdirSync(folder, { recursive: true })
   const random = seeded(seed)
   const open = (kind: keyof typeof heads) => {
@@ -68,6 +75,9 @@ export const writeFiles = async (folder: string, seed: number, rows: number) => 
     const status = () => (random.next() < 0.3 ? "A" : "I")
     const dot = String(1_000_000 + mc).padStart(8, "0")
     legacy.text += `MC${mc},${dot},${status()},${status()},${status()},${name}\n`
+    if (has_unnumbered && n % unnumbered_each === 0) {
+      legacy.text += `MC${mc},,A,N,N,SECOND OF ${mc}\nMC${mc},,N,A,N,FIRST OF ${mc}\n`
+    }
     if (n % motus_each === 0) {
       const type = random.pick(["Motor Carrier of Property", "Broker of Property"])
       const state = random.pick(["Active", "Pending", "Inactive"])
@@ -147,7 +157,7 @@ export const killImports = async ({
 }): Promise<Undisturbed> => {
   const random = seeded(seed)
   const [quiet, troubled] = [join(folder, "quiet"), join(folder, "troubled")]
-  const files = await writeFiles(join(folder, "files"), seed, rows)
+  const files = await writeFiles(join(folder, "files"), seed, rows, true)
   const undisturbed = await toEnd(quiet, files)
   const whole = contentOf(quiet)
   const { code, stderr } = await runVerb(troubled, ["carriers", "import", "--demo"])
