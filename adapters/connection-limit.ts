@@ -12,6 +12,7 @@ import { isInternal } from "#adapters/blob-storage/peer-door.ts"
 import type { FrontDoor } from "#gateway/front-door.ts"
 import { counter, gauge } from "#schemas/metric.ts"
 import { answerBroken } from "./broken-answer.ts"
+import { inFront } from "./request-front.ts"
 
 /** Connections beyond the limit; what comes after them is closed as soon as it is there. */
 const spare_max = 64
@@ -81,12 +82,7 @@ export const limitConnections = (
     refused_total.updateUnsafe(1, nowhere)
     answerBroken(response, broken(method, url, { status: 503, detail }), { "retry-after": "1" })
   }
-  // Only listeners of this event were added to it.
-  const plain = server.listeners("request").at(-1) as RequestListener | undefined
-  const limits: ConnectionLimit = { isExcess: (socket) => excess.has(socket) }
-  if (plain === undefined) return limits
-  server.off("request", plain)
-  server.on("request", (request, response) => {
+  inFront(server, "request", (plain) => (request, response) => {
     if (excess.size === 0 || !excess.has(request.socket)) return plain(request, response)
     const { url = "" } = request
     if (isInternal(url)) return plain(request, response)
@@ -94,5 +90,5 @@ export const limitConnections = (
     if (watched.has(url.split("?", 1)[0] ?? "")) return plain(request, response)
     refused(request, response)
   })
-  return limits
+  return { isExcess: (socket) => excess.has(socket) }
 }

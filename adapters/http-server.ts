@@ -24,6 +24,7 @@ import { type ConnectionLimit, limitConnections } from "./connection-limit.ts"
 import { watched } from "./file-changes.ts"
 import { requireHost } from "./host-header.ts"
 import { httpLane, type Lane } from "./http-lane.ts"
+import { inFront } from "./request-front.ts"
 import { cutUnread } from "./unread-answer.ts"
 
 /** Slow heads are cut off: nobody needs ten seconds for 16 KiB. */
@@ -230,12 +231,8 @@ type HotHeaders = Parameters<FrontDoor["hot"]>[2]
  * Shows requests to the hot routes first. What they do not take goes on to whoever took requests
  * before: the last of the listeners, which is Effect's. So does what they were shown on the lane.
  */
-const hotFirst = (server: Server, { hot, inherit }: FrontDoor, { takeTried }: Lane) => {
-  // Only listeners of this event were added to it.
-  const plain = server.listeners("request").at(-1) as RequestListener | undefined
-  if (plain === undefined) return
-  server.off("request", plain)
-  server.on("request", (request, response) => {
+const hotFirst = (server: Server, { hot, inherit }: FrontDoor, { takeTried }: Lane) =>
+  inFront(server, "request", (plain) => (request, response) => {
     const tried = takeTried(request.socket)
     if (tried !== undefined) {
       inherit(tried, request)
@@ -244,7 +241,6 @@ const hotFirst = (server: Server, { hot, inherit }: FrontDoor, { takeTried }: La
     // Only of `set-cookie` Node makes a list, and no hot route reads it.
     hot(request, response, request.headers as HotHeaders, plain)
   })
-}
 
 /** Where the other nodes come in; `close` ends what they have open. */
 export type InternalDoor = Pick<PeerDoor, "request" | "upgrade" | "close">
@@ -253,14 +249,16 @@ type OnUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => voi
 
 /** Shows to this door what is for nodes only, before whoever took it until now: all else is his. */
 const internalFirst = (server: Server, internal: InternalDoor | undefined) => {
-  // Only listeners of these events were added to them.
-  const plain = server.listeners("request").at(-1) as RequestListener | undefined
+  // Only listeners of this event were added to it.
   const plain_upgrade = server.listeners("upgrade").at(-1) as OnUpgrade | undefined
-  if (internal === undefined || plain === undefined || plain_upgrade === undefined) return
-  server.off("request", plain).off("upgrade", plain_upgrade)
-  server.on("request", (request, response) =>
-    isInternal(request.url) ? internal.request(request, response) : plain(request, response),
+  if (internal === undefined || plain_upgrade === undefined) return
+  inFront(
+    server,
+    "request",
+    (plain) => (request, response) =>
+      isInternal(request.url) ? internal.request(request, response) : plain(request, response),
   )
+  server.off("upgrade", plain_upgrade)
   server.on("upgrade", (request, socket, head) =>
     isInternal(request.url)
       ? internal.upgrade(request, socket, head)

@@ -15,6 +15,7 @@ import {
   Option,
   Redacted,
   Schema,
+  Struct,
 } from "effect"
 import { Command, Flag } from "effect/cli"
 import { stale_ms_max } from "#actors/system/issued-tokens.ts"
@@ -119,7 +120,7 @@ const announce = Effect.fnUntraced(function* (
   })
 })
 
-/** A request that shows something of a service, and whose token it needs. */
+/** What shows something of a service, and whose token it needs: the first that is here is told. */
 const first_looks = {
   "blob-storage": { path: "/v1/cluster/state", principal: "blob" },
   "share-protection": { path: "/v1/jobs", principal: "tenant" },
@@ -132,9 +133,8 @@ const first_looks = {
 const curl = ({ data, services, roles }: Settings, url: string) => {
   const file = JSON.stringify(developmentCredentialsPath(data.dir))
   const here = services.filter((name) => name !== "blob-storage" || roles.includes("blob"))
-  const first = ["blob-storage", "share-protection", ...here] as const
-  const service = first.find((name) => here.includes(name))
-  if (service === undefined) return ""
+  const service = Struct.keys(first_looks).find((name) => here.includes(name))
+  if (service === undefined) return undefined
   const { path, principal } = first_looks[service]
   const token = `$(node -p 'require(${file}).${principal}.token')`
   return `curl -H "Authorization: Bearer ${token}" ${url}${path}`
@@ -146,7 +146,7 @@ const introduce = Effect.fnUntraced(function* (settings: Settings, url: string) 
   if (settings.identity.kind !== "embedded") return
   yield* Console.error(`Credentials: ${developmentCredentialsPath(settings.data.dir)}`)
   const look = curl(settings, url)
-  if (look !== "") yield* Console.error(look)
+  if (look !== undefined) yield* Console.error(look)
 })
 
 /** A role without paths is told of in `/readyz` where no service is. */

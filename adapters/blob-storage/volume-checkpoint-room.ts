@@ -15,6 +15,7 @@ import type { ExtentFiles } from "./volume-extents.ts"
 import type { Index } from "./volume-parts.ts"
 import type { OpenSegments } from "./volume-segments.ts"
 import type { VolumeState } from "./volume-state.ts"
+import { makeTurns } from "./volume-turns.ts"
 
 /**
  * Held back of the room, in bytes and as a part of what a checkpoint takes now: for the puts of one
@@ -68,23 +69,10 @@ const wantedBytes = ({ index, extents, state }: CheckpointRoomParts) => {
   return bytes * (1 + margin_share) + margin_bytes
 }
 
-/** One after the other. */
-const makeTurns = () => {
-  let last: Promise<unknown> = Promise.resolve()
-  return {
-    exclusively: <A>(work: () => Promise<A>): Promise<A> => {
-      const mine = last.then(work)
-      last = mine.catch(() => undefined)
-      return mine
-    },
-    settled: async () => void (await last),
-  }
-}
-
 export const makeCheckpointRoom = (parts: CheckpointRoomParts): CheckpointRoom => {
   const { disk, dir, segments, extents, now, fail } = parts
   const wanted = () => wantedBytes(parts)
-  const { exclusively, settled } = makeTurns()
+  const { run: exclusively, settled } = makeTurns()
   let room_bytes = 0
   let full: { readonly fault: BlobFault; readonly at: number } | undefined
   let growing: Promise<void> | undefined
@@ -132,11 +120,14 @@ export const makeCheckpointRoom = (parts: CheckpointRoomParts): CheckpointRoom =
       if (wanted() > full_share * room_bytes) void more()
     },
     fault: async () => {
+      const isShort = () => wanted() > room_bytes
+      // Asked before each batch: hardly ever more than this.
+      if (!isShort()) return undefined
       // One that is under way may have met a disk that was full then: it is not the last word.
-      if (wanted() > room_bytes) await growing
-      if (wanted() > room_bytes) await more()
-      while (wanted() > room_bytes && (await makeWay(1)));
-      return wanted() > room_bytes ? full?.fault : undefined
+      await growing
+      if (isShort()) await more()
+      while (isShort() && (await makeWay(1)));
+      return isShort() ? full?.fault : undefined
     },
     makeWay,
   }

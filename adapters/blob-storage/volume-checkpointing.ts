@@ -8,6 +8,7 @@ import type { CheckpointRoom } from "./volume-checkpoint-room.ts"
 import type { OpenLine } from "./volume-commit.ts"
 import type { VolumeDisk } from "./volume-disk.ts"
 import type { recover } from "./volume-recovery.ts"
+import { makeTurns } from "./volume-turns.ts"
 
 /** A checkpoint is written after so much log, in bytes: some seconds of replay at a start. */
 const checkpoint_bytes = 256 * 1024 * 1024
@@ -60,7 +61,7 @@ export const makeCheckpoints = (
 ): Checkpoints => {
   let log_bytes = 0
   let { serial } = recovered
-  let last: Promise<unknown> = Promise.resolve()
+  const turns = makeTurns()
   let is_in_background = false
 
   /** The images stay what they are when this returns, whatever changes. */
@@ -87,11 +88,8 @@ export const makeCheckpoints = (
     await room.exclusively(() => writeCheckpoint(disk, dir, facts, images))
     serial = facts.serial
   }
-  const checkpoint = (spare_kept = 1) => {
-    const mine = last.then(() => untilThereIsRoom(write, () => room.makeWay(spare_kept)))
-    last = mine.catch(() => undefined)
-    return mine
-  }
+  const checkpoint = (spare_kept = 1) =>
+    turns.run(() => untilThereIsRoom(write, () => room.makeWay(spare_kept)))
   /** A full disk has no room for one now; any other error is one of a disk that is broken. */
   const inBackground = async () => {
     is_in_background = true
@@ -107,7 +105,7 @@ export const makeCheckpoints = (
     checkpoint,
     serial: () => serial,
     settled: async () => {
-      await last
+      await turns.settled()
       await room.settled()
     },
     wrote: (bytes) => {

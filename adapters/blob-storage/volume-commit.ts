@@ -9,6 +9,7 @@ import { type BlobFault, faultOf, thrown } from "#actors/blob-storage/blob-fault
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { causeText } from "#schemas/cause-text.ts"
 import { type BatchRecord, batchBytesMax, recordBytesMax } from "./volume-batch.ts"
+import { damaged_record } from "./volume-damage.ts"
 import { decide, type Room, type Stamps } from "./volume-decide.ts"
 import { batch_bytes_max } from "./volume-format.ts"
 import { isHeld } from "./volume-index.ts"
@@ -141,9 +142,8 @@ const makeLookUp = ({ state, log }: LineParts, queue: Queue) => {
       return []
     }
     if (operation.kind !== "put" && operation.kind !== "delete") return [one]
-    const detail = "What the log says of the blob is damaged."
     const { id, at } = operation
-    const taken_out = { kind: "quarantined", id, place, detail, at } as const
+    const taken_out = { kind: "quarantined", id, place, detail: damaged_record, at } as const
     return [{ operation: taken_out, resolve: () => queue.back([one]), reject: one.reject }]
   }
   return async (taken: ReadonlyArray<Waiting>, met: Met) => {

@@ -9,6 +9,9 @@ export interface Damage {
   readonly detail: string
 }
 
+/** What is told of a copy whose record does not hold. */
+export const damaged_record = "What the log says of the blob is damaged."
+
 /** An error to throw that carries the damage; `damageOf` takes it out again. */
 export const damaged = (detail: string, kind: Damage["kind"] = "quarantined"): Error =>
   Object.assign(new Error(detail), { damage: { kind, detail } })

@@ -5,7 +5,7 @@
 import { join } from "node:path"
 import { codeOf, faultOf, thrown } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import type { Damage } from "./volume-damage.ts"
+import { type Damage, damaged_record } from "./volume-damage.ts"
 import type { VolumeFile } from "./volume-disk.ts"
 import { type ExtentFiles, stretchOfExtent } from "./volume-extents.ts"
 import type { Place } from "./volume-index.ts"
@@ -165,10 +165,7 @@ export const setAsideHeadless = async (
   at: bigint,
   report: (problem: string) => void,
 ) => {
-  const damage = {
-    kind: "quarantined",
-    detail: "What the log says of the blob is damaged.",
-  } as const
+  const damage = { kind: "quarantined", detail: damaged_record } as const
   const one = async (blob: Pick<DamagedCopy, "id" | "place">) => {
     try {
       await setAside({ ...blob, damage, at })

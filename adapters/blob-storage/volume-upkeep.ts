@@ -12,6 +12,7 @@ import {
 } from "./volume-compaction.ts"
 import { makePace, type Pace, stopped, unhurried } from "./volume-pace.ts"
 import { makeScrub, type ScrubParts } from "./volume-scrub.ts"
+import { makeTurns } from "./volume-turns.ts"
 
 /** How often it is looked whether there is something to do, in milliseconds. */
 const look_every_ms = 1000
@@ -38,23 +39,10 @@ export interface Upkeep {
   readonly stop: () => Promise<void>
 }
 
-/** One after the other, and each only until the volume is shut. */
-const makeLine = () => {
-  let last: Promise<unknown> = Promise.resolve()
-  return {
-    run: <A>(work: () => Promise<A>): Promise<A> => {
-      const mine = last.then(work)
-      last = mine.catch(() => undefined)
-      return mine
-    },
-    settled: () => last,
-  }
-}
-
 export const makeUpkeep = (parts: ScrubParts, options: UpkeepOptions): Upkeep => {
   const scrub = makeScrub(parts)
-  const compactions = makeLine()
-  const scrubs = makeLine()
+  const compactions = makeTurns()
+  const scrubs = makeTurns()
   const timers = new Set<NodeJS.Timeout>()
   let is_stopped = false
 

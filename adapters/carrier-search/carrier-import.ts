@@ -8,7 +8,7 @@ import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, renameSync, rmS
 import { basename, dirname, join } from "node:path"
 import Sqlite from "better-sqlite3"
 import { batched, bitSet, docketSet, pairList } from "#adapters/carrier-search/carrier-batch.ts"
-import { dots, key_of, tables } from "#adapters/carrier-search/carrier-mirror-file.ts"
+import { dots, key_of, shownOf, tables } from "#adapters/carrier-search/carrier-mirror-file.ts"
 import {
   type Judge,
   judged,
@@ -21,7 +21,6 @@ import {
 } from "#adapters/carrier-search/carrier-row.ts"
 import { unnumberedOf } from "#adapters/carrier-search/carrier-unnumbered.ts"
 import { csvRows } from "#adapters/carrier-search/csv-rows.ts"
-import { cell } from "#schemas/carrier-search/format.ts"
 
 /** A file of the registry, or what stands for one. */
 export interface CarrierFile {
@@ -170,10 +169,7 @@ const record = (
 
 const putting = (file: Sqlite.Database, table: string) => {
   const into = file.prepare(putInto(table))
-  return batched((mc, dot, name) => {
-    const shown = cell(name)
-    into.run(mc, dot, name, shown === name ? null : shown)
-  })
+  return batched((mc, dot, name) => void into.run(mc, dot, name, shownOf(name)))
 }
 
 /** The new file while it is filled; it sees nothing of the one in use. */

@@ -5,6 +5,7 @@
 import { type BigIntStats, statSync } from "node:fs"
 import { join, resolve } from "node:path"
 import Sqlite from "better-sqlite3"
+import { cell } from "#schemas/carrier-search/format.ts"
 import { causeText } from "#schemas/cause-text.ts"
 import type { Settings } from "#schemas/settings.ts"
 
@@ -55,6 +56,12 @@ export const tables = `
   pragma application_id = ${application_id};
   pragma user_version = ${layout_version};
 `
+
+/** What the table has as a carrier's cell. */
+export const shownOf = (name: string) => {
+  const shown = cell(name)
+  return shown === name ? null : shown
+}
 
 /** How a mirror was made. */
 export interface MirrorSource {

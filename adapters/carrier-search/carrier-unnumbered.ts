@@ -4,8 +4,7 @@
  */
 import type Sqlite from "better-sqlite3"
 import { batched } from "#adapters/carrier-search/carrier-batch.ts"
-import { dots, key_of } from "#adapters/carrier-search/carrier-mirror-file.ts"
-import { cell } from "#schemas/carrier-search/format.ts"
+import { dots, key_of, shownOf } from "#adapters/carrier-search/carrier-mirror-file.ts"
 
 const staging = `
   create temp table unnumbered (
@@ -45,9 +44,9 @@ export interface Unnumbered {
 const placing = (file: Sqlite.Database) => {
   const carrier = file.prepare(put_carrier)
   return (mc: number, first: number, name: string) => {
-    const shown = cell(name)
+    const shown = shownOf(name)
     for (let dot = first; dot < dots; dot++) {
-      const { changes } = carrier.run(mc, dot, name, shown === name ? null : shown)
+      const { changes } = carrier.run(mc, dot, name, shown)
       if (changes === 1) return dot + 1
     }
     throw new Error(`MC ${mc} has too many carriers`)

@@ -11,13 +11,13 @@ import {
   lutimes,
   mkdir,
   open,
-  opendir,
   readlink,
   rm,
   symlink,
 } from "node:fs/promises"
 import { pipeline } from "node:stream/promises"
 import { Effect, Schema } from "effect"
+import { entriesOf, inside } from "#adapters/share-protection/folder-entries.ts"
 
 /** The file system's answer; the message names neither a tenant's file nor its folder. */
 export class CopyFailure extends Schema.TaggedError<CopyFailure>()("CopyFailure", {
@@ -56,21 +56,6 @@ const ifThere = async <A>(found: Promise<A>): Promise<A | undefined> => {
   }
 }
 
-const slash = Buffer.from("/")
-
-const inside = (folder: Buffer, name: Buffer) => Buffer.concat([folder, slash, name])
-
-/** What is in a folder, by names of bytes; nothing where it is gone. */
-async function* entriesOf(path: Buffer) {
-  // Node's types do not know that names are bytes then.
-  const folder = await ifThere(opendir(path, { encoding: "buffer" as BufferEncoding }))
-  for await (const entry of folder ?? []) {
-    // As above.
-    const name = entry.name as unknown as Buffer
-    yield { path: inside(path, name), is_folder: entry.isDirectory(), is_file: entry.isFile() }
-  }
-}
-
 /**
  * Copies a folder's files, folders and links with their modes, times and, for root, owners; by
  * reference where the file system can. Devices, pipes and sockets are left out, hard links become
@@ -90,10 +75,10 @@ interface Copying {
 
 const copyInside = async (copying: Copying, from: Buffer, to: Buffer, stats: Stats) => {
   await mkdir(to, { mode: 0o700 })
-  for await (const { path } of entriesOf(from)) {
+  for await (const { name } of entriesOf(from)) {
     copying.signal.throwIfAborted()
     if (++copying.entries > entries_max) throw new Error(`more than ${entries_max} entries`)
-    await copyEntry(copying, path, inside(to, path.subarray(from.length + 1)))
+    await copyEntry(copying, inside(from, name), inside(to, name))
   }
   await likeBefore(to, stats)
 }
@@ -143,9 +128,10 @@ export const folderBytes = (path: string) =>
     let entries = 0
     let bytes = 0
     for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-      for await (const { path: inner, is_folder, is_file } of entriesOf(next)) {
+      for await (const { name, is_folder, is_file } of entriesOf(next)) {
         signal.throwIfAborted()
         if (++entries > sized_entries_max) return bytes
+        const inner = inside(next, name)
         if (is_folder) waiting.push(inner)
         else if (is_file) bytes += (await ifThere(lstat(inner)))?.size ?? 0
       }
@@ -160,8 +146,8 @@ export const removeFolder = (path: string) =>
     for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
       if ((await ifThere(lstat(next)))?.isDirectory() !== true) continue
       await chmod(next, 0o700)
-      for await (const { path: inner, is_folder } of entriesOf(next)) {
-        if (is_folder) waiting.push(inner)
+      for await (const { name, is_folder } of entriesOf(next)) {
+        if (is_folder) waiting.push(inside(next, name))
       }
     }
     await rm(path, { recursive: true, force: true })

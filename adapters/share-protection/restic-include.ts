@@ -1,7 +1,7 @@
 /** What of a folder is backed up where a policy includes some of it: restic has no such word. */
-import { opendir } from "node:fs/promises"
 import { Effect } from "effect"
 import { EngineFailed, type FolderBackup } from "#actors/share-protection/engine.ts"
+import { entriesOf, inside } from "#adapters/share-protection/folder-entries.ts"
 import { fitter } from "#adapters/share-protection/restic-pattern.ts"
 
 /** Files and folders that are named one by one: the snapshot records each name. */
@@ -45,11 +45,11 @@ const search = async (root: string, judge: ReturnType<typeof fitter>, signal: Ab
   ]
   let entries = 0
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    for await (const { name, is_folder } of entriesOf(root, next.path)) {
+    for await (const { name, is_folder } of entriesBelow(root, next.path)) {
       signal.throwIfAborted()
       if (++entries > entries_max) throw fails(`The folder has more than ${entries_max} entries.`)
       const parts = [...next.parts, name.toString("utf8")]
-      const path = name === here ? next.path : Buffer.concat([next.path, slash, name])
+      const path = name === here ? next.path : inside(next.path, name)
       const is = name === here ? "matched" : judge(parts)
       if (is === "above" && is_folder) waiting.push({ path, parts })
       if (is !== "matched") continue
@@ -64,24 +64,14 @@ const search = async (root: string, judge: ReturnType<typeof fitter>, signal: Ab
   return Buffer.concat(found)
 }
 
-const slash = Buffer.from("/")
 const zero = Buffer.from("\0")
 /** A folder that may not be read is named itself: restic then says that it may not. */
 const here = Buffer.from(".")
 
-async function* entriesOf(root: string, path: Buffer) {
-  const whole = Buffer.concat([Buffer.from(root), path])
+async function* entriesBelow(root: string, path: Buffer) {
   try {
-    // Node's types do not know that names are bytes then.
-    const folder = await opendir(whole, { encoding: "buffer" as BufferEncoding })
-    for await (const entry of folder) {
-      // As above.
-      const name = entry.name as unknown as Buffer
-      yield { name, is_folder: entry.isDirectory() }
-    }
+    yield* entriesOf(Buffer.concat([Buffer.from(root), path]))
   } catch (error) {
-    // Gone since its parent was read.
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return
     if (path.length === 0) throw error
     yield { name: here, is_folder: false }
   }

@@ -1,5 +1,5 @@
 /** A restic that does what a test says: a script in its place, with repositories in folders. */
-import { Effect, Layer, Redacted } from "effect"
+import { Effect, Layer, Redacted, type Scope } from "effect"
 import {
   Engine,
   type FolderBackup,
@@ -58,7 +58,7 @@ export const withScript = <A, E>(
   }).pipe(Effect.scoped)
 
 /** The engine with the real restic, where a repository is a folder named like its bucket. */
-export const inFolders = (folder: string, binary = restic) =>
+const inFolders = (folder: string, binary = restic) =>
   engineResticAt({ binary, cache_dir: `${folder}/cache` }, (place) => ({
     options: [],
     ca_cert: null,
@@ -68,6 +68,19 @@ export const inFolders = (folder: string, binary = restic) =>
       RESTIC_PASSWORD: Redacted.value(place.password),
     },
   }))
+
+/** That engine with a new repository, and the folder that it is in. */
+export const withRepository = <A, E>(
+  body: (engine: Engine["Service"], folder: string) => Effect.Effect<A, E, Scope.Scope>,
+) =>
+  Effect.gen(function* () {
+    const folder = yield* temporaryFolder
+    return yield* Effect.gen(function* () {
+      const engine = yield* Engine
+      yield* engine.init(repository)
+      return yield* body(engine, folder)
+    }).pipe(Effect.provide(inFolders(folder)))
+  }).pipe(Effect.scoped)
 
 export const quiet = () => Effect.void
 export const host = "a-share"

@@ -2,11 +2,10 @@
 import { linkSync, lstatSync, mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs"
 import { assert, it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
-import { Engine, EngineFailed } from "#actors/share-protection/engine.ts"
-import { temporaryFolder } from "../nats.ts"
+import { type Engine, EngineFailed } from "#actors/share-protection/engine.ts"
 import { describeWithRestic } from "../restic.ts"
 import { folderOf, readTree, type Tree, writeTree } from "../share-protection/folder.ts"
-import { inFolders, repository } from "./engine-restic-fake.ts"
+import { repository, withRepository } from "./engine-restic-fake.ts"
 
 const quiet = () => Effect.void
 const nothing = { host: "share", tags: [], include_patterns: [], exclude_patterns: [] }
@@ -17,16 +16,13 @@ const withSnapshot = <A, E>(
   patterns: { include_patterns?: ReadonlyArray<string>; exclude_patterns?: ReadonlyArray<string> },
   body: (engine: Engine["Service"], id: string) => Effect.Effect<A, E, Scope.Scope>,
 ) =>
-  Effect.gen(function* () {
-    const folder = yield* temporaryFolder
-    return yield* Effect.gen(function* () {
-      const engine = yield* Engine
-      yield* engine.init(repository)
+  withRepository((engine) =>
+    Effect.gen(function* () {
       const made = yield* engine.backup(repository, { path, ...nothing, ...patterns }, quiet)
       assert.isFalse(made.partial)
       return yield* body(engine, made.engine_snapshot_id)
-    }).pipe(Effect.provide(inFolders(folder)))
-  }).pipe(Effect.scoped)
+    }),
+  )
 
 const odd: Tree = {
   "new\nline": "1",

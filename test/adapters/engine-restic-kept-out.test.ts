@@ -2,12 +2,11 @@
 import { execFileSync } from "node:child_process"
 import { existsSync, mkdirSync, writeFileSync } from "node:fs"
 import { assert, it } from "@effect/vitest"
-import { Effect, Redacted, type Scope } from "effect"
-import { Engine, type FolderRestore } from "#actors/share-protection/engine.ts"
-import { temporaryFolder } from "../nats.ts"
+import { Effect, Redacted } from "effect"
+import type { Engine, FolderRestore } from "#actors/share-protection/engine.ts"
 import { describeWithRestic, restic } from "../restic.ts"
 import { folderOf, readTree, type Tree, writeTree } from "../share-protection/folder.ts"
-import { inFolders, quiet, repository } from "./engine-restic-fake.ts"
+import { quiet, repository, withRepository } from "./engine-restic-fake.ts"
 
 interface Patterns {
   readonly include_patterns?: ReadonlyArray<string>
@@ -15,19 +14,6 @@ interface Patterns {
 }
 
 const none = { include_patterns: [], exclude_patterns: [] }
-
-/** An engine with a repository, and the folder that it is in. */
-const withEngine = <A, E>(
-  body: (engine: Engine["Service"], folder: string) => Effect.Effect<A, E, Scope.Scope>,
-) =>
-  Effect.gen(function* () {
-    const folder = yield* temporaryFolder
-    return yield* Effect.gen(function* () {
-      const engine = yield* Engine
-      yield* engine.init(repository)
-      return yield* body(engine, folder)
-    }).pipe(Effect.provide(inFolders(folder)))
-  }).pipe(Effect.scoped)
 
 /** The paths that a plan would delete; it must be what the restore then does. */
 const restoreInPlace = Effect.fnUntraced(function* (
@@ -124,7 +110,7 @@ const cases: ReadonlyArray<
 describeWithRestic("a restore in place by restic", () => {
   for (const [what, patterns, sub_path, expected] of cases) {
     it.live(`leaves alone ${what}`, () =>
-      withEngine((engine) =>
+      withRepository((engine) =>
         Effect.gen(function* () {
           const path = yield* folderOf(live)
           const asked = { path, host: "share", tags: [], ...none, ...patterns }
@@ -143,7 +129,7 @@ describeWithRestic("a restore in place by restic", () => {
   }
 
   it.live("leaves alone what is excluded in a new folder whose name is no UTF-8", () =>
-    withEngine((engine) =>
+    withRepository((engine) =>
       Effect.gen(function* () {
         const path = yield* folderOf(live)
         const asked = { path, host: "share", tags: [], ...none, exclude_patterns: ["*.tmp"] }
@@ -164,7 +150,7 @@ describeWithRestic("a restore in place by restic", () => {
   )
 
   it.live("tells nobody the tag in which the patterns are", () =>
-    withEngine((engine) =>
+    withRepository((engine) =>
       Effect.gen(function* () {
         const path = yield* folderOf(live)
         const asked = { path, host: "share", ...none, exclude_patterns: ["a,b", "ö*"] }
@@ -203,7 +189,7 @@ describeWithRestic("a restore in place by restic", () => {
     ],
   ] as const) {
     it.live(`by a snapshot of an earlier release ${what}`, () =>
-      withEngine((engine, folder) =>
+      withRepository((engine, folder) =>
         Effect.gen(function* () {
           const path = yield* folderOf({ "a.txt": "a", "home/b.txt": "b" })
           const told = words.map((word) => word.replace("%", path))
@@ -218,7 +204,7 @@ describeWithRestic("a restore in place by restic", () => {
   }
 
   it.live("by an earlier release's snapshot of nothing, of a policy, empties no share", () =>
-    withEngine((engine, folder) =>
+    withRepository((engine, folder) =>
       Effect.gen(function* () {
         const nothing = `${folder}/nothing`
         mkdirSync(`${nothing}/.almanac-empty-folder`, { recursive: true })

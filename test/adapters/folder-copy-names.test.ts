@@ -10,12 +10,11 @@ import {
 } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Engine } from "#actors/share-protection/engine.ts"
+import type { Engine } from "#actors/share-protection/engine.ts"
 import { copyFolder, folderBytes, removeFolder } from "#adapters/share-protection/folder-copy.ts"
-import { temporaryFolder } from "../nats.ts"
 import { describeWithRestic } from "../restic.ts"
 import { emptyFolder } from "../share-protection/folder.ts"
-import { inFolders, quiet, repository } from "./engine-restic-fake.ts"
+import { quiet, repository, withRepository } from "./engine-restic-fake.ts"
 
 /** A path below the folder whose names are Latin-1. */
 const latin = (root: string, path: string) =>
@@ -78,10 +77,7 @@ describeWithRestic("a backup of names that are no UTF-8", () => {
       const live = yield* latinFolder
       const copy = `${yield* emptyFolder}/copy`
       yield* copyFolder(live, copy)
-      const folder = yield* temporaryFolder
-      yield* Effect.gen(function* () {
-        const engine = yield* Engine
-        yield* engine.init(repository)
+      const check = Effect.fnUntraced(function* (engine: Engine["Service"]) {
         const nothing = { host: "share", tags: [], include_patterns: [], exclude_patterns: [] }
         const made = yield* engine.backup(repository, { path: copy, ...nothing }, quiet)
         assert.deepInclude(made, { files: 3, bytes: 15, partial: false })
@@ -91,7 +87,8 @@ describeWithRestic("a backup of names that are no UTF-8", () => {
         writeFileSync(latin(live, "cafè.txt"), "new")
         yield* engine.restore(repository, restore, quiet)
         assert.deepEqual(readAll(live), all)
-      }).pipe(Effect.provide(inFolders(folder)))
+      })
+      yield* withRepository(check)
     }).pipe(Effect.scoped),
   )
 })

@@ -1,20 +1,15 @@
 import { readdirSync } from "node:fs"
 import { join } from "node:path"
-import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
 import { Effect, Layer, Result, Runtime } from "effect"
-import { Command } from "effect/cli"
 import { host } from "#actors/host.ts"
 import { sqlite } from "#adapters/sqlite.ts"
 import { SystemModel } from "#projections/system/blueprint.ts"
-import { audit } from "#verbs/audit.ts"
-import { rebuild } from "#verbs/rebuild.ts"
-import { root } from "#verbs/root.ts"
 import { exclusive } from "#verbs/session.ts"
 import { describeWithServer, temporaryFolder } from "../nats.ts"
 import { given } from "../settings-given.ts"
-import { printed } from "../verbs/printed.ts"
+import { almanac } from "../verbs/comparing.ts"
 import { count, emptyLog } from "./sealed.ts"
 
 /** Writes into a read model's file behind its back. */
@@ -120,13 +115,6 @@ describe("a read model and its rebuild", () => {
     }).pipe(Effect.scoped, Effect.provide(emptyLog)),
   )
 })
-
-const almanac = (...args: ReadonlyArray<string>) =>
-  printed(
-    Effect.result(
-      Command.runWith(Command.withSubcommands(root, [audit, rebuild]), { version: "test" })(args),
-    ),
-  ).pipe(Effect.provide(NodeServices.layer))
 
 describeWithServer("rebuild --diff and audit diff", () => {
   it.live("say what differs and end with code 1; a rebuild mends it", () =>

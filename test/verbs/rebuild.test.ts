@@ -1,20 +1,9 @@
 import { readdirSync } from "node:fs"
-import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Command } from "effect/cli"
-import { audit } from "#verbs/audit.ts"
-import { rebuild } from "#verbs/rebuild.ts"
-import { root } from "#verbs/root.ts"
 import { temporaryFolder } from "../nats.ts"
-import { failing, printed } from "./printed.ts"
-
-const almanac = (...args: ReadonlyArray<string>) =>
-  printed(
-    Effect.result(
-      Command.runWith(Command.withSubcommands(root, [audit, rebuild]), { version: "test" })(args),
-    ),
-  ).pipe(Effect.provide(NodeServices.layer))
+import { almanac } from "./comparing.ts"
+import { failing } from "./printed.ts"
 
 describe("a read model that there is not", () => {
   const ways = ["rebuild nosuch", "rebuild --diff nosuch", "audit diff nosuch"]
