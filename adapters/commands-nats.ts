@@ -10,6 +10,7 @@ import { Duration, Effect, FiberSet, Layer, Result, Schedule, Schema } from "eff
 import { type Addressed, Commands, streamOf, Unavailable } from "#actors/commands.ts"
 import type { AnyDecider } from "#actors/decider.ts"
 import { type Link, overLink, watchLink } from "#adapters/nats-link.ts"
+import { StopDeadline } from "#adapters/stop-deadline.ts"
 import type { Origin } from "#events/log.ts"
 import { traceNow, underTrace } from "#events/trace.ts"
 
@@ -28,7 +29,7 @@ const whole_ms_max = 30_000
 /** Commands that a host works on at the same time: each may hold a message of 1 MB. */
 const under_way_max = 256
 
-/** How long commands that are under way get when the host ends, in milliseconds. */
+/** How long commands under way get when the host ends, in milliseconds; in a stop maybe less. */
 const ending_ms_max = 5_000
 
 interface Request {
@@ -211,13 +212,15 @@ export const answerCommands = Effect.fnUntraced(function* (
         },
       }),
     ),
-    (subscription) =>
-      Effect.tryPromise({ try: () => subscription.drain(), catch: String }).pipe(
+    Effect.fnUntraced(function* (subscription) {
+      const wait_ms = yield* (yield* StopDeadline).part(ending_ms_max)
+      yield* Effect.tryPromise({ try: () => subscription.drain(), catch: String }).pipe(
         // A connection that is gone has nothing to drain.
         Effect.ignore,
         Effect.andThen(FiberSet.awaitEmpty(under_way)),
-        Effect.timeoutOption(ending_ms_max),
-      ),
+        Effect.timeoutOption(wait_ms),
+      )
+    }),
   )
 })
 

@@ -25,6 +25,7 @@ import { watched } from "./file-changes.ts"
 import { requireHost } from "./host-header.ts"
 import { httpLane, type Lane } from "./http-lane.ts"
 import { inFront } from "./request-front.ts"
+import { work_ms } from "./stop-deadline.ts"
 import { cutUnread } from "./unread-answer.ts"
 
 /** Slow heads are cut off: nobody needs ten seconds for 16 KiB. */
@@ -35,8 +36,6 @@ const keep_alive_ms = 75_000
 const header_bytes_max = 16 * 1024
 /** How often slow heads are looked for. */
 const checking_interval_ms = 1000
-/** DECISIONS, address: requests in flight get this long when the process stops. */
-const grace_s = 8
 /** How often connections that have become idle are closed while the server stops. */
 const closing_interval_ms = 50
 const ms_per_s = 1000
@@ -323,7 +322,7 @@ export const httpServer = Effect.fnUntraced(function* (
   const address = { host: api.bind_host, port: api.bind_port }
   const { serve } = yield* NodeHttpServer.make(() => server, {
     ...address,
-    gracefulShutdownTimeout: Duration.seconds(grace_s),
+    gracefulShutdownTimeout: Duration.millis(work_ms),
   }).pipe(
     Effect.mapError(
       ({ cause }) =>

@@ -2,6 +2,7 @@
 import { Clock, Effect, Metric, Option, Random, Result, Schema, Semaphore } from "effect"
 import { Unavailable } from "#actors/commands.ts"
 import { Leases, Term } from "#actors/leases.ts"
+import { StopDeadline } from "#adapters/stop-deadline.ts"
 import { counter, gauge } from "#schemas/metric.ts"
 
 /** The store of leases did not answer: the lease may be ours or not. */
@@ -109,8 +110,10 @@ export const leases = ({ ttl_ms }: LeaseOptions, store: LeaseStore) => {
     }
   })
 
-  const release = (name: string, { token }: Held) =>
-    store.release(name, token).pipe(Effect.timeoutOption(ttl_ms), Effect.ignore)
+  const release = Effect.fnUntraced(function* (name: string, { token }: Held) {
+    const wait_ms = yield* (yield* StopDeadline).part(ttl_ms)
+    yield* store.release(name, token).pipe(Effect.timeoutOption(wait_ms), Effect.ignore)
+  })
 
   /** One term as the holder: what `work` answered, or nothing when the lease was lost. */
   const term = <A, E, R>(name: string, work: Effect.Effect<A, E, R>) =>

@@ -7,6 +7,7 @@ import type { Readable } from "node:stream"
 import { Deferred, Effect, Schedule, Schema } from "effect"
 import { NatsServerFailed } from "#adapters/nats-binary.ts"
 import { variables } from "#adapters/nats-config.ts"
+import { StopDeadline } from "#adapters/stop-deadline.ts"
 
 /** What a start of the child needs; `environment` is all that it gets. */
 export interface NatsChildOptions {
@@ -28,7 +29,7 @@ export interface NatsChild {
   readonly reload: Effect.Effect<void>
 }
 
-/** Milliseconds that a stopping server gets for its store; DECISIONS leaves 10 s for everything. */
+/** Milliseconds that a stopping server gets for its store, as far as the whole stop has them. */
 const stop_ms = 5_000
 /** Milliseconds between two looks for the ports file, which 2.15 writes 11 to 80 ms after start. */
 const look_ms = 10
@@ -40,7 +41,7 @@ const line_chars_max = 2_000
 
 /**
  * Starts nats-server on `port` (-1: any free one) in a session of its own, so that a Ctrl-C at the
- * terminal reaches it only through us. SIGTERM when the scope closes, SIGKILL 5 s later.
+ * terminal reaches it only through us. SIGTERM when the scope closes, SIGKILL 5 s later at most.
  */
 export const natsChild = Effect.fnUntraced(function* (options: NatsChildOptions, port: number) {
   const context = yield* Effect.context()
@@ -102,9 +103,10 @@ const listen = (output: Readable, heard: (line: string) => void) =>
 const stop = (child: ChildProcess, ended: Effect.Effect<string>) =>
   Effect.gen(function* () {
     child.kill("SIGTERM")
-    const how = yield* Effect.timeoutOption(ended, stop_ms)
+    const wait_ms = yield* (yield* StopDeadline).rest(stop_ms)
+    const how = yield* Effect.timeoutOption(ended, wait_ms)
     if (how._tag === "Some") return
-    yield* Effect.logWarning(`nats-server did not stop within ${stop_ms} ms: killed`)
+    yield* Effect.logWarning(`nats-server did not stop within ${Math.round(wait_ms)} ms: killed`)
     child.kill("SIGKILL")
     yield* ended
   })

@@ -20,6 +20,7 @@ import { Context, Effect, Layer, Option, Redacted, Schedule, Schema, Stream } fr
 import { api_level_min, publisher_inbox } from "#adapters/nats-config.ts"
 import { isLate, isLeaderless } from "#adapters/nats-passing.ts"
 import { type NatsLogin, NatsServer, type NatsTls } from "#adapters/nats-server.ts"
+import { StopDeadline } from "#adapters/stop-deadline.ts"
 import { causeText } from "#schemas/cause-text.ts"
 
 /** No connection: nobody answers, the login is refused, or a file of it cannot be read. */
@@ -87,7 +88,7 @@ const ping_ms = 2_000
 const pings_lost_max = 2
 /** Milliseconds in which JetStream must be there at the start, with a leader where it is many. */
 const jetstream_ms_max = 60_000
-/** Milliseconds that what is under way gets when a connection is closed. */
+/** Milliseconds that what is under way gets when a connection is closed, or less in a stop. */
 const drain_ms = 3_000
 
 /**
@@ -206,8 +207,9 @@ const tlsFiles = ({ ca_file, cert_file, key_file }: NatsTls): ConnectionOptions 
 
 const close = (connection: Connection) =>
   Effect.gen(function* () {
+    const wait_ms = yield* (yield* StopDeadline).part(drain_ms)
     const drained = yield* Effect.tryPromise({ try: () => connection.drain(), catch: String }).pipe(
-      Effect.timeoutOption(drain_ms),
+      Effect.timeoutOption(wait_ms),
       // A connection that is down has nothing to drain into.
       Effect.option,
     )

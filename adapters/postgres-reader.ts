@@ -13,6 +13,7 @@ import pg from "pg"
 import { readFailureOf } from "#adapters/postgres-failure.ts"
 import { type PostgresServer, sessionOf } from "#adapters/postgres-server.ts"
 import { held, naming } from "#adapters/postgres-statement.ts"
+import { StopDeadline } from "#adapters/stop-deadline.ts"
 
 /** Milliseconds after which a session that nobody uses ends. */
 const idle_ms_max = 30_000
@@ -85,7 +86,10 @@ export const postgresReader = <Tables>(
         pool.on("error", () => {})
         return pool
       }),
-      (pool) => Effect.promise(() => pool.end()).pipe(Effect.timeoutOption(end_ms_max)),
+      Effect.fnUntraced(function* (pool) {
+        const wait_ms = yield* (yield* StopDeadline).part(end_ms_max)
+        yield* Effect.promise(() => pool.end()).pipe(Effect.timeoutOption(wait_ms))
+      }),
     ),
     (pool) => new Kysely<Tables>({ dialect: dialectOf(pool) }),
   )

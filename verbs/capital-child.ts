@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
+import { StopDeadline } from "#adapters/stop-deadline.ts"
 import { Detail, detailOf } from "#schemas/capital-pressure/feed.ts"
 import type { SettingsSources } from "#verbs/root.ts"
 import { nodeFlags } from "../launcher/node-flags.mjs"
@@ -59,12 +60,15 @@ const ended = (child: ChildProcess) =>
 
 /** Tells it to stop, ends it where it does not, and waits for its end. */
 const stopped = (child: ChildProcess) =>
-  Effect.promise(async () => {
+  Effect.gen(function* () {
     if (child.pid === undefined) return
     child.kill("SIGTERM")
-    const late = setTimeout(() => child.kill("SIGKILL"), stop_ms_max)
-    await ended(child)
-    clearTimeout(late)
+    const wait_ms = yield* (yield* StopDeadline).part(stop_ms_max)
+    yield* Effect.promise(async () => {
+      const late = setTimeout(() => child.kill("SIGKILL"), wait_ms)
+      await ended(child)
+      clearTimeout(late)
+    })
   })
 
 /** Runs a child to its end, and ends it when it is interrupted itself. */

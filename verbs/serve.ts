@@ -29,6 +29,7 @@ import { publishInstance } from "#adapters/instance-file.ts"
 import { logging } from "#adapters/logging.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
 import { pageFiles } from "#adapters/page-files.ts"
+import { newStopDeadline, StopDeadline } from "#adapters/stop-deadline.ts"
 import { adoptTokens, issuedTokens } from "#adapters/system/issued-tokens.ts"
 import { telemetry } from "#adapters/telemetry.ts"
 import { openTokenStore } from "#adapters/token-store.ts"
@@ -272,11 +273,15 @@ const listen = Effect.fnUntraced(function* (
   const door = yield* frontDoor([...mounted, ...system, health], current, requests)
   const { port, url, drain, ...listening } = yield* httpServer(settings, door, internal)
   certificateEnds = listening.certificateEnds
+  const deadline = yield* StopDeadline
   // The first to be done at the end: workers stop while the last requests are answered. Nobody
   // balances load over a process without paths of services.
-  const drained = Effect.suspend(() =>
-    mounted.length === 0 ? Effect.void : drain(current().api.drain_seconds),
-  )
+  const drained = Effect.suspend(() => {
+    const { drain_seconds } = current().api
+    if (mounted.length === 0 || drain_seconds === 0) return Effect.void
+    // What follows has all of its time.
+    return Effect.andThen(drain(drain_seconds), deadline.begin)
+  })
   yield* Effect.addFinalizer(() => {
     is_ending = true
     return Effect.logInfo("The process stops.").pipe(
@@ -344,12 +349,17 @@ export const serve = Command.make(
     )
     yield* Effect.gen(function* () {
       current = yield* reloading(first)
-      const serving = run(first, current, yield* sources)
+      const deadline = yield* StopDeadline
+      const serving = run(first, current, yield* sources).pipe(Effect.ensuring(deadline.begin))
       return yield* Option.match(told_fd, {
         onNone: () => serving,
         onSome: (fd) => Effect.raceFirst(serving, parentGone(first.cluster.node_id, fd)),
       })
-    }).pipe(Effect.scoped, Effect.provide(observed))
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(observed),
+      Effect.provideService(StopDeadline, newStopDeadline()),
+    )
   }),
 ).pipe(
   Command.withDescription("Serve every enabled service until the process is told to stop"),

@@ -73,8 +73,12 @@ export interface Pool {
   readonly running: () => number
   /** Runs of the network so far, by the images that each had: the index. */
   readonly batches: ReadonlyArray<number>
-  readonly end: () => Promise<void>
+  /** As its workers; 5 s unless given. */
+  readonly end: (ms_max?: number) => Promise<void>
 }
+
+/** Milliseconds for a batch to be ended, before its thread is ended with it. */
+export const end_ms_max = 5_000
 
 interface Piece<Given, Done> {
   readonly given: Given
@@ -280,10 +284,10 @@ export const plantPool = (options: PoolOptions): Pool => {
     waiting: () => images.size + inputs.size,
     running: give.running,
     batches: give.batches,
-    end: async () => {
+    end: async (ms_max = end_ms_max) => {
       is_ended = true
       endAll(queues)
-      await Promise.all(workers.map((worker) => worker.end()))
+      await Promise.all(workers.map((worker) => worker.end(ms_max)))
     },
   }
 }

@@ -24,7 +24,8 @@ export interface PlantWorker {
     is_quick: boolean,
     done: (answer: Answer) => void,
   ) => void
-  readonly end: () => Promise<void>
+  /** Ends it after the batch that it has, or in so many milliseconds. */
+  readonly end: (ms_max: number) => Promise<void>
 }
 
 export interface PlantWorkerOptions {
@@ -44,17 +45,15 @@ export interface PlantWorkerOptions {
 /** Between two starts of a thread that does not get as far as to work, at first and at most. */
 const restart_ms_min = 100
 const restart_ms_max = 30_000
-/** For a batch to be ended, before the thread is ended with it. */
-const end_ms_max = 5_000
 
 /** What is decoded lies outside of V8's heap; young objects are few. */
 const resourceLimits = { maxYoungGenerationSizeMb: 8 }
 
 /** Told to end, and ended where it does not. */
-const ended = async (worker: Worker) => {
+const ended = async (worker: Worker, ms_max: number) => {
   const exited = new Promise((resolve) => worker.once("exit", resolve))
   worker.postMessage(end)
-  const deadline = setTimeout(() => void worker.terminate(), end_ms_max)
+  const deadline = setTimeout(() => void worker.terminate(), ms_max)
   await exited
   clearTimeout(deadline)
 }
@@ -121,10 +120,10 @@ export const plantWorker = (options: PlantWorkerOptions): PlantWorker => {
       given.push({ is_quick, done })
       worker?.postMessage(task, buffers)
     },
-    end: async () => {
+    end: async (ms_max) => {
       is_ending = true
       clearTimeout(timer)
-      if (worker !== undefined) await ended(worker)
+      if (worker !== undefined) await ended(worker, ms_max)
     },
   }
 }

@@ -20,6 +20,7 @@ import { explanation } from "#adapters/plant-disease/plant-explanation.ts"
 import { typeOf } from "#adapters/plant-disease/plant-image-type.ts"
 import {
   type Begun,
+  end_ms_max,
   type Pool,
   plantPool,
   type Ran,
@@ -27,6 +28,7 @@ import {
 } from "#adapters/plant-disease/plant-pool.ts"
 import type { Network } from "#adapters/plant-disease/plant-protocol.ts"
 import { ModelUnusable } from "#adapters/plant-disease/plant-unusable.ts"
+import { StopDeadline } from "#adapters/stop-deadline.ts"
 import { causeText } from "#schemas/cause-text.ts"
 import type { ModelInfo } from "#schemas/plant-disease/model.ts"
 import { side } from "#schemas/plant-disease/side.ts"
@@ -184,7 +186,10 @@ const opened = Effect.fnUntraced(function* (options: PredictorOptions) {
         auto_orient,
       }),
     ),
-    (made) => Effect.promise(() => made.end()),
+    Effect.fnUntraced(function* (made) {
+      const wait_ms = yield* (yield* StopDeadline).part(end_ms_max)
+      yield* Effect.promise(() => made.end(wait_ms))
+    }),
   )
   yield* Effect.tryPromise({
     try: () => pool.started,

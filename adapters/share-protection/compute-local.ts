@@ -10,11 +10,12 @@ import { Deferred, Effect, type Redacted, type Scope } from "effect"
 import { type Boot, Compute } from "#actors/share-protection/compute.ts"
 import { findImage } from "#adapters/share-protection/compute-images.ts"
 import { newWorkerKeys, type WorkerUsers } from "#adapters/share-protection/worker-users.ts"
+import { StopDeadline, work_ms } from "#adapters/stop-deadline.ts"
 import type { WorkerId } from "#schemas/share-protection/id.ts"
 import { WorkerUnavailable } from "#schemas/share-protection/rejection.ts"
 
 /** Milliseconds that an agent gets to stop what it runs and to tell; then its group is killed. */
-const stop_ms_max = 8_000
+const stop_ms_max = work_ms
 
 /** How an agent is started. */
 export interface AgentCommand {
@@ -139,7 +140,8 @@ const closed = Effect.fnUntraced(function* (room: Room) {
     concurrency: "unbounded",
     discard: true,
   })
-  yield* Effect.timeoutOption(ended, room.options.stop_ms ?? stop_ms_max)
+  const wait_ms = yield* (yield* StopDeadline).work(room.options.stop_ms ?? stop_ms_max)
+  yield* Effect.timeoutOption(ended, wait_ms)
   for (const machine of all) killGroup(machine)
   yield* ended
 })

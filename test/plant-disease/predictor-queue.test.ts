@@ -1,9 +1,11 @@
 import { join } from "node:path"
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, References } from "effect"
+import { Duration, Effect, Exit, Fiber, Layer, References, Scope } from "effect"
 import sharp from "sharp"
 import { Busy, InferenceFailed, WrongType } from "#actors/plant-disease/predictor.ts"
+import { end_ms_max } from "#adapters/plant-disease/plant-pool.ts"
 import { predictorOnnx, threadsFor } from "#adapters/plant-disease/predictor-onnx.ts"
+import { StopDeadline } from "#adapters/stop-deadline.ts"
 import { colourNetwork, plantSettings, scratch } from "./colour-network.ts"
 import { deadly } from "./dying-thread.ts"
 import {
@@ -20,6 +22,8 @@ import {
   rgb,
   side,
 } from "./predicting.ts"
+
+const soon_ms = 50
 
 describe("the queue", () => {
   const settings = { workers: 1, batch_max: 1, queue_max: 4 }
@@ -111,6 +115,29 @@ describe("a thread that ends by itself", () => {
       const other = predictorOnnx({ model: missing, settings: plantSettings() })
       expect((yield* failureOf(Effect.scoped(Layer.build(other)))).detail).toContain("ENOENT")
     }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None")),
+  )
+})
+
+describe("a thread that does not end", () => {
+  it.live("is ended when the process that stops has no more time for it", () =>
+    Effect.gen(function* () {
+      const deaf = `
+        import { parentPort } from "node:worker_threads"
+        parentPort.on("message", () => {})
+        parentPort.postMessage({ kind: "ready", batch: 1 })`
+      const work = () => Effect.succeed(soon_ms)
+      const model = colourNetwork(join(yield* scratch, "a.onnx"))
+      const program = new URL(`data:text/javascript,${encodeURIComponent(deaf)}`)
+      const layer = predictorOnnx({ model, settings: plantSettings(), program })
+      const scope = yield* Scope.make()
+      yield* Layer.build(layer).pipe(
+        Scope.provide(scope),
+        Effect.provideService(StopDeadline, { begin: Effect.void, work, part: work, rest: work }),
+      )
+      const [took] = yield* Effect.timed(Scope.close(scope, Exit.void))
+      // By itself it gets five seconds.
+      expect(Duration.toMillis(took)).toBeLessThan(end_ms_max)
+    }).pipe(Effect.scoped),
   )
 })
 
