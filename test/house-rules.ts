@@ -89,7 +89,7 @@ const code = /\.(ts|mts|mjs)$/
 const ours = /^(actors|adapters|client|events|gateway|projections|schemas|verbs|main\.ts)/
 const middle = /^(actors|events|gateway|projections|schemas)\//
 const past_tense =
-  /(ed|Begun|Broken|Found|Held|Kept|Left|Lost|Made|Met|Offline|Recast|Sent|Set|Taken)$/
+  /(ed|Begun|Broken|Found|Held|Kept|Left|Lost|Made|Met|Offline|Recast|Sent|Set|Taken|Withdrawn)$/
 const base = /extends \(?(Context|Schema|HttpApiMiddleware)\./
 
 const folderOf = (path: string) => path.split("/")[0] ?? ""

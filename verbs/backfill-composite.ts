@@ -13,9 +13,13 @@ class NothingComputed extends Schema.TaggedError<NothingComputed>()("NothingComp
   message: Schema.String,
 }) {}
 
-/** `5219 days from 2006-11-22 to 2026-11-20, 12 changed` */
-export const backfillLine = ({ days, changed, first, last }: BackfillReport) =>
-  `${days} days from ${first} to ${last}, ${changed} changed`
+/** `5219 days from 2006-11-22 to 2026-11-20, 12 changed`, and how many have none any more. */
+export const backfillLine = ({ days, changed, withdrawn, first, last }: BackfillReport) =>
+  [
+    days === 0 ? "no day has a composite" : `${days} days from ${first} to ${last}`,
+    `${changed} changed`,
+    ...(withdrawn === 0 ? [] : [`${withdrawn} withdrawn`]),
+  ].join(", ")
 
 /** Why nothing can be computed from this date on; undefined where something can. */
 export const sinceTooLate = (since: string | undefined, now: number) => {
@@ -62,7 +66,8 @@ export const backfill = Command.make(
       vintage,
       onProgress: (done, total) => at("metrics", done, total),
     }).pipe(Effect.provide(capitalSession(configured)), outOfReach, Effect.ensuring(end))
-    if (report.days === 0) return yield* new NothingComputed({ message: whyNothing(since) })
+    const is_nothing = report.days + report.withdrawn === 0
+    if (is_nothing) return yield* new NothingComputed({ message: whyNothing(since) })
     yield* Console.log(backfillLine(report))
   }, stoppedEarly),
 ).pipe(

@@ -1,6 +1,7 @@
 /**
  * The composite of each business day, computed from what the dashboard's file holds and put into
- * the log where it differs from what was computed before.
+ * the log where it differs from what was computed before; a day that has none any more, since
+ * values were corrected, is withdrawn.
  *
  * Source: document 3 §1 A, backfill-composite; decisions of document 3, point in time.
  */
@@ -49,6 +50,8 @@ export interface BackfillReport {
   /** Days that have a composite, and those of them that it was not known of, or otherwise. */
   readonly days: number
   readonly changed: number
+  /** Days that had a composite and have none. */
+  readonly withdrawn: number
   readonly first: string | null
   readonly last: string | null
 }
@@ -70,7 +73,8 @@ export const runBackfill = Effect.fnUntraced(function* (options: BackfillOptions
   const from = since ?? yearsBefore(now, years_default)
   const computed = compositeHistory(observations, from, now, onProgress)
   const changes = changedDays(computed, stored)
-  yield* record(changes)
+  const withdrawn = withdrawnDays(computed, stored, from, now)
+  yield* record(changes, withdrawn)
   const dateAt = (at: number) => {
     const day = computed.days.at(at)
     return day === undefined ? null : dateOf(day)
@@ -78,6 +82,7 @@ export const runBackfill = Effect.fnUntraced(function* (options: BackfillOptions
   const report: BackfillReport = {
     days: computed.days.length,
     changed: changes.length,
+    withdrawn: withdrawn.length,
     first: dateAt(0),
     last: dateAt(-1),
   }
@@ -103,6 +108,19 @@ const changedDays = (computed: CompositeSeries, stored: CompositeSeries) => {
   return changed
 }
 
+/** Of the days that were asked for, those that are stored and have none. */
+const withdrawnDays = (
+  computed: CompositeSeries,
+  stored: CompositeSeries,
+  from: number,
+  to: number,
+) => {
+  const has_one = new Set(computed.days)
+  return Array.from(stored.days)
+    .filter((day) => from <= day && day <= to && !has_one.has(day))
+    .map(dateOf)
+}
+
 const dayOfSeries = ({ days, z, tiers }: CompositeSeries, at: number): CompositeDay => {
   const tier = (series: Float64Array) => {
     const value = series[at] ?? Number.NaN
@@ -117,13 +135,19 @@ const dayOfSeries = ({ days, z, tiers }: CompositeSeries, at: number): Composite
 }
 
 /** Into the log, year by year, and waits until the file shows it. */
-const record = Effect.fnUntraced(function* (changes: ReadonlyArray<CompositeDay>) {
+const record = Effect.fnUntraced(function* (
+  changes: ReadonlyArray<CompositeDay>,
+  withdrawn: ReadonlyArray<string>,
+) {
   const commands = yield* Commands
-  const years = Map.groupBy(changes, ({ ts }) => yearOf(ts))
-  const asked = Array.from(years, ([year, days]) =>
+  const changed = Map.groupBy(changes, ({ ts }) => yearOf(ts))
+  const gone = Map.groupBy(withdrawn, yearOf)
+  const asked = Array.from(new Set([...changed.keys(), ...gone.keys()]), (year) => {
+    const [days, none] = [changed.get(year) ?? [], gone.get(year)]
     // Not `make`: the events are checked, day by day, and that is half of a backfill's own time.
-    address(Composite, year, { type: "RecordComposite" as const, days }),
-  )
+    const command = { type: "RecordComposite" as const, days, ...(none && { withdrawn: none }) }
+    return address(Composite, year, command)
+  })
   const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
   const correlation_id = v7()
   let position = 0

@@ -1,14 +1,17 @@
 /**
- * The composite of each business day of a year, as it was computed last: absent → computed.
+ * The composite of each business day of a year, as it was computed last: absent → computed. A day
+ * that has none any more, since values were corrected, is withdrawn.
  *
  * Source: document 3 §1 A, backfill-composite; decisions of document 3, point in time.
  */
 import { assign, setup } from "xstate"
 import {
+  isOfYear,
   known,
   lastOfDay,
   no_year,
   withDays,
+  withoutDays,
   wrongYear,
   type Year,
 } from "#actors/capital-pressure/year.ts"
@@ -50,16 +53,22 @@ const packed = ({ z, tiers: [first, second, third, fourth] }: CompositeDay) =>
 export const machine = setup({
   types: { context: {} as CompositeContext, events: {} as CompositeEvent },
   guards: {
-    is_news: ({ context, event: { days } }) =>
-      wrongYear(context, days) === undefined &&
-      days.every((day) => known(context, day.ts) !== packed(day)),
+    is_news: ({ context, event }) =>
+      event.type === "CompositeComputed" &&
+      wrongYear(context, event.days) === undefined &&
+      event.days.every((day) => known(context, day.ts) !== packed(day)),
+    is_known: ({ context, event }) =>
+      event.type === "CompositeWithdrawn" &&
+      event.days.every((ts) => known(context, ts) !== undefined),
   },
   actions: {
-    learn: assign(({ context, event: { days } }) =>
-      withDays(
-        context,
-        days.map((day) => [day.ts, packed(day)] as const),
-      ),
+    learn: assign(({ context, event }) =>
+      event.type === "CompositeWithdrawn"
+        ? withoutDays(context, event.days)
+        : withDays(
+            context,
+            event.days.map((day) => [day.ts, packed(day)] as const),
+          ),
     ),
   },
 }).createMachine({
@@ -70,28 +79,42 @@ export const machine = setup({
     absent: {
       on: { CompositeComputed: { guard: "is_news", target: "computed", actions: "learn" } },
     },
-    computed: { on: { CompositeComputed: { guard: "is_news", actions: "learn" } } },
+    computed: {
+      on: {
+        CompositeComputed: { guard: "is_news", actions: "learn" },
+        CompositeWithdrawn: { guard: "is_known", actions: "learn" },
+      },
+    },
   },
 })
 
 export const Composite = decider({
   machine,
-  version: 1,
+  version: 2,
   command: CompositeCommand,
   event: CompositeEvent,
   rejection: Rejection,
   propose: {
-    RecordComposite: ({ days }, context) => {
-      const [first, ...more] = lastOfDay(days)
-        .map(roundedDay)
-        .filter((day) => known(context, day.ts) !== packed(day))
-      if (first === undefined) return []
+    RecordComposite: ({ days, withdrawn = [] }, context) => {
+      const told = lastOfDay(days).map(roundedDay)
+      const [first, ...more] = told.filter((day) => known(context, day.ts) !== packed(day))
+      const has_one = new Set(told.map(({ ts }) => ts))
+      const [none, ...others] = [...new Set(withdrawn)].filter(
+        (ts) => !has_one.has(ts) && (known(context, ts) !== undefined || !isOfYear(context, ts)),
+      )
       // Not `make`: the days are checked above, and to do it again is a third of a backfill.
-      return [{ type: "CompositeComputed" as const, days: [first, ...more] as const }]
+      return [
+        ...(first === undefined
+          ? []
+          : [{ type: "CompositeComputed" as const, days: [first, ...more] as const }]),
+        ...(none === undefined
+          ? []
+          : [{ type: "CompositeWithdrawn" as const, days: [none, ...others] as const }]),
+      ]
     },
   },
-  reject: ({ context }, { days }) => {
-    const wrong = wrongYear(context, days)
+  reject: ({ context }, { days, withdrawn = [] }) => {
+    const wrong = wrongYear(context, [...days, ...withdrawn.map((ts) => ({ ts }))])
     if (wrong === undefined) throw new Error("The composite refuses other years only.")
     return wrong
   },

@@ -37,6 +37,19 @@ export const withDays = <Value>(
   return { year: first === undefined ? year : yearOf(first[0]), values: { ...values, ...changed } }
 }
 
+/** The year without these days. */
+export const withoutDays = <Value>(
+  { year, values }: Year<Value>,
+  days: ReadonlyArray<string>,
+): Year<Value> => {
+  const gone = new Set(days)
+  const months = Object.entries(values).map(([month, of_month]) => {
+    const kept = Object.entries(of_month).filter(([day]) => !gone.has(`${year}-${month}-${day}`))
+    return [month, Object.fromEntries(kept)] as const
+  })
+  return { year, values: Object.fromEntries(months) }
+}
+
 /** The year with one more day, or another value of one. */
 export const withDay = <Value>(year: Year<Value>, ts: string, value: Value): Year<Value> =>
   withDays(year, [[ts, value]])

@@ -1,6 +1,7 @@
 /** What can happen to the composite of a year. Stream: capital-pressure.composite.<year>. */
 import { Schema } from "effect"
 import { CompositeDay } from "#schemas/capital-pressure/composite.ts"
+import { CalendarDate } from "#schemas/capital-pressure/day.ts"
 import { message } from "#schemas/message.ts"
 
 /** The composite of these days was computed, or comes out otherwise than before. Six decimals. */
@@ -8,5 +9,12 @@ export const CompositeComputed = message("CompositeComputed", {
   days: Schema.NonEmptyArray(CompositeDay),
 })
 
-export const CompositeEvent = Schema.Union([CompositeComputed]).pipe(Schema.toTaggedUnion("type"))
+/** These days had a composite, and of what is known by now they have none. */
+export const CompositeWithdrawn = message("CompositeWithdrawn", {
+  days: Schema.NonEmptyArray(CalendarDate),
+})
+
+export const CompositeEvent = Schema.Union([CompositeComputed, CompositeWithdrawn]).pipe(
+  Schema.toTaggedUnion("type"),
+)
 export type CompositeEvent = typeof CompositeEvent.Type

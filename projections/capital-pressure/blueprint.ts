@@ -17,7 +17,7 @@ export type CapitalPressureTables = ObservationTables &
 
 export const blueprint: Blueprint<CapitalPressureTables> = {
   service: "capital-pressure",
-  version: 1,
+  version: 2,
   part: "capital-pressure",
   projections: [observation, price, compositeDay, feed, scheduleRun, target],
 }

@@ -2,6 +2,7 @@
 import { CompositeEvent } from "#events/capital-pressure/composite.ts"
 import { upsert } from "#projections/capital-pressure/upsert.ts"
 import { projection } from "#projections/projection.ts"
+import { statement } from "#projections/statement.ts"
 import { dayOf } from "#schemas/capital-pressure/day.ts"
 
 export interface CompositeTables {
@@ -22,6 +23,10 @@ const put = upsert<CompositeTables["capital_composite"]>("capital_composite")({
   sets: ["z", "tier_1", "tier_2", "tier_3", "tier_4"],
 })
 
+const remove = statement<CompositeTables>()<{ readonly day: number }>((db, { day }) =>
+  db.deleteFrom("capital_composite").where("day", "=", day),
+)
+
 export const compositeDay = projection<CompositeTables, CompositeEvent>({
   part: "capital-pressure.composite",
   event: CompositeEvent,
@@ -35,8 +40,10 @@ export const compositeDay = projection<CompositeTables, CompositeEvent>({
       .addColumn("tier_3", "real")
       .addColumn("tier_4", "real"),
   ],
-  project: ({ days }) =>
-    days.map(({ ts, z, tiers: [tier_1, tier_2, tier_3, tier_4] }) =>
-      put({ day: dayOf(ts), z, tier_1, tier_2, tier_3, tier_4 }),
-    ),
+  project: (event) =>
+    event.type === "CompositeWithdrawn"
+      ? event.days.map((ts) => remove({ day: dayOf(ts) }))
+      : event.days.map(({ ts, z, tiers: [tier_1, tier_2, tier_3, tier_4] }) =>
+          put({ day: dayOf(ts), z, tier_1, tier_2, tier_3, tier_4 }),
+        ),
 })

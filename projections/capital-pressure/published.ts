@@ -30,10 +30,13 @@ const byDate = Order.mapInput(Order.String, ({ ts }: { readonly ts: string }) =>
 const composite = publication({
   part: "capital-pressure.composite",
   event: CompositeEvent,
-  tell: ({ days: computed }): Told => {
-    const days = computed.toSorted(byDate)
-    const { ts: from } = days[0] ?? computed[0]
-    const { ts: to, z } = days.at(-1) ?? computed[0]
+  tell: (event): Told => {
+    if (event.type === "CompositeWithdrawn") {
+      return { type: "composite_withdrawn", data: { dates: event.days.toSorted() } }
+    }
+    const days = event.days.toSorted(byDate)
+    const { ts: from } = days[0] ?? event.days[0]
+    const { ts: to, z } = days.at(-1) ?? event.days[0]
     return { type: "composite_computed", data: { from, to, days: days.length, z } }
   },
 })

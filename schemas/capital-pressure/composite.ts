@@ -23,9 +23,13 @@ export const CompositeDay = Schema.Struct({
 })
 export type CompositeDay = typeof CompositeDay.Type
 
-/** The days of one year; what is as it was changes nothing. Six decimals are kept. */
+/**
+ * The days of one year that have a composite, and others that have none any more; what is as it
+ * was changes nothing. Six decimals are kept.
+ */
 export const RecordComposite = message("RecordComposite", {
   days: Schema.Array(CompositeDay).check(Schema.isMaxLength(days_max)),
+  withdrawn: Schema.optionalKey(Schema.Array(CalendarDate).check(Schema.isMaxLength(days_max))),
 })
 
 export const CompositeCommand = Schema.Union([RecordComposite])

@@ -56,6 +56,14 @@ export const published = {
       ),
     }),
   },
+  composite_withdrawn: {
+    aggregate: "composite",
+    subject: "the year",
+    told: "Days that had a composite have none any more, since values were corrected.",
+    data: Schema.Struct({
+      dates: Schema.Array(CalendarDate).annotateKey(described("These days, in their order.")),
+    }),
+  },
   watchlist_set: {
     aggregate: "watchlist",
     subject: "the watchlist",

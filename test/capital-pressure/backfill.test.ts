@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
 import { loadComposite, loadObservations } from "#adapters/capital-pressure/capital-store.ts"
 import { Log } from "#events/log.ts"
+import { CapitalPressureModel } from "#projections/capital-pressure/blueprint.ts"
 import { compositeHistory } from "#projections/capital-pressure/composite.ts"
 import { demoOf } from "#projections/capital-pressure/demo.ts"
 import type { CompositeSeries } from "#projections/capital-pressure/store.ts"
@@ -103,6 +104,45 @@ describe("backfill-composite", () => {
     }).pipe(Effect.provide(world)),
   )
 
+  it.live("withdraws the days that have a composite no more, and no others", () =>
+    Effect.gen(function* () {
+      const told = yield* filled
+      const original = yield* runBackfill({ vintage: "latest" })
+      assert.equal(original.withdrawn, 0)
+      // What never varies has no z-score: with both metrics so, the days around have none at all.
+      const { observations } = demoOf(yield* today)
+      const [from, to] = [dayOf("2015-01-01"), dayOf("2020-01-01")]
+      for (const id of ids) {
+        const days = Array.from(observations.get(id)?.days ?? [])
+        const flat = days.filter((day) => from <= day && day < to)
+        told.tell.set(id, Object.fromEntries(flat.map((day) => [dateOf(day), 1])))
+      }
+      yield* ingests(told, { metrics: metricsOf(...ids) })
+      const since = dayOf("2019-06-03")
+      const part = yield* runBackfill({ vintage: "latest", since })
+      assert.isAbove(part.withdrawn, 100)
+      const before_it = yield* rows(
+        `select max(day) as day from capital_composite where day < ${since}`,
+      )
+      assert.deepEqual(before_it, [{ day: dayOf("2019-05-31") }])
+      const rest = yield* runBackfill({ vintage: "latest" })
+      assert.isAbove(rest.withdrawn, 50)
+      assert.equal(rest.days, original.days - part.withdrawn - rest.withdrawn)
+      const now = rounded(yield* stored)
+      assert.deepEqual(now, rounded(yield* computed("latest")))
+      const { rebuild } = yield* CapitalPressureModel
+      yield* fileShows(yield* rebuild)
+      assert.deepEqual(rounded(yield* stored), now)
+      const before = yield* head
+      const again = { ...rest, changed: 0, withdrawn: 0 }
+      assert.deepEqual(yield* runBackfill({ vintage: "latest" }), again)
+      assert.equal(yield* head, before)
+      // As they were told first the days are there again.
+      const back = yield* runBackfill({ vintage: "first" })
+      assert.deepEqual([back.days, back.withdrawn], [original.days, 0])
+    }).pipe(Effect.provide(world)),
+  )
+
   it.live("begins where it is told to, and leaves what is before", () =>
     Effect.gen(function* () {
       yield* filled
@@ -121,7 +161,7 @@ describe("backfill-composite", () => {
   it.live("has nothing to say of an empty file", () =>
     Effect.gen(function* () {
       const report = yield* runBackfill({ vintage: "latest" })
-      assert.deepEqual(report, { days: 0, changed: 0, first: null, last: null })
+      assert.deepEqual(report, { days: 0, changed: 0, withdrawn: 0, first: null, last: null })
       assert.equal(yield* head, 0)
     }).pipe(Effect.provide(world)),
   )
@@ -135,6 +175,17 @@ describe("backfill-composite", () => {
       assert.match(failure.message ?? "", /^\/nowhere\/at\.sqlite cannot be read: /)
     }).pipe(Effect.provide(world)),
   )
+})
+
+describe("the line of a backfill", () => {
+  const report = { days: 5, changed: 2, first: "2026-11-16", last: "2026-11-20" }
+  it("says how many days were withdrawn, where some were", () => {
+    const of_days = "5 days from 2026-11-16 to 2026-11-20, 2 changed"
+    assert.equal(backfillLine({ ...report, withdrawn: 0 }), of_days)
+    assert.equal(backfillLine({ ...report, withdrawn: 3 }), `${of_days}, 3 withdrawn`)
+    const none = { days: 0, changed: 0, withdrawn: 3, first: null, last: null }
+    assert.equal(backfillLine(none), "no day has a composite, 0 changed, 3 withdrawn")
+  })
 })
 
 describe("a backfill of nothing", () => {

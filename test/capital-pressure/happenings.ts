@@ -6,7 +6,7 @@ import { machine as observation } from "#actors/capital-pressure/observation.ts"
 import { machine as price } from "#actors/capital-pressure/price.ts"
 import { machine as schedule } from "#actors/capital-pressure/schedule.ts"
 import { machine as watchlist } from "#actors/capital-pressure/watchlist.ts"
-import { CompositeComputed } from "#events/capital-pressure/composite.ts"
+import { CompositeComputed, CompositeWithdrawn } from "#events/capital-pressure/composite.ts"
 import { FeedFailed, FeedIngested } from "#events/capital-pressure/feed.ts"
 import { MetricObserved, MetricRevised } from "#events/capital-pressure/observation.ts"
 import { PriceQuoted, PriceRequoted } from "#events/capital-pressure/price.ts"
@@ -83,6 +83,8 @@ export const happenings = {
         ],
       }),
       CompositeComputed.make({ days: [{ ts: other, z: 1, tiers: [1, 1, 1, 1] }] }),
+      CompositeWithdrawn.make({ days: [other] }),
+      CompositeWithdrawn.make({ days: [other, ts] }),
     ],
     length_max: 5,
   },

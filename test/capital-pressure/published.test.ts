@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { CompositeComputed } from "#events/capital-pressure/composite.ts"
+import { CompositeComputed, CompositeWithdrawn } from "#events/capital-pressure/composite.ts"
 import { WatchlistSet } from "#events/capital-pressure/watchlist.ts"
 import { published as publications } from "#projections/capital-pressure/published.ts"
 import { publishedOf } from "#projections/published-events.ts"
@@ -111,6 +111,14 @@ describe("what the dashboard publishes", () => {
     assert.deepEqual(
       events.map(({ event: { id, type, data } }) => [id, type, data]),
       [["7.0", "composite_computed", { from: "2026-01-02", to: "2026-11-20", days: 4, z: 3 }]],
+    )
+  })
+
+  it("tells which days have a composite no more, in their order", () => {
+    const event = CompositeWithdrawn.make({ days: ["2026-03-02", "2026-01-02"] })
+    assert.deepEqual(
+      told("composite.2026", event).map(({ event: { type, data } }) => [type, data]),
+      [["composite_withdrawn", { dates: ["2026-01-02", "2026-03-02"] }]],
     )
   })
 

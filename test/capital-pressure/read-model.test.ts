@@ -11,6 +11,7 @@ import type { WatchlistEvent } from "#events/capital-pressure/watchlist.ts"
 import type { Recorded } from "#events/log.ts"
 import { blueprint } from "#projections/capital-pressure/blueprint.ts"
 import { openDatabase, project } from "#projections/read-model.ts"
+import type { CompositeDay } from "#schemas/capital-pressure/composite.ts"
 import type { Message } from "#schemas/message.ts"
 import { histories } from "../histories.ts"
 import { temporaryFolder } from "../nats.ts"
@@ -88,19 +89,18 @@ const expected: Readonly<Record<Kind, (history: ReadonlyArray<Message>) => Table
     ),
   }),
   composite: (told) => {
-    const computed = (told as ReadonlyArray<CompositeEvent>).flatMap((event) => event.days)
-    return {
-      capital_composite: lastBy(computed, ({ ts }) => ts).map(
-        ({ ts, z, tiers: [tier_1, tier_2, tier_3, tier_4] }) => ({
-          day: days[ts],
-          z,
-          tier_1,
-          tier_2,
-          tier_3,
-          tier_4,
-        }),
-      ),
+    const shown = new Map<string, CompositeDay>()
+    for (const event of told as ReadonlyArray<CompositeEvent>) {
+      if (event.type === "CompositeComputed") for (const day of event.days) shown.set(day.ts, day)
+      else for (const ts of event.days) shown.delete(ts)
     }
+    const rows = Array.from(
+      shown.values(),
+      ({ ts, z, tiers: [tier_1, tier_2, tier_3, tier_4] }) => {
+        return { day: days[ts], z, tier_1, tier_2, tier_3, tier_4 }
+      },
+    )
+    return rows.length === 0 ? {} : { capital_composite: rows }
   },
   feed: (told) => {
     const history = told as ReadonlyArray<FeedEvent>
