@@ -1,9 +1,11 @@
 /**
- * An `.onnx` as it was handed in: ONNX Runtime opens it, and a dry run tells what it answers.
+ * An `.onnx` as it was handed in: ONNX Runtime opens it, and a dry run tells what it answers; of a
+ * sigmoid that makes the answers the file does.
  *
  * It blocks its thread for as long as that takes. Source: plant facts 2.
  */
 import { InferenceSession, Tensor } from "onnxruntime-node"
+import { onnxEnding } from "#adapters/plant-disease/plant-onnx-ending.ts"
 import type { Prepared } from "#adapters/plant-disease/plant-prepared.ts"
 import { unusable } from "#adapters/plant-disease/plant-refusal.ts"
 import { side } from "#schemas/plant-disease/side.ts"
@@ -56,9 +58,10 @@ const images = (layout: "NHWC" | "NCHW") => {
 
 const rounding = 1e-3
 
-const activationOf = (answers: ReadonlyArray<Float32Array>) => {
+const activationOf = (answers: ReadonlyArray<Float32Array>, ending: string | undefined) => {
   const all = answers.flatMap((answer) => [...answer])
   if (!all.every(Number.isFinite)) return unusable("The ONNX model answers what is no number.")
+  if (ending === "Sigmoid") return "sigmoid"
   if (all.some((value) => value < -rounding || value > 1 + rounding)) return "none"
   const is_shared = answers.every(
     (answer) => Math.abs(answer.reduce((sum, value) => sum + value, 0) - 1) < rounding,
@@ -86,11 +89,9 @@ export const prepareOnnx = async (path: string): Promise<Prepared> => {
       // The type above says so.
       answers.push(answer.data as Float32Array)
     }
-    const classes = answers[0]?.length ?? 0
-    if (classes < 2) return unusable("The ONNX model has one output, and classes are at least two.")
     return {
       input,
-      output: { name, classes, ...softmaxOf(activationOf(answers)) },
+      output: { name, ...outputOf(answers, onnxEnding(path, name)) },
       parameters: null,
       layers: null,
     }
@@ -99,8 +100,16 @@ export const prepareOnnx = async (path: string): Promise<Prepared> => {
   }
 }
 
-/** Whether the outputs are probabilities that sum to one. */
-const softmaxOf = (activation: "softmax" | "none") => ({
-  activation,
-  is_softmax: activation === "softmax",
-})
+/** What the outputs are, as of a Keras network: a single sigmoid is of two classes. */
+const outputOf = (
+  answers: ReadonlyArray<Float32Array>,
+  ending: string | undefined,
+): Omit<Prepared["output"], "name"> => {
+  const activation = activationOf(answers, ending)
+  const classes = answers[0]?.length ?? 0
+  if (classes > 1) return { classes, activation, is_softmax: activation === "softmax" }
+  if (activation !== "sigmoid") {
+    return unusable("The ONNX model has one output, and that is no probability.")
+  }
+  return { classes: 2, activation: "softmax", is_softmax: true, is_single: true }
+}

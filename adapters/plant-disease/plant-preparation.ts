@@ -14,7 +14,7 @@ import { type Answered, type Asked, Prepared } from "#adapters/plant-disease/pla
 import { refusal } from "#adapters/plant-disease/plant-refusal.ts"
 
 /** Rises with whatever is written otherwise: what older versions made is made anew. */
-const conversion_version = 3
+const conversion_version = 4
 /** Models that are kept, the last used ones: a few in turn need no conversion. */
 const entries_max = 4
 /** A network of 2 GB takes a minute on a slow disk. */

@@ -19,6 +19,8 @@ export const Prepared = Schema.Struct({
     activation: Schema.Literals(["softmax", "sigmoid", "none"]),
     /** Whether they are probabilities that sum to one. */
     is_softmax: Schema.Boolean,
+    /** Whether it is one number, which says how likely the second of two classes is. */
+    is_single: Schema.optionalKey(Schema.Boolean),
   }),
   /** Weights and layers; null of an .onnx, which is not read. */
   parameters: Schema.NullOr(Schema.Int),

@@ -15,6 +15,8 @@ export interface Network {
     readonly classes: number
     /** Of `none` the probabilities are the softmax; the others answer probabilities. */
     readonly activation: "softmax" | "sigmoid" | "none"
+    /** Whether the network answers one number, the second class's. */
+    readonly is_single?: boolean
   }
 }
 

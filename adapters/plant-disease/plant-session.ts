@@ -69,7 +69,7 @@ export const openSession = async ({
     await session.release()
     // Else each image would be told that the network failed on it.
     throw new Error(
-      wrong === wrong_size ? `Its output is no float32[1, ${output.classes}].` : wrong,
+      wrong === wrong_size ? `Its output is no float32[1, ${numbersOf(output)}].` : wrong,
     )
   }
   // Some networks say that they take any number of images, and take one.
@@ -112,22 +112,29 @@ const putTransposed = (tensor: Float32Array, batch: Float32Array, at: number) =>
 
 const wrong_size = "The network answered no row of as many numbers as there are classes."
 
+/** How many numbers of an image come out. */
+const numbersOf = ({ classes, is_single }: Network["output"]) => (is_single === true ? 1 : classes)
+
 const answersOf = (
   out: Tensor | undefined,
   count: number,
-  { classes, activation }: Network["output"],
+  output: Network["output"],
 ): ReadonlyArray<Float32Array | string> => {
+  const { activation, is_single } = output
+  const length = numbersOf(output)
   const rows = Array.from({ length: count }, (_, n) => n)
   const data = out?.data
-  if (!(data instanceof Float32Array) || data.length !== count * classes) {
+  if (!(data instanceof Float32Array) || data.length !== count * length) {
     return rows.map(() => wrong_size)
   }
   return rows.map((n) => {
-    const row = data.slice(n * classes, (n + 1) * classes)
+    const row = data.slice(n * length, (n + 1) * length)
     if (!row.every(Number.isFinite)) return "The network answered what is no number."
     if (activation === "none") return softmax(row)
     const is_possible = row.every((one) => one >= -tolerance && one <= 1 + tolerance)
-    return is_possible ? row : "The network answered what is no probability."
+    if (!is_possible) return "The network answered what is no probability."
+    const [second = 0] = row
+    return is_single === true ? Float32Array.of(1 - second, second) : row
   })
 }
 

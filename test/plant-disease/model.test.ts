@@ -23,6 +23,7 @@ import {
   type Operation,
   writeOnnx,
 } from "#adapters/plant-disease/plant-onnx-writer.ts"
+import { openSession, tensor_length } from "#adapters/plant-disease/plant-session.ts"
 import { weightOf } from "#adapters/plant-disease/plant-weight.ts"
 import { difference, expected, fixtureBytes, newPlace, runOnnx } from "./converted.ts"
 
@@ -200,6 +201,10 @@ const readdirOf = (folder: string) => {
   }
 }
 
+/** What went wrong is no numbers. */
+const numbersIn = (answer: Float32Array | string) =>
+  answer instanceof Float32Array ? [...answer] : []
+
 const turn = () => new Promise((next) => setTimeout(next, 5))
 
 describe("an .onnx", () => {
@@ -227,6 +232,45 @@ describe("an .onnx", () => {
       onnxOf(["N", 224, 224, 3], [operation("Softmax", ["mean"], "soft", { axis: -1 })]),
     )
     expect(model.output).toMatchObject({ name: "soft", is_softmax: true, activation: "softmax" })
+  })
+
+  it("answers what a last sigmoid makes, with no softmax on top", async () => {
+    const sigmoid = operation("Sigmoid", ["mean"], "each")
+    for (const more of [[], [operation("Flatten", ["each"], "flat", { axis: 1 })]]) {
+      const model = await opened(onnxOf(["N", 224, 224, 3], [sigmoid, ...more]))
+      expect(model.output).toMatchObject({ is_softmax: false, activation: "sigmoid" })
+      const session = await openSession({ network: model, threads: 1, batch_max: 1 })
+      const answers = await session.run([new Float32Array(tensor_length).fill(1)])
+      await session.end()
+      const likely = 1 / (1 + Math.exp(-1))
+      expect(difference(answers.flatMap(numbersIn), [likely, likely, likely])).toBeLessThan(1e-6)
+    }
+  })
+
+  it("of a single sigmoid is of two classes, of which it tells the second", async () => {
+    const mean_of_all = operation("ReduceMean", ["mean"], "all", { axes: [1], keepdims: 1 })
+    const sigmoid = operation("Sigmoid", ["all"], "y")
+    const folder = onnxOf(["N", 224, 224, 3], [mean_of_all, sigmoid])
+    writeFileSync(join(folder, "class_indices.json"), names(2))
+    const model = await opened(folder)
+    expect(model.output).toMatchObject({ classes: 2, is_softmax: true })
+    const session = await openSession({ network: model, threads: 1, batch_max: 4 })
+    const images = [1, 0].map((level) => new Float32Array(tensor_length).fill(level))
+    const answers = await session.run(images)
+    await session.end()
+    const likely = 1 / (1 + Math.exp(-1))
+    expect(difference(answers.flatMap(numbersIn), [1 - likely, likely, 0.5, 0.5])).toBeLessThan(
+      1e-6,
+    )
+    const bare = onnxOf(["N", 224, 224, 3], [mean_of_all])
+    expect(await refused(bare)).toContain("one output, and that is no probability")
+  })
+
+  it("answers the softmax of numbers that a sigmoid further up has made", async () => {
+    const half = { name: "half", weight: weightOf([0.5], []) }
+    const more = [operation("Sigmoid", ["mean"], "each"), operation("Mul", ["each", "half"], "y")]
+    const { output } = await opened(onnxOf(["N", 224, 224, 3], more, [half]))
+    expect(output).toMatchObject({ is_softmax: false, activation: "none" })
   })
 
   it("of another shape is refused in one line", async () => {
