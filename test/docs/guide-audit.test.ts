@@ -1,0 +1,35 @@
+/**
+ * What docs/guide-audit.md shows of a time in the past, as a newcomer walks it: on a server that
+ * has just been started. Its other commands: `test/verbs/audit.test.ts`.
+ */
+import { afterAll, assert, it } from "vitest"
+import { describeWithServer } from "../nats.ts"
+import { cleanUp, newFolder, startServer } from "../process/server.ts"
+import { commandsIn, guideText, walk } from "./guide.ts"
+
+const [, section = ""] = guideText("guide-audit.md").split("## What it looked like then")
+const commands = commandsIn(section.split("\n## ")[0] ?? "")
+const walk_ms_max = 120_000
+
+afterAll(cleanUp)
+
+describeWithServer("docs/guide-audit.md", () => {
+  it(
+    "shows what a server looked like that nobody has used yet",
+    async () => {
+      const data_dir = newFolder()
+      const server = await startServer(data_dir, { ALMANAC_COMPUTE__KIND: "none" })
+      assert.lengthOf(commands, 2)
+      const env = { ALMANAC_DATA_DIR: data_dir }
+      const { code, said } = await walk(newFolder(), commands, env)
+      assert.equal(code, 0, said)
+      // At the time, at the position, and now.
+      assert.lengthOf(said.match(/"ring_version": 1,/g) ?? [], 3, said)
+      // In the whole log, alone, and from that time on.
+      const replayed = said.match(/"stream":"blob-storage\.cluster\.almanac"/g)
+      assert.lengthOf(replayed ?? [], 3, said)
+      assert.equal((await server.stop()).code, 0)
+    },
+    walk_ms_max,
+  )
+})
