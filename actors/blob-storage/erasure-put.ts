@@ -39,7 +39,10 @@ export interface HashedParts {
   readonly checksum: string
 }
 
-/** Bytes that are there, or that were staged on this node: whoever staged them ends that. */
+/**
+ * Bytes that are there, or that were staged on this node: whoever staged them ends that. Those that
+ * it had no room for are stored nowhere, and are good for a repetition only.
+ */
 export type ErasureSource = ReadonlyArray<Uint8Array> | HashedParts | StagedBytes
 
 /** What a put came to, and which of the blob's owners have a shard now: their ids. */
@@ -67,6 +70,7 @@ interface Content {
   readonly checksum: string
   readonly size: number
   readonly windows: () => AsyncIterable<Uint8Array> | Iterable<Uint8Array>
+  readonly no_room?: StagedBytes["no_room"]
 }
 
 /** The put that is under way: `at` is its time, which a later deletion may have moved. */
@@ -343,6 +347,7 @@ const put = async (
     // What was sent before may still be on its way to a node that was given up.
     const is_first = attempt === 1
     if (kept) return { ...kept, is_read_out: is_first }
+    if (content.no_room) throw content.no_room.cause
     if (surveyed.stale.length > 0) await deleteStale(parts, id, surveyed)
     const stored = await store(parts, wanted, surveyed)
     // Where all was there by then, another put was quicker, and the blob is what that one said.

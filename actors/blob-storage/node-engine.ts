@@ -104,7 +104,10 @@ export interface CopyReading {
   readonly windows: () => AsyncIterableIterator<Uint8Array>
 }
 
-/** Bytes that are on this disk, and belong to no blob yet. A restart forgets them. */
+/**
+ * Bytes that are on this disk, and belong to no blob yet. A restart forgets them. Those that have
+ * no room are refused, unless they may be stored already, as far as this node can know.
+ */
 export interface Staging {
   readonly write: (bytes: Uint8Array) => Promise<void> | undefined
   /** All bytes have come: what they are. They can be read again and again until `abort`. */
@@ -119,6 +122,11 @@ export interface StagedBytes {
   readonly checksum: string
   readonly size: number
   readonly windows: () => AsyncIterableIterator<Uint8Array>
+  /**
+   * Why the bytes are not here: there is no room, and they were hashed alone since they may be
+   * those of a blob that is stored already. `windows` throws it.
+   */
+  readonly no_room?: { readonly cause: unknown }
 }
 
 /** A put by pieces whose bytes may turn out to be no put of this node. */

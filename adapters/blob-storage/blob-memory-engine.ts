@@ -164,13 +164,13 @@ const makeIntake = (
       share.take(0)
       if (full) {
         const { cause, hasher } = full
-        const whole = () => {
+        const whole = (): never => {
           throw cause
         }
-        return { identified: identify(hasher.digest("hex")), whole }
+        return { identified: identify(hasher.digest("hex")), whole, size, no_room: { cause } }
       }
       const bytes = new Uint8Array(Buffer.concat(parts))
-      return { identified: identify(blake3(bytes).toString("hex")), whole: () => bytes }
+      return { identified: identify(blake3(bytes).toString("hex")), whole: () => bytes, size }
     },
     end,
   }
@@ -232,11 +232,11 @@ const makeReads = (state: MemoryState) => {
 }
 
 const sealing = (intake: Intake) => async (): Promise<StagedBytes> => {
-  const { identified, whole } = intake.bytes()
+  const { identified, whole, size, no_room } = intake.bytes()
   const { id, hash } = identified
+  if (no_room) return { id, checksum: hash, size, windows: whole, no_room }
   const bytes = whole()
-  const windows = () => windowsOf(bytes, 0, bytes.length)
-  return { id, checksum: hash, size: bytes.length, windows }
+  return { id, checksum: hash, size, windows: () => windowsOf(bytes, 0, size) }
 }
 
 const makeWrites = (state: MemoryState, room: Room, size_max_bytes: number) => {
@@ -270,7 +270,8 @@ const makeWrites = (state: MemoryState, room: Room, size_max_bytes: number) => {
     }
   }
   const stage: NodeEngine["stage"] = (size): Staging => {
-    const intake = makeIntake(room, Math.min(size ?? size_max_bytes, size_max_bytes), tooLarge)
+    const bytes_max = Math.min(size ?? size_max_bytes, size_max_bytes)
+    const intake = makeIntake(room, bytes_max, tooLarge, () => state.held.size > 0)
     return { write: intake.write, seal: sealing(intake), abort: async () => intake.end() }
   }
   const put: NodeEngine["put"] = async (order, parts, at, placed) => {

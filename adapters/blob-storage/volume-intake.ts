@@ -83,6 +83,15 @@ export interface IntakeRules {
 
 const turnOfOthers = () => new Promise<void>((resolve) => setImmediate(resolve))
 
+/**
+ * Whether so many bytes, and what follows them, may be stored already. No whole blob is larger than
+ * all that is stored; one that has only a shard here may be.
+ */
+export const mayBeStored = (
+  { index, budget }: Pick<VolumeParts, "index" | "budget">,
+  bytes: number,
+) => bytes <= budget.stored() || index.count().shards > 0
+
 const isOfCapacity = (cause: unknown) => faultOf(cause)._tag === "BlobCapacityExceeded"
 
 /**

@@ -7,7 +7,15 @@
 import type { StagedBytes, Staging } from "#actors/blob-storage/node-engine.ts"
 import { window_bytes } from "./volume-chunks.ts"
 import type { ExtentFiles } from "./volume-extents.ts"
-import { hashed, type IntakeParts, identified, makeSession, type Session } from "./volume-intake.ts"
+import {
+  hashed,
+  type IntakeParts,
+  identified,
+  makeSession,
+  mayBeStored,
+  type Session,
+} from "./volume-intake.ts"
+import type { VolumeParts } from "./volume-parts.ts"
 import type { Extent } from "./volume-record.ts"
 import { type Windows, windowsIn } from "./volume-windows.ts"
 
@@ -25,12 +33,21 @@ async function* partsOf(parts: ReadonlyArray<Uint8Array>) {
   }
 }
 
+type StageParts = IntakeParts & Pick<VolumeParts, "index">
+
 /** What an intake has taken, to be read again and again until it is aborted. */
 const sealed = async (windows: Windows, { intake }: Session): Promise<StagedBytes> => {
   const surplus = intake.surplus()
-  if (surplus) throw surplus.cause
   const large = intake.large()
   const size = intake.size()
+  if (surplus) {
+    const { cause, hasher } = surplus
+    const { id, hash } = identified(hasher)
+    const windows = () => {
+      throw cause
+    }
+    return { id, checksum: hash, size, windows, no_room: { cause } }
+  }
   if (large) {
     const extents = await large.stream.complete()
     const { id, hash } = identified(large.hasher)
@@ -51,9 +68,10 @@ export const makeSeal = (windows: Windows, session: Session) => {
 }
 
 export const makeStage =
-  (parts: IntakeParts, extents: ExtentFiles, windows: Windows) =>
+  (parts: StageParts, extents: ExtentFiles, windows: Windows) =>
   (size: number | undefined): Staging => {
-    const session = makeSession(parts, extents, { announced: size })
+    const mayRepeat = (bytes: number) => mayBeStored(parts, Math.max(bytes, size ?? 0))
+    const session = makeSession(parts, extents, { announced: size, mayRepeat })
     const { write, abort } = session
     return { write, seal: makeSeal(windows, session), abort }
   }

@@ -8,7 +8,7 @@ import type { NodeUpload } from "#actors/blob-storage/node-engine.ts"
 import { admission, isExchanged, refusalOf } from "./volume-decide.ts"
 import type { ExtentFiles } from "./volume-extents.ts"
 import { isHeld } from "./volume-index.ts"
-import { type Intake, identified, makeSession } from "./volume-intake.ts"
+import { type Intake, identified, makeSession, mayBeStored } from "./volume-intake.ts"
 import type { PutOperation, VolumeParts } from "./volume-parts.ts"
 import { putAnswer } from "./volume-puts.ts"
 import type { Reads } from "./volume-reads.ts"
@@ -33,15 +33,12 @@ export interface Uploads {
   readonly putLarge: Put
 }
 
-/**
- * Whether so many bytes, and what follows them, may be stored already. No whole blob is larger than
- * all that is stored; one that has only a shard here may be.
- */
+/** Whether so many bytes, and what follows them, may be a repetition. */
 const makeMayRepeat =
-  ({ index, budget }: UploadParts, { expected_id, length = 0 }: PutOrder) =>
+  (parts: UploadParts, { expected_id, length = 0 }: PutOrder) =>
   (bytes: number) => {
-    if (expected_id !== undefined && !isHeld(index.find(expected_id))) return false
-    return Math.max(bytes, length) <= budget.stored() || index.count().shards > 0
+    if (expected_id !== undefined && !isHeld(parts.index.find(expected_id))) return false
+    return mayBeStored(parts, Math.max(bytes, length))
   }
 
 /** Answers what needs no storing, a repetition that was read; throws the refusal. */

@@ -7,6 +7,7 @@ import type { Peers } from "#actors/blob-storage/peers.ts"
 import type { MemoryEngine } from "#adapters/blob-storage/blob-memory-engine.ts"
 import { spoilingMemory } from "../cluster/piece-memory.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
+import { faultIn } from "./cluster-nodes.ts"
 import { bytesOf, idOf, makeCluster, orderOf } from "./erasure-cluster.ts"
 
 const mib = 1024 * 1024
@@ -66,6 +67,36 @@ describe("an erasure coded upload", () => {
     const reading = await cluster.get(5, answer.id, { offset: 64 * mib, length: mib + 100 })
     const end = bytes.subarray(64 * mib)
     assert.ok((await cluster.until(bytesOf(reading))).equals(end))
+  })
+
+  it("of what is stored already needs no room here; of others it is refused", {
+    timeout: 60_000,
+  }, async () => {
+    const cluster = makeCluster({ nodes: 6 })
+    const { engine, parts } = cluster.nodeOf(0)
+    const begin = erasureUploads(parts)
+    const upload = async (bytes: Uint8Array, size: number | undefined) => {
+      const one = begin(orderOf("EC42"), size)
+      try {
+        for (let at = 0; at < bytes.length; at += mib) await one.write(bytes.subarray(at, at + mib))
+        return await cluster.until(one.finish(cluster.world.now()))
+      } finally {
+        await one.abort()
+      }
+    }
+    const bytes = noise(9, 65 * mib)
+    const first = await upload(bytes, undefined)
+    const usedBytes = async () =>
+      Promise.all(cluster.nodes.map(async (node) => (await node.engine.usage()).used_bytes))
+    const used = await usedBytes()
+    engine.limit(used[0] ?? 0)
+    for (const size of [undefined, bytes.length]) {
+      const { answer, failed } = await upload(bytes, size)
+      assert.deepEqual([answer, failed], [{ ...first.answer, created: false }, []])
+      const other = upload(noise(10, bytes.length), size)
+      assert.equal(await faultIn(other), "BlobCapacityExceeded")
+    }
+    assert.deepEqual(await usedBytes(), used)
   })
 
   it("of an announced size is staged at once, and leaves nothing if given up", async () => {

@@ -1,6 +1,7 @@
 /** What every NodeEngine promises of bytes that belong to no blob yet. */
 import assert from "node:assert/strict"
 import type { PutAnswer } from "#actors/blob-storage/blob-engine.ts"
+import { faultOf } from "#actors/blob-storage/blob-fault.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import { noise } from "./blob-store-bytes.ts"
 import type { Promised } from "./node-engine.ts"
@@ -84,6 +85,41 @@ export const stages = (promised: Promised) => {
         assert.equal(await tagIn(() => upload(undefined)), "BlobCapacityExceeded")
         await rest.abort()
       }
+    },
+    { capacity_bytes: 100_000 },
+  )
+  promised(
+    "staged bytes that may be stored already are known without room, and cannot be read",
+    async (engine) => {
+      const stored = noise(1, 60_000)
+      const staged = async (bytes: Uint8Array, announced: number | undefined) => {
+        const staging = engine.stage(announced)
+        try {
+          await write(staging, bytes)
+          return await staging.seal()
+        } finally {
+          await staging.abort()
+        }
+      }
+      const filling = engine.stage(undefined)
+      await write(filling, noise(3, 60_000))
+      // Where nothing is stored, nothing can be a repetition.
+      assert.equal(await tagIn(() => staged(stored, undefined)), "BlobCapacityExceeded")
+      await filling.abort()
+      await engine.put(putOrder, [stored], 1000n)
+      for (const announced of [undefined, stored.length]) {
+        for (const bytes of [stored, noise(2, 60_000)]) {
+          const { id, checksum, size, windows, no_room } = await staged(bytes, announced)
+          assert.deepEqual([id, checksum, size], [idOf(bytes), hashOf(bytes), bytes.length])
+          assert.equal(faultOf(no_room?.cause)._tag, "BlobCapacityExceeded")
+          assert.equal(await tagIn(() => collect(windows())), "BlobCapacityExceeded")
+        }
+      }
+      const small = engine.stage(undefined)
+      await write(small, noise(4, 1000))
+      assert.equal((await small.seal()).no_room, undefined)
+      await small.abort()
+      assert.equal((await engine.usage()).blob_count, 1)
     },
     { capacity_bytes: 100_000 },
   )
