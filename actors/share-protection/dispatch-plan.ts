@@ -4,12 +4,14 @@
  * Jobs go first come, first served. For each repository only the next one is planned, since the
  * fence of the one after rests on its commit; and nothing overtakes a job that has to be alone.
  * A share is written by one restore in place at a time, and is not backed up meanwhile: else each
- * of two restores would delete what the other one brought.
+ * of two restores would delete what the other one brought. Of the targets that are registered for
+ * one bucket one is enrolled at a time: the next one finds what the one before has made.
  *
  * Source: document 2 §3 Job; DECISIONS, document 2, backup create.
  */
 import type { DispatchView, OpenJob } from "#actors/share-protection/dispatch-view.ts"
 import { lease_modes } from "#actors/share-protection/job-course.ts"
+import { enrolledPlaces } from "#actors/share-protection/target-bucket.ts"
 import type { ShareId, TargetId, WorkerId } from "#schemas/share-protection/id.ts"
 import { type LeaseMode, lease_holds_max } from "#schemas/share-protection/lease.ts"
 
@@ -81,15 +83,19 @@ const sharesOf = ({ jobs, leases, writing }: DispatchView) => {
 export function* startable(view: DispatchView): Generator<OpenJob, void> {
   const passed = new Set<TargetId>()
   const shares = sharesOf(view)
+  const enrolled = enrolledPlaces(view)
   for (const job of view.jobs.values()) {
     const { target_id, hold, job_type } = job
     if (hold !== null || passed.has(target_id) || !isReady(view, job)) continue
     if (!shares.isOpen(job)) continue
+    const places = job_type === "target_enroll" ? (view.targets.get(target_id)?.places ?? []) : []
+    if (places.some((place) => enrolled.has(place))) continue
     const mode = lease_modes[job_type]
     const is_fitting = fits(view.leases.get(target_id)?.holds ?? [], mode)
     if (is_fitting || mode === "exclusive") passed.add(target_id)
     if (!is_fitting) continue
     shares.enter(job)
+    for (const place of places) enrolled.add(place)
     yield job
   }
 }

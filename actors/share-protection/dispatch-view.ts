@@ -6,6 +6,7 @@ import type { Hold, JobFacts } from "#actors/share-protection/job-course.ts"
 import { Lease, leaseAfter } from "#actors/share-protection/lease.ts"
 import { Restore, restoreAfter } from "#actors/share-protection/restore.ts"
 import { Target, targetAfter } from "#actors/share-protection/target.ts"
+import { placeOf } from "#actors/share-protection/target-bucket.ts"
 import { Worker, workerAfter } from "#actors/share-protection/worker.ts"
 import { type Log, parseStream, type Recorded } from "#events/log.ts"
 import { JobId, type ShareId, TargetId, WorkerId } from "#schemas/share-protection/id.ts"
@@ -28,13 +29,7 @@ export interface OpenJob extends JobFacts {
 }
 
 type TargetNow = After<typeof targetAfter>
-type TargetFact =
-  | "status"
-  | "upgrading"
-  | "project_id"
-  | "endpoint"
-  | "bucket"
-  | "repository_password_ref"
+type TargetFact = "status" | "upgrading" | "project_id" | "repository_password_ref"
 
 /**
  * A target; a deleted one is kept in mind, since a job of it may still wait, and since another one
@@ -43,6 +38,8 @@ type TargetFact =
 export interface KnownTarget extends Pick<TargetNow, TargetFact> {
   /** Whether it has what a worker needs: a trust and the refs of the keys. */
   readonly is_complete: boolean
+  /** Where its bucket is, and where it was since a job of it was begun that may still run. */
+  readonly places: ReadonlyArray<string>
 }
 
 export interface KnownWorker extends After<typeof workerAfter> {
@@ -93,8 +90,12 @@ export const foldDispatch = Effect.fnUntraced(function* (
       const { status, upgrading, trust_id, vault_secret_map } = target
       const { project_id, endpoint, bucket, repository_password_ref } = target
       const is_complete = trust_id !== null && vault_secret_map !== null
-      const place = { project_id, endpoint, bucket, repository_password_ref }
-      view.targets.set(TargetId.make(id), { status, upgrading, is_complete, ...place })
+      const target_id = TargetId.make(id)
+      const is_held = (view.leases.get(target_id)?.holds.length ?? 0) > 0
+      const before = is_held ? (view.targets.get(target_id)?.places ?? []) : []
+      const places = [...new Set([placeOf(endpoint, bucket), ...before])]
+      const about = { project_id, places, repository_password_ref }
+      view.targets.set(target_id, { status, upgrading, is_complete, ...about })
       return undefined
     }
     case Worker.name: {

@@ -18,7 +18,6 @@ import {
   foldDispatch,
   type OpenJob,
 } from "#actors/share-protection/dispatch-view.ts"
-import { formerPasswords } from "#actors/share-protection/former-target.ts"
 import {
   admitJob,
   type Hold,
@@ -36,8 +35,10 @@ import {
   sweep,
 } from "#actors/share-protection/job-recovery.ts"
 import { LiveWorkers } from "#actors/share-protection/live-workers.ts"
+import { enrolledPlaces, formerPasswords, isTaken } from "#actors/share-protection/target-bucket.ts"
 import { makeRests, type Rests } from "#actors/share-protection/worker-rest.ts"
 import { Log } from "#events/log.ts"
+import { former_passwords_max } from "#schemas/share-protection/job-order.ts"
 
 export interface DispatchOptions extends RecoveryOptions {
   readonly worker_boot_max_failures: number
@@ -116,6 +117,18 @@ const offers = (
   return open
 }
 
+/**
+ * What only an enrollment is told, of others that have or had its bucket; undefined where the
+ * target was moved to a bucket in which another one is being enrolled.
+ */
+const enrollmentOf = (view: DispatchView, { job_type, target_id }: OpenJob) => {
+  if (job_type !== "target_enroll") return {}
+  const [place = ""] = view.targets.get(target_id)?.places ?? []
+  if (enrolledPlaces(view, target_id).has(place)) return undefined
+  const former_password_refs = formerPasswords(view, target_id, former_passwords_max)
+  return { former_password_refs, is_taken: isTaken(view, target_id) }
+}
+
 /** Whether the worker takes the job. */
 const offered = Effect.fnUntraced(function* (
   view: DispatchView,
@@ -126,8 +139,8 @@ const offered = Effect.fnUntraced(function* (
   hold: Hold,
 ) {
   const { worker_id } = hold
-  const former = job.job_type === "target_enroll" ? formerPasswords(view, job.target_id) : []
-  const order = yield* jobOrder(log, job, hold, former)
+  const enrollment = enrollmentOf(view, job)
+  const order = enrollment && (yield* jobOrder(log, job, hold, enrollment))
   if (order === undefined) return false
   const asked = yield* Effect.result(offer(worker_id, order))
   if (asked._tag === "Success") rests.taken(worker_id)

@@ -22,8 +22,7 @@ import { Target, targetAfter } from "#actors/share-protection/target.ts"
 import type { Log, LogUnavailable, Recorded } from "#events/log.ts"
 import type { Forgotten } from "#schemas/share-protection/backup.ts"
 import { BackupId, type JobId, RestoreId, TargetId } from "#schemas/share-protection/id.ts"
-import type { JobOrder } from "#schemas/share-protection/job-order.ts"
-import type { SecretRef } from "#schemas/share-protection/text.ts"
+import type { EnrollmentOrder, JobOrder } from "#schemas/share-protection/job-order.ts"
 
 type LogService = Log["Service"]
 
@@ -81,23 +80,23 @@ const snapshot_gone: JobFailure = {
   wrote_nothing: true,
 }
 
-/**
- * Answers undefined when the job has ended, or its target lacks what a worker needs. An enrollment
- * is told of the passwords of former targets of its bucket.
- */
+/** What an enrollment is told of other targets of its bucket. */
+type OfBucket = Pick<typeof EnrollmentOrder.Type, "former_password_refs" | "is_taken">
+
+/** Answers undefined when the job has ended, or its target lacks what a worker needs. */
 export const jobOrder = (
   log: LogService,
   facts: JobFacts,
   hold: Hold,
-  former_password_refs: ReadonlyArray<typeof SecretRef.Type> = [],
+  of_bucket: OfBucket = {},
 ): Effect.Effect<JobOrder | undefined, Unavailable> =>
-  asUnavailable(order(log, facts, hold, former_password_refs))
+  asUnavailable(order(log, facts, hold, of_bucket))
 
 const order = Effect.fnUntraced(function* (
   log: LogService,
   facts: JobFacts,
   hold: Hold,
-  former_password_refs: ReadonlyArray<typeof SecretRef.Type>,
+  of_bucket: OfBucket,
 ) {
   const { job_id, job_type, resource_id, target_id } = facts
   const target = yield* now(log, Target, target_id, targetAfter)
@@ -114,7 +113,7 @@ const order = Effect.fnUntraced(function* (
     target: { ...bucket_of, trust_id, vault_secret_map },
   }
   const of_target = { ...about, resource_id: TargetId.make(target_id), project_id }
-  if (job_type === "target_enroll") return { job_type, ...of_target, former_password_refs }
+  if (job_type === "target_enroll") return { job_type, ...of_target, ...of_bucket }
   if (repository_password_ref === null) return undefined
   switch (job_type) {
     case "backup":

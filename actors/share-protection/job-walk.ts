@@ -177,6 +177,8 @@ const enroll = Effect.fnUntraced(function* (
   }
   const { delegation, bucket } = yield* keysOf(order, road)
   const capabilities = yield* buckets.preflight(bucket, { shape: options.shape })
+  // Only now: who has no keys to a bucket is not told whether somebody uses it.
+  if (order.is_taken === true) return yield* taken
   const opening: Opening = { order, road, options, delegation, bucket }
   const { href, format, profile } = (yield* formerRepository(opening)) ?? (yield* own(opening))
   yield* road.enter("transferring")
@@ -187,6 +189,10 @@ const enroll = Effect.fnUntraced(function* (
   const place = { endpoint, bucket: name, addressing_mode }
   const made = { repository_password_ref: href, capabilities, format, engine_profile: profile }
   return { job_type: "target_enroll", made: { ...made, place } } as const
+})
+
+const taken = new Conflict({
+  detail: "The bucket is another target's already: each target needs a bucket of its own.",
 })
 
 interface Opening {

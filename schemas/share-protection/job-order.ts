@@ -100,6 +100,8 @@ export const EnrollmentOrder = Schema.Struct({
   former_password_refs: Schema.optionalKey(
     Schema.Array(SecretRef).check(Schema.isMaxLength(former_passwords_max)),
   ),
+  /** Another target has the bucket: this one is refused, once its own keys have proven good. */
+  is_taken: Schema.optionalKey(Schema.Boolean),
 })
 
 export const RetentionOrder = Schema.Struct({

@@ -14,6 +14,7 @@ import { RestoreCompleted } from "#events/share-protection/restore.ts"
 import { EngineSnapshotId, ExpireBackup } from "#schemas/share-protection/backup.ts"
 import { job_steps } from "#schemas/share-protection/job.ts"
 import type { JobOrder } from "#schemas/share-protection/job-order.ts"
+import { TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 import {
   assertNothingLeft,
   assign,
@@ -130,6 +131,35 @@ describe("an enrollment of a deleted target's bucket", () => {
       yield* worker()
       const { state, error } = yield* enrolledAfter(href)
       assert.deepEqual([state, error?.code], ["error", "svc.trust_access_denied"])
+    }),
+  )
+})
+
+/** Runs an enrollment whose order says that another target has the bucket. */
+const enrolledBeside = Effect.gen(function* () {
+  yield* worker()
+  const { order } = yield* assign(enroll_job_id)
+  yield* (yield* Agents).offer(worker_id, { ...order, is_taken: true } as JobOrder)
+  return yield* settled(enroll_job_id)
+})
+
+describe("an enrollment of a bucket that is another target's", () => {
+  inWorld("is refused, and makes nothing there", (world) =>
+    Effect.gen(function* () {
+      const { state, error } = yield* enrolledBeside
+      assert.deepEqual([state, error?.code], ["error", "svc.conflict"])
+      assert.include((yield* targetNow).reason ?? "", "another target's")
+      assert.equal((yield* targetNow).status, "error")
+      assert.notInclude(world.calls, "engine.init")
+      const names = [...world.tenants.secrets.values()].map(({ name }) => name)
+      assert.notInclude(names, `almanac-repository-${target_id}`)
+    }),
+  )
+
+  inWorld("tells nobody so whose keys do not open it", (world) =>
+    Effect.gen(function* () {
+      world.instead.set("buckets.preflight", new TrustAccessDenied({ detail: "No." }))
+      assert.equal((yield* enrolledBeside).error?.code, "svc.trust_access_denied")
     }),
   )
 })
