@@ -25,9 +25,13 @@ export const address = <Command, Event extends Message, State, Rejection>(
 /** `<service>.<aggregate>.<id>` */
 export const streamOf = ({ to, id }: Addressed<unknown>) => `${to.name}.${id}`
 
-/** The command was not carried out: the log was out of reach, or others were always faster. */
+/**
+ * The command was not carried out: the log was out of reach, or others were always faster. Or
+ * `is_reused`: under its id something else was done before, by the fingerprints of both.
+ */
 export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable", {
   detail: Schema.String,
+  is_reused: Schema.optionalKey(Schema.Boolean),
 }) {}
 
 export class Commands extends Context.Service<
@@ -37,7 +41,7 @@ export class Commands extends Context.Service<
      * Answers the log position that shows what the commands did, or the first rejection.
      *
      * All of the commands happen, or none. Sent again under the same `origin.command_id` they are
-     * done once, and answered alike.
+     * done once, and answered alike; with another fingerprint they are Unavailable.
      */
     readonly send: <Rejection>(
       origin: Origin,

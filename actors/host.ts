@@ -43,6 +43,7 @@ interface Held {
   readonly version: number
   readonly hash: string
   readonly commands: ReadonlyArray<string>
+  readonly fingerprints: ReadonlyArray<string> | undefined
 }
 
 /** A command with the aggregate that it goes to. */
@@ -113,7 +114,8 @@ const persist = <Rejection>(
   commands: Asked<Rejection>,
   attempt: number,
 ): Effect.Effect<Result.Result<number, Rejection>, Unavailable> =>
-  Effect.catch(tryOnce(memory, origin, commands), (failure: Conflict) => {
+  Effect.catch(tryOnce(memory, origin, commands), (failure: Conflict | Unavailable) => {
+    if (failure instanceof Unavailable) return Effect.fail(failure)
     for (const command of commands) memory.held.delete(streamOf(command))
     countFailedTry(commands, failure._tag)
     if (failure._tag === "LogUnavailable" || attempt === attempts_max) {
@@ -138,6 +140,7 @@ const tryOnce = Effect.fnUntraced(function* <Rejection>(
     targets = yield* find(memory, commands, true)
     decided = decide(origin, targets)
   }
+  if (isReused(origin, targets)) return yield* reused
   if (Result.isFailure(decided)) return Result.fail(decided.failure)
   const changes = decided.success.filter(({ events }) => events.length > 0)
   if (changes.length > 0) {
@@ -173,6 +176,22 @@ const find = <Rejection>(memory: Memory, commands: Asked<Rejection>, fresh: bool
     { concurrency: commands.length === 1 ? 1 : loads_max },
   )
 
+const reused = new Unavailable({
+  detail: "Something else was done under this id before.",
+  is_reused: true,
+})
+
+/** Whether the command's id was another's; what was done without a fingerprint may have been it. */
+const isReused = (
+  { command_id, fingerprint }: Origin,
+  targets: ReadonlyArray<Target<unknown>>,
+): boolean =>
+  fingerprint !== undefined &&
+  targets.some(({ held: { commands, fingerprints } }) => {
+    const known = fingerprints?.[commands.indexOf(command_id)] ?? ""
+    return known !== "" && known !== fingerprint
+  })
+
 /** Decides all commands; nothing where it was done. */
 const decide = <Rejection>(
   { command_id }: Origin,
@@ -196,11 +215,12 @@ const load = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Held, LogUnavailable> {
   const last = yield* log.load(stream)
   if (last === undefined) {
-    return { state: to.initialState, version: 0, hash: log.hashOf(stream), commands: [] }
+    const nothing = { commands: [], fingerprints: undefined }
+    return { state: to.initialState, version: 0, hash: log.hashOf(stream), ...nothing }
   }
   const { commit, position, hash } = last
   const state = yield* stateAfter(log, to, last)
-  return { state, version: position, hash, commands: commit.commands }
+  return { state, version: position, hash, ...rememberedOf(commit) }
 })
 
 /**
@@ -244,11 +264,25 @@ const append = (memory: Memory, origin: Origin, changes: ReadonlyArray<Decided>)
         state: written.state,
         version: position,
         hash,
-        commands: commit.commands,
+        ...rememberedOf(commit),
       })
     }
     return last
   })
+}
+
+/** Of the fingerprints those that are of this commit's commands. */
+const rememberedOf = ({ commands, fingerprints }: Commit) => ({
+  commands,
+  fingerprints: fingerprints?.length === commands.length ? fingerprints : undefined,
+})
+
+/** The fingerprints after this command's; undefined where nobody has one. */
+const printsAfter = ({ commands, fingerprints }: Held, fingerprint: string | undefined) => {
+  if (fingerprint === undefined && fingerprints === undefined) return undefined
+  const before = fingerprints ?? commands.map(() => "")
+  const prints = [...before.slice(1 - commands_remembered_max), fingerprint ?? ""]
+  return prints.some((print) => print !== "") ? prints : undefined
 }
 
 /** What is used last is forgotten last. */
@@ -262,13 +296,15 @@ const keep = ({ held }: Memory, stream: string, now: Held) => {
 /** The state after the events, and the commit that says so. */
 const next = (origin: Origin, { to, stream, held, events }: Decided) => {
   const state = to.after(held.state, events)
-  const { command_id, ...asked } = origin
+  const { command_id, fingerprint, ...asked } = origin
+  const fingerprints = printsAfter(held, fingerprint)
   const commit: Commit = {
     v: 1,
     ...asked,
     events,
     snapshot: to.save(state),
     commands: [...held.commands.slice(1 - commands_remembered_max), command_id],
+    ...(fingerprints === undefined ? {} : { fingerprints }),
     prev: held.hash,
   }
   const append: Append = { stream, expected: held.version, commit }

@@ -44,7 +44,7 @@ interface Request {
 type Reply =
   | { readonly position: number }
   | { readonly rejection: unknown; readonly of: string }
-  | { readonly unavailable: string }
+  | { readonly unavailable: string; readonly is_reused?: boolean }
   /** Another host may have room, or this one soon. */
   | { readonly busy: true }
 
@@ -112,7 +112,10 @@ export const remoteCommands = (
             Effect.timeoutOrElse({ duration: Duration.millis(whole_ms), orElse: () => too_late }),
           )
           if ("position" in reply) return reply.position
-          if ("unavailable" in reply) return yield* new Unavailable({ detail: reply.unavailable })
+          if ("unavailable" in reply) {
+            const { unavailable: detail, is_reused = false } = reply
+            return yield* new Unavailable({ detail, is_reused })
+          }
           const { to } = commands.find(({ to }) => to.name === reply.of) ?? first
           return yield* Effect.fail(Schema.decodeUnknownSync(to.rejection)(reply.rejection))
         }),
@@ -158,7 +161,10 @@ const answerOf = (
       )
       if (Result.isSuccess(sent)) return { position: sent.success }
       const { failure } = sent
-      if (failure instanceof Unavailable) return { unavailable: failure.detail }
+      if (failure instanceof Unavailable) {
+        const { detail: unavailable, is_reused = false } = failure
+        return { unavailable, is_reused }
+      }
       return rejected(addressed, failure)
     },
     Effect.catchDefect((defect) =>

@@ -28,6 +28,8 @@ export interface Snapshot {
 export interface Origin {
   /** Names the command: sent twice it is done once. */
   readonly command_id: string
+  /** Of what was asked under this id, where its sender may ask something else by mistake. */
+  readonly fingerprint?: string
   /** The principal or the process that asked. Never a secret. */
   readonly actor: string
   /** RFC 3339 in UTC. Time arrives with the command; no decision reads a clock. */
@@ -41,12 +43,14 @@ export interface Origin {
 }
 
 /** One message of the log. The format is for ever: fields are only ever added. */
-export interface Commit extends Omit<Origin, "command_id"> {
+export interface Commit extends Omit<Origin, "command_id" | "fingerprint"> {
   readonly v: 1
   readonly events: ReadonlyArray<Message>
   readonly snapshot: Snapshot
   /** Ids of the last commands that changed this aggregate, this commit's own last. */
   readonly commands: ReadonlyArray<string>
+  /** The fingerprint of each of them, or an empty text; not there where none has one. */
+  readonly fingerprints?: ReadonlyArray<string>
   /** SHA-256 (hex) of the aggregate's previous commit as stored, or of the stream's name. */
   readonly prev: string
 }

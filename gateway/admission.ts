@@ -224,6 +224,13 @@ export const commandId = (
   return idOf(JSON.stringify(method === "POST" ? named : [...named, method]))
 }
 
+/** Hex digits of a fingerprint: a mistake is told from a repeat by it, and nothing else. */
+const fingerprint_digits = 12
+
+/** A fingerprint of what was asked, for all to read: so much of a hash gives no body away. */
+export const fingerprint = (asked: string, { idOf }: Transport["Service"]) =>
+  idOf(asked).slice(-fingerprint_digits)
+
 const position = new RegExp(`^\\d{1,${position_digits_max}}$`)
 
 /** The position that the reader wants to see; undefined: none, NaN: malformed. */

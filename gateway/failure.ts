@@ -3,6 +3,7 @@ import { Cause, Predicate, type Schema, SchemaIssue } from "effect"
 import { HttpServerError, HttpServerResponse } from "effect/http"
 import { HttpApiError } from "effect/http-api"
 import { type Envelope, type Failure, messageOf } from "#gateway/envelope.ts"
+import { KeyReused } from "#gateway/request-context.ts"
 
 /** Where a field was looked for, as a client speaks of it. */
 const places: Readonly<Record<string, string>> = {
@@ -48,6 +49,12 @@ const unavailable = new Set([
   "DatabaseUnusable",
 ])
 
+/** Source: the IETF's draft of the header Idempotency-Key, section 2.7; decision 0167. */
+const key_reused: Failure = {
+  status: 422,
+  detail: "The Idempotency-Key was used before, by a request with another body or query.",
+}
+
 const ofError = (error: unknown, envelope: Envelope): Failure | undefined => {
   if (HttpApiError.HttpApiSchemaError.is(error)) {
     const is_ours = error.kind === "Body" || error.kind === "ResponseHeaders"
@@ -67,6 +74,7 @@ const ofError = (error: unknown, envelope: Envelope): Failure | undefined => {
       ? too_large
       : { status: 400, detail: "The multipart body could not be read." }
   }
+  if (error instanceof KeyReused) return key_reused
   if (Predicate.hasProperty(error, "_tag") && unavailable.has(String(error._tag))) {
     const detail = Predicate.hasProperty(error, "detail") ? String(error.detail) : ""
     return { status: 503, detail, headers: { "retry-after": "1" } }

@@ -26,6 +26,7 @@ import {
   commandId,
   correlationId,
   denied,
+  fingerprint,
   hasBody,
   identify,
   overRate,
@@ -161,7 +162,9 @@ const admit = (
   if (command_id === undefined) return Effect.fail(bad_key)
   const position = positionAsked(request.headers)
   const { request_id } = edge
-  const context: RequestContext = { request_id, correlation_id, caller, command_id }
+  const about: RequestContext = { request_id, correlation_id, caller, command_id }
+  const is_keyed = command_id !== request_id
+  const context = is_keyed ? { ...about, fingerprint: fingerprintOf(door, visit) } : about
   if (position === undefined) return Effect.succeed(context)
   if (Number.isNaN(position)) return Effect.fail(bad_position)
   return route.service.waitFor(position).pipe(
@@ -169,6 +172,13 @@ const admit = (
     Effect.as(context),
   )
 }
+
+/** Of the query and the body; a body that cannot be read says nothing, as one that is not there. */
+const fingerprintOf = ({ transport }: Door, { request, path }: Visit) =>
+  Effect.map(
+    hasBody(request) ? Effect.orElseSucceed(request.text, () => "") : Effect.succeed(""),
+    (body) => fingerprint(JSON.stringify([request.url.slice(path.length), body]), transport),
+  )
 
 const behind = (detail: string): Failure => ({
   status: 503,

@@ -1,5 +1,6 @@
 /** What the front door knows about a request, for whoever handles it. */
-import { Clock, Context, DateTime, Effect } from "effect"
+import { Clock, Context, DateTime, Effect, Schema } from "effect"
+import type { Unavailable } from "#actors/commands.ts"
 import type { Origin } from "#events/log.ts"
 import type { Caller } from "#gateway/caller.ts"
 
@@ -11,7 +12,18 @@ export interface RequestContext {
   readonly caller: Caller
   /** Names the command: from `Idempotency-Key` and who sent it, or from the request's id. */
   readonly command_id: string
+  /** Of what is asked, where an `Idempotency-Key` names it; made only when it is asked for. */
+  readonly fingerprint?: Effect.Effect<string>
 }
+
+/** Thrown: the front door answers 422. The key of the request came with something else before. */
+export class KeyReused extends Schema.TaggedError<KeyReused>()("KeyReused", {}) {}
+
+/** A command that was not carried out, in the service's words; as KeyReused where it is that. */
+export const notDone =
+  <E>(worded: (failure: Unavailable) => E) =>
+  (failure: Unavailable): Effect.Effect<never, E> =>
+    failure.is_reused === true ? Effect.die(new KeyReused()) : Effect.fail(worded(failure))
 
 /** Set by the front door for each request. */
 export const RequestContext = Context.Reference<RequestContext>("gateway/RequestContext", {
@@ -22,8 +34,9 @@ export const RequestContext = Context.Reference<RequestContext>("gateway/Request
 
 /** The origin of the command that this request is. */
 export const origin = Effect.gen(function* () {
-  const { request_id, correlation_id, caller, command_id } = yield* RequestContext
+  const { request_id, correlation_id, caller, command_id, ...asked } = yield* RequestContext
   const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
   const origin: Origin = { command_id, actor: caller.actor, at, request_id, correlation_id }
-  return origin
+  if (asked.fingerprint === undefined) return origin
+  return { ...origin, fingerprint: yield* asked.fingerprint } satisfies Origin
 })

@@ -12,7 +12,7 @@ import { activeNodes } from "#actors/blob-storage/shortfall.ts"
 import { address, Commands } from "#actors/commands.ts"
 import { BlobStorageApi } from "#gateway/blob-storage/api.ts"
 import { answer, jsonBody } from "#gateway/json.ts"
-import { origin } from "#gateway/request-context.ts"
+import { notDone, origin } from "#gateway/request-context.ts"
 import { BlobStorageModel } from "#projections/blob-storage/blueprint.ts"
 import { findCluster, listNodes, type NodeRow } from "#projections/blob-storage/node.ts"
 import { listPolicies } from "#projections/blob-storage/volume.ts"
@@ -121,7 +121,7 @@ const clusterOf = Effect.fnUntraced(function* ({ cluster, vnodes_per_node, own }
     send: Effect.fnUntraced(function* (command: ClusterCommand) {
       const position = yield* commands
         .send(yield* origin, address(Cluster, cluster, command))
-        .pipe(Effect.catchTag("Unavailable", (error) => Effect.fail(degraded(error))))
+        .pipe(Effect.catchTag("Unavailable", notDone(degraded)))
       yield* Effect.mapError(waitFor(position), degraded)
       return position
     }),

@@ -6,10 +6,10 @@
 import { Effect } from "effect"
 import { Commands } from "#actors/commands.ts"
 import type { Batch } from "#actors/share-protection/requests.ts"
-import { origin, RequestContext } from "#gateway/request-context.ts"
+import { KeyReused, notDone, origin, RequestContext } from "#gateway/request-context.ts"
 import { Transport } from "#gateway/transport.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
-import { findReceipt } from "#projections/share-protection/receipt.ts"
+import { findReceipt, receipt_of_request } from "#projections/share-protection/receipt.ts"
 import { BackendUnavailable, type Rejection } from "#schemas/share-protection/rejection.ts"
 
 /** A class of rejections. */
@@ -34,7 +34,7 @@ export const send = Effect.fnUntraced(function* <const Expected extends Readonly
   const command_id = `${asked.command_id}${part}`
   const position = yield* (yield* Commands).send({ ...asked, command_id }, ...batch).pipe(
     Effect.catch((refusal) => {
-      if (!("code" in refusal)) return Effect.fail(unavailable(refusal))
+      if (!("code" in refusal)) return notDone(unavailable)(refusal)
       const is_expected = expected.some((Class) => refusal instanceof Class)
       // What is of one of these classes is of their union.
       const known = refusal as InstanceType<Expected[number]>
@@ -65,13 +65,18 @@ export const once = Effect.fnUntraced(function* <E, R>(
   aggregate: string,
   make: (id: string) => Effect.Effect<number, E, R>,
 ) {
-  const { command_id, request_id } = yield* RequestContext
+  const { command_id, request_id, ...asked } = yield* RequestContext
   const id = (yield* Transport).newId()
   // A request without a key is never sent again.
   if (command_id === request_id) return { id, position: yield* make(id) } satisfies Made
   const { db, position } = yield* ShareProtectionModel
   const earlier = Effect.andThen(caughtUp, findReceipt(db, command_id, aggregate))
   const known = yield* earlier
+  const before = known && (yield* findReceipt(db, command_id, receipt_of_request))
+  if (before !== undefined && asked.fingerprint !== undefined) {
+    const is_same = before.resource_id === (yield* asked.fingerprint)
+    if (!is_same) return yield* Effect.die(new KeyReused())
+  }
   if (known === undefined) yield* make(id)
   // Of several at the same time the log has taken one, which may not be this one.
   const made = known ?? (yield* earlier)

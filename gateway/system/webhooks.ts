@@ -6,7 +6,7 @@ import { signingAt, Webhook, webhookAfter } from "#actors/system/webhook.ts"
 import { type WebhookCursor, WebhookCursors } from "#actors/system/webhook-cursors.ts"
 import { WebhookSecrets, WebhookSender } from "#actors/system/webhook-sender.ts"
 import { Log } from "#events/log.ts"
-import { origin, RequestContext } from "#gateway/request-context.ts"
+import { notDone, origin, RequestContext } from "#gateway/request-context.ts"
 import { allPublished } from "#gateway/system/published-names.ts"
 import { Transport } from "#gateway/transport.ts"
 import { PublishedEvents } from "#projections/published-events.ts"
@@ -88,13 +88,12 @@ const owned = Effect.fnUntraced(function* (text: string) {
 const send = Effect.fnUntraced(function* (id: string, command: WebhookCommand) {
   const { waitFor } = yield* WebhookModel
   const commands = yield* Commands
-  const position = yield* commands
-    .send(yield* origin, address(Webhook, id, command))
-    .pipe(
-      Effect.mapError((refusal) =>
-        refusal instanceof Unavailable ? unavailable(refusal) : refusal,
-      ),
-    )
+  const position = yield* commands.send(yield* origin, address(Webhook, id, command)).pipe(
+    Effect.catchIf(
+      (refusal) => refusal instanceof Unavailable,
+      (failure) => notDone(unavailable)(failure),
+    ),
+  )
   yield* Effect.mapError(waitFor(position), unavailable)
   return position
 })

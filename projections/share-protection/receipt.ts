@@ -36,13 +36,16 @@ const births = new Set([
   "RolloutCreated",
 ])
 
+/** In an aggregate's place: what was asked, by its fingerprint, where that is known. */
+export const receipt_of_request = "request"
+
 const idOf = (command_id: string, aggregate: string) => `${command_id} ${aggregate}`
 
 /** A request without a key is a command of the request's own id. */
 export const receipt: Projection<ReceiptTables> = {
   part: "share-protection",
   create: ({ schema }) => receipts.create(schema),
-  project: (event, { stream, id, commit: { commands, request_id } }) => {
+  project: (event, { stream, id, commit: { commands, fingerprints, request_id } }) => {
     const command_id = commands.at(-1)
     if (request_id === undefined || command_id === undefined) return []
     if (command_id.startsWith(request_id) || !births.has(event.type)) return []
@@ -50,7 +53,11 @@ export const receipt: Projection<ReceiptTables> = {
     // A policy's stream is its share's.
     const own = event.type === "PolicyDefined" && Predicate.hasProperty(event, "id")
     const resource_id = own ? String(event.id) : id
-    return [receipts.ensure({ id: idOf(command_id, aggregate), resource_id })]
+    const made = receipts.ensure({ id: idOf(command_id, aggregate), resource_id })
+    const print = fingerprints?.at(-1) ?? ""
+    if (print === "") return [made]
+    const asked = { id: idOf(command_id, receipt_of_request), resource_id: print }
+    return [made, receipts.ensure(asked)]
   },
 }
 

@@ -136,6 +136,17 @@ describe("a host", () => {
     }).pipe(Effect.provide(logMemory)),
   )
 
+  it.effect("knows by the log what another host was asked under an id", () =>
+    Effect.gen(function* () {
+      const [one, other] = yield* hosts
+      yield* one.send({ ...origin("same"), fingerprint: "a" }, count("x", 1))
+      const asked = { ...origin("same"), fingerprint: "b" }
+      const refused = yield* Effect.flip(other.send(asked, count("x", 5)))
+      assert.include(refused, { _tag: "Unavailable", is_reused: true })
+      assert.deepEqual(yield* totals, { x: 1 })
+    }).pipe(Effect.provide(logMemory)),
+  )
+
   it.effect("changes several aggregates in one step, or none of them", () =>
     Effect.gen(function* () {
       const commands = yield* Commands

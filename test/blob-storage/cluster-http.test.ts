@@ -97,6 +97,17 @@ describe("join", () => {
       assert.equal(state.body.nodes?.length, 1)
     }),
   )
+  served("is refused where its key was used for another node", (ask) =>
+    Effect.gen(function* () {
+      const keyed = { headers: { "idempotency-key": "key" } }
+      assert.equal((yield* ask("POST", "/v1/cluster/join", node, keyed)).status, 200)
+      const other = { ...node, node_id: "node-9" }
+      const refused = yield* ask("POST", "/v1/cluster/join", other, keyed)
+      assert.equal(refused.status, 422)
+      assert.deepInclude(refused.body, { code: "INVALID_ARGUMENT", message: "invalid argument" })
+      assert.equal((yield* ask("POST", "/v1/cluster/join", node, keyed)).status, 200)
+    }),
+  )
   served("is in the log with who asked and the request's ids", (ask) =>
     Effect.gen(function* () {
       const headers = { "x-request-id": "mine", "idempotency-key": "key" }

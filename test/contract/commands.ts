@@ -1,7 +1,7 @@
 /** What everybody who carries commands promises: in this process, or over the bus. */
 import { assert, it } from "@effect/vitest"
 import { Effect, type Layer, Stream, Struct } from "effect"
-import { address, Commands } from "#actors/commands.ts"
+import { address, Commands, Unavailable } from "#actors/commands.ts"
 import { Log, type Origin, parseStream } from "#events/log.ts"
 import { Close, CloseAt, ClosePlanned, Count, Counter, CounterFull } from "../counter.ts"
 
@@ -96,6 +96,27 @@ export const commandsContract = <E>(make: () => Layer.Layer<Commands | Log, E>) 
       assert.equal(yield* send(origin("same"), count("x", 1)), first)
       yield* send(origin("same"), count("x", 1))
       assert.deepEqual(yield* totals, { x: 1 })
+    }),
+  )
+
+  test(
+    "does nothing under an id that was another command's, by their fingerprints",
+    Effect.gen(function* () {
+      const { send } = yield* Commands
+      const asked = (id: string, fingerprint: string) => ({ ...origin(id), fingerprint })
+      yield* send(origin("before"), count("x", 1))
+      const first = yield* send(asked("same", "a"), count("x", 1), count("y", 1))
+      const refused = yield* Effect.flip(send(asked("same", "b"), count("x", 5), count("z", 1)))
+      assert(refused instanceof Unavailable)
+      assert.isTrue(refused.is_reused)
+      yield* send(origin("later"), count("x", 1))
+      // What came before and after has none: whoever asks, it was done.
+      yield* send(asked("before", "a"), count("x", 1))
+      yield* send(asked("later", "a"), count("x", 1))
+      yield* send(origin("same"), count("x", 1))
+      assert.isAtLeast(yield* send(asked("same", "a"), count("x", 1), count("y", 1)), first)
+      assert.instanceOf(yield* Effect.flip(send(asked("same", "b"), count("y", 1))), Unavailable)
+      assert.deepEqual(yield* totals, { x: 3, y: 1 })
     }),
   )
 

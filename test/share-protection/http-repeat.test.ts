@@ -196,6 +196,53 @@ describe("a POST that is sent again under its Idempotency-Key", () => {
   )
 })
 
+describe("an Idempotency-Key that comes with something else", () => {
+  const isReused = (answer: Effect.Success<ReturnType<Client>>) =>
+    isRefused(answer, 422, "svc.validation_error", "Idempotency-Key")
+
+  served("is refused, and the same request is still answered as before", (ask) =>
+    Effect.gen(function* () {
+      const path = "/v1/targets"
+      const first = yield* ask("POST", path, bucket, keyed("once"))
+      isReused(yield* ask("POST", path, { ...bucket, bucket: "another" }, keyed("once")))
+      isReused(yield* ask("POST", `${path}?x=1`, bucket, keyed("once")))
+      const again = yield* ask("POST", path, bucket, keyed("once"))
+      assert.deepEqual([again.status, again.body], [202, first.body])
+      assert.equal(yield* countOf(ask, path, "targets"), 1)
+    }),
+  )
+  served("is refused where both come at the same time", (ask) =>
+    Effect.gen(function* () {
+      const send = (name: string) =>
+        ask("POST", "/v1/targets", { ...bucket, bucket: name }, keyed("once"))
+      const answers = yield* Effect.all([send("one"), send("another")], {
+        concurrency: "unbounded",
+      })
+      const statuses = answers.map(({ status }) => status)
+      assert.deepEqual(statuses.toSorted(), [202, 422])
+      assert.equal(yield* countOf(ask, "/v1/targets", "targets"), 1)
+    }),
+  )
+  served("is refused for what makes nothing, too", (ask) =>
+    Effect.gen(function* () {
+      const { target_id } = yield* backedUp(ask)
+      const made = yield* ask("POST", "/v1/policies", policyOf(target_id))
+      const path = `/v1/policies/${made.body.id}`
+      const first = yield* ask("PATCH", path, { name: "first" }, keyed("once"))
+      assert.equal(first.status, 200)
+      isReused(yield* ask("PATCH", path, { name: "second" }, keyed("once")))
+      assert.equal((yield* ask("PATCH", path, { name: "first" }, keyed("once"))).status, 200)
+      assert.equal((yield* ask("GET", path)).body.name, "first")
+    }),
+  )
+  served("is taken where the first request was refused", (ask) =>
+    Effect.gen(function* () {
+      isRefused(yield* ask("POST", "/v1/targets", {}, keyed("once")), 400, "svc.validation_error")
+      assert.equal((yield* ask("POST", "/v1/targets", bucket, keyed("once"))).status, 202)
+    }),
+  )
+})
+
 describe("a position", () => {
   served("of one answer is waited for by the next request", (ask) =>
     Effect.gen(function* () {

@@ -145,6 +145,14 @@ describe("a webhook over HTTP", () => {
     assert.lengthOf((await ask("one", "GET", hooks)).body.webhooks, 1)
   })
 
+  served("is not answered for a key that was used for another", async ({ ask }) => {
+    const key = { "idempotency-key": "again" }
+    await ask("one", "POST", hooks, { url }, key)
+    const second = await ask("one", "POST", hooks, { url, description: "another" }, key)
+    assert.deepEqual([second.status, second.body.code], [422, "svc.validation_error"])
+    assert.equal((await ask("one", "POST", hooks, { url }, key)).status, 201)
+  })
+
   served("is not made again by the key of one that was deleted", async ({ ask }) => {
     const key = { "idempotency-key": "again" }
     const { body } = await ask("one", "POST", hooks, { url }, key)
