@@ -4,7 +4,7 @@
  *
  * Source: document 2 §2 Backup, §3 Backup; DECISIONS, document 2, backup status, DELETE backup.
  */
-import { Effect, Struct } from "effect"
+import { Effect, Schema, Stream, Struct } from "effect"
 import { and, assign, type SnapshotFrom, setup } from "xstate"
 import { decider } from "#actors/decider.ts"
 import { stateAfter } from "#actors/host.ts"
@@ -36,6 +36,7 @@ import {
   type DeleteBackup,
   type RequestBackup,
   type StartBackupRestore,
+  type Unread,
 } from "#schemas/share-protection/backup.ts"
 import type { JobId, RestoreId } from "#schemas/share-protection/id.ts"
 import {
@@ -317,3 +318,18 @@ export const backupAfter = (log: Log["Service"], recorded: Recorded) =>
     ...(context as Context),
     state: value as BackupStatus | "undeleting" | "deleted",
   }))
+
+/** What a backup could not read, by all that happened to it; empty: nothing. */
+export const unreadOf = (log: Log["Service"], backup_id: string) =>
+  Stream.runFold(
+    log.read(`${Backup.name}.${backup_id}`),
+    (): typeof Unread.Type => [],
+    (before, { commit }) => {
+      const completed = commit.events.find(({ type }) => type === "BackupCompleted")
+      if (completed === undefined) return before
+      const { partial, unread } = decodeCompleted(completed)
+      return unread ?? (partial ? ["/"] : [])
+    },
+  )
+
+const decodeCompleted = Schema.decodeUnknownSync(BackupCompleted)

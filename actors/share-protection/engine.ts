@@ -70,6 +70,8 @@ export interface SnapshotMade {
   readonly taken_at: string
   /** Whether something could not be read: the snapshot has the rest. */
   readonly partial: boolean
+  /** Below the folder: what could not be read, or where that is; `/`: anywhere. */
+  readonly unread: ReadonlyArray<string>
   /** Of all files in it. */
   readonly bytes: number
   /** What it added to the repository. */
@@ -78,7 +80,7 @@ export interface SnapshotMade {
 }
 
 /** A snapshot as the repository has it. Numbers that it does not tell are 0. */
-export interface Snapshot extends Omit<SnapshotMade, "partial"> {
+export interface Snapshot extends Omit<SnapshotMade, "partial" | "unread"> {
   readonly tags: ReadonlyArray<string>
   readonly host: string
 }
@@ -91,9 +93,12 @@ export interface FolderRestore {
   readonly sub_path: string | null
   /**
    * Whether what the snapshot does not have is deleted: there, or in that subtree alone. What its
-   * backup's patterns kept out stays, and so does a folder that is not in it and holds such.
+   * backup's patterns kept out, or what is unread, stays, and so does a folder that is not in it
+   * and holds such.
    */
   readonly is_exact: boolean
+  /** As its backup told. */
+  readonly unread?: ReadonlyArray<string>
 }
 
 /** What an exact restore would do to one file or folder. */

@@ -7,7 +7,7 @@
 import { Effect } from "effect"
 import { Unavailable } from "#actors/commands.ts"
 import type { Batch } from "#actors/process.ts"
-import { Backup, backupAfter } from "#actors/share-protection/backup.ts"
+import { Backup, backupAfter, unreadOf } from "#actors/share-protection/backup.ts"
 import { Job, jobAfter } from "#actors/share-protection/job.ts"
 import {
   assignJob,
@@ -168,6 +168,7 @@ const restoreOrder = Effect.fnUntraced(function* (log: LogService, about: About,
   const { backup_id, share_id, project_id, mode, sub_path, dry_run, plan_hash } = restore
   const { engine_snapshot_id } = yield* now(log, Backup, backup_id, backupAfter)
   if (engine_snapshot_id === null) return undefined
+  const unread = mode === "in_place" ? yield* unreadOf(log, backup_id) : []
   return {
     job_type: "restore" as const,
     ...about,
@@ -180,6 +181,7 @@ const restoreOrder = Effect.fnUntraced(function* (log: LogService, about: About,
     sub_path,
     dry_run,
     plan_hash,
+    unread,
   }
 })
 

@@ -126,8 +126,9 @@ const restore = Effect.fnUntraced(function* (
   // Only now: keys that are refused and a bucket that is away leave no new share behind.
   const { path, new_share_id, finish } = yield* placeFor(order, share, road)
   yield* road.enter("transferring")
-  const { engine_snapshot_id, sub_path, dry_run, plan_hash } = order
-  const folder = { engine_snapshot_id, path, sub_path, is_exact: order.mode === "in_place" }
+  const { engine_snapshot_id, sub_path, dry_run, plan_hash, unread = [] } = order
+  const is_exact = order.mode === "in_place"
+  const folder = { engine_snapshot_id, path, sub_path, is_exact, unread }
   const plan = dry_run || plan_hash !== null ? yield* planned(repository, folder, options) : null
   if (plan_hash !== null && plan?.hash !== plan_hash) {
     return yield* new Conflict({ detail: "The share changed since the plan." })
@@ -138,9 +139,16 @@ const restore = Effect.fnUntraced(function* (
   yield* road.enter("finalizing")
   yield* finish
   yield* road.enter("releasing")
-  const made = { ...restored, new_share_id, plan: dry_run ? plan : null }
+  const left_alone = unread.filter((one) => isBeside(one, sub_path ?? "/"))
+  const made = { ...restored, new_share_id, left_alone, plan: dry_run ? plan : null }
   return { job_type: "restore", made } as const
 })
+
+/** Whether one of two paths is at the other, or above it. */
+const isBeside = (one: string, other: string) => {
+  const [a, b] = [one, other].map((path) => `${path.replace(/\/+$/, "")}/`)
+  return a !== undefined && b !== undefined && (a.startsWith(b) || b.startsWith(a))
+}
 
 const planned = Effect.fnUntraced(function* (
   repository: Repository,

@@ -15,6 +15,7 @@ import { readBackupSummary, readStatus } from "#adapters/share-protection/restic
 import { patternBelow } from "#adapters/share-protection/restic-pattern.ts"
 import { percentOf, realFolder } from "#adapters/share-protection/restic-restore.ts"
 import { scopeTag } from "#adapters/share-protection/restic-scope.ts"
+import { unreadIn } from "#adapters/share-protection/restic-unread.ts"
 
 type OnPart = (progress: EngineProgress) => void
 
@@ -82,6 +83,7 @@ const run = Effect.fnUntraced(function* (
     engine_snapshot_id: summary.snapshot_id,
     taken_at: instantOf(summary.backup_start),
     partial: ended.code === codes.partial,
+    unread: ended.code === codes.partial ? unreadIn(from.folder, ended) : [],
     bytes: summary.total_bytes_processed,
     stored_bytes: summary.data_added_packed,
     files: summary.total_files_processed,

@@ -15,6 +15,8 @@ export interface Heard {
   /** The first errors that it met on its way. */
   readonly errors: ReadonlyArray<string>
   readonly errors_count: number
+  /** What the first errors were about; an empty text where restic does not say. */
+  readonly items: ReadonlyArray<string>
   readonly verdict: Verdict | undefined
   /** Whether it waited for the repository's config, before which it does nothing. */
   readonly is_opening: boolean
@@ -22,6 +24,8 @@ export interface Heard {
 
 /** Errors that are kept; a run that meets more of them has failed in any case. */
 const errors_max = 100
+/** Items that are kept, of paths of 4,096 bytes at most. */
+const items_max = 10_000
 const message_chars_max = 2_000
 /** Lines of its last words, where these are no JSON. */
 const last_lines_max = 3
@@ -52,6 +56,7 @@ export const newEar = (outage_ms: number, stop: () => void) => {
     message: "",
     errors: [] as string[],
     errors_count: 0,
+    items: [] as string[],
     is_opening: false,
     verdict: undefined as Verdict | undefined, // Widened: it is set later.
   }
@@ -79,9 +84,13 @@ export const newEar = (outage_ms: number, stop: () => void) => {
   }
   const onLine = (line: string) => {
     const words = line.slice(0, message_chars_max)
-    const problem = readError(line)?.error.message
+    const problem = readError(line)
     if (problem !== undefined) {
-      if (heard.errors_count++ < errors_max) heard.errors.push(problem.slice(0, message_chars_max))
+      const { error, item = "" } = problem
+      if (heard.items.length < items_max) heard.items.push(item)
+      if (heard.errors_count++ < errors_max) {
+        heard.errors.push(error.message.slice(0, message_chars_max))
+      }
     } else if (/ returned error, retrying after /.test(words)) retried(words)
     else if (/ operation successful after \d+ retries/.test(words)) calm()
     else {

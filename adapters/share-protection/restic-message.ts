@@ -81,6 +81,8 @@ const ExitError = Schema.Struct({
 const OneError = Schema.Struct({
   message_type: Schema.Literal("error"),
   error: Schema.Struct({ message: Schema.String }),
+  /** What it met it at: absolute, or from where restic works. */
+  item: Schema.optionalKey(Schema.String),
 })
 
 const Version = Schema.Struct({

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import type { FolderRestore } from "#actors/share-protection/engine.ts"
 import { type Call, callLines, codes, failsBefore } from "#adapters/share-protection/restic-call.ts"
-import { readStep } from "#adapters/share-protection/restic-message.ts"
+import { readNode, readStep } from "#adapters/share-protection/restic-message.ts"
 import type { Ended } from "#adapters/share-protection/restic-process.ts"
 import {
   aboves,
@@ -22,9 +22,7 @@ const spared_chars_max = 300_000
 const why_chars_max = 200
 
 export const tooMany = failsBefore(`A plan has at most ${entries_max} entries.`)
-const tooManySpared = failsBefore(
-  "Too many new folders hold something that the backup's patterns left out.",
-)
+const tooManySpared = failsBefore("Too many new folders hold something that the backup left out.")
 
 interface Rehearsed {
   readonly folder: FolderRestore
@@ -34,16 +32,21 @@ interface Rehearsed {
   readonly path: string
 }
 
-/** How an exact restore goes. What the backup's patterns kept out is spared. */
+/** What the snapshot speaks for; undefined where nobody knows, or where all may be unread. */
+const spokenFor = ({ engine_snapshot_id, unread = [] }: FolderRestore, call: Call) =>
+  unread.includes("/") ? Effect.undefined : scopeOf(call, engine_snapshot_id)
+
+/** How an exact restore goes. What the backup left out is spared. */
 export const rehearse = Effect.fnUntraced(function* (call: Call, asked: Rehearsed) {
-  const scope = yield* scopeOf(call, asked.folder.engine_snapshot_id)
+  const scope = yield* spokenFor(asked.folder, call)
   return yield* sparing(call, asked, scope, [])
 })
 
 /** The words for an exact restore. */
 export const exactly = Effect.fnUntraced(function* (call: Call, asked: Rehearsed) {
-  const scope = yield* scopeOf(call, asked.folder.engine_snapshot_id)
-  if (scope === undefined || scope.exclude_patterns.length === 0) {
+  const { unread = [] } = asked.folder
+  const scope = yield* spokenFor(asked.folder, call)
+  if (scope === undefined || (scope.exclude_patterns.length === 0 && unread.length === 0)) {
     return exactWords(scope, asked.path)
   }
   // Of the files that are there none is read for it.
@@ -57,9 +60,11 @@ const sparing = Effect.fnUntraced(function* (
   scope: Scope | undefined,
   more: ReadonlyArray<string>,
 ) {
-  const words = exactWords(scope, asked.path)
+  // restic is not to look into what it may still not read, but to restore what it has of it.
+  const absent = scope === undefined ? [] : yield* absentOf(call, asked.folder)
+  const words = exactWords(scope, asked.path, absent)
   const { touched, deleted } = yield* run(call, asked, [...words, ...more])
-  const spared = scope === undefined ? [] : sparedOf(scope, deleted)
+  const spared = scope === undefined ? [] : sparedOf(scope, deleted, asked.folder.unread)
   if (spared.length === 0) return { touched, deleted, words }
   if (spared.length > spared_max || spared.join("").length > spared_chars_max) {
     return yield* tooManySpared
@@ -69,8 +74,22 @@ const sparing = Effect.fnUntraced(function* (
   return {
     touched,
     deleted: deleted.filter((path) => !isSpared(path)),
-    words: exactWords(scope, asked.path, spared),
+    words: exactWords(scope, asked.path, [...absent, ...spared]),
   }
+})
+
+/** Of what the backup could not read, what is not in its snapshot at all. */
+const absentOf = Effect.fnUntraced(function* (
+  call: Call,
+  { engine_snapshot_id, unread = [] }: FolderRestore,
+) {
+  const absent = new Set(unread)
+  if (absent.size === 0) return []
+  const words = ["ls", "--json", "--no-lock", engine_snapshot_id, ...absent]
+  yield* callLines(call, words, (line) => {
+    absent.delete(readNode(line)?.path ?? "")
+  })
+  return [...absent]
 })
 
 const run = Effect.fnUntraced(function* (

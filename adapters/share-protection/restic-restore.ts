@@ -46,7 +46,7 @@ export const restoreOf = Effect.fnUntraced(function* (folder: FolderRestore) {
 
 /**
  * Restores, and tells how many files of how many bytes there were to restore. What the backup's
- * patterns kept out of it is left alone.
+ * patterns kept out of it, or it could not read, is left alone.
  */
 export const restoreFolder = Effect.fnUntraced(function* (
   call: Call,

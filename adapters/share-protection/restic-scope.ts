@@ -96,18 +96,23 @@ export const exactWords = (
 }
 
 /**
- * Of what restic would delete, the topmost folders that hold something excluded: restic deletes
- * what is not in the snapshot with all that is in it.
+ * Of what restic would delete, the topmost folders that hold something excluded or unread: restic
+ * deletes what is not in the snapshot with all that is in it.
  */
 export const sparedOf = (
   { exclude_patterns }: Scope,
   deleted: ReadonlyArray<string>,
+  unread: ReadonlyArray<string> = [],
 ): ReadonlyArray<string> => {
-  const isOut = fitter(exclude_patterns)
+  const isExcluded = fitter(exclude_patterns)
+  const not_read = new Set(unread)
+  const isOut = (path: string) =>
+    aboves(path).some((above) => not_read.has(above)) ||
+    isExcluded(path.split("/").slice(1)) === "matched"
   const all = new Set(deleted)
   const spared = new Set<string>()
   for (const path of deleted) {
-    if (isOut(path.split("/").slice(1)) !== "matched") continue
+    if (!isOut(path)) continue
     spared.add(aboves(path).find((above) => all.has(above)) ?? path)
   }
   return [...spared]

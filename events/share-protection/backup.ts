@@ -4,6 +4,7 @@ import { Instant } from "#schemas/instant.ts"
 import { message } from "#schemas/message.ts"
 import {
   AdoptBackup,
+  completed_fields,
   request_fields,
   snapshot_fields,
   tested_fields,
@@ -14,7 +15,7 @@ import { Reason } from "#schemas/share-protection/text.ts"
 export const BackupRequested = message("BackupRequested", request_fields)
 export const BackupQueued = message("BackupQueued", {})
 export const BackupStarted = message("BackupStarted", {})
-export const BackupCompleted = message("BackupCompleted", snapshot_fields)
+export const BackupCompleted = message("BackupCompleted", completed_fields)
 export const BackupFailed = message("BackupFailed", { reason: Reason })
 /** A new attempt: it waits for a worker again. */
 export const BackupRetried = message("BackupRetried", {})

@@ -186,7 +186,7 @@ const project = (event: BackupEvent, { id: backup_id, commit: { at } }: Place) =
       insert({ ...unmade, ...request, status: "creating" }),
     BackupQueued: () => [update({ status: "queued" })],
     BackupStarted: () => [update({ status: "running" })],
-    BackupCompleted: ({ type: _, ...snapshot }) => [
+    BackupCompleted: ({ type: _, unread: _unread, ...snapshot }) => [
       update({ ...snapshot, status: "available", completed_at: at }),
       ...past.record(id, at),
     ],

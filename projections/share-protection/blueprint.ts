@@ -37,7 +37,7 @@ export type ShareProtectionTables = TargetTables &
 
 export const blueprint: Blueprint<ShareProtectionTables> = {
   service: "share-protection",
-  version: 3,
+  version: 4,
   part: "share-protection",
   projections: [
     target,

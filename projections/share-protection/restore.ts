@@ -32,6 +32,8 @@ interface RestoreRow {
   readonly new_share_id: ShareId | null
   readonly files: number | null
   readonly bytes: number | null
+  /** Of one in place, what the backup could not read: that stays. */
+  readonly left_alone: ReadonlyArray<string> | null
   /** What it would do, of one that only plans. */
   readonly plan: RestorePlan | null
   /** Why it is in error. */
@@ -62,6 +64,7 @@ const restores = table<RestoreRow>({
     new_share_id: "text?",
     files: "integer?",
     bytes: "integer?",
+    left_alone: "json?",
     plan: "json?",
     reason: "text?",
     job_id: "text",
@@ -87,6 +90,7 @@ const project = (event: RestoreEvent, { id: restore_id, commit: { at } }: Place)
         new_share_id: null,
         files: null,
         bytes: null,
+        left_alone: null,
         plan: null,
         created_at: at,
         updated_at: at,

@@ -34,6 +34,20 @@ export const backup_restores_max = 100
 /** The engine's id of a snapshot: restic's are 64 hex digits. */
 export const EngineSnapshotId = Schema.String.check(Schema.isPattern(/^[\w-]{1,64}$/))
 
+/** Paths that a backup could not read, and their bytes as JSON: beyond them, their folders. */
+export const unread_max = 100
+export const unread_bytes_max = 8 * 1024
+
+/** Below the share's root, with a slash before each: `/` is all of it. */
+export const Unread = Schema.Array(Schema.String).check(
+  Schema.isMaxLength(unread_max),
+  Schema.makeFilter<ReadonlyArray<string>>(
+    (paths) =>
+      new TextEncoder().encode(JSON.stringify(paths)).length <= unread_bytes_max ||
+      `at most ${unread_bytes_max} bytes`,
+  ),
+)
+
 /** What the engine made. Bytes are those of the share, `stored_bytes` what they added. */
 export const snapshot_fields = {
   engine_snapshot_id: EngineSnapshotId,
@@ -49,6 +63,9 @@ export const snapshot_fields = {
   /** Until when its objects are locked; null when nothing is known of a lock. */
   protected_until: Schema.NullOr(Instant),
 }
+
+/** Of a release before this one nobody knows what it was that could not be read. */
+export const completed_fields = { ...snapshot_fields, unread: Schema.optionalKey(Unread) }
 
 /** How much of a backup was restored to prove it. */
 export const tested_fields = { files: Count, bytes: Count }
@@ -71,7 +88,7 @@ export const RequestBackup = message("RequestBackup", request_fields)
 /** Its target is enrolled: it waits for a worker. */
 export const QueueBackup = message("QueueBackup", {})
 export const StartBackup = message("StartBackup", {})
-export const CompleteBackup = message("CompleteBackup", snapshot_fields)
+export const CompleteBackup = message("CompleteBackup", completed_fields)
 export const FailBackup = message("FailBackup", { reason: Reason })
 /** A new attempt after an error. */
 export const RetryBackup = message("RetryBackup", {})

@@ -5,7 +5,7 @@
  * Source: document 2 §1 Secrets; DECISIONS, document 2, workers.
  */
 import { Schema } from "effect"
-import { EngineSnapshotId } from "#schemas/share-protection/backup.ts"
+import { EngineSnapshotId, Unread } from "#schemas/share-protection/backup.ts"
 import {
   BackupId,
   JobId,
@@ -86,6 +86,8 @@ export const RestoreOrder = Schema.Struct({
   sub_path: Schema.NullOr(SubPath),
   dry_run: Schema.Boolean,
   plan_hash: Schema.NullOr(PlanHash),
+  /** What the backup could not read: nothing of it is deleted. */
+  unread: Schema.optionalKey(Unread),
 })
 
 /** Passwords of former targets that are tried: more than one is there only by other failures. */

@@ -5,6 +5,7 @@
  */
 import { Schema } from "effect"
 import { Instant } from "#schemas/instant.ts"
+import { Unread } from "#schemas/share-protection/backup.ts"
 import { BackupId, RestoreId, ShareId } from "#schemas/share-protection/id.ts"
 import {
   PlanHash,
@@ -26,6 +27,8 @@ export const Restore = Schema.Struct({
   new_share_id: Schema.NullOr(ShareId),
   files: Schema.NullOr(Count),
   bytes: Schema.NullOr(Count),
+  /** What its backup could not read: in place that stays, with `/` all that is there. */
+  left_alone: Schema.NullOr(Unread),
   /** What it would do, of one that was asked with `dry_run`. */
   plan: Schema.NullOr(RestorePlan),
   /** Why it failed. */

@@ -5,6 +5,7 @@
  */
 import { Effect, Schema } from "effect"
 import { message } from "#schemas/message.ts"
+import { Unread } from "#schemas/share-protection/backup.ts"
 import { BackupId, JobId, ProjectId, ShareId, TargetId } from "#schemas/share-protection/id.ts"
 import { Count, Reason } from "#schemas/share-protection/text.ts"
 
@@ -80,6 +81,8 @@ export const restored_fields = {
   new_share_id: Schema.NullOr(ShareId),
   files: Count,
   bytes: Count,
+  /** In place: what the backup could not read, and is not deleted therefore; `/`: nothing is. */
+  left_alone: Schema.optionalKey(Unread),
   /** Of one that only plans. */
   plan: Schema.NullOr(RestorePlan).pipe(Schema.withDecodingDefaultKey(Effect.succeed(null))),
 }

@@ -58,7 +58,7 @@ export const withScript = <A, E>(
   }).pipe(Effect.scoped)
 
 /** The engine with the real restic, where a repository is a folder named like its bucket. */
-const inFolders = (folder: string, binary = restic) =>
+export const inFolders = (folder: string, binary = restic) =>
   engineResticAt({ binary, cache_dir: `${folder}/cache` }, (place) => ({
     options: [],
     ca_cert: null,

@@ -56,6 +56,8 @@ describe("what restic's codes mean", () => {
           engine_snapshot_id: id,
           taken_at: "2026-01-02T03:04:05.678Z",
           partial: true,
+          // It does not say what.
+          unread: ["/"],
           bytes: 14,
           stored_bytes: 15,
           files: 3,

@@ -51,6 +51,19 @@ export const exact = (test: Test) => {
       assert.deepEqual(done, { files: countOf(kept), bytes: bytesOf(kept) })
     }))
 
+  test("leaves alone what the backup could not read, and nothing else", (place) =>
+    Effect.gen(function* () {
+      const { engine, repository, folder } = yield* spoiltFolder(place)
+      yield* engine.restore(repository, { ...folder, unread: ["/b/new"] }, quiet)
+      assert.deepEqual(yield* readTree(folder.path), { ...kept, "b/new/g.txt": "g" })
+      yield* writeTree(folder.path, spoilt)
+      const unread = ["/"]
+      assert.equal((yield* engine.plan(repository, { ...folder, unread })).deleted, 0)
+      yield* engine.restore(repository, { ...folder, unread }, quiet)
+      const stays = { "b/new/g.txt": "g", "h.txt": "h" }
+      assert.deepEqual(yield* readTree(folder.path), { ...kept, ...stays })
+    }))
+
   test("makes a subtree what it is in the snapshot, and leaves the rest alone", (place) =>
     Effect.gen(function* () {
       const { engine, repository, folder } = yield* spoiltFolder(place)

@@ -255,6 +255,20 @@ describe("a restore", () => {
     }),
   )
 
+  inWorld("in place leaves alone what the backup could not read, and says so", (world) =>
+    Effect.gen(function* () {
+      world.has_snapshots = false
+      for (const name of ["a.txt", "docs/b.txt"]) {
+        world.engine.unreadable.add(`${project_folder(world)}/${name}`)
+      }
+      const in_place = { mode: "in_place", sub_path: "/docs", force: true } as const
+      const { left_alone } = yield* restored(world, in_place)
+      assert.deepEqual(left_alone, ["/docs/b.txt"])
+      const after = yield* readTree(project_folder(world))
+      assert.deepInclude(after, { "a.txt": "spoilt", "docs/b.txt": share_tree["docs/b.txt"] })
+    }),
+  )
+
   inWorld("restores a sub path at its place", (world) =>
     Effect.gen(function* () {
       const { new_share_id, files } = yield* restored(world, { sub_path: "/docs/b.txt" })

@@ -58,7 +58,7 @@ export const wanted = Effect.fnUntraced(function* (
  * patterns kept out is none of it, nor is what the snapshot lacks and holds some of that.
  */
 export const extras = Effect.fnUntraced(function* (
-  { path, sub_path }: FolderRestore,
+  { path, sub_path, unread = [] }: FolderRestore,
   snapshot: StoredSnapshot,
   entries: ReadonlyArray<StoredEntry>,
 ) {
@@ -74,7 +74,10 @@ export const extras = Effect.fnUntraced(function* (
     .filter((entry) => !kept.has(entry.path))
     .filter((entry) => !extra.some((other) => entry.path.startsWith(`${other.path}/`)))
   const isIn = scopeOf(snapshot.scope.include_patterns, snapshot.scope.exclude_patterns)
-  const out = present.filter((entry) => !isIn(entry.path))
+  if (unread.includes("/")) return []
+  const out = present.filter(
+    (entry) => !isIn(entry.path) || unread.some((one) => isAt(entry.path, one)),
+  )
   const spared = tops.filter((top) => out.some((one) => isAt(one.path, top.path)))
   return extra.filter((entry) => !spared.some((top) => isAt(entry.path, top.path))).toReversed()
 })

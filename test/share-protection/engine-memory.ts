@@ -226,8 +226,9 @@ const backUp = Effect.fnUntraced(function* (
   const written = bytesOf(snapshot)
   const engine_snapshot_id = sha256(written)
   yield* putObject(bucket, `snapshots/${engine_snapshot_id}`, written)
-  const partial = found.some((entry) => unreadable.has(`${path}${entry.path}`))
-  return { engine_snapshot_id, taken_at, partial, bytes, stored_bytes, files }
+  const unread = found.flatMap((one) => (unreadable.has(`${path}${one.path}`) ? one.path : []))
+  const partial = unread.length > 0
+  return { engine_snapshot_id, taken_at, partial, unread, bytes, stored_bytes, files }
 })
 
 const restore = Effect.fnUntraced(function* (

@@ -36,6 +36,7 @@ describe("POST /v1/restores", () => {
         dry_run: false,
         plan_hash: null,
         plan: null,
+        left_alone: null,
         new_share_id: null,
         files: null,
         bytes: null,

@@ -1,5 +1,5 @@
 /** Orders as workers get them: one of each type, and the largest that there can be. */
-import { EngineSnapshotId } from "#schemas/share-protection/backup.ts"
+import { EngineSnapshotId, unread_bytes_max } from "#schemas/share-protection/backup.ts"
 import { BackupId } from "#schemas/share-protection/id.ts"
 import { forgotten_max } from "#schemas/share-protection/job.ts"
 import type { JobOrder } from "#schemas/share-protection/job-order.ts"
@@ -143,7 +143,12 @@ export const largestOrders: ReadonlyArray<JobOrder> = [
     include_patterns: longest_patterns,
     exclude_patterns: longest_patterns,
   },
-  { ...restoreOrder, ...longest_about, sub_path: `/${"\u20ac".repeat(1365)}` },
+  {
+    ...restoreOrder,
+    ...longest_about,
+    sub_path: `/${"\u20ac".repeat(1365)}`,
+    unread: Array.from({ length: 2 }, () => `/${"\u0001".repeat(unread_bytes_max / 12 - 8)}`),
+  },
   {
     ...retentionOrder,
     ...longest_about,

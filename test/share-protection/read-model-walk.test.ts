@@ -202,6 +202,7 @@ const restore: Pair = {
       files: null,
       bytes: null,
       plan: null,
+      left_alone: null,
       ...context,
       ...made,
       ...at,

@@ -140,7 +140,7 @@ const transfersOf = (
         const engine_snapshot_id = `s${world.random.between(0, 2 ** 40).toString(36)}`
         snapshots.set(engine_snapshot_id, { tags, taken_at })
         if (happens(world, "the engine fails after", 0.06)) return yield* fails("Too late.")
-        const made = { partial: false, bytes: 2, stored_bytes: 1, files: 1 }
+        const made = { partial: false, unread: [], bytes: 2, stored_bytes: 1, files: 1 }
         return { engine_snapshot_id, taken_at, ...made }
       }),
     ),

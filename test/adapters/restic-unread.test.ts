@@ -1,0 +1,37 @@
+import { assert, describe, it } from "@effect/vitest"
+import { unreadIn } from "#adapters/share-protection/restic-unread.ts"
+import { unread_bytes_max, unread_max } from "#schemas/share-protection/backup.ts"
+
+const root = "/srv/shares/one"
+
+const unread = (items: ReadonlyArray<string>, errors_count = items.length) => {
+  const nothing = { message: "", errors: [], verdict: undefined, is_opening: false }
+  return unreadIn(root, { ...nothing, items, errors_count, code: 3 })
+}
+
+describe("what restic could not read", () => {
+  it("is told below the folder, once, and without what is in it", () => {
+    const items = [`${root}/a`, "a", "./b/c", "b/c/d", `${root}/e/f`]
+    assert.deepEqual(unread(items), ["/a", "/b/c", "/e/f"])
+  })
+
+  it.each([
+    ["nothing was said", [], 0],
+    ["more was said than was kept", ["a"], 2],
+    ["an error was about nothing that is named", ["a", ""], 2],
+    ["it was about something else", ["a", "/srv/shares/onetwo/b"], 2],
+    ["it was about the folder", ["a", "."], 2],
+    ["it was about the folder, by its whole path", ["a", root], 2],
+  ])("may be anything where %s", (_, items, count) => {
+    assert.deepEqual(unread(items, count), ["/"])
+  })
+
+  it("is told by its folders where it is too much", () => {
+    const many = Array.from({ length: unread_max + 1 }, (_, n) => `many/${n}`)
+    assert.deepEqual(unread([...many, "few/one"]), ["/few", "/many"])
+    const long = Array.from({ length: 3 }, (_, n) => `${"x".repeat(unread_bytes_max / 3)}/${n}`)
+    assert.lengthOf(unread(long), 1)
+    const everywhere = Array.from({ length: unread_max + 1 }, (_, n) => `${n}/x`)
+    assert.deepEqual(unread(everywhere), ["/"])
+  })
+})
