@@ -11,11 +11,12 @@ import { Context } from "effect"
 import { isInternal } from "#adapters/blob-storage/peer-door.ts"
 import type { FrontDoor } from "#gateway/front-door.ts"
 import { counter, gauge } from "#schemas/metric.ts"
+import type { Settings } from "#schemas/settings.ts"
 import { answerBroken } from "./broken-answer.ts"
 import { inFront } from "./request-front.ts"
 
 /** Connections beyond the limit; what comes after them is closed as soon as it is there. */
-const spare_max = 64
+export const spare_max = 64
 
 /** The part of the files that a process may open which is for connections. */
 const files_share = 0.75
@@ -42,19 +43,39 @@ const filesMax = () => {
   }
 }
 
+/** How many there may be, by the settings and by the system. */
+export const connectionsMax = ({ max_connections }: Settings["api"]) =>
+  Math.max(1, Math.min(max_connections, Math.floor(filesMax() * files_share)))
+
+/** Connections that other threads of the process have. */
+export interface OtherConnections {
+  readonly open: () => number
+  /** Calls it whenever `open` may have changed. */
+  readonly onMove: (listener: () => void) => void
+  /** Is told how many this thread has. */
+  readonly note: (count: number) => void
+}
+
 /** Follows which connections are beyond the limit, and closes what is beyond those. */
-const excessive = (server: Server, is_tls: boolean, connections_max: number) => {
+const excessive = (
+  server: Server,
+  { is_tls, connections_max, others }: LimitOptions & { readonly connections_max: number },
+) => {
   const excess = new Set<Duplex>()
-  let open = 0
+  let here = 0
+  const open = () => here + (others?.open() ?? 0)
+  const tell = () => open_total.updateUnsafe(open(), nowhere)
   const moved = (by: number) => {
-    open += by
-    open_total.updateUnsafe(open, nowhere)
+    here += by
+    others?.note(here)
+    tell()
   }
+  others?.onMove(tell)
   server.maxConnections = connections_max + spare_max
   server.on("drop", () => refused_total.updateUnsafe(1, nowhere))
   server.on(is_tls ? "secureConnection" : "connection", (socket: Duplex) => {
     moved(1)
-    if (open > connections_max) excess.add(socket)
+    if (open() > connections_max) excess.add(socket)
     socket.once("close", () => {
       moved(-1)
       excess.delete(socket)
@@ -68,15 +89,21 @@ export interface ConnectionLimit {
   readonly isExcess: (socket: Duplex) => boolean
 }
 
+export interface LimitOptions {
+  readonly is_tls: boolean
+  readonly others?: OtherConnections | undefined
+}
+
 /** Comes before whoever took requests until now: what is within the limit is theirs. */
 export const limitConnections = (
   server: Server,
   { broken }: Pick<FrontDoor, "broken">,
-  { connections_max, is_tls }: { readonly connections_max: number; readonly is_tls: boolean },
+  api: Settings["api"],
+  options: LimitOptions,
 ): ConnectionLimit => {
-  const most = Math.max(1, Math.min(connections_max, Math.floor(filesMax() * files_share)))
-  limit.updateUnsafe(most, nowhere)
-  const excess = excessive(server, is_tls, most)
+  const connections_max = connectionsMax(api)
+  limit.updateUnsafe(connections_max, nowhere)
+  const excess = excessive(server, { ...options, connections_max })
   const refused: RequestListener = ({ method = "", url = "" }, response) => {
     const detail = "Too many connections are open: try again, or use one for several requests."
     refused_total.updateUnsafe(1, nowhere)

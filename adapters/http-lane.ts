@@ -3,8 +3,7 @@
  * Node's HTTP server around each. The first request that is anything else hands its connection
  * over to that server, with all bytes of it, and for good. Source: decision 0159.
  */
-import type { Server } from "node:http"
-import type { Socket } from "node:net"
+import type { Server, Socket } from "node:net"
 import type { HotRequest } from "#gateway/hot.ts"
 import { answerForm } from "./lane-answer.ts"
 import { type LaneConnection, type LaneRules, laneConnection } from "./lane-connection.ts"
@@ -24,6 +23,8 @@ export interface Lane {
   readonly closeAll: () => void
   /** The lane's request that a connection was handed over with, once: its route was tried. */
   readonly takeTried: (socket: Socket) => HotRequest | undefined
+  /** This connection, which is still to be taken, goes over at once. */
+  readonly pass: (socket: Socket) => void
 }
 
 type Listener = (socket: Socket) => void
@@ -49,6 +50,7 @@ export const httpLane = (server: Server, { is_tls, ...setup }: LaneSetup): Lane 
   if (theirs === undefined) throw new Error(`The server takes no ${event}.`)
   const connections = following(server)
   const tried = new WeakMap<Socket, HotRequest>()
+  const passing = new WeakSet<Socket>()
   let is_retired = false
 
   const rules: LaneRules = {
@@ -69,6 +71,7 @@ export const httpLane = (server: Server, { is_tls, ...setup }: LaneSetup): Lane 
   }
   server.off(event, theirs)
   server.on(event, (socket: Socket) => {
+    if (passing.has(socket)) return theirs.call(server, socket)
     const connection = laneConnection(rules, socket, () => connections.delete(connection))
     connections.add(connection)
   })
@@ -81,6 +84,7 @@ export const httpLane = (server: Server, { is_tls, ...setup }: LaneSetup): Lane 
     },
     closeIdle: () => close(({ isIdle }) => isIdle()),
     closeAll: () => close(() => true),
+    pass: (socket) => void passing.add(socket),
     takeTried: (socket) => {
       const request = tried.get(socket)
       tried.delete(socket)

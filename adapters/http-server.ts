@@ -20,18 +20,21 @@ import { isInternal, type PeerDoor } from "#adapters/blob-storage/peer-door.ts"
 import { share_protection } from "#gateway/envelope.ts"
 import type { Broken, FrontDoor } from "#gateway/front-door.ts"
 import type { Settings } from "#schemas/settings.ts"
-import { type ConnectionLimit, limitConnections } from "./connection-limit.ts"
+import { type Adoptions, adoptions } from "./adopted-connection.ts"
+import {
+  type ConnectionLimit,
+  limitConnections,
+  type OtherConnections,
+} from "./connection-limit.ts"
 import { watched } from "./file-changes.ts"
 import { requireHost } from "./host-header.ts"
 import { httpLane, type Lane } from "./http-lane.ts"
+import { probePort } from "./port-probe.ts"
 import { inFront } from "./request-front.ts"
+import { headers_timeout_ms, keep_alive_ms } from "./still-connection.ts"
 import { work_ms } from "./stop-deadline.ts"
 import { cutUnread } from "./unread-answer.ts"
 
-/** Slow heads are cut off: nobody needs ten seconds for 16 KiB. */
-const headers_timeout_ms = 10_000
-/** Longer than the usual idle times of proxies, which must be the first to hang up. */
-const keep_alive_ms = 75_000
 /** All headers and the request line together; the front door allows half of it for the URL. */
 const header_bytes_max = 16 * 1024
 /** How often slow heads are looked for. */
@@ -55,6 +58,8 @@ export interface Listening {
    * balances the load, and has yet to see that this process ends. Another signal ends that.
    */
   readonly drain: (seconds: number) => Effect.Effect<void>
+  /** Takes a connection that another thread of this process had first. */
+  readonly adopt: Adoptions["adopt"]
   /** When the certificate that is served runs out, in Unix time; undefined without TLS. */
   readonly certificateEnds: () => number | undefined
 }
@@ -230,8 +235,14 @@ type HotHeaders = Parameters<FrontDoor["hot"]>[2]
  * Shows requests to the hot routes first. What they do not take goes on to whoever took requests
  * before: the last of the listeners, which is Effect's. So does what they were shown on the lane.
  */
-const hotFirst = (server: Server, { hot, inherit }: FrontDoor, { takeTried }: Lane) =>
+const hotFirst = (
+  server: Server,
+  { hot, inherit }: FrontDoor,
+  { takeTried }: Lane,
+  { wasTried }: Adoptions,
+) =>
   inFront(server, "request", (plain) => (request, response) => {
+    if (wasTried(request)) return plain(request, response)
     const tried = takeTried(request.socket)
     if (tried !== undefined) {
       inherit(tried, request)
@@ -293,14 +304,19 @@ const urlOf = (scheme: string, host: string, port: number) => {
   return `${scheme}://${name.includes(":") ? `[${name}]` : name}:${port}`
 }
 
+export interface Beside {
+  readonly internal?: InternalDoor | undefined
+  readonly others?: OtherConnections | undefined
+}
+
 /**
  * Listens until the scope closes: then no connection is taken any more, event streams and the links
  * of other nodes end, requests in flight get 8 s, and what is left is cut off.
  */
 export const httpServer = Effect.fnUntraced(function* (
-  { api, tls }: Settings,
+  { api, tls, blob }: Settings,
   door: FrontDoor,
-  internal?: InternalDoor,
+  { internal, others }: Beside = {},
 ) {
   const is_tls = tls.cert !== ""
   const secured = is_tls ? yield* tlsServer(tls) : undefined
@@ -315,22 +331,28 @@ export const httpServer = Effect.fnUntraced(function* (
     keep_alive_ms,
     patience_ms: api.request_timeout_seconds * ms_per_s,
   })
+  const adopted = adoptions(server, lane, door)
   answerMalformed(server, door)
   overlookExpectations(server)
   cutUnread(server, is_tls, api.request_timeout_seconds)
   const silent = silentSockets(server, is_tls)
   const address = { host: api.bind_host, port: api.bind_port }
+  const unheardOf = ({ cause }: { readonly cause?: unknown }) =>
+    new ListenFailure({
+      message: `cannot listen on ${address.host}:${address.port}: ${unheard(cause)}`,
+    })
+  const is_shared = blob.workers > 1
+  if (is_shared) {
+    yield* Effect.tryPromise({
+      try: () => probePort(address),
+      catch: (cause) => unheardOf({ cause }),
+    })
+  }
   const { serve } = yield* NodeHttpServer.make(() => server, {
     ...address,
+    reusePort: is_shared,
     gracefulShutdownTimeout: Duration.millis(work_ms),
-  }).pipe(
-    Effect.mapError(
-      ({ cause }) =>
-        new ListenFailure({
-          message: `cannot listen on ${api.bind_host}:${api.bind_port}: ${unheard(cause)}`,
-        }),
-    ),
-  )
+  }).pipe(Effect.mapError(unheardOf))
   let sweeping: ReturnType<typeof setInterval> | undefined
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
@@ -341,9 +363,9 @@ export const httpServer = Effect.fnUntraced(function* (
   )
   const around = Context.add(door.context, Scope.Scope, yield* Effect.scope)
   yield* Effect.setContext(serve(door.app), around)
-  hotFirst(server, door, lane)
+  hotFirst(server, door, lane, adopted)
   internalFirst(server, internal)
-  limits = limitConnections(server, door, { connections_max: api.max_connections, is_tls })
+  limits = limitConnections(server, door, api, { is_tls, others })
   requireHost(server, door)
   // Runs first when the scope closes, before the server waits for what is in flight.
   yield* Effect.addFinalizer(() =>
@@ -366,6 +388,7 @@ export const httpServer = Effect.fnUntraced(function* (
     url: urlOf(is_tls ? "https" : "http", api.bind_host, port),
     drain: drained(server, lane),
     certificateEnds: () => secured?.ends(),
+    adopt: adopted.adopt,
   }
   return listening
 })

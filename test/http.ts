@@ -112,7 +112,7 @@ export const serveHttp = Effect.fnUntraced(function* (
   const run = Effect.gen(function* () {
     const mounted = yield* Effect.forEach(services, (service) => mount(service))
     const door = yield* frontDoor(mounted, current ?? (() => settings), requests)
-    const listening = yield* httpServer(settings, door, setup.internal)
+    const listening = yield* httpServer(settings, door, { internal: setup.internal })
     return { listening, door }
   })
   const { listening, door } = yield* run.pipe(

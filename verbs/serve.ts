@@ -19,6 +19,7 @@ import {
 } from "effect"
 import { Command, Flag } from "effect/cli"
 import { stale_ms_max } from "#actors/system/issued-tokens.ts"
+import { blobWorkers } from "#adapters/blob-storage/blob-workers.ts"
 import { nodeId } from "#adapters/blob-storage/node.ts"
 import { developmentCredentialsPath } from "#adapters/development-credentials.ts"
 import { growHeap } from "#adapters/heap-growth.ts"
@@ -42,6 +43,7 @@ import { systemService } from "#gateway/system/service.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import type { Role, Settings } from "#schemas/settings.ts"
 import { blobStorage } from "#verbs/blob-storage.ts"
+import { startWorkers } from "#verbs/blob-workers.ts"
 import { cloud } from "#verbs/cloud.ts"
 import { conductedElsewhere } from "#verbs/conductor.ts"
 import { embedded, noteOfOthers, noteOfProfile } from "#verbs/embedded.ts"
@@ -238,6 +240,7 @@ const enabled = Effect.fnUntraced(function* (
     told: is_gateway ? [] : said,
     joined: store?.joined ?? Effect.void,
     internal: store?.internal,
+    store: { node_id: process.node_id, desk: store && (yield* store.desk) },
     collectors: [...of_store, ...(front?.collectors ?? [])],
     serves: front?.serves ?? Effect.void,
     farewell,
@@ -248,7 +251,7 @@ type Enabled = Effect.Success<ReturnType<typeof enabled>>
 
 /** Listens, for the paths of these services and for what the process says of itself. */
 const listen = Effect.fnUntraced(function* (
-  { mounted, is_gateway, told, collectors, internal, farewell }: Enabled,
+  { mounted, is_gateway, told, collectors, internal, farewell, store }: Enabled,
   current: () => Settings,
 ) {
   let is_ending = false
@@ -271,7 +274,17 @@ const listen = Effect.fnUntraced(function* (
     ? [yield* mount(yield* systemService({ services: mounted, pages, published }))]
     : []
   const door = yield* frontDoor([...mounted, ...system, health], current, requests)
-  const { port, url, drain, ...listening } = yield* httpServer(settings, door, internal)
+  const workers = yield* blobWorkers(settings)
+  const beside = { internal, others: workers }
+  const { port, url, drain, ...listening } = yield* httpServer(settings, door, beside)
+  const { adopt } = listening
+  const { retire } = yield* startWorkers(workers, {
+    settings: current,
+    ...store,
+    door,
+    port,
+    adopt,
+  })
   certificateEnds = listening.certificateEnds
   const deadline = yield* StopDeadline
   // The first to be done at the end: workers stop while the last requests are answered. Nobody
@@ -279,6 +292,7 @@ const listen = Effect.fnUntraced(function* (
   const drained = Effect.suspend(() => {
     const { drain_seconds } = current().api
     if (mounted.length === 0 || drain_seconds === 0) return Effect.void
+    retire()
     // What follows has all of its time.
     return Effect.andThen(drain(drain_seconds), deadline.begin)
   })

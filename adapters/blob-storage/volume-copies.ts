@@ -9,9 +9,15 @@ import { codeOf } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { chunk_bytes, chunkCount } from "./volume-chunks.ts"
 import { damaged, damageOf } from "./volume-damage.ts"
-import type { VolumeFile } from "./volume-disk.ts"
+import type { ReadableFile } from "./volume-disk.ts"
 import type { Place } from "./volume-index.ts"
-import type { ReadRecord, Segment, VolumeParts } from "./volume-parts.ts"
+import type {
+  Index,
+  ReadableSegment,
+  ReadableSegments,
+  ReadRecord,
+  VolumeParts,
+} from "./volume-parts.ts"
 import { corrupt, type Quarantine } from "./volume-quarantine.ts"
 import {
   checksumOf,
@@ -25,7 +31,11 @@ import { segmentName } from "./volume-segments.ts"
 import { makeWarmth } from "./volume-warmth.ts"
 import type { BlobStretch, FileOf } from "./volume-windows.ts"
 
-export type CopyParts = Pick<VolumeParts, "dir" | "disk" | "segments" | "index">
+export interface CopyParts extends Pick<VolumeParts, "dir"> {
+  readonly disk: { readonly open: (path: string) => Promise<ReadableFile> }
+  readonly segments: ReadableSegments
+  readonly index: Pick<Index, "find">
+}
 
 /** Thrown where a copy fails that is not the live one any more: whoever reads begins anew. */
 export const moved = new Error("the record is elsewhere by now")
@@ -84,8 +94,8 @@ export const payloadStretch = ({ head, payload }: ReadRecord, { start, end }: Bl
 
 /** Files that were opened anew, to be closed after use. */
 const freshFiles = ({ disk, dir }: CopyParts) => {
-  const opened = new Map<Segment, Promise<VolumeFile>>()
-  const open = async ({ kind, number }: Segment) => {
+  const opened = new Map<ReadableSegment, Promise<ReadableFile>>()
+  const open = async ({ kind, number }: ReadableSegment) => {
     try {
       return await disk.open(join(dir, segmentName(kind, number)))
     } catch (cause) {
@@ -93,7 +103,7 @@ const freshFiles = ({ disk, dir }: CopyParts) => {
       throw cause
     }
   }
-  const fileOf = (segment: Segment): Promise<VolumeFile> => {
+  const fileOf = (segment: ReadableSegment): Promise<ReadableFile> => {
     const known = opened.get(segment)
     if (known) return known
     const file = open(segment)
@@ -115,7 +125,7 @@ export const makeCopies = (parts: CopyParts, { setAside }: Pick<Quarantine, "set
   const { segments, index } = parts
   const { isWarm, wasWarm } = makeWarmth()
 
-  const segmentOf = ({ file }: Place): Segment => {
+  const segmentOf = ({ file }: Place): ReadableSegment => {
     const segment = segments.find("log", file)
     if (!segment) throw damaged(`The log file ${file} is gone.`, "lost")
     return segment

@@ -24,11 +24,12 @@ import { makeLogReads } from "./volume-log.ts"
 import type { Budget, CommitLine, VolumeLimits, VolumeParts } from "./volume-parts.ts"
 import { makePutSmall, sizeOf } from "./volume-puts.ts"
 import { makeQuarantine, setAsideHeadless } from "./volume-quarantine.ts"
-import { makeReads } from "./volume-reads.ts"
+import { makeReads, pinsOf } from "./volume-reads.ts"
 import { leaveCleanMark, recover } from "./volume-recovery.ts"
 import { makeRenew } from "./volume-renewal.ts"
 import type { HeadlessBlob } from "./volume-replay.ts"
 import { makeScan } from "./volume-scan.ts"
+import { makeVolumeNews, type VolumeSharing } from "./volume-sharing.ts"
 import { makeStage } from "./volume-staging.ts"
 import type { Counters } from "./volume-state.ts"
 import { makeUpkeep } from "./volume-upkeep.ts"
@@ -61,6 +62,8 @@ export interface VolumeOptions {
   readonly clock?: () => bigint
   /** Told what went wrong in the background and harms no answer. */
   readonly report?: Report
+  /** Whether other threads of the process read by themselves. */
+  readonly is_shared?: boolean
 }
 
 export type Report = (problem: string) => void
@@ -91,6 +94,8 @@ export interface VolumeEngine extends NodeEngine {
   readonly adoptQuarantined: (id: BlobId, detail: string, at: bigint) => Promise<void>
   /** Makes a checkpoint now. */
   readonly checkpoint: () => Promise<void>
+  /** For other threads of this process; undefined where it was not opened for them. */
+  readonly sharing: VolumeSharing | undefined
 }
 
 /** Blobs of this size and more are kept outside the log, in bytes. */
@@ -156,7 +161,9 @@ const open = async (options: VolumeOptions, disk: VolumeDisk) => {
   const limits = limitsOf(options)
   const late: { fail?: (detail: string) => void; wrote?: (bytes: number) => void } = {}
   const fail = (detail: string) => late.fail?.(detail)
+  const news = options.is_shared === true ? makeVolumeNews() : undefined
   const recovered = await recover({
+    watched: news?.watched,
     disk,
     dir,
     segment_bytes: limits.segment_bytes,
@@ -212,7 +219,8 @@ const open = async (options: VolumeOptions, disk: VolumeDisk) => {
       await segments.retire(file.segment)
     },
   }
-  return { parts, line, recovered, checkpoints, scan: makeScan(state) }
+  const sharing = news?.sharing({ dir, ...recovered }, pinsOf(recovered))
+  return { parts, line, recovered, checkpoints, scan: makeScan(state), sharing }
 }
 
 /** What takes copies out, and is remembered. */
@@ -259,7 +267,13 @@ const makeReading = (
   const report = options.report ?? (() => undefined)
   const quarantine = makeQuarantine(parts, extents, report)
   const copies = makeCopies(parts, quarantine)
-  const reads = makeReads({ ...parts, copies, windows, extents, quarantine })
+  const reads = makeReads({
+    ...parts,
+    copies,
+    windows,
+    quarantine,
+    pin: pinsOf({ ...parts, extents }),
+  })
   const upkeep = makeUpkeep(
     { ...parts, copies, windows, extents, clock: clockOf(options) },
     { scrub_bytes_per_second: options.scrub_bytes_per_second, now: parts.now, report },
@@ -300,7 +314,7 @@ export const openVolume = async (
   options: VolumeOptions,
   disk: VolumeDisk = volumeDisk,
 ): Promise<VolumeEngine> => {
-  const { parts, line, recovered, checkpoints, scan } = await open(options, disk)
+  const { parts, line, recovered, checkpoints, scan, sharing } = await open(options, disk)
   const { index, segments, extents, state } = recovered
   const { counters } = state
   const windows = makeWindows(segments)
@@ -367,5 +381,6 @@ export const openVolume = async (
       await line.submit({ kind: "quarantined", id, place: undefined, detail, at })
     },
     checkpoint: () => parts.checkpoint(),
+    sharing,
   }
 }

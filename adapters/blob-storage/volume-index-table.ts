@@ -31,8 +31,11 @@ export type Key = Uint32Array<ArrayBuffer>
 export type Packed = readonly [what: number, position_8: number, bytes: number]
 
 export interface Table {
-  /** `capacity` tags, then `capacity` times the other six words of a slot. */
-  readonly words: Uint32Array<ArrayBuffer>
+  /**
+   * `capacity` tags, then `capacity` times the other six words of a slot; where other threads read
+   * it, one word more, its version: odd while it changes, and for good once it is replaced.
+   */
+  readonly words: Uint32Array
   readonly capacity: number
   /** Mixed into where a slot is looked for first. */
   readonly seed: number
@@ -106,11 +109,21 @@ export const unpack = (what: number, position_8: number, bytes: number): Place =
   is_large: (what & 4) !== 0,
 })
 
-/** A table for so many entries, and some more. */
-export const makeTable = (seed: number, entries = 0): Table => {
+/** A table for so many entries, and some more; other threads may read a shared one. */
+export const makeTable = (seed: number, entries: number, is_shared: boolean): Table => {
   let capacity = slots_min
   while (capacity * load_fresh_max < entries) capacity = Math.ceil(capacity * growth)
-  return { words: new Uint32Array(slot_words * capacity), capacity, seed, used: 0 }
+  const words = slot_words * capacity
+  const shared = () => new Uint32Array(new SharedArrayBuffer(4 * (words + 1)))
+  return { words: is_shared ? shared() : new Uint32Array(words), capacity, seed, used: 0 }
+}
+
+const versionOf = ({ capacity }: Pick<Table, "capacity">) => slot_words * capacity
+const isShared = ({ words, capacity }: Table) => words.length > slot_words * capacity
+
+/** Called before a table changes and behind it: whoever reads meanwhile looks again. */
+export const turnVersion = (table: Table) => {
+  if (isShared(table)) Atomics.add(table.words, versionOf(table), 1)
 }
 
 export const isFull = ({ used, capacity }: Table) => used + 1 > capacity * load_max
@@ -168,6 +181,26 @@ const search = (table: Table, key: Key) => {
 
 /** The identifier's slot; below 0 where it is not in the table. */
 export const find = (table: Table, key: Key) => search(table, key)
+
+/** How often a reader looks again that a change came between. */
+const looks_max = 4
+
+/**
+ * Where an identifier is in a table that another thread changes; "unsure" where that thread has
+ * another in its place by now, or never lets it be.
+ */
+export const findShared = (table: Table, key: Key): Place | "unsure" | undefined => {
+  const { words } = table
+  const at_version = versionOf(table)
+  for (let look = 0; look < looks_max; look++) {
+    const version = Atomics.load(words, at_version)
+    if (version % 2 === 1) continue
+    const slot = search(table, key)
+    const place = slot < 0 ? undefined : placeAt(table, slot)
+    if (Atomics.load(words, at_version) === version) return place
+  }
+  return "unsure"
+}
 
 export const placeAt = (table: Table, slot: number): Place => {
   const rest = restOf(table, slot)

@@ -12,7 +12,7 @@ import {
   record_alignment,
   toRecords,
 } from "./volume-format.ts"
-import type { LogReads, ReadRecord, Segment, Segments } from "./volume-parts.ts"
+import type { LogReads, ReadableSegments, ReadRecord, Segment } from "./volume-parts.ts"
 import {
   decodeHead,
   decodeTail,
@@ -33,7 +33,7 @@ const asBuffer = (bytes: Uint8Array) =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
 /** The records of the log by their places, which the index has. */
-export const makeLogReads = (segments: Segments): LogReads => {
+export const makeLogReads = (segments: ReadableSegments): LogReads => {
   const read = async (id: BlobId, file: number, position: number, length: number) => {
     const segment = segments.find("log", file)
     if (!segment) return undefined

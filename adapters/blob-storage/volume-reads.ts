@@ -10,13 +10,13 @@ import type { CopyReading } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { type Ahead, makeAhead, readByHash } from "./volume-ahead.ts"
 import { window_bytes } from "./volume-chunks.ts"
-import { assertHash, type Copies, moved, payloadStretch } from "./volume-copies.ts"
+import { assertHash, type Copies, isSamePlace, moved, payloadStretch } from "./volume-copies.ts"
 import { damageOf } from "./volume-damage.ts"
 import type { ExtentFiles } from "./volume-extents.ts"
 import { isHeld, type Place } from "./volume-index.ts"
 import type { Index, LogReads } from "./volume-parts.ts"
 import { corrupt, type Quarantine } from "./volume-quarantine.ts"
-import { extentsOf, heldBytesOf, type RecordHead } from "./volume-record.ts"
+import { type Extent, extentsOf, heldBytesOf, type RecordHead } from "./volume-record.ts"
 import { heldCopyOf, metaOf } from "./volume-record-told.ts"
 import {
   type BlobStretch,
@@ -27,13 +27,37 @@ import {
 } from "./volume-windows.ts"
 
 export interface ReadParts {
-  readonly index: Index
-  readonly log: LogReads
+  readonly index: Pick<Index, "find">
+  readonly log: Pick<LogReads, "head">
   readonly copies: Copies
   readonly windows: Windows
-  readonly extents: ExtentFiles
-  readonly quarantine: Quarantine
+  readonly pin: Pin
+  readonly quarantine: Pick<Quarantine, "isHidden" | "setAside">
 }
+
+/**
+ * Keeps what a record names from being used anew, until what it answers is called; undefined where
+ * the record is not the live one any more.
+ */
+export type Pin = (
+  id: BlobId,
+  place: Place,
+  extents: ReadonlyArray<Extent>,
+) => (() => void) | undefined | Promise<(() => void) | undefined>
+
+/** The pins of the thread that has the files. */
+export const pinsOf =
+  ({
+    index,
+    extents,
+  }: {
+    readonly index: Pick<Index, "find">
+    readonly extents: ExtentFiles
+  }): Pin =>
+  (id, place, list) => {
+    const now = index.find(id)
+    return isSamePlace(now, place) ? extents.pin(list) : undefined
+  }
 
 export type Sound = (id: BlobId, at: bigint) => Promise<RecordHead | undefined>
 
@@ -121,7 +145,7 @@ const makeSound =
     }
   }
 
-const makeFinding = ({ index, copies, quarantine, extents }: ReadParts) => {
+const makeFinding = ({ index, copies, quarantine, pin }: ReadParts) => {
   const find = (id: BlobId): Place => {
     const place = index.find(id)
     if (!isHeld(place) || quarantine.isHidden(id, place)) {
@@ -148,9 +172,9 @@ const makeFinding = ({ index, copies, quarantine, extents }: ReadParts) => {
   const open = (id: BlobId, at: bigint): Promise<Source> =>
     onLive(id, async (place) => {
       const head = await headOf(id, place, at)
-      const now = index.find(id)
-      if (now?.file !== place.file || now.position !== place.position) throw moved
-      return { place, head, unpin: extents.pin(extentsOf(head)) }
+      const unpin = await pin(id, place, extentsOf(head))
+      if (!unpin) throw moved
+      return { place, head, unpin }
     })
   return { find, onLive, headOf, open }
 }

@@ -25,6 +25,7 @@ import {
   makeSegments,
   type OpenSegments,
 } from "./volume-segments.ts"
+import type { VolumeNewsDesk } from "./volume-sharing.ts"
 import { fresh_counters, makeState } from "./volume-state.ts"
 import { log_start } from "./volume-writer.ts"
 
@@ -41,6 +42,8 @@ export interface RecoveryOptions {
   readonly fresh: { readonly volume_id: Uint8Array; readonly cursor: number }
   readonly now: () => number
   readonly fail: (detail: string) => void
+  /** Told of what other threads have to know; then they may read the index. */
+  readonly watched?: VolumeNewsDesk["watched"] | undefined
 }
 
 /** The checkpoint that the last process closed the volume with; undefined: it did not close it. */
@@ -159,7 +162,9 @@ export const recover = async (options: RecoveryOptions) => {
   if (found.volume_id && Buffer.compare(found.volume_id, volume_id) !== 0) {
     throw new Error(`the files in ${dir} are not those of its checkpoint`)
   }
-  const files = { disk, dir, volume_id, segment_bytes, generation: facts?.generation ?? 0, now }
+  const { replaced, retired } = options.watched ?? {}
+  const generation = facts?.generation ?? 0
+  const files = { disk, dir, volume_id, segment_bytes, generation, now, retired }
   const segments = makeSegments(files)
   for (const one of found.files) if (one.kind === "ext") segments.adopt(one, false)
   const known = new Map(facts?.logs.map((log) => [log.number, log]))
@@ -173,7 +178,7 @@ export const recover = async (options: RecoveryOptions) => {
   }
   const logs = await sortLogs({ found, volume_id, facts, is_clean, segments }, unknown)
   const seed = crc32c(volume_id)
-  const index = makeIndex(checkpoint?.index ?? [], seed)
+  const index = makeIndex(checkpoint?.index ?? [], seed, replaced)
   const images = checkpoint?.extents ?? []
   const extents = makeExtents({ segments, segment_bytes, fail, images })
   const { cursor } = fresh
@@ -191,5 +196,5 @@ export const recover = async (options: RecoveryOptions) => {
     : await replay({ state, log: makeLogReads(segments) }, replayed, start)
   for (const segment of logs.stale) await segments.retire(segment)
   const notes: Record<string, string> = { ...facts?.notes }
-  return { volume_id, segments, index, extents, state, end, deletes, headless, notes, serial }
+  return { volume_id, segments, index, extents, state, end, deletes, headless, notes, serial, seed }
 }

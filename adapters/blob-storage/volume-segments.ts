@@ -4,7 +4,7 @@
  * takes a sync a third of the time that appending takes; those of extents grow as they are written.
  */
 import { join } from "node:path"
-import type { VolumeDisk, VolumeFile } from "./volume-disk.ts"
+import { countReads, type VolumeDisk, type VolumeFile } from "./volume-disk.ts"
 import {
   data_start,
   decodeSuperblock,
@@ -107,32 +107,8 @@ export const findSegments = async (disk: VolumeDisk, dir: string): Promise<Found
   return { volume_id, files }
 }
 
-/** A file that can tell when no read of it is under way: it must not be closed or zeroed before. */
-interface ReadFile extends VolumeFile {
-  readonly unread: () => Promise<void>
-}
-
-const countReads = (file: VolumeFile): ReadFile => {
-  let reads = 0
-  let waiting: Array<() => void> = []
-  const end = () => {
-    reads -= 1
-    if (reads > 0) return
-    for (const resolve of waiting) resolve()
-    waiting = []
-  }
-  return {
-    ...file,
-    read: (position, length, into) => {
-      reads += 1
-      const read = file.read(position, length, into)
-      read.then(end, end)
-      return read
-    },
-    unread: () =>
-      reads === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve)),
-  }
-}
+/** A file of the volume, whose reads are counted. */
+type ReadFile = VolumeFile & { readonly unread: () => Promise<void> }
 
 interface ReadSegment extends Segment {
   readonly file: ReadFile
@@ -146,6 +122,8 @@ export interface SegmentsOptions {
   /** The highest generation that was ever used. */
   readonly generation: number
   readonly now: () => number
+  /** Told of each file that goes out of use. */
+  readonly retired?: ((kind: SegmentKind, number: number) => void) | undefined
 }
 
 /** The length of the next file of a kind: twice the last one's while they are asked for quickly. */
@@ -269,6 +247,8 @@ export const makeSegments = (options: SegmentsOptions): OpenSegments => {
   const maker = makeMaker(options)
   const used = { log: new Map<number, ReadSegment>(), ext: new Map<number, ReadSegment>() }
   const spare: Record<SegmentKind, Array<ReadSegment>> = { log: [], ext: [] }
+  /** Files that become spare ones: many may go out of use at once. */
+  const renewing = { log: 0, ext: 0 }
   /** Files that could not be made anew: they are what they were, or something between. */
   const broken: Array<ReadSegment> = []
   const { tracked, settled } = makeBusy()
@@ -290,11 +270,20 @@ export const makeSegments = (options: SegmentsOptions): OpenSegments => {
     await options.disk.remove(join(options.dir, segmentName(kind, number)))
     await options.disk.syncFolder(options.dir)
   }
+  const makeSpare = async (segment: ReadSegment) => {
+    const { kind } = segment
+    renewing[kind] += 1
+    try {
+      spare[kind].push(await maker.renew(segment))
+    } finally {
+      renewing[kind] -= 1
+    }
+  }
   const giveUp = async (segment: ReadSegment) => {
     const { kind } = segment
     await segment.file.unread()
     try {
-      if (spare[kind].length < spare_max) spare[kind].push(await maker.renew(segment))
+      if (spare[kind].length + renewing[kind] < spare_max) await makeSpare(segment)
       else await discard(segment)
     } catch (cause) {
       broken.push(segment)
@@ -304,6 +293,7 @@ export const makeSegments = (options: SegmentsOptions): OpenSegments => {
   const retire = async ({ kind, number }: Segment) => {
     const segment = used[kind].get(number)
     used[kind].delete(number)
+    options.retired?.(kind, number)
     if (segment) await tracked(giveUp(segment))
   }
   const closeAll = async () => {

@@ -11,8 +11,8 @@ import {
   window_bytes,
 } from "./volume-chunks.ts"
 import { damaged } from "./volume-damage.ts"
-import type { VolumeFile } from "./volume-disk.ts"
-import type { Segment, Segments } from "./volume-parts.ts"
+import type { ReadableFile } from "./volume-disk.ts"
+import type { ReadableSegment, ReadableSegments } from "./volume-parts.ts"
 import type { Extent } from "./volume-record.ts"
 
 /** Tables that are kept in memory, in bytes: those of 64 GiB of blobs. */
@@ -44,7 +44,7 @@ export function* windowsIn({ start, end }: BlobStretch): Generator<BlobStretch> 
 }
 
 /** Which file is read for a segment: its own, or one that was opened anew. */
-export type FileOf = (segment: Segment) => VolumeFile | Promise<VolumeFile>
+export type FileOf = (segment: ReadableSegment) => ReadableFile | Promise<ReadableFile>
 
 export const ownFile: FileOf = ({ file }) => file
 
@@ -145,7 +145,7 @@ const piecesOf = (extents: ReadonlyArray<Extent>, { start, end }: BlobStretch) =
  * Reads windows. Throws `damaged` where bytes are missing or are not those that were put; what was
  * freed must be pinned by the caller.
  */
-export const makeWindows = (segments: Segments) => {
+export const makeWindows = (segments: ReadableSegments) => {
   const tables = makeTables()
   const memory = makeWindowMemory()
 

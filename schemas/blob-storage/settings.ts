@@ -17,6 +17,8 @@ const absence_s_max = 31_536_000
 const sweep_s_max = 86_400
 /** A file of the volume: below, most of it would be what every file has; above, none is faster. */
 const segment_bytes_min = 8 * mebibyte
+/** More cores than that in one process wait for the one that writes. */
+const workers_max = 64
 /** V8 holds at most 2^29 - 24 characters in one string, and a JSON body is one. */
 const json_body_bytes_max = 500 * mebibyte
 
@@ -37,6 +39,12 @@ export const blob = {
   segment_bytes: setting(integer(segment_bytes_min, gibibyte, "bytes"), 64 * mebibyte, {
     meaning: "Length of a new file of the volume, in bytes; under load they grow to 1 GiB.",
     source: "decision 110",
+  }),
+  workers: setting(integer(1, workers_max, "threads"), 1, {
+    meaning:
+      "Threads that answer requests for blobs, the process's own included: as many as cores, " +
+      "where many are read. Each takes some 100 MB. Without `tls.cert` only.",
+    source: "decision 0168",
   }),
   scrub_bytes_per_second: setting(integer(0, bytes_max, "bytes per second"), 16 * mebibyte, {
     meaning: "How fast stored bytes are verified in the background; 0: not at all.",

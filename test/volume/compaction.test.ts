@@ -4,7 +4,7 @@
 import assert from "node:assert/strict"
 import { rmSync } from "node:fs"
 import { join } from "node:path"
-import { describe, it } from "vitest"
+import { describe, it, vi } from "vitest"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import {
@@ -89,6 +89,20 @@ const loseCheckpoints = (dir: string) => {
 }
 
 describe("compaction", () => {
+  it("keeps two files of a kind for later, however many are given up at once", async () => {
+    await withVolume(async (volume) => {
+      const blobs = await fill(volume, 8, (seed) => 900 * kib + seed)
+      const files = () => names(volume.dir).filter((one) => one.startsWith("ext-")).length
+      const used = files()
+      await thinOut(volume, blobs, 100)
+      await acknowledgeAll(volume)
+      await compactAll(volume)
+      assert(used > 5, `${used} files`)
+      // Beside one that has a blob, and one that the blob was moved from.
+      await vi.waitFor(() => assert(files() <= 2 + 2, `${files()} of ${used} files`))
+    }, options)
+  })
+
   it("gives up log files that are mostly dead; blobs, times and tombstones stay", async () => {
     await withVolume(async (volume) => {
       const blobs = await fill(volume, 300, (seed) => (seed % 10 === 0 ? 0 : 20 * kib + seed))

@@ -1,0 +1,112 @@
+/**
+ * The listener of a thread that answers requests for blobs: on the same port as the process's own,
+ * between which the kernel divides the connections. What is hot is answered here; the first request
+ * that is anything else takes its connection over to the process's own thread, for good.
+ *
+ * Source: decision 0168.
+ */
+import { createServer, type Server, type Socket } from "node:net"
+import { httpLane } from "#adapters/http-lane.ts"
+import type { LaneRules } from "#adapters/lane-connection.ts"
+import type { HotRequest } from "#gateway/hot.ts"
+import type { RefusalSaid, WorkerStart } from "./worker-message.ts"
+import { enterTunnel } from "./worker-tunnel.ts"
+
+/** How often connections that have become idle are closed while the listener ends. */
+const closing_interval_ms = 50
+
+export interface WorkerRules
+  extends Pick<LaneRules, "serve" | "silence_ms" | "keep_alive_ms" | "patience_ms"> {
+  /** Told whenever connections of this thread came or went. */
+  readonly moved: () => void
+  /** How a hot route ended this request, if one did. */
+  readonly refusalOf: (request: HotRequest) => RefusalSaid | undefined
+}
+
+/** Counts the connections of this thread where all threads see it. */
+const counting = (
+  { connections, place, connections_max, connections_spare }: WorkerStart,
+  moved: () => void,
+) => {
+  const all = () => connections.reduce((sum, count) => sum + count, 0)
+  return {
+    /** Answers what is to be called when the connection is not this thread's any more. */
+    begin: () => {
+      let is_here = true
+      Atomics.add(connections, place, 1)
+      moved()
+      return () => {
+        if (!is_here) return
+        is_here = false
+        Atomics.sub(connections, place, 1)
+        moved()
+      }
+    },
+    isExcess: () => all() > connections_max,
+    isTooMany: () => all() > connections_max + connections_spare,
+  }
+}
+
+const listen = (server: Server, { host, port }: WorkerStart) =>
+  new Promise<void>((resolve, reject) => {
+    server.once("error", reject)
+    server.listen({ host, port, reusePort: true }, () => {
+      server.off("error", reject)
+      resolve()
+    })
+  })
+
+export interface WorkerListener {
+  /** From now on each connection goes over with its next request. */
+  readonly retire: () => void
+  /** Takes no connection any more; resolves when the last one is gone. */
+  readonly close: () => Promise<void>
+}
+
+export const workerListener = async (
+  start: WorkerStart,
+  rules: WorkerRules,
+): Promise<WorkerListener> => {
+  const { begin, isExcess, isTooMany } = counting(start, rules.moved)
+  const ends = new WeakMap<Socket, () => void>()
+  const server = createServer({ noDelay: true, allowHalfOpen: true }, (socket) => {
+    ends.get(socket)?.()
+    const tried = lane.takeTried(socket)
+    const refusal = tried && rules.refusalOf(tried)
+    enterTunnel(start.socket_path, socket, {
+      address: socket.remoteAddress ?? "",
+      is_tried: tried !== undefined,
+      ...(refusal && { refusal }),
+    })
+  })
+  const { serve, silence_ms, keep_alive_ms, patience_ms } = rules
+  const lane = httpLane(server, {
+    is_tls: false,
+    serve,
+    // Who is told that there are too many is for the process's own thread to say.
+    isForeign: isExcess,
+    silence_ms,
+    keep_alive_ms,
+    patience_ms,
+  })
+  server.prependListener("connection", (socket) => {
+    const end = begin()
+    ends.set(socket, end)
+    socket.once("close", end)
+    if (isTooMany()) socket.destroy()
+  })
+  server.on("clientError", (_, socket: Socket) => socket.destroy())
+  await listen(server, start)
+  return {
+    retire: lane.retire,
+    close: () => {
+      const sweeping = setInterval(lane.closeIdle, closing_interval_ms)
+      return new Promise<void>((resolve) => {
+        server.close(() => {
+          clearInterval(sweeping)
+          resolve()
+        })
+      })
+    },
+  }
+}

@@ -1,0 +1,26 @@
+/** The threads that answer requests for blobs beside the process's own, where the store is here. */
+import { join } from "node:path"
+import { Effect } from "effect"
+import type { BlobWorkers, BlobWorkersOptions } from "#adapters/blob-storage/blob-workers.ts"
+import { Identity } from "#gateway/identity.ts"
+
+/** Beside this file, in the form that this one has: the bundle's where it is in the bundle. */
+const program = import.meta.filename.endsWith(".ts")
+  ? join(import.meta.dirname, "blob-worker.ts")
+  : join(import.meta.filename, "../blob-worker.js")
+
+export interface StartWorkersOptions
+  extends Omit<BlobWorkersOptions, "program" | "authenticate" | "desk"> {
+  /** Undefined: no other thread is to answer here. */
+  readonly desk: BlobWorkersOptions["desk"] | undefined
+}
+
+/** Starts those of `blob.workers`; `retire` sends their connections over to this thread. */
+export const startWorkers = Effect.fnUntraced(function* (
+  workers: BlobWorkers,
+  { desk, ...options }: StartWorkersOptions,
+) {
+  if (desk === undefined) return { retire: () => undefined }
+  const { authenticate } = yield* Identity
+  return yield* workers.start({ ...options, program, desk, authenticate })
+})
