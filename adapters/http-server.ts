@@ -304,6 +304,24 @@ const urlOf = (scheme: string, host: string, port: number) => {
   return `${scheme}://${name.includes(":") ? `[${name}]` : name}:${port}`
 }
 
+/** Listens; other threads may on the same port, where it is shared, and no other process then. */
+const listen = (
+  server: Server,
+  { bind_host: host, bind_port: port }: Settings["api"],
+  is_shared: boolean,
+) => {
+  const failed = (cause: unknown) =>
+    new ListenFailure({ message: `cannot listen on ${host}:${port}: ${unheard(cause)}` })
+  const probed = Effect.tryPromise({ try: () => probePort({ host, port }), catch: failed })
+  const listening = NodeHttpServer.make(() => server, {
+    host,
+    port,
+    reusePort: is_shared,
+    gracefulShutdownTimeout: Duration.millis(work_ms),
+  }).pipe(Effect.mapError(({ cause }) => failed(cause)))
+  return is_shared ? Effect.andThen(probed, listening) : listening
+}
+
 export interface Beside {
   readonly internal?: InternalDoor | undefined
   readonly others?: OtherConnections | undefined
@@ -336,23 +354,7 @@ export const httpServer = Effect.fnUntraced(function* (
   overlookExpectations(server)
   cutUnread(server, is_tls, api.request_timeout_seconds)
   const silent = silentSockets(server, is_tls)
-  const address = { host: api.bind_host, port: api.bind_port }
-  const unheardOf = ({ cause }: { readonly cause?: unknown }) =>
-    new ListenFailure({
-      message: `cannot listen on ${address.host}:${address.port}: ${unheard(cause)}`,
-    })
-  const is_shared = blob.workers > 1
-  if (is_shared) {
-    yield* Effect.tryPromise({
-      try: () => probePort(address),
-      catch: (cause) => unheardOf({ cause }),
-    })
-  }
-  const { serve } = yield* NodeHttpServer.make(() => server, {
-    ...address,
-    reusePort: is_shared,
-    gracefulShutdownTimeout: Duration.millis(work_ms),
-  }).pipe(Effect.mapError(unheardOf))
+  const { serve } = yield* listen(server, api, blob.workers > 1)
   let sweeping: ReturnType<typeof setInterval> | undefined
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {

@@ -6,7 +6,7 @@ import { type BlobServer, disk_room_bytes, jsonPut, plainGet, plainPut } from ".
 const id_of_answer = /"id":\{"id":"([^"]+)"\}/
 
 /** A blob's ID is base64 in an answer and hex in a path. */
-const keyOf = (answer: string) => {
+export const keyOf = (answer: string) => {
   const id = id_of_answer.exec(answer)?.[1]
   if (id === undefined) throw new Error(`a put answered ${answer}`)
   return Buffer.from(id, "base64").toString("hex")

@@ -166,9 +166,9 @@ const admit = (
   if (command_id === undefined) return Effect.fail(bad_key)
   const position = positionAsked(request.headers)
   const { request_id } = edge
-  const about: RequestContext = { request_id, correlation_id, caller, command_id }
   const is_keyed = command_id !== request_id
-  const context = is_keyed ? { ...about, fingerprint: fingerprintOf(door, visit) } : about
+  const fingerprint = is_keyed ? fingerprintOf(door, visit) : undefined
+  const context: RequestContext = { request_id, correlation_id, caller, command_id, fingerprint }
   if (position === undefined) return Effect.succeed(context)
   if (Number.isNaN(position)) return Effect.fail(bad_position)
   return route.service.waitFor(position).pipe(

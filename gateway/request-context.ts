@@ -13,7 +13,7 @@ export interface RequestContext {
   /** Names the command: from `Idempotency-Key` and who sent it, or from the request's id. */
   readonly command_id: string
   /** Of what is asked, where an `Idempotency-Key` names it; made only when it is asked for. */
-  readonly fingerprint?: Effect.Effect<string>
+  readonly fingerprint?: Effect.Effect<string> | undefined
 }
 
 /** Thrown: the front door answers 422. The key of the request came with something else before. */

@@ -12,7 +12,15 @@ import type {
   PutOrder,
 } from "#actors/blob-storage/blob-engine.ts"
 import { faultOf } from "#actors/blob-storage/blob-fault.ts"
-import { type Asked, batches, type EngineCall, type Own, type Told } from "./engine-message.ts"
+import {
+  type Asked,
+  batches,
+  type EngineCall,
+  no_bytes,
+  type Own,
+  type ReadingTold,
+  type Told,
+} from "./engine-message.ts"
 import type { VolumeSharing } from "./volume-sharing.ts"
 
 export interface EngineDesk {
@@ -23,9 +31,6 @@ export interface EngineDesk {
   /** Told what went wrong and harms no answer. */
   readonly report: (problem: string) => void
 }
-
-/** A copy, which nobody else has. */
-const handed = (bytes: Uint8Array): Own => new Uint8Array(bytes)
 
 interface Flow {
   readonly windows: AsyncIterableIterator<Uint8Array>
@@ -59,8 +64,10 @@ const flowsOf = () => ({
 })
 type Flows = ReturnType<typeof flowsOf>
 
-/** Answers, with memory that goes with the answer. */
-type Answered = Promise<readonly [answer: unknown, memory?: ArrayBuffer]>
+/** An answer; one that has bytes is still without, and these are put into it as it is posted. */
+type Answered = Promise<
+  readonly [answer: unknown] | readonly [answer: { bytes: Own }, bytes: Uint8Array]
+>
 
 const found = <A>(flows: ReadonlyMap<number, A>, flow: number): A => {
   const one = flows.get(flow)
@@ -78,19 +85,19 @@ const read = async (
   const { meta, data, windows, giveBack } = at_hand ?? (await engine.get(id, range, at))
   if (data === undefined) {
     readings.set(flow, { windows: windows(), giveBack })
-    return [{ meta, data }]
   }
-  const own = handed(data)
-  return [{ meta, data: own }, own.buffer]
+  const told: ReadingTold = { meta, is_whole: data !== undefined, bytes: no_bytes }
+  return data === undefined ? [told] : [told, new Uint8Array(data)]
 }
 
 const nextWindow = async ({ readings }: Flows, flow: number): Answered => {
   const { windows, giveBack } = found(readings, flow)
   const { value, done } = await windows.next()
   if (done) return [undefined]
-  const own = handed(value)
+  // What the engine reads into again is not to be handed over.
+  const own = new Uint8Array(value)
   giveBack?.(value)
-  return [own, own.buffer]
+  return [{ bytes: no_bytes }, own]
 }
 
 const answer = async (desk: EngineDesk, flows: Flows, { call }: Asked): Answered => {
@@ -148,7 +155,10 @@ export const answerEngineCalls = (desk: EngineDesk, port: MessagePort): void => 
   const serve = (asked: Asked) => {
     const { number } = asked
     answer(desk, flows, asked).then(
-      ([told, memory]) => tell({ number, answer: told }, memory),
+      (answered) => {
+        if (answered.length === 1) tell({ number, answer: answered[0] })
+        else tell({ number, answer: answered[0] }, answered[0], [answered[1]])
+      },
       (cause: unknown) => tell({ number, fault: faultOf(cause) }),
     )
   }

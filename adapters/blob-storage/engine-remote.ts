@@ -13,7 +13,14 @@ import type {
 } from "#actors/blob-storage/blob-engine.ts"
 import { thrown } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobMeta } from "#schemas/blob-storage/blob.ts"
-import { type Asked, batches, type EngineCall, ownBytes, type Told } from "./engine-message.ts"
+import {
+  type Asked,
+  batches,
+  type EngineCall,
+  no_bytes,
+  type ReadingTold,
+  type Told,
+} from "./engine-message.ts"
 import type { Pin } from "./volume-reads.ts"
 
 export type RemoteEngine = Pick<BlobEngine, "put" | "upload" | "get" | "stat" | "delete"> & {
@@ -35,9 +42,9 @@ const asker = (port: MessagePort) => {
       else asked?.resolve(one.answer)
     }
   })
-  return <A>(call: EngineCall, memory?: ArrayBuffer): Promise<A> => {
+  return <A>(call: EngineCall, parts: ReadonlyArray<Uint8Array> = []): Promise<A> => {
     number += 1
-    post({ number, call }, memory)
+    post({ number, call }, "bytes" in call ? call : undefined, parts)
     const asked = Promise.withResolvers<unknown>()
     waiting.set(number, asked)
     // What the desk answers to each question (engine-desk.ts).
@@ -62,10 +69,9 @@ const makeUpload = (ask: Ask, flow: number, begin: EngineCall & { ask: "upload" 
   return {
     write: (bytes) => {
       if (failed !== undefined) throw failed
-      const own = ownBytes([bytes])
-      under_way += own.length
-      const { length } = own
-      ask({ ask: "write", flow, bytes: own }, own.buffer).then(() => {
+      const { length } = bytes
+      under_way += length
+      ask({ ask: "write", flow, bytes: no_bytes }, [bytes]).then(() => {
         under_way -= length
         if (under_way >= written_bytes_max) return
         waiting?.resolve()
@@ -80,11 +86,6 @@ const makeUpload = (ask: Ask, flow: number, begin: EngineCall & { ask: "upload" 
   }
 }
 
-interface ReadingTold {
-  readonly meta: BlobMeta
-  readonly data: Uint8Array | undefined
-}
-
 async function* once(data: Uint8Array): AsyncGenerator<Uint8Array> {
   if (data.length > 0) yield data
 }
@@ -92,7 +93,7 @@ async function* once(data: Uint8Array): AsyncGenerator<Uint8Array> {
 /** The windows of a flow: the next one is asked for while the last one is sent. */
 async function* windowsOf(ask: Ask, flow: number): AsyncGenerator<Uint8Array> {
   const next = () => {
-    const coming = ask<Uint8Array | undefined>({ ask: "next", flow })
+    const coming = ask<{ readonly bytes: Uint8Array } | undefined>({ ask: "next", flow })
     // It is awaited below, or its reader has left.
     coming.catch(() => undefined)
     return coming
@@ -101,7 +102,7 @@ async function* windowsOf(ask: Ask, flow: number): AsyncGenerator<Uint8Array> {
   try {
     for (let window = await coming; window !== undefined; window = await coming) {
       coming = next()
-      yield window
+      yield window.bytes
     }
   } finally {
     await ask({ ask: "close", flow })
@@ -113,10 +114,7 @@ export const remoteEngine = (port: MessagePort): RemoteEngine => {
   const ask = asker(port)
   let flows = 0
   return {
-    put: (order, parts, at) => {
-      const bytes = ownBytes(parts)
-      return ask<PutAnswer>({ ask: "put", order, bytes, at }, bytes.buffer)
-    },
+    put: (order, parts, at) => ask<PutAnswer>({ ask: "put", order, bytes: no_bytes, at }, parts),
     upload: (order, size) => {
       flows += 1
       return makeUpload(ask, flows, { ask: "upload", flow: flows, order, size })
@@ -128,8 +126,8 @@ export const remoteEngine = (port: MessagePort): RemoteEngine => {
         return { flow, told: ask<ReadingTold>({ ask: "get", flow, id, range, at }) }
       }
       const { flow, told } = open()
-      const { meta, data } = await told
-      if (data !== undefined) return { meta, data, windows: () => once(data) }
+      const { meta, is_whole, bytes } = await told
+      if (is_whole) return { meta, data: bytes, windows: () => once(bytes) }
       let is_taken = false
       const take = () => {
         if (is_taken) return false
@@ -142,10 +140,10 @@ export const remoteEngine = (port: MessagePort): RemoteEngine => {
       })
       async function* again(): AsyncGenerator<Uint8Array> {
         const next = open()
-        const { data: all } = await next.told
-        yield* all === undefined ? windowsOf(ask, next.flow) : once(all)
+        const { is_whole, bytes } = await next.told
+        yield* is_whole ? once(bytes) : windowsOf(ask, next.flow)
       }
-      return { meta, data, windows: () => (take() ? windowsOf(ask, flow) : again()) }
+      return { meta, data: undefined, windows: () => (take() ? windowsOf(ask, flow) : again()) }
     },
     stat: (id, scope) => ask<BlobMeta>({ ask: "stat", id, scope }),
     delete: (id, origin, at, scope) => ask<void>({ ask: "delete", id, origin, at, scope }),

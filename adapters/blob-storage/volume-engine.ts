@@ -309,6 +309,17 @@ const makeTaking = (
   }
 }
 
+const usageOf = (
+  { index, line, limits }: VolumeParts,
+  { used_bytes, quarantined }: Counters,
+): BlobUsage => ({
+  used_bytes,
+  blob_count: index.count().blobs + index.count().shards,
+  capacity_bytes: limits.capacity_bytes,
+  read_only: line.failed() !== undefined,
+  quarantined,
+})
+
 /** Opens a volume, making it where there is none; rejects where it cannot. */
 export const openVolume = async (
   options: VolumeOptions,
@@ -321,13 +332,6 @@ export const openVolume = async (
   const reads = makeReading(parts, { extents, windows }, options)
   await reads.setAside(recovered.headless)
   const last_at = () => counters.last_at
-  const usage = async (): Promise<BlobUsage> => ({
-    used_bytes: counters.used_bytes,
-    blob_count: index.count().blobs + index.count().shards,
-    capacity_bytes: options.capacity_bytes,
-    read_only: line.failed() !== undefined,
-    quarantined: counters.quarantined,
-  })
   return {
     ...makeTaking(parts, { extents, windows }, reads, last_at),
     get: reads.get,
@@ -342,7 +346,7 @@ export const openVolume = async (
       const ids = index.list(after_id, prefix, limit + 1)
       return { ids: ids.slice(0, limit), has_more: ids.length > limit }
     },
-    usage,
+    usage: async () => usageOf(parts, counters),
     scan,
     acknowledge: async (cursor) => {
       line.assertWritable()

@@ -215,6 +215,7 @@ export const put = (table: Table, key: Key, [what, position_8, bytes]: Packed) =
   const { words } = table
   const rest = restOf(table, slot)
   const before = at(words, rest + 3)
+  turnVersion(table)
   words[slot] = tagOf(key[3] ?? 0)
   words[rest] = key[0] ?? 0
   words[rest + 1] = key[1] ?? 0
@@ -222,6 +223,7 @@ export const put = (table: Table, key: Key, [what, position_8, bytes]: Packed) =
   words[rest + 3] = what | lastBitOf(key[3] ?? 0)
   words[rest + 4] = position_8
   words[rest + 5] = bytes
+  turnVersion(table)
   if (found < 0) table.used += 1
   return before
 }
@@ -229,6 +231,7 @@ export const put = (table: Table, key: Key, [what, position_8, bytes]: Packed) =
 /** Empties a slot and moves those behind it that would not be found any more. */
 export const removeAt = (table: Table, slot: number) => {
   const { words, capacity } = table
+  turnVersion(table)
   let hole = slot
   for (let next = (hole + 1) % capacity; !isEmpty(table, next); next = (next + 1) % capacity) {
     const rest = restOf(table, next)
@@ -242,6 +245,7 @@ export const removeAt = (table: Table, slot: number) => {
   }
   words[hole] = 0
   words.fill(0, restOf(table, hole), restOf(table, hole) + rest_words)
+  turnVersion(table)
   table.used -= 1
 }
 

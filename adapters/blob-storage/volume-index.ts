@@ -165,6 +165,19 @@ const entriesOf = (table: Table, wanted: (what: number) => boolean) =>
     .filter((slot) => wanted(whatAt(table, slot)))
     .map((slot): Entry => [idAt(table, slot), placeAt(table, slot)])
 
+/** All entries that are wanted, a table at a time or one by one. */
+const makeWalks = (directory: Directory) => {
+  const slicesOf = function* (wanted: (what: number) => boolean) {
+    for (const { table } of bucketsFrom(directory, 0)) {
+      yield entriesOf(table, wanted)
+    }
+  }
+  const entries = function* (wanted: (what: number) => boolean): Generator<Entry, void> {
+    for (const slice of slicesOf(wanted)) yield* slice
+  }
+  return { slicesOf, entries }
+}
+
 /** Whether identifiers of this first word can begin with the prefix. */
 const firstWordRange = (prefix: string) => {
   const digits = prefix.slice(0, 8)
@@ -317,10 +330,7 @@ export const makeIndex = (
   const setKey = (packed: Packed) => {
     const { table } = directory.roomy(key[0] ?? 0)
     frozen.beforeChange(table)
-    turnVersion(table)
-    const before = put(table, key, packed)
-    turnVersion(table)
-    note(before, -1)
+    note(put(table, key, packed), -1)
     note(packed[0], 1)
   }
   for (const entries of wholeEntries(images)) {
@@ -332,14 +342,7 @@ export const makeIndex = (
       setKey(packed)
     }
   }
-  const slicesOf = function* (wanted: (what: number) => boolean) {
-    for (const { table } of bucketsFrom(directory, 0)) {
-      yield entriesOf(table, wanted)
-    }
-  }
-  const entries = function* (wanted: (what: number) => boolean): Generator<Entry, void> {
-    for (const slice of slicesOf(wanted)) yield* slice
-  }
+  const { slicesOf, entries } = makeWalks(directory)
   return {
     find: (id: BlobId): Place | undefined => {
       readKey(id, key)
@@ -358,9 +361,7 @@ export const makeIndex = (
       if (slot < 0) return
       frozen.beforeChange(table)
       note(whatAt(table, slot), -1)
-      turnVersion(table)
       removeAt(table, slot)
-      turnVersion(table)
     },
     /** All buckets, for threads that look into them by themselves. */
     buckets: (): ReadonlyArray<Readonly<Bucket>> => Array.from(bucketsFrom(directory, 0)),

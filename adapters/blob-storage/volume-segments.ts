@@ -242,13 +242,54 @@ const makeBusy = () => {
   }
 }
 
+/** What becomes of files that are out of use: few are kept for later, the others are removed. */
+const makeGivingUp = (
+  { disk, dir }: SegmentsOptions,
+  { renew }: ReturnType<typeof makeMaker>,
+  {
+    spare,
+    broken,
+  }: {
+    readonly spare: Readonly<Record<SegmentKind, Array<ReadSegment>>>
+    readonly broken: Array<ReadSegment>
+  },
+) => {
+  /** Files that become spare ones: many may go out of use at once. */
+  const renewing = { log: 0, ext: 0 }
+
+  const discard = async ({ kind, number, file }: ReadSegment) => {
+    await file.close()
+    await disk.remove(join(dir, segmentName(kind, number)))
+    await disk.syncFolder(dir)
+  }
+  const keep = async (segment: ReadSegment) => {
+    const { kind } = segment
+    renewing[kind] += 1
+    try {
+      spare[kind].push(await renew(segment))
+    } finally {
+      renewing[kind] -= 1
+    }
+  }
+  const giveUp = async (segment: ReadSegment) => {
+    const { kind } = segment
+    await segment.file.unread()
+    try {
+      if (spare[kind].length + renewing[kind] < spare_max) await keep(segment)
+      else await discard(segment)
+    } catch (cause) {
+      broken.push(segment)
+      throw cause
+    }
+  }
+  return { discard, giveUp }
+}
+
 /** The files of a volume, none known at first (`adopt`). */
 export const makeSegments = (options: SegmentsOptions): OpenSegments => {
   const maker = makeMaker(options)
   const used = { log: new Map<number, ReadSegment>(), ext: new Map<number, ReadSegment>() }
   const spare: Record<SegmentKind, Array<ReadSegment>> = { log: [], ext: [] }
-  /** Files that become spare ones: many may go out of use at once. */
-  const renewing = { log: 0, ext: 0 }
   /** Files that could not be made anew: they are what they were, or something between. */
   const broken: Array<ReadSegment> = []
   const { tracked, settled } = makeBusy()
@@ -265,31 +306,7 @@ export const makeSegments = (options: SegmentsOptions): OpenSegments => {
   const prepare = async (kind: SegmentKind) => {
     spare[kind].push(await tracked(maker.make(kind, page_bytes)))
   }
-  const discard = async ({ kind, number, file }: ReadSegment) => {
-    await file.close()
-    await options.disk.remove(join(options.dir, segmentName(kind, number)))
-    await options.disk.syncFolder(options.dir)
-  }
-  const makeSpare = async (segment: ReadSegment) => {
-    const { kind } = segment
-    renewing[kind] += 1
-    try {
-      spare[kind].push(await maker.renew(segment))
-    } finally {
-      renewing[kind] -= 1
-    }
-  }
-  const giveUp = async (segment: ReadSegment) => {
-    const { kind } = segment
-    await segment.file.unread()
-    try {
-      if (spare[kind].length + renewing[kind] < spare_max) await makeSpare(segment)
-      else await discard(segment)
-    } catch (cause) {
-      broken.push(segment)
-      throw cause
-    }
-  }
+  const { discard, giveUp } = makeGivingUp(options, maker, { spare, broken })
   const retire = async ({ kind, number }: Segment) => {
     const segment = used[kind].get(number)
     used[kind].delete(number)
