@@ -1,4 +1,4 @@
-/** Suite 21: one thread that answers for blobs, and three: what each thread spends on a request. */
+/** Suite 21: one thread that answers for blobs, and two: what each thread spends on a request. */
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { startGateway } from "./almanac-gateway.ts"
@@ -12,10 +12,10 @@ import { type Contender, interleave, type Measured, rates, say, spread } from ".
 import type { Settings, Suite } from "./suite.ts"
 import { aligned, number, range } from "./table.ts"
 
-/** A core for each of two, and one more than there are. */
+/** As many as the machine that is measured has cores. */
 const contestants = [
   { name: "one thread", workers: 1 },
-  { name: "three threads", workers: 3 },
+  { name: "two threads", workers: 2 },
 ]
 
 /** What is asked, of blobs of which size, by how many clients. */
@@ -127,7 +127,7 @@ const row = (load: Load, { series }: Measured<Spent>): ReadonlyArray<ReadonlyArr
   })
 }
 
-const heads = ["", "", "requests/s", "three / one", "own thread us", "busiest us", "process us"]
+const heads = ["", "", "requests/s", "two / one", "own thread us", "busiest us", "process us"]
 
 export const workers: Suite = async (settings) => {
   const { folder, rounds, seconds, onEnd } = settings
