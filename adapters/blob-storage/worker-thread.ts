@@ -61,7 +61,12 @@ const startOnce = (options: WorkerThreadOptions) => {
       settings = now
       say({ say: "settings", settings })
     }
-    say({ say: "caller", number, caller: await who(token) })
+    // A defect is told; whoever it is goes over, and is told of it there.
+    const caller = await who(token).catch((cause: unknown) => {
+      report(`Who asks the thread ${name} is not known: ${causeText(cause)}`)
+      return undefined
+    })
+    say({ say: "caller", number, caller })
   }
   worker.on("message", (message: FromWorker) => {
     if (message.say === "listens") listening.resolve()

@@ -71,6 +71,17 @@ describe("a thread that answers", () => {
     await vi.waitFor(() => expect(said).toEqual(["caller reader", "retire"]))
   })
 
+  it("is told of nobody where that cannot be found out, which is reported", async () => {
+    const { thread, said, problems } = await started("asks", {
+      who: async () => {
+        throw new Error("no route")
+      },
+    })
+    await thread.started
+    await vi.waitFor(() => expect(said).toEqual(["caller"]))
+    expect(problems).toEqual(["Who asks the thread blobs 1 is not known: no route"])
+  })
+
   it("is started again when it died, and its connections count no more", async () => {
     const { thread, problems, connections } = await started("dies later")
     await thread.started
