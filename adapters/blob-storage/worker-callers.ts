@@ -32,9 +32,10 @@ export const workerCallers = (
     const found = known.get(token)
     return found !== undefined && now_ms() < found.until_ms ? found.answer : undefined
   }
-  const keep = (token: string, caller: Caller, from_ms: number) => {
+  const keep = (token: string, caller: Caller) => {
     known.delete(token)
-    known.set(token, { answer: Effect.succeed(caller), until_ms: from_ms + known_ms })
+    // From now on: a thread that is told late, since all is busy, would know nobody else.
+    known.set(token, { answer: Effect.succeed(caller), until_ms: now_ms() + known_ms })
     const [oldest] = known.keys()
     if (known.size > known_max && oldest !== undefined) known.delete(oldest)
   }
@@ -44,11 +45,10 @@ export const workerCallers = (
     /** Calls `then` once it is known who that is, or that nobody is; at once where it is. */
     whenKnown: (token: string, then: () => void) => {
       if (find(token) !== undefined) return then()
-      const from_ms = now_ms()
       number += 1
       asked.set(number, (caller) => {
         if (caller === undefined) known.delete(token)
-        else keep(token, caller, from_ms)
+        else keep(token, caller)
         then()
       })
       ask(number, token)
