@@ -11,7 +11,7 @@ import { isFull } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { chunk_bytes, crc_bytes, tableBytes } from "./volume-chunks.ts"
 import { data_start } from "./volume-format.ts"
-import { type Kept, type KeptStretch, makeKept } from "./volume-kept.ts"
+import { type Kept, type KeptStretch, kept_bytes, makeKept } from "./volume-kept.ts"
 import type { Extents, Segment, Segments } from "./volume-parts.ts"
 import { makePins, type Pinned } from "./volume-pins.ts"
 import type { Extent } from "./volume-record.ts"
@@ -135,6 +135,8 @@ const cutEmpty = async (states: ReadonlyArray<FileState>) => {
 /** The files by number; one that a record names and that is not there has no room. */
 const makeStates = (segments: Segments, images: Iterable<Uint8Array>) => {
   const states = new Map<number, FileState>()
+  /** What is kept in all of them. */
+  const counted = { stretches: 0 }
   const add = (number: number, kept: Kept): FileState => {
     const segment = segments.find("ext", number)
     const room = roomOf(segment)
@@ -145,6 +147,7 @@ const makeStates = (segments: Segments, images: Iterable<Uint8Array>) => {
       return sum + sizeOf(stretch)
     }, 0)
     const added = { ...state, live_bytes }
+    counted.stretches += kept.count()
     states.set(number, added)
     return added
   }
@@ -160,12 +163,12 @@ const makeStates = (segments: Segments, images: Iterable<Uint8Array>) => {
     for (const { number } of segments.all("ext")) of(number)
     return Array.from(states.values())
   }
-  return { of, all, states }
+  return { of, all, states, counted }
 }
 type States = ReturnType<typeof makeStates>
 
 /** What records keep, and what they give free. */
-const makeKeeping = ({ of, states }: States) => {
+const makeKeeping = ({ of, states, counted }: States) => {
   const giveBack = ({ file, ...stretch }: Pinned) => {
     const state = of(file)
     state.pinned_bytes -= sizeOf(stretch)
@@ -179,7 +182,9 @@ const makeKeeping = ({ of, states }: States) => {
     if (state.kept.has(stretch, id)) return
     const is_reserved = state.reserved.get(stretch.start)?.end === stretch.end
     if (is_reserved) state.reserved.delete(stretch.start)
+    counted.stretches += 1
     for (const evicted of state.kept.keep(stretch, id)) {
+      counted.stretches -= 1
       state.live_bytes -= sizeOf(evicted)
       if (state.segment) state.room.give(evicted)
     }
@@ -192,6 +197,7 @@ const makeKeeping = ({ of, states }: States) => {
   const freeOne = (id: BlobId, file: number, stretch: Stretch) => {
     const state = of(file)
     if (!state.kept.free(stretch, id)) return
+    counted.stretches -= 1
     state.live_bytes -= sizeOf(stretch)
     if (!state.segment) return
     if (holdsBack({ file, ...stretch })) state.pinned_bytes += sizeOf(stretch)
@@ -362,7 +368,7 @@ export const makeExtents = ({
   images,
 }: ExtentOptions): ExtentFiles => {
   const made = makeStates(segments, images ?? [])
-  const { of, all, states } = made
+  const { of, all, states, counted } = made
   const files = () => all().flatMap(fileOf)
   return {
     ...makeKeeping(made),
@@ -379,12 +385,13 @@ export const makeExtents = ({
     },
     isEmpty: (number) => isEmpty(of(number)),
     cutEmpty: () => cutEmpty(all()),
-    imageSize: () => {
-      let bytes = 0
-      for (const { kept } of states.values()) bytes += kept.imageBytes()
-      return { bytes: bytes + number_bytes * states.size, images: states.size }
-    },
+    // Asked for each batch, of however many files.
+    imageSize: () => ({
+      bytes: counted.stretches * kept_bytes + states.size * number_bytes,
+      images: states.size,
+    }),
     drop: (number) => {
+      counted.stretches -= states.get(number)?.kept.count() ?? 0
       states.delete(number)
     },
   }

@@ -8,6 +8,8 @@ import { page_bytes, type Stretch } from "./volume-room.ts"
 /** First page, pages, and the identifier as four big-endian words. */
 const entry_words = 6
 const entries_first = 16
+/** What a stretch takes of an image. */
+export const kept_bytes = entry_words * Uint32Array.BYTES_PER_ELEMENT
 
 export interface KeptStretch extends Stretch {
   readonly id: BlobId
@@ -111,8 +113,6 @@ export const makeKept = (image?: Uint32Array) => {
     entries: (): ReadonlyArray<KeptStretch> =>
       Array.from({ length: count() }, (_, entry) => at(entry)),
     image: imageNow,
-    /** What the image takes. */
-    imageBytes: () => count() * entry_words * Uint32Array.BYTES_PER_ELEMENT,
   }
 }
 export type Kept = ReturnType<typeof makeKept>

@@ -80,6 +80,12 @@ const keep = async (extents: ExtentFiles, id: BlobId, bytes = 256 * kib) => {
 
 const live = (extents: ExtentFiles) => extents.bytes().live
 
+/** What images take, counted anew. */
+const sizeOf = (images: Iterable<Uint8Array>) => {
+  const all = Array.from(images, ({ length }) => length)
+  return { bytes: all.reduce((sum, bytes) => sum + bytes, 0), images: all.length }
+}
+
 describe("the files of extents", () => {
   it("give room in whole pages, in one file as long as it has some, then in the next", async () => {
     const { extents, files } = make()
@@ -117,6 +123,7 @@ describe("the files of extents", () => {
     const { extent } = await keep(extents, ann)
     extents.keep(bob, [extent])
     assert.equal(live(extents), 256 * kib)
+    assert.deepEqual(extents.imageSize(), sizeOf(extents.image()))
     extents.free(ann, [extent])
     assert.deepEqual(
       extents.owners(1).map(({ id }) => id),
@@ -354,6 +361,7 @@ describe("any history of a file of extents", () => {
         assert.equal(live(extents), bytes)
       }
       assert.equal(live(restored(extents.image())), live(extents))
+      assert.deepEqual(extents.imageSize(), sizeOf(extents.image()))
     }
     await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 60 }), holds), { numRuns: 200 })
   })
