@@ -187,7 +187,8 @@ const looks_max = 4
 
 /**
  * Where an identifier is in a table that another thread changes; "unsure" where that thread has
- * another in its place by now, or never lets it be.
+ * another in its place by now, or never lets it be. A processor that reorders reads may show half
+ * of a change all the same; whoever reads what is there then sees that it is not the blob's.
  */
 export const findShared = (table: Table, key: Key): Place | "unsure" | undefined => {
   const { words } = table

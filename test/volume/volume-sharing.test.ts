@@ -1,17 +1,20 @@
 /** What other threads see of a volume: its index in shared memory, and its files. */
 import assert from "node:assert/strict"
+import { once } from "node:events"
 import { readdirSync, readlinkSync, rmSync } from "node:fs"
 import { join } from "node:path"
+import { Worker } from "node:worker_threads"
 import fc from "fast-check"
 import { describe, it, onTestFinished, vi } from "vitest"
 import { faultOf } from "#actors/blob-storage/blob-fault.ts"
 import type { VolumeEngine } from "#adapters/blob-storage/volume-engine.ts"
-import { makeIndex, type Place } from "#adapters/blob-storage/volume-index.ts"
+import { makeIndex } from "#adapters/blob-storage/volume-index.ts"
 import type { Pin } from "#adapters/blob-storage/volume-reads.ts"
 import { makeSharedIndex, makeSharedReads, unsure } from "#adapters/blob-storage/volume-shared.ts"
 import { makeVolumeNews, type VolumeNews } from "#adapters/blob-storage/volume-sharing.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { bytesOf, freshFolder, opened, order, origin, putEach, putOne } from "./opened.ts"
+import { idOf, placeOf } from "./shared-entry.ts"
 import { flipBit } from "./volume-folder.ts"
 
 const kib = 1024
@@ -42,19 +45,6 @@ const lookUp = (seen: ReturnType<typeof makeSharedIndex>, id: string) => {
     return "unsure"
   }
 }
-
-const idOf = (number: number) =>
-  // Spread over the first bits, as hashes are.
-  `${(Math.imul(number, 0x9e3779b1) >>> 0).toString(16).padStart(8, "0")}${number
-    .toString(16)
-    .padStart(24, "0")}` as BlobId
-const placeOf = (number: number): Place => ({
-  file: 1 + (number % 9),
-  position: 8 * number,
-  bytes: number,
-  kind: "blob",
-  is_large: false,
-})
 
 describe("an index that threads share", () => {
   it("shows what it holds, or that it is to be asked; never what it held before", () => {
@@ -110,6 +100,36 @@ describe("an index that threads share", () => {
     Atomics.add(bucket.table.words, version, 1)
     assert.deepEqual(seen.find(idOf(1)), placeOf(1))
   })
+
+  it("shows another thread no half of a change, however fast it changes", async () => {
+    const news = makeVolumeNews()
+    const index = makeIndex([], 5, news.watched.replaced)
+    const changing = 6000
+    for (let n = 0; n < changing; n++) index.set(idOf(n), placeOf(n))
+    const { volume } = news.sharing({ dir: "/", seed: 5, index }, nobody).watch((one) => {
+      if (one.news === "bucket") reader.postMessage(one.bucket)
+    })
+    const reader = new Worker(join(import.meta.dirname, "hold-index-reader.ts"), {
+      workerData: { volume, changing },
+    })
+    onTestFinished(async () => void (await reader.terminate()))
+    await once(reader, "message")
+    const over = performance.now() + 1500
+    for (let round = 1; performance.now() < over; round++) {
+      for (let n = 1; n < changing; n += 2) {
+        if ((n + round) % 5 === 0) index.remove(idOf(n))
+        else index.set(idOf(n), placeOf(n, round))
+      }
+      // New ones, for which tables grow and are split.
+      for (let n = 0; n < 20; n++) index.set(idOf(1_000_000 + 20 * round + n), placeOf(n))
+      await new Promise(setImmediate)
+    }
+    const told = once(reader, "message")
+    reader.postMessage("over")
+    const [seen] = await told
+    assert.deepEqual(seen.wrong.slice(0, 5), [])
+    assert(seen.found > 10_000 && seen.absent > 100, JSON.stringify(seen))
+  }, 30_000)
 
   it("costs nothing where nobody shares it: its tables are as they were", () => {
     const index = makeIndex()
