@@ -151,9 +151,9 @@ export const workers: Suite = async (settings) => {
     rows.push(...row(load, measured))
   }
   const spent =
-    `${rounds} rounds of ${seconds} s each, interleaved, after one discarded; the load client on ` +
-    "the last core, the servers on all of them. Of the processor, in microseconds a request: what " +
-    "the process's own thread takes, the one that answers and takes most, and the whole process. " +
-    "A thread can have a core, so with cores enough one is done in the time of the busiest."
+    `${rounds} rounds of ${seconds} s each, interleaved, after one discarded; the load client ` +
+    "on the last core, the servers on all of them. Of the processor, in microseconds a request: " +
+    "what the process's own thread takes, the one that answers and takes most, and the whole " +
+    "process. A thread can have a core: with cores enough one is done in the time of the busiest."
   return [await machine(folder, all, []), spent, aligned([heads, ...rows])].join("\n\n")
 }

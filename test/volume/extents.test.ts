@@ -4,7 +4,6 @@
 import assert from "node:assert/strict"
 import fc from "fast-check"
 import { describe, it } from "vitest"
-import type { VolumeFile } from "#adapters/blob-storage/volume-disk.ts"
 import {
   dataBytes,
   type ExtentFiles,
@@ -13,48 +12,15 @@ import {
   stretchBytes,
 } from "#adapters/blob-storage/volume-extents.ts"
 import { data_start } from "#adapters/blob-storage/volume-format.ts"
-import type { Segment, Segments } from "#adapters/blob-storage/volume-parts.ts"
+import type { Segments } from "#adapters/blob-storage/volume-parts.ts"
 import type { Extent } from "#adapters/blob-storage/volume-record.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { fakeSegments, segment_bytes } from "./fake-segments.ts"
 
 const kib = 1024
-const mib = 1024 * kib
-const segment_bytes = mib + data_start
 // 32 hex characters each.
 const ann = "0123456789abcdef0123456789abcdef" as BlobId
 const bob = "fedcba9876543210fedcba9876543210" as BlobId
-
-const no_file: VolumeFile = {
-  write: async () => {},
-  read: async () => new Uint8Array(0),
-  readNow: () => new Uint8Array(0),
-  truncate: async () => {},
-  datasync: async () => {},
-  size: async () => segment_bytes,
-  close: async () => {},
-}
-
-/** Files on a disk that has room for so many. */
-const fakeSegments = (files_max = 100, file = no_file, written_bytes = data_start) => {
-  const files = new Map<number, Segment>()
-  const take = async (): Promise<Segment> => {
-    await Promise.resolve()
-    if (files.size === files_max) throw Object.assign(new Error("full"), { code: "ENOSPC" })
-    const number = files.size + 1
-    const size = { bytes: segment_bytes, written_bytes }
-    const seeds = { generation: number, ...size, seed: number, format: 1 }
-    const segment: Segment = { kind: "ext", number, ...seeds, file }
-    files.set(number, segment)
-    return segment
-  }
-  const segments: Segments = {
-    find: (kind, number) => (kind === "ext" ? files.get(number) : undefined),
-    all: () => Array.from(files.values()),
-    take,
-    retire: async () => {},
-  }
-  return { segments, files }
-}
 
 const noFail = (detail: string) => assert.fail(detail)
 
@@ -364,42 +330,5 @@ describe("any history of a file of extents", () => {
       assert.deepEqual(extents.imageSize(), sizeOf(extents.image()))
     }
     await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 60 }), holds), { numRuns: 200 })
-  })
-})
-
-describe("syncs of a file", () => {
-  it("are shared by those who wait, and not by one that wrote while a sync ran", async () => {
-    const ends: Array<() => void> = []
-    const file = { ...no_file, datasync: () => new Promise<void>((end) => ends.push(end)) }
-    const { segments } = fakeSegments(1, file)
-    const extents = makeExtents({ segments, segment_bytes, fail: noFail })
-    const { segment } = await extents.reserve(4096)
-    const first = extents.sync(segment)
-    const later = [extents.sync(segment), extents.sync(segment), extents.sync(segment)]
-    assert.equal(ends.length, 1)
-    ends[0]?.()
-    await first
-    await Promise.resolve()
-    await Promise.resolve()
-    assert.equal(ends.length, 2)
-    const last = extents.sync(segment)
-    ends[1]?.()
-    await Promise.all(later)
-    await Promise.resolve()
-    await Promise.resolve()
-    assert.equal(ends.length, 3)
-    ends[2]?.()
-    await last
-  })
-
-  it("that fail end all writing", async () => {
-    const failed: Array<string> = []
-    const file = { ...no_file, datasync: () => Promise.reject(new Error("EIO")) }
-    const { segments } = fakeSegments(1, file)
-    const fail = (detail: string) => failed.push(detail)
-    const extents = makeExtents({ segments, segment_bytes, fail })
-    const { segment } = await extents.reserve(4096)
-    await assert.rejects(extents.sync(segment), /EIO/)
-    assert.equal(failed.length, 1)
   })
 })
