@@ -9,7 +9,7 @@ import type { Batch } from "#actors/share-protection/requests.ts"
 import { KeyReused, notDone, origin, RequestContext } from "#gateway/request-context.ts"
 import { Transport } from "#gateway/transport.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
-import { findReceipt, receipt_of_request } from "#projections/share-protection/receipt.ts"
+import { findReceipt } from "#projections/share-protection/receipt.ts"
 import { BackendUnavailable, type Rejection } from "#schemas/share-protection/rejection.ts"
 
 /** A class of rejections. */
@@ -72,9 +72,9 @@ export const once = Effect.fnUntraced(function* <E, R>(
   const { db, position } = yield* ShareProtectionModel
   const earlier = Effect.andThen(caughtUp, findReceipt(db, command_id, aggregate))
   const known = yield* earlier
-  const before = known && (yield* findReceipt(db, command_id, receipt_of_request))
-  if (before !== undefined && asked.fingerprint !== undefined) {
-    const is_same = before.resource_id === (yield* asked.fingerprint)
+  const before = known?.fingerprint ?? null
+  if (before !== null && asked.fingerprint !== undefined) {
+    const is_same = before === (yield* asked.fingerprint)
     if (!is_same) return yield* Effect.die(new KeyReused())
   }
   if (known === undefined) yield* make(id)

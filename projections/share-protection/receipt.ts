@@ -15,6 +15,8 @@ export interface ReceiptRow {
   readonly id: string
   /** What the command made of that kind. */
   readonly resource_id: string
+  /** Of what was asked, where that is known. */
+  readonly fingerprint: string | null
 }
 
 export interface ReceiptTables {
@@ -23,7 +25,7 @@ export interface ReceiptTables {
 
 const receipts = table<ReceiptRow>({
   name: "share_protection_receipt",
-  columns: { id: "text", resource_id: "text" },
+  columns: { id: "text", resource_id: "text", fingerprint: "text?" },
 })
 
 const births = new Set([
@@ -35,9 +37,6 @@ const births = new Set([
   "JobQueued",
   "RolloutCreated",
 ])
-
-/** In an aggregate's place: what was asked, by its fingerprint, where that is known. */
-export const receipt_of_request = "request"
 
 const idOf = (command_id: string, aggregate: string) => `${command_id} ${aggregate}`
 
@@ -53,11 +52,8 @@ export const receipt: Projection<ReceiptTables> = {
     // A policy's stream is its share's.
     const own = event.type === "PolicyDefined" && Predicate.hasProperty(event, "id")
     const resource_id = own ? String(event.id) : id
-    const made = receipts.ensure({ id: idOf(command_id, aggregate), resource_id })
-    const print = fingerprints?.at(-1) ?? ""
-    if (print === "") return [made]
-    const asked = { id: idOf(command_id, receipt_of_request), resource_id: print }
-    return [made, receipts.ensure(asked)]
+    const fingerprint = fingerprints?.at(-1) || null
+    return [receipts.ensure({ id: idOf(command_id, aggregate), resource_id, fingerprint })]
   },
 }
 
