@@ -26,8 +26,9 @@ const read = (path: string) => {
   }
 }
 
-/** The fields of /proc/<pid>/stat behind the name, from the state on. */
-const fieldsOf = (pid: number) => read(`/proc/${pid}/stat`).split(") ").at(-1)?.split(" ") ?? []
+/** The fields of a process's or a thread's `stat` behind the name, from the state on. */
+const fieldsIn = (path: string) => read(`${path}/stat`).split(") ").at(-1)?.split(" ") ?? []
+const fieldsOf = (pid: number) => fieldsIn(`/proc/${pid}`)
 
 /** All processes below this one, which is not among them. */
 export const descendants = (root: number): ReadonlyArray<number> => {
@@ -43,12 +44,15 @@ export const descendants = (root: number): ReadonlyArray<number> => {
 /** The kernel's clock ticks per second as it tells them to programs: always 100. */
 const ticks_per_s = 100
 
-/** Seconds of user and system time that these processes have used until now, all threads. */
+/** Seconds of user and system time that what is at this path of /proc has used until now. */
+export const usedAt = (path: string): number => {
+  const fields = fieldsIn(path)
+  return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) / ticks_per_s
+}
+
+/** The same of these processes, all threads. */
 export const usedSeconds = (pids: ReadonlyArray<number>): number =>
-  pids.reduce((total, pid) => {
-    const fields = fieldsOf(pid)
-    return total + (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) / ticks_per_s
-  }, 0)
+  pids.reduce((total, pid) => total + usedAt(`/proc/${pid}`), 0)
 
 /** Of a server that does in the background what is left of a round: looked at so often, so long. */
 const look_ms = 100

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { startGateway } from "./almanac-gateway.ts"
 import { keyOf } from "./blob-almanac.ts"
 import { type LoadClient, loadClient } from "./blob-load.ts"
+import { usedAt } from "./blob-process.ts"
 import { type BlobRequest, unique_mark } from "./blob-request.ts"
 import { plainGet, plainPut } from "./blob-server.ts"
 import { machine } from "./machine.ts"
@@ -36,17 +37,15 @@ interface Spent extends Round {
   readonly whole_us: number
 }
 
-/** The kernel's clock ticks per second as it tells them to programs: always 100. */
-const us_per_tick = 10_000
+const us_per_s = 1_000_000
 
 /** Microseconds that each thread of a process has used until now. */
 const threadsOf = (pid: number): ReadonlyMap<string, number> =>
   new Map(
     readdirSync(`/proc/${pid}/task`).map((thread) => {
-      const stat = readFileSync(`/proc/${pid}/task/${thread}/stat`, "utf8")
-      const fields = stat.split(") ").at(-1)?.split(" ") ?? []
-      const used = (Number(fields[11]) + Number(fields[12])) * us_per_tick
-      const name = readFileSync(`/proc/${pid}/task/${thread}/comm`, "utf8").trim()
+      const path = `/proc/${pid}/task/${thread}`
+      const name = readFileSync(`${path}/comm`, "utf8").trim()
+      const used = usedAt(path) * us_per_s
       return [Number(thread) === pid ? "own" : `${name} ${thread}`, used] as const
     }),
   )

@@ -139,8 +139,7 @@ const routesOf = ({ settings, node_id }: BlobStorageOptions, parts: Parts) => {
 }
 
 /** Nodes that are active, as this one knows it now. */
-const countActive = ({ members }: HeldMembers) =>
-  Effect.sync(() => Math.max(1, members().active.length))
+const countActive = ({ members }: HeldMembers) => Math.max(1, members().active.length)
 
 /** What is answered without the router. */
 const hotOf = (
@@ -159,13 +158,13 @@ const hotOf = (
 /** For the threads that answer beside this one; undefined where there are none. */
 const deskOf = (
   { engine, volume: { sharing } }: Parts,
-  { members }: HeldMembers,
+  held: HeldMembers,
   report: (problem: string) => void,
 ): EngineDesk | undefined =>
   sharing && {
     engine,
     sharing,
-    active_nodes: () => Math.max(1, members().active.length),
+    active_nodes: () => countActive(held),
     report,
   }
 
@@ -188,6 +187,7 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
   const model = yield* BlobStorageModel
   const nodes = listNodes(model.db, settings.cluster.name)
   const held = heldMembers(node_id)
+  const active_nodes = Effect.sync(() => countActive(held))
   const isSelf = (node: { readonly node_id: string }) => node.node_id === node_id
   const is_joined = Effect.map(
     nodes,
@@ -211,7 +211,7 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
     const known = around.pipe(
       Context.pick(BlobStorageModel, Commands),
       Context.merge(parts.built),
-      Context.add(ActiveNodes, countActive(held)),
+      Context.add(ActiveNodes, active_nodes),
       Context.add(NodeName, node_id),
       Context.add(JsonDigitsMax, settings.blob.json_body_bytes_max),
     )
@@ -232,7 +232,7 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
       const of_cluster = { progress: progress(), active_nodes, links: internal.count() }
       return Effect.map(volumeMetrics(volume), (text) => text + clusterMetrics(of_cluster))
     }),
-    hot: Effect.sync(() => opened && hotOf(opened, options, countActive(held))),
+    hot: Effect.sync(() => opened && hotOf(opened, options, active_nodes)),
     /** Where other threads ask; undefined where there are none, or the store did not open. */
     desk: Effect.map(reporting, (report) => opened && deskOf(opened, held, report)),
     /** Where the other nodes come in. */

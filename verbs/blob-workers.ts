@@ -1,13 +1,10 @@
 /** The threads that answer requests for blobs beside the process's own, where the store is here. */
-import { join } from "node:path"
 import { Effect } from "effect"
 import type { BlobWorkers, BlobWorkersOptions } from "#adapters/blob-storage/blob-workers.ts"
 import { Identity } from "#gateway/identity.ts"
+import { programBeside } from "#verbs/program-beside.ts"
 
-/** Beside this file, in the form that this one has: the bundle's where it is in the bundle. */
-const program = import.meta.filename.endsWith(".ts")
-  ? join(import.meta.dirname, "blob-worker.ts")
-  : join(import.meta.filename, "../blob-worker.js")
+const program = programBeside("blob-worker")
 
 export interface StartWorkersOptions
   extends Omit<BlobWorkersOptions, "program" | "authenticate" | "desk"> {

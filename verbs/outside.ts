@@ -17,6 +17,7 @@ import { imagesNats } from "#adapters/share-protection/images-nats.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { AgentPapers } from "#verbs/agent-papers.ts"
 import { buckets, engine, engineFolders } from "#verbs/agent-ports.ts"
+import { programBeside } from "#verbs/program-beside.ts"
 import type { SettingsSources } from "#verbs/root.ts"
 import { reviveWorkers } from "#verbs/worker-revival.ts"
 
@@ -32,10 +33,7 @@ export interface Outside {
 /** The folder of this program. */
 const home = join(import.meta.dirname, "..")
 
-/** Beside this file, in the form that this one has: the bundle's where it is in the bundle. */
-const agent_program = import.meta.filename.endsWith(".ts")
-  ? join(home, "verbs/agent-process.ts")
-  : join(import.meta.filename, "../agent-process.js")
+const agent_program = programBeside("agent-process")
 
 /**
  * An agent is a process of its own that loads nothing of the server. The new objects of a process

@@ -12,15 +12,7 @@ import type {
   PutOrder,
 } from "#actors/blob-storage/blob-engine.ts"
 import { faultOf } from "#actors/blob-storage/blob-fault.ts"
-import {
-  type Asked,
-  batches,
-  type EngineCall,
-  no_bytes,
-  type Own,
-  type ReadingTold,
-  type Told,
-} from "./engine-message.ts"
+import { type Asked, batches, type EngineCall, type Told } from "./engine-message.ts"
 import type { VolumeSharing } from "./volume-sharing.ts"
 
 export interface EngineDesk {
@@ -56,6 +48,8 @@ const finish = ({ order, upload }: Begun, said: EngineCall & { ask: "finish" }) 
   return upload.finish(said.at)
 }
 
+const no_bytes = new Uint8Array(0)
+
 /** What one thread has begun. */
 const flowsOf = () => ({
   uploads: new Map<number, Begun>(),
@@ -64,10 +58,8 @@ const flowsOf = () => ({
 })
 type Flows = ReturnType<typeof flowsOf>
 
-/** An answer; one that has bytes is still without, and these are put into it as it is posted. */
-type Answered = Promise<
-  readonly [answer: unknown] | readonly [answer: { bytes: Own }, bytes: Uint8Array]
->
+/** With bytes, where they go beside the answer. */
+type Answer = Promise<readonly [answer?: unknown, bytes?: Uint8Array]>
 
 const found = <A>(flows: ReadonlyMap<number, A>, flow: number): A => {
   const one = flows.get(flow)
@@ -75,37 +67,41 @@ const found = <A>(flows: ReadonlyMap<number, A>, flow: number): A => {
   return one
 }
 
+/** A copy: what the engine may read into again is not to be handed over. */
+const ownOf = (bytes: Uint8Array) => new Uint8Array(bytes)
+
 const read = async (
   { engine }: EngineDesk,
   { readings }: Flows,
   { flow, id, range, at }: EngineCall & { ask: "get" },
-): Answered => {
+): Answer => {
   const is_whole = range.offset === undefined && range.length === undefined
   const at_hand = is_whole ? engine.getNow?.(id) : undefined
   const { meta, data, windows, giveBack } = at_hand ?? (await engine.get(id, range, at))
-  if (data === undefined) {
-    readings.set(flow, { windows: windows(), giveBack })
-  }
-  const told: ReadingTold = { meta, is_whole: data !== undefined, bytes: no_bytes }
-  return data === undefined ? [told] : [told, new Uint8Array(data)]
+  if (data !== undefined) return [meta, ownOf(data)]
+  readings.set(flow, { windows: windows(), giveBack })
+  return [meta]
 }
 
-const nextWindow = async ({ readings }: Flows, flow: number): Answered => {
+const nextWindow = async ({ readings }: Flows, flow: number): Answer => {
   const { windows, giveBack } = found(readings, flow)
   const { value, done } = await windows.next()
-  if (done) return [undefined]
-  // What the engine reads into again is not to be handed over.
-  const own = new Uint8Array(value)
+  if (done) return []
+  const own = ownOf(value)
   giveBack?.(value)
-  return [{ bytes: no_bytes }, own]
+  return [undefined, own]
 }
 
-const answer = async (desk: EngineDesk, flows: Flows, { call }: Asked): Answered => {
+const answer = async (
+  desk: EngineDesk,
+  flows: Flows,
+  { call, bytes = no_bytes }: Asked,
+): Answer => {
   const { engine } = desk
   const { uploads, readings } = flows
   switch (call.ask) {
     case "put":
-      return [await engine.put(call.order, [call.bytes], call.at)]
+      return [await engine.put(call.order, [bytes], call.at)]
     case "get":
       return read(desk, flows, call)
     case "stat":
@@ -114,17 +110,17 @@ const answer = async (desk: EngineDesk, flows: Flows, { call }: Asked): Answered
       return [await engine.delete(call.id, call.origin, call.at, call.scope)]
     case "upload":
       uploads.set(call.flow, begun(engine, call))
-      return [undefined]
+      return []
     case "write":
-      await found(uploads, call.flow).upload.write(call.bytes)
-      return [undefined]
+      await found(uploads, call.flow).upload.write(bytes)
+      return []
     case "finish":
       return [await finish(found(uploads, call.flow), call)]
     case "abort": {
       const upload = uploads.get(call.flow)
       uploads.delete(call.flow)
       await upload?.upload.abort()
-      return [undefined]
+      return []
     }
     case "next":
       return nextWindow(flows, call.flow)
@@ -132,7 +128,7 @@ const answer = async (desk: EngineDesk, flows: Flows, { call }: Asked): Answered
       const reading = readings.get(call.flow)
       readings.delete(call.flow)
       await reading?.windows.return?.()
-      return [undefined]
+      return []
     }
     case "pin": {
       const unpin = await desk.sharing.pin(call.id, call.place, call.extents)
@@ -142,7 +138,7 @@ const answer = async (desk: EngineDesk, flows: Flows, { call }: Asked): Answered
     case "unpin":
       flows.pins.get(call.flow)?.()
       flows.pins.delete(call.flow)
-      return [undefined]
+      return []
     case "active":
       return [desk.active_nodes()]
   }
@@ -151,15 +147,13 @@ const answer = async (desk: EngineDesk, flows: Flows, { call }: Asked): Answered
 /** Answers what comes over this port, until it closes. */
 export const answerEngineCalls = (desk: EngineDesk, port: MessagePort): void => {
   const flows = flowsOf()
-  const tell = batches<Told>(port)
+  const { add, carry } = batches<Told>(port)
   const serve = (asked: Asked) => {
     const { number } = asked
     answer(desk, flows, asked).then(
-      (answered) => {
-        if (answered.length === 1) tell({ number, answer: answered[0] })
-        else tell({ number, answer: answered[0] }, answered[0], [answered[1]])
-      },
-      (cause: unknown) => tell({ number, fault: faultOf(cause) }),
+      ([answer, bytes]) =>
+        bytes === undefined ? add({ number, answer }) : carry({ number, answer }, [bytes]),
+      (cause: unknown) => add({ number, fault: faultOf(cause) }),
     )
   }
   port.on("message", (asked: ReadonlyArray<Asked>) => {

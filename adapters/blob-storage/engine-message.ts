@@ -9,24 +9,20 @@ import type { BlobOrigin } from "#actors/blob-storage/blob-admission.ts"
 import type { PutOrder } from "#actors/blob-storage/blob-engine.ts"
 import type { BlobFault } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobRange, BlobScope } from "#actors/blob-storage/blob-store.ts"
-import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { Place } from "./volume-index.ts"
 import type { Extent } from "./volume-record.ts"
 
 /** Memory that belongs to the message: it is handed over with it. */
 export type Own = Uint8Array<ArrayBuffer>
 
-/** What a `get` is told; without its bytes these come by a flow of windows. */
-export interface ReadingTold {
-  readonly meta: BlobMeta
-  readonly is_whole: boolean
-  bytes: Own
-}
-
-/** `flow` is an upload's or a reading's own number, given by whoever asks. */
+/**
+ * `flow` is an upload's or a reading's own number, given by whoever asks. Bytes go beside it: those
+ * of a put, and of a write; a get and the next window are told theirs.
+ */
 export type EngineCall =
-  | { readonly ask: "put"; readonly order: PutOrder; bytes: Own; readonly at: bigint }
-  /** What is more than one window begins a flow of them. */
+  | { readonly ask: "put"; readonly order: PutOrder; readonly at: bigint }
+  /** What is told without bytes is more than one window, and begins a flow of them. */
   | {
       readonly ask: "get"
       readonly flow: number
@@ -48,7 +44,7 @@ export type EngineCall =
       readonly order: PutOrder
       readonly size: number | undefined
     }
-  | { readonly ask: "write"; readonly flow: number; bytes: Own }
+  | { readonly ask: "write"; readonly flow: number }
   | {
       readonly ask: "finish"
       readonly flow: number
@@ -56,7 +52,7 @@ export type EngineCall =
       readonly at: bigint
     }
   | { readonly ask: "abort"; readonly flow: number }
-  /** The next window of a flow, and its end. */
+  /** The next window of a flow, none behind the last; and its end. */
   | { readonly ask: "next"; readonly flow: number }
   | { readonly ask: "close"; readonly flow: number }
   /** Keeps what a record names from being used anew, until the flow is let go. */
@@ -70,68 +66,66 @@ export type EngineCall =
   | { readonly ask: "unpin"; readonly flow: number }
   | { readonly ask: "active" }
 
-export interface Asked {
+/** What may have bytes beside it: they are put there as it is posted. */
+interface Carrier {
+  bytes?: Own
+}
+
+export interface Asked extends Carrier {
   readonly number: number
   readonly call: EngineCall
 }
 
-export type Told =
-  | { readonly number: number; readonly answer: unknown }
-  | { readonly number: number; readonly fault: BlobFault }
+export interface Answered extends Carrier {
+  readonly number: number
+  readonly answer: unknown
+}
+
+export type Told = Answered | { readonly number: number; readonly fault: BlobFault }
 
 /** Memory of so many bytes is handed over as it is; of less the messages of a turn share one. */
 const handed_bytes_min = 32 * 1024
 
 /** Whether nothing else is in that memory; whoever gave it has it no more then. */
-const isWhole = (bytes: Uint8Array): bytes is Own =>
-  bytes.buffer instanceof ArrayBuffer &&
-  bytes.byteLength === bytes.buffer.byteLength &&
-  bytes.byteLength >= handed_bytes_min
+const isAlone = (bytes: Uint8Array): bytes is Own =>
+  bytes.buffer instanceof ArrayBuffer && bytes.byteLength === bytes.buffer.byteLength
 
 const lengthOf = (parts: ReadonlyArray<Uint8Array>) =>
   parts.reduce((sum, { length }) => sum + length, 0)
 
-const copyInto = (target: Uint8Array, parts: ReadonlyArray<Uint8Array>) => {
+/** The parts one behind the other, in memory from there on. */
+const copied = (parts: ReadonlyArray<Uint8Array>, memory: ArrayBuffer, from = 0): Own => {
+  const bytes = new Uint8Array(memory, from, lengthOf(parts))
   let at = 0
   for (const part of parts) {
-    target.set(part, at)
+    bytes.set(part, at)
     at += part.length
   }
+  return bytes
 }
 
 /** The bytes in memory that is theirs alone, to be handed over. */
 const ownBytes = (parts: ReadonlyArray<Uint8Array>): Own => {
   const [only] = parts
-  if (only !== undefined && parts.length === 1 && isWhole(only)) return only
-  const all = new Uint8Array(lengthOf(parts))
-  copyInto(all, parts)
-  return all
-}
-
-/** What has the bytes of a message: they are put there when it is posted. */
-interface Carrier {
-  bytes: Own
+  if (only !== undefined && parts.length === 1 && isAlone(only)) return only
+  return copied(parts, new ArrayBuffer(lengthOf(parts)))
 }
 
 interface Small {
   readonly carrier: Carrier
   readonly parts: ReadonlyArray<Uint8Array>
-  readonly bytes: number
 }
 
 /** The small ones one behind the other, in memory that all of them share. */
 const joined = (small: ReadonlyArray<Small>): ArrayBuffer => {
-  const memory = new ArrayBuffer(small.reduce((sum, { bytes }) => sum + bytes, 0))
+  const memory = new ArrayBuffer(small.reduce((sum, { parts }) => sum + lengthOf(parts), 0))
   let at = 0
-  for (const { carrier, parts, bytes } of small) {
-    carrier.bytes = new Uint8Array(memory, at, bytes)
-    copyInto(carrier.bytes, parts)
-    at += bytes
+  for (const { carrier, parts } of small) {
+    carrier.bytes = copied(parts, memory, at)
+    at += carrier.bytes.length
   }
   return memory
 }
-
-export const no_bytes: Own = new Uint8Array(0)
 
 /** Gathers messages of a turn of the event loop, and posts them as one, with their bytes. */
 export const batches = <Message>(port: Pick<MessagePort, "postMessage">) => {
@@ -146,15 +140,16 @@ export const batches = <Message>(port: Pick<MessagePort, "postMessage">) => {
     small = []
     port.postMessage(messages, memory)
   }
-  const carry = (carrier: Carrier, parts: ReadonlyArray<Uint8Array>) => {
-    const bytes = lengthOf(parts)
-    if (bytes < handed_bytes_min) return void small.push({ carrier, parts, bytes })
-    carrier.bytes = ownBytes(parts)
-    handed.push(carrier.bytes.buffer)
-  }
-  return (message: Message, carrier?: Carrier, parts: ReadonlyArray<Uint8Array> = []) => {
+  const add = (message: Message) => {
     if (waiting.length === 0) setImmediate(post)
     waiting.push(message)
-    if (carrier !== undefined) carry(carrier, parts)
   }
+  /** Adds one with these bytes. */
+  const carry = (message: Message & Carrier, parts: ReadonlyArray<Uint8Array>) => {
+    add(message)
+    if (lengthOf(parts) < handed_bytes_min) return void small.push({ carrier: message, parts })
+    message.bytes = ownBytes(parts)
+    handed.push(message.bytes.buffer)
+  }
+  return { add, carry }
 }

@@ -13,14 +13,7 @@ import type {
 } from "#actors/blob-storage/blob-engine.ts"
 import { thrown } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobMeta } from "#schemas/blob-storage/blob.ts"
-import {
-  type Asked,
-  batches,
-  type EngineCall,
-  no_bytes,
-  type ReadingTold,
-  type Told,
-} from "./engine-message.ts"
+import { type Answered, type Asked, batches, type EngineCall, type Told } from "./engine-message.ts"
 import type { Pin } from "./volume-reads.ts"
 
 export type RemoteEngine = Pick<BlobEngine, "put" | "upload" | "get" | "stat" | "delete"> & {
@@ -29,29 +22,36 @@ export type RemoteEngine = Pick<BlobEngine, "put" | "upload" | "get" | "stat" | 
   readonly pin: (...pinned: Parameters<Pin>) => Promise<(() => void) | undefined>
 }
 
-/** Asks, and resolves with what is told. */
+/** Asks, and resolves with what is told, and the bytes beside it. */
 const asker = (port: MessagePort) => {
-  const waiting = new Map<number, PromiseWithResolvers<unknown>>()
-  const post = batches<Asked>(port)
+  const waiting = new Map<number, PromiseWithResolvers<Answered>>()
+  const { add, carry } = batches<Asked>(port)
   let number = 0
   port.on("message", (told: ReadonlyArray<Told>) => {
     for (const one of told) {
       const asked = waiting.get(one.number)
       waiting.delete(one.number)
       if ("fault" in one) asked?.reject(thrown(one.fault))
-      else asked?.resolve(one.answer)
+      else asked?.resolve(one)
     }
   })
-  return <A>(call: EngineCall, parts: ReadonlyArray<Uint8Array> = []): Promise<A> => {
+  return (call: EngineCall, parts?: ReadonlyArray<Uint8Array>) => {
     number += 1
-    post({ number, call }, "bytes" in call ? call : undefined, parts)
-    const asked = Promise.withResolvers<unknown>()
+    if (parts === undefined) add({ number, call })
+    else carry({ number, call }, parts)
+    const asked = Promise.withResolvers<Answered>()
     waiting.set(number, asked)
-    // What the desk answers to each question (engine-desk.ts).
-    return asked.promise as Promise<A>
+    return asked.promise
   }
 }
 type Ask = ReturnType<typeof asker>
+
+/** The answer alone. */
+const answerTo = async <A>(told: Promise<Answered>): Promise<A> => {
+  const { answer } = await told
+  // What the desk answers to that question (engine-desk.ts).
+  return answer as A
+}
 
 /** Bytes of an upload that may be under way before the next piece waits. */
 const written_bytes_max = 2 * 1024 * 1024
@@ -71,7 +71,7 @@ const makeUpload = (ask: Ask, flow: number, begin: EngineCall & { ask: "upload" 
       if (failed !== undefined) throw failed
       const { length } = bytes
       under_way += length
-      ask({ ask: "write", flow, bytes: no_bytes }, [bytes]).then(() => {
+      ask({ ask: "write", flow }, [bytes]).then(() => {
         under_way -= length
         if (under_way >= written_bytes_max) return
         waiting?.resolve()
@@ -81,8 +81,8 @@ const makeUpload = (ask: Ask, flow: number, begin: EngineCall & { ask: "upload" 
       waiting ??= Promise.withResolvers()
       return waiting.promise
     },
-    finish: (at) => ask<PutAnswer>({ ask: "finish", flow, order: begin.order, at }),
-    abort: () => ask<void>({ ask: "abort", flow }),
+    finish: (at) => answerTo<PutAnswer>(ask({ ask: "finish", flow, order: begin.order, at })),
+    abort: () => answerTo<void>(ask({ ask: "abort", flow })),
   }
 }
 
@@ -93,16 +93,16 @@ async function* once(data: Uint8Array): AsyncGenerator<Uint8Array> {
 /** The windows of a flow: the next one is asked for while the last one is sent. */
 async function* windowsOf(ask: Ask, flow: number): AsyncGenerator<Uint8Array> {
   const next = () => {
-    const coming = ask<{ readonly bytes: Uint8Array } | undefined>({ ask: "next", flow })
+    const coming = ask({ ask: "next", flow })
     // It is awaited below, or its reader has left.
     coming.catch(() => undefined)
     return coming
   }
   let coming = next()
   try {
-    for (let window = await coming; window !== undefined; window = await coming) {
+    for (let { bytes } = await coming; bytes !== undefined; { bytes } = await coming) {
       coming = next()
-      yield window.bytes
+      yield bytes
     }
   } finally {
     await ask({ ask: "close", flow })
@@ -114,7 +114,7 @@ export const remoteEngine = (port: MessagePort): RemoteEngine => {
   const ask = asker(port)
   let flows = 0
   return {
-    put: (order, parts, at) => ask<PutAnswer>({ ask: "put", order, bytes: no_bytes, at }, parts),
+    put: (order, parts, at) => answerTo<PutAnswer>(ask({ ask: "put", order, at }, parts)),
     upload: (order, size) => {
       flows += 1
       return makeUpload(ask, flows, { ask: "upload", flow: flows, order, size })
@@ -123,11 +123,12 @@ export const remoteEngine = (port: MessagePort): RemoteEngine => {
       const open = () => {
         flows += 1
         const flow = flows
-        return { flow, told: ask<ReadingTold>({ ask: "get", flow, id, range, at }) }
+        return { flow, told: ask({ ask: "get", flow, id, range, at }) }
       }
       const { flow, told } = open()
-      const { meta, is_whole, bytes } = await told
-      if (is_whole) return { meta, data: bytes, windows: () => once(bytes) }
+      const meta = await answerTo<BlobMeta>(told)
+      const { bytes: data } = await told
+      if (data !== undefined) return { meta, data, windows: () => once(data) }
       let is_taken = false
       const take = () => {
         if (is_taken) return false
@@ -140,19 +141,21 @@ export const remoteEngine = (port: MessagePort): RemoteEngine => {
       })
       async function* again(): AsyncGenerator<Uint8Array> {
         const next = open()
-        const { is_whole, bytes } = await next.told
-        yield* is_whole ? once(bytes) : windowsOf(ask, next.flow)
+        const { bytes } = await next.told
+        yield* bytes === undefined ? windowsOf(ask, next.flow) : once(bytes)
       }
-      return { meta, data: undefined, windows: () => (take() ? windowsOf(ask, flow) : again()) }
+      return { meta, data, windows: () => (take() ? windowsOf(ask, flow) : again()) }
     },
-    stat: (id, scope) => ask<BlobMeta>({ ask: "stat", id, scope }),
-    delete: (id, origin, at, scope) => ask<void>({ ask: "delete", id, origin, at, scope }),
+    stat: (id, scope) => answerTo<BlobMeta>(ask({ ask: "stat", id, scope })),
+    delete: (id, origin, at, scope) =>
+      answerTo<void>(ask({ ask: "delete", id, origin, at, scope })),
     pin: async (id, place, extents) => {
       flows += 1
       const flow = flows
-      if (!(await ask<boolean>({ ask: "pin", flow, id, place, extents }))) return undefined
+      const is_pinned = await answerTo<boolean>(ask({ ask: "pin", flow, id, place, extents }))
+      if (!is_pinned) return undefined
       return () => void ask({ ask: "unpin", flow })
     },
-    activeNodes: () => ask<number>({ ask: "active" }),
+    activeNodes: () => answerTo<number>(ask({ ask: "active" })),
   }
 }

@@ -5,7 +5,8 @@
  *
  * Source: decision 0168.
  */
-import { createServer, type Server, type Socket } from "node:net"
+import { once } from "node:events"
+import { createServer, type Socket } from "node:net"
 import { httpLane } from "#adapters/http-lane.ts"
 import type { LaneRules } from "#adapters/lane-connection.ts"
 import type { HotRequest } from "#gateway/hot.ts"
@@ -47,15 +48,6 @@ const counting = (
   }
 }
 
-const listen = (server: Server, { host, port }: WorkerStart) =>
-  new Promise<void>((resolve, reject) => {
-    server.once("error", reject)
-    server.listen({ host, port, reusePort: true }, () => {
-      server.off("error", reject)
-      resolve()
-    })
-  })
-
 export interface WorkerListener {
   /** From now on each connection goes over with its next request. */
   readonly retire: () => void
@@ -96,7 +88,8 @@ export const workerListener = async (
     if (isTooMany()) socket.destroy()
   })
   server.on("clientError", (_, socket: Socket) => socket.destroy())
-  await listen(server, start)
+  server.listen({ host: start.host, port: start.port, reusePort: true })
+  await once(server, "listening")
   return {
     retire: lane.retire,
     close: () => {

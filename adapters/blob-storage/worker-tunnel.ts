@@ -4,6 +4,7 @@
  *
  * Source: decision 0168.
  */
+import { once } from "node:events"
 import { mkdtemp, rm } from "node:fs/promises"
 import { connect, createServer, type Socket } from "node:net"
 import { tmpdir } from "node:os"
@@ -64,13 +65,7 @@ export const tunnelEnd = Effect.fnUntraced(function* (
   const path = join(folder, "tunnel")
   const server = createServer({ allowHalfOpen: true }, (socket) => arrive(socket, take))
   yield* Effect.acquireRelease(
-    Effect.promise(
-      () =>
-        new Promise<void>((resolve, reject) => {
-          server.once("error", reject)
-          server.listen(path, resolve)
-        }),
-    ),
+    Effect.promise(() => once(server.listen(path), "listening")),
     () => Effect.sync(() => server.close()),
   )
   return path

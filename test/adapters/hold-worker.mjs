@@ -2,8 +2,8 @@
 import { setTimeout as pause } from "node:timers/promises"
 import { parentPort, workerData } from "node:worker_threads"
 
-const { settings, place, connections } = workerData
-const { way } = settings
+// Which way is told by the name of its node.
+const { node_id: way, place, connections } = workerData
 
 if (way === "dies first") throw new Error("cannot listen")
 Atomics.store(connections, place, 5)
@@ -20,6 +20,7 @@ parentPort.on("message", ({ say, caller }) => {
   if (say === "caller" || say === "settings" || say === "retire") {
     const word = [say, caller?.actor ?? ""].join(" ").trim()
     parentPort.postMessage({ say: "measured", answers: [[word, "", 200, 0]] })
+    if (say === "retire") parentPort.postMessage({ say: "who", number: 2, token: "t" })
   }
 })
 if (way === "asks") parentPort.postMessage({ say: "who", number: 1, token: "t" })

@@ -8,8 +8,10 @@ import { known_ms, workerCallers } from "#adapters/blob-storage/worker-callers.t
 import type { WorkerStart } from "#adapters/blob-storage/worker-message.ts"
 import { type WorkerThreadOptions, workerThread } from "#adapters/blob-storage/worker-thread.ts"
 import type { Caller } from "#gateway/caller.ts"
-import type { Settings } from "#schemas/settings.ts"
+import { settingsWith } from "../http.ts"
 import { freshFolder, opened } from "../volume/opened.ts"
+
+const settings = settingsWith()
 
 const program = join(import.meta.dirname, "hold-worker.mjs")
 
@@ -28,10 +30,9 @@ const started = async (way: string, changes: Partial<WorkerThreadOptions> = {}) 
   const connections = new Int32Array(new SharedArrayBuffer(8))
   const said: Array<string> = []
   const problems: Array<string> = []
-  // Nothing of the settings but this is looked at by that program.
-  const settings = { way } as unknown as Settings
   const start: Omit<WorkerStart, "engine" | "volume" | "settings"> = {
-    node_id: "n",
+    // What that program does.
+    node_id: way,
     host: "127.0.0.1",
     port: 0,
     socket_path: "",
@@ -56,7 +57,7 @@ const started = async (way: string, changes: Partial<WorkerThreadOptions> = {}) 
 
 describe("a thread that answers", () => {
   it("is told who shows a token, and of settings that changed, before", async () => {
-    let current = { way: "asks" } as unknown as Settings
+    let current = settings
     const { thread, said } = await started("asks", {
       settings: () => current,
       who: async (token) => {
@@ -66,9 +67,10 @@ describe("a thread that answers", () => {
     })
     await thread.started
     await vi.waitFor(() => expect(said).toEqual(["caller reader"]))
-    current = { way: "asks" } as unknown as Settings
+    current = settingsWith({ log: { level: "error" } })
     thread.retire()
-    await vi.waitFor(() => expect(said).toEqual(["caller reader", "retire"]))
+    const told = ["caller reader", "retire", "settings", "caller reader"]
+    await vi.waitFor(() => expect(said).toEqual(told))
   })
 
   it("is told of nobody where that cannot be found out, which is reported", async () => {
