@@ -1,5 +1,9 @@
 /** A restic that does what a test says: a script in its place, with repositories in folders. */
+import { cpSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { Effect, Layer, Redacted, type Scope } from "effect"
+import { afterAll } from "vitest"
 import {
   Engine,
   type FolderBackup,
@@ -69,6 +73,20 @@ export const inFolders = (folder: string, binary = restic) =>
     },
   }))
 
+let made: string | undefined
+afterAll(() => {
+  if (made !== undefined) rmSync(made, { recursive: true, force: true })
+})
+
+/** A new repository in this folder: restic makes one for all tests of a file, in two seconds. */
+export const newRepository = Effect.fnUntraced(function* (folder: string) {
+  const place = `${folder}/${repository.bucket}`
+  if (made !== undefined) return cpSync(made, place, { recursive: true })
+  yield* (yield* Engine).init(repository)
+  made = mkdtempSync(join(tmpdir(), "almanac-repository-"))
+  cpSync(place, made, { recursive: true })
+})
+
 /** That engine with a new repository, and the folder that it is in. */
 export const withRepository = <A, E>(
   body: (engine: Engine["Service"], folder: string) => Effect.Effect<A, E, Scope.Scope>,
@@ -76,9 +94,8 @@ export const withRepository = <A, E>(
   Effect.gen(function* () {
     const folder = yield* temporaryFolder
     return yield* Effect.gen(function* () {
-      const engine = yield* Engine
-      yield* engine.init(repository)
-      return yield* body(engine, folder)
+      yield* newRepository(folder)
+      return yield* body(yield* Engine, folder)
     }).pipe(Effect.provide(inFolders(folder)))
   }).pipe(Effect.scoped)
 

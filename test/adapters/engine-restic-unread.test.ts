@@ -6,7 +6,7 @@ import { Engine } from "#actors/share-protection/engine.ts"
 import { temporaryFolder } from "../nats.ts"
 import { describeWithRestic, obedientRestic } from "../restic.ts"
 import { folderOf, readTree, type Tree, writeTree } from "../share-protection/folder.ts"
-import { inFolders, quiet, repository } from "./engine-restic-fake.ts"
+import { inFolders, newRepository, quiet, repository } from "./engine-restic-fake.ts"
 
 const live: Tree = {
   "a.txt": "a",
@@ -30,7 +30,6 @@ const restored = Effect.fnUntraced(function* (more: {
   const { sub_path = null, exclude_patterns = [], is_still_hidden = false } = more
   const hidden = ["secret.txt", "docs/locked"]
   const engine = yield* Engine
-  yield* engine.init(repository)
   const path = yield* folderOf(live)
   for (const name of hidden) chmodSync(`${path}/${name}`, 0o000)
   const asked = { path, host: "share", tags: [], include_patterns: [], exclude_patterns }
@@ -63,7 +62,8 @@ describeWithRestic("a restore in place of a partial backup by restic", () => {
         const folder = yield* temporaryFolder
         const binary = obedientRestic(folder)
         if (binary === undefined) return
-        yield* Effect.provide(body, inFolders(folder, binary))
+        const all = Effect.andThen(newRepository(folder), body)
+        yield* Effect.provide(all, inFolders(folder, binary))
       }).pipe(Effect.scoped),
     )
 
