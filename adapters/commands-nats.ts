@@ -6,9 +6,10 @@
  * keeps two hosts from contradicting each other, and the command's id makes a second try safe.
  */
 import type { Msg, NatsConnection } from "@nats-io/transport-node"
-import { Duration, Effect, FiberSet, Layer, Result, Schedule, Schema } from "effect"
+import { Duration, Effect, FiberSet, Layer, Option, Result, Schedule, Schema } from "effect"
 import { type Addressed, Commands, streamOf, Unavailable } from "#actors/commands.ts"
 import type { AnyDecider } from "#actors/decider.ts"
+import { answer, answerSubject, core_inbox } from "#adapters/bus/answer.ts"
 import { type Link, overLink, watchLink } from "#adapters/nats-link.ts"
 import { StopDeadline } from "#adapters/stop-deadline.ts"
 import type { Origin } from "#events/log.ts"
@@ -32,14 +33,41 @@ const under_way_max = 256
 /** How long commands under way get when the host ends, in milliseconds; in a stop maybe less. */
 const ending_ms_max = 5_000
 
-interface Request {
-  readonly origin: Origin
-  readonly commands: ReadonlyArray<{
-    readonly name: string
-    readonly id: string
-    readonly command: unknown
-  }>
-}
+/** Characters of a command's id, an actor and the like: 64 ids stay below a commit's limit. */
+const name_chars_max = 1000
+
+const Name = Schema.String.check(Schema.isMaxLength(name_chars_max))
+
+/** RFC 3339 in UTC, as everybody who reads a commit takes it. */
+const Moment = Schema.String.check(
+  Schema.isPattern(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/),
+  Schema.makeFilter((text) => !Number.isNaN(Date.parse(text))),
+)
+
+/** What a commit keeps of its sender for ever, so nothing else gets into it over the bus. */
+const Sender = Schema.Struct({
+  command_id: Name,
+  fingerprint: Schema.optionalKey(Name),
+  actor: Name,
+  at: Moment,
+  request_id: Schema.optionalKey(Name),
+  correlation_id: Schema.optionalKey(Name),
+  cause: Schema.optionalKey(Name),
+  trace: Schema.optionalKey(Name),
+})
+
+const Request = Schema.Struct({
+  origin: Sender,
+  commands: Schema.Array(Schema.Struct({ name: Name, id: Name, command: Schema.Unknown })).check(
+    Schema.isMinLength(1),
+  ),
+})
+type Request = typeof Request.Type
+
+const decodeRequest = Schema.decodeUnknownOption(Schema.fromJsonString(Request))
+
+/** Milliseconds between two log lines about requests that name no inbox. */
+const warning_ms = 10_000
 
 type Reply =
   | { readonly position: number }
@@ -128,6 +156,8 @@ export interface Serving {
   readonly subject: string
   /** Who of this name is free serves a command; the others never hear of it. */
   readonly queue: string
+  /** First token of the inbox that answers go to, by the request's subject; `_INBOX` if absent. */
+  readonly inbox?: (subject: string) => string
   readonly deciders: ReadonlyArray<AnyDecider>
   /** Why this is not carried out, if it is not: a rejection of the first command's decider. */
   readonly refuse?: (
@@ -145,7 +175,9 @@ const answerOf = (
   const kinds = new Map(deciders.map((decider) => [decider.name, decider]))
   return Effect.fnUntraced(
     function* (message) {
-      const { origin, commands: named } = message.json<Request>()
+      const request = decodeRequest(message.string())
+      if (Option.isNone(request)) throw new Error("The request is malformed.")
+      const { origin, commands: named } = request.value
       const addressed: Array<Addressed<unknown>> = []
       for (const { name, id, command } of named) {
         const to = kinds.get(name)
@@ -190,17 +222,24 @@ export const answerCommands = Effect.fnUntraced(function* (
   connection: NatsConnection,
   serving: Serving,
 ) {
-  const answer = answerOf(yield* Commands, serving)
+  const carryOut = answerOf(yield* Commands, serving)
+  const { inbox = () => core_inbox } = serving
   const under_way = yield* FiberSet.make<void>()
   const run = yield* FiberSet.runtime(under_way)<never>()
   let count = 0
+  let warned_at = Number.NEGATIVE_INFINITY
 
-  const respond = (message: Msg, reply: Reply) => {
-    // Who asked hears nothing then, and asks again under the same id.
-    if (!connection.isClosed()) message.respond(encode(reply))
+  // Nobody could receive the answer, so nothing is carried out either.
+  const ignore = ({ subject }: Msg) => {
+    if (performance.now() - warned_at < warning_ms) return
+    warned_at = performance.now()
+    const where = inbox(subject)
+    run(Effect.logWarning(`Ignored a request on ${subject}: its reply subject is not in ${where}.`))
   }
+  const respond = (message: Msg, reply: Reply) =>
+    answer(connection, inbox(message.subject), message, encode(reply))
   const work = (message: Msg) =>
-    Effect.map(answer(message), (reply) => respond(message, reply)).pipe(
+    Effect.map(carryOut(message), (reply) => respond(message, reply)).pipe(
       // The host ends before it is done: another goes on with it, under the same id.
       Effect.onInterrupt(() => Effect.sync(() => respond(message, { busy: true }))),
       Effect.ensuring(Effect.sync(() => count--)),
@@ -212,6 +251,7 @@ export const answerCommands = Effect.fnUntraced(function* (
         queue: serving.queue,
         callback: (error, message) => {
           if (error !== null) return
+          if (answerSubject(inbox(message.subject), message) === undefined) return ignore(message)
           if (count >= under_way_max) return respond(message, { busy: true })
           count++
           run(work(message))

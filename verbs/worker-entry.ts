@@ -4,6 +4,7 @@
  */
 import type { Msg, NatsConnection } from "@nats-io/transport-node"
 import { Effect, FiberSet, Schema } from "effect"
+import { answer, core_inbox } from "#adapters/bus/answer.ts"
 import { WorkerUserRefused, type WorkerUsers } from "#adapters/share-protection/worker-users.ts"
 import { WorkerId } from "#schemas/share-protection/id.ts"
 
@@ -28,7 +29,9 @@ export const serveEntry = Effect.fnUntraced(function* (
     Schema.decodeEffect(Asked)(message.string()).pipe(
       Effect.flatMap(users.admit),
       Effect.match({ onSuccess: () => "", onFailure: ({ message }) => message }),
-      Effect.map((why) => message.respond(Schema.encodeSync(Refused)({ why }))),
+      Effect.map((why) =>
+        answer(connection, core_inbox, message, Schema.encodeSync(Refused)({ why })),
+      ),
     )
   yield* Effect.acquireRelease(
     Effect.sync(() =>

@@ -14,6 +14,7 @@ import {
 } from "@nats-io/transport-node"
 import { Effect, FiberSet, Layer, Option, Schema } from "effect"
 import { type Agent, Agents } from "#actors/share-protection/agents.ts"
+import { core_inbox, answer as respond } from "#adapters/bus/answer.ts"
 import { type Link, overLink, watchLink } from "#adapters/nats-link.ts"
 import { agentSubject } from "#adapters/share-protection/worker-users.ts"
 import { type Trace, traceNow, underTrace } from "#events/trace.ts"
@@ -164,9 +165,9 @@ const attached = Effect.fnUntraced(function* (
         }),
       ),
       Effect.tap((answer) =>
-        Effect.sync(() => {
-          if (!connection.isClosed()) message.respond(Schema.encodeSync(Answer)(answer))
-        }),
+        Effect.sync(() =>
+          respond(connection, core_inbox, message, Schema.encodeSync(Answer)(answer)),
+        ),
       ),
       Effect.asVoid,
       Effect.ensuring(Effect.sync(() => count--)),

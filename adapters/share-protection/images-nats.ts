@@ -7,6 +7,7 @@
 import type { Msg, NatsConnection } from "@nats-io/transport-node"
 import { Effect, Layer, Option, Result, Schedule, Schema, Stream } from "effect"
 import { type Compute, Images } from "#actors/share-protection/compute.ts"
+import { core_inbox, answer as respond } from "#adapters/bus/answer.ts"
 import { overLink, watchLink } from "#adapters/nats-link.ts"
 import { BackendUnavailable } from "#schemas/share-protection/rejection.ts"
 import { Name } from "#schemas/share-protection/text.ts"
@@ -90,7 +91,7 @@ export const serveImages = Effect.fnUntraced(function* (
     const answer = Result.isSuccess(found)
       ? { image: found.success ?? null }
       : { unavailable: found.failure.detail }
-    message.respond(Schema.encodeSync(Answer)(answer))
+    respond(connection, core_inbox, message, Schema.encodeSync(Answer)(answer))
   })
   const messages = yield* Effect.acquireRelease(
     Effect.sync(() => connection.subscribe(subject)),

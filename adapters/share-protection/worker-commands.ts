@@ -18,7 +18,7 @@ import { Restore } from "#actors/share-protection/restore.ts"
 import { Target } from "#actors/share-protection/target.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
 import { answerCommands, remoteCommands } from "#adapters/commands-nats.ts"
-import { commandSubject } from "#adapters/share-protection/worker-users.ts"
+import { commandSubject, inboxOf } from "#adapters/share-protection/worker-users.ts"
 import { Log, type Origin } from "#events/log.ts"
 import { WorkerId } from "#schemas/share-protection/id.ts"
 import { Forbidden } from "#schemas/share-protection/rejection.ts"
@@ -66,6 +66,9 @@ const types = new Map(sent.map(([{ name }, types]) => [name, new Set(types)]))
 export const workerCommands = (connection: NatsConnection, worker_id: WorkerId) =>
   remoteCommands(connection, { subject: commandSubject(worker_id) })
 
+/** The worker whose commands come by this subject: the server lets nobody else publish there. */
+const workerOf = (subject: string) => WorkerId.make(subject.split(".")[1] ?? "")
+
 /** Carries out the commands of all workers, until the scope closes. */
 export const serveWorkers = Effect.fnUntraced(function* (connection: NatsConnection) {
   const log = yield* Log
@@ -74,15 +77,20 @@ export const serveWorkers = Effect.fnUntraced(function* (connection: NatsConnect
     origin: Origin,
     commands: ReadonlyArray<Addressed<unknown>>,
   ) {
-    const worker_id = WorkerId.make(subject.split(".")[1] ?? "")
+    const worker_id = workerOf(subject)
     const why = refusalOf(worker_id, origin, commands) ?? (yield* foreign(log, worker_id, commands))
     if (why === undefined) return undefined
     yield* Effect.logWarning(`Worker ${worker_id} was refused: ${why}`)
     return new Forbidden({ detail: why })
   })
   const deciders = sent.map(([decider]) => decider)
-  const serving = { subject: "worker.*.command", queue: "share-protection", deciders, refuse }
-  yield* answerCommands(connection, serving)
+  yield* answerCommands(connection, {
+    subject: "worker.*.command",
+    queue: "share-protection",
+    inbox: (asked) => inboxOf(workerOf(asked)),
+    deciders,
+    refuse,
+  })
 })
 
 const fieldOf = (command: unknown, name: string) =>

@@ -280,6 +280,7 @@ describeWithServer("commands over the bus, when something is wrong", () => {
       yield* hosting()
       const raw = yield* connection
       const wrong = { name: "test.counter", id: "x", command: { type: "Count", by: "secret" } }
+      const right = { ...wrong, command: { type: "Count", by: 1 } }
       logged.length = 0
       for (const text of [
         "",
@@ -288,7 +289,14 @@ describeWithServer("commands over the bus, when something is wrong", () => {
         "{}",
         JSON.stringify({ origin: origin("a"), commands: 7 }),
         JSON.stringify({ origin: origin("a"), commands: [wrong] }),
-        JSON.stringify({ commands: [{ ...wrong, command: { type: "Count", by: 1 } }] }),
+        JSON.stringify({ commands: [right] }),
+        JSON.stringify({ origin: { ...origin("a"), at: "secret" }, commands: [right] }),
+        JSON.stringify({
+          origin: { ...origin("a"), at: "2026-13-40T12:00:00Z" },
+          commands: [right],
+        }),
+        JSON.stringify({ origin: { ...origin("a"), actor: { secret: 1 } }, commands: [right] }),
+        JSON.stringify({ origin: origin("secret".repeat(200)), commands: [right] }),
       ]) {
         const asked = () => raw.request("command.test.counter.x", text, { timeout: 5000 })
         const answer = yield* Effect.promise(asked)
@@ -296,7 +304,7 @@ describeWithServer("commands over the bus, when something is wrong", () => {
       }
       assert.lengthOf(
         logged.filter((line) => line.includes("A command failed.")),
-        7,
+        11,
       )
       assert.notInclude(logged.join(), "secret")
       const { send } = yield* sender()

@@ -19,12 +19,14 @@ import type { Batch } from "#actors/share-protection/requests.ts"
 import { Target } from "#actors/share-protection/target.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
 import { logMemory } from "#adapters/log-memory.ts"
-import { NatsConnection } from "#adapters/nats-connection.ts"
+import { connectPlain, NatsConnection } from "#adapters/nats-connection.ts"
+import { NatsServer } from "#adapters/nats-server.ts"
 import {
   refusalOf,
   serveWorkers,
   workerCommands,
 } from "#adapters/share-protection/worker-commands.ts"
+import { inboxOf } from "#adapters/share-protection/worker-users.ts"
 import { Log } from "#events/log.ts"
 import { JobType } from "#schemas/share-protection/job.ts"
 import { ReleaseLease } from "#schemas/share-protection/lease.ts"
@@ -206,12 +208,15 @@ describeNats("the commands of workers", (it) => {
         yield* requestedBackup
         const job = yield* factsOf(backup_job_id)
         yield* send(assignJob(job, hold))
+        const { servers, core: login } = yield* NatsServer
         const ends = new Map(
           yield* Effect.forEach([worker_id, other_worker_id], (id) =>
-            Effect.map(
-              Effect.provide(Commands, Layer.fresh(workerCommands(connection, id))),
-              ({ send }) => [id, send] as const,
-            ),
+            Effect.gen(function* () {
+              const its = yield* connectPlain({ servers, login, inbox: inboxOf(id) })
+              const commands = Layer.fresh(workerCommands(its, id))
+              const { send } = yield* Effect.provide(Commands, commands)
+              return [id, send] as const
+            }),
           ),
         )
         const as = (id: typeof worker_id) => ends.get(id) ?? assert.fail(id)

@@ -46,4 +46,13 @@ describe("the sources", () => {
       /\b(secret|signature|hmac|digest|mac|proof)\w* [!=]==? \w*(given|expected|right)\b/i
     expect(holding(server, hasty)).toEqual([])
   })
+
+  it("no answer goes to a subject that the asker of the bus chose", () => {
+    expect(holding(server, /\.respond\(/)).toEqual([])
+    // The reply subject of a message is read in one place, and that of JetStream's own in another.
+    expect(holding(server, /\bmessage\.reply\b|\{[^}]*\breply\b[^}]*\}: (Pick<)?Msg\b/)).toEqual([
+      "adapters/bus/answer.ts",
+      "adapters/log-consumer.ts",
+    ])
+  })
 })

@@ -1,0 +1,41 @@
+/** Where answers go: into the asker's own inbox, whatever it names. */
+import { assert, describe, it } from "vitest"
+import { answerSubject } from "#adapters/bus/answer.ts"
+
+const inbox = "_INBOX_worker-1"
+
+describe("the subject of an answer", () => {
+  it("is in the inbox of whoever asked", () => {
+    for (const reply of [`${inbox}.aZ09`, `${inbox}.AB12.CD34`]) {
+      assert.equal(answerSubject(inbox, { reply }), reply)
+    }
+  })
+
+  const hostile = [
+    undefined,
+    "",
+    inbox,
+    `${inbox}.`,
+    `${inbox}..a`,
+    `${inbox}.a.`,
+    `${inbox}.a.b.c`,
+    `${inbox}.*`,
+    `${inbox}.>`,
+    `${inbox}.a b`,
+    `${inbox}.a\r\nPUB commit.x 0`,
+    `${inbox}.${"a".repeat(65)}`,
+    `${inbox}2.a`,
+    `_INBOX_worker-2.a`,
+    "_INBOX.a",
+    "commit.share-protection.target.forged",
+    "events.share-protection.target.forged",
+    "$JS.API.STREAM.DELETE.ALMANAC_LOG",
+    "$KV.leases.conductor",
+    "agent.worker-2.offer",
+  ]
+  for (const reply of hostile) {
+    it(`is none for ${JSON.stringify(reply)}`, () => {
+      assert.isUndefined(answerSubject(inbox, reply === undefined ? {} : { reply }))
+    })
+  }
+})
