@@ -1,12 +1,14 @@
 /** One nats-server process: started, watched until it answers, and ended with its scope. */
-import { type ChildProcess, spawn } from "node:child_process"
+import type { ChildProcess } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import type { Readable } from "node:stream"
 import { Deferred, Effect, Schedule, Schema } from "effect"
+import { spawnGuarded } from "#adapters/child-processes/guarded-process.ts"
 import { NatsServerFailed } from "#adapters/nats-binary.ts"
 import { variables } from "#adapters/nats-config.ts"
+import { natsArguments } from "#adapters/nats-orphans.ts"
 import { StopDeadline } from "#adapters/stop-deadline.ts"
 
 /** What a start of the child needs; `environment` is all that it gets. */
@@ -41,7 +43,8 @@ const line_chars_max = 2_000
 
 /**
  * Starts nats-server on `port` (-1: any free one) in a session of its own, so that a Ctrl-C at the
- * terminal reaches it only through us. SIGTERM when the scope closes, SIGKILL 5 s later at most.
+ * terminal reaches it only through us. SIGTERM when the scope closes, SIGKILL 5 s later at most;
+ * its guard does the same when this process is killed.
  */
 export const natsChild = Effect.fnUntraced(function* (options: NatsChildOptions, port: number) {
   const context = yield* Effect.context()
@@ -77,15 +80,12 @@ const start = (
   heard: (line: string) => void,
 ) =>
   Effect.callback<Running, NatsServerFailed>((resume) => {
-    const child = spawn(binary, ["-c", conf], {
-      // The name by which a later start recognises an orphan, whatever the file is called.
-      argv0: "nats-server",
+    const child = spawnGuarded(binary, natsArguments(conf), {
       cwd: folder,
-      detached: true,
       env: { ...environment, [variables.port]: `${port}` },
       stdio: ["ignore", "pipe", "pipe"],
     })
-    for (const output of [child.stdout, child.stderr]) listen(output, heard)
+    for (const output of [child.stdout, child.stderr]) if (output) listen(output, heard)
     child.once("error", (error) => {
       resume(Effect.fail(failed(`${binary} cannot be run: ${error.message}`, [])))
     })

@@ -10,6 +10,9 @@ import { type WorkerUser, workerUserText } from "#adapters/share-protection/work
  */
 export const api_level_min = 5
 
+/** Also an argument of the child: a reload refuses a file that says otherwise. */
+export const server_name = "almanac"
+
 /** The stream of published events and what its messages are called. */
 export const events_stream = "ALMANAC_EVENTS"
 export const events_subject = "events.>"
@@ -66,7 +69,7 @@ export const natsConf = (
   workers: ReadonlyArray<WorkerUser>,
 ): string => `\
 # Written by Almanac at each start, and when a worker comes or goes: changes made here are lost.
-server_name: "almanac"
+server_name: ${JSON.stringify(server_name)}
 # Loopback only. The first start of the child asks for any free port (-1), later ones for the same.
 host: "127.0.0.1"
 port: $${variables.port}

@@ -1,9 +1,10 @@
-/** nats-servers of ours that outlived the process that started them. */
+/** nats-servers of ours that outlived both the process that started them and their guard. */
 import { execFileSync } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
-import { basename } from "node:path"
 import { Effect, Schedule } from "effect"
+import { guard_name } from "#adapters/child-processes/guarded-process.ts"
 import { NatsServerFailed } from "#adapters/nats-binary.ts"
+import { server_name } from "#adapters/nats-config.ts"
 
 /** Milliseconds that an orphan gets for each signal; its store is synced, so it needs few. */
 const signal_ms = 5_000
@@ -13,8 +14,19 @@ const look_ms = 20
 const list_bytes_max = 16_777_216
 
 /**
- * Ends every nats-server that runs with this configuration file: what a parent that was killed
- * left behind. Two servers on one store both acknowledge and lose data. A process is ours only if
+ * The arguments of a nats-server of ours. The server's name marks it in a list of processes,
+ * whatever the program's file is called: no other program is given it after this file.
+ */
+export const natsArguments = (conf: string): ReadonlyArray<string> => [
+  "-c",
+  conf,
+  "-n",
+  server_name,
+]
+
+/**
+ * Ends every nats-server that runs with this configuration file: one that is still stopping after
+ * its parent was killed, or whose guard was killed as well. Two servers on one store both acknowledge and lose data. A process is ours only if
  * its command line says so, looked at again before each signal; no remembered id is trusted.
  */
 export const endOrphans = Effect.fnUntraced(function* (conf: string) {
@@ -51,14 +63,16 @@ export const serversOf = (conf: string) =>
 const send = (pid: number, signal: NodeJS.Signals) =>
   Effect.ignore(Effect.try({ try: () => process.kill(pid, signal), catch: String }))
 
-const fromProc = (conf: string) =>
-  readdirSync("/proc")
+const fromProc = (conf: string) => {
+  const ours = natsArguments(conf)
+  return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
     .filter((pid) => {
-      const [program = "", flag, file] = commandLine(pid)
-      return basename(program) === "nats-server" && flag === "-c" && file === conf
+      const [, ...args] = commandLine(pid)
+      return ours.every((word, at) => args[at] === word)
     })
+}
 
 const commandLine = (pid: number): ReadonlyArray<string> => {
   try {
@@ -75,5 +89,6 @@ const fromPs = (conf: string) =>
     maxBuffer: list_bytes_max,
   })
     .split("\n")
-    .filter((line) => line.trimEnd().endsWith(`nats-server -c ${conf}`))
+    .filter((line) => line.trimEnd().endsWith(` ${natsArguments(conf).join(" ")}`))
+    .filter((line) => !line.includes(guard_name))
     .map((line) => Number.parseInt(line, 10))

@@ -17,9 +17,19 @@ const args = [...nodeFlags(verb[0]), join(root, "launcher", "run.mjs"), ...verb]
 const shell = "/bin/sh"
 const without_core = ["-c", 'ulimit -c 0; exec "$0" "$@"', node, ...args]
 
+/**
+ * A guard beside the program: stops it when this process is gone, even by SIGKILL. It waits for the
+ * end of a pipe of ours, and does nothing after a line: the program ended first.
+ */
+const guard = `( read -r _ <&3 || kill $$ ) </dev/null >/dev/null 2>&1 &
+ulimit -c 0; exec "$0" "$@" 3<&-`
+
 /** On a Node without execve: a child that gets our signals and whose end is ours. */
 const runAsChild = () => {
-  const child = spawn(shell, without_core, { stdio: "inherit" })
+  const stdio = ["inherit", "inherit", "inherit", "pipe"]
+  const child = spawn(shell, ["-c", guard, node, ...args], { stdio })
+  const pipe = child.stdio[3]
+  pipe.on("error", () => undefined)
   const signals = ["SIGTERM", "SIGHUP", "SIGINT"]
   for (const signal of signals) {
     process.on(signal, () => {
@@ -32,6 +42,7 @@ const runAsChild = () => {
     process.exit(1)
   })
   child.on("exit", (code, signal) => {
+    pipe.write("ended\n")
     for (const name of signals) process.removeAllListeners(name)
     if (signal) process.kill(process.pid, signal)
     else process.exit(code)

@@ -1,7 +1,8 @@
 /** Verbs that the server starts as processes of their own: a slow one never holds it up. */
-import { type ChildProcess, spawn } from "node:child_process"
+import type { ChildProcess } from "node:child_process"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
+import { spawnGuarded } from "#adapters/child-processes/guarded-process.ts"
 import { StopDeadline } from "#adapters/stop-deadline.ts"
 import { Detail, detailOf } from "#schemas/capital-pressure/feed.ts"
 import type { SettingsSources } from "#verbs/root.ts"
@@ -71,12 +72,13 @@ const stopped = (child: ChildProcess) =>
     })
   })
 
-/** Runs a child to its end, and ends it when it is interrupted itself. */
+/** Runs a child to its end; it ends early when this effect is interrupted or this process dies. */
 export const runChild = ({ program, args, environment }: ChildProgram) =>
   Effect.callback<void, ChildFailed>((resume) => {
-    const child = spawn(program, args, { env: environment, stdio: ["ignore", "ignore", "pipe"] })
+    const stdio = ["ignore", "ignore", "pipe"] as const
+    const child = spawnGuarded(program, args, { env: environment, stdio })
     let said = ""
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    child.stderr?.setEncoding("utf8").on("data", (text: string) => {
       said = (said + text).slice(-said_chars_max)
     })
     child.once("error", ({ message }) =>

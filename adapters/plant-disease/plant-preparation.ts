@@ -4,11 +4,12 @@
  * An entry is a folder, which gets its name when it is whole: what a killed conversion leaves is
  * never taken for one. Source: issue 7, models read as users have them.
  */
-import { fork } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises"
 import { join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { Option, Schema } from "effect"
+import { spawnGuarded } from "#adapters/child-processes/guarded-process.ts"
 import type { ModelFile } from "#adapters/plant-disease/plant-model-file.ts"
 import { type Answered, type Asked, Prepared } from "#adapters/plant-disease/plant-prepared.ts"
 import { refusal } from "#adapters/plant-disease/plant-refusal.ts"
@@ -21,7 +22,7 @@ const entries_max = 4
 const conversion_ms_max = 600_000
 /** The file of an entry that ONNX Runtime opens. */
 const onnx_name = "model.onnx"
-const program = new URL("./plant-conversion.ts", import.meta.url)
+const program = fileURLToPath(new URL("./plant-conversion.ts", import.meta.url))
 
 const Kept = Schema.Struct({ prepared: Prepared, onnx_bytes: Schema.NullOr(Schema.Int) })
 const decodeKept = Schema.decodeUnknownOption(Schema.fromJsonString(Kept))
@@ -34,9 +35,8 @@ export interface Preparation {
 /** What a process finds out. Rejects with a refusal. */
 const askedOf = (asked: Asked, signal: AbortSignal): Promise<Prepared> =>
   new Promise((resolve, reject) => {
-    const child = fork(program, [], {
+    const child = spawnGuarded(process.execPath, [program], {
       stdio: ["ignore", "ignore", "ignore", "ipc"],
-      execArgv: [],
       killSignal: "SIGKILL",
       timeout: conversion_ms_max,
       signal,

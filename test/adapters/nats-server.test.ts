@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process"
+import { type ChildProcess, execFileSync, spawn } from "node:child_process"
 import {
   chmodSync,
   existsSync,
@@ -193,10 +193,25 @@ describeWithServer("the nats-server of our own", () => {
     }),
   )
 
-  it.live("an orphan of a parent that was killed is ended before the next start", () =>
+  it.live("ends soon after its parent, though that was killed", () =>
     Effect.gen(function* () {
       const path = yield* temporaryFolder
       const { parent, orphan } = yield* parentWithServer(path)
+      process.kill(parent.pid ?? 0, "SIGKILL")
+      yield* until(
+        "nothing is left",
+        Effect.map(groupOf(orphan), ({ length }) => length === 0),
+      )
+    }),
+  )
+
+  it.live("an orphan whose parent and guard were killed is ended before the next start", () =>
+    Effect.gen(function* () {
+      const path = yield* temporaryFolder
+      const { parent, orphan } = yield* parentWithServer(path)
+      const guards = (yield* groupOf(orphan)).filter((pid) => pid !== orphan)
+      assert.lengthOf(guards, 1)
+      for (const guard of guards) process.kill(guard, "SIGKILL")
       process.kill(parent.pid ?? 0, "SIGKILL")
       yield* until(
         "the parent is gone",
@@ -281,6 +296,16 @@ const parentWithServer = (path: string) =>
         // Only where the test failed is the orphan still there, and its id its own.
         if (isAlive(orphan)) process.kill(orphan, "SIGKILL")
       }),
+  )
+
+/** The processes in this one's group, which a server shares with its guard alone. */
+const groupOf = (pid: number) =>
+  Effect.sync(() =>
+    execFileSync("ps", ["-A", "-o", "pid=,pgid=,stat="], { encoding: "utf8" })
+      .split("\n")
+      .map((line) => line.trim().split(/\s+/))
+      .filter(([, group, state]) => Number(group) === pid && !state?.startsWith("Z"))
+      .map(([id]) => Number(id)),
   )
 
 /** A process with the very arguments of our server, that is another program: it waits for input. */

@@ -80,6 +80,15 @@ describe.each([
     expect(isAlive(pid)).toBe(false)
   })
 
+  it("leaves no program behind where it is killed", async () => {
+    const { child, ended, printed } = runNode(makeProgram(), [...almanac, "serve"])
+    await vi.waitUntil(() => printed().includes("serving"), { timeout: 10_000 })
+    child.kill("SIGKILL")
+    const { stdout } = await ended
+    const pid = Number(/serving (\d+)/.exec(stdout)?.[1])
+    await vi.waitUntil(() => !isAlive(pid), { timeout: 10_000 })
+  })
+
   it("keeps compiled code in the cache", async () => {
     const checkout = makeProgram()
     await runNode(checkout, [...almanac, "0"]).ended

@@ -93,7 +93,7 @@ const killed = async (data_dir: string, source: string, random: ReturnType<typeo
   })
   await pause(moment_ms)
   run.child.kill("SIGKILL")
-  // Half of the time its nats-server goes with it; else the next run finds an orphan.
+  // Half of the time its nats-server goes with it; else the guard stops that one in order.
   if (is_all) for (const pid of natsServersOn(data_dir)) end(pid)
   await run.ended
   const round: IngestRound = { feeds: done(), took_ms: performance.now() - since }

@@ -241,7 +241,7 @@ export const startServer = async (
       return credentialsIn(data_dir)
     },
     signal: (signal: NodeJS.Signals) => child.kill(signal),
-    /** SIGKILL for the process alone: its nats-server stays behind as an orphan. */
+    /** SIGKILL for the process alone: its nats-server is stopped by its guard. */
     killAlone: async () => {
       child.kill("SIGKILL")
       await ended
