@@ -26,8 +26,9 @@ export const natsArguments = (conf: string): ReadonlyArray<string> => [
 
 /**
  * Ends every nats-server that runs with this configuration file: one that is still stopping after
- * its parent was killed, or whose guard was killed as well. Two servers on one store both acknowledge and lose data. A process is ours only if
- * its command line says so, looked at again before each signal; no remembered id is trusted.
+ * its parent was killed, or whose guard was killed as well. Two servers on one store both
+ * acknowledge and lose data. A process is ours only if its command line says so, looked at again
+ * before each signal; no remembered id is trusted.
  */
 export const endOrphans = Effect.fnUntraced(function* (conf: string) {
   for (const signal of ["SIGTERM", "SIGKILL"] as const) {

@@ -20,6 +20,8 @@
  * cuts off nodes under load, from WHAT on; with clocks that differ by half a minute and more.
  * `--only chaos [--rounds N] [--seed N]` kills, stops and cuts off each of three nats-servers and
  * two processes under load, N times each.
+ * `--only starts [--rounds N] [--seed N]` starts a server N times on busy cores and looks at how
+ * each start ends.
  * `--only volume-load [--blobs N]` restarts a volume of N small blobs, 10,000,000 unless said, and
  * feeds one deletes by the hundred thousand and blobs of 5 GiB.
  */
@@ -37,6 +39,7 @@ import { load_growth_bytes_max, plantLoad } from "./process/plant-load.ts"
 import { cleanUp, keep, newFolder } from "./process/server.ts"
 import { all_faults, shareFaults } from "./process/share-faults.ts"
 import { killShareRounds, type ShareRound } from "./process/share-kill.ts"
+import { startLoop } from "./process/start-loop.ts"
 import { soakFuzz } from "./security/fuzz-soak.ts"
 import { soakSimulation } from "./share-protection/simulation-soak.ts"
 import { soakWebhooks } from "./system/webhook-soak.ts"
@@ -269,6 +272,7 @@ const parts = [
   "webhooks",
   "chaos",
   "fuzz",
+  "starts",
 ]
 if (values.only !== undefined && !parts.includes(values.only)) {
   console.error(`soak: --only knows ${parts.join(", ")}, not ${values.only}`)
@@ -314,6 +318,22 @@ const faults = () =>
     ),
   )
 
+const starts = async () => {
+  const seed = values.seed === undefined ? randomInt(1, seed_max) : number("seed", values.seed)
+  console.log(`soak: starts, seed ${seed}`)
+  let n = 0
+  const faults = await startLoop({
+    seed,
+    rounds: wanted,
+    onRound: ({ state, end, ready_ms, fault }) =>
+      console.log(
+        `soak: start ${++n} (${state}, ${end}): ready in ${Math.round(ready_ms)} ms` +
+          (fault === undefined ? "" : `; FAULT: ${fault}`),
+      ),
+  })
+  if (faults.length > 0) throw new Error(`${faults.length} of ${n} starts went wrong`)
+}
+
 const folderOf = (seed: number) => {
   if (values.only === "ingest") return ingestsFolder(seed)
   if (values.only === "carriers") return carriersFolder(seed)
@@ -326,6 +346,7 @@ try {
   if (values.only === "volume-load") {
     await soakLoad(newFolder(), number("blobs", values.blobs ?? String(small_blobs_default)))
   } else if (values.only === "cluster") await cluster()
+  else if (values.only === "starts") await starts()
   else if (values.only === "chaos") {
     const seed = values.seed === undefined ? randomInt(1, seed_max) : number("seed", values.seed)
     await chaosRounds(seed, Math.min(wanted, chaos_rounds_max))

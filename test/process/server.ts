@@ -225,7 +225,8 @@ export const startServer = async (
   const { child, printed, ended } = one
   const url = await until(`ready:\n${told(one)}`, ms_max, () => {
     if (child.exitCode !== null || child.signalCode !== null) {
-      throw new Error(`the server ended before it was ready:\n${told(one)}`)
+      const how = child.signalCode ?? `code ${child.exitCode}`
+      throw new Error(`the server ended before it was ready (${how}):\n${told(one)}`)
     }
     return /^almanac ready (https?:\S+)$/m.exec(printed.stdout)?.[1]
   })
