@@ -13,7 +13,7 @@ export const Instance = Schema.Struct({
   /** The certificate that it shows, as an absolute path; absent without TLS, and in older files. */
   tls_cert: Schema.optionalKey(Schema.String),
   nats: Schema.Struct({ url: Schema.String, user: Schema.String, password: Secret }),
-  /** Who may read the published events, where they have an account of their own. */
+  /** Who keeps the published events, where they have an account of their own. */
   events: Schema.optionalKey(Schema.Struct({ user: Schema.String, password: Secret })),
   /** What a verb shows to the instance's own control paths. */
   control_token: Secret,

@@ -1,6 +1,6 @@
 /**
  * The configuration of our own nats-server: its limits, accounts and permissions as text.
- * Source: DECISIONS "How it is run and reached", "All services" (published events).
+ * Source: DECISIONS "How it is run and reached", "All services" (published events); decision 0171.
  */
 import { type WorkerUser, workerUserText } from "#adapters/share-protection/worker-users.ts"
 
@@ -25,14 +25,24 @@ export const variables = {
   subscriber: "ALMANAC_NATS_SUBSCRIBER",
 } as const
 
-/** Inboxes of the publisher, out of the subscribers' reach: they may read `_INBOX.>` only. */
-export const publisher_inbox = "_PUBLISHER"
+/** The consumer of the stream that feeds the mirror, and where the server delivers for it. */
+export const mirror_consumer = "MIRROR"
+export const mirror_deliveries = `mirror.${events_stream}`
+
+/** How the publisher reaches JetStream of the mirror's account, and the mirror the source's. */
+export const mirror_api = "MIRROR.API"
+export const source_api = "EVENTS.API"
+
+/** Consumers of all subscribers, and connections of theirs, in all. */
+const consumers_max = 1000
+const connections_max = 500
+/** Subscriptions of one connection: a reader needs two. */
+const subscriptions_max = 1000
 
 /**
- * What `subscriber` may ask for: exactly what @nats-io/jetstream 3.4 sends to read one stream by
- * ordered, ephemeral and durable consumers. No list of consumers: a name that is not known cannot
- * be deleted. All subscribers are one user, so one of them can listen to another's `_INBOX`: a
- * server of one's own (`nats.url`) can give each a user with an inbox prefix of its own.
+ * What a subscriber may ask: exactly what @nats-io/jetstream 3.4 sends to read one stream by
+ * ordered, ephemeral and durable pull consumers. No list of consumers: a name that is not known
+ * cannot be deleted.
  */
 export const subscriber_requests = [
   "$JS.API.INFO",
@@ -44,8 +54,89 @@ export const subscriber_requests = [
   `$JS.API.CONSUMER.DELETE.${events_stream}.*`,
   `$JS.API.CONSUMER.MSG.NEXT.${events_stream}.*`,
   `$JS.ACK.${events_stream}.>`,
-  `$JS.FC.${events_stream}.>`,
 ]
+
+/** What the publisher asks of the mirror's account to keep the mirror. */
+const keeper_requests = [
+  "INFO",
+  ...["INFO", "CREATE", "UPDATE", "DELETE"].map((call) => `STREAM.${call}.${events_stream}`),
+  `CONSUMER.CREATE.${events_stream}.>`,
+]
+
+/** What the mirror asks of its source: to begin again where it stopped, and for more. */
+const reset = `CONSUMER.RESET.${events_stream}.${mirror_consumer}`
+const more = `$JS.FC.${events_stream}.${mirror_consumer}.>`
+
+/**
+ * The stream lives with the publisher. Subscribers read a mirror of it, which has no subjects of
+ * its own: what a subscriber makes the server publish cannot be stored in it. The mirror has an
+ * account of its own too, so that subscribers reach JetStream through an import of exactly the
+ * requests that they need: answers end in the subscribers' account, where no JetStream listens.
+ */
+const lines = (all: ReadonlyArray<string>) => all.map((line) => `      ${line}`).join("\n")
+
+/** An answer to this request is many messages. */
+const responses = (request: string) =>
+  request.includes(".MSG.NEXT.") ? ", response_type: stream" : ""
+
+/** What the account of the stream lets out to the mirror, and what it asks of it. */
+export const source_sharing = `\
+    exports: [
+      { service: "$JS.API.${reset}", accounts: [MIRROR] }
+      { service: "${more}", accounts: [MIRROR] }
+      { stream: "${mirror_deliveries}", accounts: [MIRROR] }
+    ]
+    imports: [
+${lines(
+  keeper_requests.map(
+    (request) =>
+      `{ service: { account: MIRROR, subject: "$JS.API.${request}" }, ` +
+      `to: "${mirror_api}.${request}" }`,
+  ),
+)}
+    ]`
+
+const imported = (request: string) => `{ service: { account: MIRROR, subject: "${request}" } }`
+
+/** What the mirror's account lets each of the two others ask, and nobody else. */
+const mirrorExports = (source: string) => {
+  const keepers = keeper_requests.map((request) => `$JS.API.${request}`)
+  return [...new Set([...keepers, ...subscriber_requests])].map((request) => {
+    const who = [
+      ...(keepers.includes(request) ? [source] : []),
+      ...(subscriber_requests.includes(request) ? ["SUBSCRIBERS"] : []),
+    ]
+    return `{ service: "${request}"${responses(request)}, accounts: [${who.join(", ")}] }`
+  })
+}
+
+/** The accounts MIRROR and SUBSCRIBERS beside the account of the stream. */
+export const subscriberAccounts = (source: string, password: string) => `\
+  # A copy of the published events for subscribers, which has no subjects. Nobody logs in here.
+  MIRROR {
+    # Memory holds the state of consumers.
+    jetstream { max_streams: 1, max_consumers: ${consumers_max}, max_mem: 64MB }
+    imports: [
+      { service: { account: ${source}, subject: "$JS.API.${reset}" }, to: "${source_api}.${reset}" }
+      { service: { account: ${source}, subject: "${more}" } }
+      { stream: { account: ${source}, subject: "${mirror_deliveries}" } }
+    ]
+    exports: [
+${lines(mirrorExports(source))}
+    ]
+  }
+  # Who reads the published events. No JetStream here: answers go nowhere else.
+  SUBSCRIBERS {
+    limits { max_connections: ${connections_max}, max_subscriptions: ${subscriptions_max} }
+    imports: [
+${lines(subscriber_requests.map(imported))}
+    ]
+    users: [
+      { user: "subscriber", password: ${password}, permissions: {
+        publish: { allow: ${JSON.stringify(subscriber_requests)} }
+        subscribe: { allow: ["_INBOX.>"] } } }
+    ]
+  }`
 
 /** What all streams of our own server may take on its disk. */
 const store_gb_max = 100
@@ -60,9 +151,9 @@ export interface NatsFolders {
 /**
  * The text of nats.conf. Nothing secret is in it: `$ALMANAC_...` are environment variables, and of
  * workers it has public keys.
- * The published events live in an account of their own, with a stream of their own: a consumer
- * may name any subject of its account as its destination, so that a reader of a stream in CORE
- * could make the server deliver into CORE (tried: it does, to a listener on that exact subject).
+ * The published events live in accounts of their own: who may ask JetStream can make the server
+ * publish to any subject of that account, by the reply subject of a request or by the subject that
+ * a consumer delivers to.
  */
 export const natsConf = (
   { store, ports }: NatsFolders,
@@ -104,18 +195,12 @@ accounts {
       ${workers.map(workerUserText).join("\n      ")}
     ]
   }
-  # The published events. One stream; a reader's mistakes end here.
-  SUBSCRIBERS {
-    # Consumers: ten for each of the connections below. Memory holds their state.
-    jetstream { max_streams: 1, max_consumers: 5000, max_mem: 64MB, max_file: 20GB }
-    # Connections: subscribers never use up those that the core needs.
-    limits { max_connections: 500 }
-    users: [
-      { user: "publisher", password: $${variables.publisher} },
-      { user: "subscriber", password: $${variables.subscriber}, permissions: {
-        publish: { allow: ${JSON.stringify(subscriber_requests)} }
-        subscribe: { allow: ["_INBOX.>", ${JSON.stringify(events_subject)}] } } }
-    ]
+  # The published events, where the publisher writes them and where our own readers are.
+  EVENTS {
+    jetstream: enabled
+    users: [{ user: "publisher", password: $${variables.publisher} }]
+${source_sharing}
   }
+${subscriberAccounts("EVENTS", `$${variables.subscriber}`)}
 }
 `

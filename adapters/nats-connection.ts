@@ -17,7 +17,7 @@ import {
   type Status,
 } from "@nats-io/transport-node"
 import { Context, Effect, Layer, Option, Redacted, Schedule, Schema, Stream } from "effect"
-import { api_level_min, publisher_inbox } from "#adapters/nats-config.ts"
+import { api_level_min } from "#adapters/nats-config.ts"
 import { isLate, isLeaderless } from "#adapters/nats-passing.ts"
 import { type NatsLogin, NatsServer, type NatsTls } from "#adapters/nats-server.ts"
 import { StopDeadline } from "#adapters/stop-deadline.ts"
@@ -50,15 +50,13 @@ export class NatsConnection extends Context.Service<NatsConnection, Bus>()(
   )
 }
 
-/** The connection that writes and reads the published events (account SUBSCRIBERS). */
+/** The connection that writes and reads the published events (account EVENTS). */
 export class EventsConnection extends Context.Service<EventsConnection, Bus>()(
   "almanac/adapters/EventsConnection",
 ) {
   static readonly layer = Layer.effect(
     EventsConnection,
-    Effect.flatMap(NatsServer, (server) =>
-      connectBus({ ...server, login: server.publisher, inbox: publisher_inbox }),
-    ),
+    Effect.flatMap(NatsServer, (server) => connectBus({ ...server, login: server.publisher })),
   )
 }
 

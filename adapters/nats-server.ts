@@ -11,6 +11,7 @@ import { NatsServerFailed, natsBinary } from "#adapters/nats-binary.ts"
 import { type NatsChild, type NatsChildOptions, natsChild } from "#adapters/nats-child.ts"
 import { natsConf, variables } from "#adapters/nats-config.ts"
 import { endOrphans } from "#adapters/nats-orphans.ts"
+import { moveEvents } from "#adapters/published/move-stream.ts"
 import {
   type WorkerUser,
   WorkerUserRefused,
@@ -48,9 +49,9 @@ export class NatsServer extends Context.Service<
     readonly tls: NatsTls | undefined
     /** The log, leases, timers, commands. */
     readonly core: NatsLogin
-    /** Writes the published events, in an account that holds nothing else. */
+    /** Writes the published events, in an account of their own, and keeps the mirror of them. */
     readonly publisher: NatsLogin
-    /** May only read the published events; undefined where an outside server did not name one. */
+    /** May only read the mirror of the published events; undefined with an outside server. */
     readonly subscriber: NatsLogin | undefined
     /** Users of workers; undefined where somebody else runs the server, and its users. */
     readonly workers: WorkerUsers | undefined
@@ -176,6 +177,7 @@ const prepare = (folder: string, conf: string) =>
       // Ports files of servers that were killed would stay for ever.
       rmSync(ports, { recursive: true, force: true })
       for (const path of [store, ports]) mkdirSync(path, { recursive: true, mode: 0o700 })
+      moveEvents(store)
       const write: Write = (workers) => {
         // In one step: a server that starts meanwhile reads the old one or the new one.
         writeFileSync(`${conf}.new`, natsConf({ store, ports }, workers), { mode: 0o600 })

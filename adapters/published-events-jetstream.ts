@@ -14,6 +14,7 @@ import { EventsConnection } from "#adapters/nats-connection.ts"
 import { overLink, watchLink } from "#adapters/nats-link.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
 import { ensureStream, findStream, StreamMismatch } from "#adapters/nats-stream.ts"
+import { keepMirror } from "#adapters/published/mirror.ts"
 import {
   type Delivered,
   type Published,
@@ -143,6 +144,7 @@ export const publishedEventsJetStream = (replicas: number) =>
         // Each event is expected by its place, so nothing is left to find doubles by.
         duplicate_window: nanos(duplicate_window_ms),
       })
+      yield* keepMirror
 
       const link = yield* watchLink(connection)
       const attempt = <A>(ask: () => Promise<A>) =>

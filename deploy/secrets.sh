@@ -12,13 +12,14 @@ fresh() {
 }
 for name in cluster-secret postgres admin-token grafana; do fresh "$name"; done
 # nats-server would read a word that begins with a digit as a number.
-for name in nats-core nats-cluster; do fresh "$name" p; done
+for name in nats-core nats-cluster nats-subscriber; do fresh "$name" p; done
 [ -s audit-key ] || openssl genpkey -algorithm ed25519 -out audit-key
 # It reads variables, not files: the same passwords as a part of its configuration, made again
 # since nobody may write to what is there.
 pass="$(cat nats-cluster)"
 {
-  printf 'NATS_CORE = "%s"\nNATS_CLUSTER = "%s"\nNATS_ROUTES = [' "$(cat nats-core)" "$pass"
+  printf 'NATS_CORE = "%s"\nNATS_SUBSCRIBER = "%s"\n' "$(cat nats-core)" "$(cat nats-subscriber)"
+  printf 'NATS_CLUSTER = "%s"\nNATS_ROUTES = [' "$pass"
   for n in 1 2 3; do printf '"nats://cluster:%s@nats-%s:6222", ' "$pass" "$n"; done
   printf ']\n'
 } > nats-passwords.new

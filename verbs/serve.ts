@@ -104,7 +104,7 @@ const announce = Effect.fnUntraced(function* (
   url: string,
   control_token: Redacted.Redacted<string>,
 ) {
-  const { servers, core, subscriber } = yield* NatsServer
+  const { servers, core, publisher } = yield* NatsServer
   yield* publishInstance(settings.data.dir, {
     url,
     // Named from the folder that this process was started in, which a verb's need not be.
@@ -114,8 +114,8 @@ const announce = Effect.fnUntraced(function* (
       user: core.user ?? "",
       password: core.password ?? Redacted.make(""),
     },
-    ...(subscriber?.user && subscriber.password
-      ? { events: { user: subscriber.user, password: subscriber.password } }
+    ...(publisher.user && publisher.password
+      ? { events: { user: publisher.user, password: publisher.password } }
       : {}),
     control_token,
     pid: process.pid,

@@ -2,7 +2,6 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Logger, Schedule, Schema, Stream } from "effect"
 import { logJetStream } from "#adapters/log-jetstream.ts"
-import { publisher_inbox } from "#adapters/nats-config.ts"
 import { connectBus, EventsConnection } from "#adapters/nats-connection.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
 import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
@@ -77,7 +76,7 @@ const kill = Effect.gen(function* () {
 const another = Effect.gen(function* () {
   const server = yield* NatsServer
   const between = yield* proxy(server.servers[0] ?? "")
-  const login = { servers: [between.url], login: server.publisher, inbox: publisher_inbox }
+  const login = { servers: [between.url], login: server.publisher }
   const bus = Layer.succeed(EventsConnection, yield* connectBus(login))
   const layer = Layer.fresh(published.pipe(Layer.provide(bus)))
   const events = yield* Effect.provide(PublishedEvents, yield* Layer.build(layer))

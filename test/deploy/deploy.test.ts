@@ -9,6 +9,7 @@ import { join } from "node:path"
 import { Result } from "effect"
 import { OpenApi } from "effect/http-api"
 import { assert, describe, expect, it } from "vitest"
+import { source_sharing, subscriberAccounts } from "#adapters/nats-config.ts"
 import { HealthApi } from "#gateway/system/health-api.ts"
 import { decodeSetting, fromText } from "#schemas/setting.ts"
 import { settings_by_path } from "#schemas/settings.ts"
@@ -162,7 +163,7 @@ describe("secrets.sh and nats.conf", () => {
     }
     const first = make()
     expect(make()).toBe(first)
-    expect(new Set(first.match(/p[0-9a-f]{64}/g)).size).toBe(2)
+    expect(new Set(first.match(/p[0-9a-f]{64}/g)).size).toBe(3)
     const nats = join(folder, "nats")
     execFileSync("cp", [join(folder, "secrets/nats-passwords.conf"), join(nats, "passwords.conf")])
     const binary = findBinary("nats-server")?.path ?? "nats-server"
@@ -172,6 +173,14 @@ describe("secrets.sh and nats.conf", () => {
     rmSync(join(nats, "passwords.conf"))
     expect(check().status).not.toBe(0)
     return cleanUp()
+  })
+})
+
+describe("nats.conf", () => {
+  it("shares the published events as our own server does", () => {
+    const text = readFileSync("deploy/nats/nats.conf", "utf8")
+    assert.include(text, source_sharing)
+    assert.include(text, subscriberAccounts("CORE", "$NATS_SUBSCRIBER"))
   })
 })
 

@@ -27,7 +27,8 @@ const live = (
 const consumers = Effect.gen(function* () {
   const { jsm } = yield* EventsConnection
   const { state } = yield* Effect.promise(() => jsm.streams.info(events_stream))
-  return state.consumer_count
+  // One feeds the mirror of subscribers.
+  return state.consumer_count - 1
 })
 
 const become = (count: number) =>

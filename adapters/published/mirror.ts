@@ -1,0 +1,173 @@
+/**
+ * The mirror of the published events that subscribers read, in an account of its own. It is kept by
+ * whoever publishes: made, brought up to date, and made again where its source is another stream.
+ *
+ * The mirror keeps the sequences of its source. Its subscribers' durable consumers live in it.
+ *
+ * Source: docs/decisions/0171.
+ */
+import {
+  type ConsumerInfo,
+  type JetStreamManager,
+  jetstreamManager,
+  type StreamInfo,
+} from "@nats-io/jetstream"
+import type { NatsConnection } from "@nats-io/transport-node"
+import { Effect, Option, Schedule, Struct } from "effect"
+import {
+  events_stream,
+  mirror_api,
+  mirror_consumer,
+  mirror_deliveries,
+  source_api,
+} from "#adapters/nats-config.ts"
+import { EventsConnection } from "#adapters/nats-connection.ts"
+import { isPassing } from "#adapters/nats-passing.ts"
+import { NatsServer } from "#adapters/nats-server.ts"
+import { undefinedWhereNone } from "#adapters/nats-stream.ts"
+import { causeText } from "#schemas/cause-text.ts"
+
+/** Milliseconds between two looks whether the mirror is still there, and of the same stream. */
+const look_ms = 2_000
+
+/** Messages on their way to the mirror, and what is confirmed in one go. */
+const ack_pending_max = 20_000
+
+/** In the mirror's metadata: when its source was made, which tells one stream from the next. */
+const source_key = "almanac.source"
+
+/** JetStream's code for "consumer not found". */
+const no_consumer = 10_014
+
+type Jsm = JetStreamManager
+
+const found = <A>(asking: Promise<A>, code: number): Promise<A | undefined> =>
+  asking.catch((cause: unknown) => {
+    if (cause instanceof Error && "code" in cause && cause.code === code) return undefined
+    throw cause
+  })
+
+const mirrorOptions = ({ config, created }: StreamInfo) => {
+  const { num_replicas, max_bytes, max_age, persist_mode } = config
+  return {
+    name: events_stream,
+    num_replicas,
+    max_bytes,
+    max_age,
+    deny_delete: true,
+    deny_purge: true,
+    ...(persist_mode && { persist_mode }),
+    mirror: {
+      name: events_stream,
+      external: { api: source_api, deliver: "" },
+      consumer: { name: mirror_consumer, deliver_subject: mirror_deliveries },
+    },
+    metadata: { [source_key]: created },
+  }
+}
+
+/** Whether sequences of the source go on behind those of the mirror. */
+const goesOn = (mirror: StreamInfo, { config }: StreamInfo) =>
+  mirror.state.last_seq > 0 && (config.first_seq ?? 0) > mirror.state.last_seq
+
+/** Makes the consumer that feeds the mirror from behind `after`. */
+const feed = async (connection: NatsConnection, after: number, num_replicas: number) => {
+  const from =
+    after === 0
+      ? { deliver_policy: "all" }
+      : { deliver_policy: "by_start_sequence", opt_start_seq: after + 1 }
+  const config = {
+    ...from,
+    name: mirror_consumer,
+    durable_name: mirror_consumer,
+    deliver_subject: mirror_deliveries,
+    ack_policy: "flow_control",
+    replay_policy: "instant",
+    flow_control: true,
+    max_ack_pending: ack_pending_max,
+    num_replicas,
+  }
+  // The client's types know neither this kind of acknowledgement nor a mirror's own consumer.
+  const answer = await connection.request(
+    `$JS.API.CONSUMER.CREATE.${events_stream}.${mirror_consumer}`,
+    JSON.stringify({ stream_name: events_stream, config }),
+  )
+  const { error } = answer.json<{ readonly error?: { readonly description: string } }>()
+  if (error !== undefined) throw new Error(error.description)
+}
+
+/** Durable consumers that subscribers had on the stream itself go on at the mirror. */
+const carryOver = async (source: Jsm, mirror: Jsm) => {
+  const theirs: Array<ConsumerInfo> = []
+  for await (const consumer of source.consumers.list(events_stream)) {
+    const { durable_name } = consumer.config
+    if (durable_name !== undefined && durable_name !== mirror_consumer) theirs.push(consumer)
+  }
+  for (const { name, config, ack_floor } of theirs) {
+    // Where a pushing one delivers is out of reach of subscribers.
+    if (config.deliver_subject === undefined) {
+      const opt_start_seq = ack_floor.stream_seq + 1
+      const kept = Struct.omit(config, ["opt_start_time", "metadata"])
+      const place = { deliver_policy: "by_start_sequence", opt_start_seq } as const
+      await mirror.consumers.add(events_stream, { ...kept, ...place })
+    }
+    await source.consumers.delete(events_stream, name)
+  }
+}
+
+/** The mirror as it must be now; without a source there is nothing to do. */
+const kept = async (connection: NatsConnection, source: Jsm, mirror: Jsm, is_own: boolean) => {
+  const from = await source.streams.info(events_stream).catch(undefinedWhereNone)
+  if (from === undefined) return
+  const { config, created } = from
+  const wanted = mirrorOptions(from)
+  let at = await mirror.streams.info(events_stream).catch(undefinedWhereNone)
+  const is_same = at?.config.metadata?.[source_key] === created
+  if (at !== undefined && !is_same && !goesOn(at, from)) {
+    await mirror.streams.delete(events_stream)
+    at = undefined
+  }
+  const feeding = await found(source.consumers.info(events_stream, mirror_consumer), no_consumer)
+  if (feeding !== undefined && at === undefined) {
+    await source.consumers.delete(events_stream, mirror_consumer)
+  }
+  if (feeding === undefined || at === undefined) {
+    await feed(connection, at?.state.last_seq ?? 0, config.num_replicas)
+  }
+  if (at === undefined) await mirror.streams.add(wanted)
+  else if (!isCurrent(at, wanted)) await mirror.streams.update(events_stream, wanted)
+  if (is_own) await carryOver(source, mirror)
+}
+
+const isCurrent = ({ config }: StreamInfo, wanted: ReturnType<typeof mirrorOptions>) =>
+  config.max_bytes === wanted.max_bytes &&
+  config.max_age === wanted.max_age &&
+  config.num_replicas === wanted.num_replicas &&
+  config.metadata?.[source_key] === wanted.metadata[source_key]
+
+/**
+ * Keeps the mirror for as long as the scope is open. Where the server has no account for it, there
+ * are no subscribers to keep it for. A mirror that cannot be kept is logged and tried again: the
+ * published events go on without it.
+ */
+export const keepMirror = Effect.gen(function* () {
+  const { connection, jsm } = yield* EventsConnection
+  const server = yield* Effect.serviceOption(NatsServer)
+  const is_own = Option.exists(server, ({ workers }) => workers !== undefined)
+  const mirror = yield* Effect.promise(() =>
+    jetstreamManager(connection, { apiPrefix: mirror_api, checkAPI: false }),
+  )
+  let told = ""
+  const tell = (cause: unknown) => {
+    const why = isPassing(cause) ? "" : causeText(cause)
+    if (why === told) return Effect.void
+    told = why
+    return Effect.logWarning(`The mirror of the published events is not kept: ${why}`)
+  }
+  const keep = Effect.tryPromise({
+    try: () => kept(connection, jsm, mirror, is_own),
+    catch: (cause) => cause,
+  }).pipe(Effect.andThen(Effect.sync(() => (told = ""))), Effect.catch(tell))
+  yield* keep
+  yield* Effect.forkScoped(Effect.repeat(keep, Schedule.spaced(look_ms)))
+})
