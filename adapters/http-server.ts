@@ -27,7 +27,7 @@ import {
   type OtherConnections,
 } from "./connection-limit.ts"
 import { watched } from "./file-changes.ts"
-import { requireHost } from "./host-header.ts"
+import { requireFraming } from "./request-framing.ts"
 import { httpLane, type Lane } from "./http-lane.ts"
 import { probePort } from "./port-probe.ts"
 import { inFront } from "./request-front.ts"
@@ -71,7 +71,7 @@ const options: ServerOptions = {
   keepAliveTimeout: keep_alive_ms,
   maxHeaderSize: header_bytes_max,
   connectionsCheckingInterval: checking_interval_ms,
-  // Such a request is answered in an envelope (`requireHost`).
+  // Such a request is answered in an envelope (`requireFraming`).
   requireHostHeader: false,
 }
 
@@ -368,7 +368,7 @@ export const httpServer = Effect.fnUntraced(function* (
   hotFirst(server, door, lane, adopted)
   internalFirst(server, internal)
   limits = limitConnections(server, door, api, { is_tls, others })
-  requireHost(server, door)
+  requireFraming(server, door)
   // Runs first when the scope closes, before the server waits for what is in flight.
   yield* Effect.addFinalizer(() =>
     Effect.andThen(

@@ -40,6 +40,21 @@ describe("what is not HTTP is answered once, in an envelope, and the connection 
       "POST /v1/blobs/echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, identity\r\n\r\n",
       400,
     ],
+    ["two Hosts", "GET /v1/blobs HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400],
+    ["the same Host twice", "GET /v1/blobs HTTP/1.1\r\nHost: a\r\nhOST: a\r\n\r\n", 400],
+    ["two Hosts in HTTP/1.0", "GET /v1/blobs HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n", 400],
+    [
+      "Transfer-Encoding in HTTP/1.0",
+      "POST /v1/blobs/echo HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n" +
+        "\r\n0\r\n\r\nGET /v1/blobs HTTP/1.0\r\n\r\n",
+      400,
+    ],
+    [
+      "both Content-Length and Transfer-Encoding in HTTP/1.0",
+      "POST /v1/blobs/echo HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 5\r\n" +
+        "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /v1/blobs HTTP/1.0\r\n\r\n",
+      400,
+    ],
     [
       "a negative length",
       "POST /v1/blobs/echo HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
