@@ -12,6 +12,7 @@ export const answerBroken = (
   const text = JSON.stringify(body)
   response.writeHead(status, {
     "content-type": "application/json",
+    "cache-control": "no-store",
     "content-length": Buffer.byteLength(text),
     "x-request-id": request_id,
     ...more,

@@ -191,6 +191,7 @@ const written = ({ status, request_id, body }: Broken) => {
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? "Error"}`,
     "Connection: close",
     "Content-Type: application/json",
+    "Cache-Control: no-store",
     `Content-Length: ${Buffer.byteLength(text)}`,
     `X-Request-Id: ${request_id}`,
     "",

@@ -8,6 +8,7 @@ import { Context } from "effect"
 import type { Caller } from "#gateway/caller.ts"
 import type { Attributes } from "#schemas/policy-check.ts"
 import { allows, type Rules } from "#schemas/policy-rule.ts"
+import type { Settings } from "#schemas/settings.ts"
 
 export type Access =
   /** Nobody is asked who they are. */
@@ -30,6 +31,15 @@ export const PolicyRules = Context.Reference<() => Rules>("gateway/PolicyRules",
 })
 
 const no_rules: Rules = new Map()
+
+/** Whether nobody is asked who they are, with these settings. */
+export const isOpen = (
+  {
+    access,
+    publicWhen,
+  }: { readonly access: Access; readonly publicWhen: (settings: Settings) => boolean },
+  settings: Settings,
+): boolean => access === "public" || publicWhen(settings)
 
 /** Whether the caller has what the endpoint needs. */
 export const mayEnter = (access: Access, caller: Caller, rules: () => Rules): boolean => {

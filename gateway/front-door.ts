@@ -19,7 +19,7 @@ import {
 } from "effect"
 import { HttpBody, HttpIncomingMessage, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { isTraced } from "#events/trace.ts"
-import { PolicyRules } from "#gateway/access.ts"
+import { isOpen, PolicyRules } from "#gateway/access.ts"
 import {
   anonymous,
   askKeystone,
@@ -33,6 +33,7 @@ import {
   positionAsked,
   refusedBody,
 } from "#gateway/admission.ts"
+import { visitHeaders } from "#gateway/caching.ts"
 import type { Caller } from "#gateway/caller.ts"
 import { corsHeaders, preflight } from "#gateway/cors.ts"
 import { deadlines } from "#gateway/deadlines.ts"
@@ -97,6 +98,10 @@ export interface FrontDoor {
   readonly inherit: HotDoor["inherit"]
 }
 
+/** The headers that the door adds to an answer. */
+const headersOf = ({ settings }: Door, { found, headers }: Visit, response: Response) =>
+  visitHeaders(headers, isRoute(found) && !isOpen(found.route, settings()), response)
+
 const arrive = (door: Door, fiber: Fiber.Fiber<unknown, unknown>): Visit => {
   // The server puts the request into the context of each request's fiber.
   const services = fiber.context as Context.Context<HttpServerRequest.HttpServerRequest>
@@ -127,8 +132,9 @@ const arrive = (door: Door, fiber: Fiber.Fiber<unknown, unknown>): Visit => {
       is_streamed: isRoute(found) && found.route.is_streamed,
       is_unhurried: isRoute(found) && found.route.is_unhurried,
       giveUp: () => {
-        const headers = { ...visit.headers, connection: "close" }
-        door.transport.hasten(request, worded(visit, late), headers)
+        const answer = worded(visit, late)
+        const headers = { ...headersOf(door, visit, answer), connection: "close" }
+        door.transport.hasten(request, answer, headers)
       },
     }),
   }
@@ -138,16 +144,16 @@ const arrive = (door: Door, fiber: Fiber.Fiber<unknown, unknown>): Visit => {
 const callerOf = (
   { settings, transport, authenticate, rules }: Door,
   { request, envelope }: Visit,
-  { access, publicWhen }: Route,
+  route: Route,
 ): Effect.Effect<Caller, Failure> => {
-  if (access === "public" || publicWhen(settings())) return Effect.succeed(anonymous)
+  if (isOpen(route, settings())) return Effect.succeed(anonymous)
   const known = identify(request, transport, authenticate)
   const told =
     envelope === share_protection
       ? Effect.mapErrorEager(known, (failure) => askKeystone(failure, request, settings()))
       : known
   return Effect.flatMapEager(told, (caller) => {
-    const failure = denied(access, caller, rules)
+    const failure = denied(route.access, caller, rules)
     return failure === undefined ? Effect.succeed(caller) : Effect.fail(failure)
   })
 }
@@ -280,7 +286,8 @@ const depart = (door: Door, visit: Visit, response: Response): Response => {
   const seconds = (door.clock.currentTimeMillisUnsafe() - arrived_ms) / 1000
   door.metrics.add(isRoute(found) ? found.route : no_route, response.status, seconds)
   const answer = is_stream ? endable(door, response) : whole(visit, response)
-  const headers = isCutShort(door, visit, response) ? { ...visit.headers, ...last } : visit.headers
+  const of_door = headersOf(door, visit, answer)
+  const headers = isCutShort(door, visit, response) ? { ...of_door, ...last } : of_door
   if (door.transport.hasten(request, answer, headers)) return answer
   return HttpServerResponse.setHeaders(answer, headers)
 }

@@ -5,8 +5,9 @@
  * Source: DESIGN, the exception: bytes, hot routes; decision 0114.
  */
 import { Effect, Exit } from "effect"
-import { mayEnter } from "#gateway/access.ts"
+import { isOpen, mayEnter } from "#gateway/access.ts"
 import { bearerOf, correlationId, exceeded, isCoded } from "#gateway/admission.ts"
+import { caching } from "#gateway/caching.ts"
 import type { Caller } from "#gateway/caller.ts"
 import type { InFlight } from "#gateway/deadlines.ts"
 import type { Door } from "#gateway/door.ts"
@@ -158,6 +159,7 @@ const visitOf = (arrival: Arrival): HotVisit => {
   const { door, request, response, headers, route, caller } = arrival
   const request_id = door.transport.newId()
   const correlation_id = correlationId(headers, request_id)
+  const is_private = !isOpen(route, door.settings())
   const course = courseOf(arrival)
   const { in_flight, close, cut, refuse, isOver, onEnd } = course
   const head = (status: number, more: Readonly<Record<string, string>>) => {
@@ -165,7 +167,10 @@ const visitOf = (arrival: Arrival): HotVisit => {
     door.metrics.add(route, status, seconds)
     course.begin()
     const all: Array<string> = []
-    for (const name in more) all.push(name, more[name] ?? "")
+    for (const name in more) if (name !== "vary") all.push(name, more[name] ?? "")
+    const { "cache-control": kept, vary = more["vary"] } = caching(is_private, status, more)
+    if (vary !== undefined) all.push("vary", vary)
+    if (kept !== undefined) all.push("cache-control", kept)
     all.push("x-request-id", request_id, "x-correlation-id", correlation_id)
     response.writeHead(status, all)
   }

@@ -7,12 +7,15 @@
  */
 import { Effect, Exit } from "effect"
 import { Cookies, type HttpServerResponse } from "effect/http"
+import { isOpen } from "#gateway/access.ts"
 import { anonymous, correlationId, hasBody, identify, overRate } from "#gateway/admission.ts"
+import { visitHeaders } from "#gateway/caching.ts"
 import type { Caller } from "#gateway/caller.ts"
 import type { Door } from "#gateway/door.ts"
 import type { HotHeaders, HotRequest, HotResponse } from "#gateway/hot.ts"
 import type { App, Route } from "#gateway/routes.ts"
 import type { Visit } from "#gateway/visit.ts"
+import type { Settings } from "#schemas/settings.ts"
 
 /** Larger bodies cost more than the route that makes them: a page of jobs has some 60 KB. */
 const body_bytes_max = 2 ** 20
@@ -97,6 +100,7 @@ const keptOf = (
   { headers: of_visit }: Visit,
   route: Route,
   made_of: ReadonlyArray<unknown>,
+  settings: Settings,
 ): Omit<Kept, "bytes"> | undefined => {
   const { status, body, cookies } = response
   if (status !== 200 || body._tag !== "Uint8Array" || !Cookies.isEmpty(cookies)) return undefined
@@ -104,7 +108,8 @@ const keptOf = (
   const headers: Array<string> = []
   const own: Array<Kept["own"][number]> = []
   const own_names = ownHeaders(route, "", "")
-  for (const [name, value] of Object.entries({ ...response.headers, ...of_visit })) {
+  const added = visitHeaders(of_visit, !isOpen(route, settings), response)
+  for (const [name, value] of Object.entries({ ...response.headers, ...added })) {
     const is_own = Object.hasOwn(own_names, name)
     if (is_own) own.push([name, headers.length + 1])
     // A value that came with the request would keep all of its text, which nothing counts.
@@ -193,7 +198,7 @@ export const keptAnswers = (door: Omit<Door, "kept">): KeptAnswers => {
       if (made_of === undefined) return (_, app) => app
       return (caller, app) =>
         Effect.map(app, (response) => {
-          const kept = keptOf(response, visit, route, made_of)
+          const kept = keptOf(response, visit, route, made_of, door.settings())
           if (kept === undefined) return response
           const key = keyOf(numberOf(caller), request.url, request.headers)
           answers.keep(key, { ...kept, bytes: bytesOf(key) + bytesOf(kept.body) + entry_bytes })

@@ -98,7 +98,7 @@ describe("a get by JSON", () => {
         const { id, meta } = yield* stored(service, text, { a: "b" })
         const got = yield* service.call("GET", `/v1/blobs/${id}`)
         expect(got.headers.get("content-type")).toBe("application/json")
-        expect(got.headers.get("vary")).toBe("accept")
+        expect(got.headers.get("vary")).toBe("accept, authorization, x-auth-token")
         expect(got.json.data).toBe(base64(text))
         expect(got.json.meta).toMatchObject({
           size: 10,
@@ -178,7 +178,8 @@ describe("a get of plain bytes", () => {
             "content-length": "10",
             "accept-ranges": "bytes",
             etag: `"${id}"`,
-            vary: "accept",
+            vary: "accept, authorization, x-auth-token",
+            "cache-control": "private, no-cache",
             "x-label-kind": "a b",
             "x-label-wei%c3%9f": "%c3%a9%25",
           })

@@ -3,6 +3,7 @@
  * nothing that is sent to it is answered 500, otherwise than it says, or not at all.
  */
 import { createHmac } from "node:crypto"
+import type { IncomingHttpHeaders } from "node:http"
 import { afterAll, assert, beforeAll, expect, it } from "vitest"
 import { connect } from "../process/client.ts"
 import { cleanUp, newFolder, type Server, startServer } from "../process/server.ts"
@@ -156,6 +157,46 @@ const whoMay = (world: () => World) => {
   })
 }
 
+/** What each operation says to caches, asked with every right; by the first row that fits. */
+const caching_of: ReadonlyArray<readonly [operation: RegExp, cache_control: RegExp]> = [
+  [/^GET \/v1\/(openapi|service_info)/, /^$|no-cache/],
+  [/^[A-Z]+ \/v1\/|^GET \/metrics/, /^no-store$|^private, no-cache$/],
+  // With `capital.token` set the dashboard is for who has it.
+  [/^GET \/api\/(?!search)/, /^no-store$|^private, no-cache$/],
+]
+
+/** What is wrong with how caches may keep this answer, if anything. */
+const wrongCaching = (operation: Operation, status: number, headers: IncomingHttpHeaders) => {
+  const { "cache-control": control = "", vary = "", etag } = headers
+  const names = vary.split(", ")
+  const right = caching_of.find(([pattern]) => pattern.test(nameOf(operation)))?.[1]
+  if (right !== undefined && status < 400 && !right.test(control)) return `is kept: "${control}"`
+  if (status >= 400 && control !== "no-store") return `its ${status} is kept: "${control}"`
+  if (isOpen(operation)) return undefined
+  if (control === "private, no-cache" && etag === undefined) return "has nothing to ask again by"
+  const lacking = ["authorization", "x-auth-token"].filter((name) => !names.includes(name))
+  return lacking.length === 0 ? undefined : `does not vary by ${lacking}: "${vary}"`
+}
+
+const whatIsKept = (world: () => World) =>
+  it("no-store, or private with an ETag, and Vary: each operation but the public ones", async () => {
+    const { server, document } = world()
+    const wrong: Array<string> = []
+    let succeeded = 0
+    for (const token of [jwt(everything), "x".repeat(43)]) {
+      const client = connect(server.url, token)
+      for (const operation of document.operations.filter(({ path }) => path !== "/v1/events")) {
+        const got = await client.ask(operation.method, at(operation))
+        if (got.status < 400 && !isOpen(operation)) succeeded++
+        const why = wrongCaching(operation, got.status, got.headers)
+        if (why !== undefined) wrong.push(`${nameOf(operation)} ${got.status}: ${why}`)
+      }
+      client.close()
+    }
+    expect(wrong).toEqual([])
+    expect(succeeded).toBeGreaterThan(20)
+  })
+
 /** JSON for a command is small; what carries bytes has bounds of its own, and tests of its own. */
 const command_bytes_max = 64 * 1024
 const carries_bytes = new Set(["PUT /v1/blobs", "POST /v2/models/{name}/infer"])
@@ -219,6 +260,7 @@ export const everyOperation = (shape: "A" | "B", runs: number) => {
   afterAll(() => started?.server.stop())
 
   whoMay(world)
+  whatIsKept(world)
   howMuch(world)
 
   it("405 or 501: each other method of each path, with those that it has", async () => {
