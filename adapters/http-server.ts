@@ -27,9 +27,9 @@ import {
   type OtherConnections,
 } from "./connection-limit.ts"
 import { watched } from "./file-changes.ts"
-import { requireFraming } from "./request-framing.ts"
 import { httpLane, type Lane } from "./http-lane.ts"
 import { probePort } from "./port-probe.ts"
+import { requireFraming } from "./request-framing.ts"
 import { inFront } from "./request-front.ts"
 import { headers_timeout_ms, keep_alive_ms } from "./still-connection.ts"
 import { work_ms } from "./stop-deadline.ts"

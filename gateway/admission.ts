@@ -18,6 +18,7 @@ import {
 } from "#gateway/limits.ts"
 import type { Route } from "#gateway/routes.ts"
 import type { Transport } from "#gateway/transport.ts"
+import { callerNetwork } from "#schemas/caller-network.ts"
 import type { Rules } from "#schemas/policy-rule.ts"
 import type { Settings } from "#schemas/settings.ts"
 
@@ -123,7 +124,7 @@ export const overRate = (
 ): Failure | undefined => {
   const { api } = settings()
   if (api.rate_limit_per_second === 0) return undefined
-  const who = caller === anonymous ? transport.addressOf(source) : caller.actor
+  const who = caller === anonymous ? callerNetwork(transport.addressOf(source)) : caller.actor
   const wait_s = take(who, clock.currentTimeMillisUnsafe(), api)
   if (wait_s === 0) return undefined
   const headers = { "retry-after": String(wait_s) }

@@ -47,7 +47,7 @@ export const caching = (is_private: boolean, status: number, own: Headers): Cach
   if (!is_private) return status >= errors_min ? { "cache-control": no_store } : {}
   const { etag, "cache-control": kept } = own
   const is_revalidated = status < errors_min && etag !== undefined && kept !== no_store
-  return { "cache-control": is_revalidated ? revalidated : no_store, vary: varied(own["vary"]) }
+  return { "cache-control": is_revalidated ? revalidated : no_store, vary: varied(own.vary) }
 }
 
 /** The headers that a visit adds to an answer: its own, and how it may be kept. */
@@ -56,7 +56,7 @@ export const visitHeaders = (
   is_private: boolean,
   { status, headers }: { readonly status: number; readonly headers: Headers },
 ): Readonly<Record<string, string>> => {
-  const vary = joined(of_visit["vary"], headers["vary"])
+  const vary = joined(of_visit.vary, headers.vary)
   const both = vary === "" ? of_visit : { ...of_visit, vary }
   return { ...both, ...caching(is_private, status, { ...headers, ...both }) }
 }

@@ -2,6 +2,7 @@
 import { Cause, Predicate, type Schema, SchemaIssue } from "effect"
 import { HttpServerError, HttpServerResponse } from "effect/http"
 import { HttpApiError } from "effect/http-api"
+import { Exhausted } from "#gateway/budget.ts"
 import { type Envelope, type Failure, messageOf } from "#gateway/envelope.ts"
 import { KeyReused } from "#gateway/request-context.ts"
 
@@ -75,6 +76,10 @@ const ofError = (error: unknown, envelope: Envelope): Failure | undefined => {
       : { status: 400, detail: "The multipart body could not be read." }
   }
   if (error instanceof KeyReused) return key_reused
+  if (error instanceof Exhausted) {
+    const { status, detail, retry_after_s } = error
+    return { status, detail, headers: { "retry-after": String(retry_after_s) } }
+  }
   if (Predicate.hasProperty(error, "_tag") && unavailable.has(String(error._tag))) {
     const detail = Predicate.hasProperty(error, "detail") ? String(error.detail) : ""
     return { status: 503, detail, headers: { "retry-after": "1" } }

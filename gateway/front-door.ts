@@ -174,7 +174,15 @@ const admit = (
   const { request_id } = edge
   const is_keyed = command_id !== request_id
   const fingerprint = is_keyed ? fingerprintOf(door, visit) : undefined
-  const context: RequestContext = { request_id, correlation_id, caller, command_id, fingerprint }
+  const address = door.transport.addressOf(request.source)
+  const context: RequestContext = {
+    request_id,
+    correlation_id,
+    caller,
+    address,
+    command_id,
+    fingerprint,
+  }
   if (position === undefined) return Effect.succeed(context)
   if (Number.isNaN(position)) return Effect.fail(bad_position)
   return route.service.waitFor(position).pipe(

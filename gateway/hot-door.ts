@@ -168,7 +168,7 @@ const visitOf = (arrival: Arrival): HotVisit => {
     course.begin()
     const all: Array<string> = []
     for (const name in more) if (name !== "vary") all.push(name, more[name] ?? "")
-    const { "cache-control": kept, vary = more["vary"] } = caching(is_private, status, more)
+    const { "cache-control": kept, vary = more.vary } = caching(is_private, status, more)
     if (vary !== undefined) all.push("vary", vary)
     if (kept !== undefined) all.push("cache-control", kept)
     all.push("x-request-id", request_id, "x-correlation-id", correlation_id)

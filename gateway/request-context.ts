@@ -10,6 +10,8 @@ export interface RequestContext {
   /** The caller's own `X-Request-Id`, or ours. */
   readonly correlation_id: string
   readonly caller: Caller
+  /** The other end's IP address; empty where it is not known. */
+  readonly address?: string
   /** Names the command: from `Idempotency-Key` and who sent it, or from the request's id. */
   readonly command_id: string
   /** Of what is asked, where an `Idempotency-Key` names it; made only when it is asked for. */

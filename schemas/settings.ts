@@ -32,87 +32,21 @@ import {
   targets,
   worker,
 } from "#schemas/share-protection/settings.ts"
+import { api } from "#schemas/system/api-settings.ts"
 import { webhooks } from "#schemas/system/settings.ts"
 import { principal_name_pattern, role_pattern, scopes } from "#schemas/token.ts"
 
 /** An hour: a request or a clock that is off by more is a mistake. */
 const hour_s = 3600
 const day_s = 86_400
-/** Ten minutes: whoever looks at `/readyz` looks more often. */
-const drain_s_max = 600
-/** A million a second is more than one process can answer: as good as off. */
-const requests_per_second_max = 1_000_000
-/** What one process of Node can hold with hundreds of GB of memory. */
-const connections_max = 1_000_000
 /** An error's detail travels in a header-sized answer, never a document. */
 const detail_bytes_max = 65_536
 const commits_max = 1_000_000
-/** Document 2 §8: the hard maximum of a page. */
-const page_limit_max = 1000
 
 const data = {
   dir: setting(text(/^[^\r\n\0]+$/), "./data", {
     meaning: "Folder of everything that is kept. `ALMANAC_DATA_DIR` sets it too.",
     source: "decisions, configuration",
-  }),
-}
-
-const api = {
-  bind_host: setting(text(/^[\w.:%-]{1,253}$/, "host name or IP address"), "0.0.0.0", {
-    meaning: "Address to listen on.",
-    source: "document 2 §8",
-  }),
-  bind_port: setting(integer(0, 65_535), 9797, {
-    meaning: "Port to listen on; 0 picks a free one.",
-    source: "document 2 §8",
-  }),
-  shape: setting(choice("A", "B"), "A", {
-    meaning: "Which shape of document 2 is served.",
-    source: "decisions of document 2, which shape",
-  }),
-  noauth: setting(flag, false, {
-    meaning: "No authentication: every caller is the development tenant with all roles.",
-    source: "document 2 §5",
-  }),
-  noauth_unsafe: setting(flag, false, {
-    meaning: "Allows `noauth` on an address that other machines reach.",
-    source: "decisions, safety of defaults",
-  }),
-  default_limit: setting(integer(1, page_limit_max, "items"), 100, {
-    meaning: "Items of a page where a request does not say how many.",
-    source: "document 2 §8",
-  }),
-  max_limit: setting(integer(1, page_limit_max, "items"), page_limit_max, {
-    meaning: "Most items of a page that a request may ask for.",
-    source: "document 2 §8",
-  }),
-  max_connections: setting(integer(1, connections_max, "connections"), 10_000, {
-    meaning:
-      "Connections of clients that are open at a time, at most three quarters of the files that " +
-      "the process may open. On more of them only `/livez`, `/readyz` and `/metrics` are answered.",
-    source: "decision 0154",
-  }),
-  request_timeout_seconds: setting(integer(1, hour_s, "seconds"), 60, {
-    meaning: "Seconds for a request from its body's end, and seconds that a stream may idle: 504.",
-    source: "decisions of document 1, limits not shown",
-    reloadable: true,
-  }),
-  drain_seconds: setting(integer(0, drain_s_max, "seconds"), 0, {
-    meaning:
-      "Seconds that a process which was told to stop still answers, while `/readyz` says 503, so " +
-      "that whoever balances the load sends requests elsewhere.",
-    source: "decision 0140",
-    reloadable: true,
-  }),
-  rate_limit_per_second: setting(integer(0, requests_per_second_max, "requests"), 0, {
-    meaning: "Requests of one caller per second, above which 429 is answered; 0 is off.",
-    source: "decisions of document 1, limits not shown",
-    reloadable: true,
-  }),
-  rate_limit_burst: setting(integer(0, requests_per_second_max, "requests"), 0, {
-    meaning: "Requests that may come at once; 0: as many as in one second.",
-    source: "decisions of document 1, limits not shown",
-    reloadable: true,
   }),
 }
 

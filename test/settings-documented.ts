@@ -17,6 +17,8 @@ export const documented: Record<string, unknown> = {
   "api.default_limit": 100,
   "api.max_limit": 1000,
   "api.max_connections": 10_000,
+  "api.max_event_streams": 256,
+  "api.max_event_streams_per_caller": 32,
   "api.request_timeout_seconds": 60,
   "api.drain_seconds": 0,
   "api.rate_limit_per_second": 0,

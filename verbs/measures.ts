@@ -4,6 +4,7 @@ import { WebhookCursors } from "#actors/system/webhook-cursors.ts"
 import { placeMetrics } from "#adapters/place-metrics.ts"
 import { processMetrics } from "#adapters/process-metrics.ts"
 import { Log } from "#events/log.ts"
+import { EventStreams } from "#gateway/budget.ts"
 import type { RequestMetrics } from "#gateway/metrics.ts"
 import type { Mounted } from "#gateway/routes.ts"
 import {
@@ -24,7 +25,10 @@ export const machineryMeasures = Effect.gen(function* () {
   const around = yield* Effect.context<
     Log | PublishedEvents | ReadModels | WebhookCursors | WebhookModel
   >()
-  const known = Context.pick(Log, PublishedEvents, ReadModels, WebhookCursors, WebhookModel)(around)
+  const known = around.pipe(
+    Context.pick(Log, PublishedEvents, ReadModels, WebhookCursors, WebhookModel),
+    Context.add(EventStreams, yield* EventStreams),
+  )
   const collectors: ReadonlyArray<Collector> = [
     { name: "read-models", text: Effect.provideContext(readModelMetrics, known) },
     { name: "webhooks", text: Effect.provideContext(webhookMetrics, known) },

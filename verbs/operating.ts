@@ -2,6 +2,7 @@
 import { Context, Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Log } from "#events/log.ts"
+import { EventStreams, streamBudget } from "#gateway/budget.ts"
 import { SecretKeeper, TokenIssuer, TrustIssuer } from "#gateway/identity.ts"
 import { appOf } from "#gateway/routes.ts"
 import { Charts } from "#gateway/system/charts.ts"
@@ -71,6 +72,7 @@ export const operating = Effect.fnUntraced(function* (
     Context.pick(Log, PublishedEvents, SecretKeeper, TokenIssuer, TrustIssuer),
     Context.add(SystemModel, system),
     Context.add(PublishedNames, published_types),
+    Context.add(EventStreams, streamBudget(settings.api)),
   )
   const with_hooks = Context.merge(models, yield* parts.hooks)
   const hooks = yield* Effect.provideContext(webhookPorts(settings), with_hooks)

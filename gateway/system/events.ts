@@ -1,6 +1,13 @@
 /** Published events as server-sent events. */
-import { Context, Effect, Schedule, Stream } from "effect"
+import { Effect, Schedule, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
+import {
+  type BudgetLimits,
+  EventStreams,
+  Exhausted,
+  holderOf,
+  type OverBudget,
+} from "#gateway/budget.ts"
 import type { Caller } from "#gateway/caller.ts"
 import { RequestContext } from "#gateway/request-context.ts"
 import { allPublished } from "#gateway/system/published-names.ts"
@@ -16,9 +23,6 @@ import { BackendUnavailable, Forbidden, Invalid } from "#schemas/system/rejectio
 /** A comment that often keeps proxies from closing a quiet stream, in seconds (DECISIONS). */
 const comment_seconds = 15
 
-/** Streams open at the same time: each may hold 8 MiB that its reader has not taken yet. */
-export const streams_max = 256
-
 /** The publisher looks every 5 s whether the bus has lost some, in milliseconds. */
 const told_again_ms_max = 8_000
 const look_ms = 250
@@ -28,10 +32,23 @@ const retry_ms = 1_000
 
 const encoder = new TextEncoder()
 
-/** The streams of this process. */
-export const OpenStreams = Context.Reference<{ count: number }>("gateway/OpenStreams", {
-  defaultValue: () => ({ count: 0 }),
-})
+/** A stream ends when its reader goes, which nobody can foretell, in seconds. */
+const stream_retry_s = 10
+
+const refusedStream = (over: OverBudget, { caller_max, all_max }: BudgetLimits) =>
+  over === "caller"
+    ? new Exhausted({
+        status: 429,
+        detail:
+          `You have your share of event streams open, at most ${caller_max} a caller: close ` +
+          "one, or read several types over one stream.",
+        retry_after_s: stream_retry_s,
+      })
+    : new Exhausted({
+        status: 503,
+        detail: `The server's ${all_max} event streams are in use: come back later.`,
+        retry_after_s: stream_retry_s,
+      })
 
 /** Which events a caller may see; undefined: none. */
 const visibleTo = ({
@@ -102,7 +119,7 @@ const beginning = Effect.fnUntraced(function* ({ query: { since }, headers }: As
  * the first there ever was. When the bus stays away the stream ends, to be resumed.
  */
 export const subscribe = Effect.fnUntraced(function* (asked: Asked) {
-  const { caller } = yield* RequestContext
+  const { caller, address = "" } = yield* RequestContext
   const visible = visibleTo(caller)
   if (visible === undefined) {
     const detail = "This token belongs to no project and has no scope blobs:read."
@@ -113,15 +130,11 @@ export const subscribe = Effect.fnUntraced(function* (asked: Asked) {
     { field: "query.service", names: service === undefined ? [] : [service] },
     { field: "query.type", names: type === undefined ? [] : [type] },
   )
-  const open = yield* OpenStreams
-  if (open.count >= streams_max) {
-    const detail = `There are ${streams_max} event streams already: close one, or come back later.`
-    return yield* new BackendUnavailable({ detail })
-  }
-  const counted = Effect.acquireRelease(
-    Effect.sync(() => open.count++),
-    () => Effect.sync(() => open.count--),
-  )
+  const streams = yield* EventStreams
+  const holder = holderOf(caller, address)
+  const over = streams.refusal(holder)
+  if (over !== undefined) return yield* Effect.die(refusedStream(over, streams.limits))
+  const counted = streams.hold(holder)
   const published = yield* PublishedEvents
   // Who waits for its place counts already: a burst would pass the limit otherwise.
   const after = yield* Effect.scoped(Effect.andThen(counted, beginning(asked)))

@@ -5,7 +5,7 @@
 import { Clock, Effect, Option, Stream } from "effect"
 import { WebhookCursors } from "#actors/system/webhook-cursors.ts"
 import { Log } from "#events/log.ts"
-import { OpenStreams, streams_max } from "#gateway/system/events.ts"
+import { EventStreams } from "#gateway/budget.ts"
 import { ReadModels } from "#gateway/system/read-models.ts"
 import { PublishedEvents } from "#projections/published-events.ts"
 import { countLetters, listWebhooks } from "#projections/system/webhook.ts"
@@ -79,7 +79,7 @@ export const webhookMetrics = Effect.gen(function* () {
   const by_state = "Webhooks, by state; at most 200 are looked at."
   // Nothing bounds how many there are: they are counted by the thread that only reads.
   const letters = yield* countLetters(reader)
-  const streams = yield* OpenStreams
+  const streams = yield* EventStreams
   return [
     familyText({ name: "almanac_webhooks", type: "gauge", help: by_state }, samples),
     plainText("almanac_", [
@@ -87,8 +87,8 @@ export const webhookMetrics = Effect.gen(function* () {
       ["gauge", "webhooks_failing", "Active webhooks that take nothing since a failure.", failing],
       ["gauge", "webhook_dead_letters", "Events that were given up and not asked for.", letters],
       ["gauge", "published_events_sequence", "Sequence of the last published event.", end],
-      ["gauge", "event_streams", "Server-sent event streams that are open.", streams.count],
-      ["gauge", "event_streams_limit", "Most that may be open.", streams_max],
+      ["gauge", "event_streams", "Server-sent event streams that are open.", streams.held()],
+      ["gauge", "event_streams_limit", "Most that may be open.", streams.limits.all_max],
     ]),
   ].join("")
 })

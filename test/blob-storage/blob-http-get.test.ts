@@ -179,7 +179,6 @@ describe("a get of plain bytes", () => {
             "accept-ranges": "bytes",
             etag: `"${id}"`,
             vary: "accept, authorization, x-auth-token",
-            "cache-control": "private, no-cache",
             "x-label-kind": "a b",
             "x-label-wei%c3%9f": "%c3%a9%25",
           })

@@ -179,7 +179,7 @@ const wrongCaching = (operation: Operation, status: number, headers: IncomingHtt
 }
 
 const whatIsKept = (world: () => World) =>
-  it("no-store, or private with an ETag, and Vary: each operation but the public ones", async () => {
+  it("no-store, or private with an ETag, and Vary: each operation that is not open", async () => {
     const { server, document } = world()
     const wrong: Array<string> = []
     let succeeded = 0

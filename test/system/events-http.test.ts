@@ -1,12 +1,11 @@
 /** `GET /v1/events`. Source: DECISIONS "published events". */
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Fiber, Layer, Scope, Stream } from "effect"
+import { Effect, Fiber, Layer, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { publishedEventsMemory } from "#adapters/published-events-memory.ts"
-import { RequestContext } from "#gateway/request-context.ts"
-import { OpenStreams, streams_max, subscribe } from "#gateway/system/events.ts"
+import { subscribe } from "#gateway/system/events.ts"
 import { PublishedEvents, PublishFailed } from "#projections/published-events.ts"
-import { type Reader, read, serveEvents, tell, told, until } from "./events-served.ts"
+import { asAdmin, bodyOf, error, read, serveEvents, tell, told, until } from "./events-served.ts"
 
 type Url = string
 
@@ -38,12 +37,6 @@ const mixed = [
   told(4, { ...mine, type: "worker_started" }),
   told(5, { aggregate: "cluster", type: "node_joined", subject: "almanac" }),
 ]
-
-const error = ({ status, text }: Reader) => {
-  // Each test asserts what it finds.
-  const { code, detail } = JSON.parse(text) as { code: string; detail: string }
-  return { status, code, detail }
-}
 
 const end = told(6, { aggregate: "cluster", projectid: "p1" })
 
@@ -300,29 +293,6 @@ describe("how the stream flows", () => {
   )
 })
 
-const admin = {
-  actor: "admin",
-  kind: "static",
-  scopes: new Set<string>(),
-  roles: new Set(["admin"]),
-} as const
-const asAdmin = Effect.provideService(
-  RequestContext,
-  RequestContext.of({
-    caller: admin,
-    request_id: "r",
-    correlation_id: "c",
-    command_id: "k",
-  }),
-)
-
-/** The body of the handler's answer, without HTTP. */
-const bodyOf = Effect.fnUntraced(function* (asked: Parameters<typeof subscribe>[0]) {
-  const { body } = yield* subscribe(asked)
-  if (body._tag !== "Stream") assert.fail(`The body is ${body._tag}.`)
-  return body.stream
-})
-
 /** A bus that is out of reach. */
 const down = Effect.fail(new PublishFailed({ detail: "no route" }))
 const gone = PublishedEvents.of({
@@ -347,38 +317,5 @@ describe("when there is no way", () => {
       const reader = yield* Effect.promise(() => read(url, "admin", 0))
       assert.equal(yield* Effect.promise(() => reader.ended), "end")
     }).pipe(Effect.scoped, Effect.provideService(PublishedEvents, gone)),
-  )
-
-  it.live("who waits for a place that is told again has a stream of those already", () =>
-    Effect.gen(function* () {
-      const open = { count: streams_max - 1 }
-      const waits = { query: {}, headers: { "last-event-id": "99" } }
-      const waiting = yield* Effect.forkChild(
-        Effect.provideService(subscribe(waits), OpenStreams, open),
-      )
-      yield* Effect.promise(() => until(() => open.count === streams_max))
-      const second = Effect.provideService(subscribe({ query: {}, headers: {} }), OpenStreams, open)
-      assert.equal((yield* Effect.flip(second)).code, "svc.backend_unavailable")
-      yield* Fiber.interrupt(waiting)
-      assert.equal(open.count, streams_max - 1)
-    }).pipe(Effect.provide(Layer.fresh(publishedEventsMemory)), asAdmin),
-  )
-
-  it.live(`a stream above ${streams_max} is 503, until another ends`, () =>
-    Effect.gen(function* () {
-      const open = { count: streams_max - 1 }
-      const asked = { query: {}, headers: {} }
-      const scope = yield* Scope.make()
-      const limited = Context.make(OpenStreams, open)
-      const subscribed = Effect.provideContext(subscribe(asked), limited)
-      const last = yield* Effect.provideContext(bodyOf(asked), limited)
-      const pull = yield* Scope.provide(Stream.toPull(last), scope)
-      yield* pull
-      assert.equal(open.count, streams_max)
-      assert.equal((yield* Effect.flip(subscribed)).code, "svc.backend_unavailable")
-      yield* Scope.close(scope, yield* Effect.exit(Effect.void))
-      assert.equal(open.count, streams_max - 1)
-      yield* subscribed
-    }).pipe(Effect.provide(Layer.fresh(publishedEventsMemory)), asAdmin),
   )
 })

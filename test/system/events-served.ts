@@ -10,6 +10,7 @@ import { httpTransport } from "#adapters/http-transport.ts"
 import type { Caller } from "#gateway/caller.ts"
 import { frontDoor } from "#gateway/front-door.ts"
 import { Identity, Unauthenticated } from "#gateway/identity.ts"
+import { RequestContext } from "#gateway/request-context.ts"
 import { mount } from "#gateway/routes.ts"
 import { subscribe } from "#gateway/system/events.ts"
 import { Events } from "#gateway/system/events-api.ts"
@@ -195,4 +196,34 @@ export const read = async (
     pause: () => answer.pause(),
     resume: () => answer.resume(),
   }
+}
+
+const admin = {
+  actor: "admin",
+  kind: "static",
+  scopes: new Set<string>(),
+  roles: new Set(["admin"]),
+} as const
+export const asAdmin = Effect.provideService(
+  RequestContext,
+  RequestContext.of({
+    caller: admin,
+    request_id: "r",
+    correlation_id: "c",
+    command_id: "k",
+  }),
+)
+
+/** The body of the handler's answer, without HTTP. */
+export const bodyOf = Effect.fnUntraced(function* (asked: Parameters<typeof subscribe>[0]) {
+  const { body } = yield* subscribe(asked)
+  if (body._tag !== "Stream") assert.fail(`The body is ${body._tag}.`)
+  return body.stream
+})
+
+/** What an error of the stream says. */
+export const error = ({ status, text }: Reader) => {
+  // Each test asserts what it finds.
+  const { code, detail } = JSON.parse(text) as { code: string; detail: string }
+  return { status, code, detail }
 }

@@ -1,0 +1,115 @@
+/**
+ * Budgets: how much of one thing each caller may hold at a time, so that none takes it from all
+ * others. Callers are counted by who they are, unknown ones by their network, and those of one
+ * project together too. A reserve is left for admins.
+ *
+ * Source: decision 0179.
+ */
+import { Context, Effect, Schema, type Scope } from "effect"
+import type { Caller } from "#gateway/caller.ts"
+import { callerNetwork } from "#schemas/caller-network.ts"
+import { type Settings, settings } from "#schemas/settings.ts"
+
+/** Who a budget counts. */
+export interface Holder {
+  /** Whom it is counted for, each of them alone. */
+  readonly names: ReadonlyArray<{ readonly name: string; readonly is_group: boolean }>
+  readonly is_admin: boolean
+}
+
+/** Whose budget is used up: the caller's own, or what all callers have together. */
+export type OverBudget = "caller" | "all"
+
+export interface BudgetLimits {
+  /** What all callers hold together. */
+  readonly all_max: number
+  /** What one caller holds. */
+  readonly caller_max: number
+  /** The part of `all_max` that only admins may use. */
+  readonly admin_reserve: number
+}
+
+export interface Budget {
+  /** Why this much more is refused, if so. What nobody else holds is always enough for one. */
+  readonly refusal: (holder: Holder, amount?: number) => OverBudget | undefined
+  /** Counts it until the scope closes; whoever calls has asked for a refusal before. */
+  readonly hold: (holder: Holder, amount?: number) => Effect.Effect<void, never, Scope.Scope>
+  readonly held: () => number
+  readonly limits: BudgetLimits
+}
+
+/** A project's callers together may hold half of what is for all: another project is left room. */
+const group_share = 0.5
+
+/** Who holds: a known caller and its project, or the network of an unknown one. */
+export const holderOf = ({ actor, kind, roles, project_id }: Caller, address: string): Holder => {
+  const is_known = kind !== "noauth"
+  const is_admin = is_known && roles.has("admin")
+  const own = { name: is_known ? actor : `network:${callerNetwork(address)}`, is_group: false }
+  if (!is_known || is_admin || project_id === undefined) return { names: [own], is_admin }
+  return { names: [own, { name: `project:${project_id}`, is_group: true }], is_admin }
+}
+
+/** A budget within these limits. */
+export const budget = (limits: BudgetLimits): Budget => {
+  const { all_max, caller_max, admin_reserve } = limits
+  const open_max = all_max - admin_reserve
+  const by_name = new Map<string, number>()
+  let held = 0
+  const add = ({ names }: Holder, amount: number) => {
+    held += amount
+    for (const { name } of names) {
+      const left = (by_name.get(name) ?? 0) + amount
+      if (left > 0) by_name.set(name, left)
+      else by_name.delete(name)
+    }
+  }
+  const fits = (before: number, amount: number, max: number) =>
+    before === 0 || before + amount <= max
+  return {
+    refusal: ({ names, is_admin }, amount = 1) => {
+      const is_own = names.some(({ name, is_group }) => {
+        const max = is_group ? Math.max(caller_max, open_max * group_share) : caller_max
+        return !fits(by_name.get(name) ?? 0, amount, max)
+      })
+      if (is_own) return "caller"
+      return fits(held, amount, is_admin ? all_max : open_max) ? undefined : "all"
+    },
+    hold: (holder, amount = 1) =>
+      Effect.acquireRelease(
+        Effect.sync(() => add(holder, amount)),
+        () => Effect.sync(() => add(holder, -amount)),
+      ),
+    held: () => held,
+    limits,
+  }
+}
+
+/** Of the event streams that are open, a sixteenth is for admins alone. */
+const stream_reserve_share = 16
+
+type StreamSettings = Pick<Settings["api"], "max_event_streams" | "max_event_streams_per_caller">
+
+/** The budget of event streams. */
+export const streamBudget = (limits: StreamSettings): Budget => {
+  const { max_event_streams: all_max, max_event_streams_per_caller: caller_max } = limits
+  const admin_reserve = Math.floor(all_max / stream_reserve_share)
+  return budget({ all_max, caller_max, admin_reserve })
+}
+
+/** The event streams of this process. */
+export const EventStreams = Context.Reference<Budget>("gateway/EventStreams", {
+  defaultValue: () =>
+    streamBudget({
+      max_event_streams: Number(settings.api.max_event_streams.initial),
+      max_event_streams_per_caller: Number(settings.api.max_event_streams_per_caller.initial),
+    }),
+})
+
+/** Thrown: the front door answers it, with `Retry-After`. */
+export class Exhausted extends Schema.TaggedError<Exhausted>()("Exhausted", {
+  /** 429: the caller's own budget. 503: what there is for all. */
+  status: Schema.Literals([429, 503]),
+  detail: Schema.String,
+  retry_after_s: Schema.Int,
+}) {}

@@ -1,0 +1,27 @@
+/** The part of an IP address by which an unknown caller is counted. Source: RFC 4291 §2.5. */
+
+/** IPv4 written as IPv6, as a socket that takes both shows it. */
+const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i
+
+/** Groups of 16 bits that name a subnet: one customer has all addresses below it. */
+const prefix_groups = 4
+const groups = 8
+
+const fullGroups = (address: string): ReadonlyArray<string> => {
+  const [before = "", after] = address.split("::")
+  const head = before === "" ? [] : before.split(":")
+  if (after === undefined) return head
+  const tail = after === "" ? [] : after.split(":")
+  const zeros = Array.from({ length: Math.max(0, groups - head.length - tail.length) }, () => "0")
+  return [...head, ...zeros, ...tail]
+}
+
+/** An IPv4 address as it is, an IPv6 address as its /64; an empty text of an empty text. */
+export const callerNetwork = (address: string): string => {
+  if (!address.includes(":")) return address
+  const v4 = mapped.exec(address)?.[1]
+  if (v4 !== undefined) return v4
+  const [bare = ""] = address.split("%", 1)
+  const prefix = fullGroups(bare.toLowerCase()).slice(0, prefix_groups)
+  return `${prefix.map((group) => group.replace(/^0+(?=.)/, "")).join(":")}::/64`
+}
