@@ -7,7 +7,13 @@ import { v4, v7 } from "uuid"
 const key_bytes = 32
 
 /** What the key is for: none tells anything of another, nor of the secret. */
-export type Purpose = "list-cursor" | "webhook" | "service-user" | "worker-project" | "domain"
+export type Purpose =
+  | "list-cursor"
+  | "webhook"
+  | "service-user"
+  | "worker-project"
+  | "domain"
+  | "retried-token"
 
 /** The key for this purpose by RFC 5869; undefined where no secret is shared. */
 export const sharedKey = (secret: Redacted.Redacted, purpose: Purpose) => {

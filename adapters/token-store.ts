@@ -37,7 +37,8 @@ export const token_prefix = "alm_"
 const token_bytes = 32
 
 /** 256 random bits that no rule can guess; 47 characters, safe in a URL. */
-export const newToken = () => token_prefix + randomBytes(token_bytes).toString("base64url")
+export const newToken = (bytes: Buffer = randomBytes(token_bytes)) =>
+  token_prefix + bytes.toString("base64url")
 
 export const token_pattern = /^alm_[\w-]{43}$/
 

@@ -36,8 +36,18 @@ export class Unauthenticated extends Schema.TaggedError<Unauthenticated>()("Unau
 /** The keys or the service that would know could not be reached: 503, never 401. */
 export class IdentityUnavailable extends Schema.TaggedError<IdentityUnavailable>()(
   "IdentityUnavailable",
-  { message: Schema.String },
+  {
+    message: Schema.String,
+    /** The request's key came with something else before: 422. */
+    is_reused: Schema.optionalKey(Schema.Boolean),
+  },
 ) {}
+
+/**
+ * Which command a request means; with a fingerprint it may come again, and makes one credential
+ * however often it does. Source: decision 0180.
+ */
+export type Repeatable = Pick<Origin, "command_id" | "fingerprint">
 
 export type Authenticate = (
   credentials: Credentials,
@@ -67,7 +77,10 @@ export class TrustIssuer extends Context.Service<
   TrustIssuer,
   {
     /** Answers the trust's id. */
-    readonly issue: (request: TrustRequest) => Effect.Effect<string, IdentityUnavailable>
+    readonly issue: (
+      request: TrustRequest,
+      origin?: Repeatable,
+    ) => Effect.Effect<string, IdentityUnavailable>
     /** Answers whether there was such a trust, and it was not revoked. */
     readonly revoke: (trust_id: string) => Effect.Effect<boolean, IdentityUnavailable>
   }
@@ -78,6 +91,9 @@ export class SecretKeeper extends Context.Service<
   SecretKeeper,
   {
     /** Answers the secret's href. */
-    readonly put: (request: SecretRequest) => Effect.Effect<string, IdentityUnavailable>
+    readonly put: (
+      request: SecretRequest,
+      origin?: Repeatable,
+    ) => Effect.Effect<string, IdentityUnavailable>
   }
 >()("almanac/gateway/SecretKeeper") {}

@@ -30,6 +30,7 @@ import { publishInstance } from "#adapters/instance-file.ts"
 import { logging } from "#adapters/logging.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
 import { pageFiles } from "#adapters/page-files.ts"
+import { retryKey } from "#adapters/repeated-credential.ts"
 import { newStopDeadline, StopDeadline } from "#adapters/stop-deadline.ts"
 import { adoptTokens, issuedTokens } from "#adapters/system/issued-tokens.ts"
 import { telemetry } from "#adapters/telemetry.ts"
@@ -83,7 +84,7 @@ const identities = Effect.fnUntraced(function* (settings: Settings) {
   const control_token = yield* of_machine.issue(control)
   // A bus of its own goes down for everybody who could revoke, and blobs need none.
   const stale_ms = settings.nats.url === "" ? Infinity : stale_ms_max
-  const { tokens: issued, issuer } = yield* issuedTokens(stale_ms)
+  const { tokens: issued, issuer } = yield* issuedTokens(stale_ms, yield* retryKey(settings))
   const own = { store, issued }
   const known = Context.make(TokenIssuer, issuer)
   if (settings.identity.kind === "keystone") {

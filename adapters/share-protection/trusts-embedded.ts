@@ -14,6 +14,7 @@ import {
   Trusts,
   trust_remaining_s_min,
 } from "#actors/share-protection/trusts.ts"
+import { derivedId, key_reused } from "#adapters/repeated-credential.ts"
 import {
   assigned,
   type TrustRecord,
@@ -155,15 +156,31 @@ export const addTrust = Effect.fnUntraced(function* (
   yield* store.update(({ assignments, trusts }) => ({
     assignments:
       user_id === undefined ? assignments : assigned(assignments, { user_id, project_id, roles }),
-    trusts: [...trusts, trust],
+    trusts: trusts.some((one) => one.trust_id === trust_id) ? trusts : [...trusts, trust],
   }))
 })
 
+/** Whether this trust is what the request asks for. */
+const isAsked = (
+  { project_id, trustor_user_id, roles, created_at, expires_at }: TrustRecord,
+  request: TrustRequest,
+) => {
+  const { ttl_seconds, user_id = null } = request
+  const lasts_ms = expires_at === null ? undefined : expires_at - created_at
+  const wanted_ms = ttl_seconds === undefined ? undefined : ttl_seconds * ms_per_s
+  const is_same = project_id === request.project_id && trustor_user_id === user_id
+  return is_same && lasts_ms === wanted_ms && roles.join() === request.roles.join()
+}
+
 /** Makes and revokes trusts. See the port. */
 export const trustIssuer = (store: TrustStore): TrustIssuer["Service"] => ({
-  issue: Effect.fnUntraced(function* (request) {
-    const trust_id = v7()
-    yield* addTrust(store, trust_id, request)
+  issue: Effect.fnUntraced(function* (request, origin) {
+    const derived = derivedId(store.key, "trust", origin)
+    const trust_id = derived ?? v7()
+    if (store.find(trust_id) === undefined) yield* addTrust(store, trust_id, request)
+    // Another request may have been first.
+    const kept = store.find(trust_id)
+    if (derived !== undefined && !(kept && isAsked(kept, request))) return yield* key_reused
     return trust_id
   }),
   revoke: Effect.fnUntraced(function* (trust_id) {

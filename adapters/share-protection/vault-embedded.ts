@@ -7,10 +7,11 @@
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto"
 import { readdir } from "node:fs/promises"
 import { join } from "node:path"
-import { Clock, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { Clock, Effect, Layer, Option, Redacted, Schema, Semaphore } from "effect"
 import { v7 } from "uuid"
 import { secret_denied, secretIdOf, Vault } from "#actors/share-protection/vault.ts"
 import { type FileFailure, findBounded, removeFile, writePrivate } from "#adapters/private-file.ts"
+import { derivedId, key_reused } from "#adapters/repeated-credential.ts"
 import type { Inspect } from "#adapters/share-protection/trusts-embedded.ts"
 import { unavailable } from "#adapters/token-store.ts"
 import { IdentityUnavailable, SecretKeeper } from "#gateway/identity.ts"
@@ -104,8 +105,8 @@ const sealedBy = (id: string, { project_id, name }: Pick<Sealed, "project_id" | 
 export const keep = Effect.fnUntraced(function* (
   { folder, key }: VaultFiles,
   { project_id, name, payload }: Kept,
+  id: string = v7(),
 ) {
-  const id = v7()
   const nonce = randomBytes(nonce_bytes)
   const cipher = createCipheriv("aes-256-gcm", key, nonce, { authTagLength })
   cipher.setAAD(sealedBy(id, { project_id, name }))
@@ -149,6 +150,8 @@ const opened = ({ key }: VaultFiles, id: string, sealed: Sealed) =>
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
+const told = ({ detail }: BackendUnavailable) => unavailable({ message: detail })
+
 const vaultOf = (files: VaultFiles, inspect: Inspect): Vault["Service"] => ({
   read: Effect.fnUntraced(function* (by, href) {
     const project_id = yield* inspect(by)
@@ -168,13 +171,15 @@ const vaultOf = (files: VaultFiles, inspect: Inspect): Vault["Service"] => ({
   }),
   find: Effect.fnUntraced(function* (by, name) {
     const project_id = yield* inspect(by)
-    // A UUIDv7 begins with its time.
-    const ids = (yield* Effect.promise(() => idsIn(files.folder))).toSorted().toReversed()
-    for (const id of ids) {
+    let newest: { readonly id: string; readonly created_at: number } | undefined
+    // Not every id begins with its time: one that a retry made is derived.
+    for (const id of (yield* Effect.promise(() => idsIn(files.folder))).toSorted()) {
       const sealed = yield* found(files, id)
-      if (sealed?.project_id === project_id && sealed.name === name) return hrefOf(id)
+      if (sealed?.project_id !== project_id || sealed.name !== name) continue
+      const { created_at } = sealed
+      if (newest === undefined || created_at >= newest.created_at) newest = { id, created_at }
     }
-    return undefined
+    return newest && hrefOf(newest.id)
   }),
   remove: Effect.fnUntraced(function* (by, href) {
     const project_id = yield* inspect(by)
@@ -188,10 +193,22 @@ const vaultOf = (files: VaultFiles, inspect: Inspect): Vault["Service"] => ({
 })
 
 /** Keeps secrets for an operator. See the port. */
-export const secretKeeper = (files: VaultFiles): SecretKeeper["Service"] => ({
-  put: ({ project_id, name = "", payload }) =>
-    Effect.mapError(
-      keep(files, { project_id, name, payload: Buffer.from(Redacted.value(payload)) }),
-      unavailable,
-    ),
-})
+export const secretKeeper = (files: VaultFiles): SecretKeeper["Service"] => {
+  const one_at_a_time = Semaphore.makeUnsafe(1)
+  /** Keeps it once: what is there already must be the same. */
+  const keepOnce = Effect.fnUntraced(function* (id: string, kept: Kept) {
+    const sealed = yield* Effect.mapError(found(files, id), told)
+    if (sealed === undefined) return yield* Effect.mapError(keep(files, kept, id), unavailable)
+    const payload = yield* Effect.mapError(opened(files, id, sealed), told)
+    const is_same = sealed.project_id === kept.project_id && sealed.name === kept.name
+    return is_same && payload.equals(kept.payload) ? hrefOf(id) : yield* key_reused
+  })
+  return {
+    put: ({ project_id, name = "", payload }, origin) => {
+      const kept = { project_id, name, payload: Buffer.from(Redacted.value(payload)) }
+      const id = derivedId(files.key, "secret", origin)
+      if (id === undefined) return Effect.mapError(keep(files, kept), unavailable)
+      return one_at_a_time.withPermit(keepOnce(id, kept))
+    },
+  }
+}

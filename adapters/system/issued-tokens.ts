@@ -10,6 +10,7 @@ import { address, Commands } from "#actors/commands.ts"
 import { keepRunning } from "#actors/process.ts"
 import { heldTokens, tokenConfirming, tokenKeeping } from "#actors/system/issued-tokens.ts"
 import { type LivingToken, Token, tokenAfter } from "#actors/system/token.ts"
+import { derivedBytes, key_reused } from "#adapters/repeated-credential.ts"
 import {
   hasExpired,
   newToken,
@@ -45,6 +46,10 @@ export interface IssuedTokens {
 
 const told = ({ detail }: { readonly detail: string }) => unavailable({ message: detail })
 
+/** As told; a key that came with another body before is said to be that. */
+const toldOfKey = (failure: { readonly detail: string; readonly is_reused?: boolean }) =>
+  failure.is_reused === true ? key_reused : told(failure)
+
 const too_late = Effect.fail(
   unavailable({ message: "The log was not asked in time whether it knows the token." }),
 )
@@ -53,10 +58,10 @@ const too_late = Effect.fail(
  * Holds them, and issues and revokes, for as long as the scope lives. What is held is trusted for
  * `stale_ms` without the log.
  */
-export const issuedTokens = Effect.fnUntraced(function* (stale_ms: number) {
+export const issuedTokens = Effect.fnUntraced(function* (stale_ms: number, retry_key?: Uint8Array) {
   const log = yield* Log
   const clock = yield* Clock.Clock
-  const issuer = yield* logIssuer
+  const issuer = yield* logIssuerWith(retry_key)
   const held = heldTokens(stale_ms)
   const asking = yield* Semaphore.make(asked_max)
   yield* Effect.forkScoped(keepRunning(tokenKeeping(held)))
@@ -96,8 +101,11 @@ const sent_at_once = 32
 
 const isoAt = (now: number) => DateTime.formatIso(DateTime.makeUnsafe(now))
 
-/** Issues and revokes over the log. IdentityUnavailable: nobody carries it out, or too many. */
-export const logIssuer = Effect.gen(function* () {
+/**
+ * Issues and revokes over the log. A request that may come again gets the same token each time,
+ * where there is a key to derive it from. IdentityUnavailable: nobody carries it out, or too many.
+ */
+const logIssuerWith = Effect.fnUntraced(function* (retry_key?: Uint8Array) {
   const log = yield* Log
   const commands = yield* Commands
   /** Every token of the log that still holds at `now`. */
@@ -120,7 +128,7 @@ export const logIssuer = Effect.gen(function* () {
     if ((yield* living(now)).length >= tokens_max) {
       return yield* unavailable({ message: `at most ${tokens_max} tokens are kept: revoke some` })
     }
-    const token = newToken()
+    const token = newToken(retry_key && derivedBytes(retry_key, "token", origin))
     const command = IssueToken.make({
       name: name ?? v7(),
       scopes: grant.scopes,
@@ -130,8 +138,8 @@ export const logIssuer = Effect.gen(function* () {
       user_id: grant.user_id ?? null,
       expires_at: ttl_seconds === undefined ? null : isoAt(now + ttl_seconds * 1000),
     })
-    // It refuses a token that was issued before, which 256 random bits are not.
-    yield* send(origin, sha256Of(token), command).pipe(Effect.mapError(told))
+    // It refuses a token that was issued before, unless this is the command that did it.
+    yield* send(origin, sha256Of(token), command).pipe(Effect.mapError(toldOfKey))
     return Redacted.make(token)
   })
 
@@ -157,6 +165,9 @@ export const logIssuer = Effect.gen(function* () {
   })
   return { issue, revoke }
 })
+
+/** For a program of its own, which is asked once. */
+export const logIssuer = logIssuerWith()
 
 /** Pause before a file's tokens are told again, in milliseconds. */
 const retry_ms = 5_000

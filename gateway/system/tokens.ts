@@ -2,16 +2,17 @@
 import { Effect, Redacted } from "effect"
 import { type IdentityUnavailable, TokenIssuer } from "#gateway/identity.ts"
 import { origin } from "#gateway/request-context.ts"
+import { notIssued } from "#gateway/system/not-issued.ts"
 import { BackendUnavailable, NotFound } from "#schemas/system/rejection.ts"
 import type { TokenRequest } from "#schemas/token.ts"
 
 const unavailable = ({ message }: IdentityUnavailable) =>
   new BackendUnavailable({ detail: message })
 
-/** Issues a token. It is shown this once. */
+/** Issues a token. It is shown this once, and to a retry under the same Idempotency-Key. */
 export const issueToken = Effect.fnUntraced(function* (payload: typeof TokenRequest.Type) {
   const issuer = yield* TokenIssuer
-  const token = yield* Effect.mapError(issuer.issue(payload, yield* origin), unavailable)
+  const token = yield* Effect.catch(issuer.issue(payload, yield* origin), notIssued)
   return { token: Redacted.value(token) }
 })
 

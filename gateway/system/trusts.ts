@@ -1,5 +1,7 @@
 import { Effect } from "effect"
 import { type IdentityUnavailable, TrustIssuer } from "#gateway/identity.ts"
+import { origin } from "#gateway/request-context.ts"
+import { notIssued } from "#gateway/system/not-issued.ts"
 import { BackendUnavailable, NotFound } from "#schemas/system/rejection.ts"
 import type { TrustRequest } from "#schemas/trust.ts"
 
@@ -9,7 +11,7 @@ const unavailable = ({ message }: IdentityUnavailable) =>
 /** Makes a trust for this service. */
 export const createTrust = Effect.fnUntraced(function* (payload: TrustRequest) {
   const issuer = yield* TrustIssuer
-  return { trust_id: yield* Effect.mapError(issuer.issue(payload), unavailable) }
+  return { trust_id: yield* Effect.catch(issuer.issue(payload, yield* origin), notIssued) }
 })
 
 /** What is said of a trust that is not there, or not any more. */

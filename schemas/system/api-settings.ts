@@ -1,4 +1,4 @@
-/** Settings of the listener and of every request. Source: document 2 §8; DECISIONS, all services. */
+/** Settings of the listener and of every request. Source: document 2 §8 and DECISIONS. */
 import { choice, flag, integer, setting, text } from "#schemas/setting.ts"
 
 /** An hour: a request that takes longer is a mistake. */
