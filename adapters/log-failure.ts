@@ -34,6 +34,7 @@ const refusals: ReadonlySet<number> = new Set([
 
 /** Why an append did not answer its positions. Unknown errors count as an unknown outcome. */
 export const appendFailure = (cause: unknown): AppendFailure => {
+  if (cause instanceof LogUnavailable) return cause
   const detail = detailOf(cause)
   if (cause instanceof JetStreamApiError) {
     if (conflicts.has(cause.code)) return new VersionConflict({ detail })

@@ -13,7 +13,7 @@ import {
   StoreCompression,
 } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/transport-node"
-import { Effect, Layer, Schedule, Stream } from "effect"
+import { Effect, Layer, Option, Schedule, Stream } from "effect"
 import {
   append_commits_max,
   checked,
@@ -23,6 +23,8 @@ import {
   encode,
   sha256,
 } from "#adapters/commit-codec.ts"
+import { absentLog, guarded } from "#adapters/log/guarded-log.ts"
+import { checkAbsent, checkStream, LogWatch, type Watched } from "#adapters/log/log-watch.ts"
 import { appender } from "#adapters/log-appender.ts"
 import type { Delivered, Source } from "#adapters/log-consumer.ts"
 import { readFailure } from "#adapters/log-failure.ts"
@@ -31,12 +33,12 @@ import { measuringAppend } from "#adapters/log-metrics.ts"
 import { pace } from "#adapters/log-pace.ts"
 import type { Answer } from "#adapters/log-queue.ts"
 import { readMessages } from "#adapters/log-reader.ts"
-import { append_timeout_ms, writer } from "#adapters/log-write.ts"
-import { type Ask, asker } from "#adapters/nats-asker.ts"
+import { append_timeout_ms, type Write, writer } from "#adapters/log-write.ts"
+import { asker } from "#adapters/nats-asker.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
 import { type Link, overLink, watchLink } from "#adapters/nats-link.ts"
 import { isPassing } from "#adapters/nats-passing.ts"
-import { ensureStream, type WantedStream } from "#adapters/nats-stream.ts"
+import { ensureStream, findStream, type WantedStream } from "#adapters/nats-stream.ts"
 import { recentCommits } from "#adapters/recent-commits.ts"
 import {
   type Append,
@@ -87,6 +89,12 @@ export const logJetStream = (options: LogOptions) =>
     Log,
     Effect.gen(function* () {
       const { connection, jsm } = yield* NatsConnection
+      const watch = Option.getOrUndefined(yield* Effect.serviceOption(LogWatch))
+      if (watch !== undefined && (yield* findStream(jsm, options.stream)) === undefined) {
+        yield* checkAbsent(watch)
+        // Making a stream of that name could overwrite what is left of the old one on disk.
+        if (watch.trouble() !== undefined) return absentLog(watch)
+      }
       yield* ensureStream(jsm, wanted(options))
       const asking = yield* Effect.promise(() =>
         jetstreamManager(connection, { checkAPI: false, timeout: read_ms }),
@@ -94,14 +102,36 @@ export const logJetStream = (options: LogOptions) =>
       const link = yield* watchLink(connection)
       const ask = yield* asker(connection, link, append_timeout_ms)
       const source = { connection, jsm, link, name: options.stream }
+      const watched = watchedOf(asking, options)
+      if (watch !== undefined) {
+        yield* Effect.mapError(checkStream(watch, watched), readFailure)
+      }
+      const { head = "commit" } = options
+      const write = writer(connection, ask, { stream: options.stream, head })
       return Log.of({
         hashOf: sha256,
         digest,
         ...reads(source, asking, options),
-        ...loadAndAppend({ ...source, jsm: asking }, ask, options),
+        ...loadAndAppend(
+          { ...source, jsm: asking },
+          watch === undefined ? write : yield* guarded(write, { watch, watched, link }),
+          options,
+        ),
       })
     }),
   )
+
+const watchedOf = (jsm: JetStreamManager, options: LogOptions): Watched => {
+  const { generation } = options.earlier ?? {}
+  const { base = 0, copies = 0 } = generation ?? {}
+  return {
+    jsm,
+    stream: options.stream,
+    head: options.head ?? "commit",
+    first: base - copies + 1,
+    base,
+  }
+}
 
 /** What the log's stream must be. `deny_delete` and `deny_purge` cannot be taken back. */
 export const wanted = (options: LogOptions) => {
@@ -127,13 +157,13 @@ export const wanted = (options: LogOptions) => {
 }
 
 const loadAndAppend = (
-  { connection, jsm, link, name }: Source,
-  ask: Ask,
+  { jsm, link, name }: Source,
+  write: Write,
   { head = "commit", earlier, replicas = 1 }: LogOptions,
 ) => {
   const base = earlier?.generation.base ?? 0
   const append = appender({
-    write: writer(connection, ask, { stream: name, head }),
+    write,
     link,
     pace: pace(),
     now: () => performance.now(),

@@ -1,6 +1,7 @@
 /** Whether a database and a log belong together. */
 import { Effect, Schedule, Stream } from "effect"
 import type { Log, LogUnavailable, Part } from "#events/log.ts"
+import { LogGuard } from "#events/log-guard.ts"
 import type { Database } from "#projections/database.ts"
 import { Behind, type Waiting } from "#projections/waiting.ts"
 
@@ -17,6 +18,29 @@ export const continues = Effect.fnUntraced(function* <Tables>(
   if (position === 0) return true
   const [found] = yield* Stream.runCollect(Stream.take(log.read(part, position - 1), 1))
   return found?.position === position && found.hash === hash
+})
+
+interface Belonging<Tables> {
+  readonly log: Log["Service"]
+  readonly database: Database<Tables>
+  readonly part: Part
+  readonly service: string
+}
+
+/**
+ * Whether a database may follow the log, or be built again from it. One that shows more than a
+ * damaged log holds is the last copy of what is missing: it stays as it is.
+ */
+export const belongs = Effect.fnUntraced(function* <Tables>({
+  log,
+  database,
+  part,
+  service,
+}: Belonging<Tables>) {
+  if (yield* continues(log, database, part)) return true
+  const { position } = database.checkpoint()
+  const guard = yield* LogGuard
+  return yield* guard.explains({ name: `the ${service} read model`, position }, yield* log.head(""))
 })
 
 interface Following<Tables> {

@@ -13,6 +13,7 @@ import {
   parseStream,
   type Recorded,
 } from "#events/log.ts"
+import { LogGuard } from "#events/log-guard.ts"
 import {
   RestorationContext,
   type Restored,
@@ -213,6 +214,8 @@ const published_counter = counter(
 /** Publishes from where the published events end, until it fails. */
 const publishFrom = Effect.fnUntraced(function* (publications: ReadonlyArray<Publication>) {
   const log = yield* Log
+  const detail = (yield* LogGuard).trouble()
+  if (detail !== undefined) return yield* new PublishFailed({ detail })
   const published = yield* PublishedEvents
   const last = yield* published.last
   const begin = last ?? { sequence: 0, event: undefined }

@@ -6,8 +6,9 @@
 import { Clock, Context, Effect, Schedule, Semaphore, Stream } from "effect"
 import type { Kysely } from "kysely"
 import { Log, type LogUnavailable, type Part, type Recorded } from "#events/log.ts"
+import { LogGuard } from "#events/log-guard.ts"
 import { spannedFor } from "#events/trace.ts"
-import { caughtUp, continues } from "#projections/belonging.ts"
+import { belongs, caughtUp, continues } from "#projections/belonging.ts"
 import {
   type Database,
   Databases,
@@ -263,13 +264,19 @@ const keep = Effect.fnUntraced(function* <Tables>(kept: Kept<Tables>) {
   const { sharing } = database
   const name = `The ${service} read model`
   const position = () => database.checkpoint().position
+  const belongsTogether = belongs({ log, database, part, service })
   const belonging = Effect.gen(function* () {
-    if (yield* continues(log, database, part)) return
+    if (!(yield* belongsTogether)) {
+      yield* Effect.logWarning(`${name} stays as it is: it shows more than the log holds.`)
+      return false
+    }
+    if (yield* continues(log, database, part)) return true
     yield* Effect.logWarning(`${name} is of another log: building it again.`)
     yield* rebuild
+    return true
   })
   if (sharing === undefined) {
-    yield* belonging
+    if (!(yield* belonging)) return
     // What was found damaged is no longer in its place.
     const isGone = () => database.place() === "lost"
     yield* Effect.catchIf(fill(log, database, blueprint), isGone, () => rebuild)
@@ -277,8 +284,13 @@ const keep = Effect.fnUntraced(function* <Tables>(kept: Kept<Tables>) {
     return
   }
   yield* Effect.forkScoped(sharing.watch(waits.wake))
-  const turns = sharing.turn.pipe(Effect.andThen(belonging), Effect.andThen(following))
+  const turns = sharing.turn.pipe(
+    Effect.andThen(belonging),
+    Effect.flatMap((belongs) => (belongs ? following : Effect.never)),
+  )
   yield* persisting(name, position, Effect.scoped(turns))
+  // Who waits for a damaged log to catch up would wait for ever: what shows stays readable.
+  if (!(yield* belongsTogether)) return
   const { tell } = onceTold(name)
   yield* caughtUp({ log, database, part, tell, waitFor: waits.waitFor })
 })
@@ -312,7 +324,10 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
 
   // One at a time: each has the same place beside.
   const building = yield* Semaphore.make(1)
+  const guard = yield* LogGuard
   const build = Effect.gen(function* () {
+    const detail = guard.trouble()
+    if (detail !== undefined) return yield* new DatabaseUnusable({ detail })
     const beside = yield* database.beside
     const shown = database.checkpoint()
     const foreign = (yield* continues(log, database, part)) ? undefined : shown

@@ -27,6 +27,7 @@ import { httpServer } from "#adapters/http-server.ts"
 import { httpTransport } from "#adapters/http-transport.ts"
 import { tokenIssuer } from "#adapters/identity.ts"
 import { publishInstance } from "#adapters/instance-file.ts"
+import { settleMark } from "#adapters/log/settled.ts"
 import { logging } from "#adapters/logging.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
 import { pageFiles } from "#adapters/page-files.ts"
@@ -35,6 +36,7 @@ import { newStopDeadline, StopDeadline } from "#adapters/stop-deadline.ts"
 import { adoptTokens, issuedTokens } from "#adapters/system/issued-tokens.ts"
 import { telemetry } from "#adapters/telemetry.ts"
 import { openTokenStore } from "#adapters/token-store.ts"
+import { LogGuard } from "#events/log-guard.ts"
 import { frontDoor } from "#gateway/front-door.ts"
 import { TokenIssuer } from "#gateway/identity.ts"
 import { requestMetrics } from "#gateway/metrics.ts"
@@ -267,7 +269,13 @@ const listen = Effect.fnUntraced(function* (
     collectors,
     certificateEnds: () => certificateEnds(),
   })
-  const lines = [...mounted, ...told]
+  const guard = yield* LogGuard
+  // A log that lost commits takes none: whoever balances load is to look elsewhere.
+  const closed = Effect.sync(guard.trouble)
+  const lines = [...mounted, ...told].map((line) => ({
+    ...line,
+    ready: orElse(closed, line.ready),
+  }))
   const isEnding = () => is_ending
   const health = yield* mount(healthService({ services: lines, metrics, isEnding }))
   const pages = pageFiles(mounted.map(({ name }) => name))
@@ -323,6 +331,7 @@ const run = Effect.fnUntraced(function* (
     const parts = yield* roleParts(settings, sources)
     const advertised = yield* Deferred.make<string>()
     const all = yield* enabled({ current, sources, node_id, opening, parts }, advertised)
+    yield* settleMark
     const { port, url } = yield* listen(all, current)
     const here = settings.cluster.advertise_address || `127.0.0.1:${port}`
     yield* Deferred.succeed(advertised, here)

@@ -3,12 +3,15 @@ import { join } from "node:path"
 import { Effect, Layer, Option } from "effect"
 import { DataFolder } from "#adapters/data-lock.ts"
 import { findInstance, type Instance } from "#adapters/instance-file.ts"
+import { mark_file, openMark, readMark } from "#adapters/log/high-water-mark.ts"
+import { LogWatch, newWatch } from "#adapters/log/log-watch.ts"
 import { logGenerations } from "#adapters/log-generations.ts"
 import { logStanding } from "#adapters/log-standing.ts"
 import { store_bytes_max } from "#adapters/nats-config.ts"
 import { connectBus, EventsConnection, NatsConnection } from "#adapters/nats-connection.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
 import { notary } from "#adapters/system/notary.ts"
+import { LogGuard } from "#events/log-guard.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { natsLogin } from "#verbs/nats-login.ts"
 
@@ -40,8 +43,31 @@ export const generations = ({ nats, data }: Settings) => ({
   replicas: nats.replicas,
 })
 
-/** The log of these settings over a bus that is there. */
-export const log = (settings: Settings) => logGenerations(generations(settings))
+/**
+ * The guard of the log. Whoever holds the data folder keeps its high-water mark; others read it.
+ */
+export const watching = ({ data }: Settings) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const folder = yield* Effect.serviceOption(DataFolder)
+      const path = join(data.dir, mark_file)
+      const report = Effect.runForkWith(yield* Effect.context())
+      const opened = Option.isSome(folder)
+        ? Effect.map(
+            openMark(path, (problem) => void report(Effect.logWarning(problem))),
+            (kept) => newWatch(kept.found, kept),
+          )
+        : Effect.map(readMark(path), (mark) => newWatch(mark))
+      const watch = yield* Effect.catch(opened, ({ message }) =>
+        Effect.as(Effect.logWarning(message), newWatch(undefined)),
+      )
+      return Layer.merge(Layer.succeed(LogWatch, watch), Layer.succeed(LogGuard, watch))
+    }),
+  )
+
+/** The log of these settings over a bus that is there, with its guard. */
+export const log = (settings: Settings) =>
+  Layer.provideMerge(logGenerations(generations(settings)), watching(settings))
 
 /** The bus alone, for what is done to the log itself. */
 export const busAlone = (settings: Settings) =>

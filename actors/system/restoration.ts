@@ -1,12 +1,18 @@
-/** The restores of the log, each from a backup that has more of it than the one before. */
+/** The restores of the log and its accepted losses, each with more of it than the one before. */
 import { assign, setup } from "xstate"
 import { decider } from "#actors/decider.ts"
+import { type Missing, mergeMissing } from "#events/log-guard.ts"
 import {
+  LossAccepted,
   type RestorationContext,
   RestorationEvent,
   StateRestored,
 } from "#events/system/restoration.ts"
-import { RestorationCommand, RestorationOutOfOrder } from "#schemas/system/restoration.ts"
+import {
+  missing_ranges_max,
+  RestorationCommand,
+  RestorationOutOfOrder,
+} from "#schemas/system/restoration.ts"
 
 /** The only aggregate of its kind: there is one log. */
 export const restoration_id = "log"
@@ -16,7 +22,18 @@ const restores_max = 100
 
 type Context = typeof RestorationContext.Type
 
-const lastOf = ({ restores }: Context) => restores.at(-1)?.position ?? 0
+const lastOf = ({ restores }: Context) => restores.at(-1)?.position ?? -1
+
+const withRestore = (
+  { restores }: Context,
+  { restore_id, position }: Pick<RestorationEvent, "restore_id" | "position">,
+) => [...restores, { restore_id, position }].slice(-restores_max)
+
+/** Ranges beyond the log's end are no holes: later commits get those positions. */
+const withHoles = ({ accepted = [] }: Context, missing: ReadonlyArray<Missing>, position: number) =>
+  mergeMissing([...accepted, ...missing.filter(({ from }) => from <= position)]).slice(
+    -missing_ranges_max,
+  )
 
 export const machine = setup({
   types: { context: {} as Context, events: {} as RestorationEvent },
@@ -32,8 +49,13 @@ export const machine = setup({
       on: {
         StateRestored: {
           guard: "follows",
-          actions: assign(({ context, event: { restore_id, position } }) => ({
-            restores: [...context.restores, { restore_id, position }].slice(-restores_max),
+          actions: assign(({ context, event }) => ({ restores: withRestore(context, event) })),
+        },
+        LossAccepted: {
+          guard: "follows",
+          actions: assign(({ context, event }) => ({
+            restores: withRestore(context, event),
+            accepted: withHoles(context, event.missing, event.position),
           })),
         },
       },
@@ -43,12 +65,13 @@ export const machine = setup({
 
 export const Restorations = decider({
   machine,
-  version: 1,
+  version: 2,
   command: RestorationCommand,
   event: RestorationEvent,
   rejection: RestorationOutOfOrder,
   propose: {
     RecordRestoration: ({ type: _, ...restored }) => [StateRestored.make(restored)],
+    AcceptLoss: ({ type: _, ...loss }) => [LossAccepted.make(loss)],
   },
   reject: ({ context }, { position }) =>
     new RestorationOutOfOrder({

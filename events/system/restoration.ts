@@ -1,24 +1,32 @@
 /**
- * That the log was restored from a backup: whoever saw more of it than the backup had can tell by
- * this what does not count any more.
+ * That the log was restored from a backup, or that its loss of commits was accepted: whoever saw
+ * more of it than there is now can tell by this what does not count any more.
  *
  * Stream: system.restoration.log.
  */
 import { Schema } from "effect"
 import { message, Token } from "#schemas/message.ts"
-import { Position } from "#schemas/system/checkpoint.ts"
-import { Restoration } from "#schemas/system/restoration.ts"
+import { AcceptedLoss, MissingRange, Restoration } from "#schemas/system/restoration.ts"
 
 export const restoration_stream = "system.restoration.log"
 
 export const StateRestored = message("StateRestored", Restoration)
+export const LossAccepted = message("LossAccepted", AcceptedLoss)
 
-export const RestorationEvent = StateRestored
+export const RestorationEvent = Schema.Union([StateRestored, LossAccepted])
 export type RestorationEvent = Schema.Schema.Type<typeof RestorationEvent>
 
-/** A restore, and the last position of its backup. */
-const Restored = Schema.Struct({ restore_id: Token, position: Position })
+/** A restore or an accepted loss, and the last position that the log had after it. */
+const Restored = Schema.Struct({
+  restore_id: Token,
+  position: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)),
+})
 export type Restored = typeof Restored.Type
 
-/** What the stream's snapshot says: the restores so far, their positions rising. */
-export const RestorationContext = Schema.Struct({ restores: Schema.Array(Restored) })
+/** What the stream's snapshot says. */
+export const RestorationContext = Schema.Struct({
+  /** In order, their positions rising. */
+  restores: Schema.Array(Restored),
+  /** Commits that are missing and were given up: merged, in order. */
+  accepted: Schema.optionalKey(Schema.Array(MissingRange)),
+})

@@ -57,7 +57,15 @@ const webhook = publication({
 const restoration = publication({
   part: "system.restoration",
   event: RestorationEvent,
-  tell: ({ type: _, ...data }): Told => ({ type: "state_restored", data }),
+  tell: (event, { commit }): Told => {
+    if (event.type === "StateRestored") {
+      const { type: _, ...data } = event
+      return { type: "state_restored", data }
+    }
+    const { restore_id, position, missing } = event
+    const data = { restore_id, backup_id: "", made_at: commit.at, position, missing }
+    return { type: "state_restored", data }
+  },
 })
 
 export const published = [webhook, restoration]

@@ -19,13 +19,22 @@ export const published = {
     aggregate: "restoration",
     subject: "`log`",
     told:
-      "The log was restored from a backup: events after its position, of which there may have " +
-      "been some, do not count any more. Ids of those that follow end in the restore's.",
+      "The log was restored from a backup, or missing commits were given up: earlier events from " +
+      "after its position no longer count. Ids of the events that follow end in the restore's id.",
     data: Schema.Struct({
       restore_id: Schema.String.annotateKey(described("The restore's id.")),
-      backup_id: Schema.String.annotateKey(described("The backup's id.")),
-      made_at: Schema.String.annotateKey(described("When it was made, RFC 3339 in UTC.")),
-      position: Schema.Int.annotateKey(described("The last position that it has.")),
+      backup_id: Schema.String.annotateKey(
+        described("The backup's id; empty where missing commits were given up."),
+      ),
+      made_at: Schema.String.annotateKey(
+        described("When the backup was made, or the commits were given up, RFC 3339 in UTC."),
+      ),
+      position: Schema.Int.annotateKey(described("The last position that still counts.")),
+      missing: Schema.optionalKey(
+        Schema.Array(Schema.Struct({ from: Schema.Int, to: Schema.Int })).annotate(
+          described("Positions of the commits that were given up, both ends included."),
+        ),
+      ),
     }),
   },
   webhook_created: {

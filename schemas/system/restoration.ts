@@ -1,6 +1,6 @@
 /**
- * Restores of the log from a backup: what was written after the backup is gone, and its positions
- * are given anew. Source: issue 10, deploy; docs/decisions/0143.
+ * Restores of the log from a backup, and accepted losses: commits after a position are gone, and
+ * later commits get their positions again. Source: docs/decisions/0143 and 0169.
  */
 import { Schema } from "effect"
 import { message, Token } from "#schemas/message.ts"
@@ -17,8 +17,35 @@ export const Restoration = {
   position: Position,
 } as const
 
+/** Positions, both ends included. */
+export const MissingRange = Schema.Struct({ from: Position, to: Position })
+
+/** Ranges that are listed; a log with more holes is restored from a backup. */
+export const missing_ranges_max = 100
+
+/** Why somebody gave commits up, in their words. */
+const LossReason = Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(500))
+
+/**
+ * Commits that were acknowledged and are gone, which somebody gave up. Source: DECISIONS
+ * "published events" (repair).
+ */
+export const AcceptedLoss = {
+  /** Names the repair as `restore_id` names a restore: ids of later events end in it. */
+  restore_id: Token,
+  /** The last position of the log when it was accepted; 0 for an empty log. */
+  position: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)),
+  /** Those beyond `position` will be given again. */
+  missing: Schema.Array(MissingRange).check(
+    Schema.isMinLength(1),
+    Schema.isMaxLength(missing_ranges_max),
+  ),
+  reason: LossReason,
+} as const
+
 export const RecordRestoration = message("RecordRestoration", Restoration)
-export const RestorationCommand = RecordRestoration
+export const AcceptLoss = message("AcceptLoss", AcceptedLoss)
+export const RestorationCommand = Schema.Union([RecordRestoration, AcceptLoss])
 export type RestorationCommand = typeof RestorationCommand.Type
 
 /** The log has a restore of this position or a later one already. */
