@@ -147,9 +147,10 @@ export const wanted = (options: LogOptions) => {
     allow_direct: true,
     allow_atomic: true,
     duplicate_window: nanos(duplicate_window_ms),
-    // A tenth of the space, and at most a tenth slower: a block is compressed when it is full. Not
-    // of several copies: one whose server was killed was found unreadable ("s2: corrupt input").
-    compression: replicas === 1 ? StoreCompression.S2 : StoreCompression.None,
+    // It would save a tenth of the space. But one flipped byte in a compressed block makes
+    // nats-server 2.15 delete the whole stream when it starts after a crash; of a plain block it
+    // loses the rest of that block (docs/decisions/0169).
+    compression: StoreCompression.None,
     num_replicas: replicas,
     ...(max_bytes !== undefined && { max_bytes }),
     ...(earlier && generationConfig(earlier.generation)),

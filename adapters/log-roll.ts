@@ -33,6 +33,7 @@ import { NatsConnection } from "#adapters/nats-connection.ts"
 import { watchLink } from "#adapters/nats-link.ts"
 import { ensureStream } from "#adapters/nats-stream.ts"
 import { Log, type Recorded } from "#events/log.ts"
+import { LogGuard } from "#events/log-guard.ts"
 import { GenerationEvent } from "#events/system/generation.ts"
 import { StartGeneration } from "#schemas/system/generation.ts"
 
@@ -242,6 +243,9 @@ export const rollLog = Effect.fnUntraced(function* (options: RollOptions) {
 
   const built = yield* Layer.build(logJetStream(optionsOf(options, current)))
   const log = yield* Effect.provideContext(Log, built)
+  // What is missing now would be missing from its file for ever.
+  const lost = (yield* LogGuard).trouble()
+  if (lost !== undefined) return yield* failed(lost)
   const link = yield* watchLink(connection)
   const source: Source = { connection, jsm, link, name: current.stream }
   const { state } = yield* asked("The log does not answer", () => jsm.streams.info(current.stream))

@@ -73,6 +73,8 @@ export class NatsServer extends Context.Service<
 export interface NatsServerOptions {
   /** Path of nats-server; PATH and the cache are searched when it is absent or empty. */
   readonly binary?: string | undefined
+  /** Runs before each start of the child, with the folder of its store. */
+  readonly before?: (store: string) => Effect.Effect<void>
 }
 
 export interface OutsideNatsOptions {
@@ -114,7 +116,10 @@ const well_ms = 60_000
  * which happens whenever it dies. An orphan of an earlier crash is ended first. Fails with
  * NatsServerFailed when the first start does.
  */
-export const natsServer = Effect.fnUntraced(function* ({ binary }: NatsServerOptions) {
+export const natsServer = Effect.fnUntraced(function* ({
+  binary,
+  before = () => Effect.void,
+}: NatsServerOptions) {
   const folder = yield* DataFolder
   const path = yield* natsBinary(binary)
   const conf = join(folder.nats, "nats.conf")
@@ -134,7 +139,8 @@ export const natsServer = Effect.fnUntraced(function* ({ binary }: NatsServerOpt
   }
   const status = yield* SubscriptionRef.make<NatsServerStatus>("restarting")
   const now: Now = { child: undefined, written: 0 }
-  const port = yield* supervise(options, status, now)
+  const prepared = before(join(folder.nats, "jetstream"))
+  const port = yield* supervise(options, status, now, prepared)
   return NatsServer.of({
     servers: [`nats://127.0.0.1:${port}`],
     tls: undefined,
@@ -195,11 +201,13 @@ const supervise = Effect.fnUntraced(function* (
   options: NatsChildOptions,
   status: SubscriptionRef.SubscriptionRef<NatsServerStatus>,
   now: Now,
+  prepared: Effect.Effect<void>,
 ) {
   const first = yield* Deferred.make<number, NatsServerFailed>()
   const once = Effect.fnUntraced(
     function* (port: number) {
       const { written } = now
+      yield* prepared
       const child = yield* natsChild(options, port)
       const at = yield* child.port
       now.child = child

@@ -3,7 +3,12 @@ import { Cause, Console, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import type { AnyDecider } from "#actors/decider.ts"
 import { type Verification, verify as walk } from "#actors/system/verification.ts"
+import { LogWatch } from "#adapters/log/log-watch.ts"
+import { compareWith, readCheckpoints } from "#adapters/log/witnesses.ts"
+import type { Log, LogUnavailable } from "#events/log.ts"
+import { type Finding, findingText } from "#events/log-guard.ts"
 import { causeText } from "#schemas/cause-text.ts"
+import type { Settings } from "#schemas/settings.ts"
 import type { Fault } from "#schemas/system/audit.ts"
 import { json } from "#verbs/audit-flags.ts"
 import { deciders } from "#verbs/audit-kinds.ts"
@@ -40,18 +45,46 @@ export interface VerifyOptions {
   readonly faults_max: number
   readonly as_json: boolean
   readonly until?: number | undefined
+  /** What is known of the log outside of it, once it was walked. */
+  readonly findings?: Effect.Effect<ReadonlyArray<Finding>, LogUnavailable, Log>
 }
+
+/** A finding as a fault; what is missing inside the log shows in the walk as gaps. */
+const faultsOf = (findings: ReadonlyArray<Finding>): ReadonlyArray<Fault> =>
+  findings
+    .filter(({ kind }) => kind !== "gap")
+    .map((finding) => ({
+      kind: "loss",
+      position: finding.head,
+      stream: "log",
+      expected: `what ${finding.witness} shows, up to ${finding.position}`,
+      found: findingText(finding),
+    }))
 
 /** Walks the log and prints what it found; LogFaulty when that is anything. */
 export const verifyLog = Effect.fnUntraced(function* (options: VerifyOptions) {
-  const { as_json, ...walked } = options
-  const found = yield* walk({ ...walked, onProgress: progress })
+  const { as_json, findings = Effect.succeed([]), ...walked } = options
+  const seen = yield* walk({ ...walked, onProgress: progress })
+  const losses = faultsOf(yield* findings)
+  const found = {
+    ...seen,
+    fault_count: seen.fault_count + losses.length,
+    faults: [...seen.faults, ...losses],
+  }
   if (as_json) yield* Console.log(JSON.stringify(found))
   else {
     for (const fault of found.faults) yield* Console.log(faultLine(fault))
     yield* Console.log(summary(found))
   }
   if (found.fault_count > 0) return yield* new LogFaulty({ message: "The log has faults." })
+})
+
+/** What the high-water mark and the read models know that the log does not hold. */
+const lossesOf = Effect.fnUntraced(function* ({ data }: Settings) {
+  const watch = Option.getOrUndefined(yield* Effect.serviceOption(LogWatch))
+  if (watch === undefined) return []
+  yield* compareWith(watch, yield* readCheckpoints(data.dir))
+  return watch.findings()
 })
 
 /** Whatever else goes wrong, a commit that cannot be read too: nothing was proven either way. */
@@ -86,6 +119,7 @@ export const verify = Command.make(
       faults_max: faults,
       as_json: json,
       until: Option.getOrUndefined(until),
+      findings: Option.isSome(until) ? Effect.succeed([]) : lossesOf(configured),
     }
     yield* Effect.provide(verifyLog(options), beside(configured))
   }, Effect.catchCause(cannotRun)),

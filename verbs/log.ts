@@ -1,15 +1,15 @@
 /** `almanac log`: the log itself, its size and its generations. */
-import { Console, Effect } from "effect"
+import { Console, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { LogStanding, warningOf } from "#actors/system/log-standing.ts"
 import { RollFailed, rollLog } from "#adapters/log-roll.ts"
 import { logStanding } from "#adapters/log-standing.ts"
-import type { Settings } from "#schemas/settings.ts"
 import type { LogFigures } from "#schemas/system/audit.ts"
 import { json } from "#verbs/audit-flags.ts"
-import { instance } from "#verbs/instance.ts"
+import { acceptLossCommand } from "#verbs/log-accept-loss.ts"
+import { whyNotAlone } from "#verbs/log-alone.ts"
 import { settings } from "#verbs/root.ts"
-import { busAlone, busBeside, generations, standing } from "#verbs/session.ts"
+import { busAlone, busBeside, generations, standing, watching } from "#verbs/session.ts"
 
 const told = ({ generation, position, aggregates, bytes, limit_bytes }: LogFigures) => {
   const limit = limit_bytes === null ? "without a limit" : `of ${limit_bytes}`
@@ -37,27 +37,17 @@ const show = Command.make(
   Command.withExamples([{ command: "almanac log show", description: "Its size" }]),
 )
 
-/** Why there can be no new generation now; undefined where there can. */
-const hindrance = Effect.fnUntraced(function* (configured: Settings) {
-  if (configured.nats.url !== "") {
-    return "The log is on a server of its own (nats.url), where others may write to it."
-  }
-  const running = yield* instance(configured)
-  if (running !== undefined) return `Process ${running.pid} runs on this folder: stop it first.`
-  return undefined
-})
-
 const roll = Command.make(
   "roll",
   {},
   Effect.fn(function* () {
     const configured = yield* settings
-    const why = yield* hindrance(configured)
+    const why = yield* whyNotAlone(configured)
     if (why !== undefined) return yield* new RollFailed({ message: why })
     const options = generations(configured)
     const { generation, base, aggregates, archive_bytes } = yield* Effect.provide(
       rollLog(options),
-      busAlone(configured),
+      Layer.provideMerge(watching(configured), busAlone(configured)),
     )
     const done =
       archive_bytes === undefined
@@ -76,7 +66,7 @@ const roll = Command.make(
 )
 
 export const log = Command.make("log").pipe(
-  Command.withDescription("The log itself: its size and its generations"),
+  Command.withDescription("The log itself: its size, its generations, and what it has lost"),
   Command.withExamples([{ command: "almanac log show", description: "How large it is" }]),
-  Command.withSubcommands([show, roll]),
+  Command.withSubcommands([show, roll, acceptLossCommand]),
 )

@@ -4,6 +4,7 @@ import { Effect, Layer, Option } from "effect"
 import { DataFolder } from "#adapters/data-lock.ts"
 import { findInstance, type Instance } from "#adapters/instance-file.ts"
 import { mark_file, openMark, readMark } from "#adapters/log/high-water-mark.ts"
+import { dropBlocks, keepBlocks, kept_folder } from "#adapters/log/kept-store.ts"
 import { LogWatch, newWatch } from "#adapters/log/log-watch.ts"
 import { logGenerations } from "#adapters/log-generations.ts"
 import { logStanding } from "#adapters/log-standing.ts"
@@ -21,6 +22,16 @@ const log_name = "ALMANAC_LOG"
 const outsideServer = (settings: Settings) =>
   NatsServer.outside({ url: settings.nats.url, ...natsLogin(settings) })
 
+/** Where a start keeps the log's blocks until it knows that the log is whole. */
+const keptIn = ({ data }: Settings) => join(data.dir, kept_folder)
+
+/** Keeps what the disk holds of the log: nats-server may remove it where it is damaged. */
+const keeping = (settings: Settings) => (store: string) =>
+  Effect.flatMap(
+    Effect.promise(() => keepBlocks(store, log_name, keptIn(settings))),
+    (problem) => (problem === undefined ? Effect.void : Effect.logWarning(problem)),
+  )
+
 /**
  * The locked data folder, and the server of these settings: a child of ours, or the named one.
  * `meanwhile` is done while that starts.
@@ -32,7 +43,9 @@ const ownServer = (
 ) => {
   const { nats } = settings
   const server =
-    nats.url === "" ? NatsServer.child({ binary: nats.binary }) : outsideServer(settings)
+    nats.url === ""
+      ? NatsServer.child({ binary: nats.binary, before: keeping(settings) })
+      : outsideServer(settings)
   return Layer.provideMerge(Layer.merge(server, meanwhile), folder)
 }
 
@@ -46,16 +59,17 @@ export const generations = ({ nats, data }: Settings) => ({
 /**
  * The guard of the log. Whoever holds the data folder keeps its high-water mark; others read it.
  */
-export const watching = ({ data }: Settings) =>
+export const watching = (settings: Settings) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const folder = yield* Effect.serviceOption(DataFolder)
-      const path = join(data.dir, mark_file)
+      const path = join(settings.data.dir, mark_file)
+      const release = Effect.promise(() => dropBlocks(keptIn(settings)).catch(() => undefined))
       const report = Effect.runForkWith(yield* Effect.context())
       const opened = Option.isSome(folder)
         ? Effect.map(
             openMark(path, (problem) => void report(Effect.logWarning(problem))),
-            (kept) => newWatch(kept.found, kept),
+            (kept) => newWatch(kept.found, kept, release),
           )
         : Effect.map(readMark(path), (mark) => newWatch(mark))
       const watch = yield* Effect.catch(opened, ({ message }) =>

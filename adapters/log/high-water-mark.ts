@@ -89,10 +89,12 @@ const newest = (marks: ReadonlyArray<Mark | undefined>, first: number) => {
 /** Which slot was written last is the file's last byte, beyond both. */
 const turn_at = slots * slot_bytes
 
+const turnIn = (bytes: Buffer) => (bytes[turn_at] === 1 ? 1 : 0)
+
 /** The mark in a file's bytes; undefined in an empty file. Throws where no slot is whole. */
 const markIn = (bytes: Buffer): Mark | undefined => {
   if (bytes.length === 0) return undefined
-  const mark = newest(readSlots(bytes), bytes[turn_at] === 1 ? 1 : 0)
+  const mark = newest(readSlots(bytes), turnIn(bytes))
   if (mark === undefined) throw new Error("its content is damaged")
   return mark
 }
@@ -167,6 +169,8 @@ export const openMark = Effect.fnUntraced(function* (
 
 interface Opened {
   readonly handle: FileHandle
+  /** The slot that was written last: the next mark goes to the other. */
+  readonly turn: number
   readonly found: Mark | undefined
 }
 
@@ -179,9 +183,10 @@ const openFile = async (path: string): Promise<Opened> => {
   try {
     if (made !== undefined) {
       await syncFolder(path.slice(0, path.lastIndexOf("/")) || "/")
-      return { handle, found: undefined }
+      return { handle, turn: 0, found: undefined }
     }
-    return { handle, found: markIn(await handle.readFile()) }
+    const bytes = await handle.readFile()
+    return { handle, turn: turnIn(bytes), found: markIn(bytes) }
   } catch (cause) {
     await handle.close()
     throw cause
@@ -194,7 +199,7 @@ interface Latest {
 }
 
 /** Writes the newest mark at most every `write_ms`, and syncs it at most every `sync_ms`. */
-const keeper = ({ handle, found }: Opened, failed: (cause: unknown) => void) => {
+const keeper = ({ handle, turn, found }: Opened, failed: (cause: unknown) => void) => {
   let identity: Identity = found ?? no_identity
   let settled = found
   let position = found?.position ?? 0
@@ -202,7 +207,7 @@ const keeper = ({ handle, found }: Opened, failed: (cause: unknown) => void) => 
   let acknowledged: Latest | undefined
   let restore_id = found?.restore_id ?? null
   let latest: Latest | undefined
-  let slot = 0
+  let slot = turn
   let writing: Promise<void> = Promise.resolve()
   let write_timer: NodeJS.Timeout | undefined
   let sync_timer: NodeJS.Timeout | undefined

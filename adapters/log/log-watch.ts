@@ -32,14 +32,23 @@ export interface Watch extends Guard {
   readonly accepted: () => ReadonlyArray<Missing>
   /** Moves the mark behind an acknowledged commit. */
   readonly advance: (position: number, bytes: Uint8Array) => void
+  /** Drops what was kept of the log's files for the case that it is damaged. */
+  readonly release: Effect.Effect<void>
   /** Takes the log as it is for what is known from now on: the restores that it has included. */
   readonly settle: (last: Pick<Mark, "position" | "hash">) => Effect.Effect<void>
 }
 
 export class LogWatch extends Context.Service<LogWatch, Watch>()("almanac/adapters/LogWatch") {}
 
-/** A guard with what it knows. `kept` is the mark where this process may write it. */
-export const newWatch = (mark: Mark | undefined, kept?: KeptMark): Watch => {
+/**
+ * A guard with what it knows. `kept` is the mark where this process may write it; `release` runs
+ * when the log turns out to be whole.
+ */
+export const newWatch = (
+  mark: Mark | undefined,
+  kept?: KeptMark,
+  release: Effect.Effect<void> = Effect.void,
+): Watch => {
   const known = () => (kept === undefined ? mark : kept.known())
   const findings: Array<Finding> = []
   let context: typeof RestorationContext.Type = { restores: [] }
@@ -85,11 +94,12 @@ export const newWatch = (mark: Mark | undefined, kept?: KeptMark): Watch => {
       if (findings.length > 0) return false
       if (is_confirmed && (known()?.position ?? 0) >= position) return true
       if (news().some((restore) => restore.position < position)) return true
-      const missing = position > head ? [{ from: head + 1, to: position }] : []
+      const missing = [{ from: Math.min(head + 1, position), to: position }]
       const kind = position > head ? "shorter" : "other"
       yield* close({ kind, witness: name, position, head, missing })
       return false
     }),
+    release,
     advance: (position, bytes) => kept?.advance(position, bytes),
     settle: (last) => {
       if (kept === undefined) return Effect.void
@@ -174,6 +184,11 @@ export const checkAbsent = Effect.fnUntraced(function* (watch: Watch) {
  * that no restore and no accepted loss explains.
  */
 export const checkStream = Effect.fnUntraced(function* (watch: Watch, watched: Watched) {
+  yield* compare(watch, watched)
+  if (watch.trouble() === undefined) yield* watch.release
+})
+
+const compare = Effect.fnUntraced(function* (watch: Watch, watched: Watched) {
   const mark = watch.known()
   const info = yield* tried(() => watched.jsm.streams.info(watched.stream))
   watch.identify(info)

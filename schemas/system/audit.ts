@@ -248,7 +248,16 @@ export interface AuditProof {
   readonly key: string
 }
 
-const fault_kinds = ["gap", "order", "chain", "snapshot", "commands", "checkpoint", "copy"] as const
+const fault_kinds = [
+  "gap",
+  "order",
+  "chain",
+  "snapshot",
+  "commands",
+  "checkpoint",
+  "copy",
+  "loss",
+] as const
 
 /** Something in the log that is not as it must be. */
 export interface Fault {

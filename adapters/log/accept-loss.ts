@@ -1,0 +1,82 @@
+/**
+ * Gives up commits that are missing from the log: records them as an event, so that everything
+ * that knew more goes on from what there is. Source: docs/decisions/0169.
+ */
+import { cp, mkdir, readdir, rename } from "node:fs/promises"
+import { join } from "node:path"
+import { Clock, DateTime, Effect, Schema } from "effect"
+import { address, Commands } from "#actors/commands.ts"
+import { Restorations, restoration_id } from "#actors/system/restoration.ts"
+import { kept_folder } from "#adapters/log/kept-store.ts"
+import { Log } from "#events/log.ts"
+import type { Missing } from "#events/log-guard.ts"
+import { causeText } from "#schemas/cause-text.ts"
+import { AcceptLoss } from "#schemas/system/restoration.ts"
+
+/** Where read models and blocks go that knew of the missing commits. */
+export const lost_folder = "log-lost"
+
+/** Nothing was changed; the message says why and what to do. */
+export class LossNotAccepted extends Schema.TaggedError<LossNotAccepted>()("LossNotAccepted", {
+  message: Schema.String,
+}) {}
+
+export interface AcceptOptions {
+  readonly data_dir: string
+  readonly restore_id: string
+  readonly missing: ReadonlyArray<Missing>
+  readonly reason: string
+}
+
+const isAbsent = (cause: unknown) =>
+  cause instanceof Error && "code" in cause && cause.code === "ENOENT"
+
+const unlessAbsent = (cause: unknown) => {
+  if (!isAbsent(cause)) throw cause
+}
+
+/**
+ * Copies the read models, which the next start builds again, and moves the blocks that a start
+ * kept. Answers the folder. A file of SQLite is copied with what lies beside it.
+ */
+const setAside = ({ data_dir, restore_id }: AcceptOptions) =>
+  Effect.tryPromise({
+    try: async () => {
+      const folder = join(data_dir, lost_folder, restore_id)
+      await mkdir(folder, { recursive: true, mode: 0o700 })
+      await cp(join(data_dir, "read-models"), join(folder, "read-models"), {
+        recursive: true,
+      }).catch(unlessAbsent)
+      for (const name of await readdir(data_dir)) {
+        if (!name.startsWith("capital-pressure.sqlite")) continue
+        await cp(join(data_dir, name), join(folder, name))
+      }
+      await rename(join(data_dir, kept_folder), join(folder, "blocks")).catch(unlessAbsent)
+      return folder
+    },
+    catch: (cause) =>
+      new LossNotAccepted({
+        message: `The read models cannot be set aside: ${causeText(cause)}. Nothing was changed.`,
+      }),
+  })
+
+/** Records the loss in the log, which is open to this command alone. Answers where copies are. */
+export const acceptLoss = Effect.fnUntraced(function* (options: AcceptOptions) {
+  const { restore_id, missing, reason } = options
+  const folder = yield* setAside(options)
+  const log = yield* Log
+  const commands = yield* Commands
+  const position = yield* log.head("")
+  const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
+  const origin = { command_id: `accept-loss-${restore_id}`, actor: "almanac log accept-loss", at }
+  const command = AcceptLoss.make({ restore_id, position, missing, reason })
+  yield* commands.send(origin, address(Restorations, restoration_id, command)).pipe(
+    Effect.mapError(
+      (cause) =>
+        new LossNotAccepted({
+          message: `The loss cannot be recorded: ${causeText(cause)}. Repeat the command.`,
+        }),
+    ),
+  )
+  return { folder, position }
+})

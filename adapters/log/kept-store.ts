@@ -1,0 +1,80 @@
+/**
+ * What the disk holds of the log before nats-server opens it.
+ *
+ * A server that finds a damaged block may shorten it in place, or delete the whole stream, when it
+ * starts after a crash. So each start first keeps a second name (a hard link) for every block, and
+ * a copy of the last one, which is still written to. They are dropped once the log was compared
+ * with its high-water mark, and stay where commits are missing.
+ */
+import { constants } from "node:fs"
+import { copyFile, link, mkdir, readdir, rename, rm } from "node:fs/promises"
+import { join } from "node:path"
+import { causeText } from "#schemas/cause-text.ts"
+
+/** The folder's name in the data folder. */
+export const kept_folder = "log-kept"
+
+const folder_mode = 0o700
+
+const namesIn = (folder: string) => readdir(folder).catch((): Array<string> => [])
+
+/** Folders of the log's streams in a store of JetStream. */
+const streamsIn = async (store: string, name: string) => {
+  const root = join(store, "jetstream")
+  const found: Array<{ readonly stream: string; readonly folder: string }> = []
+  for (const account of await namesIn(root)) {
+    const streams = join(root, account, "streams")
+    for (const stream of await namesIn(streams)) {
+      const is_ours = stream === name || stream.startsWith(`${name}_`)
+      if (is_ours) found.push({ stream, folder: join(streams, stream) })
+    }
+  }
+  return found
+}
+
+const blockNumber = (name: string) => Number.parseInt(name, 10)
+
+const keepStream = async (from: string, to: string) => {
+  await mkdir(to, { recursive: true, mode: folder_mode })
+  for (const name of ["meta.inf", "meta.sum"]) {
+    await copyFile(join(from, name), join(to, name)).catch(() => undefined)
+  }
+  const messages = join(from, "msgs")
+  const blocks = (await namesIn(messages))
+    .filter((name) => name.endsWith(".blk"))
+    .toSorted((one, other) => blockNumber(one) - blockNumber(other))
+  const last = blocks.at(-1)
+  for (const block of blocks) {
+    const [source, target] = [join(messages, block), join(to, block)]
+    if (block === last) await copyFile(source, target, constants.COPYFILE_FICLONE)
+    else await link(source, target)
+  }
+  return blocks.length
+}
+
+/**
+ * Keeps the blocks of the log's streams in `kept`, unless an earlier start left some there: those
+ * are closer to what was lost. Answers what went wrong, if anything did: the start goes on.
+ */
+export const keepBlocks = async (store: string, name: string, kept: string) => {
+  if ((await namesIn(kept)).length > 0) return undefined
+  const partial = `${kept}.tmp`
+  try {
+    await rm(partial, { recursive: true, force: true })
+    let blocks = 0
+    for (const { stream, folder } of await streamsIn(store, name)) {
+      blocks += await keepStream(folder, join(partial, stream))
+    }
+    // In one step: what is in place is whole.
+    if (blocks > 0) await rename(partial, kept)
+    return undefined
+  } catch (cause) {
+    return (
+      `The log's blocks cannot be kept in ${kept} while nats-server starts: ${causeText(cause)}. ` +
+      "If the log is damaged, nats-server may remove what is left of it."
+    )
+  }
+}
+
+/** Removes what was kept: the log is whole. */
+export const dropBlocks = (kept: string) => rm(kept, { recursive: true, force: true })

@@ -1,0 +1,102 @@
+/** A log with its guard over a real nats-server in a folder, and damage done to its store. */
+import { cpSync, readdirSync, statSync } from "node:fs"
+import { join } from "node:path"
+import { setTimeout } from "node:timers/promises"
+import { Effect, Layer } from "effect"
+import { address, Commands } from "#actors/commands.ts"
+import { host } from "#actors/host.ts"
+import { DataFolder } from "#adapters/data-lock.ts"
+import { mark_file, openMark } from "#adapters/log/high-water-mark.ts"
+import { dropBlocks, keepBlocks, kept_folder } from "#adapters/log/kept-store.ts"
+import { LogWatch, newWatch } from "#adapters/log/log-watch.ts"
+import { settleMark } from "#adapters/log/settled.ts"
+import { logGenerations } from "#adapters/log-generations.ts"
+import { NatsConnection } from "#adapters/nats-connection.ts"
+import { NatsServer } from "#adapters/nats-server.ts"
+import { Log } from "#events/log.ts"
+import { LogGuard } from "#events/log-guard.ts"
+import { Count, Counter } from "../counter.ts"
+
+export const log_name = "ALMANAC_LOG"
+
+const bus = (folder: string) =>
+  NatsConnection.layer.pipe(
+    Layer.provideMerge(
+      NatsServer.child({
+        before: (store) =>
+          Effect.promise(async () => {
+            await keepBlocks(store, log_name, join(folder, kept_folder))
+          }),
+      }),
+    ),
+    Layer.provideMerge(DataFolder.layer(folder)),
+  )
+
+const watching = (folder: string) =>
+  Layer.unwrap(
+    Effect.map(
+      openMark(join(folder, mark_file), () => undefined),
+      (kept) => {
+        const release = Effect.promise(() => dropBlocks(join(folder, kept_folder)))
+        const watch = newWatch(kept.found, kept, release)
+        return Layer.merge(Layer.succeed(LogWatch, watch), Layer.succeed(LogGuard, watch))
+      },
+    ),
+  )
+
+const options = (folder: string) => ({ name: log_name, folder: join(folder, "log"), replicas: 1 })
+
+/** The log in this folder as a server opens it, with its guard. */
+export const guardedLog = (folder: string) =>
+  host.pipe(
+    Layer.provideMerge(logGenerations(options(folder))),
+    Layer.provideMerge(watching(folder)),
+    Layer.provideMerge(bus(folder)),
+  )
+
+/** The log in this folder without its guard, as `accept-loss` opens it. */
+export const openLog = (folder: string) =>
+  Layer.provideMerge(
+    Layer.provideMerge(host, logGenerations(options(folder))),
+    Layer.fresh(bus(folder)),
+  )
+
+/** Adds to one of eight counters as often as asked: a commit each. */
+export const write = (times: number) =>
+  Effect.gen(function* () {
+    const commands = yield* Commands
+    for (let i = 0; i < times; i++) {
+      const origin = {
+        command_id: crypto.randomUUID(),
+        actor: "test",
+        at: "2026-11-28T00:00:00.000Z",
+      }
+      yield* commands.send(origin, address(Counter, `c${i % 8}`, Count.make({ by: 1 })))
+    }
+    return yield* (yield* Log).head("")
+  })
+
+/** A folder as a kill would leave it after so many commits: `copy` of one that is in use. */
+export const crashImage = (folder: string, copy: string, commits: number) =>
+  Effect.gen(function* () {
+    yield* settleMark
+    yield* write(commits)
+    // The mark is behind by some milliseconds at most.
+    yield* Effect.promise(() => setTimeout(100))
+    cpSync(folder, copy, { recursive: true, filter: (path) => !path.includes("/run/lock") })
+  }).pipe(Effect.provide(guardedLog(folder)), Effect.scoped)
+
+/** The folder of the log's stream in a data folder. */
+export const streamFolder = (folder: string) =>
+  join(folder, "nats", "jetstream", "jetstream", "CORE", "streams", log_name)
+
+/** The blocks of the log's stream, the oldest first. */
+export const blocksOf = (folder: string) => {
+  const messages = join(streamFolder(folder), "msgs")
+  return readdirSync(messages)
+    .filter((name) => name.endsWith(".blk"))
+    .toSorted((one, other) => Number.parseInt(one, 10) - Number.parseInt(other, 10))
+    .map((name) => join(messages, name))
+}
+
+export const sizeOf = (path: string) => statSync(path).size
