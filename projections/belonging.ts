@@ -2,7 +2,7 @@
 import { Effect, Schedule, Stream } from "effect"
 import type { Log, LogUnavailable, Part } from "#events/log.ts"
 import { LogGuard } from "#events/log-guard.ts"
-import type { Database } from "#projections/database.ts"
+import { type Database, DatabaseUnusable } from "#projections/database.ts"
 import { Behind, type Waiting } from "#projections/waiting.ts"
 
 /** Pause before a database is looked at again, in milliseconds. */
@@ -18,6 +18,12 @@ export const continues = Effect.fnUntraced(function* <Tables>(
   if (position === 0) return true
   const [found] = yield* Stream.runCollect(Stream.take(log.read(part, position - 1), 1))
   return found?.position === position && found.hash === hash
+})
+
+/** Fails where the log has lost commits: what is built from it would lack them. */
+export const logIsWhole = Effect.flatMap(LogGuard, ({ trouble }) => {
+  const detail = trouble()
+  return detail === undefined ? Effect.void : Effect.fail(new DatabaseUnusable({ detail }))
 })
 
 interface Belonging<Tables> {

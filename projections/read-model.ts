@@ -6,9 +6,8 @@
 import { Clock, Context, Effect, Schedule, Semaphore, Stream } from "effect"
 import type { Kysely } from "kysely"
 import { Log, type LogUnavailable, type Part, type Recorded } from "#events/log.ts"
-import { LogGuard } from "#events/log-guard.ts"
 import { spannedFor } from "#events/trace.ts"
-import { belongs, caughtUp, continues } from "#projections/belonging.ts"
+import { belongs, caughtUp, continues, logIsWhole } from "#projections/belonging.ts"
 import {
   type Database,
   Databases,
@@ -324,10 +323,8 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
 
   // One at a time: each has the same place beside.
   const building = yield* Semaphore.make(1)
-  const guard = yield* LogGuard
   const build = Effect.gen(function* () {
-    const detail = guard.trouble()
-    if (detail !== undefined) return yield* new DatabaseUnusable({ detail })
+    yield* logIsWhole
     const beside = yield* database.beside
     const shown = database.checkpoint()
     const foreign = (yield* continues(log, database, part)) ? undefined : shown

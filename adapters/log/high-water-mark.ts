@@ -198,28 +198,19 @@ interface Latest {
   readonly bytes: Uint8Array
 }
 
-/** Writes the newest mark at most every `write_ms`, and syncs it at most every `sync_ms`. */
-const keeper = ({ handle, turn, found }: Opened, failed: (cause: unknown) => void) => {
-  let identity: Identity = found ?? no_identity
-  let settled = found
-  let position = found?.position ?? 0
-  // Of this process: what it knows is of the log as it is now.
-  let acknowledged: Latest | undefined
-  let restore_id = found?.restore_id ?? null
-  let latest: Latest | undefined
+/** Writes marks into the file's slots, one after another. */
+const slotWriter = ({ handle, turn }: Opened, failed: (cause: unknown) => void) => {
   let slot = turn
-  let writing: Promise<void> = Promise.resolve()
-  let write_timer: NodeJS.Timeout | undefined
-  let sync_timer: NodeJS.Timeout | undefined
+  let last: Promise<void> = Promise.resolve()
   let has_failed = false
-
   const put = async (mark: Mark) => {
     slot = (slot + 1) % slots
     await handle.write(encodeSlot(mark), 0, slot_bytes, slot * slot_bytes)
     await handle.write(Buffer.of(slot), 0, 1, turn_at)
   }
-  const attempt = (work: () => Promise<void>) => {
-    writing = writing.then(work).then(
+  /** Does it after what was begun before; a failure is reported, once in a row. */
+  const inTurn = (work: () => Promise<void>) => {
+    last = last.then(work).then(
       () => {
         has_failed = false
       },
@@ -228,8 +219,34 @@ const keeper = ({ handle, turn, found }: Opened, failed: (cause: unknown) => voi
         has_failed = true
       },
     )
-    return writing
+    return last
   }
+  return {
+    put: (mark: Mark) => inTurn(() => put(mark)),
+    sync: () => inTurn(() => handle.datasync()),
+    /** Rejects where it cannot be written. */
+    putNow: async (mark: Mark) => {
+      await last
+      await put(mark)
+      await handle.datasync()
+    },
+  }
+}
+
+/** Writes the newest mark at most every `write_ms`, and syncs it at most every `sync_ms`. */
+const keeper = (opened: Opened, failed: (cause: unknown) => void) => {
+  const { found } = opened
+  const file = slotWriter(opened, failed)
+  let identity: Identity = found ?? no_identity
+  let settled = found
+  let position = found?.position ?? 0
+  // Of this process: what it knows is of the log as it is now.
+  let acknowledged: Latest | undefined
+  let restore_id = found?.restore_id ?? null
+  let latest: Latest | undefined
+  let write_timer: NodeJS.Timeout | undefined
+  let sync_timer: NodeJS.Timeout | undefined
+
   const markOf = ({ position, bytes }: Latest): Mark => {
     const { stream, stream_created } = identity
     return { position, hash: sha256(bytes), stream, stream_created, restore_id }
@@ -240,16 +257,11 @@ const keeper = ({ handle, turn, found }: Opened, failed: (cause: unknown) => voi
     latest = undefined
     if (next === undefined) return
     sync_timer ??= setTimeout(sync, sync_ms).unref()
-    void attempt(() => put(markOf(next)))
+    void file.put(markOf(next))
   }
   const sync = () => {
     sync_timer = undefined
-    void attempt(() => handle.datasync())
-  }
-  const stop = () => {
-    clearTimeout(write_timer)
-    clearTimeout(sync_timer)
-    sync_timer = undefined
+    void file.sync()
   }
   return {
     known: () => (acknowledged === undefined ? settled : markOf(acknowledged)),
@@ -263,9 +275,8 @@ const keeper = ({ handle, turn, found }: Opened, failed: (cause: unknown) => voi
       latest = acknowledged
       write_timer ??= setTimeout(write, write_ms).unref()
     },
-    settle: async (last: Settled) => {
+    settle: (last: Settled) => {
       latest = undefined
-      await writing
       restore_id = last.restore_id
       // What this process has appended since the caller looked is later.
       const is_later = acknowledged !== undefined && acknowledged.position > last.position
@@ -274,14 +285,13 @@ const keeper = ({ handle, turn, found }: Opened, failed: (cause: unknown) => voi
         is_later && acknowledged ? markOf(acknowledged) : { ...last, stream, stream_created }
       position = now.position
       settled = now
-      await put(now)
-      await handle.datasync()
+      return file.putNow(now)
     },
     end: async () => {
-      stop()
+      clearTimeout(write_timer)
       write()
-      stop()
-      await attempt(() => handle.datasync())
+      clearTimeout(sync_timer)
+      await file.sync()
     },
   }
 }

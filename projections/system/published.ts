@@ -59,8 +59,7 @@ const restoration = publication({
   event: RestorationEvent,
   tell: (event, { commit }): Told => {
     if (event.type === "StateRestored") {
-      const { type: _, ...data } = event
-      return { type: "state_restored", data }
+      return { type: "state_restored", data: Struct.omit(event, ["type"]) }
     }
     const { restore_id, position, missing } = event
     const data = { restore_id, backup_id: "", made_at: commit.at, position, missing }
