@@ -213,14 +213,22 @@ const load = Effect.fnUntraced(function* (
   to: AnyDecider,
   stream: string,
 ): Effect.fn.Return<Held, LogUnavailable> {
-  const last = yield* log.load(stream)
-  if (last === undefined) {
-    const nothing = { commands: [], fingerprints: undefined }
-    return { state: to.initialState, version: 0, hash: log.hashOf(stream), ...nothing }
+  const tip = yield* log.tip(stream)
+  // What cannot be read has no part in the state; the next commit follows it all the same.
+  const {
+    position: version,
+    hash,
+    last,
+  } = tip ?? {
+    position: 0,
+    hash: log.hashOf(stream),
+    last: undefined,
   }
-  const { commit, position, hash } = last
+  if (last === undefined) {
+    return { state: to.initialState, version, hash, commands: [], fingerprints: undefined }
+  }
   const state = yield* stateAfter(log, to, last)
-  return { state, version: position, hash, ...rememberedOf(commit) }
+  return { state, version, hash, ...rememberedOf(last.commit) }
 })
 
 /**

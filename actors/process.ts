@@ -20,7 +20,15 @@ import {
 import { type Addressed, Commands, Unavailable } from "#actors/commands.ts"
 import { inTerm } from "#actors/leases.ts"
 import { newTrouble } from "#actors/trouble.ts"
-import { Log, type LogUnavailable, type Part, type Recorded } from "#events/log.ts"
+import {
+  type Entry,
+  isReadable,
+  Log,
+  type LogUnavailable,
+  type Part,
+  type Recorded,
+  type Unreadable,
+} from "#events/log.ts"
 import { isTraced, type Trace, underTrace } from "#events/trace.ts"
 
 /** What one process has under way at the same moment: as much as goes into one write of the log. */
@@ -64,6 +72,8 @@ export const joined = (...parts: ReadonlyArray<Due>): Due => ({
 export interface Run {
   /** Takes a commit into the view. It may see a commit twice. */
   readonly fold: (recorded: Recorded) => Effect.Effect<void, LogUnavailable>
+  /** Takes what cannot be read, where it has a part in the view: in none, as a rule. */
+  readonly skip?: (entry: Unreadable) => Effect.Effect<void, LogUnavailable>
   /** What is to be done at `now` (epoch milliseconds), for as long as it is not done. */
   readonly due: (now: number) => Due
 }
@@ -109,7 +119,7 @@ export const keepRunning = (process: Process) =>
 const runOnce = Effect.fnUntraced(function* ({ name, part, from, start }: Process) {
   const log = yield* Log
   const run = yield* start
-  const { due } = run
+  const { due, skip } = run
   const traces = newTraces(yield* Effect.context<never>())
   const fold: Run["fold"] = (recorded) => {
     traces.note(recorded)
@@ -126,8 +136,10 @@ const runOnce = Effect.fnUntraced(function* ({ name, part, from, start }: Proces
     })
   }
 
-  const reading = Stream.runForEachArray(log.follow(part, begin), (stretch) =>
-    Effect.andThen(Effect.forEach(stretch, fold, { discard: true }), news.open),
+  const take = (entry: Entry) => (isReadable(entry) ? fold(entry) : (skip?.(entry) ?? Effect.void))
+  const entries = skip === undefined ? log.follow(part, begin) : log.followEntries(part, begin)
+  const reading = Stream.runForEachArray(entries, (stretch) =>
+    Effect.andThen(Effect.forEach(stretch, take, { discard: true }), news.open),
   )
   return yield* Effect.raceFirst(
     Effect.andThen(reading, Effect.never),

@@ -1,10 +1,11 @@
 /** Commits as bytes, and the chain of hashes over them. */
+import { isUtf8 } from "node:buffer"
 import { createHash } from "node:crypto"
 import {
   type Append,
   type Commit,
   commit_bytes_max,
-  type Recorded,
+  type Entry,
   snapshot_bytes_max,
 } from "#events/log.ts"
 
@@ -48,9 +49,12 @@ export const encode = (appends: ReadonlyArray<Append>): ReadonlyArray<Encoded> =
   }))
 }
 
+/** Whether a release can have given a stream this name. */
+export const isStream = (name: string) => stream_pattern.test(name)
+
 /** The stream's name, which becomes a subject: a wildcard in it would be read as one. */
 export const checked = (stream: string) => {
-  if (stream_pattern.test(stream)) return stream
+  if (isStream(stream)) return stream
   throw new Error(`"${stream}" is not <service>.<aggregate>.<id>.`)
 }
 
@@ -66,44 +70,91 @@ const encodeCommit = (stream: string, commit: Commit) => {
   throw new Error(`A snapshot of ${snapshot} bytes for ${stream}: ${snapshot_bytes_max} at most.`)
 }
 
-const parsed = (position: number, bytes: Uint8Array) => {
-  try {
-    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
-    // The log holds what `encode` wrote; its version says so.
-    return JSON.parse(text) as Commit
-  } catch {
-    throw new Error(`The commit at ${position} is no JSON: something else wrote or changed it.`)
-  }
-}
-
-/** How every commit of this version begins that this program wrote. */
+/** How every commit begins that a release wrote: the version is for ever. */
 const beginning = Buffer.from('{"v":1,')
 
-const readable = (position: number, bytes: Uint8Array) => {
-  const commit = parsed(position, bytes)
-  if (commit.v !== 1) throw new Error(`The commit at ${position} has an unknown version.`)
-  return commit
-}
+/** A line feed: JSON as we write it has none, and lines of an export hold one commit each. */
+const line_feed = 10
 
 /**
- * The commit that is stored at `position`; throws when the bytes are no commit that we know. What
- * begins as one is parsed when it is looked at, and throws then: who follows a service sees commits
- * of hundreds of kilobytes that say nothing to it but their stream.
+ * What is stored at `position`: a commit, or what no release can have written. This is the one
+ * place that judges an envelope; `actors/readability.ts` judges events and snapshots.
  */
-export const decode = (position: number, stream: string, bytes: Uint8Array): Recorded => {
-  const begins = beginning.equals(bytes.subarray(0, beginning.length))
-  let commit = begins ? undefined : readable(position, bytes)
+export const decode = (position: number, stream: string, bytes: Uint8Array): Entry => {
   let hash: string | undefined
-  return {
+  const place = {
     position,
     stream,
-    get commit() {
-      commit ??= readable(position, bytes)
-      return commit
-    },
+    bytes,
     get hash() {
       hash ??= sha256(bytes)
       return hash
     },
   }
+  const read = commitOf(stream, bytes)
+  return Object.assign(place, typeof read === "string" ? { unreadable: read } : { commit: read })
+}
+
+/** The commit, or why it is none. */
+const commitOf = (stream: string, bytes: Uint8Array): Commit | string => {
+  if (!isStream(stream)) return "its subject names no <service>.<aggregate>.<id>"
+  if (bytes.length === 0) return "it is empty"
+  if (bytes.length > commit_bytes_max) {
+    return `${bytes.length} bytes, where a commit has ${commit_bytes_max} at most`
+  }
+  if (!isUtf8(bytes)) return "it is no UTF-8"
+  const parsed = parsedOf(bytes)
+  if (parsed === undefined) return "it is no JSON"
+  const fault = faultOf(parsed)
+  if (fault !== undefined) return fault
+  // Any release writes the version first, and no white space.
+  if (!beginning.equals(bytes.subarray(0, beginning.length)) || bytes.includes(line_feed)) {
+    return "it is not written as a release writes JSON"
+  }
+  return parsed as Commit
+}
+
+const parsedOf = (bytes: Uint8Array): unknown => {
+  try {
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+const isObject = (value: unknown): value is Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const isText = (value: unknown) => typeof value === "string"
+const isTextOrAbsent = (value: unknown) => value === undefined || isText(value)
+const isMessage = (value: unknown) => isObject(value) && isText(value.type)
+const isSnapshot = (value: unknown) =>
+  isObject(value) && Number.isSafeInteger(value.machine) && "value" in value && "context" in value
+
+/** The fields of a commit that its readers rely on; those that a newer release adds are its own. */
+const fields = {
+  events: (value: unknown) => Array.isArray(value) && value.every(isMessage),
+  snapshot: isSnapshot,
+  commands: (value: unknown) => Array.isArray(value) && value.every(isText),
+  fingerprints: (value: unknown) =>
+    value === undefined || (Array.isArray(value) && value.every(isText)),
+  prev: isText,
+  actor: isText,
+  at: (value: unknown) => isText(value) && !Number.isNaN(Date.parse(String(value))),
+  request_id: isTextOrAbsent,
+  correlation_id: isTextOrAbsent,
+  cause: isTextOrAbsent,
+} satisfies Partial<Record<keyof Commit, (value: unknown) => boolean>>
+
+const checks = Object.entries(fields)
+
+/** What is wrong with the shape of a commit; undefined where nothing is. */
+const faultOf = (commit: unknown) => {
+  if (!isObject(commit)) return "it is no JSON object"
+  if (commit.v !== 1) return "its version is not 1"
+  const wrong = checks.find(([name, holds]) => !holds(commit[name]))
+  return wrong === undefined ? undefined : `its field ${wrong[0]} is missing or of another shape`
 }

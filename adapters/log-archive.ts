@@ -13,10 +13,17 @@ import { pipeline } from "node:stream/promises"
 import { promisify } from "node:util"
 import { gunzip, gzip } from "node:zlib"
 import { Effect, Schema, Stream } from "effect"
-import { commit_mark, lineHead } from "#actors/system/export.ts"
+import { commit_mark, lineHead, unreadableLine } from "#actors/system/export.ts"
 import { decode } from "#adapters/commit-codec.ts"
 import { readBounded, syncFolder, writePrivate } from "#adapters/private-file.ts"
-import { isPartOf, LogUnavailable, type Part, parseStream, type Recorded } from "#events/log.ts"
+import {
+  type Entry,
+  isPartOf,
+  isReadable,
+  LogUnavailable,
+  type Part,
+  parseStream,
+} from "#events/log.ts"
 import { causeText } from "#schemas/cause-text.ts"
 import { Position, Sha256 } from "#schemas/system/checkpoint.ts"
 
@@ -66,21 +73,28 @@ const indexPath = (folder: string, generation: number) =>
   join(folder, `generation-${generation}.json`)
 
 /** A commit's line: what an export writes, with the very bytes that are stored. */
-const lineOf = ({ position, stream, bytes }: StoredCommit) =>
-  Buffer.concat([Buffer.from(lineHead(decode(position, stream, bytes))), bytes, line_end])
+const lineOf = ({ position, stream, bytes }: StoredCommit) => {
+  const entry = decode(position, stream, bytes)
+  if (!isReadable(entry)) return Buffer.from(unreadableLine(entry))
+  return Buffer.concat([Buffer.from(lineHead(entry)), bytes, line_end])
+}
 const line_end = Buffer.from("}\n")
 
 type Place = Pick<StoredCommit, "position" | "stream">
 
-/** A line's commit, which is decoded only where it is wanted. */
-const ofLine = (line: string, isWanted: (place: Place) => boolean): ReadonlyArray<Recorded> => {
+/** A line's entry, which is decoded only where it is wanted. */
+const ofLine = (line: string, isWanted: (place: Place) => boolean): ReadonlyArray<Entry> => {
   const at = line.indexOf(commit_mark)
-  // Of `lineOf`: what is no such line is no JSON, or no commit.
-  const place = JSON.parse(`${line.slice(0, at)}}`) as Place
+  // Of `lineOf`: what is no such line is no JSON, and fails.
+  const place = JSON.parse(at < 0 ? line : `${line.slice(0, at)}}`) as Place & {
+    readonly bytes?: string
+  }
   if (!isWanted(place)) return []
-  return [
-    decode(place.position, place.stream, Buffer.from(line.slice(at + commit_mark.length, -1))),
-  ]
+  const bytes =
+    at < 0
+      ? Buffer.from(place.bytes ?? "", "base64")
+      : Buffer.from(line.slice(at + commit_mark.length, -1))
+  return [decode(place.position, place.stream, bytes)]
 }
 
 /** Writes an archive: blocks as they fill, then the index. Nothing is there before `end`. */
@@ -213,7 +227,7 @@ export const readArchive = (
   generation: number,
   part: Part,
   after: number,
-): Stream.Stream<Recorded, LogUnavailable> =>
+): Stream.Stream<Entry, LogUnavailable> =>
   Stream.unwrap(
     Effect.gen(function* () {
       const failed = (cause: unknown) => unavailable(folder, generation, causeText(cause))

@@ -12,7 +12,7 @@ import {
   StorageType,
   StoreCompression,
 } from "@nats-io/jetstream"
-import { nanos } from "@nats-io/transport-node"
+import { type MsgHdrs, nanos } from "@nats-io/transport-node"
 import { Effect, Layer, Option, Schedule, Stream } from "effect"
 import {
   append_commits_max,
@@ -32,6 +32,7 @@ import { type Generation, generationConfig, placeOf } from "#adapters/log-genera
 import { measuringAppend } from "#adapters/log-metrics.ts"
 import { pace } from "#adapters/log-pace.ts"
 import type { Answer } from "#adapters/log-queue.ts"
+import { type LastBefore, lastReadable, readable, replaced } from "#adapters/log-readable.ts"
 import { readMessages } from "#adapters/log-reader.ts"
 import { append_timeout_ms, type Write, writer } from "#adapters/log-write.ts"
 import { asker } from "#adapters/nats-asker.ts"
@@ -42,10 +43,11 @@ import { ensureStream, findStream, type WantedStream } from "#adapters/nats-stre
 import { recentCommits } from "#adapters/recent-commits.ts"
 import {
   type Append,
+  type Entry,
+  isReadable,
   Log,
   type LogUnavailable,
   type Part,
-  type Recorded,
   VersionConflict,
 } from "#events/log.ts"
 import { spanned } from "#events/trace.ts"
@@ -66,8 +68,8 @@ export interface LogOptions {
 /** The generations before this one. */
 export interface Earlier {
   readonly generation: Generation
-  /** Their commits of a part after a position, oldest first. */
-  readonly read: (part: Part, after: number) => Stream.Stream<Recorded, LogUnavailable>
+  /** What they hold of a part after a position, oldest first. */
+  readonly read: (part: Part, after: number) => Stream.Stream<Entry, LogUnavailable>
 }
 
 /** Streams that are read from the leader next time, since others may be behind. */
@@ -108,14 +110,15 @@ export const logJetStream = (options: LogOptions) =>
       }
       const { head = "commit" } = options
       const write = writer(connection, ask, { stream: options.stream, head })
+      const reading = reads(source, asking, options)
       return Log.of({
         hashOf: sha256,
         digest,
-        ...reads(source, asking, options),
+        ...reading.port,
         ...loadAndAppend(
           { ...source, jsm: asking },
           watch === undefined ? write : yield* guarded(write, { watch, watched, link }),
-          options,
+          { ...options, lastBefore: reading.lastBefore },
         ),
       })
     }),
@@ -160,7 +163,12 @@ export const wanted = (options: LogOptions) => {
 const loadAndAppend = (
   { jsm, link, name }: Source,
   write: Write,
-  { head = "commit", earlier, replicas = 1 }: LogOptions,
+  {
+    head = "commit",
+    earlier,
+    replicas = 1,
+    lastBefore,
+  }: LogOptions & { readonly lastBefore: LastBefore },
 ) => {
   const base = earlier?.generation.base ?? 0
   const append = appender({
@@ -222,13 +230,18 @@ const loadAndAppend = (
     })
   }
 
-  const load = (stream: string) =>
-    Effect.map(lastOf(stream), (last) =>
-      last ? decode(placeOf(base, last.seq, last.header), stream, last.data) : undefined,
-    )
+  const tip = Effect.fnUntraced(function* (stream: string) {
+    const found = yield* lastOf(stream)
+    if (!found) return undefined
+    const entry = decode(placeOf(base, found.seq, found.header), stream, found.data)
+    if (isReadable(entry)) return { position: entry.position, hash: entry.hash, last: entry }
+    const { position, hash } = entry
+    return { position, hash, last: yield* lastBefore(stream, position) }
+  })
+  const load = (stream: string) => Effect.map(tip(stream), (found) => found?.last)
   const leaderMessage = jsm.streams.getMessage.bind(jsm.streams)
 
-  return { load, append: submit }
+  return { load, tip, append: submit }
 }
 
 const placed = (position: number, bytes: Uint8Array) => ({ position, hash: sha256(bytes) })
@@ -236,25 +249,23 @@ const placed = (position: number, bytes: Uint8Array) => ({ position, hash: sha25
 const reads = (
   source: Source,
   asking: JetStreamManager,
-  { head = "commit", earlier }: LogOptions,
+  { head: first = "commit", earlier }: LogOptions,
 ) => {
   const { link, name } = source
   const base = earlier?.generation.base ?? 0
   const decodeOnce = recentCommits()
-  const recorded = ({ position, message }: Delivered) =>
-    decodeOnce(
-      placeOf(base, position, message.headers),
-      message.subject.slice(head.length + 1),
-      message.data,
-    )
+  const entryOf = (sequence: number, subject: string, data: Uint8Array, of?: MsgHdrs) =>
+    decodeOnce(placeOf(base, sequence, of), subject.slice(first.length + 1), data)
+  const recorded = ({ position, message: { subject, data, headers } }: Delivered) =>
+    entryOf(position, subject, data, headers)
 
   const last = (part: Part) =>
-    asked(link, () => asking.streams.getMessage(name, { last_by_subj: filter(head, part) }))
+    asked(link, () => asking.streams.getMessage(name, { last_by_subj: filter(first, part) }))
   const lastSequence = (part: Part) => Effect.map(last(part), (message) => message?.seq ?? 0)
 
   const read = (part: Part, after: number, end: { readonly lasts?: boolean } | undefined) =>
     readMessages(source, {
-      filter: filter(head, part),
+      filter: filter(first, part),
       after,
       ...(end && { ...end, until: lastSequence(part) }),
     }).pipe(Stream.map(recorded))
@@ -264,16 +275,27 @@ const reads = (
     if (earlier === undefined || after >= base) return read(part, after, end)
     return Stream.concat(earlier.read(part, after), read(part, base, end))
   }
+  const entries = (part: Part, position = 0) => spanning(part, position, {})
+  const followEntries = (part: Part, position: number) => spanning(part, position, undefined)
+  const lastBefore = lastReadable(entries)
 
-  return {
-    head: (part: Part) =>
-      Effect.map(last(part), (message) =>
-        message ? placeOf(base, message.seq, message.header) : 0,
-      ),
-    read: (part: Part, position = 0) => spanning(part, position, {}),
-    follow: (part: Part, position: number) => spanning(part, position, undefined),
-    lasts: (part: Part) => read(part, 0, { lasts: true }),
+  const head = Effect.fnUntraced(function* (part: Part) {
+    const found = yield* last(part)
+    if (!found) return 0
+    const entry = entryOf(found.seq, found.subject, found.data, found.header)
+    if (isReadable(entry)) return entry.position
+    return (yield* lastBefore(part, entry.position))?.position ?? 0
+  })
+  const port = {
+    head,
+    end: Effect.map(last(""), (found) => (found ? placeOf(base, found.seq, found.header) : 0)),
+    entries,
+    followEntries,
+    read: (part: Part, position = 0) => readable(entries(part, position)),
+    follow: (part: Part, position: number) => readable(followEntries(part, position)),
+    lasts: (part: Part) => replaced(read(part, 0, { lasts: true }), lastBefore),
   }
+  return { port, lastBefore }
 }
 
 /** The subjects of a part; one of three tokens is one stream. */

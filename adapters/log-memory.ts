@@ -1,7 +1,8 @@
 /** The log in memory: for tests, and for trying a service without a bus. */
 import { Effect, Layer, Option, Stream } from "effect"
 import { checked, decode, digest, type Encoded, encode, sha256 } from "#adapters/commit-codec.ts"
-import { isPartOf, Log, type Part, type Recorded, VersionConflict } from "#events/log.ts"
+import { lastReadable, readable, replaced } from "#adapters/log-readable.ts"
+import { type Entry, isPartOf, isReadable, Log, type Part, VersionConflict } from "#events/log.ts"
 
 /** Commits that a reader is given at once. */
 const chunk_commits_max = 500
@@ -27,15 +28,26 @@ export const logMemory = Layer.sync(Log, () => {
     return { position: stored.position, hash: sha256(bytes) }
   }
 
+  const { entries, followEntries } = reads(commits, waiting)
+  const lastBefore = lastReadable(entries)
+  const tip = Effect.fnUntraced(function* (stream: string) {
+    const stored = lasts.get(checked(stream))
+    if (stored === undefined) return undefined
+    const entry = read(stored)
+    const { position, hash } = entry
+    const last = isReadable(entry) ? entry : yield* lastBefore(stream, position)
+    return { position, hash, last }
+  })
+
   return Log.of({
-    ...reads(commits, waiting),
     hashOf: sha256,
     digest,
-    load: (stream) =>
-      Effect.sync(() => {
-        const last = lasts.get(checked(stream))
-        return last && read(last)
-      }),
+    entries,
+    followEntries,
+    read: (part, position) => readable(entries(part, position)),
+    follow: (part, position) => readable(followEntries(part, position)),
+    tip,
+    load: (stream) => Effect.map(tip(stream), (found) => found?.last),
     append: (appends) =>
       Effect.suspend(() => {
         const encoded = encode(appends)
@@ -58,16 +70,22 @@ export const logMemory = Layer.sync(Log, () => {
             .sort((one, other) => one.position - other.position)
             .map(read),
         ),
-      ),
+      ).pipe((found) => replaced(found, lastBefore)),
     head: (part) =>
-      Effect.sync(() => commits.findLast(({ stream }) => isPartOf(part, stream))?.position ?? 0),
+      Effect.suspend(() => {
+        const last = commits.findLast(({ stream }) => isPartOf(part, stream))
+        if (last === undefined) return Effect.succeed(0)
+        if (isReadable(read(last))) return Effect.succeed(last.position)
+        return Effect.map(lastBefore(part, last.position), (found) => found?.position ?? 0)
+      }),
+    end: Effect.sync(() => commits.length),
   })
 })
 
 const reads = (commits: ReadonlyArray<Stored>, waiting: Set<() => void>) => {
   /** What there is for a reader; the index of the first commit that it has not seen moves on. */
   const next = (part: Part, from: { index: number }, end: number) => {
-    const chunk: Array<Recorded> = []
+    const chunk: Array<Entry> = []
     while (from.index < end && chunk.length < chunk_commits_max) {
       const stored = commits[from.index++]
       if (stored && isPartOf(part, stored.stream)) chunk.push(read(stored))
@@ -82,7 +100,7 @@ const reads = (commits: ReadonlyArray<Stored>, waiting: Set<() => void>) => {
   })
 
   return {
-    read: (part: Part, position = 0) =>
+    entries: (part: Part, position = 0) =>
       Stream.suspend(() => {
         const from = { index: position }
         const end = commits.length
@@ -92,10 +110,10 @@ const reads = (commits: ReadonlyArray<Stored>, waiting: Set<() => void>) => {
         }
         return Stream.paginate(undefined, () => Effect.sync(look))
       }),
-    follow: (part: Part, position: number) =>
+    followEntries: (part: Part, position: number) =>
       Stream.suspend(() => {
         const from = { index: position }
-        const look: Effect.Effect<ReadonlyArray<Recorded>> = Effect.suspend(() => {
+        const look: Effect.Effect<ReadonlyArray<Entry>> = Effect.suspend(() => {
           const chunk = next(part, from, commits.length)
           return chunk.length > 0 ? Effect.succeed(chunk) : Effect.andThen(appended, look)
         })

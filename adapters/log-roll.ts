@@ -32,7 +32,7 @@ import { asker } from "#adapters/nats-asker.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
 import { watchLink } from "#adapters/nats-link.ts"
 import { ensureStream } from "#adapters/nats-stream.ts"
-import { Log, type Recorded } from "#events/log.ts"
+import { type Entry, Log } from "#events/log.ts"
 import { LogGuard } from "#events/log-guard.ts"
 import { GenerationEvent } from "#events/system/generation.ts"
 import { StartGeneration } from "#schemas/system/generation.ts"
@@ -75,9 +75,9 @@ const seal = Effect.fnUntraced(function* (log: Log["Service"]) {
   let root = before?.root ?? firstRoot(sha256)
   const growth = growing(digest, before === undefined ? empty_tree : openTree(before.tree))
   return {
-    add: (recorded: Recorded) => {
-      root = nextRoot(sha256, root, recorded)
-      growth.add(leafOf(digest, recorded))
+    add: (entry: Entry) => {
+      root = nextRoot(sha256, root, entry)
+      growth.add(leafOf(digest, entry))
     },
     end: () => ({ root, tree: sealedTree(growth.tree()) }),
   }

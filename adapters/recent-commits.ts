@@ -3,7 +3,7 @@
  * parsed and hashed once and not by each, of whom a commit of a node's journal has five.
  */
 import { decode } from "#adapters/commit-codec.ts"
-import type { Recorded } from "#events/log.ts"
+import type { Entry } from "#events/log.ts"
 
 /** Smaller ones are parsed faster than it matters, and come by hundreds when a log is replayed. */
 const large_bytes = 16 * 1024
@@ -13,7 +13,7 @@ const kept_bytes_max = 2 * 1024 * 1024
 
 interface Kept {
   readonly bytes: Uint8Array
-  readonly recorded: Recorded
+  readonly entry: Entry
 }
 
 const isSame = (one: Uint8Array, other: Uint8Array) => Buffer.compare(one, other) === 0
@@ -27,8 +27,8 @@ export const recentCommits = (): typeof decode => {
     recent.delete(position)
     kept_bytes -= bytes.length
   }
-  const keep = (bytes: Uint8Array, recorded: Recorded) => {
-    recent.set(recorded.position, { bytes, recorded })
+  const keep = (bytes: Uint8Array, entry: Entry) => {
+    recent.set(entry.position, { bytes, entry })
     kept_bytes += bytes.length
     for (const [position, oldest] of recent) {
       if (kept_bytes <= kept_bytes_max) break
@@ -40,10 +40,10 @@ export const recentCommits = (): typeof decode => {
     if (bytes.length < large_bytes) return decode(position, stream, bytes)
     const known = recent.get(position)
     // Another log may have been put in this one's place.
-    if (known?.recorded.stream === stream && isSame(known.bytes, bytes)) return known.recorded
+    if (known?.entry.stream === stream && isSame(known.bytes, bytes)) return known.entry
     if (known !== undefined) forget(position, known)
-    const recorded = decode(position, stream, bytes)
-    keep(bytes, recorded)
-    return recorded
+    const entry = decode(position, stream, bytes)
+    keep(bytes, entry)
+    return entry
   }
 }

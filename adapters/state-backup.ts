@@ -27,6 +27,7 @@ import { proveArchives } from "#adapters/state-proof.ts"
 import type { Bytes } from "#adapters/state-seal.ts"
 import { type StateStore, StateUnusable, unusable } from "#adapters/state-store.ts"
 import {
+  bytesSaid,
   type KeptMessage,
   lastMessages,
   packedMessages,
@@ -157,7 +158,7 @@ const anotherLog = (folder: string) =>
 /** Whether the log still has what was its last commit in the backup. */
 const proveSame = Effect.fnUntraced(function* ({ folder }: StateStore, { last, hash }: StoredLog) {
   const log = yield* Log
-  const found = yield* Stream.runHead(log.read("", last - 1))
+  const found = yield* Stream.runHead(log.entries("", last - 1))
   const is_same = Option.exists(found, (one) => one.position === last && one.hash === hash)
   if (!is_same) return yield* unusable(anotherLog(folder))
 })
@@ -188,9 +189,9 @@ const commits = Effect.fnUntraced(function* ({ store, folder, log: of }: BackupO
   const tree = before === undefined ? yield* treeBefore(current) : openTree(before.tree)
   const growth = growing(digest, tree)
   let hash = before?.hash ?? ""
-  const each = ({ sequence: position, subject, data }: KeptMessage) => {
+  const each = ({ sequence: position, subject, ...said }: KeptMessage) => {
     if (position <= base) return
-    hash = sha256(data)
+    hash = sha256(bytesSaid(said))
     growth.add(leafOf(digest, { position, stream: subject.slice(head.length + 1), hash }))
   }
   const until = yield* lastOf(bus, name)

@@ -13,8 +13,8 @@ import { firstGeneration, nextGeneration } from "#adapters/log-generation.ts"
 import type { GenerationsOptions } from "#adapters/log-generations.ts"
 import { leftOf } from "#adapters/state-files.ts"
 import { type StateStore, StateUnusable, unusable } from "#adapters/state-store.ts"
-import { unpackedMessages } from "#adapters/stream-copy.ts"
-import type { Recorded } from "#events/log.ts"
+import { bytesSaid, unpackedMessages } from "#adapters/stream-copy.ts"
+import { type Entry, isReadable } from "#events/log.ts"
 import { GenerationEvent } from "#events/system/generation.ts"
 import { causeText } from "#schemas/cause-text.ts"
 import type { StateManifest, StoredLog, StoredStream } from "#schemas/system/state-backup.ts"
@@ -63,10 +63,11 @@ const isSignedBy = (verifier: string, note: string) => {
 /** The chain of each aggregate, which a commit must go on. */
 const chains = (base: number) => {
   const last = new Map<string, string>()
-  return ({ position, stream, hash, commit }: Recorded) => {
+  return (entry: Entry) => {
+    const { position, stream, hash } = entry
     const before = last.get(stream) ?? sha256(stream)
     // What a copy goes on is in the generation before.
-    if (position > base && commit.prev !== before) {
+    if (position > base && isReadable(entry) && entry.commit.prev !== before) {
       throw unusable(`The commit at ${position} does not follow its aggregate's last one.`)
     }
     last.set(stream, hash)
@@ -76,8 +77,9 @@ const chains = (base: number) => {
 const decodeGeneration = Schema.decodeUnknownSync(GenerationEvent)
 
 /** What the first commit of a generation says of those before it. */
-const begun = ({ stream, commit }: Recorded, { generation }: StoredLog) => {
-  const event = commit.events.at(-1)
+const begun = (entry: Entry, { generation }: StoredLog) => {
+  const { stream } = entry
+  const event = isReadable(entry) ? entry.commit.events.at(-1) : undefined
   if (stream === generation_stream && event !== undefined) return decodeGeneration(event)
   throw unusable(`Generation ${generation} of the log does not begin as one.`)
 }
@@ -105,18 +107,20 @@ const proveLog = async (store: StateStore, manifest: StateManifest, head: string
   const follows = chains(base)
   let growth = growing(digest, empty_tree)
   let next = base - copies + 1
-  for await (const { sequence, subject, data } of messagesOf(store, log)) {
+  let unreadable = 0
+  for await (const { sequence, subject, ...said } of messagesOf(store, log)) {
     if (sequence !== next++) throw unusable(`The log has no commit at ${next - 1}.`)
     const stream = subject.slice(head.length + 1)
-    const recorded = decode(sequence, stream, Buffer.from(data))
-    follows(recorded)
+    const entry = decode(sequence, stream, bytesSaid(said))
+    if (!isReadable(entry)) unreadable++
+    follows(entry)
     if (sequence <= base) continue
     if (sequence === base + 1 && base > 0) {
-      const event = begun(recorded, log)
+      const event = begun(entry, log)
       proveArchives(manifest, event)
       growth = growing(digest, openTree(event.tree))
     }
-    growth.add(leafOf(digest, recorded))
+    growth.add(leafOf(digest, entry))
   }
   const tree = growth.tree()
   const is_same = JSON.stringify(sealedTree(tree)) === JSON.stringify(log.tree)
@@ -126,6 +130,7 @@ const proveLog = async (store: StateStore, manifest: StateManifest, head: string
   if (!isHeadOf(log, Buffer.from(rootOf(digest, tree)).toString("base64"))) {
     throw unusable("The signed head is not that of the log.")
   }
+  return { unreadable }
 }
 
 const isHeadOf = ({ head, key, last }: StoredLog, root: string) =>
@@ -151,7 +156,10 @@ const drained = async (pieces: AsyncIterable<Uint8Array>) => {
   return bytes
 }
 
-/** Reads all of a backup; StateUnusable names the first file that is not what it was. */
+/**
+ * Reads all of a backup and counts the commits of its newest generation that cannot be read: they
+ * are copied as they are. StateUnusable names the first file that is not what it was.
+ */
 export const proveState = (
   store: StateStore,
   manifest: StateManifest,
@@ -164,9 +172,10 @@ export const proveState = (
         if (leftOf(top) !== undefined) throw unusable(`${file.path} is none that a backup keeps.`)
         await drained(store.read(file))
       }
-      await proveLog(store, manifest, generationOf(name, manifest.log).head)
+      const proven = await proveLog(store, manifest, generationOf(name, manifest.log).head)
       await proveOrder(store, "Published events", manifest.events)
       await proveOrder(store, "Cursors of webhooks", manifest.webhooks)
+      return proven
     },
     catch: (cause) =>
       cause instanceof StateUnusable ? cause : unusable(`${store.folder}: ${causeText(cause)}`),

@@ -2,6 +2,7 @@
  * Messages of a JetStream stream as compressed lines of JSON, and back into a stream, each at the
  * sequence that it had.
  */
+import { isUtf8 } from "node:buffer"
 import { pipeline } from "node:stream/promises"
 import { createGunzip, createGzip } from "node:zlib"
 import type { JetStreamManager } from "@nats-io/jetstream"
@@ -31,22 +32,30 @@ export const KeptMessage = Schema.Struct({
   position: Schema.optionalKey(Position),
   /** What it says: JSON as a rule, and nothing where it is a mark. */
   data: Schema.String,
+  /** Instead of `data`, of a message that is no text: its bytes in base64. */
+  base64: Schema.optionalKey(Schema.String),
 })
 export type KeptMessage = typeof KeptMessage.Type
 
 const decodeLine = Schema.decodeUnknownSync(Schema.fromJsonString(KeptMessage))
 
-/** The text of a message, which comes back as the same bytes; throws where it does not. */
-const textOf = (sequence: number, bytes: Uint8Array) => {
-  const text = Buffer.from(bytes).toString()
-  if (Buffer.from(text).equals(bytes)) return text
-  throw new Error(`The message at ${sequence} is no text: something else wrote it.`)
+/** A message's bytes, as text where they are. */
+const saidBy = (bytes: Uint8Array): Pick<KeptMessage, "data" | "base64"> => {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  return isUtf8(bytes)
+    ? { data: buffer.toString() }
+    : { data: "", base64: buffer.toString("base64") }
 }
 
+/** The bytes of a message as they were. */
+export const bytesSaid = ({ data, base64 }: Pick<KeptMessage, "data" | "base64">) =>
+  base64 === undefined ? Buffer.from(data) : Buffer.from(base64, "base64")
+
 const keptOf = ({ position: sequence, message }: Delivered): KeptMessage => {
-  const of = message.headers?.get(position_header)
-  const place = of === undefined || of === "" ? {} : { position: Number(of) }
-  return { sequence, subject: message.subject, ...place, data: textOf(sequence, message.data) }
+  const of = Number(message.headers?.get(position_header))
+  // Something else than a roll may have written the header: what is no position is left out.
+  const place = Number.isSafeInteger(of) && of > 0 ? { position: of } : {}
+  return { sequence, subject: message.subject, ...place, ...saidBy(message.data) }
 }
 
 const lineOf = (message: KeptMessage) => `${JSON.stringify(message)}\n`
@@ -94,7 +103,7 @@ export const lastMessages = async (jsm: JetStreamManager, stream: string, filter
   for (const subject of Object.keys(info?.state.subjects ?? {})) {
     const last = await jsm.streams.getMessage(stream, { last_by_subj: subject })
     if (last === null || last.data.length === 0) continue
-    found.push({ sequence: last.seq, subject, data: textOf(last.seq, last.data) })
+    found.push({ sequence: last.seq, subject, ...saidBy(last.data) })
   }
   return found.toSorted((one, other) => one.sequence - other.sequence)
 }
@@ -140,7 +149,9 @@ const send = async (
 ) => {
   const batch = nuid.next()
   const together = is_atomic && group.length > 1
-  for (const [i, { sequence, subject, position, data }] of group.entries()) {
+  for (const [i, message] of group.entries()) {
+    const { sequence, subject, position } = message
+    const data = bytesSaid(message)
     const checks = headers()
     checks.set("Nats-Expected-Stream", stream)
     if (!together || i === 0) checks.set("Nats-Expected-Last-Sequence", `${sequence - 1}`)
@@ -167,12 +178,12 @@ async function* grouped(messages: AsyncIterable<KeptMessage>, after: number) {
   let bytes = 0
   for await (const message of messages) {
     if (message.sequence <= after) continue
-    bytes += message.data.length
+    bytes += bytesSaid(message).length
     const is_full = group.length >= group_messages_max || bytes > group_bytes_max
     if (is_full && group.length > 0) {
       yield group
       group = []
-      bytes = message.data.length
+      bytes = bytesSaid(message).length
     }
     group.push(message)
   }

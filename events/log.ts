@@ -64,6 +64,36 @@ export interface Recorded {
   readonly commit: Commit
   /** SHA-256 (hex) of the commit as stored; the next commit's `prev`. Computed when asked for. */
   readonly hash: string
+  /** The commit as stored, where it was read from a log. */
+  readonly bytes?: Uint8Array
+}
+
+/**
+ * A message of the log that no release of this program wrote. It keeps its position, its hash is
+ * part of every chain and tree, and nothing else is made of it (decision 0182).
+ */
+export interface Unreadable {
+  readonly position: number
+  /** What follows the head of its subject: any text. */
+  readonly stream: string
+  readonly hash: string
+  readonly bytes: Uint8Array
+  /** Why it is no commit, in a few words. */
+  readonly unreadable: string
+}
+
+/** What the log holds at a position. */
+export type Entry = Recorded | Unreadable
+
+export const isReadable = (entry: Entry): entry is Recorded => !("unreadable" in entry)
+
+/** How a stream ends. */
+export interface Tip {
+  /** Position and hash of its last entry: what the next append names. */
+  readonly position: number
+  readonly hash: string
+  /** Its last commit that can be read; undefined where there is none. */
+  readonly last: Recorded | undefined
 }
 
 /** One commit to write, if its stream is still at `expected` (0: never written). */
@@ -101,11 +131,17 @@ export class OutcomeUnknown extends Schema.TaggedError<OutcomeUnknown>()("Outcom
  */
 export type Part = string
 
+/**
+ * The one log. What cannot be read (`Unreadable`) is left out of `load`, `read`, `follow`, `lasts`
+ * and `head`, so that nobody has to think of it who follows facts.
+ */
 export class Log extends Context.Service<
   Log,
   {
-    /** The stream's last commit; undefined when it was never written. */
+    /** The stream's last commit that can be read; undefined when there is none. */
     readonly load: (stream: string) => Effect.Effect<Recorded | undefined, LogUnavailable>
+    /** How the stream ends, for who appends to it; undefined when it was never written. */
+    readonly tip: (stream: string) => Effect.Effect<Tip | undefined, LogUnavailable>
     /**
      * Writes all commits (1 to 100, each to another stream) or none, durably, and answers where
      * they went, in order.
@@ -119,8 +155,14 @@ export class Log extends Context.Service<
     readonly follow: (part: Part, position: number) => Stream.Stream<Recorded, LogUnavailable>
     /** The last commit of each stream, oldest first: all there is to know at boot. */
     readonly lasts: (part: Part) => Stream.Stream<Recorded, LogUnavailable>
-    /** Position of the last commit; 0 when there is none. */
+    /** Position of the last commit that can be read; 0 when there is none. */
     readonly head: (part: Part) => Effect.Effect<number, LogUnavailable>
+    /** As `read`, with what cannot be read: for who proves, copies or lists all of the log. */
+    readonly entries: (part: Part, position?: number) => Stream.Stream<Entry, LogUnavailable>
+    /** As `follow`, with what cannot be read. */
+    readonly followEntries: (part: Part, position: number) => Stream.Stream<Entry, LogUnavailable>
+    /** Position of the last entry of the whole log; 0 when there is none. */
+    readonly end: Effect.Effect<number, LogUnavailable>
     /** SHA-256 (hex) of a text. That of a stream's name is `prev` of its first commit. */
     readonly hashOf: (text: string) => string
     /** SHA-256 of bytes, for what proves more than one commit. */

@@ -16,7 +16,7 @@ export const continues = Effect.fnUntraced(function* <Tables>(
 ) {
   const { position, hash } = database.checkpoint()
   if (position === 0) return true
-  const [found] = yield* Stream.runCollect(Stream.take(log.read(part, position - 1), 1))
+  const [found] = yield* Stream.runCollect(Stream.take(log.entries(part, position - 1), 1))
   return found?.position === position && found.hash === hash
 })
 

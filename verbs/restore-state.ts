@@ -35,9 +35,11 @@ export const restore = Command.make(
     // Whoever cannot put it there need not wait until all of it has been read.
     if (!check) yield* claimable(folder, manifest)
     const log = generations(configured)
-    yield* proveState(store, manifest, log)
+    const { unreadable } = yield* proveState(store, manifest, log)
     const { last } = manifest.log
-    yield* Console.log(`whole: position ${last}, made ${manifest.created_at}`)
+    const quarantined =
+      unreadable === 0 ? "" : `, ${unreadable} commits cannot be read and are kept as they are`
+    yield* Console.log(`whole: position ${last}, made ${manifest.created_at}${quarantined}`)
     if (check) return
     yield* claimFolder(folder, manifest)
     yield* restoreState({ store, manifest, folder, log, told, is_files_only: files }).pipe(

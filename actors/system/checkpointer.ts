@@ -20,7 +20,7 @@ import {
   nextRoot,
 } from "#actors/system/checkpoint.ts"
 import { leafOf, openTree, sealedTree, type Tree, treeUpTo, withLeaf } from "#actors/system/tree.ts"
-import { Log, type Recorded } from "#events/log.ts"
+import { type Entry, isReadable, Log } from "#events/log.ts"
 import { CheckpointEvent } from "#events/system/checkpoint.ts"
 import { MakeCheckpoint } from "#schemas/system/checkpoint.ts"
 
@@ -70,15 +70,17 @@ const withTree = Effect.fnUntraced(function* ({ to, root, tree }: LastSealed) {
   return { to, root, tree: tree?.size === to ? openTree(tree) : yield* treeUpTo(to) }
 })
 
-const grown = (log: Log["Service"], open: Open, recorded: Recorded): Open => ({
+const grown = (log: Log["Service"], open: Open, recorded: Entry): Open => ({
   from: open.from,
   to: recorded.position,
   commits: open.commits + 1,
   root: nextRoot(log.hashOf, open.root, recorded),
   tree: withLeaf(log.digest, open.tree, leafOf(log.digest, recorded)),
-  since: isCheckpoint(recorded)
-    ? open.since
-    : (open.since ?? DateTime.toEpochMillis(DateTime.makeUnsafe(recorded.commit.at))),
+  // What cannot be read has no time: it is sealed with the next commit.
+  since:
+    isCheckpoint(recorded) || !isReadable(recorded)
+      ? open.since
+      : (open.since ?? DateTime.toEpochMillis(DateTime.makeUnsafe(recorded.commit.at))),
 })
 
 /** A log with a missing position has no tree from there on: `audit verify` tells of it. */
@@ -112,7 +114,7 @@ export const checkpointer = ({ commits, seconds }: CheckpointerOptions): Process
     // The stretch that was proposed; the log has not shown it sealed yet.
     let proposed: Open | undefined
 
-    const take = (recorded: Recorded) => {
+    const take = (recorded: Entry) => {
       if (recorded.position > open.to) open = grown(log, open, recorded)
     }
     /** Another checkpointer's stretch ends elsewhere than ours: ours begins anew after it. */
@@ -121,7 +123,7 @@ export const checkpointer = ({ commits, seconds }: CheckpointerOptions): Process
       const begin = sealedUpTo(yield* Effect.provideService(withTree(event), Log, log))
       proposed = undefined
       open = begin
-      yield* log.read("", event.to).pipe(
+      yield* log.entries("", event.to).pipe(
         Stream.takeWhile(({ position }) => position <= until),
         Stream.runForEach((recorded) => Effect.sync(() => take(recorded))),
       )
@@ -136,6 +138,7 @@ export const checkpointer = ({ commits, seconds }: CheckpointerOptions): Process
           else yield* follow(event, recorded.position)
         }
       }),
+      skip: (entry) => Effect.sync(() => take(entry)),
       due: (now) => {
         if (proposed !== undefined) return sealing(proposed)
         if (open.since === undefined) return { now: [] }

@@ -7,10 +7,18 @@
  *
  * Source: DECISIONS "audit log for operators".
  */
-import { DateTime, Effect, Stream } from "effect"
+import { DateTime, Effect, Schema, Stream } from "effect"
 import { Notary, sealedTrees, signedHead } from "#actors/system/notary.ts"
 import { hexOf, openTree, rootOf } from "#actors/system/tree.ts"
-import { Log, type LogUnavailable, type Part, type Recorded } from "#events/log.ts"
+import {
+  type Entry,
+  isReadable,
+  Log,
+  type LogUnavailable,
+  type Part,
+  type Recorded,
+  type Unreadable,
+} from "#events/log.ts"
 import type { ExportManifest } from "#schemas/system/audit.ts"
 
 export interface ExportAsked {
@@ -45,9 +53,19 @@ export const lineHead = ({ position, stream, hash, commit }: Recorded) => {
   return place.slice(0, -1) + commit_mark
 }
 
-/** A commit as a line. */
-export const lineOf = (recorded: Recorded) =>
-  `${lineHead(recorded)}${JSON.stringify(recorded.commit)}}\n`
+/** A commit's text as it is stored. */
+export const textOf = ({ commit, bytes }: Recorded) =>
+  bytes === undefined ? JSON.stringify(commit) : new TextDecoder().decode(bytes)
+
+export const base64Of = Schema.encodeSync(Schema.Uint8ArrayFromBase64)
+
+/** What an entry that cannot be read is instead of a commit: why not, and its bytes in base64. */
+export const unreadableLine = ({ position, stream, hash, unreadable, bytes }: Unreadable) =>
+  `${JSON.stringify({ position, stream, hash, unreadable, bytes: base64Of(bytes) })}\n`
+
+/** An entry as a line. */
+export const lineOf = (entry: Entry) =>
+  isReadable(entry) ? `${lineHead(entry)}${textOf(entry)}}\n` : unreadableLine(entry)
 
 const msOf = ({ commit }: Recorded) => DateTime.toEpochMillis(DateTime.makeUnsafe(commit.at))
 
@@ -59,7 +77,7 @@ const tally = () => {
   let first: number | undefined
   let last: number | undefined
   return {
-    take: ({ position, stream, hash }: Recorded) => {
+    take: ({ position, stream, hash }: Entry) => {
       count++
       first ??= position
       last = position
@@ -105,12 +123,14 @@ export const exported = ({
     Effect.gen(function* () {
       const log = yield* Log
       const notary = yield* Notary
-      const position = yield* log.head("")
+      const position = yield* log.end
       const hashing = notary.hashing()
       const { take, told } = tally()
 
-      const text = (stretch: ReadonlyArray<Recorded>) => {
+      const text = (stretch: ReadonlyArray<Entry>) => {
         const asked = stretch.filter((one) => {
+          // Nobody knows its time: it is in every stretch.
+          if (!isReadable(one)) return true
           const at = msOf(one)
           return at >= since && at < until
         })
@@ -134,7 +154,7 @@ export const exported = ({
         }
         return `${JSON.stringify(all)}\n`
       })
-      return log.read(part).pipe(
+      return log.entries(part).pipe(
         Stream.takeWhile((one) => one.position <= position),
         Stream.rechunk(piece_commits),
         Stream.mapArrayEffect((stretch) => Effect.as(Effect.yieldNow, [text(stretch)] as const)),

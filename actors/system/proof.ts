@@ -5,6 +5,7 @@
  * the path to the newest head. `docs/examples/verify-proof.py` checks it, without us.
  */
 import { Effect, Schema, Stream } from "effect"
+import { base64Of, textOf } from "#actors/system/export.ts"
 import { headOf, Notary, newestTree, type SealedAt, sealedTrees } from "#actors/system/notary.ts"
 import {
   consistency,
@@ -19,7 +20,7 @@ import {
   rootOf,
   type Tree,
 } from "#actors/system/tree.ts"
-import { Log, type LogUnavailable, type Recorded } from "#events/log.ts"
+import { type Entry, isReadable, Log, type LogUnavailable } from "#events/log.ts"
 import type { AuditProof } from "#schemas/system/audit.ts"
 
 /** Commits in one proof, at 1 KB each or so; `--at` makes it shorter. */
@@ -47,7 +48,7 @@ const commitsOf = Effect.fnUntraced(function* ({
   at = Number.MAX_SAFE_INTEGER,
 }: ProofAsked) {
   const log = yield* Log
-  const commits = yield* log.read(stream).pipe(
+  const commits = yield* log.entries(stream).pipe(
     Stream.takeWhile(({ position }) => position <= at),
     Stream.take(commits_max + 1),
     Stream.runCollect,
@@ -60,11 +61,17 @@ const commitsOf = Effect.fnUntraced(function* ({
   return commits
 })
 
-/** The stored text, which must be what its hash says. */
-const textOf = (log: Log["Service"], { position, commit, hash }: Recorded) => {
-  const text = JSON.stringify(commit)
-  if (log.hashOf(text) === hash) return Effect.succeed(text)
-  return refuse(`The commit at ${position} is not stored as this program writes it.`)
+/** What is stored: a commit's text, which must be what its hash says, or other bytes in base64. */
+const storedOf = (
+  log: Log["Service"],
+  entry: Entry,
+): Effect.Effect<Pick<AuditProof["commits"][number], "commit" | "unreadable">, NoProof> => {
+  if (!isReadable(entry)) {
+    return Effect.succeed({ commit: "", unreadable: base64Of(entry.bytes) })
+  }
+  const commit = textOf(entry)
+  if (log.hashOf(commit) === entry.hash) return Effect.succeed({ commit })
+  return refuse(`The commit at ${entry.position} is not stored as its hash says.`)
 }
 
 /** The roots of some ranges of the newest tree's leaves, read from the log once. */
@@ -72,7 +79,7 @@ const rootsOf = Effect.fnUntraced(function* (newest: Tree, ranges: ReadonlyArray
   const log = yield* Log
   const gathered = gathering(log.digest, ranges)
   const growth = growing(log.digest, empty_tree, gathered.told)
-  yield* log.read("").pipe(
+  yield* log.entries("").pipe(
     Stream.takeWhile(({ position }) => position <= newest.size),
     Stream.runForEach((recorded) => Effect.sync(() => growth.add(leafOf(log.digest, recorded)))),
   )
@@ -96,7 +103,7 @@ const covering = Effect.fnUntraced(function* (position: number, newest: Tree) {
 
 /** The ranges of which the proof tells the roots. */
 const rangesOf = (
-  commits: ReadonlyArray<Recorded>,
+  commits: ReadonlyArray<Entry>,
   { tree }: SealedAt,
   size: number,
   kept: number | undefined,
@@ -123,13 +130,13 @@ export const prove = Effect.fnUntraced(function* (
   const { paths, forward, since } = rangesOf(commits, checkpoint, newest.size, kept)
   const rootAt = yield* rootsOf(newest, [...paths.flat(), ...forward, ...(since ?? [])])
   const told = (ranges: ReadonlyArray<Range>) => ranges.map((range) => hexOf(rootAt(range)))
-  const texts = yield* Effect.forEach(commits, (commit) => textOf(log, commit))
+  const stored = yield* Effect.forEach(commits, (commit) => storedOf(log, commit))
   return {
     format: "almanac-audit-proof-1",
     aggregate: asked.stream,
     commits: commits.map(({ position }, i) => ({
       position,
-      commit: texts[i] ?? "",
+      ...(stored[i] ?? { commit: "" }),
       path: told(paths[i] ?? []),
     })),
     checkpoint: {

@@ -157,7 +157,7 @@ export const treeUpTo = Effect.fnUntraced(function* (to: number, known: Tree = e
   const log = yield* Log
   const growth = growing(log.digest, known)
   let next = known.size + 1
-  yield* log.read("", known.size).pipe(
+  yield* log.entries("", known.size).pipe(
     Stream.takeWhile(({ position }) => position === next++ && position <= to),
     Stream.runForEach((recorded) => Effect.sync(() => growth.add(leafOf(log.digest, recorded)))),
   )

@@ -20,7 +20,15 @@ import {
   rootOf,
   type Tree,
 } from "#actors/system/tree.ts"
-import { commands_remembered_max, Log, type LogUnavailable, type Recorded } from "#events/log.ts"
+import {
+  commands_remembered_max,
+  type Entry,
+  isReadable,
+  Log,
+  type LogUnavailable,
+  type Recorded,
+  type Unreadable,
+} from "#events/log.ts"
 import { CheckpointEvent } from "#events/system/checkpoint.ts"
 import { GenerationEvent } from "#events/system/generation.ts"
 import type { Fault } from "#schemas/system/audit.ts"
@@ -77,7 +85,7 @@ type Hashes = Pick<Log["Service"], "hashOf" | "digest">
 /** Positions follow one another: the log's stream never forgets a message. */
 const placesCheck = (report: Report) => {
   let last = 0
-  return ({ position, stream }: Recorded) => {
+  return ({ position, stream }: Entry) => {
     const next = last + 1
     if (position > next) {
       const missing = position === next + 1 ? `${next}` : `${next} to ${position - 1}`
@@ -104,6 +112,12 @@ const placesCheck = (report: Report) => {
 /** Each commit names the hash of the one before it in its stream. */
 const chainCheck = (report: Report, hashOf: Hash) => {
   const links = new Map<string, Link>()
+  // Of streams that do not end with a commit: from which one they are loaded, if from any.
+  const loaded = new Map<string, Link | undefined>()
+  const skip = ({ position, stream, hash }: Unreadable) => {
+    if (!loaded.has(stream)) loaded.set(stream, links.get(stream))
+    links.set(stream, { position, hash })
+  }
   const check = (recorded: Recorded) => {
     const { position, stream, commit, hash } = recorded
     const before = links.get(stream)
@@ -119,9 +133,19 @@ const chainCheck = (report: Report, hashOf: Hash) => {
       })
     }
     links.set(stream, { position, hash })
-    return before?.position
+    const last = loaded.has(stream) ? loaded.get(stream) : before
+    loaded.delete(stream)
+    return last?.position
   }
-  return { check, links }
+  const lasts = () => {
+    const all = new Map<string, Link>(links)
+    for (const [stream, link] of loaded) {
+      if (link === undefined) all.delete(stream)
+      else all.set(stream, link)
+    }
+    return all
+  }
+  return { check, skip, links, lasts }
 }
 
 /**
@@ -201,7 +225,7 @@ const rootsCheck = (report: Report, log: Hashes, sealed: ReadonlyArray<Sealed>) 
     for (let one = sealed[next]; one && one.to < position; one = sealed[next]) close(one)
   }
   return {
-    check: (recorded: Recorded) => {
+    check: (recorded: Entry) => {
       closeBefore(recorded.position)
       for (const { base, root } of beginningsIn(recorded)) {
         if (base === recorded.position - 1 && roots.includes(root)) continue
@@ -229,9 +253,9 @@ const rootsCheck = (report: Report, log: Hashes, sealed: ReadonlyArray<Sealed>) 
 const decodeBeginning = Schema.decodeUnknownOption(GenerationEvent)
 
 /** Where generations of the log begin, in a commit that says so. */
-const beginningsIn = ({ stream, commit }: Recorded) =>
-  stream === generation_stream
-    ? commit.events.flatMap((event) => Option.toArray(decodeBeginning(event)))
+const beginningsIn = (entry: Entry) =>
+  entry.stream === generation_stream && isReadable(entry)
+    ? entry.commit.events.flatMap((event) => Option.toArray(decodeBeginning(event)))
     : []
 
 /** Recomputes the trees. After a wrong one the next may grow from it. */
@@ -239,7 +263,7 @@ const treesCheck = ({ digest }: Hashes) => {
   let growth = growing(digest, empty_tree)
   const shown = (tree: Tree) => `${tree.size} ${hexOf(rootOf(digest, tree))}`
   return {
-    add: (recorded: Recorded) => growth.add(leafOf(digest, recorded)),
+    add: (entry: Entry) => growth.add(leafOf(digest, entry)),
     root: () => hexOf(rootOf(digest, growth.tree())),
     /** What is wrong with a checkpoint's tree, which ends where the last commit was added. */
     differs: ({ tree }: Sealed) => {
@@ -283,11 +307,20 @@ const verifier = (
       roots.check(recorded)
       return fold.lacks(recorded.stream) ? before : undefined
     },
+    skip: (entry: Unreadable) => {
+      commits++
+      position = entry.position
+      places(entry)
+      chain.skip(entry)
+      roots.check(entry)
+      const { stream, unreadable: found } = entry
+      report({ kind: "unreadable", position, stream, expected: "a commit", found })
+    },
     fold: (recorded: Recorded) => {
       const fault = fold.check(recorded)
       if (fault !== undefined) report(fault)
     },
-    lasts: () => lastsCheck(report, chain.links, { position }),
+    lasts: () => lastsCheck(report, chain.lasts(), { position }),
     finish: (): Verification => {
       const end = roots.finish()
       const counts = { commits, streams: chain.links.size, checkpoints: sealed.length, ...end }
@@ -318,7 +351,7 @@ export const verify = Effect.fnUntraced(function* ({
   onProgress = () => Effect.void,
 }: VerificationOptions): Effect.fn.Return<Verification, LogUnavailable, Log> {
   const log = yield* Log
-  const head = Math.min(yield* log.head(""), until)
+  const head = Math.min(yield* log.end, until)
   const fold = foldCheck([Checkpoint, ...deciders], held_bytes_max)
   const sealed = (yield* sealedIn(log)).filter(({ position }) => position <= head)
   const look = verifier(log, sealed, fold, faults_max)
@@ -336,11 +369,13 @@ export const verify = Effect.fnUntraced(function* ({
       Effect.sync(() => look.fold(recorded)),
     )
   }
-  yield* log.read("").pipe(
+  const each = (entry: Entry) =>
+    isReadable(entry) ? one(entry) : Effect.sync(() => look.skip(entry))
+  yield* log.entries("").pipe(
     Stream.takeWhile(({ position }) => position <= head),
     Stream.runForEachArray((stretch) =>
       Effect.andThen(
-        Effect.forEach(stretch, one, { discard: true }),
+        Effect.forEach(stretch, each, { discard: true }),
         onProgress(stretch.at(-1)?.position ?? 0, head),
       ),
     ),

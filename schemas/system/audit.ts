@@ -232,10 +232,13 @@ export interface ExportManifest {
 export interface AuditProof {
   readonly format: "almanac-audit-proof-1"
   readonly aggregate: string
-  /** From its first on; `commit` is the stored text, `path` leads to the checkpoint's root. */
+  /** From its first on; `path` leads to the checkpoint's root. */
   readonly commits: ReadonlyArray<{
     readonly position: number
+    /** The stored text; empty where it cannot be read as a commit. */
     readonly commit: string
+    /** The stored bytes in base64, where they are no commit. */
+    readonly unreadable?: string
     readonly path: ReadonlyArray<string>
   }>
   /** The tree of the first checkpoint that covers them. */
@@ -257,6 +260,7 @@ const fault_kinds = [
   "checkpoint",
   "copy",
   "loss",
+  "unreadable",
 ] as const
 
 /** Something in the log that is not as it must be. */

@@ -185,11 +185,11 @@ describe("a host", () => {
     Effect.gen(function* () {
       const log = yield* Log
       const loaded: Array<string> = []
-      const load = (stream: string) => {
+      const tip = (stream: string) => {
         loaded.push(stream)
-        return log.load(stream)
+        return log.tip(stream)
       }
-      const watched = Layer.provide(Layer.fresh(host), Layer.succeed(Log, { ...log, load }))
+      const watched = Layer.provide(Layer.fresh(host), Layer.succeed(Log, { ...log, tip }))
       const commands = yield* Effect.provide(Commands, watched)
       yield* commands.send(origin("a"), count("x", 0))
       yield* commands.send(origin("b"), count("x", 1))

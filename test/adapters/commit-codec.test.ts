@@ -1,21 +1,71 @@
-import { assert, describe, it } from "vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { decode } from "#adapters/commit-codec.ts"
+import { isReadable } from "#events/log.ts"
+
+const commit = {
+  v: 1,
+  actor: "alice",
+  at: "2026-11-20T12:00:00.000Z",
+  events: [{ type: "Counted", by: 1 }],
+  snapshot: { machine: 1, value: "open", context: { total: 1 } },
+  commands: ["a"],
+  prev: "0",
+}
+
+const text = (change: object = {}) => JSON.stringify({ ...commit, ...change })
+
+/** Why a text, or bytes, at a stream are no commit; undefined where they are one. */
+const whyNot = (bytes: string | Uint8Array, stream = "a.b.c") => {
+  const entry = decode(7, stream, Buffer.from(bytes))
+  assert.deepEqual([entry.position, entry.stream], [7, stream])
+  assert.match(entry.hash, /^[0-9a-f]{64}$/)
+  return isReadable(entry) ? undefined : entry.unreadable
+}
 
 describe("a commit's bytes", () => {
-  const read = (text: string) => () => decode(7, "a.b.c", Buffer.from(text))
-
-  it("that are no JSON are named by their position", () => {
-    assert.throws(read("{"), "The commit at 7 is no JSON: something else wrote or changed it.")
+  it("are a commit as a release writes it, with fields that a newer one adds", () => {
+    assert.equal(whyNot(text()), undefined)
+    assert.equal(
+      whyNot(text({ snapshot: { ...commit.snapshot, machine: 99 }, mood: "new" })),
+      undefined,
+    )
+    assert.equal(whyNot(text({ events: [] })), undefined)
   })
 
-  it("of another version are named by their position", () => {
-    assert.throws(read('{"v":2}'), "The commit at 7 has an unknown version.")
+  const unreadable: ReadonlyArray<[string, string | Uint8Array, RegExp]> = [
+    ["nothing", "", /empty/],
+    ["no JSON", "{", /no JSON$/],
+    [
+      "no UTF-8",
+      Buffer.concat([Buffer.from('{"v":1,"actor":"'), Buffer.of(0xff, 0x22, 0x7d)]),
+      /UTF-8/,
+    ],
+    ["a list", "[]", /object/],
+    ["a word", "null", /object/],
+    ["another version", text({ v: 2 }), /version/],
+    ["no version", text({ v: undefined }), /version/],
+    ["its fields in another order", JSON.stringify({ mood: "x", ...commit }), /written/],
+    [
+      "several lines",
+      JSON.stringify(commit, null, 1).replace("{\n ", "{").replace('": 1', '":1'),
+      /written/,
+    ],
+    ["no events", text({ events: undefined }), /events/],
+    ["events of no type", text({ events: [{}] }), /events/],
+    ["no snapshot", text({ snapshot: undefined }), /snapshot/],
+    ["a snapshot of no machine", text({ snapshot: { value: 1, context: {} } }), /snapshot/],
+    ["commands that are none", text({ commands: [1] }), /commands/],
+    ["no link", text({ prev: undefined }), /prev/],
+    ["no time", text({ at: "yesterday" }), /at/],
+    ["no actor", text({ actor: 1 }), /actor/],
+    ["more than a commit may have", text({ mood: "x".repeat(600_000) }), /bytes/],
+  ]
+  it.each(unreadable)("that are %s say why they are no commit", (_, bytes, why) => {
+    assert.match(whyNot(bytes) ?? "", why)
   })
 
-  it("are read when they are looked at, and their stream and position before", () => {
-    const damaged = decode(7, "a.b.c", Buffer.from('{"v":1,"events":[}'))
-    assert.deepEqual([damaged.position, damaged.stream], [7, "a.b.c"])
-    assert.throws(() => damaged.commit, "The commit at 7 is no JSON")
-    assert.deepEqual(decode(7, "a.b.c", Buffer.from('{"v":1,"events":[]}')).commit.events, [])
-  })
+  it.each(["a", "a.b", "a.b.c.d", "a.b.", "a.b.c d", "a.b.ü", ""])(
+    "at the subject %j are no commit",
+    (stream) => assert.match(whyNot(text(), stream) ?? "", /subject/),
+  )
 })

@@ -195,9 +195,9 @@ describe("the audit for those outside, over HTTP", () => {
       yield* story
       const cut = (log: Log["Service"]): Log["Service"] => ({
         ...log,
-        read: (part, position) =>
+        entries: (part, position) =>
           Stream.concat(
-            Stream.take(log.read(part, position), 5),
+            Stream.take(log.entries(part, position), 5),
             Stream.fail(new LogUnavailable({ detail: "no bus" })),
           ),
       })
@@ -216,8 +216,8 @@ describe("the audit for those outside, over HTTP", () => {
       yield* story
       const slowly = (log: Log["Service"]): Log["Service"] => ({
         ...log,
-        read: (part, position) => {
-          const all = log.read(part, position)
+        entries: (part, position) => {
+          const all = log.entries(part, position)
           const wait = Stream.drain(Stream.fromEffect(Effect.sleep("1800 millis")))
           return Stream.concat(Stream.take(all, 5), Stream.concat(wait, Stream.drop(all, 5)))
         },
@@ -240,8 +240,8 @@ describe("the audit for those outside, over HTTP", () => {
       const ended = Promise.withResolvers<void>()
       const endlessly = (log: Log["Service"]): Log["Service"] => ({
         ...log,
-        read: (part) =>
-          Stream.forever(log.read(part, 0)).pipe(
+        entries: (part) =>
+          Stream.forever(log.entries(part, 0)).pipe(
             Stream.ensuring(Effect.sync(() => ended.resolve())),
           ),
       })

@@ -13,6 +13,8 @@ export const changed = (recorded: Recorded, change: Partial<Commit>): Recorded =
 /** A log that answers exactly these, in this order; nothing can be written. */
 export const tamperedLog = (commits: ReadonlyArray<Recorded>) => {
   const of = (part: string) => commits.filter(({ stream }) => isPartOf(part, stream))
+  const read = (part: string, position = 0) =>
+    Stream.fromIterable(of(part).filter((recorded) => recorded.position > position))
   const refuse = () => Effect.die(new Error("This log is only read."))
   return Layer.succeed(
     Log,
@@ -20,10 +22,17 @@ export const tamperedLog = (commits: ReadonlyArray<Recorded>) => {
       hashOf: sha256,
       digest,
       load: (stream) => Effect.succeed(of(stream).at(-1)),
+      tip: (stream) =>
+        Effect.sync(() => {
+          const last = of(stream).at(-1)
+          return last && { position: last.position, hash: last.hash, last }
+        }),
       append: refuse,
-      read: (part, position = 0) =>
-        Stream.fromIterable(of(part).filter((recorded) => recorded.position > position)),
+      read,
+      entries: read,
       follow: () => Stream.fromEffect(refuse()),
+      followEntries: () => Stream.fromEffect(refuse()),
+      end: Effect.sync(() => of("").at(-1)?.position ?? 0),
       lasts: (part) =>
         Stream.fromIterable(new Map(of(part).map((one) => [one.stream, one])).values()),
       head: (part) => Effect.succeed(of(part).at(-1)?.position ?? 0),
