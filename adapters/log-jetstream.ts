@@ -11,6 +11,7 @@ import {
   RetentionPolicy,
   StorageType,
   StoreCompression,
+  type StoredMsg,
 } from "@nats-io/jetstream"
 import { type MsgHdrs, nanos } from "@nats-io/transport-node"
 import { Effect, Layer, Option, Schedule, Stream } from "effect"
@@ -48,6 +49,7 @@ import {
   Log,
   type LogUnavailable,
   type Part,
+  type Tip,
   VersionConflict,
 } from "#events/log.ts"
 import { spanned } from "#events/trace.ts"
@@ -185,21 +187,12 @@ const loadAndAppend = (
     for (const { stream } of appends) suspects.add(stream)
   }
 
-  const written = (encoded: ReadonlyArray<Encoded>) =>
-    Effect.callback<Answer>((resume) => {
-      const withdraw = append(encoded, (answer) => resume(Effect.succeed(answer)))
-      return Effect.sync(withdraw)
-    }).pipe(
-      Effect.flatMap(Effect.fromResult),
-      Effect.map((positions) => encoded.map(({ bytes }, i) => placed(positions[i] ?? 0, bytes))),
-    )
-
   const submit = (appends: ReadonlyArray<Append>) =>
     Effect.suspend(() => {
       const encoded = encode(appends)
       const is_old = encoded.some(({ expected }) => expected > 0 && expected <= base)
       const sequenced = is_old ? Effect.forEach(encoded, inSequence) : Effect.succeed(encoded)
-      return Effect.flatMap(sequenced, written)
+      return Effect.flatMap(sequenced, writtenBy(append))
     }).pipe(
       measuringAppend(appends.length),
       spanned("append", { attributes: () => ({ "almanac.commits": appends.length }) }),
@@ -230,18 +223,34 @@ const loadAndAppend = (
     })
   }
 
-  const tip = Effect.fnUntraced(function* (stream: string) {
-    const found = yield* lastOf(stream)
-    if (!found) return undefined
-    const entry = decode(placeOf(base, found.seq, found.header), stream, found.data)
-    if (isReadable(entry)) return { position: entry.position, hash: entry.hash, last: entry }
-    const { position, hash } = entry
-    return { position, hash, last: yield* lastBefore(stream, position) }
-  })
+  const tip = (stream: string) =>
+    Effect.flatMap(lastOf(stream), (last) =>
+      last ? tipOf(entryOf(base, stream, last), lastBefore) : Effect.undefined,
+    )
   const load = (stream: string) => Effect.map(tip(stream), (found) => found?.last)
   const leaderMessage = jsm.streams.getMessage.bind(jsm.streams)
 
   return { load, tip, append: submit }
+}
+
+/** Waits for the answer to what is appended, unless it is withdrawn before. */
+const writtenBy = (append: ReturnType<typeof appender>) => (encoded: ReadonlyArray<Encoded>) =>
+  Effect.callback<Answer>((resume) => {
+    const withdraw = append(encoded, (answer) => resume(Effect.succeed(answer)))
+    return Effect.sync(withdraw)
+  }).pipe(
+    Effect.flatMap(Effect.fromResult),
+    Effect.map((positions) => encoded.map(({ bytes }, i) => placed(positions[i] ?? 0, bytes))),
+  )
+
+const entryOf = (base: number, stream: string, { seq, header, data }: StoredMsg) =>
+  decode(placeOf(base, seq, header), stream, data)
+
+/** How a stream ends whose last entry this is. */
+const tipOf = (entry: Entry, lastBefore: LastBefore): Effect.Effect<Tip, LogUnavailable> => {
+  const { position, hash } = entry
+  if (isReadable(entry)) return Effect.succeed({ position, hash, last: entry })
+  return Effect.map(lastBefore(entry.stream, position), (last) => ({ position, hash, last }))
 }
 
 const placed = (position: number, bytes: Uint8Array) => ({ position, hash: sha256(bytes) })
@@ -254,10 +263,10 @@ const reads = (
   const { link, name } = source
   const base = earlier?.generation.base ?? 0
   const decodeOnce = recentCommits()
-  const entryOf = (sequence: number, subject: string, data: Uint8Array, of?: MsgHdrs) =>
+  const readAs = (sequence: number, subject: string, data: Uint8Array, of?: MsgHdrs) =>
     decodeOnce(placeOf(base, sequence, of), subject.slice(first.length + 1), data)
   const recorded = ({ position, message: { subject, data, headers } }: Delivered) =>
-    entryOf(position, subject, data, headers)
+    readAs(position, subject, data, headers)
 
   const last = (part: Part) =>
     asked(link, () => asking.streams.getMessage(name, { last_by_subj: filter(first, part) }))
@@ -282,7 +291,7 @@ const reads = (
   const head = Effect.fnUntraced(function* (part: Part) {
     const found = yield* last(part)
     if (!found) return 0
-    const entry = entryOf(found.seq, found.subject, found.data, found.header)
+    const entry = readAs(found.seq, found.subject, found.data, found.header)
     if (isReadable(entry)) return entry.position
     return (yield* lastBefore(part, entry.position))?.position ?? 0
   })

@@ -1,17 +1,27 @@
 #!/usr/bin/env python3
-"""Checks a proof of `almanac audit prove` without Almanac, by Python's standard library alone.
+"""Checks a proof or an export of Almanac's audit log, by Python's standard library alone.
 
     python3 verify-proof.py proof.json KEY [KEPT]
+    python3 verify-proof.py log.ndjson KEY KEPT...
 
-KEY is what `almanac audit key` printed, as you had it from its owner. KEPT is a file with a signed
-head that you kept before, where the proof was asked for with `--kept`. It ends with code 0, a line
-for each commit that is proven, and one for the head: look whether they are of the aggregate and as
-new as you asked for. Or it ends with code 1 and a line that says what is wrong.
+The first form checks what `almanac audit prove` printed: an aggregate's commits are in the log of
+the proof's head. KEPT is a file with a signed head that you kept before, where the proof was asked
+for with `--kept`.
+
+The second form checks what `almanac audit export` wrote of the whole log (log.ndjson, or
+log.ndjson.gz): its first commits are those of each head that you kept, so the operator has changed,
+removed or added none of them since, whatever else was computed anew. An export without a kept head
+proves nothing against its operator, and is refused.
+
+KEY is what `almanac audit key` printed, as you had it from its owner. The exit code is 0 where it is
+proven, with a line for each commit of a proof, and for an export one for each head: look whether
+they are as new as you asked for. It is 1 where it is not, with a line that says what is wrong.
 
 The tree is that of RFC 9162, section 2.1, with SHA-256; the head is a signed note as in C2SP
 tlog-checkpoint; the signature is Ed25519, RFC 8032.
 """
 import base64
+import gzip
 import hashlib
 import json
 import sys
@@ -149,22 +159,110 @@ def verify(proof, verifier, kept):
         consistent(before, before_root, size, root, hashes(proof["kept"]["path"]), "the kept head")
     stream, before, prev = proof["aggregate"], 0, sha256(proof["aggregate"].encode()).hex()
     for entry in proof["commits"]:
-        commit, position = json.loads(entry["commit"]), entry["position"]
-        check(commit["prev"] == prev, f"the commit at {position} does not follow")
+        position = entry["position"]
         check(position > before, f"the commit at {position} is out of order")
-        before, prev = position, sha256(entry["commit"].encode()).hex()
+        if "unreadable" in entry:
+            stored, line = base64.b64decode(entry["unreadable"]), "no commit, kept as it is"
+        else:
+            stored, commit = entry["commit"].encode(), json.loads(entry["commit"])
+            check(commit["prev"] == prev, f"the commit at {position} does not follow")
+            types = ", ".join(event["type"] for event in commit["events"])
+            line = f"{commit['at']} {types}"
+        before, prev = position, sha256(stored).hex()
         leaf = sha256(b"\0" + f"{position} {stream} {prev}".encode())
         included(leaf, position - 1, sealed, hashes(entry["path"]), sealed_root)
-        types = ", ".join(event["type"] for event in commit["events"])
-        yield f"{position} {stream} {commit['at']} {types}"
+        yield f"{position} {stream} {line}"
     yield f"in the first {size} commits of {verifier.split('+')[0]}"
+
+
+MARK = b',"commit":'
+
+
+def stored(line, number):
+    """Position, stream and hash of an export's line, its chain's link, and what is stored there."""
+    try:
+        at = line.find(MARK)
+        place = json.loads(line if at < 0 else line[:at] + b"}")
+        prev = None if at < 0 else json.loads(line[at + len(MARK) : -1])["prev"]
+        data = base64.b64decode(place["bytes"]) if at < 0 else line[at + len(MARK) : -1]
+        return place["position"], place["stream"], place["hash"], prev, data
+    except (LookupError, ValueError, TypeError) as why:
+        raise Wrong(f"line {number} is no line of an export") from why
+
+
+class Tree:
+    """The tree over the leaves so far, as the roots of the perfect trees that it is made of."""
+
+    def __init__(self):
+        self.size, self.peaks = 0, []
+
+    def add(self, leaf):
+        rest, self.size = self.size, self.size + 1
+        while rest & 1:
+            leaf, rest = node(self.peaks.pop(), leaf), rest >> 1
+        self.peaks.append(leaf)
+
+    def root(self):
+        root = self.peaks[-1]
+        for peak in reversed(self.peaks[:-1]):
+            root = node(peak, root)
+        return root
+
+
+def lines_of(path):
+    with (gzip.open if path.endswith(".gz") else open)(path, "rb") as file:
+        yield from (line.rstrip(b"\n") for line in file)
+
+
+def verify_export(path, verifier, kept):
+    """Every line, the chains, the manifest, and each kept head as a beginning of it all."""
+    heads = sorted(head_of(note, verifier) for note in kept)
+    check(heads, "an export alone proves nothing: name the files of heads that you kept")
+    tree, last, whole, manifest = Tree(), {}, hashlib.sha256(), None
+    proven, wrong = 0, None
+    for number, line in enumerate(lines_of(path), 1):
+        check(manifest is None, f"line {number} comes after the manifest")
+        if line.startswith(b'{"manifest":'):
+            manifest = json.loads(line)
+            continue
+        whole.update(line + b"\n")
+        position, stream, claimed, prev, data = stored(line, number)
+        check(position == number, f"line {number} has position {position}: export the whole log")
+        found = sha256(data).hex()
+        check(found == claimed, f"position {position} is not what its hash says")
+        before = last.get(stream) or sha256(stream.encode()).hex()
+        check(prev in (None, before), f"position {position} does not follow its aggregate's last")
+        last[stream] = found
+        tree.add(sha256(b"\0" + f"{position} {stream} {found}".encode()))
+        for size, root in heads:
+            if size == tree.size and root != tree.root():
+                why = "is the first that cannot be right: the kept head is of another log"
+                raise Wrong(f"one of the positions {proven + 1} to {size} {why}")
+            proven = size if size == tree.size else proven
+    check(manifest is not None, "the export has no manifest: it is cut off")
+    for size, _ in heads:
+        check(size <= tree.size, f"the export ends at {tree.size}, before the kept head of {size}")
+    check(manifest["sha256"] == whole.hexdigest(), "the manifest is not of these lines")
+    for size, _ in heads:
+        yield f"the first {size} of {tree.size} commits are those of the kept head"
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def is_export(path):
+    return path.endswith((".ndjson", ".ndjson.gz"))
 
 
 if __name__ == "__main__":
     try:
-        with open(sys.argv[1], encoding="utf-8") as file:
-            proof = json.load(file)
-        kept = open(sys.argv[3], encoding="utf-8").read() if len(sys.argv) > 3 else None
-        print("\n".join(verify(proof, sys.argv[2].strip(), kept)))
+        path, key, kept = sys.argv[1], sys.argv[2].strip(), [read(name) for name in sys.argv[3:]]
+        if is_export(path):
+            lines = verify_export(path, key, kept)
+        else:
+            lines = verify(json.loads(read(path)), key, kept[0] if kept else None)
+        print("\n".join(lines))
     except (Wrong, LookupError, ValueError, TypeError, AttributeError, OSError) as why:
         sys.exit(f"not proven: {why}")
