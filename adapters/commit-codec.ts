@@ -111,6 +111,7 @@ const commitOf = (stream: string, bytes: Uint8Array): Commit | string => {
   if (!beginning.equals(bytes.subarray(0, beginning.length)) || bytes.includes(line_feed)) {
     return "it is not written as a release writes JSON"
   }
+  // Its fields have the shapes of a commit's, by the checks above.
   return parsed as Commit
 }
 

@@ -1,8 +1,9 @@
 /** What `almanac doctor` finds on the bus: the server, our streams, leases, the log's files. */
 import { PersistMode, type StreamInfo } from "@nats-io/jetstream"
-import { Context, Effect, Layer, Predicate, Result, Stream } from "effect"
+import { Context, Effect, Layer, Option, Predicate, Result, Stream } from "effect"
 import { checkpoint_stream } from "#actors/system/checkpoint.ts"
 import { LogStanding, warningOf } from "#actors/system/log-standing.ts"
+import { quarantined } from "#actors/system/quarantine.ts"
 import { type Finding, fail, ok, some, spell, warn } from "#adapters/finding.ts"
 import { leasesHeld } from "#adapters/leases-jetstream.ts"
 import { standingArchive } from "#adapters/log-archive.ts"
@@ -145,6 +146,34 @@ const checkpoints = Effect.fnUntraced(function* ({
   return ok("checkpoint", told)
 }, Effect.scoped)
 
+/** Unreadable commits that are named, and how long they are looked for, in milliseconds. */
+const quarantined_shown = 3
+const quarantine_ms_max = 5_000
+
+/** What the log holds that no release wrote. A log that takes long to walk is left to its verb. */
+const quarantine = Effect.fnUntraced(function* ({ replicas: _, ...options }: BusLook) {
+  const { jsm } = yield* NatsConnection
+  const { current } = yield* findGenerations(jsm, options.name)
+  const { config } = yield* asked(() => jsm.streams.info(current.stream))
+  const opened = yield* Layer.build(logGenerations({ ...options, replicas: config.num_replicas }))
+  const found = yield* quarantined(quarantined_shown).pipe(
+    Effect.provideContext(opened),
+    Effect.timeoutOption(quarantine_ms_max),
+  )
+  if (Option.isNone(found)) {
+    return ok("quarantine", "not looked for in a log of this size: almanac log quarantine does")
+  }
+  const { count, first } = found.value
+  if (count === 0) return ok("quarantine", "every commit can be read")
+  const named = first.map(({ position, stream, reason }) => `${position} ${stream}: ${reason}`)
+  const more = count > first.length ? ` and ${count - first.length} more` : ""
+  return warn(
+    "quarantine",
+    `${named.join("; ")}${more}. All else skips them. almanac log quarantine lists them; find ` +
+      "out who published them (docs/guide-audit.md).",
+  )
+}, Effect.scoped)
+
 const leases = Effect.fnUntraced(function* (bucket: string, runs: boolean) {
   const held = yield* leasesHeld(bucket)
   if (held.length === 0) {
@@ -217,6 +246,7 @@ export const busFindings = Effect.fnUntraced(function* (look: BusLook) {
     alone,
     yield* orFailed("log size")(size),
     yield* orFailed("checkpoint")(checkpoints(look)),
+    yield* orFailed("quarantine")(quarantine(look)),
     yield* orFailed("leases")(leases(look.leases_bucket, runs)),
   ]
   return all.flat()

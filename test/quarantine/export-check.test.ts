@@ -104,7 +104,8 @@ const written = (
   })
   const all = texts.join("")
   const head = sign({ size: tree.size, root: rootOf(digest, tree) })
-  return `${all}${JSON.stringify({ ...manifest, count: lines.length, head, sha256: sha256(all) })}\n`
+  const last_line = { ...manifest, count: lines.length, head, sha256: sha256(all) }
+  return `${all}${JSON.stringify(last_line)}\n`
 }
 
 const tamperedAt = 7

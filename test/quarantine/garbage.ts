@@ -11,7 +11,7 @@ export interface Garbage {
 }
 
 /** A commit as a release writes it. */
-export const envelope = {
+const envelope = {
   v: 1,
   actor: "somebody",
   at: "2026-11-20T12:00:00.000Z",
@@ -58,7 +58,7 @@ interface InstanceFile {
 }
 
 /** A connection with the credentials that a running server writes for the operator. */
-export const coreConnection = (data_dir: string) => {
+const coreConnection = (data_dir: string) => {
   const file = readFileSync(join(data_dir, "run", "instance.json"), "utf8")
   const { nats } = JSON.parse(file) as InstanceFile
   return connect({ servers: nats.url, user: nats.user, pass: nats.password })

@@ -178,6 +178,13 @@ describeWithServer("a log that holds what no release wrote", () => {
       const { stdout, stderr } = await verb(folder, "doctor")
       expect(stderr).not.toContain("    at ")
       expect(stdout).toMatch(/^ok +read model/m)
+      const { stream, kind } = garbage(used)[0] ?? { stream: "", kind: "" }
+      expect(stdout).toMatch(
+        new RegExp(`^warn +quarantine +${positions[0]} ${stream}: it is ${kind}`, "m"),
+      )
+      const listed = await verb(folder, "log", "quarantine", "--limit", "2", "--json")
+      const found = JSON.parse(listed.stdout)
+      expect([found.count, found.first.length]).toEqual([positions.length, 2])
     },
     test_ms_max,
   )
