@@ -6,13 +6,9 @@ import { RollFailed, rollLog } from "#adapters/log-roll.ts"
 import { logStanding } from "#adapters/log-standing.ts"
 import type { LogFigures } from "#schemas/system/audit.ts"
 import { json } from "#verbs/audit-flags.ts"
-<<<<<<< HEAD
 import { acceptLossCommand } from "#verbs/log-accept-loss.ts"
 import { whyNotAlone } from "#verbs/log-alone.ts"
-=======
-import { instance } from "#verbs/instance.ts"
 import { quarantine } from "#verbs/log-quarantine.ts"
->>>>>>> b63e42e (log: list what cannot be read, and name it in doctor)
 import { settings } from "#verbs/root.ts"
 import { busAlone, busBeside, generations, standing, watching } from "#verbs/session.ts"
 
@@ -73,9 +69,5 @@ const roll = Command.make(
 export const log = Command.make("log").pipe(
   Command.withDescription("The log itself: its size, its generations, and what it has lost"),
   Command.withExamples([{ command: "almanac log show", description: "How large it is" }]),
-<<<<<<< HEAD
-  Command.withSubcommands([show, roll, acceptLossCommand]),
-=======
-  Command.withSubcommands([show, roll, quarantine]),
->>>>>>> b63e42e (log: list what cannot be read, and name it in doctor)
+  Command.withSubcommands([show, roll, acceptLossCommand, quarantine]),
 )

@@ -58,9 +58,13 @@ export const absentLog = (watch: Watch) =>
     hashOf: sha256,
     digest,
     load: () => Effect.undefined,
+    tip: () => Effect.undefined,
     append: () => Effect.fail(new LogUnavailable({ detail: watch.trouble() ?? "" })),
     read: () => Stream.empty,
     follow: () => Stream.never,
     lasts: () => Stream.empty,
     head: () => Effect.succeed(0),
+    entries: () => Stream.empty,
+    followEntries: () => Stream.never,
+    end: Effect.succeed(0),
   })

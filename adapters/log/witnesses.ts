@@ -56,7 +56,7 @@ export const compareWith = Effect.fnUntraced(function* (
   witnesses: ReadonlyArray<Checkpointed>,
 ) {
   const log = yield* Log
-  const head = yield* log.head("")
+  const head = yield* log.end
   for (const { name, position, hash } of witnesses) {
     const [found] =
       position > head ? [] : yield* Stream.runCollect(Stream.take(log.read("", position - 1), 1))
