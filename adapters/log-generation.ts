@@ -132,5 +132,11 @@ export const findGenerations = Effect.fnUntraced(function* (jsm: JetStreamManage
     .map(({ generation }) => generation)
     .sort((one, other) => other.number - one.number)
   const others = known.map(({ generation }) => generation)
-  return { current, others: others.filter(({ stream }) => stream !== current.stream) }
+  const has_ended = infos.some(({ config }) => config.metadata?.[ended_key] !== undefined)
+  return {
+    current,
+    others: others.filter(({ stream }) => stream !== current.stream),
+    /** The first generation is over, and the stream of no later one is there. */
+    is_gone: has_ended && current.number === 1,
+  }
 })

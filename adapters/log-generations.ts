@@ -1,11 +1,13 @@
 /** The log over all its generations: the stream of the newest, and the files of those before. */
-import { Effect, Layer, Stream } from "effect"
+import { Effect, Layer, Option, Stream } from "effect"
+import { absentLog } from "#adapters/log/guarded-log.ts"
+import { checkAbsent, LogWatch } from "#adapters/log/log-watch.ts"
 import { readArchive } from "#adapters/log-archive.ts"
 import { endedMark, findGenerations, type Generation } from "#adapters/log-generation.ts"
 import { type LogOptions, logJetStream } from "#adapters/log-jetstream.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
 import { ensureStream } from "#adapters/nats-stream.ts"
-import type { Part } from "#events/log.ts"
+import { Log, type Part } from "#events/log.ts"
 
 export interface GenerationsOptions {
   /** The name of the first generation's stream, which those of the others begin with. */
@@ -34,7 +36,12 @@ export const logGenerations = (options: GenerationsOptions) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const { jsm } = yield* NatsConnection
-      const { current, others } = yield* findGenerations(jsm, options.name)
+      const { current, others, is_gone } = yield* findGenerations(jsm, options.name)
+      const watch = Option.getOrUndefined(yield* Effect.serviceOption(LogWatch))
+      if (is_gone && watch !== undefined) {
+        yield* checkAbsent(watch)
+        if (watch.trouble() !== undefined) return Layer.succeed(Log, absentLog(watch))
+      }
       // Who removed the first one may have been killed before saying so.
       if (current.number > 1 && others.length === 0) {
         yield* ensureStream(jsm, endedMark(options.name))

@@ -22,6 +22,7 @@
  * two processes under load, N times each.
  * `--only starts [--rounds N] [--seed N]` starts a server N times on busy cores and looks at how
  * each start ends.
+ * `--only log [--runs N] [--seed N]` damages N copies of the log's store and starts on each.
  * `--only volume-load [--blobs N]` restarts a volume of N small blobs, 10,000,000 unless said, and
  * feeds one deletes by the hundred thousand and blobs of 5 GiB.
  */
@@ -29,6 +30,7 @@ import { randomInt } from "node:crypto"
 import { rmSync } from "node:fs"
 import { parseArgs } from "node:util"
 import { soakCluster } from "./cluster/simulation-soak.ts"
+import { runCases } from "./log-damage/cases.ts"
 import { growth_bytes_max, growthOver } from "./plant-disease/predictor-memory.ts"
 import { chaosRounds } from "./process/chaos-soak.ts"
 import { type ClusterRound, clusterRounds } from "./process/cluster-kill.ts"
@@ -67,6 +69,9 @@ const predictions_count = 10_000
 const predictions_clients = 1000
 /** Every fault of a chaos, some four minutes. */
 const chaos_rounds_max = 100
+const log_default = 2000
+/** Cases from one line to the next. */
+const log_told_every = 100
 const minute_ms = 60_000
 /** What a stop and a clean-up may take beyond the last round. */
 const last_ms = 5_000
@@ -273,6 +278,7 @@ const parts = [
   "chaos",
   "fuzz",
   "starts",
+  "log",
 ]
 if (values.only !== undefined && !parts.includes(values.only)) {
   console.error(`soak: --only knows ${parts.join(", ")}, not ${values.only}`)
@@ -318,6 +324,18 @@ const faults = () =>
     ),
   )
 
+const damagedLogs = async () => {
+  const is_one = values.seed !== undefined
+  const seed = is_one ? number("seed", values.seed ?? "") : randomInt(1, seed_max)
+  const count = is_one ? 1 : number("runs", values.runs ?? String(log_default))
+  console.log(`soak: damaged logs from seed ${seed} on`)
+  const onCase = (done: number) => {
+    if (done % log_told_every === 0) console.log(`soak: ${done} damaged logs`)
+  }
+  const faults = await runCases({ folder: newFolder(), seed, count, onCase })
+  if (faults.length > 0) throw new Error(faults.join("\n"))
+}
+
 const starts = async () => {
   const seed = values.seed === undefined ? randomInt(1, seed_max) : number("seed", values.seed)
   console.log(`soak: starts, seed ${seed}`)
@@ -347,6 +365,7 @@ try {
     await soakLoad(newFolder(), number("blobs", values.blobs ?? String(small_blobs_default)))
   } else if (values.only === "cluster") await cluster()
   else if (values.only === "starts") await starts()
+  else if (values.only === "log") await damagedLogs()
   else if (values.only === "chaos") {
     const seed = values.seed === undefined ? randomInt(1, seed_max) : number("seed", values.seed)
     await chaosRounds(seed, Math.min(wanted, chaos_rounds_max))

@@ -204,6 +204,13 @@ const compare = Effect.fnUntraced(function* (watch: Watch, watched: Watched) {
   if (mark === undefined) return
   const { position, hash } = mark
   const witness = { name: mark_name, position }
+  if (mark.stream === watched.stream && mark.stream_created !== info.created) {
+    if (yield* watch.explains(witness, head)) return
+    // None of its commits are ours, not even where both logs have a commit at a position.
+    const missing = [{ from: 1, to: position }]
+    yield* watch.close({ kind: "other", witness: "the stream's identity", position, head, missing })
+    return
+  }
   if (position > head) {
     yield* watch.explains(witness, head)
     return

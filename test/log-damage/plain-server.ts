@@ -1,0 +1,38 @@
+/** A nats-server without Almanac on a store: to prepare it. */
+import { join } from "node:path"
+import type { StreamInfo } from "@nats-io/jetstream"
+import { Effect } from "effect"
+import { DataFolder } from "#adapters/data-lock.ts"
+import { wanted } from "#adapters/log-jetstream.ts"
+import { connectBus } from "#adapters/nats-connection.ts"
+import { natsServer } from "#adapters/nats-server.ts"
+import { undefinedWhereNone } from "#adapters/nats-stream.ts"
+
+/** Bytes of a stream for which nats-server chooses blocks of 32 KB instead of 8 MB. */
+const small_stream_bytes = 120_000
+
+const bus = (data_dir: string) =>
+  Effect.gen(function* () {
+    const nats = join(data_dir, "nats")
+    const folder = DataFolder.of({ path: data_dir, run: join(data_dir, "run"), nats })
+    const server = yield* Effect.provideService(natsServer({}), DataFolder, folder)
+    return yield* connectBus({ servers: server.servers, login: server.core })
+  })
+
+/**
+ * Has the next nats-server on this folder write the stream in small blocks, so that a few hundred
+ * commits fill several, which are compressed then. The log itself lifts the limit when it starts.
+ */
+export const smallBlocks = (data_dir: string, stream: string) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { jsm } = yield* bus(data_dir)
+      const found = yield* Effect.promise(() => jsm.streams.info(stream).catch(undefinedWhereNone))
+      const max_bytes = small_stream_bytes
+      yield* Effect.promise<StreamInfo>(() =>
+        found === undefined
+          ? jsm.streams.add({ ...wanted({ stream }), max_bytes })
+          : jsm.streams.update(stream, { max_bytes }),
+      )
+    }),
+  )
