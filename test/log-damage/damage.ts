@@ -135,7 +135,7 @@ export const damages = {
   }),
   "zero a page": ofBlock(({ name, path, size }, random) => {
     const at = page_bytes * random.between(0, Math.max(0, Math.ceil(size / page_bytes) - 1))
-    change(path, at, (bytes) => bytes.fill(0, 0, page_bytes))
+    change(path, at, (bytes) => bytes.fill(0, 0, Math.min(page_bytes, bytes.length)))
     return `a page of ${name} at ${at} of ${size} is zero`
   }),
   "cut the last 30 bytes": (place) => {
