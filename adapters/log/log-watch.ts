@@ -91,9 +91,13 @@ export const newWatch = (
     },
     accepted: () => context.accepted ?? [],
     explains: Effect.fnUntraced(function* ({ name, position }, head) {
-      if (findings.length > 0) return false
-      if (is_confirmed && (known()?.position ?? 0) >= position) return true
-      if (news().some((restore) => restore.position < position)) return true
+      const is_closed = findings.length > 0
+      const is_confirmed_later = is_confirmed && (known()?.position ?? 0) >= position
+      if (is_confirmed_later || news().some((restore) => restore.position < position)) {
+        return !is_closed
+      }
+      // What is missing at the end is named beside holes that were found first.
+      if (is_closed && position <= head) return false
       const missing = [{ from: Math.min(head + 1, position), to: position }]
       const kind = position > head ? "shorter" : "other"
       yield* close({ kind, witness: name, position, head, missing })
