@@ -40,7 +40,7 @@ const accept = Effect.fnUntraced(function* (configured: Settings, reason: string
   if (reason === undefined) {
     return yield* refused(
       `Nothing was changed. To give up these commits (${missingText(missing)}), repeat the ` +
-        'command with --reason "why". To keep them, put a backup back with `almanac restore-state`.',
+        'command with --reason "why". To keep them, restore a backup with `almanac restore-state`.',
     )
   }
   const restore_id = v7()
