@@ -16,7 +16,6 @@ import { openBlobVolume, storeOf } from "#adapters/blob-storage/blob-volume.ts"
 import { clusterMetrics } from "#adapters/blob-storage/cluster-metrics.ts"
 import { cursors } from "#adapters/blob-storage/cursor-key.ts"
 import type { EngineDesk } from "#adapters/blob-storage/engine-desk.ts"
-import { capacityBytes } from "#adapters/blob-storage/node.ts"
 import { volumeMetrics } from "#adapters/blob-storage/volume-metrics.ts"
 import { threadFull } from "#adapters/thread-share.ts"
 import { BlobStorageApi } from "#gateway/blob-storage/api.ts"
@@ -28,7 +27,6 @@ import { hotBlobs } from "#gateway/blob-storage/hot-blob.ts"
 import { appOf } from "#gateway/routes.ts"
 import { BlobStorageModel } from "#projections/blob-storage/blueprint.ts"
 import { listNodes } from "#projections/blob-storage/node.ts"
-import { findVolume } from "#projections/blob-storage/volume.ts"
 import { NodeAddress, NodeId } from "#schemas/blob-storage/node.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { joinNodes, nodeDoor } from "#verbs/blob-cluster.ts"
@@ -74,18 +72,17 @@ const refuseUnmigrated = Effect.fnUntraced(function* ({ dir }: Settings["blob"])
   )
 })
 
-/** The store with 90% of the disk, or what is configured, and what goes with it. */
+/** The store, and what goes with it. */
 const openParts = Effect.fnUntraced(function* (
   { settings, node_id, live_nodes }: BlobStorageOptions,
   held: HeldMembers,
-  held_bytes: number,
 ) {
   const { blob, cluster } = settings
   yield* refuseUnmigrated(blob)
-  const capacity_bytes = yield* capacityBytes(cluster.capacity_bytes, blob.dir, held_bytes)
   const volume = yield* openBlobVolume({
     dir: blob.dir,
-    capacity_bytes,
+    capacity_bytes: cluster.capacity_bytes,
+    free_floor_bytes: blob.free_floor_bytes,
     size_max_bytes: blob.stream_bytes_max,
     segment_bytes: blob.segment_bytes,
     scrub_bytes_per_second: blob.scrub_bytes_per_second,
@@ -102,15 +99,16 @@ const openParts = Effect.fnUntraced(function* (
     live_nodes,
   )
   const built = around.pipe(Context.add(BlobStore, store), Context.add(HotEngine, engine))
-  return { ...joined, built, capacity_bytes, store, volume }
+  return { ...joined, built, store, volume }
 })
 
 type Parts = Effect.Success<ReturnType<typeof openParts>>
 
 /** What the node holds now, as heartbeats tell it. */
 const usageOf = ({ store, progress }: Parts) =>
-  Effect.map(Effect.orDie(store.usage), ({ used_bytes, blob_count }) => ({
+  Effect.map(Effect.orDie(store.usage), ({ used_bytes, capacity_bytes, blob_count }) => ({
     used_bytes: BigInt(used_bytes),
+    capacity_bytes: BigInt(capacity_bytes),
     blob_count: BigInt(blob_count),
     progress: progress(),
   }))
@@ -118,13 +116,15 @@ const usageOf = ({ store, progress }: Parts) =>
 const beat = Effect.fnUntraced(function* (options: BlobStorageOptions, parts: Parts) {
   const { settings, node_id, advertised } = options
   const { name, vnodes_per_node, heartbeat_interval_seconds } = settings.cluster
+  const usage = usageOf(parts)
+  const { capacity_bytes } = yield* usage
   const node = {
     node_id: NodeId.make(node_id),
     address: NodeAddress.make(yield* Deferred.await(advertised)),
-    capacity_bytes: String(parts.capacity_bytes),
+    capacity_bytes: String(capacity_bytes),
     vnodes_per_node,
   }
-  return yield* heart({ cluster: name, node, heartbeat_interval_seconds, usage: usageOf(parts) })
+  return yield* heart({ cluster: name, node, heartbeat_interval_seconds, usage })
 })
 
 const routesOf = ({ settings, node_id }: BlobStorageOptions, parts: Parts) => {
@@ -201,8 +201,7 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
   let opened: Parts | undefined
 
   const start = Effect.gen(function* () {
-    const volume = yield* findVolume(model.db, node_id)
-    const parts = yield* openParts(options, held, volume?.bytes ?? 0)
+    const parts = yield* openParts(options, held)
     trouble = troubleOf(parts)
     opened = parts
     yield* Effect.forkScoped(Effect.provideContext(beat(options, parts), parts.built))

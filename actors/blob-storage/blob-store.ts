@@ -140,9 +140,12 @@ export interface BlobPage {
 }
 
 export interface BlobUsage {
-  /** Bytes of the blobs and shards that are stored, without the store's own overhead. */
+  /** Bytes of content: blobs and shards, without the store's overhead. */
+  readonly payload_bytes: number
+  /** Bytes on disk that the store needs for what it holds: content, headers, padding and index. */
   readonly used_bytes: number
   readonly blob_count: number
+  /** Bytes that the store may use now, by configuration and by what its disk has free. */
   readonly capacity_bytes: number
   readonly read_only: boolean
   /** Copies that were set aside as corrupt or found missing since the store was made. */

@@ -44,6 +44,12 @@ export const commandOf = (
   return state === "leaving" && is_empty ? ConfirmLeave.make({ node_id }) : undefined
 }
 
+/**
+ * Whether a node's capacity changed so much, by a quarter, that its share of the ring follows.
+ * Smaller changes are only shown: each change of the ring moves blobs.
+ */
+const isOther = (now: bigint, joined: bigint) => 4n * now < 3n * joined || 4n * now > 5n * joined
+
 /** Beats until it is interrupted. A log out of reach only delays it. */
 export const heart = Effect.fnUntraced(function* (options: HeartOptions) {
   const { cluster, node, heartbeat_interval_seconds, usage } = options
@@ -61,6 +67,8 @@ export const heart = Effect.fnUntraced(function* (options: HeartOptions) {
     return yield* commands.send(origin, address(Cluster, cluster, command))
   })
   const join = send(JoinNode.make(node))
+  const rejoin = (capacity_bytes: bigint) =>
+    send(JoinNode.make({ ...node, capacity_bytes: String(capacity_bytes) }))
 
   const beat = Effect.gen(function* () {
     const heartbeat = { node_id, ...(yield* usage) }
@@ -69,6 +77,11 @@ export const heart = Effect.fnUntraced(function* (options: HeartOptions) {
     const member = known?.nodes.find((member) => member.node_id === node_id)
     if (member === undefined) return leaving ? undefined : yield* join
     leaving = member.state === "leaving"
+    const { capacity_bytes } = heartbeat
+    if (member.state === "active" && capacity_bytes !== undefined) {
+      if (isOther(capacity_bytes, BigInt(member.capacity_bytes)))
+        return yield* rejoin(capacity_bytes)
+    }
     const command = commandOf(member.state, heartbeat)
     return command && (yield* send(command))
   })

@@ -17,6 +17,8 @@ export interface Heartbeat {
   readonly node_id: NodeId
   readonly used_bytes: bigint
   readonly blob_count: bigint
+  /** What the node may store by now, where it says so: its disk may have filled since it joined. */
+  readonly capacity_bytes?: bigint
   /** How far its repair is, where it says so. */
   readonly progress?: NodeProgress
 }

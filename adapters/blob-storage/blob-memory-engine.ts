@@ -367,6 +367,7 @@ export const memoryEngine = (options: MemoryEngineOptions = {}): MemoryEngine =>
     tombstone: async (id) => state.deletions.get(id)?.deleted_at,
     usage: async () => ({
       ...state.counts(),
+      payload_bytes: state.counts().used_bytes,
       capacity_bytes: room.capacity(),
       read_only: false,
     }),

@@ -215,7 +215,7 @@ const fill = async (plain: PlainStore, volume: VolumeEngine, options: MigrationO
   const { blobs, bytes, quarantined } = plain.totals()
   const usage = await volume.usage()
   const is_whole =
-    usage.blob_count === blobs && usage.used_bytes === bytes && usage.quarantined === quarantined
+    usage.blob_count === blobs && usage.payload_bytes === bytes && usage.quarantined === quarantined
   if (!is_whole) throw stale_volume
 }
 

@@ -27,13 +27,17 @@ import {
 } from "#actors/blob-storage/blob-store.ts"
 import { type BlobId, blob_bytes_max, list_limit_max } from "#schemas/blob-storage/blob.ts"
 import { makePut } from "./blob-volume-put.ts"
+import { floorOf } from "./free-space/floor.ts"
 import { openVolume } from "./volume-engine.ts"
 import { holdFolder, volumeFolder } from "./volume-lock.ts"
 
 export interface BlobVolumeOptions {
   /** The folder that the store has to itself; the volume is `volume/` in it. */
   readonly dir: string
+  /** 0: 90% of the disk. */
   readonly capacity_bytes: number
+  /** Free bytes that puts leave on the disk; the documented default where it is 0 or not given. */
+  readonly free_floor_bytes?: number
   /** The largest blob; 5 TiB unless given. */
   readonly size_max_bytes?: number
   /** Length of a new file of the volume, in bytes; 64 MiB unless given. */
@@ -187,12 +191,16 @@ const unopened = (cause: unknown) => {
 export const openBlobVolume = Effect.fnUntraced(function* (options: BlobVolumeOptions) {
   const dir = volumeFolder(options.dir)
   yield* holdFolder(dir)
+  const free_floor_bytes = yield* floorOf(dir, options.free_floor_bytes ?? 0).pipe(
+    Effect.mapError(({ message }) => new BlobStoreFailed({ detail: message })),
+  )
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const open = Effect.tryPromise({
     try: () =>
       openVolume({
         dir,
         capacity_bytes: options.capacity_bytes,
+        free_floor_bytes,
         size_max_bytes: options.size_max_bytes ?? blob_bytes_max,
         segment_bytes: options.segment_bytes ?? segment_bytes_default,
         scrub_bytes_per_second: options.scrub_bytes_per_second ?? 0,

@@ -24,6 +24,7 @@ const Said = Schema.fromJsonString(
     node_id: NodeId,
     used_bytes: Uint64Digits,
     blob_count: Uint64Digits,
+    capacity_bytes: Schema.optionalKey(Uint64Digits),
     progress: Schema.optionalKey(
       Schema.Struct({
         pending_migrations: Uint64Digits,
@@ -45,11 +46,12 @@ const progressOf = (said: NonNullable<(typeof Said.Type)["progress"]>): NodeProg
   under_replicated: BigInt(said.under_replicated),
 })
 
-const heartbeatOf = ({ node_id, used_bytes, blob_count, progress }: typeof Said.Type) => ({
+const heartbeatOf = ({ node_id, used_bytes, blob_count, ...said }: typeof Said.Type) => ({
   node_id,
   used_bytes: BigInt(used_bytes),
   blob_count: BigInt(blob_count),
-  ...(progress && { progress: progressOf(progress) }),
+  ...(said.capacity_bytes !== undefined && { capacity_bytes: BigInt(said.capacity_bytes) }),
+  ...(said.progress && { progress: progressOf(said.progress) }),
 })
 
 const digits = (_: string, value: unknown) => (typeof value === "bigint" ? `${value}` : value)
@@ -77,12 +79,12 @@ export const natsLiveNodes = (cluster: string, keeper?: LiveKeeper) =>
         Effect.forkScoped,
       )
 
-      const tell = ({ node_id, used_bytes, blob_count, progress }: Heartbeat) =>
+      const tell = ({ node_id, used_bytes, blob_count, ...rest }: Heartbeat) =>
         Effect.ignore(
           Effect.try({
             try: () => {
               const said = { used_bytes: `${used_bytes}`, blob_count: `${blob_count}` }
-              const text = JSON.stringify({ cluster, node_id, ...said, progress }, digits)
+              const text = JSON.stringify({ cluster, node_id, ...said, ...rest }, digits)
               connection.publish(`${subject}.${node_id}`, text)
             },
             catch: String,

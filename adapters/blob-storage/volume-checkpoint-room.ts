@@ -4,6 +4,7 @@
  * can always be given up, which takes a checkpoint first.
  */
 import { type BlobFault, faultOf, isFull } from "#actors/blob-storage/blob-fault.ts"
+import type { FreeSpace } from "./free-space/gauge.ts"
 import {
   checkpointBytes,
   checkpointRoom,
@@ -38,6 +39,7 @@ export interface CheckpointRoomParts {
   readonly segments: Pick<OpenSegments, "spareCount" | "discardSpare">
   readonly now: () => number
   readonly fail: (detail: string) => void
+  readonly space: FreeSpace
 }
 
 export interface CheckpointRoom {
@@ -59,6 +61,8 @@ export interface CheckpointRoom {
   readonly settled: () => Promise<void>
 }
 
+const no_room: BlobFault = { _tag: "BlobCapacityExceeded", detail: "The disk is full." }
+
 /** What a checkpoint of now would take, with what is held back. */
 const wantedBytes = ({ index, extents, state }: CheckpointRoomParts) => {
   const kept = extents.imageSize()
@@ -70,7 +74,7 @@ const wantedBytes = ({ index, extents, state }: CheckpointRoomParts) => {
 }
 
 export const makeCheckpointRoom = (parts: CheckpointRoomParts): CheckpointRoom => {
-  const { disk, dir, segments, extents, now, fail } = parts
+  const { disk, dir, segments, extents, now, fail, space } = parts
   const wanted = () => wantedBytes(parts)
   const { run: exclusively, settled } = makeTurns()
   let room_bytes = 0
@@ -88,9 +92,18 @@ export const makeCheckpointRoom = (parts: CheckpointRoomParts): CheckpointRoom =
     }
     room_bytes = await checkpointRoom(disk, dir)
   }
+  /** For puts, which leave the floor: a checkpoint itself takes what there is. */
+  const growForPuts = async () => {
+    await space.look()
+    const faultAt = (bytes: number) => space.fault(2 * Math.max(0, bytes - room_bytes))
+    const lengths = [wanted(), growth_factor * wanted()]
+    const allowed = lengths.filter((bytes) => faultAt(bytes) === undefined)
+    if (allowed.length > 0) return growTo(allowed)
+    full = { fault: faultAt(wanted()) ?? no_room, at: now() }
+  }
   const grow = async () => {
     try {
-      await exclusively(() => growTo([wanted(), growth_factor * wanted()]))
+      await exclusively(growForPuts)
     } catch (cause) {
       fail(`The files of checkpoints could not be grown: ${String(cause)}`)
     }

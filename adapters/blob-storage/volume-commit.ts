@@ -224,7 +224,7 @@ const makeGathering = ({ state, capacityFault, is_adopting }: LineParts) => {
       bytes += record_bytes
       if (record.cursor > cursor) cursor = record.cursor
       if (record.at > last_at) last_at = record.at
-      if (record.kind === "blob" && !record.is_moved) planned_bytes += record.payload_bytes
+      if (record.kind === "blob" && !record.is_moved) planned_bytes += record_bytes
       written.push({ record, parts: partsOf(operation), position: 0, bytes: 0, waiting, outcome })
     }
     return { written, rest: [], rest_bytes: 0 }

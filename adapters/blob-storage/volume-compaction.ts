@@ -2,7 +2,7 @@
  * Compaction: what is live in files that are mostly dead is written again elsewhere, and the files
  * are used anew. Nothing is given up before a checkpoint without it is durable.
  */
-import { faultOf } from "#actors/blob-storage/blob-fault.ts"
+import { faultOf, thrown } from "#actors/blob-storage/blob-fault.ts"
 import { type ExtentMoverParts, emptyExtentFile, no_room } from "./volume-extent-mover.ts"
 import type { ExtentFile } from "./volume-extents.ts"
 import { emptyLog, type MoverParts } from "./volume-log-mover.ts"
@@ -14,7 +14,14 @@ export interface CompactionParts
     ExtentMoverParts,
     Pick<
       VolumeParts,
-      "index" | "line" | "segments" | "logFiles" | "acknowledged" | "checkpoint" | "retireLog"
+      | "index"
+      | "line"
+      | "segments"
+      | "logFiles"
+      | "acknowledged"
+      | "checkpoint"
+      | "retireLog"
+      | "space"
     > {}
 
 /** What one round gave free to be used anew, in files. */
@@ -105,6 +112,13 @@ const retire = async (parts: CompactionParts): Promise<Compacted> => {
   return { log_files, extent_files }
 }
 
+/** Upkeep may use half of the floor: what is moved takes space until the old files are retired. */
+const assertSpace = async ({ space }: CompactionParts) => {
+  await space.look()
+  const fault = space.isLow() ? space.fault(0) : undefined
+  if (fault) throw thrown(fault)
+}
+
 /** Empties the files that are worth it, each once, as long as the others have room for them. */
 const emptyExtentFiles = async (parts: CompactionParts, pace: Pace) => {
   const tried = new Set<number>()
@@ -112,6 +126,7 @@ const emptyExtentFiles = async (parts: CompactionParts, pace: Pace) => {
     for (let n = 0; n < extent_files_max; n++) {
       const file = extentCandidate(parts, tried)
       if (!file) return
+      await assertSpace(parts)
       const { number } = file.segment
       tried.add(number)
       parts.extents.close(number, true)
@@ -147,7 +162,10 @@ export const compact = async (
     if (detail !== undefined) onFull(detail)
   }
   try {
-    for (const file of logCandidates(parts)) await emptyLog(parts, file, pace)
+    for (const file of logCandidates(parts)) {
+      await assertSpace(parts)
+      await emptyLog(parts, file, pace)
+    }
     await emptyExtentFiles(parts, pace)
   } catch (cause) {
     end(cause)

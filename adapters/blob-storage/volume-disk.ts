@@ -29,6 +29,12 @@ export interface VolumeFile {
 /** A file as far as it is read. */
 export type ReadableFile = Pick<VolumeFile, "read" | "readNow" | "close">
 
+/** Bytes of a file system. */
+export interface DiskSpace {
+  readonly free_bytes: number
+  readonly total_bytes: number
+}
+
 export interface VolumeDisk {
   readonly makeFolder: (path: string) => Promise<void>
   /** Makes a file that must not exist yet, of mode 0600. */
@@ -41,6 +47,8 @@ export interface VolumeDisk {
   readonly names: (folder: string) => Promise<ReadonlyArray<string>>
   /** Makes the names in a folder durable. */
   readonly syncFolder: (path: string) => Promise<void>
+  /** The file system of a folder: its size, and what a process without privileges may take. */
+  readonly space: (folder: string) => Promise<DiskSpace>
 }
 
 /** Parts in one call at most: Linux takes 1,024 (IOV_MAX). */
@@ -243,4 +251,8 @@ export const volumeDisk: VolumeDisk = {
   remove: (path) => fs.promises.rm(path, { force: true }),
   names: (folder) => fs.promises.readdir(folder),
   syncFolder,
+  space: async (folder) => {
+    const { bavail, blocks, bsize } = await fs.promises.statfs(folder)
+    return { free_bytes: bavail * bsize, total_bytes: blocks * bsize }
+  },
 }

@@ -6,11 +6,12 @@
  */
 import { randomBytes } from "node:crypto"
 import { performance } from "node:perf_hooks"
-import type { BlobFault } from "#actors/blob-storage/blob-fault.ts"
-import { isFull, thrown } from "#actors/blob-storage/blob-fault.ts"
+import { isFull } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobPage, BlobUsage } from "#actors/blob-storage/blob-store.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { makeBudget } from "./free-space/budget.ts"
+import { watchFreeSpace } from "./free-space/gauge.ts"
 import { makeCheckpointRoom } from "./volume-checkpoint-room.ts"
 import { makeCheckpoints } from "./volume-checkpointing.ts"
 import { makeCommitLine } from "./volume-commit.ts"
@@ -21,7 +22,7 @@ import { type VolumeDisk, volumeDisk } from "./volume-disk.ts"
 import type { ExtentFiles } from "./volume-extents.ts"
 import { makeHoldings } from "./volume-holdings.ts"
 import { makeLogReads } from "./volume-log.ts"
-import type { Budget, CommitLine, VolumeLimits, VolumeParts } from "./volume-parts.ts"
+import type { CommitLine, VolumeLimits, VolumeParts } from "./volume-parts.ts"
 import { makePutSmall, sizeOf } from "./volume-puts.ts"
 import { makeQuarantine, setAsideHeadless } from "./volume-quarantine.ts"
 import { makeReads, pinsOf } from "./volume-reads.ts"
@@ -40,7 +41,10 @@ import { makeWriter } from "./volume-writer.ts"
 export interface VolumeOptions {
   /** The volume's own folder, which nobody else has open. */
   readonly dir: string
+  /** 0: 90% of the disk. */
   readonly capacity_bytes: number
+  /** Free bytes that puts leave on the disk; undefined: the disk's free space is not watched. */
+  readonly free_floor_bytes?: number
   readonly size_max_bytes: number
   /** Length of a new file; files grow under load. */
   readonly segment_bytes: number
@@ -74,6 +78,8 @@ export interface VolumeStatus {
   /** Bytes on disk that are needed, and that wait for compaction, in all files. */
   readonly live_bytes: number
   readonly dead_bytes: number
+  /** Bytes that the disk has free, and that puts leave; undefined: the disk is not watched. */
+  readonly disk: { readonly free_bytes: number; readonly floor_bytes: number } | undefined
   readonly damaged_batches: number
   /** Batches written since the start: each is one sync of the log. */
   readonly batches: number
@@ -102,33 +108,10 @@ export interface VolumeEngine extends NodeEngine {
 const inline_bytes_max = 256 * 1024
 
 const limitsOf = (options: VolumeOptions): VolumeLimits => ({
-  capacity_bytes: options.capacity_bytes,
   size_max_bytes: options.size_max_bytes,
   segment_bytes: options.segment_bytes,
   inline_bytes_max: Math.min(inline_bytes_max, Math.floor(options.segment_bytes / 8)),
 })
-
-/** The capacity that is used, and that uploads have been promised. */
-const makeBudget = (used_bytes: () => number, capacity_bytes: number) => {
-  let reserved_bytes = 0
-  const fault = (bytes: number, planned_bytes = 0): BlobFault | undefined => {
-    if (used_bytes() + reserved_bytes + planned_bytes + bytes <= capacity_bytes) return undefined
-    const detail = `The store holds at most ${capacity_bytes} bytes.`
-    return { _tag: "BlobCapacityExceeded", detail }
-  }
-  const budget: Budget = {
-    stored: used_bytes,
-    reserve: (bytes) => {
-      const refused = fault(bytes)
-      if (refused) throw thrown(refused)
-      reserved_bytes += bytes
-    },
-    release: (bytes) => {
-      reserved_bytes -= bytes
-    },
-  }
-  return { ...budget, fault }
-}
 
 /** Whether the work was done: a disk that is full is an answer, any other error is thrown. */
 const unlessFull = async (work: () => Promise<void>) => {
@@ -155,9 +138,16 @@ const goOnAfter = (counters: Counters, { goes_on_after = 0, report }: VolumeOpti
   counters.acknowledged = goes_on_after
 }
 
-const open = async (options: VolumeOptions, disk: VolumeDisk) => {
-  const { dir } = options
+/** Bytes on disk that are needed: records, extents, and the index in both checkpoints. */
+const usedBytes = ({ state, extents, index }: Awaited<ReturnType<typeof recover>>) =>
+  state.liveBytes() +
+  extents.liveBytes() +
+  2 * (index.imageSize().bytes + extents.imageSize().bytes)
+
+const open = async (options: VolumeOptions, given_disk: VolumeDisk) => {
+  const { dir, free_floor_bytes: floor_bytes } = options
   const now = options.now ?? (() => performance.now())
+  const { disk, space } = watchFreeSpace(given_disk, { dir, floor_bytes, now })
   const limits = limitsOf(options)
   const late: { fail?: (detail: string) => void; wrote?: (bytes: number) => void } = {}
   const fail = (detail: string) => late.fail?.(detail)
@@ -169,24 +159,32 @@ const open = async (options: VolumeOptions, disk: VolumeDisk) => {
     segment_bytes: limits.segment_bytes,
     now,
     fail,
+    space,
     fresh: {
       volume_id: options.volume_id ?? randomBytes(16),
       cursor: options.first_cursor ?? 0,
     },
   })
-  const { segments, index, state, end, notes } = recovered
+  const { segments, index, state, extents, end, notes } = recovered
   const { counters } = state
   goOnAfter(counters, options)
   const log = makeLogReads(segments)
-  const budget = makeBudget(() => counters.used_bytes, limits.capacity_bytes)
-  const room = makeCheckpointRoom({ ...recovered, disk, dir, now, fail })
+  const used = () => usedBytes(recovered)
+  const budget = makeBudget({
+    stored: () => counters.used_bytes,
+    used,
+    capacity_bytes: options.capacity_bytes,
+    space,
+    reusable: () => extents.bytes().dead,
+  })
+  const room = makeCheckpointRoom({ ...recovered, disk, dir, now, fail, space })
   const checkpointFault = room.fault
   const line = makeCommitLine({
     state,
     log,
     makeWriter: (failed) =>
-      makeWriter({ segments, state, now, fail: failed, checkpointFault }, end),
-    capacityFault: budget.fault,
+      makeWriter({ segments, state, now, fail: failed, space, checkpointFault }, end),
+    capacityFault: budget.capacityFault,
     is_adopting: options.is_adopting ?? false,
     wrote: (bytes) => late.wrote?.(bytes),
     report: (problem) => options.report?.(problem),
@@ -196,6 +194,7 @@ const open = async (options: VolumeOptions, disk: VolumeDisk) => {
   const checkpoints = makeCheckpoints(recovered, line, { dir, disk, room })
   const { checkpoint } = checkpoints
   late.wrote = checkpoints.wrote
+  await space.look()
   await line.writer.begin()
   await room.begin()
   const parts: VolumeParts = {
@@ -207,6 +206,7 @@ const open = async (options: VolumeOptions, disk: VolumeDisk) => {
     line,
     log,
     budget,
+    space,
     notes,
     now,
     checkpoint,
@@ -215,12 +215,23 @@ const open = async (options: VolumeOptions, disk: VolumeDisk) => {
     retireLog: async (number) => {
       const file = state.files.get(number)
       if (!file) return
-      state.files.delete(number)
+      state.removeFile(number)
       await segments.retire(file.segment)
     },
   }
   const sharing = news?.sharing({ dir, ...recovered }, pinsOf(recovered))
-  return { parts, line, recovered, checkpoints, scan: makeScan(state), sharing }
+  const usage = async (): Promise<BlobUsage> => {
+    await space.look()
+    return {
+      payload_bytes: counters.used_bytes,
+      used_bytes: used(),
+      blob_count: index.count().blobs + index.count().shards,
+      capacity_bytes: budget.capacity(),
+      read_only: line.failed() !== undefined,
+      quarantined: counters.quarantined,
+    }
+  }
+  return { parts, line, recovered, checkpoints, scan: makeScan(state), sharing, usage }
 }
 
 /** What takes copies out, and is remembered. */
@@ -309,23 +320,12 @@ const makeTaking = (
   }
 }
 
-const usageOf = (
-  { index, line, limits }: VolumeParts,
-  { used_bytes, quarantined }: Counters,
-): BlobUsage => ({
-  used_bytes,
-  blob_count: index.count().blobs + index.count().shards,
-  capacity_bytes: limits.capacity_bytes,
-  read_only: line.failed() !== undefined,
-  quarantined,
-})
-
 /** Opens a volume, making it where there is none; rejects where it cannot. */
 export const openVolume = async (
   options: VolumeOptions,
   disk: VolumeDisk = volumeDisk,
 ): Promise<VolumeEngine> => {
-  const { parts, line, recovered, checkpoints, scan, sharing } = await open(options, disk)
+  const { parts, line, recovered, checkpoints, scan, sharing, usage } = await open(options, disk)
   const { index, segments, extents, state } = recovered
   const { counters } = state
   const windows = makeWindows(segments)
@@ -346,7 +346,7 @@ export const openVolume = async (
       const ids = index.list(after_id, prefix, limit + 1)
       return { ids: ids.slice(0, limit), has_more: ids.length > limit }
     },
-    usage: async () => usageOf(parts, counters),
+    usage,
     scan,
     acknowledge: async (cursor) => {
       line.assertWritable()
@@ -377,6 +377,10 @@ export const openVolume = async (
       ...bytesOnDisk(parts, extents),
       extent_files: segments.all("ext").length,
       damaged_batches: counters.damaged_batches,
+      disk:
+        options.free_floor_bytes === undefined
+          ? undefined
+          : { free_bytes: parts.space.freeBytes(), floor_bytes: parts.space.floor_bytes },
       ...line.writer.written(),
       index_bytes: index.bytes(),
       oldest_unverified_at: reads.upkeep.oldestUnverifiedAt(),

@@ -87,7 +87,7 @@ const moveExtent = async (parts: ExtentMoverParts, owner: Owner, pace: Pace) => 
   const { extents, line, copies, clock } = parts
   const { id, place, head, extent } = owner
   const wanted = stretchBytes(extent.bytes)
-  const grant = await extents.reserve(wanted)
+  const grant = await extents.reserve(wanted, { is_upkeep: true })
   const unpin = extents.pin(owner.extents)
   try {
     if (grant.end - grant.start < wanted) throw no_room

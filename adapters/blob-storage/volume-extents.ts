@@ -7,8 +7,9 @@
  * record takes a stretch over, and nobody gives free what is another's.
  */
 
-import { isFull } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { type FreeSpace, unwatched } from "./free-space/gauge.ts"
+import { makeGrants } from "./free-space/grants.ts"
 import { chunk_bytes, crc_bytes, tableBytes } from "./volume-chunks.ts"
 import { data_start } from "./volume-format.ts"
 import { type Kept, type KeptStretch, kept_bytes, makeKept } from "./volume-kept.ts"
@@ -37,10 +38,11 @@ export interface ExtentFile {
 export interface ExtentFiles extends Extents {
   /**
    * A stretch of `bytes`, or a shorter one that holds a chunk at least where the disk is full and
-   * no file has so many in a row. Rejects with the disk's error where it is full. A write to it may
-   * be what finds the disk full (`noteFull`).
+   * no file has so many in a row. Rejects with the disk's error where it is full, and with
+   * BlobCapacityExceeded where it would leave less than the floor, unless it is for upkeep. A write
+   * to it may be what finds the disk full (`noteFull`).
    */
-  readonly reserve: (bytes: number) => Promise<Grant>
+  readonly reserve: (bytes: number, use?: { readonly is_upkeep: boolean }) => Promise<Grant>
   /** The grant with `bytes` more behind it, where they are free. */
   readonly extend: (grant: Grant, bytes: number) => Grant | undefined
   /** The grant without what is behind `end`, which is free again. */
@@ -80,6 +82,13 @@ const stretch_bytes_min = toPages(full_chunk_bytes)
 /** What a blob's part and its table take of a file. */
 export const stretchBytes = (bytes: number) => toPages(bytes + tableBytes(bytes))
 
+/** What a blob takes of the disk at most: its stretches, and the headers of files made for them. */
+export const diskBytes = (bytes: number, segment_bytes: number) => {
+  const file_bytes = Math.max(chunk_bytes, dataBytes(segment_bytes - data_start))
+  const files = Math.ceil(bytes / file_bytes)
+  return stretchBytes(bytes) + files * (data_start + page_bytes)
+}
+
 /** The most of a blob that fits a stretch, in whole chunks unless it is the blob's end. */
 export const dataBytes = (stretch_bytes: number) =>
   Math.floor(stretch_bytes / full_chunk_bytes) * chunk_bytes
@@ -89,7 +98,7 @@ export const stretchOfExtent = ({ position, bytes }: Extent): Stretch => ({
   end: position + stretchBytes(bytes),
 })
 
-interface FileState {
+export interface FileState {
   readonly segment: Segment | undefined
   room: Room
   readonly kept: Kept
@@ -136,7 +145,7 @@ const cutEmpty = async (states: ReadonlyArray<FileState>) => {
 const makeStates = (segments: Segments, images: Iterable<Uint8Array>) => {
   const states = new Map<number, FileState>()
   /** What is kept in all of them. */
-  const counted = { stretches: 0 }
+  const counted = { stretches: 0, live_bytes: 0 }
   const add = (number: number, kept: Kept): FileState => {
     const segment = segments.find("ext", number)
     const room = roomOf(segment)
@@ -148,6 +157,7 @@ const makeStates = (segments: Segments, images: Iterable<Uint8Array>) => {
     }, 0)
     const added = { ...state, live_bytes }
     counted.stretches += kept.count()
+    counted.live_bytes += live_bytes
     states.set(number, added)
     return added
   }
@@ -165,7 +175,7 @@ const makeStates = (segments: Segments, images: Iterable<Uint8Array>) => {
   }
   return { of, all, states, counted }
 }
-type States = ReturnType<typeof makeStates>
+export type States = ReturnType<typeof makeStates>
 
 /** What records keep, and what they give free. */
 const makeKeeping = ({ of, states, counted }: States) => {
@@ -186,9 +196,11 @@ const makeKeeping = ({ of, states, counted }: States) => {
     for (const evicted of state.kept.keep(stretch, id)) {
       counted.stretches -= 1
       state.live_bytes -= sizeOf(evicted)
+      counted.live_bytes -= sizeOf(evicted)
       if (state.segment) state.room.give(evicted)
     }
     state.live_bytes += sizeOf(stretch)
+    counted.live_bytes += sizeOf(stretch)
     if (is_reserved) return
     // Given free, still read, and kept again: it was never free.
     if (takeBack({ file: extent.file, ...stretch })) state.pinned_bytes -= sizeOf(stretch)
@@ -199,6 +211,7 @@ const makeKeeping = ({ of, states, counted }: States) => {
     if (!state.kept.free(stretch, id)) return
     counted.stretches -= 1
     state.live_bytes -= sizeOf(stretch)
+    counted.live_bytes -= sizeOf(stretch)
     if (!state.segment) return
     if (holdsBack({ file, ...stretch })) state.pinned_bytes += sizeOf(stretch)
     else state.room.give(stretch)
@@ -224,121 +237,6 @@ const makeKeeping = ({ of, states, counted }: States) => {
   }
 }
 
-/** Finding stretches that are free, and adding files where there are none. */
-const makeFinding = ({ all }: States, segments: Segments) => {
-  let adding: Promise<void> | undefined
-
-  const grant = (state: FileState, stretch: Stretch): Grant | undefined => {
-    if (!state.segment) return undefined
-    const given = { segment: state.segment, start: stretch.start, end: stretch.end }
-    state.reserved.set(stretch.start, given)
-    return given
-  }
-  const takeFrom = (state: FileState, bytes: number, way: "take" | "takeNew") => {
-    if (state.is_closed) return undefined
-    const start = state.room[way](bytes)
-    return start === undefined ? undefined : grant(state, { start, end: start + bytes })
-  }
-  const findIn = (bytes: number, way: "take" | "takeNew") => {
-    for (const state of all()) {
-      const taken = takeFrom(state, bytes, way)
-      if (taken) return taken
-    }
-    return undefined
-  }
-  const findWritten = (bytes: number) => findIn(bytes, "take")
-  /** What was written before comes first: the disk has room for it in any case. */
-  const find = (bytes: number) => findWritten(bytes) ?? findIn(bytes, "takeNew")
-  const findPart = (bytes: number) => {
-    for (const state of all()) {
-      const most = state.is_closed ? undefined : state.room.takeMost(stretch_bytes_min, bytes)
-      const taken = most && grant(state, most)
-      if (taken) return taken
-    }
-    return undefined
-  }
-  const add = (bytes: number) => {
-    const work = async () => {
-      await segments.take("ext", bytes)
-    }
-    const end = () => {
-      adding = undefined
-    }
-    adding ??= work().finally(end)
-    return adding
-  }
-  return { grant, find, findWritten, findPart, add, isAdding: () => adding !== undefined }
-}
-
-/** What uploads take and give back. */
-const makeGrants = (states: States, segments: Segments, segment_bytes: number) => {
-  const { of, all } = states
-  const { grant, find, findWritten, findPart, add, isAdding } = makeFinding(states, segments)
-  /** Whether the disk had no room for a write: what was written before is used up first then. */
-  let is_full = false
-
-  const hasRoom = (bytes: number) =>
-    all().some(
-      ({ room, is_closed }) => !is_closed && room.freeBytes() + room.unreachedBytes() >= bytes,
-    )
-  /** Makes the next file before it is needed where what is left would not take the like again. */
-  const lookAhead = (bytes: number) => {
-    if (hasRoom(bytes)) return
-    // Where there is no room now, the upload that needs it will say so.
-    add(bytes).catch(() => undefined)
-  }
-  const reserve = async (wanted: number): Promise<Grant> => {
-    const bytes = Math.max(page_bytes, Math.min(toPages(wanted), segment_bytes - data_start))
-    if (is_full) {
-      const written = findWritten(bytes) ?? findPart(bytes)
-      if (written) return written
-      is_full = false
-    }
-    // A file that is being made may have met a disk that was full then: it is not the last word.
-    let is_joined = isAdding()
-    for (;;) {
-      const found = find(bytes)
-      if (found) {
-        lookAhead(bytes)
-        return found
-      }
-      try {
-        await add(bytes)
-      } catch (cause) {
-        const part = isFull(cause) ? findPart(bytes) : undefined
-        if (part) return part
-        if (!isFull(cause) || !is_joined) throw cause
-        is_joined = false
-      }
-    }
-  }
-  const stateOf = ({ segment }: Grant) => of(segment.number)
-  const extend = (given: Grant, bytes: number): Grant | undefined => {
-    const state = stateOf(given)
-    const end = given.end + toPages(bytes)
-    if (state.is_closed || !state.room.takeAt({ start: given.end, end })) return undefined
-    return grant(state, { start: given.start, end })
-  }
-  const trim = (given: Grant, end: number): Grant => {
-    const state = stateOf(given)
-    const trimmed = { ...given, end }
-    state.room.giveUnwritten({ start: end, end: given.end })
-    state.reserved.set(given.start, trimmed)
-    return trimmed
-  }
-  const release = (given: Grant) => {
-    const state = stateOf(given)
-    // The stretch may be kept by now, or even be free again and another's.
-    if (state.reserved.get(given.start) !== given) return
-    state.reserved.delete(given.start)
-    state.room.giveUnwritten({ start: given.start, end: given.end })
-  }
-  const noteFull = () => {
-    is_full = true
-  }
-  return { reserve, extend, trim, release, noteFull }
-}
-
 const fileOf = ({ segment, live_bytes, room }: FileState): ReadonlyArray<ExtentFile> =>
   segment
     ? [
@@ -358,6 +256,7 @@ export interface ExtentOptions {
   readonly fail: (detail: string) => void
   /** What `image` gave for the checkpoint that the volume was opened with. */
   readonly images?: Iterable<Uint8Array>
+  readonly space?: FreeSpace
 }
 
 /** The files of extents of a volume whose files are known to `segments` by now. */
@@ -366,19 +265,21 @@ export const makeExtents = ({
   segment_bytes,
   fail,
   images,
+  space = unwatched,
 }: ExtentOptions): ExtentFiles => {
   const made = makeStates(segments, images ?? [])
   const { of, all, states, counted } = made
   const files = () => all().flatMap(fileOf)
   return {
     ...makeKeeping(made),
-    ...makeGrants(made, segments, segment_bytes),
+    ...makeGrants(made, { segments, segment_bytes, space, stretch_bytes_min }),
     sync: makeSyncs(fail),
     files,
     bytes: () => ({
-      live: files().reduce((sum, { live_bytes }) => sum + live_bytes, 0),
+      live: counted.live_bytes,
       dead: files().reduce((sum, { free_bytes }) => sum + free_bytes, 0),
     }),
+    liveBytes: () => counted.live_bytes,
     owners: (number) => of(number).kept.entries(),
     close: (number, is_closed) => {
       of(number).is_closed = is_closed

@@ -6,7 +6,7 @@
 import { Blake3Hasher } from "@napi-rs/blake-hash"
 import { faultOf, thrown } from "#actors/blob-storage/blob-fault.ts"
 import { type BlobId, blob_id_bytes } from "#schemas/blob-storage/blob.ts"
-import type { ExtentFiles } from "./volume-extents.ts"
+import { diskBytes, type ExtentFiles } from "./volume-extents.ts"
 import { makeFifo } from "./volume-fifo.ts"
 import type { VolumeParts } from "./volume-parts.ts"
 import { type BlobStream, makeBlobStream } from "./volume-stream.ts"
@@ -19,6 +19,8 @@ export type IntakeParts = Pick<VolumeParts, "limits" | "line" | "budget">
 /** The capacity that one upload has for itself until its blob is counted. */
 const makeShare = ({ limits, budget }: IntakeParts, announced: number | undefined) => {
   let reserved_bytes = 0
+  let disk_bytes = 0
+  let written_bytes = 0
   const assertAllowed = (bytes: number) => {
     if (bytes > limits.size_max_bytes) {
       throw thrown({ _tag: "BlobTooLarge", bytes_max: limits.size_max_bytes })
@@ -29,15 +31,25 @@ const makeShare = ({ limits, budget }: IntakeParts, announced: number | undefine
     }
   }
   const grow = (bytes: number) => {
-    if (bytes <= reserved_bytes) return
-    budget.reserve(bytes - reserved_bytes)
+    // Others may have filled the disk since it was reserved.
+    if (bytes <= reserved_bytes) return budget.assertSpace()
+    const wanted = diskBytes(bytes, limits.segment_bytes)
+    budget.reserve(bytes - reserved_bytes, wanted - disk_bytes)
     reserved_bytes = bytes
+    disk_bytes = wanted
+  }
+  const wrote = (bytes: number) => {
+    const of_share = Math.min(bytes, disk_bytes - written_bytes)
+    written_bytes += of_share
+    budget.wrote(of_share)
   }
   const giveBack = () => {
-    budget.release(reserved_bytes)
+    budget.release(reserved_bytes, disk_bytes - written_bytes)
     reserved_bytes = 0
+    disk_bytes = 0
+    written_bytes = 0
   }
-  return { assertAllowed, grow, giveBack }
+  return { assertAllowed, grow, wrote, giveBack }
 }
 
 /** What is known of the bytes once they are all there. */
@@ -113,7 +125,8 @@ const makeIntake = (
   const begin = () => {
     line.assertWritable()
     const hasher = new Blake3Hasher()
-    const stream = makeBlobStream(line, extents, announced, is_hashed ? hasher : undefined)
+    const hash = is_hashed ? hasher : undefined
+    const stream = makeBlobStream(line, extents, { announced, hash, wrote: share.wrote })
     for (const part of held.take(held.bytes())) stream.push(part)
     return { stream, hasher }
   }

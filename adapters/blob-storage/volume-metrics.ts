@@ -14,8 +14,11 @@ export const volumeMetrics = (engine: VolumeEngine) =>
     const unverified_ms = now_ms - (status.oldest_unverified_at ?? now_ms)
     return plainText("almanac_volume_", [
       ["gauge", "blobs", "Blobs that are stored.", usage.blob_count],
-      ["gauge", "used_bytes", "Bytes of the blobs that are stored.", usage.used_bytes],
-      ["gauge", "capacity_bytes", "Bytes that may be stored.", usage.capacity_bytes],
+      ["gauge", "used_bytes", used, usage.used_bytes],
+      ["gauge", "payload_bytes", "Bytes of content that are stored.", usage.payload_bytes],
+      ["gauge", "capacity_bytes", "Bytes that may be used, by the disk now.", usage.capacity_bytes],
+      ["gauge", "disk_free_bytes", "Bytes free on the disk.", status.disk?.free_bytes ?? 0],
+      ["gauge", "disk_floor_bytes", floor, status.disk?.floor_bytes ?? 0],
       ["gauge", "read_only", "1 after a write or a sync failed.", usage.read_only ? 1 : 0],
       ["gauge", "log_files", "Files of the log.", status.log_files],
       ["gauge", "extent_files", "Files of large blobs.", status.extent_files],
@@ -31,6 +34,8 @@ export const volumeMetrics = (engine: VolumeEngine) =>
   })
 
 const unverified = "Since when every stored byte was written or verified, in seconds from then."
+const used = "Bytes on disk that stored blobs need: content, headers, padding and index."
+const floor = "Bytes that puts leave free on the disk (blob.free_floor_bytes)."
 const batches = "Batches written to the log since the start, each with one sync."
 const quarantined = "Copies set aside as corrupt or found missing since the store was made."
 const damaged = "Batches of the log that were found damaged."

@@ -5,6 +5,8 @@
 import type { BlobOrigin, OfferedBlob } from "#actors/blob-storage/blob-admission.ts"
 import type { CopyOrder } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId, BlobLabels } from "#schemas/blob-storage/blob.ts"
+import type { Budget } from "./free-space/budget.ts"
+import type { FreeSpace } from "./free-space/gauge.ts"
 import type { ReadableFile, VolumeDisk, VolumeFile } from "./volume-disk.ts"
 import type { SegmentKind } from "./volume-format.ts"
 import type { makeIndex, Place } from "./volume-index.ts"
@@ -15,7 +17,6 @@ export type Index = ReturnType<typeof makeIndex>
 
 /** What the engine was opened with, and what follows of it. */
 export interface VolumeLimits {
-  readonly capacity_bytes: number
   readonly size_max_bytes: number
   readonly segment_bytes: number
   /** Blobs below it are inline in the log: 256 KiB, or an eighth of a very small segment. */
@@ -196,6 +197,8 @@ export interface Extents {
   /** For the checkpoint: what is kept, as of the call, without what uploads have reserved. */
   readonly image: () => Iterable<Uint8Array>
   readonly bytes: () => { readonly live: number; readonly dead: number }
+  /** The live part of `bytes`, which is counted and not summed up. */
+  readonly liveBytes: () => number
 }
 
 /** Of one log file what is needed to empty and recycle it. */
@@ -211,14 +214,6 @@ export interface LogFile {
   readonly is_current: boolean
 }
 
-/** Bytes that are stored, and those that are promised to uploads. */
-export interface Budget {
-  readonly stored: () => number
-  /** Takes so many bytes of the capacity, or throws BlobCapacityExceeded. */
-  readonly reserve: (bytes: number) => void
-  readonly release: (bytes: number) => void
-}
-
 /** What uploads, reads, compaction and scrub are given. */
 export interface VolumeParts {
   readonly dir: string
@@ -229,6 +224,7 @@ export interface VolumeParts {
   readonly line: CommitLine
   readonly log: LogReads
   readonly budget: Budget
+  readonly space: FreeSpace
   /** Every log file that is in use, the current one included. */
   readonly logFiles: () => ReadonlyArray<LogFile>
   /** The last fact that the journal may forget. */

@@ -4,6 +4,7 @@
  */
 import { dirname, join } from "node:path"
 import { crc32c } from "@node-rs/crc32"
+import type { FreeSpace } from "./free-space/gauge.ts"
 import { type CheckpointFacts, type KnownLog, readCheckpoint } from "./volume-checkpoint.ts"
 import type { VolumeDisk } from "./volume-disk.ts"
 import { makeExtents } from "./volume-extents.ts"
@@ -42,6 +43,7 @@ export interface RecoveryOptions {
   readonly fresh: { readonly volume_id: Uint8Array; readonly cursor: number }
   readonly now: () => number
   readonly fail: (detail: string) => void
+  readonly space: FreeSpace
   /** Told of what other threads have to know; then they may read the index. */
   readonly watched?: VolumeNewsDesk["watched"] | undefined
 }
@@ -148,7 +150,7 @@ const takeCheckpoint = async (disk: VolumeDisk, dir: string, { files }: FoundFil
 
 /** Opens what the folder has, replayed and durable; nothing else may have it open. */
 export const recover = async (options: RecoveryOptions) => {
-  const { disk, dir, segment_bytes, fresh, now, fail } = options
+  const { disk, dir, segment_bytes, fresh, now, fail, space } = options
   await disk.makeFolder(dir)
   await disk.syncFolder(dirname(dir))
   const clean_serial = await takeCleanMark(disk, dir)
@@ -164,7 +166,7 @@ export const recover = async (options: RecoveryOptions) => {
   }
   const { replaced, retired } = options.watched ?? {}
   const generation = facts?.generation ?? 0
-  const files = { disk, dir, volume_id, segment_bytes, generation, now, retired }
+  const files = { disk, dir, volume_id, segment_bytes, generation, now, space, retired }
   const segments = makeSegments(files)
   for (const one of found.files) if (one.kind === "ext") segments.adopt(one, false)
   const known = new Map(facts?.logs.map((log) => [log.number, log]))
@@ -180,7 +182,7 @@ export const recover = async (options: RecoveryOptions) => {
   const seed = crc32c(volume_id)
   const index = makeIndex(checkpoint?.index ?? [], seed, replaced)
   const images = checkpoint?.extents ?? []
-  const extents = makeExtents({ segments, segment_bytes, fail, images })
+  const extents = makeExtents({ segments, segment_bytes, fail, images, space })
   const { cursor } = fresh
   const counters = { ...(facts?.counters ?? { ...fresh_counters, cursor, acknowledged: cursor }) }
   const state = makeState(index, extents, counters)

@@ -4,6 +4,7 @@
  * takes a sync a third of the time that appending takes; those of extents grow as they are written.
  */
 import { join } from "node:path"
+import { type FreeSpace, unwatched } from "./free-space/gauge.ts"
 import { countReads, type VolumeDisk, type VolumeFile } from "./volume-disk.ts"
 import {
   data_start,
@@ -22,6 +23,8 @@ import type { Segment, Segments } from "./volume-parts.ts"
 export const segment_bytes_max = 1024 ** 3
 /** A file asked for so soon after the last one is made twice as large, in milliseconds. */
 const growth_ms = 10_000
+/** Of the free space above the floor a log file takes at most this part, or is a small one. */
+const spare_share_max = 1 / 4
 /** Files that are kept for later, by kind; more of them are removed. */
 const spare_max = 2
 /**
@@ -122,6 +125,7 @@ export interface SegmentsOptions {
   /** The highest generation that was ever used. */
   readonly generation: number
   readonly now: () => number
+  readonly space?: FreeSpace
   /** Told of each file that goes out of use. */
   readonly retired?: ((kind: SegmentKind, number: number) => void) | undefined
 }
@@ -140,7 +144,7 @@ const makeGrowth = (segment_bytes: number, now: () => number) => {
 }
 
 /** Makes the volume's files; numbers and generations are never given twice. */
-const makeMaker = ({ disk, dir, volume_id, ...options }: SegmentsOptions) => {
+const makeMaker = ({ disk, dir, volume_id, space = unwatched, ...options }: SegmentsOptions) => {
   const growths = {
     log: makeGrowth(options.segment_bytes, options.now),
     ext: makeGrowth(options.segment_bytes, options.now),
@@ -169,7 +173,10 @@ const makeMaker = ({ disk, dir, volume_id, ...options }: SegmentsOptions) => {
     return { ...superblock, file, written_bytes, seed: seedOf(superblock) }
   }
   const make = async (kind: SegmentKind, data_bytes: number): Promise<ReadSegment> => {
-    const bytes = Math.max(toPages(growths[kind]()), toPages(data_bytes) + data_start)
+    const grown = toPages(growths[kind]())
+    const is_roomy = kind === "ext" || grown <= space.spareBytes() * spare_share_max
+    const wanted = is_roomy ? grown : toPages(options.segment_bytes)
+    const bytes = Math.max(wanted, toPages(data_bytes) + data_start)
     numbers[kind] += 1
     const number = numbers[kind]
     const name = segmentName(kind, number)
@@ -209,6 +216,8 @@ const makeMaker = ({ disk, dir, volume_id, ...options }: SegmentsOptions) => {
 }
 
 export interface OpenSegments extends Segments {
+  /** Length of a file that is made where the disk is nearly full, in bytes. */
+  readonly smallest_bytes: number
   readonly generation: () => number
   /** Has a file's superblock say that it holds records of this format; durable then. */
   readonly raise: (segment: Segment, format: number) => Promise<void>
@@ -319,6 +328,7 @@ export const makeSegments = (options: SegmentsOptions): OpenSegments => {
     await Promise.allSettled(all.map(({ file }) => file.close()))
   }
   return {
+    smallest_bytes: toPages(options.segment_bytes),
     find: (kind, number) => used[kind].get(number),
     all: (kind) => Array.from(used[kind].values()),
     take,

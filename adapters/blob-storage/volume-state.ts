@@ -84,6 +84,8 @@ const logFileOf = (
 export const makeState = (index: Index, extents: Extents, counters: Counters) => {
   const recent = makeRecentFacts()
   const files = new Map<number, LogFileState>()
+  /** The live bytes of all files. */
+  let live_bytes = 0
 
   const addFile = (segment: Segment, known: Partial<LogFileState> = {}): LogFileState => {
     const file = {
@@ -94,7 +96,12 @@ export const makeState = (index: Index, extents: Extents, counters: Counters) =>
       last_cursor: known.last_cursor ?? 0,
     }
     files.set(segment.number, file)
+    live_bytes += file.live_bytes
     return file
+  }
+  const removeFile = (number: number) => {
+    live_bytes -= files.get(number)?.live_bytes ?? 0
+    files.delete(number)
   }
   const count = ({ kind, size, shard, is_moved }: AppliedRecord, old: Place | undefined) => {
     const bytes = copyBytes(size, shard)
@@ -117,12 +124,16 @@ export const makeState = (index: Index, extents: Extents, counters: Counters) =>
     const old = index.find(id)
     if (old) {
       const before = files.get(old.file)
-      if (before) before.live_bytes -= toRecords(old.bytes)
+      if (before) {
+        before.live_bytes -= toRecords(old.bytes)
+        live_bytes -= toRecords(old.bytes)
+      }
     }
     count(record, old)
     const place = { file: file.segment.number, position, bytes: record_bytes }
     index.set(id, { ...place, kind: placeKind(record), is_large })
     file.live_bytes += toRecords(record_bytes)
+    live_bytes += toRecords(record_bytes)
     if (record.freed.length > 0) extents.free(id, record.freed)
     if (record.extents.length > 0) extents.keep(id, record.extents)
     if (at > counters.last_at) counters.last_at = at
@@ -152,6 +163,8 @@ export const makeState = (index: Index, extents: Extents, counters: Counters) =>
     files,
     recent,
     addFile,
+    removeFile,
+    liveBytes: () => live_bytes,
     apply,
     acknowledge,
     noteTorn,

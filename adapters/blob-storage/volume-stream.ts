@@ -131,11 +131,21 @@ export interface Hash {
   readonly update: (bytes: Uint8Array) => unknown
 }
 
+export interface BlobStreamOptions {
+  /** The blob's size in bytes, where it is known. */
+  readonly announced?: number | undefined
+  readonly hash?: Hash | undefined
+  /** Is called with the bytes of each write, when it begins. */
+  readonly wrote?: (bytes: number) => void
+}
+
 /** Writes parts to where a place is; their memory may be used again then. */
 const makeWrite =
-  (line: CommitLine, extents: ExtentFiles) =>
+  (line: CommitLine, extents: ExtentFiles, wrote: (bytes: number) => void) =>
   async ({ grant }: Open, position: number, parts: ReadonlyArray<Uint8Array>) => {
+    const bytes = parts.reduce((sum, part) => sum + part.length, 0)
     try {
+      wrote(bytes)
       await grant.segment.file.write(parts, position)
     } catch (cause) {
       throw writeFault(line, extents, cause)
@@ -148,8 +158,7 @@ const makeWrite =
 const makePieces = (
   line: CommitLine,
   extents: ExtentFiles,
-  announced: number | undefined,
-  hash: Hash | undefined,
+  { announced, hash, wrote = () => {} }: BlobStreamOptions,
 ) => {
   const fifo = makeFifo()
   const chunks = makeChunkTable()
@@ -162,7 +171,7 @@ const makePieces = (
   const flights = makeFlights()
   let is_ended = false
 
-  const write = makeWrite(line, extents)
+  const write = makeWrite(line, extents, wrote)
   const writeNext = (place: Open) => {
     const wanted = Math.min(piece_bytes, fifo.bytes())
     places.grow(place, wanted)
@@ -226,10 +235,9 @@ const makePieces = (
 export const makeBlobStream = (
   line: CommitLine,
   extents: ExtentFiles,
-  announced: number | undefined,
-  hash?: Hash,
+  options: BlobStreamOptions,
 ) => {
-  const pieces = makePieces(line, extents, announced, hash)
+  const pieces = makePieces(line, extents, options)
   const { places, flights, isBusy } = pieces
   let writing: Promise<void> | undefined
 

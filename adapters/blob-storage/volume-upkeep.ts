@@ -98,6 +98,8 @@ export const makeUpkeep = (parts: ScrubParts, options: UpkeepOptions): Upkeep =>
     scrub: () => scrubs.run(() => scrub.all(byHand)),
     oldestUnverifiedAt: scrub.oldestUnverifiedAt,
     start: () => {
+      // Uploads reserve space without waiting for a look at the disk.
+      every(look_every_ms, parts.space.look)
       every(look_every_ms, () => compactions.run(() => quietly("Compaction", compactIfWorth)))
       if (options.scrub_bytes_per_second <= 0) return
       every(look_every_ms, () => scrubs.run(() => quietly("The scrub", scrubWhatWaits)))

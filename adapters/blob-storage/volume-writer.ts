@@ -3,6 +3,7 @@
  * held back so that deletes work on a full disk.
  */
 import { type BlobFault, faultOf, isFull } from "#actors/blob-storage/blob-fault.ts"
+import type { FreeSpace } from "./free-space/gauge.ts"
 import { type BatchRecord, formatOf, makeBatchEncoder } from "./volume-batch.ts"
 import type { OpenSegments } from "./volume-segments.ts"
 import type { LogFileState, VolumeState } from "./volume-state.ts"
@@ -32,19 +33,28 @@ export interface WriterParts {
   readonly state: VolumeState
   readonly now: () => number
   readonly fail: (detail: string) => void
+  readonly space: FreeSpace
   /** Why a checkpoint would have no room for what more puts add. */
   readonly checkpointFault: () => Promise<BlobFault | undefined>
 }
 
 /**
- * Keeps spare log files: one in any case, a second once the current file is written to. A disk that
- * is full is no failure; any other error in making a file ends writing.
+ * Keeps spare log files: one in any case, a second once the current file is written to. The first
+ * is for deletes and may take the disk below its floor; the second is for puts and may not. A disk
+ * that is full is no failure; any other error in making a file ends writing.
  */
-const makeReserve = ({ segments, now, fail }: WriterParts) => {
+const makeReserve = ({ segments, now, fail, space }: WriterParts) => {
   let full: { readonly fault: BlobFault; readonly at: number } | undefined
   let making: Promise<void> | undefined
 
+  const count = () => segments.spareCount("log")
   const make = async () => {
+    await space.look()
+    const refused = count() === 0 ? undefined : space.fault(segments.smallest_bytes)
+    if (refused) {
+      full = { fault: refused, at: now() }
+      return
+    }
     try {
       await segments.prepare("log")
       full = undefined
@@ -62,7 +72,6 @@ const makeReserve = ({ segments, now, fail }: WriterParts) => {
     })
     return making
   }
-  const count = () => segments.spareCount("log")
   /**
    * Tries to have more than so many. One that is being made already may have met a disk that was
    * full then, so that it is not the last word.
@@ -101,9 +110,11 @@ export const makeWriter = (parts: WriterParts, end: LogEnd) => {
   }
   /** Waits for the file that is held back, and for room for a checkpoint; why puts lack them. */
   const putFault = async (): Promise<BlobFault | undefined> => {
+    await parts.space.look()
     if (reserve.count() === 0) await reserve.beyond(0)
     if (reserve.count() === 0) return reserve.fault() ?? no_room
-    return parts.checkpointFault()
+    // Last, since what is held back may have taken the disk below its floor.
+    return (await parts.checkpointFault()) ?? parts.space.fault(0)
   }
   /**
    * Makes the first file and the one that is held back, before anything is asked of them: a disk

@@ -83,7 +83,8 @@ const clusterOf = Effect.fnUntraced(function* ({ cluster, vnodes_per_node, own }
     node_id: NodeId.make(row.node_id),
     address: row.address,
     state: row.state,
-    capacity_bytes: BigInt(row.capacity_bytes),
+    // By the node's last heartbeat: its disk may have filled since it joined.
+    capacity_bytes: usage?.capacity_bytes ?? BigInt(row.capacity_bytes),
     used_bytes: usage?.used_bytes ?? 0n,
     blob_count: usage?.blob_count ?? 0n,
   })

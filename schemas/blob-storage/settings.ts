@@ -40,6 +40,13 @@ export const blob = {
     meaning: "Length of a new file of the volume, in bytes; under load they grow to 1 GiB.",
     source: "decision 110",
   }),
+  free_floor_bytes: setting(integer(0, bytes_max, "bytes"), 0, {
+    meaning:
+      "Free space that puts leave on the disk, for the log, read models and tokens; a put that " +
+      "would leave less is 429. 0: 1 GiB or 5% of the disk, whichever is larger, and at most " +
+      "half of what was free at the first start.",
+    source: "decisions of document 1, limits not shown",
+  }),
   workers: setting(integer(1, workers_max, "threads"), 1, {
     meaning:
       "Threads that answer requests for blobs, the process's own included: as many as cores, " +
@@ -92,7 +99,9 @@ export const cluster = {
     source: "decisions of document 1, InternalService",
   }),
   capacity_bytes: setting(integer(0, bytes_max, "bytes"), 0, {
-    meaning: "Storage that this node contributes, in bytes; 0: 90% of the disk that is free.",
+    meaning:
+      "Storage that this node contributes, in bytes, at most what its disk has above " +
+      "`blob.free_floor_bytes`; 0: 90% of the disk that is free.",
     source: "decisions, several blob nodes",
   }),
   heartbeat_interval_seconds: setting(integer(1, heartbeat_s_max, "seconds"), 5, {

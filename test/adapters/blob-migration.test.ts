@@ -112,7 +112,7 @@ const assertMigrated = async (dir: string, expected: Expected, damaged = 0) => {
     const usage = await volume.usage()
     assert.equal(usage.blob_count, rows.length)
     assert.equal(
-      usage.used_bytes,
+      usage.payload_bytes,
       rows.reduce((sum, { size }) => sum + size, 0),
     )
     assert.equal(usage.quarantined, 2 + damaged)

@@ -185,8 +185,8 @@ describe("a corrupt copy in a blob store on a volume", () => {
         assert.equal((yield* Effect.flip(read))._tag, "BlobCorrupt")
         assert(offset <= position)
         assert.equal((yield* Effect.flip(store.stat(id)))._tag, "BlobNotFound")
-        const { used_bytes, blob_count, quarantined } = yield* store.usage
-        assert.deepEqual([used_bytes, blob_count, quarantined], [0, 0, 1])
+        const { payload_bytes, blob_count, quarantined } = yield* store.usage
+        assert.deepEqual([payload_bytes, blob_count, quarantined], [0, 0, 1])
         assert.equal(filesUnder(dir, "volume/quarantine").length, 1)
         const [, fact] = yield* store.scan(0, 10)
         assert.equal(`${fact?.kind} ${fact?.id} ${fact?.size}`, `quarantined ${id} ${size}`)

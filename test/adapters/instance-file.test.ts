@@ -14,7 +14,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Option, Redacted, Scope } from "effect"
-import { capacityBytes, nodeId } from "#adapters/blob-storage/node.ts"
+import { nodeId } from "#adapters/blob-storage/node.ts"
 import { findInstance, type Instance, publishInstance } from "#adapters/instance-file.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "almanac-instance-"))
@@ -137,29 +137,6 @@ describe("a node", () => {
       const data_dir = freshFolder()
       writeFileSync(join(data_dir, "node-id"), "a.b\n")
       assert.include((yield* Effect.flip(nodeId("", data_dir))).message, "holds no node id")
-    }),
-  )
-  it.effect("offers 90% of the free disk, or what is configured", () =>
-    Effect.gen(function* () {
-      const blobs = join(freshFolder(), "blobs")
-      expect(yield* capacityBytes(5, blobs, 0)).toBe(5)
-      const free = yield* capacityBytes(0, blobs, 0)
-      const with_used = yield* capacityBytes(0, blobs, 1e15)
-      assert.isAbove(free, 0)
-      // Others write to this disk while the test runs: a tenth of what we added is the margin.
-      assert.isAtMost(Math.abs(with_used - free - 0.9e15), 1e14)
-    }),
-  )
-  it.effect("counts all that its volume has taken of the disk as free, in use or not", () =>
-    Effect.gen(function* () {
-      const blobs = join(freshFolder(), "blobs")
-      const before = yield* capacityBytes(0, blobs, 0)
-      mkdirSync(join(blobs, "volume"))
-      // Far more than what others write to this disk meanwhile.
-      const bytes = 400 * 2 ** 20
-      writeFileSync(join(blobs, "volume", "log-00000001.seg"), Buffer.alloc(bytes))
-      const after = yield* capacityBytes(0, blobs, 0)
-      assert.isAtMost(before - after, bytes / 2)
     }),
   )
 })

@@ -97,7 +97,7 @@ describe("a copy that is sent", () => {
       assert.notEqual(await codeOf(peers.send(peer, order, wrong, "put", 5000)), "OK")
     }
     assert.deepEqual(await local.copiesOf([order.id]), [undefined])
-    assert.equal((await local.usage()).used_bytes, 0)
+    assert.equal((await local.usage()).payload_bytes, 0)
     local.limit(2 * mib)
     // Room that an aborted copy had kept would be missing now.
     assert.equal(await codeOf(peers.send(peer, order, [bytes], "put", 5000)), "OK")

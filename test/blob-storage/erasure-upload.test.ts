@@ -87,7 +87,7 @@ describe("an erasure coded upload", () => {
     const bytes = noise(9, 65 * mib)
     const first = await upload(bytes, undefined)
     const usedBytes = async () =>
-      Promise.all(cluster.nodes.map(async (node) => (await node.engine.usage()).used_bytes))
+      Promise.all(cluster.nodes.map(async (node) => (await node.engine.usage()).payload_bytes))
     const used = await usedBytes()
     engine.limit(used[0] ?? 0)
     for (const size of [undefined, bytes.length]) {
@@ -106,7 +106,7 @@ describe("an erasure coded upload", () => {
     assert.equal(counts.staged, mib)
     await upload.abort()
     assert.equal(counts.ended, 1)
-    for (const { engine } of cluster.nodes) assert.equal((await engine.usage()).used_bytes, 0)
+    for (const { engine } of cluster.nodes) assert.equal((await engine.usage()).payload_bytes, 0)
   })
 
   it("shares the room in memory with the others", async () => {

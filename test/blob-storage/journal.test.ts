@@ -108,7 +108,7 @@ describe("the journal", () => {
         cursor: 1100,
         last: { id: last?.id, at: last?.at },
         blobs: 1100,
-        bytes: (yield* (yield* BlobStore).usage).used_bytes,
+        bytes: (yield* (yield* BlobStore).usage).payload_bytes,
         policies: { REPLICATION_POLICY_REPLICA3: 1100 },
         is_short: false,
       })

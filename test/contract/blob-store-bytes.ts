@@ -8,7 +8,7 @@ import type { BlobId } from "#schemas/blob-storage/blob.ts"
 type Store = BlobStore["Service"]
 
 /** What is plain about a store without blobs. */
-export const plain = { used_bytes: 0, blob_count: 0, read_only: false }
+export const plain = { payload_bytes: 0, blob_count: 0, read_only: false }
 
 /** Bytes that look random and are the same for the same seed: xorshift, 32 bits. */
 export const noise = (seed: number, size: number): Uint8Array => {

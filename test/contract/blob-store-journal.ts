@@ -55,8 +55,8 @@ export const concurrency = (promised: Promised) => {
         )
         assert.equal(answers.filter(({ created }) => created).length, 1)
         assert.equal(new Set(answers.map(({ meta }) => meta.created_at)).size, 1)
-        const { used_bytes, blob_count } = yield* store.usage
-        assert.deepEqual({ used_bytes, blob_count }, { used_bytes: size, blob_count: 1 })
+        const { payload_bytes, blob_count } = yield* store.usage
+        assert.deepEqual({ payload_bytes, blob_count }, { payload_bytes: size, blob_count: 1 })
         yield* assertJournalAgrees(store)
       }),
     )
@@ -151,7 +151,7 @@ export const journal = (promised: Promised) => {
         const usage = await Effect.runPromise(store.usage)
         const sizes = await Effect.runPromise(Effect.all(page.ids.map((id) => store.stat(id))))
         assert.equal(
-          usage.used_bytes,
+          usage.payload_bytes,
           sizes.reduce((sum, { size }) => sum + Number(size), 0),
         )
       }

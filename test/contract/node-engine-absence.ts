@@ -62,7 +62,7 @@ export const deletions = (promised: Promised) => {
       const fact = (await engine.scan(0, 10)).at(-1)
       assert.equal(fact?.kind, "deleted")
       assert.equal(fact?.actor, "somebody")
-      assert.equal((await engine.usage()).used_bytes, 0)
+      assert.equal((await engine.usage()).payload_bytes, 0)
     }
   })
   promised("a deletion of every node's copies is remembered without one", async (engine) => {
@@ -141,8 +141,8 @@ export const releases = (promised: Promised) => {
       assert.equal(await engine.tombstone(id), undefined)
       assert.equal(await tagIn(() => engine.get(id, {}, 4_000_000n)), "BlobNotFound")
       assert.equal(await tagIn(() => engine.stat(id)), "BlobNotFound")
-      const { used_bytes, blob_count, quarantined } = await engine.usage()
-      assert.deepEqual({ used_bytes, blob_count, quarantined }, empty)
+      const { payload_bytes, blob_count, quarantined } = await engine.usage()
+      assert.deepEqual({ payload_bytes, blob_count, quarantined }, empty)
       const fact = (await engine.scan(0, 10)).at(-1)
       assert.deepEqual([fact?.kind, fact?.id, fact?.size], ["released", id, size])
       const again = await send(engine, wholeOf(bytes), bytes, 5_000_000n)
@@ -155,18 +155,18 @@ export const releases = (promised: Promised) => {
   promised("a shard that is let go gives its own bytes back", async (engine) => {
     const order = shardOf(noise(1, 100_000), { index: 2, data_shards: 4 })
     const { copy } = await sendShard(engine, order)
-    const { used_bytes } = await engine.usage()
+    const { payload_bytes } = await engine.usage()
     assert.equal(await engine.release(order.id, copy.stored_at, 2000n), true)
     const [stored, released] = await engine.scan(0, 10)
-    assert.deepEqual(released?.shard, { index: 2, data_shards: 4, bytes: used_bytes })
+    assert.deepEqual(released?.shard, { index: 2, data_shards: 4, bytes: payload_bytes })
     assert.deepEqual(released?.shard, stored?.shard)
-    assert.equal((await engine.usage()).used_bytes, 0)
+    assert.equal((await engine.usage()).payload_bytes, 0)
     // Another one may come in its place.
     const other = shardOf(noise(1, 100_000), { index: 3, data_shards: 4 })
     assert.equal((await sendShard(engine, other, 3000n)).created, true)
   })
 }
-const empty = { used_bytes: 0, blob_count: 0, quarantined: 0 }
+const empty = { payload_bytes: 0, blob_count: 0, quarantined: 0 }
 
 export const listing = (promised: Promised) => {
   promised("copies and deletions are told in the order of their identifiers", async (engine) => {

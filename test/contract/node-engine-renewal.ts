@@ -29,8 +29,8 @@ const sendOne = (engine: NodeEngine, order: CopyOrder, bytes: Uint8Array, at?: b
 const lasting = async (engine: NodeEngine, { id }: CopyOrder) => {
   const { copy, meta, bytes } = await readAll(engine, id)
   const rest = Struct.omit(copy, ["put_at", "stored_at"])
-  const { used_bytes, blob_count } = await engine.usage()
-  return { rest, meta, bytes, used_bytes, blob_count, facts: await engine.scan(0, 10) }
+  const { payload_bytes, blob_count } = await engine.usage()
+  return { rest, meta, bytes, payload_bytes, blob_count, facts: await engine.scan(0, 10) }
 }
 
 export const renewals = (promised: Promised) => {
@@ -55,7 +55,7 @@ export const renewals = (promised: Promised) => {
         assert(before.bytes.equals(data))
         assert.equal(await engine.release(order.id, renewed.stored_at, 10_000n), false)
         assert.equal(await engine.release(order.id, last.stored_at, 10_000n), true)
-        assert.equal((await engine.usage()).used_bytes, 0)
+        assert.equal((await engine.usage()).payload_bytes, 0)
         await engine.acknowledge(10)
       }
     })
@@ -73,7 +73,7 @@ export const renewals = (promised: Promised) => {
       }
       await engine.deleteClusterWide(order.id, origin, 700n)
       assert.equal((await one(engine, order.id))?.kind, "tombstone")
-      assert.equal((await engine.usage()).used_bytes, 0)
+      assert.equal((await engine.usage()).payload_bytes, 0)
       const late = { ...order, put_at: 700n }
       assert.equal(await tagIn(() => send(engine, late, bytes)), "BlobDeletedHere")
       const later = await send(engine, { ...order, put_at: 701n }, bytes, 5000n)

@@ -38,10 +38,10 @@ export type Promised = (
 /** Small, of one window, and of several. */
 const sizes = [0, 1000, 100_000, 3_000_000]
 
-const empty = { used_bytes: 0, blob_count: 0, quarantined: 0 }
+const empty = { payload_bytes: 0, blob_count: 0, quarantined: 0 }
 const assertEmpty = async (engine: NodeEngine) => {
-  const { used_bytes, blob_count, quarantined } = await engine.usage()
-  assert.deepEqual({ used_bytes, blob_count, quarantined }, empty)
+  const { payload_bytes, blob_count, quarantined } = await engine.usage()
+  assert.deepEqual({ payload_bytes, blob_count, quarantined }, empty)
   assert.deepEqual(await engine.scan(0, 10), [])
   assert.deepEqual(await engine.copies("", "", 10), { copies: [], next: undefined })
 }
@@ -65,8 +65,8 @@ const wholes = (promised: Promised) => {
       assert.deepEqual({ ...read, bytes: read.bytes.equals(bytes) }, { copy, meta, bytes: true })
       assert((await getAll(engine, id)).equals(bytes))
       assert.deepEqual((await engine.list("", "", 10)).ids, [id])
-      const { used_bytes, blob_count } = await engine.usage()
-      assert.deepEqual({ used_bytes, blob_count }, { used_bytes: size, blob_count: 1 })
+      const { payload_bytes, blob_count } = await engine.usage()
+      assert.deepEqual({ payload_bytes, blob_count }, { payload_bytes: size, blob_count: 1 })
       const [fact] = await engine.scan(0, 10)
       const told = { cursor: 1, kind: "stored", id, size, checksum: base64, policy, labels }
       assert.deepEqual(fact, { ...told, at: 1000n, ...origin })
@@ -125,15 +125,15 @@ const shards = (promised: Promised) => {
         assert(part.bytes.equals(data.subarray(offset, offset + length)))
       }
       assert.deepEqual((await engine.list("", "", 10)).ids, [id])
-      const { used_bytes, blob_count } = await engine.usage()
-      assert.deepEqual({ used_bytes, blob_count }, { used_bytes: data.length, blob_count: 1 })
+      const { payload_bytes, blob_count } = await engine.usage()
+      assert.deepEqual({ payload_bytes, blob_count }, { payload_bytes: data.length, blob_count: 1 })
       const [fact] = await engine.scan(0, 10)
       assert.equal(fact?.size, size)
       assert.deepEqual(fact?.shard, { index: 5, data_shards: 4, bytes: data.length })
       await engine.delete(id, origin, 3000n)
       const [, deleted] = await engine.scan(0, 10)
       assert.deepEqual(deleted?.shard, fact?.shard)
-      assert.equal((await engine.usage()).used_bytes, 0)
+      assert.equal((await engine.usage()).payload_bytes, 0)
     })
   }
   promised("the same shard again changes nothing, another one is refused", async (engine) => {

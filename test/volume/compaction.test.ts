@@ -77,9 +77,9 @@ const holdsAll = async (volume: Volume, blobs: Blobs, gone: ReadonlyArray<BlobId
     assert.equal(await faultTag(readAll(volume, id)), "BlobNotFound")
     assert((await volume.engine.tombstone(id)) !== undefined, "its tombstone stays")
   }
-  const { used_bytes, blob_count } = await volume.engine.usage()
+  const { payload_bytes, blob_count } = await volume.engine.usage()
   const bytes = Array.from(blobs.values()).reduce((sum, { length }) => sum + length, 0)
-  assert.deepEqual([used_bytes, blob_count], [bytes, blobs.size])
+  assert.deepEqual([payload_bytes, blob_count], [bytes, blobs.size])
 }
 
 const loseCheckpoints = (dir: string) => {

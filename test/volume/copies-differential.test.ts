@@ -80,7 +80,7 @@ const told = async (engine: NodeEngine, one: Step) => {
   return {
     answer,
     page: await engine.copies("", "", 10),
-    usage: Struct.omit(await engine.usage(), ["capacity_bytes"]),
+    usage: Struct.omit(await engine.usage(), ["capacity_bytes", "used_bytes"]),
     facts: await engine.scan(0, 1000),
     tombstones: await Promise.all(blobs.map((bytes) => engine.tombstone(idOf(bytes)))),
   }

@@ -104,13 +104,13 @@ const checkJournal = async (life: Life, there: ReadonlyArray<Content>) => {
 const sum = (sizes: ReadonlyArray<number>) => sizes.reduce((total, size) => total + size, 0)
 
 /** Where a record is damaged nobody knows how long the blob was: it may be counted still. */
-const checkUsed = ({ model }: Life, used_bytes: number, there: ReadonlyArray<Content>) => {
+const checkUsed = ({ model }: Life, payload_bytes: number, there: ReadonlyArray<Content>) => {
   const used = sum(there.map(({ bytes }) => bytes.length))
   const suspects = model.entries().filter((entry) => entry.isSuspect())
   const over = sum(suspects.map(({ content }) => content.bytes.length))
-  const said = `${used_bytes} bytes are used, and not ${used}`
-  assert(suspects.length === 0 ? used_bytes === used : used_bytes >= used, said)
-  assert(used_bytes <= used + over_times * over, said)
+  const said = `${payload_bytes} bytes are used, and not ${used}`
+  assert(suspects.length === 0 ? payload_bytes === used : payload_bytes >= used, said)
+  assert(payload_bytes <= used + over_times * over, said)
 }
 
 /** All that is promised of a volume that nobody uses just now. */
@@ -120,9 +120,9 @@ export const check = async (life: Life) => {
   for (const entry of model.entries()) if (await look(life, entry)) there.push(entry.content)
   const ids = await allIds(engine, random)
   assert.deepEqual([...ids], there.map(({ id }) => id).toSorted())
-  const { used_bytes, blob_count, read_only, quarantined } = await engine.usage()
+  const { payload_bytes, blob_count, read_only, quarantined } = await engine.usage()
   assert.deepEqual({ blob_count, read_only }, { blob_count: there.length, read_only: false })
-  checkUsed(life, used_bytes, there)
+  checkUsed(life, payload_bytes, there)
   if (!model.recorded.isCut()) await checkJournal(life, there)
   if (life.isDamaged()) return
   assert.equal(quarantined, 0)

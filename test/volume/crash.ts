@@ -187,7 +187,7 @@ const rest = async (run: Run, simulated: SimulatedDisk) => {
   for (let times = 0; times < 3; times++) await engine.compact()
   await engine.scrub()
   await check(life)
-  const { used_bytes: stored } = await engine.usage()
+  const { payload_bytes: stored } = await engine.usage()
   await engine.shut()
   assert.equal(simulated.openFiles(), 0, "a file was left open")
   const bytes_max = idle_segments_max * segment_bytes + 4 * stored + contents.length * 8192

@@ -59,7 +59,7 @@ describe("a delete", () => {
       const engine = await opened(copy)
       await assertDeleted(engine, id)
       // The last batch may be a torn one, of which nobody was told: its blob is gone with it.
-      assert.equal((await engine.usage()).used_bytes, (n === 4 ? 2 : 3) * small)
+      assert.equal((await engine.usage()).payload_bytes, (n === 4 ? 2 : 3) * small)
     }
   })
   it("is told once, with its time, and no second time once another operation is", async () => {

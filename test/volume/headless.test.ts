@@ -106,8 +106,8 @@ const assertTold = async (engine: VolumeEngine, id: BlobId, size: number) => {
       .slice(0, 32),
     id,
   )
-  const { blob_count, used_bytes, quarantined } = await engine.usage()
-  assert.deepEqual([blob_count, used_bytes, quarantined], [5, 5 * size, 1])
+  const { blob_count, payload_bytes, quarantined } = await engine.usage()
+  assert.deepEqual([blob_count, payload_bytes, quarantined], [5, 5 * size, 1])
   assert.equal(await readOne(engine, 2, size), "BlobNotFound")
   for (const seed of others) assert.equal(await readOne(engine, seed, size), "whole")
   assert.equal((await putOne(engine, 2, size)).created, true)
@@ -117,8 +117,8 @@ const assertTold = async (engine: VolumeEngine, id: BlobId, size: number) => {
 const assertToldNoMore = async (engine: VolumeEngine, size: number) => {
   assert.equal((await toldIn(engine)).length, 1)
   assert.equal(await readOne(engine, 2, size), "whole")
-  const { blob_count, used_bytes, quarantined } = await engine.usage()
-  assert.deepEqual([blob_count, used_bytes, quarantined], [6, 6 * size, 1])
+  const { blob_count, payload_bytes, quarantined } = await engine.usage()
+  assert.deepEqual([blob_count, payload_bytes, quarantined], [6, 6 * size, 1])
 }
 
 describe("a blob whose head rots behind the last checkpoint", () => {
@@ -186,9 +186,9 @@ describe("a blob whose head rots behind the last checkpoint", () => {
       (await toldIn(after)).map(({ size, policy, shard }) => [size, policy, shard]),
       [[10_000, order.policy, { index: 4, data_shards: 4, bytes: 2560 }]],
     )
-    assert.equal((await after.usage()).used_bytes, small_bytes)
+    assert.equal((await after.usage()).payload_bytes, small_bytes)
     await sendShard(after, order)
-    assert.equal((await after.usage()).used_bytes, small_bytes + 2560)
+    assert.equal((await after.usage()).payload_bytes, small_bytes + 2560)
   })
 })
 
@@ -243,8 +243,8 @@ describe("a head that rots of a record that is not the newest", () => {
         assert.deepEqual(await toldIn(after), [])
         assert.equal(await readOne(after, 2, size), is_put_again ? "whole" : "BlobNotFound")
         assert.equal((await after.tombstone(id)) === undefined, is_put_again)
-        const { used_bytes, quarantined } = await after.usage()
-        assert.deepEqual([used_bytes, quarantined], [(is_put_again ? 3 : 2) * size, 0])
+        const { payload_bytes, quarantined } = await after.usage()
+        assert.deepEqual([payload_bytes, quarantined], [(is_put_again ? 3 : 2) * size, 0])
       }
     }
   })

@@ -261,7 +261,7 @@ describe("a disk that is full in the middle of a large blob", () => {
           assert.equal(await faultTag(streamed()), "BlobCapacityExceeded")
           await upload.abort()
           assert.equal(volume.engine.status().live_bytes, before.live_bytes)
-          assert.equal((await volume.engine.usage()).used_bytes, 500 * kib)
+          assert.equal((await volume.engine.usage()).payload_bytes, 500 * kib)
           assert.equal((await put(volume, noise(6, kib))).created, true)
           allIsBack()
           delete volume.hooks.write

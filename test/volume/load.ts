@@ -192,7 +192,7 @@ const storeLarge = async (dir: string) => {
   await timed(rate("put again"), put)
   say(`${mb(bytesIn(dir))} on disk, ${mb(held_bytes)} before`)
   assert(bytesIn(dir) <= 1.5 * held_bytes, "the room is not used again")
-  assert.equal((await engine.usage()).used_bytes, large_bytes)
+  assert.equal((await engine.usage()).payload_bytes, large_bytes)
   await engine.shut()
   say(`memory grew by ${mb(highest - before)} over ${mb(before)}`)
   assert(highest - before <= growth_bytes_max, "memory grows with a blob")

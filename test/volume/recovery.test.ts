@@ -243,8 +243,11 @@ describe("rot in the log", () => {
       const kinds = (await again.scan(20, 10)).map(({ kind }) => kind)
       assert.deepEqual(kinds, how === "delete" ? ["quarantined"] : ["quarantined", "stored"])
       const count = how === "delete" ? 19 : 20
-      const { blob_count, used_bytes } = await again.usage()
-      assert.deepEqual({ blob_count, used_bytes }, { blob_count: count, used_bytes: count * 1000 })
+      const { blob_count, payload_bytes } = await again.usage()
+      assert.deepEqual(
+        { blob_count, payload_bytes },
+        { blob_count: count, payload_bytes: count * 1000 },
+      )
       const [fact = assert.fail()] = await again.scan(20, 1)
       const { size, checksum, policy } = fact
       assert.deepEqual({ size, policy }, { size: 1000, policy: "REPLICATION_POLICY_REPLICA3" })
@@ -337,8 +340,8 @@ describe("a file that is used anew", () => {
       const held = batchesIn(copy).filter(({ path }) => path === second).length - 1
       renew(second)
       const again = await opened(copy)
-      const { blob_count, used_bytes } = await again.usage()
-      assert.deepEqual([blob_count, used_bytes], [80 - held, 1000 * (80 - held)])
+      const { blob_count, payload_bytes } = await again.usage()
+      assert.deepEqual([blob_count, payload_bytes], [80 - held, 1000 * (80 - held)])
       await putEach(again, upTo(80, 300))
       assert.equal((await putOne(again, 7, size)).created, true)
       assert.equal(await readOne(again, 7, size), "whole")

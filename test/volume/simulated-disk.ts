@@ -27,6 +27,8 @@ interface World {
   readonly names: SimulatedNames
   readonly steps: Steps
   capacity_bytes: number
+  /** Bytes of the disk that other programs have. */
+  others_bytes: number
   open_files: number
   /** Told of a write that will land elsewhere, before it does. */
   onAstray: (write: Astray) => void
@@ -47,6 +49,9 @@ const joined = (parts: ReadonlyArray<Uint8Array>) => {
 const usedBytes = ({ names }: World) =>
   [...names.files()].reduce((sum, file) => sum + file.blockBytes(), 0)
 
+/** What the disk has free; less than nothing once it was made smaller. */
+const freeBytes = (world: World) => world.capacity_bytes - world.others_bytes - usedBytes(world)
+
 /** Where a misdirected write lands: another page of the same file, where it has one. */
 const astray = (random: Seeded, file: SimulatedFile, position: number, length: number) => {
   const pages = Math.max(0, Math.floor((file.size() - length) / page_bytes))
@@ -57,7 +62,7 @@ const astray = (random: Seeded, file: SimulatedFile, position: number, length: n
 /** Writes what there is room for: a write into blocks that the file has already needs none. */
 const write = (world: World, file: SimulatedFile, bytes: Uint8Array, position: number) => {
   const is_bounded = world.capacity_bytes !== Number.POSITIVE_INFINITY
-  const room = is_bounded ? world.capacity_bytes - usedBytes(world) : world.capacity_bytes
+  const room = is_bounded ? freeBytes(world) : world.capacity_bytes
   const count = file.fitting(position, bytes.length, room)
   file.write(count === bytes.length ? bytes : bytes.subarray(0, count), position)
   if (count === bytes.length) return undefined
@@ -178,7 +183,7 @@ const diskOf = (world: World): VolumeDisk => {
         "create",
         path,
       )(() => {
-        const is_full = usedBytes(world) >= world.capacity_bytes
+        const is_full = freeBytes(world) <= 0
         return is_full ? failure("ENOSPC", path) : names.add(path, file)
       })
       return opened(world, path, file)
@@ -199,6 +204,11 @@ const diskOf = (world: World): VolumeDisk => {
           .map((path) => basename(path)),
       ),
     syncFolder: (folder) => take("syncFolder", folder)(() => names.sync(folder)),
+    // As a call that the seed does not order: it changes nothing.
+    space: async () => ({
+      free_bytes: Math.max(0, freeBytes(world)),
+      total_bytes: world.capacity_bytes,
+    }),
   }
 }
 
@@ -211,6 +221,7 @@ export const simulateDisk = (random: Seeded, image?: NamesImage) => {
     names,
     steps,
     capacity_bytes: Number.POSITIVE_INFINITY,
+    others_bytes: 0,
     open_files: 0,
     misreads: 0,
     onAstray: () => {},
@@ -235,7 +246,12 @@ export const simulateDisk = (random: Seeded, image?: NamesImage) => {
     limit: (bytes: number) => {
       world.capacity_bytes = bytes
     },
+    /** Lets other programs have so many bytes of the disk. */
+    others: (bytes: number) => {
+      world.others_bytes = bytes
+    },
     usedBytes: () => usedBytes(world),
+    freeBytes: () => freeBytes(world),
     openFiles: () => world.open_files,
     paths: names.paths,
     bytes: (path: string) => found(path).read(0, found(path).size()),
