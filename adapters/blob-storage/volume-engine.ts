@@ -7,11 +7,11 @@
 import { randomBytes } from "node:crypto"
 import { performance } from "node:perf_hooks"
 import { isFull } from "#actors/blob-storage/blob-fault.ts"
-import type { BlobPage, BlobUsage } from "#actors/blob-storage/blob-store.ts"
+import type { BlobPage } from "#actors/blob-storage/blob-store.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { makeBudget } from "./free-space/budget.ts"
 import { watchFreeSpace } from "./free-space/gauge.ts"
+import { budgetOf, makeUsage } from "./free-space/usage.ts"
 import { makeCheckpointRoom } from "./volume-checkpoint-room.ts"
 import { makeCheckpoints } from "./volume-checkpointing.ts"
 import { makeCommitLine } from "./volume-commit.ts"
@@ -138,11 +138,17 @@ const goOnAfter = (counters: Counters, { goes_on_after = 0, report }: VolumeOpti
   counters.acknowledged = goes_on_after
 }
 
-/** Bytes on disk that are needed: records, extents, and the index in both checkpoints. */
-const usedBytes = ({ state, extents, index }: Awaited<ReturnType<typeof recover>>) =>
-  state.liveBytes() +
-  extents.liveBytes() +
-  2 * (index.imageSize().bytes + extents.imageSize().bytes)
+type Recovered = Awaited<ReturnType<typeof recover>>
+
+/** Takes an emptied log file out of the state, then retires it. */
+const makeRetireLog =
+  ({ state, segments }: Recovered): VolumeParts["retireLog"] =>
+  async (number) => {
+    const file = state.files.get(number)
+    if (!file) return
+    state.removeFile(number)
+    await segments.retire(file.segment)
+  }
 
 const open = async (options: VolumeOptions, given_disk: VolumeDisk) => {
   const { dir, free_floor_bytes: floor_bytes } = options
@@ -165,18 +171,11 @@ const open = async (options: VolumeOptions, given_disk: VolumeDisk) => {
       cursor: options.first_cursor ?? 0,
     },
   })
-  const { segments, index, state, extents, end, notes } = recovered
+  const { segments, index, state, end, notes } = recovered
   const { counters } = state
   goOnAfter(counters, options)
   const log = makeLogReads(segments)
-  const used = () => usedBytes(recovered)
-  const budget = makeBudget({
-    stored: () => counters.used_bytes,
-    used,
-    capacity_bytes: options.capacity_bytes,
-    space,
-    reusable: () => extents.bytes().dead,
-  })
+  const budget = budgetOf(recovered, options.capacity_bytes, space)
   const room = makeCheckpointRoom({ ...recovered, disk, dir, now, fail, space })
   const checkpointFault = room.fault
   const line = makeCommitLine({
@@ -212,25 +211,10 @@ const open = async (options: VolumeOptions, given_disk: VolumeDisk) => {
     checkpoint,
     logFiles: () => state.logFiles(line.writer.where().file),
     acknowledged: () => counters.acknowledged,
-    retireLog: async (number) => {
-      const file = state.files.get(number)
-      if (!file) return
-      state.removeFile(number)
-      await segments.retire(file.segment)
-    },
+    retireLog: makeRetireLog(recovered),
   }
   const sharing = news?.sharing({ dir, ...recovered }, pinsOf(recovered))
-  const usage = async (): Promise<BlobUsage> => {
-    await space.look()
-    return {
-      payload_bytes: counters.used_bytes,
-      used_bytes: used(),
-      blob_count: index.count().blobs + index.count().shards,
-      capacity_bytes: budget.capacity(),
-      read_only: line.failed() !== undefined,
-      quarantined: counters.quarantined,
-    }
-  }
+  const usage = makeUsage(recovered, budget, parts)
   return { parts, line, recovered, checkpoints, scan: makeScan(state), sharing, usage }
 }
 

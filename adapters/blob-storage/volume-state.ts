@@ -81,6 +81,22 @@ const logFileOf = (
   is_current: segment.number === current,
 })
 
+/** Counts what a record changes of the totals. */
+const count = (
+  counters: Counters,
+  { kind, size, shard, is_moved }: AppliedRecord,
+  old: Place | undefined,
+) => {
+  const bytes = copyBytes(size, shard)
+  if (kind === "blob") {
+    if (!isHeld(old)) counters.used_bytes += bytes
+    return
+  }
+  // What is told of a copy whose head was damaged may be wrong.
+  if (isHeld(old)) counters.used_bytes = Math.max(0, counters.used_bytes - bytes)
+  if ((kind === "quarantined" || kind === "lost") && !is_moved) counters.quarantined += 1
+}
+
 export const makeState = (index: Index, extents: Extents, counters: Counters) => {
   const recent = makeRecentFacts()
   const files = new Map<number, LogFileState>()
@@ -99,19 +115,9 @@ export const makeState = (index: Index, extents: Extents, counters: Counters) =>
     live_bytes += file.live_bytes
     return file
   }
-  const removeFile = (number: number) => {
-    live_bytes -= files.get(number)?.live_bytes ?? 0
-    files.delete(number)
-  }
-  const count = ({ kind, size, shard, is_moved }: AppliedRecord, old: Place | undefined) => {
-    const bytes = copyBytes(size, shard)
-    if (kind === "blob") {
-      if (!isHeld(old)) counters.used_bytes += bytes
-      return
-    }
-    // What is told of a copy whose head was damaged may be wrong.
-    if (isHeld(old)) counters.used_bytes = Math.max(0, counters.used_bytes - bytes)
-    if ((kind === "quarantined" || kind === "lost") && !is_moved) counters.quarantined += 1
+  const addLive = (file: LogFileState, bytes: number) => {
+    file.live_bytes += bytes
+    live_bytes += bytes
   }
   /** The record at this place of this file is the newest of its identifier. */
   const apply = (
@@ -124,16 +130,12 @@ export const makeState = (index: Index, extents: Extents, counters: Counters) =>
     const old = index.find(id)
     if (old) {
       const before = files.get(old.file)
-      if (before) {
-        before.live_bytes -= toRecords(old.bytes)
-        live_bytes -= toRecords(old.bytes)
-      }
+      if (before) addLive(before, -toRecords(old.bytes))
     }
-    count(record, old)
+    count(counters, record, old)
     const place = { file: file.segment.number, position, bytes: record_bytes }
     index.set(id, { ...place, kind: placeKind(record), is_large })
-    file.live_bytes += toRecords(record_bytes)
-    live_bytes += toRecords(record_bytes)
+    addLive(file, toRecords(record_bytes))
     if (record.freed.length > 0) extents.free(id, record.freed)
     if (record.extents.length > 0) extents.keep(id, record.extents)
     if (at > counters.last_at) counters.last_at = at
@@ -163,8 +165,9 @@ export const makeState = (index: Index, extents: Extents, counters: Counters) =>
     files,
     recent,
     addFile,
-    removeFile,
     liveBytes: () => live_bytes,
+    /** Forgets a file; it has nothing live by then. */
+    removeFile: (number: number) => void files.delete(number),
     apply,
     acknowledge,
     noteTorn,

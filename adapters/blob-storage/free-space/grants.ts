@@ -69,6 +69,41 @@ const makeFinding = ({ all }: States, { segments, stretch_bytes_min }: GrantOpti
   return { grant, find, findWritten, findPart, add, isAdding: () => adding !== undefined }
 }
 
+/** What becomes of a stretch that an upload has. */
+const makeChanges = (
+  of: States["of"],
+  grant: ReturnType<typeof makeFinding>["grant"],
+  space: FreeSpace,
+): Pick<ExtentFiles, "extend" | "trim" | "release"> => {
+  const stateOf = ({ segment }: Grant) => of(segment.number)
+  const extend = (given: Grant, bytes: number): Grant | undefined => {
+    const state = stateOf(given)
+    const end = given.end + toPages(bytes)
+    if (
+      state.is_closed ||
+      space.fault(space.promisedBytes()) ||
+      !state.room.takeAt({ start: given.end, end })
+    )
+      return undefined
+    return grant(state, { start: given.start, end })
+  }
+  const trim = (given: Grant, end: number): Grant => {
+    const state = stateOf(given)
+    const trimmed = { ...given, end }
+    state.room.giveUnwritten({ start: end, end: given.end })
+    state.reserved.set(given.start, trimmed)
+    return trimmed
+  }
+  const release = (given: Grant) => {
+    const state = stateOf(given)
+    // The stretch may be kept by now, or even be free again and another's.
+    if (state.reserved.get(given.start) !== given) return
+    state.reserved.delete(given.start)
+    state.room.giveUnwritten({ start: given.start, end: given.end })
+  }
+  return { extend, trim, release }
+}
+
 /** What uploads take and give back. */
 export const makeGrants = (
   states: States,
@@ -128,32 +163,7 @@ export const makeGrants = (
       }
     }
   }
-  const stateOf = ({ segment }: Grant) => of(segment.number)
-  const extend = (given: Grant, bytes: number): Grant | undefined => {
-    const state = stateOf(given)
-    const end = given.end + toPages(bytes)
-    if (
-      state.is_closed ||
-      space.fault(space.promisedBytes()) ||
-      !state.room.takeAt({ start: given.end, end })
-    )
-      return undefined
-    return grant(state, { start: given.start, end })
-  }
-  const trim = (given: Grant, end: number): Grant => {
-    const state = stateOf(given)
-    const trimmed = { ...given, end }
-    state.room.giveUnwritten({ start: end, end: given.end })
-    state.reserved.set(given.start, trimmed)
-    return trimmed
-  }
-  const release = (given: Grant) => {
-    const state = stateOf(given)
-    // The stretch may be kept by now, or even be free again and another's.
-    if (state.reserved.get(given.start) !== given) return
-    state.reserved.delete(given.start)
-    state.room.giveUnwritten({ start: given.start, end: given.end })
-  }
+  const { extend, trim, release } = makeChanges(of, grant, space)
   const noteFull = () => {
     is_full = true
   }
