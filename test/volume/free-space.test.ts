@@ -165,14 +165,14 @@ describe("the floor of free space", () => {
     simulated.limit(64 * mib)
     const engine = await openOn(simulated)
     await others(simulated, engine, 50 * mib)
-    assert.equal(await tagOf(stage(engine, noise(1, 20 * mib))), full)
+    assert.equal(await tagOf(stage(engine, noise(1, 11 * mib))), full)
     await engine.compact()
     await engine.usage()
-    const one = engine.upload(order, 6 * mib)
+    const one = engine.upload(order, 3 * mib)
     await one.write(noise(2, mib))
-    await others(simulated, engine, 59 * mib)
+    await others(simulated, engine, 64 * mib - simulated.usedBytes() - floor_bytes + 1)
     const rest = async () => {
-      for (let n = 0; n < 5; n++) await one.write(noise(n, mib))
+      for (let n = 0; n < 2; n++) await one.write(noise(n, mib))
       await one.finish(5n)
     }
     assert.equal(await tagOf(rest()), full)
