@@ -18,6 +18,8 @@ export interface NatsChildOptions {
   readonly folder: string
   readonly ports: string
   readonly environment: Readonly<Record<string, string>>
+  /** Gets each line that the child logs. */
+  readonly heard?: (line: string) => void
 }
 
 /** A running child. */
@@ -55,6 +57,7 @@ export const natsChild = Effect.fnUntraced(function* (options: NatsChildOptions,
     const told = redact(line.slice(0, line_chars_max), options.environment)
     lines.push(told)
     lines.splice(0, lines.length - lines_max)
+    options.heard?.(told)
     log(logged(told))
   }
   const child = yield* Effect.acquireRelease(start(options, port, ended, heard), (running) =>

@@ -7,6 +7,7 @@ import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs
 import { join } from "node:path"
 import { Clock, Context, Deferred, Effect, Layer, Redacted, SubscriptionRef } from "effect"
 import { DataFolder } from "#adapters/data-lock.ts"
+import { hangs, newRecovery, type Recovery } from "#adapters/health/nats-recovery.ts"
 import { NatsServerFailed, natsBinary } from "#adapters/nats-binary.ts"
 import { type NatsChild, type NatsChildOptions, natsChild } from "#adapters/nats-child.ts"
 import { natsConf, variables } from "#adapters/nats-config.ts"
@@ -57,6 +58,8 @@ export class NatsServer extends Context.Service<
     readonly workers: WorkerUsers | undefined
     /** The present status, its changes, and a way to wait for one. */
     readonly status: SubscriptionRef.SubscriptionRef<NatsServerStatus>
+    /** Why it takes no commit although it may run; undefined where nothing is known of that. */
+    readonly trouble: () => string | undefined
     /** Process id of the child that runs now; undefined with an outside server. */
     readonly pid: Effect.Effect<number | undefined>
   }
@@ -100,6 +103,7 @@ export const outsideNats = Effect.fnUntraced(function* (options: OutsideNatsOpti
     subscriber,
     workers: undefined,
     status,
+    trouble: () => undefined,
     pid: Effect.undefined,
   })
 })
@@ -111,10 +115,10 @@ const restart_ms_max = 5_000
 const well_ms = 60_000
 
 /**
- * Starts nats-server in the locked data folder and answers when it takes connections. Its port and
- * passwords are new with every start of this process and are kept when the child is restarted,
- * which happens whenever it dies. An orphan of an earlier crash is ended first. Fails with
- * NatsServerFailed when the first start does.
+ * Starts nats-server in the locked data folder and answers when it takes connections. Its port
+ * and passwords are new with every start of this process and are kept when the child is
+ * restarted, which happens whenever it dies, hangs, or cannot write any more. An orphan of an
+ * earlier crash is ended first. Fails with NatsServerFailed when the first start does.
  */
 export const natsServer = Effect.fnUntraced(function* ({
   binary,
@@ -138,7 +142,9 @@ export const natsServer = Effect.fnUntraced(function* ({
     },
   }
   const status = yield* SubscriptionRef.make<NatsServerStatus>("restarting")
-  const now: Now = { child: undefined, written: 0 }
+  const clock = yield* Clock.Clock
+  const recovery = newRecovery(folder.nats, () => clock.currentTimeMillisUnsafe())
+  const now: Now = { child: undefined, written: 0, recovery }
   const prepared = before(join(folder.nats, "jetstream"))
   const port = yield* supervise(options, status, now, prepared)
   return NatsServer.of({
@@ -149,6 +155,7 @@ export const natsServer = Effect.fnUntraced(function* ({
     subscriber: { user: "subscriber", password: subscriber },
     workers: workerUsers(rewritten(write, now)),
     status,
+    trouble: recovery.trouble,
     pid: Effect.sync(() => now.child?.pid),
   })
 })
@@ -157,6 +164,7 @@ export const natsServer = Effect.fnUntraced(function* ({
 interface Now {
   child: NatsChild | undefined
   written: number
+  readonly recovery: Recovery
 }
 
 type Write = (workers: ReadonlyArray<WorkerUser>) => void
@@ -206,16 +214,17 @@ const supervise = Effect.fnUntraced(function* (
   const first = yield* Deferred.make<number, NatsServerFailed>()
   const once = Effect.fnUntraced(
     function* (port: number) {
-      const { written } = now
+      const { written, recovery } = now
       yield* prepared
-      const child = yield* natsChild(options, port)
+      recovery.began()
+      const child = yield* natsChild({ ...options, heard: recovery.heard }, port)
       const at = yield* child.port
       now.child = child
       // Changed while it started: which of the two it has read nobody knows.
       if (now.written !== written) yield* child.reload
       yield* SubscriptionRef.set(status, "running")
       yield* Deferred.succeed(first, at)
-      return yield* child.ended
+      return yield* Effect.raceAllFirst([child.ended, recovery.isDue, hangs(at)])
     },
     Effect.scoped,
     // A machine without memory or descriptors throws: who supervises must outlive that.
@@ -233,12 +242,12 @@ const supervise = Effect.fnUntraced(function* (
       const how = yield* Effect.catch(once(port), ({ message }) => Effect.succeed(message))
       const well = (yield* Clock.currentTimeMillis) - started > well_ms
       wait_ms = well ? restart_ms_min : Math.min(2 * wait_ms, restart_ms_max)
-      yield* Effect.logError(`nats-server died (${how}): started again in ${wait_ms} ms`)
+      yield* Effect.logError(`nats-server ended (${how}): started again in ${wait_ms} ms`)
     }
   })
   const whole = Effect.gen(function* () {
     const how = yield* once(-1)
-    yield* Effect.logError(`nats-server died (${how}): started again in ${restart_ms_min} ms`)
+    yield* Effect.logError(`nats-server ended (${how}): started again in ${restart_ms_min} ms`)
     return yield* again(yield* Deferred.await(first))
   })
   yield* Effect.forkScoped(Effect.catch(whole, (error) => Deferred.fail(first, error)))

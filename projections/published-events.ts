@@ -19,6 +19,7 @@ import {
   type Restored,
   restoration_stream,
 } from "#events/system/restoration.ts"
+import { PublisherStanding } from "#projections/health/publisher-standing.ts"
 import { type Place, slices } from "#projections/projection.ts"
 import { decoder } from "#schemas/as-is.ts"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
@@ -230,7 +231,13 @@ const publishFrom = Effect.fnUntraced(function* (publications: ReadonlyArray<Pub
 
   // The last commit is read again: it may have been told in part.
   const position = Math.max(0, (begin.event?.position ?? 0) - 1)
-  yield* Metric.update(position_gauge, begin.event?.position ?? 0)
+  const standing = yield* PublisherStanding
+  const reach = (at: number) => {
+    standing.position = at
+    standing.why = undefined
+    return Metric.update(position_gauge, at)
+  }
+  yield* reach(begin.event?.position ?? 0)
   const tell = (slice: ReadonlyArray<Recorded>) =>
     slice.flatMap((recorded) => {
       if (recorded.stream === restoration_stream) restores = restoresAt(recorded)
@@ -244,7 +251,7 @@ const publishFrom = Effect.fnUntraced(function* (publications: ReadonlyArray<Pub
         news.push(...tell(slice))
       }
       if (news.length > 0) sequence = yield* published.append(news, sequence)
-      yield* Metric.update(position_gauge, stretch.at(-1)?.position ?? 0)
+      yield* reach(stretch.at(-1)?.position ?? 0)
       if (news.length > 0) yield* Metric.update(published_counter, news.length)
     }),
   )
@@ -272,15 +279,25 @@ const publishFrom = Effect.fnUntraced(function* (publications: ReadonlyArray<Pub
 export const publisher = (publications: ReadonlyArray<Publication>) =>
   Effect.suspend(() => {
     let told = ""
-    const tell = ({ detail }: PublishFailed | LogUnavailable) => {
-      if (detail === told) return Effect.void
+    const tell = Effect.fnUntraced(function* ({ detail }: PublishFailed | LogUnavailable) {
+      const standing = yield* PublisherStanding
+      standing.why = detail
+      // Where it has published nothing it stands before the first commit.
+      standing.position ??= 0
+      if (detail === told) return
       told = detail
-      return Effect.logWarning(`The publisher waits: ${detail}`)
-    }
+      yield* Effect.logWarning(`The publisher waits: ${detail}`)
+    })
     return publishFrom(publications).pipe(
       Effect.catchDefect((defect) => Effect.fail(new PublishFailed({ detail: String(defect) }))),
       Effect.tapError(tell),
       Effect.retry(Schedule.spaced(retry_ms)),
       Effect.andThen(Effect.never),
+      // From here on another process may publish.
+      Effect.ensuring(
+        Effect.map(PublisherStanding, (standing) => {
+          standing.position = undefined
+        }),
+      ),
     )
   })

@@ -14,6 +14,7 @@ import {
   DatabaseUnusable,
   type Differences,
 } from "#projections/database.ts"
+import { newStall, type Stall } from "#projections/health/stall.ts"
 import { onceTold } from "#projections/once-told.ts"
 import { type Projection, slices, writesOf } from "#projections/projection.ts"
 import { type Behind, type Waiting, waiting } from "#projections/waiting.ts"
@@ -68,6 +69,8 @@ export interface ReadModel<Tables> extends Pick<Database<Tables>, "db" | "reader
   readonly rebuild: Effect.Effect<number, LogUnavailable | DatabaseUnusable>
   /** Builds it beside from nothing and compares: what is kept is not touched. */
   readonly difference: Effect.Effect<Difference, LogUnavailable | DatabaseUnusable>
+  /** Why it waits at its position; undefined while it does not. */
+  readonly waits: () => string | undefined
   /** Whether its database could be reached when it was last asked. */
   readonly is_reached: () => boolean
   /** False where this process does not follow the log for it: nothing can be asked of it. */
@@ -199,16 +202,14 @@ const differing = <Tables>(
  */
 const persisting = <E extends { readonly detail: string }>(
   name: string,
-  position: () => number,
   following: Effect.Effect<void, E>,
+  stall: Stall,
 ) => {
   const { tell, forget } = onceTold(name)
-  let stood = position()
   return following.pipe(
     Effect.catchDefect((defect) => Effect.fail({ detail: String(defect) })),
     Effect.tapError(({ detail }) => {
-      if (position() !== stood) forget()
-      stood = position()
+      if (stall.fail(detail)) forget()
       return tell(`waits: ${detail}`)
     }),
     Effect.retry(Schedule.spaced(retry_ms)),
@@ -254,15 +255,15 @@ interface Kept<Tables> {
   readonly waits: Waiting
   readonly rebuild: Effect.Effect<number, LogUnavailable | DatabaseUnusable>
   readonly following: Effect.Effect<void, LogUnavailable | DatabaseUnusable>
+  readonly stall: Stall
 }
 
 /** Begins to follow the log, alone or in turns with others; answers once what it holds shows. */
 const keep = Effect.fnUntraced(function* <Tables>(kept: Kept<Tables>) {
-  const { log, database, blueprint, waits, rebuild, following } = kept
+  const { log, database, blueprint, waits, rebuild, following, stall } = kept
   const { part, service } = blueprint
   const { sharing } = database
   const name = `The ${service} read model`
-  const position = () => database.checkpoint().position
   const belongsTogether = belongs({ log, database, part, service })
   const belonging = Effect.gen(function* () {
     if (!(yield* belongsTogether)) {
@@ -279,7 +280,7 @@ const keep = Effect.fnUntraced(function* <Tables>(kept: Kept<Tables>) {
     // What was found damaged is no longer in its place.
     const isGone = () => database.place() === "lost"
     yield* Effect.catchIf(fill(log, database, blueprint), isGone, () => rebuild)
-    yield* persisting(name, position, following)
+    yield* persisting(name, following, stall)
     return
   }
   yield* Effect.forkScoped(sharing.watch(waits.wake))
@@ -287,7 +288,7 @@ const keep = Effect.fnUntraced(function* <Tables>(kept: Kept<Tables>) {
     Effect.andThen(belonging),
     Effect.flatMap((belongs) => (belongs ? following : Effect.never)),
   )
-  yield* persisting(name, position, Effect.scoped(turns))
+  yield* persisting(name, Effect.scoped(turns), stall)
   // Who waits for a damaged log to catch up would wait for ever: what shows stays readable.
   if (!(yield* belongsTogether)) return
   const { tell } = onceTold(name)
@@ -305,6 +306,7 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
   const database = yield* openDatabase(blueprint)
   const { part, service } = blueprint
   const position = () => database.checkpoint().position
+  const stall = newStall(position)
   const waits = yield* waiting(`The ${service} read model`, position)
   const { wake, waitFor } = waits
 
@@ -340,8 +342,6 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
   }).pipe(Effect.scoped)
   const rebuild = building.withPermit(build)
 
-  const difference = building.withPermit(differing(log, database, blueprint))
-
   const mend = mending(`The ${service} read model`, database, build, building)
   const { gather_ms } = yield* Rest
   const gather = Effect.raceFirst(Effect.sleep(gather_ms), waits.awaited)
@@ -356,7 +356,7 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
   const following = Effect.suspend(() =>
     Stream.runForEachArray(log.follow(part, position()), advance),
   )
-  yield* keep({ log, database, blueprint, waits, rebuild, following })
+  yield* keep({ log, database, blueprint, waits, rebuild, following, stall })
   yield* Effect.sleep(look_ms).pipe(Effect.andThen(mend), Effect.forever, Effect.forkScoped)
 
   const model: ReadModel<Tables> = {
@@ -369,7 +369,8 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
     waitFor,
     catchUp: Effect.flatMap(log.head(part), waitFor),
     rebuild,
-    difference,
+    difference: building.withPermit(differing(log, database, blueprint)),
+    waits: stall.waits,
     is_reached: database.sharing?.is_reached ?? (() => true),
   }
   return model
@@ -389,6 +390,7 @@ export const unkept = Effect.fnUntraced(function* <Tables>(blueprint: Blueprint<
     position: Effect.succeed(0),
     waitFor: () => Effect.void,
     catchUp: Effect.void,
+    waits: () => undefined,
     is_reached: () => true,
     is_kept: false,
   }

@@ -27,6 +27,7 @@ import { Worker } from "#actors/share-protection/worker.ts"
 import { Checkpoint } from "#actors/system/checkpoint.ts"
 import { Election } from "#actors/system/election.ts"
 import { Generation } from "#actors/system/generation.ts"
+import { Probe } from "#actors/system/probe.ts"
 import { Restorations } from "#actors/system/restoration.ts"
 import { Token } from "#actors/system/token.ts"
 import { Webhook } from "#actors/system/webhook.ts"
@@ -67,7 +68,7 @@ const capital_pressure: ReadonlyArray<AnyDecider> = [
 
 /** What is asked of a process with the role `actors`, by service; `system` is the machinery's. */
 export const kinds_of = {
-  system: [Election, Checkpoint, Token, Webhook],
+  system: [Election, Checkpoint, Probe, Token, Webhook],
   "blob-storage": [Cluster, Volume],
   "share-protection": share_protection,
   "capital-pressure": capital_pressure,
@@ -80,6 +81,7 @@ export const deciders: ReadonlyArray<AnyDecider> = [
   Election,
   Checkpoint,
   Generation,
+  Probe,
   Restorations,
   Token,
   Webhook,

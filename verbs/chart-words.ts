@@ -215,6 +215,10 @@ export const words: Readonly<Record<string, Words>> = {
     told: "The streams of the log, each of which begins with the last state of everything.",
     states: { open: "Each generation follows the one before." },
   },
+  "system.probe": {
+    told: "Commits that prove that the log takes commits, while nobody else writes to it.",
+    states: { open: "One probe follows another." },
+  },
   "system.restoration": {
     told: "Restores of the log from a backup. Source: issue 10, deploy.",
     states: { open: "Each restore has more of the log than the one before." },

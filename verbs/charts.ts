@@ -29,6 +29,7 @@ import * as worker from "#actors/share-protection/worker.ts"
 import * as checkpoint from "#actors/system/checkpoint.ts"
 import * as election from "#actors/system/election.ts"
 import * as generation from "#actors/system/generation.ts"
+import * as probe from "#actors/system/probe.ts"
 import * as restoration from "#actors/system/restoration.ts"
 import * as token from "#actors/system/token.ts"
 import * as webhook from "#actors/system/webhook.ts"
@@ -64,6 +65,7 @@ const machines: ReadonlyArray<AnyStateMachine> = [
   checkpoint,
   election,
   generation,
+  probe,
   restoration,
   token,
   webhook,

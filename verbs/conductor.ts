@@ -15,8 +15,8 @@ import { serveImages } from "#adapters/share-protection/images-nats.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
 import type { ReconciliationLoop } from "#schemas/share-protection/reconciliation.ts"
+import { firstOf } from "#verbs/health/troubles.ts"
 import { leased } from "#verbs/leased.ts"
-import { orElse } from "#verbs/standing.ts"
 
 /** Whoever holds it conducts. */
 const lease = "share-protection-conductor"
@@ -34,7 +34,7 @@ const asked = Effect.fnUntraced(function* (
       Effect.sync(() => (isUp() ? `cannot be asked after: ${detail}` : undefined)),
     ),
   )
-  return orElse(trouble, elsewhere)
+  return firstOf(trouble, elsewhere)
 })
 
 /** Why nobody conducts, as a process knows that does not itself; undefined: somebody does. */
@@ -124,8 +124,8 @@ export const conducting = Effect.fnUntraced(function* (
     ),
   )
   const own = Effect.sync(() => why)
-  return orElse(
+  return firstOf(
     bus.trouble,
-    Effect.suspend(() => (conducts ? own : orElse(own, turn))),
+    Effect.suspend(() => (conducts ? own : firstOf(own, turn))),
   )
 })

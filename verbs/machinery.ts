@@ -1,5 +1,6 @@
 /** What every process stands on, whatever its roles: the log, who writes it, leases, events. */
 import { Effect, Layer } from "effect"
+import { commandPath } from "#actors/health/command-path.ts"
 import { host } from "#actors/host.ts"
 import { nodeId } from "#adapters/blob-storage/node.ts"
 import { remoteCommands } from "#adapters/commands-nats.ts"
@@ -38,7 +39,9 @@ const ownLeases = (settings: Settings) =>
 /** The bus and all that is over it; `meanwhile` is done while that starts. */
 export const machinery = (settings: Settings, meanwhile: Layer.Layer<never>) =>
   Layer.mergeAll(
-    settings.roles.includes("actors") ? host : remote,
+    settings.roles.includes("actors")
+      ? Layer.provide(commandPath, host)
+      : Layer.provide(commandPath, remote),
     publishedEventsJetStream(settings.nats.replicas),
     ownLeases(settings),
     databases(settings),

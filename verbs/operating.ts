@@ -25,6 +25,7 @@ import { SystemModel } from "#projections/system/blueprint.ts"
 import { WebhookModel, blueprint as webhook_blueprint } from "#projections/system/webhook-model.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { charts } from "#verbs/charts.ts"
+import { firstOf, modelTrouble, publisherTrouble } from "#verbs/health/troubles.ts"
 import { machineryMeasures } from "#verbs/measures.ts"
 import { published_types } from "#verbs/published.ts"
 import type { RoleParts } from "#verbs/role-parts.ts"
@@ -91,6 +92,13 @@ export const operating = Effect.fnUntraced(function* (
     webhook_blueprint.part,
   )
   const waitFor = (position: number) => Effect.andThen(system.waitFor(position), hooked(position))
-  const service = { name: "operations", api: OperationsApi, routes, waitFor }
+  const webhook = Context.get(models, WebhookModel)
+  const ready = firstOf(
+    yield* parts.commands,
+    yield* modelTrouble("audit", "", system),
+    yield* modelTrouble("webhook", webhook_blueprint.part, webhook),
+    yield* publisherTrouble,
+  )
+  const service = { name: "operations", api: OperationsApi, routes, waitFor, ready }
   return { service, collectors }
 })

@@ -6,15 +6,19 @@ import { Context, Effect, Layer, Option } from "effect"
 import { type Mounted, mount } from "#gateway/routes.ts"
 import { shareProtectionMetrics } from "#gateway/share-protection/metrics.ts"
 import type { Collector } from "#gateway/system/metrics.ts"
-import { CapitalPressureModel } from "#projections/capital-pressure/blueprint.ts"
+import { blueprint, CapitalPressureModel } from "#projections/capital-pressure/blueprint.ts"
+import {
+  ShareProtectionModel,
+  blueprint as share_blueprint,
+} from "#projections/share-protection/blueprint.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { capitalPressure } from "#verbs/capital-pressure.ts"
 import { carrierSearch } from "#verbs/carrier-search.ts"
+import { firstOf, modelTrouble } from "#verbs/health/troubles.ts"
 import { operating } from "#verbs/operating.ts"
 import { type Opening, plantDisease } from "#verbs/plant-disease.ts"
 import type { RoleParts } from "#verbs/role-parts.ts"
 import { shareProtection } from "#verbs/share-protection.ts"
-import { orElse, withCommands } from "#verbs/standing.ts"
 
 /**
  * The dashboard's read model, or undefined: an operator names its file, so that it may be in no
@@ -31,8 +35,11 @@ type DashboardModel = Effect.Success<typeof dashboardModel>
 /** The dashboard; without its read model it reads what is in its file, or answers 500. */
 const dashboardService = Effect.fnUntraced(function* (settings: Settings, model: DashboardModel) {
   const service = capitalPressure({ settings })
-  const known = model === undefined ? service : Effect.provideContext(service, model)
-  return yield* mount(yield* known)
+  if (model === undefined) return yield* mount(yield* service)
+  const known = yield* Effect.provideContext(service, model)
+  const kept = Context.get(model, CapitalPressureModel)
+  const ready = firstOf(known.ready, yield* modelTrouble(known.name, blueprint.part, kept))
+  return yield* mount({ ...known, ready })
 })
 
 export interface GatewayOptions {
@@ -44,10 +51,6 @@ export interface GatewayOptions {
   readonly conductor: Effect.Effect<string | undefined>
 }
 
-/** Blobs are put and read without the bus: a process that has them is asked on. */
-const hasBlobs = ({ roles, services }: Settings) =>
-  roles.includes("blob") && services.includes("blob-storage")
-
 /**
  * Share protection, whose workers and machines are outside. Without the bus it changes nothing, so
  * other processes are to be asked.
@@ -55,14 +58,18 @@ const hasBlobs = ({ roles, services }: Settings) =>
 const protection = Effect.fnUntraced(function* ({ current, parts, conductor }: GatewayOptions) {
   const models = yield* parts.models
   const { services, jobs } = yield* parts.outside
-  const told = { conductor, jobs: Effect.succeed(jobs), outside: services }
+  const commands = yield* parts.commands
+  const told = {
+    conductor: firstOf(commands, conductor),
+    jobs: Effect.succeed(jobs),
+    outside: services,
+  }
   const service = shareProtection({ settings: current, ...told })
   const known = yield* Effect.provideContext(service, models)
-  const bus = yield* parts.bus
-  const said = hasBlobs(current())
-    ? { note: withCommands(known.note, bus) }
-    : { ready: orElse(known.ready, bus.trouble) }
-  const mounted = yield* Effect.provideContext(mount({ ...known, ...said }), models)
+  const shown = Context.get(models, ShareProtectionModel)
+  const model = yield* modelTrouble(known.name, share_blueprint.part, shown)
+  const ready = firstOf(known.ready, commands, model)
+  const mounted = yield* Effect.provideContext(mount({ ...known, ready }), models)
   const texts = yield* Effect.provideContext(shareProtectionMetrics, models)
   const collectors: ReadonlyArray<Collector> = [
     { name: "share-protection", text: texts.standing },
@@ -104,6 +111,5 @@ export const gateway = Effect.fnUntraced(function* (options: GatewayOptions) {
   const capital = dashboard && Context.get(dashboard, CapitalPressureModel)
   const operations = yield* operating(settings, parts, capital)
   collectors.push(...operations.collectors)
-  const operated = { ...operations.service, note: withCommands(undefined, yield* parts.bus) }
-  return { mounted, operations: yield* mount(operated), collectors, serves }
+  return { mounted, operations: yield* mount(operations.service), collectors, serves }
 })

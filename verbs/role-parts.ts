@@ -17,6 +17,7 @@ import { SystemModel } from "#projections/system/blueprint.ts"
 import { WebhookModel } from "#projections/system/webhook-model.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { details } from "#verbs/audit-kinds.ts"
+import { commandTrouble } from "#verbs/health/troubles.ts"
 import { outside } from "#verbs/outside.ts"
 import type { SettingsSources } from "#verbs/root.ts"
 import { webhookMachinery } from "#verbs/webhooks.ts"
@@ -45,6 +46,9 @@ const liveNodes = ({ data, cluster }: Settings) =>
 /** Whether the bus can be asked. */
 const bus = Effect.flatMap(NatsConnection, ({ connection }) => busStanding(connection))
 
+/** Why no command of this process is committed. */
+const commands = Effect.flatMap(bus, commandTrouble)
+
 /** Every part lives as long as the scope of who asks for it first. */
 export const roleParts = Effect.fnUntraced(function* (
   settings: Settings,
@@ -52,6 +56,7 @@ export const roleParts = Effect.fnUntraced(function* (
 ) {
   return {
     bus: yield* Effect.cached(bus),
+    commands: yield* Effect.cached(commands),
     blobs: yield* Effect.cached(Layer.build(BlobStorageModel.layer)),
     models: yield* Effect.cached(Layer.build(models(settings))),
     hooks: yield* Effect.cached(Layer.build(webhookMachinery(settings))),

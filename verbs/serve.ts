@@ -43,13 +43,17 @@ import { requestMetrics } from "#gateway/metrics.ts"
 import { type Mounted, mount } from "#gateway/routes.ts"
 import { healthService } from "#gateway/system/health.ts"
 import { systemService } from "#gateway/system/service.ts"
-import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
+import {
+  ShareProtectionModel,
+  blueprint as share_blueprint,
+} from "#projections/share-protection/blueprint.ts"
 import type { Role, Settings } from "#schemas/settings.ts"
 import { blobStorage } from "#verbs/blob-storage.ts"
 import { startWorkers } from "#verbs/blob-workers.ts"
 import { cloud } from "#verbs/cloud.ts"
 import { conductedElsewhere } from "#verbs/conductor.ts"
 import { embedded, noteOfOthers, noteOfProfile } from "#verbs/embedded.ts"
+import { firstOf, modelTrouble, publisherTrouble } from "#verbs/health/troubles.ts"
 import { machinery, workerBus } from "#verbs/machinery.ts"
 import { measures } from "#verbs/measures.ts"
 import { newOpening, type Opening, opens } from "#verbs/plant-disease.ts"
@@ -62,7 +66,6 @@ import { conductor } from "#verbs/role-conductor.ts"
 import { gateway } from "#verbs/role-gateway.ts"
 import { type RoleParts, roleParts } from "#verbs/role-parts.ts"
 import { type SettingsSources, settings, sources, version } from "#verbs/root.ts"
-import { orElse, withCommands } from "#verbs/standing.ts"
 import { parentGone } from "#verbs/with-parent.ts"
 
 /** Scopes and roles of the control token: what an operator at this machine may do. */
@@ -181,20 +184,23 @@ const background = Effect.fnUntraced(function* ({ current, sources, node_id, par
   yield* Effect.all([models, of_blobs], { concurrency: "unbounded", discard: true })
   if (does("projections")) {
     const trouble = troubleOf(Context.get(yield* parts.models, ShareProtectionModel))
-    said.push(roleOf("projections", orElse(trouble, bus.trouble)))
+    const model = Context.get(yield* parts.models, ShareProtectionModel)
+    const stands = yield* modelTrouble("share-protection", share_blueprint.part, model)
+    said.push(roleOf("projections", firstOf(trouble, yield* parts.commands, stands)))
   }
   if (does("actors")) {
     yield* actors(settings)
-    said.push(roleOf("actors", bus.trouble))
+    said.push(roleOf("actors", yield* parts.commands))
   }
   if (does("conductor")) {
     conducts = yield* conductor(current, node_id, sources, parts)
     if (services.includes("share-protection")) farewell = (yield* parts.outside).farewell
-    said.push(roleOf("conductor", conducts))
+    const stands = yield* publisherTrouble
+    said.push(roleOf("conductor", firstOf(yield* parts.commands, conducts, stands)))
   } else if (does("agent") && services.includes("share-protection")) {
     const works = yield* worker(settings, sources)
     farewell = works.farewell
-    said.push(roleOf("agent", orElse(bus.trouble, works.ready)))
+    said.push(roleOf("agent", firstOf(yield* parts.commands, works.ready)))
   }
   return { said, conducts, farewell }
 })
@@ -214,7 +220,7 @@ const blobs = Effect.fnUntraced(function* (
   return yield* Effect.provideContext(
     Effect.gen(function* () {
       const service = yield* blobStorage(options)
-      const note = withCommands(undefined, yield* parts.bus)
+      const note = yield* parts.commands
       return { ...service, mounted: yield* mount({ ...service, note }) }
     }),
     model,
@@ -274,7 +280,7 @@ const listen = Effect.fnUntraced(function* (
   const closed = Effect.sync(guard.trouble)
   const lines = [...mounted, ...told].map((line) => ({
     ...line,
-    ready: orElse(closed, line.ready),
+    ready: firstOf(closed, line.ready),
   }))
   const isEnding = () => is_ending
   const health = yield* mount(healthService({ services: lines, metrics, isEnding }))

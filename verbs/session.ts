@@ -2,6 +2,7 @@
 import { join } from "node:path"
 import { Effect, Layer, Option } from "effect"
 import { DataFolder } from "#adapters/data-lock.ts"
+import { refusingLog } from "#adapters/health/refusing-log.ts"
 import { findInstance, type Instance } from "#adapters/instance-file.ts"
 import { mark_file, openMark, readMark } from "#adapters/log/high-water-mark.ts"
 import { dropBlocks, keepBlocks, kept_folder } from "#adapters/log/kept-store.ts"
@@ -93,7 +94,7 @@ const briefServer = (settings: Settings) =>
 
 /** Everything that a process needs which is alone on its data folder. */
 export const exclusive = (settings: Settings, meanwhile?: Layer.Layer<never>) =>
-  log(settings).pipe(
+  Layer.provideMerge(refusingLog, log(settings)).pipe(
     Layer.provideMerge(Layer.merge(NatsConnection.layer, EventsConnection.layer)),
     Layer.provideMerge(ownServer(settings, meanwhile)),
   )

@@ -1,0 +1,53 @@
+/** How far whoever follows the log is behind it, in seconds, and whether it stands still. */
+import { Clock, Effect, Stream } from "effect"
+import { Log, type Part } from "#events/log.ts"
+
+/** A read model, or the publisher. */
+export interface Follower {
+  /** The part of the log that it follows. */
+  readonly part: Part
+  /** The last commit that it processed; undefined where it does not work in this process. */
+  readonly position: Effect.Effect<number | undefined>
+  /** Why it waits at this position; undefined while it does not. */
+  readonly waits: () => string | undefined
+}
+
+const ms_per_s = 1000
+
+/** A follower that has not moved for longer than this with work before it stands, in seconds. */
+const standing_s_max = 10
+
+/** A log that does not answer within this has no say here: commands report it. */
+const answer_max = "1 second"
+
+/** How long a follower that is late is watched for any progress, in milliseconds. */
+const watch_ms = 250
+
+/** Seconds since the oldest commit of a part after this position; 0 where there is none. */
+export const lagSeconds = Effect.fnUntraced(function* (part: Part, position: number) {
+  const log = yield* Log
+  if ((yield* log.head(part)) <= position) return 0
+  const [first] = yield* Stream.runCollect(Stream.take(log.read(part, position), 1))
+  if (first === undefined) return 0
+  const waited_ms = (yield* Clock.currentTimeMillis) - Date.parse(first.commit.at)
+  return Math.max(0, waited_ms / ms_per_s)
+})
+
+/**
+ * Why a follower stands: its lag in seconds and what it waits for. Undefined while it has nothing
+ * to do or moves, however far behind it is, and where the log cannot be asked.
+ */
+export const standstill = ({ part, position, waits }: Follower) =>
+  Effect.gen(function* () {
+    const before = yield* position
+    if (before === undefined) return undefined
+    const lag_s = yield* lagSeconds(part, before)
+    if (lag_s <= standing_s_max) return undefined
+    yield* Effect.sleep(watch_ms)
+    if ((yield* position) !== before) return undefined
+    const why = waits()
+    return `${Math.round(lag_s)} s behind the log at position ${before}${why ? `: ${why}` : ""}`
+  }).pipe(
+    Effect.timeoutOrElse({ duration: answer_max, orElse: () => Effect.undefined }),
+    Effect.catchCause(() => Effect.undefined),
+  )

@@ -1,0 +1,119 @@
+/** A disk that is full for a while: the log recovers without a restart of the process. */
+import assert from "node:assert/strict"
+import { spawnSync } from "node:child_process"
+import { rmSync, statfsSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll, it } from "vitest"
+import { describeAbsent } from "../absent.ts"
+import { describeWithServer } from "../nats.ts"
+import { connect } from "../process/client.ts"
+import { cleanUp, newFolder, startServer, told, until } from "../process/server.ts"
+
+const disk_bytes = 192 * 1024 * 1024
+const piece_bytes = 4096
+const recovery_ms_max = 60_000
+const minutes_ms = 240_000
+
+afterAll(cleanUp)
+
+/** A file system of its own; undefined where this user may not mount one. */
+const smallDisk = () => {
+  const dir = newFolder()
+  const options = ["-t", "tmpfs", "-o", `size=${disk_bytes}`, "tmpfs", dir]
+  return spawnSync("mount", options).status === 0 ? dir : undefined
+}
+
+/** Takes what is left of the disk, in large and then small pieces; answers the files. */
+const fill = (dir: string) => {
+  const files: Array<string> = []
+  for (const bytes of [16 * 1024 * 1024, 1024 * 1024, piece_bytes]) {
+    for (;;) {
+      const file = join(dir, `filler-${files.length}`)
+      files.push(file)
+      try {
+        writeFileSync(file, Buffer.alloc(bytes))
+      } catch {
+        break
+      }
+    }
+  }
+  return files
+}
+
+const readyOf = async (url: string) => {
+  const answer = await fetch(new URL("/readyz", url))
+  return { status: answer.status, text: await answer.text() }
+}
+
+const issue = async (url: string, token: string, name: string) => {
+  const operator = connect(url, token)
+  try {
+    const body = JSON.stringify({ name, scopes: ["blobs:read"], roles: [] })
+    const headers = { "content-type": "application/json" }
+    const { status } = await operator.ask("POST", "/v1/admin/tokens", { headers, body })
+    return status
+  } finally {
+    operator.close()
+  }
+}
+
+/** Waits until the audit of the log has so many tokens. */
+const untilAudited = async (url: string, token: string, count: number) => {
+  const operator = connect(url, token)
+  const path = "/v1/admin/audit?type=TokenIssued&limit=1000"
+  try {
+    await until(`${count} tokens in the log`, recovery_ms_max, async () => {
+      const { events } = await operator.json<{ events: ReadonlyArray<unknown> }>("GET", path)
+      return events.length >= count
+    })
+  } finally {
+    operator.close()
+  }
+}
+
+const recovers = async (dir: string) => {
+  const server = await startServer(join(dir, "data"))
+  const { url } = server
+  const { token } = server.credentials.admin
+  const issued: Array<string> = []
+  const commit = async (name: string) => {
+    const status = await issue(url, token, name)
+    if (status === 200) issued.push(name)
+    return status
+  }
+  assert.equal(await commit("before"), 200)
+  assert.equal((await readyOf(url)).status, 200)
+  const files = fill(dir)
+  for (let n = 0; (await commit(`during-${n}`)) === 200; n++) {
+    const { bavail, bsize } = statfsSync(dir)
+    assert(n < 10_000, `${bavail * bsize} bytes are still free`)
+  }
+  const unready = await until("not ready", recovery_ms_max, async () => {
+    const found = await readyOf(url)
+    return found.status === 503 && found
+  })
+  assert.match(unready.text, /^operations takes no commands: .*no space left on device$/m)
+  // Known causes are refused at once.
+  const since = performance.now()
+  assert.equal(await commit("refused"), 503)
+  assert(performance.now() - since < 3_000)
+  for (const file of files) rmSync(file, { force: true })
+  await until(`ready again:\n${told(server)}`, recovery_ms_max, async () => {
+    return (await readyOf(url)).status === 200
+  })
+  assert.equal(await commit("after"), 200)
+  await untilAudited(url, token, issued.length)
+  assert.match(server.printed.stderr, /could not write to .*no space left on device/)
+  assert.deepEqual(await server.stop(), { code: 0, signal: null })
+}
+
+const mounted = smallDisk()
+const name = "a log on a disk that was full"
+if (mounted === undefined) {
+  describeAbsent(name, "a small disk", "Only root may mount one.", false)
+} else {
+  describeWithServer(name, () => {
+    afterAll(() => void spawnSync("umount", ["--lazy", mounted]))
+    it("takes commands again once there is room, nothing lost", () => recovers(mounted), minutes_ms)
+  })
+}
