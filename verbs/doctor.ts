@@ -4,7 +4,7 @@ import { existsSync } from "node:fs"
 import { type IncomingMessage, request as plainRequest } from "node:http"
 import { request as tlsRequest } from "node:https"
 import { join } from "node:path"
-import { Clock, Console, Effect, Layer, Redacted, Runtime, Schema } from "effect"
+import { Cause, Clock, Console, Effect, Layer, Redacted, Runtime, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { restoring_file } from "#adapters/data-lock.ts"
 import { busFindings } from "#adapters/doctor-bus.ts"
@@ -12,6 +12,8 @@ import { databaseFindings } from "#adapters/doctor-database.ts"
 import { machineFindings } from "#adapters/doctor-machine.ts"
 import { type Finding, fail, ok, some, warn } from "#adapters/finding.ts"
 import type { Instance } from "#adapters/instance-file.ts"
+import { lossFindings } from "#adapters/log/doctor-log.ts"
+import { mark_file } from "#adapters/log/high-water-mark.ts"
 import { logStanding } from "#adapters/log-standing.ts"
 import { type Access, accessOf } from "#client/access.ts"
 import { whole } from "#client/whole.ts"
@@ -21,7 +23,7 @@ import { type Answered, type Get, gatewayFindings } from "#verbs/doctor-gateway.
 import { instance, shownBy } from "#verbs/instance.ts"
 import { leases_bucket } from "#verbs/leased.ts"
 import { settings } from "#verbs/root.ts"
-import { busBeside, generations, standing } from "#verbs/session.ts"
+import { busBeside, generations, log, standing } from "#verbs/session.ts"
 
 /** Something must be mended; the lines say what: exit code 1. */
 class Unwell extends Schema.TaggedError<Unwell>()("Unwell", { message: Schema.String }) {
@@ -104,6 +106,20 @@ const bus = Effect.fnUntraced(function* (of: Settings, runs: boolean) {
   )
 })
 
+/** What is missing from the log; where this folder never had one, nothing is made. */
+const losses = (of: Settings) =>
+  existsSync(join(of.data.dir, mark_file))
+    ? lossFindings(of.data.dir).pipe(
+        Effect.provide(Layer.provide(log(of), busBeside(of))),
+        Effect.timeout(bus_ms_max),
+        Effect.catchCause((cause) =>
+          Effect.succeed([
+            fail("log end", `It cannot be compared: ${causeText(Cause.squash(cause))}`),
+          ]),
+        ),
+      )
+    : Effect.succeed([])
+
 const identity = ({ identity, services, keystone_authtoken: { auth_url } }: Settings) =>
   Effect.promise(async (): Promise<ReadonlyArray<Finding>> => {
     if (identity.kind !== "keystone" || !services.includes("share-protection")) return []
@@ -139,7 +155,9 @@ const here = Effect.gen(function* () {
       ? [warn("server", `None runs on ${configured.data.dir}: this looks at what is kept.`)]
       : yield* asked(() => byInstance(running, configured), false)
   const is_half_restored = existsSync(join(configured.data.dir, restoring_file))
-  const found = is_half_restored ? [] : yield* bus(configured, running !== undefined)
+  const found = is_half_restored
+    ? []
+    : [...(yield* bus(configured, running !== undefined)), ...(yield* losses(configured))]
   const beside = [...(yield* identity(configured)), ...(yield* database(configured))]
   return [...machine, ...beside, ...gateway, ...found]
 })

@@ -5,6 +5,7 @@ import { address, Commands, type Unavailable } from "#actors/commands.ts"
 import { inTerm, Leases } from "#actors/leases.ts"
 import { Election } from "#actors/system/election.ts"
 import { newTrouble } from "#actors/trouble.ts"
+import { LogGuard } from "#events/log-guard.ts"
 import { ElectLeader } from "#schemas/system/election.ts"
 
 /** Pause before work that failed of the world is taken up again, in milliseconds. */
@@ -25,6 +26,8 @@ export const leased = Effect.fnUntraced(function* <E, R>(
   holder: string,
   work: (fence: number) => Effect.Effect<unknown, E, R>,
 ) {
+  // On a log that takes no commits nobody is elected.
+  if ((yield* LogGuard).trouble() !== undefined) return
   const leases = yield* Leases
   const commands = yield* Commands
   const elect = Effect.gen(function* () {

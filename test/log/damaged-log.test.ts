@@ -13,6 +13,7 @@ import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { acceptLoss, lost_folder } from "#adapters/log/accept-loss.ts"
+import { lossFindings } from "#adapters/log/doctor-log.ts"
 import { kept_folder } from "#adapters/log/kept-store.ts"
 import { Log } from "#events/log.ts"
 import { countMissing, LogGuard, mergeMissing } from "#events/log-guard.ts"
@@ -114,6 +115,8 @@ describeWithServer("a log that lost commits on disk", () => {
           cpSync(`${image}`, damaged, { recursive: true })
           harm(damaged, `${older}`)
           yield* Effect.gen(function* () {
+            const [told] = yield* lossFindings(damaged)
+            assert.equal(told?.status, "fail", name)
             const { missing, head, trouble } = yield* found
             assert.include(trouble, "read-only", name)
             // What is missing and what is there are all that was acknowledged.
@@ -137,6 +140,7 @@ describeWithServer("a log that lost commits on disk", () => {
       yield* crashImage(`${live}`, `${image}`, commits)
       yield* Effect.gen(function* () {
         assert.isUndefined((yield* found).trouble)
+        assert.equal((yield* lossFindings(`${image}`))[0]?.status, "ok")
         assert.equal(yield* write(1), commits + 1)
       }).pipe(Effect.provide(guardedLog(`${image}`)), Effect.scoped)
       assert.isFalse(existsSync(join(`${image}`, kept_folder)))
