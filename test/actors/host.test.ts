@@ -68,10 +68,10 @@ const gathering = (readers: number) =>
       let waiting = 0
       return Log.of({
         ...log,
-        load: (stream) =>
+        tip: (stream) =>
           Effect.suspend(() => {
             const come = ++waiting === readers ? all.open : Effect.void
-            return come.pipe(Effect.andThen(all.await), Effect.andThen(log.load(stream)))
+            return come.pipe(Effect.andThen(all.await), Effect.andThen(log.tip(stream)))
           }),
       })
     }),

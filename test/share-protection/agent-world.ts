@@ -152,6 +152,7 @@ const logThatMayBeDown = (world: World) =>
       Log.of({
         ...log,
         load: (stream) => (world.is_log_away ? down : log.load(stream)),
+        tip: (stream) => (world.is_log_away ? down : log.tip(stream)),
         append: (commits) => {
           if (world.is_log_down || world.is_log_away) return down
           const events = commits.flatMap(({ commit }) => commit.events)

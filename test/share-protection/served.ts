@@ -81,6 +81,7 @@ const frailLog = Layer.effect(
       ...log,
       append: (commits) => unlessDown(log.append(commits)),
       load: (stream) => unlessDown(log.load(stream)),
+      tip: (stream) => unlessDown(log.tip(stream)),
       head: (part) => unlessDown(log.head(part)),
       follow: (part, position) =>
         Stream.tap(log.follow(part, position), () => Effect.sleep(outage.lag_ms)),
