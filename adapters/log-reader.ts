@@ -28,8 +28,8 @@ const look_ms = 5_000
 const look_ms_max = 60_000
 
 export interface Reading {
-  /** Subjects to read, with wildcards. */
-  readonly filter: string
+  /** Subjects to read, with wildcards; of several, none may be within another. */
+  readonly filter: string | ReadonlyArray<string>
   /** The position that is read already. */
   readonly after: number
   /** The position that ends it, asked when it begins; without it, it goes on for ever. */
@@ -113,11 +113,23 @@ const hasNews = (consumer: Consumer, ms: number) =>
 /** Whether the leader has a message after the one that was read. One that does not say has none. */
 const isBehind = ({ jsm, link, name }: Source, { filter }: Reading, position: number) =>
   Effect.tryPromise(() =>
-    overLink(link, () => jsm.streams.getMessage(name, { last_by_subj: filter })),
+    overLink(link, () =>
+      Promise.all(
+        subjectsOf(filter).map((last_by_subj) => jsm.streams.getMessage(name, { last_by_subj })),
+      ),
+    ),
   ).pipe(
-    Effect.map((last) => last !== null && last.seq > position),
+    Effect.map((lasts) => lasts.some((last) => last !== null && last.seq > position)),
     Effect.orElseSucceed(() => false),
   )
+
+const subjectsOf = (filter: Reading["filter"]) => (typeof filter === "string" ? [filter] : filter)
+
+const filtered = (filter: Reading["filter"]): Partial<ConsumerConfig> => {
+  const [first, ...others] = subjectsOf(filter)
+  if (first === undefined) return {}
+  return others.length === 0 ? { filter_subject: first } : { filter_subjects: [first, ...others] }
+}
 
 /** Tries to open for as long as it makes sense for this reading. */
 const persist = Effect.fnUntraced(function* (
@@ -144,9 +156,9 @@ const persist = Effect.fnUntraced(function* (
 
 const start = ({ filter, lasts }: Reading, position: number): Partial<ConsumerConfig> =>
   lasts
-    ? { filter_subject: filter, deliver_policy: DeliverPolicy.LastPerSubject }
+    ? { ...filtered(filter), deliver_policy: DeliverPolicy.LastPerSubject }
     : {
-        filter_subject: filter,
+        ...filtered(filter),
         deliver_policy: DeliverPolicy.StartSequence,
         opt_start_seq: position + 1,
       }

@@ -91,19 +91,23 @@ const look_ms = 50
 /**
  * Answers the stream's info once it exists with exactly these options. `description`, the
  * `compression` of what is still to come, a larger `max_bytes` and more `num_replicas` are brought
- * up to date; any other difference fails with StreamMismatch. StreamFailed when the server does not
+ * up to date, and so are those of `changeable`, whatever they do to what is in the stream; any
+ * other difference fails with StreamMismatch. StreamFailed when the server does not
  * answer or refuses.
  */
 export const ensureStream = Effect.fnUntraced(function* (
   jsm: JetStreamManager,
   wanted: WantedStream,
+  changeable: ReadonlyArray<string> = [],
 ) {
   const found = yield* findStream(jsm, wanted.name)
   const added = asked(wanted.name, () => jsm.streams.add(wanted))
   const info = found ?? (yield* Effect.tap(added, led(jsm)))
   const differences = differencesOf(wanted, info.config)
   if (differences.length === 0) return info
-  if (!differences.every((difference) => isChangeable(wanted, difference))) {
+  const mayChange = (difference: Difference) =>
+    changeable.includes(difference.option) || isChangeable(wanted, difference)
+  if (!differences.every(mayChange)) {
     return yield* mismatch(wanted.name, differences)
   }
   const changes = Object.fromEntries(differences.map(({ option, wanted }) => [option, wanted]))

@@ -5,18 +5,26 @@
  * of a cluster must, and a stream is never changed from the one to the other: so no stream on a
  * server of somebody else begins without, as long as it may become one of several copies.
  */
-import { type JetStreamManager, PersistMode } from "@nats-io/jetstream"
+import { DiscardPolicy, PersistMode, type StreamInfo } from "@nats-io/jetstream"
 import { headers, type Msg, type NatsConnection, nanos, nuid } from "@nats-io/transport-node"
-import { Effect, Layer, Option, Stream } from "effect"
+import { Array as Arr, Deferred, Effect, Layer, Option, Stream } from "effect"
+import { openConsumer, type Delivered as Placed, type Source } from "#adapters/log-consumer.ts"
 import { readMessages } from "#adapters/log-reader.ts"
 import { events_stream, events_subject } from "#adapters/nats-config.ts"
 import { EventsConnection } from "#adapters/nats-connection.ts"
 import { overLink, watchLink } from "#adapters/nats-link.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
-import { ensureStream, findStream, StreamMismatch } from "#adapters/nats-stream.ts"
+import {
+  ensureStream,
+  findStream,
+  StreamMismatch,
+  undefinedWhereNone,
+} from "#adapters/nats-stream.ts"
 import { keepMirror } from "#adapters/published/mirror.ts"
 import {
+  type Bounds,
   type Delivered,
+  EventsDiscarded,
   type Published,
   PublishedEvents,
   PublishFailed,
@@ -24,6 +32,7 @@ import {
 } from "#projections/published-events.ts"
 import { causeText } from "#schemas/cause-text.ts"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
+import { retention_bytes_default, retention_days_default } from "#schemas/system/settings.ts"
 
 /** Milliseconds in which the server remembers ids; it wants at least 100. */
 const duplicate_window_ms = 1_000
@@ -117,54 +126,81 @@ const unraisable = new StreamMismatch({
 })
 
 /** Whether the stream is not to be synced with each message. */
-const isUnsynced = Effect.fnUntraced(function* (jsm: JetStreamManager, replicas: number) {
+const isUnsynced = Effect.fnUntraced(function* (found: StreamInfo | undefined, replicas: number) {
   const server = yield* Effect.serviceOption(NatsServer)
   const is_own = Option.exists(server, ({ workers }) => workers !== undefined)
-  const found = yield* findStream(jsm, events_stream)
   const is_found_so = found?.config.persist_mode === PersistMode.Async
   if (is_found_so && replicas > 1) return yield* unraisable
   return found === undefined ? is_own && replicas === 1 : is_found_so
 })
 
+/** How much is kept: whichever limit is reached first. */
+export interface Retention {
+  readonly bytes: number
+  readonly days: number
+}
+
+const retention_default: Retention = {
+  bytes: retention_bytes_default,
+  days: retention_days_default,
+}
+
+const day_ms = 86_400_000
+
+const wanted = (replicas: number, retention: Retention, is_unsynced: boolean) => ({
+  name: events_stream,
+  subjects: [events_subject],
+  num_replicas: replicas,
+  allow_direct: true,
+  deny_delete: true,
+  deny_purge: true,
+  // The oldest go, so that a limit never stops the publisher: the log has them for ever.
+  discard: DiscardPolicy.Old,
+  max_bytes: retention.bytes,
+  max_age: nanos(retention.days * day_ms),
+  ...(is_unsynced ? { persist_mode: PersistMode.Async } : { allow_atomic: true }),
+  // Each event is expected by its place, so nothing is left to find doubles by.
+  duplicate_window: nanos(duplicate_window_ms),
+})
+
+/** What may change of a stream that can be made again: how much it keeps. */
+const changeable = ["max_bytes", "max_age"] as const
+
 /** Makes the stream if need be. StreamMismatch when it is another than this one. */
-export const publishedEventsJetStream = (replicas: number) =>
+export const publishedEventsJetStream = (replicas: number, retention = retention_default) =>
   Layer.effect(
     PublishedEvents,
     Effect.gen(function* () {
       const { connection, jsm } = yield* EventsConnection
-      const is_unsynced = yield* isUnsynced(jsm, replicas)
-      yield* ensureStream(jsm, {
-        name: events_stream,
-        subjects: [events_subject],
-        num_replicas: replicas,
-        allow_direct: true,
-        deny_delete: true,
-        deny_purge: true,
-        ...(is_unsynced ? { persist_mode: PersistMode.Async } : { allow_atomic: true }),
-        // Each event is expected by its place, so nothing is left to find doubles by.
-        duplicate_window: nanos(duplicate_window_ms),
-      })
+      const found = yield* findStream(jsm, events_stream)
+      const is_unsynced = yield* isUnsynced(found, replicas)
+      const { first_seq } = found?.config ?? {}
+      const begin = first_seq === undefined ? {} : { first_seq }
+      const asked = { ...wanted(replicas, retention, is_unsynced), ...begin }
+      yield* ensureStream(jsm, asked, changeable)
       yield* keepMirror
 
       const link = yield* watchLink(connection)
       const attempt = <A>(ask: () => Promise<A>) =>
         Effect.tryPromise({ try: () => overLink(link, ask), catch: failed })
+      const info = attempt(() => jsm.streams.info(events_stream).catch(undefinedWhereNone))
+      const replaced = yield* watchStream(info)
 
       const source = { connection, jsm, link, name: events_stream }
-      const follow = (sequence: number, { service = "*", type = "*" }: Wanted) =>
-        readMessages(source, { filter: `events.${service}.*.${type}`, after: sequence }).pipe(
-          Stream.map(({ position, message }) => delivered(position, message)),
+      const follow = (sequence: number, wanted: Wanted) =>
+        readMessages(source, { filter: subjectsOf(wanted), after: sequence }).pipe(
           Stream.mapError(failed),
+          Stream.mapArrayEffect(proven(info, sequence)),
+          Stream.interruptWhen(replaced),
         )
 
       return PublishedEvents.of({
+        bounds: Effect.map(info, (found) => found && boundsOf(found)),
         last: Effect.gen(function* () {
-          const { state } = yield* attempt(() => jsm.streams.info(events_stream))
-          if (state.last_seq === 0) return undefined
-          const query = { seq: state.last_seq }
-          const message = yield* attempt(() => jsm.streams.getMessage(events_stream, query))
-          if (message === null) return yield* failed(`Event ${query.seq} is gone.`)
-          return delivered(message.seq, message)
+          const last = (yield* info)?.state.last_seq ?? 0
+          if (last === 0) return undefined
+          const message = yield* attempt(() => jsm.streams.getMessage(events_stream, { seq: last }))
+          return message === null ? undefined : delivered(message.seq, message)
         }),
         at: Effect.fnUntraced(function* (seq) {
           if (seq < 1) return undefined
@@ -183,6 +219,88 @@ export const publishedEventsJetStream = (replicas: number) =>
           return after + events.length
         }),
         follow,
+        ready: attempt(() => proveReadable(source)),
+        remake: (after) =>
+          attempt(async () => {
+            await jsm.streams.delete(events_stream).catch(undefinedWhereNone)
+            const asked = wanted(replicas, retention, is_unsynced)
+            await jsm.streams.add({ ...asked, first_seq: after + 1 })
+          }),
       })
     }),
   )
+
+/** Opens a reader and closes it. */
+const proveReadable = async (source: Source) => {
+  const consumer = await openConsumer(source, { filter_subject: restored_subject })
+  await consumer.close()
+}
+
+const boundsOf = ({ state }: StreamInfo): Bounds => ({
+  first: Math.max(1, state.first_seq),
+  last: state.last_seq,
+})
+
+/** Subjects of one consumer: beyond so many it gets all, and its reader drops the others. */
+const subjects_max = 64
+
+const restored_subject = "events.system.restoration.state_restored"
+
+/** The subjects of what is wanted, and of restores; none of them is within another. */
+export const subjectsOf = ({ services = [], types = [] }: Wanted): ReadonlyArray<string> => {
+  const any = (names: ReadonlyArray<string>) => (names.length === 0 ? ["*"] : [...new Set(names)])
+  const chosen = any(services).flatMap((service) =>
+    any(types).map((type) => `events.${service}.*.${type}`),
+  )
+  if (chosen.length >= subjects_max) return [events_subject]
+  const has = (names: ReadonlyArray<string>, name: string) =>
+    names.length === 0 || names.includes(name)
+  const is_within = has(services, "system") && has(types, "state_restored")
+  return is_within ? chosen : [...chosen, restored_subject]
+}
+
+/** How long a look at the stream's beginning holds for a reader in its newer half, in ms. */
+const look_ms = 5_000
+
+/**
+ * Passes pages on that nothing is missing in. What is discarded before it is read leaves no gap
+ * that a reader with a filter could see: it looks where the stream begins after a page has come.
+ */
+const proven = (info: Effect.Effect<StreamInfo | undefined, PublishFailed>, sequence: number) => {
+  let after = sequence
+  let looked_ms = Number.NEGATIVE_INFINITY
+  return Effect.fnUntraced(function* (page: Arr.NonEmptyReadonlyArray<Placed>) {
+    const is_next = page[0].position === after + 1
+    if (!is_next && performance.now() - looked_ms > look_ms) {
+      const found = yield* info
+      const { first, last } = found === undefined ? { first: 1, last: 0 } : boundsOf(found)
+      if (after + 1 < first) return yield* new EventsDiscarded({ after })
+      // Half of what is kept is not written within the time.
+      if (after > (first + last) / 2) looked_ms = performance.now()
+    }
+    after = page.at(-1)?.position ?? after
+    return Arr.map(page, ({ position, message }) => delivered(position, message))
+  })
+}
+
+/** How often a process looks whether the stream is still the same, in milliseconds. */
+const watch_ms = 2_000
+
+/** Fails each time that the stream is another than before: whoever reads it then begins again. */
+const watchStream = Effect.fnUntraced(function* (
+  info: Effect.Effect<StreamInfo | undefined, PublishFailed>,
+) {
+  let ending = yield* Deferred.make<never, PublishFailed>()
+  let made = (yield* info)?.created
+  const look = Effect.gen(function* () {
+    yield* Effect.sleep(watch_ms)
+    const now = (yield* info)?.created
+    if (now === undefined || now === made) return
+    made = now
+    const before = ending
+    ending = yield* Deferred.make<never, PublishFailed>()
+    yield* Deferred.fail(before, failed("The stream of published events was made again."))
+  })
+  yield* Effect.forkScoped(Effect.forever(Effect.ignore(look)))
+  return Effect.suspend(() => Deferred.await(ending))
+})

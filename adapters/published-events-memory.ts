@@ -2,69 +2,112 @@
 import { Clock, Effect, Layer, PubSub, Stream } from "effect"
 import {
   type Delivered,
+  EventsDiscarded,
+  isWanted,
   type Kept,
-  type Published,
   PublishedEvents,
   PublishFailed,
   type Wanted,
 } from "#projections/published-events.ts"
 
-interface Held extends Kept {
-  readonly published: Published
+/** What a test does to the stream from outside. */
+export interface Tampering {
+  /** Discards those before this number, as retention does. */
+  readonly discard: (first: number) => Effect.Effect<void>
+  /** Deletes the stream. */
+  readonly lose: Effect.Effect<void>
 }
 
-const fits = ({ service, type }: Wanted, { published }: Held) =>
-  (service === undefined || published.service === service) &&
-  (type === undefined || published.event.type === type)
+type Failure = PublishFailed | EventsDiscarded
+
+const lost = new PublishFailed({ detail: "There is no stream." })
+
+/** The stream, and what a test can do to it. */
+export const makeMemory = Effect.gen(function* () {
+  let kept: Array<Kept> = []
+  let last = 0
+  let is_lost = false
+  /** Counts the streams there were. */
+  let made = 0
+  const news = yield* PubSub.unbounded<void>()
+  const told = PubSub.publish(news, undefined)
+  const first = () => kept[0]?.sequence ?? last + 1
+  const at = (sequence: number) => kept[sequence - first()]
+
+  const follow = (sequence: number, wanted: Wanted) =>
+    Stream.unwrap(
+      Effect.gen(function* () {
+        const subscription = yield* PubSub.subscribe(news)
+        const own = made
+        let after = sequence
+        const fresh = Effect.suspend((): Effect.Effect<Array<Delivered>, Failure> => {
+          if (is_lost || made !== own) return Effect.fail(lost)
+          if (after + 1 < first()) return Effect.fail(new EventsDiscarded({ after }))
+          const some = kept.filter((one) => one.sequence > after)
+          // Who asks beyond the end waits until it is reached.
+          after = Math.max(after, last)
+          return Effect.succeed(
+            some
+              .filter(({ event }) => isWanted(wanted, event))
+              .map(({ sequence, event }): Delivered => ({ sequence, event })),
+          )
+        })
+        return Stream.concat(
+          Stream.fromIterableEffect(fresh),
+          Stream.flatMap(Stream.fromSubscription(subscription), () =>
+            Stream.fromIterableEffect(fresh),
+          ),
+        )
+      }),
+    )
+
+  const tampering: Tampering = {
+    discard: (from) =>
+      Effect.sync(() => {
+        kept = kept.filter(({ sequence }) => sequence >= from)
+      }),
+    lose: Effect.andThen(
+      Effect.sync(() => {
+        kept = []
+        last = 0
+        is_lost = true
+      }),
+      told,
+    ),
+  }
+  const published = PublishedEvents.of({
+    bounds: Effect.sync(() => (is_lost ? undefined : { first: first(), last })),
+    last: Effect.sync(() => {
+      const found = at(last)
+      return found && { sequence: found.sequence, event: found.event }
+    }),
+    at: (sequence) => Effect.sync(() => at(sequence)),
+    append: (events, after) =>
+      Effect.gen(function* () {
+        if (is_lost) return yield* lost
+        if (after !== last) return yield* new PublishFailed({ detail: `The last one is ${last}.` })
+        const published_ms = yield* Clock.currentTimeMillis
+        for (const { event } of events) kept.push({ sequence: ++last, event, published_ms })
+        yield* told
+        return last
+      }),
+    follow,
+    ready: Effect.suspend(() => (is_lost ? Effect.fail(lost) : Effect.void)),
+    remake: (after) =>
+      Effect.andThen(
+        Effect.sync(() => {
+          kept = []
+          last = after
+          is_lost = false
+          made++
+        }),
+        told,
+      ),
+  })
+  return { published, tampering }
+})
 
 export const publishedEventsMemory = Layer.effect(
   PublishedEvents,
-  Effect.gen(function* () {
-    const kept: Array<Held> = []
-    const news = yield* PubSub.unbounded<void>()
-
-    return PublishedEvents.of({
-      last: Effect.sync(() => {
-        const last = kept.at(-1)
-        return last && { sequence: last.sequence, event: last.event }
-      }),
-      at: (sequence) =>
-        Effect.sync(() => {
-          const held = kept[sequence - 1]
-          return held && { sequence, event: held.event, published_ms: held.published_ms }
-        }),
-      append: (events, after) =>
-        Effect.gen(function* () {
-          if (after !== kept.length) {
-            return yield* new PublishFailed({ detail: `The last one is ${kept.length}.` })
-          }
-          const published_ms = yield* Clock.currentTimeMillis
-          for (const published of events) {
-            const sequence = kept.length + 1
-            kept.push({ sequence, event: published.event, published_ms, published })
-          }
-          yield* PubSub.publish(news, undefined)
-          return kept.length
-        }),
-      follow: (sequence, wanted) =>
-        Stream.unwrap(
-          Effect.gen(function* () {
-            const subscription = yield* PubSub.subscribe(news)
-            let next = sequence
-            const fresh = Effect.sync(() => {
-              const stretch = kept.slice(next).filter((one) => fits(wanted, one))
-              // Who asks beyond the end waits until it is reached.
-              next = Math.max(next, kept.length)
-              return stretch.map(({ sequence, event }): Delivered => ({ sequence, event }))
-            })
-            return Stream.concat(
-              Stream.fromIterableEffect(fresh),
-              Stream.flatMap(Stream.fromSubscription(subscription), () =>
-                Stream.fromIterableEffect(fresh),
-              ),
-            )
-          }),
-        ),
-    })
-  }),
+  Effect.map(makeMemory, ({ published }) => published),
 )

@@ -64,12 +64,13 @@ const part_mode = 0o600
 const asked = <A>(run: () => Promise<A>) =>
   Effect.tryPromise({ try: run, catch: (cause) => readFailure(cause) })
 
-/** The last sequence of a stream; 0 where there is no stream. */
-const lastOf = ({ jsm }: Bus, name: string) =>
+/** The last sequence of a stream, and what it holds; 0 where there is no stream. */
+const standingOf = ({ jsm }: Bus, name: string) =>
   asked(async () => {
     const info = await jsm.streams.info(name).catch(undefinedWhereNone)
-    return info?.state.last_seq ?? 0
+    return { last: info?.state.last_seq ?? 0, messages: info?.state.messages ?? 0 }
   })
+const lastOf = (bus: Bus, name: string) => Effect.map(standingOf(bus, name), ({ last }) => last)
 
 interface Part {
   readonly bus: Bus
@@ -130,13 +131,17 @@ const grown = (
 /** The published events so far. What was in the backup stays: they are only ever added to. */
 const events = Effect.fnUntraced(function* ({ store }: BackupOptions) {
   const bus = yield* EventsConnection
-  const until = yield* lastOf(bus, events_stream)
+  const { last: until, messages } = yield* standingOf(bus, events_stream)
   const before = store.manifest?.events
   const after = before?.last ?? 0
   if (after > until) return yield* unusable(anotherLog(store.folder))
   if (before !== undefined) yield* proveHeld(store, before)
   const stretch = { filter: events_subject, after, until }
-  const more = yield* added(store, { bus, name: events_stream, called: "events", stretch })
+  // What is discarded for its age cannot be read, though it was the last.
+  const more =
+    messages === 0
+      ? undefined
+      : yield* added(store, { bus, name: events_stream, called: "events", stretch })
   return grown(before, more, until)
 })
 

@@ -193,6 +193,8 @@ const cursors = Effect.fnUntraced(function* ({ store, manifest, log }: RestoreOp
 const published = Effect.fnUntraced(function* ({ store, manifest, log }: RestoreOptions) {
   const { connection, jsm } = yield* EventsConnection
   yield* Layer.build(publishedEventsJetStream(log.replicas))
+  // With some of them discarded, the publisher makes the stream again from the log's anchors.
+  if (manifest.events.messages !== manifest.events.last) return
   const to = { connection, jsm, stream: events_stream }
   yield* tried("Published events cannot be written", () =>
     refill(to, messagesOf(store, manifest.events), async () => undefined),

@@ -3,38 +3,14 @@
  *
  * Source: DESIGN of the running system, 6.
  */
-import { Context, Effect, Metric, Schedule, Schema, Stream } from "effect"
-import {
-  type Commit,
-  isPartOf,
-  Log,
-  type LogUnavailable,
-  type Part,
-  parseStream,
-  type Recorded,
-} from "#events/log.ts"
-import { LogGuard } from "#events/log-guard.ts"
-import {
-  RestorationContext,
-  type Restored,
-  restoration_stream,
-} from "#events/system/restoration.ts"
-import { PublisherStanding } from "#projections/health/publisher-standing.ts"
-import { type Place, slices } from "#projections/projection.ts"
+import { Context, Effect, Schema, type Stream } from "effect"
+import { type Commit, isPartOf, type Part, parseStream, type Recorded } from "#events/log.ts"
+import type { Restored } from "#events/system/restoration.ts"
+import type { Place } from "#projections/projection.ts"
 import { decoder } from "#schemas/as-is.ts"
-import type { CloudEvent } from "#schemas/cloud-event.ts"
+import { type CloudEvent, isRestoration } from "#schemas/cloud-event.ts"
 import type { Message } from "#schemas/message.ts"
-import { counter, gauge } from "#schemas/metric.ts"
 import type { PublishedTypes } from "#schemas/published.ts"
-
-/** Pause before the publisher starts again after a failure, in milliseconds. */
-const retry_ms = 500
-
-/** How often the publisher looks whether the bus still has all that it took, in milliseconds. */
-const check_ms = 5_000
-
-/** Events told at one go: some milliseconds, between which others have the thread. */
-const slice_events_max = 500
 
 /** An event with the bus subject's tokens: `events.<service>.<aggregate>.<type>`. */
 export interface Published {
@@ -59,34 +35,60 @@ export interface Kept extends Delivered {
   readonly published_ms: number
 }
 
+/** Which events a subscriber wants: each list is a choice, and an empty one is all. */
 export interface Wanted {
-  readonly service?: string | undefined
-  readonly type?: string | undefined
+  readonly services?: ReadonlyArray<string> | undefined
+  readonly types?: ReadonlyArray<string> | undefined
 }
 
+/** The numbers of the first and the last event; `first` is `last + 1` where none is kept. */
+export interface Bounds {
+  readonly first: number
+  readonly last: number
+}
+
+/** What comes after the event of this number was discarded: only the log has it. */
+export class EventsDiscarded extends Schema.TaggedError<EventsDiscarded>()("EventsDiscarded", {
+  after: Schema.Int,
+}) {}
+
+/** The published stream: it keeps the latest events, and what it drops can be read in the log. */
 export class PublishedEvents extends Context.Service<
   PublishedEvents,
   {
-    /** The last one; undefined when there is none. */
+    /** Undefined where there is no stream: it was deleted, or is damaged. */
+    readonly bounds: Effect.Effect<Bounds | undefined, PublishFailed>
+    /** The last one; undefined where none is kept. */
     readonly last: Effect.Effect<Delivered | undefined, PublishFailed>
-    /** The one of this sequence; undefined where there is none yet. */
+    /** The one of this sequence; undefined where none is kept. */
     readonly at: (sequence: number) => Effect.Effect<Kept | undefined, PublishFailed>
     /** Adds all after the one of sequence `after`, and answers the last one's sequence. */
     readonly append: (
       events: ReadonlyArray<Published>,
       after: number,
     ) => Effect.Effect<number, PublishFailed>
-    /** Those after `sequence`, oldest first, and then each new one. It never ends. */
-    readonly follow: (sequence: number, wanted: Wanted) => Stream.Stream<Delivered, PublishFailed>
+    /**
+     * Those after `sequence`, oldest first, and then each new one; `state_restored` always. It
+     * never ends, but fails where some of them are discarded, or the stream is made again.
+     */
+    readonly follow: (
+      sequence: number,
+      wanted: Wanted,
+    ) => Stream.Stream<Delivered, PublishFailed | EventsDiscarded>
+    /** Whether a reader can be opened now: a server that is full of them refuses it. */
+    readonly ready: Effect.Effect<void, PublishFailed>
+    /** Makes the stream from scratch, empty; the next event's number is `after + 1`. */
+    readonly remake: (after: number) => Effect.Effect<void, PublishFailed>
   }
 >()("projections/PublishedEvents") {}
 
-/** The last sequence that was published before a time (epoch milliseconds); 0: none was. */
+/** The last sequence that was published before a time (epoch milliseconds), as far as is kept. */
 export const sequenceBefore = Effect.fnUntraced(function* (time_ms: number) {
-  const { last, at } = yield* PublishedEvents
+  const { bounds, at } = yield* PublishedEvents
+  const { first, last } = (yield* bounds) ?? { first: 1, last: 0 }
   // Those up to `before` were, those from `from` on were not.
-  let before = 0
-  let from = ((yield* last)?.sequence ?? 0) + 1
+  let before = first - 1
+  let from = last + 1
   while (from - before > 1) {
     const middle = Math.floor((before + from) / 2)
     const kept = yield* at(middle)
@@ -95,6 +97,11 @@ export const sequenceBefore = Effect.fnUntraced(function* (time_ms: number) {
   }
   return before
 })
+
+export const isWanted = ({ services = [], types = [] }: Wanted, event: CloudEvent) =>
+  isRestoration(event) ||
+  ((services.length === 0 || services.includes(event.source.split("/")[2] ?? "")) &&
+    (types.length === 0 || types.includes(event.type)))
 
 /** What is told of an event: a type and its data. */
 export interface Told {
@@ -194,110 +201,3 @@ const cloudOf = (told: Told, { service, kind, event_id, place }: Teller): CloudE
     data,
   }
 }
-
-const indexOf = ({ id }: CloudEvent) => Number(id.split(".")[1])
-
-const decodeRestored = Schema.decodeUnknownSync(RestorationContext)
-
-/** The restores of the log, as of a commit that tells. */
-const restoresAt = ({ commit }: Recorded) => decodeRestored(commit.snapshot.context).restores
-
-const position_gauge = gauge(
-  "almanac_publisher_position",
-  "Position in the log that the publisher has come to, where this process was it.",
-)
-const published_counter = counter(
-  "almanac_published_events_total",
-  "Events that this process published.",
-  {},
-)
-
-/** Publishes from where the published events end, until it fails. */
-const publishFrom = Effect.fnUntraced(function* (publications: ReadonlyArray<Publication>) {
-  const log = yield* Log
-  const detail = (yield* LogGuard).trouble()
-  if (detail !== undefined) return yield* new PublishFailed({ detail })
-  const published = yield* PublishedEvents
-  const last = yield* published.last
-  const begin = last ?? { sequence: 0, event: undefined }
-  let sequence = begin.sequence
-  const last_restored = yield* log.load(restoration_stream)
-  let restores = last_restored === undefined ? [] : restoresAt(last_restored)
-
-  const isNews = ({ event }: Published) =>
-    begin.event === undefined ||
-    event.position > begin.event.position ||
-    indexOf(event) > indexOf(begin.event)
-
-  // The last commit is read again: it may have been told in part.
-  const position = Math.max(0, (begin.event?.position ?? 0) - 1)
-  const standing = yield* PublisherStanding
-  const reach = (at: number) => {
-    standing.position = at
-    standing.why = undefined
-    return Metric.update(position_gauge, at)
-  }
-  yield* reach(begin.event?.position ?? 0)
-  const tell = (slice: ReadonlyArray<Recorded>) =>
-    slice.flatMap((recorded) => {
-      if (recorded.stream === restoration_stream) restores = restoresAt(recorded)
-      return publishedOf(publications, recorded, restores).filter(isNews)
-    })
-  const publishing = Stream.runForEachArray(log.follow("", position), (stretch) =>
-    Effect.gen(function* () {
-      const news: Array<Published> = []
-      for (const slice of slices(stretch, slice_events_max)) {
-        if (slice[0] !== stretch[0]) yield* Effect.yieldNow
-        news.push(...tell(slice))
-      }
-      if (news.length > 0) sequence = yield* published.append(news, sequence)
-      yield* reach(stretch.at(-1)?.position ?? 0)
-      if (news.length > 0) yield* Metric.update(published_counter, news.length)
-    }),
-  )
-
-  // A bus that was killed may have lost the last of what it took, as it does not sync: without
-  // this, those would be missing until there is another event.
-  const checking = Effect.gen(function* () {
-    yield* Effect.sleep(check_ms)
-    const taken = sequence
-    const kept = (yield* published.last)?.sequence ?? 0
-    if (kept < taken) {
-      return yield* new PublishFailed({ detail: `The bus has ${kept} of ${taken} events.` })
-    }
-  })
-  return yield* Effect.raceFirst(publishing, Effect.forever(checking))
-})
-
-/**
- * Publishes for as long as it runs; only one publisher may (a lease elects it).
- *
- * Its place is the last published event itself, and each append names the one before: neither a
- * crash nor an outage, nor a second publisher, doubles or drops an event. What it cannot read it
- * does not skip: it waits for a release that can, and says so.
- */
-export const publisher = (publications: ReadonlyArray<Publication>) =>
-  Effect.suspend(() => {
-    let told = ""
-    const tell = Effect.fnUntraced(function* ({ detail }: PublishFailed | LogUnavailable) {
-      const standing = yield* PublisherStanding
-      standing.why = detail
-      // Where it has published nothing it stands before the first commit.
-      standing.position ??= 0
-      if (detail === told) return
-      told = detail
-      yield* Effect.logWarning(`The publisher waits: ${detail}`)
-    })
-    return publishFrom(publications).pipe(
-      Effect.catchDefect((defect) => Effect.fail(new PublishFailed({ detail: String(defect) }))),
-      Effect.tapError(tell),
-      Effect.retry(Schedule.spaced(retry_ms)),
-      Effect.andThen(Effect.never),
-      // From here on another process may publish.
-      Effect.ensuring(
-        Effect.map(PublisherStanding, (standing) => {
-          standing.position = undefined
-        }),
-      ),
-    )
-  })

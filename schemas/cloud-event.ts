@@ -32,3 +32,7 @@ export const CloudEvent = Schema.Struct({
   data: Schema.Record(Schema.String, Schema.Unknown),
 })
 export type CloudEvent = typeof CloudEvent.Type
+
+/** Whether an event says that the log was restored: every subscriber gets it. */
+export const isRestoration = ({ source, type }: Pick<CloudEvent, "source" | "type">) =>
+  type === "state_restored" && source === "/almanac/system/restoration"

@@ -33,7 +33,7 @@ import {
   worker,
 } from "#schemas/share-protection/settings.ts"
 import { api } from "#schemas/system/api-settings.ts"
-import { webhooks } from "#schemas/system/settings.ts"
+import { events, webhooks } from "#schemas/system/settings.ts"
 import { principal_name_pattern, role_pattern, scopes } from "#schemas/token.ts"
 
 /** An hour: a request or a clock that is off by more is a mistake. */
@@ -317,6 +317,7 @@ export const settings = {
   capital,
   carrier,
   plant,
+  events,
   webhooks,
   metrics,
   telemetry,

@@ -169,6 +169,8 @@ export const documented: Record<string, unknown> = {
   "plant.batch_images_max": 32,
   "plant.image_bytes_max": 20_971_520,
   "plant.image_pixels_max": 50_000_000,
+  "events.retention_bytes": 8_589_934_592,
+  "events.retention_days": 30,
   "webhooks.allowed_networks": [],
   "webhooks.allow_http": false,
   "webhooks.timeout_seconds": 15,

@@ -20,9 +20,9 @@ export const given = (
 ): Settings => {
   // Every name of `settings` is in it, with its default.
   const all = defaults(settings) as unknown as Settings
-  const changed = Object.entries(change).map(([section, values]) => [
-    section,
-    { ...all[section as keyof Sections], ...values },
-  ])
+  const changed = Object.entries(change).map(([section, values]: [string, object]) => {
+    const own: object = all[section as keyof Sections]
+    return [section, { ...own, ...values }]
+  })
   return { ...all, ...Object.fromEntries(changed) }
 }

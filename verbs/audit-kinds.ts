@@ -28,6 +28,7 @@ import { Checkpoint } from "#actors/system/checkpoint.ts"
 import { Election } from "#actors/system/election.ts"
 import { Generation } from "#actors/system/generation.ts"
 import { Probe } from "#actors/system/probe.ts"
+import { Publications } from "#actors/system/publication.ts"
 import { Restorations } from "#actors/system/restoration.ts"
 import { Token } from "#actors/system/token.ts"
 import { Webhook } from "#actors/system/webhook.ts"
@@ -82,6 +83,7 @@ export const deciders: ReadonlyArray<AnyDecider> = [
   Checkpoint,
   Generation,
   Probe,
+  Publications,
   Restorations,
   Token,
   Webhook,

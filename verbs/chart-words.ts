@@ -219,6 +219,10 @@ export const words: Readonly<Record<string, Words>> = {
     told: "Commits that prove that the log takes commits, while nobody else writes to it.",
     states: { open: "One probe follows another." },
   },
+  "system.publication": {
+    told: "Anchors of the numbering of published events. Source: decision 0172.",
+    states: { open: "Each anchor is at a later position than the one before, or has other types." },
+  },
   "system.restoration": {
     told: "Restores of the log from a backup. Source: issue 10, deploy.",
     states: { open: "Each restore has more of the log than the one before." },

@@ -30,6 +30,7 @@ import * as checkpoint from "#actors/system/checkpoint.ts"
 import * as election from "#actors/system/election.ts"
 import * as generation from "#actors/system/generation.ts"
 import * as probe from "#actors/system/probe.ts"
+import * as publication from "#actors/system/publication.ts"
 import * as restoration from "#actors/system/restoration.ts"
 import * as token from "#actors/system/token.ts"
 import * as webhook from "#actors/system/webhook.ts"
@@ -66,6 +67,7 @@ const machines: ReadonlyArray<AnyStateMachine> = [
   election,
   generation,
   probe,
+  publication,
   restoration,
   token,
   webhook,

@@ -9,8 +9,10 @@ import { NatsConnection } from "#adapters/nats-connection.ts"
 import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
 import { agentsNats } from "#adapters/share-protection/agents-nats.ts"
 import { liveWorkersNats } from "#adapters/share-protection/live-workers-nats.ts"
+import { PublishedHistory } from "#projections/published/history.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { lease_ttl_ms, leases_bucket } from "#verbs/leased.ts"
+import { publishing } from "#verbs/published.ts"
 import { databases } from "#verbs/read-models.ts"
 import { exclusive } from "#verbs/session.ts"
 
@@ -36,13 +38,21 @@ const ownLeases = (settings: Settings) =>
     ),
   )
 
+/** How much of the published events their stream keeps. */
+export const retentionOf = ({ events }: Settings) => ({
+  bytes: events.retention_bytes,
+  days: events.retention_days,
+})
+
 /** The bus and all that is over it; `meanwhile` is done while that starts. */
 export const machinery = (settings: Settings, meanwhile: Layer.Layer<never>) =>
   Layer.mergeAll(
     settings.roles.includes("actors")
       ? Layer.provide(commandPath, host)
       : Layer.provide(commandPath, remote),
-    publishedEventsJetStream(settings.nats.replicas),
+    PublishedHistory.layer(publishing).pipe(
+      Layer.provideMerge(publishedEventsJetStream(settings.nats.replicas, retentionOf(settings))),
+    ),
     ownLeases(settings),
     databases(settings),
   ).pipe(Layer.provideMerge(exclusive(settings, meanwhile)))

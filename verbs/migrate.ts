@@ -7,7 +7,7 @@ import { Log } from "#events/log.ts"
 import { PublishedEvents } from "#projections/published-events.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { instance } from "#verbs/instance.ts"
-import { leasesOf } from "#verbs/machinery.ts"
+import { leasesOf, retentionOf } from "#verbs/machinery.ts"
 import { databases, read_models } from "#verbs/read-models.ts"
 import { settings } from "#verbs/root.ts"
 import { exclusive } from "#verbs/session.ts"
@@ -17,8 +17,8 @@ const all = Effect.fnUntraced(function* ({ audit }: Settings) {
   const log = yield* Log
   yield* Console.log(`log: at position ${yield* log.head("")}`)
   const published = yield* PublishedEvents
-  const last = yield* published.last
-  yield* Console.log(`published events: ${last?.sequence ?? 0}`)
+  const bounds = yield* published.bounds
+  yield* Console.log(`published events: ${bounds?.last ?? 0}`)
   for (const [name, open] of read_models) {
     if (name === "system" && !audit.index) continue
     const model = yield* open
@@ -37,7 +37,7 @@ export const migrate = Command.make(
     }
     const { replicas } = configured.nats
     const streams = Layer.mergeAll(
-      publishedEventsJetStream(replicas),
+      publishedEventsJetStream(replicas, retentionOf(configured)),
       webhookCursorsJetStream(replicas),
       leasesOf(configured, "migrate"),
       databases(configured, true),

@@ -3,6 +3,7 @@ import { published as published_blobs } from "#projections/blob-storage/publishe
 import { published as published_capital } from "#projections/capital-pressure/published.ts"
 import { published as published_searches } from "#projections/carrier-search/published.ts"
 import { published as published_predictions } from "#projections/plant-disease/published.ts"
+import type { Publishing } from "#projections/published/numbering.ts"
 import type { Publication } from "#projections/published-events.ts"
 import { published as published_shares } from "#projections/share-protection/published.ts"
 import { published as published_system } from "#projections/system/published.ts"
@@ -24,7 +25,7 @@ export const published_types: ReadonlyArray<readonly [string, PublishedTypes]> =
   ["system", system] as const,
 ]
 
-export const publications: ReadonlyArray<Publication> = [
+const publications: ReadonlyArray<Publication> = [
   ...published_blobs,
   ...published_shares,
   ...published_capital,
@@ -32,3 +33,16 @@ export const publications: ReadonlyArray<Publication> = [
   ...published_predictions,
   ...published_system,
 ]
+
+/** Types that were not published yet by releases that did not number what they published. */
+const newer = ["system.token_issued", "system.token_revoked"]
+
+const types = published_types.flatMap(([service, published]) =>
+  Object.keys(published).map((type) => `${service}.${type}`),
+)
+
+export const publishing: Publishing = {
+  publications,
+  types,
+  types_before: types.filter((type) => !newer.includes(type)),
+}

@@ -7,13 +7,14 @@ import { Cluster } from "#actors/blob-storage/cluster.ts"
 import { watchdog } from "#actors/blob-storage/watchdog.ts"
 import { runProcess } from "#actors/process.ts"
 import { checkpointer } from "#actors/system/checkpointer.ts"
+import { anchorPublication } from "#actors/system/publication.ts"
 import { timer } from "#actors/timer.ts"
-import { publisher } from "#projections/published-events.ts"
+import { publisher } from "#projections/published/publisher.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { capitalScheduler } from "#verbs/capital-scheduler.ts"
 import { conducting } from "#verbs/conductor.ts"
 import { leased } from "#verbs/leased.ts"
-import { publications } from "#verbs/published.ts"
+import { publishing } from "#verbs/published.ts"
 import type { RoleParts } from "#verbs/role-parts.ts"
 import type { SettingsSources } from "#verbs/root.ts"
 import { deliverWebhooks } from "#verbs/webhooks.ts"
@@ -24,7 +25,7 @@ const upkeep = Effect.fnUntraced(function* (
   node_id: string,
   { hooks }: RoleParts,
 ) {
-  yield* leased("system-publisher", node_id, () => publisher(publications))
+  yield* leased("system-publisher", node_id, () => publisher(publishing, anchorPublication))
   yield* Effect.provideContext(deliverWebhooks(settings, node_id), yield* hooks)
   const { checkpoint_commits: commits, checkpoint_seconds: seconds } = settings.audit
   yield* leased("system-checkpointer", node_id, () =>

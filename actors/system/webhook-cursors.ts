@@ -27,6 +27,8 @@ export const WebhookCursor = Schema.Struct({
   replay: Schema.Int,
   /** The webhook's revision that it is of. */
   revision: Schema.optionalKey(Schema.Int),
+  /** In which history of the log its sequences are; absent in cursors of before there were any. */
+  epoch: Schema.optionalKey(Schema.String),
   /** Every event up to here is delivered, given up, not wanted, or open. */
   read: Schema.Int,
   open: Schema.Array(Open),

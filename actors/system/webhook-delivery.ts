@@ -15,7 +15,7 @@ import { type Backlog, type Item, makeBacklog } from "#actors/system/webhook-bac
 import { type WebhookCursor, WebhookCursors } from "#actors/system/webhook-cursors.ts"
 import { EventsUnavailable, type Placed, WebhookEvents } from "#actors/system/webhook-events.ts"
 import { type Outcome, WebhookSender } from "#actors/system/webhook-sender.ts"
-import type { CloudEvent } from "#schemas/cloud-event.ts"
+import { type CloudEvent, isRestoration } from "#schemas/cloud-event.ts"
 import { counter } from "#schemas/metric.ts"
 import {
   DisableWebhook,
@@ -40,14 +40,15 @@ const reads_max = 16
 /** The status that tells to send no more. */
 const gone = 410
 
-/** Whose events a webhook gets, and which. */
+/** Whose events a webhook gets, and which; every webhook hears of a restore. */
 export const isFor = (
   { project_id, types, services }: Pick<WebhookNow, "project_id" | "types" | "services">,
-  { projectid, type, source }: CloudEvent,
+  event: CloudEvent,
 ) =>
-  (project_id === null || projectid === project_id) &&
-  (types.length === 0 || types.includes(type)) &&
-  (services.length === 0 || services.includes(source.split("/")[2] ?? ""))
+  isRestoration(event) ||
+  ((project_id === null || event.projectid === project_id) &&
+    (types.length === 0 || types.includes(event.type)) &&
+    (services.length === 0 || services.includes(event.source.split("/")[2] ?? "")))
 
 /** Events of one aggregate, in the finest sense that subscribers know: those of one subject. */
 const keyOf = ({ source, subject }: CloudEvent) => `${source} ${subject}`
@@ -250,8 +251,6 @@ const delivering = Effect.fnUntraced(function* (delivery: Delivery) {
 const reading = Effect.fnUntraced(function* (delivery: Delivery) {
   const { webhook, backlog, news, room, moved } = delivery
   const events = yield* WebhookEvents
-  const one = (names: ReadonlyArray<string>) => (names.length === 1 ? names[0] : undefined)
-  const wanted = { service: one(webhook.services), type: one(webhook.types) }
   const take = ({ sequence, event }: Placed) =>
     Effect.gen(function* () {
       const is_wanted = isFor(webhook, event)
@@ -263,7 +262,7 @@ const reading = Effect.fnUntraced(function* (delivery: Delivery) {
       if (is_wanted) backlog.take({ sequence, key: keyOf(event) })
       backlog.readTo(sequence)
     })
-  return yield* Stream.runForEachArray(events.follow(backlog.read(), wanted), (stretch) =>
+  return yield* Stream.runForEachArray(events.follow(backlog.read(), webhook), (stretch) =>
     Effect.andThen(
       Effect.forEach(stretch, take, { discard: true }),
       Effect.all([news.open, moved.open]),
@@ -288,6 +287,14 @@ const saving = Effect.fnUntraced(function* (delivery: Delivery, change: number) 
     saved = text
   })
   return yield* Effect.forever(save)
+})
+
+/** The cursor in the present history of the log: a restore takes it back to what both share. */
+const inHistory = Effect.fnUntraced(function* (cursor: WebhookCursor) {
+  const { resume } = yield* WebhookEvents
+  const { epoch, after } = yield* resume({ epoch: cursor.epoch, sequence: cursor.read })
+  const open = cursor.open.filter(({ sequence }) => sequence <= after)
+  return { ...cursor, epoch, read: after, open } satisfies WebhookCursor
 })
 
 /** Takes what was open, and the dead letters that somebody asked for, into a backlog. */
@@ -321,7 +328,8 @@ export const deliver = Effect.fnUntraced(function* (
 ) {
   const cursors = yield* WebhookCursors
   const kept = yield* cursors.load(id)
-  const backlog = yield* refilled(webhook, resumed(webhook, kept?.cursor))
+  const cursor = yield* inHistory(resumed(webhook, kept?.cursor))
+  const backlog = yield* refilled(webhook, cursor)
   const delivery: Delivery = {
     id,
     webhook,

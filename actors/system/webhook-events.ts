@@ -17,10 +17,18 @@ export class EventsUnavailable extends Schema.TaggedError<EventsUnavailable>()(
 export class WebhookEvents extends Context.Service<
   WebhookEvents,
   {
+    /**
+     * Where a deliverer goes on that had come to this place: before it, where the log was restored
+     * to an earlier state meanwhile. Without an epoch the place is one of the present.
+     */
+    readonly resume: (was: {
+      readonly epoch?: string | undefined
+      readonly sequence: number
+    }) => Effect.Effect<{ readonly epoch: string; readonly after: number }, EventsUnavailable>
     /** Those after `sequence`, oldest first, and then each new one. It never ends. */
     readonly follow: (
       sequence: number,
-      wanted: { readonly service?: string | undefined; readonly type?: string | undefined },
+      wanted: { readonly services: ReadonlyArray<string>; readonly types: ReadonlyArray<string> },
     ) => Stream.Stream<Placed, EventsUnavailable>
     /** The one at this place; undefined where there is none yet. */
     readonly at: (sequence: number) => Effect.Effect<CloudEvent | undefined, EventsUnavailable>

@@ -72,8 +72,8 @@ const channelOf = (
 const text_parameter = (description: string) => ({ description })
 
 const sse_description =
-  "Server-sent events of GET /v1/events: `data` is the event, `id` its sequence, `event` its " +
-  "type. Resumable by Last-Event-ID or ?since."
+  "Server-sent events of GET /v1/events: `data` is the event, `id` its epoch and sequence, " +
+  "`event` its type. Resumable by Last-Event-ID or ?since."
 const webhook_description =
   "A POST to the URL of a webhook, signed by Standard Webhooks (webhook-id, webhook-timestamp, " +
   "webhook-signature), at least once, in order for each subject."

@@ -9,21 +9,45 @@ import { InstantMs } from "#schemas/system/audit.ts"
 import { BackendUnavailable, Forbidden, Invalid } from "#schemas/system/rejection.ts"
 
 /** One token of a subject: it becomes part of a filter of the bus. */
+const Name = Schema.String.check(Schema.isPattern(/^[\w-]+$/), Schema.isMaxLength(token_chars_max))
+
+/** Names that one filter may have. */
+const names_max = 32
+
+/** Names with commas between them, or one. */
+const Names = Schema.String.check(
+  Schema.makeFilter((text: string) => namesOf(text).length <= names_max || too_many),
+  Schema.makeFilter((text: string) => namesOf(text).every(isName) || `${expected_name}`),
+)
+const isName = Schema.is(Name)
+const expected_name = `Expected names of letters, digits, _ and -, with commas between them`
+const too_many = `Expected at most ${names_max} names`
+
+/** The names of a filter; it may be given several times, too. */
+export const namesOf = (given: string | ReadonlyArray<string> = []) =>
+  [given].flat().flatMap((text) => text.split(","))
+
 const Filter = Schema.optionalKey(
-  Schema.String.check(Schema.isPattern(/^[\w-]+$/), Schema.isMaxLength(token_chars_max)),
+  Schema.Union([Names, Schema.Array(Names).check(Schema.isMaxLength(names_max))]),
 )
 
-/** A sequence number as `id:` lines carry it. */
-const EventSequence = Schema.String.check(Schema.isPattern(/^\d{1,15}$/))
+/** `<epoch>-<sequence>` as `id:` lines carry it, or the sequence alone, of the present epoch. */
+const EventId = Schema.String.check(Schema.isPattern(/^([0-9a-f]{8}-)?\d{1,15}$/))
 
-/** After this sequence, or what was published at this time (RFC 3339) or later. */
+/** An id taken apart. */
+export const placeOf = (id: string) => {
+  const [, epoch, sequence] = /^(?:(\w+)-)?(\d+)$/.exec(id) ?? []
+  return { epoch, sequence: Number(sequence) }
+}
+
+/** After the event of this id, or what was published at this time (RFC 3339) or later. */
 const Since = Schema.String.check(
-  Schema.makeFilter((text: string) => isSequence(text) || isInstant(text) || expected),
-).annotate({ description: "A sequence, or a time as 2026-11-22T08:00:00Z." })
-const isSequence = Schema.is(EventSequence)
+  Schema.makeFilter((text: string) => isEventId(text) || isInstant(text) || expected),
+).annotate({ description: "An event's id, or a time as 2026-11-22T08:00:00Z." })
+export const isEventId = Schema.is(EventId)
 const isInstant = (text: string) => Option.isSome(decodeInstant(text))
 const decodeInstant = Schema.decodeUnknownOption(InstantMs)
-const expected = "Expected a sequence, or a time as 2026-11-22T08:00:00Z"
+const expected = "Expected an event's id, or a time as 2026-11-22T08:00:00Z"
 
 export const Events = HttpApiGroup.make("events")
   .annotate(OpenApi.Description, "Published events.")
@@ -32,10 +56,10 @@ export const Events = HttpApiGroup.make("events")
       query: {
         service: Filter,
         type: Filter,
-        subject: Filter,
+        subject: Schema.optionalKey(Name),
         since: Schema.optionalKey(Since),
       },
-      headers: { "last-event-id": Schema.optionalKey(EventSequence) },
+      headers: { "last-event-id": Schema.optionalKey(EventId) },
       success: HttpApiSchema.StreamSse({ data: CloudEvent }),
       error: [Invalid, Forbidden, BackendUnavailable],
     })

@@ -10,14 +10,11 @@ import {
 } from "#gateway/budget.ts"
 import type { Caller } from "#gateway/caller.ts"
 import { RequestContext } from "#gateway/request-context.ts"
+import { isEventId, namesOf, placeOf } from "#gateway/system/events-api.ts"
 import { allPublished } from "#gateway/system/published-names.ts"
-import {
-  type Delivered,
-  PublishedEvents,
-  type PublishFailed,
-  sequenceBefore,
-} from "#projections/published-events.ts"
-import type { CloudEvent } from "#schemas/cloud-event.ts"
+import { PublishedHistory, type Resumed } from "#projections/published/history.ts"
+import type { Delivered, PublishFailed } from "#projections/published-events.ts"
+import { type CloudEvent, isRestoration } from "#schemas/cloud-event.ts"
 import { BackendUnavailable, Forbidden, Invalid } from "#schemas/system/rejection.ts"
 
 /** A comment that often keeps proxies from closing a quiet stream, in seconds (DECISIONS). */
@@ -67,56 +64,77 @@ const visibleTo = ({
 }
 
 /** An event as the lines of a stream; its JSON has no line break. */
-const lines = ({ sequence, event }: Delivered) =>
-  `id: ${sequence}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
+const linesOf = (epoch: string, { sequence, event }: Delivered) =>
+  `id: ${epoch}-${sequence}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
+
+/** Without the empty line that ends a block: some clients take a block of comments for an event. */
+const commentOf = (text: string) => `: ${text.replace(/[\r\n]+/g, " ")}\n`
 
 const comments = Stream.fromSchedule(Schedule.spaced(`${comment_seconds} seconds`)).pipe(
-  Stream.map(() => ": keep-alive\n\n"),
+  Stream.map(() => commentOf("keep-alive")),
 )
 
 interface Asked {
   readonly query: {
-    readonly service?: string
-    readonly type?: string
+    readonly service?: string | ReadonlyArray<string>
+    readonly type?: string | ReadonlyArray<string>
     readonly subject?: string
-    /** A sequence, or a time. */
+    /** An event's id, or a time. */
     readonly since?: string
   }
   readonly headers: { readonly "last-event-id"?: string }
 }
 
 const unreachable = ({ detail }: PublishFailed) =>
-  new BackendUnavailable({ detail: `The bus cannot be reached: ${detail}` })
+  new BackendUnavailable({ detail: `The published events cannot be read: ${detail}` })
 
 /**
- * Where the caller wants to begin: after this sequence. A place that was never reached is refused;
- * one that was may be told again in a moment, since a bus that was killed may lose the last ones.
+ * Where the caller wants to begin. A place that was never reached is refused; one that was may be
+ * told again in a moment, since a bus that was killed may lose the last ones.
  */
-const beginning = Effect.fnUntraced(function* ({ query: { since }, headers }: Asked) {
-  const published = yield* PublishedEvents
-  const end = Effect.map(published.last, (last) => last?.sequence ?? 0)
-  if (headers["last-event-id"] === undefined && since !== undefined && since.includes("-")) {
-    return yield* Effect.mapError(sequenceBefore(Date.parse(since)), unreachable)
-  }
-  // Who comes back says so by the header: the query is still that of the first time.
-  const asked = headers["last-event-id"] ?? since
-  if (asked === undefined) return yield* Effect.mapError(end, unreachable)
-  const after = Number(asked)
-  for (let looks = 0; ; looks++) {
-    const reached = yield* Effect.mapError(end, unreachable)
-    if (after <= reached) return after
-    const is_given_up = looks * look_ms >= told_again_ms_max
-    if (is_given_up || headers["last-event-id"] === undefined) {
-      const detail = `There is no event ${after}: the events end at ${reached}.`
-      return yield* new Invalid({ detail })
+const beginning = Effect.fnUntraced(
+  function* ({ query: { since }, headers }: Asked) {
+    const { end, before, resume } = yield* PublishedHistory
+    // Who comes back says so by the header: the query is still that of the first time.
+    const asked = headers["last-event-id"] ?? since
+    if (asked === undefined) {
+      return yield* resume({ sequence: yield* end })
     }
-    yield* Effect.sleep(look_ms)
+    if (!isEventId(asked)) return yield* resume({ sequence: yield* before(Date.parse(asked)) })
+    const resumed = yield* resume(placeOf(asked))
+    for (let looks = 0; ; looks++) {
+      const reached = yield* end
+      if (resumed.after <= reached) return resumed
+      const is_given_up = looks * look_ms >= told_again_ms_max
+      if (is_given_up || headers["last-event-id"] === undefined) {
+        const detail = `There is no event ${resumed.after}: the events end at ${reached}.`
+        return yield* new Invalid({ detail })
+      }
+      yield* Effect.sleep(look_ms)
+    }
+  },
+  Effect.mapError((failure) => (failure instanceof Invalid ? failure : unreachable(failure))),
+)
+
+/** What is told first to one who comes from another history, under the place it goes on from. */
+const toldFirst = ({ epoch, after, restored }: Resumed) =>
+  restored === undefined ? "" : linesOf(epoch, { sequence: after, event: restored })
+
+/** Events as lines; those after a restore that happens meanwhile are of its epoch. */
+const linesAfter = (epochOf: (restoration: CloudEvent) => string, from: Resumed) => {
+  let { epoch } = from
+  return (delivered: Delivered) => {
+    const { event } = delivered
+    const is_new = isRestoration(event) && Number(event.data.position) > from.restored_to
+    if (is_new) epoch = epochOf(event)
+    return linesOf(epoch, delivered)
   }
-})
+}
 
 /**
  * Follows the events after `Last-Event-ID` or `since`, or from now on without both; 0 begins with
- * the first there ever was. When the bus stays away the stream ends, to be resumed.
+ * the first there ever was. Nobody is answered 200 whose events cannot be read; when the bus goes
+ * away later, the stream says why in a comment and ends, to be resumed.
  */
 export const subscribe = Effect.fnUntraced(function* (asked: Asked) {
   const { caller, address = "" } = yield* RequestContext
@@ -126,28 +144,41 @@ export const subscribe = Effect.fnUntraced(function* (asked: Asked) {
     return yield* new Forbidden({ detail })
   }
   const { service, type, subject } = asked.query
+  const services = service === undefined ? [] : namesOf(service)
+  const types = type === undefined ? [] : namesOf(type)
   yield* allPublished(
-    { field: "query.service", names: service === undefined ? [] : [service] },
-    { field: "query.type", names: type === undefined ? [] : [type] },
+    { field: "query.service", names: services },
+    { field: "query.type", names: types },
   )
   const streams = yield* EventStreams
   const holder = holderOf(caller, address)
   const over = streams.refusal(holder)
   if (over !== undefined) return yield* Effect.die(refusedStream(over, streams.limits))
   const counted = streams.hold(holder)
-  const published = yield* PublishedEvents
+  const { follow, ready, epochOf } = yield* PublishedHistory
   // Who waits for its place counts already: a burst would pass the limit otherwise.
-  const after = yield* Effect.scoped(Effect.andThen(counted, beginning(asked)))
-  const events = published.follow(after, { service, type }).pipe(
-    Stream.filter(({ event }) => visible(event)),
-    Stream.filter(({ event }) => subject === undefined || event.subject === subject),
-    Stream.map(lines),
+  const from = yield* Effect.scoped(
+    Effect.andThen(
+      counted,
+      Effect.tap(beginning(asked), () => Effect.mapError(ready, unreachable)),
+    ),
+  )
+  const isIt = ({ event }: Delivered) =>
+    isRestoration(event)
+      ? event.id !== from.restored?.id
+      : visible(event) && (subject === undefined || event.subject === subject)
+  const events = follow(from.after, { services, types }).pipe(
+    Stream.filter(isIt),
+    Stream.map(linesAfter(epochOf, from)),
     Stream.catch(({ detail }) =>
-      Stream.drain(Stream.fromEffect(Effect.logWarning(`An event stream ends: ${detail}`))),
+      Stream.fromEffect(
+        Effect.as(Effect.logWarning(`An event stream ends: ${detail}`), commentOf(detail)),
+      ),
     ),
   )
   // The first comment tells the client at once that it is connected.
-  const body = Stream.make(`: connected\nretry: ${retry_ms}\n\n`).pipe(
+  const first = `${commentOf("connected")}retry: ${retry_ms}\n${toldFirst(from)}`
+  const body = Stream.make(first).pipe(
     Stream.concat(Stream.merge(events, comments, { haltStrategy: "left" })),
     Stream.map((text) => encoder.encode(text)),
   )

@@ -57,7 +57,7 @@ export const readModelMetrics = Effect.gen(function* () {
 /** How far the deliverer is behind, and for how many webhooks nothing succeeds. */
 const deliveryOf = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
   const { load } = yield* WebhookCursors
-  const end = (yield* (yield* PublishedEvents).last)?.sequence ?? 0
+  const end = (yield* (yield* PublishedEvents).bounds)?.last ?? 0
   const kept = yield* Effect.forEach(ids, load, { concurrency: cursors_at_once })
   const cursors = kept.flatMap((one) => (one === undefined ? [] : [one.cursor]))
   const behind = cursors.map(({ read, open }) => Math.max(0, end - read) + open.length)

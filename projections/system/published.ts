@@ -1,6 +1,7 @@
 /** What the machinery tells subscribers, in the words of its published types. */
 import { Schema, Struct } from "effect"
 import { RestorationEvent } from "#events/system/restoration.ts"
+import { TokenEvent, TokenIssued } from "#events/system/token.ts"
 import { WebhookEvent } from "#events/system/webhook.ts"
 import { publication, type ToldOf } from "#projections/published-events.ts"
 import type { published as types } from "#schemas/system/published.ts"
@@ -67,4 +68,20 @@ const restoration = publication({
   },
 })
 
-export const published = [webhook, restoration]
+const decodeToken = Schema.decodeUnknownSync(
+  Schema.Struct(Struct.pick(TokenIssued.fields, ["name", "project_id"])),
+)
+
+const token = publication({
+  part: "system.token",
+  event: TokenEvent,
+  tell: (event, { commit }): Told => {
+    const { name, project_id } = decodeToken(commit.snapshot.context)
+    const own = project_id === null ? {} : { project_id }
+    if (event.type === "TokenRevoked") return { type: "token_revoked", ...own, data: { name } }
+    const { scopes, roles, expires_at } = event
+    return { type: "token_issued", ...own, data: { name, scopes, roles, expires_at } }
+  },
+})
+
+export const published = [webhook, restoration, token]

@@ -12,6 +12,8 @@ const described = (description: string) => ({ description })
 
 const webhook = { aggregate: "webhook", subject: "the webhook" } as const
 
+const token = { aggregate: "token", subject: "the token, by its SHA-256" } as const
+
 const webhook_id = Schema.String.annotateKey(described("The webhook's id."))
 
 export const published = {
@@ -36,6 +38,23 @@ export const published = {
         ),
       ),
     }),
+  },
+  token_issued: {
+    ...token,
+    told: "A token was issued.",
+    data: Schema.Struct({
+      name: Schema.String.annotateKey(described("The token's name; several may have the same.")),
+      scopes: Schema.Array(Schema.String).annotateKey(described("Scopes of the blob service.")),
+      roles: Schema.Array(Schema.String).annotateKey(described("Roles of share protection.")),
+      expires_at: Schema.NullOr(Schema.String).annotateKey(
+        described("Until when it holds, RFC 3339 in UTC; null: until it is revoked."),
+      ),
+    }),
+  },
+  token_revoked: {
+    ...token,
+    told: "A token was revoked: no process takes it any more.",
+    data: Schema.Struct({ name: Schema.String.annotateKey(described("The token's name.")) }),
   },
   webhook_created: {
     ...webhook,

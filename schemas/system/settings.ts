@@ -8,6 +8,32 @@ const disable_days_max = 30
 /** Each may have 8 requests under way, and reads the events by itself. */
 const webhooks_max = 1000
 
+const from_events = "decisions, published events; decision 0172"
+
+/** 8 GiB: some ten million events. A server of our own gives their account 20 GB. */
+export const retention_bytes_default = 8 * 1024 ** 3
+const retention_bytes_min = 256 * 1024 ** 2
+const retention_bytes_max = 16 * 1024 ** 3
+export const retention_days_default = 30
+const retention_days_max = 3650
+
+export const events = {
+  retention_bytes: setting(
+    integer(retention_bytes_min, retention_bytes_max, "bytes"),
+    retention_bytes_default,
+    {
+      meaning:
+        "Bytes of published events that their stream keeps. Older ones are read from the log, " +
+        "which takes longer.",
+      source: from_events,
+    },
+  ),
+  retention_days: setting(integer(1, retention_days_max, "days"), retention_days_default, {
+    meaning: "Days that their stream keeps published events.",
+    source: from_events,
+  }),
+}
+
 export const webhooks = {
   allowed_networks: setting(list(network), [], {
     meaning:

@@ -12,10 +12,12 @@ import { RollFailed, rollLog } from "#adapters/log-roll.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
 import { publishedEventsMemory } from "#adapters/published-events-memory.ts"
 import { Log } from "#events/log.ts"
-import { PublishedEvents, publication, publisher } from "#projections/published-events.ts"
+import { publisher } from "#projections/published/publisher.ts"
+import { PublishedEvents, publication } from "#projections/published-events.ts"
 import { commitOf, next } from "../contract/log-commits.ts"
 import { CounterEvent } from "../counter.ts"
 import { describeNats } from "../nats.ts"
+import { publishingOf } from "../publishing.ts"
 import { all, asked, count, fresh, opened, rolled, whole, written } from "./generation-log.ts"
 
 describeNats("generations of the log", (it) => {
@@ -174,7 +176,7 @@ describeNats("generations of the log", (it) => {
         opened(
           options,
           Effect.gen(function* () {
-            const publishing = yield* Effect.forkChild(publisher(told))
+            const publishing = yield* Effect.forkChild(publisher(publishingOf(told)))
             const some = yield* Stream.runCollect(Stream.take(events.follow(0, {}), count))
             yield* Fiber.interrupt(publishing)
             return some.map(({ event }) => event.id)

@@ -6,15 +6,12 @@ import { connectBus, EventsConnection } from "#adapters/nats-connection.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
 import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
 import { type Append, Log } from "#events/log.ts"
-import {
-  PublishedEvents,
-  publication,
-  publishedOf,
-  publisher,
-} from "#projections/published-events.ts"
+import { publisher } from "#projections/published/publisher.ts"
+import { PublishedEvents, publication, publishedOf } from "#projections/published-events.ts"
 import { message } from "#schemas/message.ts"
 import { describeWithServer, nats } from "../nats.ts"
 import { type Seeded, seeded } from "../process/seeded.ts"
+import { publishingOf } from "../publishing.ts"
 import { proxy } from "./proxy.ts"
 
 const Noted = message("Noted", { n: Schema.Int })
@@ -126,7 +123,9 @@ const crowd = () => {
   return {
     start: (events: Events) =>
       Effect.map(
-        Effect.forkScoped(Effect.provideService(publisher(publications), PublishedEvents, events)),
+        Effect.forkScoped(
+          Effect.provideService(publisher(publishingOf(publications)), PublishedEvents, events),
+        ),
         (fiber) => {
           running.push(fiber)
         },
@@ -193,7 +192,7 @@ describeWithServer("the publisher on JetStream", () => {
       })
       yield* write("a", [1, 2, 3])
       yield* Effect.forkScoped(
-        Effect.provideService(publisher(publications), PublishedEvents, forgetful),
+        Effect.provideService(publisher(publishingOf(publications)), PublishedEvents, forgetful),
       )
       assert.deepEqual(
         (yield* found(3)).map(({ data }) => data.n),
@@ -217,7 +216,7 @@ describeWithServer("the publisher on JetStream", () => {
         },
       })
       yield* write("a", [1, 2])
-      const first = yield* Effect.forkScoped(publisher([older]))
+      const first = yield* Effect.forkScoped(publisher(publishingOf([older])))
       yield* found(2)
       yield* write("b", [13])
       yield* write("c", [3])
@@ -227,7 +226,7 @@ describeWithServer("the publisher on JetStream", () => {
       )
       assert.strictEqual((yield* (yield* PublishedEvents).last)?.sequence, 2)
       yield* Fiber.interrupt(first)
-      yield* Effect.forkScoped(publisher(publications))
+      yield* Effect.forkScoped(publisher(publishingOf(publications)))
       assert.deepEqual(
         (yield* found(4)).map(({ data }) => data.n),
         [1, 2, 13, 3],

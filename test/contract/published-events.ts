@@ -161,9 +161,12 @@ export const publishedEventsContract = <E>(make: () => Layer.Layer<PublishedEven
         Effect.map(Stream.runCollect(Stream.take(events.follow(0, wanted), n)), (all) =>
           all.map(({ sequence }) => sequence),
         )
-      assert.deepEqual(yield* taken({ service: "blob-storage" }, 2), [1, 4])
-      assert.deepEqual(yield* taken({ type: "job_finished" }, 1), [3])
-      assert.deepEqual(yield* taken({ service: "share-protection", type: "job_queued" }, 1), [2])
+      assert.deepEqual(yield* taken({ services: ["blob-storage"] }, 2), [1, 4])
+      assert.deepEqual(yield* taken({ types: ["job_finished"] }, 1), [3])
+      assert.deepEqual(
+        yield* taken({ services: ["share-protection"], types: ["job_queued"] }, 1),
+        [2],
+      )
     }),
   )
 }

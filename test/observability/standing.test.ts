@@ -241,7 +241,7 @@ describe("the metrics of webhooks", () => {
           // As above.
         } as never),
         // As above.
-        Context.add(PublishedEvents, { last: Effect.succeed({ sequence: 100 }) } as never),
+        Context.add(PublishedEvents, { bounds: Effect.succeed({ first: 1, last: 100 }) } as never),
       )
       const value = valuesOf(yield* Effect.provideContext(webhookMetrics, around))
       assert.deepEqual([value("webhooks", "active"), value("webhooks", "paused")], [2, 1])

@@ -4,13 +4,10 @@ import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { logMemory } from "#adapters/log-memory.ts"
 import { publishedEventsMemory } from "#adapters/published-events-memory.ts"
-import {
-  PublishedEvents,
-  PublishFailed,
-  publication,
-  publisher,
-} from "#projections/published-events.ts"
+import { publisher } from "#projections/published/publisher.ts"
+import { PublishedEvents, PublishFailed, publication } from "#projections/published-events.ts"
 import { CloseAt, Count, Counter, CounterEvent } from "../counter.ts"
+import { publishingOf } from "../publishing.ts"
 
 const counters = publication({
   part: "test.counter",
@@ -57,7 +54,7 @@ const app = Layer.mergeAll(Layer.provideMerge(host, logMemory), publishedEventsM
 describe("the publisher", () => {
   it.live("tells what is to be told as CloudEvents, in the log's order", () =>
     Effect.gen(function* () {
-      yield* Effect.forkChild(publisher([counters]))
+      yield* Effect.forkChild(publisher(publishingOf([counters])))
       yield* count(1)
       yield* count(2)
       const [first, second] = yield* published(2)
@@ -86,7 +83,7 @@ describe("the publisher", () => {
   it.live("keeps what is internal to itself", () =>
     Effect.gen(function* () {
       const commands = yield* Commands
-      yield* Effect.forkChild(publisher([counters]))
+      yield* Effect.forkChild(publisher(publishingOf([counters])))
       const at = "2026-11-20T12:00:00.000Z"
       const plan = address(Counter, "x", CloseAt.make({ due: at }))
       yield* commands.send({ command_id: "plan", actor: "test", at }, plan)
@@ -99,12 +96,12 @@ describe("the publisher", () => {
   it.live("neither doubles nor drops an event when it is killed again and again", () =>
     Effect.gen(function* () {
       for (let by = 1; by <= 40; by++) {
-        const running = yield* Effect.forkChild(publisher([counters]))
+        const running = yield* Effect.forkChild(publisher(publishingOf([counters])))
         yield* count(by)
         for (let step = 0; step < by; step++) yield* Effect.yieldNow
         yield* Fiber.interrupt(running)
       }
-      yield* Effect.forkChild(publisher([counters]))
+      yield* Effect.forkChild(publisher(publishingOf([counters])))
       const all = yield* published(40)
       assert.deepEqual(
         all.map(({ event }) => event.data.by),
@@ -116,7 +113,7 @@ describe("the publisher", () => {
   it.live("neither doubles nor drops an event when the bus fails halfway", () =>
     Effect.gen(function* () {
       for (let by = 1; by <= 5; by++) yield* count(by)
-      yield* Effect.forkChild(publisher([counters]))
+      yield* Effect.forkChild(publisher(publishingOf([counters])))
       const all = yield* published(5)
       assert.deepEqual(
         all.map(({ event }) => event.data.by),

@@ -1,9 +1,9 @@
 /** How many streams of events each caller may have open. Source: decision 0179. */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Layer, Scope, Stream } from "effect"
-import { publishedEventsMemory } from "#adapters/published-events-memory.ts"
 import { EventStreams, streamBudget } from "#gateway/budget.ts"
 import { subscribe } from "#gateway/system/events.ts"
+import { eventsMemory } from "../publishing.ts"
 import { asAdmin, bodyOf, error, read, serveEvents, until } from "./events-served.ts"
 
 const one_stream = { max_event_streams: 1, max_event_streams_per_caller: 1 }
@@ -35,7 +35,7 @@ describe("the budget of streams", () => {
       assert.isTrue(Exit.isFailure(yield* Effect.exit(second)))
       yield* Fiber.interrupt(waiting)
       assert.equal(streams.held(), 0)
-    }).pipe(Effect.provide(Layer.fresh(publishedEventsMemory)), asAdmin),
+    }).pipe(Effect.provide(Layer.fresh(eventsMemory)), asAdmin),
   )
 
   it.live("one caller's are 429 beyond its own, and another caller still gets one", () =>
@@ -56,7 +56,7 @@ describe("the budget of streams", () => {
     }).pipe(
       Effect.scoped,
       Effect.provideService(EventStreams, streamBudget(limits)),
-      Effect.provide(Layer.fresh(publishedEventsMemory)),
+      Effect.provide(Layer.fresh(eventsMemory)),
     ),
   )
 
@@ -77,7 +77,7 @@ describe("the budget of streams", () => {
     }).pipe(
       Effect.scoped,
       Effect.provideService(EventStreams, streamBudget(limits)),
-      Effect.provide(Layer.fresh(publishedEventsMemory)),
+      Effect.provide(Layer.fresh(eventsMemory)),
     ),
   )
 
@@ -96,6 +96,6 @@ describe("the budget of streams", () => {
       yield* Scope.close(scope, yield* Effect.exit(Effect.void))
       assert.equal(streams.held(), 0)
       yield* subscribed
-    }).pipe(Effect.provide(Layer.fresh(publishedEventsMemory)), asAdmin),
+    }).pipe(Effect.provide(Layer.fresh(eventsMemory)), asAdmin),
   )
 })

@@ -2,9 +2,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { publishedEventsMemory } from "#adapters/published-events-memory.ts"
 import { subscribe } from "#gateway/system/events.ts"
 import { PublishedEvents, PublishFailed } from "#projections/published-events.ts"
+import { eventsMemory, historyAlone } from "../publishing.ts"
 import { asAdmin, bodyOf, error, read, serveEvents, tell, told, until } from "./events-served.ts"
 
 type Url = string
@@ -24,7 +24,7 @@ const served = (
       const context = yield* Effect.context<PublishedEvents>()
       const run = Effect.runPromiseWith(context)
       yield* Effect.promise(() => body(url, (...events) => run(tell(...events)), inFlight))
-    }).pipe(Effect.scoped, Effect.provide(Layer.fresh(publishedEventsMemory))),
+    }).pipe(Effect.scoped, Effect.provide(Layer.fresh(eventsMemory))),
   )
 
 const mine = { service: "share-protection", aggregate: "job", type: "job_queued" } as const
@@ -224,7 +224,7 @@ describe("where the stream begins", () => {
       const refused = yield* Effect.forkChild(Effect.flip(subscribe(asked)))
       yield* TestClock.adjust("10 seconds")
       assert.equal((yield* Fiber.join(refused)).code, "svc.validation_error")
-    }).pipe(Effect.provide(Layer.fresh(publishedEventsMemory)), asAdmin),
+    }).pipe(Effect.provide(Layer.fresh(eventsMemory)), asAdmin),
   )
 })
 
@@ -234,7 +234,10 @@ describe("how the stream flows", () => {
     const reader = await read(url, "admin", 0)
     await tell(odd)
     await until(() => reader.blocks.length === 1)
-    assert.deepEqual(reader.blocks, [{ id: 1, type: "blob_stored", event: odd.event }])
+    const [first] = reader.blocks
+    assert.deepEqual(reader.blocks, [
+      { id: 1, epoch: first?.epoch ?? "", type: "blob_stored", event: odd.event },
+    ])
     const { headers } = reader
     assert.match(headers["content-type"] ?? "", /^text\/event-stream/)
     assert.equal(headers["cache-control"], "no-store")
@@ -271,7 +274,7 @@ describe("how the stream flows", () => {
       yield* Scope.close(scope, yield* Effect.exit(Effect.void))
       assert.equal(yield* Effect.promise(() => reader.ended), "end")
       assert.isBelow(performance.now() - begun, 4000)
-    }).pipe(Effect.provide(Layer.fresh(publishedEventsMemory))),
+    }).pipe(Effect.provide(Layer.fresh(eventsMemory))),
   )
 
   it.effect("a comment comes every 15 seconds, also when nothing else does", () =>
@@ -288,19 +291,24 @@ describe("how the stream flows", () => {
         counts.push(chunks.length)
       }
       assert.deepEqual(counts, [1, 1, 2, 3, 4])
-      assert.isTrue(chunks.every((text) => /^: [\w-]+\n(retry: \d+\n)?\n$/.test(text)))
-    }).pipe(Effect.provide(Layer.fresh(publishedEventsMemory)), asAdmin),
+      assert.isTrue(chunks.every((text) => /^: [\w-]+\n(retry: \d+\n)?$/.test(text)))
+    }).pipe(Effect.provide(Layer.fresh(eventsMemory)), asAdmin),
   )
 })
 
 /** A bus that is out of reach. */
 const down = Effect.fail(new PublishFailed({ detail: "no route" }))
 const gone = PublishedEvents.of({
+  bounds: down,
   last: down,
+  ready: down,
+  remake: () => down,
   at: () => down,
   append: () => down,
   follow: () => Stream.fromEffect(down),
 })
+
+const unreachable = Layer.provideMerge(historyAlone, Layer.succeed(PublishedEvents, gone))
 
 describe("when there is no way", () => {
   it.live("a bus out of reach is 503 svc.backend_unavailable", () =>
@@ -308,7 +316,7 @@ describe("when there is no way", () => {
       const { url } = yield* serveEvents
       const { status, code } = error(yield* Effect.promise(() => read(url, "admin")))
       assert.deepEqual({ status, code }, { status: 503, code: "svc.backend_unavailable" })
-    }).pipe(Effect.scoped, Effect.provideService(PublishedEvents, gone)),
+    }).pipe(Effect.scoped, Effect.provide(unreachable)),
   )
 
   it.live("a bus that stays away ends the stream properly, to be resumed", () =>
@@ -316,6 +324,6 @@ describe("when there is no way", () => {
       const { url } = yield* serveEvents
       const reader = yield* Effect.promise(() => read(url, "admin", 0))
       assert.equal(yield* Effect.promise(() => reader.ended), "end")
-    }).pipe(Effect.scoped, Effect.provideService(PublishedEvents, gone)),
+    }).pipe(Effect.scoped, Effect.provide(unreachable)),
   )
 })

@@ -7,6 +7,7 @@ import { NatsServer } from "#adapters/nats-server.ts"
 import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
 import { PublishedEvents } from "#projections/published-events.ts"
 import { describeWithServer, nats } from "../nats.ts"
+import { historyAlone } from "../publishing.ts"
 import { read, serveEvents, tell, told, until } from "./events-served.ts"
 
 const mib = 1024 ** 2
@@ -15,7 +16,8 @@ const held_bytes_max = 16 * mib
 /** What the kernel's buffers of both ends may hold beside it. */
 const kernel_bytes_max = 16 * mib
 
-const bus = Layer.provideMerge(publishedEventsJetStream(1), nats).pipe(
+const bus = Layer.provideMerge(historyAlone, publishedEventsJetStream(1)).pipe(
+  Layer.provideMerge(nats),
   Layer.provideMerge(Logger.layer([])),
 )
 

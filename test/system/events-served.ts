@@ -15,6 +15,7 @@ import { mount } from "#gateway/routes.ts"
 import { subscribe } from "#gateway/system/events.ts"
 import { Events } from "#gateway/system/events-api.ts"
 import { PublishedNames } from "#gateway/system/published-names.ts"
+import type { PublishedHistory } from "#projections/published/history.ts"
 import { type Published, PublishedEvents } from "#projections/published-events.ts"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
 import { settingsWith } from "../http.ts"
@@ -62,7 +63,7 @@ const names = [
 
 /** Serves until the scope closes, and answers the URL of the stream. */
 export const serveEvents = Effect.gen(function* () {
-  const events = yield* Effect.context<PublishedEvents>()
+  const events = yield* Effect.context<PublishedEvents | PublishedHistory>()
   const known = Context.add(events, PublishedNames, names)
   const run = Effect.gen(function* () {
     const mounted = yield* mount({
@@ -110,21 +111,24 @@ export const told = (
 /** Tells these after all that was told before. */
 export const tell = Effect.fnUntraced(function* (...events: ReadonlyArray<Published>) {
   const published = yield* PublishedEvents
-  return yield* published.append(events, (yield* published.last)?.sequence ?? 0)
+  return yield* published.append(events, (yield* published.bounds)?.last ?? 0)
 })
 
 /** What a test reads of one block of the stream. */
 export interface Block {
+  /** The sequence, and the epoch before it. */
   readonly id: number
+  readonly epoch: string
   readonly type: string
   readonly event: CloudEvent
 }
 
 const block = (text: string): Block | undefined => {
-  const [, id, type, data = ""] = /^id: (\d+)\nevent: (\w+)\ndata: ([^\n]*)$/.exec(text) ?? []
+  const [, epoch = "", id, type, data = ""] =
+    /^id: ([0-9a-f]{8})-(\d+)\nevent: (\w+)\ndata: ([^\n]*)$/.exec(text) ?? []
   if (id === undefined || type === undefined) return undefined
   // What was sent is asserted by those who ask for it.
-  return { id: Number(id), type, event: JSON.parse(data) as CloudEvent }
+  return { id: Number(id), epoch, type, event: JSON.parse(data) as CloudEvent }
 }
 
 /** Looks every 10 ms, for 20 s at most. */
@@ -169,14 +173,24 @@ export const read = async (
   })
   const blocks: Array<Block> = []
   const comments: Array<string> = []
+  const block_lines: Array<string> = []
   const is_stream = answer.statusCode === 200
   let rest = ""
   answer.setEncoding("utf8").on("data", (text: string) => {
-    const parts = is_stream ? (rest + text).split("\n\n") : [rest + text]
-    rest = parts.pop() ?? ""
-    for (const part of parts) {
-      const found = block(part)
-      if (found === undefined) comments.push(part)
+    if (!is_stream) {
+      rest += text
+      return
+    }
+    const lines = (rest + text).split("\n")
+    rest = lines.pop() ?? ""
+    for (const line of lines) {
+      if (line !== "") {
+        if (/^(:|retry: )/.test(line)) comments.push(line)
+        else block_lines.push(line)
+        continue
+      }
+      const found = block(block_lines.splice(0).join("\n"))
+      if (found === undefined) comments.push("an empty block")
       else blocks.push(found)
     }
   })

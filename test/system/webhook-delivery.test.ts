@@ -8,10 +8,10 @@ import { open_max } from "#actors/system/webhook-backlog.ts"
 import { WebhookCursors } from "#actors/system/webhook-cursors.ts"
 import { deliver } from "#actors/system/webhook-delivery.ts"
 import { WebhookSender } from "#actors/system/webhook-sender.ts"
-import { publishedEventsMemory } from "#adapters/published-events-memory.ts"
 import { webhookCursorsMemory } from "#adapters/system/webhook-cursors-memory.ts"
 import { webhookEvents } from "#adapters/system/webhook-events.ts"
 import type { Letter } from "#schemas/system/webhook.ts"
+import { eventsMemory } from "../publishing.ts"
 import { tell, told } from "./events-served.ts"
 
 const webhook: WebhookNow = {
@@ -43,7 +43,7 @@ type World = ReturnType<typeof makeWorld>
 /** A log that keeps dead letters, and a receiver that takes only what is of `taken`. */
 const layerOf = (world: World, taken: string) =>
   Layer.mergeAll(
-    Layer.provideMerge(webhookEvents, publishedEventsMemory),
+    Layer.provideMerge(webhookEvents, eventsMemory),
     webhookCursorsMemory,
     Layer.succeedContext(
       Context.empty().pipe(

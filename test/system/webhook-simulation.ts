@@ -11,7 +11,6 @@ import { Webhook } from "#actors/system/webhook.ts"
 import { WebhookCursors } from "#actors/system/webhook-cursors.ts"
 import { deliverer } from "#actors/system/webhook-deliverer.ts"
 import { logMemory } from "#adapters/log-memory.ts"
-import { publishedEventsMemory } from "#adapters/published-events-memory.ts"
 import { webhookCursorsMemory } from "#adapters/system/webhook-cursors-memory.ts"
 import { webhookEvents } from "#adapters/system/webhook-events.ts"
 import { Log } from "#events/log.ts"
@@ -19,6 +18,7 @@ import { PublishedEvents } from "#projections/published-events.ts"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
 import { CreateWebhook, RedeliverLetters, type WebhookCommand } from "#schemas/system/webhook.ts"
 import { seeded } from "../process/seeded.ts"
+import { eventsMemory } from "../publishing.ts"
 import { makeVirtualTime } from "../virtual-time.ts"
 import { told } from "./events-served.ts"
 import { heldUp, lawsBroken, lettersOf, missingOf } from "./webhook-laws.ts"
@@ -120,7 +120,7 @@ const created = ({ id, project_id, types, services }: Subscriber) =>
 
 /** What is said of a failure is not looked at: there are thousands. */
 const build = (scope: Scope.Scope) => {
-  const events = Layer.provideMerge(webhookEvents, publishedEventsMemory)
+  const events = Layer.provideMerge(webhookEvents, eventsMemory)
   const layers = Layer.mergeAll(
     Layer.provideMerge(host, logMemory),
     events,

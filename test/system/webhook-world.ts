@@ -204,6 +204,7 @@ export const ports = (
     Context.add(
       WebhookEvents,
       WebhookEvents.of({
+        resume: events.resume,
         follow: (...asked) =>
           Stream.mapEffect(events.follow(...asked), (one) =>
             step(world, "a read", faulty(world, "a read", Effect.succeed(one), no_events)),

@@ -9,7 +9,6 @@ import { WebhookCursors } from "#actors/system/webhook-cursors.ts"
 import { type Parcel, WebhookSecrets, WebhookSender } from "#actors/system/webhook-sender.ts"
 import { httpTransport } from "#adapters/http-transport.ts"
 import { logMemory } from "#adapters/log-memory.ts"
-import { publishedEventsMemory } from "#adapters/published-events-memory.ts"
 import { sqlite } from "#adapters/sqlite.ts"
 import { webhookCursorsMemory } from "#adapters/system/webhook-cursors-memory.ts"
 import { secretsWith } from "#adapters/system/webhook-key.ts"
@@ -25,6 +24,7 @@ import { WebhookModel } from "#projections/system/webhook-model.ts"
 import type { WebhookCommand } from "#schemas/system/webhook.ts"
 import { serveHttp } from "../http.ts"
 import { temporaryFolder } from "../nats.ts"
+import { eventsMemory } from "../publishing.ts"
 import { tell, told } from "./events-served.ts"
 
 const Api = HttpApi.make("system").add(WebhooksGroup, AdminWebhooksGroup)
@@ -104,9 +104,7 @@ export const served = (name: string, body: (asked: Asked) => Promise<void>) =>
       const log = Layer.provideMerge(host, logMemory)
       const model = WebhookModel.layer.pipe(Layer.provide(sqlite(folder)), Layer.provideMerge(log))
       const others = [secrets, senderOf(sent), webhookCursorsMemory, httpTransport] as const
-      const built = yield* Layer.build(
-        Layer.fresh(Layer.mergeAll(model, publishedEventsMemory, ...others)),
-      )
+      const built = yield* Layer.build(Layer.fresh(Layer.mergeAll(model, eventsMemory, ...others)))
       const known = built.pipe(
         Context.pick(
           Commands,

@@ -1,0 +1,297 @@
+/**
+ * All published events there ever were: those that the stream keeps, and older ones from the log.
+ *
+ * A subscriber's place is an epoch and a number. The epoch changes where numbers begin to mean
+ * other events, which is at a restore; whoever comes with another one is told before anything else.
+ *
+ * Source: DECISIONS "published events"; decision 0172.
+ */
+import { Context, Effect, Layer, Schedule, Stream } from "effect"
+import { Log, type LogUnavailable } from "#events/log.ts"
+import { type Restored, restoration_stream } from "#events/system/restoration.ts"
+import {
+  type Anchor,
+  countBetween,
+  countedFrom,
+  type Publishing,
+  placeOf,
+  type Reached,
+  readAnchors,
+  readRestores,
+} from "#projections/published/numbering.ts"
+import {
+  type Bounds,
+  type Delivered,
+  EventsDiscarded,
+  isWanted,
+  PublishedEvents,
+  PublishFailed,
+  publishedOf,
+  sequenceBefore,
+  type Wanted,
+} from "#projections/published-events.ts"
+import type { CloudEvent } from "#schemas/cloud-event.ts"
+
+/** Characters of an epoch: 32 bits tell a few hundred restores apart. */
+const epoch_chars = 8
+
+/** How often it is tried to read a stream that is being made again, and the pause between. */
+const tries_max = 20
+const pause_ms = 250
+
+/** Where a subscriber was. Without an epoch, as before there were any: it is the present one. */
+export interface Was {
+  readonly epoch?: string | undefined
+  readonly sequence: number
+}
+
+/** Where it goes on. */
+export interface Resumed {
+  readonly epoch: string
+  /** After the event of this number. */
+  readonly after: number
+  /** The position that the last restore went back to; 0: there was none. */
+  readonly restored_to: number
+  /** To be told first: the numbers that it knows are not those of now. */
+  readonly restored: CloudEvent | undefined
+}
+
+export class PublishedHistory extends Context.Service<
+  PublishedHistory,
+  {
+    /** The number of the last event; 0: there is none. */
+    readonly end: Effect.Effect<number, PublishFailed>
+    /** The epoch that begins with the event of a restore. */
+    readonly epochOf: (restoration: CloudEvent) => string
+    /** Whether somebody can follow now. */
+    readonly ready: Effect.Effect<void, PublishFailed>
+    /** Where a subscriber goes on who was there. */
+    readonly resume: (was: Was) => Effect.Effect<Resumed, PublishFailed>
+    /** The number of the last event that was published before a time (epoch milliseconds). */
+    readonly before: (time_ms: number) => Effect.Effect<number, PublishFailed>
+    /** The event of this number; undefined where there is none yet. */
+    readonly at: (sequence: number) => Effect.Effect<CloudEvent | undefined, PublishFailed>
+    /** Those after `sequence`, oldest first, and then each new one. It never ends. */
+    readonly follow: (sequence: number, wanted: Wanted) => Stream.Stream<Delivered, PublishFailed>
+  }
+>()("projections/PublishedHistory") {
+  static readonly layer = (published: Publishing) =>
+    Layer.effect(
+      PublishedHistory,
+      Effect.map(Effect.context<Log | PublishedEvents>(), (around) => {
+        const publishing = { ...published, counted: new Set<string>() }
+        const given = Effect.provideContext(around)
+        return PublishedHistory.of({
+          end: given(Effect.map(present, ({ last }) => last)),
+          epochOf: ({ data }) => epochOf(Context.get(around, Log), String(data.restore_id)),
+          ready: given(Effect.flatMap(PublishedEvents, ({ ready }) => ready)),
+          resume: (was) => given(resume(publishing, was)),
+          before: (time_ms) => given(before(publishing, time_ms)),
+          at: (sequence) => given(at(publishing, sequence)),
+          follow: (sequence, wanted) =>
+            Stream.provideContext(follow(publishing, sequence, wanted), around),
+        })
+      }),
+    )
+}
+
+/** Spans whose counting is remembered. */
+const counted_max = 1_000
+
+/** What is published, and the spans that counting is known to come out for. */
+interface Counted extends Publishing {
+  readonly counted: Set<string>
+}
+
+/** The same with the restores of the log. */
+interface Known extends Counted {
+  readonly restores: ReadonlyArray<Restored>
+}
+
+const unreadable = ({ detail }: LogUnavailable) =>
+  new PublishFailed({ detail: `The log cannot be read: ${detail}` })
+
+const readable = (failure: PublishFailed | LogUnavailable) =>
+  failure instanceof PublishFailed ? failure : unreadable(failure)
+
+/** The stream's bounds. One that is gone is made again within seconds, by the publisher. */
+const present = Effect.gen(function* () {
+  const bounds = yield* (yield* PublishedEvents).bounds
+  return bounds ?? (yield* gone)
+}).pipe(Effect.retry({ times: tries_max, schedule: Schedule.spaced(pause_ms) }))
+const gone = new PublishFailed({ detail: "The stream of published events is being made again." })
+
+/** The epoch after each restore, and before the first. */
+const epochOf = (log: Log["Service"], id: string) => log.hashOf(id).slice(0, epoch_chars)
+
+/** The epochs of the log, oldest first; each begins after the restore's position. */
+const epochs = Effect.fnUntraced(function* (restores: ReadonlyArray<Restored>) {
+  const log = yield* Log
+  const first = yield* Stream.runHead(log.read("", 0))
+  const begin = first._tag === "None" ? "" : first.value.hash
+  return [
+    { epoch: epochOf(log, begin), restore: undefined },
+    ...restores.map((restore) => ({ epoch: epochOf(log, restore.restore_id), restore })),
+  ]
+})
+
+/** The event that tells of a restore. */
+const restorationOf = Effect.fnUntraced(function* (
+  { publications, restores }: Known,
+  { restore_id, position }: Restored,
+) {
+  const log = yield* Log
+  const told = log.read(restoration_stream, position).pipe(
+    Stream.map((recorded) => publishedOf(publications, recorded, restores)),
+    Stream.flattenIterable,
+    Stream.map(({ event }) => event),
+    Stream.filter(({ data }) => data.restore_id === restore_id),
+  )
+  const found = yield* Stream.runHead(told)
+  return found._tag === "None" ? undefined : found.value
+})
+
+/** What is told of an epoch that the log knows nothing of: nothing counts that was seen in it. */
+const unknownEpoch = (epoch: string, present: string): CloudEvent => ({
+  specversion: "1.0",
+  id: `0.0.${present}`,
+  source: "/almanac/system/restoration",
+  type: "state_restored",
+  subject: "log",
+  time: new Date(0).toISOString(),
+  datacontenttype: "application/json",
+  position: 0,
+  actor: "almanac",
+  data: { restore_id: epoch, backup_id: "", made_at: new Date(0).toISOString(), position: 0 },
+})
+
+const resume = Effect.fnUntraced(function* (publishing: Counted, { epoch, sequence }: Was) {
+  const restores = yield* readRestores
+  const all = yield* epochs(restores)
+  const now = all.at(-1)?.epoch ?? ""
+  const present = { epoch: now, restored_to: restores.at(-1)?.position ?? 0 }
+  if (epoch === undefined || epoch === now) {
+    return { ...present, after: sequence, restored: undefined } satisfies Resumed
+  }
+  const left = all[all.findIndex((one) => one.epoch === epoch) + 1]
+  const restore = all.some((one) => one.epoch === epoch) ? left?.restore : undefined
+  if (restore === undefined) {
+    return { ...present, after: 0, restored: unknownEpoch(epoch, now) } satisfies Resumed
+  }
+  // Up to the restore's position both histories have the same events.
+  const shared = yield* numberAt({ ...publishing, restores }, restore.position)
+  const restored = yield* restorationOf({ ...publishing, restores }, restore)
+  return {
+    ...present,
+    after: Math.min(sequence, shared),
+    restored: restored ?? unknownEpoch(epoch, now),
+  } satisfies Resumed
+}, Effect.mapError(readable))
+
+/** The number of the last event that was published from up to a position of the log. */
+const numberAt = Effect.fnUntraced(function* (known: Known, position: number) {
+  const anchors = yield* readAnchors(known)
+  const from = anchors.findLast((one) => one.position <= position)
+  if (from === undefined) return 0
+  const to = { position, index: Number.MAX_SAFE_INTEGER }
+  return from.sequence + (yield* countBetween(known, from, to, from.types))
+})
+
+/** Proves that counting from an anchor comes to the number that another place is known to have. */
+const proveCounted = Effect.fnUntraced(function* (known: Known, from: Anchor, to: Reached) {
+  const { counted } = known
+  const span = `${from.sequence} ${to.sequence}`
+  if (counted.has(span)) return
+  const count = yield* countBetween(known, from, to, from.types)
+  if (count !== to.sequence - from.sequence) {
+    return yield* new PublishFailed({
+      detail:
+        `Events ${from.sequence + 1} to ${to.sequence} cannot be told apart any more: the log ` +
+        `counts ${count} there. Go on after event ${to.sequence}; what was before is in the ` +
+        "audit log.",
+    })
+  }
+  if (counted.size >= counted_max) counted.clear()
+  counted.add(span)
+})
+
+/** Events after `sequence` that the stream does not keep any more, and where they end. */
+const older = Effect.fnUntraced(function* (publishing: Counted, sequence: number) {
+  const known = { ...publishing, restores: yield* readRestores }
+  const anchors = yield* readAnchors(known)
+  const { first } = yield* present
+  const kept = yield* (yield* PublishedEvents).at(first)
+  const from = anchors.findLast((anchor) => anchor.sequence <= sequence) ?? anchors[0]
+  const next = anchors.find((anchor) => anchor.sequence > sequence)
+  const begins = kept && { sequence: first, ...placeOf(kept.event) }
+  const is_next = next !== undefined && (begins === undefined || next.sequence <= first)
+  const to = is_next ? next : begins
+  if (from === undefined || to === undefined) {
+    return yield* new PublishFailed({ detail: `Event ${sequence + 1} cannot be found.` })
+  }
+  yield* proveCounted(known, from, to)
+  const events = countedFrom(known, from, from.types).pipe(
+    Stream.takeWhile((one) => one.sequence <= to.sequence),
+    Stream.filter((one) => one.sequence > sequence),
+    Stream.mapError(unreadable),
+  )
+  return { events, until: to.sequence }
+}, Effect.mapError(readable))
+
+const isKept = ({ first }: Bounds, sequence: number) => sequence + 1 >= first
+
+const follow = (
+  publishing: Counted,
+  sequence: number,
+  wanted: Wanted,
+): Stream.Stream<Delivered, PublishFailed, Log | PublishedEvents> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const published = yield* PublishedEvents
+      const next = (after: number) => follow(publishing, after, wanted)
+      const isIt = ({ event }: Delivered) => isWanted(wanted, event)
+      if (isKept(yield* present, sequence)) {
+        return published.follow(sequence, wanted).pipe(
+          Stream.filter(isIt),
+          Stream.catchIf(isDiscarded, ({ after }) => next(after)),
+        )
+      }
+      const { events, until } = yield* older(publishing, sequence)
+      return Stream.concat(
+        Stream.filter(events, isIt),
+        Stream.suspend(() => next(until)),
+      )
+    }),
+  )
+
+const isDiscarded = (failure: PublishFailed | EventsDiscarded) => failure instanceof EventsDiscarded
+
+const at = Effect.fnUntraced(function* (publishing: Counted, sequence: number) {
+  if (sequence < 1) return undefined
+  const kept = yield* (yield* PublishedEvents).at(sequence)
+  if (kept !== undefined) return kept.event
+  if (isKept(yield* present, sequence - 1)) return undefined
+  const { events } = yield* older(publishing, sequence - 1)
+  const found = yield* Stream.runHead(events)
+  return found._tag === "None" ? undefined : found.value.event
+})
+
+const before = Effect.fnUntraced(function* (publishing: Counted, time_ms: number) {
+  const { first } = yield* present
+  const sequence = yield* sequenceBefore(time_ms)
+  if (sequence >= first || first === 1) return sequence
+  // The stream begins later: the log knows when each was written.
+  const anchors = yield* readAnchors(publishing)
+  const from = anchors.findLast((one) => one.at_ms < time_ms && one.sequence < first)
+  let last = from?.sequence ?? 0
+  while (last < first - 1) {
+    const { events, until } = yield* older(publishing, last)
+    const earlier = yield* Stream.runLast(
+      Stream.takeWhile(events, ({ event }) => Date.parse(event.time) < time_ms),
+    )
+    if (earlier._tag === "None") return last
+    last = earlier.value.sequence
+    if (last < until) return last
+  }
+  return Math.min(last, first - 1)
+}, Effect.mapError(readable))

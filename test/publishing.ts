@@ -1,0 +1,20 @@
+/** What a test publishes, without anchors. */
+import { Layer } from "effect"
+import { logMemory } from "#adapters/log-memory.ts"
+import { publishedEventsMemory } from "#adapters/published-events-memory.ts"
+import { PublishedHistory } from "#projections/published/history.ts"
+import type { Publication } from "#projections/published-events.ts"
+
+export const publishingOf = (publications: ReadonlyArray<Publication>) => ({
+  publications,
+  types: [],
+  types_before: [],
+})
+
+/** The history over published events of a log that holds nothing. */
+export const historyAlone = PublishedHistory.layer(publishingOf([])).pipe(
+  Layer.provide(Layer.fresh(logMemory)),
+)
+
+/** Published events in memory, of a log that holds nothing, with their history. */
+export const eventsMemory = Layer.provideMerge(historyAlone, publishedEventsMemory)
