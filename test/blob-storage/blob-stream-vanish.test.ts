@@ -17,6 +17,9 @@ const mib = 1024 ** 2
 /** As much as the largest blob of these tests, and less than two that were half sent. */
 const capacity_bytes = 40 * mib
 
+/** As much as one blob can have of it: the rest is its record and the index. */
+const content_bytes = 39 * mib
+
 interface OnDisk extends BlobService {
   readonly engine: VolumeEngine
 }
@@ -46,7 +49,7 @@ const nothingStored = ({ store, inFlight }: OnDisk) =>
     expect((yield* Effect.orDie(store.usage)).blob_count).toBe(0)
     expect(yield* Effect.orDie(store.scan(0, 1))).toEqual([])
     // Its room is there again: for a blob that needs all of it.
-    const all = Effect.result(put(store, noise(7, capacity_bytes)))
+    const all = Effect.result(put(store, noise(7, content_bytes)))
     yield* Effect.repeat(all, { until: ({ _tag }) => _tag === "Success", times: 50 })
     expect((yield* Effect.orDie(store.usage)).blob_count).toBe(1)
   })
@@ -209,7 +212,7 @@ describe("a download whose client vanishes", () => {
     it(`lets go of the request and of the blob's room of ${form}`, () =>
       onDisk({}, ({ engine, store, ...service }) =>
         Effect.gen(function* () {
-          const { id } = yield* Effect.orDie(put(store, noise(1, capacity_bytes)))
+          const { id } = yield* Effect.orDie(put(store, noise(1, content_bytes)))
           const { extent_files } = engine.status()
           const asked = `GET /v1/blobs/${id}/stream HTTP/1.1\r\nHost: a\r\nAccept: ${accept}\r\n`
           const talk = yield* dial(service.port)
@@ -221,7 +224,7 @@ describe("a download whose client vanishes", () => {
           talk.socket.destroy()
           yield* until("the request is let go", () => service.inFlight() === 0)
           // What is still read would not be written over: another file would be there.
-          yield* Effect.orDie(put(store, noise(2, capacity_bytes)))
+          yield* Effect.orDie(put(store, noise(2, content_bytes)))
           expect(engine.status().extent_files).toBe(extent_files)
         }),
       ))
