@@ -22,30 +22,30 @@ type Failure = PublishFailed | EventsDiscarded
 
 const lost = new PublishFailed({ detail: "There is no stream." })
 
-/** The stream, and what a test can do to it. */
-export const makeMemory = Effect.gen(function* () {
-  let kept: Array<Kept> = []
-  let last = 0
-  let is_lost = false
+interface Memory {
+  kept: Array<Kept>
+  last: number
+  is_lost: boolean
   /** Counts the streams there were. */
-  let made = 0
-  const news = yield* PubSub.unbounded<void>()
-  const told = PubSub.publish(news, undefined)
-  const first = () => kept[0]?.sequence ?? last + 1
-  const at = (sequence: number) => kept[sequence - first()]
+  made: number
+}
 
-  const follow = (sequence: number, wanted: Wanted) =>
+const firstOf = ({ kept, last }: Memory) => kept[0]?.sequence ?? last + 1
+
+/** Those after a number, and then each new one, until the stream is another. */
+const following =
+  (stream: Memory, news: PubSub.PubSub<void>) => (sequence: number, wanted: Wanted) =>
     Stream.unwrap(
       Effect.gen(function* () {
         const subscription = yield* PubSub.subscribe(news)
-        const own = made
+        const own = stream.made
         let after = sequence
         const fresh = Effect.suspend((): Effect.Effect<Array<Delivered>, Failure> => {
-          if (is_lost || made !== own) return Effect.fail(lost)
-          if (after + 1 < first()) return Effect.fail(new EventsDiscarded({ after }))
-          const some = kept.filter((one) => one.sequence > after)
+          if (stream.is_lost || stream.made !== own) return Effect.fail(lost)
+          if (after + 1 < firstOf(stream)) return Effect.fail(new EventsDiscarded({ after }))
+          const some = stream.kept.filter((one) => one.sequence > after)
           // Who asks beyond the end waits until it is reached.
-          after = Math.max(after, last)
+          after = Math.max(after, stream.last)
           return Effect.succeed(
             some
               .filter(({ event }) => isWanted(wanted, event))
@@ -61,45 +61,55 @@ export const makeMemory = Effect.gen(function* () {
       }),
     )
 
+/** The stream, and what a test can do to it. */
+export const makeMemory = Effect.gen(function* () {
+  const stream: Memory = { kept: [], last: 0, is_lost: false, made: 0 }
+  const news = yield* PubSub.unbounded<void>()
+  const told = PubSub.publish(news, undefined)
+  const first = () => firstOf(stream)
+  const at = (sequence: number) => stream.kept[sequence - first()]
+
   const tampering: Tampering = {
     discard: (from) =>
       Effect.sync(() => {
-        kept = kept.filter(({ sequence }) => sequence >= from)
+        stream.kept = stream.kept.filter(({ sequence }) => sequence >= from)
       }),
     lose: Effect.andThen(
       Effect.sync(() => {
-        kept = []
-        last = 0
-        is_lost = true
+        stream.kept = []
+        stream.last = 0
+        stream.is_lost = true
       }),
       told,
     ),
   }
   const published = PublishedEvents.of({
-    bounds: Effect.sync(() => (is_lost ? undefined : { first: first(), last })),
+    bounds: Effect.sync(() => (stream.is_lost ? undefined : { first: first(), last: stream.last })),
     last: Effect.sync(() => {
-      const found = at(last)
+      const found = at(stream.last)
       return found && { sequence: found.sequence, event: found.event }
     }),
     at: (sequence) => Effect.sync(() => at(sequence)),
     append: (events, after) =>
       Effect.gen(function* () {
-        if (is_lost) return yield* lost
-        if (after !== last) return yield* new PublishFailed({ detail: `The last one is ${last}.` })
+        if (stream.is_lost) return yield* lost
+        if (after !== stream.last)
+          return yield* new PublishFailed({ detail: `The last one is ${stream.last}.` })
         const published_ms = yield* Clock.currentTimeMillis
-        for (const { event } of events) kept.push({ sequence: ++last, event, published_ms })
+        for (const { event } of events)
+          stream.kept.push({ sequence: ++stream.last, event, published_ms })
         yield* told
-        return last
+        return stream.last
       }),
-    follow,
-    ready: Effect.suspend(() => (is_lost ? Effect.fail(lost) : Effect.void)),
+    follow: following(stream, news),
+    ready: Effect.suspend(() => (stream.is_lost ? Effect.fail(lost) : Effect.void)),
     remake: (after) =>
       Effect.andThen(
         Effect.sync(() => {
-          kept = []
-          last = after
-          is_lost = false
-          made++
+          stream.kept = []
+          stream.last = after
+          stream.is_lost = false
+          stream.made++
         }),
         told,
       ),

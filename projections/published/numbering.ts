@@ -5,7 +5,7 @@
  * which event had which number, so that counting begins near it. Two histories of one log share
  * their numbers up to the restore between them. Source: decision 0172.
  */
-import { Effect, Schema, Stream } from "effect"
+import { Effect, Schema, Stream, Struct } from "effect"
 import { Log, type LogUnavailable, type Recorded } from "#events/log.ts"
 import { PublicationEvent, publication_stream } from "#events/system/publication.ts"
 import {
@@ -76,10 +76,12 @@ export const readAnchors = Effect.fnUntraced(function* ({ types_before: types }:
       return anchor.position > to && anchor.position < restoration.position
     })
   const anchors = recorded.filter(isValid).flatMap(({ commit }) =>
-    commit.events.map((event): Anchor => {
-      const { type: _, ...anchor } = decodeAnchored(event)
-      return { ...anchor, at_ms: Date.parse(commit.at) }
-    }),
+    commit.events.map(
+      (event): Anchor => ({
+        ...Struct.omit(decodeAnchored(event), ["type"]),
+        at_ms: Date.parse(commit.at),
+      }),
+    ),
   )
   const origin: Anchor = { sequence: 0, position: 0, index: 0, types, at_ms: 0 }
   return [origin, ...anchors]

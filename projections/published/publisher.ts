@@ -271,18 +271,26 @@ const publishFrom = Effect.fnUntraced(function* <R>(
     return Effect.andThen(publish(stretch.filter(isEarlier)), publish(later))
   })
 
-  // A bus that was killed may have lost the last of what it took, as it does not sync: without
-  // this, those would be missing until there is another event.
-  const checking = Effect.gen(function* () {
-    yield* Effect.sleep(check_ms)
-    const taken = reached.sequence
-    const kept = (yield* published.bounds)?.last ?? -1
-    if (kept < taken) {
-      return yield* wait(kept < 0 ? "The stream is gone." : `It has ${kept} of ${taken} events.`)
-    }
-    yield* anchored
-  })
+  const checking = Effect.andThen(
+    keptAfterAWhile(published, () => reached.sequence),
+    anchored,
+  )
   return yield* Effect.raceFirst(telling, Effect.forever(checking))
+})
+
+/**
+ * Fails where the bus no longer has all that it took: one that was killed may have lost the last
+ * events, as it does not sync. Without this they would be missing until there is another event.
+ */
+const keptAfterAWhile = Effect.fnUntraced(function* (
+  { bounds }: Pick<PublishedEvents["Service"], "bounds">,
+  reached: () => number,
+) {
+  yield* Effect.sleep(check_ms)
+  const taken = reached()
+  const kept = (yield* bounds)?.last ?? -1
+  if (kept >= taken) return
+  return yield* wait(kept < 0 ? "The stream is gone." : `It has ${kept} of ${taken} events.`)
 })
 
 /**
