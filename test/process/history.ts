@@ -44,7 +44,7 @@ export interface PublishedEvent {
 }
 
 const parsed = (text: string): PublishedEvent | undefined => {
-  const sequence = /^id: (\d+)$/m.exec(text)?.[1]
+  const sequence = /^id: (?:[\w-]+-)?(\d+)$/m.exec(text)?.[1]
   const data = /^data: (.*)$/m.exec(text)?.[1]
   if (sequence === undefined || data === undefined) return undefined
   return { sequence: Number(sequence), event: JSON.parse(data) }
