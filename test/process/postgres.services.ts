@@ -159,7 +159,9 @@ describePostgres("a deployment with read models in PostgreSQL", () => {
       const ready = () => fetch(new URL("/readyz", gateway.url))
       // A writer that has just come back may be behind for a moment: that is another line.
       const why = "cannot reach the database of its read model"
-      await until("not ready", turn_ms_max, async () => (await (await ready()).text()).includes(why))
+      await until("not ready", turn_ms_max, async () =>
+        (await (await ready()).text()).includes(why),
+      )
       expect((await ready()).status).toBe(503)
       const answer = await client.ask("GET", "/v1/targets")
       expect(answer.status).toBe(503)
