@@ -67,7 +67,10 @@ export class TokenIssuer extends Context.Service<
       request: TokenRequest,
       origin: Origin,
     ) => Effect.Effect<Redacted.Redacted<string>, IdentityUnavailable>
-    /** Revokes every issued token of this name, here at once; answers how many there were. */
+    /**
+     * Revokes every issued token of this name, here at once; answers how many there were. A retry
+     * counts those that the first request revoked.
+     */
     readonly revoke: (name: string, origin: Origin) => Effect.Effect<number, IdentityUnavailable>
   }
 >()("almanac/gateway/TokenIssuer") {}
@@ -81,8 +84,11 @@ export class TrustIssuer extends Context.Service<
       request: TrustRequest,
       origin?: Repeatable,
     ) => Effect.Effect<string, IdentityUnavailable>
-    /** Answers whether there was such a trust, and it was not revoked. */
-    readonly revoke: (trust_id: string) => Effect.Effect<boolean, IdentityUnavailable>
+    /** Answers whether the trust was revoked by this, now or when the request was sent before. */
+    readonly revoke: (
+      trust_id: string,
+      origin?: Partial<Repeatable>,
+    ) => Effect.Effect<boolean, IdentityUnavailable>
   }
 >()("almanac/gateway/TrustIssuer") {}
 

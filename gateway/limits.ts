@@ -56,6 +56,14 @@ export const MadeOf = Context.Reference<"nothing" | "shown" | undefined>("gatewa
   defaultValue: () => undefined,
 })
 
+/**
+ * Why an endpoint needs no `Idempotency-Key`: sent twice, the request leaves what it leaves when it
+ * is sent once. Undefined where a key counts. Source: decision 0181.
+ */
+export const KeyNotNeeded = Context.Reference<string | undefined>("gateway/KeyNotNeeded", {
+  defaultValue: () => undefined,
+})
+
 /** Settings that open an endpoint to everybody, whatever its `Needs` say. */
 export const PublicWhen = Context.Reference<(settings: Settings) => boolean>("gateway/PublicWhen", {
   defaultValue: () => () => false,

@@ -1,8 +1,9 @@
 /** Asking a running instance, as its operator. */
+import { randomUUID } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import { request as plainRequest } from "node:http"
 import { request as tlsRequest } from "node:https"
-import { Effect, Option, Redacted, Schema } from "effect"
+import { Effect, Option, Redacted, Schedule, Schema } from "effect"
 import { findInstance, type Instance } from "#adapters/instance-file.ts"
 import { byItself } from "#client/own-certificate.ts"
 import type { Settings } from "#schemas/settings.ts"
@@ -38,7 +39,18 @@ export const instance = ({ data }: Settings) =>
 export const shownBy = async ({ url, tls_cert }: Instance, { tls }: Settings) =>
   url.startsWith("https:") ? byItself(await readFile(tls_cert ?? tls.cert)) : undefined
 
-/** The JSON answer of `path`, as text; a status of 400 or more is InstanceRefused. */
+/** Tries of a request that got no answer, or one that says to come again: 1.4 s of waiting. */
+const retries_max = 3
+const retry_ms_first = 200
+
+/** No answer came, or 503 or 504. */
+const isWorthAgain = ({ status }: InstanceRefused) =>
+  status === undefined || status === 503 || status === 504
+
+/**
+ * The JSON answer of `path`, as text; a status of 400 or more is InstanceRefused. All tries of a
+ * POST have one Idempotency-Key, so that what one did the next does not do again.
+ */
 export const ask = (
   running: Instance,
   settings: Settings,
@@ -46,12 +58,30 @@ export const ask = (
   path: string,
   body?: unknown,
 ) =>
+  Effect.suspend(() => {
+    const key = method === "POST" ? { "idempotency-key": randomUUID() } : {}
+    return Effect.retry(askOnce(running, settings, { method, path, body, key }), {
+      while: isWorthAgain,
+      times: retries_max,
+      schedule: Schedule.exponential(retry_ms_first),
+    })
+  })
+
+interface Asked {
+  readonly method: "GET" | "POST"
+  readonly path: string
+  readonly body: unknown
+  readonly key: Readonly<Record<string, string>>
+}
+
+const askOnce = (running: Instance, settings: Settings, { method, path, body, key }: Asked) =>
   Effect.tryPromise({
     try: async () => {
       const text = body === undefined ? undefined : JSON.stringify(body)
       const headers = {
         authorization: `Bearer ${Redacted.value(running.control_token)}`,
         accept: "application/json",
+        ...key,
         ...(text !== undefined && { "content-type": "application/json" }),
       }
       const secure = await shownBy(running, settings)

@@ -1,5 +1,5 @@
 /** `almanac token`: tokens that every process of a deployment knows. */
-import { Clock, Console, DateTime, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { Clock, Console, DateTime, Effect, Layer, Option, Redacted, Schedule, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { v7 } from "uuid"
 import { host } from "#actors/host.ts"
@@ -18,10 +18,12 @@ class TokenRefused extends Schema.TaggedError<TokenRefused>()("TokenRefused", {
   message: Schema.String,
 }) {}
 
+/** Of one run of this command: all tries are one request. */
 const originNow = Effect.map(
   Clock.currentTimeMillis,
   (now): Origin => ({
     command_id: v7(),
+    fingerprint: "verb",
     actor: "verb:token",
     at: DateTime.formatIso(DateTime.makeUnsafe(now)),
   }),
@@ -29,13 +31,17 @@ const originNow = Effect.map(
 
 type Issuer = Effect.Success<typeof logIssuer>
 
+/** Where it is not known whether the log took the command, the same one is sent again. */
+const tries = { times: 2, schedule: Schedule.spaced("1 second") }
+
 /** Over the log, whichever processes run: all of them hear of it. */
 const overLog = <A, E>(
   configured: Settings,
   use: (issuer: Issuer, origin: Origin) => Effect.Effect<A, E>,
 ) =>
   Effect.gen(function* () {
-    return yield* use(yield* logIssuer, yield* originNow)
+    const issuer = yield* logIssuer
+    return yield* Effect.retry(use(issuer, yield* originNow), tries)
   }).pipe(Effect.provide(Layer.provideMerge(host, beside(configured))))
 
 const issue = Command.make(

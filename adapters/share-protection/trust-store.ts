@@ -22,6 +22,8 @@ export const TrustRecord = Schema.Struct({
   created_at: Schema.Int,
   expires_at: Schema.NullOr(Schema.Int),
   revoked_at: Schema.NullOr(Schema.Int),
+  /** The command that revoked it, where its request had an Idempotency-Key. */
+  revoked_by: Schema.optionalKey(Schema.String),
 })
 export type TrustRecord = typeof TrustRecord.Type
 

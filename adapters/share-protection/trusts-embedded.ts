@@ -183,13 +183,17 @@ export const trustIssuer = (store: TrustStore): TrustIssuer["Service"] => ({
     if (derived !== undefined && !(kept && isAsked(kept, request))) return yield* key_reused
     return trust_id
   }),
-  revoke: Effect.fnUntraced(function* (trust_id) {
+  revoke: Effect.fnUntraced(function* (trust_id, { command_id, fingerprint } = {}) {
     const now = yield* Clock.currentTimeMillis
     const trust = store.find(trust_id)
-    if (trust === undefined || trust.revoked_at !== null) return false
+    if (trust === undefined) return false
+    const revoked_by = fingerprint === undefined ? undefined : command_id
+    if (trust.revoked_at !== null)
+      return revoked_by !== undefined && trust.revoked_by === revoked_by
+    const revoked = { revoked_at: now, ...(revoked_by !== undefined && { revoked_by }) }
     yield* store.update(({ trusts, ...kept }) => ({
       ...kept,
-      trusts: trusts.map((one) => (one.trust_id === trust_id ? { ...one, revoked_at: now } : one)),
+      trusts: trusts.map((one) => (one.trust_id === trust_id ? { ...one, ...revoked } : one)),
     }))
     return true
   }),

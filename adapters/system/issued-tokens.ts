@@ -4,6 +4,7 @@
  *
  * Source: decisions, "secrets and trusts"; decision 0153.
  */
+import { randomBytes } from "node:crypto"
 import { Clock, DateTime, Effect, Redacted, Schedule, Semaphore, Stream } from "effect"
 import { v7 } from "uuid"
 import { address, Commands } from "#actors/commands.ts"
@@ -28,6 +29,9 @@ import { isScope, type TokenRequest } from "#schemas/token.ts"
 
 /** Questions to the log for tokens that this process does not know: all strangers share them. */
 const asked_max = 16
+
+/** As the key of a server's own, in bytes. */
+const retry_key_bytes = 32
 
 /** How long such a question waits, its turn included, in milliseconds. */
 const ask_ms_max = 2_000
@@ -143,11 +147,23 @@ const logIssuerWith = Effect.fnUntraced(function* (retry_key?: Uint8Array) {
     return Redacted.make(token)
   })
 
+  /** Positions of the tokens that this command revoked when it was sent before. */
+  const revokedBefore = ({ command_id, fingerprint }: Origin) =>
+    fingerprint === undefined
+      ? Effect.succeed([])
+      : log.lasts(Token.name).pipe(
+          Stream.filter(({ commit }) => commit.commands.includes(command_id)),
+          Stream.map(({ position }) => position),
+          Stream.runCollect,
+          Effect.mapError(told),
+        )
+
   /** Answers how many there were, and the position that shows the last of them revoked. */
   const revoke = Effect.fnUntraced(function* (name: string, origin: Origin) {
     const found = (yield* living(yield* Clock.currentTimeMillis)).filter(
       (token) => token.name === name,
     )
+    const before = yield* revokedBefore(origin)
     const positions = yield* Effect.forEach(
       found,
       ({ sha256 }) =>
@@ -161,13 +177,14 @@ const logIssuerWith = Effect.fnUntraced(function* (retry_key?: Uint8Array) {
         ),
       { concurrency: sent_at_once },
     )
-    return { count: found.length, position: Math.max(0, ...positions) }
+    const count = found.length + before.length
+    return { count, position: Math.max(0, ...positions, ...before) }
   })
   return { issue, revoke }
 })
 
-/** For a program of its own, which is asked once. */
-export const logIssuer = logIssuerWith()
+/** For a program of its own: its retries under one origin get one token, nobody else's do. */
+export const logIssuer = Effect.suspend(() => logIssuerWith(randomBytes(retry_key_bytes)))
 
 /** Pause before a file's tokens are told again, in milliseconds. */
 const retry_ms = 5_000

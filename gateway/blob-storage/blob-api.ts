@@ -4,7 +4,7 @@
 import { Schema, SchemaGetter } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { Accepts, BodyLimit, Streamed } from "#gateway/limits.ts"
+import { Accepts, BodyLimit, KeyNotNeeded, Streamed } from "#gateway/limits.ts"
 import {
   BlobIdFromText,
   BlobIdPrefix,
@@ -65,6 +65,7 @@ export const Blobs = HttpApiGroup.make("blobs")
       success: PutResponse,
       error: refused,
     })
+      .annotate(KeyNotNeeded, "A blob is named by its content.")
       .annotate(OpenApi.Summary, "Store a blob")
       .annotate(Needs, writes),
     HttpApiEndpoint.post("put_stream", "/v1/blobs/stream", {
@@ -75,6 +76,7 @@ export const Blobs = HttpApiGroup.make("blobs")
       success: PutResponse,
       error: refused,
     })
+      .annotate(KeyNotNeeded, "A blob is named by its content.")
       .annotate(OpenApi.Summary, "Store a blob as a stream")
       .annotate(Needs, writes)
       .annotate(Accepts, ["application/x-ndjson", "application/json", bytes])
@@ -105,6 +107,7 @@ export const Blobs = HttpApiGroup.make("blobs")
       success: Schema.Void,
       error: rejections(),
     })
+      .annotate(KeyNotNeeded, "It changes nothing.")
       .annotate(OpenApi.Summary, "Read about many blobs")
       .annotate(OpenApi.Description, `${batch} The answer to a missing blob says exists: false.`)
       .annotate(Needs, reads)
@@ -115,6 +118,7 @@ export const Blobs = HttpApiGroup.make("blobs")
       success: Schema.Void,
       error: rejections(),
     })
+      .annotate(KeyNotNeeded, "It changes nothing.")
       .annotate(OpenApi.Summary, "Read many blobs")
       .annotate(OpenApi.Description, `${batch} Where a blob cannot be read, its line has an error.`)
       .annotate(Needs, reads)
@@ -142,6 +146,7 @@ export const Blobs = HttpApiGroup.make("blobs")
       success: DeleteResponse,
       error: rejections(),
     })
+      .annotate(KeyNotNeeded, "A retry leaves the blob deleted, also one that was stored since.")
       .annotate(OpenApi.Summary, "Delete a blob")
       .annotate(Needs, writes),
     HttpApiEndpoint.get("stat", "/v1/blobs/:id/stat", {

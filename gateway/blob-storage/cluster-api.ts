@@ -1,7 +1,7 @@
 /** ClusterService over HTTP: every path it answers. Source: document 1 §4 ClusterService, §5. */
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { BodyLimit, command_bytes_max } from "#gateway/limits.ts"
+import { BodyLimit, command_bytes_max, KeyNotNeeded } from "#gateway/limits.ts"
 import {
   ClusterMetrics,
   GetClusterStateResponse,
@@ -46,6 +46,7 @@ export const Cluster = HttpApiGroup.make("cluster")
       success: HeartbeatResponse,
       error: rejections(NodeUnknown),
     })
+      .annotate(KeyNotNeeded, "The next heartbeat replaces this one.")
       .annotate(OpenApi.Summary, "Tell that a node lives")
       .annotate(Needs, admin),
     HttpApiEndpoint.get("state", "/v1/cluster/state", {
@@ -59,6 +60,7 @@ export const Cluster = HttpApiGroup.make("cluster")
       success: SyncRingResponse,
       error: rejections(),
     })
+      .annotate(KeyNotNeeded, "It changes nothing.")
       .annotate(OpenApi.Summary, "Exchange the ring")
       .annotate(Needs, admin),
     HttpApiEndpoint.get("metrics", "/v1/cluster/metrics", {

@@ -7,7 +7,7 @@ import { Predicate, Schema } from "effect"
 import { Multipart } from "effect/http"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { BodyLimit } from "#gateway/limits.ts"
+import { BodyLimit, KeyNotNeeded } from "#gateway/limits.ts"
 import { inferenceGroup } from "#gateway/plant-disease/inference-api.ts"
 import { form_bytes_max } from "#gateway/plant-disease/upload.ts"
 import { Prediction, Predictions } from "#schemas/plant-disease/answer.ts"
@@ -60,6 +60,7 @@ const group = HttpApiGroup.make("plants")
       success: [Prediction, Png],
       error: [...anywhere, ...of_image],
     })
+      .annotate(KeyNotNeeded, "It changes nothing.")
       .annotate(OpenApi.Summary, "Predict the class of one image of a leaf")
       .annotate(OpenApi.Transform, (operation) => ({
         ...operation,
@@ -72,6 +73,7 @@ const group = HttpApiGroup.make("plants")
       success: Predictions,
       error: [...anywhere, BadForm, ImageTooLarge, NoImage],
     })
+      .annotate(KeyNotNeeded, "It changes nothing.")
       .annotate(OpenApi.Summary, "Predict the classes of several images, each failing alone")
       .annotate(BodyLimit, ({ plant }) => {
         return plant.batch_images_max * plant.image_bytes_max + form_bytes_max

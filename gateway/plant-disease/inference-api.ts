@@ -6,7 +6,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { Accepts, BodyLimit } from "#gateway/limits.ts"
+import { Accepts, BodyLimit, KeyNotNeeded } from "#gateway/limits.ts"
 import {
   InferenceAnswer,
   InferenceRequest,
@@ -58,6 +58,7 @@ export const inferenceGroup = HttpApiGroup.make("inference")
       success: InferenceAnswer,
       error: [...anywhere, ...of_image, NoModel],
     })
+      .annotate(KeyNotNeeded, "It changes nothing.")
       .annotate(OpenApi.Summary, "Run a model on tensors or images")
       // Binary data is told that it is not known, rather than that its type is not.
       .annotate(Accepts, ["application/json", "application/octet-stream"])

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { MadeOf } from "#gateway/limits.ts"
+import { KeyNotNeeded, MadeOf } from "#gateway/limits.ts"
 import { listOf, type Shape } from "#gateway/share-protection/shape.ts"
 import { ShareId, TargetId } from "#schemas/share-protection/id.ts"
 import { as_of_query, idText, page_query } from "#schemas/share-protection/page-view.ts"
@@ -69,6 +69,7 @@ export const policyGroup = (shape: Shape) => {
         success: RetentionPreview,
         error: rejections(NotFound, Conflict),
       })
+        .annotate(KeyNotNeeded, "It changes nothing.")
         .annotate(OpenApi.Summary, "See what a retention would keep")
         .annotate(Needs, { rule: "share-protection:policies:preview_retention" }),
       HttpApiEndpoint.delete("delete", "/v1/policies/:id", {

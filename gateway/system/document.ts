@@ -2,6 +2,7 @@
 import { Context, Predicate } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
 import { type Access, Needs } from "#gateway/access.ts"
+import { idempotency_key_length_max, KeyNotNeeded } from "#gateway/limits.ts"
 
 const document_version = "0.1.0"
 
@@ -24,19 +25,47 @@ const security = (access: Access) => {
   return [{ bearer: names }, { certificate: names }]
 }
 
+/** What a key does, for the header's description. Source: decisions 0167, 0180 and 0181. */
+const keyed =
+  "Names this request. Sent again under the same key, by the same caller, it is carried out once " +
+  "and the retry gets the answer of what was done; with another body or query it is 422. A key " +
+  "counts for as long as the log keeps the resource's last 64 commands, and for a credential as " +
+  "long as it is kept; a request that was refused leaves its key free. Use a fresh UUID for each " +
+  "request."
+
+/** The header of a request that changes something, or of one that needs none. */
+const keyParameter = (not_needed: string | undefined) => ({
+  name: "Idempotency-Key",
+  in: "header",
+  required: false,
+  description: not_needed === undefined ? keyed : `Accepted, and not needed: ${not_needed}`,
+  schema: {
+    type: "string",
+    pattern: `^[\\x20-\\x7e]{1,${idempotency_key_length_max}}$`,
+  },
+})
+
 const spelled = (path: string) => path.replaceAll(/:(\w+)/g, "{$1}")
 
-/** What each operation needs, by method and path as the document spells them. */
-const needsOf = (api: HttpApi.Top) => {
-  const needs = new Map<string, Access>()
+interface Noted {
+  readonly access: Access
+  readonly key_not_needed: string | undefined
+}
+
+/** What is noted of each operation, by method and path as the document spells them. */
+const notesOf = (api: HttpApi.Top) => {
+  const notes = new Map<string, Noted>()
   HttpApi.reflect(api, {
     onGroup: () => undefined,
     onEndpoint: ({ endpoint, mergedAnnotations }) => {
       const { method, path } = endpoint
-      needs.set(`${method} ${spelled(path)}`, Context.get(mergedAnnotations, Needs))
+      notes.set(`${method} ${spelled(path)}`, {
+        access: Context.get(mergedAnnotations, Needs),
+        key_not_needed: Context.get(mergedAnnotations, KeyNotNeeded),
+      })
     },
   })
-  return needs
+  return notes
 }
 
 /** The envelope of whatever has none of its own (DECISIONS, all services). */
@@ -63,22 +92,27 @@ const refusals = (access: Access, { requestBody }: Operation) => ({
 })
 
 interface Operation {
+  readonly parameters?: ReadonlyArray<object>
   readonly requestBody?: object
   readonly responses?: object
 }
 
 type Operations = Readonly<Record<string, Readonly<Record<string, Operation>>>>
 
-/** Each operation with what it needs, and with how it is refused where it says nothing. */
-const guarded = (needs: ReadonlyMap<string, Access>, paths: Operations) =>
+/** Each operation with its key, what it needs, and how it is refused where it says nothing. */
+const guarded = (notes: ReadonlyMap<string, Noted>, paths: Operations) =>
   Object.fromEntries(
     Object.entries(paths).map(([path, operations]) => [
       path,
       Object.fromEntries(
         Object.entries(operations).map(([method, operation]) => {
-          const access = needs.get(`${method.toUpperCase()} ${path}`) ?? "public"
+          const noted = notes.get(`${method.toUpperCase()} ${path}`)
+          const { access = "public", key_not_needed } = noted ?? {}
           const responses = { ...refusals(access, operation), ...operation.responses }
-          return [method, { ...operation, responses, security: security(access) }]
+          const { parameters = [] } = operation
+          const key = method === "get" ? [] : [keyParameter(key_not_needed)]
+          const with_key = { parameters: [...parameters, ...key] }
+          return [method, { ...operation, ...with_key, responses, security: security(access) }]
         }),
       ),
     ]),
@@ -95,7 +129,7 @@ export const documented = (apis: ReadonlyArray<HttpApi.Constraint>): HttpApi.Top
     (merged: HttpApi.Top, api) => merged.addHttpApi(api as HttpApi.Top),
     empty,
   )
-  const needs = needsOf(all)
+  const notes = notesOf(all)
   return all.annotateMerge(
     OpenApi.annotations({
       title: "Almanac",
@@ -107,7 +141,7 @@ export const documented = (apis: ReadonlyArray<HttpApi.Constraint>): HttpApi.Top
       transform: (document) => ({
         ...document,
         // The library's own document: paths of operations, components by kind.
-        paths: guarded(needs, document.paths as Operations),
+        paths: guarded(notes, document.paths as Operations),
         components: {
           ...(document.components as object),
           schemas: { ...schemasOf(document.components), ...envelopes },

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { Accepts, Streamed } from "#gateway/limits.ts"
+import { Accepts, KeyNotNeeded, Streamed } from "#gateway/limits.ts"
 import { Token } from "#schemas/message.ts"
 import { BackendUnavailable, Forbidden, Invalid, NotFound } from "#schemas/system/rejection.ts"
 
@@ -62,6 +62,7 @@ export const ReadModelsGroup = HttpApiGroup.make("read-models")
       success: Rebuilt.pipe(HttpApiSchema.status(202)),
       error: [Invalid, Forbidden, NotFound, BackendUnavailable],
     })
+      .annotate(KeyNotNeeded, "The log decides what a read model shows.")
       .annotate(OpenApi.Summary, "Build a read model again")
       .annotate(Needs, operators)
       .annotate(Accepts, [])
@@ -72,6 +73,7 @@ export const ReadModelsGroup = HttpApiGroup.make("read-models")
       success: ReadModelDifference,
       error: [Invalid, Forbidden, NotFound, BackendUnavailable],
     })
+      .annotate(KeyNotNeeded, "It changes nothing.")
       .annotate(OpenApi.Summary, "Compare a read model with its rebuild")
       .annotate(Needs, operators)
       .annotate(Accepts, [])

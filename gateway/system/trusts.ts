@@ -20,6 +20,6 @@ export const no_trust = "No such trust."
 /** Revokes a trust: what was redeemed of it is worth nothing from then on. */
 export const revokeTrust = Effect.fnUntraced(function* (trust_id: string) {
   const issuer = yield* TrustIssuer
-  const was_there = yield* Effect.mapError(issuer.revoke(trust_id), unavailable)
+  const was_there = yield* Effect.mapError(issuer.revoke(trust_id, yield* origin), unavailable)
   return was_there ? { trust_id } : yield* new NotFound({ detail: no_trust })
 })

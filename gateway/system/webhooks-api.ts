@@ -6,6 +6,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
+import { KeyNotNeeded } from "#gateway/limits.ts"
 import {
   BackendUnavailable,
   Conflict,
@@ -41,7 +42,9 @@ const deliveriesAt = (path: `/${string}`) =>
       params: id,
       success: Ping,
       error: known,
-    }).annotate(OpenApi.Summary, "Send a ping to a webhook"),
+    })
+      .annotate(KeyNotNeeded, "Each request sends one ping, which means nothing.")
+      .annotate(OpenApi.Summary, "Send a ping to a webhook"),
     HttpApiEndpoint.post("replay", `${path}/:id/replay`, {
       params: id,
       payload: NewReplay,
