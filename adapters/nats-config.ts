@@ -56,11 +56,12 @@ export const subscriber_requests = [
   `$JS.ACK.${events_stream}.>`,
 ]
 
-/** What the publisher asks of the mirror's account to keep the mirror. */
+/** What the publisher asks of the mirror's account to keep the mirror, and to watch its readers. */
 const keeper_requests = [
   "INFO",
   ...["INFO", "CREATE", "UPDATE", "DELETE"].map((call) => `STREAM.${call}.${events_stream}`),
   `CONSUMER.CREATE.${events_stream}.>`,
+  `CONSUMER.LIST.${events_stream}`,
 ]
 
 /** What the mirror asks of its source: to begin again where it stopped, and for more. */

@@ -5,7 +5,13 @@
  * of a cluster must, and a stream is never changed from the one to the other: so no stream on a
  * server of somebody else begins without, as long as it may become one of several copies.
  */
-import { DiscardPolicy, PersistMode, type StreamInfo } from "@nats-io/jetstream"
+import {
+  DiscardPolicy,
+  type JetStreamManager,
+  PersistMode,
+  type StoredMsg,
+  type StreamInfo,
+} from "@nats-io/jetstream"
 import { headers, type Msg, type NatsConnection, nanos, nuid } from "@nats-io/transport-node"
 import { Array as Arr, Deferred, Effect, Layer, Option, Stream } from "effect"
 import { openConsumer, type Delivered as Placed, type Source } from "#adapters/log-consumer.ts"
@@ -117,6 +123,24 @@ const delivered = (sequence: number, message: { json: <T>() => T }): Delivered =
   event: message.json<CloudEvent>(),
 })
 
+const keptIn = (message: StoredMsg) => ({
+  ...delivered(message.seq, message),
+  published_ms: message.time.getTime(),
+})
+
+/** The oldest message after `sequence` of any of these subjects. */
+export const nextOf = async (
+  jsm: JetStreamManager,
+  sequence: number,
+  subjects: ReadonlyArray<string>,
+): Promise<StoredMsg | undefined> => {
+  const from = { seq: sequence + 1 }
+  const found = await Promise.all(
+    subjects.map((next_by_subj) => jsm.direct.getMessage(events_stream, { ...from, next_by_subj })),
+  )
+  return found.flatMap((one) => one ?? []).toSorted((one, other) => one.seq - other.seq)[0]
+}
+
 const unraisable = new StreamMismatch({
   message:
     `The stream ${events_stream} was made for one copy and cannot get more: remove it by ` +
@@ -205,8 +229,12 @@ export const publishedEventsJetStream = (replicas: number, retention = retention
         at: Effect.fnUntraced(function* (seq) {
           if (seq < 1) return undefined
           const message = yield* attempt(() => jsm.streams.getMessage(events_stream, { seq }))
-          if (message === null) return undefined
-          return { ...delivered(seq, message), published_ms: message.time.getTime() }
+          return message === null ? undefined : keptIn(message)
+        }),
+        next: Effect.fnUntraced(function* (sequence, wanted) {
+          const subjects = subjectsOf(wanted)
+          const found = yield* attempt(() => nextOf(jsm, sequence, subjects))
+          return found && keptIn(found)
         }),
         append: Effect.fnUntraced(function* (events, after) {
           for (let done = 0; done < events.length; done += chunk_events_max) {

@@ -90,6 +90,10 @@ export const makeMemory = Effect.gen(function* () {
       return found && { sequence: found.sequence, event: found.event }
     }),
     at: (sequence) => Effect.sync(() => at(sequence)),
+    next: (sequence, wanted) =>
+      Effect.sync(() =>
+        stream.kept.find((one) => one.sequence > sequence && isWanted(wanted, one.event)),
+      ),
     append: (events, after) =>
       Effect.gen(function* () {
         if (stream.is_lost) return yield* lost

@@ -62,6 +62,11 @@ export class PublishedEvents extends Context.Service<
     readonly last: Effect.Effect<Delivered | undefined, PublishFailed>
     /** The one of this sequence; undefined where none is kept. */
     readonly at: (sequence: number) => Effect.Effect<Kept | undefined, PublishFailed>
+    /** The oldest wanted one after `sequence` that is kept; undefined where there is none. */
+    readonly next: (
+      sequence: number,
+      wanted: Wanted,
+    ) => Effect.Effect<Kept | undefined, PublishFailed>
     /** Adds all after the one of sequence `after`, and answers the last one's sequence. */
     readonly append: (
       events: ReadonlyArray<Published>,

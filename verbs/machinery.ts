@@ -4,6 +4,7 @@ import { commandPath } from "#actors/health/command-path.ts"
 import { host } from "#actors/host.ts"
 import { nodeId } from "#adapters/blob-storage/node.ts"
 import { remoteCommands } from "#adapters/commands-nats.ts"
+import { subscribersJetStream } from "#adapters/health/subscribers-jetstream.ts"
 import { leasesJetStream } from "#adapters/leases-jetstream.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
 import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
@@ -54,6 +55,7 @@ export const machinery = (settings: Settings, meanwhile: Layer.Layer<never>) =>
       Layer.provideMerge(publishedEventsJetStream(settings.nats.replicas, retentionOf(settings))),
     ),
     ownLeases(settings),
+    subscribersJetStream,
     databases(settings),
   ).pipe(Layer.provideMerge(exclusive(settings, meanwhile)))
 

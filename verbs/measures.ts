@@ -5,6 +5,7 @@ import { placeMetrics } from "#adapters/place-metrics.ts"
 import { processMetrics } from "#adapters/process-metrics.ts"
 import { Log } from "#events/log.ts"
 import { EventStreams } from "#gateway/budget.ts"
+import { publisherMetrics, subscriberMetrics } from "#gateway/health/published-metrics.ts"
 import type { RequestMetrics } from "#gateway/metrics.ts"
 import type { Mounted } from "#gateway/routes.ts"
 import {
@@ -14,6 +15,7 @@ import {
   webhookMetrics,
 } from "#gateway/system/metrics.ts"
 import { ReadModels } from "#gateway/system/read-models.ts"
+import { Subscribers } from "#projections/health/subscribers.ts"
 import { PublishedEvents } from "#projections/published-events.ts"
 import { WebhookModel } from "#projections/system/webhook-model.ts"
 import { familyText } from "#schemas/metric.ts"
@@ -23,15 +25,16 @@ import { version } from "#verbs/root.ts"
 /** What all services stand on, as far as this process has it. */
 export const machineryMeasures = Effect.gen(function* () {
   const around = yield* Effect.context<
-    Log | PublishedEvents | ReadModels | WebhookCursors | WebhookModel
+    Log | PublishedEvents | ReadModels | Subscribers | WebhookCursors | WebhookModel
   >()
   const known = around.pipe(
-    Context.pick(Log, PublishedEvents, ReadModels, WebhookCursors, WebhookModel),
+    Context.pick(Log, PublishedEvents, ReadModels, Subscribers, WebhookCursors, WebhookModel),
     Context.add(EventStreams, yield* EventStreams),
   )
   const collectors: ReadonlyArray<Collector> = [
     { name: "read-models", text: Effect.provideContext(readModelMetrics, known) },
     { name: "webhooks", text: Effect.provideContext(webhookMetrics, known) },
+    { name: "subscribers", text: Effect.provideContext(subscriberMetrics, known) },
   ]
   return collectors
 })
@@ -55,9 +58,12 @@ export interface Measured {
 export const measures = Effect.fnUntraced(function* (measured: Measured) {
   const { settings, requests, services, collectors, certificateEnds } = measured
   const of_process = yield* processMetrics
+  const log = yield* Log
   return collected([
     { name: "requests", text: Effect.sync(() => requests.text() + serviceUp(services)) },
     ...collectors,
+    // Whichever process publishes says so, also one without paths.
+    { name: "publisher", text: Effect.provideService(publisherMetrics, Log, log) },
     { name: "process", text: of_process },
     { name: "place", text: placeMetrics(settings, version, certificateEnds) },
   ])

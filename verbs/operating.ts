@@ -15,6 +15,7 @@ import {
   type CapitalPressureModel,
   blueprint as capital_blueprint,
 } from "#projections/capital-pressure/blueprint.ts"
+import { Subscribers } from "#projections/health/subscribers.ts"
 import { PublishedHistory } from "#projections/published/history.ts"
 import { PublishedEvents } from "#projections/published-events.ts"
 import {
@@ -68,10 +69,24 @@ export const operating = Effect.fnUntraced(function* (
   const system = Context.get(models, SystemModel)
   const listed = yield* Layer.build(ReadModels.layer(yield* operated(settings, parts, capital)))
   const around = yield* Effect.context<
-    Log | PublishedEvents | PublishedHistory | SecretKeeper | TokenIssuer | TrustIssuer
+    | Log
+    | PublishedEvents
+    | PublishedHistory
+    | SecretKeeper
+    | Subscribers
+    | TokenIssuer
+    | TrustIssuer
   >()
   const known = around.pipe(
-    Context.pick(Log, PublishedEvents, PublishedHistory, SecretKeeper, TokenIssuer, TrustIssuer),
+    Context.pick(
+      Log,
+      PublishedEvents,
+      PublishedHistory,
+      SecretKeeper,
+      Subscribers,
+      TokenIssuer,
+      TrustIssuer,
+    ),
     Context.add(SystemModel, system),
     Context.add(PublishedNames, published_types),
     Context.add(EventStreams, streamBudget(settings.api)),

@@ -2,13 +2,14 @@
  * What is measured of what all services stand on, as Prometheus text: the log, the read models,
  * webhooks. Source: issue 10 §7.
  */
-import { Clock, Effect, Option, Stream } from "effect"
-import { WebhookCursors } from "#actors/system/webhook-cursors.ts"
+import { Clock, Effect, Option } from "effect"
+import { type WebhookCursor, WebhookCursors } from "#actors/system/webhook-cursors.ts"
 import { Log } from "#events/log.ts"
 import { EventStreams } from "#gateway/budget.ts"
 import { ReadModels } from "#gateway/system/read-models.ts"
-import { PublishedEvents } from "#projections/published-events.ts"
-import { countLetters, listWebhooks } from "#projections/system/webhook.ts"
+import { lagSeconds } from "#projections/health/follower.ts"
+import { PublishedEvents, sequenceBefore } from "#projections/published-events.ts"
+import { countLetters, listWebhooks, type WebhookFound } from "#projections/system/webhook.ts"
 import { WebhookModel } from "#projections/system/webhook-model.ts"
 import { familyText, plainText, type Sample } from "#schemas/metric.ts"
 
@@ -17,15 +18,6 @@ const ms_per_s = 1000
 /** Webhooks whose cursors are read for one answer, and how many of them at the same time. */
 const cursors_max = 200
 const cursors_at_once = 16
-
-/** Since when a commit waits that a read model does not show, in seconds; 0: it shows all. */
-const lagOf = Effect.fnUntraced(function* (part: string, position: number) {
-  const log = yield* Log
-  const [first] = yield* Stream.runCollect(Stream.take(log.read(part, position), 1))
-  if (first === undefined) return 0
-  const waited_ms = (yield* Clock.currentTimeMillis) - Date.parse(first.commit.at)
-  return Math.max(0, waited_ms / ms_per_s)
-})
 
 /** The log's head, and how far behind it each read model of this process is. */
 export const readModelMetrics = Effect.gen(function* () {
@@ -37,7 +29,7 @@ export const readModelMetrics = Effect.gen(function* () {
     Effect.fnUntraced(function* ([read_model, { part, position }]) {
       const shown = yield* position
       const behind = Math.max(0, (yield* log.head(part)) - shown)
-      const lag_s = behind === 0 ? 0 : yield* lagOf(part, shown)
+      const lag_s = behind === 0 ? 0 : yield* lagSeconds(part, shown)
       return { labels: { read_model }, shown, behind, lag_s }
     }),
     { concurrency: "unbounded" },
@@ -50,19 +42,47 @@ export const readModelMetrics = Effect.gen(function* () {
     plainText("almanac_log_", [["gauge", "position", "Position of the last commit.", head]]),
     family("position", "Position that the read model shows.", ({ shown }) => shown),
     family("lag_positions", "Positions of the log that it does not show.", ({ behind }) => behind),
-    family("lag_seconds", "Since when the first of them is there.", ({ lag_s }) => lag_s),
+    family("lag_seconds", lag_help, ({ lag_s }) => lag_s),
   ].join("")
 })
 
-/** How far the deliverer is behind, and for how many webhooks nothing succeeds. */
-const deliveryOf = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
+const lag_help = "Age of the oldest commit that it does not show; 0 where it shows all."
+
+/** Every event up to here was delivered, given up, or is not for this webhook. */
+const handledBy = ({ read, open }: WebhookCursor) =>
+  Math.min(read, ...open.map(({ sequence }) => sequence - 1))
+
+/** Seconds since the oldest event was published that a webhook has not handled; 0: none waits. */
+const webhookLag = Effect.fnUntraced(function* (
+  { services, types, created_at }: WebhookFound,
+  cursor: WebhookCursor | undefined,
+  end: number,
+) {
+  // Nobody has begun to deliver to one without a cursor.
+  const after =
+    cursor === undefined ? yield* sequenceBefore(Date.parse(created_at)) : handledBy(cursor)
+  if (after >= end) return 0
+  const found = yield* (yield* PublishedEvents).next(after, { services, types })
+  if (found === undefined) return 0
+  const waited_ms = (yield* Clock.currentTimeMillis) - found.published_ms
+  return Math.max(0, waited_ms / ms_per_s)
+})
+
+/** How far each webhook is behind, and for how many of them nothing succeeds. */
+const deliveryOf = Effect.fnUntraced(function* (active: ReadonlyArray<WebhookFound>) {
   const { load } = yield* WebhookCursors
   const end = (yield* (yield* PublishedEvents).bounds)?.last ?? 0
-  const kept = yield* Effect.forEach(ids, load, { concurrency: cursors_at_once })
-  const cursors = kept.flatMap((one) => (one === undefined ? [] : [one.cursor]))
-  const behind = cursors.map(({ read, open }) => Math.max(0, end - read) + open.length)
-  const failing = cursors.filter(({ failing_since_ms }) => failing_since_ms !== null).length
-  return { end, backlog: Math.max(0, ...behind), failing }
+  const all = yield* Effect.forEach(
+    active,
+    Effect.fnUntraced(function* (webhook) {
+      const cursor = (yield* load(webhook.id))?.cursor
+      const lag_s = yield* webhookLag(webhook, cursor, end)
+      return { lag: [lag_s, { webhook: webhook.id }] as const, cursor }
+    }),
+    { concurrency: cursors_at_once },
+  )
+  const failing = all.filter(({ cursor }) => (cursor?.failing_since_ms ?? null) !== null).length
+  return { end, lags: all.map(({ lag }): Sample => lag), failing }
 })
 
 const states = ["active", "paused", "disabled"]
@@ -71,8 +91,8 @@ const states = ["active", "paused", "disabled"]
 export const webhookMetrics = Effect.gen(function* () {
   const { db, reader } = yield* WebhookModel
   const all = yield* listWebhooks(db, null, { limit: cursors_max })
-  const active = all.filter(({ state }) => state === "active").map(({ id }) => id)
-  const { end, backlog, failing } = yield* deliveryOf(active)
+  const active = all.filter(({ state }) => state === "active")
+  const { end, lags, failing } = yield* deliveryOf(active)
   const counts = new Map(states.map((state) => [state, 0]))
   for (const { state } of all) counts.set(state, (counts.get(state) ?? 0) + 1)
   const samples = [...counts].map(([state, count]): Sample => [count, { state }])
@@ -82,8 +102,8 @@ export const webhookMetrics = Effect.gen(function* () {
   const streams = yield* EventStreams
   return [
     familyText({ name: "almanac_webhooks", type: "gauge", help: by_state }, samples),
+    familyText(webhook_lag, lags),
     plainText("almanac_", [
-      ["gauge", "webhook_backlog_events", backlog_help, backlog],
       ["gauge", "webhooks_failing", "Active webhooks that take nothing since a failure.", failing],
       ["gauge", "webhook_dead_letters", "Events that were given up and not asked for.", letters],
       ["gauge", "published_events_sequence", "Sequence of the last published event.", end],
@@ -93,7 +113,11 @@ export const webhookMetrics = Effect.gen(function* () {
   ].join("")
 })
 
-const backlog_help = "Events that the webhook which is furthest behind has not delivered."
+const webhook_lag = {
+  name: "almanac_webhook_lag_seconds",
+  type: "gauge",
+  help: "Age of the oldest event that an active webhook has not handled; 0 where none waits.",
+} as const
 
 /** A text as it is told with the others, and whether it could be told. */
 export interface Collector {

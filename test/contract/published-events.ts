@@ -58,6 +58,24 @@ export const publishedEventsContract = <E>(make: () => Layer.Layer<PublishedEven
   )
 
   test(
+    "finds the oldest event after a place that is wanted",
+    Effect.gen(function* () {
+      const events = yield* PublishedEvents
+      const some = [published(1), published(2, "plant-disease", "image_predicted"), published(3)]
+      yield* events.append(some, 0)
+      const next = (after: number, types: ReadonlyArray<string> = []) =>
+        Effect.map(events.next(after, { types }), (found) => found?.sequence)
+      assert.equal(yield* next(0), 1)
+      assert.equal(yield* next(1), 2)
+      assert.equal(yield* next(0, ["image_predicted"]), 2)
+      assert.equal(yield* next(1, ["node_joined", "node_left"]), 3)
+      assert.isUndefined(yield* next(2, ["image_predicted"]))
+      assert.isUndefined(yield* next(3))
+      assert.isAbove((yield* events.next(0, {}))?.published_ms ?? 0, 0)
+    }),
+  )
+
+  test(
     "finds the last event that was published before a time",
     Effect.gen(function* () {
       const events = yield* PublishedEvents

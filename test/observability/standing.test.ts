@@ -241,11 +241,24 @@ describe("the metrics of webhooks", () => {
           // As above.
         } as never),
         // As above.
-        Context.add(PublishedEvents, { bounds: Effect.succeed({ first: 1, last: 100 }) } as never),
+        Context.add(PublishedEvents, {
+          bounds: Effect.succeed({ first: 1, last: 100 }),
+          // One event a second.
+          next: (after: number) => Effect.succeed({ published_ms: (after + 1) * 1000 }),
+        } as never),
       )
-      const value = valuesOf(yield* Effect.provideContext(webhookMetrics, around))
+      yield* TestClock.setTime(100_000)
+      const text = yield* Effect.provideContext(webhookMetrics, around)
+      const value = valuesOf(text)
       assert.deepEqual([value("webhooks", "active"), value("webhooks", "paused")], [2, 1])
-      assert.strictEqual(value("webhook_backlog_events"), 11)
+      const lags = parsed(text).get("almanac_webhook_lag_seconds")?.samples
+      assert.deepEqual(
+        lags?.map(({ labels, value }) => [labels.webhook, value]),
+        [
+          [uuid(1), 11],
+          [uuid(2), 0],
+        ],
+      )
       assert.strictEqual(value("webhooks_failing"), 1)
       assert.strictEqual(value("webhook_dead_letters"), 2)
       assert.strictEqual(value("published_events_sequence"), 100)

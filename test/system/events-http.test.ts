@@ -304,6 +304,7 @@ const gone = PublishedEvents.of({
   ready: down,
   remake: () => down,
   at: () => down,
+  next: () => down,
   append: () => down,
   follow: () => Stream.fromEffect(down),
 })

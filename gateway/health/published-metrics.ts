@@ -1,0 +1,71 @@
+/** Prometheus text of the publisher, the stored published events and their NATS subscribers. */
+import { Effect } from "effect"
+import { lagSeconds } from "#projections/health/follower.ts"
+import { PublisherStanding } from "#projections/health/publisher-standing.ts"
+import { type StoredEvents, Subscribers } from "#projections/health/subscribers.ts"
+import { familyText, plainText, type Sample } from "#schemas/metric.ts"
+
+const publisher_lag = {
+  name: "almanac_publisher_lag_seconds",
+  type: "gauge",
+  help: "Age of the oldest commit not yet published; 0: none. No sample where another publishes.",
+} as const
+
+/** How far the publisher of this process is behind the log. */
+export const publisherMetrics = Effect.gen(function* () {
+  const { position } = yield* PublisherStanding
+  const lag = position === undefined ? [] : [[yield* lagSeconds("", position)] as const]
+  return familyText(publisher_lag, lag)
+})
+
+const ofSubscribers = (name: string, help: string) =>
+  ({ name: `almanac_subscriber_${name}`, type: "gauge", help }) as const
+
+const subscriber_lag = ofSubscribers(
+  "lag_seconds",
+  "Age of the oldest event that a durable consumer has not acknowledged; 0 where none waits.",
+)
+const subscriber_missed = ofSubscribers(
+  "missed_events",
+  "Events that were discarded before a durable consumer acknowledged them.",
+)
+
+const ofStored = (name: string, help: string) =>
+  ({ name: `almanac_published_stream_${name}`, type: "gauge", help }) as const
+
+/** What is stored of the published events, and how far each durable consumer has come. */
+export const subscriberMetrics = Effect.gen(function* () {
+  const { stored, mirror_lag_s, count, behind } = yield* (yield* Subscribers).now
+  const streams = (name: string, help: string, value: (one: StoredEvents) => number) =>
+    familyText(
+      ofStored(name, help),
+      stored.map((one): Sample => [value(one), { stream: one.name }]),
+    )
+  const lags = behind.map(({ name, lag_s }): Sample => [lag_s, { consumer: name }])
+  const missed = behind.map(({ name, missed }): Sample => [missed, { consumer: name }])
+  return [
+    streams("bytes", "Bytes of the published events as stored.", ({ bytes }) => bytes),
+    streams(
+      "limit_bytes",
+      "Bytes at which the oldest published events are discarded; 0 where there is no limit.",
+      ({ limit_bytes }) => limit_bytes,
+    ),
+    streams("messages", "Published events that are stored.", ({ messages }) => messages),
+    streams(
+      "oldest_seconds",
+      "Age of the oldest published event that is stored; 0 where none is.",
+      ({ oldest_s }) => oldest_s,
+    ),
+    familyText(subscriber_lag, lags),
+    familyText(subscriber_missed, missed),
+    plainText("almanac_", [
+      ["gauge", "subscribers", "Durable consumers of NATS subscribers.", count],
+      [
+        "gauge",
+        "mirror_lag_seconds",
+        "Age of the oldest event that the mirror for subscribers lacks; 0 where it has all.",
+        mirror_lag_s,
+      ],
+    ]),
+  ].join("")
+})
