@@ -14,6 +14,7 @@ export type Purpose =
   | "worker-project"
   | "domain"
   | "retried-token"
+  | "event-ticket"
 
 /** The key for this purpose by RFC 5869; undefined where no secret is shared. */
 export const sharedKey = (secret: Redacted.Redacted, purpose: Purpose) => {

@@ -37,7 +37,7 @@ const no_credentials: Failure = {
   detail: "A bearer token or a client certificate is needed.",
   headers: challenge(),
 }
-const bad_credentials: Failure = {
+export const bad_credentials: Failure = {
   status: 401,
   detail: "The token or certificate is not valid, or not any more.",
   headers: challenge(', error="invalid_token"'),
@@ -71,23 +71,25 @@ interface Asking {
   readonly source: object
 }
 
+/** What a request shows by its headers and its connection; undefined: a malformed header. */
+export const credentialsIn = (
+  { headers, source }: Asking,
+  transport: Transport["Service"],
+): Credentials | undefined => {
+  const { authorization = "", "x-auth-token": openstack } = headers
+  if (openstack !== undefined && !openstack_token.test(openstack)) return undefined
+  const token = openstack ?? bearerOf(authorization)
+  if (authorization !== "" && token === undefined) return undefined
+  const certificate = token === undefined ? transport.certificateOf(source) : undefined
+  return { token: token === undefined ? undefined : () => token, certificate }
+}
+
 /** Who the caller is, from the token or, without one, the certificate. */
 export const identify = (
-  request: Asking,
-  transport: Transport["Service"],
+  credentials: Credentials | undefined,
   authenticate: Authenticate,
 ): Effect.Effect<Caller, Failure> => {
-  const { authorization = "", "x-auth-token": openstack } = request.headers
-  if (openstack !== undefined && !openstack_token.test(openstack)) {
-    return Effect.fail(bad_credentials)
-  }
-  const token = openstack ?? bearerOf(authorization)
-  if (authorization !== "" && token === undefined) return Effect.fail(bad_credentials)
-  const certificate = token === undefined ? transport.certificateOf(request.source) : undefined
-  const credentials: Credentials = {
-    token: token === undefined ? undefined : () => token,
-    certificate,
-  }
+  if (credentials === undefined) return Effect.fail(bad_credentials)
   return Effect.mapErrorEager(authenticate(credentials), (error) => {
     if (error._tag === "IdentityUnavailable") return no_identity
     return error.reason === "missing" ? no_credentials : bad_credentials

@@ -6,6 +6,7 @@ import type { KeptAnswers } from "#gateway/kept-answer.ts"
 import type { RequestMetrics } from "#gateway/metrics.ts"
 import type { rateLimiter } from "#gateway/rate-limit.ts"
 import type { routesOf } from "#gateway/routes.ts"
+import type { Tickets } from "#gateway/ticket/tickets.ts"
 import type { Transport } from "#gateway/transport.ts"
 import type { Rules } from "#schemas/policy-rule.ts"
 import type { Settings } from "#schemas/settings.ts"
@@ -15,6 +16,7 @@ export interface Door {
   readonly transport: Transport["Service"]
   readonly authenticate: Identity["Service"]["authenticate"]
   readonly rules: () => Rules
+  readonly tickets: Tickets | undefined
   readonly clock: Clock.Clock
   readonly in_flight: Deadlines
   readonly closing: Deferred.Deferred<void>

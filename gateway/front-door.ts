@@ -50,6 +50,8 @@ import { type RequestMetrics, requestMetrics } from "#gateway/metrics.ts"
 import { rateLimiter } from "#gateway/rate-limit.ts"
 import { RequestContext } from "#gateway/request-context.ts"
 import { type App, type Mounted, type Route, routesOf } from "#gateway/routes.ts"
+import { credentialsOf, inWords, proofOf } from "#gateway/ticket/proof.ts"
+import { EventTickets } from "#gateway/ticket/tickets.ts"
 import { inSpan, TracerDisabledWhen } from "#gateway/tracing.ts"
 import { Transport } from "#gateway/transport.ts"
 import {
@@ -142,15 +144,18 @@ const arrive = (door: Door, fiber: Fiber.Fiber<unknown, unknown>): Visit => {
 }
 
 const callerOf = (
-  { settings, transport, authenticate, rules }: Door,
+  door: Door,
   { request, envelope }: Visit,
   route: Route,
 ): Effect.Effect<Caller, Failure> => {
+  const { settings, authenticate, rules } = door
   if (isOpen(route, settings())) return Effect.succeed(anonymous)
-  const known = identify(request, transport, authenticate)
+  const known = identify(credentialsOf(door, request, route), authenticate)
   const told =
     envelope === share_protection
-      ? Effect.mapErrorEager(known, (failure) => askKeystone(failure, request, settings()))
+      ? Effect.mapErrorEager(known, (failure) =>
+          askKeystone(inWords(failure, request, route), request, settings()),
+        )
       : known
   return Effect.flatMapEager(told, (caller) => {
     const failure = denied(route.access, caller, rules)
@@ -182,6 +187,7 @@ const admit = (
     address,
     command_id,
     fingerprint,
+    proof: proofOf(door, request, route),
   }
   if (position === undefined) return Effect.succeed(context)
   if (Number.isNaN(position)) return Effect.fail(bad_position)
@@ -326,6 +332,7 @@ export const frontDoor = Effect.fnUntraced(function* (
     transport: yield* Transport,
     authenticate: (yield* Identity).authenticate,
     rules: yield* PolicyRules,
+    tickets: yield* EventTickets,
     clock: yield* Clock.Clock,
     in_flight: yield* deadlines(() => settings().api.request_timeout_seconds),
     closing,

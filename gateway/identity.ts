@@ -58,6 +58,14 @@ export class Identity extends Context.Service<Identity, { readonly authenticate:
   "almanac/gateway/Identity",
 ) {}
 
+/** Seals short texts, so that no one but the processes of this deployment can read or make them. */
+export interface Seal {
+  /** Letters, digits, `-` and `_`: fit for a URL. Another text each time, of about 4/3 the size. */
+  readonly seal: (text: string) => string
+  /** The text again; undefined if we did not seal it. */
+  readonly unseal: (sealed: string) => string | undefined
+}
+
 /** Issues tokens of our own, which every process of a deployment knows. */
 export class TokenIssuer extends Context.Service<
   TokenIssuer,

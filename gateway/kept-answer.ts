@@ -8,7 +8,14 @@
 import { Effect, Exit } from "effect"
 import { Cookies, type HttpServerResponse } from "effect/http"
 import { isOpen } from "#gateway/access.ts"
-import { anonymous, correlationId, hasBody, identify, overRate } from "#gateway/admission.ts"
+import {
+  anonymous,
+  correlationId,
+  credentialsIn,
+  hasBody,
+  identify,
+  overRate,
+} from "#gateway/admission.ts"
 import { visitHeaders } from "#gateway/caching.ts"
 import type { Caller } from "#gateway/caller.ts"
 import type { Door } from "#gateway/door.ts"
@@ -183,7 +190,8 @@ export const keptAnswers = (door: Omit<Door, "kept">): KeptAnswers => {
     const is_silent = headers.authorization === undefined && headers["x-auth-token"] === undefined
     const open = is_silent ? find(anonymous, url, headers) : undefined
     if (open !== undefined) return open
-    const known = identify({ headers, source: request }, door.transport, door.authenticate)
+    const credentials = credentialsIn({ headers, source: request }, door.transport)
+    const known = identify(credentials, door.authenticate)
     if (!Exit.isExit(known)) return undefined
     // An effect that is an exit is one of its own values and errors.
     const exit = known as Exit.Exit<Caller, unknown>

@@ -40,6 +40,14 @@ export const Streamed = Context.Reference<boolean>("gateway/Streamed", {
 })
 
 /**
+ * What an endpoint has to do with tickets of event streams: `accepts` takes one from the query
+ * parameter `ticket` in place of a token, `issues` makes them.
+ */
+export const Ticketed = Context.Reference<"accepts" | "issues" | undefined>("gateway/Ticketed", {
+  defaultValue: () => undefined,
+})
+
+/**
  * Whether the answer may take as long as it takes: the request's own body has a deadline, and a
  * client that does not take what is there. Such an answer ends with its client, or with the server.
  */

@@ -3,6 +3,16 @@ import { Clock, Context, DateTime, Effect, Schema } from "effect"
 import type { Unavailable } from "#actors/commands.ts"
 import type { Origin } from "#events/log.ts"
 import type { Caller } from "#gateway/caller.ts"
+import type { Credentials } from "#gateway/identity.ts"
+
+/** What the caller showed. Never logged and never stored: it has the token. */
+export interface Proof {
+  readonly credentials: Credentials
+  /** The ticket that stood for the token, if one did. */
+  readonly ticket?: string | undefined
+  /** Whether it is still valid: a stream outlives tokens. True where nobody can tell now. */
+  readonly holds: Effect.Effect<boolean>
+}
 
 export interface RequestContext {
   /** Always fresh; answered as `X-Request-Id`. */
@@ -14,6 +24,8 @@ export interface RequestContext {
   readonly address?: string
   /** Names the command: from `Idempotency-Key` and who sent it, or from the request's id. */
   readonly command_id: string
+  /** How the caller proved who they are, for endpoints that are `Ticketed` alone. */
+  readonly proof?: Proof | undefined
   /** Of what is asked, where an `Idempotency-Key` names it; made only when it is asked for. */
   readonly fingerprint?: Effect.Effect<string> | undefined
 }

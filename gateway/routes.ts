@@ -29,6 +29,7 @@ import {
   MadeOf,
   PublicWhen,
   Streamed,
+  Ticketed,
   Unhurried,
   url_length_max,
 } from "#gateway/limits.ts"
@@ -120,6 +121,7 @@ export interface Route {
   readonly bodyLimit: BodyLimitOf
   readonly is_streamed: boolean
   readonly is_unhurried: boolean
+  readonly ticketed: "accepts" | "issues" | undefined
   readonly made_of: "nothing" | "shown" | undefined
 }
 
@@ -204,6 +206,7 @@ export const routesOf = (services: ReadonlyArray<Mounted>) => {
           bodyLimit: Context.get(notes, BodyLimit),
           is_streamed: Context.get(notes, Streamed),
           is_unhurried: Context.get(notes, Unhurried),
+          ticketed: Context.get(notes, Ticketed),
           made_of: Context.get(notes, MadeOf),
         })
       },

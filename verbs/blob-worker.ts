@@ -96,6 +96,7 @@ const makeDoor = Effect.fnUntraced(function* (
     transport: yield* Transport,
     // No route of blobs has a rule: callers have scopes.
     rules: () => new Map(),
+    tickets: undefined,
     clock: yield* Clock.Clock,
     in_flight: yield* deadlines(() => settings().api.request_timeout_seconds),
     closing: yield* Deferred.make<void>(),

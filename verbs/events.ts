@@ -2,7 +2,7 @@
 import { Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { follow, events as noun } from "#client/system/events.ts"
-import { asking, shared } from "#verbs/client.ts"
+import { asking, shared, verbsOf } from "#verbs/client.ts"
 
 const filter = (name: string, what: string) =>
   Flag.String(name).pipe(Flag.withDescription(what), Flag.optional)
@@ -11,12 +11,14 @@ const followVerb = Command.make(
   "follow",
   {
     filters: {
-      service: filter("service", "Only this service's, blob-storage for example"),
-      type: filter("type", "Only this type, backup_completed for example"),
+      service: filter("service", "Only of these services, with commas: blob-storage,plant-disease"),
+      type: filter("type", "Only of these types, with commas: backup_completed,backup_failed"),
       subject: filter("subject", "Only what happened to this"),
     },
     after: Flag.String("after").pipe(
-      Flag.withDescription("Go on after this number; 0 begins with the first event"),
+      Flag.withDescription(
+        "Continue after the event of this id, <epoch>-<sequence>; 0 begins with the first",
+      ),
       Flag.optional,
     ),
     count: Flag.Int("count").pipe(
@@ -55,5 +57,5 @@ const followVerb = Command.make(
 export const events = Command.make(noun.name).pipe(
   Command.withDescription(noun.what),
   Command.withExamples(followVerb.examples),
-  Command.withSubcommands([followVerb]),
+  Command.withSubcommands([followVerb, ...verbsOf(noun)]),
 )

@@ -10,6 +10,7 @@ import { operations } from "#gateway/system/operations.ts"
 import { OperationsApi } from "#gateway/system/operations-api.ts"
 import { PublishedNames } from "#gateway/system/published-names.ts"
 import { type Operated, ReadModels } from "#gateway/system/read-models.ts"
+import { EventTickets } from "#gateway/ticket/tickets.ts"
 import { BlobStorageModel, blueprint } from "#projections/blob-storage/blueprint.ts"
 import {
   type CapitalPressureModel,
@@ -90,6 +91,7 @@ export const operating = Effect.fnUntraced(function* (
     Context.add(SystemModel, system),
     Context.add(PublishedNames, published_types),
     Context.add(EventStreams, streamBudget(settings.api)),
+    Context.add(EventTickets, yield* EventTickets),
   )
   const with_hooks = Context.merge(models, yield* parts.hooks)
   const hooks = yield* Effect.provideContext(webhookPorts(settings), with_hooks)

@@ -18,27 +18,21 @@ import {
   Struct,
 } from "effect"
 import { Command, Flag } from "effect/cli"
-import { stale_ms_max } from "#actors/system/issued-tokens.ts"
 import { blobWorkers } from "#adapters/blob-storage/blob-workers.ts"
 import { nodeId } from "#adapters/blob-storage/node.ts"
 import { developmentCredentialsPath } from "#adapters/development-credentials.ts"
 import { growHeap } from "#adapters/heap-growth.ts"
 import { httpServer } from "#adapters/http-server.ts"
 import { httpTransport } from "#adapters/http-transport.ts"
-import { tokenIssuer } from "#adapters/identity.ts"
 import { publishInstance } from "#adapters/instance-file.ts"
 import { settleMark } from "#adapters/log/settled.ts"
 import { logging } from "#adapters/logging.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
 import { pageFiles } from "#adapters/page-files.ts"
-import { retryKey } from "#adapters/repeated-credential.ts"
 import { newStopDeadline, StopDeadline } from "#adapters/stop-deadline.ts"
-import { adoptTokens, issuedTokens } from "#adapters/system/issued-tokens.ts"
 import { telemetry } from "#adapters/telemetry.ts"
-import { openTokenStore } from "#adapters/token-store.ts"
 import { LogGuard } from "#events/log-guard.ts"
 import { frontDoor } from "#gateway/front-door.ts"
-import { TokenIssuer } from "#gateway/identity.ts"
 import { requestMetrics } from "#gateway/metrics.ts"
 import { type Mounted, mount } from "#gateway/routes.ts"
 import { healthService } from "#gateway/system/health.ts"
@@ -50,10 +44,10 @@ import {
 import type { Role, Settings } from "#schemas/settings.ts"
 import { blobStorage } from "#verbs/blob-storage.ts"
 import { startWorkers } from "#verbs/blob-workers.ts"
-import { cloud } from "#verbs/cloud.ts"
 import { conductedElsewhere } from "#verbs/conductor.ts"
-import { embedded, noteOfOthers, noteOfProfile } from "#verbs/embedded.ts"
+import { noteOfOthers, noteOfProfile } from "#verbs/embedded.ts"
 import { firstOf, modelTrouble, publisherTrouble } from "#verbs/health/troubles.ts"
+import { identities } from "#verbs/identities.ts"
 import { machinery, workerBus } from "#verbs/machinery.ts"
 import { measures } from "#verbs/measures.ts"
 import { newOpening, type Opening, opens } from "#verbs/plant-disease.ts"
@@ -68,41 +62,10 @@ import { type RoleParts, roleParts } from "#verbs/role-parts.ts"
 import { type SettingsSources, settings, sources, version } from "#verbs/root.ts"
 import { parentGone } from "#verbs/with-parent.ts"
 
-/** Scopes and roles of the control token: what an operator at this machine may do. */
-const control = {
-  name: "control",
-  scopes: ["blobs:read", "blobs:write", "cluster:admin"],
-  roles: ["admin", "svc_admin"],
-} as const
-
 /** No service could start; the log says why of each. */
 class NothingServed extends Schema.TaggedError<NothingServed>()("NothingServed", {
   message: Schema.String,
 }) {}
-
-/** The identity, and what goes with it; the embedded one's first start makes credentials. */
-const identities = Effect.fnUntraced(function* (settings: Settings) {
-  const store = yield* openTokenStore(settings.data.dir)
-  yield* adoptTokens(store, control.name)
-  const of_machine = tokenIssuer(store)
-  yield* of_machine.revoke(control.name)
-  const control_token = yield* of_machine.issue(control)
-  // A bus of its own goes down for everybody who could revoke, and blobs need none.
-  const stale_ms = settings.nats.url === "" ? Infinity : stale_ms_max
-  const { tokens: issued, issuer } = yield* issuedTokens(stale_ms, yield* retryKey(settings))
-  const own = { store, issued }
-  const known = Context.make(TokenIssuer, issuer)
-  if (settings.identity.kind === "keystone") {
-    return { control_token, known: Context.merge(known, yield* cloud(settings, own)) }
-  }
-  const { subscriber, servers } = yield* NatsServer
-  const nats = {
-    url: servers.join(","),
-    user: subscriber?.user ?? "",
-    password: subscriber?.password === undefined ? "" : Redacted.value(subscriber.password),
-  }
-  return { control_token, known: Context.merge(known, yield* embedded(settings, own, nats)) }
-})
 
 /** Tells the verbs beside this process where it is. */
 const announce = Effect.fnUntraced(function* (

@@ -30,13 +30,20 @@ const doublings_max = 16
 export const events: Noun = {
   name: "events",
   what: "Published events",
-  operations: [],
+  operations: [
+    {
+      verb: "ticket",
+      method: "POST",
+      path: "/v1/events/tickets",
+      what: "A ticket for a browser's EventSource, valid for 60 s and while a stream is open",
+    },
+  ],
   covered: [{ method: "GET", path: "/v1/events", query: ["service", "type", "subject", "since"] }],
 }
 
 export interface Following {
   readonly filters: ReadonlyArray<readonly [string, string]>
-  /** After the event of this number; 0 begins with the first there ever was. */
+  /** After the event of this id, `<epoch>-<sequence>`; 0 begins with the first there ever was. */
   readonly after: string | undefined
   /** Ends after so many events; 0 goes on until it is interrupted. */
   readonly count: number

@@ -2,11 +2,12 @@
 import { Option, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { Streamed } from "#gateway/limits.ts"
+import { Streamed, Ticketed } from "#gateway/limits.ts"
+import { ticket_chars_max } from "#gateway/ticket/tickets.ts"
 import { CloudEvent } from "#schemas/cloud-event.ts"
 import { token_chars_max } from "#schemas/message.ts"
 import { InstantMs } from "#schemas/system/audit.ts"
-import { BackendUnavailable, Forbidden, Invalid } from "#schemas/system/rejection.ts"
+import { BackendUnavailable, Forbidden, Invalid, TooMany } from "#schemas/system/rejection.ts"
 
 /** One token of a subject: it becomes part of a filter of the bus. */
 const Name = Schema.String.check(Schema.isPattern(/^[\w-]+$/), Schema.isMaxLength(token_chars_max))
@@ -49,6 +50,20 @@ const isInstant = (text: string) => Option.isSome(decodeInstant(text))
 const decodeInstant = Schema.decodeUnknownOption(InstantMs)
 const expected = "Expected an event's id, or a time as 2026-11-22T08:00:00Z"
 
+/** Bounds what is decoded; whether it is valid the front door has found out. */
+const TicketText = Schema.String.check(Schema.isMaxLength(ticket_chars_max)).annotate({
+  description: "A ticket of POST /v1/events/tickets, in place of a token.",
+})
+
+const Ticket = Schema.Struct({
+  ticket: Schema.String.annotate({
+    description: "For the query parameter `ticket` of GET /v1/events, and for nothing else.",
+  }),
+  expires_at: Schema.String.annotate({
+    description: "When it stops being valid unless a stream is open with it, RFC 3339 in UTC.",
+  }),
+})
+
 export const Events = HttpApiGroup.make("events")
   .annotate(OpenApi.Description, "Published events.")
   .add(
@@ -58,12 +73,21 @@ export const Events = HttpApiGroup.make("events")
         type: Filter,
         subject: Schema.optionalKey(Name),
         since: Schema.optionalKey(Since),
+        ticket: Schema.optionalKey(TicketText),
       },
       headers: { "last-event-id": Schema.optionalKey(EventId) },
       success: HttpApiSchema.StreamSse({ data: CloudEvent }),
-      error: [Invalid, Forbidden, BackendUnavailable],
+      error: [Invalid, Forbidden, TooMany, BackendUnavailable],
     })
       .annotate(OpenApi.Summary, "Subscribe to published events")
       .annotate(Needs, "authenticated")
+      .annotate(Ticketed, "accepts")
       .annotate(Streamed, true),
+    HttpApiEndpoint.post("ticket", "/v1/events/tickets", {
+      success: Ticket.pipe(HttpApiSchema.status(201)),
+      error: [Invalid, Forbidden, TooMany],
+    })
+      .annotate(OpenApi.Summary, "Issue a ticket, by which a browser's EventSource subscribes")
+      .annotate(Needs, "authenticated")
+      .annotate(Ticketed, "issues"),
   )

@@ -8,14 +8,16 @@ import {
   holderOf,
   type OverBudget,
 } from "#gateway/budget.ts"
-import type { Caller } from "#gateway/caller.ts"
-import { RequestContext } from "#gateway/request-context.ts"
+import { type Proof, RequestContext } from "#gateway/request-context.ts"
 import { isEventId, namesOf, placeOf } from "#gateway/system/events-api.ts"
 import { allPublished } from "#gateway/system/published-names.ts"
+import { visibleTo } from "#gateway/system/visible.ts"
+import { ownerOf } from "#gateway/ticket/issue.ts"
+import { EventTickets } from "#gateway/ticket/tickets.ts"
 import { PublishedHistory, type Resumed } from "#projections/published/history.ts"
 import type { Delivered, PublishFailed } from "#projections/published-events.ts"
 import { type CloudEvent, isRestoration } from "#schemas/cloud-event.ts"
-import { BackendUnavailable, Forbidden, Invalid } from "#schemas/system/rejection.ts"
+import { BackendUnavailable, Invalid } from "#schemas/system/rejection.ts"
 
 /** A comment that often keeps proxies from closing a quiet stream, in seconds (DECISIONS). */
 const comment_seconds = 15
@@ -47,22 +49,6 @@ const refusedStream = (over: OverBudget, { caller_max, all_max }: BudgetLimits) 
         retry_after_s: stream_retry_s,
       })
 
-/** Which events a caller may see; undefined: none. */
-const visibleTo = ({
-  roles,
-  scopes,
-  project_id,
-}: Pick<Caller, "roles" | "scopes" | "project_id">):
-  | ((event: CloudEvent) => boolean)
-  | undefined => {
-  if (roles.has("admin")) return () => true
-  const blobs = scopes.has("blobs:read")
-  if (!blobs && project_id === undefined) return undefined
-  return ({ source, projectid }) =>
-    (blobs && source.startsWith("/almanac/blob-storage/")) ||
-    (projectid !== undefined && projectid === project_id)
-}
-
 /** An event as the lines of a stream; its JSON has no line break. */
 const linesOf = (epoch: string, { sequence, event }: Delivered) =>
   `id: ${epoch}-${sequence}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`
@@ -70,9 +56,15 @@ const linesOf = (epoch: string, { sequence, event }: Delivered) =>
 /** Without the empty line that ends a block: some clients take a block of comments for an event. */
 const commentOf = (text: string) => `: ${text.replace(/[\r\n]+/g, " ")}\n`
 
-const comments = Stream.fromSchedule(Schedule.spaced(`${comment_seconds} seconds`)).pipe(
-  Stream.map(() => commentOf("keep-alive")),
-)
+const ending = commentOf("the token is not valid any more")
+
+/** Comments that keep a stream alive; the last one says that its caller lost the right to it. */
+const commentsWhile = (holds: Proof["holds"] = Effect.succeed(true)) =>
+  Stream.fromSchedule(Schedule.spaced(`${comment_seconds} seconds`)).pipe(
+    Stream.mapEffect(() => holds),
+    Stream.map((is_valid) => (is_valid ? commentOf("keep-alive") : ending)),
+    Stream.takeUntil((comment) => comment === ending),
+  )
 
 interface Asked {
   readonly query: {
@@ -81,6 +73,7 @@ interface Asked {
     readonly subject?: string
     /** An event's id, or a time. */
     readonly since?: string
+    readonly ticket?: string
   }
   readonly headers: { readonly "last-event-id"?: string }
 }
@@ -137,12 +130,8 @@ const linesAfter = (epochOf: (restoration: CloudEvent) => string, from: Resumed)
  * away later, the stream says why in a comment and ends, to be resumed.
  */
 export const subscribe = Effect.fnUntraced(function* (asked: Asked) {
-  const { caller, address = "" } = yield* RequestContext
-  const visible = visibleTo(caller)
-  if (visible === undefined) {
-    const detail = "This token belongs to no project and has no scope blobs:read."
-    return yield* new Forbidden({ detail })
-  }
+  const { caller, address = "", proof } = yield* RequestContext
+  const visible = yield* visibleTo(caller)
   const { service, type, subject } = asked.query
   const services = service === undefined ? [] : namesOf(service)
   const types = type === undefined ? [] : namesOf(type)
@@ -154,7 +143,13 @@ export const subscribe = Effect.fnUntraced(function* (asked: Asked) {
   const holder = holderOf(caller, address)
   const over = streams.refusal(holder)
   if (over !== undefined) return yield* Effect.die(refusedStream(over, streams.limits))
-  const counted = streams.hold(holder)
+  const tickets = yield* EventTickets
+  const ticket = proof?.ticket
+  const renewed =
+    ticket === undefined || tickets === undefined
+      ? Effect.void
+      : tickets.use(ownerOf(caller, address), ticket)
+  const counted = Effect.andThen(streams.hold(holder), renewed)
   const { follow, ready, epochOf } = yield* PublishedHistory
   // Who waits for its place counts already: a burst would pass the limit otherwise.
   const from = yield* Effect.scoped(
@@ -179,7 +174,7 @@ export const subscribe = Effect.fnUntraced(function* (asked: Asked) {
   // The first comment tells the client at once that it is connected.
   const first = `${commentOf("connected")}retry: ${retry_ms}\n${toldFirst(from)}`
   const body = Stream.make(first).pipe(
-    Stream.concat(Stream.merge(events, comments, { haltStrategy: "left" })),
+    Stream.concat(Stream.merge(events, commentsWhile(proof?.holds), { haltStrategy: "either" })),
     Stream.map((text) => encoder.encode(text)),
   )
   return HttpServerResponse.stream(Stream.unwrap(Effect.as(counted, body)), {

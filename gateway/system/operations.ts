@@ -10,9 +10,10 @@ import { putSecret } from "#gateway/system/secrets.ts"
 import { issueToken, revokeTokens } from "#gateway/system/tokens.ts"
 import { createTrust, revokeTrust } from "#gateway/system/trusts.ts"
 import { webhookHandlers } from "#gateway/system/webhooks.ts"
+import { issueTicket } from "#gateway/ticket/issue.ts"
 
 const events = HttpApiBuilder.group(OperationsApi, "events", (handlers) =>
-  handlers.handle("subscribe", subscribe),
+  handlers.handle("subscribe", subscribe).handle("ticket", () => issueTicket),
 )
 
 const audit = HttpApiBuilder.group(OperationsApi, "audit", (handlers) =>

@@ -69,6 +69,17 @@ export class QuotaExceeded extends Schema.Error<QuotaExceeded>("system/QuotaExce
   { httpApiStatus: 403 },
 ) {}
 
+/** The caller holds as many of something as one caller may. */
+export class TooMany extends Schema.Error<TooMany>("system/TooMany")(
+  {
+    code: Schema.tag("svc.quota_exceeded"),
+    title: Schema.tag("Too many requests"),
+    detail: Schema.String,
+    category: tenant,
+  },
+  { httpApiStatus: 429 },
+) {}
+
 /** What a webhook refuses a command with. */
 export const WebhookRejection = Schema.Union([NotFound, Conflict])
 

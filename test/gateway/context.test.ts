@@ -3,7 +3,7 @@ import { Context, Effect, Exit, Layer, References, Schema, Scope, Tracer } from 
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Needs } from "#gateway/access.ts"
-import { identify } from "#gateway/admission.ts"
+import { credentialsIn, identify } from "#gateway/admission.ts"
 import { ErrorSettings } from "#gateway/envelope.ts"
 import type { Credentials } from "#gateway/identity.ts"
 import { url_length_max } from "#gateway/limits.ts"
@@ -125,10 +125,8 @@ describe("a token", () => {
     const request = { headers: { authorization: "Bearer hunter2hunter2" }, source: {} }
     await Effect.runPromise(
       identify(
-        // The two fields that are read of it.
-        request as unknown as Parameters<typeof identify>[0],
         // It is asked for certificates only where there is no token.
-        {} as Parameters<typeof identify>[1],
+        credentialsIn(request, {} as Parameters<typeof credentialsIn>[1]),
         (credentials) => {
           shown.push(credentials)
           return Effect.succeed({

@@ -15,6 +15,8 @@ import { mount } from "#gateway/routes.ts"
 import { subscribe } from "#gateway/system/events.ts"
 import { Events } from "#gateway/system/events-api.ts"
 import { PublishedNames } from "#gateway/system/published-names.ts"
+import { issueTicket } from "#gateway/ticket/issue.ts"
+import { EventTickets } from "#gateway/ticket/tickets.ts"
 import type { PublishedHistory } from "#projections/published/history.ts"
 import { type Published, PublishedEvents } from "#projections/published-events.ts"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
@@ -22,7 +24,7 @@ import { settingsWith } from "../http.ts"
 
 const Api = HttpApi.make("system").add(Events)
 const handlers = HttpApiBuilder.group(Api, "events", (group) =>
-  group.handle("subscribe", subscribe),
+  group.handle("subscribe", subscribe).handle("ticket", () => issueTicket),
 )
 
 const caller = (actor: string, more: Partial<Caller> = {}): Caller => ({
@@ -64,7 +66,9 @@ const names = [
 /** Serves until the scope closes, and answers the URL of the stream. */
 export const serveEvents = Effect.gen(function* () {
   const events = yield* Effect.context<PublishedEvents | PublishedHistory>()
-  const known = Context.add(events, PublishedNames, names)
+  const known = Context.add(events, PublishedNames, names).pipe(
+    Context.add(EventTickets, yield* EventTickets),
+  )
   const run = Effect.gen(function* () {
     const mounted = yield* mount({
       name: "operations",
