@@ -53,7 +53,13 @@ const idOf = (text: string) => {
 }
 
 /** A request that came from elsewhere than a socket: nothing of it is still to come. */
-const no_connection: Progress = { is_read: true, bytes: 0, is_taken: false }
+const no_connection: Progress = {
+  is_read: true,
+  bytes: 0,
+  received_bytes: 0,
+  is_held_up: false,
+  is_taken: false,
+}
 
 const progressOf = (source: object): Progress => {
   const socket = socketOf(source)
@@ -61,9 +67,15 @@ const progressOf = (source: object): Progress => {
   return {
     is_read: source instanceof IncomingMessage ? isRead(source) : isWhole(source),
     bytes: socket.bytesRead + socket.bytesWritten,
+    received_bytes: socket.bytesRead,
+    is_held_up: socket.isPaused() || (source instanceof IncomingMessage && isFull(source)),
     is_taken: socket.writableLength === 0,
   }
 }
+
+/** Whether Node reads no more of the body until some of what is there is taken. */
+const isFull = ({ readableLength, readableHighWaterMark }: IncomingMessage) =>
+  readableLength >= readableHighWaterMark
 
 const socketOf = (source: object) => {
   if (source instanceof IncomingMessage) return source.socket

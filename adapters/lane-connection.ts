@@ -9,6 +9,9 @@ import type { HotHeaders, HotRequest, HotResponse } from "#gateway/hot.ts"
 import { type AnswerForm, laneAnswers } from "./lane-answer.ts"
 import { laneRequests } from "./lane-request.ts"
 import { plainHeads } from "./plain-head.ts"
+import { takenBy } from "./unread-answer.ts"
+
+const ms_per_s = 1000
 
 /** Node's server waits so much longer than it says, lest an answer and its end cross. */
 const keep_alive_buffer_ms = 1000
@@ -156,7 +159,12 @@ const dialogue = (
 const sweeper = (rules: LaneRules, socket: Socket, state: () => State) => {
   let since_ms = Date.now()
   let moved_bytes = 0
+  /** When a whole answer must be taken. */
+  let due_ms: number | undefined
   return (now_ms: number) => {
+    if (socket.writableLength === 0 || state() === "busy") due_ms = undefined
+    else due_ms ??= takenBy(now_ms, socket.writableLength, rules.patience_ms / ms_per_s)
+    if (due_ms !== undefined && now_ms >= due_ms) return void socket.destroy()
     if (socket.timeout && socket.writableLength === 0) socket.setTimeout(0)
     const bytes = socket.bytesRead + socket.bytesWritten
     // What is under way has the deadlines of requests, unless its answer is not taken.

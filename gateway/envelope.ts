@@ -108,6 +108,7 @@ const share_rows: Readonly<Record<number, readonly [string, string]>> = {
   403: ["svc.forbidden", "Forbidden"],
   404: ["svc.not_found", "Not found"],
   405: ["svc.method_not_allowed", "Method not allowed"],
+  408: ["svc.validation_error", "Request timeout"],
   409: ["svc.conflict", "Conflict"],
   413: ["svc.validation_error", "Request too large"],
   414: ["svc.validation_error", "URL too long"],

@@ -36,7 +36,13 @@ export const refusedInput = (kind: string, cause: Schema.SchemaError, envelope: 
 }
 
 const too_large: Failure = { status: 413, detail: "The request body is too large." }
-export const late: Failure = { status: 504, detail: "The request took longer than its deadline." }
+const late: Failure = { status: 504, detail: "The request took longer than its deadline." }
+const slow: Failure = {
+  status: 408,
+  detail: "The request body came too slowly: send it faster, or in smaller requests.",
+}
+/** The answer to a request whose deadline is over. */
+export const tooLate = ({ is_slow }: { readonly is_slow: boolean }) => (is_slow ? slow : late)
 export const internal: Failure = { status: 500, detail: "" }
 const stopping: Failure = { status: 503, detail: "The server is shutting down." }
 

@@ -36,10 +36,10 @@ import {
 import { visitHeaders } from "#gateway/caching.ts"
 import type { Caller } from "#gateway/caller.ts"
 import { corsHeaders, preflight } from "#gateway/cors.ts"
-import { deadlines } from "#gateway/deadlines.ts"
+import { deadlines, deadlinesOf } from "#gateway/deadlines.ts"
 import type { Door } from "#gateway/door.ts"
 import { ErrorSettings, envelopeOf, type Failure, share_protection } from "#gateway/envelope.ts"
-import { failureOf, internal, isClientGone, late } from "#gateway/failure.ts"
+import { failureOf, internal, isClientGone, tooLate } from "#gateway/failure.ts"
 import type { HotRefusal } from "#gateway/hot.ts"
 import { type HotDoor, hotDoor } from "#gateway/hot-door.ts"
 import { Identity } from "#gateway/identity.ts"
@@ -134,7 +134,7 @@ const arrive = (door: Door, fiber: Fiber.Fiber<unknown, unknown>): Visit => {
       is_streamed: isRoute(found) && found.route.is_streamed,
       is_unhurried: isRoute(found) && found.route.is_unhurried,
       giveUp: () => {
-        const answer = worded(visit, late)
+        const answer = worded(visit, tooLate(visit.in_flight))
         const headers = { ...headersOf(door, visit, answer), connection: "close" }
         door.transport.hasten(request, answer, headers)
       },
@@ -258,7 +258,7 @@ const refused = (visit: Visit, refusal: HotRefusal): App =>
   )
 
 const failed = (visit: Visit, cause: Cause.Cause<unknown>): App => {
-  if (visit.in_flight.is_late) return Effect.succeed(worded(visit, late))
+  if (visit.in_flight.is_late) return Effect.succeed(worded(visit, tooLate(visit.in_flight)))
   const failure = failureOf(cause, visit.envelope)
   if (failure !== undefined) {
     const is_worded = HttpServerResponse.isHttpServerResponse(failure)
@@ -281,12 +281,13 @@ const endable = ({ closing }: Door, response: Response): Response => {
 const last = { connection: "close" }
 
 /**
- * Whether the answer refuses a body of unknown length before its end. The rest is not waited for,
- * so the connection ends: a client that was not told would send its next request into nothing.
+ * Whether the answer refuses a body of unknown length, or one that is late, before its end. The
+ * rest is not waited for, so the connection ends: a client that was not told would send its next
+ * request into nothing.
  */
-const isCutShort = ({ transport }: Door, { request }: Visit, { status }: Response) =>
+const isCutShort = ({ transport }: Door, { request, in_flight }: Visit, { status }: Response) =>
   status >= 400 &&
-  request.headers["transfer-encoding"] !== undefined &&
+  (request.headers["transfer-encoding"] !== undefined || in_flight.is_late) &&
   !transport.progressOf(request.source).is_read
 
 const depart = (door: Door, visit: Visit, response: Response): Response => {
@@ -334,7 +335,7 @@ export const frontDoor = Effect.fnUntraced(function* (
     rules: yield* PolicyRules,
     tickets: yield* EventTickets,
     clock: yield* Clock.Clock,
-    in_flight: yield* deadlines(() => settings().api.request_timeout_seconds),
+    in_flight: yield* deadlines(() => deadlinesOf(settings())),
     closing,
     find: routesOf(services),
     take: rateLimiter(),

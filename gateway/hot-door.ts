@@ -12,7 +12,7 @@ import type { Caller } from "#gateway/caller.ts"
 import type { InFlight } from "#gateway/deadlines.ts"
 import type { Door } from "#gateway/door.ts"
 import type { Failure } from "#gateway/envelope.ts"
-import { internal, late } from "#gateway/failure.ts"
+import { internal, tooLate } from "#gateway/failure.ts"
 import type {
   HotHeaders,
   HotPlan,
@@ -106,8 +106,8 @@ interface Arrival {
 }
 
 /** The answer to what came too late; a body that is still to come is not waited for. */
-const tooLate = ({ complete }: HotRequest): Failure =>
-  complete ? late : { ...late, headers: { connection: "close" } }
+const expired = ({ complete }: HotRequest, in_flight: InFlight): Failure =>
+  complete ? tooLate(in_flight) : { ...tooLate(in_flight), headers: { connection: "close" } }
 
 /** How far a visit has come, and the ways in which it ends. */
 const courseOf = ({ door, request, response, route, ...arrival }: Arrival) => {
@@ -131,7 +131,7 @@ const courseOf = ({ door, request, response, route, ...arrival }: Arrival) => {
     if (is_begun) response.destroy()
     else arrival.refuse(refusal)
   }
-  const expire = () => refuse(tooLate(request))
+  const expire = () => refuse(expired(request, in_flight))
   const in_flight: InFlight = door.in_flight.add({
     interrupt: expire,
     source: request,

@@ -9,6 +9,10 @@ export interface Progress {
   readonly is_read: boolean
   /** Bytes that went over the connection in either direction. */
   readonly bytes: number
+  /** Bytes that came over the connection, of earlier requests too. */
+  readonly received_bytes: number
+  /** Whether the rest of the body waits for this process to take what is there already. */
+  readonly is_held_up: boolean
   /** Whether the other end has taken what of the answer is there already. */
   readonly is_taken: boolean
 }

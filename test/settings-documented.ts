@@ -20,6 +20,7 @@ export const documented: Record<string, unknown> = {
   "api.max_event_streams": 256,
   "api.max_event_streams_per_caller": 32,
   "api.request_timeout_seconds": 60,
+  "api.body_bytes_per_second_min": 16_384,
   "api.drain_seconds": 0,
   "api.rate_limit_per_second": 0,
   "api.rate_limit_burst": 0,

@@ -25,7 +25,7 @@ import { headers_timeout_ms, keep_alive_ms } from "#adapters/still-connection.ts
 import { bearerOf } from "#gateway/admission.ts"
 import { BlobApi } from "#gateway/blob-storage/blob-api.ts"
 import { hotBlobs } from "#gateway/blob-storage/hot-blob.ts"
-import { deadlines } from "#gateway/deadlines.ts"
+import { deadlines, deadlinesOf } from "#gateway/deadlines.ts"
 import type { Door } from "#gateway/door.ts"
 import type { HotRefusal } from "#gateway/hot.ts"
 import { type HotDoor, hotDoor } from "#gateway/hot-door.ts"
@@ -98,7 +98,7 @@ const makeDoor = Effect.fnUntraced(function* (
     rules: () => new Map(),
     tickets: undefined,
     clock: yield* Clock.Clock,
-    in_flight: yield* deadlines(() => settings().api.request_timeout_seconds),
+    in_flight: yield* deadlines(() => deadlinesOf(settings())),
     closing: yield* Deferred.make<void>(),
     find: routesOf([service]),
     take: rateLimiter(),

@@ -11,6 +11,9 @@ const requests_per_second_max = 1_000_000
 const connections_max = 1_000_000
 /** Of 8 MiB each: more is more memory than a process has. */
 const streams_max = 10_000
+/** As fast as a machine's own loopback: more refuses everybody. */
+const bytes_per_second_max = 2 ** 30
+
 /** Document 2 §8: the hard maximum of a page. */
 const page_limit_max = 1000
 
@@ -64,6 +67,14 @@ export const api = {
   request_timeout_seconds: setting(integer(1, hour_s, "seconds"), 60, {
     meaning: "Seconds for a request from its body's end, and seconds that a stream may idle: 504.",
     source: "decisions of document 1, limits not shown",
+    reloadable: true,
+  }),
+  body_bytes_per_second_min: setting(integer(0, bytes_per_second_max, "bytes"), 16_384, {
+    meaning:
+      "Slowest rate of a request body, averaged from `api.request_timeout_seconds` on: 408 below " +
+      "it, and the connection closes. A body that is no stream may also take ten times " +
+      "`api.request_timeout_seconds` at most; 0: no such rate.",
+    source: "decision 0186",
     reloadable: true,
   }),
   drain_seconds: setting(integer(0, drain_s_max, "seconds"), 0, {

@@ -149,6 +149,8 @@ describe("an upload that is cut off in the middle", () => {
     ))
 })
 
+const any_rate = { body_bytes_per_second_min: 0 }
+
 describe("an upload that stops", () => {
   it("is 504 after the idle deadline, and stores nothing", () =>
     onDisk({ settings: { api: { request_timeout_seconds: 1 } } }, (service) =>
@@ -162,8 +164,24 @@ describe("an upload that stops", () => {
       }),
     ))
 
-  it("is kept for as long as bytes come, however few", () =>
+  it("is 408 where bytes come too slowly, and stores nothing", () =>
     onDisk({ settings: { api: { request_timeout_seconds: 1 } } }, (service) =>
+      Effect.gen(function* () {
+        const talk = yield* dial(service.port)
+        yield* say(talk, head("application/octet-stream"))
+        const began = performance.now()
+        while (performance.now() - began < 15_000 && talk.heard() === "") {
+          yield* say(talk, framed("x"))
+          yield* Effect.sleep("100 millis")
+        }
+        expect(talk.heard()).toMatch(/^HTTP\/1\.1 408 [\s\S]*DEADLINE_EXCEEDED/)
+        talk.socket.destroy()
+        yield* nothingStored(service)
+      }),
+    ))
+
+  it("is kept for as long as bytes come, however few, where no rate is set", () =>
+    onDisk({ settings: { api: { request_timeout_seconds: 1, ...any_rate } } }, (service) =>
       Effect.gen(function* () {
         const talk = yield* dial(service.port)
         yield* say(talk, head("application/octet-stream"))

@@ -44,6 +44,8 @@ const identity = Layer.succeed(
   }),
 )
 
+const idle = { is_read: true, bytes: 0, received_bytes: 0, is_held_up: false, is_taken: true }
+
 const transport = Layer.succeed(
   Transport,
   Transport.of({
@@ -51,7 +53,7 @@ const transport = Layer.succeed(
     idOf: (text) => createHash("sha256").update(text).digest("hex"),
     certificateOf: () => undefined,
     addressOf: () => "127.0.0.1",
-    progressOf: () => ({ is_read: true, bytes: 0, is_taken: true }),
+    progressOf: () => idle,
     hasten: () => false,
   }),
 )

@@ -6,6 +6,8 @@ import { Transport } from "#gateway/transport.ts"
 
 const unused = () => assert.fail("It is not asked for this.")
 
+const idle = { is_read: true, bytes: 0, received_bytes: 0, is_held_up: false, is_taken: true }
+
 /** Nothing moves on its connections, and every body was read. */
 const still = Transport.of({
   newId: unused,
@@ -13,14 +15,14 @@ const still = Transport.of({
   certificateOf: unused,
   addressOf: unused,
   hasten: unused,
-  progressOf: () => ({ bytes: 0, is_read: true, is_taken: true }),
+  progressOf: () => idle,
 })
 
 describe("deadlines", () => {
   it.effect("end a request though another cannot be ended", () =>
     Effect.gen(function* () {
       const { add } = yield* Effect.provideService(
-        deadlines(() => 1),
+        deadlines(() => ({ deadline_s: 1, body_bytes_per_s_min: 0 })),
         Transport,
         still,
       )
@@ -37,6 +39,76 @@ describe("deadlines", () => {
       add({ ...kind, interrupt: interrupt("later") })
       yield* TestClock.adjust("2 seconds")
       assert.include(ended, "later")
+    }),
+  )
+
+  /** A body of which `rate` bytes come each second; answers how it ended, and after how long. */
+  const ended = (
+    rate: number,
+    { is_streamed = false, held_up_s = 0, limit_s = 3600 } = {},
+    rules = { deadline_s: 60, body_bytes_per_s_min: 1000 },
+  ) =>
+    Effect.gen(function* () {
+      let seconds = 0
+      let end: number | undefined
+      const progressOf = () => {
+        const bytes = Math.max(0, seconds - held_up_s) * rate
+        const is_held_up = seconds <= held_up_s
+        // What this process holds up moves all the same, in the other direction.
+        const moved = bytes + (is_held_up ? seconds : 0)
+        return { ...idle, is_read: false, bytes: moved, received_bytes: bytes, is_held_up }
+      }
+      const { add } = yield* Effect.provideService(
+        deadlines(() => rules),
+        Transport,
+        Transport.of({ ...still, progressOf }),
+      )
+      const finish = () => {
+        end ??= seconds
+      }
+      const kind = { source: {}, is_streamed, is_unhurried: false }
+      const request = add({ ...kind, interrupt: finish, giveUp: finish })
+      for (; seconds < limit_s && end === undefined; seconds++) yield* TestClock.adjust("1 second")
+      return { is_slow: request.is_slow, after_s: end }
+    }).pipe(Effect.scoped)
+
+  it.effect("end a body that drips soon after one that stops", () =>
+    Effect.gen(function* () {
+      const { is_slow, after_s = 0 } = yield* ended(1)
+      assert.isTrue(is_slow)
+      assert.isAtMost(after_s, 62)
+      const stopped = yield* ended(0)
+      assert.isFalse(stopped.is_slow)
+    }),
+  )
+
+  it.effect("grow with what came: half as fast as asked for has twice the time", () =>
+    Effect.gen(function* () {
+      const { is_slow, after_s = 0 } = yield* ended(500)
+      assert.isTrue(is_slow)
+      assert.isAtLeast(after_s, 115)
+      assert.isAtMost(after_s, 122)
+    }),
+  )
+
+  it.effect("end no stream that comes fast enough, and any other body after ten of them", () =>
+    Effect.gen(function* () {
+      assert.isUndefined((yield* ended(1000, { is_streamed: true })).after_s)
+      const { is_slow, after_s = 0 } = yield* ended(1000)
+      assert.isTrue(is_slow)
+      assert.isAtLeast(after_s, 598)
+      assert.isAtMost(after_s, 602)
+      const off = { deadline_s: 60, body_bytes_per_s_min: 0 }
+      assert.isUndefined((yield* ended(1, { is_streamed: true }, off)).after_s)
+    }),
+  )
+
+  it.effect("do not count the time for which this process took nothing", () =>
+    Effect.gen(function* () {
+      const { is_slow, after_s = 0 } = yield* ended(1, { is_streamed: true, held_up_s: 300 })
+      assert.isTrue(is_slow)
+      assert.isAtLeast(after_s, 355)
+      assert.isAtMost(after_s, 365)
     }),
   )
 })

@@ -50,7 +50,9 @@ interface OpenApi {
 }
 
 /** What is said on every path, whether its operation tells of it or not. */
-const of_the_door = new Set([304, 400, 401, 403, 404, 405, 413, 414, 415, 422, 429, 501, 503, 504])
+const of_the_door = new Set([
+  304, 400, 401, 403, 404, 405, 408, 413, 414, 415, 422, 429, 501, 503, 504,
+])
 
 /** What an error's body has, by the path's prefix. Source: decisions of all services. */
 const envelopes: ReadonlyArray<readonly [prefix: RegExp, keys: ReadonlyArray<string>]> = [

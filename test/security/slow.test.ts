@@ -1,9 +1,11 @@
 /** Clients that take their time, so that a server holds something for each of them. */
-import { connect, type Socket } from "node:net"
+import { createServer } from "node:http"
+import { type AddressInfo, connect, type Socket } from "node:net"
 import { Context, Effect, Layer, Schema, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { cutUnread } from "#adapters/unread-answer.ts"
 import { Needs } from "#gateway/access.ts"
 import { appOf } from "#gateway/routes.ts"
 import { type Served, startHttp } from "../http.ts"
@@ -111,6 +113,31 @@ describe("who does not read", () => {
     socket.resume()
     await until("all of it", wait_ms_max, () => bytes >= answer_bytes)
     socket.destroy()
+  })
+
+  it("a whole answer too slowly is cut off, though some of it is always taken", async () => {
+    const server = createServer((_, response) => response.end(Buffer.alloc(answer_bytes)))
+    // Two seconds for all of it, and none without a byte.
+    cutUnread(server, false, 1, answer_bytes)
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+    // A server that listens on a port has an address.
+    const { port } = server.address() as AddressInfo
+    const socket = connect(port, "127.0.0.1")
+    let bytes = 0
+    let is_closed = false
+    socket.on("error", () => undefined)
+    socket.on("close", () => {
+      is_closed = true
+    })
+    socket.on("data", (part: Buffer) => {
+      bytes += part.length
+      socket.pause()
+      setTimeout(() => socket.resume(), 50)
+    })
+    socket.write("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+    await until("its end", wait_ms_max, () => is_closed)
+    expect(bytes).toBeLessThan(answer_bytes)
+    server.close()
   })
 
   it("a stream holds up its maker, and is cut off", async () => {

@@ -11,7 +11,7 @@ interface Documented {
 }
 
 /** Statuses that the front door answers for every endpoint. */
-const of_the_door = new Set([401, 403, 404, 405, 413, 414, 415, 429, 500, 503, 504])
+const of_the_door = new Set([401, 403, 404, 405, 408, 413, 414, 415, 429, 500, 503, 504])
 
 /** What the door says of a key that was used for something else: of no endpoint's own 422. */
 const isOfKey = ({ status, text }: Answered) => status === 422 && /Idempotency-Key/.test(text)
