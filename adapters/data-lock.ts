@@ -15,6 +15,7 @@ import {
 import { join, resolve } from "node:path"
 import Sqlite from "better-sqlite3"
 import { Clock, Context, Effect, Layer, Predicate, Schema } from "effect"
+import { releaseReserve } from "#adapters/data-folder/reserve.ts"
 import { makeFolder } from "#adapters/new-folder.ts"
 import { removePartials } from "#adapters/partial-file.ts"
 import { causeText } from "#schemas/cause-text.ts"
@@ -104,7 +105,7 @@ const file_mode = 0o600
  * DataFolderLocked or DataFolderUnusable.
  */
 export const lockDataFolder = (data_dir: string, use: Use = "lasting") =>
-  lockFolder(data_dir, ["run", "nats"], use)
+  Effect.andThen(releaseReserve(data_dir), lockFolder(data_dir, ["run", "nats"], use))
 
 /** As `lockDataFolder`, with no more folders than these: the lock is in `run`. */
 export const lockFolder = Effect.fnUntraced(function* (

@@ -22,7 +22,7 @@ const left: ReadonlyArray<readonly [RegExp, Left]> = [
   [/^(run|read-models|engine|images|feeds|plant-models)$/, "made_again"],
   [/^(capital-pressure|carriers)\.sqlite(-wal|-shm|-journal)?$/, "made_again"],
   [/^spool-.*\.sqlite-(wal|shm|journal)$/, "made_again"],
-  [/^(last-backup|restoring)\.json$|\.tmp$|^log-(mark|kept)$/, "made_again"],
+  [/^(last-backup|restoring)\.json$|\.tmp$|^(log-(mark|kept)|disk-reserve)$/, "made_again"],
   // Blocks of a damaged log, and read models that showed more than it: for a person to look at.
   [/^log-lost$/, "large"],
   // A backup of their own: docs/guide-backup-state.md.

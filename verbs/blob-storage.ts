@@ -12,7 +12,7 @@ import { shortfall } from "#actors/blob-storage/shortfall.ts"
 import { Commands } from "#actors/commands.ts"
 import { keepRunning } from "#actors/process.ts"
 import { migrationState } from "#adapters/blob-storage/blob-migration.ts"
-import { openBlobVolume, storeOf } from "#adapters/blob-storage/blob-volume.ts"
+import { openBlobVolume, reclaimOf, storeOf } from "#adapters/blob-storage/blob-volume.ts"
 import { clusterMetrics } from "#adapters/blob-storage/cluster-metrics.ts"
 import { cursors } from "#adapters/blob-storage/cursor-key.ts"
 import type { EngineDesk } from "#adapters/blob-storage/engine-desk.ts"
@@ -30,6 +30,9 @@ import { listNodes } from "#projections/blob-storage/node.ts"
 import { NodeAddress, NodeId } from "#schemas/blob-storage/node.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { joinNodes, nodeDoor } from "#verbs/blob-cluster.ts"
+
+/** A request for compaction answers within this time, finished or not. */
+const compact_wait_ms = 1000
 
 /** How long a start waits for this node to be active in its cluster, and how often it looks. */
 const joined_ms_max = 5000
@@ -127,9 +130,23 @@ const beat = Effect.fnUntraced(function* (options: BlobStorageOptions, parts: Pa
   return yield* heart({ cluster: name, node, heartbeat_interval_seconds, usage })
 })
 
+/** Compaction by hand, and how far it is within about a second. */
+const compactOf = ({ volume }: Parts) =>
+  Effect.map(
+    reclaimOf(volume, compact_wait_ms),
+    ({ is_done, problem, given_back_bytes, remaining_bytes, disk_bytes, used_bytes }) => ({
+      is_done,
+      given_back_bytes: BigInt(given_back_bytes),
+      remaining_bytes: BigInt(remaining_bytes),
+      disk_bytes: BigInt(disk_bytes),
+      used_bytes: BigInt(used_bytes),
+      ...(problem !== undefined && { problem }),
+    }),
+  )
+
 const routesOf = ({ settings, node_id }: BlobStorageOptions, parts: Parts) => {
   const { name, vnodes_per_node } = settings.cluster
-  const own = { node_id, usage: usageOf(parts) }
+  const own = { node_id, usage: usageOf(parts), compact: compactOf(parts) }
   return Layer.mergeAll(
     HttpApiBuilder.layer(BlobApi).pipe(Layer.provide(blobs)),
     HttpApiBuilder.layer(BlobStorageApi).pipe(

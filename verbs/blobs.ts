@@ -169,8 +169,25 @@ const migrate = Command.make(
   ]),
 )
 
+const compact = Command.make(
+  "compact",
+  { shared },
+  Effect.fn(function* ({ shared }) {
+    const { compactBlobs } = yield* Effect.promise(() => import("#verbs/blobs-compact.ts"))
+    yield* compactBlobs(shared)
+  }),
+).pipe(
+  Command.withDescription(
+    "Give the space of deleted blobs back to one node's disk now; exit code 1 when some stays",
+  ),
+  Command.withExamples([
+    { command: "almanac blobs compact", description: "The node on this data folder" },
+    { command: "almanac blobs compact --profile node-3", description: "Another node" },
+  ]),
+)
+
 export const blobs = Command.make(noun.name).pipe(
   Command.withDescription(noun.what),
   Command.withExamples(put.examples),
-  Command.withSubcommands([put, get, ls, stat, rm, migrate]),
+  Command.withSubcommands([put, get, ls, stat, rm, compact, migrate]),
 )

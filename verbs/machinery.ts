@@ -4,6 +4,7 @@ import { commandPath } from "#actors/health/command-path.ts"
 import { host } from "#actors/host.ts"
 import { nodeId } from "#adapters/blob-storage/node.ts"
 import { remoteCommands } from "#adapters/commands-nats.ts"
+import { keepReserve } from "#adapters/data-folder/reserve.ts"
 import { subscribersJetStream } from "#adapters/health/subscribers-jetstream.ts"
 import { leasesJetStream } from "#adapters/leases-jetstream.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
@@ -45,6 +46,10 @@ export const retentionOf = ({ events }: Settings) => ({
   days: events.retention_days,
 })
 
+/** Space for a start on a full disk. */
+const reserving = ({ data }: Settings) =>
+  Layer.effectDiscard(Effect.forkScoped(keepReserve(data.dir)))
+
 /** The bus and all that is over it; `meanwhile` is done while that starts. */
 export const machinery = (settings: Settings, meanwhile: Layer.Layer<never>) =>
   Layer.mergeAll(
@@ -57,6 +62,7 @@ export const machinery = (settings: Settings, meanwhile: Layer.Layer<never>) =>
     ownLeases(settings),
     subscribersJetStream,
     databases(settings),
+    reserving(settings),
   ).pipe(Layer.provideMerge(exclusive(settings, meanwhile)))
 
 /** The bus to the workers, over which they are asked and heard. */

@@ -28,7 +28,7 @@ import {
 import { type BlobId, blob_bytes_max, list_limit_max } from "#schemas/blob-storage/blob.ts"
 import { makePut } from "./blob-volume-put.ts"
 import { floorOf } from "./free-space/floor.ts"
-import { openVolume } from "./volume-engine.ts"
+import { openVolume, type VolumeEngine } from "./volume-engine.ts"
 import { holdFolder, volumeFolder } from "./volume-lock.ts"
 
 export interface BlobVolumeOptions {
@@ -180,6 +180,10 @@ export const storeOf = (engine: BlobEngine) =>
       ask(index_faults, () => engine.scan(after_cursor, Math.min(limit, scan_limit_max))),
     acknowledge: (cursor) => ask(write_faults, () => engine.acknowledge(cursor)),
   })
+
+/** Compaction by hand (`VolumeEngine.reclaim`). */
+export const reclaimOf = (engine: VolumeEngine, wait_ms: number) =>
+  ask(["BlobStoreReadOnly", "BlobStoreFailed"], () => engine.reclaim(wait_ms))
 
 const unopened = (cause: unknown) => {
   const fault = faultOf(cause)

@@ -3,6 +3,7 @@
  * are used anew. Nothing is given up before a checkpoint without it is durable.
  */
 import { faultOf, thrown } from "#actors/blob-storage/blob-fault.ts"
+import { type Thresholds, thresholdsOf } from "./free-space/thresholds.ts"
 import { type ExtentMoverParts, emptyExtentFile, no_room } from "./volume-extent-mover.ts"
 import type { ExtentFile } from "./volume-extents.ts"
 import { emptyLog, type MoverParts } from "./volume-log-mover.ts"
@@ -30,22 +31,19 @@ export interface Compacted {
   readonly extent_files: number
 }
 
-/** A log file is emptied when less than this part of what was written to it is live. */
-const log_live_min = 0.5
-/** A file of extents when less than this part of it is. */
-const extent_live_min = 0.4
 /** Files of extents that are emptied in one round at most. */
 const extent_files_max = 8
-/** Files of extents without anything in them that wait for uploads; more of them are given up. */
-const empty_extent_files_max = 1
 
 /** The log files that are worth it, those with the least to move first. */
-export const logCandidates = ({ logFiles, acknowledged }: CompactionParts) =>
+export const logCandidates = (
+  { logFiles, acknowledged, space }: CompactionParts,
+  { log_live_max }: Thresholds = thresholdsOf(space),
+) =>
   logFiles()
     .filter(
       ({ is_current, written_bytes, live_bytes, last_cursor }) =>
         !is_current &&
-        live_bytes < log_live_min * written_bytes &&
+        live_bytes < log_live_max * written_bytes &&
         // Facts that nobody has yet are in no other file.
         last_cursor <= acknowledged(),
     )
@@ -56,22 +54,30 @@ export const logCandidates = ({ logFiles, acknowledged }: CompactionParts) =>
  * have room for that twice over; else another file would have to be made for it.
  */
 export const extentCandidate = (
-  { extents }: CompactionParts,
+  { extents, space }: CompactionParts,
   tried?: ReadonlySet<number>,
 ): ExtentFile | undefined => {
+  const { extent_live_max } = thresholdsOf(space)
   const files = extents.files().filter(({ segment }) => !tried?.has(segment.number))
   const [least] = files
-    .filter(
-      ({ live_bytes, data_bytes }) => live_bytes > 0 && live_bytes < extent_live_min * data_bytes,
-    )
+    .filter((file) => isExtentWorth(file, extent_live_max))
     .sort((one, other) => one.live_bytes - other.live_bytes)
-  if (!least) return undefined
-  const elsewhere = files.reduce((sum, file) => (file === least ? sum : sum + file.free_bytes), 0)
-  return elsewhere >= 2 * least.live_bytes ? least : undefined
+  return least && roomElsewhere(files, least) >= 2 * least.live_bytes ? least : undefined
 }
 
+/** Whether a file of extents has something to move, and more to gain. */
+export const isExtentWorth = ({ live_bytes, data_bytes }: ExtentFile, live_max: number) =>
+  live_bytes > 0 && live_bytes < live_max * data_bytes
+
+/** Free bytes of these files without one of them: to write there takes nothing of the disk. */
+export const roomElsewhere = (files: ReadonlyArray<ExtentFile>, one: ExtentFile) =>
+  files.reduce((sum, file) => (file === one ? sum : sum + file.free_bytes), 0)
+
 /** The files of extents without anything in them, but for those that are kept for uploads. */
-export const spareExtentFiles = ({ extents }: CompactionParts) =>
+export const spareExtentFiles = (
+  { extents, space }: CompactionParts,
+  { empty_extent_files_max }: Thresholds = thresholdsOf(space),
+) =>
   extents
     .files()
     .filter(({ segment }) => extents.isEmpty(segment.number))
@@ -81,11 +87,14 @@ const isEmptied = ({ acknowledged }: CompactionParts, file: LogFile) =>
   !file.is_current && file.live_bytes === 0 && file.last_cursor <= acknowledged()
 
 /** Gives up what is empty; answers how many files those were. */
-const retire = async (parts: CompactionParts): Promise<Compacted> => {
+export const retire = async (
+  parts: CompactionParts,
+  thresholds: Thresholds = thresholdsOf(parts.space),
+): Promise<Compacted> => {
   const { extents, segments, logFiles } = parts
   const empty = () => logFiles().filter((file) => isEmptied(parts, file))
   const logs = new Set(empty().map(({ segment }) => segment))
-  const files = spareExtentFiles(parts).map(({ segment }) => segment)
+  const files = spareExtentFiles(parts, thresholds).map(({ segment }) => segment)
   for (const { number } of files) extents.close(number, true)
   const retired: Array<Promise<void>> = []
   let log_files = 0
@@ -96,7 +105,7 @@ const retire = async (parts: CompactionParts): Promise<Compacted> => {
     await parts.checkpoint(logs.size > 0 ? 0 : 1)
     for (const { segment } of empty().filter((file) => logs.has(file.segment))) {
       log_files += 1
-      retired.push(parts.retireLog(segment.number))
+      retired.push(parts.retireLog(segment.number, thresholds.spare_log_files_max))
     }
     for (const segment of files.filter(({ number }) => extents.isEmpty(number))) {
       extent_files += 1
@@ -119,6 +128,19 @@ const assertSpace = async ({ space }: CompactionParts) => {
   if (fault) throw thrown(fault)
 }
 
+/** Empties the files that are worth it; near the floor only until there is room again. */
+const emptyLogs = async (parts: CompactionParts, pace: Pace) => {
+  let coming_bytes = 0
+  for (const file of logCandidates(parts)) {
+    await assertSpace(parts)
+    const { log_live_max } = thresholdsOf(parts.space, coming_bytes)
+    const { live_bytes, written_bytes } = file
+    if (live_bytes >= log_live_max * written_bytes) continue
+    await emptyLog(parts, file, pace)
+    coming_bytes += file.segment.bytes - live_bytes
+  }
+}
+
 /** Empties the files that are worth it, each once, as long as the others have room for them. */
 const emptyExtentFiles = async (parts: CompactionParts, pace: Pace) => {
   const tried = new Set<number>()
@@ -138,7 +160,7 @@ const emptyExtentFiles = async (parts: CompactionParts, pace: Pace) => {
 }
 
 /** What ends a round early and is no failure: no room to move to, no writing, the volume's end. */
-const isEnd = (cause: unknown) =>
+export const isEnd = (cause: unknown) =>
   cause === stopped || ["BlobCapacityExceeded", "BlobStoreReadOnly"].includes(faultOf(cause)._tag)
 
 /** Why a round ended where the disk was full; files without a row of room are no such thing. */
@@ -162,10 +184,7 @@ export const compact = async (
     if (detail !== undefined) onFull(detail)
   }
   try {
-    for (const file of logCandidates(parts)) {
-      await assertSpace(parts)
-      await emptyLog(parts, file, pace)
-    }
+    await emptyLogs(parts, pace)
     await emptyExtentFiles(parts, pace)
   } catch (cause) {
     end(cause)

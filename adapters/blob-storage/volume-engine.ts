@@ -6,12 +6,15 @@
  */
 import { randomBytes } from "node:crypto"
 import { performance } from "node:perf_hooks"
+import { setTimeout as sleep } from "node:timers/promises"
 import { isFull } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobPage } from "#actors/blob-storage/blob-store.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { watchFreeSpace } from "./free-space/gauge.ts"
-import { budgetOf, makeUsage } from "./free-space/usage.ts"
+import { makeLogFiles } from "./free-space/log-files.ts"
+import type { Reclaimed } from "./free-space/reclaim.ts"
+import { budgetOf, makeUsage, usedBytes } from "./free-space/usage.ts"
 import { makeCheckpointRoom } from "./volume-checkpoint-room.ts"
 import { makeCheckpoints } from "./volume-checkpointing.ts"
 import { makeCommitLine } from "./volume-commit.ts"
@@ -94,6 +97,11 @@ export interface VolumeEngine extends NodeEngine {
   readonly status: () => VolumeStatus
   /** One round of compaction, as fast as it goes. */
   readonly compact: () => Promise<Compacted>
+  /**
+   * Gives the space of deleted blobs back to the disk, as fast as it goes. Joins a run that is
+   * under way; answers after `wait_ms` at the latest how far that is.
+   */
+  readonly reclaim: (wait_ms: number) => Promise<Reclaimed>
   /** Verifies all that is live, as fast as it goes. */
   readonly scrub: () => Promise<void>
   /** Notes a copy that another store set aside: counted, and absent unless a put comes after it. */
@@ -139,16 +147,6 @@ const goOnAfter = (counters: Counters, { goes_on_after = 0, report }: VolumeOpti
 }
 
 type Recovered = Awaited<ReturnType<typeof recover>>
-
-/** Takes an emptied log file out of the state, then retires it. */
-const makeRetireLog =
-  ({ state, segments }: Recovered): VolumeParts["retireLog"] =>
-  async (number) => {
-    const file = state.files.get(number)
-    if (!file) return
-    state.removeFile(number)
-    await segments.retire(file.segment)
-  }
 
 const open = async (options: VolumeOptions, given_disk: VolumeDisk) => {
   const { dir, free_floor_bytes: floor_bytes } = options
@@ -211,7 +209,7 @@ const open = async (options: VolumeOptions, given_disk: VolumeDisk) => {
     checkpoint,
     logFiles: () => state.logFiles(line.writer.where().file),
     acknowledged: () => counters.acknowledged,
-    retireLog: makeRetireLog(recovered),
+    ...makeLogFiles(recovered, line),
   }
   const sharing = news?.sharing({ dir, ...recovered }, pinsOf(recovered))
   const usage = makeUsage(recovered, budget, parts)
@@ -256,9 +254,10 @@ const clockOf = ({ clock = machineClock }: VolumeOptions) => clock
 /** Reads, and what goes on beside requests, which reads in the same ways. */
 const makeReading = (
   parts: VolumeParts,
-  { extents, windows }: { readonly extents: ExtentFiles; readonly windows: Windows },
+  { recovered, windows }: { readonly recovered: Recovered; readonly windows: Windows },
   options: VolumeOptions,
 ) => {
+  const { extents } = recovered
   const report = options.report ?? (() => undefined)
   const quarantine = makeQuarantine(parts, extents, report)
   const copies = makeCopies(parts, quarantine)
@@ -269,11 +268,18 @@ const makeReading = (
     quarantine,
     pin: pinsOf({ ...parts, extents }),
   })
+  const is_alone = options.background === false
+  const pause = is_alone ? async () => {} : (ms: number) => sleep(ms)
   const upkeep = makeUpkeep(
-    { ...parts, copies, windows, extents, clock: clockOf(options) },
-    { scrub_bytes_per_second: options.scrub_bytes_per_second, now: parts.now, report },
+    { ...parts, copies, windows, extents, clock: clockOf(options), pause },
+    {
+      scrub_bytes_per_second: options.scrub_bytes_per_second,
+      now: parts.now,
+      report,
+      usedBytes: () => usedBytes(recovered),
+    },
   )
-  if (options.background !== false) upkeep.start()
+  if (!is_alone) upkeep.start()
   /** None while another store is taken over: it tells of its blobs itself, or a read does later. */
   const setAside = async (headless: ReadonlyArray<HeadlessBlob>) => {
     if (options.is_adopting) return
@@ -313,7 +319,7 @@ export const openVolume = async (
   const { index, segments, extents, state } = recovered
   const { counters } = state
   const windows = makeWindows(segments)
-  const reads = makeReading(parts, { extents, windows }, options)
+  const reads = makeReading(parts, { recovered, windows }, options)
   await reads.setAside(recovered.headless)
   const last_at = () => counters.last_at
   return {
@@ -339,6 +345,7 @@ export const openVolume = async (
       state.acknowledge(cursor)
     },
     compact: reads.upkeep.compact,
+    reclaim: reads.upkeep.reclaim,
     scrub: reads.upkeep.scrub,
     shut: async () => {
       await reads.upkeep.stop()

@@ -56,16 +56,16 @@ export interface Segments extends ReadableSegments {
   readonly all: (kind: SegmentKind) => ReadonlyArray<Segment>
   /**
    * A file with room for `bytes` of data: a spare one, or one that is made now. One of the log is
-   * full of zeros; one of extents takes the disk's room only as it is written, and may hold what
-   * another use left. Rejects with the disk's error, ENOSPC where it is full.
+   * full of zeros; one of extents takes the disk's room only as it is written. Rejects with the
+   * disk's error, ENOSPC where it is full.
    */
   readonly take: (kind: SegmentKind, bytes: number) => Promise<Segment>
   /**
-   * Takes a file out of use, as something that may never be read again: where few spare ones are
-   * there it is used anew under another generation, else removed. To be called when nothing durable
-   * names it any more (`VolumeParts.checkpoint`).
+   * Takes a file out of use, as something that may never be read again. A log file is used anew
+   * under another generation while there are fewer than `spare_max` spare ones; all others are
+   * removed. To be called when nothing durable names it any more (`VolumeParts.checkpoint`).
    */
-  readonly retire: (segment: Segment) => Promise<void>
+  readonly retire: (segment: Segment, spare_max?: number) => Promise<void>
 }
 
 /** A put of bytes that are all there. */
@@ -237,7 +237,16 @@ export interface VolumeParts {
    */
   readonly checkpoint: (spare_kept?: number) => Promise<void>
   /** Takes an emptied log file out of `logFiles`, then retires it. */
-  readonly retireLog: (number: number) => Promise<void>
+  readonly retireLog: (number: number, spare_max: number) => Promise<void>
+  /** Removes the spare log files but one, which is as short as a log file may be. */
+  readonly trimLog: () => Promise<void>
+  /**
+   * Ends the current log file where its dead space is worth moving what is live in it. Nothing
+   * happens where the disk has no room for the next one.
+   */
+  readonly sealLog: () => Promise<void>
+  /** Bytes that the log may grow by without taking anything of the disk. */
+  readonly logRoom: () => number
   /** What maintenance wants to know after a restart; kept with the checkpoint. */
   readonly notes: Record<string, string>
   /** Milliseconds of a clock that only goes on. */

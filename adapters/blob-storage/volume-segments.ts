@@ -25,8 +25,8 @@ export const segment_bytes_max = 1024 ** 3
 const growth_ms = 10_000
 /** Of the free space above the floor a log file takes at most this part, or is a small one. */
 const spare_share_max = 1 / 4
-/** Files that are kept for later, by kind; more of them are removed. */
-const spare_max = 2
+/** Log files that are kept for later; more of them are removed. */
+const spare_log_files_max = 2
 /**
  * Written at once when a file is filled, and synced after so many of them. Under load a turn of the
  * event loop takes longer than a MiB takes the disk.
@@ -134,13 +134,19 @@ export interface SegmentsOptions {
 const makeGrowth = (segment_bytes: number, now: () => number) => {
   let last_bytes = segment_bytes
   let last_ms = Number.NEGATIVE_INFINITY
-  return () => {
+  const next = () => {
     const is_soon = now() - last_ms < growth_ms
     const bytes = is_soon ? last_bytes * 2 : Math.floor(last_bytes / 2)
     last_bytes = Math.max(segment_bytes, Math.min(bytes, segment_bytes_max))
     last_ms = now()
     return last_bytes
   }
+  /** The next one is as short as the first. */
+  const forget = () => {
+    last_bytes = segment_bytes
+    last_ms = Number.NEGATIVE_INFINITY
+  }
+  return { next, forget }
 }
 
 /** Makes the volume's files; numbers and generations are never given twice. */
@@ -173,7 +179,7 @@ const makeMaker = ({ disk, dir, volume_id, space = unwatched, ...options }: Segm
     return { ...superblock, file, written_bytes, seed: seedOf(superblock) }
   }
   const make = async (kind: SegmentKind, data_bytes: number): Promise<ReadSegment> => {
-    const grown = toPages(growths[kind]())
+    const grown = toPages(growths[kind].next())
     const is_roomy = kind === "ext" || grown <= space.spareBytes() * spare_share_max
     const wanted = is_roomy ? grown : toPages(options.segment_bytes)
     const bytes = Math.max(wanted, toPages(data_bytes) + data_start)
@@ -194,13 +200,10 @@ const makeMaker = ({ disk, dir, volume_id, space = unwatched, ...options }: Segm
       throw cause
     }
   }
-  /**
-   * The same file under another generation: what it held does not hold any more. Of extents only
-   * their records say where they are, so that nobody takes what lies there for theirs.
-   */
-  const renew = async ({ kind, number, bytes, file }: ReadSegment) => {
-    const segment = await begin(file, kind, number, bytes)
-    if (kind === "log") await fillZeros(file, data_start, bytes)
+  /** The same log file under another generation: what it held does not hold any more. */
+  const renew = async ({ number, bytes, file }: ReadSegment) => {
+    const segment = await begin(file, "log", number, bytes)
+    await fillZeros(file, data_start, bytes)
     return segment
   }
   /** One copy after the other, so that a crash leaves one that holds. */
@@ -212,7 +215,8 @@ const makeMaker = ({ disk, dir, volume_id, space = unwatched, ...options }: Segm
     }
     segment.format = format
   }
-  return { open, make, renew, raise, generation: () => generation }
+  const { forget } = growths.log
+  return { open, make, renew, raise, forget, generation: () => generation }
 }
 
 export interface OpenSegments extends Segments {
@@ -224,12 +228,16 @@ export interface OpenSegments extends Segments {
   /** Takes a file that was found into use, or among the spare ones. */
   readonly adopt: (found: FoundSegment, is_spare: boolean) => Segment
   readonly spareCount: (kind: SegmentKind) => number
+  /** Bytes of data that the spare log files have room for. */
+  readonly spareRoom: () => number
   /** Waits until no file is being filled; whether each is what its superblock says. */
   readonly settled: () => Promise<boolean>
   /** Makes one more spare file; rejects with the disk's error. */
   readonly prepare: (kind: SegmentKind) => Promise<void>
   /** Removes a spare file, if there is one: nothing durable names it. */
   readonly discardSpare: (kind: SegmentKind) => Promise<void>
+  /** Leaves one spare log file at most, of the shortest length, as the next one will be. */
+  readonly trimSpares: () => Promise<void>
   readonly closeAll: () => Promise<void>
 }
 
@@ -263,8 +271,8 @@ const makeGivingUp = (
     readonly broken: Array<ReadSegment>
   },
 ) => {
-  /** Files that become spare ones: many may go out of use at once. */
-  const renewing = { log: 0, ext: 0 }
+  /** Log files that become spare ones: many may go out of use at once. */
+  let renewing = 0
 
   const discard = async ({ kind, number, file }: ReadSegment) => {
     await file.close()
@@ -272,19 +280,19 @@ const makeGivingUp = (
     await disk.syncFolder(dir)
   }
   const keep = async (segment: ReadSegment) => {
-    const { kind } = segment
-    renewing[kind] += 1
+    renewing += 1
     try {
-      spare[kind].push(await renew(segment))
+      spare.log.push(await renew(segment))
     } finally {
-      renewing[kind] -= 1
+      renewing -= 1
     }
   }
-  const giveUp = async (segment: ReadSegment) => {
-    const { kind } = segment
+  /** One of extents is removed: a spare one would hold its space, and grows no faster. */
+  const giveUp = async (segment: ReadSegment, spare_max: number) => {
     await segment.file.unread()
     try {
-      if (spare[kind].length + renewing[kind] < spare_max) await keep(segment)
+      const is_kept = segment.kind === "log" && spare.log.length + renewing < spare_max
+      if (is_kept) await keep(segment)
       else await discard(segment)
     } catch (cause) {
       broken.push(segment)
@@ -302,6 +310,7 @@ export const makeSegments = (options: SegmentsOptions): OpenSegments => {
   /** Files that could not be made anew: they are what they were, or something between. */
   const broken: Array<ReadSegment> = []
   const { tracked, settled } = makeBusy()
+  const smallest_bytes = toPages(options.segment_bytes)
 
   const use = (segment: ReadSegment) => {
     used[segment.kind].set(segment.number, segment)
@@ -316,11 +325,11 @@ export const makeSegments = (options: SegmentsOptions): OpenSegments => {
     spare[kind].push(await tracked(maker.make(kind, page_bytes)))
   }
   const { discard, giveUp } = makeGivingUp(options, maker, { spare, broken })
-  const retire = async ({ kind, number }: Segment) => {
+  const retire = async ({ kind, number }: Segment, spare_max = spare_log_files_max) => {
     const segment = used[kind].get(number)
     used[kind].delete(number)
     options.retired?.(kind, number)
-    if (segment) await tracked(giveUp(segment))
+    if (segment) await tracked(giveUp(segment, spare_max))
   }
   const closeAll = async () => {
     await settled()
@@ -328,7 +337,7 @@ export const makeSegments = (options: SegmentsOptions): OpenSegments => {
     await Promise.allSettled(all.map(({ file }) => file.close()))
   }
   return {
-    smallest_bytes: toPages(options.segment_bytes),
+    smallest_bytes,
     find: (kind, number) => used[kind].get(number),
     all: (kind) => Array.from(used[kind].values()),
     take,
@@ -345,8 +354,15 @@ export const makeSegments = (options: SegmentsOptions): OpenSegments => {
       return segment
     },
     spareCount: (kind) => spare[kind].length,
+    spareRoom: () => spare.log.reduce((sum, segment) => sum + roomOf(segment), 0),
     discardSpare: async (kind) => {
       for (const segment of spare[kind].splice(-1)) await tracked(discard(segment))
+    },
+    trimSpares: async () => {
+      maker.forget()
+      const all = spare.log.splice(0).sort((one, other) => one.bytes - other.bytes)
+      if (all[0] && all[0].bytes <= smallest_bytes) spare.log.push(...all.splice(0, 1))
+      for (const segment of all) await tracked(discard(segment))
     },
     generation: maker.generation,
     raise: maker.raise,

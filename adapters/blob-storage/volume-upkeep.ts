@@ -3,6 +3,7 @@
  * by a timer or by hand.
  */
 import { faultOf } from "#actors/blob-storage/blob-fault.ts"
+import { makeReclaim, type Reclaimed, type ReclaimParts, reclaim } from "./free-space/reclaim.ts"
 import {
   type Compacted,
   compact,
@@ -25,11 +26,15 @@ export interface UpkeepOptions {
   readonly now: () => number
   /** Told what went wrong in the background. */
   readonly report: (problem: string) => void
+  /** What stored blobs need of the disk, in bytes. */
+  readonly usedBytes: () => number
 }
 
 export interface Upkeep {
   /** One round of compaction, as fast as it goes. */
   readonly compact: () => Promise<Compacted>
+  /** Gives back all that is worth a copy, or joins who does so (`VolumeEngine.reclaim`). */
+  readonly reclaim: (wait_ms: number) => Promise<Reclaimed>
   /** Verifies all that is live once, as fast as it goes. */
   readonly scrub: () => Promise<void>
   /** Since when every byte was written or verified, in Unix milliseconds; undefined: no byte. */
@@ -39,12 +44,30 @@ export interface Upkeep {
   readonly stop: () => Promise<void>
 }
 
-export const makeUpkeep = (parts: ScrubParts, options: UpkeepOptions): Upkeep => {
+const makeTimers = (isStopped: () => boolean) => {
+  const timers = new Set<NodeJS.Timeout>()
+  /** Runs the work, and again so long after it has ended. */
+  const every = (ms: number, work: () => Promise<unknown>) => {
+    const turn = async () => {
+      timers.delete(timer)
+      await work()
+      if (!isStopped()) every(ms, work)
+    }
+    const timer = setTimeout(() => void turn(), ms)
+    timers.add(timer.unref())
+  }
+  const clear = () => {
+    for (const timer of timers) clearTimeout(timer)
+  }
+  return { every, clear }
+}
+
+export const makeUpkeep = (parts: ScrubParts & ReclaimParts, options: UpkeepOptions): Upkeep => {
   const scrub = makeScrub(parts)
   const compactions = makeTurns()
   const scrubs = makeTurns()
-  const timers = new Set<NodeJS.Timeout>()
   let is_stopped = false
+  const { every, clear } = makeTimers(() => is_stopped)
 
   /** Whether the last round of compaction met a full disk: that is told once. */
   let is_full = false
@@ -76,16 +99,6 @@ export const makeUpkeep = (parts: ScrubParts, options: UpkeepOptions): Upkeep =>
       options.report(`${what} failed: ${"detail" in fault ? fault.detail : fault._tag}`)
     }
   }
-  /** Runs the work, and again so long after it has ended. */
-  const every = (ms: number, work: () => Promise<unknown>) => {
-    const turn = async () => {
-      timers.delete(timer)
-      await work()
-      if (!is_stopped) every(ms, work)
-    }
-    const timer = setTimeout(() => void turn(), ms)
-    timers.add(timer.unref())
-  }
   const compactIfWorth = async () => {
     if (isWorth()) await compactOnce(paceOf(compaction_bytes_per_second))
   }
@@ -95,6 +108,11 @@ export const makeUpkeep = (parts: ScrubParts, options: UpkeepOptions): Upkeep =>
   }
   return {
     compact: () => compactions.run(() => compactOnce(byHand)),
+    reclaim: makeReclaim({
+      parts,
+      usedBytes: options.usedBytes,
+      work: () => compactions.run(() => reclaim(parts, byHand)),
+    }),
     scrub: () => scrubs.run(() => scrub.all(byHand)),
     oldestUnverifiedAt: scrub.oldestUnverifiedAt,
     start: () => {
@@ -106,7 +124,7 @@ export const makeUpkeep = (parts: ScrubParts, options: UpkeepOptions): Upkeep =>
     },
     stop: async () => {
       is_stopped = true
-      for (const timer of timers) clearTimeout(timer)
+      clear()
       await Promise.all([compactions.settled(), scrubs.settled()])
     },
   }

@@ -30,6 +30,7 @@ export const blobs: Noun = {
     { method: "GET", path: "/v1/blobs/{id}/stat", query: ["scope"] },
     { method: "POST", path: "/v1/blobs/stat", query: ["scope"] },
     { method: "DELETE", path: "/v1/blobs/{id}", query: ["scope"] },
+    { method: "POST", path: "/v1/cluster/compact" },
   ],
 }
 

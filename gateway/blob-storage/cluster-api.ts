@@ -1,9 +1,10 @@
 /** ClusterService over HTTP: every path it answers. Source: document 1 §4 ClusterService, §5. */
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { BodyLimit, command_bytes_max, KeyNotNeeded } from "#gateway/limits.ts"
+import { Accepts, BodyLimit, command_bytes_max, KeyNotNeeded } from "#gateway/limits.ts"
 import {
   ClusterMetrics,
+  CompactResponse,
   GetClusterStateResponse,
   HeartbeatRequest,
   HeartbeatResponse,
@@ -68,5 +69,14 @@ export const Cluster = HttpApiGroup.make("cluster")
       error: rejections(),
     })
       .annotate(OpenApi.Summary, "Read the cluster's figures")
+      .annotate(Needs, admin),
+    // Answers within about a second, finished or not: it is asked again until `is_done`.
+    HttpApiEndpoint.post("compact", "/v1/cluster/compact", {
+      success: CompactResponse,
+      error: rejections(),
+    })
+      .annotate(KeyNotNeeded, "It joins the run that goes on; what is stored stays as it is.")
+      .annotate(OpenApi.Summary, "Give deleted space of this node back to its disk")
+      .annotate(Accepts, [])
       .annotate(Needs, admin),
   )

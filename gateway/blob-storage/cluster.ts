@@ -2,6 +2,7 @@
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
+import type { BlobStoreFailed, BlobStoreReadOnly } from "#actors/blob-storage/blob-store.ts"
 import { Cluster } from "#actors/blob-storage/cluster.ts"
 import { commandOf } from "#actors/blob-storage/heart.ts"
 import { type Heartbeat, LiveNodes } from "#actors/blob-storage/live-nodes.ts"
@@ -19,6 +20,7 @@ import { listPolicies } from "#projections/blob-storage/volume.ts"
 import {
   type ClusterCommand,
   ClusterMetrics,
+  CompactResponse,
   GetClusterStateResponse,
   HeartbeatRequest,
   HeartbeatResponse,
@@ -45,8 +47,11 @@ export interface ClusterOptions {
   readonly cluster: string
   readonly vnodes_per_node: number
   /** This node, whose own values are read at once and not from its last heartbeat. */
-  readonly own: { readonly node_id: string; readonly usage: Usage }
+  readonly own: { readonly node_id: string; readonly usage: Usage; readonly compact: Compact }
 }
+
+/** Begins compaction by hand or joins it; answers within about a second how far it is. */
+type Compact = Effect.Effect<Omit<CompactResponse, "node_id">, BlobStoreFailed | BlobStoreReadOnly>
 
 type Usage = Effect.Effect<Omit<Heartbeat, "node_id">>
 
@@ -59,6 +64,7 @@ const answers = {
   state: answer(GetClusterStateResponse),
   sync_ring: answer(SyncRingResponse),
   metrics: answer(ClusterMetrics),
+  compact: answer(CompactResponse),
 }
 
 const bodies = {
@@ -262,6 +268,11 @@ const metrics = Effect.fnUntraced(function* (
   })
 })
 
+const compact = ({ node_id, compact }: ClusterOptions["own"]) =>
+  Effect.flatMap(Effect.mapError(compact, degraded), (found) =>
+    answers.compact({ node_id: NodeId.make(node_id), ...found }),
+  )
+
 export const cluster = (options: ClusterOptions) =>
   HttpApiBuilder.group(
     BlobStorageApi,
@@ -283,5 +294,6 @@ export const cluster = (options: ClusterOptions) =>
           Effect.flatMap(bodies.sync_ring(request), (body) => syncRing(view, body)),
         )
         .handle("metrics", () => metrics(view, options.own))
+        .handle("compact", () => compact(options.own))
     }),
   )

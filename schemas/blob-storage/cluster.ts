@@ -78,6 +78,23 @@ export const SyncRingResponse = Schema.Struct({
 })
 
 /**
+ * How far compaction by hand is on the node that was asked (decision 0178): the caller asks again
+ * until `is_done`. `given_back_bytes` counts from when it began; `remaining_bytes` is dead space in
+ * files that are still to be emptied; `problem` says why not all was given back, and what to do.
+ */
+export const CompactResponse = Schema.Struct({
+  node_id: NodeId,
+  is_done: Schema.Boolean,
+  given_back_bytes: Uint64,
+  remaining_bytes: Uint64,
+  /** Length of the volume's files, and what stored blobs need of it. */
+  disk_bytes: Uint64,
+  used_bytes: Uint64,
+  problem: Schema.optionalKey(Schema.String),
+})
+export type CompactResponse = typeof CompactResponse.Type
+
+/**
  * Progress and health of the cluster. Its shape is ours (DECISIONS, document 1). `bytes_moved`,
  * `repairs` and `replication_failures` count from when a node's process began; `ring_share` is the
  * part of all identifiers, 0 to 1, that the ring gives to the node first; `last_heartbeat_at` is

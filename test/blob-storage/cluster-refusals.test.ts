@@ -9,6 +9,7 @@ const endpoints = [
   ["GET", "/v1/cluster/state", undefined],
   ["POST", "/v1/cluster/sync-ring", { ring_version: 0 }],
   ["GET", "/v1/cluster/metrics", undefined],
+  ["POST", "/v1/cluster/compact", undefined],
 ] as const
 
 describe("who may", () => {

@@ -83,6 +83,13 @@ const frailLog = Layer.effect(
 const own = {
   node_id: "own",
   usage: Effect.succeed({ used_bytes: 2n ** 60n + 1n, blob_count: 3n }),
+  compact: Effect.succeed({
+    is_done: true,
+    given_back_bytes: 2n ** 60n + 1n,
+    remaining_bytes: 0n,
+    disk_bytes: 5n,
+    used_bytes: 4n,
+  }),
 }
 const options = { cluster: "almanac", vnodes_per_node: 128, own }
 

@@ -9,6 +9,7 @@ import type { Change, Entry, Model } from "./crash-model.ts"
 /** An engine with the upkeep that otherwise runs by itself. */
 export interface CrashEngine extends NodeEngine {
   readonly compact: () => Promise<unknown>
+  readonly reclaim: (wait_ms: number) => Promise<unknown>
   readonly scrub: () => Promise<unknown>
   readonly status: () => { readonly damaged_batches: number }
 }

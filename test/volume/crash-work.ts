@@ -219,11 +219,14 @@ export const takeFacts = async ({ engine, model, excuses, isDamaged }: Life, lim
   return facts.length
 }
 
-const upkeep = async (life: Life, work: "compact" | "scrub") => {
+/** A run of compaction by hand ends long before. */
+const reclaim_ms_max = 60_000
+
+const upkeep = async (life: Life, work: "compact" | "scrub" | "reclaim") => {
   life.note(work)
-  // It writes to the same files.
-  if (work === "compact") life.reserve.deletes = 0
-  const said = await faultIn(life.engine[work]())
+  // They write to the same files.
+  if (work !== "scrub") life.reserve.deletes = 0
+  const said = await faultIn(life.engine[work](reclaim_ms_max))
   if ("fault" in said) {
     assert(life.excuses.has(said.fault._tag), `${work}: ${JSON.stringify(said.fault)}`)
   }
@@ -238,6 +241,7 @@ const weights = {
   list: 3,
   facts: 6,
   compact: 3,
+  reclaim: 1,
   scrub: 2,
   release: 5,
   late: 3,
@@ -276,7 +280,9 @@ const makeTurns = (life: Life) => {
     if (turn === "stat") await stat(life, entry)
     if (turn === "list") await list(life)
     if (turn === "facts") await alone(turn, () => takeFacts(life, random.between(1, scan_limit)))
-    if (turn === "compact" || turn === "scrub") await alone(turn, () => upkeep(life, turn))
+    if (turn === "compact" || turn === "reclaim" || turn === "scrub") {
+      await alone(turn, () => upkeep(life, turn))
+    }
   }
 }
 

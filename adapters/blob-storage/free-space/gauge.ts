@@ -41,8 +41,8 @@ const faultOf = (free_bytes: number, floor_bytes: number): BlobFault => ({
   _tag: "BlobCapacityExceeded",
   detail:
     `The disk has ${inMebibytes(free_bytes)} free, and ${inMebibytes(floor_bytes)} of them are ` +
-    "reserved for the log and the read models (blob.free_floor_bytes): delete blobs, whose space " +
-    "comes back as the volume is compacted, or free space on the disk.",
+    "reserved for the log and the read models (blob.free_floor_bytes): free space on the disk, " +
+    "or delete blobs and run `almanac blobs compact` on the node to get their space back.",
 })
 
 /** A volume whose disk is not watched: only the disk's own errors limit it. */

@@ -8,7 +8,7 @@ import type { FreeSpace } from "./gauge.ts"
 type Recovered = Pick<Awaited<ReturnType<typeof recover>>, "state" | "extents" | "index">
 
 /** Bytes on disk that are needed: records, extents, and the index in both checkpoints. */
-const usedBytes = ({ state, extents, index }: Recovered) =>
+export const usedBytes = ({ state, extents, index }: Recovered) =>
   state.liveBytes() +
   extents.liveBytes() +
   2 * (index.imageSize().bytes + extents.imageSize().bytes)
