@@ -1,10 +1,11 @@
 /** What `almanac doctor` finds on the bus: the server, our streams, leases, the log's files. */
 import { PersistMode, type StreamInfo } from "@nats-io/jetstream"
-import { Context, Effect, Layer, Option, Predicate, Result, Stream } from "effect"
+import { Context, Effect, Layer, Option, Result, Stream } from "effect"
 import { checkpoint_stream } from "#actors/system/checkpoint.ts"
 import { LogStanding, warningOf } from "#actors/system/log-standing.ts"
 import { quarantined } from "#actors/system/quarantine.ts"
 import { type Finding, fail, ok, some, spell, warn } from "#adapters/finding.ts"
+import type { Check } from "#adapters/health/checks.ts"
 import { leasesHeld } from "#adapters/leases-jetstream.ts"
 import { standingArchive } from "#adapters/log-archive.ts"
 import { readFailure } from "#adapters/log-failure.ts"
@@ -198,19 +199,6 @@ export interface BusLook extends GenerationsOptions {
   readonly is_outside: boolean
 }
 
-/** One finding of whatever cannot be looked at. */
-const orFailed =
-  (what: string) =>
-  <E, R>(look: Effect.Effect<Finding | ReadonlyArray<Finding>, E, R>) =>
-    look.pipe(
-      Effect.map((found) => [found].flat()),
-      Effect.catch((cause) => {
-        const told = Predicate.hasProperty(cause, "detail") ? cause.detail : cause
-        const why = told instanceof Error ? told.message : told
-        return Effect.succeed([fail(what, typeof why === "string" ? why : "It does not answer.")])
-      }),
-    )
-
 /** Whether the bus has this log at all, in whichever generation; where nobody can tell, it has. */
 const hasLog = ({ name }: BusLook) =>
   Effect.map(listed, (infos) =>
@@ -224,30 +212,37 @@ const noLog = ({ name, runs }: BusLook) =>
       "and almanac restore-state brings back one that was lost.",
   )
 
-/** All that the bus tells; each look that fails is a finding. */
-export const busFindings = Effect.fnUntraced(function* (look: BusLook) {
-  const { replicas, runs, is_outside } = look
-  if (!(yield* hasLog(look))) return [...(yield* orFailed("nats")(server)), noLog(look)]
-  const alone =
-    is_outside && replicas === 1
+const allCopies = ({ replicas, is_outside }: BusLook) =>
+  Effect.map(listed, (infos) => [
+    ...infos.flatMap((info) => [
+      ...copies(info, replicas),
+      ...(is_outside && replicas > 1 ? lonely(info) : []),
+    ]),
+    ...(is_outside && replicas === 1
       ? [warn("copies", "nats.replicas is 1: with one server gone all of it is.")]
-      : []
-  const all = [
-    yield* orFailed("nats")(server),
-    yield* orFailed("log")(log(look)),
-    yield* orFailed("copies")(
-      Effect.map(listed, (infos) =>
-        infos.flatMap((info) => [
-          ...copies(info, replicas),
-          ...(is_outside && replicas > 1 ? lonely(info) : []),
-        ]),
+      : []),
+  ])
+
+/** What the bus is asked. Where it has no log, one check says so, and others have nothing to do. */
+export const busChecks = (look: BusLook): ReadonlyArray<Check<LogStanding | NatsConnection>> => {
+  type Look = Check<LogStanding | NatsConnection>["look"]
+  const ofLog = (name: string, found: Look) => ({
+    name,
+    look: Effect.flatMap(hasLog(look), (is_there): Look => (is_there ? found : Effect.succeed([]))),
+  })
+  return [
+    { name: "nats", look: server },
+    {
+      name: "log",
+      look: Effect.flatMap(
+        hasLog(look),
+        (is_there): Look => (is_there ? log(look) : Effect.succeed(noLog(look))),
       ),
-    ),
-    alone,
-    yield* orFailed("log size")(size),
-    yield* orFailed("checkpoint")(checkpoints(look)),
-    yield* orFailed("quarantine")(quarantine(look)),
-    yield* orFailed("leases")(leases(look.leases_bucket, runs)),
+    },
+    ofLog("copies", allCopies(look)),
+    ofLog("log-size", size),
+    ofLog("checkpoint", checkpoints(look)),
+    ofLog("quarantine", quarantine(look)),
+    ofLog("leases", leases(look.leases_bucket, look.runs)),
   ]
-  return all.flat()
-})
+}

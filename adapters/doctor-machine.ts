@@ -6,10 +6,10 @@ import { join } from "node:path"
 import { Effect, Option, Schema } from "effect"
 import { restoring_file } from "#adapters/data-lock.ts"
 import { type Finding, fail, ok, some, spell, warn } from "#adapters/finding.ts"
+import { type Check, promised } from "#adapters/health/checks.ts"
 import { findBounded } from "#adapters/private-file.ts"
 import { keptFiles } from "#adapters/state-files.ts"
 import { LastBackup, last_backup_file } from "#adapters/state-last.ts"
-import { causeText } from "#schemas/cause-text.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { findBinary, missingBinary, type ProgramName } from "../launcher/binaries.mjs"
 
@@ -114,30 +114,15 @@ const lastBackup = async (dir: string, now_ms: number): Promise<Finding> => {
   return ok("backup", there === undefined ? `${told}, which is not there now` : told)
 }
 
-/** One finding of whatever cannot be looked at. */
-const orFailed = async (what: string, look: () => Promise<Finding | ReadonlyArray<Finding>>) => {
-  try {
-    return [await look()].flat()
-  } catch (cause) {
-    return [fail(what, causeText(cause))]
-  }
-}
-
-const folder = async (
-  { data: { dir } }: Settings,
-  now_ms: number,
-): Promise<ReadonlyArray<Finding>> => {
+const folder = async ({ data: { dir } }: Settings): Promise<ReadonlyArray<Finding>> => {
   if (!existsSync(dir)) return [warn("folder", `There is no ${dir} yet: npm start makes it.`)]
-  const is_loose = await isLoose(dir)
   const half = existsSync(join(dir, restoring_file))
     ? [fail("folder", `In ${dir} a restore was begun: repeat almanac restore-state.`)]
     : []
+  const is_loose = await isLoose(dir)
   return [
     is_loose ? fail("folder", `others can look into ${dir}: chmod 700 it.`) : ok("folder", dir),
     ...half,
-    ...(await orFailed("disk", async () => spaceFindings(dir, await statfs(dir)))),
-    ...(await orFailed("secrets", () => secrets(dir))),
-    ...(await orFailed("backup", () => lastBackup(dir, now_ms))),
   ]
 }
 
@@ -180,12 +165,27 @@ const certificate = async (
   }
 }
 
-/** All that can be seen without asking anybody. */
-export const machineFindings = async (
-  settings: Settings,
-  now_ms: number,
-): Promise<ReadonlyArray<Finding>> => [
-  ...programs(settings),
-  ...(await folder(settings, now_ms)),
-  ...(await certificate(settings, now_ms)),
-]
+/** What can be seen without a request to anything. */
+export const machineChecks = (settings: Settings, now_ms: number): ReadonlyArray<Check> => {
+  const { dir } = settings.data
+  // Where nothing was started yet there is nothing in the folder to look at.
+  const within = (look: () => Promise<Finding | ReadonlyArray<Finding>>) => async () =>
+    existsSync(dir) ? await look() : []
+  return [
+    promised("program", async () => programs(settings)),
+    promised("folder", () => folder(settings)),
+    promised(
+      "disk",
+      within(async () => spaceFindings(dir, await statfs(dir))),
+    ),
+    promised(
+      "secrets",
+      within(() => secrets(dir)),
+    ),
+    promised(
+      "backup",
+      within(() => lastBackup(dir, now_ms)),
+    ),
+    promised("tls", () => certificate(settings, now_ms)),
+  ]
+}

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Option, Schema, Struct } from "effect"
+import { RunningSettings } from "#adapters/health/running-settings.ts"
 import { type FileFailure, findBounded, removeFile, writePrivate } from "#adapters/private-file.ts"
 
 const Secret = Schema.RedactedFromValue(Schema.String)
@@ -18,6 +19,8 @@ export const Instance = Schema.Struct({
   /** What a verb shows to the instance's own control paths. */
   control_token: Secret,
   pid: Schema.Int,
+  /** What it runs with, for those who judge it; absent in older files. */
+  settings: Schema.optionalKey(RunningSettings),
   /** RFC 3339, UTC. */
   started_at: Schema.String,
 })
@@ -29,7 +32,7 @@ const File = Schema.fromJsonString(
   Schema.Struct({ ...Instance.fields, process_start: Schema.NullOr(Schema.String) }),
 )
 
-const file_bytes_max = 2 ** 16
+const file_bytes_max = 2 ** 20
 
 const pathIn = (data_dir: string) => join(data_dir, "run", "instance.json")
 

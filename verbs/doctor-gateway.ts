@@ -1,10 +1,11 @@
 /** What `almanac doctor` finds over HTTP: what any operator's token may ask. */
-import { Option, Schema } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { warningOf } from "#actors/system/log-standing.ts"
 import { type Finding, fail, ok, some, warn } from "#adapters/finding.ts"
+import { type Check, promised } from "#adapters/health/checks.ts"
 import { ReadModelList } from "#gateway/system/read-models-api.ts"
-import { causeText } from "#schemas/cause-text.ts"
 import { LogFigures } from "#schemas/system/audit.ts"
+import { metric_looks } from "#verbs/health/metric-checks.ts"
 
 /** An answer: undefined where there was none, with why. */
 export interface Answered {
@@ -114,18 +115,53 @@ const cluster = async (get: Get): Promise<ReadonlyArray<Finding>> => {
   return [warn("blob nodes", `${told}, ${some(away)} offline: start them, or let them leave.`)]
 }
 
-/** What a gateway tells, the log too where the bus is not asked; or that it does not answer. */
-export const gatewayFindings = async (
-  get: Get,
-  is_all: boolean,
-): Promise<ReadonlyArray<Finding>> => {
-  try {
-    const looks = [ready, readModels, ...(is_all ? [log] : []), webhooks, cluster]
-    const all: Array<Finding> = []
-    for (const look of looks) all.push(...(await look(get)))
-    return all
-  } catch (cause) {
-    const why = causeText(cause)
-    return [fail("gateway", why)]
-  }
+/** What the server says of itself in its metrics, read once for all that look into it. */
+const ofMetrics = (get: Get): ReadonlyArray<Check> => {
+  const read = Effect.runSync(Effect.cached(Effect.tryPromise(() => get("/metrics"))))
+  const looks = Object.entries(metric_looks).map(
+    ([name, look]): Check => ({
+      name,
+      needs: "metrics",
+      look: Effect.match(read, {
+        // The check that this one needs says why.
+        onFailure: () => [],
+        onSuccess: ({ status, text }) => (status === 200 ? look(text) : []),
+      }),
+    }),
+  )
+  const metrics = Effect.map(read, (answer) =>
+    answer.status === 200 ? [] : untold("metrics", answer),
+  )
+  return [{ name: "metrics", needs: "gateway", look: metrics }, ...looks]
+}
+
+/**
+ * What a gateway is asked, the log's size too where the bus is not. Where it does not answer at
+ * all, one check says so, and the others have nothing to look at.
+ */
+export const gatewayChecks = (get: Get, is_all: boolean): ReadonlyArray<Check> => {
+  const answers = Effect.runSync(
+    Effect.cached(Effect.tryPromise({ try: () => get("/livez"), catch: (cause) => cause })),
+  )
+  const asked: ReadonlyArray<Check> = [
+    promised("ready", () => ready(get)),
+    promised("read-models", () => readModels(get)),
+    ...(is_all ? [promised("log-size", () => log(get))] : []),
+    promised("webhooks", () => webhooks(get)),
+    promised("blob-nodes", () => cluster(get)),
+    ...ofMetrics(get),
+  ]
+  return [
+    { name: "gateway", look: Effect.as(answers, []) },
+    ...asked.map(
+      ({ name, needs = "gateway", look }): Check => ({
+        name,
+        needs,
+        look: Effect.matchEffect(answers, {
+          onFailure: () => Effect.succeed([]),
+          onSuccess: () => look,
+        }),
+      }),
+    ),
+  ]
 }

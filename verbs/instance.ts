@@ -1,10 +1,13 @@
-/** Asking a running instance, as its operator. */
+/** A running instance: what it says of itself, and how it is asked as its operator. */
 import { randomUUID } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import { request as plainRequest } from "node:http"
 import { request as tlsRequest } from "node:https"
-import { Effect, Option, Redacted, Schedule, Schema } from "effect"
-import { findInstance, type Instance } from "#adapters/instance-file.ts"
+import { resolve as absolute } from "node:path"
+import { Clock, DateTime, Effect, Option, Redacted, Schedule, Schema } from "effect"
+import { runningOf } from "#adapters/health/running-settings.ts"
+import { findInstance, type Instance, publishInstance } from "#adapters/instance-file.ts"
+import { NatsServer } from "#adapters/nats-server.ts"
 import { byItself } from "#client/own-certificate.ts"
 import type { Settings } from "#schemas/settings.ts"
 
@@ -109,3 +112,29 @@ const askOnce = (running: Instance, settings: Settings, { method, path, body, ke
     catch: (cause) =>
       cause instanceof InstanceRefused ? cause : new InstanceRefused({ message: String(cause) }),
   })
+
+/** Records where this process is, for commands beside it, until the scope closes. */
+export const announce = Effect.fnUntraced(function* (
+  settings: Settings,
+  url: string,
+  control_token: Redacted.Redacted<string>,
+) {
+  const { servers, core, publisher } = yield* NatsServer
+  yield* publishInstance(settings.data.dir, {
+    url,
+    // Named from the folder that this process was started in, which a verb's need not be.
+    ...(settings.tls.cert !== "" && { tls_cert: absolute(settings.tls.cert) }),
+    nats: {
+      url: servers.join(","),
+      user: core.user ?? "",
+      password: core.password ?? Redacted.make(""),
+    },
+    ...(publisher.user && publisher.password
+      ? { events: { user: publisher.user, password: publisher.password } }
+      : {}),
+    control_token,
+    pid: process.pid,
+    settings: runningOf(settings),
+    started_at: DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis)),
+  })
+})

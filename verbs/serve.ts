@@ -2,21 +2,8 @@
  * `almanac serve`: the roles and services of these settings in one process, all by default. What
  * `npm start` runs. Source: decision 0140.
  */
-import { resolve } from "node:path"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import {
-  Clock,
-  Console,
-  Context,
-  DateTime,
-  Deferred,
-  Effect,
-  Layer,
-  Option,
-  Redacted,
-  Schema,
-  Struct,
-} from "effect"
+import { Console, Context, Deferred, Effect, Layer, Option, Schema, Struct } from "effect"
 import { Command, Flag } from "effect/cli"
 import { blobWorkers } from "#adapters/blob-storage/blob-workers.ts"
 import { nodeId } from "#adapters/blob-storage/node.ts"
@@ -24,10 +11,8 @@ import { developmentCredentialsPath } from "#adapters/development-credentials.ts
 import { growHeap } from "#adapters/heap-growth.ts"
 import { httpServer } from "#adapters/http-server.ts"
 import { httpTransport } from "#adapters/http-transport.ts"
-import { publishInstance } from "#adapters/instance-file.ts"
 import { settleMark } from "#adapters/log/settled.ts"
 import { logging } from "#adapters/logging.ts"
-import { NatsServer } from "#adapters/nats-server.ts"
 import { pageFiles } from "#adapters/page-files.ts"
 import { newStopDeadline, StopDeadline } from "#adapters/stop-deadline.ts"
 import { telemetry } from "#adapters/telemetry.ts"
@@ -48,6 +33,7 @@ import { conductedElsewhere } from "#verbs/conductor.ts"
 import { noteOfOthers, noteOfProfile } from "#verbs/embedded.ts"
 import { firstOf, modelTrouble, publisherTrouble } from "#verbs/health/troubles.ts"
 import { identities } from "#verbs/identities.ts"
+import { announce } from "#verbs/instance.ts"
 import { machinery, workerBus } from "#verbs/machinery.ts"
 import { measures } from "#verbs/measures.ts"
 import { newOpening, type Opening, opens } from "#verbs/plant-disease.ts"
@@ -66,31 +52,6 @@ import { parentGone } from "#verbs/with-parent.ts"
 class NothingServed extends Schema.TaggedError<NothingServed>()("NothingServed", {
   message: Schema.String,
 }) {}
-
-/** Tells the verbs beside this process where it is. */
-const announce = Effect.fnUntraced(function* (
-  settings: Settings,
-  url: string,
-  control_token: Redacted.Redacted<string>,
-) {
-  const { servers, core, publisher } = yield* NatsServer
-  yield* publishInstance(settings.data.dir, {
-    url,
-    // Named from the folder that this process was started in, which a verb's need not be.
-    ...(settings.tls.cert !== "" && { tls_cert: resolve(settings.tls.cert) }),
-    nats: {
-      url: servers.join(","),
-      user: core.user ?? "",
-      password: core.password ?? Redacted.make(""),
-    },
-    ...(publisher.user && publisher.password
-      ? { events: { user: publisher.user, password: publisher.password } }
-      : {}),
-    control_token,
-    pid: process.pid,
-    started_at: DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis)),
-  })
-})
 
 /** What shows something of a service, and whose token it needs: the first that is here is told. */
 const first_looks = {

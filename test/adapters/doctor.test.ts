@@ -4,9 +4,10 @@ import { join } from "node:path"
 import { assert, describe, it as plain } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Leases } from "#actors/leases.ts"
-import { type BusLook, busFindings } from "#adapters/doctor-bus.ts"
-import { machineFindings, spaceFindings } from "#adapters/doctor-machine.ts"
+import { type BusLook, busChecks } from "#adapters/doctor-bus.ts"
+import { machineChecks, spaceFindings } from "#adapters/doctor-machine.ts"
 import type { Finding } from "#adapters/finding.ts"
+import { runChecks } from "#adapters/health/checks.ts"
 import { leasesJetStream } from "#adapters/leases-jetstream.ts"
 import type { GenerationsOptions } from "#adapters/log-generations.ts"
 import { rollLog } from "#adapters/log-roll.ts"
@@ -14,7 +15,7 @@ import { logStanding } from "#adapters/log-standing.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
 import { noteBackup } from "#adapters/state-last.ts"
 import type { Settings } from "#schemas/settings.ts"
-import { type Answered, gatewayFindings } from "#verbs/doctor-gateway.ts"
+import { type Answered, type Get, gatewayChecks } from "#verbs/doctor-gateway.ts"
 import { describeNats, temporaryFolder } from "../nats.ts"
 import { given } from "../settings-given.ts"
 import { fresh, opened, written } from "./generation-log.ts"
@@ -40,7 +41,7 @@ const settingsOf = (dir: string, more: Parameters<typeof given>[0] = {}): Settin
   services: ["blob-storage"],
 })
 
-const look = (settings: Settings) => Effect.promise(() => machineFindings(settings, now_ms))
+const look = (settings: Settings, at_ms = now_ms) => runChecks(machineChecks(settings, at_ms))
 
 /** A data folder as a server leaves it, backed up to another folder a day ago. */
 const folder = Effect.gen(function* () {
@@ -130,8 +131,7 @@ describe("a look at a machine", () => {
       const one = make("one", 100)
       const other = make("other", 100)
       const since = Date.now()
-      const at = (tls: typeof one, ms: number) =>
-        Effect.promise(() => machineFindings(settingsOf(dir, { tls }), ms))
+      const at = (tls: typeof one, ms: number) => look(settingsOf(dir, { tls }), ms)
       assert.notInclude(complaints(yield* at(one, since)).join(), "tls")
       assert.include(complaints(yield* at(one, since + 80 * day_ms)), "warn tls")
       assert.include(complaints(yield* at(one, since + 101 * day_ms)), "fail tls")
@@ -153,7 +153,7 @@ const asks = (options: GenerationsOptions): BusLook => ({
 
 const bus = (of: BusLook) =>
   Effect.provide(
-    busFindings(of),
+    runChecks(busChecks(of)),
     logStanding({ name: of.name, store: undefined, store_bytes_max: 1 }),
     { local: true },
   )
@@ -218,6 +218,8 @@ describeNats("a look at a bus", (it) => {
   )
 })
 
+const gatewayFindings = (get: Get) => Effect.runPromise(runChecks(gatewayChecks(get, true)))
+
 /** A gateway that answers this. */
 const answering =
   (answers: Readonly<Record<string, unknown>>) =>
@@ -231,7 +233,7 @@ const answering =
 describe("a look at a gateway", () => {
   const it = plain
   const of = async (answers: Readonly<Record<string, unknown>>) =>
-    await gatewayFindings(answering(answers), true)
+    await gatewayFindings(answering(answers))
 
   it("tells what is not ready, far behind, failing or away", async () => {
     const model = { name: "system", position: 9 }
@@ -263,7 +265,7 @@ describe("a look at a gateway", () => {
     const told = ["capital-pressure does not answer\n", "capital-pressure ok\n"]
     const get = async (path: string) =>
       path === "/readyz" ? { status: 200, text: told.shift() ?? "" } : { status: 404, text: "" }
-    assert.deepEqual(complaints(await gatewayFindings(get, true)), [])
+    assert.deepEqual(complaints(await gatewayFindings(get)), [])
     assert.deepEqual(told, [])
   })
 
@@ -301,7 +303,7 @@ describe("a look at a gateway", () => {
   })
 
   it("fails where nobody answers", async () => {
-    const found = await gatewayFindings(() => Promise.reject(new Error("refused")), true)
+    const found = await gatewayFindings(() => Promise.reject(new Error("refused")))
     assert.deepEqual(complaints(found), ["fail gateway"])
   })
 })

@@ -1,0 +1,22 @@
+/** Reads values out of Prometheus text as our servers write it. */
+
+export interface MetricSample {
+  readonly labels: Readonly<Record<string, string>>
+  readonly value: number
+}
+
+const label = /([a-z_]+)="((?:[^"\\]|\\.)*)"/g
+
+const plain = (value: string) =>
+  value.replaceAll(/\\(.)/g, (_, char: string) => (char === "n" ? "\n" : char))
+
+/** All samples of one metric; none where it is not there. */
+export const samplesOf = (text: string, name: string): ReadonlyArray<MetricSample> =>
+  text.split("\n").flatMap((line) => {
+    if (!line.startsWith(name) || !/^[{ ]/.test(line.slice(name.length))) return []
+    const end = line.lastIndexOf(" ")
+    const labels = [...line.slice(name.length, end).matchAll(label)].map(
+      ([, key = "", value = ""]) => [key, plain(value)] as const,
+    )
+    return [{ labels: Object.fromEntries(labels), value: Number(line.slice(end + 1)) }]
+  })

@@ -1,0 +1,89 @@
+/**
+ * The settings of a running process, for a command beside it: without secrets, and without tables,
+ * which hold tokens.
+ */
+import { resolve } from "node:path"
+import { Equal, Result, Schema } from "effect"
+import { decodeSetting, type Setting } from "#schemas/setting.ts"
+import { type Settings, settings_by_path } from "#schemas/settings.ts"
+
+export const RunningSettings = Schema.Struct({
+  /** By dotted path, as a file would have them; file names are absolute. */
+  values: Schema.Record(Schema.String, Schema.Json),
+  /** Paths of the secrets that are set. */
+  secrets: Schema.Array(Schema.String),
+})
+export type RunningSettings = typeof RunningSettings.Type
+
+/** Names of settings whose value is a file, from the folder that a process was started in. */
+const is_file = /(^|[._])(file|cert|key|ca|client_ca|binary|creds_file)$/
+
+const isShown = ({ form }: Setting) => form !== "secret" && form !== "tables"
+
+const valueAt = (settings: Settings, path: string) =>
+  path
+    .split(".")
+    // Every path of the declaration leads to a value.
+    .reduce<unknown>((node, name) => (node as Readonly<Record<string, unknown>>)[name], settings)
+
+const placedAt = (settings: Settings, path: string, value: unknown): Settings => {
+  const [name = "", ...rest] = path.split(".")
+  const place = (node: unknown, key: string, left: ReadonlyArray<string>): unknown => {
+    const [next, ...others] = left
+    // As above.
+    const from = node as Readonly<Record<string, unknown>>
+    return { ...from, [key]: next === undefined ? value : place(from[key], next, others) }
+  }
+  // Values have been decoded by the setting's own schema.
+  return place(settings, name, rest) as Settings
+}
+
+/** A value as another process may read it. */
+const shownAt = (settings: Settings, path: string, { form }: Setting) => {
+  const value = valueAt(settings, path)
+  return form === "text" && is_file.test(path) && value !== "" ? resolve(String(value)) : value
+}
+
+export const runningOf = (settings: Settings): RunningSettings => {
+  const all = [...settings_by_path]
+  return {
+    values: Object.fromEntries(
+      all
+        .filter(([, setting]) => isShown(setting))
+        // What is no secret and no table is text, a number, a flag or a list of texts.
+        .map(([path, setting]) => [path, shownAt(settings, path, setting) as Schema.Json]),
+    ),
+    secrets: all.flatMap(([path, { form }]) =>
+      form === "secret" && isSet(settings, path) ? [path] : [],
+    ),
+  }
+}
+
+const isSet = (settings: Settings, path: string) => {
+  const value = valueAt(settings, path)
+  return Schema.is(Schema.Redacted(Schema.NonEmptyString))(value)
+}
+
+export interface Judged {
+  /** Those of the running process, with the secrets of one's own. */
+  readonly settings: Settings
+  /** Paths of settings that the running process has another value of. */
+  readonly differing: ReadonlyArray<string>
+  /** Paths of secrets that the running process has and this one lacks. */
+  readonly lacking: ReadonlyArray<string>
+}
+
+/** The settings that a running process is judged by. The data folder is the one it was found in. */
+export const judgedBy = (own: Settings, { values, secrets }: RunningSettings): Judged => {
+  let settings = own
+  const differing: Array<string> = []
+  for (const [path, setting] of settings_by_path) {
+    if (path === "data.dir" || !isShown(setting) || !Object.hasOwn(values, path)) continue
+    const decoded = decodeSetting(path, setting, values[path])
+    if (Result.isFailure(decoded)) continue
+    if (Equal.equals(decoded.success, shownAt(own, path, setting))) continue
+    differing.push(path)
+    settings = placedAt(settings, path, decoded.success)
+  }
+  return { settings, differing, lacking: secrets.filter((path) => !isSet(own, path)) }
+}
