@@ -1,14 +1,17 @@
 /**
- * How many connections the listener has at most. Some more are let in, so that whoever watches the
- * process is answered, and other nodes are; all else that comes over those is told to come again.
+ * How many connections the listener has at most, in all and of each address. Some more are let in,
+ * so that whoever watches the process is answered, and other nodes are; all else that comes over
+ * those is told to come again.
  *
- * Source: decision 0154.
+ * Source: decisions 0154 and 0186.
  */
 import { readFileSync } from "node:fs"
 import type { RequestListener, Server } from "node:http"
+import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { Context } from "effect"
 import { isInternal } from "#adapters/blob-storage/peer-door.ts"
+import { connectionShares, type Shares } from "#adapters/connections/share.ts"
 import type { FrontDoor } from "#gateway/front-door.ts"
 import { counter, gauge } from "#schemas/metric.ts"
 import type { Settings } from "#schemas/settings.ts"
@@ -28,7 +31,7 @@ const open_total = gauge("almanac_http_connections", "Connections that clients h
 const limit = gauge("almanac_http_connections_limit", "Most that they may have open.")
 const refused_total = counter(
   "almanac_http_connections_refused_total",
-  "Connections beyond the limit that were told so, or closed unheard.",
+  "Connections beyond the limit, or their address's, that were told so, or closed unheard.",
   {},
 )
 const nowhere = Context.empty()
@@ -56,12 +59,18 @@ export interface OtherConnections {
   readonly note: (count: number) => void
 }
 
+/** Names a connection, with TLS on it or without. */
+const ends = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`
+
 /** Follows which connections are beyond the limit, and closes what is beyond those. */
 const excessive = (
   server: Server,
-  { is_tls, connections_max, others }: LimitOptions & { readonly connections_max: number },
+  { is_tls, others }: LimitOptions,
+  { connections_max, shares }: { readonly connections_max: number; readonly shares: Shares },
 ) => {
   const excess = new Set<Duplex>()
+  /** Of TLS, whose handshakes count as well. */
+  const in_excess = new Set<string>()
   let here = 0
   const open = () => here + (others?.open() ?? 0)
   const tell = () => open_total.updateUnsafe(open(), nowhere)
@@ -73,13 +82,26 @@ const excessive = (
   others?.onMove(tell)
   server.maxConnections = connections_max + spare_max
   server.on("drop", () => refused_total.updateUnsafe(1, nowhere))
-  server.on(is_tls ? "secureConnection" : "connection", (socket: Duplex) => {
+  server.on("connection", (socket: Socket) => {
     moved(1)
-    if (open() > connections_max) excess.add(socket)
+    const { remoteAddress = "" } = socket
+    const name = ends(socket)
+    const admission = shares.admit(remoteAddress, open())
     socket.once("close", () => {
       moved(-1)
+      shares.release(remoteAddress)
       excess.delete(socket)
+      in_excess.delete(name)
     })
+    if (admission === "excess") void (is_tls ? in_excess.add(name) : excess.add(socket))
+    if (admission !== "closed") return
+    refused_total.updateUnsafe(1, nowhere)
+    socket.destroy()
+  })
+  server.on("secureConnection", (socket: Socket) => {
+    if (!in_excess.has(ends(socket))) return
+    excess.add(socket)
+    socket.once("close", () => excess.delete(socket))
   })
   return excess
 }
@@ -92,6 +114,8 @@ export interface ConnectionLimit {
 export interface LimitOptions {
   readonly is_tls: boolean
   readonly others?: OtherConnections | undefined
+  /** Threads that take connections of the same port, this one among them. */
+  readonly threads?: number
 }
 
 /** Comes before whoever took requests until now: what is within the limit is theirs. */
@@ -103,9 +127,12 @@ export const limitConnections = (
 ): ConnectionLimit => {
   const connections_max = connectionsMax(api)
   limit.updateUnsafe(connections_max, nowhere)
-  const excess = excessive(server, { ...options, connections_max })
+  const shares = connectionShares(api, { connections_max, threads: options.threads ?? 1 })
+  const excess = excessive(server, options, { connections_max, shares })
   const refused: RequestListener = ({ method = "", url = "" }, response) => {
-    const detail = "Too many connections are open: try again, or use one for several requests."
+    const detail =
+      "Too many connections are open, in all or from this address: try again, or use one for " +
+      "several requests."
     refused_total.updateUnsafe(1, nowhere)
     answerBroken(response, broken(method, url, { status: 503, detail }), { "retry-after": "1" })
   }

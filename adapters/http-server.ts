@@ -368,7 +368,7 @@ export const httpServer = Effect.fnUntraced(function* (
   yield* Effect.setContext(serve(door.app), around)
   hotFirst(server, door, lane, adopted)
   internalFirst(server, internal)
-  limits = limitConnections(server, door, api, { is_tls, others })
+  limits = limitConnections(server, door, api, { is_tls, others, threads: blob.workers })
   requireFraming(server, door)
   // Runs first when the scope closes, before the server waits for what is in flight.
   yield* Effect.addFinalizer(() =>

@@ -64,6 +64,18 @@ const mapped = (address: string) => {
   return `${a >> 8}.${a & 255}.${b >> 8}.${b & 255}`
 }
 
+/** Whether an address is in one of these networks, which are CIDRs; of no address: no. */
+export const networksOf = (networks: ReadonlyArray<string>): ((address: string) => boolean) => {
+  const list = listOf(networks)
+  return (address) => {
+    const plain = address.split("%", 1)[0] ?? ""
+    if (isIP(plain) === 4) return list.check(plain, "ipv4")
+    if (isIP(plain) !== 6) return false
+    const v4 = mapped(plain)
+    return v4 === undefined ? list.check(plain, "ipv6") : list.check(v4, "ipv4")
+  }
+}
+
 /** Whether this address may be connected to; of what is no address, never. */
 export type AddressRule = (address: string) => boolean
 

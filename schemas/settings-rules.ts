@@ -252,11 +252,15 @@ const webhooks = ({ webhooks }: Settings): Wrong | undefined => {
 }
 
 const networks = (settings: Settings): Wrong | undefined => {
-  for (const section of ["webhooks", "targets"] as const) {
-    const { allowed_networks } = settings[section]
-    const wrong = allowed_networks.findIndex((network) => !isNetwork(network))
-    const path = `${section}.allowed_networks[${wrong}]`
-    if (wrong >= 0) return { path, problem: "is no network as 10.0.0.0/8" }
+  const { webhooks, targets, api } = settings
+  const all = {
+    "webhooks.allowed_networks": webhooks.allowed_networks,
+    "targets.allowed_networks": targets.allowed_networks,
+    "api.unlimited_addresses": api.unlimited_addresses,
+  }
+  for (const [name, given] of Object.entries(all)) {
+    const wrong = given.findIndex((network) => !isNetwork(network))
+    if (wrong >= 0) return { path: `${name}[${wrong}]`, problem: "is no network as 10.0.0.0/8" }
   }
   return undefined
 }

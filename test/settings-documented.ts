@@ -17,6 +17,8 @@ export const documented: Record<string, unknown> = {
   "api.default_limit": 100,
   "api.max_limit": 1000,
   "api.max_connections": 10_000,
+  "api.max_connections_per_address": 1000,
+  "api.unlimited_addresses": ["127.0.0.0/8", "::1/128"],
   "api.max_event_streams": 256,
   "api.max_event_streams_per_caller": 32,
   "api.request_timeout_seconds": 60,

@@ -7,6 +7,7 @@
  */
 import { once } from "node:events"
 import { createServer, type Socket } from "node:net"
+import { connectionShares } from "#adapters/connections/share.ts"
 import { httpLane } from "#adapters/http-lane.ts"
 import type { LaneRules } from "#adapters/lane-connection.ts"
 import type { HotRequest } from "#gateway/hot.ts"
@@ -24,26 +25,34 @@ export interface WorkerRules
   readonly refusalOf: (request: HotRequest) => RefusalSaid | undefined
 }
 
-/** Counts the connections of this thread where all threads see it. */
+/** Counts the connections of this thread where all threads see it, and those of each address. */
 const counting = (
-  { connections, place, connections_max, connections_spare }: WorkerStart,
+  { connections, place, connections_max, connections_spare, settings }: WorkerStart,
   moved: () => void,
 ) => {
   const all = () => connections.reduce((sum, count) => sum + count, 0)
+  const threads = connections.length
+  const shares = connectionShares(settings.api, { connections_max, threads })
+  const excess = new WeakSet<Socket>()
   return {
     /** Answers what is to be called when the connection is not this thread's any more. */
-    begin: () => {
+    begin: (socket: Socket) => {
       let is_here = true
+      const { remoteAddress = "" } = socket
       Atomics.add(connections, place, 1)
       moved()
+      const admission = shares.admit(remoteAddress, all())
+      if (admission === "excess") excess.add(socket)
+      if (admission === "closed") socket.destroy()
       return () => {
         if (!is_here) return
         is_here = false
+        shares.release(remoteAddress)
         Atomics.sub(connections, place, 1)
         moved()
       }
     },
-    isExcess: () => all() > connections_max,
+    isExcess: (socket: Socket) => excess.has(socket) || all() > connections_max,
     isTooMany: () => all() > connections_max + connections_spare,
   }
 }
@@ -82,7 +91,7 @@ export const workerListener = async (
     patience_ms,
   })
   server.prependListener("connection", (socket) => {
-    const end = begin()
+    const end = begin(socket)
     ends.set(socket, end)
     socket.once("close", end)
     if (isTooMany()) socket.destroy()

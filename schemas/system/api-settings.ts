@@ -1,5 +1,5 @@
 /** Settings of the listener and of every request. Source: document 2 §8 and DECISIONS. */
-import { choice, flag, integer, setting, text } from "#schemas/setting.ts"
+import { choice, flag, integer, list, network, setting, text } from "#schemas/setting.ts"
 
 /** An hour: a request that takes longer is a mistake. */
 const hour_s = 3600
@@ -51,6 +51,18 @@ export const api = {
       "Connections of clients that are open at a time, at most three quarters of the files that " +
       "the process may open. On more of them only `/livez`, `/readyz` and `/metrics` are answered.",
     source: "decision 0154",
+  }),
+  max_connections_per_address: setting(integer(1, connections_max, "connections"), 1000, {
+    meaning:
+      "Connections of one address, or one IPv6 network of /64, that are open at a time. On some " +
+      "more of them the answer is 503, and what is beyond those is closed.",
+    source: "decision 0186",
+  }),
+  unlimited_addresses: setting(list(network), ["127.0.0.0/8", "::1/128"], {
+    meaning:
+      "Networks to which `api.max_connections_per_address` does not apply, and for which some of " +
+      "`api.max_connections` are kept free: name your reverse proxies here, beside this machine.",
+    source: "decision 0186",
   }),
   max_event_streams: setting(integer(1, streams_max, "streams"), 256, {
     meaning:

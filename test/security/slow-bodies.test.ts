@@ -75,8 +75,8 @@ beforeAll(async () => {
 })
 afterAll(() => served.stop())
 
-/** Sends this, then `piece` each `drip_ms` while the connection lasts; what came back by its end. */
-const dripping = (head: string, piece: string, count = Number.POSITIVE_INFINITY) =>
+/** Sends this, then `piece` each `drip_ms` until the connection ends; what came back by then. */
+const dripping = (head: string, piece: string, count = Infinity) =>
   new Promise<{ answer: string; took_ms: number }>((resolve) => {
     const began = performance.now()
     const socket = connect(Number(new URL(served.url).port), "127.0.0.1")
