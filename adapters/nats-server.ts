@@ -7,7 +7,13 @@ import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs
 import { join } from "node:path"
 import { Clock, Context, Deferred, Effect, Layer, Redacted, SubscriptionRef } from "effect"
 import { DataFolder } from "#adapters/data-lock.ts"
-import { hangs, newRecovery, type Recovery } from "#adapters/health/nats-recovery.ts"
+import {
+  hangs,
+  newRecovery,
+  type Patience,
+  patience_default,
+  type Recovery,
+} from "#adapters/health/nats-recovery.ts"
 import { NatsServerFailed, natsBinary } from "#adapters/nats-binary.ts"
 import { type NatsChild, type NatsChildOptions, natsChild } from "#adapters/nats-child.ts"
 import { natsConf, variables } from "#adapters/nats-config.ts"
@@ -78,6 +84,8 @@ export interface NatsServerOptions {
   readonly binary?: string | undefined
   /** Runs before each start of the child, with the folder of its store. */
   readonly before?: (store: string) => Effect.Effect<void>
+  /** After how much silence the child is killed and started again: a minute by default. */
+  readonly patience?: Patience
 }
 
 export interface OutsideNatsOptions {
@@ -123,6 +131,7 @@ const well_ms = 60_000
 export const natsServer = Effect.fnUntraced(function* ({
   binary,
   before = () => Effect.void,
+  patience = patience_default,
 }: NatsServerOptions) {
   const folder = yield* DataFolder
   const path = yield* natsBinary(binary)
@@ -144,7 +153,7 @@ export const natsServer = Effect.fnUntraced(function* ({
   const status = yield* SubscriptionRef.make<NatsServerStatus>("restarting")
   const clock = yield* Clock.Clock
   const recovery = newRecovery(folder.nats, () => clock.currentTimeMillisUnsafe())
-  const now: Now = { child: undefined, written: 0, recovery }
+  const now: Now = { child: undefined, written: 0, recovery, patience }
   const prepared = before(join(folder.nats, "jetstream"))
   const port = yield* supervise(options, status, now, prepared)
   return NatsServer.of({
@@ -165,6 +174,7 @@ interface Now {
   child: NatsChild | undefined
   written: number
   readonly recovery: Recovery
+  readonly patience: Patience
 }
 
 type Write = (workers: ReadonlyArray<WorkerUser>) => void
@@ -224,7 +234,7 @@ const supervise = Effect.fnUntraced(function* (
       if (now.written !== written) yield* child.reload
       yield* SubscriptionRef.set(status, "running")
       yield* Deferred.succeed(first, at)
-      return yield* Effect.raceAllFirst([child.ended, recovery.isDue, hangs(at)])
+      return yield* Effect.raceAllFirst([child.ended, recovery.isDue, hangs(at, now.patience)])
     },
     Effect.scoped,
     // A machine without memory or descriptors throws: who supervises must outlive that.

@@ -20,15 +20,24 @@ const pause_ms_max = 60_000
 /** A server that ran this long without a failed write was well, in milliseconds. */
 const well_ms = 120_000
 
-/** Milliseconds between two connections that ask whether the server lives, and for its answer. */
-const ping_ms = 10_000
-const answer_ms_max = 5_000
+/** After how much silence a server hangs. */
+export interface Patience {
+  /** Milliseconds between two connections that ask whether it lives, and for its answer. */
+  readonly ping_ms: number
+  readonly answer_ms_max: number
+  /** Connections in a row that are not answered. */
+  readonly unanswered_max: number
+}
 
 /**
- * Connections in a row without an answer after which a server hangs: more than a minute, and
- * longer than a busy machine stands still. One that is killed loses nothing acknowledged.
+ * More than a minute, and longer than a busy machine stands still. One that is killed loses nothing
+ * acknowledged.
  */
-const unanswered_max = 6
+export const patience_default: Patience = {
+  ping_ms: 10_000,
+  answer_ms_max: 5_000,
+  unanswered_max: 6,
+}
 
 /** What nats-server 2.15 logs when a store is closed to writes until the next start. */
 const critical = /critical write error|will be DISABLED/i
@@ -94,7 +103,7 @@ export const newRecovery = (folder: string, now: () => number): Recovery => {
 }
 
 /** Whether a server sends its greeting to a new connection in time. */
-const answers = (port: number) =>
+const answers = (port: number, answer_ms_max: number) =>
   Effect.callback<boolean>((resume) => {
     const socket = connect({ host: "127.0.0.1", port })
     const end = (is_answered: boolean) => {
@@ -107,11 +116,14 @@ const answers = (port: number) =>
     return Effect.sync(() => socket.destroy())
   })
 
-/** Answers once the server on this port has not greeted anybody for more than a minute. */
-export const hangs = Effect.fnUntraced(function* (port: number) {
+/** Answers once the server on this port has not greeted anybody for as long as is waited. */
+export const hangs = Effect.fnUntraced(function* (
+  port: number,
+  { ping_ms, answer_ms_max, unanswered_max }: Patience,
+) {
   for (let unanswered = 0; unanswered < unanswered_max; ) {
     yield* Effect.sleep(ping_ms)
-    unanswered = (yield* answers(port)) ? 0 : unanswered + 1
+    unanswered = (yield* answers(port, answer_ms_max)) ? 0 : unanswered + 1
   }
   return `it did not answer for ${(unanswered_max * ping_ms) / 1000} s`
 })

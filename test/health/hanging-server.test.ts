@@ -1,0 +1,71 @@
+/** A nats-server of our own that hangs: it is started again, and nothing acknowledged is lost. */
+import { assert, it } from "@effect/vitest"
+import { jetstream, jetstreamManager } from "@nats-io/jetstream"
+import { connect } from "@nats-io/transport-node"
+import { Effect, Logger, Redacted } from "effect"
+import { DataFolder, lockDataFolder } from "#adapters/data-lock.ts"
+import { natsServer } from "#adapters/nats-server.ts"
+import { describeWithServer, temporaryFolder } from "../nats.ts"
+
+/** A minute and more by default; what is waited for here is the same, only sooner. */
+const patience = { ping_ms: 300, answer_ms_max: 200, unanswered_max: 3 }
+
+/** One that stands still gets no SIGTERM, and five seconds for it, before it is killed. */
+const restart_ms_max = 30_000
+
+describeWithServer("a nats-server that hangs", () => {
+  it.live(
+    "is started again, and one that stands still for a moment is not",
+    () =>
+      Effect.gen(function* () {
+        const lines: Array<string> = []
+        const logged = Logger.layer([
+          Logger.make(({ message }) => void lines.push(String(message))),
+        ])
+        yield* Effect.gen(function* () {
+          const folder = yield* lockDataFolder(yield* temporaryFolder)
+          const server = yield* Effect.provideService(natsServer({ patience }), DataFolder, folder)
+          const { user = "", password = Redacted.make("") } = server.core
+          const connection = yield* Effect.acquireRelease(
+            Effect.promise(() =>
+              connect({
+                servers: [...server.servers],
+                user,
+                pass: Redacted.value(password),
+                maxReconnectAttempts: -1,
+                reconnectTimeWait: 50,
+                pingInterval: 200,
+              }),
+            ),
+            (one) => Effect.promise(() => one.close()),
+          )
+          const jsm = yield* Effect.promise(() => jetstreamManager(connection))
+          yield* Effect.promise(() => jsm.streams.add({ name: "KEPT", subjects: ["kept.>"] }))
+          yield* Effect.promise(() => jetstream(connection).publish("kept.x", "acknowledged"))
+          const pid = (yield* server.pid) ?? assert.fail("no server")
+
+          process.kill(pid, "SIGSTOP")
+          yield* Effect.sleep(patience.ping_ms)
+          process.kill(pid, "SIGCONT")
+          yield* Effect.sleep(2 * patience.unanswered_max * patience.ping_ms)
+          assert.equal(yield* server.pid, pid, "it only stood still")
+
+          process.kill(pid, "SIGSTOP")
+          const next = yield* server.pid.pipe(
+            Effect.tap(() => Effect.sleep(50)),
+            Effect.repeat({ until: (now) => now !== undefined && now !== pid }),
+            Effect.timeout(restart_ms_max),
+          )
+          assert.isDefined(next)
+          assert.throws(() => process.kill(pid, 0), /ESRCH/, "the one that hung is gone")
+          const state = Effect.tryPromise(() => jsm.streams.info("KEPT")).pipe(
+            Effect.retry({ times: 50 }),
+          )
+          assert.equal((yield* state).state.messages, 1)
+        }).pipe(Effect.scoped, Effect.provide(logged))
+        const why = lines.find((line) => line.startsWith("nats-server ended"))
+        assert.match(why ?? "", /it did not answer for 0\.9 s/)
+      }).pipe(Effect.scoped),
+    60_000,
+  )
+})
