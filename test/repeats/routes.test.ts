@@ -44,6 +44,7 @@ const expected: Readonly<Record<string, Counts>> = {
   "POST /v1/cluster/leave": "log",
   "POST /v1/cluster/heartbeat": "none",
   "POST /v1/cluster/sync-ring": "none",
+  "POST /v1/cluster/compact": "none",
   "POST /predict": "none",
   "POST /predict/batch": "none",
   "POST /v2/models/:name/infer": "none",
