@@ -92,7 +92,14 @@ const alone = (configured: Settings) =>
       Effect.catch((cause) => Effect.logWarning(`The log takes no facts: ${cause.message}`)),
     )
     return yield* untilDone(reclaimOf(volume, look_ms))
-  }).pipe(Effect.scoped, Effect.provide(host), Effect.provide(exclusive(configured)))
+  }).pipe(
+    Effect.scoped,
+    Effect.catchTag(["BlobStoreFailed", "BlobStoreReadOnly"], ({ detail }) =>
+      Effect.fail(new NotCompacted({ message: detail })),
+    ),
+    Effect.provide(host),
+    Effect.provide(exclusive(configured)),
+  )
 
 const here = Effect.fnUntraced(function* (configured: Settings) {
   const running = yield* instance(configured)

@@ -16,7 +16,7 @@ import { causeText } from "#schemas/cause-text.ts"
 
 export const reserve_file = "disk-reserve"
 
-/** What a start writes, several times over: 3 MB with all services. */
+/** A start writes half a MB; the rest is for the facts of deletes, and for whatever else grows. */
 const reserve_bytes = 16 * 2 ** 20
 
 /** The file is made where so much is free. */

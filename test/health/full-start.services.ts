@@ -139,9 +139,17 @@ const survives = async (dir: string) => {
     return (await fetch(`${server.url}/readyz`)).status === 200
   })
   for (const file of foreign) rmSync(file, { force: true })
+  const reserve = join(data_dir, reserve_file)
+  await until("space for the next start", 2 * ready_ms_max, () => existsSync(reserve))
   await until("a put", ready_ms_max, async () => (await put(bytesOf(-2))).status === 200)
   for (const [seed, id] of stored) assert((await get(id)).bytes.equals(bytesOf(seed)))
   assert.deepEqual(await server.stop(), { code: 0, signal: null })
+  // Again, and the one that begins is the command itself.
+  const again = fillRest(dir)
+  assert.equal(freeBytes(dir), 0)
+  const alone = await runVerb(data_dir, ["blobs", "compact"], settings)
+  assert.match(alone.stdout, /^gave back /, alone.stderr)
+  for (const file of again) rmSync(file, { force: true })
   const verified = await runVerb(data_dir, ["audit", "verify"], settings)
   assert.equal(verified.code, 0, verified.stdout)
 }
