@@ -51,7 +51,7 @@ describe("a full node", () => {
     assert.deepEqual(await cluster.holders(id), [])
   })
 
-  it("is waited for by repair, which reports it, and gets its copies once it has room", async () => {
+  it("is waited for by repair, which reports it, and gets its copies later", async () => {
     const cluster = makeRepairWorld(["a", "b", "c", "d"])
     const blobs = Array.from({ length: 8 }, (_, n) =>
       cluster.blob(`blob ${n}`, "REPLICATION_POLICY_REPLICA3"),
