@@ -212,7 +212,11 @@ const webhooks = Effect.gen(function* () {
   })
   yield* project(database, webhook_blueprint, [
     ...[1, 2, 3].map((n) =>
-      tell(n, n, { ...{ type: "WebhookCreated", project_id: null, enabled: n < 3 }, ...made }),
+      tell(n, n, {
+        ...{ type: "WebhookCreated", project_id: null, enabled: n < 3 },
+        ...made,
+        ...{ types: n === 2 ? ["rare"] : [] },
+      }),
     ),
     tell(4, 1, { ...{ type: "WebhookDeliveriesAbandoned" }, ...{ letters } }),
   ])
@@ -230,7 +234,8 @@ describe("the metrics of webhooks", () => {
           open: [{ sequence: 89, attempts: 1 }],
           failing_since_ms: 1,
         },
-        [uuid(2)]: { ...fresh, read: 100, open: [], failing_since_ms: null },
+        // Its place is the last event that it wanted: none waits for it.
+        [uuid(2)]: { ...fresh, read: 7, open: [], failing_since_ms: null },
         // It is paused: that it stands is no backlog.
         [uuid(3)]: { ...fresh, read: 1, open: [], failing_since_ms: 1 },
       }
@@ -243,8 +248,11 @@ describe("the metrics of webhooks", () => {
         // As above.
         Context.add(PublishedEvents, {
           bounds: Effect.succeed({ first: 1, last: 100 }),
-          // One event a second.
-          next: (after: number) => Effect.succeed({ published_ms: (after + 1) * 1000 }),
+          // One event a second, none of them rare.
+          next: (after: number, { types }: { readonly types: ReadonlyArray<string> }) =>
+            Effect.succeed(
+              types.includes("rare") ? undefined : { published_ms: (after + 1) * 1000 },
+            ),
         } as never),
       )
       yield* TestClock.setTime(100_000)
