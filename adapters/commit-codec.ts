@@ -6,6 +6,7 @@ import {
   type Commit,
   commit_bytes_max,
   type Entry,
+  type Judge,
   snapshot_bytes_max,
 } from "#events/log.ts"
 
@@ -76,11 +77,18 @@ const beginning = Buffer.from('{"v":1,')
 /** A line feed: JSON as we write it has none, and lines of an export hold one commit each. */
 const line_feed = 10
 
+const no_judge: Judge = () => undefined
+
 /**
  * What is stored at `position`: a commit, or what no release can have written. This is the one
- * place that judges an envelope; `actors/readability.ts` judges events and snapshots.
+ * place that judges an envelope; `judge` judges the events and the snapshot in it.
  */
-export const decode = (position: number, stream: string, bytes: Uint8Array): Entry => {
+export const decode = (
+  position: number,
+  stream: string,
+  bytes: Uint8Array,
+  judge = no_judge,
+): Entry => {
   let hash: string | undefined
   const place = {
     position,
@@ -91,12 +99,21 @@ export const decode = (position: number, stream: string, bytes: Uint8Array): Ent
       return hash
     },
   }
-  const read = commitOf(stream, bytes)
+  const read = commitOf(stream, bytes, judge)
   return Object.assign(place, typeof read === "string" ? { unreadable: read } : { commit: read })
 }
 
+/** An entry from where nobody judges, as an archive is. */
+export const judged = (entry: Entry, judge: Judge): Entry => {
+  if ("unreadable" in entry || entry.bytes === undefined) return entry
+  const unreadable = judge(entry.stream, entry.commit)
+  if (unreadable === undefined) return entry
+  const { position, stream, hash, bytes } = entry
+  return { position, stream, hash, bytes, unreadable }
+}
+
 /** The commit, or why it is none. */
-const commitOf = (stream: string, bytes: Uint8Array): Commit | string => {
+const commitOf = (stream: string, bytes: Uint8Array, judge: Judge): Commit | string => {
   if (!isStream(stream)) return "its subject names no <service>.<aggregate>.<id>"
   if (bytes.length === 0) return "it is empty"
   if (bytes.length > commit_bytes_max) {
@@ -112,7 +129,8 @@ const commitOf = (stream: string, bytes: Uint8Array): Commit | string => {
     return "it is not written as a release writes JSON"
   }
   // Its fields have the shapes of a commit's, by the checks above.
-  return parsed as Commit
+  const commit = parsed as Commit
+  return judge(stream, commit) ?? commit
 }
 
 const parsedOf = (bytes: Uint8Array): unknown => {

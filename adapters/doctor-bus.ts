@@ -164,14 +164,16 @@ const quarantine = Effect.fnUntraced(function* ({ replicas: _, ...options }: Bus
   if (Option.isNone(found)) {
     return ok("quarantine", "not looked for in a log of this size: almanac log quarantine does")
   }
-  const { count, first } = found.value
+  const { count, open } = found.value
   if (count === 0) return ok("quarantine", "every commit can be read")
+  if (open === 0) return ok("quarantine", `${count} commits cannot be read, all acknowledged`)
+  const first = found.value.first.filter(({ acknowledged }) => !acknowledged)
   const named = first.map(({ position, stream, reason }) => `${position} ${stream}: ${reason}`)
-  const more = count > first.length ? ` and ${count - first.length} more` : ""
+  const more = open > first.length ? ` and ${open - first.length} more` : ""
   return warn(
     "quarantine",
     `${named.join("; ")}${more}. All else skips them. almanac log quarantine lists them; find ` +
-      "out who published them (docs/guide-audit.md).",
+      "out who published them, then almanac log acknowledge (docs/guide-audit.md).",
   )
 }, Effect.scoped)
 

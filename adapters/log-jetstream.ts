@@ -22,6 +22,7 @@ import {
   digest,
   type Encoded,
   encode,
+  judged,
   sha256,
 } from "#adapters/commit-codec.ts"
 import { absentLog, guarded } from "#adapters/log/guarded-log.ts"
@@ -44,8 +45,10 @@ import { ensureStream, findStream, type WantedStream } from "#adapters/nats-stre
 import { recentCommits } from "#adapters/recent-commits.ts"
 import {
   type Append,
+  CommitJudge,
   type Entry,
   isReadable,
+  type Judge,
   Log,
   type LogUnavailable,
   type Part,
@@ -107,12 +110,13 @@ export const logJetStream = (options: LogOptions) =>
       const ask = yield* asker(connection, link, append_timeout_ms)
       const source = { connection, jsm, link, name: options.stream }
       const watched = watchedOf(asking, options)
+      const judge = yield* CommitJudge
       if (watch !== undefined) {
         yield* Effect.mapError(checkStream(watch, watched), readFailure)
       }
       const { head = "commit" } = options
       const write = writer(connection, ask, { stream: options.stream, head })
-      const reading = reads(source, asking, options)
+      const reading = reads(source, asking, options, judge)
       return Log.of({
         hashOf: sha256,
         digest,
@@ -120,7 +124,7 @@ export const logJetStream = (options: LogOptions) =>
         ...loadAndAppend(
           { ...source, jsm: asking },
           watch === undefined ? write : yield* guarded(write, { watch, watched, link }),
-          { ...options, lastBefore: reading.lastBefore },
+          { ...options, lastBefore: reading.lastBefore, judge },
         ),
       })
     }),
@@ -170,7 +174,8 @@ const loadAndAppend = (
     earlier,
     replicas = 1,
     lastBefore,
-  }: LogOptions & { readonly lastBefore: LastBefore },
+    judge,
+  }: LogOptions & { readonly lastBefore: LastBefore; readonly judge: Judge },
 ) => {
   const base = earlier?.generation.base ?? 0
   const append = appender({
@@ -225,7 +230,7 @@ const loadAndAppend = (
 
   const tip = (stream: string) =>
     Effect.flatMap(lastOf(stream), (last) =>
-      last ? tipOf(entryOf(base, stream, last), lastBefore) : Effect.undefined,
+      last ? tipOf(entryOf(base, stream, last, judge), lastBefore) : Effect.undefined,
     )
   const load = (stream: string) => Effect.map(tip(stream), (found) => found?.last)
   const leaderMessage = jsm.streams.getMessage.bind(jsm.streams)
@@ -243,8 +248,12 @@ const writtenBy = (append: ReturnType<typeof appender>) => (encoded: ReadonlyArr
     Effect.map((positions) => encoded.map(({ bytes }, i) => placed(positions[i] ?? 0, bytes))),
   )
 
-const entryOf = (base: number, stream: string, { seq, header, data }: StoredMsg) =>
-  decode(placeOf(base, seq, header), stream, data)
+const entryOf = (
+  base: number,
+  stream: string,
+  { seq, header, data }: StoredMsg,
+  judge: Judge,
+): Entry => decode(placeOf(base, seq, header), stream, data, judge)
 
 /** How a stream ends whose last entry this is. */
 const tipOf = (entry: Entry, lastBefore: LastBefore): Effect.Effect<Tip, LogUnavailable> => {
@@ -259,10 +268,11 @@ const reads = (
   source: Source,
   asking: JetStreamManager,
   { head: first = "commit", earlier }: LogOptions,
+  judge: Judge,
 ) => {
   const { link, name } = source
   const base = earlier?.generation.base ?? 0
-  const decodeOnce = recentCommits()
+  const decodeOnce = recentCommits(judge)
   const readAs = (sequence: number, subject: string, data: Uint8Array, of?: MsgHdrs) =>
     decodeOnce(placeOf(base, sequence, of), subject.slice(first.length + 1), data)
   const recorded = ({ position, message: { subject, data, headers } }: Delivered) =>
@@ -282,7 +292,8 @@ const reads = (
   /** What is before this stream from where it is kept, then what is in it and no copy. */
   const spanning = (part: Part, after: number, end: { readonly lasts?: boolean } | undefined) => {
     if (earlier === undefined || after >= base) return read(part, after, end)
-    return Stream.concat(earlier.read(part, after), read(part, base, end))
+    const before = earlier.read(part, after).pipe(Stream.map((entry) => judged(entry, judge)))
+    return Stream.concat(before, read(part, base, end))
   }
   const entries = (part: Part, position = 0) => spanning(part, position, {})
   const followEntries = (part: Part, position: number) => spanning(part, position, undefined)

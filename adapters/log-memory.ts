@@ -2,7 +2,16 @@
 import { Effect, Layer, Option, Stream } from "effect"
 import { checked, decode, digest, type Encoded, encode, sha256 } from "#adapters/commit-codec.ts"
 import { lastReadable, readable, replaced } from "#adapters/log-readable.ts"
-import { type Entry, isPartOf, isReadable, Log, type Part, VersionConflict } from "#events/log.ts"
+import {
+  CommitJudge,
+  type Entry,
+  isPartOf,
+  isReadable,
+  type Judge,
+  Log,
+  type Part,
+  VersionConflict,
+} from "#events/log.ts"
 
 /** Commits that a reader is given at once. */
 const chunk_commits_max = 500
@@ -13,10 +22,17 @@ interface Stored {
   readonly bytes: Uint8Array
 }
 
-const read = ({ position, stream, bytes }: Stored) => decode(position, stream, bytes)
-
 /** A log that is empty at first and gone with its scope. */
-export const logMemory = Layer.sync(Log, () => {
+export const logMemory = Layer.effect(
+  Log,
+  Effect.map(CommitJudge, (judge) => logOf(judge)),
+)
+
+/** How what is stored is read. */
+type Read = (stored: Stored) => Entry
+
+const logOf = (judge: Judge) => {
+  const read: Read = ({ position, stream, bytes }) => decode(position, stream, bytes, judge)
   const commits: Array<Stored> = []
   const lasts = new Map<string, Stored>()
   const waiting = new Set<() => void>()
@@ -28,7 +44,7 @@ export const logMemory = Layer.sync(Log, () => {
     return { position: stored.position, hash: sha256(bytes) }
   }
 
-  const { entries, followEntries } = reads(commits, waiting)
+  const { entries, followEntries } = reads(commits, waiting, read)
   const lastBefore = lastReadable(entries)
   const tip = Effect.fnUntraced(function* (stream: string) {
     const stored = lasts.get(checked(stream))
@@ -80,9 +96,9 @@ export const logMemory = Layer.sync(Log, () => {
       }),
     end: Effect.sync(() => commits.length),
   })
-})
+}
 
-const reads = (commits: ReadonlyArray<Stored>, waiting: Set<() => void>) => {
+const reads = (commits: ReadonlyArray<Stored>, waiting: Set<() => void>, read: Read) => {
   /** What there is for a reader; the index of the first commit that it has not seen moves on. */
   const next = (part: Part, from: { index: number }, end: number) => {
     const chunk: Array<Entry> = []

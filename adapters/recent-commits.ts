@@ -3,7 +3,7 @@
  * parsed and hashed once and not by each, of whom a commit of a node's journal has five.
  */
 import { decode } from "#adapters/commit-codec.ts"
-import type { Entry } from "#events/log.ts"
+import type { Entry, Judge } from "#events/log.ts"
 
 /** Smaller ones are parsed faster than it matters, and come by hundreds when a log is replayed. */
 const large_bytes = 16 * 1024
@@ -19,7 +19,9 @@ interface Kept {
 const isSame = (one: Uint8Array, other: Uint8Array) => Buffer.compare(one, other) === 0
 
 /** As `decode`: what it answers is only ever read. */
-export const recentCommits = (): typeof decode => {
+export const recentCommits = (
+  judge: Judge,
+): ((position: number, stream: string, bytes: Uint8Array) => Entry) => {
   const recent = new Map<number, Kept>()
   let kept_bytes = 0
 
@@ -37,12 +39,12 @@ export const recentCommits = (): typeof decode => {
   }
 
   return (position, stream, bytes) => {
-    if (bytes.length < large_bytes) return decode(position, stream, bytes)
+    if (bytes.length < large_bytes) return decode(position, stream, bytes, judge)
     const known = recent.get(position)
     // Another log may have been put in this one's place.
     if (known?.entry.stream === stream && isSame(known.bytes, bytes)) return known.entry
     if (known !== undefined) forget(position, known)
-    const entry = decode(position, stream, bytes)
+    const entry = decode(position, stream, bytes, judge)
     keep(bytes, entry)
     return entry
   }

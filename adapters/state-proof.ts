@@ -14,7 +14,7 @@ import type { GenerationsOptions } from "#adapters/log-generations.ts"
 import { leftOf } from "#adapters/state-files.ts"
 import { type StateStore, StateUnusable, unusable } from "#adapters/state-store.ts"
 import { bytesSaid, unpackedMessages } from "#adapters/stream-copy.ts"
-import { type Entry, isReadable } from "#events/log.ts"
+import { CommitJudge, type Entry, isReadable, type Judge } from "#events/log.ts"
 import { GenerationEvent } from "#events/system/generation.ts"
 import { causeText } from "#schemas/cause-text.ts"
 import type { StateManifest, StoredLog, StoredStream } from "#schemas/system/state-backup.ts"
@@ -101,7 +101,12 @@ export const proveArchives = (
   }
 }
 
-const proveLog = async (store: StateStore, manifest: StateManifest, head: string) => {
+const proveLog = async (
+  store: StateStore,
+  manifest: StateManifest,
+  head: string,
+  judge: Judge,
+) => {
   const { log } = manifest
   const { base, copies, last } = log
   const follows = chains(base)
@@ -111,7 +116,7 @@ const proveLog = async (store: StateStore, manifest: StateManifest, head: string
   for await (const { sequence, subject, ...said } of messagesOf(store, log)) {
     if (sequence !== next++) throw unusable(`The log has no commit at ${next - 1}.`)
     const stream = subject.slice(head.length + 1)
-    const entry = decode(sequence, stream, bytesSaid(said))
+    const entry = decode(sequence, stream, bytesSaid(said), judge)
     if (!isReadable(entry)) unreadable++
     follows(entry)
     if (sequence <= base) continue
@@ -165,18 +170,20 @@ export const proveState = (
   manifest: StateManifest,
   { name }: GenerationsOptions,
 ) =>
-  Effect.tryPromise({
-    try: async () => {
-      for (const file of manifest.files) {
-        const [top = ""] = file.path.split("/")
-        if (leftOf(top) !== undefined) throw unusable(`${file.path} is none that a backup keeps.`)
-        await drained(store.read(file))
-      }
-      const proven = await proveLog(store, manifest, generationOf(name, manifest.log).head)
-      await proveOrder(store, "Published events", manifest.events)
-      await proveOrder(store, "Cursors of webhooks", manifest.webhooks)
-      return proven
-    },
-    catch: (cause) =>
-      cause instanceof StateUnusable ? cause : unusable(`${store.folder}: ${causeText(cause)}`),
-  })
+  Effect.flatMap(CommitJudge, (judge) =>
+    Effect.tryPromise({
+      try: async () => {
+        for (const file of manifest.files) {
+          const [top = ""] = file.path.split("/")
+          if (leftOf(top) !== undefined) throw unusable(`${file.path} is none that a backup keeps.`)
+          await drained(store.read(file))
+        }
+        const proven = await proveLog(store, manifest, generationOf(name, manifest.log).head, judge)
+        await proveOrder(store, "Published events", manifest.events)
+        await proveOrder(store, "Cursors of webhooks", manifest.webhooks)
+        return proven
+      },
+      catch: (cause) =>
+        cause instanceof StateUnusable ? cause : unusable(`${store.folder}: ${causeText(cause)}`),
+    }),
+  )

@@ -70,7 +70,7 @@ export interface Recorded {
 
 /**
  * A message of the log that no release of this program wrote. It keeps its position, its hash is
- * part of every chain and tree, and nothing else is made of it (decision 0182).
+ * part of every chain and tree, and nothing else is made of it (decisions 0182 and 0189).
  */
 export interface Unreadable {
   readonly position: number
@@ -86,6 +86,17 @@ export interface Unreadable {
 export type Entry = Recorded | Unreadable
 
 export const isReadable = (entry: Entry): entry is Recorded => !("unreadable" in entry)
+
+/**
+ * Says why this release cannot read what is in a commit; undefined where it can, and where a newer
+ * release may have written it.
+ */
+export type Judge = (stream: string, commit: Commit) => string | undefined
+
+/** Where nobody judges, as in a test of one part, every whole envelope is a commit. */
+export const CommitJudge = Context.Reference<Judge>("events/CommitJudge", {
+  defaultValue: () => () => undefined,
+})
 
 /** How a stream ends. */
 export interface Tip {

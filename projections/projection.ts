@@ -1,6 +1,14 @@
 import type { Schema } from "effect"
 import type { Compilable, Kysely } from "kysely"
-import { type Commit, isPartOf, type Part, parseStream, type Recorded } from "#events/log.ts"
+import {
+  type Commit,
+  type Entry,
+  isPartOf,
+  isReadable,
+  type Part,
+  parseStream,
+  type Unreadable,
+} from "#events/log.ts"
 import type { Write } from "#projections/statement.ts"
 import { decoder } from "#schemas/as-is.ts"
 import { type Message, typesOf } from "#schemas/message.ts"
@@ -26,6 +34,8 @@ export interface Projection<Tables> {
   readonly projectAll?: (events: ReadonlyArray<Message>, place: CommitPlace) => ReadonlyArray<Write>
   /** The same of a stretch of a commit's events, of which the place is the first one's. */
   readonly projectSome?: (events: ReadonlyArray<Message>, place: Place) => ReadonlyArray<Write>
+  /** The writes for what cannot be read, where it has a part in the tables: in few. */
+  readonly skip?: (entry: Unreadable) => ReadonlyArray<Write>
 }
 
 /** Where a commit stands in the log. */
@@ -85,17 +95,20 @@ export const commitProjection = <Tables, Event>({
   }
 }
 
+/** Events of an entry; what cannot be read takes as long as one. */
+export const eventsIn = (entry: Entry) => (isReadable(entry) ? entry.commit.events.length : 1)
+
 /** Cuts a stretch of the log where enough events have gathered; a commit is never cut. */
-export function* slices(stretch: ReadonlyArray<Recorded>, events_max: number) {
+export function* slices<One extends Entry>(stretch: ReadonlyArray<One>, events_max: number) {
   let from = 0
   let events = 0
-  for (const [i, { commit }] of stretch.entries()) {
-    if (events > 0 && events + commit.events.length > events_max) {
+  for (const [i, entry] of stretch.entries()) {
+    if (events > 0 && events + eventsIn(entry) > events_max) {
       yield stretch.slice(from, i)
       from = i
       events = 0
     }
-    events += commit.events.length
+    events += eventsIn(entry)
   }
   if (from < stretch.length) yield stretch.slice(from)
 }
@@ -107,9 +120,14 @@ export function* slices(stretch: ReadonlyArray<Recorded>, events_max: number) {
  */
 export function* writesOf<Tables>(
   projections: ReadonlyArray<Projection<Tables>>,
-  { position, stream, commit }: Recorded,
+  entry: Entry,
   slice_events = Number.POSITIVE_INFINITY,
 ): Generator<ReadonlyArray<Write>, void> {
+  if (!isReadable(entry)) {
+    yield projections.flatMap(({ skip }) => skip?.(entry) ?? [])
+    return
+  }
+  const { position, stream, commit } = entry
   const { id } = parseStream(stream)
   const readers = projections.filter(({ part }) => isPartOf(part, stream))
   if (readers.length === 0) return

@@ -5,7 +5,7 @@
  */
 import { Clock, Context, Effect, Schedule, Semaphore, Stream } from "effect"
 import type { Kysely } from "kysely"
-import { Log, type LogUnavailable, type Part, type Recorded } from "#events/log.ts"
+import { type Entry, isReadable, Log, type LogUnavailable, type Part } from "#events/log.ts"
 import { spannedFor } from "#events/trace.ts"
 import { belongs, caughtUp, continues, logIsWhole } from "#projections/belonging.ts"
 import {
@@ -16,7 +16,7 @@ import {
 } from "#projections/database.ts"
 import { newStall, type Stall } from "#projections/health/stall.ts"
 import { onceTold } from "#projections/once-told.ts"
-import { type Projection, slices, writesOf } from "#projections/projection.ts"
+import { eventsIn, type Projection, slices, writesOf } from "#projections/projection.ts"
 import { type Behind, type Waiting, waiting } from "#projections/waiting.ts"
 
 /** Pause before a read model asks a log again that could not be reached, in milliseconds. */
@@ -98,21 +98,27 @@ const statements =
   (compiles: Kysely<Tables>) =>
     projections.flatMap(({ create }) => create(compiles).map((table) => table.compile().sql))
 
+/** What a blueprint reads: all of its part, where a projection shows what cannot be read. */
+const sourceOf = <Tables>(log: Log["Service"], { projections }: Blueprint<Tables>) =>
+  projections.some(({ skip }) => skip !== undefined)
+    ? { read: log.entries, follow: log.followEntries }
+    : log
+
 /** Writes a stretch of the log, each slice as one transaction; what shows already is left out. */
 export const project = <Tables>(
   database: Database<Tables>,
   { projections }: Blueprint<Tables>,
-  stretch: ReadonlyArray<Recorded>,
+  stretch: ReadonlyArray<Entry>,
 ) => {
   const { position } = database.checkpoint()
-  const news = stretch.filter((recorded) => recorded.position > position)
+  const news = stretch.filter((entry) => entry.position > position)
   return Effect.forEach(
     slices(news, slice_events_max),
     (slice) =>
       Effect.suspend(() => {
         const last = slice.at(-1)
         if (last === undefined) return Effect.void
-        const writes = slice.flatMap((recorded) => [...writesOf(projections, recorded)].flat())
+        const writes = slice.flatMap((entry) => [...writesOf(projections, entry)].flat())
         const applied = database.apply(writes, last)
         return slice.length === news.length ? applied : Effect.andThen(applied, Effect.yieldNow)
       }),
@@ -121,14 +127,14 @@ export const project = <Tables>(
 }
 
 /** Whether a stretch is less than a model in the background writes at one go. */
-const isLittle = (stretch: ReadonlyArray<Recorded>) =>
-  stretch.reduce((sum, { commit }) => sum + commit.events.length, 0) < background_events_max
+const isLittle = (stretch: ReadonlyArray<Entry>) =>
+  stretch.reduce((sum, entry) => sum + eventsIn(entry), 0) < background_events_max
 
 /** As `project`, and no longer than a few milliseconds without a rest, also within a commit. */
 const projectSlowly = Effect.fnUntraced(function* <Tables>(
   database: Database<Tables>,
   { projections }: Blueprint<Tables>,
-  stretch: ReadonlyArray<Recorded>,
+  stretch: ReadonlyArray<Entry>,
   { isAwaited, awaited, wake }: Pick<Waiting, "isAwaited" | "awaited" | "wake">,
 ) {
   const rest = yield* Rest
@@ -141,17 +147,17 @@ const projectSlowly = Effect.fnUntraced(function* <Tables>(
     began = now_ms()
   })
   const { position } = database.checkpoint()
-  const news = stretch.filter((recorded) => recorded.position > position)
+  const news = stretch.filter((entry) => entry.position > position)
   for (const slice of slices(news, background_events_max)) {
     const last = slice.at(-1)
     if (last === undefined) continue
-    if (slice.length === 1 && last.commit.events.length > background_events_max) {
+    if (slice.length === 1 && eventsIn(last) > background_events_max) {
       const writes = writesOf(projections, last, background_events_max)
       yield* database.applySlowly(writes, last, pause)
       wake()
       continue
     }
-    const writes = slice.flatMap((recorded) => [...writesOf(projections, recorded)].flat())
+    const writes = slice.flatMap((entry) => [...writesOf(projections, entry)].flat())
     yield* database.apply(writes, last)
     wake()
     yield* pause
@@ -172,10 +178,12 @@ const fill = <Tables>(
   until = Number.POSITIVE_INFINITY,
 ) =>
   Effect.suspend(() =>
-    log.read(blueprint.part, database.checkpoint().position).pipe(
-      Stream.takeWhile(({ position }) => position <= until),
-      Stream.runForEachArray((stretch) => project(database, blueprint, stretch)),
-    ),
+    sourceOf(log, blueprint)
+      .read(blueprint.part, database.checkpoint().position)
+      .pipe(
+        Stream.takeWhile(({ position }) => position <= until),
+        Stream.runForEachArray((stretch) => project(database, blueprint, stretch)),
+      ),
   )
 
 /**
@@ -312,15 +320,17 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
 
   // A rebuild's last stretch and its switch are one turn: no commit falls between two databases.
   const turn = yield* Semaphore.make(1)
-  const projected = (stretch: ReadonlyArray<Recorded>) =>
+  const projected = (stretch: ReadonlyArray<Entry>) =>
     blueprint.is_background === true
       ? projectSlowly(database, blueprint, stretch, waits)
       : project(database, blueprint, stretch)
-  const write = (stretch: ReadonlyArray<Recorded>) =>
+  const write = (stretch: ReadonlyArray<Entry>) =>
     projected(stretch).pipe(
       Effect.andThen(Effect.sync(wake)),
       turn.withPermit,
-      spannedFor(`projection ${service}`, () => stretch.map(({ commit }) => commit)),
+      spannedFor(`projection ${service}`, () =>
+        stretch.filter(isReadable).map(({ commit }) => commit),
+      ),
     )
 
   // One at a time: each has the same place beside.
@@ -346,7 +356,7 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
   const { gather_ms } = yield* Rest
   const gather = Effect.raceFirst(Effect.sleep(gather_ms), waits.awaited)
   const gathers = blueprint.is_background === true && gather_ms > 0
-  const advance = (stretch: ReadonlyArray<Recorded>) =>
+  const advance = (stretch: ReadonlyArray<Entry>) =>
     mend.pipe(
       Effect.andThen(write(stretch)),
       // Where there was enough for a transaction, more may be there already.
@@ -354,7 +364,7 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
     )
 
   const following = Effect.suspend(() =>
-    Stream.runForEachArray(log.follow(part, position()), advance),
+    Stream.runForEachArray(sourceOf(log, blueprint).follow(part, position()), advance),
   )
   yield* keep({ log, database, blueprint, waits, rebuild, following, stall })
   yield* Effect.sleep(look_ms).pipe(Effect.andThen(mend), Effect.forever, Effect.forkScoped)

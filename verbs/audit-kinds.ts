@@ -10,6 +10,7 @@ import { Watchlist } from "#actors/capital-pressure/watchlist.ts"
 import { Search } from "#actors/carrier-search/search.ts"
 import type { AnyDecider } from "#actors/decider.ts"
 import { Prediction } from "#actors/plant-disease/prediction.ts"
+import { judgeOf } from "#actors/readability.ts"
 import { Backup } from "#actors/share-protection/backup.ts"
 import { Domain } from "#actors/share-protection/domain.ts"
 import { Fleet } from "#actors/share-protection/fleet.ts"
@@ -24,6 +25,7 @@ import { Scheduler } from "#actors/share-protection/scheduler.ts"
 import { Target } from "#actors/share-protection/target.ts"
 import { TargetTemplate } from "#actors/share-protection/target-template.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
+import { Quarantine } from "#actors/system/acknowledgement.ts"
 import { Checkpoint } from "#actors/system/checkpoint.ts"
 import { Election } from "#actors/system/election.ts"
 import { Generation } from "#actors/system/generation.ts"
@@ -84,6 +86,7 @@ export const deciders: ReadonlyArray<AnyDecider> = [
   Generation,
   Probe,
   Publications,
+  Quarantine,
   Restorations,
   Token,
   Webhook,
@@ -94,6 +97,9 @@ export const deciders: ReadonlyArray<AnyDecider> = [
   Search,
   Prediction,
 ]
+
+/** Judges the commits of every kind. */
+export const judge = judgeOf(deciders)
 
 /** Who did what was recorded later, and when; a request that had no id has none here. */
 const origin = (

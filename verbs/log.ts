@@ -8,7 +8,7 @@ import type { LogFigures } from "#schemas/system/audit.ts"
 import { json } from "#verbs/audit-flags.ts"
 import { acceptLossCommand } from "#verbs/log-accept-loss.ts"
 import { whyNotAlone } from "#verbs/log-alone.ts"
-import { quarantine } from "#verbs/log-quarantine.ts"
+import { acknowledgeCommand, quarantine } from "#verbs/log-quarantine.ts"
 import { settings } from "#verbs/root.ts"
 import { busAlone, busBeside, generations, standing, watching } from "#verbs/session.ts"
 
@@ -69,5 +69,5 @@ const roll = Command.make(
 export const log = Command.make("log").pipe(
   Command.withDescription("The log itself: its size, its generations, and what it has lost"),
   Command.withExamples([{ command: "almanac log show", description: "How large it is" }]),
-  Command.withSubcommands([show, roll, acceptLossCommand, quarantine]),
+  Command.withSubcommands([show, roll, acceptLossCommand, quarantine, acknowledgeCommand]),
 )

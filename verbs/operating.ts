@@ -9,6 +9,7 @@ import { Charts } from "#gateway/system/charts.ts"
 import { operations } from "#gateway/system/operations.ts"
 import { OperationsApi } from "#gateway/system/operations-api.ts"
 import { PublishedNames } from "#gateway/system/published-names.ts"
+import { quarantineMetrics, quarantineNote } from "#gateway/system/quarantine.ts"
 import { type Operated, ReadModels } from "#gateway/system/read-models.ts"
 import { EventTickets } from "#gateway/ticket/tickets.ts"
 import { BlobStorageModel, blueprint } from "#projections/blob-storage/blueprint.ts"
@@ -96,10 +97,11 @@ export const operating = Effect.fnUntraced(function* (
   const with_hooks = Context.merge(models, yield* parts.hooks)
   const hooks = yield* Effect.provideContext(webhookPorts(settings), with_hooks)
   const witnesses = yield* Layer.build(witnessing(settings))
-  const collectors = yield* Effect.provideContext(
+  const machinery = yield* Effect.provideContext(
     machineryMeasures,
     Context.mergeAll(known, listed, with_hooks),
   )
+  const collectors = [...machinery, { name: "quarantine", text: quarantineMetrics(system) }]
   const layer = HttpApiBuilder.layer(OperationsApi).pipe(Layer.provide(operations))
   const all = Context.mergeAll(known, listed, Charts.context(charts), hooks, witnesses)
   const routes = appOf(layer, all)
@@ -117,6 +119,7 @@ export const operating = Effect.fnUntraced(function* (
     yield* modelTrouble("webhook", webhook_blueprint.part, webhook),
     yield* publisherTrouble,
   )
-  const service = { name: "operations", api: OperationsApi, routes, waitFor, ready }
+  const note = quarantineNote(system)
+  const service = { name: "operations", api: OperationsApi, routes, waitFor, ready, note }
   return { service, collectors }
 })

@@ -4,6 +4,8 @@ import { Command, Flag } from "effect/cli"
 import { proveState } from "#adapters/state-proof.ts"
 import { claimable, claimFolder, restoreState } from "#adapters/state-restore.ts"
 import { openStateStore } from "#adapters/state-store.ts"
+import { CommitJudge } from "#events/log.ts"
+import { judge } from "#verbs/audit-kinds.ts"
 import { settings } from "#verbs/root.ts"
 import { busRestored, generations } from "#verbs/session.ts"
 import { passphraseFile, passphraseOf, StateRefused, told } from "#verbs/state-flags.ts"
@@ -35,7 +37,9 @@ export const restore = Command.make(
     // Whoever cannot put it there need not wait until all of it has been read.
     if (!check) yield* claimable(folder, manifest)
     const log = generations(configured)
-    const { unreadable } = yield* proveState(store, manifest, log)
+    const { unreadable } = yield* proveState(store, manifest, log).pipe(
+      Effect.provideService(CommitJudge, judge),
+    )
     const { last } = manifest.log
     const quarantined =
       unreadable === 0 ? "" : `, ${unreadable} commits cannot be read and are kept as they are`

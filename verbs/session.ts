@@ -13,8 +13,10 @@ import { store_bytes_max } from "#adapters/nats-config.ts"
 import { connectBus, EventsConnection, NatsConnection } from "#adapters/nats-connection.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
 import { notary } from "#adapters/system/notary.ts"
+import { CommitJudge } from "#events/log.ts"
 import { LogGuard } from "#events/log-guard.ts"
 import type { Settings } from "#schemas/settings.ts"
+import { judge } from "#verbs/audit-kinds.ts"
 import { natsLogin } from "#verbs/nats-login.ts"
 
 /** The log's first generation; those after it have a number behind the name. */
@@ -58,7 +60,7 @@ export const generations = ({ nats, data }: Settings) => ({
 })
 
 /**
- * The guard of the log. Whoever holds the data folder keeps its high-water mark; others read it.
+ * The guard of the log, and its judge. Whoever holds the data folder keeps its high-water mark; others read it.
  */
 export const watching = (settings: Settings) =>
   Layer.unwrap(
@@ -76,7 +78,11 @@ export const watching = (settings: Settings) =>
       const watch = yield* Effect.catch(opened, ({ message }) =>
         Effect.as(Effect.logWarning(message), newWatch(undefined)),
       )
-      return Layer.merge(Layer.succeed(LogWatch, watch), Layer.succeed(LogGuard, watch))
+      return Layer.mergeAll(
+        Layer.succeed(LogWatch, watch),
+        Layer.succeed(LogGuard, watch),
+        Layer.succeed(CommitJudge, judge),
+      )
     }),
   )
 

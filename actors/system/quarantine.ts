@@ -1,36 +1,85 @@
-/** What the log holds that no release wrote. Source: decision 0182. */
-import { Effect, Stream } from "effect"
-import { isReadable, Log } from "#events/log.ts"
+/** What the log holds that no release wrote. Source: decisions 0182 and 0189. */
+import { Effect, Schema, Stream } from "effect"
+import { address, Commands } from "#actors/commands.ts"
+import { stateAfter } from "#actors/host.ts"
+import { Quarantine, quarantine_id } from "#actors/system/acknowledgement.ts"
+import { isReadable, Log, type Origin } from "#events/log.ts"
+import { quarantine_stream } from "#events/system/quarantine.ts"
+import { AcknowledgeUnreadable } from "#schemas/system/quarantine.ts"
+
+export interface UnreadableCommit {
+  readonly position: number
+  readonly stream: string
+  readonly hash: string
+  readonly reason: string
+  readonly acknowledged: boolean
+}
 
 /** What was found of the whole log. */
 export interface Quarantined {
   /** Entries that were looked at, and those of them that cannot be read. */
   readonly entries: number
   readonly count: number
-  readonly first: ReadonlyArray<{
-    readonly position: number
-    readonly stream: string
-    readonly hash: string
-    readonly reason: string
-  }>
+  /** Those of `count` that an operator has not acknowledged. */
+  readonly open: number
+  /** The first of them: those that are not acknowledged come first. */
+  readonly first: ReadonlyArray<UnreadableCommit>
 }
+
+/** The position up to which unreadable commits are acknowledged; 0 where none is. */
+export const acknowledgedThrough = Effect.gen(function* () {
+  const log = yield* Log
+  const last = yield* log.load(quarantine_stream)
+  if (last === undefined) return 0
+  const { context } = yield* stateAfter(log, Quarantine, last)
+  return context.through
+})
 
 /** Walks the log once; the first `limit` are listed, all are counted. */
 export const quarantined = Effect.fnUntraced(function* (limit: number) {
   const log = yield* Log
-  const first: Array<Quarantined["first"][number]> = []
+  const through = yield* acknowledgedThrough
+  const known: Array<UnreadableCommit> = []
+  const news: Array<UnreadableCommit> = []
   let entries = 0
   let count = 0
+  let open = 0
   yield* Stream.runForEachArray(log.entries(""), (stretch) =>
     Effect.sync(() => {
       for (const entry of stretch) {
         entries++
         if (isReadable(entry)) continue
-        count++
         const { position, stream, hash, unreadable: reason } = entry
-        if (first.length < limit) first.push({ position, stream, hash, reason })
+        const acknowledged = position <= through
+        count++
+        if (!acknowledged) open++
+        const some = acknowledged ? known : news
+        if (some.length < limit) some.push({ position, stream, hash, reason, acknowledged })
       }
     }),
   )
-  return { entries, count, first } satisfies Quarantined
+  return { entries, count, open, first: [...news, ...known].slice(0, limit) } satisfies Quarantined
+})
+
+/** Nothing that is unreadable and not acknowledged is there to be acknowledged. */
+export class NothingToAcknowledge extends Schema.TaggedError<NothingToAcknowledge>()(
+  "NothingToAcknowledge",
+  { message: Schema.String },
+) {}
+
+/** Records that an operator knows of every unreadable commit up to the log's end. */
+export const acknowledge = Effect.fnUntraced(function* (
+  origin: Omit<Origin, "fingerprint">,
+  reason: string,
+) {
+  const through = yield* (yield* Log).end
+  const { open: commits } = yield* quarantined(0)
+  if (commits === 0) {
+    return yield* new NothingToAcknowledge({
+      message: "Every commit can be read, or is acknowledged already: nothing was changed.",
+    })
+  }
+  const command = AcknowledgeUnreadable.make({ through, commits, reason })
+  yield* (yield* Commands).send(origin, address(Quarantine, quarantine_id, command))
+  return { through, commits }
 })

@@ -11,6 +11,7 @@ import type { AnyDecider } from "#actors/decider.ts"
 import { Checkpoint, checkpoint_stream, firstRoot, nextRoot } from "#actors/system/checkpoint.ts"
 import { type FoldCheck, foldCheck } from "#actors/system/fold-check.ts"
 import { generation_stream } from "#actors/system/generation.ts"
+import { acknowledgedThrough } from "#actors/system/quarantine.ts"
 import {
   empty_tree,
   growing,
@@ -54,6 +55,8 @@ export interface Verification {
   readonly commits: number
   readonly streams: number
   readonly checkpoints: number
+  /** Commits that cannot be read, and that an operator has acknowledged: no faults. */
+  readonly acknowledged: number
   /** Commits behind the last checkpoint. */
   readonly unsealed: number
   /** Commits whose snapshot was folded again; the others' machines are older or unknown. */
@@ -281,7 +284,7 @@ const verifier = (
   log: Hashes,
   sealed: ReadonlyArray<Sealed>,
   fold: FoldCheck,
-  faults_max: number,
+  { faults_max, through }: { readonly faults_max: number; readonly through: number },
 ) => {
   const faults: Array<Fault> = []
   let fault_count = 0
@@ -294,6 +297,7 @@ const verifier = (
   const commands = commandsCheck(report)
   const roots = rootsCheck(report, log, sealed)
   let commits = 0
+  let acknowledged = 0
   let position = 0
 
   return {
@@ -314,7 +318,8 @@ const verifier = (
       chain.skip(entry)
       roots.check(entry)
       const { stream, unreadable: found } = entry
-      report({ kind: "unreadable", position, stream, expected: "a commit", found })
+      if (position <= through) acknowledged++
+      else report({ kind: "unreadable", position, stream, expected: "a commit", found })
     },
     fold: (recorded: Recorded) => {
       const fault = fold.check(recorded)
@@ -323,7 +328,8 @@ const verifier = (
     lasts: () => lastsCheck(report, chain.lasts(), { position }),
     finish: (): Verification => {
       const end = roots.finish()
-      const counts = { commits, streams: chain.links.size, checkpoints: sealed.length, ...end }
+      const streams = chain.links.size
+      const counts = { commits, streams, checkpoints: sealed.length, acknowledged, ...end }
       return { position, ...counts, folded: fold.folded(), fault_count, faults }
     },
   }
@@ -354,7 +360,8 @@ export const verify = Effect.fnUntraced(function* ({
   const head = Math.min(yield* log.end, until)
   const fold = foldCheck([Checkpoint, ...deciders], held_bytes_max)
   const sealed = (yield* sealedIn(log)).filter(({ position }) => position <= head)
-  const look = verifier(log, sealed, fold, faults_max)
+  const through = yield* acknowledgedThrough
+  const look = verifier(log, sealed, fold, { faults_max, through })
 
   /** The state that memory did not hold: as the commit before says it was. */
   const recall = (stream: string, position: number) =>

@@ -59,7 +59,7 @@ export const compareWith = Effect.fnUntraced(function* (
   const head = yield* log.end
   for (const { name, position, hash } of witnesses) {
     const [found] =
-      position > head ? [] : yield* Stream.runCollect(Stream.take(log.read("", position - 1), 1))
+      position > head ? [] : yield* Stream.runCollect(Stream.take(log.entries("", position - 1), 1))
     if (found?.position === position && found.hash === hash) continue
     yield* watch.explains({ name, position }, head)
   }

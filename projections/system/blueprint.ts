@@ -2,15 +2,16 @@
 import { Context, Layer } from "effect"
 import { type Blueprint, type ReadModel, readModel, unkept } from "#projections/read-model.ts"
 import { type AuditTables, audit, type Detail } from "#projections/system/audit.ts"
+import { type QuarantineTables, quarantine } from "#projections/system/quarantine.ts"
 
-export type SystemTables = AuditTables
+export type SystemTables = AuditTables & QuarantineTables
 
 /** It reads the whole log; `details` are what services' events tell beyond their commits. */
 export const blueprint = (details: ReadonlyArray<Detail>): Blueprint<SystemTables> => ({
   service: "system",
-  version: 1,
+  version: 2,
   part: "",
-  projections: [audit(details)],
+  projections: [audit(details), quarantine],
   is_background: true,
 })
 

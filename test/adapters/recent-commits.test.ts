@@ -18,8 +18,8 @@ const bytes = (actor: string, size = 20_000) =>
 
 /** What decodes once, of what is readable. */
 const recentReadable = () => {
-  const decodeOnce = recentCommits()
-  return (...args: Parameters<typeof decode>) => {
+  const decodeOnce = recentCommits(() => undefined)
+  return (...args: Parameters<typeof decodeOnce>) => {
     const entry = decodeOnce(...args)
     assert(isReadable(entry))
     return entry
@@ -58,7 +58,7 @@ describe("recent commits", () => {
   })
 
   it("that cannot be read say so to each reader", () => {
-    const decodeOnce = recentCommits()
+    const decodeOnce = recentCommits(() => undefined)
     const broken = Buffer.from(`{"v":1,${"x".repeat(20_000)}`)
     assert.isFalse(isReadable(decodeOnce(1, "a.b.c", broken)))
     assert.isFalse(isReadable(decodeOnce(1, "a.b.c", broken)))

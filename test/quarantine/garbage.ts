@@ -50,6 +50,30 @@ export const garbage = (used: ReadonlyArray<string>): ReadonlyArray<Garbage> => 
       headers: { "Almanac-Position": "abc", "Content-Type": "text/html" },
     },
     ...used.map((stream) => ({ kind: `in use: ${stream}`, stream, data: "oops" })),
+    ...poison(used),
+  ]
+}
+
+/** Whole envelopes of commits that no aggregate can have made, each of a kind of its own. */
+const poison = (used: ReadonlyArray<string>): ReadonlyArray<Garbage> => {
+  const open = (context: object) => ({ machine: 1, value: "open", context })
+  const target = "share-protection.target.poison"
+  const kinds: ReadonlyArray<readonly [string, string, object]> = [
+    ["a type of event that no release has", target, {}],
+    ["an event of another shape", target, { events: [{ type: "TargetCreated" }] }],
+    ["a snapshot of no state", target, { snapshot: { machine: 1, value: "nowhere", context: {} } }],
+    ["a machine that never was", target, { snapshot: { machine: 0, value: [7], context: null } }],
+    [
+      "a blob's event without a blob",
+      "blob-storage.volume.poison",
+      { events: [{ type: "BlobStored" }] },
+    ],
+    ["an acknowledgement of nothing", "system.quarantine.log", { snapshot: open({ through: 9 }) }],
+    ["a checkpoint of nothing", "system.checkpoint.poison", { snapshot: open({}) }],
+  ]
+  return [
+    ...kinds.map(([kind, stream, change]) => ({ kind, stream, data: written(change) })),
+    ...used.map((stream) => ({ kind: `poison: ${stream}`, stream, data: written() })),
   ]
 }
 

@@ -124,7 +124,12 @@ describeWithServer("a log that holds what no release wrote", () => {
       const id = await stored(server, "after", token)
       await published(server, id)
       const ready = await fetch(`${server.url}/readyz`)
-      expect([ready.status, await ready.text()]).toEqual([200, expect.stringContaining("ok")])
+      expect([ready.status, await ready.text()]).toEqual([
+        200,
+        expect.stringContaining(
+          `operations ok; ${positions.length} commits of the log cannot be read and are skipped`,
+        ),
+      ])
       const made = await webhookMade(server)
       expect([made.status, shown(made)]).toEqual([201, expect.anything()])
       const issued = await verb(folder, "token", "issue", "--scope", "blobs:read")
@@ -185,6 +190,50 @@ describeWithServer("a log that holds what no release wrote", () => {
       const listed = await verb(folder, "log", "quarantine", "--limit", "2", "--json")
       const found = JSON.parse(listed.stdout)
       expect([found.count, found.first.length]).toEqual([positions.length, 2])
+    },
+    test_ms_max,
+  )
+
+  it(
+    "is measured, until an operator acknowledges what is there",
+    async () => {
+      const operator = connect(server.url, server.credentials.admin.token)
+      const counted = async () =>
+        (await operator.ask("GET", "/metrics")).body.toString()
+          .split("\n")
+          .filter((line) => line.startsWith("almanac_log_unreadable_commits"))
+          .map((line) => line.slice(line.indexOf("{")))
+      const shows = (open: number, acknowledged: number) =>
+        until("metrics of it", soon_ms, async () => {
+          const lines = await counted()
+          const wanted = [
+            `{acknowledged="false"} ${open}`,
+            `{acknowledged="true"} ${acknowledged}`,
+          ]
+          return lines.join() === wanted.join()
+        })
+      await shows(positions.length, 0)
+      const done = await verb(folder, "log", "acknowledge", "--reason", "a script of ours")
+      expect([done.code, done.stdout]).toEqual([
+        0,
+        expect.stringContaining(`acknowledged ${positions.length} unreadable commits`),
+      ])
+      await shows(0, positions.length)
+      const ready = await fetch(`${server.url}/readyz`)
+      expect(await ready.text()).toMatch(/^operations ok$/m)
+      const verified = await verb(folder, "audit", "verify")
+      expect([verified.code, verified.stdout]).toEqual([
+        0,
+        expect.stringContaining(`whole, ${positions.length} unreadable and acknowledged`),
+      ])
+      const again = await verb(folder, "log", "acknowledge", "--reason", "a script of ours")
+      expect([again.code, again.stderr]).toEqual([1, expect.stringContaining("nothing was changed")])
+      const [later = 0] = await publishInto(folder, garbage([]).slice(0, 1))
+      await shows(1, positions.length)
+      const { stdout } = await verb(folder, "doctor")
+      expect(stdout).toMatch(new RegExp(`^warn +quarantine +${later} `, "m"))
+      positions = [...positions, later]
+      operator.close()
     },
     test_ms_max,
   )

@@ -1,0 +1,32 @@
+/** What `/metrics` and `/readyz` say of commits that cannot be read. Source: decision 0189. */
+import { Effect } from "effect"
+import type { ReadModel } from "#projections/read-model.ts"
+import type { SystemTables } from "#projections/system/blueprint.ts"
+import { countUnreadable } from "#projections/system/quarantine.ts"
+import { familyText, type Sample } from "#schemas/metric.ts"
+
+type Model = Pick<ReadModel<SystemTables>, "reader" | "is_kept">
+
+const help = "Commits of the log that cannot be read, by whether they are acknowledged."
+
+/** Nothing where this process does not keep the audit's read model, and cannot know. */
+export const quarantineMetrics = ({ reader, is_kept }: Model) =>
+  is_kept === false
+    ? Effect.succeed("")
+    : Effect.map(countUnreadable(reader), ({ acknowledged, open }) => {
+        const samples: ReadonlyArray<Sample> = [
+          [open, { acknowledged: "false" }],
+          [acknowledged, { acknowledged: "true" }],
+        ]
+        return familyText({ name: "almanac_log_unreadable_commits", type: "gauge", help }, samples)
+      })
+
+/** A note, since everything skips them: the process is ready all the same. */
+export const quarantineNote = ({ reader, is_kept }: Model) =>
+  is_kept === false
+    ? Effect.undefined
+    : Effect.map(countUnreadable(reader), ({ open }) =>
+        open === 0
+          ? undefined
+          : `${open} commits of the log cannot be read and are skipped: almanac log quarantine`,
+      )
