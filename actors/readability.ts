@@ -11,6 +11,7 @@
 import type { AnyDecider } from "#actors/decider.ts"
 import { type Commit, type Judge, parseStream } from "#events/log.ts"
 import { decoder } from "#schemas/as-is.ts"
+import { causeText } from "#schemas/cause-text.ts"
 import { type Message, typesOf } from "#schemas/message.ts"
 
 /** Longest reason, in characters: a schema explains at length what it does not take. */
@@ -19,10 +20,7 @@ const reason_chars_max = 300
 type Check = (commit: Commit) => string | undefined
 
 const reasonOf = (what: string, cause: unknown) =>
-  `${what}: ${(cause instanceof Error ? cause.message : String(cause)).replaceAll(/[\s\p{Cc}]+/gu, " ")}`.slice(
-    0,
-    reason_chars_max,
-  )
+  `${what}: ${causeText(cause)}`.replaceAll(/[\s\p{Cc}]+/gu, " ").slice(0, reason_chars_max)
 
 const isObject = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value)

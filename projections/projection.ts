@@ -5,6 +5,7 @@ import {
   type Entry,
   isPartOf,
   isReadable,
+  type Log,
   type Part,
   parseStream,
   type Unreadable,
@@ -94,6 +95,15 @@ export const commitProjection = <Tables, Event>({
     project: (message, place) => projectAll([message], place),
   }
 }
+
+/** What these read of the log: all of it, where one of them shows what cannot be read. */
+export const sourceOf = <Tables>(
+  log: Log["Service"],
+  projections: ReadonlyArray<Projection<Tables>>,
+) =>
+  projections.some(({ skip }) => skip !== undefined)
+    ? { read: log.entries, follow: log.followEntries }
+    : log
 
 /** Events of an entry; what cannot be read takes as long as one. */
 export const eventsIn = (entry: Entry) => (isReadable(entry) ? entry.commit.events.length : 1)

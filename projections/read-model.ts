@@ -15,8 +15,9 @@ import {
   type Differences,
 } from "#projections/database.ts"
 import { newStall, type Stall } from "#projections/health/stall.ts"
+import { mending } from "#projections/mending.ts"
 import { onceTold } from "#projections/once-told.ts"
-import { eventsIn, type Projection, slices, writesOf } from "#projections/projection.ts"
+import { eventsIn, type Projection, slices, sourceOf, writesOf } from "#projections/projection.ts"
 import { type Behind, type Waiting, waiting } from "#projections/waiting.ts"
 
 /** Pause before a read model asks a log again that could not be reached, in milliseconds. */
@@ -98,12 +99,6 @@ const statements =
   (compiles: Kysely<Tables>) =>
     projections.flatMap(({ create }) => create(compiles).map((table) => table.compile().sql))
 
-/** What a blueprint reads: all of its part, where a projection shows what cannot be read. */
-const sourceOf = <Tables>(log: Log["Service"], { projections }: Blueprint<Tables>) =>
-  projections.some(({ skip }) => skip !== undefined)
-    ? { read: log.entries, follow: log.followEntries }
-    : log
-
 /** Writes a stretch of the log, each slice as one transaction; what shows already is left out. */
 export const project = <Tables>(
   database: Database<Tables>,
@@ -178,12 +173,13 @@ const fill = <Tables>(
   until = Number.POSITIVE_INFINITY,
 ) =>
   Effect.suspend(() =>
-    sourceOf(log, blueprint)
-      .read(blueprint.part, database.checkpoint().position)
-      .pipe(
-        Stream.takeWhile(({ position }) => position <= until),
-        Stream.runForEachArray((stretch) => project(database, blueprint, stretch)),
+    Stream.runForEachArray(
+      Stream.takeWhile(
+        sourceOf(log, blueprint.projections).read(blueprint.part, database.checkpoint().position),
+        ({ position }) => position <= until,
       ),
+      (stretch) => project(database, blueprint, stretch),
+    ),
   )
 
 /**
@@ -222,37 +218,6 @@ const persisting = <E extends { readonly detail: string }>(
     }),
     Effect.retry(Schedule.spaced(retry_ms)),
     Effect.forkScoped,
-  )
-}
-
-/**
- * Builds a database again that others no longer find at its place. What is there and not ours stays
- * there, and each thing is told once.
- */
-const mending = <Tables>(
-  name: string,
-  database: Database<Tables>,
-  build: Effect.Effect<number, LogUnavailable | DatabaseUnusable>,
-  building: Semaphore.Semaphore,
-) => {
-  const { tell, forget } = onceTold(name)
-  const mend = Effect.suspend(() => {
-    if (database.place() !== "lost") return Effect.void
-    return Effect.andThen(tell("is gone: building it again."), build)
-  }).pipe(
-    Effect.catch(({ detail }) => tell(`is gone and cannot be built again yet: ${detail}`)),
-    building.withPermit,
-  )
-  // While it is built, whoever finds it in its place goes on.
-  return Effect.suspend(() => {
-    const place = database.place()
-    if (place === "lost") return mend
-    if (place === "foreign") return tell("is not where it was: what is there is left as it is.")
-    forget()
-    return Effect.void
-  }).pipe(
-    // A folder that cannot be looked at for a moment: it is looked at again.
-    Effect.catchDefect((defect) => tell(`cannot be looked for: ${defect}`)),
   )
 }
 
@@ -364,7 +329,7 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
     )
 
   const following = Effect.suspend(() =>
-    Stream.runForEachArray(sourceOf(log, blueprint).follow(part, position()), advance),
+    Stream.runForEachArray(sourceOf(log, blueprint.projections).follow(part, position()), advance),
   )
   yield* keep({ log, database, blueprint, waits, rebuild, following, stall })
   yield* Effect.sleep(look_ms).pipe(Effect.andThen(mend), Effect.forever, Effect.forkScoped)

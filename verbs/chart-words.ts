@@ -223,6 +223,10 @@ export const words: Readonly<Record<string, Words>> = {
     told: "Anchors of the numbering of published events. Source: decision 0172.",
     states: { open: "Each anchor is at a later position than the one before, or has other types." },
   },
+  "system.quarantine": {
+    told: "Up to which position an operator knows of the commits that cannot be read.",
+    states: { open: "Each acknowledgement reaches further than the one before." },
+  },
   "system.restoration": {
     told: "Restores of the log from a backup. Source: issue 10, deploy.",
     states: { open: "Each restore has more of the log than the one before." },

@@ -60,7 +60,8 @@ export const generations = ({ nats, data }: Settings) => ({
 })
 
 /**
- * The guard of the log, and its judge. Whoever holds the data folder keeps its high-water mark; others read it.
+ * The guard of the log, and its judge. The process that holds the data folder keeps the high-water
+ * mark; others read it.
  */
 export const watching = (settings: Settings) =>
   Layer.unwrap(

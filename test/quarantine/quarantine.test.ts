@@ -199,17 +199,15 @@ describeWithServer("a log that holds what no release wrote", () => {
     async () => {
       const operator = connect(server.url, server.credentials.admin.token)
       const counted = async () =>
-        (await operator.ask("GET", "/metrics")).body.toString()
+        (await operator.ask("GET", "/metrics")).body
+          .toString()
           .split("\n")
           .filter((line) => line.startsWith("almanac_log_unreadable_commits"))
           .map((line) => line.slice(line.indexOf("{")))
       const shows = (open: number, acknowledged: number) =>
         until("metrics of it", soon_ms, async () => {
           const lines = await counted()
-          const wanted = [
-            `{acknowledged="false"} ${open}`,
-            `{acknowledged="true"} ${acknowledged}`,
-          ]
+          const wanted = [`{acknowledged="false"} ${open}`, `{acknowledged="true"} ${acknowledged}`]
           return lines.join() === wanted.join()
         })
       await shows(positions.length, 0)
@@ -227,7 +225,10 @@ describeWithServer("a log that holds what no release wrote", () => {
         expect.stringContaining(`whole, ${positions.length} unreadable and acknowledged`),
       ])
       const again = await verb(folder, "log", "acknowledge", "--reason", "a script of ours")
-      expect([again.code, again.stderr]).toEqual([1, expect.stringContaining("nothing was changed")])
+      expect([again.code, again.stderr]).toEqual([
+        1,
+        expect.stringContaining("nothing was changed"),
+      ])
       const [later = 0] = await publishInto(folder, garbage([]).slice(0, 1))
       await shows(1, positions.length)
       const { stdout } = await verb(folder, "doctor")
