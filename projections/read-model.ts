@@ -121,6 +121,9 @@ export const project = <Tables>(
   )
 }
 
+const commitsIn = (stretch: ReadonlyArray<Entry>) =>
+  stretch.filter(isReadable).map(({ commit }) => commit)
+
 /** Whether a stretch is less than a model in the background writes at one go. */
 const isLittle = (stretch: ReadonlyArray<Entry>) =>
   stretch.reduce((sum, entry) => sum + eventsIn(entry), 0) < background_events_max
@@ -293,9 +296,7 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
     projected(stretch).pipe(
       Effect.andThen(Effect.sync(wake)),
       turn.withPermit,
-      spannedFor(`projection ${service}`, () =>
-        stretch.filter(isReadable).map(({ commit }) => commit),
-      ),
+      spannedFor(`projection ${service}`, () => commitsIn(stretch)),
     )
 
   // One at a time: each has the same place beside.
