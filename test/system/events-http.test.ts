@@ -106,6 +106,30 @@ describe("what is asked for", () => {
     })
   }
 
+  for (const query of [
+    "type=job_queued,node_joined",
+    "type=job_queued&type=node_joined",
+    "type=node_joined&type=job_queued,job_queued",
+  ]) {
+    served(`${query} has events of both types`, async (url, tell) => {
+      await tell(...mixed)
+      const reader = await read(`${url}?${query}`, "admin", 0)
+      await tell(told(6), told(7, { aggregate: "cluster", type: "node_joined" }))
+      await until(() => reader.blocks.at(-1)?.id === 7)
+      assert.deepEqual(
+        reader.blocks.map(({ id }) => id),
+        [2, 5, 7],
+      )
+      reader.leave()
+    })
+  }
+
+  served("one unknown type among several is refused", async (url) => {
+    const { status, detail } = error(await read(`${url}?type=job_queued,blob_saved`, "admin"))
+    assert.equal(status, 400)
+    assert.include(detail, "no type of events blob_saved")
+  })
+
   for (const filter of ["*", ">", "a.b", "a b", "", "x".repeat(65), "a\u0000"]) {
     for (const name of ["service", "type", "subject"]) {
       served(`${name}=${JSON.stringify(filter).slice(0, 12)} is refused`, async (url) => {
