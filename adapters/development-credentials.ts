@@ -34,6 +34,17 @@ export const NatsCredentials = Schema.Struct({
   url: Schema.String,
   user: Schema.String,
   password: Schema.String,
+  /** Of `nats.subscribers`, by name. */
+  subscribers: Schema.optionalKey(
+    Schema.Record(
+      Schema.String,
+      Schema.Struct({
+        user: Schema.String,
+        password: Schema.String,
+        inbox_prefix: Schema.String,
+      }),
+    ),
+  ),
 })
 
 export type NatsCredentials = typeof NatsCredentials.Type

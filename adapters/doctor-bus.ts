@@ -12,9 +12,9 @@ import { readFailure } from "#adapters/log-failure.ts"
 import { findGenerations } from "#adapters/log-generation.ts"
 import { type GenerationsOptions, logGenerations, optionsOf } from "#adapters/log-generations.ts"
 import { wanted } from "#adapters/log-jetstream.ts"
-import { events_stream } from "#adapters/nats-config.ts"
 import { NatsConnection } from "#adapters/nats-connection.ts"
 import { differencesOf } from "#adapters/nats-stream.ts"
+import { events_stream } from "#adapters/published/stream-name.ts"
 import { Log } from "#events/log.ts"
 
 /** Clocks that differ more than this make times in the log lie; leases live for ten seconds. */

@@ -2,6 +2,12 @@
  * The configuration of our own nats-server: its limits, accounts and permissions as text.
  * Source: DECISIONS "How it is run and reached", "All services" (published events); decision 0171.
  */
+import { events_stream } from "#adapters/published/stream-name.ts"
+import {
+  deniedToOthers,
+  type NamedSubscriber,
+  subscriberUserText,
+} from "#adapters/published/subscriber-users.ts"
 import { type WorkerUser, workerUserText } from "#adapters/share-protection/worker-users.ts"
 
 /**
@@ -13,10 +19,6 @@ export const api_level_min = 5
 /** Also an argument of the child: a reload refuses a file that says otherwise. */
 export const server_name = "almanac"
 
-/** The stream of published events and what its messages are called. */
-export const events_stream = "ALMANAC_EVENTS"
-export const events_subject = "events.>"
-
 /** The environment variables by which the child gets what no file and no argument may hold. */
 export const variables = {
   port: "ALMANAC_NATS_PORT",
@@ -24,6 +26,9 @@ export const variables = {
   publisher: "ALMANAC_NATS_PUBLISHER",
   subscriber: "ALMANAC_NATS_SUBSCRIBER",
 } as const
+
+/** The same for the password of a named subscriber. */
+export const namedVariable = (name: string) => `${variables.subscriber}_${name.toUpperCase()}`
 
 /** The consumer of the stream that feeds the mirror, and where the server delivers for it. */
 export const mirror_consumer = "MIRROR"
@@ -111,8 +116,22 @@ const mirrorExports = (source: string) => {
   })
 }
 
+/** The user that all subscribers share who have none of their own. */
+const sharedUser = (password: string, named: ReadonlyArray<NamedSubscriber>) => {
+  const denied = deniedToOthers(named.map(({ name }) => name))
+  const deny = denied.length === 0 ? "" : `, deny: ${JSON.stringify(denied)}`
+  return `\
+      { user: "subscriber", password: ${password}, permissions: {
+        publish: { allow: ${JSON.stringify(subscriber_requests)}${deny} }
+        subscribe: { allow: ["_INBOX.>"] } } }`
+}
+
 /** The accounts MIRROR and SUBSCRIBERS beside the account of the stream. */
-export const subscriberAccounts = (source: string, password: string) => `\
+export const subscriberAccounts = (
+  source: string,
+  password: string,
+  named: ReadonlyArray<NamedSubscriber> = [],
+) => `\
   # A copy of the published events for subscribers, which has no subjects. Nobody logs in here.
   MIRROR {
     # Memory holds the state of consumers.
@@ -133,9 +152,7 @@ ${lines(mirrorExports(source))}
 ${lines(subscriber_requests.map(imported))}
     ]
     users: [
-      { user: "subscriber", password: ${password}, permissions: {
-        publish: { allow: ${JSON.stringify(subscriber_requests)} }
-        subscribe: { allow: ["_INBOX.>"] } } }
+${[sharedUser(password, named), ...named.map(subscriberUserText)].join("\n")}
     ]
   }`
 
@@ -159,6 +176,7 @@ export interface NatsFolders {
 export const natsConf = (
   { store, ports }: NatsFolders,
   workers: ReadonlyArray<WorkerUser>,
+  subscribers: ReadonlyArray<string> = [],
 ): string => `\
 # Written by Almanac at each start, and when a worker comes or goes: changes made here are lost.
 server_name: ${JSON.stringify(server_name)}
@@ -202,6 +220,10 @@ accounts {
     users: [{ user: "publisher", password: $${variables.publisher} }]
 ${source_sharing}
   }
-${subscriberAccounts("EVENTS", `$${variables.subscriber}`)}
+${subscriberAccounts(
+  "EVENTS",
+  `$${variables.subscriber}`,
+  subscribers.map((name) => ({ name, password: `$${namedVariable(name)}` })),
+)}
 }
 `

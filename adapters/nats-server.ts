@@ -16,9 +16,10 @@ import {
 } from "#adapters/health/nats-recovery.ts"
 import { NatsServerFailed, natsBinary } from "#adapters/nats-binary.ts"
 import { type NatsChild, type NatsChildOptions, natsChild } from "#adapters/nats-child.ts"
-import { natsConf, variables } from "#adapters/nats-config.ts"
+import { namedVariable, natsConf, variables } from "#adapters/nats-config.ts"
 import { endOrphans } from "#adapters/nats-orphans.ts"
 import { moveEvents } from "#adapters/published/move-stream.ts"
+import { userOf } from "#adapters/published/subscriber-users.ts"
 import {
   type WorkerUser,
   WorkerUserRefused,
@@ -60,6 +61,8 @@ export class NatsServer extends Context.Service<
     readonly publisher: NatsLogin
     /** May only read the mirror of the published events; undefined with an outside server. */
     readonly subscriber: NatsLogin | undefined
+    /** The same for subscribers by name, each with consumers and an inbox of its own. */
+    readonly subscribers: ReadonlyMap<string, NatsLogin>
     /** Users of workers; undefined where somebody else runs the server, and its users. */
     readonly workers: WorkerUsers | undefined
     /** The present status, its changes, and a way to wait for one. */
@@ -82,6 +85,8 @@ export class NatsServer extends Context.Service<
 export interface NatsServerOptions {
   /** Path of nats-server; PATH and the cache are searched when it is absent or empty. */
   readonly binary?: string | undefined
+  /** Names of subscribers that have a user of their own, of letters and digits. */
+  readonly subscribers?: ReadonlyArray<string> | undefined
   /** Runs before each start of the child, with the folder of its store. */
   readonly before?: (store: string) => Effect.Effect<void>
   /** After how much silence the child is killed and started again: a minute by default. */
@@ -109,6 +114,7 @@ export const outsideNats = Effect.fnUntraced(function* (options: OutsideNatsOpti
     core: login,
     publisher: publisher ?? login,
     subscriber,
+    subscribers: new Map(),
     workers: undefined,
     status,
     trouble: () => undefined,
@@ -130,6 +136,7 @@ const well_ms = 60_000
  */
 export const natsServer = Effect.fnUntraced(function* ({
   binary,
+  subscribers: names = [],
   before = () => Effect.void,
   patience = patience_default,
 }: NatsServerOptions) {
@@ -137,8 +144,11 @@ export const natsServer = Effect.fnUntraced(function* ({
   const path = yield* natsBinary(binary)
   const conf = join(folder.nats, "nats.conf")
   yield* endOrphans(conf)
-  const { ports, write } = yield* prepare(folder.nats, conf)
+  const { ports, write } = yield* prepare(folder.nats, conf, names)
   const [core, publisher, subscriber] = [password(), password(), password()]
+  const subscribers = new Map(
+    names.map((name) => [name, { user: userOf(name), password: password() }]),
+  )
   const options = {
     binary: path,
     conf,
@@ -148,6 +158,12 @@ export const natsServer = Effect.fnUntraced(function* ({
       [variables.core]: Redacted.value(core),
       [variables.publisher]: Redacted.value(publisher),
       [variables.subscriber]: Redacted.value(subscriber),
+      ...Object.fromEntries(
+        [...subscribers].map(([name, login]) => [
+          namedVariable(name),
+          Redacted.value(login.password),
+        ]),
+      ),
     },
   }
   const status = yield* SubscriptionRef.make<NatsServerStatus>("restarting")
@@ -162,6 +178,7 @@ export const natsServer = Effect.fnUntraced(function* ({
     core: { user: "core", password: core },
     publisher: { user: "publisher", password: publisher },
     subscriber: { user: "subscriber", password: subscriber },
+    subscribers,
     workers: workerUsers(rewritten(write, now)),
     status,
     trouble: recovery.trouble,
@@ -194,7 +211,7 @@ const rewritten = (write: Write, now: Now) => (workers: ReadonlyArray<WorkerUser
 /** 192 random bits; the letter in front keeps the configuration from reading a number. */
 const password = () => Redacted.make(`p${randomBytes(24).toString("hex")}`)
 
-const prepare = (folder: string, conf: string) =>
+const prepare = (folder: string, conf: string, subscribers: ReadonlyArray<string>) =>
   Effect.try({
     try: () => {
       const [store, ports] = [join(folder, "jetstream"), join(folder, "ports")]
@@ -204,7 +221,8 @@ const prepare = (folder: string, conf: string) =>
       moveEvents(store)
       const write: Write = (workers) => {
         // In one step: a server that starts meanwhile reads the old one or the new one.
-        writeFileSync(`${conf}.new`, natsConf({ store, ports }, workers), { mode: 0o600 })
+        const text = natsConf({ store, ports }, workers, subscribers)
+        writeFileSync(`${conf}.new`, text, { mode: 0o600 })
         renameSync(`${conf}.new`, conf)
       }
       write([])

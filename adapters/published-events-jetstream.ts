@@ -16,7 +16,6 @@ import { headers, type Msg, type NatsConnection, nanos, nuid } from "@nats-io/tr
 import { Array as Arr, Deferred, Effect, Layer, Option, Stream } from "effect"
 import { openConsumer, type Delivered as Placed, type Source } from "#adapters/log-consumer.ts"
 import { readMessages } from "#adapters/log-reader.ts"
-import { events_stream, events_subject } from "#adapters/nats-config.ts"
 import { EventsConnection } from "#adapters/nats-connection.ts"
 import { overLink, watchLink } from "#adapters/nats-link.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
@@ -27,6 +26,7 @@ import {
   undefinedWhereNone,
 } from "#adapters/nats-stream.ts"
 import { keepMirror } from "#adapters/published/mirror.ts"
+import { events_stream, events_subject } from "#adapters/published/stream-name.ts"
 import {
   type Bounds,
   type Delivered,

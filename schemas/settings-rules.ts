@@ -155,6 +155,9 @@ const machines = ({ compute, identity, nats }: Settings): Wrong | undefined => {
   return compute.flavor === "" ? { path, problem: "nova needs compute.flavor" } : undefined
 }
 
+/** Each has ten consumers, of the thousand that the mirror may have. */
+const subscribers_max = 32
+
 const nats = ({ nats }: Settings): Wrong | undefined => {
   const password = Redacted.value(nats.password) !== "" || nats.password_file !== ""
   if (password && nats.user === "") return { path: "nats.password", problem: "needs nats.user" }
@@ -168,6 +171,15 @@ const nats = ({ nats }: Settings): Wrong | undefined => {
     if (nats[name] !== "" && nats.url === "") {
       return { path: `nats.${name}`, problem: "needs nats.url" }
     }
+  }
+  const { subscribers } = nats
+  if (subscribers.length > 0 && nats.url !== "") {
+    const problem = "needs our own server: at nats.url, users are in its configuration"
+    return { path: "nats.subscribers", problem }
+  }
+  if (subscribers.length > subscribers_max || new Set(subscribers).size < subscribers.length) {
+    const problem = `takes at most ${subscribers_max} names, each once`
+    return { path: "nats.subscribers", problem }
   }
   if (nats.replicas > 1 && nats.url === "") {
     return { path: "nats.replicas", problem: "above 1 needs a cluster at nats.url" }

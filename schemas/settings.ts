@@ -180,6 +180,9 @@ const json = {
 
 const from_nats = "decisions, NATS"
 
+/** A name of consumers too, and in upper case of an environment variable. */
+const subscriber_pattern = /^[a-z][a-z0-9]{0,31}$/
+
 const nats = {
   url: setting(url("nats", "tls", "ws", "wss"), "", {
     meaning: "Servers to use, commas between them; empty: a server of our own on loopback.",
@@ -210,6 +213,12 @@ const nats = {
   replicas: setting(integer(1, 5, "copies"), 1, {
     meaning: "Copies of each stream; above 1 only with a cluster at `url`.",
     source: "design, from laptop to many machines",
+  }),
+  subscribers: setting(list(text(subscriber_pattern, "names of letters and digits")), [], {
+    meaning:
+      "Subscribers that have a user of their own at our own server, so that no other one reads " +
+      "or deletes what is theirs; `dev-credentials.json` has their passwords.",
+    source: "decision 0174",
   }),
   binary: setting(text(), "", {
     meaning: "Path of `nats-server`; empty: PATH, then the cache.",

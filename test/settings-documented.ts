@@ -52,6 +52,7 @@ export const documented: Record<string, unknown> = {
   "nats.tls_cert": "",
   "nats.tls_key": "",
   "nats.replicas": 1,
+  "nats.subscribers": [],
   "nats.binary": "",
   "blob.dir": "",
   "blob.json_body_bytes_max": 67_108_864,

@@ -2,7 +2,8 @@
 import { Context, Effect, Redacted } from "effect"
 import { stale_ms_max } from "#actors/system/issued-tokens.ts"
 import { tokenIssuer } from "#adapters/identity.ts"
-import { NatsServer } from "#adapters/nats-server.ts"
+import { type NatsLogin, NatsServer } from "#adapters/nats-server.ts"
+import { inboxOf, userOf } from "#adapters/published/subscriber-users.ts"
 import { retryKey } from "#adapters/repeated-credential.ts"
 import { ticketSeal } from "#adapters/system/event-tickets.ts"
 import { adoptTokens, issuedTokens } from "#adapters/system/issued-tokens.ts"
@@ -19,6 +20,9 @@ const control = {
   scopes: ["blobs:read", "blobs:write", "cluster:admin"],
   roles: ["admin", "svc_admin"],
 } as const
+
+const passwordOf = ({ password }: NatsLogin = {}) =>
+  password === undefined ? "" : Redacted.value(password)
 
 /** Everything that knows callers. The first start of the embedded identity makes credentials. */
 export const identities = Effect.fnUntraced(function* (settings: Settings) {
@@ -37,11 +41,19 @@ export const identities = Effect.fnUntraced(function* (settings: Settings) {
   if (settings.identity.kind === "keystone") {
     return { control_token, known: Context.merge(known, yield* cloud(settings, own)) }
   }
-  const { subscriber, servers } = yield* NatsServer
+  const { subscriber, subscribers, servers } = yield* NatsServer
   const nats = {
     url: servers.join(","),
     user: subscriber?.user ?? "",
-    password: subscriber?.password === undefined ? "" : Redacted.value(subscriber.password),
+    password: passwordOf(subscriber),
+    ...(subscribers.size > 0 && {
+      subscribers: Object.fromEntries(
+        [...subscribers].map(([name, login]) => [
+          name,
+          { user: userOf(name), password: passwordOf(login), inbox_prefix: inboxOf(name) },
+        ]),
+      ),
+    }),
   }
   return { control_token, known: Context.merge(known, yield* embedded(settings, own, nats)) }
 })

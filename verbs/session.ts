@@ -47,7 +47,11 @@ const ownServer = (
   const { nats } = settings
   const server =
     nats.url === ""
-      ? NatsServer.child({ binary: nats.binary, before: keeping(settings) })
+      ? NatsServer.child({
+          binary: nats.binary,
+          subscribers: nats.subscribers,
+          before: keeping(settings),
+        })
       : outsideServer(settings)
   return Layer.provideMerge(Layer.merge(server, meanwhile), folder)
 }

@@ -6,14 +6,10 @@ import {
   type StreamInfo,
 } from "@nats-io/jetstream"
 import { Clock, Effect, Layer } from "effect"
-import {
-  events_stream,
-  events_subject,
-  mirror_api,
-  mirror_consumer,
-} from "#adapters/nats-config.ts"
+import { mirror_api, mirror_consumer } from "#adapters/nats-config.ts"
 import { EventsConnection } from "#adapters/nats-connection.ts"
 import { undefinedWhereNone } from "#adapters/nats-stream.ts"
+import { events_stream, events_subject } from "#adapters/published/stream-name.ts"
 import { nextOf } from "#adapters/published-events-jetstream.ts"
 import { type StoredEvents, type Subscriber, Subscribers } from "#projections/health/subscribers.ts"
 import { PublishFailed } from "#projections/published-events.ts"

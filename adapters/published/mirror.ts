@@ -15,7 +15,6 @@ import {
 import type { NatsConnection } from "@nats-io/transport-node"
 import { Effect, Option, Schedule, Struct } from "effect"
 import {
-  events_stream,
   mirror_api,
   mirror_consumer,
   mirror_deliveries,
@@ -25,6 +24,7 @@ import { EventsConnection } from "#adapters/nats-connection.ts"
 import { isPassing } from "#adapters/nats-passing.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
 import { undefinedWhereNone } from "#adapters/nats-stream.ts"
+import { events_stream } from "#adapters/published/stream-name.ts"
 import { causeText } from "#schemas/cause-text.ts"
 
 /** Milliseconds between two looks whether the mirror is still there, and of the same stream. */

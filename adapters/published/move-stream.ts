@@ -5,7 +5,7 @@
  */
 import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { events_stream } from "#adapters/nats-config.ts"
+import { events_stream } from "#adapters/published/stream-name.ts"
 
 /** `store` is the server's `store_dir`. Killed anywhere, the next start finishes it. */
 export const moveEvents = (store: string) => {

@@ -14,9 +14,10 @@ import {
 import { connect, nanos } from "@nats-io/transport-node"
 import { Effect, Layer, Logger, Redacted, Schedule } from "effect"
 import { DataFolder } from "#adapters/data-lock.ts"
-import { events_stream, events_subject } from "#adapters/nats-config.ts"
 import { EventsConnection } from "#adapters/nats-connection.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
+import { undefinedWhereNone } from "#adapters/nats-stream.ts"
+import { events_stream, events_subject } from "#adapters/published/stream-name.ts"
 import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
 import { findBinary } from "../../launcher/binaries.mjs"
 import { describeWithServer, temporaryFolder } from "../nats.ts"
@@ -57,14 +58,17 @@ const publish = Effect.fnUntraced(function* (...bodies: ReadonlyArray<string>) {
 /** Waits until the mirror holds so many messages, up to this sequence. */
 const mirrored = Effect.fnUntraced(function* (messages: number, last: number) {
   const { jsm } = yield* subscriber
-  const state = Effect.promise(() => jsm.streams.info(events_stream).then(({ state }) => state))
-  yield* Effect.repeat(state, {
-    until: (now) => now.messages === messages && now.last_seq === last,
+  // It is gone for a moment where it is made again.
+  const held = Effect.promise(async () => {
+    const info = await jsm.streams.info(events_stream).catch(undefinedWhereNone)
+    return [info?.state.messages, info?.state.last_seq]
+  })
+  yield* Effect.repeat(held, {
+    until: ([now, last_seq]) => now === messages && last_seq === last,
     schedule: Schedule.spaced(20),
     times: 1500,
   })
-  const { messages: held, last_seq } = yield* state
-  assert.deepEqual([held, last_seq], [messages, last])
+  assert.deepEqual(yield* held, [messages, last])
 }, Effect.scoped)
 
 /** Bodies that the durable consumer still has to read. */

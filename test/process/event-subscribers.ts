@@ -124,7 +124,7 @@ export const byWebhook = async (name: string, wanted: Wanted) => {
   return { ...subscriber, url: `http://127.0.0.1:${address.port}/`, close: () => server.close() }
 }
 
-/** Events after one number, up to another, from over HTTP: what the stream does not keep any more. */
+/** Events after one number, up to another, over HTTP: what the stream does not keep any more. */
 const missed = async (server: Server, after: number, last: number) => {
   const reader = await read(`${server.url}/v1/events`, server.credentials.admin.token, after)
   await until("the missed events", wait_ms, () => (reader.blocks.at(-1)?.id ?? 0) >= last)
@@ -137,8 +137,8 @@ const isGone = (cause: unknown) =>
   cause instanceof JetStreamApiError && (cause.code === 10_014 || cause.code === 10_059)
 
 /**
- * A durable consumer of all events. Where it is gone it begins again with the first event; where the
- * stream's sequences have a gap, it reads what is missing over HTTP, as docs/events.md says.
+ * A durable consumer of all events. Where it is gone it begins again with the first event; where
+ * the stream's sequences have a gap, it reads the rest over HTTP, as docs/events.md says.
  */
 export const byDurable = (name: string, durable_name: string): Subscriber => {
   let told: Array<CloudEvent> = []

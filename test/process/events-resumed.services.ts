@@ -1,7 +1,7 @@
 /**
- * Subscribers that resume, against a whole server. The table that is shown here has a row for each
- * subscriber and a column for what happens meanwhile; `while away` and `while there` say whether the
- * subscriber is connected when it happens:
+ * Subscribers that resume, against a whole server. The table has a row for each subscriber and a
+ * column for what happens meanwhile; `while away` and `while there` say whether the subscribers are
+ * connected when it happens:
  *
  *                                    restore-state   stream lost    retention   accept-loss
  *   server-sent events, two types         1, 2           3, 4          5, 6          7, 8
@@ -9,8 +9,8 @@
  *   webhook with two types                1, 2           3, 4          5, 6          7, 8
  *   durable consumer on the bus           1, 2           3, 4          5, 6          7, 8
  *
- * Odd: while away; even: while there. In each, what a subscriber believes in the end is exactly what
- * is published now: each event once, in order, and a `state_restored` for what was taken back.
+ * Odd: while away; even: while there. In each, what a subscriber believes in the end is exactly
+ * what is published now: each event once, in order, and a `state_restored` for what was taken back.
  */
 import assert from "node:assert/strict"
 import { readFileSync, rmSync, statSync, truncateSync } from "node:fs"

@@ -8,7 +8,6 @@ import { AckPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { Effect, Layer, Logger, Redacted, Schedule, type Scope } from "effect"
 import {
-  events_stream,
   mirror_api,
   mirror_consumer,
   mirror_deliveries,
@@ -17,6 +16,7 @@ import {
 import { EventsConnection, NatsConnection } from "#adapters/nats-connection.ts"
 import { NatsServer } from "#adapters/nats-server.ts"
 import { ensureStream } from "#adapters/nats-stream.ts"
+import { events_stream } from "#adapters/published/stream-name.ts"
 import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
 import { describeWithServer, nats } from "../nats.ts"
 import {
