@@ -85,6 +85,26 @@ export const budget = (limits: BudgetLimits): Budget => {
   }
 }
 
+/** Largest images that are predicted at a time, of all callers; of one, half of them. */
+const images_max = 16
+
+interface Pixels {
+  readonly budget: Budget
+  readonly image_pixels_max: number
+}
+
+/** The budget of pixels that wait to be decoded, or are. */
+export const pixelBudget = (image_pixels_max: number): Pixels => {
+  const all_max = images_max * image_pixels_max
+  const limits = { all_max, caller_max: all_max / 2, admin_reserve: image_pixels_max }
+  return { budget: budget(limits), image_pixels_max }
+}
+
+/** The pixels of this process. */
+export const PixelsInFlight = Context.Reference<Pixels>("gateway/PixelsInFlight", {
+  defaultValue: () => pixelBudget(Number(settings.plant.image_pixels_max.initial)),
+})
+
 /** Of the event streams that are open, a sixteenth is for admins alone. */
 const stream_reserve_share = 16
 

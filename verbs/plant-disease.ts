@@ -7,6 +7,7 @@ import { PredictionSpool } from "#actors/plant-disease/prediction-spool.ts"
 import { Predictor } from "#actors/plant-disease/predictor.ts"
 import { demo_model } from "#adapters/plant-disease/plant-demo.ts"
 import type { ModelUnusable } from "#adapters/plant-disease/plant-unusable.ts"
+import { PixelsInFlight, pixelBudget } from "#gateway/budget.ts"
 import { PlantDiseaseApi } from "#gateway/plant-disease/api.ts"
 import { inferring } from "#gateway/plant-disease/inference.ts"
 import { predictionMetrics } from "#gateway/plant-disease/metrics.ts"
@@ -78,7 +79,11 @@ export const plantDisease = ({ settings, node_id, opening }: PlantDiseaseOptions
   const start = Effect.gen(function* () {
     const built = yield* Deferred.await(opening.network)
     const spool = yield* spooled(settings, node_id, predictions)
-    return yield* appOf(layer, Context.add(built, PredictionSpool, spool))
+    const known = built.pipe(
+      Context.add(PredictionSpool, spool),
+      Context.add(PixelsInFlight, pixelBudget(plant.image_pixels_max)),
+    )
+    return yield* appOf(layer, known)
   })
   const predictor = Effect.map(Deferred.await(opening.network), (built) =>
     Context.get(built, Predictor),

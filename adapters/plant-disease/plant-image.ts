@@ -40,6 +40,17 @@ onceInProcess(() => {
 sharp.cache(false)
 sharp.concurrency(1)
 
+/** Smaller buffers are left to the collector; those of the quick decoder are its own. */
+const kept_bytes_max = 2 ** 20
+
+/**
+ * Gives a large buffer's memory back now. A thread that waits for its next image collects nothing:
+ * the pixels of its last one, 147 MB of 7000 by 7000, stayed for as long as it waited.
+ */
+export const giveBack = ({ buffer, byteLength }: Uint8Array) => {
+  if (byteLength > kept_bytes_max && buffer instanceof ArrayBuffer) buffer.transfer(0)
+}
+
 /** The image in full. Alpha is dropped, not blended; palettes and gray become RGB. */
 export const decode = async (
   bytes: Uint8Array,
@@ -82,11 +93,13 @@ export const decodeFast = async (
     if (Math.min(width, height) < side) return { ...(await pixelsOf(opened)), is_small: false }
     const is_plain = !head.has_alpha && !head.is_cmyk
     // A resize with alpha would blend it: it is dropped first.
-    const image = is_plain ? opened.image : imageOf(await pixelsOf(opened))
-    const small = image
+    const whole = is_plain ? undefined : await pixelsOf(opened)
+    const small = (whole === undefined ? opened.image : imageOf(whole))
       .resize(side, side, { fit: "fill", kernel: "cubic", fastShrinkOnLoad: false })
       .toColourspace("srgb")
-    return { rgb: await small.raw().toBuffer(), width, height, is_small: true }
+    const rgb = await small.raw().toBuffer()
+    if (whole !== undefined) giveBack(whole.rgb)
+    return { rgb, width, height, is_small: true }
   })
 }
 
@@ -159,8 +172,10 @@ const imageOf = ({ rgb, width, height }: Pixels) =>
 
 const pixelsOf = async ({ image, head, width, height }: Opened): Promise<Pixels> => {
   if (head.is_cmyk) {
-    const cmyk = image.pipelineColourspace("cmyk").toColourspace("cmyk").raw()
-    return { rgb: fromCmyk(await cmyk.toBuffer()), width, height }
+    const cmyk = await image.pipelineColourspace("cmyk").toColourspace("cmyk").raw().toBuffer()
+    const rgb = fromCmyk(cmyk)
+    giveBack(cmyk)
+    return { rgb, width, height }
   }
   const rgb = await image.removeAlpha().toColourspace("srgb").raw().toBuffer()
   if (rgb.length !== width * height * 3) throw new Error("Its head says another size.")

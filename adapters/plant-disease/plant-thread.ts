@@ -30,7 +30,7 @@ const working = (options: ThreadOptions, session: Session | undefined, pictures:
   const image_options = { pixels_max, auto_orient, quick: quickJpeg() }
 
   const prepare = async (image: Uint8Array, runs: boolean): Promise<Answer> => {
-    const [{ decode, decodeFast }] = await pictures
+    const [{ decode, decodeFast, giveBack }] = await pictures
     const decoded = await (resize === "fast"
       ? decodeFast(image, image_options, side)
       : decode(image, image_options))
@@ -39,6 +39,8 @@ const working = (options: ThreadOptions, session: Session | undefined, pictures:
     const small = is_small ? decoded.rgb : resized(decoded, resize === "fast" ? "bicubic" : resize)
     const { width, height } = decoded
     const seen = { width, height, sha256: hash("sha256", image, "hex") }
+    if (small !== decoded.rgb) giveBack(decoded.rgb)
+    giveBack(image)
     if (runs) {
       const [row = "The network was not run."] = await outputsOf([small])
       return { kind: "predicted", ...seen, row }

@@ -12,7 +12,7 @@ import { answered } from "#gateway/plant-disease/answered.ts"
 import { PlantDiseaseApi } from "#gateway/plant-disease/api.ts"
 import type { PredictionMetrics } from "#gateway/plant-disease/metrics.ts"
 import { type Given, type Wanted, wantedOf } from "#gateway/plant-disease/query.ts"
-import { recorded, refusedOf, type Told, told } from "#gateway/plant-disease/telling.ts"
+import { recorded, refusedOf, type Told, told, withPixels } from "#gateway/plant-disease/telling.ts"
 import { formReader, type ReadForm, type Upload } from "#gateway/plant-disease/upload.ts"
 import type { OfBatch, Prediction } from "#schemas/plant-disease/answer.ts"
 import { BadForm } from "#schemas/plant-disease/rejection.ts"
@@ -56,7 +56,10 @@ const explained = Effect.fnUntraced(function* (
   const { explain } = yield* Predictor
   const copy = wanted.heatmap === undefined ? undefined : image.slice()
   const answer = yield* told(image, wanted.top_k ?? 1, metrics)
-  const png = copy === undefined ? undefined : yield* explain(copy, answer.best.index)
+  const png =
+    copy === undefined
+      ? undefined
+      : yield* withPixels(copy, (image) => explain(image, answer.best.index))
   return { answer, png }
 })
 

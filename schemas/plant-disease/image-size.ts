@@ -1,0 +1,40 @@
+/**
+ * How many pixels an image says that it has, before anything of it is decoded.
+ *
+ * Source: PNG, 11.2.2 IHDR; ITU T.81, B.1 and B.2.
+ */
+
+/** A PNG's first chunk is its head: signature, length, type, then width and height. */
+const png_width_at = 16
+const png_head_bytes = 24
+const png_first = 0x89
+
+const marker_start = 0xff
+const frame_first = 0xc0
+const frame_last = 0xcf
+/** Tables and a reserved marker among those of frames: DHT, JPG, DAC. */
+const no_frame = new Set([0xc4, 0xc8, 0xcc])
+/** A scan, from which on there is no head any more. */
+const scan = 0xda
+
+/** Of a JPEG the first frame's; 0 where the head is cut off or tells of none. */
+const jpegPixels = (view: DataView): number => {
+  let at = 2
+  while (at + 9 <= view.byteLength) {
+    const marker = view.getUint8(at + 1)
+    if (view.getUint8(at) !== marker_start || marker === scan) return 0
+    const is_frame = marker >= frame_first && marker <= frame_last && !no_frame.has(marker)
+    if (is_frame) return view.getUint16(at + 5) * view.getUint16(at + 7)
+    // Bytes of filling stand before a marker.
+    at += marker === marker_start ? 1 : 2 + view.getUint16(at + 2)
+  }
+  return 0
+}
+
+/** 0 of what is neither a JPEG nor a PNG, or tells of no size: the decoder refuses it. */
+export const pixelsOf = (image: Uint8Array): number => {
+  const view = new DataView(image.buffer, image.byteOffset, image.byteLength)
+  if (image[0] !== png_first) return jpegPixels(view)
+  if (view.byteLength < png_head_bytes) return 0
+  return view.getUint32(png_width_at) * view.getUint32(png_width_at + 4)
+}
