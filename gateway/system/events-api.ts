@@ -2,7 +2,7 @@
 import { Option, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { Streamed, Ticketed } from "#gateway/limits.ts"
+import { KeyNotNeeded, Streamed, Ticketed } from "#gateway/limits.ts"
 import { ticket_chars_max } from "#gateway/ticket/tickets.ts"
 import { CloudEvent } from "#schemas/cloud-event.ts"
 import { token_chars_max } from "#schemas/message.ts"
@@ -87,6 +87,10 @@ export const Events = HttpApiGroup.make("events")
       success: Ticket.pipe(HttpApiSchema.status(201)),
       error: [Invalid, Forbidden, TooMany],
     })
+      .annotate(
+        KeyNotNeeded,
+        "Each request issues a ticket of its own, which is valid for a minute.",
+      )
       .annotate(OpenApi.Summary, "Issue a ticket, by which a browser's EventSource subscribes")
       .annotate(Needs, "authenticated")
       .annotate(Ticketed, "issues"),

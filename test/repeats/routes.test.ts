@@ -74,6 +74,7 @@ const expected: Readonly<Record<string, Counts>> = {
   "POST /v1/admin/scheduling/pause": "log",
   "POST /v1/admin/scheduling/resume": "log",
   "POST /v1/admin/reconciliation/trigger": "log",
+  "POST /v1/events/tickets": "none",
   "POST /v1/admin/read-models/:name/rebuild": "none",
   "POST /v1/admin/read-models/:name/difference": "none",
   "POST /v1/admin/tokens": "derived",
