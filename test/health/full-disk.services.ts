@@ -1,44 +1,17 @@
 /** A disk that is full for a while: the log recovers without a restart of the process. */
 import assert from "node:assert/strict"
-import { spawnSync } from "node:child_process"
-import { rmSync, statfsSync, writeFileSync } from "node:fs"
+import { rmSync, statfsSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, it } from "vitest"
-import { describeAbsent } from "../absent.ts"
-import { describeWithServer } from "../nats.ts"
 import { connect } from "../process/client.ts"
-import { cleanUp, newFolder, startServer, told, until } from "../process/server.ts"
+import { cleanUp, startServer, told, until } from "../process/server.ts"
+import { describeWithSmallDisk, fillDisk } from "../small-disk.ts"
 
 const disk_bytes = 192 * 1024 * 1024
-const piece_bytes = 4096
 const recovery_ms_max = 60_000
 const minutes_ms = 240_000
 
 afterAll(cleanUp)
-
-/** A file system of its own; undefined where this user may not mount one. */
-const smallDisk = () => {
-  const dir = newFolder()
-  const options = ["-t", "tmpfs", "-o", `size=${disk_bytes}`, "tmpfs", dir]
-  return spawnSync("mount", options).status === 0 ? dir : undefined
-}
-
-/** Takes what is left of the disk, in large and then small pieces; answers the files. */
-const fill = (dir: string) => {
-  const files: Array<string> = []
-  for (const bytes of [16 * 1024 * 1024, 1024 * 1024, piece_bytes]) {
-    for (;;) {
-      const file = join(dir, `filler-${files.length}`)
-      files.push(file)
-      try {
-        writeFileSync(file, Buffer.alloc(bytes))
-      } catch {
-        break
-      }
-    }
-  }
-  return files
-}
 
 const readyOf = async (url: string) => {
   const answer = await fetch(new URL("/readyz", url))
@@ -83,7 +56,7 @@ const recovers = async (dir: string) => {
   }
   assert.equal(await commit("before"), 200)
   assert.equal((await readyOf(url)).status, 200)
-  const files = fill(dir)
+  const files = fillDisk(dir)
   for (let n = 0; (await commit(`during-${n}`)) === 200; n++) {
     const { bavail, bsize } = statfsSync(dir)
     assert(n < 10_000, `${bavail * bsize} bytes are still free`)
@@ -107,13 +80,6 @@ const recovers = async (dir: string) => {
   assert.deepEqual(await server.stop(), { code: 0, signal: null })
 }
 
-const mounted = smallDisk()
-const name = "a log on a disk that was full"
-if (mounted === undefined) {
-  describeAbsent(name, "a small disk", "Only root may mount one.", false)
-} else {
-  describeWithServer(name, () => {
-    afterAll(() => void spawnSync("umount", ["--lazy", mounted]))
-    it("takes commands again once there is room, nothing lost", () => recovers(mounted), minutes_ms)
-  })
-}
+describeWithSmallDisk("a log on a disk that was full", disk_bytes, (disk) => {
+  it("takes commands again once there is room, nothing lost", () => recovers(disk), minutes_ms)
+})

@@ -3,25 +3,15 @@
  * deletes work, `almanac blobs compact` gives space back, and puts work again.
  */
 import assert from "node:assert/strict"
-import { spawnSync } from "node:child_process"
-import { existsSync, rmSync, statfsSync, writeFileSync } from "node:fs"
+import { existsSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, it } from "vitest"
 import { reserve_file } from "#adapters/data-folder/reserve.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { describeAbsent } from "../absent.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import { idOf } from "../contract/node-engine-copies.ts"
-import { describeWithServer } from "../nats.ts"
-import {
-  cleanUp,
-  newFolder,
-  runVerb,
-  type Server,
-  startServer,
-  told,
-  until,
-} from "../process/server.ts"
+import { cleanUp, runVerb, type Server, startServer, told, until } from "../process/server.ts"
+import { describeWithSmallDisk, fillDisk, freeBytes } from "../small-disk.ts"
 
 const mib = 1024 * 1024
 const disk_bytes = 320 * mib
@@ -36,35 +26,6 @@ const settings = {
 }
 
 afterAll(cleanUp)
-
-/** A file system of its own; undefined where this user may not mount one. */
-const smallDisk = () => {
-  const dir = newFolder()
-  const options = ["-t", "tmpfs", "-o", `size=${disk_bytes}`, "tmpfs", dir]
-  return spawnSync("mount", options).status === 0 ? dir : undefined
-}
-
-const freeBytes = (dir: string) => {
-  const { bavail, bsize } = statfsSync(dir)
-  return bavail * bsize
-}
-
-/** Another program's files, until not a page is left; answers them. */
-const fillRest = (dir: string) => {
-  const files: Array<string> = []
-  for (const bytes of [16 * mib, mib, 4096]) {
-    for (;;) {
-      const file = join(dir, `foreign-${files.length}`)
-      files.push(file)
-      try {
-        writeFileSync(file, Buffer.alloc(bytes))
-      } catch {
-        break
-      }
-    }
-  }
-  return files
-}
 
 const client = ({ url, credentials }: Server) => {
   const headers = {
@@ -115,7 +76,7 @@ const survives = async (dir: string) => {
   const stored = await fillWithBlobs(first, 0)
   assert(freeBytes(dir) >= floor_bytes - 8 * mib, `${freeBytes(dir)} bytes are free`)
   await first.stop()
-  const foreign = fillRest(dir)
+  const foreign = fillDisk(dir)
   assert.equal(freeBytes(dir), 0)
 
   const server = await startServer(data_dir, settings)
@@ -145,7 +106,7 @@ const survives = async (dir: string) => {
   for (const [seed, id] of stored) assert((await get(id)).bytes.equals(bytesOf(seed)))
   assert.deepEqual(await server.stop(), { code: 0, signal: null })
   // Again, and the one that begins is the command itself.
-  const again = fillRest(dir)
+  const again = fillDisk(dir)
   assert.equal(freeBytes(dir), 0)
   const alone = await runVerb(data_dir, ["blobs", "compact"], settings)
   assert.match(alone.stdout, /^gave back /, alone.stderr)
@@ -154,17 +115,6 @@ const survives = async (dir: string) => {
   assert.equal(verified.code, 0, verified.stdout)
 }
 
-const mounted = smallDisk()
-const name = "a server whose whole data folder is on a full disk"
-if (mounted === undefined) {
-  describeAbsent(name, "a small disk", "Only root may mount one.", false)
-} else {
-  describeWithServer(name, () => {
-    afterAll(() => void spawnSync("umount", ["--lazy", mounted]))
-    it(
-      "starts, reads, deletes, gives space back and stores again",
-      () => survives(mounted),
-      minutes_ms,
-    )
-  })
-}
+describeWithSmallDisk("a server whose whole data folder is on a full disk", disk_bytes, (disk) => {
+  it("starts, reads, deletes, gives space back and stores again", () => survives(disk), minutes_ms)
+})

@@ -170,7 +170,7 @@ export const checkCase = Effect.fnUntraced(function* (
 })
 
 /** Copies the master to `data_dir`, damages it, and starts the log on it. */
-const runCase = Effect.fnUntraced(function* (
+export const runCase = Effect.fnUntraced(function* (
   master: Master,
   damages: ReadonlyArray<Damage>,
   data_dir: string,
