@@ -101,12 +101,7 @@ export const proveArchives = (
   }
 }
 
-const proveLog = async (
-  store: StateStore,
-  manifest: StateManifest,
-  head: string,
-  judge: Judge,
-) => {
+const proveLog = async (store: StateStore, manifest: StateManifest, head: string, judge: Judge) => {
   const { log } = manifest
   const { base, copies, last } = log
   const follows = chains(base)
