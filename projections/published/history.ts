@@ -6,13 +6,14 @@
  *
  * Source: DECISIONS "published events"; decision 0172.
  */
-import { Context, Effect, Layer, Schedule, Stream } from "effect"
+import { Context, Effect, Layer, Schedule, Schema, Stream } from "effect"
 import { Log, type LogUnavailable } from "#events/log.ts"
 import { type Restored, restoration_stream } from "#events/system/restoration.ts"
 import {
   type Anchor,
   countBetween,
   countedFrom,
+  type LogPlace,
   type Publishing,
   placeOf,
   type Reached,
@@ -31,6 +32,7 @@ import {
   type Wanted,
 } from "#projections/published-events.ts"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
+import { MissingRange } from "#schemas/system/restoration.ts"
 
 /** Characters of an epoch: 32 bits tell a few hundred restores apart. */
 const epoch_chars = 8
@@ -197,22 +199,38 @@ const numberAt = Effect.fnUntraced(function* (known: Known, position: number) {
   return from.sequence + (yield* countBetween(known, from, to, from.types))
 })
 
-/** Proves that counting from an anchor comes to the number that another place is known to have. */
-const proveCounted = Effect.fnUntraced(function* (known: Known, from: Anchor, to: Reached) {
+/** Whether counting from an anchor comes to the number that another place is known to have. */
+const isCounted = Effect.fnUntraced(function* (known: Known, from: Anchor, to: Reached) {
   const { counted } = known
   const span = `${from.sequence} ${to.sequence}`
-  if (counted.has(span)) return
+  if (counted.has(span)) return true
   const count = yield* countBetween(known, from, to, from.types)
-  if (count !== to.sequence - from.sequence) {
-    return yield* new PublishFailed({
-      detail:
-        `Events ${from.sequence + 1} to ${to.sequence} cannot be told apart any more: the log ` +
-        `counts ${count} there. Go on after event ${to.sequence}; what was before is in the ` +
-        "audit log.",
-    })
-  }
+  if (count !== to.sequence - from.sequence) return false
   if (counted.size >= counted_max) counted.clear()
   counted.add(span)
+  return true
+})
+
+const isMissing = Schema.is(Schema.Array(MissingRange))
+
+/** The event of the last accepted loss of commits between two places; undefined without one. */
+const lossBetween = Effect.fnUntraced(function* (
+  { publications, restores }: Known,
+  { position: after }: LogPlace,
+  { position: until }: LogPlace,
+) {
+  const log = yield* Log
+  const losses = log.read(restoration_stream).pipe(
+    Stream.map((recorded) => publishedOf(publications, recorded, restores)),
+    Stream.flattenIterable,
+    Stream.map(({ event }) => event),
+    Stream.filter(
+      ({ data: { missing } }) =>
+        isMissing(missing) && missing.some(({ from, to }) => from <= until && to >= after),
+    ),
+  )
+  const found = yield* Stream.runLast(losses)
+  return found._tag === "None" ? undefined : found.value
 })
 
 /** Events after `sequence` that the stream does not keep any more, and where they end. */
@@ -229,7 +247,20 @@ const older = Effect.fnUntraced(function* (publishing: Counted, sequence: number
   if (from === undefined || to === undefined) {
     return yield* new PublishFailed({ detail: `Event ${sequence + 1} cannot be found.` })
   }
-  yield* proveCounted(known, from, to)
+  if (!(yield* isCounted(known, from, to))) {
+    const event = yield* lossBetween(known, from, to)
+    if (event === undefined) {
+      return yield* new PublishFailed({
+        detail:
+          `Events ${from.sequence + 1} to ${to.sequence} cannot be numbered any more. Continue ` +
+          `after event ${to.sequence}; the audit log has what is left of those before.`,
+      })
+    }
+    // What is left between has no numbers: the subscriber learns of the loss in its place. The
+    // stream's first event is there itself.
+    const until = is_next ? to.sequence : to.sequence - 1
+    return { events: Stream.succeed({ sequence: until, event }), until }
+  }
   const events = countedFrom(known, from, from.types).pipe(
     Stream.takeWhile((one) => one.sequence <= to.sequence),
     Stream.filter((one) => one.sequence > sequence),

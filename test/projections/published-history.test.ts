@@ -7,7 +7,7 @@ import { Context, Effect, Fiber, Logger, Schema, Stream } from "effect"
 import { makeMemory, type Tampering } from "#adapters/published-events-memory.ts"
 import { isPartOf, Log, LogUnavailable, type Recorded } from "#events/log.ts"
 import { PublicationAnchored, publication_stream } from "#events/system/publication.ts"
-import { restoration_stream, StateRestored } from "#events/system/restoration.ts"
+import { LossAccepted, restoration_stream, StateRestored } from "#events/system/restoration.ts"
 import { PublishedHistory } from "#projections/published/history.ts"
 import { readAnchors } from "#projections/published/numbering.ts"
 import { publisher } from "#projections/published/publisher.ts"
@@ -40,6 +40,7 @@ const of = (names: ReadonlyArray<string>) => ({
 /** A log that can be put back to an earlier state. */
 const makeLog = () => {
   let commits: Array<Recorded> = []
+  const head = () => commits.at(-1)?.position ?? 0
   const read = (part: string, after = 0) =>
     Stream.suspend(() =>
       Stream.fromIterable(
@@ -47,7 +48,7 @@ const makeLog = () => {
       ),
     )
   const write = (stream: string, events: Recorded["commit"]["events"], context: unknown = {}) => {
-    const position = commits.length + 1
+    const position = head() + 1
     const at = new Date(1_800_000_000_000 + position).toISOString()
     const snapshot = { machine: 1, value: "open", context }
     const commit = { v: 1 as const, actor: "test", at, events, snapshot, commands: [], prev: "" }
@@ -63,8 +64,8 @@ const makeLog = () => {
     tip: () => Effect.succeed(undefined),
     entries: read,
     followEntries: read,
-    end: Effect.sync(() => commits.length),
-    head: () => Effect.sync(() => commits.length),
+    end: Effect.sync(head),
+    head: () => Effect.sync(head),
     hashOf: (text) => Buffer.from(text.padStart(8, "0")).toString("hex").slice(-8),
     digest: (data) => data,
   })
@@ -72,7 +73,14 @@ const makeLog = () => {
   return {
     log,
     write,
-    head: () => commits.length,
+    head,
+    /** Loses commits in the middle, and records that they were given up. */
+    lose: (from: number, to: number, restore_id: string) => {
+      commits = commits.filter(({ position }) => position < from || position > to)
+      const loss = { restore_id, position: head(), missing: [{ from, to }], reason: "a disk" }
+      restores = [...restores, { restore_id, position: head() }]
+      write(restoration_stream, [LossAccepted.make(loss)], { restores, accepted: loss.missing })
+    },
     /** Takes the log back to a position, and records that. */
     restore: (position: number, restore_id: string) => {
       commits = commits.slice(0, position)
@@ -224,4 +232,39 @@ describe("the history of published events", () => {
       }).pipe(Effect.scoped, Effect.provide(Logger.layer([]))),
     )
   }
+
+  it.live("says which commits were given up, in place of events that have no number any more", () =>
+    Effect.gen(function* () {
+      const world = yield* makeWorld
+      for (let n = 0; n < 12; n++) world.write(`test.note.s${n}`, [Noted.make({ n })])
+      yield* world.publish
+      const kept = world.truth().length
+      yield* world.tampering.discard(kept)
+      world.lose(4, 6, "loss")
+      yield* world.publish
+      const end = yield* world.history.end
+      const told = yield* world.history
+        .follow(0, { types: ["odd"] })
+        .pipe(Stream.take(2), Stream.runCollect)
+      assert.deepEqual(
+        told.map(({ event }) => [event.type, event.data.missing]),
+        [
+          ["state_restored", [{ from: 4, to: 6 }]],
+          ["state_restored", [{ from: 4, to: 6 }]],
+        ],
+      )
+      // The first is told in their place; the second is the event itself, the last there is.
+      assert.deepEqual(
+        told.map(({ sequence }) => sequence),
+        [kept - 1, end],
+      )
+      const again = yield* world.history
+        .follow(kept - 1, { types: [] })
+        .pipe(Stream.take(2), Stream.runCollect)
+      assert.deepEqual(
+        again.map(({ sequence }) => sequence),
+        [kept, end],
+      )
+    }).pipe(Effect.scoped, Effect.provide(Logger.layer([]))),
+  )
 })
