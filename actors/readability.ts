@@ -83,7 +83,7 @@ const checkOf = (decider: AnyDecider): Check => {
     commit.snapshot.machine > machine ? undefined : (snapshot(commit) ?? events(commit))
 }
 
-/** Judges commits of these kinds; all others pass, since nobody here reads them. */
+/** Judges commits of these kinds; all others pass, since nothing here reads them. */
 export const judgeOf = (deciders: ReadonlyArray<AnyDecider>): Judge => {
   const kinds = new Map(deciders.map((decider) => [decider.name, decider]))
   const checks = new Map<string, Check>()

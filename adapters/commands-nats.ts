@@ -38,7 +38,7 @@ const name_chars_max = 1000
 
 const Name = Schema.String.check(Schema.isMaxLength(name_chars_max))
 
-/** RFC 3339 in UTC, as everybody who reads a commit takes it. */
+/** RFC 3339 in UTC, as every reader of a commit takes it. */
 const Moment = Schema.String.check(
   Schema.isPattern(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$/),
   Schema.makeFilter((text) => !Number.isNaN(Date.parse(text))),
@@ -229,7 +229,7 @@ export const answerCommands = Effect.fnUntraced(function* (
   let count = 0
   let warned_at = Number.NEGATIVE_INFINITY
 
-  // Nobody could receive the answer, so nothing is carried out either.
+  // No inbox could receive the answer, so nothing is carried out either.
   const ignore = ({ subject }: Msg) => {
     if (performance.now() - warned_at < warning_ms) return
     warned_at = performance.now()

@@ -103,7 +103,7 @@ export const decode = (
   return Object.assign(place, typeof read === "string" ? { unreadable: read } : { commit: read })
 }
 
-/** An entry from where nobody judges, as an archive is. */
+/** An entry that was not judged yet, from an archive for example. */
 export const judged = (entry: Entry, judge: Judge): Entry => {
   if ("unreadable" in entry || entry.bytes === undefined) return entry
   const unreadable = judge(entry.stream, entry.commit)

@@ -104,7 +104,7 @@ ${lines(
 
 const imported = (request: string) => `{ service: { account: MIRROR, subject: "${request}" } }`
 
-/** What the mirror's account lets each of the two others ask, and nobody else. */
+/** What the mirror's account lets each of the two others ask, and no other account. */
 const mirrorExports = (source: string) => {
   const keepers = keeper_requests.map((request) => `$JS.API.${request}`)
   return [...new Set([...keepers, ...subscriber_requests])].map((request) => {
@@ -132,7 +132,7 @@ export const subscriberAccounts = (
   password: string,
   named: ReadonlyArray<NamedSubscriber> = [],
 ) => `\
-  # A copy of the published events for subscribers, which has no subjects. Nobody logs in here.
+  # A copy of the published events for subscribers, which has no subjects. No user logs in here.
   MIRROR {
     # Memory holds the state of consumers.
     jetstream { max_streams: 1, max_consumers: ${consumers_max}, max_mem: 64MB }
@@ -145,7 +145,7 @@ export const subscriberAccounts = (
 ${lines(mirrorExports(source))}
     ]
   }
-  # Who reads the published events. No JetStream here: answers go nowhere else.
+  # Readers of the published events. No JetStream here: answers go nowhere else.
   SUBSCRIBERS {
     limits { max_connections: ${connections_max}, max_subscriptions: ${subscriptions_max} }
     imports: [
@@ -169,7 +169,7 @@ export interface NatsFolders {
 /**
  * The text of nats.conf. Nothing secret is in it: `$ALMANAC_...` are environment variables, and of
  * workers it has public keys.
- * The published events live in accounts of their own: who may ask JetStream can make the server
+ * The published events live in accounts of their own: a user of JetStream can make the server
  * publish to any subject of that account, by the reply subject of a request or by the subject that
  * a consumer delivers to.
  */

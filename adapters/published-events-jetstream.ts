@@ -314,7 +314,7 @@ const proven = (info: Effect.Effect<StreamInfo | undefined, PublishFailed>, sequ
 /** How often a process looks whether the stream is still the same, in milliseconds. */
 const watch_ms = 2_000
 
-/** Fails each time that the stream is another than before: whoever reads it then begins again. */
+/** Fails each time that the stream is another than before: its readers begin again. */
 const watchStream = Effect.fnUntraced(function* (
   info: Effect.Effect<StreamInfo | undefined, PublishFailed>,
 ) {

@@ -44,7 +44,7 @@ const following =
           if (stream.is_lost || stream.made !== own) return Effect.fail(lost)
           if (after + 1 < firstOf(stream)) return Effect.fail(new EventsDiscarded({ after }))
           const some = stream.kept.filter((one) => one.sequence > after)
-          // Who asks beyond the end waits until it is reached.
+          // A request beyond the end waits until it is reached.
           after = Math.max(after, stream.last)
           return Effect.succeed(
             some

@@ -36,7 +36,7 @@ const problemOf = (request: IncomingMessage): string | undefined => {
   return hasTwoHosts(request) ? two_hosts : undefined
 }
 
-/** Comes before whoever took requests until now; the server must not require a Host by itself. */
+/** Comes before the present listener; the server must not require a Host by itself. */
 export const requireFraming = (server: Server, { broken }: Pick<FrontDoor, "broken">) => {
   for (const event of events) {
     inFront(server, event, (plain) => (request, response) => {

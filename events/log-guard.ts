@@ -21,7 +21,7 @@ export interface Finding {
    * there. `gap`: commits between its first and its last are missing. `absent`: its stream is gone.
    */
   readonly kind: "shorter" | "other" | "gap" | "absent"
-  /** Who knows better, as an operator calls it: "the high-water mark". */
+  /** Its name for operators: "the high-water mark". */
   readonly witness: string
   /** The position that the witness knows. */
   readonly position: number
@@ -50,7 +50,7 @@ export interface Guard {
   readonly explains: (witness: Witness, head: number) => Effect.Effect<boolean>
 }
 
-/** Where nobody guards the log, as in a test of one part, every difference is explained. */
+/** Without a guard, as in a test of one part, every difference is explained. */
 export const LogGuard = Context.Reference<Guard>("events/LogGuard", {
   defaultValue: () => ({
     trouble: () => undefined,

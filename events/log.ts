@@ -93,7 +93,7 @@ export const isReadable = (entry: Entry): entry is Recorded => !("unreadable" in
  */
 export type Judge = (stream: string, commit: Commit) => string | undefined
 
-/** Where nobody judges, as in a test of one part, every whole envelope is a commit. */
+/** Without a judge, as in a test of one part, every whole envelope is a commit. */
 export const CommitJudge = Context.Reference<Judge>("events/CommitJudge", {
   defaultValue: () => () => undefined,
 })
@@ -144,7 +144,7 @@ export type Part = string
 
 /**
  * The one log. What cannot be read (`Unreadable`) is left out of `load`, `read`, `follow`, `lasts`
- * and `head`, so that nobody has to think of it who follows facts.
+ * and `head`, so that readers of facts need not know of it.
  */
 export class Log extends Context.Service<
   Log,

@@ -32,7 +32,7 @@ export const PolicyRules = Context.Reference<() => Rules>("gateway/PolicyRules",
 
 const no_rules: Rules = new Map()
 
-/** Whether nobody is asked who they are, with these settings. */
+/** Whether these settings ask no caller to authenticate. */
 export const isOpen = (
   {
     access,

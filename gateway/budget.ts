@@ -30,9 +30,9 @@ export interface BudgetLimits {
 }
 
 export interface Budget {
-  /** Why this much more is refused, if so. What nobody else holds is always enough for one. */
+  /** Why this much more is refused, if so. A budget that is free is always enough for one. */
   readonly refusal: (holder: Holder, amount?: number) => OverBudget | undefined
-  /** Counts it until the scope closes; whoever calls has asked for a refusal before. */
+  /** Counts it until the scope closes; the caller has asked for a refusal before. */
   readonly hold: (holder: Holder, amount?: number) => Effect.Effect<void, never, Scope.Scope>
   readonly held: () => number
   readonly limits: BudgetLimits

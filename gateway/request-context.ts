@@ -10,7 +10,7 @@ export interface Proof {
   readonly credentials: Credentials
   /** The ticket that stood for the token, if one did. */
   readonly ticket?: string | undefined
-  /** Whether it is still valid: a stream outlives tokens. True where nobody can tell now. */
+  /** Whether it is still valid: a stream outlives tokens. True while that cannot be known. */
   readonly holds: Effect.Effect<boolean>
 }
 

@@ -216,7 +216,7 @@ export const words: Readonly<Record<string, Words>> = {
     states: { open: "Each generation follows the one before." },
   },
   "system.probe": {
-    told: "Commits that prove that the log takes commits, while nobody else writes to it.",
+    told: "Commits that prove that the log takes commits, while nothing else writes to it.",
     states: { open: "One probe follows another." },
   },
   "system.publication": {

@@ -1,4 +1,4 @@
-/** Who may do what in this process: the identity, tokens that it issues, and tickets. */
+/** The identity of this process, the tokens that it issues, and tickets. */
 import { Context, Effect, Redacted } from "effect"
 import { stale_ms_max } from "#actors/system/issued-tokens.ts"
 import { tokenIssuer } from "#adapters/identity.ts"

@@ -26,7 +26,7 @@ export const leased = Effect.fnUntraced(function* <E, R>(
   holder: string,
   work: (fence: number) => Effect.Effect<unknown, E, R>,
 ) {
-  // On a log that takes no commits nobody is elected.
+  // On a log that takes no commits no leader is elected.
   if ((yield* LogGuard).trouble() !== undefined) return
   const leases = yield* Leases
   const commands = yield* Commands

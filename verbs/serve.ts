@@ -200,7 +200,7 @@ const listen = Effect.fnUntraced(function* (
     certificateEnds: () => certificateEnds(),
   })
   const guard = yield* LogGuard
-  // A log that lost commits takes none: whoever balances load is to look elsewhere.
+  // A log that lost commits takes none: load balancers send requests elsewhere.
   const closed = Effect.sync(guard.trouble)
   const lines = [...mounted, ...told].map((line) => ({
     ...line,

@@ -24,7 +24,7 @@ const late_ms = 2_000
 /** Milliseconds between two probes while commands fail. */
 const retry_ms = 5_000
 
-/** How long whoever asks waits for a probe, in milliseconds: most are answered in ten. */
+/** How long a reader of `/readyz` waits for a probe, in milliseconds: most take ten. */
 const wait_ms = 1_000
 
 export interface CommandStanding {
@@ -121,7 +121,7 @@ const prober = (
 ) => {
   let probe_ms = Number.NEGATIVE_INFINITY
   let is_probing = false
-  /** Whoever probes in the same slot sends the same command, which is carried out once. */
+  /** All probes of one slot send the same command, which is carried out once. */
   const probe = Effect.fnUntraced(function* (now_ms: number, slot_ms: number) {
     const at = DateTime.formatIso(DateTime.makeUnsafe(now_ms))
     // Short, since the last 64 ids are in each commit of an aggregate.

@@ -129,7 +129,7 @@ export const exported = ({
 
       const text = (stretch: ReadonlyArray<Entry>) => {
         const asked = stretch.filter((one) => {
-          // Nobody knows its time: it is in every stretch.
+          // Its time is unknown: it is in every stretch.
           if (!isReadable(one)) return true
           const at = msOf(one)
           return at >= since && at < until

@@ -61,7 +61,7 @@ export interface Segments extends ReadableSegments {
    */
   readonly take: (kind: SegmentKind, bytes: number) => Promise<Segment>
   /**
-   * Takes a file out of use, as something that may never be read again. A log file is used anew
+   * Takes a file out of use, as something that may never be read again. A log file is used again
    * under another generation while there are fewer than `spare_max` spare ones; all others are
    * removed. To be called when nothing durable names it any more (`VolumeParts.checkpoint`).
    */

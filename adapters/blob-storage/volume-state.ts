@@ -92,7 +92,7 @@ const count = (
     if (!isHeld(old)) counters.used_bytes += bytes
     return
   }
-  // What is told of a copy whose head was damaged may be wrong.
+  // What a damaged head says of its copy may be wrong.
   if (isHeld(old)) counters.used_bytes = Math.max(0, counters.used_bytes - bytes)
   if ((kind === "quarantined" || kind === "lost") && !is_moved) counters.quarantined += 1
 }

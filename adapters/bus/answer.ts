@@ -1,7 +1,7 @@
 /**
  * Answers to requests over the bus. An answer is published with the permissions of this process, so
  * a reply subject that the asker chose could make it a commit, an event or a request to JetStream.
- * Answers therefore go to the inbox of whoever may ask on that subject, and nowhere else; a test
+ * Answers therefore go to the inbox of the user who may ask on that subject alone; a test
  * keeps `Msg.respond` out of the sources.
  *
  * Source: docs/decisions/0170.

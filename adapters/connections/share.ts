@@ -8,7 +8,7 @@ import { networksOf } from "#adapters/outside-address.ts"
 import { callerNetwork } from "#schemas/caller-network.ts"
 import type { Settings } from "#schemas/settings.ts"
 
-/** Connections of one address beyond its limit that are told so; more are closed unheard. */
+/** Connections of one address beyond its limit that get an answer; more are closed. */
 const told_max = 16
 
 /** Of all connections so many are for unlimited addresses alone, a sixteenth where it is less. */

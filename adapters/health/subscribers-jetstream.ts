@@ -55,7 +55,7 @@ const missedBy = (consumer: ConsumerInfo, { state }: StreamInfo) => {
 
 const waitingFor = ({ num_pending, num_ack_pending }: ConsumerInfo) => num_pending + num_ack_pending
 
-/** The durable consumers of subscribers. Whoever reads for a moment keeps no place. */
+/** The durable consumers of subscribers. Ordered consumers keep no place. */
 const durables = async (jsm: JetStreamManager) => {
   const found: Array<ConsumerInfo> = []
   for await (const consumer of jsm.consumers.list(events_stream)) {

@@ -14,7 +14,7 @@ interface Guarding {
 
 /**
  * Writes only to a log that is whole: after each lost connection the stream is compared again,
- * since its server may have started anew on a damaged store. Each success moves the mark.
+ * since its server may have restarted on a damaged store. Each success moves the mark.
  */
 export const guarded = Effect.fnUntraced(function* (
   write: Write,

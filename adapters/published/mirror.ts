@@ -1,6 +1,6 @@
 /**
  * The mirror of the published events that subscribers read, in an account of its own. It is kept by
- * whoever publishes: made, brought up to date, and made again where its source is another stream.
+ * the publisher: made, brought up to date, and made again where its source is another stream.
  *
  * The mirror keeps the sequences of its source. Its subscribers' durable consumers live in it.
  *

@@ -66,7 +66,7 @@ const types = new Map(sent.map(([{ name }, types]) => [name, new Set(types)]))
 export const workerCommands = (connection: NatsConnection, worker_id: WorkerId) =>
   remoteCommands(connection, { subject: commandSubject(worker_id) })
 
-/** The worker whose commands come by this subject: the server lets nobody else publish there. */
+/** The worker whose commands come by this subject: the server lets no other publish there. */
 const workerOf = (subject: string) => WorkerId.make(subject.split(".")[1] ?? "")
 
 /** Carries out the commands of all workers, until the scope closes. */

@@ -107,7 +107,7 @@ const isoAt = (now: number) => DateTime.formatIso(DateTime.makeUnsafe(now))
 
 /**
  * Issues and revokes over the log. A request that may come again gets the same token each time,
- * where there is a key to derive it from. IdentityUnavailable: nobody carries it out, or too many.
+ * where there is a key to derive it from. IdentityUnavailable: none carries it out, or too many do.
  */
 const logIssuerWith = Effect.fnUntraced(function* (retry_key?: Uint8Array) {
   const log = yield* Log
@@ -183,7 +183,7 @@ const logIssuerWith = Effect.fnUntraced(function* (retry_key?: Uint8Array) {
   return { issue, revoke }
 })
 
-/** For a program of its own: its retries under one origin get one token, nobody else's do. */
+/** For a program of its own: its retries under one origin get one token, no others do. */
 export const logIssuer = Effect.suspend(() => logIssuerWith(randomBytes(retry_key_bytes)))
 
 /** Pause before a file's tokens are told again, in milliseconds. */

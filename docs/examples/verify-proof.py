@@ -10,7 +10,7 @@ for with `--kept`.
 
 The second form checks what `almanac audit export` wrote of the whole log (log.ndjson, or
 log.ndjson.gz): its first commits are those of each head that you kept, so the operator has changed,
-removed or added none of them since, whatever else was computed anew. An export without a kept head
+removed or added none of them since, whatever else was computed again. An export without a kept head
 proves nothing against its operator, and is refused.
 
 KEY is what `almanac audit key` printed, as you had it from its owner. The exit code is 0 where it is

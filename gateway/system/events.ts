@@ -31,7 +31,7 @@ const retry_ms = 1_000
 
 const encoder = new TextEncoder()
 
-/** A stream ends when its reader goes, which nobody can foretell, in seconds. */
+/** A stream ends when its reader goes, at a time that cannot be known, in seconds. */
 const stream_retry_s = 10
 
 const refusedStream = (over: OverBudget, { caller_max, all_max }: BudgetLimits) =>
@@ -88,7 +88,7 @@ const unreachable = ({ detail }: PublishFailed) =>
 const beginning = Effect.fnUntraced(
   function* ({ query: { since }, headers }: Asked) {
     const { end, before, resume } = yield* PublishedHistory
-    // Who comes back says so by the header: the query is still that of the first time.
+    // A reconnecting client says so by the header: its query is still the first one.
     const asked = headers["last-event-id"] ?? since
     if (asked === undefined) {
       return yield* resume({ sequence: yield* end })
@@ -109,7 +109,7 @@ const beginning = Effect.fnUntraced(
   Effect.mapError((failure) => (failure instanceof Invalid ? failure : unreachable(failure))),
 )
 
-/** What is told first to one who comes from another history, under the place it goes on from. */
+/** The first block for a client from another history, under the place it continues from. */
 const toldFirst = ({ epoch, after, restored }: Resumed) =>
   restored === undefined ? "" : linesOf(epoch, { sequence: after, event: restored })
 
@@ -126,7 +126,7 @@ const linesAfter = (epochOf: (restoration: CloudEvent) => string, from: Resumed)
 
 /**
  * Follows the events after `Last-Event-ID` or `since`, or from now on without both; 0 begins with
- * the first there ever was. Nobody is answered 200 whose events cannot be read; when the bus goes
+ * the first there ever was. No answer is 200 when its events cannot be read; when the bus goes
  * away later, the stream says why in a comment and ends, to be resumed.
  */
 export const subscribe = Effect.fnUntraced(function* (asked: Asked) {

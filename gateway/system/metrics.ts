@@ -58,7 +58,7 @@ const webhookLag = Effect.fnUntraced(function* (
   cursor: WebhookCursor | undefined,
   end: number,
 ) {
-  // Nobody has begun to deliver to one without a cursor.
+  // Delivery to one without a cursor has not begun.
   const after =
     cursor === undefined ? yield* sequenceBefore(Date.parse(created_at)) : handledBy(cursor)
   if (after >= end) return 0

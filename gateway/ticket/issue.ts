@@ -32,7 +32,7 @@ export const ownerOf = (caller: Caller, address: string) => {
 export const issueTicket = Effect.gen(function* () {
   const { caller, address = "", proof } = yield* RequestContext
   const tickets = yield* EventTickets
-  // A ticket that opens no stream helps nobody.
+  // A ticket that opens no stream is useless.
   yield* visibleTo(caller)
   if (tickets === undefined || proof === undefined) {
     return yield* Effect.die("Tickets are not set up.")

@@ -21,7 +21,7 @@ export interface Subscriber {
   readonly lag_s: number
   /**
    * Events that were discarded before it acknowledged them. Of a consumer with a filter, at most so
-   * many: nobody knows how many of them its filter would have passed.
+   * many: how many of them its filter would have passed is unknown.
    */
   readonly missed: number
 }

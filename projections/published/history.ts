@@ -2,7 +2,7 @@
  * All published events there ever were: those that the stream keeps, and older ones from the log.
  *
  * A subscriber's place is an epoch and a number. The epoch changes where numbers begin to mean
- * other events, which is at a restore; whoever comes with another one is told before anything else.
+ * other events, which is at a restore; a subscriber with another one gets `state_restored` first.
  *
  * Source: DECISIONS "published events"; decision 0172.
  */
@@ -153,7 +153,7 @@ const restorationOf = Effect.fnUntraced(function* (
   return found._tag === "None" ? undefined : found.value
 })
 
-/** What is told of an epoch that the log knows nothing of: nothing counts that was seen in it. */
+/** The event for an epoch that the log does not know: nothing that was seen in it counts. */
 const unknownEpoch = (epoch: string, present: string): CloudEvent => ({
   specversion: "1.0",
   id: `0.0.${present}`,

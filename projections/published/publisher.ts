@@ -37,7 +37,7 @@ const check_ms = 5_000
 /** Events told at one go: some milliseconds, between which others have the thread. */
 const slice_events_max = 500
 
-/** Events from one anchor to the next: whoever counts from one reads about as many commits. */
+/** Events from one anchor to the next: counting from one reads about as many commits. */
 const anchor_events = 10_000
 
 /**

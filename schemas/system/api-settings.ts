@@ -3,7 +3,7 @@ import { choice, flag, integer, list, network, setting, text } from "#schemas/se
 
 /** An hour: a request that takes longer is a mistake. */
 const hour_s = 3600
-/** Ten minutes: whoever looks at `/readyz` looks more often. */
+/** Ten minutes: probes of `/readyz` come more often. */
 const drain_s_max = 600
 /** A million a second is more than one process can answer: as good as off. */
 const requests_per_second_max = 1_000_000
@@ -92,7 +92,7 @@ export const api = {
   drain_seconds: setting(integer(0, drain_s_max, "seconds"), 0, {
     meaning:
       "Seconds that a process which was told to stop still answers, while `/readyz` says 503, so " +
-      "that whoever balances the load sends requests elsewhere.",
+      "that load balancers send requests elsewhere.",
     source: "decision 0140",
     reloadable: true,
   }),

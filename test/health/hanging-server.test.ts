@@ -10,7 +10,7 @@ import { describeWithServer, temporaryFolder } from "../nats.ts"
 /** A minute and more by default; what is waited for here is the same, only sooner. */
 const patience = { ping_ms: 300, answer_ms_max: 200, unanswered_max: 3 }
 
-/** One that stands still gets no SIGTERM, and five seconds for it, before it is killed. */
+/** A hung process does not handle SIGTERM; it is killed five seconds later. */
 const restart_ms_max = 30_000
 
 describeWithServer("a nats-server that hangs", () => {

@@ -155,7 +155,7 @@ const positionsText = (commits: ReadonlyArray<Acknowledged>) => {
 const is_beyond_the_mark = (master: keyof Masters, damages: ReadonlyArray<Damage>) =>
   master.endsWith("2") && damages.some(({ name }) => name === "put another installation's store")
 
-/** Runs a case; what breaks the law is told with the fewest damages. */
+/** Runs a case; one that breaks the law is reported with the fewest damages. */
 export const checkCase = Effect.fnUntraced(function* (
   masters: Masters,
   drawn: Case,

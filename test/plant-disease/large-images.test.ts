@@ -1,4 +1,4 @@
-/** What large images take, and who may have how many of them. Source: decision 0186. */
+/** What large images take, and how many of them each caller may have: decision 0186. */
 import { spawnSync } from "node:child_process"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"

@@ -79,7 +79,7 @@ interface Line {
   readonly commit: Readonly<Record<string, unknown>>
 }
 
-/** What an operator makes of an export: hashes, chains, the manifest and its head, all anew. */
+/** What an operator makes of an export: hashes, chains, the manifest and its head again. */
 const written = (
   lines: ReadonlyArray<Line>,
   {
@@ -110,7 +110,7 @@ const written = (
 
 const tamperedAt = 7
 
-/** Ways in which an operator changes the log of a kept head, and computes all the rest anew. */
+/** Ways in which an operator changes the log of a kept head, and computes the rest again. */
 const tamperings: Readonly<Record<string, (lines: ReadonlyArray<Line>) => ReadonlyArray<Line>>> = {
   "a changed event": (lines) =>
     lines.map((one) =>

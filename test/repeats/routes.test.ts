@@ -33,7 +33,7 @@ const webhooks = (path: string): Readonly<Record<string, Counts>> => ({
   [`POST ${path}/:id/dead-letters/:sequence/redeliver`]: "log",
 })
 
-/** Every request that is no read: whoever adds one decides here what a key does. */
+/** Every request that is no read: a new one states here what a key does. */
 const expected: Readonly<Record<string, Counts>> = {
   "PUT /v1/blobs": "none",
   "POST /v1/blobs/stream": "none",

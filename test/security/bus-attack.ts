@@ -1,4 +1,4 @@
-/** What somebody tries who has got hold of a user of the bus, and how to see what came of it. */
+/** What an intruder with a user of the bus tries, and how to see what came of it. */
 import type { JetStreamManager } from "@nats-io/jetstream"
 import { type NatsConnection as Connection, headers, type Msg } from "@nats-io/transport-node"
 import { Effect } from "effect"

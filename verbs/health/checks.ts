@@ -29,7 +29,7 @@ import { busBeside, generations, log, standing } from "#verbs/session.ts"
 /** A bus that stands still is not waited for as a start does; one of our own reads its store in. */
 const bus_ms_max = 20_000
 
-/** What a gateway is asked; where nobody can know how to ask it, that is the finding. */
+/** What a gateway is asked; where it cannot be asked, that is the finding. */
 const gatewayOf = (get: () => Promise<Get>, is_all: boolean) =>
   Effect.tryPromise({ try: get, catch: causeText }).pipe(
     Effect.map((asking) => gatewayChecks(asking, is_all)),

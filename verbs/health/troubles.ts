@@ -40,7 +40,7 @@ const measured = Effect.gen(function* () {
 
 /**
  * Why no command of this process is committed. Causes that are known come first, so that a line
- * names them; what is measured covers those that nobody knows.
+ * names them; what is measured covers unknown causes.
  */
 export const commandTrouble = Effect.fnUntraced(function* ({ trouble }: BusStanding) {
   const server = yield* NatsServer

@@ -53,7 +53,7 @@ const facts_idle_ms_max = 3000
 const facts_look_ms = 100
 /** Until a look at the disk sees what was removed; the gauge looks every 100 ms. */
 const look_again_ms = 150
-/** An outcome is kept so long for whoever asks again after it was reached. */
+/** How long an outcome is kept for requests that come after it was reached. */
 const outcome_ms_max = 10_000
 
 const mebibyte = 2 ** 20
