@@ -4,6 +4,7 @@ import { Command, Flag } from "effect/cli"
 import type { AnyDecider } from "#actors/decider.ts"
 import { type Verification, verify as walk } from "#actors/system/verification.ts"
 import { LogWatch } from "#adapters/log/log-watch.ts"
+import { readVolumeWitness } from "#adapters/log/volume-witness.ts"
 import { compareWith, readCheckpoints } from "#adapters/log/witnesses.ts"
 import type { Log, LogUnavailable } from "#events/log.ts"
 import { type Finding, findingText } from "#events/log-guard.ts"
@@ -82,10 +83,11 @@ export const verifyLog = Effect.fnUntraced(function* (options: VerifyOptions) {
 })
 
 /** What the high-water mark and the read models know that the log does not hold. */
-const lossesOf = Effect.fnUntraced(function* ({ data }: Settings) {
+const lossesOf = Effect.fnUntraced(function* ({ data, blob }: Settings) {
   const watch = Option.getOrUndefined(yield* Effect.serviceOption(LogWatch))
   if (watch === undefined) return []
-  yield* compareWith(watch, yield* readCheckpoints(data.dir))
+  const witnesses = [...(yield* readCheckpoints(data.dir)), ...readVolumeWitness(blob.dir)]
+  yield* compareWith(watch, witnesses)
   return watch.findings()
 })
 

@@ -9,6 +9,7 @@ import { LiveNodes } from "#actors/blob-storage/live-nodes.ts"
 import { type HeldMembers, heldMembers, membership } from "#actors/blob-storage/members.ts"
 import { ActiveNodes, NodeName } from "#actors/blob-storage/replication.ts"
 import { shortfall } from "#actors/blob-storage/shortfall.ts"
+import { Volume } from "#actors/blob-storage/volume.ts"
 import { Commands } from "#actors/commands.ts"
 import { keepRunning } from "#actors/process.ts"
 import { migrationState } from "#adapters/blob-storage/blob-migration.ts"
@@ -17,6 +18,7 @@ import { clusterMetrics } from "#adapters/blob-storage/cluster-metrics.ts"
 import { cursors } from "#adapters/blob-storage/cursor-key.ts"
 import type { EngineDesk } from "#adapters/blob-storage/engine-desk.ts"
 import { volumeMetrics } from "#adapters/blob-storage/volume-metrics.ts"
+import { compareVolume, keepVolumeWitness } from "#adapters/log/volume-witness.ts"
 import { threadFull } from "#adapters/thread-share.ts"
 import { BlobStorageApi } from "#gateway/blob-storage/api.ts"
 import { blobs } from "#gateway/blob-storage/blob.ts"
@@ -48,13 +50,14 @@ export interface BlobStorageOptions {
 
 /** What runs by itself on this node. */
 const processes = Effect.fnUntraced(function* (
-  { settings: { cluster: settings }, node_id }: BlobStorageOptions,
+  { settings: { cluster: settings, blob }, node_id }: BlobStorageOptions,
   held: HeldMembers,
   { checked }: Parts,
 ) {
   const cluster = settings.name
   yield* Effect.forkScoped(keepRunning(membership(cluster, held)))
   yield* Effect.forkScoped(journal(node_id, threadFull()))
+  yield* keepVolumeWitness(`${Volume.name}.${node_id}`, blob.dir)
   yield* Effect.forkScoped(keepRunning(shortfall({ cluster, node_id, checked })))
 })
 
@@ -82,6 +85,7 @@ const openParts = Effect.fnUntraced(function* (
 ) {
   const { blob, cluster } = settings
   yield* refuseUnmigrated(blob)
+  yield* compareVolume(blob.dir)
   const volume = yield* openBlobVolume({
     dir: blob.dir,
     capacity_bytes: cluster.capacity_bytes,

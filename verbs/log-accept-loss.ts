@@ -5,6 +5,7 @@ import { v7 } from "uuid"
 import { host } from "#actors/host.ts"
 import { acceptLoss, LossNotAccepted } from "#adapters/log/accept-loss.ts"
 import { LogWatch } from "#adapters/log/log-watch.ts"
+import { readVolumeWitness } from "#adapters/log/volume-witness.ts"
 import { compareWith, readCheckpoints } from "#adapters/log/witnesses.ts"
 import { logGenerations } from "#adapters/log-generations.ts"
 import { findingText, mergeMissing, missingText } from "#events/log-guard.ts"
@@ -17,9 +18,10 @@ import { busAlone, generations, log } from "#verbs/session.ts"
 const refused = (message: string) => new LossNotAccepted({ message })
 
 /** What the log lacks, as everybody knows who can be asked while nothing runs. */
-const examined = Effect.fnUntraced(function* ({ data }: Settings) {
+const examined = Effect.fnUntraced(function* ({ data, blob }: Settings) {
   const watch = yield* LogWatch
-  yield* compareWith(watch, yield* readCheckpoints(data.dir))
+  const witnesses = [...(yield* readCheckpoints(data.dir)), ...readVolumeWitness(blob.dir)]
+  yield* compareWith(watch, witnesses)
   return watch.findings()
 })
 

@@ -2,14 +2,15 @@
 import { Effect } from "effect"
 import { type Finding, fail, ok } from "#adapters/finding.ts"
 import { LogWatch } from "#adapters/log/log-watch.ts"
+import { readVolumeWitness } from "#adapters/log/volume-witness.ts"
 import { compareWith, readCheckpoints } from "#adapters/log/witnesses.ts"
 import { Log } from "#events/log.ts"
 import { findingText, way_out } from "#events/log-guard.ts"
 
-/** The log's end beside the high-water mark and the read models of a data folder. */
-export const lossFindings = Effect.fnUntraced(function* (data_dir: string) {
+/** The log's end beside the high-water mark, and what read models and blobs know of it. */
+export const lossFindings = Effect.fnUntraced(function* (data_dir: string, blob_dir: string) {
   const watch = yield* LogWatch
-  const witnesses = yield* readCheckpoints(data_dir)
+  const witnesses = [...(yield* readCheckpoints(data_dir)), ...readVolumeWitness(blob_dir)]
   yield* compareWith(watch, witnesses)
   const findings = watch.findings()
   if (findings.length > 0) {
@@ -21,5 +22,5 @@ export const lossFindings = Effect.fnUntraced(function* (data_dir: string) {
   const mark = watch.known()
   const shown =
     mark === undefined ? "there is no high-water mark yet" : `the mark is at ${mark.position}`
-  return [ok("log end", `position ${end}; ${shown}, and ${witnesses.length} read models agree`)]
+  return [ok("log end", `position ${end}; ${shown}, and ${witnesses.length} other witnesses agree`)]
 })

@@ -50,17 +50,23 @@ export const readCheckpoints = (data_dir: string) =>
       })
   })
 
-/** Compares the log with each witness; what is not explained closes the log. */
+/**
+ * Compares the log with each witness; what is not explained closes the log. Answers whether any
+ * knows another log, explained or not.
+ */
 export const compareWith = Effect.fnUntraced(function* (
   watch: Watch,
   witnesses: ReadonlyArray<Checkpointed>,
 ) {
   const log = yield* Log
   const head = yield* log.end
+  let differs = false
   for (const { name, position, hash } of witnesses) {
     const [found] =
       position > head ? [] : yield* Stream.runCollect(Stream.take(log.entries("", position - 1), 1))
     if (found?.position === position && found.hash === hash) continue
+    differs = true
     yield* watch.explains({ name, position }, head)
   }
+  return { differs }
 })

@@ -115,7 +115,7 @@ describeWithServer("a log that lost commits on disk", () => {
           cpSync(`${image}`, damaged, { recursive: true })
           harm(damaged, `${older}`)
           yield* Effect.gen(function* () {
-            const [told] = yield* lossFindings(damaged)
+            const [told] = yield* lossFindings(damaged, join(damaged, "blobs"))
             assert.equal(told?.status, "fail", name)
             const { missing, head, trouble } = yield* found
             assert.include(trouble, "read-only", name)
@@ -140,7 +140,7 @@ describeWithServer("a log that lost commits on disk", () => {
       yield* crashImage(`${live}`, `${image}`, commits)
       yield* Effect.gen(function* () {
         assert.isUndefined((yield* found).trouble)
-        assert.equal((yield* lossFindings(`${image}`))[0]?.status, "ok")
+        assert.equal((yield* lossFindings(`${image}`, join(`${image}`, "blobs")))[0]?.status, "ok")
         assert.equal(yield* write(1), commits + 1)
       }).pipe(Effect.provide(guardedLog(`${image}`)), Effect.scoped)
       assert.isFalse(existsSync(join(`${image}`, kept_folder)))

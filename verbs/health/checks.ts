@@ -39,10 +39,10 @@ const gatewayOf = (get: () => Promise<Get>, is_all: boolean) =>
 type OnBus = Check<Log | LogStanding | LogWatch | NatsConnection>
 
 /** What is missing from the log; where this folder never had one, nothing is made. */
-const logEnd = ({ data }: Settings): OnBus => ({
+const logEnd = ({ data, blob }: Settings): OnBus => ({
   name: "log-end",
   look: Effect.suspend(() =>
-    existsSync(join(data.dir, mark_file)) ? lossFindings(data.dir) : Effect.succeed([]),
+    existsSync(join(data.dir, mark_file)) ? lossFindings(data.dir, blob.dir) : Effect.succeed([]),
   ),
 })
 
