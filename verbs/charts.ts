@@ -26,6 +26,7 @@ import * as scheduler from "#actors/share-protection/scheduler.ts"
 import * as target from "#actors/share-protection/target.ts"
 import * as template from "#actors/share-protection/target-template.ts"
 import * as worker from "#actors/share-protection/worker.ts"
+import * as quarantine from "#actors/system/acknowledgement.ts"
 import * as checkpoint from "#actors/system/checkpoint.ts"
 import * as election from "#actors/system/election.ts"
 import * as generation from "#actors/system/generation.ts"
@@ -68,6 +69,7 @@ const machines: ReadonlyArray<AnyStateMachine> = [
   generation,
   probe,
   publication,
+  quarantine,
   restoration,
   token,
   webhook,

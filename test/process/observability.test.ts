@@ -252,6 +252,7 @@ describeWithRadosgw("a server that is watched", () => {
       "collector",
       "version",
       "node",
+      "acknowledged",
     ])
     // Users chose these values; how many of them are shown is bounded (decision 0187).
     const chosen = new Set(["webhook", "consumer"])

@@ -11,7 +11,8 @@ import type { Kysely } from "kysely"
 import { machine as cluster } from "#actors/blob-storage/cluster.ts"
 import { machine as webhook } from "#actors/system/webhook.ts"
 import { BlobDeleted, BlobLost, BlobStored } from "#events/blob-storage/volume.ts"
-import type { Recorded } from "#events/log.ts"
+import type { Entry, Recorded } from "#events/log.ts"
+import { quarantine_stream, UnreadableAcknowledged } from "#events/system/quarantine.ts"
 import {
   WebhookChanged,
   WebhookCreated,
@@ -48,6 +49,7 @@ import { usageOf } from "#projections/share-protection/usage.ts"
 import { findWorker } from "#projections/share-protection/worker.ts"
 import { listEvents } from "#projections/system/audit.ts"
 import { blueprint as system } from "#projections/system/blueprint.ts"
+import { countUnreadable } from "#projections/system/quarantine.ts"
 import {
   countLetters,
   countWebhooks,
@@ -345,6 +347,24 @@ describePostgres("SQLite and PostgreSQL", () => {
             yield* answer(what, (db) => listEvents(db, filter, { order, limit: 5, marker }))
           }
         }
+        // What no release wrote, of which the first was acknowledged.
+        const next = log.length + 1
+        const nonsense = (position: number): Entry => ({
+          position,
+          stream: "weather.\0.x",
+          hash: `${position}`,
+          bytes: Buffer.from("oops"),
+          unreadable: "it is no JSON",
+        })
+        const known = { through: next, commits: 1, reason: "a test" }
+        yield* tell([
+          nonsense(next),
+          committed(next + 1, quarantine_stream, [UnreadableAcknowledged.make(known)]),
+          nonsense(next + 2),
+        ])
+        yield* agree
+        const counts = yield* answer("unreadable", (db) => countUnreadable(db))
+        assert.deepEqual(counts, { acknowledged: 1, open: 1 })
       }),
     )
   })

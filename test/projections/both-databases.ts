@@ -3,7 +3,7 @@ import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { Kysely } from "kysely"
 import { sqlite } from "#adapters/sqlite.ts"
-import type { Recorded } from "#events/log.ts"
+import type { Entry } from "#events/log.ts"
 import { type Blueprint, openDatabase, project } from "#projections/read-model.ts"
 import { temporaryFolder } from "../nats.ts"
 import { postgresDatabases } from "../postgres.ts"
@@ -14,7 +14,7 @@ export const both = Effect.fnUntraced(function* <Tables>(blueprint: Blueprint<Ta
   const one = yield* Effect.provideContext(openDatabase(blueprint), here)
   const other = yield* Effect.provideContext(openDatabase(blueprint), there)
   return {
-    tell: (stretch: ReadonlyArray<Recorded>) =>
+    tell: (stretch: ReadonlyArray<Entry>) =>
       Effect.all([project(one, blueprint, stretch), project(other, blueprint, stretch)], {
         discard: true,
       }),
