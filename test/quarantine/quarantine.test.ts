@@ -253,4 +253,33 @@ describeWithServer("a log that holds what no release wrote", () => {
     },
     test_ms_max,
   )
+
+  it(
+    "is restored and rolled with all of it, and both go on",
+    async () => {
+      const to = join(newFolder(), "backup")
+      const backup = await verb(folder, "backup-state", "--to", to)
+      assert.equal(backup.code, 0, backup.stderr)
+      await server.stop()
+      const restored = join(newFolder(), "restored")
+      const restore = await verb(restored, "restore-state", "--from", to)
+      assert.equal(restore.code, 0, restore.stderr)
+      for (const data_dir of [restored, folder]) {
+        const roll = await verb(data_dir, "log", "roll")
+        assert.equal(roll.code, 0, roll.stderr)
+        const listed = await verb(data_dir, "log", "quarantine", "--json")
+        const { count, open } = JSON.parse(listed.stdout)
+        expect([count, open]).toEqual([positions.length, 1])
+        server = await startServer(data_dir, environment)
+        await stored(server, `after all, in ${data_dir}`)
+        const verified = await verb(data_dir, "audit", "verify", "--json")
+        const { faults } = JSON.parse(verified.stdout) as { readonly faults: ReadonlyArray<Fault> }
+        expect(faults.map(({ kind, position }) => [kind, position])).toEqual([
+          ["unreadable", positions.at(-1)],
+        ])
+        await server.stop()
+      }
+    },
+    test_ms_max,
+  )
 })
