@@ -1,6 +1,6 @@
 /**
  * Migrates a store of plain files in a process of its own and kills itself before a step, or after
- * so many blobs. Its "log" is a file of facts beside the store. Run by blob-migration.test.ts.
+ * so many blobs. Its "log" is a file of facts beside the store. Run by blob-migration.services.ts.
  */
 import { existsSync, readFileSync } from "node:fs"
 import { appendFile } from "node:fs/promises"

@@ -40,6 +40,8 @@ describeWithServer("blobs that outlive their log", () => {
       const first = await startServer(data_dir, environment)
       const id = await stored(first, "before")
       assert.equal((await readyOf(first)).status, 200)
+      const path = join(blob_dir, volume_witness_file)
+      await until("a witness", soon_ms, async () => existsSync(path))
       await first.stop()
       const [known] = readVolumeWitness(blob_dir)
       assert.ok(known !== undefined && known.position > 0)
@@ -72,7 +74,6 @@ describeWithServer("blobs that outlive their log", () => {
         return (await readyOf(third)).status === 200
       })
       await stored(third, "after")
-      const path = join(blob_dir, volume_witness_file)
       await until("a witness of the new log", soon_ms, async () => existsSync(path))
       await third.stop()
       assert.notEqual(JSON.parse(readFileSync(path, "utf8")).hash, known.hash)
