@@ -17,13 +17,24 @@ export interface HealthParts {
   readonly isEnding?: () => boolean
 }
 
+/** A service that breaks when it is asked is not ready; its reason is in the log. */
+const broken = (defect: unknown) =>
+  Effect.as(
+    Effect.logWarning("Readiness cannot be told.", defect),
+    "cannot say whether it is ready",
+  )
+
 /** One line of `/readyz`: why not, or `ok` and what is to be known of it. */
 const readiness = ({
   name,
   ready,
   note = Effect.succeed(undefined),
 }: HealthParts["services"][number]) =>
-  Effect.zip(ready, note).pipe(
+  Effect.zip(
+    Effect.catchDefect(ready, broken),
+    // A note is worth no line that fails: a database that is away has its own.
+    Effect.catchDefect(note, () => Effect.undefined),
+  ).pipe(
     Effect.timeoutOrElse({
       duration: Duration.millis(ready_ms_max),
       orElse: () => Effect.succeed(["does not answer", undefined] as const),

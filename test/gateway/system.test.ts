@@ -12,6 +12,7 @@ import { probe } from "./probe.ts"
 const blobs = probe("blob-storage", "/v1/blobs")
 let ready: string | undefined
 let is_ending = false
+let breaks_note = false
 let settings = settingsWith()
 const requests = requestMetrics()
 const scope = Effect.runSync(Scope.make())
@@ -23,7 +24,11 @@ const mounted = {
   api: blobs.api as unknown as Mounted["api"], // erased as mount erases it
   app: undefined,
   waitFor: () => Effect.void,
-  ready: Effect.suspend(() => (ready === "never" ? Effect.never : Effect.succeed(ready))),
+  ready: Effect.suspend(() => {
+    if (ready === "breaks") return Effect.die("no database")
+    return ready === "never" ? Effect.never : Effect.succeed(ready)
+  }),
+  note: Effect.suspend(() => (breaks_note ? Effect.die("no database") : Effect.undefined)),
 } satisfies Mounted
 
 beforeAll(async () => {
@@ -144,10 +149,19 @@ describe("health", () => {
     [undefined, 200, "blob-storage ok\n"],
     ["the volume is read-only", 503, "blob-storage the volume is read-only\n"],
     ["never", 503, "blob-storage does not answer\n"],
+    ["breaks", 503, "blob-storage cannot say whether it is ready\n"],
   ])("/readyz of a service that says %s is %i", async (said, status, text) => {
     ready = said
     const answer = await served.fetch("/readyz")
     expect([answer.status, await answer.text()]).toEqual([status, text])
+  })
+
+  it("/readyz of a service whose note breaks is as without a note", async () => {
+    ready = undefined
+    breaks_note = true
+    const answer = await served.fetch("/readyz")
+    breaks_note = false
+    expect([answer.status, await answer.text()]).toEqual([200, "blob-storage ok\n"])
   })
 })
 
