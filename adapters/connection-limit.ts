@@ -1,7 +1,7 @@
 /**
- * How many connections the listener has at most, in all and of each address. Some more are let in,
- * so that whoever watches the process is answered, and other nodes are; all else that comes over
- * those is told to come again.
+ * The maximum number of connections of the listener, in all and for each address. Some more are
+ * accepted for probes of the process and for other nodes; any other request over those gets 503
+ * with Retry-After.
  *
  * Source: decisions 0154 and 0186.
  */
@@ -31,7 +31,7 @@ const open_total = gauge("almanac_http_connections", "Connections that clients h
 const limit = gauge("almanac_http_connections_limit", "Most that they may have open.")
 const refused_total = counter(
   "almanac_http_connections_refused_total",
-  "Connections beyond the limit, or their address's, that were told so, or closed unheard.",
+  "Connections beyond the limit, or their address's: answered with 503, or closed.",
   {},
 )
 const nowhere = Context.empty()

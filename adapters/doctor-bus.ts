@@ -225,7 +225,7 @@ const allCopies = ({ replicas, is_outside }: BusLook) =>
       : []),
   ])
 
-/** What the bus is asked. Where it has no log, one check says so, and others have nothing to do. */
+/** The checks of the bus. Without a log, one check reports that, and the others do nothing. */
 export const busChecks = (look: BusLook): ReadonlyArray<Check<LogStanding | NatsConnection>> => {
   type Look = Check<LogStanding | NatsConnection>["look"]
   const ofLog = (name: string, found: Look) => ({

@@ -61,7 +61,7 @@ export const subscriber_requests = [
   `$JS.ACK.${events_stream}.>`,
 ]
 
-/** What the publisher asks of the mirror's account to keep the mirror, and to watch its readers. */
+/** What the publisher may do in the mirror's account: keep the mirror, and watch its readers. */
 const keeper_requests = [
   "INFO",
   ...["INFO", "CREATE", "UPDATE", "DELETE"].map((call) => `STREAM.${call}.${events_stream}`),

@@ -65,7 +65,7 @@ const following =
 export const makeMemory = Effect.gen(function* () {
   const stream: Memory = { kept: [], last: 0, is_lost: false, made: 0 }
   const news = yield* PubSub.unbounded<void>()
-  const told = PubSub.publish(news, undefined)
+  const signal = PubSub.publish(news, undefined)
   const first = () => firstOf(stream)
   const at = (sequence: number) => stream.kept[sequence - first()]
 
@@ -80,7 +80,7 @@ export const makeMemory = Effect.gen(function* () {
         stream.last = 0
         stream.is_lost = true
       }),
-      told,
+      signal,
     ),
   }
   const published = PublishedEvents.of({
@@ -102,7 +102,7 @@ export const makeMemory = Effect.gen(function* () {
         const published_ms = yield* Clock.currentTimeMillis
         for (const { event } of events)
           stream.kept.push({ sequence: ++stream.last, event, published_ms })
-        yield* told
+        yield* signal
         return stream.last
       }),
     follow: following(stream, news),
@@ -115,7 +115,7 @@ export const makeMemory = Effect.gen(function* () {
           stream.is_lost = false
           stream.made++
         }),
-        told,
+        signal,
       ),
   })
   return { published, tampering }

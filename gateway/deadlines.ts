@@ -113,7 +113,7 @@ const isLate = (
   return request.is_slow
 }
 
-/** Sweeps for as long as the scope lives; `settings` is asked each time. */
+/** Sweeps for as long as the scope lives; reads `settings` each time. */
 export const deadlines = Effect.fnUntraced(function* (settings: () => DeadlineSettings) {
   const { progressOf } = yield* Transport
   const clock = yield* Clock.Clock

@@ -282,7 +282,7 @@ const last = { connection: "close" }
 
 /**
  * Whether the answer refuses a body of unknown length, or one that is late, before its end. The
- * rest is not waited for, so the connection ends: a client that was not told would send its next
+ * rest is not waited for, so the connection ends: a client that does not know would send its next
  * request into nothing.
  */
 const isCutShort = ({ transport }: Door, { request, in_flight }: Visit, { status }: Response) =>

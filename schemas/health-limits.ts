@@ -5,7 +5,7 @@
 export const lag_s_max = {
   publisher: 60,
   mirror: 60,
-  /** A receiver that is away for a deployment is none of the operator's business. */
+  /** A receiver that is offline for a deployment needs no operator. */
   webhook: 3_600,
   /** Events are kept for at least a day by age, and for 30 by default. */
   subscriber: 86_400,

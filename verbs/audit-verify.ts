@@ -4,8 +4,7 @@ import { Command, Flag } from "effect/cli"
 import type { AnyDecider } from "#actors/decider.ts"
 import { type Verification, verify as walk } from "#actors/system/verification.ts"
 import { LogWatch } from "#adapters/log/log-watch.ts"
-import { readVolumeWitness } from "#adapters/log/volume-witness.ts"
-import { compareWith, readCheckpoints } from "#adapters/log/witnesses.ts"
+import { compareWith, readWitnesses } from "#adapters/log/witnesses.ts"
 import type { Log, LogUnavailable } from "#events/log.ts"
 import { type Finding, findingText } from "#events/log-guard.ts"
 import { causeText } from "#schemas/cause-text.ts"
@@ -86,8 +85,7 @@ export const verifyLog = Effect.fnUntraced(function* (options: VerifyOptions) {
 const lossesOf = Effect.fnUntraced(function* ({ data, blob }: Settings) {
   const watch = Option.getOrUndefined(yield* Effect.serviceOption(LogWatch))
   if (watch === undefined) return []
-  const witnesses = [...(yield* readCheckpoints(data.dir)), ...readVolumeWitness(blob.dir)]
-  yield* compareWith(watch, witnesses)
+  yield* compareWith(watch, yield* readWitnesses(data.dir, blob.dir))
   return watch.findings()
 })
 

@@ -47,7 +47,7 @@ const look_ms = 500
 /** No progress is shown of a run that is over sooner, in milliseconds. */
 const quiet_ms = 2000
 
-/** Asks until it is done, and shows on standard error how far it is. */
+/** Repeats the request until it is done, and shows on standard error how far it is. */
 const untilDone = <E, R>(next: Effect.Effect<Figures, E, R>) =>
   Effect.gen(function* () {
     const progress = progressOn(screen(), quiet_ms)

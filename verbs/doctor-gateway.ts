@@ -136,8 +136,8 @@ const ofMetrics = (get: Get): ReadonlyArray<Check> => {
 }
 
 /**
- * What a gateway is asked, the log's size too where the bus is not. Where it does not answer at
- * all, one check says so, and the others have nothing to look at.
+ * The checks of a gateway, with the log's size where the bus has no check. If it does not answer at
+ * all, one check reports that, and the others do nothing.
  */
 export const gatewayChecks = (get: Get, is_all: boolean): ReadonlyArray<Check> => {
   const answers = Effect.runSync(

@@ -1,4 +1,4 @@
-/** A running instance: what it says of itself, and how it is asked as its operator. */
+/** A running instance: what it records of itself, and how an operator's command reaches it. */
 import { randomUUID } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import { request as plainRequest } from "node:http"

@@ -5,8 +5,7 @@ import { v7 } from "uuid"
 import { host } from "#actors/host.ts"
 import { acceptLoss, LossNotAccepted } from "#adapters/log/accept-loss.ts"
 import { LogWatch } from "#adapters/log/log-watch.ts"
-import { readVolumeWitness } from "#adapters/log/volume-witness.ts"
-import { compareWith, readCheckpoints } from "#adapters/log/witnesses.ts"
+import { compareWith, readWitnesses } from "#adapters/log/witnesses.ts"
 import { logGenerations } from "#adapters/log-generations.ts"
 import { findingText, mergeMissing, missingText } from "#events/log-guard.ts"
 import type { Settings } from "#schemas/settings.ts"
@@ -20,8 +19,7 @@ const refused = (message: string) => new LossNotAccepted({ message })
 /** What the log lacks, as everybody knows who can be asked while nothing runs. */
 const examined = Effect.fnUntraced(function* ({ data, blob }: Settings) {
   const watch = yield* LogWatch
-  const witnesses = [...(yield* readCheckpoints(data.dir)), ...readVolumeWitness(blob.dir)]
-  yield* compareWith(watch, witnesses)
+  yield* compareWith(watch, yield* readWitnesses(data.dir, blob.dir))
   return watch.findings()
 })
 

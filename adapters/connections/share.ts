@@ -1,6 +1,6 @@
 /**
- * How many of the connections each address may have: one client that opens all of them keeps nobody
- * else out, and an operator on this machine always gets in. IPv6 addresses count by their /64.
+ * How many of the connections each address may have: one client that opens many of them keeps no
+ * other out, and an operator on this machine always gets in. IPv6 addresses count by their /64.
  *
  * Source: decision 0186.
  */

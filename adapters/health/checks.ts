@@ -47,7 +47,7 @@ export const runChecks = <R>(checks: ReadonlyArray<Check<R>>) =>
     (found) => found.flat(),
   )
 
-/** A check that asks by promises. */
+/** A check that returns a promise. */
 export const promised = (
   name: string,
   look: () => Promise<Finding | ReadonlyArray<Finding>>,

@@ -30,7 +30,7 @@ export interface Patience {
 }
 
 /**
- * More than a minute, and longer than a busy machine stands still. One that is killed loses nothing
+ * More than a minute, and longer than a busy machine pauses. One that is killed loses nothing
  * acknowledged.
  */
 export const patience_default: Patience = {

@@ -1,4 +1,4 @@
-/** Asks JetStream how large the published events are, and how far their subscribers have come. */
+/** Reads from JetStream how large the published events are, and how far subscribers have read. */
 import {
   type ConsumerInfo,
   type JetStreamManager,

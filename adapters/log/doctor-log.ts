@@ -2,15 +2,14 @@
 import { Effect } from "effect"
 import { type Finding, fail, ok } from "#adapters/finding.ts"
 import { LogWatch } from "#adapters/log/log-watch.ts"
-import { readVolumeWitness } from "#adapters/log/volume-witness.ts"
-import { compareWith, readCheckpoints } from "#adapters/log/witnesses.ts"
+import { compareWith, readWitnesses } from "#adapters/log/witnesses.ts"
 import { Log } from "#events/log.ts"
 import { findingText, way_out } from "#events/log-guard.ts"
 
 /** The log's end beside the high-water mark, and what read models and blobs know of it. */
 export const lossFindings = Effect.fnUntraced(function* (data_dir: string, blob_dir: string) {
   const watch = yield* LogWatch
-  const witnesses = [...(yield* readCheckpoints(data_dir)), ...readVolumeWitness(blob_dir)]
+  const witnesses = yield* readWitnesses(data_dir, blob_dir)
   yield* compareWith(watch, witnesses)
   const findings = watch.findings()
   if (findings.length > 0) {

@@ -4,7 +4,7 @@
  *
  * Source: docs/decisions/0169.
  */
-import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream"
+import type { StoredMsg, StreamInfo, StreamState } from "@nats-io/jetstream"
 import { Context, Effect, Option, Schema } from "effect"
 import { sha256 } from "#adapters/commit-codec.ts"
 import type { KeptMark, Mark } from "#adapters/log/high-water-mark.ts"
@@ -23,7 +23,7 @@ export interface Watch extends Guard {
   /** The last commit that is known to have been in the log; undefined: none is. */
   readonly known: () => Mark | undefined
   /** Names the stream that holds the log. */
-  readonly identify: (info: Pick<StreamInfo, "config" | "created">) => void
+  readonly identify: (info: Pick<Found, "config" | "created">) => void
   /** Learns the restores and accepted losses that the log holds. */
   readonly learn: (context: typeof RestorationContext.Type) => void
   /** The mark's commit was found in the log: a witness of less is wrong itself. */
@@ -115,9 +115,29 @@ export const newWatch = (
   }
 }
 
+/** How a stream is: what the guard reads of JetStream's answer. */
+interface Found extends Pick<StreamInfo, "created"> {
+  readonly config: Pick<StreamInfo["config"], "name">
+  readonly state: Pick<StreamState, "first_seq" | "last_seq" | "messages"> & {
+    /** Only where they were asked for. */
+    readonly deleted?: ReadonlyArray<number>
+  }
+}
+
+/** What the guard asks JetStream; a JetStreamManager answers it. */
+export interface Questions {
+  readonly streams: {
+    info(stream: string, options?: { readonly deleted_details: boolean }): Promise<Found>
+    getMessage(
+      stream: string,
+      query: { readonly seq: number } | { readonly last_by_subj: string },
+    ): Promise<Pick<StoredMsg, "data" | "string"> | null>
+  }
+}
+
 /** The log's stream as it must be, and how to ask for it. */
 export interface Watched {
-  readonly jsm: JetStreamManager
+  readonly jsm: Questions
   readonly stream: string
   /** First token of its subjects. */
   readonly head: string
@@ -155,7 +175,7 @@ const rangesOf = (sequences: ReadonlyArray<number>): ReadonlyArray<Missing> => {
 }
 
 /** Sequences between the first and the last that the stream does not hold. */
-const gapsIn = async ({ jsm, stream, first }: Watched, { state }: StreamInfo) => {
+const gapsIn = async ({ jsm, stream, first }: Watched, { state }: Found) => {
   const whole = state.last_seq - first + 1
   if (state.last_seq < first || state.messages === whole) return []
   // Messages from the front on are gone where the stream begins later than it was made.

@@ -5,16 +5,18 @@
  * The file is written behind the commit and never synced: an older one, or none after a power cut,
  * only knows less. Source: decision 0190.
  */
-import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { Cause, Effect, Option, Schema } from "effect"
+import { Cause, Effect, Option } from "effect"
 import { LogWatch } from "#adapters/log/log-watch.ts"
-import { type Checkpointed, compareWith } from "#adapters/log/witnesses.ts"
+import {
+  type Checkpointed,
+  compareWith,
+  readVolumeWitness,
+  volume_witness_file,
+} from "#adapters/log/witnesses.ts"
 import { Log } from "#events/log.ts"
 import { causeText } from "#schemas/cause-text.ts"
-
-/** Its name in the folder of the blobs. */
-export const volume_witness_file = "log-witness.json"
 
 /** Milliseconds that it may be behind while the process runs. */
 const behind_ms = 5_000
@@ -23,21 +25,6 @@ const behind_ms = 5_000
 const write_ms_max = 1_000
 
 const file_mode = 0o600
-
-const decode = Schema.decodeUnknownOption(
-  Schema.fromJsonString(Schema.Struct({ position: Schema.Int, hash: Schema.String })),
-)
-
-/** What a blob store knows of the log: nothing before the first commit of its journal. */
-export const readVolumeWitness = (dir: string): ReadonlyArray<Checkpointed> => {
-  try {
-    const known = decode(readFileSync(join(dir, volume_witness_file), "utf8"))
-    return Option.toArray(known).map((one) => ({ name: "the blob store", ...one }))
-  } catch {
-    // There is none, or it cannot be read: it is no witness.
-    return []
-  }
-}
 
 const write = (dir: string, known: Omit<Checkpointed, "name">) => {
   const path = join(dir, volume_witness_file)

@@ -1,15 +1,15 @@
 /**
- * Who knows what the log held, beside the high-water mark: read models in files. They are opened
- * to be read only, as they are.
+ * What else knows what the log held, beside the high-water mark: read models in files, and blobs.
+ * They are opened to be read only, as they are.
  */
-import { existsSync, readdirSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import Sqlite from "better-sqlite3"
-import { Effect, Stream } from "effect"
+import { Effect, Option, Schema, Stream } from "effect"
 import type { Watch } from "#adapters/log/log-watch.ts"
 import { Log } from "#events/log.ts"
 
-/** The last commit that a read model shows. */
+/** The last commit that a witness knows. */
 export interface Checkpointed {
   readonly name: string
   readonly position: number
@@ -33,22 +33,43 @@ const read = (path: string): ReadonlyArray<Checkpointed> => {
 }
 
 /** The checkpoints of all read models in a data folder; one that cannot be read is left out. */
-export const readCheckpoints = (data_dir: string) =>
-  Effect.sync(() => {
-    const folder = join(data_dir, "read-models")
-    const inside = existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : []
-    const files = [...inside, join(data_dir, "capital-pressure.sqlite")]
-    return files
-      .filter((path) => path.endsWith(".sqlite") && existsSync(path))
-      .flatMap((path) => {
-        try {
-          return read(path)
-        } catch {
-          // Damaged, or in the middle of being made: it is no witness.
-          return []
-        }
-      })
-  })
+const readCheckpoints = (data_dir: string): ReadonlyArray<Checkpointed> => {
+  const folder = join(data_dir, "read-models")
+  const inside = existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name)) : []
+  const files = [...inside, join(data_dir, "capital-pressure.sqlite")]
+  return files
+    .filter((path) => path.endsWith(".sqlite") && existsSync(path))
+    .flatMap((path) => {
+      try {
+        return read(path)
+      } catch {
+        // Damaged, or in the middle of being made: it is no witness.
+        return []
+      }
+    })
+}
+
+/** Name of the blob store's witness, in the folder of the blobs. */
+export const volume_witness_file = "log-witness.json"
+
+const decode = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.Struct({ position: Schema.Int, hash: Schema.String })),
+)
+
+/** What a blob store knows of the log: nothing before the first commit of its journal. */
+export const readVolumeWitness = (dir: string): ReadonlyArray<Checkpointed> => {
+  try {
+    const known = decode(readFileSync(join(dir, volume_witness_file), "utf8"))
+    return Option.toArray(known).map((one) => ({ name: "the blob store", ...one }))
+  } catch {
+    // There is none, or it cannot be read: it is no witness.
+    return []
+  }
+}
+
+/** All witnesses of the log in these folders. */
+export const readWitnesses = (data_dir: string, blob_dir: string) =>
+  Effect.sync(() => [...readCheckpoints(data_dir), ...readVolumeWitness(blob_dir)])
 
 /**
  * Compares the log with each witness; what is not explained closes the log. Answers whether any

@@ -70,12 +70,12 @@ export const Cluster = HttpApiGroup.make("cluster")
     })
       .annotate(OpenApi.Summary, "Read the cluster's figures")
       .annotate(Needs, admin),
-    // Answers within about a second, finished or not: it is asked again until `is_done`.
+    // Answers within about a second, finished or not: the client repeats it until `is_done`.
     HttpApiEndpoint.post("compact", "/v1/cluster/compact", {
       success: CompactResponse,
       error: rejections(),
     })
-      .annotate(KeyNotNeeded, "It joins the run that goes on; what is stored stays as it is.")
+      .annotate(KeyNotNeeded, "It joins the present run; what is stored stays as it is.")
       .annotate(OpenApi.Summary, "Give deleted space of this node back to its disk")
       .annotate(Accepts, [])
       .annotate(Needs, admin),

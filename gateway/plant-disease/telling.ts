@@ -6,17 +6,16 @@
 import { Clock, DateTime, Effect } from "effect"
 import { PredictionSpool } from "#actors/plant-disease/prediction-spool.ts"
 import {
-  Busy,
+  type Busy,
   InferenceFailed,
   type Predicted,
   type PredictFailure,
   Predictor,
 } from "#actors/plant-disease/predictor.ts"
-import { holderOf, PixelsInFlight } from "#gateway/budget.ts"
 import type { PredictionMetrics } from "#gateway/plant-disease/metrics.ts"
+import { withPixels } from "#gateway/plant-disease/pixel-budget.ts"
 import { RequestContext } from "#gateway/request-context.ts"
 import type { Likely } from "#schemas/plant-disease/answer.ts"
-import { pixelsOf } from "#schemas/plant-disease/image-size.ts"
 import type { PredictionFact } from "#schemas/plant-disease/prediction.ts"
 
 /** A class and how likely it is; its index is that of the network's output. */
@@ -69,28 +68,6 @@ export const factOf = Effect.fnUntraced(function* (
     correlation_id,
   }
   return fact
-})
-
-const over_budget = {
-  caller: "Too many pixels of your images are being looked at: wait for some of the answers.",
-  all: "Too many pixels are being looked at.",
-} as const
-
-/** Counts an image's pixels for its caller until `use` has ended, or is Busy. */
-export const withPixels = Effect.fnUntraced(function* <A, E, R>(
-  image: Uint8Array,
-  use: (image: Uint8Array) => Effect.Effect<A, E, R>,
-) {
-  const { caller, address = "" } = yield* RequestContext
-  const { budget, image_pixels_max } = yield* PixelsInFlight
-  const holder = holderOf(caller, address)
-  // One that says that it has more is refused, and counts until then as the largest does.
-  const pixels = Math.min(pixelsOf(image), image_pixels_max)
-  const refusal = budget.refusal(holder, pixels)
-  if (refusal !== undefined) {
-    return yield* new Busy({ detail: over_budget[refusal], retry_after_seconds: 1 })
-  }
-  return yield* Effect.scoped(Effect.andThen(budget.hold(holder, pixels), use(image)))
 })
 
 /** Predicts one image, which is handed over; `count` classes are told. */

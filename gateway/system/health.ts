@@ -17,12 +17,9 @@ export interface HealthParts {
   readonly isEnding?: () => boolean
 }
 
-/** A service that breaks when it is asked is not ready; its reason is in the log. */
+/** A service whose readiness check breaks is not ready; the reason is in the log. */
 const broken = (defect: unknown) =>
-  Effect.as(
-    Effect.logWarning("Readiness cannot be told.", defect),
-    "cannot say whether it is ready",
-  )
+  Effect.as(Effect.logWarning("A readiness check broke.", defect), "cannot say whether it is ready")
 
 /** One line of `/readyz`: why not, or `ok` and what is to be known of it. */
 const readiness = ({
@@ -32,7 +29,7 @@ const readiness = ({
 }: HealthParts["services"][number]) =>
   Effect.zip(
     Effect.catchDefect(ready, broken),
-    // A note is worth no line that fails: a database that is away has its own.
+    // A note must not break the line: an offline database has a line of its own.
     Effect.catchDefect(note, () => Effect.undefined),
   ).pipe(
     Effect.timeoutOrElse({

@@ -40,7 +40,7 @@ const bad_ticket: Failure = {
   ...bad_credentials,
   detail:
     "The ticket is not valid, or not any more: get another by POST /v1/events/tickets, and " +
-    "go on with ?since= and the last event's id.",
+    "continue with ?since= and the last event's id.",
 }
 
 /** The failure of a caller who is not known, in words that fit what it showed. */

@@ -1,4 +1,4 @@
-/** How far a follower of the log is behind it, in seconds, and whether it stands still. */
+/** How far a follower of the log is behind it, in seconds, and whether it is stuck. */
 import { Clock, Effect, Stream } from "effect"
 import { Log, type Part } from "#events/log.ts"
 

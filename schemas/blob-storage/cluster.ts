@@ -78,7 +78,7 @@ export const SyncRingResponse = Schema.Struct({
 })
 
 /**
- * How far compaction by hand is on the node that was asked (decision 0178): the caller asks again
+ * How far compaction by hand is on this node (decision 0178): the caller repeats the request
  * until `is_done`. `given_back_bytes` counts from when it began; `remaining_bytes` is dead space in
  * files that are still to be emptied; `problem` says why not all was given back, and what to do.
  */

@@ -17,7 +17,7 @@ const no_frame = new Set([0xc4, 0xc8, 0xcc])
 /** A scan, from which on there is no head any more. */
 const scan = 0xda
 
-/** Of a JPEG the first frame's; 0 where the head is cut off or tells of none. */
+/** The first frame's size of a JPEG; 0 where the head is cut off or has none. */
 const jpegPixels = (view: DataView): number => {
   let at = 2
   while (at + 9 <= view.byteLength) {
@@ -31,7 +31,7 @@ const jpegPixels = (view: DataView): number => {
   return 0
 }
 
-/** 0 of what is neither a JPEG nor a PNG, or tells of no size: the decoder refuses it. */
+/** 0 for neither a JPEG nor a PNG, or without a size: the decoder refuses it. */
 export const pixelsOf = (image: Uint8Array): number => {
   const view = new DataView(image.buffer, image.byteOffset, image.byteLength)
   if (image[0] !== png_first) return jpegPixels(view)

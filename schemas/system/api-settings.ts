@@ -91,7 +91,7 @@ export const api = {
   }),
   drain_seconds: setting(integer(0, drain_s_max, "seconds"), 0, {
     meaning:
-      "Seconds that a process which was told to stop still answers, while `/readyz` says 503, so " +
+      "Seconds that a stopping process still answers, while `/readyz` says 503, so " +
       "that load balancers send requests elsewhere.",
     source: "decision 0140",
     reloadable: true,

@@ -34,7 +34,7 @@ describe("a full node", () => {
       assert.equal(created, true)
       assert.deepEqual(durable_on?.toSorted(), others.toSorted())
       assert.deepEqual(await cluster.holders(id), others.toSorted())
-      // Its copy is not forgotten: repair is told of it.
+      // Its copy is not forgotten: repair knows of it.
       assert.deepEqual(first?.hints, [{ id, why: "replication", nodes: [full?.node_id] }])
       for (const node of cluster.nodes) {
         assert((await cluster.until(read(node, id))).bytes.equals(bytes), node.node_id)

@@ -1,6 +1,6 @@
 /** Whatever the API has, the command line has: held against the document in both shapes. */
 import { assert, describe, it } from "@effect/vitest"
-import { type HttpApi, OpenApi } from "effect/http-api"
+import { OpenApi } from "effect/http-api"
 import { nextOfAbsence } from "#client/absent.ts"
 import { blobs } from "#client/blob-storage/blob.ts"
 import { cluster } from "#client/blob-storage/cluster.ts"
@@ -34,18 +34,10 @@ import { templates } from "#client/share-protection/target-template.ts"
 import { audit, readModels } from "#client/system/audit.ts"
 import { events } from "#client/system/events.ts"
 import { webhooks } from "#client/system/webhook.ts"
-import { BlobStorageApi } from "#gateway/blob-storage/api.ts"
-import { BlobApi } from "#gateway/blob-storage/blob-api.ts"
-import { CapitalPressureApi } from "#gateway/capital-pressure/api.ts"
-import { CarrierSearchApi } from "#gateway/carrier-search/api.ts"
-import { PlantDiseaseApi } from "#gateway/plant-disease/api.ts"
-import { served } from "#gateway/share-protection/routes.ts"
 import { shape_a } from "#gateway/share-protection/shape-a.ts"
 import { shape_b } from "#gateway/share-protection/shape-b.ts"
-import { SystemApi } from "#gateway/system/api.ts"
 import { documented } from "#gateway/system/document.ts"
-import { HealthApi } from "#gateway/system/health-api.ts"
-import { OperationsApi } from "#gateway/system/operations-api.ts"
+import { apisOf } from "../every-api.ts"
 
 const nouns: ReadonlyArray<Noun> = [
   targets,
@@ -118,20 +110,7 @@ interface Documented {
 }
 
 const documentOf = (shape: typeof shape_a) => {
-  const share_protection: HttpApi.Constraint = served(shape).api
-  const { paths, components } = OpenApi.fromApi(
-    documented([
-      share_protection,
-      BlobStorageApi,
-      BlobApi,
-      CapitalPressureApi,
-      CarrierSearchApi,
-      PlantDiseaseApi,
-      HealthApi,
-      SystemApi,
-      OperationsApi,
-    ]),
-  )
+  const { paths, components } = OpenApi.fromApi(documented(apisOf(shape)))
   // The library's own document: operations by path and method, schemas by name.
   const all = paths as unknown as Record<string, Record<string, Documented>>
   const schemas = components.schemas as unknown as Record<string, Schema>

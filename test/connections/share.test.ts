@@ -7,8 +7,8 @@ import { probe } from "../gateway/probe.ts"
 import { as, type Served, startHttp } from "../http.ts"
 
 const own_max = 4
-/** Beyond its own that are told so. */
-const told = 16
+/** Beyond its own that get an answer. */
+const answered = 16
 
 /** A connection from one of this machine's own addresses. */
 const opened: Array<Socket> = []
@@ -61,9 +61,9 @@ describe("connections of one address", () => {
     expect(await asked(await dial(served, "127.0.0.1"))).toMatch(/^HTTP\/1\.1 200 /)
   })
 
-  it("are closed unheard beyond some that are told, and room again when they end", async () => {
+  it("are closed beyond some that get an answer, and have room again when others end", async () => {
     const more: Array<Socket> = []
-    for (let n = 0; n < told; n++) more.push(await dial(served, one))
+    for (let n = 0; n < answered; n++) more.push(await dial(served, one))
     expect(await asked(await dial(served, one))).toBe("")
     for (const socket of [...more, ...opened.slice(0, own_max)]) socket.destroy()
     const status = async () => (await asked(await dial(served, one))).slice(0, 12)

@@ -26,7 +26,7 @@ describe("checks", () => {
       const checks: ReadonlyArray<Check> = [
         well("first"),
         promised("rejects", () => Promise.reject(new Error("no route"))),
-        { name: "fails", look: Effect.fail({ detail: "The log is away." }) },
+        { name: "fails", look: Effect.fail({ detail: "The log is offline." }) },
         { name: "dies", look: Effect.die(new Error("a defect")) },
         { name: "throws-at-once", look: Effect.suspend(() => assert.fail("at once")) },
         { name: "hangs", look: Effect.never },
@@ -41,7 +41,7 @@ describe("checks", () => {
       assert.deepEqual(lines(yield* Fiber.join(running)), [
         "ok first: well",
         "fail rejects: no route",
-        "fail fails: The log is away.",
+        "fail fails: The log is offline.",
         "fail dies: a defect",
         "fail throws at once: at once",
         "fail hangs: It does not answer within 20 s.",

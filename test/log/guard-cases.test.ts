@@ -8,11 +8,16 @@
  */
 
 import { assert, describe, it } from "@effect/vitest"
-import type { JetStreamManager } from "@nats-io/jetstream"
 import { Effect, Logger } from "effect"
 import { sha256 } from "#adapters/commit-codec.ts"
 import type { Mark } from "#adapters/log/high-water-mark.ts"
-import { checkAbsent, checkStream, newWatch, type Watched } from "#adapters/log/log-watch.ts"
+import {
+  checkAbsent,
+  checkStream,
+  newWatch,
+  type Questions,
+  type Watched,
+} from "#adapters/log/log-watch.ts"
 import { type Missing, mergeMissing } from "#events/log-guard.ts"
 import { seeded } from "../process/seeded.ts"
 
@@ -36,8 +41,8 @@ type Context = {
 }
 
 /** What the guard asks of JetStream, answered from the store. */
-const managerOf = (store: Store, context: Context | undefined) => {
-  const info = (_: string, options?: { readonly deleted_details?: boolean }) => {
+const questionsTo = (store: Store, context: Context | undefined): Questions => {
+  const info: Questions["streams"]["info"] = (_, options) => {
     const sequences = [...store.messages.keys()].toSorted((one, other) => one - other)
     const first_seq = sequences[0] ?? store.last + 1
     const deleted = Array.from({ length: store.last - first_seq + 1 }, (_, i) => first_seq + i)
@@ -54,17 +59,13 @@ const managerOf = (store: Store, context: Context | undefined) => {
       },
     })
   }
-  const getMessage = (_: string, query: { readonly seq?: number }) => {
-    const text = query.seq === undefined ? undefined : store.messages.get(query.seq)
-    if (query.seq !== undefined) {
-      return Promise.resolve(text === undefined ? null : { data: Buffer.from(text) })
-    }
-    if (context === undefined) return Promise.resolve(null)
-    const commit = JSON.stringify({ snapshot: { context } })
-    return Promise.resolve({ string: () => commit })
+  const restored = context && JSON.stringify({ snapshot: { context } })
+  const getMessage: Questions["streams"]["getMessage"] = (_, query) => {
+    const text = "seq" in query ? store.messages.get(query.seq) : restored
+    const found = text === undefined ? null : { data: Buffer.from(text), string: () => text }
+    return Promise.resolve(found)
   }
-  // The guard asks nothing else.
-  return { streams: { info, getMessage } } as unknown as JetStreamManager
+  return { streams: { info, getMessage } }
 }
 
 /** What is known outside of the store: the mark, and a read model that may be behind it. */
@@ -156,7 +157,7 @@ describe("the guard of the log", () => {
         const { store, context, known, between, truth } = makeCase(seed)
         damages[name](store, between)
         const watch = newWatch(known.mark)
-        const jsm = managerOf(store, context)
+        const jsm = questionsTo(store, context)
         const watched: Watched = { jsm, stream, head: "commit", first: 1, base: 0 }
         yield* checkStream(watch, watched)
         // A read model that shows a commit which the log does not hold there says so, as well.
@@ -185,7 +186,7 @@ describe("the guard of the log", () => {
         for (let n = 1; n <= position; n++) store.messages.set(n, `commit ${n}`)
         const context = { restores: [{ restore_id: "restore", position }], accepted: [] }
         const watch = newWatch({ ...known.mark, restore_id: null })
-        const jsm = managerOf(store, context)
+        const jsm = questionsTo(store, context)
         yield* checkStream(watch, { jsm, stream, head: "commit", first: 1, base: 0 })
         assert.isUndefined(watch.trouble())
       }).pipe(Effect.provide(Logger.layer([]))),

@@ -1,6 +1,6 @@
 /**
- * Subscribers as docs/events.md tells people to write them: server-sent events that resume by their
- * last id, a webhook's receiver, and a durable consumer on the bus. Each records what it was told;
+ * Subscribers as docs/events.md describes them: server-sent events that resume by their last id, a
+ * webhook's receiver, and a durable consumer on the bus. Each records what it received;
  * `standing` is what it believes then.
  */
 import { createServer } from "node:http"
@@ -22,10 +22,10 @@ export const isRestoration = ({ type }: CloudEvent) => type === "state_restored"
 /** The restore whose history an event is of; undefined: before any. */
 const restoreOf = ({ id }: CloudEvent) => id.split(".")[2]
 
-/** What is left to believe of what was told: a restore takes back what came after its position. */
-export const standing = (told: ReadonlyArray<CloudEvent>) => {
+/** What is left of the events received: a restore takes back those after its position. */
+export const standing = (received: ReadonlyArray<CloudEvent>) => {
   let kept: Array<CloudEvent> = []
-  for (const event of told) {
+  for (const event of received) {
     if (isRestoration(event)) {
       const { position, restore_id } = event.data
       kept = kept.filter((one) => one.position <= Number(position) || restoreOf(one) === restore_id)
@@ -35,11 +35,11 @@ export const standing = (told: ReadonlyArray<CloudEvent>) => {
   return kept.map(({ id }) => id)
 }
 
-/** A subscriber: how it is told, and what it was told so far, the oldest first. */
+/** A subscriber, and what it has received so far, the oldest first. */
 export interface Subscriber {
   readonly name: string
   readonly wanted: Wanted
-  readonly told: () => ReadonlyArray<CloudEvent>
+  readonly received: () => ReadonlyArray<CloudEvent>
   /** Connects where it left off. */
   readonly attach: (server: Server) => Promise<void>
   readonly detach: () => Promise<void>
@@ -68,7 +68,7 @@ export const byStream = (
     name,
     wanted,
     is_webhook: false,
-    told: () => blocks().map(({ event }) => event),
+    received: () => blocks().map(({ event }) => event),
     attach: async (server) => {
       let is_over = false
       let reader = await connectAgain(server)
@@ -94,13 +94,13 @@ export const byStream = (
 
 /** A webhook's receiver, whose webhook outlives servers; `url` is what it is made with. */
 export const byWebhook = async (name: string, wanted: Wanted) => {
-  const told: Array<CloudEvent> = []
+  const received: Array<CloudEvent> = []
   let is_open = true
   const server = createServer((request, response) => {
     const parts: Array<Buffer> = []
     request.on("data", (part: Buffer) => parts.push(part))
     request.on("end", () => {
-      if (is_open) told.push(JSON.parse(Buffer.concat(parts).toString()))
+      if (is_open) received.push(JSON.parse(Buffer.concat(parts).toString()))
       response.writeHead(is_open ? 204 : 503).end()
     })
   })
@@ -111,7 +111,7 @@ export const byWebhook = async (name: string, wanted: Wanted) => {
     name,
     wanted,
     is_webhook: true,
-    told: () => told,
+    received: () => received,
     attach: () => {
       is_open = true
       return Promise.resolve()
@@ -141,7 +141,7 @@ const isGone = (cause: unknown) =>
  * the stream's sequences have a gap, it reads the rest over HTTP, as docs/events.md says.
  */
 export const byDurable = (name: string, durable_name: string): Subscriber => {
-  let told: Array<CloudEvent> = []
+  let received: Array<CloudEvent> = []
   let last = 0
   let is_known = false
   let stop: (() => Promise<void>) | undefined
@@ -153,22 +153,22 @@ export const byDurable = (name: string, durable_name: string): Subscriber => {
     const made = async () => {
       if (!is_known) {
         await jsm.consumers.add(stream, { durable_name, ack_policy: AckPolicy.Explicit })
-        ;[told, last, is_known] = [[], 0, true]
+        ;[received, last, is_known] = [[], 0, true]
       }
       return await js.consumers.get(stream, durable_name)
     }
     const take = async () => {
       const message = await (await made()).next({ expires: 1_000 })
       if (message === null) return
-      if (message.seq > last + 1) told.push(...(await missed(server, last, message.seq - 1)))
-      if (message.seq > last) told.push(message.json<CloudEvent>())
+      if (message.seq > last + 1) received.push(...(await missed(server, last, message.seq - 1)))
+      if (message.seq > last) received.push(message.json<CloudEvent>())
       last = Math.max(last, message.seq)
       await message.ackAck()
     }
     const working = (async () => {
       while (!stopping.signal.aborted) {
         await take().catch(async (cause: unknown) => {
-          // Told explicitly: what it knew counts no more, and it begins again.
+          // Reported explicitly: what it knew counts no more, and it begins again.
           if (isGone(cause)) is_known = false
           await pause(100)
         })
@@ -184,7 +184,7 @@ export const byDurable = (name: string, durable_name: string): Subscriber => {
     name,
     wanted: () => true,
     is_webhook: false,
-    told: () => told,
+    received: () => received,
     attach,
     detach: async () => {
       await stop?.()

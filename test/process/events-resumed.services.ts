@@ -88,9 +88,9 @@ const published = async (server: Server) => {
   )
   await all.attach(server)
   const isLast = ({ type, subject }: CloudEvent) => type === "blob_stored" && subject === last
-  await until("the last event", wait_ms, () => all.told().some(isLast))
+  await until("the last event", wait_ms, () => all.received().some(isLast))
   await all.detach()
-  return all.told()
+  return all.received()
 }
 
 /** The publisher's own way to the stream of published events. */
@@ -107,9 +107,9 @@ const withStream = async (
 
 interface Event {
   readonly name: string
-  /** Whether it takes back events that subscribers were told of. */
+  /** Whether it takes back events that subscribers received. */
   readonly takes_back: boolean
-  /** What happens, between two stretches of work; answers the server that goes on. */
+  /** What happens, between two stretches of work; answers the server that runs then. */
   readonly happens: (server: Server, backup: string) => Promise<Server>
 }
 
@@ -163,9 +163,12 @@ const events: ReadonlyArray<Event> = [
 ]
 
 /** What a subscriber ought to believe, and what it does. */
-const compared = ({ told, wanted, is_webhook }: Subscriber, truth: ReadonlyArray<CloudEvent>) => {
+const compared = (
+  { received, wanted, is_webhook }: Subscriber,
+  truth: ReadonlyArray<CloudEvent>,
+) => {
   const ought = truth.filter(wanted).map(({ id }) => id)
-  const does = standing(told().filter(wanted))
+  const does = standing(received().filter(wanted))
   // Deliveries of a webhook are at least once, and in order for each subject only.
   if (!is_webhook) return { ought, does }
   return { ought: ought.toSorted(), does: [...new Set(does)].toSorted() }
@@ -176,7 +179,7 @@ describeWithServer("subscribers that resume", () => {
 
   for (const { name, takes_back, happens } of events) {
     for (const is_away of [true, false]) {
-      it(`are told each event once over ${name}, ${is_away ? "while away" : "while there"}`, {
+      it(`are received each event once over ${name}, ${is_away ? "while away" : "while there"}`, {
         timeout: test_ms,
       }, async () => {
         let server = await startServer(newFolder(), settings)
@@ -209,7 +212,7 @@ describeWithServer("subscribers that resume", () => {
         const backup = join(newFolder(), "state")
         await verb(server.data_dir, "backup-state", "--to", backup)
         for (const one of all) await one.attach(server)
-        // What a restore takes back is told first.
+        // What a restore takes back is reported first.
         const before = await published(server)
         const areAt = (truth: ReadonlyArray<CloudEvent>) => () =>
           all.every((one) => {
@@ -233,15 +236,15 @@ describeWithServer("subscribers that resume", () => {
           expect({ name: one.name, ids: does }).toEqual({ name: one.name, ids: ought })
         }
         const count = takes_back ? 1 : 0
-        for (const { name, told } of all) {
-          expect({ name, restored: told().filter(isRestoration).length }).toEqual({
+        for (const { name, received } of all) {
+          expect({ name, restored: received().filter(isRestoration).length }).toEqual({
             name,
             restored: count,
           })
         }
         // Without this nothing was shown of what a restore takes back.
         const still = new Set(truth.map(({ id }) => id))
-        const gone = all.flatMap(({ told }) => told().filter(({ id }) => !still.has(id)))
+        const gone = all.flatMap(({ received }) => received().filter(({ id }) => !still.has(id)))
         expect(gone.length > 0).toBe(takes_back)
         await leaves()
         hook.close()

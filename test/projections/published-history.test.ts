@@ -253,7 +253,7 @@ describe("the history of published events", () => {
           ["state_restored", [{ from: 4, to: 6 }]],
         ],
       )
-      // The first is told in their place; the second is the event itself, the last there is.
+      // The first stands in their place; the second is the event itself, the last there is.
       assert.deepEqual(
         told.map(({ sequence }) => sequence),
         [kept - 1, end],

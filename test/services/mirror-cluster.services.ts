@@ -1,6 +1,6 @@
 /**
  * The mirror of the published events on three nats-servers with the deployment's own nats.conf: a
- * subscriber goes on over it when a server dies, and nothing is doubled or missing.
+ * subscriber continues when a server dies, and nothing is doubled or missing.
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
@@ -121,7 +121,7 @@ const read = (connection: NatsConnection, wanted: number) =>
         const message = await (await reader(connection)).next()
         if (message !== null && (await message.ackAck())) bodies.push(message.string())
       } catch {
-        // A server is gone: another one goes on.
+        // A server is gone: another one takes over.
       }
       return bodies.length >= wanted
     })

@@ -5,11 +5,12 @@
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import { faultOf } from "#actors/blob-storage/blob-fault.ts"
-import { openVolume, type VolumeEngine } from "#adapters/blob-storage/volume-engine.ts"
+import type { VolumeEngine } from "#adapters/blob-storage/volume-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import { idOf, send, shardBytes, shardOf, wholeOf } from "../contract/node-engine-copies.ts"
 import { type Seeded, seeded } from "../process/seeded.ts"
+import { openSimulated } from "./open-simulated.ts"
 import { order, origin } from "./opened.ts"
 import { type SimulatedDisk, simulateDisk } from "./simulated-disk.ts"
 
@@ -19,23 +20,13 @@ const floor_bytes = 4 * mib
 const segment_bytes = 256 * kib
 const timeout_ms = 120_000
 
-const openOn = ({ disk }: SimulatedDisk, capacity_bytes = 0) => {
-  let now = 0
-  const options = {
+const openOn = (simulated: SimulatedDisk, capacity_bytes = 0) =>
+  openSimulated(simulated, {
     dir: "/volume",
     capacity_bytes,
     free_floor_bytes: floor_bytes,
-    size_max_bytes: 2 ** 40,
     segment_bytes,
-    scrub_bytes_per_second: 0,
-    background: false,
-    now: () => {
-      now += 60_000
-      return now
-    },
-  }
-  return openVolume(options, disk)
-}
+  })
 
 /** Lets other programs have so many bytes, which the volume sees within a second. */
 const others = async (simulated: SimulatedDisk, engine: VolumeEngine, bytes: number) => {

@@ -6,10 +6,11 @@ import assert from "node:assert/strict"
 import { setImmediate as nextTurn } from "node:timers/promises"
 import { describe, it } from "vitest"
 import { faultOf } from "#actors/blob-storage/blob-fault.ts"
-import { openVolume, type VolumeEngine } from "#adapters/blob-storage/volume-engine.ts"
+import type { VolumeEngine } from "#adapters/blob-storage/volume-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import { seeded } from "../process/seeded.ts"
+import { openSimulated } from "./open-simulated.ts"
 import { diskError, freshFolder, opened, order, origin, watchedDisk } from "./opened.ts"
 import { type SimulatedDisk, simulateDisk } from "./simulated-disk.ts"
 import type { Fault } from "./simulated-steps.ts"
@@ -18,22 +19,8 @@ const kib = 1024
 const dir = "/volume"
 const timeout_ms = 300_000
 
-const openOn = ({ disk }: SimulatedDisk, segment_bytes: number) => {
-  let now = 0
-  const options = {
-    dir,
-    capacity_bytes: 2 ** 40,
-    size_max_bytes: 2 ** 40,
-    segment_bytes,
-    scrub_bytes_per_second: 0,
-    background: false,
-    now: () => {
-      now += 60_000
-      return now
-    },
-  }
-  return openVolume(options, disk)
-}
+const openOn = (simulated: SimulatedDisk, segment_bytes: number) =>
+  openSimulated(simulated, { dir, capacity_bytes: 2 ** 40, segment_bytes })
 
 /** Puts so many blobs at once; answers those that were taken, and the refusals. */
 const putMany = async (engine: VolumeEngine, first: number, count: number, size: number) => {

@@ -6,10 +6,11 @@ import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import { faultOf } from "#actors/blob-storage/blob-fault.ts"
 import type { Reclaimed } from "#adapters/blob-storage/free-space/reclaim.ts"
-import { openVolume, type VolumeEngine } from "#adapters/blob-storage/volume-engine.ts"
+import type { VolumeEngine } from "#adapters/blob-storage/volume-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import { seeded } from "../process/seeded.ts"
+import { openSimulated } from "./open-simulated.ts"
 import { order, origin } from "./opened.ts"
 import { type SimulatedDisk, simulateDisk } from "./simulated-disk.ts"
 
@@ -22,23 +23,13 @@ const small_bytes = 256 * kib
 /** No run of these tests takes as long. */
 const wait_ms = 60_000
 
-const openOn = ({ disk }: SimulatedDisk, segment = segment_bytes) => {
-  let now = 0
-  const options = {
+const openOn = (simulated: SimulatedDisk, segment = segment_bytes) =>
+  openSimulated(simulated, {
     dir: "/volume",
     capacity_bytes: 0,
     free_floor_bytes: floor_bytes,
-    size_max_bytes: 2 ** 40,
     segment_bytes: segment,
-    scrub_bytes_per_second: 0,
-    background: false,
-    now: () => {
-      now += 60_000
-      return now
-    },
-  }
-  return openVolume(options, disk)
-}
+  })
 
 const acknowledgeAll = async (engine: VolumeEngine) => {
   for (;;) {

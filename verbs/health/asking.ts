@@ -1,4 +1,4 @@
-/** How `almanac doctor` asks a gateway over HTTP. */
+/** How `almanac doctor` sends requests to a gateway. */
 import { type IncomingMessage, request as plainRequest } from "node:http"
 import { request as tlsRequest } from "node:https"
 import { Redacted } from "effect"
@@ -14,7 +14,7 @@ export const answer_ms_max = 10_000
 /** A list of read models, nodes or webhooks is a fraction of this, in bytes. */
 const answer_bytes_max = 8 * 1024 * 1024
 
-/** How a gateway is asked: nothing is tried again, since how it answers is what is looked for. */
+/** Requests to a gateway: none is retried, since the check is how the first one is answered. */
 const getOf =
   ({ url, tls, headers }: Pick<Access, "url" | "tls" | "headers">): Get =>
   async (path) => {
@@ -33,7 +33,7 @@ const getOf =
     return { status: answer.statusCode ?? 0, text } satisfies Answered
   }
 
-/** How the server of this folder is asked: as its operator. */
+/** Requests to the server of this folder, as its operator. */
 export const byInstance = async (running: Instance, settings: Settings) => {
   const authorization = `Bearer ${Redacted.value(running.control_token)}`
   const tls = (await shownBy(running, settings)) ?? {}

@@ -26,10 +26,10 @@ import { leases_bucket } from "#verbs/leased.ts"
 import { settings } from "#verbs/root.ts"
 import { busBeside, generations, log, standing } from "#verbs/session.ts"
 
-/** A bus that stands still is not waited for as a start does; one of our own reads its store in. */
+/** A hung bus is not waited for as at a start; a server of our own reads its store first. */
 const bus_ms_max = 20_000
 
-/** What a gateway is asked; where it cannot be asked, that is the finding. */
+/** The checks of a gateway; one that cannot be reached is the finding. */
 const gatewayOf = (get: () => Promise<Get>, is_all: boolean) =>
   Effect.tryPromise({ try: get, catch: causeText }).pipe(
     Effect.map((asking) => gatewayChecks(asking, is_all)),
@@ -46,7 +46,7 @@ const logEnd = ({ data, blob }: Settings): OnBus => ({
   ),
 })
 
-/** What the bus is asked, and what this folder knows of its log. */
+/** The checks of the bus, and what this folder knows of its log. */
 const onBus = (of: Settings, runs: boolean): ReadonlyArray<OnBus> => {
   const look = {
     ...generations(of),
@@ -87,8 +87,8 @@ const identity = ({ identity, services, keystone_authtoken: { auth_url } }: Sett
     try {
       const signal = AbortSignal.timeout(answer_ms_max)
       const { status } = await fetch(auth_url, { signal })
-      const told = `Keystone at ${auth_url} answers ${status}`
-      return status < 400 ? ok("identity", told) : fail("identity", `${told}: look there.`)
+      const text = `Keystone at ${auth_url} answers ${status}`
+      return status < 400 ? ok("identity", text) : fail("identity", `${text}: look there.`)
     } catch {
       return fail("identity", `Keystone at ${auth_url} does not answer.`)
     }
@@ -114,8 +114,8 @@ const settingsCheck = (running: Instance | undefined, judged: Judged | undefined
       return [warn("settings", `${why}: run doctor with the server's --config and environment.`)]
     }
     const others = `those of this command differ in ${some(differing)}`
-    const told = "the running server's"
-    return [ok("settings", differing.length === 0 ? told : `${told}; ${others}`)]
+    const text = "the running server's"
+    return [ok("settings", differing.length === 0 ? text : `${text}; ${others}`)]
   }),
 })
 
@@ -123,7 +123,7 @@ const settingsCheck = (running: Instance | undefined, judged: Judged | undefined
 const judgedOf = (own: Settings, running: Instance | undefined) =>
   running?.settings === undefined ? undefined : judgedBy(own, running.settings)
 
-/** With the certificate of a server that was perhaps told it alone, as older ones record it. */
+/** With the server's own certificate, as older releases record it. */
 const withCertificate = (of: Settings, running: Instance | undefined): Settings =>
   of.tls.cert !== "" || running?.tls_cert === undefined
     ? of

@@ -65,7 +65,7 @@ const subscribers: MetricLook = (text) => {
   if (late.length > 0) {
     const names = late.map(({ who, value }) => `${who} is ${lasting(value)} behind`)
     const why = "it misses events once they are older than events.retention_days"
-    found.push(warn("subscribers", `${some(names)}: ${why}; tell its owner.`))
+    found.push(warn("subscribers", `${some(names)}: ${why}; inform its owner.`))
   }
   return found.length > 0
     ? found
@@ -85,10 +85,10 @@ const events: MetricLook = (text) => {
     const limit = limits.get(stream) ?? 0
     const kept_s = oldest.get(stream) ?? 0
     const share = limit === 0 ? "" : ` of ${gigabytes(limit)}`
-    const told = `${stream}: ${gigabytes(bytes)}${share}, the oldest is ${lasting(kept_s)} old`
+    const shown = `${stream}: ${gigabytes(bytes)}${share}, the oldest is ${lasting(kept_s)} old`
     return limit > 0 && bytes / limit > full_share && kept_s < kept_s_min
-      ? warn("events", `${told}: raise events.retention_bytes.`)
-      : ok("events", told)
+      ? warn("events", `${shown}: raise events.retention_bytes.`)
+      : ok("events", shown)
   })
   const [mirror] = samplesOf(text, "almanac_mirror_lag_seconds")
   if (mirror === undefined || mirror.value <= lag_s_max.mirror) return found
@@ -100,21 +100,22 @@ const diskFloor: MetricLook = (text) => {
   const [free] = samplesOf(text, "almanac_volume_disk_free_bytes")
   const [floor] = samplesOf(text, "almanac_volume_disk_floor_bytes")
   if (free === undefined || floor === undefined) return []
-  const told =
+  const shown =
     `${gigabytes(free.value)} free where blobs are, and puts leave ` +
     `${gigabytes(floor.value)} (blob.free_floor_bytes)`
-  if (free.value < floor.value) return [fail("disk floor", `${told}: puts are refused; make room.`)]
-  return [free.value < 2 * floor.value ? warn("disk floor", `${told}.`) : ok("disk floor", told)]
+  if (free.value < floor.value)
+    return [fail("disk floor", `${shown}: puts are refused; make room.`)]
+  return [free.value < 2 * floor.value ? warn("disk floor", `${shown}.`) : ok("disk floor", shown)]
 }
 
 const release: MetricLook = (text) => {
   const [build] = samplesOf(text, "almanac_build_info")
   if (build === undefined) return []
   const { version: served = "", node = "" } = build.labels
-  const told = `the server is ${served} on Node ${node}`
+  const shown = `the server is ${served} on Node ${node}`
   return served === version
-    ? [ok("version", told)]
-    : [warn("version", `${told}, and this command ${version}: use one release for both.`)]
+    ? [ok("version", shown)]
+    : [warn("version", `${shown}, and this command ${version}: use one release for both.`)]
 }
 
 /** By the names of their checks. */

@@ -202,7 +202,7 @@ export const reclaim = async (parts: ReclaimParts, pace: Pace): Promise<string |
   return problem
 }
 
-/** One run, for all who ask for it while it goes on. */
+/** One run, shared by all callers while it lasts. */
 interface Run {
   readonly before_bytes: number
   readonly end: Promise<void>
@@ -218,7 +218,7 @@ export interface Reclaiming {
   readonly work: () => Promise<string | undefined>
 }
 
-/** Begins a run or joins the one that goes on; answers after `wait_ms` at the latest. */
+/** Begins a run or joins the present one; returns after `wait_ms` at the latest. */
 export const makeReclaim = ({ parts, usedBytes, work }: Reclaiming) => {
   const { space, now } = parts
   let current: Run | undefined

@@ -2,18 +2,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Context } from "effect"
 import { HttpApi } from "effect/http-api"
-import { BlobStorageApi } from "#gateway/blob-storage/api.ts"
-import { BlobApi } from "#gateway/blob-storage/blob-api.ts"
-import { CapitalPressureApi } from "#gateway/capital-pressure/api.ts"
-import { CarrierSearchApi } from "#gateway/carrier-search/api.ts"
 import { KeyNotNeeded } from "#gateway/limits.ts"
-import { PlantDiseaseApi } from "#gateway/plant-disease/api.ts"
 import { served } from "#gateway/share-protection/routes.ts"
 import { shape_a } from "#gateway/share-protection/shape-a.ts"
 import { shape_b } from "#gateway/share-protection/shape-b.ts"
-import { SystemApi } from "#gateway/system/api.ts"
-import { HealthApi } from "#gateway/system/health-api.ts"
-import { OperationsApi } from "#gateway/system/operations-api.ts"
+import { apisOf } from "../every-api.ts"
 
 /**
  * `log`: it sends a command, which the log knows again by its id. `derived`: what it makes is
@@ -86,18 +79,7 @@ const expected: Readonly<Record<string, Counts>> = {
   ...webhooks("/v1/admin/webhooks"),
 }
 
-const apis = [
-  served(shape_a).api,
-  served(shape_b).api,
-  BlobStorageApi,
-  BlobApi,
-  CapitalPressureApi,
-  CarrierSearchApi,
-  PlantDiseaseApi,
-  HealthApi,
-  SystemApi,
-  OperationsApi,
-]
+const apis = [...apisOf(shape_a), served(shape_b).api]
 
 /** Why a key is not needed, by method and path; undefined: it counts. */
 const routes = new Map<string, string | undefined>()

@@ -1,0 +1,28 @@
+/** Decoded pixels in flight: a budget for each caller, and one for all. Source: decision 0186. */
+import { Effect } from "effect"
+import { Busy } from "#actors/plant-disease/predictor.ts"
+import { holderOf, PixelsInFlight } from "#gateway/budget.ts"
+import { RequestContext } from "#gateway/request-context.ts"
+import { pixelsOf } from "#schemas/plant-disease/image-size.ts"
+
+const over_budget = {
+  caller: "Too many pixels of your images are in flight: wait for some of the answers.",
+  all: "Too many pixels of all images are in flight: try again.",
+} as const
+
+/** Counts an image's pixels for its caller until `use` ends; Busy where that is over budget. */
+export const withPixels = Effect.fnUntraced(function* <A, E, R>(
+  image: Uint8Array,
+  use: (image: Uint8Array) => Effect.Effect<A, E, R>,
+) {
+  const { caller, address = "" } = yield* RequestContext
+  const { budget, image_pixels_max } = yield* PixelsInFlight
+  const holder = holderOf(caller, address)
+  // An image that claims more is refused later, and counts as the largest until then.
+  const pixels = Math.min(pixelsOf(image), image_pixels_max)
+  const refusal = budget.refusal(holder, pixels)
+  if (refusal !== undefined) {
+    return yield* new Busy({ detail: over_budget[refusal], retry_after_seconds: 1 })
+  }
+  return yield* Effect.scoped(Effect.andThen(budget.hold(holder, pixels), use(image)))
+})

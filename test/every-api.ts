@@ -1,0 +1,25 @@
+/** The interfaces of all services and of the process. */
+import type { HttpApi } from "effect/http-api"
+import { BlobStorageApi } from "#gateway/blob-storage/api.ts"
+import { BlobApi } from "#gateway/blob-storage/blob-api.ts"
+import { CapitalPressureApi } from "#gateway/capital-pressure/api.ts"
+import { CarrierSearchApi } from "#gateway/carrier-search/api.ts"
+import { PlantDiseaseApi } from "#gateway/plant-disease/api.ts"
+import { served } from "#gateway/share-protection/routes.ts"
+import type { shape_a } from "#gateway/share-protection/shape-a.ts"
+import { SystemApi } from "#gateway/system/api.ts"
+import { HealthApi } from "#gateway/system/health-api.ts"
+import { OperationsApi } from "#gateway/system/operations-api.ts"
+
+/** With share protection in this shape. */
+export const apisOf = (shape: typeof shape_a): ReadonlyArray<HttpApi.Constraint> => [
+  served(shape).api,
+  BlobStorageApi,
+  BlobApi,
+  CapitalPressureApi,
+  CarrierSearchApi,
+  PlantDiseaseApi,
+  HealthApi,
+  SystemApi,
+  OperationsApi,
+]
