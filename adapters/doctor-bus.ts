@@ -117,18 +117,17 @@ const size = Effect.gen(function* () {
   return ok("log size", `position ${position}, ${aggregates} aggregates, ${bytes} bytes${share}`)
 })
 
+/** The log as it is, and not as it is asked for: to look is not to change. */
+const looked = (options: GenerationsOptions) =>
+  Layer.build(logGenerations({ ...options, as_it_is: true }))
+
 /** Whether what runs seals the log; `runs`: whether anything does. */
 const checkpoints = Effect.fnUntraced(function* ({
   checkpoint_seconds: seconds,
   runs,
   ...options
 }: BusLook) {
-  const { jsm } = yield* NatsConnection
-  const { current } = yield* findGenerations(jsm, options.name)
-  // As it is, and not as it is asked for: to look is not to change.
-  const { config } = yield* asked(() => jsm.streams.info(current.stream))
-  const opened = yield* Layer.build(logGenerations({ ...options, replicas: config.num_replicas }))
-  const log = Context.get(opened, Log)
+  const log = Context.get(yield* looked(options), Log)
   const now_ms = Date.now()
   const head = yield* log.head("")
   const last = yield* log.load(checkpoint_stream)
@@ -152,13 +151,9 @@ const quarantined_shown = 3
 const quarantine_ms_max = 5_000
 
 /** What the log holds that no release wrote. A log that takes long to walk is left to its verb. */
-const quarantine = Effect.fnUntraced(function* ({ replicas: _, ...options }: BusLook) {
-  const { jsm } = yield* NatsConnection
-  const { current } = yield* findGenerations(jsm, options.name)
-  const { config } = yield* asked(() => jsm.streams.info(current.stream))
-  const opened = yield* Layer.build(logGenerations({ ...options, replicas: config.num_replicas }))
+const quarantine = Effect.fnUntraced(function* (options: BusLook) {
   const found = yield* quarantined(quarantined_shown).pipe(
-    Effect.provideContext(opened),
+    Effect.provideContext(yield* looked(options)),
     Effect.timeoutOption(quarantine_ms_max),
   )
   if (Option.isNone(found)) {

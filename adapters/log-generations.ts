@@ -16,19 +16,21 @@ export interface GenerationsOptions {
   readonly folder: string
   /** Copies in a cluster. */
   readonly replicas: number
+  /** Neither makes nor changes a stream: for who looks at somebody's log. */
+  readonly as_it_is?: boolean
 }
 
 /** What of a generation's log is asked of JetStream. */
 export const optionsOf = (
-  { folder, replicas }: GenerationsOptions,
+  { folder, replicas, as_it_is }: GenerationsOptions,
   generation: Generation,
 ): LogOptions => {
   const { number, stream, head } = generation
-  if (number === 1) return { stream, head, replicas }
+  if (number === 1) return { stream, head, replicas, as_it_is }
   const before = Array.from({ length: number - 1 }, (_, i) => i + 1)
   const read = (part: Part, after: number) =>
     Stream.flatMap(Stream.fromIterable(before), (one) => readArchive(folder, one, part, after))
-  return { stream, head, replicas, earlier: { generation, read } }
+  return { stream, head, replicas, as_it_is, earlier: { generation, read } }
 }
 
 /** The log in its newest generation that is whole; made where there is none. */
@@ -43,7 +45,7 @@ export const logGenerations = (options: GenerationsOptions) =>
         if (watch.trouble() !== undefined) return Layer.succeed(Log, absentLog(watch))
       }
       // Who removed the first one may have been killed before saying so.
-      if (current.number > 1 && others.length === 0) {
+      if (options.as_it_is !== true && current.number > 1 && others.length === 0) {
         yield* ensureStream(jsm, endedMark(options.name))
       }
       return logJetStream(optionsOf(options, current))

@@ -68,6 +68,8 @@ export interface LogOptions {
   readonly replicas?: number
   /** What it may take on disk, without limit if absent. */
   readonly max_bytes?: number
+  /** Neither makes nor changes the stream: for who looks at somebody's log. */
+  readonly as_it_is?: boolean | undefined
 }
 
 /** The generations before this one. */
@@ -102,7 +104,7 @@ export const logJetStream = (options: LogOptions) =>
         // Making a stream of that name could overwrite what is left of the old one on disk.
         if (watch.trouble() !== undefined) return absentLog(watch)
       }
-      yield* ensureStream(jsm, wanted(options))
+      if (options.as_it_is !== true) yield* ensureStream(jsm, wanted(options))
       const asking = yield* Effect.promise(() =>
         jetstreamManager(connection, { checkAPI: false, timeout: read_ms }),
       )

@@ -13,18 +13,19 @@ import { type Judged, judgedBy } from "#adapters/health/running-settings.ts"
 import type { Instance } from "#adapters/instance-file.ts"
 import { lossFindings } from "#adapters/log/doctor-log.ts"
 import { mark_file } from "#adapters/log/high-water-mark.ts"
-import type { LogWatch } from "#adapters/log/log-watch.ts"
+import { logGenerations } from "#adapters/log-generations.ts"
 import { logStanding } from "#adapters/log-standing.ts"
 import type { NatsConnection } from "#adapters/nats-connection.ts"
-import type { Log } from "#events/log.ts"
+import { CommitJudge } from "#events/log.ts"
 import { causeText } from "#schemas/cause-text.ts"
 import type { Settings } from "#schemas/settings.ts"
+import { judge } from "#verbs/audit-kinds.ts"
 import { type Get, gatewayChecks } from "#verbs/doctor-gateway.ts"
 import { answer_ms_max, byAddress, byInstance } from "#verbs/health/asking.ts"
 import { instance } from "#verbs/instance.ts"
 import { leases_bucket } from "#verbs/leased.ts"
 import { settings } from "#verbs/root.ts"
-import { busBeside, generations, log, standing } from "#verbs/session.ts"
+import { busBeside, generations, standing, watching } from "#verbs/session.ts"
 
 /** A hung bus is not waited for as at a start; a server of our own reads its store first. */
 const bus_ms_max = 20_000
@@ -36,15 +37,21 @@ const gatewayOf = (get: () => Promise<Get>, is_all: boolean) =>
     Effect.catch((why) => Effect.succeed([promised("gateway", async () => fail("gateway", why))])),
   )
 
-type OnBus = Check<Log | LogStanding | LogWatch | NatsConnection>
+type OnBus = Check<LogStanding | NatsConnection>
 
-/** What is missing from the log; where this folder never had one, nothing is made. */
-const logEnd = ({ data, blob }: Settings): OnBus => ({
-  name: "log-end",
-  look: Effect.suspend(() =>
-    existsSync(join(data.dir, mark_file)) ? lossFindings(data.dir, blob.dir) : Effect.succeed([]),
-  ),
-})
+/** What is missing from the log, as it is; nothing where this folder never had one. */
+const logEnd = (of: Settings): OnBus => {
+  const { data, blob } = of
+  const as_it_is = Layer.provideMerge(
+    logGenerations({ ...generations(of), as_it_is: true }),
+    watching(of),
+  )
+  const look = Effect.provide(lossFindings(data.dir, blob.dir), as_it_is)
+  return {
+    name: "log-end",
+    look: Effect.suspend(() => (existsSync(join(data.dir, mark_file)) ? look : Effect.succeed([]))),
+  }
+}
 
 /** The checks of the bus, and what this folder knows of its log. */
 const onBus = (of: Settings, runs: boolean): ReadonlyArray<OnBus> => {
@@ -68,9 +75,12 @@ const busFindings = (of: Settings, checks: ReadonlyArray<OnBus>) => {
   if (is_nothing || checks.length === 0) return Effect.succeed([])
   return Effect.gen(function* () {
     const connected = yield* Layer.build(
-      Layer.provideMerge(Layer.merge(logStanding(standing(of)), log(of)), busBeside(of)),
+      Layer.provideMerge(logStanding(standing(of)), busBeside(of)),
     ).pipe(Effect.timeoutOrElse({ duration: bus_ms_max, orElse: () => Effect.fail(silent) }))
-    return yield* Effect.provideContext(runChecks(checks), connected)
+    return yield* runChecks(checks).pipe(
+      Effect.provideContext(connected),
+      Effect.provideService(CommitJudge, judge),
+    )
   }).pipe(
     Effect.scoped,
     Effect.catchCause((cause) => Effect.succeed([fail("bus", causeText(Cause.squash(cause)))])),

@@ -1,0 +1,53 @@
+/** `almanac doctor` on a bus that somebody else runs: to look is not to change. */
+import { assert } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { afterAll } from "vitest"
+import { wanted } from "#adapters/log-jetstream.ts"
+import { NatsConnection } from "#adapters/nats-connection.ts"
+import { NatsServer } from "#adapters/nats-server.ts"
+import { ensureStream } from "#adapters/nats-stream.ts"
+import { describeNats } from "../nats.ts"
+import { cleanUp, newFolder, runVerb } from "../process/server.ts"
+
+const stream = "ALMANAC_LOG"
+
+afterAll(cleanUp)
+
+const doctor = Effect.fnUntraced(function* (more: Readonly<Record<string, string>> = {}) {
+  const { servers, core } = yield* NatsServer
+  const environment = {
+    ALMANAC_NATS__URL: servers[0] ?? "",
+    ALMANAC_NATS__USER: core.user ?? "",
+    ALMANAC_NATS__PASSWORD: Redacted.value(core.password ?? Redacted.make("")),
+    ...more,
+  }
+  return yield* Effect.promise(() => runVerb(newFolder(), ["doctor"], environment))
+})
+
+const streams = Effect.gen(function* () {
+  const { jsm } = yield* NatsConnection
+  return yield* Effect.promise(() => jsm.streams.names().next())
+})
+
+describeNats("doctor on a bus of somebody else", (it) => {
+  it.effect("reports that it has no log, and makes none", () =>
+    Effect.gen(function* () {
+      const { stdout } = yield* doctor()
+      assert.match(stdout, /^warn +log +There is no ALMANAC_LOG on this bus/m)
+      assert.notInclude(yield* streams, stream)
+    }),
+  )
+
+  it.effect("leaves the log as it is, whatever this command's settings want", () =>
+    Effect.gen(function* () {
+      const { jsm } = yield* NatsConnection
+      const made = wanted({ stream, max_bytes: 2 ** 30 })
+      yield* ensureStream(jsm, made)
+      const configOf = Effect.promise(async () => (await jsm.streams.info(stream)).config)
+      const before = yield* configOf
+      const { stdout } = yield* doctor()
+      assert.match(stdout, /^(ok|warn) +quarantine +/m)
+      assert.deepEqual(yield* configOf, before)
+    }),
+  )
+})
