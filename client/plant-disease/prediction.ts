@@ -1,5 +1,6 @@
 /** `almanac predict`: what a leaf has. Source: document 3, plant disease §4. */
 import { createReadStream } from "node:fs"
+import { stat } from "node:fs/promises"
 import { basename } from "node:path"
 import { failure, isFailure } from "#client/failure.ts"
 import { isObject, type Json } from "#client/json.ts"
@@ -23,9 +24,15 @@ export const predict: Noun = {
 
 const bytesOf = async (file: string) => {
   const unreadable = (reason: string) => failure("usage", `${file} cannot be read: ${reason}`)
-  return await whole(createReadStream(file), image_bytes_max, unreadable).catch((cause: Error) => {
-    throw isFailure(cause) ? cause : unreadable(cause.message)
-  })
+  try {
+    // A pipe has no size: what comes out of it is bounded as it is read.
+    const { size } = await stat(file)
+    if (size > image_bytes_max) throw new Error(`longer than ${image_bytes_max} bytes`)
+    return await whole(createReadStream(file), image_bytes_max, unreadable)
+  } catch (cause) {
+    if (isFailure(cause)) throw cause
+    throw unreadable(cause instanceof Error ? cause.message : String(cause))
+  }
 }
 
 /** The prediction for one image; the file is read whole. */

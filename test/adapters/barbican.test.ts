@@ -52,6 +52,18 @@ describe("Barbican", () => {
     }),
   )
 
+  it.effect("is sent a secret once, also when its answer is lost", () =>
+    Effect.gen(function* () {
+      const { cloud, vault } = yield* opened
+      cloud.answers[`POST ${secrets}`] = () => "drop"
+      const failure = yield* Effect.flip(
+        vault.store(by, { name: "n", payload: Redacted.make("hidden") }),
+      )
+      expect(failure.code).toBe("svc.backend_unavailable")
+      expect(cloud.count("POST", secrets)).toBe(1)
+    }),
+  )
+
   it.effect("denies in words of ours, and fails without its own", () =>
     Effect.gen(function* () {
       const { cloud, vault } = yield* opened

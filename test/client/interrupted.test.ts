@@ -11,6 +11,8 @@ import { json, type Script, scripted } from "./scripted.ts"
 
 const root = join(import.meta.dirname, "../..")
 const wait_ms_max = 60_000
+/** Less than a test's own time, so that a verb that hangs is named with what it printed. */
+const verb_ms_max = 25_000
 
 let folder: string
 beforeEach(() => {
@@ -22,7 +24,7 @@ const started = (url: string, args: ReadonlyArray<string>) => {
   const child = spawn(process.execPath, [program, ...args], {
     cwd: root,
     stdio: "pipe",
-    timeout: wait_ms_max,
+    timeout: verb_ms_max,
     killSignal: "SIGKILL",
     env: { PATH: process.env.PATH, HOME: folder, ALMANAC_URL: url, ALMANAC_TOKEN: "t" },
   })
@@ -153,14 +155,14 @@ describe("a verb that is given too much", () => {
           writeFileSync(image, "")
           truncateSync(image, 10 * 2 ** 30)
           const one = started(url, ["predict", image])
-          assert.equal(await one.ended, exit_codes.usage[0], one.printed.err)
+          assert.equal(await one.ended, exit_codes.usage[0], `image: ${one.printed.err}`)
           assert.match(one.printed.err, /longer than/)
           const two = started(url, ["policies", "create", "--body", "-"])
           two.child.stdin.on("error", () => undefined).end(Buffer.alloc(3 * 2 ** 20, " "))
-          assert.equal(await two.ended, exit_codes.usage[0], two.printed.err)
+          assert.equal(await two.ended, exit_codes.usage[0], `body: ${two.printed.err}`)
           assert.match(two.printed.err, /longer than/)
           const folders = started(url, ["predict", folder])
-          assert.equal(await folders.ended, exit_codes.usage[0], folders.printed.err)
+          assert.equal(await folders.ended, exit_codes.usage[0], `folder: ${folders.printed.err}`)
           assert.equal(heard(), 0)
         },
       ),

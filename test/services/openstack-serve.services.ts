@@ -191,6 +191,38 @@ describeOpenstack("the service in a cloud", (it) => {
   )
 
   it.effect(
+    "makes nothing in the cloud for an operator's request, and one token for all its retries",
+    () =>
+      Effect.gen(function* () {
+        const { cloud, server } = yield* served
+        const token = yield* cloud.tokenOf("operator", "service")
+        const project_id = cloud.seed.projects["tenant-a"] ?? ""
+        const twice = (path: string, body: object) => {
+          const headers = { "idempotency-key": `retry of ${path}` }
+          const post = asking("POST", `${server.url}/v1/admin/${path}`, { token, body, headers })
+          return Effect.all([post, post])
+        }
+        for (const [path, body, command] of [
+          ["secrets", { project_id, name: "retried", payload: "hidden" }, "openstack secret store"],
+          ["trusts", { project_id, roles: ["member"] }, "openstack trust create"],
+        ] as const) {
+          for (const answer of yield* twice(path, body)) {
+            expect([answer.status, answer.body.code]).toEqual([503, "svc.backend_unavailable"])
+            expect(answer.body.detail).toContain(command)
+          }
+        }
+        const [first, again] = yield* twice("tokens", {
+          name: "retried",
+          scopes: ["blobs:read"],
+          roles: [],
+        })
+        expect(created(first).token).toBeTruthy()
+        expect(created(again)).toEqual(first.body)
+      }).pipe(Effect.scoped),
+    whole_ms_max,
+  )
+
+  it.effect(
     "backs up a share from a snapshot, and restores it into a new one",
     () =>
       Effect.gen(function* () {

@@ -38,7 +38,8 @@ import {
   send,
   targetNow,
 } from "./course.ts"
-import { restore, restore_id, share_id } from "./samples.ts"
+import { project_id, restore, restore_id, share_id, target_id } from "./samples.ts"
+import { keepSecret } from "./vault-memory.ts"
 
 type Trouble = (world: World) => Effect.Effect<unknown, unknown, InWorld | Scope.Scope>
 
@@ -287,6 +288,30 @@ describe("an enrollment fails", () => {
       }),
     )
   }
+
+  inWorld(
+    "when the answer to vault.store is lost, and its next attempt finds that secret",
+    (world) =>
+      Effect.gen(function* () {
+        yield* worker()
+        let href = ""
+        const stored = Effect.suspend(() => {
+          const name = `almanac-repository-${target_id}`
+          href = keepSecret(world.tenants.secrets, project_id, name, "stored")
+          return Effect.fail(away)
+        })
+        world.instead.set("vault.store", stored)
+        assert.equal((yield* ran(enroll_job_id)).error?.code, "svc.backend_unavailable")
+        const job = yield* factsOf(enroll_job_id)
+        yield* send(retryJob(job, { automatic: false, policy_id: null }))
+        assert.equal((yield* ran(enroll_job_id)).state, "available")
+        assert.equal((yield* targetNow).repository_password_ref, href)
+        assert.lengthOf(
+          world.calls.filter((call) => call === "vault.store"),
+          1,
+        )
+      }),
+  )
 })
 
 describe("a restore", () => {
