@@ -86,8 +86,19 @@ const writes = <Row>({ name, of, keeps, ...declared }: Declared<Row>) => {
     drop: write<Moment>((db, { by: value, at }) =>
       db.deleteFrom(name).where(by, "=", value).where("valid_from", ">=", at),
     ),
+    // What still holds at `at` is the last version, if any: the others ended when it began. So only
+    // that one is looked at, however many there are.
     close: write<Moment>((db, { by: value, at }) =>
-      db.updateTable(name).set({ valid_to: at }).where(by, "=", value).where("valid_to", ">", at),
+      db
+        .updateTable(name)
+        .set({ valid_to: at })
+        .where(by, "=", value)
+        .where(
+          "valid_from",
+          "=",
+          db.selectFrom(name).select(sql`max(valid_from)`.as("last")).where(by, "=", value),
+        )
+        .where("valid_to", ">", at),
     ),
     begin: write<Moment>((db, { by: value, at }) =>
       db

@@ -3,6 +3,9 @@ import { assert, describe, it } from "@effect/vitest"
 import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
 import { type CompiledQuery, Kysely, type SqliteDatabase, SqliteDialect } from "kysely"
+import { PolicyUpdated } from "#events/share-protection/policy.ts"
+import { TargetUpdated } from "#events/share-protection/target.ts"
+import { writesOf } from "#projections/projection.ts"
 import { listBackups } from "#projections/share-protection/backup.ts"
 import { blueprint, type ShareProtectionTables } from "#projections/share-protection/blueprint.ts"
 import { listJobs } from "#projections/share-protection/job.ts"
@@ -13,6 +16,7 @@ import { listTargets } from "#projections/share-protection/target.ts"
 import { listTargetTemplates } from "#projections/share-protection/target-template.ts"
 import { listWorkers } from "#projections/share-protection/worker.ts"
 import { compiler } from "#projections/statement.ts"
+import type { Message } from "#schemas/message.ts"
 import {
   BackupId,
   DomainId,
@@ -22,17 +26,33 @@ import {
   TargetId,
   TargetTemplateId,
 } from "#schemas/share-protection/id.ts"
+import { recorded } from "./read-model-given.ts"
 import { at, uuid } from "./samples.ts"
 
 type Db = Kysely<ShareProtectionTables>
 
-/** How SQLite would run what `list` asks. */
-const planOf = async (list: (db: Db) => Effect.Effect<Listed<unknown>>) => {
+const emptyDatabase = () => {
   const database = new Sqlite(":memory:")
   const schema = compiler<ShareProtectionTables>()
   for (const { create } of blueprint.projections) {
     for (const table of create(schema)) database.exec(table.compile().sql)
   }
+  return database
+}
+
+/** How SQLite would run a statement. */
+const detailsOf = (
+  database: Sqlite.Database,
+  { sql, parameters }: Pick<CompiledQuery, "sql" | "parameters">,
+) =>
+  database
+    .prepare<Array<unknown>, { detail: string }>(`explain query plan ${sql}`)
+    .all(...parameters)
+    .map(({ detail }) => detail)
+
+/** How SQLite would run what `list` asks. */
+const planOf = async (list: (db: Db) => Effect.Effect<Listed<unknown>>) => {
+  const database = emptyDatabase()
   const asked: Array<CompiledQuery> = []
   const db = new Kysely<ShareProtectionTables>({
     // A database of better-sqlite3 is what Kysely asks for, but for `iterate`'s narrower type.
@@ -42,13 +62,9 @@ const planOf = async (list: (db: Db) => Effect.Effect<Listed<unknown>>) => {
     },
   })
   await Effect.runPromise(list(db))
-  const lines = asked.flatMap(({ sql, parameters }) =>
-    database
-      .prepare<Array<unknown>, { detail: string }>(`explain query plan ${sql}`)
-      .all(...parameters),
-  )
+  const lines = asked.flatMap((query) => detailsOf(database, query))
   database.close()
-  return lines.map(({ detail }) => detail).join("; ")
+  return lines.join("; ")
 }
 
 const page: Page = { limit: 1000, marker: uuid(1) }
@@ -134,4 +150,24 @@ describe("a page", () => {
       }
     })
   }
+})
+
+describe("a version of a resource", () => {
+  const changes: ReadonlyArray<readonly [stream: string, event: Message]> = [
+    [`target.${id}`, TargetUpdated.make({ name: "renamed" })],
+    [`policy.${id}`, PolicyUpdated.make({ policy_id, name: "renamed" })],
+  ]
+  it.each(changes)(
+    "of %s begins and ends without a look at each of the others",
+    (stream, event) => {
+      const database = emptyDatabase()
+      const writes = [...writesOf(blueprint.projections, recorded(1, stream, at, [event]))].flat()
+      const versions = writes.filter(({ sql }) => /^(update|delete from) "\w+_history"/.test(sql))
+      const plans = versions.map((write) => detailsOf(database, write))
+      database.close()
+      assert.isAtLeast(plans.length, 2)
+      for (const [first] of plans)
+        assert.match(first ?? "", /_version \(\w+=\? AND valid_from[=>]\?\)/)
+    },
+  )
 })
