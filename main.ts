@@ -1,10 +1,11 @@
 /** `almanac <verb>`: the command line. */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Cause, Effect, Exit, Layer, Predicate, Runtime } from "effect"
+import { Cause, Effect, Exit, Layer, Runtime } from "effect"
 import { CliError, Command } from "effect/cli"
 import { logging } from "#adapters/logging.ts"
 import { keepPrivate } from "#adapters/process-privacy.ts"
+import { causeText } from "#schemas/cause-text.ts"
 import { dashboard, operators, share_protection, subscribers } from "#verbs/nouns.ts"
 import { root, version } from "#verbs/root.ts"
 
@@ -72,14 +73,6 @@ const asked = async () => {
   return isVerb(first) ? [await verbs[first]()] : await every()
 }
 
-/** What went wrong in one line, for whoever typed the command: some errors say it as `detail`. */
-const messageOf = (error: unknown) => {
-  const told = ["message", "detail"].map((name) =>
-    Predicate.hasProperty(error, name) ? String(error[name]) : "",
-  )
-  return told.find((text) => text !== "") ?? String(error)
-}
-
 const explain = (cause: Cause.Cause<unknown>) => {
   if (Cause.hasInterruptsOnly(cause)) return Effect.void
   const failed = cause.reasons.find(Cause.isFailReason)
@@ -87,7 +80,9 @@ const explain = (cause: Cause.Cause<unknown>) => {
   if (failed === undefined) return Effect.logFatal("almanac failed", cause)
   // The help that was shown has said it.
   if (CliError.isCliError(failed.error)) return Effect.void
-  return Effect.sync(() => process.stderr.write(`almanac: ${messageOf(failed.error)}\n`))
+  return Effect.sync(() =>
+    process.stderr.write(`almanac: ${causeText(failed.error) || failed.error}\n`),
+  )
 }
 
 /** Verbs that have their own meaning of 2 end a wrong command line with 1. */

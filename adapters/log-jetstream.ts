@@ -50,7 +50,7 @@ import {
   isReadable,
   type Judge,
   Log,
-  type LogUnavailable,
+  LogUnavailable,
   type Part,
   type Tip,
   VersionConflict,
@@ -92,6 +92,11 @@ const read_ms = 1_500
 /** Milliseconds in which message ids are compared. We send none: the version is checked. */
 const duplicate_window_ms = 1_000
 
+const absent = (stream: string) =>
+  new LogUnavailable({
+    detail: `There is no ${stream} on this bus. Look at nats.url, or start the server on it first.`,
+  })
+
 /** The log over the connection of the bus; fails when the stream is not as it must be. */
 export const logJetStream = (options: LogOptions) =>
   Layer.effect(
@@ -105,6 +110,9 @@ export const logJetStream = (options: LogOptions) =>
         if (watch.trouble() !== undefined) return absentLog(watch)
       }
       if (options.as_it_is !== true) yield* ensureStream(jsm, wanted(options))
+      else if ((yield* findStream(jsm, options.stream)) === undefined) {
+        return yield* absent(options.stream)
+      }
       const asking = yield* Effect.promise(() =>
         jetstreamManager(connection, { checkAPI: false, timeout: read_ms }),
       )

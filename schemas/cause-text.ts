@@ -1,3 +1,5 @@
-/** What was thrown, in its own words: an error's message, or whatever else it is as text. */
-export const causeText = (cause: unknown): string =>
-  cause instanceof Error ? cause.message : String(cause)
+/** What was thrown, in words: some errors of ours say it as `detail` and have no message. */
+export const causeText = (cause: unknown): string => {
+  if (!(cause instanceof Error)) return String(cause)
+  return cause.message === "" && "detail" in cause ? String(cause.detail) : cause.message
+}

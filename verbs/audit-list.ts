@@ -17,7 +17,7 @@ import { unknownNames } from "#verbs/audit-names.ts"
 import { table, tableLine } from "#verbs/audit-table.ts"
 import { ask, instance } from "#verbs/instance.ts"
 import { settings } from "#verbs/root.ts"
-import { beside } from "#verbs/session.ts"
+import { lookingBeside } from "#verbs/session.ts"
 
 const Query = Schema.Struct(AuditQuery)
 type Query = typeof Query.Type
@@ -123,7 +123,7 @@ export const list = Command.make(
     const running = yield* instance(configured)
     const page =
       running === undefined
-        ? yield* Effect.provide(listFromLog(query), beside(configured))
+        ? yield* Effect.provide(listFromLog(query), lookingBeside(configured))
         : yield* Schema.decodeEffect(Page)(yield* ask(running, configured, "GET", pathOf(query)))
     yield* told(page, json)
   }),
@@ -160,7 +160,7 @@ export const follow = Command.make(
     const configured = yield* settings
     const filters = filtersOf(given)
     yield* tellUnknown(filters)
-    yield* Effect.provide(followLog(filters, json), beside(configured))
+    yield* Effect.provide(followLog(filters, json), lookingBeside(configured))
   }),
 ).pipe(
   Command.withDescription("Events as they happen, until interrupted"),

@@ -4,7 +4,7 @@ import { Command, Flag } from "effect/cli"
 import { Log, type Part, type Recorded } from "#events/log.ts"
 import { time } from "#verbs/audit-flags.ts"
 import { settings } from "#verbs/root.ts"
-import { beside } from "#verbs/session.ts"
+import { lookingBeside } from "#verbs/session.ts"
 
 export interface Stretch {
   readonly part: Part
@@ -82,7 +82,7 @@ export const replay = Command.make(
       to: Option.getOrUndefined(to),
       speed: Option.getOrUndefined(speed),
     }
-    yield* Effect.provide(replayLog(stretch), beside(configured))
+    yield* Effect.provide(replayLog(stretch), lookingBeside(configured))
   }),
 ).pipe(
   Command.withDescription("A stretch of the log as stored, one JSON commit a line"),

@@ -10,7 +10,7 @@ import { time } from "#verbs/audit-flags.ts"
 import { CannotRun } from "#verbs/audit-outcome.ts"
 import { ask, instance, isAbsence } from "#verbs/instance.ts"
 import { settings } from "#verbs/root.ts"
-import { beside } from "#verbs/session.ts"
+import { lookingBeside } from "#verbs/session.ts"
 
 const Name = Schema.String.check(
   Schema.isPattern(/^[\w-]+\.[\w-]+\.[\w-]+$/, { expected: "service.aggregate.id" }),
@@ -70,7 +70,7 @@ export const state = Command.make(
     const running = yield* instance(configured)
     const found =
       running === undefined
-        ? yield* Effect.provide(stateAt(name, moment), beside(configured))
+        ? yield* Effect.provide(stateAt(name, moment), lookingBeside(configured))
         : yield* stateBy(running, configured, pathOf(name, moment))
     if (found === undefined) {
       return yield* new CannotRun({ message: `The log held nothing of ${stream} then.` })

@@ -14,7 +14,7 @@ import { json } from "#verbs/audit-flags.ts"
 import { deciders } from "#verbs/audit-kinds.ts"
 import { CannotRun, LogFaulty } from "#verbs/audit-outcome.ts"
 import { settings } from "#verbs/root.ts"
-import { beside } from "#verbs/session.ts"
+import { lookingBeside } from "#verbs/session.ts"
 
 /** Faults that are printed unless asked otherwise: the first ones tell most. */
 const faults_shown = 20
@@ -123,7 +123,7 @@ export const verify = Command.make(
       until: Option.getOrUndefined(until),
       findings: Option.isSome(until) ? Effect.succeed([]) : lossesOf(configured),
     }
-    yield* Effect.provide(verifyLog(options), beside(configured))
+    yield* Effect.provide(verifyLog(options), lookingBeside(configured))
   }, Effect.catchCause(cannotRun)),
 ).pipe(
   Command.withDescription(

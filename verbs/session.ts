@@ -130,6 +130,19 @@ const instanceServer = (settings: Settings, { nats: { url, user, password } }: I
  */
 export const beside = (settings: Settings) => Layer.provide(log(settings), busBeside(settings))
 
+/** The log as it is, for those who look at it: no stream is made or changed. */
+export const logAsItIs = (settings: Settings) =>
+  Layer.provideMerge(
+    logGenerations({ ...generations(settings), as_it_is: true }),
+    watching(settings),
+  )
+
+/** As `beside`, for verbs that only read: on a bus that is not ours the log is left as it is. */
+export const lookingBeside = (settings: Settings) =>
+  settings.nats.url === ""
+    ? beside(settings)
+    : Layer.provide(logAsItIs(settings), busBeside(settings))
+
 const both = Layer.merge(NatsConnection.layer, EventsConnection.layer)
 
 /** The bus for a restore, which alone may open a folder that is half restored. */
@@ -170,4 +183,4 @@ export const witnessing = (settings: Settings) =>
 
 /** The log beside, with the installation's key, for what others are to believe. */
 export const witnessed = (settings: Settings) =>
-  Layer.merge(beside(settings), notary(settings.data.dir, settings.audit.key_file))
+  Layer.merge(lookingBeside(settings), notary(settings.data.dir, settings.audit.key_file))

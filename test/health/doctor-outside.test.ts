@@ -1,4 +1,4 @@
-/** `almanac doctor` on a bus that somebody else runs: to look is not to change. */
+/** Verbs that look at the log of a bus that somebody else runs: to look is not to change. */
 import { assert } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { afterAll } from "vitest"
@@ -13,15 +13,14 @@ const stream = "ALMANAC_LOG"
 
 afterAll(cleanUp)
 
-const doctor = Effect.fnUntraced(function* (more: Readonly<Record<string, string>> = {}) {
+const verb = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
   const { servers, core } = yield* NatsServer
   const environment = {
     ALMANAC_NATS__URL: servers[0] ?? "",
     ALMANAC_NATS__USER: core.user ?? "",
     ALMANAC_NATS__PASSWORD: Redacted.value(core.password ?? Redacted.make("")),
-    ...more,
   }
-  return yield* Effect.promise(() => runVerb(newFolder(), ["doctor"], environment))
+  return yield* Effect.promise(() => runVerb(newFolder(), args, environment))
 })
 
 const streams = Effect.gen(function* () {
@@ -29,23 +28,40 @@ const streams = Effect.gen(function* () {
   return yield* Effect.promise(() => jsm.streams.names().next())
 })
 
-describeNats("doctor on a bus of somebody else", (it) => {
-  it.effect("reports that it has no log, and makes none", () =>
+const lookers = [
+  ["audit list", ["audit", "list"]],
+  ["audit verify", ["audit", "verify"]],
+  ["audit replay", ["audit", "replay"]],
+  ["audit state", ["audit", "state", "share-protection.target.t"]],
+  ["log quarantine", ["log", "quarantine"]],
+] as const
+
+describeNats("a verb that looks, on a bus of somebody else", (it) => {
+  it.effect("doctor reports that it has no log, and makes none", () =>
     Effect.gen(function* () {
-      const { stdout } = yield* doctor()
+      const { stdout } = yield* verb("doctor")
       assert.match(stdout, /^warn +log +There is no ALMANAC_LOG on this bus/m)
       assert.notInclude(yield* streams, stream)
     }),
   )
 
-  it.effect("leaves the log as it is, whatever this command's settings want", () =>
+  it.effect.each(lookers)("reports that there is no log, and makes none: %s", ([, args]) =>
+    Effect.gen(function* () {
+      const { code, stderr } = yield* verb(...args)
+      assert.notEqual(code, 0)
+      assert.match(stderr, /There is no ALMANAC_LOG on this bus/)
+      assert.notInclude(yield* streams, stream)
+    }),
+  )
+
+  it.effect("doctor leaves the log as it is, whatever this command's settings want", () =>
     Effect.gen(function* () {
       const { jsm } = yield* NatsConnection
       const made = wanted({ stream, max_bytes: 2 ** 30 })
       yield* ensureStream(jsm, made)
       const configOf = Effect.promise(async () => (await jsm.streams.info(stream)).config)
       const before = yield* configOf
-      const { stdout } = yield* doctor()
+      const { stdout } = yield* verb("doctor")
       assert.match(stdout, /^(ok|warn) +quarantine +/m)
       assert.deepEqual(yield* configOf, before)
     }),

@@ -1,6 +1,7 @@
 /** What is told of whatever was thrown. */
 import { Data } from "effect"
 import { describe, expect, it } from "vitest"
+import { LogUnavailable } from "#events/log.ts"
 import { causeText } from "#schemas/cause-text.ts"
 
 class Broken extends Data.TaggedError("Broken")<{ readonly message: string }> {}
@@ -11,6 +12,10 @@ describe("the text of a cause", () => {
     expect(causeText(new RangeError("too long"))).toBe("too long")
     expect(causeText(new Broken({ message: "no answer" }))).toBe("no answer")
     expect(causeText(new Error("one\ntwo"))).toBe("one\ntwo")
+  })
+
+  it("is an error's detail where it has no message", () => {
+    expect(causeText(new LogUnavailable({ detail: "no answer" }))).toBe("no answer")
   })
 
   it("is empty where an error says nothing", () => {

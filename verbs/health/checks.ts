@@ -13,7 +13,6 @@ import { type Judged, judgedBy } from "#adapters/health/running-settings.ts"
 import type { Instance } from "#adapters/instance-file.ts"
 import { lossFindings } from "#adapters/log/doctor-log.ts"
 import { mark_file } from "#adapters/log/high-water-mark.ts"
-import { logGenerations } from "#adapters/log-generations.ts"
 import { logStanding } from "#adapters/log-standing.ts"
 import type { NatsConnection } from "#adapters/nats-connection.ts"
 import { CommitJudge } from "#events/log.ts"
@@ -25,7 +24,7 @@ import { answer_ms_max, byAddress, byInstance } from "#verbs/health/asking.ts"
 import { instance } from "#verbs/instance.ts"
 import { leases_bucket } from "#verbs/leased.ts"
 import { settings } from "#verbs/root.ts"
-import { busBeside, generations, standing, watching } from "#verbs/session.ts"
+import { busBeside, generations, logAsItIs, standing } from "#verbs/session.ts"
 
 /** A hung bus is not waited for as at a start; a server of our own reads its store first. */
 const bus_ms_max = 20_000
@@ -42,11 +41,7 @@ type OnBus = Check<LogStanding | NatsConnection>
 /** What is missing from the log, as it is; nothing where this folder never had one. */
 const logEnd = (of: Settings): OnBus => {
   const { data, blob } = of
-  const as_it_is = Layer.provideMerge(
-    logGenerations({ ...generations(of), as_it_is: true }),
-    watching(of),
-  )
-  const look = Effect.provide(lossFindings(data.dir, blob.dir), as_it_is)
+  const look = Effect.provide(lossFindings(data.dir, blob.dir), logAsItIs(of))
   return {
     name: "log-end",
     look: Effect.suspend(() => (existsSync(join(data.dir, mark_file)) ? look : Effect.succeed([]))),
