@@ -5,44 +5,45 @@ import { Cause, Effect, Exit, Layer, Runtime } from "effect"
 import { CliError, Command } from "effect/cli"
 import { logging } from "#adapters/logging.ts"
 import { keepPrivate } from "#adapters/process-privacy.ts"
+import { dashboard, operators, share_protection, subscribers } from "#cli/nouns.ts"
+import { root } from "#cli/root.ts"
 import { causeText } from "#schemas/cause-text.ts"
-import { dashboard, operators, share_protection, subscribers } from "#verbs/nouns.ts"
-import { root, version } from "#verbs/root.ts"
+import { version } from "#server/program.ts"
 
 /** Each is loaded where it is asked for: all of them take longer than most of them run. */
 const store = {
-  blobs: async () => (await import("#verbs/blobs.ts")).blobs,
-  cluster: async () => (await import("#verbs/cluster.ts")).cluster,
+  blobs: async () => (await import("#cli/blobs/blobs.ts")).blobs,
+  cluster: async () => (await import("#cli/blobs/cluster.ts")).cluster,
 }
 const others = {
   ...dashboard,
-  ingest: async () => (await import("#verbs/ingest.ts")).ingest,
-  "backfill-composite": async () => (await import("#verbs/backfill-composite.ts")).backfill,
-  carriers: async () => (await import("#verbs/carriers.ts")).carriers,
-  predict: async () => (await import("#verbs/predict.ts")).predict,
-  plant: async () => (await import("#verbs/plant.ts")).plant,
+  ingest: async () => (await import("#cli/dashboard/ingest.ts")).ingest,
+  "backfill-composite": async () => (await import("#cli/dashboard/backfill-composite.ts")).backfill,
+  carriers: async () => (await import("#cli/carriers/carriers.ts")).carriers,
+  predict: async () => (await import("#cli/plant/predict.ts")).predict,
+  plant: async () => (await import("#cli/plant/plant.ts")).plant,
 }
 const log = {
-  events: async () => (await import("#verbs/events.ts")).events,
+  events: async () => (await import("#cli/events.ts")).events,
   ...subscribers,
-  audit: async () => (await import("#verbs/audit.ts")).audit,
-  log: async () => (await import("#verbs/log.ts")).log,
-  rebuild: async () => (await import("#verbs/rebuild.ts")).rebuild,
-  migrate: async () => (await import("#verbs/migrate.ts")).migrate,
+  audit: async () => (await import("#cli/audit/audit.ts")).audit,
+  log: async () => (await import("#cli/log/log.ts")).log,
+  rebuild: async () => (await import("#cli/log/rebuild.ts")).rebuild,
+  migrate: async () => (await import("#cli/log/migrate.ts")).migrate,
 }
 const machine = {
-  serve: async () => (await import("#verbs/serve.ts")).serve,
-  agent: async () => (await import("#verbs/agent.ts")).agent,
-  token: async () => (await import("#verbs/token.ts")).token,
-  trust: async () => (await import("#verbs/trust.ts")).trust,
-  secret: async () => (await import("#verbs/secret.ts")).secret,
-  catalog: async () => (await import("#verbs/catalog.ts")).catalog,
-  doctor: async () => (await import("#verbs/doctor.ts")).doctor,
-  "backup-state": async () => (await import("#verbs/backup-state.ts")).backup,
-  "restore-state": async () => (await import("#verbs/restore-state.ts")).restore,
-  demo: async () => (await import("#verbs/demo.ts")).demo,
+  serve: async () => (await import("#cli/serve/serve.ts")).serve,
+  agent: async () => (await import("#cli/serve/agent.ts")).agent,
+  token: async () => (await import("#cli/access/token.ts")).token,
+  trust: async () => (await import("#cli/access/trust.ts")).trust,
+  secret: async () => (await import("#cli/access/secret.ts")).secret,
+  catalog: async () => (await import("#cli/access/catalog.ts")).catalog,
+  doctor: async () => (await import("#cli/doctor/doctor.ts")).doctor,
+  "backup-state": async () => (await import("#cli/state/backup-state.ts")).backup,
+  "restore-state": async () => (await import("#cli/state/restore-state.ts")).restore,
+  demo: async () => (await import("#cli/demo/demo.ts")).demo,
   completion: async (): Promise<ReturnType<typeof completionOf>> => {
-    const { completionOf } = await import("#verbs/completion.ts")
+    const { completionOf } = await import("#cli/completion.ts")
     const whole = async (): Promise<Command.Command.Any> =>
       root.pipe(Command.withSubcommands(await every()))
     return completionOf(whole)

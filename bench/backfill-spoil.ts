@@ -6,10 +6,10 @@ import { Composite } from "#actors/capital-pressure/composite.ts"
 import { address, Commands } from "#actors/commands.ts"
 import { loadComposite } from "#adapters/capital-pressure/capital-store.ts"
 import { readSettings } from "#adapters/settings.ts"
+import { DashboardFile, fileShows } from "#cli/dashboard/dashboard-file.ts"
+import { capitalSession } from "#cli/dashboard/session.ts"
 import { RecordComposite } from "#schemas/capital-pressure/composite.ts"
 import { dateOf, yearOf } from "#schemas/capital-pressure/day.ts"
-import { capitalSession } from "#verbs/capital-session.ts"
-import { DashboardFile, fileShows } from "#verbs/dashboard-file.ts"
 
 /** How far each value is moved; what is computed again is never off by it. */
 const shift = 1

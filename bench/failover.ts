@@ -5,7 +5,7 @@
 import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import { jetstream } from "@nats-io/jetstream"
-import { lease_ttl_ms } from "#verbs/leased.ts"
+import { lease_ttl_ms } from "#server/leased.ts"
 import { network } from "../test/process/gate.ts"
 import { bus_names, type NatsCluster, startNatsCluster } from "../test/process/nats-cluster.ts"
 import { cleanUp, type Server, startServer } from "../test/process/server.ts"

@@ -20,17 +20,17 @@ import { fileURLToPath } from "node:url"
 import { root } from "./cache.mjs"
 
 /** What is started by its name: its file in the bundle is called alike. */
-const entries = ["main.ts", "verbs/agent-process.ts", "verbs/blob-worker.ts"]
+const entries = ["main.ts", "server/agent/agent-process.ts", "server/blob-storage/blob-worker.ts"]
 
 const folders = [
   "actors",
   "adapters",
-  "client",
+  "cli",
   "events",
   "gateway",
   "projections",
   "schemas",
-  "verbs",
+  "server",
   "launcher",
 ]
 const files = ["main.ts", "package.json", "package-lock.json"]

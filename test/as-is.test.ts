@@ -4,7 +4,7 @@ import { BlobStored, VolumeEvent } from "#events/blob-storage/volume.ts"
 import { decoder, maker } from "#schemas/as-is.ts"
 import { RecordFacts } from "#schemas/blob-storage/volume.ts"
 import type { Message } from "#schemas/message.ts"
-import { deciders } from "#verbs/audit-kinds.ts"
+import { deciders } from "#server/aggregate-kinds.ts"
 import { blob, fact } from "./blob-storage/fact.ts"
 
 const seed = "as is"

@@ -51,9 +51,13 @@ const arrow: Readonly<Record<string, Reach>> = {
     packages: /./,
   },
   // It asks a server over HTTP, and knows of it what that says, as a page in a browser does.
-  client: { folders: [], packages: /^(effect|node:.+|smol-toml|yaml|@napi-rs\/blake-hash)$/ },
-  verbs: {
+  "cli/client": {
+    folders: [],
+    packages: /^(effect|node:.+|smol-toml|yaml|@napi-rs\/blake-hash)$/,
+  },
+  cli: {
     folders: [
+      "server",
       "gateway",
       "adapters",
       "actors",
@@ -61,8 +65,11 @@ const arrow: Readonly<Record<string, Reach>> = {
       "events",
       "schemas",
       "launcher",
-      "client",
     ],
+    packages: /./,
+  },
+  server: {
+    folders: ["gateway", "adapters", "actors", "projections", "events", "schemas", "launcher"],
     packages: /./,
   },
   // Only what the installed Node runs may ask for a package: the maker of the bundle.
@@ -86,13 +93,14 @@ const lines_max = 400
 const docstring_lines_max = 5
 
 const code = /\.(ts|mts|mjs)$/
-const ours = /^(actors|adapters|client|events|gateway|projections|schemas|verbs|main\.ts)/
+const ours = /^(actors|adapters|cli|events|gateway|projections|schemas|server|main\.ts)/
 const middle = /^(actors|events|gateway|projections|schemas)\//
 const past_tense =
   /(ed|Begun|Broken|Found|Held|Kept|Left|Lost|Made|Met|Offline|Recast|Sent|Set|Taken|Withdrawn)$/
 const base = /extends \(?(Context|Schema|HttpApiMiddleware)\./
 
-const folderOf = (path: string) => path.split("/")[0] ?? ""
+const folderOf = (path: string) =>
+  Object.keys(arrow).find((folder) => path.startsWith(`${folder}/`)) ?? ""
 const serviceOf = (path: string) => path.split("/").find((part) => services.includes(part))
 
 const arrowProblems = ({ path, text }: TreeFile) => {
@@ -102,7 +110,8 @@ const arrowProblems = ({ path, text }: TreeFile) => {
   return importsOf(text).flatMap((from) => {
     const [, other] = /^#(\w+)\//.exec(from) ?? /^(?:\.\.\/)+(launcher)\//.exec(from) ?? []
     const may = other
-      ? [folder, ...allowed.folders].some((part) => part === other || part === from)
+      ? from.startsWith(`#${folder}/`) ||
+        allowed.folders.some((part) => part === other || part === from)
       : from.startsWith(".") || allowed.packages.test(from)
     return may ? [] : [`${folder} must not import ${from}`]
   })

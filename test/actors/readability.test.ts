@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { judgeOf } from "#actors/readability.ts"
 import type { Commit } from "#events/log.ts"
-import { deciders, judge } from "#verbs/audit-kinds.ts"
+import { deciders, judge } from "#server/aggregate-kinds.ts"
 import { readLog } from "../upgrade/fixture.ts"
 
 const lines = readLog()

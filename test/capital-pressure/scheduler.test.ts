@@ -10,14 +10,14 @@ import { logMemory } from "#adapters/log-memory.ts"
 import { Log } from "#events/log.ts"
 import { metrics } from "#schemas/capital-pressure/registry.ts"
 import { scheduled_jobs } from "#schemas/capital-pressure/schedule.ts"
-import { ChildFailed, lastLine, runChild, verbProgram } from "#verbs/capital-child.ts"
+import { ChildFailed, lastLine, runChild, verbProgram } from "#server/capital-pressure/child.ts"
 import {
   announced,
   byVerbs,
   ingestArguments,
   keepSchedule,
   type RunJob,
-} from "#verbs/capital-scheduler.ts"
+} from "#server/capital-pressure/scheduler.ts"
 import { nodeFlags } from "../../launcher/node-flags.mjs"
 import { temporaryFolder } from "../nats.ts"
 import { until } from "../process/server.ts"

@@ -11,7 +11,7 @@ import { logMemory } from "#adapters/log-memory.ts"
 import { sqlite } from "#adapters/sqlite.ts"
 import { CapitalPressureModel } from "#projections/capital-pressure/blueprint.ts"
 import type { Settings } from "#schemas/settings.ts"
-import { capitalPressure } from "#verbs/capital-pressure.ts"
+import { capitalPressure } from "#server/capital-pressure/capital-pressure.ts"
 import { type Served, type Setup, serveHttp, settingsWith } from "../http.ts"
 import { synthetic_last_day } from "./synthetic-store.ts"
 

@@ -5,7 +5,7 @@ import { createConfig, lintFromString } from "@redocly/openapi-core"
 import { Ajv } from "ajv"
 import { assert, describe, expect, it } from "vitest"
 import { asyncApiOf } from "#gateway/system/asyncapi.ts"
-import { published_types } from "#verbs/published.ts"
+import { published_types } from "#server/published.ts"
 import { told } from "../system/events-served.ts"
 import { services } from "./events-page.ts"
 

@@ -1,6 +1,6 @@
 /**
  * What docs/guide-audit.md shows of a time in the past, as a newcomer walks it: on a server that
- * has just been started. Its other commands: `test/verbs/audit.test.ts`.
+ * has just been started. Its other commands: `test/cli/audit.test.ts`.
  */
 import { afterAll, assert, it } from "vitest"
 import { describeWithServer } from "../nats.ts"

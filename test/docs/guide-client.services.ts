@@ -7,8 +7,8 @@ import { writeFileSync } from "node:fs"
 import { homedir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, it } from "vitest"
-import { exit_codes } from "#client/exit-code.ts"
-import { onTerminal, seen } from "../client/terminal.ts"
+import { exit_codes } from "#cli/client/exit-code.ts"
+import { onTerminal, seen } from "../cli/client/terminal.ts"
 import {
   cleanUp,
   newFolder,

@@ -3,7 +3,7 @@ import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { ask } from "#verbs/instance.ts"
+import { ask } from "#cli/instance.ts"
 import { settingsWith } from "../http.ts"
 
 /** Takes every request, and gives no answer to the first of them, or this status. */

@@ -149,7 +149,7 @@ describe("the bundle", { timeout: 60_000 }, () => {
     expect(run("no-verb").status).toBe(2)
     expect(run("session").status).toBe(2)
     expect(run("--version").status).toBe(0)
-    expect(run("../verbs/trust").status).toBe(2)
+    expect(run("../cli/access/trust").status).toBe(2)
     expect(run("catalog", "--no-such-flag").status).toBe(2)
     expect(kept()).toEqual(before)
   })

@@ -43,7 +43,7 @@ import {
   ShareId,
   TargetId,
 } from "#schemas/share-protection/id.ts"
-import { exclusive } from "#verbs/session.ts"
+import { exclusive } from "#server/session.ts"
 import { given } from "../settings-given.ts"
 import { agentsMemory } from "../share-protection/agents-memory.ts"
 import { bucketsMemory, goodBucket, type S3 } from "../share-protection/buckets-memory.ts"

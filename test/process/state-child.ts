@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { proveState } from "#adapters/state-proof.ts"
 import { claimFolder, restoreState } from "#adapters/state-restore.ts"
 import { openStateStore } from "#adapters/state-store.ts"
-import { busRestored, generations } from "#verbs/session.ts"
+import { busRestored, generations } from "#server/session.ts"
 import { given } from "../settings-given.ts"
 import { newSteps } from "./steps.ts"
 

@@ -8,7 +8,7 @@ import { writesOf } from "#projections/projection.ts"
 import { openDatabase } from "#projections/read-model.ts"
 import { auditedEvents } from "#projections/system/audit.ts"
 import { blueprint } from "#projections/system/blueprint.ts"
-import { details } from "#verbs/audit-kinds.ts"
+import { details } from "#server/aggregate-kinds.ts"
 import { blob } from "../blob-storage/fact.ts"
 import { temporaryFolder } from "../nats.ts"
 

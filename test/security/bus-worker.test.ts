@@ -24,7 +24,7 @@ import {
 } from "#adapters/share-protection/worker-users.ts"
 import { Log } from "#events/log.ts"
 import { WorkerId } from "#schemas/share-protection/id.ts"
-import { serveEntry } from "#verbs/worker-entry.ts"
+import { serveEntry } from "#server/share-protection/worker-entry.ts"
 import { count, origin } from "../contract/commands.ts"
 import { describeWithServer, nats } from "../nats.ts"
 import {

@@ -8,7 +8,7 @@ import { appOf } from "#gateway/routes.ts"
 import { Charts, listCharts } from "#gateway/system/charts.ts"
 import { ChartsGroup } from "#gateway/system/charts-api.ts"
 import { ChartList } from "#schemas/system/chart.ts"
-import { charts } from "#verbs/charts.ts"
+import { charts } from "#server/charts.ts"
 import { charts as machines } from "../docs/lifecycles-page.ts"
 import { as, type Served, startHttp } from "../http.ts"
 

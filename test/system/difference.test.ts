@@ -6,10 +6,10 @@ import { Effect, Layer, Result, Runtime } from "effect"
 import { host } from "#actors/host.ts"
 import { sqlite } from "#adapters/sqlite.ts"
 import { SystemModel } from "#projections/system/blueprint.ts"
-import { exclusive } from "#verbs/session.ts"
+import { exclusive } from "#server/session.ts"
+import { almanac } from "../cli/comparing.ts"
 import { describeWithServer, temporaryFolder } from "../nats.ts"
 import { given } from "../settings-given.ts"
-import { almanac } from "../verbs/comparing.ts"
 import { count, emptyLog } from "./sealed.ts"
 
 /** Writes into a read model's file behind its back. */

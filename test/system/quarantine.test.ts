@@ -11,7 +11,7 @@ import { logMemory } from "#adapters/log-memory.ts"
 import { type Commit, CommitJudge, Log } from "#events/log.ts"
 import { quarantine_stream, UnreadableAcknowledged } from "#events/system/quarantine.ts"
 import { AcknowledgeUnreadable } from "#schemas/system/quarantine.ts"
-import { deciders, judge } from "#verbs/audit-kinds.ts"
+import { deciders, judge } from "#server/aggregate-kinds.ts"
 import { given } from "../given.ts"
 
 const acknowledgement = (through: number) => ({ through, commits: 1, reason: "known" })

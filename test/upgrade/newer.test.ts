@@ -18,7 +18,7 @@ import { blueprint as system } from "#projections/system/blueprint.ts"
 import { type ClusterCommand, JoinNode } from "#schemas/blob-storage/cluster.ts"
 import { NodeId } from "#schemas/blob-storage/node.ts"
 import type { Message } from "#schemas/message.ts"
-import { details } from "#verbs/audit-kinds.ts"
+import { details } from "#server/aggregate-kinds.ts"
 import { temporaryFolder } from "../nats.ts"
 
 const at = "2026-11-23T00:00:00.000Z"

@@ -7,8 +7,11 @@ import { blueprint as blob_storage } from "#projections/blob-storage/blueprint.t
 import { blueprint as capital_pressure } from "#projections/capital-pressure/blueprint.ts"
 import { blueprint as share_protection } from "#projections/share-protection/blueprint.ts"
 import { blueprint as system } from "#projections/system/blueprint.ts"
-import { deciders } from "#verbs/audit-kinds.ts"
 
+// Where releases have it, the newest first.
+const { deciders } = await import("#server/aggregate-kinds.ts").catch(
+  () => import("#verbs/audit-kinds.ts"),
+)
 const kinds = deciders.map(({ name, event, save, initialState }) => [
   name,
   { ...Schema.toJsonSchemaDocument(event), machine: save(initialState).machine },

@@ -12,7 +12,7 @@ import { blueprint as share_protection } from "#projections/share-protection/blu
 import { blueprint as system } from "#projections/system/blueprint.ts"
 import { blueprint as webhooks } from "#projections/system/webhook-model.ts"
 import { typesOf } from "#schemas/message.ts"
-import { deciders, details } from "#verbs/audit-kinds.ts"
+import { deciders, details } from "#server/aggregate-kinds.ts"
 import { broken, promisedOf, services } from "../docs/events-page.ts"
 import { type Kind, readSchemas } from "./fixture.ts"
 import { type Form, faults, typesIn } from "./wider.ts"

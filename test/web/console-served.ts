@@ -1,6 +1,6 @@
 /** The API as an operator meets it, beside the built page; a test changes what it says. */
 import type { IncomingMessage, ServerResponse } from "node:http"
-import { charts } from "#verbs/charts.ts"
+import { charts } from "#server/charts.ts"
 import type { AuditCommit, AuditEvent, Job } from "../../web/console/api.ts"
 import * as canned from "./console-canned.ts"
 import { listen } from "./served.ts"

@@ -1,6 +1,6 @@
 /** What the console works out by itself: charts, ways, fields, alerts, words. No browser. */
 import { describe, expect, it } from "vitest"
-import { charts } from "#verbs/charts.ts"
+import { charts } from "#server/charts.ts"
 import { alertsOf, readinessOf } from "../../web/console/alerts.ts"
 import type { Chart } from "../../web/console/api.ts"
 import { drawnChart } from "../../web/console/chart-boxes.ts"

@@ -1,0 +1,62 @@
+/** `almanac catalog register`: the endpoint in the service catalogue of Keystone. */
+import { Console, Effect, Schema } from "effect"
+import { Command, Flag } from "effect/cli"
+import { register } from "#adapters/keystone-catalog.ts"
+import { keystoneSession } from "#adapters/keystone-session.ts"
+import { settings } from "#cli/root.ts"
+
+/** Nothing was asked of Keystone, or it did not do it; one line that says why. */
+export class NotRegistered extends Schema.TaggedError<NotRegistered>()("NotRegistered", {
+  message: Schema.String,
+}) {}
+
+const isAddress = (url: string) => {
+  if (!URL.canParse(url)) return false
+  const { protocol, username, password, search, hash } = new URL(url)
+  return /^https?:$/.test(protocol) && `${username}${password}${search}${hash}` === ""
+}
+
+const registering = Command.make(
+  "register",
+  {
+    url: Flag.String("url").pipe(
+      Flag.withDescription("Where clients reach this service, https://backup.example.org/v1"),
+    ),
+  },
+  Effect.fn(function* ({ url }) {
+    const configured = yield* settings
+    const { DEFAULT, identity, keystone_authtoken } = configured
+    if (identity.kind !== "keystone") {
+      const message = "identity.kind is embedded, which has no catalogue"
+      return yield* new NotRegistered({ message })
+    }
+    if (!isAddress(url)) {
+      return yield* new NotRegistered({ message: "--url must be http:// or https://, and no more" })
+    }
+    const entry = {
+      type: DEFAULT.catalog_type,
+      side: DEFAULT.endpoint_type.replace("URL", ""),
+      region: keystone_authtoken.region,
+      url: url.replace(/\/+$/, ""),
+    }
+    const done = yield* Effect.mapError(
+      Effect.provide(register(entry), keystoneSession(configured)),
+      (error) => new NotRegistered({ message: "detail" in error ? error.detail : error.message }),
+    )
+    yield* Console.log(`${entry.type} ${entry.side} ${entry.url} ${done}`)
+  }),
+).pipe(
+  Command.withDescription("Put the endpoint into Keystone's catalogue, or bring it up to date"),
+  Command.withExamples([
+    {
+      command: "almanac catalog register --url https://backup.example.org/v1",
+      description: "Done twice it changes nothing",
+    },
+  ]),
+)
+
+export const catalog = Command.make("catalog").pipe(
+  Command.withDescription("The service catalogue of Keystone"),
+  Command.withExamples(registering.examples),
+  Command.withSubcommands([registering]),
+)

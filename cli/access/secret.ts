@@ -1,0 +1,85 @@
+/** `almanac secret put`: a secret of a project, in the embedded secrets manager. */
+import { Console, Effect, Option, Schema, Stdio, Stream } from "effect"
+import { Command, Flag } from "effect/cli"
+import { DataFolder } from "#adapters/data-lock.ts"
+import { openVault, secretKeeper } from "#adapters/share-protection/vault-embedded.ts"
+import { ask, instance } from "#cli/instance.ts"
+import { embeddedSettings } from "#cli/root.ts"
+import { SecretRequest, secret_bytes_max } from "#schemas/secret.ts"
+
+const Put = Schema.fromJsonString(Schema.Struct({ href: Schema.String }))
+
+/** Nothing that could be a secret came in; the message never shows what did. */
+class InputUnusable extends Schema.TaggedError<InputUnusable>()("InputUnusable", {
+  message: Schema.String,
+}) {}
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+/** The line end that a shell adds, which is no part of a secret. */
+const line_end = /\r?\n$/
+
+/** What comes in on standard input; of too much no more than shows that it is too much. */
+const payload = Effect.gen(function* () {
+  const { stdin } = yield* Stdio.Stdio
+  let bytes = 0
+  const parts = yield* stdin.pipe(
+    Stream.takeUntil((part) => {
+      bytes += part.length
+      return bytes > secret_bytes_max + "\r\n".length
+    }),
+    Stream.runCollect,
+  )
+  return yield* Effect.try({
+    try: () => utf8.decode(Buffer.concat(parts)).replace(line_end, ""),
+    catch: () => new InputUnusable({ message: "standard input holds no text in UTF-8" }),
+  })
+})
+
+const put = Command.make(
+  "put",
+  {
+    project: Flag.String("project").pipe(Flag.withDescription("Project that the secret is of")),
+    name: Flag.String("name").pipe(
+      Flag.withDescription("Name by which people know it"),
+      Flag.optional,
+    ),
+  },
+  Effect.fn(function* ({ project, name }) {
+    const configured = yield* embeddedSettings("openstack secret store")
+    const asked = {
+      project_id: project,
+      payload: yield* payload,
+      ...(Option.isSome(name) && { name: name.value }),
+    }
+    const request = yield* Schema.decodeUnknownEffect(SecretRequest)(asked)
+    const running = yield* instance(configured)
+    if (running !== undefined) {
+      const answer = yield* ask(running, configured, "POST", "/v1/admin/secrets", asked)
+      const { href } = yield* Schema.decodeUnknownEffect(Put)(answer)
+      return yield* Console.log(href)
+    }
+    const { dir } = configured.data
+    const href = yield* Effect.provide(
+      Effect.flatMap(openVault(dir), (files) => secretKeeper(files).put(request)),
+      DataFolder.layer(dir, "brief"),
+    )
+    yield* Console.log(href)
+  }),
+).pipe(
+  Command.withDescription(
+    "Read a secret on standard input, without the line end, and print one line: its href",
+  ),
+  Command.withExamples([
+    {
+      command: "almanac secret put --project 0193f5a0-7c1e-7d3a-9b54-2f6f0c1d8e77 < s3-key.txt",
+      description: "An S3 key of a tenant",
+    },
+  ]),
+)
+
+export const secret = Command.make("secret").pipe(
+  Command.withDescription("Secrets of the embedded secrets manager"),
+  Command.withExamples(put.examples),
+  Command.withSubcommands([put]),
+)

@@ -1,0 +1,120 @@
+/** `almanac token`: tokens that every process of a deployment knows. */
+import { Clock, Console, DateTime, Effect, Layer, Option, Redacted, Schedule, Schema } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { v7 } from "uuid"
+import { host } from "#actors/host.ts"
+import { logIssuer } from "#adapters/system/issued-tokens.ts"
+import { settings } from "#cli/root.ts"
+import type { Origin } from "#events/log.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { TokenName, TokenRequest } from "#schemas/token.ts"
+import { beside } from "#server/session.ts"
+
+/** Roles or scopes of one token. */
+const grants_max = 32
+
+/** One that is good for nothing is asked for, or none has the name. */
+class TokenRefused extends Schema.TaggedError<TokenRefused>()("TokenRefused", {
+  message: Schema.String,
+}) {}
+
+/** Of one run of this command: all tries are one request. */
+const originNow = Effect.map(
+  Clock.currentTimeMillis,
+  (now): Origin => ({
+    command_id: v7(),
+    fingerprint: "verb",
+    actor: "verb:token",
+    at: DateTime.formatIso(DateTime.makeUnsafe(now)),
+  }),
+)
+
+type Issuer = Effect.Success<typeof logIssuer>
+
+/** Where it is not known whether the log took the command, the same one is sent again. */
+const tries = { times: 2, schedule: Schedule.spaced("1 second") }
+
+/** Over the log, whichever processes run: all of them hear of it. */
+const overLog = <A, E>(
+  configured: Settings,
+  use: (issuer: Issuer, origin: Origin) => Effect.Effect<A, E>,
+) =>
+  Effect.gen(function* () {
+    const issuer = yield* logIssuer
+    return yield* Effect.retry(use(issuer, yield* originNow), tries)
+  }).pipe(Effect.provide(Layer.provideMerge(host, beside(configured))))
+
+const issue = Command.make(
+  "issue",
+  {
+    project: Flag.String("project").pipe(
+      Flag.withDescription("Project that the token belongs to"),
+      Flag.optional,
+    ),
+    role: Flag.String("role").pipe(
+      Flag.withDescription("Role in it, member for example; may be repeated"),
+      Flag.between(0, grants_max),
+    ),
+    scope: Flag.String("scope").pipe(
+      Flag.withDescription("Scope, blobs:read for example; may be repeated"),
+      Flag.between(0, grants_max),
+    ),
+    name: Flag.String("name").pipe(
+      Flag.withDescription("Name by which the log knows its bearer, and it is revoked"),
+      Flag.optional,
+    ),
+    ttl: Flag.Int("ttl").pipe(
+      Flag.withDescription("Seconds until it expires; without it, it does not"),
+      Flag.optional,
+    ),
+  },
+  Effect.fn(function* ({ project, role, scope, name, ttl }) {
+    if (role.length + scope.length === 0 && Option.isNone(project)) {
+      return yield* new TokenRefused({
+        message: "Such a token could do nothing: give it a --role, a --scope or a --project.",
+      })
+    }
+    const configured = yield* settings
+    const request = yield* Schema.decodeUnknownEffect(TokenRequest)({
+      roles: role,
+      scopes: scope,
+      ...(Option.isSome(project) && { project_id: project.value }),
+      ...(Option.isSome(name) && { name: name.value }),
+      ...(Option.isSome(ttl) && { ttl_seconds: ttl.value }),
+    })
+    const token = yield* overLog(configured, ({ issue }, origin) => issue(request, origin))
+    yield* Console.log(Redacted.value(token))
+  }),
+).pipe(
+  Command.withDescription("Print one line: a new token"),
+  Command.withExamples([
+    {
+      command: "almanac token issue --project 0193f5a0-7c1e-7d3a-9b54-2f6f0c1d8e77 --role member",
+      description: "A token for a tenant",
+    },
+    {
+      command: "almanac token issue --name backup --scope blobs:read --scope blobs:write",
+      description: "A token for the blob service",
+    },
+  ]),
+)
+
+const revoke = Command.make(
+  "revoke",
+  { name: Argument.String("name").pipe(Argument.withDescription("The name it was issued by")) },
+  Effect.fn(function* ({ name }) {
+    const configured = yield* settings
+    const named = yield* Schema.decodeUnknownEffect(TokenName)(name)
+    const { count } = yield* overLog(configured, (issuer, origin) => issuer.revoke(named, origin))
+    if (count === 0) return yield* new TokenRefused({ message: `No token of the name ${named}.` })
+  }),
+).pipe(
+  Command.withDescription("Take back all tokens of a name: no process takes them any more"),
+  Command.withExamples([{ command: "almanac token revoke backup", description: "Prints nothing" }]),
+)
+
+export const token = Command.make("token").pipe(
+  Command.withDescription("Tokens for tenants, operators and programs"),
+  Command.withExamples(issue.examples),
+  Command.withSubcommands([issue, revoke]),
+)

@@ -1,0 +1,112 @@
+/** `almanac trust`: what the service may do in a tenant's name, with the embedded identity. */
+import { Console, Effect, Option, Schema } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { DataFolder } from "#adapters/data-lock.ts"
+import { openTrustStore } from "#adapters/share-protection/trust-store.ts"
+import { trustIssuer } from "#adapters/share-protection/trusts-embedded.ts"
+import { ask, instance, isAbsence } from "#cli/instance.ts"
+import { embeddedSettings } from "#cli/root.ts"
+import { no_trust } from "#gateway/system/trusts.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { TrustId, TrustRequest } from "#schemas/trust.ts"
+
+/** Roles of one trust. */
+const roles_max = 32
+
+const Created = Schema.fromJsonString(Schema.Struct({ trust_id: Schema.String }))
+
+/** There is no such trust, or it was revoked before. */
+class NoSuchTrust extends Schema.TaggedError<NoSuchTrust>()("NoSuchTrust", {
+  message: Schema.String,
+}) {}
+
+const noTrust = (trust_id: string) => new NoSuchTrust({ message: `No such trust: ${trust_id}` })
+
+/** The issuer on this data folder, for as long as nobody else has it. */
+const issuerOf = ({ data, cluster }: Settings) =>
+  Effect.map(openTrustStore(data.dir, cluster.secret), trustIssuer)
+
+const create = Command.make(
+  "create",
+  {
+    project: Flag.String("project").pipe(Flag.withDescription("Project in which the trust holds")),
+    user: Flag.String("user").pipe(
+      Flag.withDescription("User who trusts; without it, any of the project may name the trust"),
+      Flag.optional,
+    ),
+    role: Flag.String("role").pipe(
+      Flag.withDescription("Role that is delegated, member unless given; may be repeated"),
+      Flag.between(0, roles_max),
+    ),
+    ttl: Flag.Int("ttl").pipe(
+      Flag.withDescription("Seconds until it expires; without it, it does not"),
+      Flag.optional,
+    ),
+  },
+  Effect.fn(function* ({ project, user, role, ttl }) {
+    const configured = yield* embeddedSettings("openstack trust create")
+    const request = yield* Schema.decodeUnknownEffect(TrustRequest)({
+      project_id: project,
+      roles: role.length === 0 ? ["member"] : role,
+      ...(Option.isSome(user) && { user_id: user.value }),
+      ...(Option.isSome(ttl) && { ttl_seconds: ttl.value }),
+    })
+    const running = yield* instance(configured)
+    if (running !== undefined) {
+      const answer = yield* ask(running, configured, "POST", "/v1/admin/trusts", request)
+      const { trust_id } = yield* Schema.decodeUnknownEffect(Created)(answer)
+      return yield* Console.log(trust_id)
+    }
+    const trust_id = yield* Effect.provide(
+      Effect.flatMap(issuerOf(configured), ({ issue }) => issue(request)),
+      DataFolder.layer(configured.data.dir, "brief"),
+    )
+    yield* Console.log(trust_id)
+  }),
+).pipe(
+  Command.withDescription("Print one line: the id of a new trust"),
+  Command.withExamples([
+    {
+      command: "almanac trust create --project 0193f5a0-7c1e-7d3a-9b54-2f6f0c1d8e77",
+      description: "A trust of a tenant",
+    },
+  ]),
+)
+
+const revoke = Command.make(
+  "revoke",
+  { trust: Argument.String("trust").pipe(Argument.withDescription("The trust's id")) },
+  Effect.fn(function* ({ trust }) {
+    const configured = yield* embeddedSettings("openstack trust delete")
+    const trust_id = yield* Schema.decodeUnknownEffect(TrustId)(trust)
+    const running = yield* instance(configured)
+    if (running !== undefined) {
+      const path = `/v1/admin/trusts/${trust_id}/revoke`
+      yield* Effect.catchIf(
+        ask(running, configured, "POST", path),
+        (cause) => isAbsence(cause) && cause.message === no_trust,
+        () => noTrust(trust_id),
+      )
+      return
+    }
+    const was_there = yield* Effect.provide(
+      Effect.flatMap(issuerOf(configured), ({ revoke }) => revoke(trust_id)),
+      DataFolder.layer(configured.data.dir, "brief"),
+    )
+    if (!was_there) return yield* noTrust(trust_id)
+  }),
+).pipe(
+  Command.withDescription("Take a trust back: jobs that need it end in error"),
+  Command.withExamples([
+    {
+      command: "almanac trust revoke 0193f5a0-7c1e-7d3a-9b54-2f6f0c1d8e78",
+      description: "Prints nothing",
+    },
+  ]),
+)
+
+export const trust = Command.make("trust").pipe(
+  Command.withDescription("Trusts of the embedded identity"),
+  Command.withExamples(create.examples),
+  Command.withSubcommands([create, revoke]),
+)

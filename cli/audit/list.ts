@@ -1,0 +1,173 @@
+/** `almanac audit list` and `almanac audit follow`: events by who, what and when. */
+import { Console, Effect, Option, Schema, Stream } from "effect"
+import { Command, Flag } from "effect/cli"
+import { filtersOf, json, what, when } from "#cli/audit/flags.ts"
+import { unknownNames } from "#cli/audit/names.ts"
+import { table, tableLine } from "#cli/audit/table.ts"
+import { ask, instance } from "#cli/instance.ts"
+import { settings } from "#cli/root.ts"
+import { Log } from "#events/log.ts"
+import { auditedEvents, isAskedFor } from "#projections/system/audit.ts"
+import {
+  type AuditEvent,
+  type AuditFilters,
+  AuditPage,
+  AuditQuery,
+  page_limit,
+  page_limit_max,
+} from "#schemas/system/audit.ts"
+import { details } from "#server/aggregate-kinds.ts"
+import { lookingBeside } from "#server/session.ts"
+
+const Query = Schema.Struct(AuditQuery)
+type Query = typeof Query.Type
+
+const encodeQuery = Schema.encodeSync(Query)
+const Page = Schema.fromJsonString(AuditPage)
+
+/** The address of a page; each value as the API reads it. */
+const pathOf = (query: Query) =>
+  `/v1/admin/audit?${new URLSearchParams(Object.entries(encodeQuery(query)))}`
+
+/** The matching events of a stretch of the log. */
+const matching = (filters: AuditFilters) => {
+  const matches = (event: AuditEvent) => isAskedFor(filters, event)
+  return Stream.flatMap((recorded: Parameters<typeof auditedEvents>[1]) =>
+    Stream.fromIterable(auditedEvents(details, recorded).filter(matches)),
+  )
+}
+
+const markerOf = ({ position, index }: AuditEvent) => `${position}.${index}`
+
+const isBefore = (one: AuditEvent, marker: string) => {
+  const [position = 0, index = 0] = marker.split(".").map(Number)
+  return one.position < position || (one.position === position && one.index < index)
+}
+
+/** A page from the log itself, which is read from its beginning: for when nothing runs. */
+export const listFromLog = Effect.fnUntraced(function* ({
+  order,
+  limit,
+  marker,
+  ...filters
+}: Query) {
+  const log = yield* Log
+  const count = limit ?? page_limit
+  const position = yield* log.head("")
+  const events = log.read("").pipe(matching(filters))
+  const kept: Array<AuditEvent> = []
+  if (order === "asc") {
+    const after = events.pipe(
+      Stream.filter((one) => marker === undefined || !isBefore(one, marker)),
+      Stream.filter((one) => markerOf(one) !== marker),
+      Stream.take(count + 1),
+    )
+    kept.push(...(yield* Stream.runCollect(after)))
+  } else {
+    yield* Stream.runForEach(
+      Stream.takeWhile(events, (one) => marker === undefined || isBefore(one, marker)),
+      (event) => Effect.sync(() => kept.push(event) > count + 1 && kept.shift()),
+    )
+    kept.reverse()
+  }
+  const shown = kept.slice(0, count)
+  const last = shown.at(-1)
+  const more = kept.length > count && last ? { next_marker: markerOf(last) } : {}
+  return { events: shown, ...more, position } satisfies AuditPage
+})
+
+/** Of a name that is misspelt nothing is found, or ever comes. */
+const tellUnknown = (filters: AuditFilters) =>
+  Effect.forEach(unknownNames(filters), (line) => Console.error(line), { discard: true })
+
+/** What a page prints. */
+const told = ({ events, next_marker }: AuditPage, as_json: boolean) =>
+  Effect.gen(function* () {
+    if (as_json) {
+      for (const event of events) yield* Console.log(JSON.stringify(event))
+    } else yield* Console.log(events.length === 0 ? "No such events." : table(events))
+    if (next_marker !== undefined) yield* Console.error(`More: --marker ${next_marker}`)
+  })
+
+export const list = Command.make(
+  "list",
+  {
+    ...what,
+    ...when,
+    order: Flag.Literals("order", ["asc", "desc"]).pipe(
+      Flag.withDescription("asc begins with the oldest"),
+      Flag.withDefault("desc" as const),
+    ),
+    limit: Flag.Int("limit").pipe(
+      Flag.withDescription(`Events to show, 1 to ${page_limit_max}`),
+      Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: page_limit_max }))),
+      Flag.withDefault(page_limit),
+    ),
+    marker: Flag.String("marker").pipe(
+      Flag.withDescription("Where the page before ended"),
+      Flag.withSchema(AuditQuery.marker.schema),
+      Flag.optional,
+    ),
+    json,
+  },
+  Effect.fn(function* ({ order, limit, marker, json, ...given }) {
+    const configured = yield* settings
+    const filters = filtersOf(given)
+    yield* tellUnknown(filters)
+    const query: Query = {
+      ...filters,
+      order,
+      limit,
+      ...(Option.isSome(marker) ? { marker: marker.value } : {}),
+    }
+    const running = yield* instance(configured)
+    const page =
+      running === undefined
+        ? yield* Effect.provide(listFromLog(query), lookingBeside(configured))
+        : yield* Schema.decodeEffect(Page)(yield* ask(running, configured, "GET", pathOf(query)))
+    yield* told(page, json)
+  }),
+).pipe(
+  Command.withDescription("Events of the log, the newest first: who did what, and when"),
+  Command.withExamples([
+    {
+      command: "almanac audit list --actor development:blob --from 2026-11-20T00:00:00Z",
+      description: "What the development token blob did since midnight",
+    },
+    {
+      command: "almanac audit list --subject almanac --order asc --json",
+      description: "All that happened to the cluster almanac, for a program",
+    },
+  ]),
+)
+
+/** The events that come, each as a line, until it is interrupted. */
+export const followLog = Effect.fnUntraced(function* (filters: AuditFilters, as_json: boolean) {
+  const log = yield* Log
+  const head = yield* log.head("")
+  yield* log
+    .follow("", head)
+    .pipe(matching(filters))
+    .pipe(
+      Stream.runForEach((event) => Console.log(as_json ? JSON.stringify(event) : tableLine(event))),
+    )
+})
+
+export const follow = Command.make(
+  "follow",
+  { ...what, json },
+  Effect.fn(function* ({ json, ...given }) {
+    const configured = yield* settings
+    const filters = filtersOf(given)
+    yield* tellUnknown(filters)
+    yield* Effect.provide(followLog(filters, json), lookingBeside(configured))
+  }),
+).pipe(
+  Command.withDescription("Events as they happen, until interrupted"),
+  Command.withExamples([
+    {
+      command: "almanac audit follow --service blob-storage",
+      description: "Watch the blob service",
+    },
+  ]),
+)

@@ -1,0 +1,100 @@
+/** `almanac audit prove`, `head` and `key`: what a third party needs to check the log. */
+import { Console, Effect, Option, Schema } from "effect"
+import { Command, Flag } from "effect/cli"
+import { Notary, signedHead } from "#actors/system/notary.ts"
+import { prove as proofOf } from "#actors/system/proof.ts"
+import { readBounded } from "#adapters/private-file.ts"
+import { notary } from "#adapters/system/notary.ts"
+import { CannotRun } from "#cli/audit/outcome.ts"
+import { settings } from "#cli/root.ts"
+import { PartName } from "#schemas/system/audit.ts"
+import { witnessed } from "#server/session.ts"
+
+/** A head has some 200 bytes, and each witness's signature as many again. */
+const head_bytes_max = 64 * 1024
+
+/** The size that a signed head tells: its second line. */
+const sizeOf = Effect.fnUntraced(function* (path: string) {
+  const text = yield* readBounded(path, head_bytes_max).pipe(
+    Effect.mapError(({ message }) => new CannotRun({ message })),
+  )
+  const size = Number(text.split("\n", 2)[1])
+  if (Number.isSafeInteger(size) && size > 0) return size
+  return yield* new CannotRun({ message: `${path} is no signed head.` })
+})
+
+export const prove = Command.make(
+  "prove",
+  {
+    aggregate: Flag.String("aggregate").pipe(
+      Flag.withDescription("service.aggregate.id"),
+      Flag.withSchema(
+        PartName.check(
+          Schema.isPattern(/^[^.]+\.[^.]+\.[^.]+$/, { expected: "service.aggregate.id" }),
+        ),
+      ),
+    ),
+    at: Flag.Int("at").pipe(
+      Flag.withDescription("Its commits up to this position"),
+      Flag.withSchema(Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))),
+      Flag.optional,
+    ),
+    kept: Flag.String("kept").pipe(
+      Flag.withDescription("A file with a head from before: it is shown to be part of this log"),
+      Flag.optional,
+    ),
+  },
+  Effect.fn(function* ({ aggregate, at, kept }) {
+    const configured = yield* settings
+    const size = Option.isNone(kept) ? undefined : yield* sizeOf(kept.value)
+    const asked = { stream: aggregate, at: Option.getOrUndefined(at), kept: size }
+    const proof = yield* proofOf(asked).pipe(
+      Effect.catchTag("NoProof", ({ message }) => Effect.fail(new CannotRun({ message }))),
+      Effect.provide(witnessed(configured)),
+    )
+    yield* Console.log(JSON.stringify(proof))
+  }),
+).pipe(
+  Command.withDescription("A proof that an aggregate's commits are in the log, as JSON"),
+  Command.withExamples([
+    {
+      command: "almanac audit prove --aggregate blob-storage.cluster.almanac > proof.json",
+      description: "To be checked with docs/examples/verify-proof.py",
+    },
+  ]),
+)
+
+const newestHead = Effect.gen(function* () {
+  const head = yield* signedHead
+  return (
+    head ??
+    (yield* new CannotRun({
+      message: "Nothing of the log is sealed yet: see audit.checkpoint_seconds.",
+    }))
+  )
+})
+
+export const head = Command.make(
+  "head",
+  {},
+  Effect.fn(function* () {
+    const text = yield* Effect.provide(newestHead, witnessed(yield* settings))
+    yield* Console.log(text.trimEnd())
+  }),
+).pipe(
+  Command.withDescription("The log's newest head, signed: keep it where the log is not"),
+  Command.withExamples([{ command: "almanac audit head > head.txt", description: "Keep it" }]),
+)
+
+export const key = Command.make(
+  "key",
+  {},
+  Effect.fn(function* () {
+    const { data, audit } = yield* settings
+    const { key } = yield* Effect.provide(Notary, notary(data.dir, audit.key_file))
+    yield* Console.log(key.verifier)
+  }),
+).pipe(
+  Command.withDescription("The key that heads are signed with, for those who check them"),
+  Command.withExamples([{ command: "almanac audit key", description: "Give it to them" }]),
+)

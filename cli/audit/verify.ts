@@ -1,0 +1,136 @@
+/** `almanac audit verify`: whether the log is whole. */
+import { Cause, Console, Effect, Option, Schema } from "effect"
+import { Command, Flag } from "effect/cli"
+import type { AnyDecider } from "#actors/decider.ts"
+import { type Verification, verify as walk } from "#actors/system/verification.ts"
+import { LogWatch } from "#adapters/log/log-watch.ts"
+import { compareWith, readWitnesses } from "#adapters/log/witnesses.ts"
+import { json } from "#cli/audit/flags.ts"
+import { CannotRun, LogFaulty } from "#cli/audit/outcome.ts"
+import { settings } from "#cli/root.ts"
+import type { Log, LogUnavailable } from "#events/log.ts"
+import { type Finding, findingText } from "#events/log-guard.ts"
+import { causeText } from "#schemas/cause-text.ts"
+import type { Settings } from "#schemas/settings.ts"
+import type { Fault } from "#schemas/system/audit.ts"
+import { deciders } from "#server/aggregate-kinds.ts"
+import { lookingBeside } from "#server/session.ts"
+
+/** Faults that are printed unless asked otherwise: the first ones tell most. */
+const faults_shown = 20
+const faults_shown_max = 10_000
+
+const faultLine = ({ kind, position, stream, expected, found }: Fault) =>
+  `${position} ${stream} ${kind}: expected ${expected}; found ${found}`
+
+const summary = (found: Verification) => {
+  const { commits, streams, checkpoints, unsealed, folded, position, root, fault_count } = found
+  const { acknowledged } = found
+  const known = acknowledged === 0 ? "" : `, ${acknowledged} unreadable and acknowledged`
+  const outcome = `${fault_count === 0 ? "whole" : `${fault_count} faults`}${known}`
+  return (
+    `${outcome}: ${commits} commits of ${streams} aggregates up to ${position}, ` +
+    `${folded} snapshots folded, ${checkpoints} checkpoints, ${unsealed} commits after the last, ` +
+    `root ${root}`
+  )
+}
+
+/** The line that overwrites itself on a terminal. */
+const progress = (position: number, head: number) =>
+  Effect.sync(() => {
+    if (process.stderr.isTTY) process.stderr.write(`\r${position} of ${head} `)
+    if (process.stderr.isTTY && position === head) process.stderr.write("\n")
+  })
+
+export interface VerifyOptions {
+  readonly deciders: ReadonlyArray<AnyDecider>
+  readonly faults_max: number
+  readonly as_json: boolean
+  readonly until?: number | undefined
+  /** What is known of the log outside of it, once it was walked. */
+  readonly findings?: Effect.Effect<ReadonlyArray<Finding>, LogUnavailable, Log>
+}
+
+/** A finding as a fault; what is missing inside the log shows in the walk as gaps. */
+const faultsOf = (findings: ReadonlyArray<Finding>): ReadonlyArray<Fault> =>
+  findings
+    .filter(({ kind }) => kind !== "gap")
+    .map((finding) => ({
+      kind: "loss",
+      position: finding.head,
+      stream: "log",
+      expected: `what ${finding.witness} shows, up to ${finding.position}`,
+      found: findingText(finding),
+    }))
+
+/** Walks the log and prints what it found; LogFaulty when that is anything. */
+export const verifyLog = Effect.fnUntraced(function* (options: VerifyOptions) {
+  const { as_json, findings = Effect.succeed([]), ...walked } = options
+  const seen = yield* walk({ ...walked, onProgress: progress })
+  const losses = faultsOf(yield* findings)
+  const found = {
+    ...seen,
+    fault_count: seen.fault_count + losses.length,
+    faults: [...seen.faults, ...losses],
+  }
+  if (as_json) yield* Console.log(JSON.stringify(found))
+  else {
+    for (const fault of found.faults) yield* Console.log(faultLine(fault))
+    yield* Console.log(summary(found))
+  }
+  if (found.fault_count > 0) return yield* new LogFaulty({ message: "The log has faults." })
+})
+
+/** What the high-water mark and the read models know that the log does not hold. */
+const lossesOf = Effect.fnUntraced(function* ({ data, blob }: Settings) {
+  const watch = Option.getOrUndefined(yield* Effect.serviceOption(LogWatch))
+  if (watch === undefined) return []
+  yield* compareWith(watch, yield* readWitnesses(data.dir, blob.dir))
+  return watch.findings()
+})
+
+/** Whatever else goes wrong, a commit that cannot be read too: nothing was proven either way. */
+const cannotRun = (cause: Cause.Cause<unknown>) => {
+  const error = Cause.squash(cause)
+  if (error instanceof LogFaulty || Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
+  const message = causeText(error)
+  return Effect.fail(new CannotRun({ message: `The log could not be verified: ${message}` }))
+}
+
+export const verify = Command.make(
+  "verify",
+  {
+    faults: Flag.Int("faults").pipe(
+      Flag.withDescription("Faults to print; all are counted"),
+      Flag.withSchema(
+        Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: faults_shown_max })),
+      ),
+      Flag.withDefault(faults_shown),
+    ),
+    until: Flag.Int("until").pipe(
+      Flag.withDescription("Last position to look at: its root is printed"),
+      Flag.withSchema(Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))),
+      Flag.optional,
+    ),
+    json,
+  },
+  Effect.fn(function* ({ faults, until, json }) {
+    const configured = yield* settings
+    const options = {
+      deciders,
+      faults_max: faults,
+      as_json: json,
+      until: Option.getOrUndefined(until),
+      findings: Option.isSome(until) ? Effect.succeed([]) : lossesOf(configured),
+    }
+    yield* Effect.provide(verifyLog(options), lookingBeside(configured))
+  }, Effect.catchCause(cannotRun)),
+).pipe(
+  Command.withDescription(
+    "Whether the log is whole: exit code 0, 1 when it has faults, 2 when that is not known",
+  ),
+  Command.withExamples([
+    { command: "almanac audit verify", description: "Walk the whole log" },
+    { command: "almanac audit verify --json", description: "The same, for a program" },
+  ]),
+)

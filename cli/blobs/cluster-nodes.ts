@@ -1,0 +1,172 @@
+/**
+ * Nodes of one cluster as processes of this machine: the first has the bus, and the others join
+ * through it.
+ */
+import { randomBytes } from "node:crypto"
+import { mkdtempSync, rmSync, statfsSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect, Option, Redacted, Schedule, Schema, Scope } from "effect"
+import { lockFolder } from "#adapters/data-lock.ts"
+import { findInstance } from "#adapters/instance-file.ts"
+import { writePrivate } from "#adapters/private-file.ts"
+import { sha256Of } from "#adapters/token-store.ts"
+import { ClusterNodeFailed, type NodeProcess, startNode } from "#cli/blobs/cluster-process.ts"
+import type { SettingsSources } from "#server/program.ts"
+
+/** Of the disk: the rest is for logs, read models and everybody else, as with one node. */
+const capacity_share = 0.9
+
+/** How long all nodes may take to see one another, and how often they are asked. */
+const joined_ms_max = 30_000
+const look_ms = 100
+
+/** What a node is started with, beside its environment. */
+export interface DemoClusterOptions {
+  readonly nodes: number
+  /** The first node's port, or free ones. */
+  readonly port: number | undefined
+  /** What keeps their data, or a folder that goes with them. */
+  readonly dir: string | undefined
+  readonly sources: SettingsSources
+  readonly started: (node: NodeProcess) => Effect.Effect<void>
+  /** Told of a node that ended though nobody asked it to. */
+  readonly ended: (line: string) => Effect.Effect<void>
+}
+
+type Environment = Readonly<Record<string, string>>
+
+/** A folder of theirs that another cluster runs in would have two of each node. */
+const inUse = (dir: string, pid: number | null) => {
+  const holder = pid === null ? "another process" : `process ${pid}`
+  const message = `${dir} is in use by ${holder}: end that cluster first, or take another --dir`
+  return new ClusterNodeFailed({ message })
+}
+
+const folderOf = (dir: string | undefined) => {
+  if (dir === undefined) {
+    return Effect.acquireRelease(
+      Effect.sync(() => mkdtempSync(join(tmpdir(), "almanac-cluster-"))),
+      (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true })),
+    )
+  }
+  return lockFolder(dir, ["run"]).pipe(
+    Effect.map(({ path }) => path),
+    Effect.catchTags({
+      DataFolderLocked: ({ path, pid }) => Effect.fail(inUse(path, pid)),
+      DataFolderUnusable: ({ path, reason }) =>
+        Effect.fail(new ClusterNodeFailed({ message: `${path} cannot be used: ${reason}` })),
+    }),
+  )
+}
+
+/** What is given by the user's environment stays as it is. */
+const unlessGiven = (environment: Environment): Environment =>
+  Object.fromEntries(Object.entries(environment).filter(([name]) => !(name in process.env)))
+
+/** What all nodes are told: one secret, one token, and an even part of the disk for each. */
+const common = (folder: string, nodes: number, token: string): Environment => {
+  const { bavail, bsize } = statfsSync(folder)
+  const sha256 = sha256Of(token)
+  const scopes = ["blobs:read", "blobs:write", "cluster:admin"]
+  return {
+    ALMANAC_API__BIND_HOST: "127.0.0.1",
+    ALMANAC_CLUSTER__SECRET: randomBytes(32).toString("base64url"),
+    ALMANAC_AUTH__TOKENS: JSON.stringify([{ name: "cluster", sha256, scopes }]),
+    ...unlessGiven({
+      ALMANAC_SERVICES: "blob-storage",
+      ALMANAC_LOG__LEVEL: "warning",
+      ALMANAC_CLUSTER__CAPACITY_BYTES: String(
+        Math.floor((bavail * bsize * capacity_share) / nodes),
+      ),
+    }),
+  }
+}
+
+/** How the others reach the bus of the first, which is new with each of its starts. */
+const busOf = Effect.fnUntraced(function* ({ node_id, data_dir, url }: NodeProcess) {
+  const found = yield* findInstance(data_dir)
+  if (Option.isNone(found)) {
+    return yield* new ClusterNodeFailed({ message: `${node_id} does not say where its bus is` })
+  }
+  const { nats } = found.value
+  return {
+    ALMANAC_NATS__URL: nats.url,
+    ALMANAC_NATS__USER: nats.user,
+    ALMANAC_NATS__PASSWORD: Redacted.value(nats.password),
+    ALMANAC_CLUSTER__JOIN: url,
+  }
+})
+
+const State = Schema.Struct({
+  nodes: Schema.Array(Schema.Struct({ node_id: Schema.String, state: Schema.String })),
+})
+
+/** Whether this node sees all of them active. */
+const sees = (url: string, token: string, node_ids: ReadonlyArray<string>) =>
+  Effect.tryPromise(async () => {
+    const headers = { authorization: `Bearer ${token}` }
+    const answer = await fetch(new URL("/v1/cluster/state", url), { headers })
+    const { nodes } = Schema.decodeUnknownSync(State)(await answer.json())
+    const active = nodes.filter(({ state }) => state === "active").map(({ node_id }) => node_id)
+    return node_ids.every((node_id) => active.includes(node_id))
+  }).pipe(Effect.catch(() => Effect.succeed(false)))
+
+const allSee = (nodes: ReadonlyArray<NodeProcess>, token: string) => {
+  const node_ids = nodes.map(({ node_id }) => node_id)
+  const seen = Effect.forEach(nodes, ({ url }) => sees(url, token, node_ids), {
+    concurrency: "unbounded",
+  })
+  return seen.pipe(
+    Effect.map((all) => all.every((is_so) => is_so)),
+    Effect.repeat({
+      until: (is_so) => is_so,
+      schedule: Schedule.spaced(look_ms),
+      times: joined_ms_max / look_ms,
+    }),
+    Effect.flatMap((is_so) =>
+      is_so ? Effect.void : new ClusterNodeFailed({ message: "the nodes do not find one another" }),
+    ),
+  )
+}
+
+/** Starts the nodes, which end with the scope: the first last, since it has the others' bus. */
+export const demoCluster = Effect.fnUntraced(function* (options: DemoClusterOptions) {
+  const { nodes, port, sources, started, ended } = options
+  const folder = yield* folderOf(options.dir)
+  const token = `almanac-${randomBytes(24).toString("base64url")}`
+  const environment = common(folder, nodes, token)
+  const start = Effect.fnUntraced(function* (number: number, more: Environment) {
+    const node_id = `node-${number}`
+    const node = yield* startNode({
+      node_id,
+      data_dir: join(folder, node_id),
+      sources,
+      ended,
+      environment: {
+        ...environment,
+        ALMANAC_CLUSTER__NODE_ID: node_id,
+        ALMANAC_API__BIND_PORT: port === undefined ? "0" : String(port + number - 1),
+        ...more,
+      },
+    })
+    yield* started(node)
+    return node
+  })
+  const first = yield* start(1, {})
+  const bus = yield* busOf(first)
+  const numbers = Array.from({ length: nodes - 1 }, (_, n) => n + 2)
+  // They end at once, and before the first.
+  const together = yield* Scope.fork(yield* Effect.scope, "parallel")
+  // One index of all events is enough, and each costs its node more than what it stores itself.
+  const more = { ...bus, ...unlessGiven({ ALMANAC_AUDIT__INDEX: "false" }) }
+  const others = yield* Effect.forEach(numbers, (number) => start(number, more), {
+    concurrency: "unbounded",
+  }).pipe(Scope.provide(together))
+  const all = [first, ...others]
+  yield* allSee(all, token)
+  const file = join(folder, "cluster.json")
+  const told = all.map(({ node_id, url, pid }) => ({ node_id, url, pid }))
+  yield* writePrivate(file, `${JSON.stringify({ token, nodes: told })}\n`)
+  return { file, urls: all.map(({ url }) => url) }
+})

@@ -1,0 +1,85 @@
+/**
+ * `almanac cluster`: a cluster of blob nodes on one machine, to try out what several are for; and
+ * what a node says of its cluster, over HTTP.
+ */
+import { Console, Effect, Option, Schema } from "effect"
+import { Command, Flag } from "effect/cli"
+import { cluster as noun } from "#cli/client/blob-storage/cluster.ts"
+import { verbsOf } from "#cli/requests.ts"
+import { sources } from "#cli/root.ts"
+import { nodes_max } from "#schemas/blob-storage/cluster.ts"
+
+const port_max = 65_535
+
+/** The flags' values do not do; the message says why. */
+class FlagUnusable extends Schema.TaggedError<FlagUnusable>()("FlagUnusable", {
+  message: Schema.String,
+}) {}
+
+const refuse = (message: string) => new FlagUnusable({ message })
+
+export const cluster = Command.make(
+  "cluster",
+  {
+    nodes: Flag.Int("nodes").pipe(
+      Flag.withDescription(`How many nodes, 1 to ${nodes_max}`),
+      Flag.withDefault(6),
+    ),
+    dir: Flag.String("dir").pipe(
+      Flag.withDescription("Folder that keeps what they store; if absent it goes with them"),
+      Flag.optional,
+    ),
+    port: Flag.Int("port").pipe(
+      Flag.withDescription("Port of the first, the others follow; free ones if absent"),
+      Flag.optional,
+    ),
+  },
+  Effect.fn(function* ({ nodes, dir, port }) {
+    const first = Option.getOrUndefined(port)
+    if (nodes < 1 || nodes > nodes_max) return yield* refuse(`--nodes is 1 to ${nodes_max}`)
+    if (first !== undefined && (first < 1 || first + nodes - 1 > port_max)) {
+      return yield* refuse(`--port and those after it are between 1 and ${port_max}`)
+    }
+    const { demoCluster } = yield* Effect.promise(() => import("#cli/blobs/cluster-nodes.ts"))
+    const running = yield* demoCluster({
+      nodes,
+      port: first,
+      dir: Option.getOrUndefined(dir),
+      sources: yield* sources,
+      started: ({ node_id, url }) => Console.log(`node ${node_id} ${url}`),
+      ended: (line) => Console.error(line),
+    })
+    yield* Console.log("cluster ready")
+    for (const line of hints(running)) yield* Console.error(line)
+    return yield* Effect.never
+  }, Effect.scoped),
+).pipe(
+  Command.withDescription(
+    "Run a cluster of blob nodes on this machine until Ctrl-C, or ask a node about its cluster",
+  ),
+  Command.withSubcommands(verbsOf(noun)),
+  Command.withExamples([
+    { command: "almanac cluster --nodes 6", description: "Six nodes, enough for EC42" },
+    {
+      command: "almanac cluster --nodes 3 --dir ./cluster --port 9701",
+      description: "Kept in a folder, on ports 9701 to 9703",
+    },
+  ]),
+)
+
+/** In the words of docs/guide-cluster.md, which goes on from here. */
+const hints = ({ file, urls }: { readonly file: string; readonly urls: ReadonlyArray<string> }) => {
+  const [first = "", last = first] = [urls[0], urls.at(-1)]
+  const policy = urls.length >= 6 ? "EC42" : "REPLICA2"
+  return [
+    "",
+    "The nodes run until Ctrl-C. In another terminal, a blob into one and out of another:",
+    "",
+    `  TOKEN=$(node -p 'require(${JSON.stringify(file)}).token')`,
+    `  curl -sS -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/octet-stream" \\`,
+    `    --data-binary hello "${first}/v1/blobs/stream?policy=REPLICATION_POLICY_${policy}"`,
+    `  curl -sS -H "Authorization: Bearer $TOKEN" ${last}/v1/cluster/state`,
+    "",
+    "docs/guide-cluster.md goes on from there.",
+  ]
+}

@@ -1,0 +1,246 @@
+/**
+ * `almanac carriers`: fills the mirror of the carrier registry from FMCSA's public files.
+ *
+ * Source: decisions of document 3, carrier registry; market facts B2.
+ */
+import { existsSync } from "node:fs"
+import { Clock, Console, Effect, Option, Runtime, Schema } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { demoCarriers } from "#adapters/carrier-search/carrier-demo.ts"
+import { carrierFile } from "#adapters/carrier-search/carrier-file.ts"
+import {
+  type FileReport,
+  type ImportReport,
+  importCarriers,
+} from "#adapters/carrier-search/carrier-import.ts"
+import { mirrorFile } from "#adapters/carrier-search/carrier-mirror.ts"
+import { openMirror, reasonOf } from "#adapters/carrier-search/carrier-mirror-file.ts"
+import { carriers as noun } from "#cli/client/carrier-search/carrier.ts"
+import { stoppedEarly } from "#cli/dashboard/ingest-outcome.ts"
+import { progressTo } from "#cli/progress.ts"
+import { verbsOf } from "#cli/requests.ts"
+import { settings } from "#cli/root.ts"
+import { CalendarDate } from "#schemas/capital-pressure/day.ts"
+import { causeText } from "#schemas/cause-text.ts"
+
+/** Nothing was imported, and the mirror is as it was: exit code 1. */
+class ImportFailed extends Schema.TaggedError<ImportFailed>()("ImportFailed", {
+  message: Schema.String,
+}) {}
+
+/** The mirror was filled without some rows that could not be read: exit code 2. */
+class RowsRejected extends Schema.TaggedError<RowsRejected>()("RowsRejected", {
+  message: Schema.String,
+}) {
+  override readonly [Runtime.errorExitCode] = 2
+}
+
+/** There is no mirror that a search could use: exit code 1. */
+class NoMirror extends Schema.TaggedError<NoMirror>()("NoMirror", { message: Schema.String }) {}
+
+/** Files on one command line: pages of one that was loaded in parts. */
+const files_max = 1000
+const megabyte = 1_000_000
+
+const failed = (error: unknown) =>
+  new ImportFailed({ message: `nothing was imported: ${causeText(error)}` })
+
+const sum = (values: ReadonlyArray<number>) => values.reduce((total, value) => total + value, 0)
+const counted = (count: number, one: string) =>
+  `${count.toLocaleString("en-US")} ${one}${count === 1 ? "" : "s"}`
+const dayIn = (instant: string) => instant.slice(0, "YYYY-MM-DD".length)
+
+const rejectedIn = ({ rejected }: FileReport) => sum(rejected.map(({ rows }) => rows))
+
+/** `legacy.csv (legacy, as of 2026-05-14): 1,860,604 rows, 412,004 of active carriers` */
+const lineOf = (report: FileReport) => {
+  const { name, kind, as_of, rows, active, superseded, other } = report
+  const parts = [
+    counted(rows, "row"),
+    `${active.toLocaleString("en-US")} of active carriers`,
+    ...(superseded > 0 ? [`${superseded.toLocaleString("en-US")} that Motus replaces`] : []),
+    ...(other > 0 ? [`${other.toLocaleString("en-US")} without the prefix MC`] : []),
+    ...(rejectedIn(report) > 0 ? [`${rejectedIn(report).toLocaleString("en-US")} unusable`] : []),
+  ]
+  return `${name} (${kind}, as of ${dayIn(as_of)}): ${parts.join(", ")}`
+}
+
+const rejectionsOf = (report: FileReport) =>
+  report.rejected.map(
+    ({ problem, rows, first }) =>
+      `  unusable: ${counted(rows, "row")} with ${problem}, the first in line ${first}`,
+  )
+
+/** What the other of the two files would add. Source: market facts B2. */
+const noteOn = ({ files }: ImportReport) => {
+  const has = (kind: FileReport["kind"]) => files.some((file) => file.kind === kind)
+  if (!has("motus")) return ["Without the file of Motus, nothing since May 2026 is in it."]
+  if (!has("legacy")) return ["Without the legacy file, most carriers are not in it."]
+  return []
+}
+
+const demo_note =
+  "These carriers are generated: none of them exists, and each name begins with DEMO."
+
+const told = (report: ImportReport, path: string, is_demo: boolean) =>
+  [
+    ...report.files.flatMap((file) => [lineOf(file), ...rejectionsOf(file)]),
+    `The mirror has ${counted(report.numbers, "MC number")}, and ` +
+      `${counted(report.carriers, "carrier")} that a search shows: ${path}`,
+    ...(is_demo ? [demo_note] : noteOn(report)),
+  ].join("\n")
+
+interface Flags {
+  readonly files: ReadonlyArray<string>
+  readonly demo: boolean
+  readonly as_of: Option.Option<string>
+}
+
+/** Carriers that exist are never replaced by some that do not. */
+const refuseMixed = (path: string, { files, demo, as_of }: Flags) => {
+  if (!demo) {
+    return files.length === 0 ? Effect.fail(failed("name the files, or give --demo")) : Effect.void
+  }
+  if (files.length > 0 || Option.isSome(as_of)) {
+    return Effect.fail(failed("--demo generates everything: give it alone"))
+  }
+  if (!existsSync(path)) return Effect.void
+  return Effect.try({
+    try: () => {
+      const { file, mirror } = openMirror(path)
+      file.close()
+      return mirror.is_demo
+    },
+    catch: () => failed(`${path} is there and is no demo; remove it first`),
+  }).pipe(
+    Effect.filterOrFail(
+      (is_demo) => is_demo,
+      () => failed(`${path} has carriers that exist; remove it first, or set carrier.mirror`),
+    ),
+    Effect.asVoid,
+  )
+}
+
+const filesOf = ({ files, demo, as_of }: Flags, now: Date) => {
+  const seen = { bytes: 0 }
+  if (demo) return { files: [demoCarriers(now.toISOString())], seen, size: 0 }
+  const day = Option.getOrUndefined(as_of)
+  const opened = files.map((file) =>
+    carrierFile(file, {
+      as_of: day === undefined ? undefined : `${day}T00:00:00.000Z`,
+      now,
+      onRead: (bytes) => {
+        seen.bytes += bytes
+      },
+    }),
+  )
+  return { files: opened, seen, size: sum(opened.map(({ size }) => size)) }
+}
+
+const imported = Effect.fnUntraced(function* (path: string, flags: Flags) {
+  const now = new Date(yield* Clock.currentTimeMillis)
+  const { files, seen, size } = yield* Effect.try({ try: () => filesOf(flags, now), catch: failed })
+  const progress = progressTo(files.length)
+  const shown = { megabytes: 0 }
+  /** Redrawn for each megabyte, between two pieces of a file. */
+  const watched = files.map((file) => ({
+    ...file,
+    bytes: async function* () {
+      for await (const chunk of file.bytes()) {
+        yield chunk
+        const megabytes = Math.floor(seen.bytes / megabyte)
+        if (megabytes === shown.megabytes) continue
+        shown.megabytes = megabytes
+        progress.at(`MB of ${file.name}`, megabytes, Math.ceil(size / megabyte))
+      }
+    },
+  }))
+  return yield* Effect.tryPromise({
+    try: (signal) =>
+      importCarriers({
+        path,
+        signal,
+        files: watched,
+        is_demo: flags.demo,
+        imported_at: now.toISOString(),
+        onFile: (report) => Effect.runSync(progress.done(lineOf(report))),
+      }),
+    catch: failed,
+  }).pipe(Effect.ensuring(progress.end))
+})
+
+const importing = Command.make(
+  "import",
+  {
+    files: Argument.String("file").pipe(
+      Argument.withDescription("CSV files of FMCSA, legacy and Motus, packed by gzip or not"),
+      Argument.between(0, files_max),
+    ),
+    demo: Flag.Boolean("demo").pipe(
+      Flag.withDescription("Generates 60,000 dockets instead, whose names begin with DEMO"),
+      Flag.withDefault(false),
+    ),
+    as_of: Flag.String("as-of").pipe(
+      Flag.withDescription("Day of which the files of Motus are, YYYY-MM-DD; else when written"),
+      Flag.withSchema(CalendarDate),
+      Flag.optional,
+    ),
+  },
+  Effect.fn(function* (flags) {
+    const path = mirrorFile(yield* settings)
+    yield* refuseMixed(path, flags)
+    const report = yield* imported(path, flags)
+    yield* Console.log(told(report, path, flags.demo))
+    const rejected = sum(report.files.map(rejectedIn))
+    if (rejected > 0) {
+      return yield* new RowsRejected({ message: `${counted(rejected, "row")} could not be used` })
+    }
+  }, stoppedEarly),
+).pipe(
+  Command.withDescription(
+    "Make the mirror anew from these files, given all at once: exit code 0, 2 when some rows " +
+      "could not be used, 1 when nothing was imported, 130 when it was stopped. Searches that " +
+      "run end on the old one; the next use the new one.",
+  ),
+  Command.withExamples([
+    {
+      command: "almanac carriers import legacy.csv motus.csv --as-of 2026-11-20",
+      description: "Both files of data.transportation.gov: 6eyk-hxee and inys-ebih",
+    },
+    { command: "almanac carriers import --demo", description: "Made-up carriers, to see a search" },
+  ]),
+)
+
+const status = Command.make(
+  "status",
+  {},
+  Effect.fn(function* () {
+    const path = mirrorFile(yield* settings)
+    const { file, mirror } = yield* Effect.try({
+      try: () => openMirror(path),
+      catch: (error) => new NoMirror({ message: `${path}: ${reasonOf(error)}` }),
+    })
+    file.close()
+    const { numbers, carriers, imported_at, is_demo, sources } = mirror
+    const lines = [
+      path,
+      `${counted(numbers, "MC number")}, ${counted(carriers, "carrier")} that a search shows`,
+      `imported ${imported_at}`,
+      ...sources.map(
+        ({ kind, file, as_of, rows }) =>
+          `${kind}, as of ${dayIn(as_of)}: ${counted(rows, "row")} of ${file}`,
+      ),
+      ...(is_demo ? [demo_note] : []),
+    ]
+    yield* Console.log(lines.join("\n"))
+  }),
+).pipe(
+  Command.withDescription("What the mirror holds and how old it is"),
+  Command.withExamples([{ command: "almanac carriers status", description: "Age and counts" }]),
+)
+
+export const carriers = Command.make("carriers").pipe(
+  Command.withDescription("Carriers by MC number, and the mirror of their registry"),
+  Command.withExamples(importing.examples),
+  Command.withSubcommands([...verbsOf(noun), importing, status]),
+)

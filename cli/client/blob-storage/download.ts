@@ -1,0 +1,202 @@
+/**
+ * A blob into a file: what came is kept in `FILE.<first digits of the id>.part` until it is whole
+ * and proven, so that a second try goes on where the first ended, and FILE is never half of
+ * anything.
+ *
+ * Source: document 1 §2, checksum; decisions of document 1, hash and framing (Range).
+ */
+
+import { once } from "node:events"
+import { constants, createReadStream } from "node:fs"
+import { type FileHandle, open, rename, rm, stat } from "node:fs/promises"
+import { basename, dirname } from "node:path"
+import { Blake3Hasher } from "@napi-rs/blake-hash"
+import { exit_codes } from "#cli/client/exit-code.ts"
+import { failure, isFailure } from "#cli/client/failure.ts"
+import { type Json, memberAt, textAt } from "#cli/client/json.ts"
+import { progressOn, transfer_quiet_ms } from "#cli/client/progress.ts"
+import type { Session } from "#cli/client/session.ts"
+import { printable } from "#cli/client/shown.ts"
+
+/** Of the id in the part's name: another blob's part is not gone on with. */
+const part_digits = 8
+
+interface Known {
+  readonly size: number
+  /** BLAKE3-256, base64. */
+  readonly checksum: string
+}
+
+/** What this node, or the whole cluster, says of a blob. ClientFailed where it is not there. */
+export const statOf = async (
+  { http, signal }: Session,
+  id: string,
+  scope: "node" | "cluster",
+): Promise<Json> => {
+  const path = `/v1/blobs/${id}/stat?scope=${scope}`
+  const { body } = await http.json({ method: "GET", path, need: "blob", signal })
+  if (memberAt(body, "exists") === true) return memberAt(body, "meta") ?? null
+  throw failure("not_found", `There is no blob ${id}`, "see what is there: almanac blobs ls")
+}
+
+const known = async (session: Session, id: string): Promise<Known> => {
+  const meta = await statOf(session, id, "cluster")
+  return { size: Number(memberAt(meta, "size")), checksum: textAt(meta, "checksum") ?? "" }
+}
+
+const damaged = (id: string) =>
+  failure(
+    "damaged",
+    `The bytes of ${id} are not those of its checksum; nothing of them is kept`,
+    "try again; if it stays so, another node may have a good copy",
+  )
+
+/** The raw bytes from `from` on. */
+const bytesOf = async ({ http, signal }: Session, id: string, from: number) => {
+  const headers = {
+    accept: "application/octet-stream",
+    ...(from > 0 && { range: `bytes=${from}-` }),
+  }
+  const path = `/v1/blobs/${id}`
+  const answer = await http.open({ method: "GET", path, need: "blob", headers, signal })
+  if (from > 0 && answer.statusCode !== 206) {
+    answer.destroy()
+    const what = "The server, or a proxy before it, sends the whole blob where a part was asked for"
+    throw failure("failed", what, "remove the file that ends in .part, and repeat it")
+  }
+  return answer
+}
+
+const broken = (cause: unknown, session: Session, next: string) => {
+  if (isFailure(cause)) return cause
+  if (session.signal.aborted) return failure("interrupted", "Interrupted.", next)
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  return failure("unreachable", `The connection broke: ${reason}`, next)
+}
+
+const progressed = (session: Session, label: string, total: number) => {
+  const progress = progressOn(session.screen, transfer_quiet_ms)
+  return { at: (done: number) => progress.at({ label, done, total }), end: progress.end }
+}
+
+/** What an earlier try has left, hashed; nothing where it is longer than the blob. */
+const resumed = async (part: string, size: number, hash: Blake3Hasher) => {
+  const found = await stat(part).catch(() => undefined)
+  if (found === undefined || !found.isFile() || found.size === 0 || found.size > size) return 0
+  for await (const bytes of createReadStream(part, { end: found.size - 1 })) hash.update(bytes)
+  return found.size
+}
+
+/** Beside another download of the same blob each byte has its place: both write the same file. */
+const writeAt = async (file: FileHandle, bytes: Uint8Array, at: number) => {
+  for (let done = 0; done < bytes.length; ) {
+    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, at + done)
+    done += bytesWritten
+  }
+}
+
+const fill = async (
+  session: Session,
+  file: FileHandle,
+  { id, part, from, size, hash, label }: FillFrom,
+) => {
+  const progress = progressed(session, label, size)
+  let done = from
+  try {
+    progress.at(done)
+    for await (const bytes of await bytesOf(session, id, from)) {
+      hash.update(bytes)
+      await writeAt(file, bytes, done).catch(unwritable(part))
+      done += bytes.length
+      progress.at(done)
+    }
+    if (done !== size) throw new Error(`${size - done} bytes are missing`)
+  } finally {
+    progress.end()
+  }
+}
+
+interface FillFrom {
+  readonly id: string
+  readonly part: string
+  readonly from: number
+  readonly size: number
+  readonly hash: Blake3Hasher
+  readonly label: string
+}
+
+const unwritable = (path: string) => (cause: Error) => {
+  throw failure("usage", `${path} cannot be written: ${cause.message}`)
+}
+
+const refuseExisting = async (path: string, force: boolean) => {
+  const found = await stat(path).catch(() => undefined)
+  if (found?.isDirectory() === true) throw failure("usage", `${path} is a folder: name a file`)
+  if (found === undefined || force) return
+  throw failure("usage", `${path} exists`, "repeat it with --force, or name another file")
+}
+
+const syncFolder = async (path: string) => {
+  await using folder = await open(path, "r")
+  await folder.sync()
+}
+
+const { O_CREAT, O_RDWR } = constants
+
+/** Writes the blob to `path`, whole and proven, or not at all; an existing file only on `force`. */
+export const download = async (session: Session, id: string, path: string, force: boolean) => {
+  await refuseExisting(path, force)
+  const { size, checksum } = await known(session, id)
+  const part = `${path}.${id.slice(0, part_digits)}.part`
+  const hash = new Blake3Hasher()
+  const from = await resumed(part, size, hash)
+  const again = `almanac blobs get ${id} ${path}: it goes on where it ended`
+  const file = await open(part, O_RDWR | O_CREAT).catch(unwritable(part))
+  try {
+    if (from < size) {
+      const label = printable(basename(path))
+      await fill(session, file, { id, part, from, size, hash, label }).catch((cause: unknown) => {
+        throw broken(cause, session, again)
+      })
+    }
+    // What an earlier try left of something longer.
+    await file.truncate(size).catch(unwritable(part))
+    await file.sync().catch(unwritable(part))
+  } finally {
+    await file.close()
+  }
+  if (hash.digestBuffer().toString("base64") !== checksum) {
+    await rm(part, { force: true })
+    throw damaged(id)
+  }
+  // It may have come meanwhile.
+  await refuseExisting(path, force)
+  await rename(part, path).catch(unwritable(path))
+  await syncFolder(dirname(path)).catch(unwritable(path))
+  return { id, file: path, size, resumed_at: from } satisfies Json
+}
+
+/** Writes the blob to standard output; what is wrong shows at the end, in the exit code. */
+export const print = async (session: Session, id: string) => {
+  const { size, checksum } = await known(session, id)
+  const { signal } = session
+  const hash = new Blake3Hasher()
+  const progress = progressed(session, id.slice(0, part_digits), size)
+  let done = 0
+  // Whoever reads may leave before it is proven.
+  process.exitCode = exit_codes.interrupted[0]
+  try {
+    for await (const bytes of await bytesOf(session, id, 0)) {
+      hash.update(bytes)
+      done += bytes.length
+      progress.at(done)
+      if (!process.stdout.write(bytes)) await once(process.stdout, "drain", { signal })
+    }
+  } catch (cause) {
+    throw broken(cause, session, "repeat it: what came is not whole")
+  } finally {
+    progress.end()
+  }
+  if (hash.digestBuffer().toString("base64") !== checksum) throw damaged(id)
+  process.exitCode = exit_codes.ok[0]
+}

@@ -1,0 +1,57 @@
+/** `almanac readings`: the dashboard in a terminal. Source: document 3, capital pressure §4. */
+import { type Noun, text } from "#cli/client/operation.ts"
+
+export const readings: Noun = {
+  name: "readings",
+  what: "The capital pressure dashboard",
+  operations: [
+    { verb: "show", method: "GET", path: "/api/dashboard", what: "The composite and its tiers" },
+    {
+      verb: "sources",
+      method: "GET",
+      path: "/api/sources",
+      items: "rows",
+      what: "Each metric with where it comes from",
+      columns: ["metric_id", "status", "tier", "last_observation", "obs_count", "source", "name"],
+    },
+    {
+      verb: "history",
+      method: "GET",
+      path: "/api/metrics/{metric_id}/history",
+      what: "The values of a metric",
+      items: "points",
+      columns: ["ts", "value"],
+      query: [text("since", "From this day on (2026-01-31)")],
+    },
+    {
+      verb: "detail",
+      method: "GET",
+      path: "/api/metrics/{metric_id}/detail",
+      what: "All about a metric",
+    },
+    {
+      verb: "tier",
+      method: "GET",
+      path: "/api/tier/{tier}/history",
+      items: "points",
+      what: "The average of a tier by day",
+      columns: ["ts", "z"],
+    },
+    {
+      verb: "jobs",
+      method: "GET",
+      path: "/api/scheduler",
+      items: "jobs",
+      what: "What the scheduler runs, and when",
+      columns: ["id", "schedule_repr", "next_run_at", "last_success_at", "last_error", "label"],
+    },
+    {
+      verb: "watchlist",
+      method: "GET",
+      path: "/api/watchlist",
+      items: "rows",
+      what: "The watchlist",
+      columns: ["ticker", "price", "target", "status", "return_30d", "as_of", "name"],
+    },
+  ],
+}

@@ -1,0 +1,30 @@
+/** `almanac carriers search`. Source: document 3, carrier search §4. */
+import { integer, type Noun, needed } from "#cli/client/operation.ts"
+
+export const carriers: Noun = {
+  name: "carriers",
+  what: "Carriers by MC number",
+  operations: [
+    {
+      verb: "search",
+      method: "GET",
+      path: "/api/search",
+      items: "carriers",
+      what: "The active carriers with an MC number in a range",
+      example: "almanac carriers search --start 100000 --end 100500",
+      columns: ["mcNumber", "name", "authorityStatus", "operatingType"],
+      query: [
+        integer("start", "The first number", needed),
+        integer("end", "The last number", needed),
+      ],
+    },
+    {
+      verb: "sources",
+      method: "GET",
+      path: "/api/search/sources",
+      items: "sources",
+      what: "The registries that are asked, and whether they answer",
+      columns: ["registry", "is_healthy", "carriers", "dockets", "as_of", "last_error", "detail"],
+    },
+  ],
+}

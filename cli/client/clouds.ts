@@ -1,0 +1,157 @@
+/**
+ * `clouds.yaml`: the clouds that OpenStack's clients know, found and read as openstacksdk does.
+ *
+ * Source: openstacksdk, "Configuring OpenStack SDK Applications": the places, the first file that
+ * is there, `secure.yaml` beside it, `auth` and what stands around it.
+ */
+import { homedir } from "node:os"
+import { join } from "node:path"
+import { LineCounter, parseDocument } from "yaml"
+import { failure } from "#cli/client/failure.ts"
+import { isList, isObject, type Json, type JsonObject } from "#cli/client/json.ts"
+import { findText, tooOpen } from "#cli/client/private-text.ts"
+
+/** One cloud: variables of OpenStack's clients in lower case, without `os_`. */
+export type Cloud = Readonly<Record<string, string>>
+
+const endings = [".yaml", ".yml", ".json"]
+
+const homeOf = (env: NodeJS.ProcessEnv) => env.HOME || homedir()
+
+/** Where a file of this name may be, the first that is there counts. */
+const placesOf = (env: NodeJS.ProcessEnv, name: string, own: string | undefined) => {
+  const home = env.XDG_CONFIG_HOME || join(homeOf(env), ".config")
+  const folders = ["", join(home, "openstack"), "/etc/openstack"]
+  const usual = folders.flatMap((folder) => endings.map((ending) => join(folder, name + ending)))
+  return own ? [own, ...usual] : usual
+}
+
+interface Found {
+  readonly path: string
+  readonly clouds: JsonObject
+  readonly is_open: boolean
+}
+
+/** `own` is the path that a variable names, which goes first. */
+const find = async (
+  env: NodeJS.ProcessEnv,
+  name: string,
+  own: string | undefined,
+): Promise<Found | undefined> => {
+  for (const path of placesOf(env, name, own)) {
+    const found = await findText(path)
+    if (found === undefined) continue
+    return { path, is_open: found.is_open, clouds: cloudsIn(path, found.text) }
+  }
+  return undefined
+}
+
+/**
+ * The parser's own words are not shown, of its errors nor of its warnings: they quote the file,
+ * which may hold a password.
+ */
+const cloudsIn = (path: string, text: string): JsonObject => {
+  const lineCounter = new LineCounter()
+  // By this schema there are only texts, lists and maps: a password of digits stays as it is.
+  const document = parseDocument(text, {
+    schema: "failsafe",
+    merge: true,
+    prettyErrors: false,
+    lineCounter,
+  })
+  const [fault] = [...document.errors, ...document.warnings]
+  if (fault !== undefined) {
+    const { line } = lineCounter.linePos(fault.pos[0])
+    const reason = fault.code.toLowerCase().replaceAll("_", " ")
+    throw failure("usage", `${path}: line ${line} is no YAML as it is read here: ${reason}`)
+  }
+  let file: Json
+  try {
+    file = document.toJS() as Json // By the schema above.
+  } catch {
+    throw failure("usage", `${path}: an alias in it is of nothing, or there are too many of them`)
+  }
+  const clouds = isObject(file) ? file.clouds : undefined
+  return isObject(clouds) ? clouds : {}
+}
+
+const secrets = new Set(["password", "token", "application_credential_secret"])
+
+/** Names that older clients have for the same. */
+const older: Readonly<Record<string, string>> = {
+  tenant_id: "project_id",
+  tenant_name: "project_name",
+  user_name: "username",
+}
+
+const auth_types = /^(v3)?(password|token|applicationcredential)$/
+
+/** What stands around `auth` and is taken here. */
+const around = ["region_name", "interface"]
+
+const textOf = (value: Json | undefined) => (typeof value === "string" ? value : undefined)
+
+/** A path that may begin with `~/`. */
+const atHome = (path: string | undefined, home: string) => path?.replace(/^~(?=\/)/, () => home)
+
+/** The texts of `auth`, and those around it, by our names. */
+const variablesOf = (cloud: JsonObject, home: string): Cloud => {
+  const auth = isObject(cloud.auth) ? cloud.auth : {}
+  const regions = isList(cloud.regions) ? cloud.regions : []
+  const [region] = regions.map((one) => textOf(isObject(one) ? one.name : one))
+  const named = [
+    ...Object.entries(auth).map(([name, value]) => [older[name] ?? name, textOf(value)] as const),
+    ...around.map((name) => [name, textOf(cloud[name])] as const),
+    ["cacert", atHome(textOf(cloud.cacert), home)] as const,
+    ["endpoint", textOf(cloud.share_protection_endpoint_override)] as const,
+  ]
+  const given = named.filter((one): one is [string, string] => one[1] !== undefined)
+  return { ...(region !== undefined && { region_name: region }), ...Object.fromEntries(given) }
+}
+
+const refuseStrange = (path: string, name: string, cloud: JsonObject) => {
+  const type = textOf(cloud.auth_type)
+  if (type !== undefined && !auth_types.test(type)) {
+    throw failure("usage", `${path}: ${name} signs in by ${type}, which this client does not`)
+  }
+  if (/^(false|no|off)$/i.test(textOf(cloud.verify) ?? "")) {
+    const what = `${path}: ${name} turns the check of certificates off, which this client does not`
+    throw failure("usage", what, "name the authority's certificate as cacert")
+  }
+  if (cloud.profile !== undefined) {
+    const what = `${path}: ${name} has a vendor's profile, which this client does not read`
+    throw failure("usage", what, "write the address as auth.auth_url")
+  }
+}
+
+const holdsSecret = (cloud: Json | undefined) =>
+  isObject(cloud) && isObject(cloud.auth) && Object.keys(cloud.auth).some((key) => secrets.has(key))
+
+/**
+ * The cloud of this name. ClientFailed where there is none, where the file is wrong, and where it
+ * holds a secret that others may read.
+ */
+export const findCloud = async (env: NodeJS.ProcessEnv, name: string): Promise<Cloud> => {
+  const found = await find(env, "clouds", env.OS_CLIENT_CONFIG_FILE)
+  if (found === undefined) {
+    const places = placesOf(env, "clouds", env.OS_CLIENT_CONFIG_FILE).filter((path) =>
+      path.endsWith("yaml"),
+    )
+    throw failure("usage", `OS_CLOUD is ${name}, and there is no ${places.join(", ")}`)
+  }
+  const secure = await find(env, "secure", env.OS_CLIENT_SECURE_FILE)
+  for (const file of [found, secure]) {
+    if (file?.is_open === true && holdsSecret(file.clouds[name])) throw tooOpen(file.path)
+  }
+  const cloud = found.clouds[name]
+  if (!isObject(cloud)) {
+    const known = Object.keys(found.clouds).join(", ") || "none"
+    throw failure("usage", `${found.path} has no cloud ${name}; it has ${known}`)
+  }
+  refuseStrange(found.path, name, cloud)
+  const more = secure?.clouds[name]
+  const home = homeOf(env)
+  const all = { ...variablesOf(cloud, home), ...(isObject(more) && variablesOf(more, home)) }
+  if (all.auth_url === undefined) throw failure("usage", `${found.path}: ${name} has no auth_url`)
+  return all
+}

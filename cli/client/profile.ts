@@ -1,0 +1,98 @@
+/**
+ * `profiles.toml`: the servers that a person works with, and how to sign in to each.
+ *
+ * A profile is a table of the file. It names an address with a token, or a Keystone; whoever holds
+ * a secret in the file keeps it from others, or the file is refused.
+ */
+import { homedir } from "node:os"
+import { join } from "node:path"
+import { parse } from "smol-toml"
+import { failure } from "#cli/client/failure.ts"
+import { isObject, type Json } from "#cli/client/json.ts"
+import { findText, tooOpen } from "#cli/client/private-text.ts"
+
+/** Of a profile; `os_...` are the variables of OpenStack's clients in lower case. */
+const names = new Set([
+  "url",
+  "token",
+  "token_file",
+  "ca",
+  "os_auth_url",
+  "os_token",
+  "os_username",
+  "os_user_id",
+  "os_password",
+  "os_user_domain_name",
+  "os_user_domain_id",
+  "os_project_name",
+  "os_project_id",
+  "os_project_domain_name",
+  "os_project_domain_id",
+  "os_domain_name",
+  "os_domain_id",
+  "os_application_credential_id",
+  "os_application_credential_name",
+  "os_application_credential_secret",
+  "os_system_scope",
+  "os_region_name",
+  "os_interface",
+  "os_endpoint",
+  "os_cacert",
+  "os_cloud",
+])
+const secrets = /^(token|os_token|os_password|os_application_credential_secret)$/
+
+export type Profile = Readonly<Record<string, string>>
+
+/** The file's path: ALMANAC_PROFILES, or almanac/profiles.toml in the configuration folder. */
+export const profilesPath = (env: NodeJS.ProcessEnv) =>
+  env.ALMANAC_PROFILES ||
+  join(env.XDG_CONFIG_HOME || join(env.HOME || homedir(), ".config"), "almanac", "profiles.toml")
+
+const parsed = (path: string, text: string): Json => {
+  try {
+    // A profile's values are texts: nothing that JSON does not have is let through below.
+    return parse(text) as Json
+  } catch (cause) {
+    // The parser's message goes on with the lines themselves, which may hold a token.
+    const [reason = ""] = (cause instanceof Error ? cause.message : String(cause)).split("\n")
+    throw failure("usage", `${path}: ${reason}`)
+  }
+}
+
+const profileOf = (path: string, name: string, table: Json): Profile => {
+  if (!isObject(table)) throw failure("usage", `${path}: ${name} is no table [${name}]`)
+  for (const [key, value] of Object.entries(table)) {
+    if (!names.has(key)) throw failure("usage", `${path}: [${name}] has no ${key}`)
+    if (typeof value !== "string") throw failure("usage", `${path}: [${name}] ${key} is no text`)
+  }
+  // Just looked at.
+  return table as Profile
+}
+
+/**
+ * The profile of this name; without one, that named `default`. Undefined where no name was asked
+ * for and there is none. ClientFailed where the file is wrong or open to others.
+ */
+export const findProfile = async (
+  env: NodeJS.ProcessEnv,
+  asked: string | undefined,
+): Promise<Profile | undefined> => {
+  const path = profilesPath(env)
+  const found = await findText(path)
+  if (found === undefined) {
+    if (asked === undefined) return undefined
+    throw failure("usage", `There is no profile ${asked}: ${path} does not exist`)
+  }
+  const all = parsed(path, found.text)
+  const tables = isObject(all) ? all : {}
+  const holds_secrets = Object.values(tables).some(
+    (table) => isObject(table) && Object.keys(table).some((key) => secrets.test(key)),
+  )
+  if (holds_secrets && found.is_open) throw tooOpen(path)
+  const table = tables[asked ?? "default"]
+  if (table !== undefined) return profileOf(path, asked ?? "default", table)
+  if (asked === undefined) return undefined
+  const known = Object.keys(tables).join(", ") || "none"
+  throw failure("usage", `${path} has no profile ${asked}; it has ${known}`)
+}

@@ -1,0 +1,86 @@
+/** `almanac jobs`: all that takes its time. Source: document 2 §2, §3, §4. */
+import { choice, type Noun, text } from "#cli/client/operation.ts"
+
+const states = [
+  "queued",
+  "provisioning_network",
+  "provisioning_source",
+  "connecting_repository",
+  "transferring",
+  "finalizing",
+  "releasing",
+  "available",
+  "error",
+]
+
+const types = [
+  "backup",
+  "restore",
+  "target_enroll",
+  "retention",
+  "maintenance",
+  "repo_format_upgrade",
+  "undelete",
+  "restore_test",
+]
+
+export const jobs: Noun = {
+  name: "jobs",
+  what: "Jobs: all that takes its time",
+  operations: [
+    {
+      verb: "list",
+      alias: "ls",
+      method: "GET",
+      path: "/v1/jobs",
+      items: "jobs",
+      is_paged: true,
+      what: "The jobs of the project, newest first",
+      columns: [
+        "id",
+        "job_type",
+        "state",
+        "progress",
+        "created_at",
+        "bytes_done",
+        "bytes_total",
+        "attempt",
+        "error_category",
+        "resource_id",
+      ],
+      query: [
+        choice("state", "Only jobs in this state", states),
+        choice("job_type", "Only jobs of this type", types, { flag: "type" }),
+        text("resource_id", "Only those of this target, backup or restore"),
+        text("target_id", "Only those of this target"),
+      ],
+      for_operators: {
+        path: "/v1/admin/jobs",
+        flag: "all-projects",
+        query: [text("project_id", "Only this project's (with --all-projects)")],
+      },
+    },
+    {
+      verb: "show",
+      method: "GET",
+      path: "/v1/jobs/{id}",
+      what: "One job",
+      has_job: true,
+      for_operators: { path: "/v1/admin/jobs/{id}", flag: "admin" },
+    },
+    {
+      verb: "cancel",
+      method: "POST",
+      path: "/v1/jobs/{id}/cancel",
+      what: "Stop a job",
+      for_operators: { path: "/v1/admin/jobs/{id}/cancel", flag: "admin" },
+    },
+    {
+      verb: "retry",
+      method: "POST",
+      path: "/v1/admin/jobs/{id}/retry",
+      has_job: true,
+      what: "Try a job once more that ended in error; for operators",
+    },
+  ],
+}

@@ -1,0 +1,38 @@
+/** `almanac restores`: backups that go back into shares. Source: document 2 §2, §4. */
+import { boolean, choice, type Noun, needed, text } from "#cli/client/operation.ts"
+
+export const restores: Noun = {
+  name: "restores",
+  what: "Restores of backups",
+  operations: [
+    {
+      verb: "list",
+      alias: "ls",
+      method: "GET",
+      path: "/v1/restores",
+      items: "restores",
+      is_paged: true,
+      what: "The restores of the project",
+      columns: ["id", "status", "mode", "bytes", "created_at", "backup_id", "new_share_id"],
+      query: [text("backup_id", "Only those of this backup")],
+    },
+    { verb: "show", method: "GET", path: "/v1/restores/{id}", what: "One restore" },
+    {
+      verb: "create",
+      method: "POST",
+      path: "/v1/restores",
+      made: "restore",
+      has_job: true,
+      what: "Restore a backup into a new share, or in place",
+      example: "almanac restores create --backup-id ID --sub-path /reports --wait",
+      body: [
+        text("backup_id", "The backup", needed),
+        choice("mode", "Where to; a new share by default", ["new_share", "in_place"]),
+        text("sub_path", "Only this file or folder, from / on"),
+        boolean("force", "In place: overwrite what is there"),
+        boolean("dry_run", "Say what would be done, and do nothing"),
+        text("plan_hash", "Do it only if it is what the dry run with this hash said"),
+      ],
+    },
+  ],
+}

@@ -1,0 +1,22 @@
+/** A verb of the dashboard where no instance runs: the lock, a bus, and the read model are ours. */
+import { Effect, Layer } from "effect"
+import { host } from "#actors/host.ts"
+import { capitalFile } from "#adapters/capital-pressure/capital-file.ts"
+import { DashboardFile } from "#cli/dashboard/dashboard-file.ts"
+import { CapitalPressureModel } from "#projections/capital-pressure/blueprint.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { databases } from "#server/read-models.ts"
+import { exclusive } from "#server/session.ts"
+
+/** As capitalSession, for a process that is alone on its data folder. */
+export const capitalAlone = (settings: Settings) => {
+  const path = capitalFile(settings)
+  const file = Layer.effect(
+    DashboardFile,
+    Effect.map(CapitalPressureModel, ({ position }) => ({ path, position })),
+  )
+  return Layer.merge(
+    host,
+    file.pipe(Layer.provide(CapitalPressureModel.layer), Layer.provide(databases(settings))),
+  ).pipe(Layer.provideMerge(exclusive(settings)))
+}

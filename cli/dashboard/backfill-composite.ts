@@ -1,0 +1,82 @@
+/** `almanac backfill-composite`: the composite's history. Source: document 3 §1 A. */
+import { Console, Effect, Option, Schema } from "effect"
+import { Command, Flag } from "effect/cli"
+import { type BackfillReport, runBackfill, today } from "#cli/dashboard/composite-run.ts"
+import { outOfReach, stoppedEarly } from "#cli/dashboard/ingest-outcome.ts"
+import { capitalSession } from "#cli/dashboard/session.ts"
+import { progressTo } from "#cli/progress.ts"
+import { settings } from "#cli/root.ts"
+import { CalendarDate, dateOf, dayOf, isBusinessDay } from "#schemas/capital-pressure/day.ts"
+
+/** There is nothing to compute with: exit code 1. */
+class NothingComputed extends Schema.TaggedError<NothingComputed>()("NothingComputed", {
+  message: Schema.String,
+}) {}
+
+/** `5219 days from 2006-11-22 to 2026-11-20, 12 changed`, and how many have none any more. */
+export const backfillLine = ({ days, changed, withdrawn, first, last }: BackfillReport) =>
+  [
+    days === 0 ? "no day has a composite" : `${days} days from ${first} to ${last}`,
+    `${changed} changed`,
+    ...(withdrawn === 0 ? [] : [`${withdrawn} withdrawn`]),
+  ].join(", ")
+
+/** Why nothing can be computed from this date on; undefined where something can. */
+export const sinceTooLate = (since: string | undefined, now: number) => {
+  const last = [now, now - 1, now - 2].find(isBusinessDay)
+  return since === undefined || last === undefined || dayOf(since) <= last
+    ? undefined
+    : `--since ${since} is later than ${dateOf(last)}, the last day that can have a composite`
+}
+
+/** Of an indicator's own values; a growth begins a year after its series. Market facts, A2.2. */
+const history_needed =
+  "a metric counts after 3 years of values, hy_spread after 1, growth on the year before after 4"
+
+/** Why no day has one, though it could. */
+export const whyNothing = (since: string | undefined) => {
+  const what =
+    since === undefined
+      ? "no day has a composite yet: ingest metrics first"
+      : `no day from ${since} on has a composite: ingest newer values, or more of the past`
+  return `${what}; ${history_needed}`
+}
+
+export const backfill = Command.make(
+  "backfill-composite",
+  {
+    since: Flag.String("since").pipe(
+      Flag.withDescription("First day to compute, YYYY-MM-DD; 20 years back if absent"),
+      Flag.withSchema(CalendarDate),
+      Flag.optional,
+    ),
+    vintage: Flag.Literals("vintage", ["latest", "first"]).pipe(
+      Flag.withDescription("first: with each value as it was told first, before any revision"),
+      Flag.withDefault("latest" as const),
+    ),
+  },
+  Effect.fn(function* ({ since: given, vintage }) {
+    const since = Option.getOrUndefined(given)
+    const late = sinceTooLate(since, yield* today)
+    if (late !== undefined) return yield* new NothingComputed({ message: late })
+    const configured = yield* settings
+    const { at, end } = progressTo(0)
+    const report = yield* runBackfill({
+      since: since === undefined ? undefined : dayOf(since),
+      vintage,
+      onProgress: (done, total) => at("metrics", done, total),
+    }).pipe(Effect.provide(capitalSession(configured)), outOfReach, Effect.ensuring(end))
+    const is_nothing = report.days + report.withdrawn === 0
+    if (is_nothing) return yield* new NothingComputed({ message: whyNothing(since) })
+    yield* Console.log(backfillLine(report))
+  }, stoppedEarly),
+).pipe(
+  Command.withDescription("Compute the composite of each business day, and store what changed"),
+  Command.withExamples([
+    { command: "almanac backfill-composite", description: "The last 20 years, after an ingest" },
+    {
+      command: "almanac backfill-composite --vintage first",
+      description: "What would have been seen then, without later revisions",
+    },
+  ]),
+)

@@ -1,0 +1,91 @@
+/** How an ingest ends, and the table that says so. */
+import { Effect, Runtime, Schema } from "effect"
+import { Unavailable } from "#actors/commands.ts"
+import type { FeedReport } from "#cli/dashboard/ingest-run.ts"
+import { LogUnavailable } from "#events/log.ts"
+import { DemoMixed } from "#schemas/capital-pressure/rejection.ts"
+
+/** Some feeds failed, and the others are stored: exit code 2. */
+export class SomeFailed extends Schema.TaggedError<SomeFailed>()("SomeFailed", {
+  message: Schema.String,
+}) {
+  override readonly [Runtime.errorExitCode] = 2
+}
+
+/** No feed could be read, or none was asked for: exit code 1. */
+export class NoneIngested extends Schema.TaggedError<NoneIngested>()("NoneIngested", {
+  message: Schema.String,
+}) {
+  override readonly [Runtime.errorExitCode] = 1
+}
+
+/** What shells say of a command that was interrupted. */
+const interrupted = 130
+
+/** Told to stop before its end, a verb that is known by its exit code does not end with 0. */
+export const stoppedEarly = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+  Effect.onInterrupt(work, () =>
+    Effect.sync(() => {
+      process.exitCode = interrupted
+    }),
+  )
+
+/** The log's own failures, worded for whoever typed the command. */
+export const outOfReach = <A, E, R>(work: Effect.Effect<A, E, R>) =>
+  Effect.mapError(work, (failure) => {
+    if (failure instanceof DemoMixed) return new NoneIngested({ message: failure.detail })
+    if (failure instanceof Unavailable || failure instanceof LogUnavailable) {
+      return new NoneIngested({ message: `the log is out of reach: ${failure.detail}` })
+    }
+    return failure
+  })
+
+/** Control characters would let a publisher's text write on the operator's terminal. */
+const printable = (text: string) => text.replaceAll(/\p{Cc}/gu, "?")
+
+/** What a feed's line says beside its name. */
+const cellsOf = (report: FeedReport): ReadonlyArray<string> => {
+  if (report.outcome === "failed") return ["-", "-", "-", printable(report.detail)]
+  const { observed, revised, newest, is_unchanged } = report
+  const counts = [`${observed}`, `${revised}`, newest ?? "-"]
+  return [...counts, is_unchanged ? "unchanged at its publisher" : ""]
+}
+
+const head = ["FEED", "NEW", "REVISED", "NEWEST", ""]
+
+/** A table of all feeds, with its head; the last column says why not. */
+export const summary = (feeds: ReadonlyArray<FeedReport>) => {
+  const rows = [head, ...feeds.map((report) => [report.feed, ...cellsOf(report)])]
+  const widths = head.map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)))
+  const isNumber = (column: number) => column === 1 || column === 2
+  return rows
+    .map((row) =>
+      row
+        .map((cell, i) =>
+          isNumber(i) ? cell.padStart(widths[i] ?? 0) : cell.padEnd(widths[i] ?? 0),
+        )
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n")
+}
+
+/** `nfci: 12 new, 3 revised, newest 2026-11-13` */
+export const lineOf = (report: FeedReport) => {
+  if (report.outcome === "failed") return `${report.feed}: ${report.detail}`
+  const { feed, observed, revised, newest } = report
+  return `${feed}: ${observed} new, ${revised} revised, newest ${newest ?? "-"}`
+}
+
+/** Fails as the exit code has to be: not at all where every feed was read. */
+export const outcomeOf = (feeds: ReadonlyArray<FeedReport>) => {
+  const failed = feeds.filter((report) => report.outcome === "failed")
+  const [first] = failed
+  if (first === undefined) return Effect.void
+  const names = failed.map(({ feed }) => feed).join(", ")
+  const message = printable(
+    `${failed.length} of ${feeds.length} feeds failed: ${names}. ${first.detail}`,
+  )
+  const is_all = failed.length === feeds.length
+  return Effect.fail(is_all ? new NoneIngested({ message }) : new SomeFailed({ message }))
+}

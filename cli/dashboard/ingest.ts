@@ -1,0 +1,192 @@
+/**
+ * `almanac ingest`: what publishers tell of the dashboard's metrics, into the log.
+ *
+ * Source: document 3 §1 A; decisions of document 3, dashboard storage and metric registry.
+ */
+import { existsSync } from "node:fs"
+import { join, resolve } from "node:path"
+import { Console, Effect, Layer, Option, Schema } from "effect"
+import { Command, Flag } from "effect/cli"
+import { FeedFailed, type Feeds } from "#actors/capital-pressure/feeds.ts"
+import { backfillLine } from "#cli/dashboard/backfill-composite.ts"
+import { runBackfill } from "#cli/dashboard/composite-run.ts"
+import { fileShows } from "#cli/dashboard/dashboard-file.ts"
+import {
+  lineOf,
+  outcomeOf,
+  outOfReach,
+  stoppedEarly,
+  summary,
+} from "#cli/dashboard/ingest-outcome.ts"
+import { countOf, runIngest, type Wanted } from "#cli/dashboard/ingest-run.ts"
+import { capitalSession } from "#cli/dashboard/session.ts"
+import { demoFeeds, demoTargets } from "#cli/demo/feeds.ts"
+import { progressTo } from "#cli/progress.ts"
+import { settings } from "#cli/root.ts"
+import { CalendarDate, dayOf } from "#schemas/capital-pressure/day.ts"
+import { detailOf, other_feeds } from "#schemas/capital-pressure/feed.ts"
+import { findMetric, metrics } from "#schemas/capital-pressure/registry.ts"
+import { nearest } from "#schemas/setting.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { version } from "#server/program.ts"
+
+/** The command line asks for what there is not: exit code 1. */
+class FlagUnusable extends Schema.TaggedError<FlagUnusable>()("FlagUnusable", {
+  message: Schema.String,
+}) {}
+
+/** Metrics and other feeds on one command line. */
+const metric_flags_max = 100
+
+const live = metrics.filter(({ stub }) => stub === null)
+
+interface Flags {
+  readonly metric: ReadonlyArray<string>
+  readonly since: Option.Option<string>
+  readonly source: Option.Option<string>
+  readonly demo: boolean
+}
+
+const unusable = (message: string) => Effect.fail(new FlagUnusable({ message }))
+
+/** Why this is no feed that can be asked; undefined of one that can. */
+const problemOf = (id: string) => {
+  const metric = findMetric(id)
+  if (metric !== undefined) {
+    return metric.stub === null ? undefined : `${id} has no feed: ${metric.stub}`
+  }
+  if (other_feeds.some((feed) => feed === id)) return undefined
+  const ids = [...live.map(({ metric_id }) => metric_id), ...other_feeds]
+  const near = nearest(id, ids)
+  return `there is no metric ${id}${near === undefined ? "" : `; did you mean ${near}?`}`
+}
+
+/** The folder of `--source file:DIR`; undefined without it. */
+const folderOf = Effect.fnUntraced(function* (source: Option.Option<string>) {
+  if (Option.isNone(source)) return undefined
+  const [, folder = ""] = /^file:(.+)$/.exec(source.value) ?? []
+  if (folder === "") return yield* unusable("--source is file:DIR, a folder of CSV files")
+  const path = resolve(folder)
+  return existsSync(path) ? path : yield* unusable(`--source: there is no folder ${path}`)
+})
+
+const checked = Effect.fnUntraced(function* ({ metric, since, source, demo }: Flags) {
+  for (const id of metric) {
+    const problem = problemOf(id)
+    if (problem !== undefined) return yield* unusable(problem)
+  }
+  const is_narrowed = metric.length > 0 || Option.isSome(since) || Option.isSome(source)
+  if (demo && is_narrowed) return yield* unusable("--demo generates everything: give it alone")
+  return yield* folderOf(source)
+})
+
+/** Loaded only where it is asked: its clients are a third of what a verb loads. */
+const feedsOf = (configured: Settings, folder: string | undefined) =>
+  Layer.unwrap(
+    Effect.promise(async (): Promise<Layer.Layer<Feeds>> => {
+      const { capital, data } = configured
+      const answers_folder = join(data.dir, "feeds")
+      if (folder !== undefined) {
+        const { feedsFile } = await import("#adapters/capital-pressure/feeds-file.ts")
+        return feedsFile(folder, answers_folder)
+      }
+      const { feedsHttp } = await import("#adapters/capital-pressure/feeds-http.ts")
+      return feedsHttp({ ...capital, version, folder: answers_folder })
+    }),
+  )
+
+/** The operator's own file; a fault in it is the watchlist's, and no other feed's. */
+const targetsOf = ({ capital, data }: Settings) =>
+  Effect.gen(function* () {
+    const { readWatchlist } = yield* Effect.promise(
+      () => import("#adapters/capital-pressure/watchlist-file.ts"),
+    )
+    const path = capital.watchlist === "" ? join(data.dir, "watchlist.json") : capital.watchlist
+    return yield* Effect.mapError(
+      readWatchlist(resolve(path)),
+      ({ message }) => new FeedFailed({ detail: detailOf(message) }),
+    )
+  })
+
+const wantedOf = (configured: Settings, { metric, since, demo }: Flags): Wanted => {
+  const is_asked = (id: string) => metric.length === 0 || metric.includes(id)
+  const targets = demo ? demoTargets : targetsOf(configured)
+  return {
+    metrics: live.filter(({ metric_id }) => is_asked(metric_id)),
+    prices: is_asked("prices"),
+    targets: is_asked("watchlist") ? targets : undefined,
+    since: Option.getOrUndefined(Option.map(since, dayOf)),
+    demo,
+  }
+}
+
+/** Ingests, and of a demo computes the composite too, so that the page can be seen at once. */
+const ingested = Effect.fnUntraced(function* (wanted: Wanted) {
+  const progress = progressTo(countOf(wanted))
+  return yield* Effect.gen(function* () {
+    const report = yield* runIngest(wanted, (feed) => progress.done(lineOf(feed)))
+    yield* fileShows(report.position)
+    if (!wanted.demo) return { feeds: report.feeds, composite: undefined }
+    const onProgress = (done: number, total: number) => progress.at("composite", done, total)
+    const composite = yield* runBackfill({ vintage: "latest", onProgress })
+    return { feeds: report.feeds, composite }
+  }).pipe(Effect.ensuring(progress.end))
+})
+
+const demo_note =
+  "This is generated data: nothing of it was ever published, and every page says so. " +
+  "For real data use another data folder (ALMANAC_DATA_DIR)."
+
+export const ingest = Command.make(
+  "ingest",
+  {
+    metric: Flag.String("metric").pipe(
+      Flag.withDescription("Only this metric, prices or watchlist; may be repeated"),
+      Flag.between(0, metric_flags_max),
+    ),
+    since: Flag.String("since").pipe(
+      Flag.withDescription("From this date on, YYYY-MM-DD; all that is published if absent"),
+      Flag.withSchema(CalendarDate),
+      Flag.optional,
+    ),
+    source: Flag.String("source").pipe(
+      Flag.withDescription("file:DIR reads <metric>.csv and <TICKER>.csv of a folder instead"),
+      Flag.optional,
+    ),
+    demo: Flag.Boolean("demo").pipe(
+      Flag.withDescription("Generates 20 years instead, marked as such everywhere"),
+      Flag.withDefault(false),
+    ),
+  },
+  Effect.fn(function* (flags) {
+    const configured = yield* settings
+    const folder = yield* checked(flags)
+    const wanted = wantedOf(configured, flags)
+    const { feeds, composite } = yield* ingested(wanted).pipe(
+      Effect.provide(flags.demo ? demoFeeds : feedsOf(configured, folder)),
+      Effect.provide(capitalSession(configured)),
+      outOfReach,
+    )
+    yield* Console.log(summary(feeds))
+    if (composite !== undefined) yield* Console.log(`composite: ${backfillLine(composite)}`)
+    if (flags.demo) yield* Console.log(demo_note)
+    yield* outcomeOf(feeds)
+  }, stoppedEarly),
+).pipe(
+  Command.withDescription(
+    "Fetch the dashboard's metrics and prices: exit code 0, 2 when some feeds failed, " +
+      "1 when all did or the command line is wrong, 130 when it was stopped",
+  ),
+  Command.withExamples([
+    { command: "almanac ingest", description: "Everything, from its publishers" },
+    {
+      command: "almanac ingest --metric nfci --metric prices --since 2026-01-01",
+      description: "Two feeds, this year",
+    },
+    { command: "almanac ingest --demo", description: "A made-up history, to see the page" },
+    {
+      command: "almanac ingest --source file:./csv",
+      description: "From files of your own, without a network",
+    },
+  ]),
+)

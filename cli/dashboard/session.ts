@@ -1,0 +1,60 @@
+/**
+ * What a verb of the dashboard works with: the log's commands, and the file that shows what they
+ * did. Beside a running instance that one writes the file; without one this process does.
+ *
+ * Source: decisions, "verbs beside a running server"; decisions of document 3, dashboard storage.
+ */
+import { Effect, Layer, Option } from "effect"
+import { host } from "#actors/host.ts"
+import { capitalFile } from "#adapters/capital-pressure/capital-file.ts"
+import { openStore } from "#adapters/capital-pressure/capital-store.ts"
+import { findInstance } from "#adapters/instance-file.ts"
+import { DashboardFile } from "#cli/dashboard/dashboard-file.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { beside } from "#server/session.ts"
+
+/** How far a file is that another process writes; opened anew, since it may be replaced. */
+const positionAt = (path: string) => {
+  try {
+    const file = openStore(path)
+    try {
+      // One row of one column, by adapters/sqlite.ts.
+      return file.prepare("select position from checkpoint").pluck().get() as number
+    } finally {
+      file.close()
+    }
+  } catch {
+    return 0
+  }
+}
+
+const besideInstance = (settings: Settings) => {
+  const path = capitalFile(settings)
+  const position = Effect.sync(() => positionAt(path))
+  return Layer.merge(host, Layer.succeed(DashboardFile, { path, position })).pipe(
+    Layer.provideMerge(beside(settings)),
+  )
+}
+
+/** What only a process needs that is alone is loaded only then: that is half of the time. */
+const alone = (settings: Settings) =>
+  Layer.unwrap(
+    Effect.map(
+      Effect.promise(() => import("#cli/dashboard/alone.ts")),
+      ({ capitalAlone }) => capitalAlone(settings),
+    ),
+  )
+
+const either = <A, E, OtherE>(
+  is_first: boolean,
+  first: Layer.Layer<A, E>,
+  other: Layer.Layer<A, OtherE>,
+): Layer.Layer<A, E | OtherE> => (is_first ? first : other)
+
+/** Commands, the log and the file, which shows all that the log held when it began. */
+export const capitalSession = (settings: Settings) =>
+  Layer.unwrap(
+    Effect.map(findInstance(settings.data.dir), (instance) =>
+      either(Option.isSome(instance), besideInstance(settings), alone(settings)),
+    ),
+  )

@@ -1,0 +1,180 @@
+/** All checks of `almanac doctor`, and whose settings they go by. */
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import { Cause, Clock, Effect, Layer } from "effect"
+import type { LogStanding } from "#actors/system/log-standing.ts"
+import { restoring_file } from "#adapters/data-lock.ts"
+import { busChecks } from "#adapters/doctor-bus.ts"
+import { databaseFindings } from "#adapters/doctor-database.ts"
+import { machineChecks } from "#adapters/doctor-machine.ts"
+import { type Finding, fail, ok, some, warn } from "#adapters/finding.ts"
+import { type Check, chosen, promised, runChecks, UnknownCheck } from "#adapters/health/checks.ts"
+import { type Judged, judgedBy } from "#adapters/health/running-settings.ts"
+import type { Instance } from "#adapters/instance-file.ts"
+import { lossFindings } from "#adapters/log/doctor-log.ts"
+import { mark_file } from "#adapters/log/high-water-mark.ts"
+import { logStanding } from "#adapters/log-standing.ts"
+import type { NatsConnection } from "#adapters/nats-connection.ts"
+import { answer_ms_max, byAddress, byInstance } from "#cli/doctor/asking.ts"
+import { type Get, gatewayChecks } from "#cli/doctor/gateway.ts"
+import { instance } from "#cli/instance.ts"
+import { settings } from "#cli/root.ts"
+import { CommitJudge } from "#events/log.ts"
+import { causeText } from "#schemas/cause-text.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { judge } from "#server/aggregate-kinds.ts"
+import { leases_bucket } from "#server/leased.ts"
+import { busBeside, generations, logAsItIs, standing } from "#server/session.ts"
+
+/** A hung bus is not waited for as at a start; a server of our own reads its store first. */
+const bus_ms_max = 20_000
+
+/** The checks of a gateway; one that cannot be reached is the finding. */
+const gatewayOf = (get: () => Promise<Get>, is_all: boolean) =>
+  Effect.tryPromise({ try: get, catch: causeText }).pipe(
+    Effect.map((asking) => gatewayChecks(asking, is_all)),
+    Effect.catch((why) => Effect.succeed([promised("gateway", async () => fail("gateway", why))])),
+  )
+
+type OnBus = Check<LogStanding | NatsConnection>
+
+/** What is missing from the log, as it is; nothing where this folder never had one. */
+const logEnd = (of: Settings): OnBus => {
+  const { data, blob } = of
+  const look = Effect.provide(lossFindings(data.dir, blob.dir), logAsItIs(of))
+  return {
+    name: "log-end",
+    look: Effect.suspend(() => (existsSync(join(data.dir, mark_file)) ? look : Effect.succeed([]))),
+  }
+}
+
+/** The checks of the bus, and what this folder knows of its log. */
+const onBus = (of: Settings, runs: boolean): ReadonlyArray<OnBus> => {
+  const look = {
+    ...generations(of),
+    leases_bucket,
+    runs,
+    is_outside: of.nats.url !== "",
+    checkpoint_seconds: of.audit.checkpoint_seconds,
+  }
+  return [...busChecks(look), logEnd(of)]
+}
+
+/** Runs checks on the bus beside what runs, or over a server of our own where nothing does. */
+const busFindings = (of: Settings, checks: ReadonlyArray<OnBus>) => {
+  const { nats, data } = of
+  // To look is not to make, and what is half restored is not to be opened.
+  const is_nothing =
+    (nats.url === "" && !existsSync(join(data.dir, "nats"))) ||
+    existsSync(join(data.dir, restoring_file))
+  if (is_nothing || checks.length === 0) return Effect.succeed([])
+  return Effect.gen(function* () {
+    const connected = yield* Layer.build(
+      Layer.provideMerge(logStanding(standing(of)), busBeside(of)),
+    ).pipe(Effect.timeoutOrElse({ duration: bus_ms_max, orElse: () => Effect.fail(silent) }))
+    return yield* runChecks(checks).pipe(
+      Effect.provideContext(connected),
+      Effect.provideService(CommitJudge, judge),
+    )
+  }).pipe(
+    Effect.scoped,
+    Effect.catchCause((cause) => Effect.succeed([fail("bus", causeText(Cause.squash(cause)))])),
+  )
+}
+
+const silent = new Error(
+  `It does not answer within ${bus_ms_max / 1000} s: look at its log and disk.`,
+)
+
+const identity = ({ identity, services, keystone_authtoken: { auth_url } }: Settings) =>
+  promised("identity", async () => {
+    if (identity.kind !== "keystone" || !services.includes("share-protection")) return []
+    try {
+      const signal = AbortSignal.timeout(answer_ms_max)
+      const { status } = await fetch(auth_url, { signal })
+      const text = `Keystone at ${auth_url} answers ${status}`
+      return status < 400 ? ok("identity", text) : fail("identity", `${text}: look there.`)
+    } catch {
+      return fail("identity", `Keystone at ${auth_url} does not answer.`)
+    }
+  })
+
+const database = ({ database }: Settings) =>
+  promised("database", async () =>
+    database.connection.startsWith("postgres") ? await databaseFindings(database) : [],
+  )
+
+/** Whose settings the checks go by, where a server runs. */
+const settingsCheck = (running: Instance | undefined, judged: Judged | undefined): Check => ({
+  name: "settings",
+  look: Effect.sync((): ReadonlyArray<Finding> => {
+    if (running === undefined) return []
+    if (judged === undefined) {
+      const why = "The server is of a release that does not record its settings"
+      return [warn("settings", `${why}: it is judged by those of this command.`)]
+    }
+    const { differing, lacking } = judged
+    if (lacking.length > 0) {
+      const why = `The server has ${some(lacking)}, and this command does not`
+      return [warn("settings", `${why}: run doctor with the server's --config and environment.`)]
+    }
+    const others = `those of this command differ in ${some(differing)}`
+    const text = "the running server's"
+    return [ok("settings", differing.length === 0 ? text : `${text}; ${others}`)]
+  }),
+})
+
+/** The settings of the server that runs, with the certificate that it names itself. */
+const judgedOf = (own: Settings, running: Instance | undefined) =>
+  running?.settings === undefined ? undefined : judgedBy(own, running.settings)
+
+/** With the server's own certificate, as older releases record it. */
+const withCertificate = (of: Settings, running: Instance | undefined): Settings =>
+  of.tls.cert !== "" || running?.tls_cert === undefined
+    ? of
+    : { ...of, tls: { ...of.tls, cert: running.tls_cert } }
+
+const proven = (names: ReadonlyArray<string>, only: ReadonlyArray<string>) => {
+  const unknown = only.filter((name) => !names.includes(name))
+  if (unknown.length === 0) return Effect.void
+  const message = `There is no check ${unknown.join(", ")}. There are: ${names.join(", ")}.`
+  return Effect.fail(new UnknownCheck({ message }))
+}
+
+const namesOf = (checks: ReadonlyArray<Check<never> | OnBus>) => checks.map(({ name }) => name)
+
+/** What the checks of these names find on this machine and what runs on it; without names, all. */
+export const localFindings = Effect.fnUntraced(function* (only: ReadonlyArray<string>) {
+  const own = yield* settings
+  const now_ms = yield* Clock.currentTimeMillis
+  const running = yield* instance(own)
+  const judged = judgedOf(own, running)
+  const served = withCertificate(judged?.settings ?? own, running)
+  const none = `None runs on ${own.data.dir}: this looks at what is kept.`
+  const gateway =
+    running === undefined
+      ? [promised("server", async () => warn("server", none))]
+      : yield* gatewayOf(() => byInstance(running, served), false)
+  const alone: ReadonlyArray<Check> = [
+    settingsCheck(running, judged),
+    ...machineChecks(served, now_ms),
+    identity(served),
+    database(served),
+    ...gateway,
+  ]
+  const of_bus = onBus(served, running !== undefined)
+  yield* proven([...namesOf(alone), ...namesOf(of_bus)], only)
+  const found = yield* runChecks(chosen(alone, only))
+  return [...found, ...(yield* busFindings(served, chosen(of_bus, only)))]
+})
+
+/** The same of a gateway elsewhere. */
+export const remoteFindings = Effect.fnUntraced(function* (
+  url: string,
+  data_dir: string,
+  only: ReadonlyArray<string>,
+) {
+  const checks = yield* gatewayOf(() => byAddress(url, data_dir), true)
+  yield* proven(namesOf(checks), only)
+  return yield* runChecks(chosen(checks, only))
+})

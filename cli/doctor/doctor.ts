@@ -1,0 +1,61 @@
+/** `almanac doctor`: whether this machine, or a deployment, is as it should be. */
+import { Console, Effect, Runtime, Schema } from "effect"
+import { Command, Flag } from "effect/cli"
+import { type Finding, ok, some } from "#adapters/finding.ts"
+import { localFindings, remoteFindings } from "#cli/doctor/checks.ts"
+
+/** Something must be mended; the lines say what: exit code 1. */
+class Unwell extends Schema.TaggedError<Unwell>()("Unwell", { message: Schema.String }) {
+  override readonly [Runtime.errorExitCode] = 1
+}
+
+/** Checks that one command line may name. */
+const only_max = 50
+
+const word_chars = 12
+
+const lineOf = ({ status, what, why }: Finding) =>
+  `${status.padEnd(4)}  ${what.padEnd(word_chars)}  ${why}`
+
+export const doctor = Command.make(
+  "doctor",
+  {
+    url: Flag.String("url").pipe(
+      Flag.withDescription("A gateway elsewhere, by HTTP alone; its token in ALMANAC_TOKEN"),
+      Flag.withDefault(""),
+    ),
+    json: Flag.Boolean("json").pipe(
+      Flag.withDescription("One JSON document for programs: a list of {status, what, why}"),
+      Flag.withDefault(false),
+    ),
+    only: Flag.String("only").pipe(
+      Flag.withDescription("One check alone, by its name with hyphens; may be repeated"),
+      Flag.between(0, only_max),
+    ),
+  },
+  Effect.fn(function* ({ url, json, only }) {
+    const data_dir = process.env.ALMANAC_DATA_DIR || "./data"
+    const found = yield* url === "" ? localFindings(only) : remoteFindings(url, data_dir, only)
+    const nothing = ok(only.join(", "), "There is nothing of this here.")
+    const all = found.length === 0 ? [nothing] : found
+    if (json) yield* Console.log(JSON.stringify(all))
+    else for (const one of all) yield* Console.log(lineOf(one))
+    const failed = all.filter(({ status }) => status === "fail").map(({ what }) => what)
+    if (failed.length > 0) {
+      return yield* new Unwell({ message: `to be mended: ${some([...new Set(failed)])}` })
+    }
+  }),
+).pipe(
+  Command.withDescription(
+    "Look at this machine, its server and bus: a line each, and what to do. Exit code 1 on fail",
+  ),
+  Command.withExamples([
+    { command: "almanac doctor", description: "This machine, and what runs on it" },
+    { command: "almanac doctor --json", description: "The same, for a program" },
+    { command: "almanac doctor --only log-end --only disk", description: "Two checks alone" },
+    {
+      command: "almanac doctor --url https://backup.example.com",
+      description: "A gateway elsewhere, with a token in ALMANAC_TOKEN",
+    },
+  ]),
+)

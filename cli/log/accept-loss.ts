@@ -1,0 +1,81 @@
+/** `almanac log accept-loss`: gives up commits that the log has lost, and says so in the log. */
+import { Console, Effect, Layer, Option } from "effect"
+import { Command, Flag } from "effect/cli"
+import { v7 } from "uuid"
+import { host } from "#actors/host.ts"
+import { acceptLoss, LossNotAccepted } from "#adapters/log/accept-loss.ts"
+import { LogWatch } from "#adapters/log/log-watch.ts"
+import { compareWith, readWitnesses } from "#adapters/log/witnesses.ts"
+import { logGenerations } from "#adapters/log-generations.ts"
+import { whyNotAlone } from "#cli/log/alone.ts"
+import { settings } from "#cli/root.ts"
+import { findingText, mergeMissing, missingText } from "#events/log-guard.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { missing_ranges_max } from "#schemas/system/restoration.ts"
+import { busAlone, generations, log } from "#server/session.ts"
+
+const refused = (message: string) => new LossNotAccepted({ message })
+
+/** What the log lacks, as everybody knows who can be asked while nothing runs. */
+const examined = Effect.fnUntraced(function* ({ data, blob }: Settings) {
+  const watch = yield* LogWatch
+  yield* compareWith(watch, yield* readWitnesses(data.dir, blob.dir))
+  return watch.findings()
+})
+
+const accept = Effect.fnUntraced(function* (configured: Settings, reason: string | undefined) {
+  const findings = yield* Effect.provide(examined(configured), Layer.fresh(log(configured)))
+  if (findings.length === 0) {
+    yield* Console.log("The log is whole: nothing is missing, and nothing was changed.")
+    return
+  }
+  for (const finding of findings) yield* Console.log(findingText(finding))
+  const missing = mergeMissing(findings.flatMap((finding) => finding.missing))
+  if (missing.length > missing_ranges_max) {
+    return yield* refused(
+      `${missing.length} ranges are missing, and at most ${missing_ranges_max} can be recorded. ` +
+        "Put a backup back with `almanac restore-state`.",
+    )
+  }
+  if (reason === undefined) {
+    return yield* refused(
+      `Nothing was changed. To give up these commits (${missingText(missing)}), repeat the ` +
+        'command with --reason "why". To keep them, restore a backup with `almanac restore-state`.',
+    )
+  }
+  const restore_id = v7()
+  const options = { data_dir: configured.data.dir, restore_id, missing, reason }
+  // Without its guard: this one commit is what opens the log again.
+  const open = Layer.provideMerge(host, Layer.fresh(logGenerations(generations(configured))))
+  const { folder, position } = yield* Effect.provide(acceptLoss(options), open)
+  yield* Console.log(`recorded as ${restore_id}: the log goes on after ${position}`)
+  yield* Console.log(`${folder} holds the read models from before, which showed more`)
+  yield* Console.log("Next: almanac serve. It builds the read models again from the log.")
+})
+
+export const acceptLossCommand = Command.make(
+  "accept-loss",
+  {
+    reason: Flag.String("reason").pipe(
+      Flag.withDescription("Why the commits are given up; without it, nothing is changed"),
+      Flag.optional,
+    ),
+  },
+  Effect.fn(function* ({ reason }) {
+    const configured = yield* settings
+    const why = yield* whyNotAlone(configured)
+    if (why !== undefined) return yield* refused(why)
+    yield* Effect.provide(accept(configured, Option.getOrUndefined(reason)), busAlone(configured))
+  }),
+).pipe(
+  Command.withDescription(
+    "Give up commits that the log has lost: records which, and opens the log again",
+  ),
+  Command.withExamples([
+    { command: "almanac log accept-loss", description: "Show what is missing; change nothing" },
+    {
+      command: 'almanac log accept-loss --reason "disk failed on 12 May, no backup"',
+      description: "Give it up, while nothing runs",
+    },
+  ]),
+)

@@ -1,0 +1,73 @@
+/** `almanac log`: the log itself, its size and its generations. */
+import { Console, Effect, Layer } from "effect"
+import { Command } from "effect/cli"
+import { LogStanding, warningOf } from "#actors/system/log-standing.ts"
+import { RollFailed, rollLog } from "#adapters/log-roll.ts"
+import { logStanding } from "#adapters/log-standing.ts"
+import { json } from "#cli/audit/flags.ts"
+import { acceptLossCommand } from "#cli/log/accept-loss.ts"
+import { whyNotAlone } from "#cli/log/alone.ts"
+import { acknowledgeCommand, quarantine } from "#cli/log/quarantine.ts"
+import { settings } from "#cli/root.ts"
+import type { LogFigures } from "#schemas/system/audit.ts"
+import { busAlone, busBeside, generations, standing, watching } from "#server/session.ts"
+
+const told = ({ generation, position, aggregates, bytes, limit_bytes }: LogFigures) => {
+  const limit = limit_bytes === null ? "without a limit" : `of ${limit_bytes}`
+  return (
+    `generation ${generation}: position ${position}, ${aggregates} aggregates, ` +
+    `${bytes} bytes ${limit}`
+  )
+}
+
+const show = Command.make(
+  "show",
+  { json },
+  Effect.fn(function* ({ json }) {
+    const configured = yield* settings
+    const found = yield* Effect.flatMap(LogStanding, ({ figures }) => figures).pipe(
+      Effect.provide(logStanding(standing(configured))),
+      Effect.provide(busBeside(configured)),
+    )
+    yield* Console.log(json ? JSON.stringify(found) : told(found))
+    const warning = warningOf(found)
+    if (warning !== undefined) yield* Console.error(warning.text)
+  }),
+).pipe(
+  Command.withDescription("How large the log is, of how much it may be"),
+  Command.withExamples([{ command: "almanac log show", description: "Its size" }]),
+)
+
+const roll = Command.make(
+  "roll",
+  {},
+  Effect.fn(function* () {
+    const configured = yield* settings
+    const why = yield* whyNotAlone(configured)
+    if (why !== undefined) return yield* new RollFailed({ message: why })
+    const options = generations(configured)
+    const { generation, base, aggregates, archive_bytes } = yield* Effect.provide(
+      rollLog(options),
+      Layer.provideMerge(watching(configured), busAlone(configured)),
+    )
+    const done =
+      archive_bytes === undefined
+        ? "was begun already; what was left of the one before is removed"
+        : `begins after position ${base} with ${aggregates} aggregates`
+    yield* Console.log(`generation ${generation} ${done}`)
+    yield* Console.log(`${options.folder} holds those before, as part of the log: back it up`)
+  }),
+).pipe(
+  Command.withDescription(
+    "Begin a new generation: the log so far becomes a file, and all goes on from its last states",
+  ),
+  Command.withExamples([
+    { command: "almanac log roll", description: "While nothing runs; safe to stop and repeat" },
+  ]),
+)
+
+export const log = Command.make("log").pipe(
+  Command.withDescription("The log itself: its size, its generations, and what it has lost"),
+  Command.withExamples([{ command: "almanac log show", description: "How large it is" }]),
+  Command.withSubcommands([show, roll, acceptLossCommand, quarantine, acknowledgeCommand]),
+)

@@ -1,0 +1,52 @@
+/** `almanac migrate`: what this version needs, made or brought up to date. */
+import { Console, Effect, Layer } from "effect"
+import { Command } from "effect/cli"
+import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
+import { webhookCursorsJetStream } from "#adapters/system/webhook-cursors-jetstream.ts"
+import { instance } from "#cli/instance.ts"
+import { settings } from "#cli/root.ts"
+import { Log } from "#events/log.ts"
+import { PublishedEvents } from "#projections/published-events.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { leasesOf, retentionOf } from "#server/machinery.ts"
+import { databases, read_models } from "#server/read-models.ts"
+import { exclusive } from "#server/session.ts"
+
+/** Each is at the end of the log when it is told of: a start finds nothing left to do. */
+const all = Effect.fnUntraced(function* ({ audit }: Settings) {
+  const log = yield* Log
+  yield* Console.log(`log: at position ${yield* log.head("")}`)
+  const published = yield* PublishedEvents
+  const bounds = yield* published.bounds
+  yield* Console.log(`published events: ${bounds?.last ?? 0}`)
+  for (const [name, open] of read_models) {
+    if (name === "system" && !audit.index) continue
+    const model = yield* open
+    yield* Console.log(`${name}: shows position ${yield* model.position}`)
+  }
+})
+
+export const migrate = Command.make(
+  "migrate",
+  {},
+  Effect.fn(function* () {
+    const configured = yield* settings
+    const running = yield* instance(configured)
+    if (running !== undefined) {
+      return yield* Console.log(`process ${running.pid} runs on this folder: it is up to date`)
+    }
+    const { replicas } = configured.nats
+    const streams = Layer.mergeAll(
+      publishedEventsJetStream(replicas, retentionOf(configured)),
+      webhookCursorsJetStream(replicas),
+      leasesOf(configured, "migrate"),
+      databases(configured, true),
+    ).pipe(Layer.provideMerge(exclusive(configured)))
+    yield* all(configured).pipe(Effect.scoped, Effect.provide(streams))
+  }),
+).pipe(
+  Command.withDescription("Make streams and tables, or bring them up to date; safe to repeat"),
+  Command.withExamples([
+    { command: "almanac migrate", description: "Before the first start of a new version" },
+  ]),
+)

@@ -1,0 +1,158 @@
+/** `almanac rebuild`: read models from nothing, in their place or to compare with. */
+import { Console, Effect, Layer, Runtime, Schema } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import type { Instance } from "#adapters/instance-file.ts"
+import { json } from "#cli/audit/flags.ts"
+import { ask, instance } from "#cli/instance.ts"
+import { settings } from "#cli/root.ts"
+import { ReadModelDifference } from "#gateway/system/read-models-api.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { databases, read_models } from "#server/read-models.ts"
+import { exclusive } from "#server/session.ts"
+
+/** There is no read model of that name, and nothing was done: exit code 2. */
+class NoReadModel extends Schema.TaggedError<NoReadModel>()("NoReadModel", {
+  message: Schema.String,
+}) {
+  override readonly [Runtime.errorExitCode] = 2
+}
+
+/** A row differs; which was printed: exit code 1. */
+class ReadModelDiffers extends Schema.TaggedError<ReadModelDiffers>()("ReadModelDiffers", {
+  message: Schema.String,
+}) {
+  override readonly [Runtime.errorExitCode] = 1
+}
+
+const Differs = Schema.fromJsonString(ReadModelDifference)
+
+const Rebuilt = Schema.fromJsonString(Schema.Struct({ position: Schema.Int }))
+
+const say = (name: string, position: number) =>
+  Console.log(`${name}: rebuilt from nothing, shows position ${position}`)
+
+/** By the instance, which alone may write them. */
+const byInstance = Effect.fnUntraced(function* (running: Instance, of: Settings, name: string) {
+  const answer = yield* ask(running, of, "POST", `/v1/admin/read-models/${name}/rebuild`)
+  const { position } = yield* Schema.decodeUnknownEffect(Rebuilt)(answer)
+  yield* say(name, position)
+})
+
+type Opened = typeof read_models extends Map<string, infer Open> ? Effect.Success<Open> : never
+
+const here = <A, E>(
+  of: Settings,
+  names: ReadonlyArray<string>,
+  work: (name: string, model: Opened) => Effect.Effect<A, E>,
+) =>
+  Effect.forEach(
+    [...read_models].filter(([name]) => names.includes(name)),
+    ([name, open]) => Effect.flatMap(open, (model) => work(name, model)),
+  ).pipe(Effect.scoped, Effect.provide(Layer.merge(exclusive(of), databases(of, true))))
+
+const rebuildAll = Effect.fnUntraced(function* (of: Settings, names: ReadonlyArray<string>) {
+  const running = yield* instance(of)
+  if (running === undefined) {
+    return yield* here(of, names, (name, { rebuild }) =>
+      Effect.flatMap(rebuild, (position) => say(name, position)),
+    )
+  }
+  return yield* Effect.forEach(names, (name) => byInstance(running, of, name))
+})
+
+const compareHere = (of: Settings, names: ReadonlyArray<string>) =>
+  here(of, names, (name, { difference }) => Effect.map(difference, (found) => ({ name, ...found })))
+
+const compareBy = (running: Instance, of: Settings, names: ReadonlyArray<string>) =>
+  Effect.forEach(names, (name) =>
+    Effect.flatMap(
+      ask(running, of, "POST", `/v1/admin/read-models/${name}/difference`),
+      Schema.decodeUnknownEffect(Differs),
+    ),
+  )
+
+/** What differs, a line each; ReadModelDiffers when anything does. */
+const compareAll = Effect.fnUntraced(function* (
+  of: Settings,
+  names: ReadonlyArray<string>,
+  as_json: boolean,
+) {
+  const running = yield* instance(of)
+  const found =
+    running === undefined ? yield* compareHere(of, names) : yield* compareBy(running, of, names)
+  for (const one of found) yield* Console.log(as_json ? JSON.stringify(one) : told(one))
+  if (found.some(({ count }) => count > 0)) {
+    return yield* new ReadModelDiffers({ message: "A read model is not what the log says." })
+  }
+})
+
+const rowLine = ({ table, key, kind, columns }: ReadModelDifference["rows"][number]) => {
+  const changes = columns.map(
+    ({ column, kept, rebuilt }) =>
+      `${column} is ${JSON.stringify(kept)}, by the log ${JSON.stringify(rebuilt)}`,
+  )
+  return [`  ${kind} ${table} ${JSON.stringify(key)}`, ...changes].join(" ")
+}
+
+const told = ({ name, position, tables, count, rows }: ReadModelDifference) => {
+  const outcome = count === 0 ? "as the log says" : `${count} rows differ`
+  return [`${name}: ${outcome}, ${tables} tables at position ${position}`, ...rows.map(rowLine)]
+    .join("\n")
+    .replaceAll(/[\p{Cc}--\n]/gv, "?")
+}
+
+const names = Argument.String("name").pipe(
+  Argument.withDescription(`Read model (${[...read_models.keys()].join(", ")}); all without it`),
+  Argument.variadic(),
+)
+
+/** The read models that were named, or all. */
+const namedBy = Effect.fnUntraced(function* (asked: ReadonlyArray<string>) {
+  const unknown = asked.find((name) => !read_models.has(name))
+  if (unknown === undefined) return asked.length > 0 ? asked : [...read_models.keys()]
+  const known = [...read_models.keys()].join(", ")
+  return yield* new NoReadModel({ message: `no read model ${unknown}: there are ${known}` })
+})
+
+/** `almanac audit diff`: the same as `rebuild --diff`. */
+export const diff = Command.make(
+  "diff",
+  { names, json },
+  Effect.fn(function* ({ names, json }) {
+    yield* compareAll(yield* settings, yield* namedBy(names), json)
+  }),
+).pipe(
+  Command.withDescription(
+    "Compare read models with the log: exit code 1 when a row differs, 2 for a wrong name",
+  ),
+  Command.withExamples([
+    { command: "almanac audit diff", description: "All of them" },
+    { command: "almanac audit diff share-protection", description: "One of them" },
+  ]),
+)
+
+export const rebuild = Command.make(
+  "rebuild",
+  {
+    names,
+    diff: Flag.Boolean("diff").pipe(
+      Flag.withDescription(
+        "Build beside and compare: exit code 1 when a row differs, 2 for a wrong name",
+      ),
+      Flag.withDefault(false),
+    ),
+  },
+  Effect.fn(function* ({ names, diff }) {
+    const configured = yield* settings
+    const asked = yield* namedBy(names)
+    if (diff) yield* compareAll(configured, asked, false)
+    else yield* rebuildAll(configured, asked)
+  }),
+).pipe(
+  Command.withDescription("Build read models from the log again, from nothing"),
+  Command.withExamples([
+    { command: "almanac rebuild", description: "All of them" },
+    { command: "almanac rebuild blob-storage", description: "One of them" },
+    { command: "almanac rebuild --diff", description: "Change nothing, say what differs" },
+  ]),
+)

@@ -1,0 +1,35 @@
+/** `almanac predict`: what leaves on images have. */
+import { Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { model, predict as noun, predictOne } from "#cli/client/plant-disease/prediction.ts"
+import { showItems, showOne } from "#cli/client/session.ts"
+import { asking, eachOf, shared } from "#cli/requests.ts"
+
+/** Images on one command line. */
+const files_max = 10_000
+
+export const predict = Command.make(
+  noun.name,
+  {
+    files: Argument.String("image").pipe(Argument.variadic({ min: 0, max: files_max })),
+    top_k: Flag.Int("top-k").pipe(
+      Flag.withDescription("So many classes with their probabilities"),
+      Flag.optional,
+    ),
+    shared,
+  },
+  ({ files, top_k, shared }) =>
+    asking(shared, async (session) => {
+      if (files.length === 0) return showOne(session, await model(session))
+      await eachOf(
+        files,
+        (file) => predictOne(session, file, Option.getOrUndefined(top_k)),
+        (found) => showItems(session, found, ["file", "prediction", "predictions"]),
+      )
+    }),
+).pipe(
+  Command.withDescription("What the leaves on these images have; without one, about the model"),
+  Command.withExamples([
+    { command: "almanac predict leaf.jpg --top-k 3", description: "The three likeliest" },
+  ]),
+)

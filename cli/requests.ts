@@ -1,0 +1,327 @@
+/**
+ * Verbs that ask a server over HTTP, made of the operations that `cli/client/` describes (decision
+ * 0130). Nothing of the server is loaded for them.
+ */
+import { addAbortSignal } from "node:stream"
+import { Effect, Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { accessOf } from "#cli/client/access.ts"
+import { exit_codes } from "#cli/client/exit-code.ts"
+import { failure, isFailure } from "#cli/client/failure.ts"
+import { httpOf } from "#cli/client/http.ts"
+import { fromJson, type Json } from "#cli/client/json.ts"
+import {
+  argumentsOf,
+  type Field,
+  flagOf,
+  type Noun,
+  type Operation,
+} from "#cli/client/operation.ts"
+import { findText } from "#cli/client/private-text.ts"
+import { type Given, pairsOf } from "#cli/client/request.ts"
+import { runOperation } from "#cli/client/run.ts"
+import { screen } from "#cli/client/screen.ts"
+import type { Session } from "#cli/client/session.ts"
+import { whole } from "#cli/client/whole.ts"
+import { sources } from "#cli/root.ts"
+
+/** How often a flag may be repeated. */
+const repeated_max = 1_000
+
+/** Items that a list shows where nothing else is asked for. */
+const limit_default = 1_000
+
+/** Flags of every verb over HTTP. */
+export const shared = {
+  json: Flag.Boolean("json").pipe(
+    Flag.withDescription("JSON, for programs: one document; where it follows, one a line"),
+    Flag.withDefault(false),
+  ),
+  fields: Flag.String("fields").pipe(
+    Flag.withAlias("o"),
+    Flag.withDescription("Only these fields, with commas: id,status"),
+    Flag.withDefault(""),
+  ),
+  quiet: Flag.Boolean("quiet").pipe(
+    Flag.withAlias("q"),
+    Flag.withDescription("Only ids, one a line"),
+    Flag.withDefault(false),
+  ),
+  profile: Flag.String("profile").pipe(
+    Flag.withDescription("A profile of profiles.toml (or ALMANAC_PROFILE)"),
+    Flag.withDefault(""),
+  ),
+  as: Flag.String("as").pipe(
+    Flag.withDescription("Beside a development server: as this one, tenant_b for example"),
+    Flag.withDefault(""),
+  ),
+}
+
+export interface Shared {
+  readonly json: boolean
+  readonly fields: string
+  readonly quiet: boolean
+  readonly profile: string
+  readonly as: string
+}
+
+export const limit = Flag.Int("limit").pipe(
+  Flag.withDescription("At most so many; 0 shows all"),
+  Flag.filter(
+    (count) => count >= 0,
+    () => "0 or more",
+  ),
+  Flag.withDefault(limit_default),
+)
+
+export const wait = Flag.Boolean("wait").pipe(
+  Flag.withAlias("w"),
+  Flag.withDescription("Wait for its job, and show how far it is"),
+  Flag.withDefault(false),
+)
+
+/** `name=value`, repeated. */
+export const pairs = (name: string, what: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar("name=value"),
+    Flag.withDescription(`${what}; may be repeated`),
+    Flag.between(0, repeated_max),
+    Flag.mapTryCatch(
+      (texts) => pairsOf(texts, name),
+      () => "name=value",
+    ),
+  )
+
+/** The data folder and the certificate of a server on this machine. */
+const place = Effect.gen(function* () {
+  const { config, set } = yield* sources
+  const { env } = process
+  if (config === "" && set.length === 0 && !env.ALMANAC_CONFIG) {
+    return { data_dir: env.ALMANAC_DATA_DIR || "./data", tls_cert: env.ALMANAC_TLS__CERT }
+  }
+  const { readSettings } = yield* Effect.promise(() => import("#adapters/settings.ts"))
+  const { settings } = yield* readSettings({ config, set, env })
+  return { data_dir: settings.data.dir, tls_cert: settings.tls.cert }
+})
+
+const sessionOf = async (
+  { json, fields, quiet, profile, as }: Shared,
+  { data_dir, tls_cert }: { readonly data_dir: string; readonly tls_cert: string | undefined },
+  signal: AbortSignal,
+): Promise<Session> => {
+  const access = await accessOf({
+    env: process.env,
+    data_dir,
+    tls_cert,
+    signal,
+    profile: profile || undefined,
+    as: as || undefined,
+  })
+  const names = fields.split(",").flatMap((name) => name.trim() || [])
+  return {
+    http: httpOf(access),
+    screen: screen(),
+    signal,
+    output: { json, quiet, fields: names.length === 0 ? undefined : names },
+  }
+}
+
+/** Whoever read our output has seen enough, `head` for example: there is nobody to tell. */
+const endWithReader = (cause: NodeJS.ErrnoException) => {
+  if (cause.code === "EPIPE") process.exit()
+  process.stderr.write(`almanac: standard output: ${cause.message}\n`)
+  process.exit(exit_codes.usage[0])
+}
+
+/**
+ * Does the work with the server that flags, environment and files name. Told to stop, it ends the
+ * work first, so that nothing stays half done, and says what the work says of it.
+ */
+export const asking = (
+  given: Shared,
+  work: (session: Session) => Promise<unknown>,
+  interrupted: number = exit_codes.interrupted[0],
+) =>
+  Effect.gen(function* () {
+    const where = yield* place
+    const stopping = new AbortController()
+    process.stdout.on("error", endWithReader)
+    const working = async () => {
+      const session = await sessionOf(given, where, stopping.signal)
+      try {
+        await work(session)
+      } finally {
+        session.http.close()
+      }
+    }
+    const running = working()
+    const stop = Effect.promise(async () => {
+      process.exitCode = interrupted
+      stopping.abort()
+      await running.catch((cause: unknown) => {
+        if (isFailure(cause)) process.stderr.write(`almanac: ${cause.message}\n`)
+      })
+    })
+    yield* Effect.tryPromise({ try: () => running, catch: (cause) => cause }).pipe(
+      Effect.catch((cause) => (isFailure(cause) ? Effect.fail(cause) : Effect.die(cause))),
+      Effect.onInterrupt(() => stop),
+    )
+  })
+
+/** Does it to each, one after the other; what was done is shown, also where the next one fails. */
+export const eachOf = async <A>(
+  all: ReadonlyArray<A>,
+  work: (one: A) => Promise<Json>,
+  show: (done: ReadonlyArray<Json>) => void,
+) => {
+  const done: Array<Json> = []
+  try {
+    for (const one of all) done.push(await work(one))
+  } finally {
+    if (done.length > 0) show(done)
+  }
+}
+
+/** Of standard input, in bytes: as much as a file may have. */
+const body_bytes_max = 2 ** 20
+
+const standardInput = async (signal: AbortSignal) => {
+  const tooLong = (reason: string) => failure("usage", `standard input is ${reason}`)
+  const reading = whole(addAbortSignal(signal, process.stdin), body_bytes_max, tooLong)
+  const bytes = await reading.catch((cause: unknown) => {
+    throw signal.aborted ? failure("interrupted", "Interrupted.") : cause
+  })
+  return bytes.toString()
+}
+
+/** Of `--body`: JSON of a file, or of standard input for `-`. */
+const readBody = async (path: string, signal: AbortSignal): Promise<Json | undefined> => {
+  if (path === "") return undefined
+  const text = path === "-" ? await standardInput(signal) : (await findText(path))?.text
+  if (text === undefined) throw failure("usage", `${path}: there is no such file`)
+  try {
+    return fromJson(text)
+  } catch {
+    throw failure("usage", `--body: ${path === "-" ? "standard input" : path} is no JSON`)
+  }
+}
+
+const flag = (field: Field): Flag.Flag<Option.Option<Given>> => {
+  const name = flagOf(field)
+  const described = <A>(one: Flag.Flag<A>, more = "") =>
+    one.pipe(Flag.withDescription(field.what + more))
+  const some = <A extends Given>(one: A) => Option.some<Given>(one)
+  switch (field.kind) {
+    case "text": {
+      const { choices } = field
+      const one = choices === undefined ? Flag.String(name) : Flag.Literals(name, choices)
+      return described(one).pipe(Flag.optional)
+    }
+    case "integer":
+      return described(Flag.Int(name)).pipe(Flag.optional)
+    case "boolean":
+      return described(Flag.Boolean(name), `; --no-${name}: not`).pipe(Flag.optional)
+    case "list":
+      return described(Flag.String(name)).pipe(
+        Flag.between(0, repeated_max),
+        Flag.map((texts) => (texts.length === 0 ? Option.none<Given>() : some(texts))),
+      )
+    case "map":
+      return pairs(name, field.what).pipe(
+        Flag.map((found) => (Object.keys(found).length === 0 ? Option.none<Given>() : some(found))),
+      )
+  }
+}
+
+const recordOf = <A>(names: ReadonlyArray<string>, make: (name: string) => A) =>
+  Object.fromEntries(names.map((name) => [name, make(name)]))
+
+const body = Flag.String("body").pipe(
+  Flag.withMetavar("file"),
+  Flag.withDescription("A file with the body, - for standard input; flags are laid over it"),
+  Flag.withDefault(""),
+)
+
+const operators = ({ for_operators }: Operation) =>
+  Flag.Boolean(for_operators?.flag ?? "admin").pipe(
+    Flag.withDescription(
+      for_operators?.flag === "admin"
+        ? "As an operator, whichever project's it is"
+        : "Of all projects; for operators",
+    ),
+    Flag.withDefault(false),
+  )
+
+const fieldsOf = ({ query = [], body: fields = [], for_operators }: Operation) => [
+  ...query,
+  ...(for_operators?.query ?? []),
+  ...fields,
+]
+
+const withoutOptions = (found: Readonly<Record<string, Option.Option<Given>>>) =>
+  Object.fromEntries(
+    Object.entries(found).flatMap(([name, value]) =>
+      Option.isSome(value) ? [[name, value.value]] : [],
+    ),
+  )
+
+const example = (noun: string, operation: Operation) =>
+  operation.example ??
+  [
+    "almanac",
+    noun,
+    operation.verb,
+    ...argumentsOf(operation.path).map((one) => one.toUpperCase()),
+  ].join(" ")
+
+/** The verb of one operation. */
+const verbOf = (noun: string, operation: Operation) => {
+  const { verb, alias, path, what, items, is_paged, has_job, for_operators } = operation
+  const has_body = operation.body !== undefined
+  const command = Command.make(
+    verb,
+    {
+      at: recordOf(argumentsOf(path), (name) => Argument.String(name.replaceAll("_", "-"))),
+      typed: Object.fromEntries(fieldsOf(operation).map((field) => [field.name, flag(field)])),
+      limited: is_paged === true && items !== undefined ? { limit } : {},
+      waited: has_job === true ? { wait } : {},
+      given: has_body ? { body } : {},
+      operated: for_operators === undefined ? {} : { operator: operators(operation) },
+      shared,
+    },
+    ({ at, typed, limited, waited, given, operated, shared }) =>
+      asking(shared, async (session) => {
+        const wanted = {
+          arguments: at,
+          fields: withoutOptions(typed),
+          body: "body" in given ? await readBody(String(given.body), session.signal) : undefined,
+          for_operators: "operator" in operated && operated.operator === true,
+          limit: "limit" in limited ? Number(limited.limit) : 0,
+          wait: "wait" in waited && waited.wait === true,
+        }
+        await runOperation(session, operation, wanted)
+      }),
+  ).pipe(
+    Command.withDescription(what),
+    Command.withExamples([{ command: example(noun, operation), description: what }]),
+  )
+  return alias === undefined ? command : command.pipe(Command.withAlias(alias))
+}
+
+/** The verbs of a noun. */
+export const verbsOf = ({ name, operations }: Noun) =>
+  operations.map((operation) => verbOf(name, operation))
+
+/** What the help of a noun shows, before one looks at that of a verb. */
+const firstOf = ({ name, operations }: Noun) =>
+  operations
+    .slice(0, 1)
+    .map((operation) => ({ command: example(name, operation), description: operation.what }))
+
+/** The noun as a command. */
+export const commandOf = (noun: Noun) =>
+  Command.make(noun.name).pipe(
+    Command.withDescription(noun.what),
+    Command.withExamples(firstOf(noun)),
+    Command.withSubcommands(verbsOf(noun)),
+  )

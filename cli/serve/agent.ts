@@ -1,0 +1,91 @@
+/** `almanac agent`: a worker on this machine, started by hand or by what boots machines. */
+import { Effect, Option, Schema } from "effect"
+import { Command, Flag } from "effect/cli"
+import { v7 } from "uuid"
+import { logging } from "#adapters/logging.ts"
+import { connectPlain } from "#adapters/nats-connection.ts"
+import { default_image } from "#adapters/share-protection/compute-images.ts"
+import { newWorkerKeys } from "#adapters/share-protection/worker-users.ts"
+import { telemetry } from "#adapters/telemetry.ts"
+import { instance } from "#cli/instance.ts"
+import { settings, sources } from "#cli/root.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { DomainId, ProjectId, WorkerId } from "#schemas/share-protection/id.ts"
+import { Name } from "#schemas/share-protection/text.ts"
+import type { AgentPapers } from "#server/agent/papers.ts"
+import { workerProject } from "#server/agent/ports.ts"
+import { runAgent } from "#server/agent/run.ts"
+import { version } from "#server/program.ts"
+import { askEntry } from "#server/share-protection/worker-entry.ts"
+
+/** There is nobody to work for; the message says what to do. */
+class NoServer extends Schema.TaggedError<NoServer>()("NoServer", { message: Schema.String }) {}
+
+const flag = <A extends string>(name: string, schema: Schema.Codec<A, string>, what: string) =>
+  Flag.String(name).pipe(Flag.withSchema(schema), Flag.withDescription(what), Flag.optional)
+
+const flags = {
+  worker_id: flag("worker-id", WorkerId, "Id of the worker; a new UUIDv7 if absent"),
+  project_id: flag("project-id", ProjectId, "Its project; the worker project if absent"),
+  domain_id: flag("domain-id", DomainId, "The domain whose jobs alone it takes; any if absent"),
+  image: flag("image", Name, `What it was made from; ${default_image} if absent`),
+}
+
+/**
+ * A way onto the bus: at a server of somebody else's as the settings say, beside a server of this
+ * machine as a user of its own, whom that server lets in.
+ */
+const entry = Effect.fnUntraced(function* (settings: Settings, worker_id: WorkerId) {
+  const { nats, data } = settings
+  if (nats.url !== "") {
+    const servers = nats.url.split(",").map((server) => server.trim())
+    const own: AgentPapers["nats"] = { servers, seed: null }
+    return own
+  }
+  const running = yield* instance(settings)
+  if (running === undefined) {
+    const message = `No server runs on ${data.dir}: start one, or name its bus by nats.url.`
+    return yield* new NoServer({ message })
+  }
+  const { url, user, password } = running.nats
+  const servers = url.split(",")
+  const { public_key, seed } = yield* newWorkerKeys
+  const connection = yield* connectPlain({ servers, login: { user, password } })
+  yield* askEntry(connection, { worker_id, public_key })
+  const admitted: AgentPapers["nats"] = { servers, seed }
+  return admitted
+}, Effect.scoped)
+
+export const agent = Command.make(
+  "agent",
+  flags,
+  Effect.fn(function* (asked) {
+    const read = yield* settings
+    const worker_id = Option.getOrElse(asked.worker_id, () => WorkerId.make(v7()))
+    const work = Effect.gen(function* () {
+      const nats = yield* entry(read, worker_id)
+      const papers: AgentPapers = {
+        worker_id,
+        project_id: Option.getOrUndefined(asked.project_id) ?? (yield* workerProject(read)),
+        domain_id: Option.getOrNull(asked.domain_id),
+        image_version: Option.getOrElse(asked.image, () => default_image),
+        nats,
+        sources: yield* sources,
+      }
+      return yield* runAgent(papers, read)
+    })
+    yield* work.pipe(
+      Effect.annotateLogs({ worker_id }),
+      Effect.provide([logging(() => read.log.level), telemetry(read, version, "almanac-agent")]),
+    )
+  }),
+).pipe(
+  Command.withDescription("Run jobs as a worker until the process is told to stop"),
+  Command.withExamples([
+    { command: "almanac agent", description: "Work for the server of this data folder" },
+    {
+      command: "almanac agent --set nats.url=tls://bus.example:4222",
+      description: "Work for the server on another machine",
+    },
+  ]),
+)

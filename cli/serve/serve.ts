@@ -1,0 +1,324 @@
+/**
+ * `almanac serve`: the roles and services of these settings in one process, all by default. What
+ * `npm start` runs. Source: decision 0140.
+ */
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { Console, Context, Deferred, Effect, Layer, Option, Schema, Struct } from "effect"
+import { Command, Flag } from "effect/cli"
+import { blobWorkers } from "#adapters/blob-storage/blob-workers.ts"
+import { nodeId } from "#adapters/blob-storage/node.ts"
+import { developmentCredentialsPath } from "#adapters/development-credentials.ts"
+import { growHeap } from "#adapters/heap-growth.ts"
+import { httpServer } from "#adapters/http-server.ts"
+import { httpTransport } from "#adapters/http-transport.ts"
+import { settleMark } from "#adapters/log/settled.ts"
+import { logging } from "#adapters/logging.ts"
+import { pageFiles } from "#adapters/page-files.ts"
+import { newStopDeadline, StopDeadline } from "#adapters/stop-deadline.ts"
+import { telemetry } from "#adapters/telemetry.ts"
+import { announce } from "#cli/instance.ts"
+import { settings, sources } from "#cli/root.ts"
+import { LogGuard } from "#events/log-guard.ts"
+import { frontDoor } from "#gateway/front-door.ts"
+import { requestMetrics } from "#gateway/metrics.ts"
+import { type Mounted, mount } from "#gateway/routes.ts"
+import { healthService } from "#gateway/system/health.ts"
+import { systemService } from "#gateway/system/service.ts"
+import {
+  ShareProtectionModel,
+  blueprint as share_blueprint,
+} from "#projections/share-protection/blueprint.ts"
+import type { Role, Settings } from "#schemas/settings.ts"
+import { blobStorage } from "#server/blob-storage/blob-storage.ts"
+import { startWorkers } from "#server/blob-storage/workers.ts"
+import { identities } from "#server/identities.ts"
+import { machinery, workerBus } from "#server/machinery.ts"
+import { measures } from "#server/measures.ts"
+import { newOpening, type Opening, opens } from "#server/plant-disease/plant-disease.ts"
+import { type SettingsSources, version } from "#server/program.ts"
+import { published_types as published } from "#server/published.ts"
+import { troubleOf } from "#server/read-models.ts"
+import { reloading, warnOfAddress } from "#server/reloading.ts"
+import { actors } from "#server/roles/actors.ts"
+import { worker } from "#server/roles/agent.ts"
+import { conductor } from "#server/roles/conductor.ts"
+import { gateway } from "#server/roles/gateway.ts"
+import { type RoleParts, roleParts } from "#server/roles/parts.ts"
+import { conductedElsewhere } from "#server/share-protection/conductor.ts"
+import { noteOfOthers, noteOfProfile } from "#server/share-protection/embedded.ts"
+import { firstOf, modelTrouble, publisherTrouble } from "#server/troubles.ts"
+import { parentGone } from "#server/with-parent.ts"
+
+/** No service could start; the log says why of each. */
+class NothingServed extends Schema.TaggedError<NothingServed>()("NothingServed", {
+  message: Schema.String,
+}) {}
+
+/** What shows something of a service, and whose token it needs: the first that is here is told. */
+const first_looks = {
+  "blob-storage": { path: "/v1/cluster/state", principal: "blob" },
+  "share-protection": { path: "/v1/jobs", principal: "tenant" },
+  "capital-pressure": { path: "/api/dashboard", principal: "admin" },
+  "carrier-search": { path: "/api/search/sources", principal: "admin" },
+  "plant-disease": { path: "/predict/model", principal: "admin" },
+} as const
+
+/** One that works as it stands. */
+const curl = ({ data, services, roles }: Settings, url: string) => {
+  const file = JSON.stringify(developmentCredentialsPath(data.dir))
+  const here = services.filter((name) => name !== "blob-storage" || roles.includes("blob"))
+  const service = Struct.keys(first_looks).find((name) => here.includes(name))
+  if (service === undefined) return undefined
+  const { path, principal } = first_looks[service]
+  const token = `$(node -p 'require(${file}).${principal}.token')`
+  return `curl -H "Authorization: Bearer ${token}" ${url}${path}`
+}
+
+/** What is said once it answers, and where to begin with it. */
+const introduce = Effect.fnUntraced(function* (settings: Settings, url: string) {
+  if (settings.services.includes("share-protection")) yield* noteOfProfile(settings)
+  if (settings.identity.kind !== "embedded") return
+  yield* Console.error(`Credentials: ${developmentCredentialsPath(settings.data.dir)}`)
+  const look = curl(settings, url)
+  if (look !== undefined) yield* Console.error(look)
+})
+
+/** A role without paths is told of in `/readyz` where no service is. */
+const roleOf = (name: Role, ready: Mounted["ready"]) => ({ name, ready })
+
+interface Process {
+  readonly current: () => Settings
+  readonly sources: SettingsSources
+  readonly node_id: string
+  readonly opening: Opening
+  readonly parts: RoleParts
+}
+
+/** All roles of this process that have no paths, with what they say of themselves. */
+const background = Effect.fnUntraced(function* ({ current, sources, node_id, parts }: Process) {
+  const settings = current()
+  const { roles, services } = settings
+  const does = (role: Role) => roles.includes(role)
+  const said: Array<ReturnType<typeof roleOf>> = []
+  const bus = yield* parts.bus
+  let conducts = yield* conductedElsewhere(bus)
+  let farewell: Effect.Effect<void> = Effect.void
+  // Both at once: each reads its part of the log from where it stands.
+  const models = does("projections") || does("gateway") ? parts.models : Effect.void
+  const of_blobs = does("projections") || does("blob") ? parts.blobs : Effect.void
+  yield* Effect.all([models, of_blobs], { concurrency: "unbounded", discard: true })
+  if (does("projections")) {
+    const trouble = troubleOf(Context.get(yield* parts.models, ShareProtectionModel))
+    const model = Context.get(yield* parts.models, ShareProtectionModel)
+    const stands = yield* modelTrouble("share-protection", share_blueprint.part, model)
+    said.push(roleOf("projections", firstOf(trouble, yield* parts.commands, stands)))
+  }
+  if (does("actors")) {
+    yield* actors(settings)
+    said.push(roleOf("actors", yield* parts.commands))
+  }
+  if (does("conductor")) {
+    conducts = yield* conductor(current, node_id, sources, parts)
+    if (services.includes("share-protection")) farewell = (yield* parts.outside).farewell
+    const stands = yield* publisherTrouble
+    said.push(roleOf("conductor", firstOf(yield* parts.commands, conducts, stands)))
+  } else if (does("agent") && services.includes("share-protection")) {
+    const works = yield* worker(settings, sources)
+    farewell = works.farewell
+    said.push(roleOf("agent", firstOf(yield* parts.commands, works.ready)))
+  }
+  return { said, conducts, farewell }
+})
+
+/** The blob store and its paths, where it is here; `advertised` is where other nodes reach it. */
+const blobs = Effect.fnUntraced(function* (
+  { current, node_id, parts }: Process,
+  advertised: Deferred.Deferred<string>,
+) {
+  const settings = current()
+  if (!settings.roles.includes("blob") || !settings.services.includes("blob-storage")) {
+    return undefined
+  }
+  const model = yield* parts.blobs
+  const live_nodes = yield* parts.live_nodes
+  const options = { settings, node_id, advertised, live_nodes }
+  return yield* Effect.provideContext(
+    Effect.gen(function* () {
+      const service = yield* blobStorage(options)
+      const note = yield* parts.commands
+      return { ...service, mounted: yield* mount({ ...service, note }) }
+    }),
+    model,
+  )
+})
+
+/** Every role of this process; what has paths is mounted. */
+const enabled = Effect.fnUntraced(function* (
+  process: Process,
+  advertised: Deferred.Deferred<string>,
+) {
+  const { current } = process
+  const { said, conducts, farewell } = yield* background(process)
+  const store = yield* blobs(process, advertised)
+  const is_gateway = current().roles.includes("gateway")
+  const front = is_gateway ? yield* gateway({ ...process, conductor: conducts }) : undefined
+  const mounted = [...(store === undefined ? [] : [store.mounted]), ...(front?.mounted ?? [])]
+  if (mounted.length > 0 && mounted.every(({ app }) => app === undefined)) {
+    return yield* new NothingServed({ message: "No service could start." })
+  }
+  const of_store = store === undefined ? [] : [{ name: "blob-storage", text: store.metrics }]
+  return {
+    mounted: [...mounted, ...(front === undefined ? [] : [front.operations])],
+    is_gateway,
+    // A gateway's services tell of it as they always did.
+    told: is_gateway ? [] : said,
+    joined: store?.joined ?? Effect.void,
+    internal: store?.internal,
+    store: { node_id: process.node_id, desk: store && (yield* store.desk) },
+    collectors: [...of_store, ...(front?.collectors ?? [])],
+    serves: front?.serves ?? Effect.void,
+    farewell,
+  }
+})
+
+type Enabled = Effect.Success<ReturnType<typeof enabled>>
+
+/** Listens, for the paths of these services and for what the process says of itself. */
+const listen = Effect.fnUntraced(function* (
+  { mounted, is_gateway, told, collectors, internal, farewell, store }: Enabled,
+  current: () => Settings,
+) {
+  let is_ending = false
+  const requests = requestMetrics()
+  const settings = current()
+  // Known once it listens: before that nobody asks.
+  let certificateEnds = (): number | undefined => undefined
+  const metrics = yield* measures({
+    settings,
+    requests,
+    services: mounted,
+    collectors,
+    certificateEnds: () => certificateEnds(),
+  })
+  const guard = yield* LogGuard
+  // A log that lost commits takes none: load balancers send requests elsewhere.
+  const closed = Effect.sync(guard.trouble)
+  const lines = [...mounted, ...told].map((line) => ({
+    ...line,
+    ready: firstOf(closed, line.ready),
+  }))
+  const isEnding = () => is_ending
+  const health = yield* mount(healthService({ services: lines, metrics, isEnding }))
+  const pages = pageFiles(mounted.map(({ name }) => name))
+  const system = is_gateway
+    ? [yield* mount(yield* systemService({ services: mounted, pages, published }))]
+    : []
+  const door = yield* frontDoor([...mounted, ...system, health], current, requests)
+  const workers = yield* blobWorkers(settings)
+  const beside = { internal, others: workers }
+  const { port, url, drain, ...listening } = yield* httpServer(settings, door, beside)
+  const { adopt } = listening
+  const { retire } = yield* startWorkers(workers, {
+    settings: current,
+    ...store,
+    door,
+    port,
+    adopt,
+  })
+  certificateEnds = listening.certificateEnds
+  const deadline = yield* StopDeadline
+  // The first to be done at the end: workers stop while the last requests are answered. Nobody
+  // balances load over a process without paths of services.
+  const drained = Effect.suspend(() => {
+    const { drain_seconds } = current().api
+    if (mounted.length === 0 || drain_seconds === 0) return Effect.void
+    retire()
+    // What follows has all of its time.
+    return Effect.andThen(drain(drain_seconds), deadline.begin)
+  })
+  yield* Effect.addFinalizer(() => {
+    is_ending = true
+    return Effect.logInfo("The process stops.").pipe(
+      Effect.andThen(farewell),
+      Effect.andThen(drained),
+    )
+  })
+  return { port, url }
+})
+
+/** Serves until it is interrupted. */
+const run = Effect.fnUntraced(function* (
+  settings: Settings,
+  current: () => Settings,
+  sources: SettingsSources,
+) {
+  yield* warnOfAddress(settings)
+  yield* noteOfOthers(settings)
+  const opening = yield* newOpening
+  const is_gateway = settings.roles.includes("gateway")
+  const has_plants = is_gateway && settings.services.includes("plant-disease")
+  const meanwhile = has_plants ? opens(settings, opening) : Layer.empty
+  const serving = Effect.gen(function* () {
+    const parts = yield* roleParts(settings, sources)
+    const advertised = yield* Deferred.make<string>()
+    const all = yield* enabled({ current, sources, node_id, opening, parts }, advertised)
+    yield* settleMark
+    const { port, url } = yield* listen(all, current)
+    const here = settings.cluster.advertise_address || `127.0.0.1:${port}`
+    yield* Deferred.succeed(advertised, here)
+    yield* all.joined
+    yield* announce(settings, url, control_token)
+    yield* Console.log(`almanac ready ${url}`)
+    yield* all.serves
+    if (is_gateway) yield* introduce(settings, url)
+    return yield* Effect.never
+  })
+  const built = yield* Layer.build(machinery(settings, meanwhile))
+  const node_id = yield* nodeId(settings.cluster.node_id, settings.data.dir)
+  const { known, control_token } = yield* Effect.provideContext(identities(settings), built)
+  const others = [httpTransport, NodeHttpServer.layerHttpServices] as const
+  const around = yield* Effect.provideContext(
+    Layer.build(Layer.mergeAll(...others, workerBus(settings))),
+    built,
+  )
+  return yield* Effect.provideContext(serving, Context.mergeAll(built, known, around))
+})
+
+export const serve = Command.make(
+  "serve",
+  {
+    "with-parent": Flag.Int("with-parent").pipe(
+      Flag.withDescription(
+        "For a child: end with standard input, and say so to this file descriptor",
+      ),
+      Flag.optional,
+    ),
+  },
+  Effect.fn(function* ({ "with-parent": told_fd }) {
+    yield* Effect.sync(growHeap)
+    const first = yield* settings
+    let current = () => first
+    const observed = Layer.merge(
+      logging(() => current().log.level),
+      telemetry(first, version),
+    )
+    yield* Effect.gen(function* () {
+      current = yield* reloading(first, settings)
+      const deadline = yield* StopDeadline
+      const serving = run(first, current, yield* sources).pipe(Effect.ensuring(deadline.begin))
+      return yield* Option.match(told_fd, {
+        onNone: () => serving,
+        onSome: (fd) => Effect.raceFirst(serving, parentGone(first.cluster.node_id, fd)),
+      })
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(observed),
+      Effect.provideService(StopDeadline, newStopDeadline()),
+    )
+  }),
+).pipe(
+  Command.withDescription("Serve every enabled service until the process is told to stop"),
+  Command.withExamples([
+    { command: "almanac serve --set api.bind_port=0", description: "Serve on a free port" },
+  ]),
+)

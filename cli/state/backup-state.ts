@@ -1,0 +1,85 @@
+/** `almanac backup-state`: the control plane's own data, beside a running server or without one. */
+import { existsSync, realpathSync } from "node:fs"
+import { basename, dirname, join, resolve, sep } from "node:path"
+import { Console, Effect, Layer, Redacted } from "effect"
+import { Command, Flag } from "effect/cli"
+import { lockFolder } from "#adapters/data-lock.ts"
+import { backupState } from "#adapters/state-backup.ts"
+import { noteBackup } from "#adapters/state-last.ts"
+import { openStateStore } from "#adapters/state-store.ts"
+import { notary } from "#adapters/system/notary.ts"
+import { instance } from "#cli/instance.ts"
+import { settings } from "#cli/root.ts"
+import { passphraseFile, passphraseOf, StateRefused, told } from "#cli/state/state-flags.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { storedFiles } from "#schemas/system/state-backup.ts"
+import { version } from "#server/program.ts"
+import { bothBeside, generations, log } from "#server/session.ts"
+
+/** All that is read: the log, the events, and the key that its head is signed with. */
+const sources = (of: Settings) =>
+  Layer.provideMerge(Layer.merge(log(of), notary(of.data.dir, of.audit.key_file)), bothBeside(of))
+
+/** Where a path leads, also one of which the end is not there yet. */
+const realOf = (path: string): string =>
+  existsSync(path) ? realpathSync(path) : join(realOf(dirname(path)), basename(path))
+
+/** A backup in the folder that it is of is lost with it. */
+const isWithin = (folder: string, other: string) =>
+  `${realOf(resolve(folder))}${sep}`.startsWith(`${realOf(resolve(other))}${sep}`)
+
+export const backup = Command.make(
+  "backup-state",
+  {
+    to: Flag.String("to").pipe(
+      Flag.withDescription("Folder of the backup; one of the same log is added to"),
+    ),
+    passphrase: passphraseFile,
+  },
+  Effect.fn(function* ({ to, passphrase }) {
+    const configured = yield* settings
+    const { dir } = configured.data
+    if (isWithin(to, dir)) {
+      const message = `${to} is in the data folder, and would be lost with it: name another one.`
+      return yield* new StateRefused({ message })
+    }
+    if (!existsSync(dir)) {
+      const message = `There is no data folder ${dir}: name it with ALMANAC_DATA_DIR.`
+      return yield* new StateRefused({ message })
+    }
+    const of = generations(configured)
+    const secret = yield* passphraseOf(passphrase)
+    const phrase = secret && Redacted.value(secret)
+    const open = openStateStore(to, { passphrase: phrase, make: true })
+    const is_alone = (yield* instance(configured)) === undefined
+    // Looked at before it is locked, which makes it.
+    yield* open
+    yield* lockFolder(to, ["run"])
+    const manifest = yield* Effect.flatMap(open, (store) =>
+      backupState({ store, folder: dir, is_alone, almanac: version, told, log: of }),
+    ).pipe(Effect.provide(sources(configured)))
+    const { last, generation } = manifest.log
+    yield* noteBackup(dir, { at: manifest.created_at, position: last, to: resolve(to) })
+    const bytes = storedFiles(manifest).reduce((sum, { stored_bytes }) => sum + stored_bytes, 0)
+    yield* Console.log(
+      `backed up to ${to}: position ${last} of generation ${generation}, ${bytes} bytes`,
+    )
+    yield* Console.error(
+      "Not in it: blobs and shares, what is made again, and the configuration's own file.",
+    )
+  }, Effect.scoped),
+).pipe(
+  Command.withDescription(
+    "Back up the log, keys, secrets and tokens, while the server runs or stands still",
+  ),
+  Command.withExamples([
+    {
+      command: "almanac backup-state --to /backup/almanac",
+      description: "The first time all of it, then what is new",
+    },
+    {
+      command: "almanac backup-state --to /backup/almanac --passphrase-file /root/phrase",
+      description: "Sealed, for a disk that others may read",
+    },
+  ]),
+)

@@ -1,0 +1,65 @@
+/** `almanac restore-state`: a backup of state into a data folder and a bus that hold nothing. */
+import { Console, Effect, Redacted } from "effect"
+import { Command, Flag } from "effect/cli"
+import { proveState } from "#adapters/state-proof.ts"
+import { claimable, claimFolder, restoreState } from "#adapters/state-restore.ts"
+import { openStateStore } from "#adapters/state-store.ts"
+import { settings } from "#cli/root.ts"
+import { passphraseFile, passphraseOf, StateRefused, told } from "#cli/state/state-flags.ts"
+import { CommitJudge } from "#events/log.ts"
+import { judge } from "#server/aggregate-kinds.ts"
+import { busRestored, generations } from "#server/session.ts"
+
+export const restore = Command.make(
+  "restore-state",
+  {
+    from: Flag.String("from").pipe(Flag.withDescription("Folder of the backup")),
+    check: Flag.Boolean("check").pipe(
+      Flag.withDescription("Only prove that the backup is whole"),
+      Flag.withDefault(false),
+    ),
+    files: Flag.Boolean("files-only").pipe(
+      Flag.withDescription("Only the data folder: the bus at nats.url still has the log"),
+      Flag.withDefault(false),
+    ),
+    passphrase: passphraseFile,
+  },
+  Effect.fn(function* ({ from, check, files, passphrase }) {
+    const configured = yield* settings
+    const secret = yield* passphraseOf(passphrase)
+    const phrase = secret && Redacted.value(secret)
+    const store = yield* openStateStore(from, { passphrase: phrase, make: false })
+    const { manifest } = store
+    if (manifest === undefined) {
+      return yield* new StateRefused({ message: `${from} holds no backup.` })
+    }
+    const { dir: folder } = configured.data
+    // Whoever cannot put it there need not wait until all of it has been read.
+    if (!check) yield* claimable(folder, manifest)
+    const log = generations(configured)
+    const { unreadable } = yield* proveState(store, manifest, log).pipe(
+      Effect.provideService(CommitJudge, judge),
+    )
+    const { last } = manifest.log
+    const quarantined =
+      unreadable === 0 ? "" : `, ${unreadable} commits cannot be read and are kept as they are`
+    yield* Console.log(`whole: position ${last}, made ${manifest.created_at}${quarantined}`)
+    if (check) return
+    yield* claimFolder(folder, manifest)
+    yield* restoreState({ store, manifest, folder, log, told, is_files_only: files }).pipe(
+      Effect.provide(busRestored(configured)),
+    )
+    yield* Console.log(`restored to ${folder}: position ${last}; start it with almanac serve`)
+  }),
+).pipe(
+  Command.withDescription(
+    "Restore a backup of state into an empty data folder. Safe to stop and repeat",
+  ),
+  Command.withExamples([
+    {
+      command: "almanac restore-state --from /backup/almanac --check",
+      description: "Whether it is whole: every byte, and the chain of the log",
+    },
+    { command: "almanac restore-state --from /backup/almanac", description: "Put it back" },
+  ]),
+)

@@ -1,0 +1,267 @@
+/** Blob storage in this process: its store, its processes, its paths. */
+import { Context, Deferred, Effect, Layer, Schedule } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { HotEngine } from "#actors/blob-storage/blob-engine.ts"
+import { BlobStore, BlobStoreFailed } from "#actors/blob-storage/blob-store.ts"
+import { heart } from "#actors/blob-storage/heart.ts"
+import { journal, recordedCursor } from "#actors/blob-storage/journal.ts"
+import { LiveNodes } from "#actors/blob-storage/live-nodes.ts"
+import { type HeldMembers, heldMembers, membership } from "#actors/blob-storage/members.ts"
+import { ActiveNodes, NodeName } from "#actors/blob-storage/replication.ts"
+import { shortfall } from "#actors/blob-storage/shortfall.ts"
+import { Volume } from "#actors/blob-storage/volume.ts"
+import { Commands } from "#actors/commands.ts"
+import { keepRunning } from "#actors/process.ts"
+import { migrationState } from "#adapters/blob-storage/blob-migration.ts"
+import { openBlobVolume, reclaimOf, storeOf } from "#adapters/blob-storage/blob-volume.ts"
+import { clusterMetrics } from "#adapters/blob-storage/cluster-metrics.ts"
+import { cursors } from "#adapters/blob-storage/cursor-key.ts"
+import type { EngineDesk } from "#adapters/blob-storage/engine-desk.ts"
+import { volumeMetrics } from "#adapters/blob-storage/volume-metrics.ts"
+import { compareVolume, keepVolumeWitness } from "#adapters/log/volume-witness.ts"
+import { threadFull } from "#adapters/thread-share.ts"
+import { BlobStorageApi } from "#gateway/blob-storage/api.ts"
+import { blobs } from "#gateway/blob-storage/blob.ts"
+import { BlobApi } from "#gateway/blob-storage/blob-api.ts"
+import { JsonDigitsMax } from "#gateway/blob-storage/blob-get.ts"
+import { cluster } from "#gateway/blob-storage/cluster.ts"
+import { hotBlobs } from "#gateway/blob-storage/hot-blob.ts"
+import { appOf } from "#gateway/routes.ts"
+import { BlobStorageModel } from "#projections/blob-storage/blueprint.ts"
+import { listNodes } from "#projections/blob-storage/node.ts"
+import { NodeAddress, NodeId } from "#schemas/blob-storage/node.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { joinNodes, nodeDoor } from "#server/blob-storage/cluster.ts"
+
+/** A request for compaction answers within this time, finished or not. */
+const compact_wait_ms = 1000
+
+/** How long a start waits for this node to be active in its cluster, and how often it looks. */
+const joined_ms_max = 5000
+const joined_look_ms = 20
+
+export interface BlobStorageOptions {
+  readonly settings: Settings
+  readonly node_id: string
+  /** `host:port` at which other nodes reach this one; known once the process listens. */
+  readonly advertised: Deferred.Deferred<string>
+  readonly live_nodes: Context.Context<LiveNodes>
+}
+
+/** What runs by itself on this node. */
+const processes = Effect.fnUntraced(function* (
+  { settings: { cluster: settings, blob }, node_id }: BlobStorageOptions,
+  held: HeldMembers,
+  { checked }: Parts,
+) {
+  const cluster = settings.name
+  yield* Effect.forkScoped(keepRunning(membership(cluster, held)))
+  yield* Effect.forkScoped(journal(node_id, threadFull()))
+  yield* keepVolumeWitness(`${Volume.name}.${node_id}`, blob.dir)
+  yield* Effect.forkScoped(keepRunning(shortfall({ cluster, node_id, checked })))
+})
+
+/** Blobs that an earlier version stored are migrated first: nothing is served beside them. */
+const refuseUnmigrated = Effect.fnUntraced(function* ({ dir }: Settings["blob"]) {
+  const state = migrationState(dir)
+  if (state === "plain") {
+    const detail = `${dir} holds blobs of an earlier version: run \`almanac blobs migrate\` once`
+    return yield* new BlobStoreFailed({ detail })
+  }
+  if (state === "both") {
+    const detail = `${dir} holds two stores, index.sqlite with blobs/ and volume/: move one away`
+    return yield* new BlobStoreFailed({ detail })
+  }
+  if (state === "volume") return
+  yield* Effect.logWarning(
+    `What is left of an earlier version in ${dir} is removed by \`almanac blobs migrate\`.`,
+  )
+})
+
+/** The store, and what goes with it. */
+const openParts = Effect.fnUntraced(function* (
+  { settings, node_id, live_nodes }: BlobStorageOptions,
+  held: HeldMembers,
+) {
+  const { blob, cluster } = settings
+  yield* refuseUnmigrated(blob)
+  yield* compareVolume(blob.dir)
+  const volume = yield* openBlobVolume({
+    dir: blob.dir,
+    capacity_bytes: cluster.capacity_bytes,
+    free_floor_bytes: blob.free_floor_bytes,
+    size_max_bytes: blob.stream_bytes_max,
+    segment_bytes: blob.segment_bytes,
+    scrub_bytes_per_second: blob.scrub_bytes_per_second,
+    goes_on_after: yield* recordedCursor(node_id),
+    is_shared: blob.workers > 1,
+  })
+  const { find } = Context.get(live_nodes, LiveNodes)
+  const heardAt = (node_id: string) => find(node_id)?.heard_at
+  const joined = yield* joinNodes({ settings, node_id, held, heardAt }, volume)
+  const { engine } = joined
+  const store = storeOf(engine)
+  const around = Context.merge(
+    yield* Layer.build(cursors(settings.data.dir, cluster.secret)),
+    live_nodes,
+  )
+  const built = around.pipe(Context.add(BlobStore, store), Context.add(HotEngine, engine))
+  return { ...joined, built, store, volume }
+})
+
+type Parts = Effect.Success<ReturnType<typeof openParts>>
+
+/** What the node holds now, as heartbeats tell it. */
+const usageOf = ({ store, progress }: Parts) =>
+  Effect.map(Effect.orDie(store.usage), ({ used_bytes, capacity_bytes, blob_count }) => ({
+    used_bytes: BigInt(used_bytes),
+    capacity_bytes: BigInt(capacity_bytes),
+    blob_count: BigInt(blob_count),
+    progress: progress(),
+  }))
+
+const beat = Effect.fnUntraced(function* (options: BlobStorageOptions, parts: Parts) {
+  const { settings, node_id, advertised } = options
+  const { name, vnodes_per_node, heartbeat_interval_seconds } = settings.cluster
+  const usage = usageOf(parts)
+  const { capacity_bytes } = yield* usage
+  const node = {
+    node_id: NodeId.make(node_id),
+    address: NodeAddress.make(yield* Deferred.await(advertised)),
+    capacity_bytes: String(capacity_bytes),
+    vnodes_per_node,
+  }
+  return yield* heart({ cluster: name, node, heartbeat_interval_seconds, usage })
+})
+
+/** Compaction by hand, and how far it is within about a second. */
+const compactOf = ({ volume }: Parts) =>
+  Effect.map(
+    reclaimOf(volume, compact_wait_ms),
+    ({ is_done, problem, given_back_bytes, remaining_bytes, disk_bytes, used_bytes }) => ({
+      is_done,
+      given_back_bytes: BigInt(given_back_bytes),
+      remaining_bytes: BigInt(remaining_bytes),
+      disk_bytes: BigInt(disk_bytes),
+      used_bytes: BigInt(used_bytes),
+      ...(problem !== undefined && { problem }),
+    }),
+  )
+
+const routesOf = ({ settings, node_id }: BlobStorageOptions, parts: Parts) => {
+  const { name, vnodes_per_node } = settings.cluster
+  const own = { node_id, usage: usageOf(parts), compact: compactOf(parts) }
+  return Layer.mergeAll(
+    HttpApiBuilder.layer(BlobApi).pipe(Layer.provide(blobs)),
+    HttpApiBuilder.layer(BlobStorageApi).pipe(
+      Layer.provide(cluster({ cluster: name, vnodes_per_node, own })),
+    ),
+  )
+}
+
+/** Nodes that are active, as this one knows it now. */
+const countActive = ({ members }: HeldMembers) => Math.max(1, members().active.length)
+
+/** What is answered without the router. */
+const hotOf = (
+  { engine }: Parts,
+  { settings: { blob, json }, node_id }: BlobStorageOptions,
+  active_nodes: Effect.Effect<number>,
+) =>
+  hotBlobs({
+    engine,
+    active_nodes,
+    node_id,
+    int64: json.int64,
+    json_digits_max: blob.json_body_bytes_max,
+  })
+
+/** For the threads that answer beside this one; undefined where there are none. */
+const deskOf = (
+  { engine, volume: { sharing } }: Parts,
+  held: HeldMembers,
+  report: (problem: string) => void,
+): EngineDesk | undefined =>
+  sharing && {
+    engine,
+    sharing,
+    active_nodes: () => countActive(held),
+    report,
+  }
+
+/** Logs what goes wrong beside requests. */
+const reporting = Effect.map(
+  Effect.context<never>(),
+  (around) => (problem: string) => void Effect.runForkWith(around)(Effect.logWarning(problem)),
+)
+
+/** Why the store takes no requests, or no writes; undefined where it takes all. */
+const troubleOf = ({ store, apart }: Parts) =>
+  Effect.match(store.usage, {
+    onFailure: ({ detail }) => `cannot ask its store: ${detail}`,
+    onSuccess: ({ read_only }) => (read_only ? "is read-only after a failed write" : apart()),
+  })
+
+/** To be mounted; it lives as long as the scope. */
+export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOptions) {
+  const { settings, node_id } = options
+  const model = yield* BlobStorageModel
+  const nodes = listNodes(model.db, settings.cluster.name)
+  const held = heldMembers(node_id)
+  const active_nodes = Effect.sync(() => countActive(held))
+  const isSelf = (node: { readonly node_id: string }) => node.node_id === node_id
+  const is_joined = Effect.map(
+    nodes,
+    (nodes) =>
+      nodes.some((node) => isSelf(node) && node.state === "active") &&
+      held.members().active.some(isSelf),
+  )
+  const internal = yield* nodeDoor({ settings, node_id, held }, () => opened?.answers)
+  // Of a start that fails its own words are shown, not these.
+  let trouble: ReturnType<typeof troubleOf> = Effect.succeed("is opening its store")
+  let opened: Parts | undefined
+
+  const start = Effect.gen(function* () {
+    const parts = yield* openParts(options, held)
+    trouble = troubleOf(parts)
+    opened = parts
+    yield* Effect.forkScoped(Effect.provideContext(beat(options, parts), parts.built))
+    yield* Effect.provideContext(processes(options, held, parts), parts.built)
+    const around = yield* Effect.context<BlobStorageModel | Commands>()
+    const known = around.pipe(
+      Context.pick(BlobStorageModel, Commands),
+      Context.merge(parts.built),
+      Context.add(ActiveNodes, active_nodes),
+      Context.add(NodeName, node_id),
+      Context.add(JsonDigitsMax, settings.blob.json_body_bytes_max),
+    )
+    return yield* appOf(routesOf(options, parts), known)
+  })
+
+  return {
+    name: "blob-storage",
+    api: BlobStorageApi.addHttpApi(BlobApi),
+    routes: start,
+    waitFor: model.waitFor,
+    ready: Effect.suspend(() => trouble),
+    /** Prometheus text of its store; empty where that did not open. */
+    metrics: Effect.suspend(() => {
+      if (opened === undefined) return Effect.succeed("")
+      const { volume, progress } = opened
+      const active_nodes = held.members().active.length
+      const of_cluster = { progress: progress(), active_nodes, links: internal.count() }
+      return Effect.map(volumeMetrics(volume), (text) => text + clusterMetrics(of_cluster))
+    }),
+    hot: Effect.sync(() => opened && hotOf(opened, options, active_nodes)),
+    /** Where other threads ask; undefined where there are none, or the store did not open. */
+    desk: Effect.map(reporting, (report) => opened && deskOf(opened, held, report)),
+    /** Where the other nodes come in. */
+    internal,
+    /** Waits until this node is active in its cluster, or for as long as a start may take. */
+    joined: Effect.repeat(is_joined, {
+      until: (is_joined) => is_joined,
+      schedule: Schedule.spaced(joined_look_ms),
+      times: joined_ms_max / joined_look_ms,
+    }),
+  }
+})

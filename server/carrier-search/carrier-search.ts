@@ -1,0 +1,49 @@
+/** Carrier search in this process: its registries, its spool, its paths. */
+import { join } from "node:path"
+import { Context, Effect, Layer } from "effect"
+import { HttpApiBuilder } from "effect/http-api"
+import { searches } from "#actors/carrier-search/search.ts"
+import { SearchSpool } from "#actors/carrier-search/search-spool.ts"
+import { answerBufferFile } from "#adapters/carrier-search/answer-buffer-file.ts"
+import { CarrierSearchApi } from "#gateway/carrier-search/api.ts"
+import { Registries } from "#gateway/carrier-search/registries.ts"
+import { searching } from "#gateway/carrier-search/search.ts"
+import { appOf } from "#gateway/routes.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { carrierRegistries } from "#server/carrier-search/registries.ts"
+import { spooled } from "#server/spooled.ts"
+
+export interface CarrierSearchOptions {
+  readonly settings: Settings
+  readonly node_id: string
+}
+
+/** Why searches are not answered, though the service is there; undefined when they are. */
+const noteOf = ({ in_use }: Registries["Service"]) =>
+  in_use.pipe(
+    Effect.flatMap(({ name, registry }) =>
+      // The mirror is asked in a thread, which only a search is worth.
+      name === "mirror"
+        ? Effect.succeed(undefined)
+        : Effect.map(registry.source, ({ detail }) => detail ?? undefined),
+    ),
+    Effect.catch(({ detail }) => Effect.succeed(detail)),
+    Effect.map((detail) => (detail === undefined ? undefined : `searches fail: ${detail}`)),
+  )
+
+/** To be mounted; it lives as long as the scope. What cannot be asked is said for each search. */
+export const carrierSearch = Effect.fnUntraced(function* (options: CarrierSearchOptions) {
+  const { settings, node_id } = options
+  const registries = yield* carrierRegistries(settings)
+  const layer = HttpApiBuilder.layer(CarrierSearchApi).pipe(
+    Layer.provide(searching(settings.carrier.max_range)),
+  )
+  const start = Effect.gen(function* () {
+    // Beside the other files of the running process: the folder of temporary ones may be memory.
+    const buffers = yield* Layer.build(answerBufferFile({ dir: join(settings.data.dir, "run") }))
+    const spool = yield* spooled(settings, node_id, searches)
+    const known = buffers.pipe(Context.add(Registries, registries), Context.add(SearchSpool, spool))
+    return yield* appOf(layer, known)
+  })
+  return { name: "carrier-search", api: CarrierSearchApi, routes: start, note: noteOf(registries) }
+})

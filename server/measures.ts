@@ -1,0 +1,70 @@
+/** What `/metrics` tells of this process, put together of what each part tells. */
+import { Context, Effect } from "effect"
+import { WebhookCursors } from "#actors/system/webhook-cursors.ts"
+import { placeMetrics } from "#adapters/place-metrics.ts"
+import { processMetrics } from "#adapters/process-metrics.ts"
+import { Log } from "#events/log.ts"
+import { EventStreams } from "#gateway/budget.ts"
+import { publisherMetrics, subscriberMetrics } from "#gateway/health/published-metrics.ts"
+import type { RequestMetrics } from "#gateway/metrics.ts"
+import type { Mounted } from "#gateway/routes.ts"
+import {
+  type Collector,
+  collected,
+  readModelMetrics,
+  webhookMetrics,
+} from "#gateway/system/metrics.ts"
+import { ReadModels } from "#gateway/system/read-models.ts"
+import { Subscribers } from "#projections/health/subscribers.ts"
+import { PublishedEvents } from "#projections/published-events.ts"
+import { WebhookModel } from "#projections/system/webhook-model.ts"
+import { familyText } from "#schemas/metric.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { version } from "#server/program.ts"
+
+/** What all services stand on, as far as this process has it. */
+export const machineryMeasures = Effect.gen(function* () {
+  const around = yield* Effect.context<
+    Log | PublishedEvents | ReadModels | Subscribers | WebhookCursors | WebhookModel
+  >()
+  const known = around.pipe(
+    Context.pick(Log, PublishedEvents, ReadModels, Subscribers, WebhookCursors, WebhookModel),
+    Context.add(EventStreams, yield* EventStreams),
+  )
+  const collectors: ReadonlyArray<Collector> = [
+    { name: "read-models", text: Effect.provideContext(readModelMetrics, known) },
+    { name: "webhooks", text: Effect.provideContext(webhookMetrics, known) },
+    { name: "subscribers", text: Effect.provideContext(subscriberMetrics, known) },
+  ]
+  return collectors
+})
+
+const serviceUp = (services: ReadonlyArray<Mounted>) =>
+  familyText(
+    { name: "almanac_service_up", type: "gauge", help: "1 where the service could start." },
+    services.map(({ name, app }) => [app === undefined ? 0 : 1, { service: name }]),
+  )
+
+export interface Measured {
+  readonly settings: Settings
+  readonly requests: RequestMetrics
+  readonly services: ReadonlyArray<Mounted>
+  readonly collectors: ReadonlyArray<Collector>
+  /** When the certificate that is served runs out, in Unix time; undefined without TLS. */
+  readonly certificateEnds: () => number | undefined
+}
+
+/** The text of all metrics; the event loop is watched for as long as the scope lives. */
+export const measures = Effect.fnUntraced(function* (measured: Measured) {
+  const { settings, requests, services, collectors, certificateEnds } = measured
+  const of_process = yield* processMetrics
+  const log = yield* Log
+  return collected([
+    { name: "requests", text: Effect.sync(() => requests.text() + serviceUp(services)) },
+    ...collectors,
+    // Whichever process publishes says so, also one without paths.
+    { name: "publisher", text: Effect.provideService(publisherMetrics, Log, log) },
+    { name: "process", text: of_process },
+    { name: "place", text: placeMetrics(settings, version, certificateEnds) },
+  ])
+})

@@ -1,0 +1,49 @@
+/** Settings that are read again on SIGHUP. */
+import { Effect, Queue, Stream } from "effect"
+import type { InvalidSettings } from "#adapters/settings.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { reload } from "#schemas/settings-reload.ts"
+import { isLoopback } from "#schemas/settings-rules.ts"
+
+/** One SIGHUP that waits is as good as many. */
+const hangups = Stream.callback<void>((queue) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const heard = () => void Queue.offerUnsafe(queue, undefined)
+      process.on("SIGHUP", heard)
+      return heard
+    }),
+    (heard) => Effect.sync(() => process.off("SIGHUP", heard)),
+  ),
+)
+
+/**
+ * The settings as they apply now. On SIGHUP `read` reads them again, and what is reloadable applies
+ * at once; what is not, or is wrong, is logged.
+ */
+export const reloading = Effect.fnUntraced(function* <R>(
+  first: Settings,
+  read: Effect.Effect<Settings, InvalidSettings, R>,
+) {
+  let running = first
+  const again = Effect.gen(function* () {
+    const next = reload(running, yield* read)
+    running = next.settings
+    const applied = next.applied.join(", ") || "nothing changed"
+    yield* Effect.logInfo(`Settings were read again: ${applied}.`)
+    if (next.needs_restart.length > 0) {
+      yield* Effect.logWarning(`These apply after a restart: ${next.needs_restart.join(", ")}.`)
+    }
+  }).pipe(Effect.catchTag("InvalidSettings", ({ message }) => Effect.logError(message)))
+  yield* Effect.forkScoped(Stream.runForEach(hangups, () => again))
+  return () => running
+})
+
+/** Says so where others on the network could listen in. */
+export const warnOfAddress = ({ api, tls }: Settings) =>
+  tls.cert !== "" || isLoopback(api.bind_host)
+    ? Effect.void
+    : Effect.logWarning(
+        `Without TLS, tokens travel in the clear to ${api.bind_host}:${api.bind_port}; ` +
+          "set tls.cert and tls.key, or api.bind_host = 127.0.0.1.",
+      )

@@ -1,0 +1,28 @@
+/** The role `actors`: carries out the commands that come over the bus. Source: decision 0140. */
+import { Effect, Scope } from "effect"
+import { serveCommands } from "#adapters/commands-nats.ts"
+import { NatsConnection } from "#adapters/nats-connection.ts"
+import { NatsServer } from "#adapters/nats-server.ts"
+import { serveWorkers } from "#adapters/share-protection/worker-commands.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { kinds_of } from "#server/aggregate-kinds.ts"
+import { serveEntry } from "#server/share-protection/worker-entry.ts"
+
+/**
+ * Serves the commands of the enabled services and of the machinery, for as long as the scope
+ * lives. Any process with this role may answer: the version check of the log keeps two apart.
+ */
+export const actors = Effect.fnUntraced(function* ({ services }: Settings) {
+  const { connection } = yield* NatsConnection
+  // They end at the same time: each waits for a bus that stands still.
+  const all = yield* Scope.fork(yield* Effect.scope, "parallel")
+  const begin = <A, E, R>(serving: Effect.Effect<A, E, R>) =>
+    Effect.flatMap(Scope.fork(all), (own) => Scope.provide(serving, own))
+  for (const service of ["system", ...services] as const) {
+    yield* begin(serveCommands(connection, service, kinds_of[service]))
+  }
+  if (!services.includes("share-protection")) return
+  yield* begin(serveWorkers(connection))
+  const { workers } = yield* NatsServer
+  if (workers !== undefined) yield* begin(serveEntry(connection, workers))
+})

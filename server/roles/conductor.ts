@@ -1,0 +1,69 @@
+/**
+ * The role `conductor`: all that happens by itself, of each kind on one process of all, by leases.
+ * Source: decision 0140; DESIGN of the running system, 7.
+ */
+import { Effect } from "effect"
+import { Cluster } from "#actors/blob-storage/cluster.ts"
+import { watchdog } from "#actors/blob-storage/watchdog.ts"
+import { runProcess } from "#actors/process.ts"
+import { checkpointer } from "#actors/system/checkpointer.ts"
+import { anchorPublication } from "#actors/system/publication.ts"
+import { timer } from "#actors/timer.ts"
+import { publisher } from "#projections/published/publisher.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { capitalScheduler } from "#server/capital-pressure/scheduler.ts"
+import { leased } from "#server/leased.ts"
+import type { SettingsSources } from "#server/program.ts"
+import { publishing } from "#server/published.ts"
+import type { RoleParts } from "#server/roles/parts.ts"
+import { conducting } from "#server/share-protection/conductor.ts"
+import { deliverWebhooks } from "#server/webhooks.ts"
+
+/** For all services. */
+const upkeep = Effect.fnUntraced(function* (
+  settings: Settings,
+  node_id: string,
+  { hooks }: RoleParts,
+) {
+  yield* leased("system-publisher", node_id, () => publisher(publishing, anchorPublication))
+  yield* Effect.provideContext(deliverWebhooks(settings, node_id), yield* hooks)
+  const { checkpoint_commits: commits, checkpoint_seconds: seconds } = settings.audit
+  yield* leased("system-checkpointer", node_id, () =>
+    runProcess(checkpointer({ commits, seconds })),
+  )
+})
+
+/** What a cluster's nodes promised, and which of them fell silent. */
+const clusterKeeping = Effect.fnUntraced(function* (
+  { cluster }: Settings,
+  node_id: string,
+  { live_nodes }: RoleParts,
+) {
+  yield* leased("blob-storage-timer", node_id, () => runProcess(timer("blob-storage", [Cluster])))
+  const watching = leased("blob-storage-watchdog", node_id, (fence) =>
+    watchdog({ ...cluster, cluster: cluster.name, fence }),
+  )
+  yield* Effect.provideContext(watching, yield* live_nodes)
+})
+
+/**
+ * Works in the background for as long as the scope lives. Answers an effect that tells why share
+ * protection's conductor does not, or without that service why nothing happens by itself;
+ * undefined while it does or waits for its turn.
+ */
+export const conductor = Effect.fnUntraced(function* (
+  current: () => Settings,
+  node_id: string,
+  sources: SettingsSources,
+  parts: RoleParts,
+) {
+  const settings = current()
+  const { services } = settings
+  const bus = yield* parts.bus
+  yield* upkeep(settings, node_id, parts)
+  if (services.includes("blob-storage")) yield* clusterKeeping(settings, node_id, parts)
+  if (services.includes("capital-pressure")) yield* capitalScheduler(node_id, settings, sources)
+  if (!services.includes("share-protection")) return bus.trouble
+  const around = yield* parts.outside
+  return yield* conducting(node_id, current, around.services, bus)
+})

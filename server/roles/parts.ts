@@ -1,0 +1,68 @@
+/**
+ * What several roles of one process need: each part is made when the first of them asks for it, and
+ * not at all where none does. Source: decision 0140.
+ */
+import { mkdir } from "node:fs/promises"
+import { dirname, join } from "node:path"
+import { Effect, Layer } from "effect"
+import { natsLiveNodes } from "#adapters/blob-storage/nats-live-nodes.ts"
+import { sqliteLiveNodes } from "#adapters/blob-storage/sqlite-live-nodes.ts"
+import { busStanding } from "#adapters/bus-standing.ts"
+import { NatsConnection } from "#adapters/nats-connection.ts"
+import { threadRest } from "#adapters/thread-share.ts"
+import { BlobStorageModel } from "#projections/blob-storage/blueprint.ts"
+import { Rest } from "#projections/read-model.ts"
+import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
+import { SystemModel } from "#projections/system/blueprint.ts"
+import { WebhookModel } from "#projections/system/webhook-model.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { details } from "#server/aggregate-kinds.ts"
+import type { SettingsSources } from "#server/program.ts"
+import { outside } from "#server/share-protection/outside.ts"
+import { commandTrouble } from "#server/troubles.ts"
+import { webhookMachinery } from "#server/webhooks.ts"
+
+const folder_mode = 0o700
+
+/** Read models that belong to no service's own start. */
+const models = ({ audit }: Settings) => {
+  // Operators ask for it now and then, and requests have the thread before it.
+  const indexed = SystemModel.layer(details, audit.index).pipe(
+    Layer.provide(Layer.sync(Rest, threadRest)),
+  )
+  return Layer.mergeAll(ShareProtectionModel.layer, WebhookModel.layer, indexed)
+}
+
+/** What blob nodes said last, also before a restart. */
+const liveNodes = ({ data, cluster }: Settings) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const file = join(data.dir, "read-models", "live.sqlite")
+      yield* Effect.promise(() => mkdir(dirname(file), { recursive: true, mode: folder_mode }))
+      return natsLiveNodes(cluster.name, yield* sqliteLiveNodes(file))
+    }),
+  )
+
+/** Whether the bus can be asked. */
+const bus = Effect.flatMap(NatsConnection, ({ connection }) => busStanding(connection))
+
+/** Why no command of this process is committed. */
+const commands = Effect.flatMap(bus, commandTrouble)
+
+/** Every part lives as long as the scope of who asks for it first. */
+export const roleParts = Effect.fnUntraced(function* (
+  settings: Settings,
+  sources: SettingsSources,
+) {
+  return {
+    bus: yield* Effect.cached(bus),
+    commands: yield* Effect.cached(commands),
+    blobs: yield* Effect.cached(Layer.build(BlobStorageModel.layer)),
+    models: yield* Effect.cached(Layer.build(models(settings))),
+    hooks: yield* Effect.cached(Layer.build(webhookMachinery(settings))),
+    live_nodes: yield* Effect.cached(Layer.build(liveNodes(settings))),
+    outside: yield* Effect.cached(outside(settings, sources)),
+  }
+})
+
+export type RoleParts = Effect.Success<ReturnType<typeof roleParts>>

@@ -1,0 +1,131 @@
+/** The conductor of share protection in this process: whenever it holds the lease. */
+import { Context, Effect, Option } from "effect"
+import { Leases } from "#actors/leases.ts"
+import { Compute } from "#actors/share-protection/compute.ts"
+import { type ConductorOptions, conductor } from "#actors/share-protection/conductor.ts"
+import { Engine } from "#actors/share-protection/engine.ts"
+import { orphanSweep } from "#actors/share-protection/orphan-sweep.ts"
+import type { Loop } from "#actors/share-protection/reconciling.ts"
+import { repositoryRebuild } from "#actors/share-protection/repository-rebuild.ts"
+import { sharePolling } from "#actors/share-protection/share-polling.ts"
+import { Trusts } from "#actors/share-protection/trusts.ts"
+import type { BusStanding } from "#adapters/bus-standing.ts"
+import { NatsConnection } from "#adapters/nats-connection.ts"
+import { serveImages } from "#adapters/share-protection/images-nats.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { ProjectId } from "#schemas/share-protection/id.ts"
+import type { ReconciliationLoop } from "#schemas/share-protection/reconciliation.ts"
+import { leased } from "#server/leased.ts"
+import { firstOf } from "#server/troubles.ts"
+
+/** Whoever holds it conducts. */
+const lease = "share-protection-conductor"
+
+/** Why nobody could say who conducts, or what `tell` says of whoever does. */
+const asked = Effect.fnUntraced(function* (
+  { isUp, trouble }: BusStanding,
+  tell: (holder: string | undefined) => string | undefined,
+) {
+  const { holderOf } = yield* Leases
+  const elsewhere = holderOf(lease).pipe(
+    Effect.map(tell),
+    // A connection that was lost may be back in a moment.
+    Effect.catch(({ detail }) =>
+      Effect.sync(() => (isUp() ? `cannot be asked after: ${detail}` : undefined)),
+    ),
+  )
+  return firstOf(trouble, elsewhere)
+})
+
+/** Why nobody conducts, as a process knows that does not itself; undefined: somebody does. */
+export const conductedElsewhere = (bus: BusStanding) =>
+  asked(bus, (holder) => (holder === undefined ? "is in no process now" : undefined))
+
+/** What can be compared with what there is in this deployment. */
+const loopsOf = Effect.fnUntraced(function* (
+  { conductor }: Settings,
+  outside: Context.Context<never>,
+) {
+  const loops: Partial<Record<ReconciliationLoop, Loop>> = {
+    manila_polling: yield* sharePolling,
+    orphan_sweep: yield* orphanSweep(conductor.queued_job_deadline_seconds),
+  }
+  const engine = Context.getOption(outside, Engine)
+  if (Option.isSome(engine)) {
+    loops.rebuild_from_repository = yield* Effect.provideService(
+      repositoryRebuild,
+      Engine,
+      engine.value,
+    )
+  }
+  return loops
+})
+
+const optionsOf = Effect.fnUntraced(function* (
+  settings: () => Settings,
+  outside: Context.Context<never>,
+) {
+  const { conductor, worker, quota } = settings()
+  const { worker_project } = yield* (yield* Trusts).service
+  const machines = Context.getOption(outside, Compute)
+  const options: ConductorOptions = {
+    scheduling: {
+      scheduler_interval_seconds: conductor.scheduler_interval,
+      schedule_jitter_seconds: conductor.schedule_jitter_seconds,
+      quotas: quota,
+    },
+    dispatch: { ...conductor, ...worker },
+    fleet: { ...conductor, project_id: ProjectId.make(worker_project.id) },
+    upkeep: conductor,
+    reconciling: {
+      reconciliation_interval_seconds: () => settings().conductor.reconciliation_interval,
+      loops: yield* loopsOf(settings(), outside),
+    },
+    machines: Option.getOrUndefined(machines),
+  }
+  return options
+})
+
+/**
+ * Conducts in the background for as long as the scope lives. Answers an effect that tells why it
+ * does not, undefined while it does or waits for its turn: without a bus there is none.
+ */
+export const conducting = Effect.fnUntraced(function* (
+  node_id: string,
+  settings: () => Settings,
+  outside: Context.Context<never>,
+  bus: BusStanding,
+) {
+  const { connection } = yield* NatsConnection
+  const turn = yield* asked(bus, () => undefined)
+  let why: string | undefined
+  let conducts = false
+  yield* leased(lease, node_id, () =>
+    Effect.suspend(() => {
+      why = undefined
+      conducts = true
+      return Effect.gen(function* () {
+        const options = yield* optionsOf(settings, outside)
+        if (options.machines !== undefined) yield* serveImages(connection, options.machines)
+        return yield* conductor(options)
+      })
+    }).pipe(
+      Effect.scoped,
+      Effect.tapCause(() =>
+        Effect.sync(() => {
+          why = "begins again after a failure: the server's log says which"
+        }),
+      ),
+      Effect.ensuring(
+        Effect.sync(() => {
+          conducts = false
+        }),
+      ),
+    ),
+  )
+  const own = Effect.sync(() => why)
+  return firstOf(
+    bus.trouble,
+    Effect.suspend(() => (conducts ? own : firstOf(own, turn))),
+  )
+})

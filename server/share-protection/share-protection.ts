@@ -1,0 +1,51 @@
+/** Share protection in this process: its paths. */
+import { Context, Effect } from "effect"
+import { Commands } from "#actors/commands.ts"
+import { LiveWorkers } from "#actors/share-protection/live-workers.ts"
+import { Shares } from "#actors/share-protection/shares.ts"
+import { Trusts } from "#actors/share-protection/trusts.ts"
+import { Vault } from "#actors/share-protection/vault.ts"
+import { appOf } from "#gateway/routes.ts"
+import { Deployment } from "#gateway/share-protection/deployment.ts"
+import { served } from "#gateway/share-protection/routes.ts"
+import { shape_a } from "#gateway/share-protection/shape-a.ts"
+import { shape_b } from "#gateway/share-protection/shape-b.ts"
+import { Transport } from "#gateway/transport.ts"
+import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { troubleOf } from "#server/read-models.ts"
+
+export interface ShareProtectionOptions {
+  /** Asked for each request; the shape is that of the start. */
+  readonly settings: () => Settings
+  /** Why the conductor does not do its work; undefined when it does. */
+  readonly conductor: Effect.Effect<string | undefined>
+  /** Why jobs stay queued; undefined when they do not. */
+  readonly jobs: Effect.Effect<string | undefined>
+  /** Buckets and Images, where there are any: without them what needs them answers 503. */
+  readonly outside: Context.Context<never>
+}
+
+/** To be mounted. Its read model and its ports are around it, and live longer. */
+export const shareProtection = Effect.fnUntraced(function* (options: ShareProtectionOptions) {
+  const { settings, conductor, jobs, outside } = options
+  const model = yield* ShareProtectionModel
+  const { waitFor, shown: rows } = model
+  const { heard } = yield* LiveWorkers
+  const shape = settings().api.shape === "A" ? shape_a : shape_b
+  const { api, routes } = served(shape)
+  const start = Effect.gen(function* () {
+    const around = yield* Effect.context<
+      Commands | LiveWorkers | ShareProtectionModel | Shares | Transport | Trusts | Vault
+    >()
+    const known = around.pipe(
+      Context.pick(Commands, LiveWorkers, ShareProtectionModel, Shares, Transport, Trusts, Vault),
+      Context.merge(outside),
+      Context.add(Deployment, Deployment.of({ shape, settings, conductor })),
+    )
+    return yield* appOf(routes, known)
+  })
+  const shown = rows && (() => [rows(), heard()])
+  const ready = troubleOf(model)
+  return { name: "share-protection", api, routes: start, waitFor, ready, note: jobs, shown }
+})

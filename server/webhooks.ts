@@ -1,0 +1,51 @@
+/** Webhooks in a server: their read model, what delivers for them, and what their paths need. */
+import { Context, Effect, Layer } from "effect"
+import { Commands } from "#actors/commands.ts"
+import { WebhookCursors } from "#actors/system/webhook-cursors.ts"
+import { deliverer } from "#actors/system/webhook-deliverer.ts"
+import { WebhookSecrets, WebhookSender } from "#actors/system/webhook-sender.ts"
+import { webhookCursorsJetStream } from "#adapters/system/webhook-cursors-jetstream.ts"
+import { webhookEvents } from "#adapters/system/webhook-events.ts"
+import { webhookSecrets } from "#adapters/system/webhook-key.ts"
+import { webhookSenderHttp } from "#adapters/system/webhook-sender-http.ts"
+import { WebhookLimit } from "#gateway/system/webhooks.ts"
+import { Transport } from "#gateway/transport.ts"
+import { WebhookModel } from "#projections/system/webhook-model.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { leased } from "#server/leased.ts"
+
+const day_ms = 86_400_000
+
+/** What delivers for them, and makes their secrets. */
+export const webhookMachinery = (settings: Settings) =>
+  Layer.mergeAll(
+    webhookEvents,
+    webhookCursorsJetStream(settings.nats.replicas),
+    webhookSenderHttp(settings).pipe(Layer.provideMerge(webhookSecrets(settings))),
+  )
+
+/** What their paths ask for, beside what other paths do. */
+export const webhookPorts = ({ webhooks }: Settings) =>
+  Effect.map(
+    Effect.context<
+      (Commands | Transport | WebhookModel) | (WebhookCursors | WebhookSecrets | WebhookSender)
+    >(),
+    (around) =>
+      around.pipe(
+        Context.pick(
+          Commands,
+          Transport,
+          WebhookModel,
+          WebhookCursors,
+          WebhookSecrets,
+          WebhookSender,
+        ),
+        Context.add(WebhookLimit, webhooks.max_per_project),
+      ),
+  )
+
+/** Delivers in the background whenever this node holds the lease. */
+export const deliverWebhooks = ({ webhooks }: Settings, node_id: string) =>
+  leased("system-webhooks", node_id, () =>
+    deliverer({ disable_after_ms: webhooks.disable_after_days * day_ms }),
+  )

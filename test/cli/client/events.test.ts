@@ -1,0 +1,240 @@
+/** Following events: what is read of a stream, where it breaks, and while the server is away. */
+import { assert, describe, it } from "@effect/vitest"
+import { eventsIn, follow } from "#cli/client/system/events.ts"
+import { endingOf, json, sessionWith, withServer } from "./scripted.ts"
+
+const past = "Sun, 06 Nov 1994 08:49:37 GMT"
+
+/** What a server answers one after the other before it is there. */
+const refusals: ReadonlyArray<readonly [number, Record<string, string>?]> = [
+  [500],
+  [429, { "retry-after": "1" }],
+  [503, { "retry-after": past }],
+  ...Array.from({ length: 8 }, () => [503] as const),
+]
+
+describe("a stream of events", () => {
+  const told = async (parts: ReadonlyArray<string>) => {
+    const bytes = async function* () {
+      for (const part of parts) yield new TextEncoder().encode(part)
+    }
+    const all: Array<string> = []
+    for await (const { id, data } of eventsIn(bytes())) all.push(`${id}:${data}`)
+    return all
+  }
+
+  it("is read wherever it is cut, with any line ends", async () => {
+    const text =
+      ': connected\n\nid: 1\nevent: a\ndata: {"x":1}\n\nid: 2\r\ndata: b\r\ndata: c\r\n\r\n'
+    const whole = ['1:{"x":1}', "2:b\nc"]
+    assert.deepEqual(await told([text]), whole)
+    assert.deepEqual(await told(text.split("")), whole)
+    assert.deepEqual(await told([`${text}id: 3\ndata: not ended`]), whole)
+  })
+
+  it("is bounded, in one line and in the lines of one event", async () => {
+    const long = "x".repeat(2 ** 20)
+    const whole = `data: ${long}\n\n`
+    assert.equal((await told([whole, whole, whole])).length, 3)
+    for (const endless of ["", "\ndata: "]) {
+      const parts = ["data: ", ...Array.from({ length: 3 }, () => `${long}${endless}`)]
+      const { message } = await endingOf(told(parts))
+      assert.equal(message, "An event of the stream is too long")
+    }
+  })
+
+  it("goes on where it broke, without loss or repetition", () =>
+    withServer(
+      ({ headers }, answer, nth) => {
+        if (nth === 2) return void answer.destroy()
+        const from = Number(headers["last-event-id"] ?? 0)
+        answer.writeHead(200, { "content-type": "text/event-stream" }).write(": connected\n\n")
+        for (const id of [from + 1, from + 2]) {
+          answer.write(`id: ${id}\nevent: e\ndata: {"id":${id}}\n\n`)
+        }
+        // The third is cut in its middle.
+        answer.write(`id: ${from + 3}\nevent: e\nda`, () => answer.destroy())
+      },
+      async ({ url, heard }) => {
+        const { session, written } = sessionWith(url, { json: true })
+        await follow(session, { filters: [], after: "0", count: 5 })
+        const ids = written.out
+          .trim()
+          .split("\n")
+          .map((line) => JSON.parse(line).id)
+        assert.deepEqual(ids, [1, 2, 3, 4, 5])
+        const from = heard.map(({ headers }) => headers["last-event-id"])
+        assert.deepEqual(from, ["0", "2", "2", "4"])
+      },
+    ))
+
+  it("that breaks before its first event goes on from when it began", () =>
+    withServer(
+      (_, answer, nth) => {
+        answer.writeHead(200, {
+          "content-type": "text/event-stream",
+          date: "Sun, 22 Nov 2026 08:00:00 GMT",
+        })
+        if (nth === 1) return answer.write(": connected\n\n", () => answer.destroy())
+        answer.write('id: 7\nevent: e\ndata: {"id":7}\n\n')
+      },
+      async ({ url, heard }) => {
+        const { session } = sessionWith(url, { json: true })
+        await follow(session, { filters: [["type", "e"]], after: undefined, count: 1 })
+        assert.deepEqual(
+          heard.map(({ path }) => path),
+          ["/v1/events?type=e", "/v1/events?type=e&since=2026-11-22T08%3A00%3A00.000Z"],
+        )
+      },
+    ))
+
+  it("goes on after an outage of whatever length, from where it was", () =>
+    withServer(
+      (_, answer, nth) => {
+        if (nth > 1 && nth < 40) {
+          if (nth % 2 === 0) return void answer.destroy()
+          return json(answer, 502, { error: "bad gateway" })
+        }
+        answer.writeHead(200, { "content-type": "text/event-stream" })
+        answer.write(`id: ${nth}\nevent: e\ndata: {"id":${nth}}\n\n`, () => answer.destroy())
+      },
+      async ({ url, heard }) => {
+        const { session, written } = sessionWith(url, { json: true })
+        await follow(session, { filters: [], after: "0", count: 2 }, { first: 1, max: 2 })
+        assert.equal(heard.length, 40)
+        assert.equal(heard.at(-1)?.headers["last-event-id"], "1")
+        assert.equal(
+          written.err,
+          [
+            `${url} does not answer GET /v1/events: the connection broke\n`,
+            "  tried again until it is there; the last event was 1.\n",
+            "502: bad gateway\n  tried again until it is there; the last event was 1.\n",
+            "The server is there again.\n",
+          ].join(""),
+        )
+      },
+    ))
+
+  it("is read no faster than what is told of it", () =>
+    withServer(
+      (_, answer) => {
+        answer.writeHead(200, { "content-type": "text/event-stream" })
+        for (let id = 1; id <= 50; id++) answer.write(`id: ${id}\nevent: e\ndata: {"id":${id}}\n\n`)
+      },
+      async ({ url }) => {
+        const { session, written } = sessionWith(url, { json: true })
+        const reader = Promise.withResolvers<void>()
+        const waiting = Promise.withResolvers<void>()
+        const screen = {
+          ...session.screen,
+          taken: () => {
+            waiting.resolve()
+            return reader.promise
+          },
+        }
+        const following = follow({ ...session, screen }, { filters: [], after: "0", count: 50 })
+        await waiting.promise
+        assert.equal(written.out, '{"id":1}\n')
+        reader.resolve()
+        await following
+        assert.equal(written.out.trim().split("\n").length, 50)
+      },
+    ))
+
+  it("says where it was also where it is refused in the middle", () =>
+    withServer(
+      (_, answer, nth) => {
+        if (nth > 1) return json(answer, 401, { code: "svc.unauthorized", detail: "expired" })
+        answer.writeHead(200, { "content-type": "text/event-stream" })
+        answer.write('id: 7\nevent: e\ndata: {"id":7}\n\n', () => answer.destroy())
+      },
+      async ({ url }) => {
+        const { session, written } = sessionWith(url, { json: true })
+        const work = follow(session, { filters: [], after: "0", count: 0 }, { first: 1, max: 2 })
+        assert.equal((await endingOf(work)).ending, "forbidden")
+        assert.equal(written.err, "Go on from here: almanac events follow --after 7\n")
+      },
+    ))
+
+  it("whose place the server does not have any more is not said to go on there", () =>
+    withServer(
+      (_, answer, nth) => {
+        if (nth > 1) return json(answer, 400, { detail: "There is no event 7" })
+        answer.writeHead(200, { "content-type": "text/event-stream" })
+        answer.write('id: 7\nevent: e\ndata: {"id":7}\n\n', () => answer.destroy())
+      },
+      async ({ url }) => {
+        const { session, written } = sessionWith(url, { json: true })
+        const work = follow(session, { filters: [], after: "0", count: 0 }, { first: 1, max: 2 })
+        assert.match((await endingOf(work)).message, /There is no event 7/)
+        assert.equal(written.err, "")
+      },
+    ))
+
+  it("waits as long as the server asks, and goes on whatever it was that it could not", () =>
+    withServer(
+      (_, answer, nth) => {
+        const [status, headers = {}] = refusals[nth - 1] ?? [200]
+        if (status !== 200) return json(answer, status, { detail: `no ${nth}` }, headers)
+        answer.writeHead(200, { "content-type": "text/event-stream" })
+        answer.write('id: 7\nevent: e\ndata: {"id":7}\n\n')
+      },
+      async ({ url, heard }) => {
+        const { session, written } = sessionWith(url, { json: true })
+        const began_ms = performance.now()
+        const following = { filters: [], after: "6", count: 1, retry_for_s: 60 }
+        await follow(session, following, { first: 1, max: 2 })
+        assert.equal(written.out, '{"id":7}\n')
+        // The second asks for one second, and the third for a date that was long ago.
+        assert.isAbove(performance.now() - began_ms, 1000)
+        assert.equal(heard.length, 12)
+        assert.match(
+          written.err,
+          /^500: no 1\n {2}tried again until it is there; .* was 6\.\n429: /,
+        )
+        assert.match(written.err, /The server is there again\.\n$/)
+      },
+    ))
+
+  it("is given up after as long as somebody asked for, before a wait that is longer", async () => {
+    const given = (retry_for_s: number) => ({ filters: [], after: "3", count: 2, retry_for_s })
+    await withServer(
+      (_, answer) => answer.destroy(),
+      async ({ url, heard }) => {
+        const work = follow(sessionWith(url).session, given(1), { first: 100, max: 300 })
+        assert.equal((await endingOf(work)).ending, "unreachable")
+        assert.isAbove(heard.length, 2)
+      },
+    )
+    await withServer(
+      (_, answer) => json(answer, 429, { detail: "too many" }, { "retry-after": "100" }),
+      async ({ url, heard }) => {
+        const work = follow(sessionWith(url).session, given(60))
+        const { ending, message } = await endingOf(work)
+        assert.equal(ending, "refused")
+        assert.match(message, /^429: too many/)
+        assert.equal(heard.length, 1)
+      },
+    )
+  })
+
+  it("is none where the answer is a page, and that is said", () =>
+    withServer(
+      (_, answer) => answer.writeHead(200, { "content-type": "text/html" }).end("<html>"),
+      async ({ url, heard }) => {
+        const work = follow(sessionWith(url).session, { filters: [], after: "0", count: 1 })
+        assert.equal((await endingOf(work)).ending, "failed")
+        assert.equal(heard.length, 1)
+      },
+    ))
+
+  it("is not asked for again where it is refused", () =>
+    withServer(
+      (_, answer) => json(answer, 403, { code: "svc.forbidden", detail: "no" }),
+      async ({ url, heard }) => {
+        const work = follow(sessionWith(url).session, { filters: [], after: undefined, count: 0 })
+        assert.equal((await endingOf(work)).ending, "forbidden")
+        assert.equal(heard.length, 1)
+      },
+    ))
+})

@@ -1,0 +1,171 @@
+/** Verbs as processes: stopped where they wait, given too much, and where one of many fails. */
+import { spawn } from "node:child_process"
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { afterEach, beforeEach } from "vitest"
+import { exit_codes } from "#cli/client/exit-code.ts"
+import { program } from "../../process/server.ts"
+import { json, type Script, scripted } from "./scripted.ts"
+
+const root = join(import.meta.dirname, "../..")
+const wait_ms_max = 60_000
+/** Less than a test's own time, so that a verb that hangs is named with what it printed. */
+const verb_ms_max = 25_000
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "almanac-interrupted-"))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const started = (url: string, args: ReadonlyArray<string>) => {
+  const child = spawn(process.execPath, [program, ...args], {
+    cwd: root,
+    stdio: "pipe",
+    timeout: verb_ms_max,
+    killSignal: "SIGKILL",
+    env: { PATH: process.env.PATH, HOME: folder, ALMANAC_URL: url, ALMANAC_TOKEN: "t" },
+  })
+  const printed = { out: "", err: "" }
+  const ended = new Promise<number | null>((resolve) => child.on("close", resolve))
+  const reading = () => {
+    child.stdout.on("data", (part) => {
+      printed.out += part
+    })
+  }
+  child.stderr.on("data", (part) => {
+    printed.err += part
+  })
+  return { child, printed, ended, reading }
+}
+
+const at = async (script: Script, work: (url: string, heard: () => number) => Promise<void>) => {
+  const server = await scripted(script)
+  try {
+    await work(server.url, () => server.heard.length)
+  } finally {
+    await server.close()
+  }
+}
+
+describe("a verb that is stopped", () => {
+  it(
+    "while it waits for a body ends",
+    () =>
+      at(
+        (_, answer) => json(answer, 500, {}),
+        async (url, heard) => {
+          const verb = started(url, ["policies", "create", "--body", "-"])
+          // More than a pipe holds has been taken: it reads.
+          await new Promise((taken) => verb.child.stdin.write(Buffer.alloc(500_000, " "), taken))
+          verb.child.kill("SIGINT")
+          assert.equal(await verb.ended, exit_codes.interrupted[0], verb.printed.err)
+          assert.match(verb.printed.err, /Interrupted/)
+          assert.equal(heard(), 0)
+        },
+      ),
+    wait_ms_max,
+  )
+
+  it(
+    "while nobody reads what it prints ends",
+    () => {
+      const size = 50_000_000
+      let sent = 0
+      const script: Script = ({ path }, answer) => {
+        if (path.includes("/stat")) {
+          return void json(answer, 200, { exists: true, meta: { size, checksum: "" } })
+        }
+        answer.writeHead(200)
+        const part = Buffer.alloc(1_000_000)
+        const more = () => {
+          for (let is_taken = true; is_taken && sent < size; sent += part.length) {
+            is_taken = answer.write(part)
+          }
+        }
+        answer.on("drain", more)
+        more()
+      }
+      return at(script, async (url) => {
+        const verb = started(url, ["blobs", "get", "0".repeat(32)])
+        let before = -1
+        // It takes no more, and nobody takes anything of it.
+        while (sent === 0 || sent !== before) {
+          before = sent
+          await new Promise((resolve) => setTimeout(resolve, 300))
+        }
+        verb.child.kill("SIGINT")
+        const code = await new Promise((resolve) => verb.child.on("exit", resolve))
+        assert.equal(code, exit_codes.interrupted[0], verb.printed.err)
+        verb.child.stdout.destroy()
+      })
+    },
+    wait_ms_max,
+  )
+})
+
+describe("a blob whose reader leaves before its end", () => {
+  it(
+    "is not proven, and its verb does not say that it is",
+    () =>
+      at(
+        ({ path }, answer) =>
+          path.includes("/stat")
+            ? json(answer, 200, { exists: true, meta: { size: 2e7, checksum: "" } })
+            : answer.writeHead(200).write(Buffer.alloc(1e7)),
+        async (url) => {
+          const verb = started(url, ["blobs", "get", "0".repeat(32)])
+          verb.child.stdout.once("data", () => verb.child.stdout.destroy())
+          assert.equal(await verb.ended, exit_codes.interrupted[0], verb.printed.err)
+        },
+      ),
+    wait_ms_max,
+  )
+})
+
+describe("a verb that does several", () => {
+  it(
+    "tells those that it did where the next one fails",
+    () =>
+      at(
+        ({ path }, answer, nth) =>
+          nth === 1 ? json(answer, 200, { deleted: true }) : json(answer, 403, { detail: path }),
+        async (url) => {
+          const ids = ["a".repeat(32), "b".repeat(32)]
+          const verb = started(url, ["blobs", "rm", ...ids, "--json"])
+          verb.reading()
+          assert.equal(await verb.ended, exit_codes.forbidden[0], verb.printed.err)
+          assert.deepEqual(JSON.parse(verb.printed.out), [{ id: ids[0], deleted: true }])
+        },
+      ),
+    wait_ms_max,
+  )
+})
+
+describe("a verb that is given too much", () => {
+  it(
+    "reads no image and no body that no server would take",
+    () =>
+      at(
+        (_, answer) => json(answer, 500, {}),
+        async (url, heard) => {
+          const image = join(folder, "leaf.jpg")
+          writeFileSync(image, "")
+          truncateSync(image, 10 * 2 ** 30)
+          const one = started(url, ["predict", image])
+          assert.equal(await one.ended, exit_codes.usage[0], `image: ${one.printed.err}`)
+          assert.match(one.printed.err, /longer than/)
+          const two = started(url, ["policies", "create", "--body", "-"])
+          two.child.stdin.on("error", () => undefined).end(Buffer.alloc(3 * 2 ** 20, " "))
+          assert.equal(await two.ended, exit_codes.usage[0], `body: ${two.printed.err}`)
+          assert.match(two.printed.err, /longer than/)
+          const folders = started(url, ["predict", folder])
+          assert.equal(await folders.ended, exit_codes.usage[0], `folder: ${folders.printed.err}`)
+          assert.equal(heard(), 0)
+        },
+      ),
+    wait_ms_max,
+  )
+})

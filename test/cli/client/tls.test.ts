@@ -1,0 +1,139 @@
+/** TLS with an authority of one's own, as a profile, a variable or a cloud names it. */
+import { execFileSync } from "node:child_process"
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { createServer, type Server } from "node:https"
+import type { AddressInfo } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { afterAll, beforeAll } from "vitest"
+import { type Asking, accessOf } from "#cli/client/access.ts"
+import { httpOf } from "#cli/client/http.ts"
+import { endingOf } from "./scripted.ts"
+
+const folder = mkdtempSync(join(tmpdir(), "almanac-client-tls-"))
+const at = (name: string) => join(folder, name)
+const { signal } = new AbortController()
+
+const openssl = (...args: ReadonlyArray<string>) =>
+  execFileSync("openssl", args, { cwd: folder, stdio: "pipe" })
+
+/** A key and a certificate; by the authority `by`, or by itself where that is itself. */
+const certificate = (name: string, by: string, more: ReadonlyArray<string>) => {
+  const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
+  const files = ["-keyout", `${name}.key`, "-out", `${name}.pem`, "-subj", `/CN=${name}`]
+  const signer = by === name ? [] : ["-CA", `${by}.pem`, "-CAkey", `${by}.key`]
+  openssl("req", "-x509", ...key, ...files, ...signer, ...more)
+}
+
+let server: Server
+let port: number
+beforeAll(async () => {
+  for (const name of ["ours", "theirs"]) certificate(name, name, [])
+  const named = ["-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=CA:FALSE"]
+  certificate("server", "ours", named)
+  const pem = { key: readFileSync(at("server.key")), cert: readFileSync(at("server.pem")) }
+  server = createServer(pem, (_, answer) =>
+    answer.writeHead(200, { "content-type": "application/json" }).end('{"id":"v1"}'),
+  )
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  // It listens on TCP.
+  port = (server.address() as AddressInfo).port
+})
+afterAll(() => {
+  server.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const asked = async (env: NodeJS.ProcessEnv, profile?: string, more: Partial<Asking> = {}) => {
+  const access = await accessOf({
+    env: { HOME: folder, ...env },
+    profile,
+    data_dir: at("none"),
+    signal,
+    ...more,
+  })
+  const http = httpOf(access)
+  try {
+    return (await http.json({ method: "GET", path: "/v1/", need: "none", signal })).body
+  } finally {
+    http.close()
+  }
+}
+/** Asks the server of a data folder, whose settings name this certificate, or which does itself. */
+const askedAs = (tls_cert: string, own?: string) => {
+  const data_dir = at("data")
+  mkdirSync(join(data_dir, "run"), { recursive: true })
+  const url = `https://127.0.0.1:${port}`
+  const file = { url, ...(own !== undefined && { tls_cert: at(own) }) }
+  writeFileSync(join(data_dir, "run", "instance.json"), JSON.stringify(file), { mode: 0o600 })
+  return asked({}, undefined, { data_dir, tls_cert: at(tls_cert) })
+}
+const named = (host: string) => ({ ALMANAC_URL: `https://${host}:${port}` })
+
+describe("the server of a data folder", () => {
+  it("is taken by its certificate alone, whoever signed it", async () => {
+    assert.deepEqual(await askedAs("server.pem"), { id: "v1" })
+  })
+
+  it("is taken by the certificate that it names itself, and no other", async () => {
+    assert.deepEqual(await askedAs("none.pem", "server.pem"), { id: "v1" })
+    assert.equal((await endingOf(askedAs("server.pem", "theirs.pem"))).ending, "unreachable")
+  })
+
+  it("is refused with another, of the same authority too", async () => {
+    certificate("other", "ours", ["-addext", "basicConstraints=CA:FALSE"])
+    for (const name of ["other.pem", "theirs.pem"]) {
+      const { ending, message } = await endingOf(askedAs(name))
+      assert.equal(ending, "unreachable")
+      assert.match(message, /certificate/i)
+    }
+  })
+
+  it("is refused with another of the authority that the certificate's chain holds", async () => {
+    const own = ["other.pem", "ours.pem"].map((name) => readFileSync(at(name), "utf8"))
+    writeFileSync(at("chain.pem"), own.join(""))
+    const { ending, message } = await endingOf(askedAs("chain.pem"))
+    assert.equal(ending, "unreachable")
+    assert.match(message, /certificate/i)
+  })
+})
+
+describe("a server by an authority of one's own", () => {
+  it("is taken where that is named: by a variable, OpenStack's, or a profile", async () => {
+    const answer = { id: "v1" }
+    assert.deepEqual(await asked({ ...named("localhost"), ALMANAC_CACERT: at("ours.pem") }), answer)
+    assert.deepEqual(await asked({ ...named("localhost"), OS_CACERT: at("ours.pem") }), answer)
+    const path = at("profiles.toml")
+    writeFileSync(path, `[own]\nurl = "https://localhost:${port}"\nca = "${at("ours.pem")}"\n`)
+    assert.deepEqual(await asked({ ALMANAC_PROFILES: path }, "own"), answer)
+  })
+
+  it.each([
+    ["without it", {}, "localhost"],
+    ["by another", { ALMANAC_CACERT: at("theirs.pem") }, "localhost"],
+    ["under another name", { ALMANAC_CACERT: at("ours.pem") }, "127.0.0.1"],
+  ])("is refused %s", async (_, env, host) => {
+    const { ending, message } = await endingOf(asked({ ...named(host), ...env }))
+    assert.equal(ending, "unreachable")
+    assert.match(message, /certificate/i)
+  })
+
+  it("is refused also where Node is told to believe everybody", async () => {
+    const { NODE_TLS_REJECT_UNAUTHORIZED: before } = process.env
+    process.env.NODE_TLS_REJECT_UNAUTHORIZED = "0"
+    try {
+      assert.equal((await endingOf(asked(named("localhost")))).ending, "unreachable")
+    } finally {
+      if (before === undefined) delete process.env.NODE_TLS_REJECT_UNAUTHORIZED
+      else process.env.NODE_TLS_REJECT_UNAUTHORIZED = before
+    }
+  })
+
+  it("is not asked where the authority's file is not there", async () => {
+    const env = { ...named("localhost"), ALMANAC_CACERT: at("none.pem") }
+    const { ending, message } = await endingOf(asked(env))
+    assert.equal(ending, "usage")
+    assert.include(message, at("none.pem"))
+  })
+})

@@ -1,0 +1,74 @@
+/** What the client says while the job that it watches is queued. */
+import { assert, describe, it } from "@effect/vitest"
+import { watchJob } from "#cli/client/share-protection/watch.ts"
+import { json, sessionWith, withServer } from "./scripted.ts"
+
+const id = "01990000-0000-7000-8000-000000000001"
+const job = { id, job_type: "backup", state: "queued", target_id: "t1", project_id: "p1" }
+const whole = { id: "t1", name: "nightly", trust_id: "trust", vault_secret_map: {} }
+
+/** What is told while the job is queued for so many looks, its target as it is said each time. */
+const toldOf = async (
+  targets: ReadonlyArray<object | undefined>,
+  { is_operator = false, type = "backup" } = {},
+) => {
+  let looks = 0
+  let written = ""
+  await withServer(
+    ({ path }, answer) => {
+      if (path.includes("/jobs/")) {
+        const state = looks < targets.length ? "queued" : "available"
+        looks++
+        return json(answer, 200, { ...job, job_type: type, state })
+      }
+      const target = targets[looks - 1]
+      if (target === undefined) return json(answer, 404, { code: "svc.not_found", detail: "None." })
+      return json(answer, 200, is_operator ? { targets: [{ id: "t0" }, target] } : target)
+    },
+    async ({ url, heard }) => {
+      const told = sessionWith(url)
+      await watchJob(told.session, id, is_operator)
+      const asked = heard.filter(({ path }) => path.includes("/targets")).map(({ path }) => path)
+      const wanted = is_operator ? "/v1/admin/targets?project_id=p1" : "/v1/targets/t1"
+      assert.deepEqual(
+        asked,
+        targets.map(() => wanted),
+      )
+      written = told.written.err
+    },
+  )
+  return written.split("\n").filter((line) => !/^(backup|target_enroll) /.test(line))
+}
+
+describe("watching a job that is queued", () => {
+  it("says that its target's enrollment failed, why, and what to do, once", async () => {
+    const failed = { ...whole, status: "error", reason: "object_lock: it is off." }
+    for (const is_operator of [false, true]) {
+      const told = await toldOf([failed, failed], { is_operator })
+      assert.deepEqual(told, [
+        "The job waits, since the enrollment of target nightly failed: object_lock: it is off.",
+        "  next: mend that, then: almanac targets enroll t1; the job goes on when it is enrolled",
+        "",
+      ])
+    }
+  })
+
+  it("says what its target lacks", async () => {
+    const lacking = { ...whole, status: "pending", trust_id: null, vault_secret_map: null }
+    const told = await toldOf([lacking], { type: "target_enroll" })
+    assert.include(told[0], "target nightly lacks trust_id, vault_secret_map")
+    assert.include(told[1], "almanac targets update t1 --trust-id ID --access-key HREF")
+  })
+
+  it("says that its target comes first, and nothing where it only waits its turn", async () => {
+    const pending = { ...whole, status: "pending" }
+    const available = { ...whole, status: "available" }
+    assert.include((await toldOf([pending, available]))[0], "until target nightly is enrolled")
+    assert.deepEqual(await toldOf([available]), [""])
+    assert.deepEqual(await toldOf([pending], { type: "target_enroll" }), [""])
+  })
+
+  it("goes on where its target cannot be read", async () => {
+    assert.deepEqual(await toldOf([undefined]), [""])
+  })
+})

@@ -1,0 +1,32 @@
+import { Effect, Exit, Layer, Scope } from "effect"
+import { host } from "#actors/host.ts"
+import { logMemory } from "#adapters/log-memory.ts"
+import { connectBus, NatsConnection } from "#adapters/nats-connection.ts"
+import { NatsServer } from "#adapters/nats-server.ts"
+import { actors } from "#server/roles/actors.ts"
+import { proxy } from "../adapters/proxy.ts"
+import { settingsWith } from "../http.ts"
+import { describeNats } from "../nats.ts"
+
+/** Each subject gets 5 s to end: one after the other they took 16 s, and 42 s with all else. */
+const stop_ms_max = 12_000
+
+describeNats("a process that carries out commands", (it) => {
+  it.effect(
+    "ends soon, also where the bus stands still",
+    () =>
+      Effect.gen(function* () {
+        const { core, servers } = yield* NatsServer
+        const { url, swallow } = yield* proxy(servers[0] ?? "")
+        const bus = yield* connectBus({ servers: [url], login: core })
+        const own = yield* Scope.make()
+        yield* actors(settingsWith()).pipe(
+          Effect.provideService(NatsConnection, bus),
+          Scope.provide(own),
+        )
+        swallow()
+        yield* Effect.timeout(Scope.close(own, Exit.void), stop_ms_max)
+      }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(host, logMemory))),
+    60_000,
+  )
+})

@@ -1,0 +1,37 @@
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert } from "@effect/vitest"
+import { Effect, Redacted } from "effect"
+import { DataFolder } from "#adapters/data-lock.ts"
+import { NatsServer } from "#adapters/nats-server.ts"
+import { openTokenStore } from "#adapters/token-store.ts"
+import { worker } from "#server/roles/agent.ts"
+import { embedded } from "#server/share-protection/embedded.ts"
+import { ownTokens } from "../authenticate.ts"
+import { settingsWith } from "../http.ts"
+import { describeNats } from "../nats.ts"
+import { until } from "../process/server.ts"
+
+const soon_ms = 20_000
+
+describeNats("a process that is a worker", (it) => {
+  it.effect("says why it does not work, also where that is a defect", () =>
+    Effect.gen(function* () {
+      const { core, servers } = yield* NatsServer
+      const { path } = yield* DataFolder
+      const { user = "", password = Redacted.make("") } = core
+      const nats = { user, password }
+      const shares = { root: join(path, "shares") }
+      const settings = settingsWith({ data: { dir: path }, nats, shares })
+      const of_events = { url: servers.join(","), user, password: Redacted.value(password) }
+      yield* embedded(settings, ownTokens(yield* openTokenStore(path)), of_events)
+      // The folder of its engine cannot be made.
+      writeFileSync(join(path, "engine"), "")
+      const { ready } = yield* worker(settings, { config: "", set: [] })
+      const why = yield* Effect.promise(() =>
+        until("why it does not work", soon_ms, () => Effect.runPromise(ready)),
+      )
+      assert.match(why, /^does not work: /)
+    }).pipe(Effect.scoped),
+  )
+})
