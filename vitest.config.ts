@@ -9,13 +9,15 @@ const timeouts = {
   expect: { poll: { timeout: 20_000 } },
 }
 
+const named = (kind: string) => ["test", "packages/*/test"].map((at) => `${at}/**/*.${kind}.ts`)
+
 export default defineConfig({
   test: {
     // One more than cores: a quarter of a test's time is waiting for servers of its own.
     maxWorkers: availableParallelism() + 1,
     projects: [
-      { test: { name: "test", include: ["test/**/*.test.ts"], ...timeouts } },
-      { test: { name: "services", include: ["test/**/*.services.ts"], ...timeouts } },
+      { test: { name: "test", include: named("test"), ...timeouts } },
+      { test: { name: "services", include: named("services"), ...timeouts } },
     ],
   },
 })

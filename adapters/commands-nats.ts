@@ -11,9 +11,9 @@ import { type Addressed, Commands, streamOf, Unavailable } from "#actors/command
 import type { AnyDecider } from "#actors/decider.ts"
 import { answer, answerSubject, core_inbox } from "#adapters/bus/answer.ts"
 import { type Link, overLink, watchLink } from "#adapters/nats-link.ts"
-import { StopDeadline } from "#adapters/stop-deadline.ts"
 import type { Origin } from "#events/log.ts"
 import { traceNow, underTrace } from "#events/trace.ts"
+import { StopDeadline } from "#processes"
 
 /** How long one try waits for its answer, in milliseconds: the log's own limit and a margin. */
 const answer_ms_max = 12_000

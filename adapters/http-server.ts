@@ -19,6 +19,7 @@ import { v7 } from "uuid"
 import { isInternal, type PeerDoor } from "#adapters/blob-storage/peer-door.ts"
 import { share_protection } from "#gateway/envelope.ts"
 import type { Broken, FrontDoor } from "#gateway/front-door.ts"
+import { work_ms } from "#processes"
 import type { Settings } from "#schemas/settings.ts"
 import { type Adoptions, adoptions } from "./adopted-connection.ts"
 import {
@@ -32,7 +33,6 @@ import { probePort } from "./port-probe.ts"
 import { requireFraming } from "./request-framing.ts"
 import { inFront } from "./request-front.ts"
 import { headers_timeout_ms, keep_alive_ms } from "./still-connection.ts"
-import { work_ms } from "./stop-deadline.ts"
 import { cutUnread } from "./unread-answer.ts"
 
 /** All headers and the request line together; the front door allows half of it for the URL. */

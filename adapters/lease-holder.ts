@@ -2,7 +2,7 @@
 import { Clock, Effect, Metric, Option, Random, Result, Schema, Semaphore } from "effect"
 import { Unavailable } from "#actors/commands.ts"
 import { Leases, Term } from "#actors/leases.ts"
-import { StopDeadline } from "#adapters/stop-deadline.ts"
+import { StopDeadline } from "#processes"
 import { counter, gauge } from "#schemas/metric.ts"
 
 /** The store of leases did not answer: the lease may be ours or not. */

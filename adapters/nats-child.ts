@@ -5,11 +5,10 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import type { Readable } from "node:stream"
 import { Deferred, Effect, Schedule, Schema } from "effect"
-import { spawnGuarded } from "#adapters/child-processes/guarded-process.ts"
 import { NatsServerFailed } from "#adapters/nats-binary.ts"
 import { variables } from "#adapters/nats-config.ts"
 import { natsArguments } from "#adapters/nats-orphans.ts"
-import { StopDeadline } from "#adapters/stop-deadline.ts"
+import { StopDeadline, spawnGuarded } from "#processes"
 
 /** What a start of the child needs; `environment` is all that it gets. */
 export interface NatsChildOptions {

@@ -20,7 +20,7 @@ import { Context, Effect, Layer, Option, Redacted, Schedule, Schema, Stream } fr
 import { api_level_min } from "#adapters/nats-config.ts"
 import { isLate, isLeaderless } from "#adapters/nats-passing.ts"
 import { type NatsLogin, NatsServer, type NatsTls } from "#adapters/nats-server.ts"
-import { StopDeadline } from "#adapters/stop-deadline.ts"
+import { StopDeadline } from "#processes"
 import { causeText } from "#schemas/cause-text.ts"
 
 /** No connection: nobody answers, the login is refused, or a file of it cannot be read. */

@@ -2,9 +2,9 @@
 import { execFileSync } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
 import { Effect, Schedule } from "effect"
-import { guard_name } from "#adapters/child-processes/guarded-process.ts"
 import { NatsServerFailed } from "#adapters/nats-binary.ts"
 import { server_name } from "#adapters/nats-config.ts"
+import { guard_name } from "#processes"
 
 /** Milliseconds that an orphan gets for each signal; its store is synced, so it needs few. */
 const signal_ms = 5_000

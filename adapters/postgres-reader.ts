@@ -13,7 +13,7 @@ import pg from "pg"
 import { readFailureOf } from "#adapters/postgres-failure.ts"
 import { type PostgresServer, sessionOf } from "#adapters/postgres-server.ts"
 import { held, naming } from "#adapters/postgres-statement.ts"
-import { StopDeadline } from "#adapters/stop-deadline.ts"
+import { StopDeadline } from "#processes"
 
 /** Milliseconds after which a session that nobody uses ends. */
 const idle_ms_max = 30_000

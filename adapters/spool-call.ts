@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { SpoolFailed } from "#actors/spool.ts"
 import type { Held, Question } from "#adapters/spool-file.ts"
 import type { Place } from "#adapters/spool-thread.ts"
-import { threadCall } from "#adapters/thread-call.ts"
+import { threadCall } from "#threads"
 
 /** Asks a spool's file, one question after another. */
 export type Ask = (question: Question) => Effect.Effect<Held, SpoolFailed>

@@ -1,7 +1,7 @@
 /** The thread that has a spool's file, so that no other one waits for the disk. */
 import { workerData } from "node:worker_threads"
 import { type Question, spoolFile } from "#adapters/spool-file.ts"
-import { answerCalls } from "#adapters/thread-call.ts"
+import { answerCalls } from "#threads"
 
 export interface Place {
   readonly path: string

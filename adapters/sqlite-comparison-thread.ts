@@ -1,8 +1,8 @@
 /** Compares two SQLite files in a thread: the one as it was when the thread began. */
 import { workerData } from "node:worker_threads"
 import Sqlite from "better-sqlite3"
-import { answerCalls } from "#adapters/thread-call.ts"
 import type { Differences, RowDifference, ShownValue } from "#projections/database.ts"
+import { answerCalls } from "#threads"
 
 /** What the thread is begun with: two files, of which the other is built meanwhile. */
 export interface Comparison {

@@ -1,8 +1,8 @@
 /** Compares two SQLite files in a thread of its own, so that this one stays free. */
 import { Effect, type Scope } from "effect"
 import type { Comparison, Question, Told } from "#adapters/sqlite-comparison-thread.ts"
-import { threadCall } from "#adapters/thread-call.ts"
 import { type Comparing, DatabaseUnusable } from "#projections/database.ts"
+import { threadCall } from "#threads"
 
 const program = new URL("./sqlite-comparison-thread.ts", import.meta.url)
 

@@ -10,7 +10,7 @@ import {
   SqliteQueryCompiler,
 } from "kysely"
 import type { FileRead, Question, Rows } from "#adapters/sqlite-reader-thread.ts"
-import { threadCall } from "#adapters/thread-call.ts"
+import { threadCall } from "#threads"
 
 export interface Reader {
   /** Kysely over what `file` is at the time of the query. It only reads. */

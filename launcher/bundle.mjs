@@ -28,6 +28,7 @@ const folders = [
   "cli",
   "events",
   "gateway",
+  "packages",
   "projections",
   "schemas",
   "server",
@@ -42,7 +43,8 @@ const bundles_max = 5
 const filesOf = (folder) =>
   readdirSync(`${root}/${folder}`, { withFileTypes: true }).flatMap((entry) => {
     const path = `${folder}/${entry.name}`
-    return entry.isDirectory() ? filesOf(path) : [path]
+    if (entry.isDirectory()) return entry.name === "test" ? [] : filesOf(path)
+    return [path]
   })
 
 /** The folder of the bundle of the sources as they are now. Every verb waits for it. */

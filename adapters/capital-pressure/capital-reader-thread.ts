@@ -4,7 +4,6 @@ import { workerData } from "node:worker_threads"
 import { gzipSync } from "node:zlib"
 import { watchedFile } from "#adapters/capital-pressure/capital-reader-file.ts"
 import { readStore } from "#adapters/capital-pressure/capital-store.ts"
-import { answerCalls } from "#adapters/thread-call.ts"
 import type { Asked, Shown } from "#gateway/capital-pressure/dashboard-reader.ts"
 import { dashboardOf } from "#projections/capital-pressure/dashboard.ts"
 import { detailOf, historyOf } from "#projections/capital-pressure/detail.ts"
@@ -16,6 +15,7 @@ import { watchlistOf } from "#projections/capital-pressure/watchlist.ts"
 import { dayOf } from "#schemas/capital-pressure/day.ts"
 import { findMetric } from "#schemas/capital-pressure/registry.ts"
 import type { JobId } from "#schemas/capital-pressure/schedule.ts"
+import { answerCalls } from "#threads"
 
 /** When jobs run next, in RFC 3339; a job that is not there does not run. */
 export type NextRuns = Readonly<Partial<Record<JobId, string>>>

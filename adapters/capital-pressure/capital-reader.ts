@@ -8,7 +8,6 @@ import { Cron } from "croner"
 import { Clock, Effect, Layer } from "effect"
 import { watchedFile } from "#adapters/capital-pressure/capital-reader-file.ts"
 import type { NextRuns, Question } from "#adapters/capital-pressure/capital-reader-thread.ts"
-import { type ThreadCallOptions, threadCall } from "#adapters/thread-call.ts"
 import {
   type Asked,
   DashboardReader,
@@ -18,6 +17,7 @@ import { dayAt } from "#schemas/capital-pressure/day.ts"
 import { Unreadable } from "#schemas/capital-pressure/rejection.ts"
 import { scheduled_jobs } from "#schemas/capital-pressure/schedule.ts"
 import { causeText } from "#schemas/cause-text.ts"
+import { type ThreadCallOptions, threadCall } from "#threads"
 
 export interface CapitalReaderOptions
   extends Partial<Pick<ThreadCallOptions, "answer_ms_max" | "program">> {

@@ -13,9 +13,9 @@ import {
   openMirror,
   reasonOf,
 } from "#adapters/carrier-search/carrier-mirror-file.ts"
-import { answerCalls } from "#adapters/thread-call.ts"
 import type { Range } from "#schemas/carrier-search/carrier.ts"
 import { type Format, formats, rowOf } from "#schemas/carrier-search/format.ts"
+import { answerCalls } from "#threads"
 
 /**
  * begin: the first piece of a search, pinned to the file as it is now. next: the one after. end: it

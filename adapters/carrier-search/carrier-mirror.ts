@@ -8,10 +8,10 @@ import { Clock, Effect, Layer, Option, Stream } from "effect"
 import { type Piece, Registry, SearchFailed } from "#actors/carrier-search/registry.ts"
 import type { Mirror } from "#adapters/carrier-search/carrier-mirror-file.ts"
 import type { Answer, MadePiece, Question } from "#adapters/carrier-search/carrier-mirror-thread.ts"
-import { type ThreadCall, type ThreadCallOptions, threadCall } from "#adapters/thread-call.ts"
 import { type Range, total } from "#schemas/carrier-search/carrier.ts"
 import type { Format } from "#schemas/carrier-search/format.ts"
 import type { Source } from "#schemas/carrier-search/source.ts"
+import { type ThreadCall, type ThreadCallOptions, threadCall } from "#threads"
 
 export { hasMirror, mirrorFile } from "#adapters/carrier-search/carrier-mirror-file.ts"
 

@@ -9,10 +9,10 @@ import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from "n
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Option, Schema } from "effect"
-import { spawnGuarded } from "#adapters/child-processes/guarded-process.ts"
 import type { ModelFile } from "#adapters/plant-disease/plant-model-file.ts"
 import { type Answered, type Asked, Prepared } from "#adapters/plant-disease/plant-prepared.ts"
 import { refusal } from "#adapters/plant-disease/plant-refusal.ts"
+import { spawnGuarded } from "#processes"
 
 /** Rises with whatever is written otherwise: what older versions made is made anew. */
 const conversion_version = 4

@@ -12,9 +12,9 @@ import {
 } from "#adapters/plant-disease/plant-protocol.ts"
 import { resampler } from "#adapters/plant-disease/plant-resample.ts"
 import { openSession, type Session } from "#adapters/plant-disease/plant-session.ts"
-import { yieldToOthers } from "#adapters/thread-priority.ts"
 import { causeText } from "#schemas/cause-text.ts"
 import { side } from "#schemas/plant-disease/side.ts"
+import { yieldToOthers } from "#threads"
 
 /** What has sharp below it: a quarter of all that a thread loads. */
 const loadPictures = () =>

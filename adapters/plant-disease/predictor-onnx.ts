@@ -28,7 +28,7 @@ import {
 } from "#adapters/plant-disease/plant-pool.ts"
 import type { Network } from "#adapters/plant-disease/plant-protocol.ts"
 import { ModelUnusable } from "#adapters/plant-disease/plant-unusable.ts"
-import { StopDeadline } from "#adapters/stop-deadline.ts"
+import { StopDeadline } from "#processes"
 import { causeText } from "#schemas/cause-text.ts"
 import type { ModelInfo } from "#schemas/plant-disease/model.ts"
 import { side } from "#schemas/plant-disease/side.ts"

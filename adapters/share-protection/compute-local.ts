@@ -10,7 +10,7 @@ import { Deferred, Effect, type Redacted, type Scope } from "effect"
 import { type Boot, Compute } from "#actors/share-protection/compute.ts"
 import { findImage } from "#adapters/share-protection/compute-images.ts"
 import { newWorkerKeys, type WorkerUsers } from "#adapters/share-protection/worker-users.ts"
-import { StopDeadline, work_ms } from "#adapters/stop-deadline.ts"
+import { StopDeadline, work_ms } from "#processes"
 import type { WorkerId } from "#schemas/share-protection/id.ts"
 import { WorkerUnavailable } from "#schemas/share-protection/rejection.ts"
 

@@ -14,7 +14,6 @@ import { httpTransport } from "#adapters/http-transport.ts"
 import { settleMark } from "#adapters/log/settled.ts"
 import { logging } from "#adapters/logging.ts"
 import { pageFiles } from "#adapters/page-files.ts"
-import { newStopDeadline, StopDeadline } from "#adapters/stop-deadline.ts"
 import { telemetry } from "#adapters/telemetry.ts"
 import { announce } from "#cli/instance.ts"
 import { settings, sources } from "#cli/root.ts"
@@ -24,6 +23,7 @@ import { requestMetrics } from "#gateway/metrics.ts"
 import { type Mounted, mount } from "#gateway/routes.ts"
 import { healthService } from "#gateway/system/health.ts"
 import { systemService } from "#gateway/system/service.ts"
+import { newStopDeadline, StopDeadline } from "#processes"
 import {
   ShareProtectionModel,
   blueprint as share_blueprint,

@@ -10,7 +10,7 @@ import { registryMirror } from "#adapters/carrier-search/carrier-mirror.ts"
 
 /** Answers each question after 80 ms with a piece; each piece has one carrier more. */
 const slow = `
-import { answerCalls } from "${new URL("../../adapters/thread-call.ts", import.meta.url).href}"
+import { answerCalls } from "${new URL("../../packages/threads/call.ts", import.meta.url).href}"
 const pause = new Int32Array(new SharedArrayBuffer(4))
 let done = 0
 answerCalls(() => {

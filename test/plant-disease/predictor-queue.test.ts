@@ -5,7 +5,7 @@ import sharp from "sharp"
 import { Busy, InferenceFailed, WrongType } from "#actors/plant-disease/predictor.ts"
 import { end_ms_max } from "#adapters/plant-disease/plant-pool.ts"
 import { predictorOnnx, threadsFor } from "#adapters/plant-disease/predictor-onnx.ts"
-import { StopDeadline } from "#adapters/stop-deadline.ts"
+import { StopDeadline } from "#processes"
 import { colourNetwork, plantSettings, scratch } from "./colour-network.ts"
 import { deadly } from "./dying-thread.ts"
 import {

@@ -5,7 +5,7 @@ import { once } from "node:events"
 import { join } from "node:path"
 import { text } from "node:stream/consumers"
 import { afterAll, describe, it, vi } from "vitest"
-import { spawnGuarded } from "#adapters/child-processes/guarded-process.ts"
+import { spawnGuarded } from "../guarded-process.ts"
 
 const soon = { timeout: 20_000, interval: 20 }
 const pipes = { env: { GIVEN: "yes" }, stdio: ["pipe", "pipe", "pipe"] } as const

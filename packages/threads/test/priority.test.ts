@@ -6,7 +6,7 @@ import { expect, it } from "vitest"
 
 const { PRIORITY_BELOW_NORMAL } = constants.priority
 
-const tested = new URL("../../adapters/thread-priority.ts", import.meta.url).href
+const tested = new URL("../priority.ts", import.meta.url).href
 
 /** Runs in a thread: its kernel's priority by its kernel. */
 const politely = `

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { newStopDeadline, StopDeadline } from "#adapters/stop-deadline.ts"
+import { newStopDeadline, StopDeadline } from "../stop-deadline.ts"
 
 const hour_ms = 3_600_000
 

@@ -2,9 +2,9 @@
 import { spawnSync } from "node:child_process"
 import { setImmediate as turn } from "node:timers/promises"
 import { afterEach, describe, expect, it } from "vitest"
-import { type ThreadCall, type ThreadCallOptions, threadCall } from "#adapters/thread-call.ts"
+import { type ThreadCall, type ThreadCallOptions, threadCall } from "../call.ts"
 
-const tested = new URL("../../adapters/thread-call.ts", import.meta.url).href
+const tested = new URL("../call.ts", import.meta.url).href
 
 const programOf = (text: string) => {
   const script = `import { answerCalls } from "${tested}"\n${text}`

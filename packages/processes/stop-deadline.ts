@@ -26,7 +26,7 @@ export interface StopDeadline {
 const own = (ms: number) => Effect.succeed(ms)
 
 /** That of the process; there is none but where `newStopDeadline` was given. */
-export const StopDeadline = Context.Reference<StopDeadline>("adapters/StopDeadline", {
+export const StopDeadline = Context.Reference<StopDeadline>("processes/StopDeadline", {
   defaultValue: () => ({ begin: Effect.void, work: own, part: own, rest: own }),
 })
 

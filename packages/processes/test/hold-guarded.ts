@@ -1,5 +1,5 @@
 /** Run by a test: starts the program of its arguments under a guard, prints its id, and waits. */
-import { spawnGuarded } from "#adapters/child-processes/guarded-process.ts"
+import { spawnGuarded } from "../guarded-process.ts"
 
 const [, , program = "", ...args] = process.argv
 

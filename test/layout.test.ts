@@ -1,0 +1,119 @@
+/** The layout of the tree: packages with one door each, and folders that a newcomer can scan. */
+import { dirname, join, normalize } from "node:path"
+import { describe, expect, it } from "vitest"
+import { importsOf, readTree, type TreeFile } from "./house-tree.ts"
+
+const tree = readTree()
+const textOf = (path: string) => tree.find((file) => file.path === path)?.text ?? ""
+
+const entries_max = 30
+const same_prefix_max = 3
+/** A README of a package fits on one screen. */
+const readme_lines_max = 40
+
+/** Folders that are older than the limits. A folder that meets them must be removed from here. */
+const older_folders = [
+  "actors/blob-storage",
+  "actors/share-protection",
+  "actors/system",
+  "adapters",
+  "adapters/blob-storage",
+  "adapters/capital-pressure",
+  "adapters/carrier-search",
+  "adapters/plant-disease",
+  "adapters/share-protection",
+  "adapters/system",
+  "gateway",
+  "gateway/blob-storage",
+  "gateway/share-protection",
+  "gateway/system",
+  "schemas/share-protection",
+]
+
+const code = /^(actors|adapters|cli|events|gateway|packages|projections|schemas|server)\/.+\.ts$/
+
+/** What a package may import of the kernel: the ports that it implements, and plain helpers. */
+const kernel =
+  /^#(schemas\/(cause-text|metric)|events\/trace|projections\/(database|statement))\.ts$/
+
+const { imports } = JSON.parse(textOf("package.json"))
+const packages = [
+  ...new Set(tree.flatMap(({ path }) => /^packages\/([a-z-]+)\//.exec(path)?.[1] ?? [])),
+]
+const packageOf = (path: string) => /^packages\/([a-z-]+)\//.exec(path)?.[1]
+
+/** The names in each folder: files and folders alike. */
+const folders = () => {
+  const found = new Map<string, Set<string>>()
+  for (const { path } of tree.filter((file) => code.test(file.path))) {
+    const parts = path.split("/")
+    for (const [i, name] of parts.entries()) {
+      const folder = parts.slice(0, i).join("/")
+      if (folder !== "") found.set(folder, (found.get(folder) ?? new Set()).add(name))
+    }
+  }
+  return found
+}
+
+const isCrowded = (names: ReadonlySet<string>) => {
+  if (names.size > entries_max) return true
+  const prefixes = [...names].flatMap((name) => /^([a-z0-9]+)-.*\.ts$/.exec(name)?.[1] ?? [])
+  return prefixes.some((one) => prefixes.filter((same) => same === one).length > same_prefix_max)
+}
+
+/** What a file outside of a package, or in another, imports of it past its door. */
+const deepImports = ({ path, text }: TreeFile) =>
+  importsOf(text).filter((from) => {
+    const target = from.startsWith(".") ? normalize(join(dirname(path), from)) : from.slice(1)
+    const entered = packageOf(target)
+    return entered !== undefined && entered !== packageOf(path)
+  })
+
+/** What a package imports that is neither its own, nor a port, nor another package. */
+const foreignImports = ({ path, text }: TreeFile) =>
+  importsOf(text).filter((from) => {
+    if (from.startsWith("#")) return !kernel.test(from) && !packages.includes(from.slice(1))
+    if (!from.startsWith(".")) return false
+    return packageOf(normalize(join(dirname(path), from))) !== packageOf(path)
+  })
+
+const inPackage = /^packages\/[a-z-]+\/(?!test\/).+\.ts$/
+
+describe("a folder", () => {
+  it(`has at most ${entries_max} entries, and no prefix is shared by four files`, () => {
+    const crowded = [...folders()].filter(([, names]) => isCrowded(names)).map(([name]) => name)
+    expect(crowded.toSorted()).toEqual(older_folders)
+    expect(isCrowded(new Set(["a-b.ts", "a-c.ts", "a-d.ts", "a.ts"]))).toBe(false)
+    expect(isCrowded(new Set(["a-b.ts", "a-c.ts", "a-d.ts", "a-e.ts"]))).toBe(true)
+    expect(isCrowded(new Set(Array.from({ length: 31 }, (_, i) => `${i}`)))).toBe(true)
+  })
+})
+
+describe("a package", () => {
+  it.each(packages)("%s has one door, and a README of one screen", (name) => {
+    expect(imports[`#${name}`]).toBe(`./packages/${name}/${name}.ts`)
+    expect(textOf(`packages/${name}/${name}.ts`)).not.toBe("")
+    const lines = textOf(`packages/${name}/README.md`).split("\n").length
+    expect(lines).toBeGreaterThan(1)
+    expect(lines).toBeLessThanOrEqual(readme_lines_max)
+  })
+
+  it("is imported by its door alone", () => {
+    const deep = Object.values<string>(imports).filter((path) => path.startsWith("./packages/"))
+    expect(deep).toEqual(packages.toSorted().map((name) => `./packages/${name}/${name}.ts`))
+    const found = tree.flatMap((file) => deepImports(file).map((from) => `${file.path}: ${from}`))
+    expect(found).toEqual([])
+    const text = 'import { a } from "../packages/threads/call.ts"\n'
+    expect(deepImports({ path: "test/a.ts", text })).toHaveLength(1)
+  })
+
+  it("knows no service: it imports itself, other packages, and the ports it implements", () => {
+    const found = tree
+      .filter(({ path }) => inPackage.test(path))
+      .flatMap((file) => foreignImports(file).map((from) => `${file.path}: ${from}`))
+    expect(found).toEqual([])
+    const path = "packages/threads/a.ts"
+    const text = 'import { a } from "#schemas/blob-storage/blob.ts"\nimport "../../main.ts"\n'
+    expect(foreignImports({ path, text })).toHaveLength(2)
+  })
+})
