@@ -1,7 +1,7 @@
 /** What `almanac doctor` finds of PostgreSQL, where read models are kept there. */
 import pg from "pg"
 import { type Finding, fail, ok, warn } from "#adapters/finding.ts"
-import { type PostgresServer, sessionOf } from "#adapters/postgres-server.ts"
+import { type PostgresServer, sessionOf } from "#postgres"
 import { causeText } from "#schemas/cause-text.ts"
 
 /** Connections that one process may want; the rest is for others and for operators. */

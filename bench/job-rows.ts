@@ -5,11 +5,11 @@
 import { join } from "node:path"
 import Sqlite from "better-sqlite3"
 import { Effect, Exit, Scope } from "effect"
-import { sqlite } from "#adapters/sqlite.ts"
 import { openDatabase } from "#projections/read-model.ts"
 import { blueprint } from "#projections/share-protection/blueprint.ts"
 import { listJobs } from "#projections/share-protection/job.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
+import { sqlite } from "#sqlite"
 import type { Contestant, Home } from "./contestant.ts"
 
 export const rows = 1_000_000

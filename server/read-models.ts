@@ -1,8 +1,7 @@
 /** The read models that this program keeps, by their service. */
 import { Context, Effect, Layer } from "effect"
 import { capitalFile, unnamedCapitalFile } from "#adapters/capital-pressure/capital-file.ts"
-import { postgres } from "#adapters/postgres.ts"
-import { sqlite } from "#adapters/sqlite.ts"
+import { postgres } from "#postgres"
 import { blueprint as blob_storage } from "#projections/blob-storage/blueprint.ts"
 import { blueprint as capital_pressure } from "#projections/capital-pressure/blueprint.ts"
 import { Databases } from "#projections/database.ts"
@@ -12,6 +11,7 @@ import { blueprint as system } from "#projections/system/blueprint.ts"
 import { blueprint as webhook } from "#projections/system/webhook-model.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { details } from "#server/aggregate-kinds.ts"
+import { sqlite } from "#sqlite"
 
 /** What stands before the folder in `database.connection`. */
 const connection_head = "sqlite:///"

@@ -18,7 +18,7 @@ const positionAt = (path: string) => {
   try {
     const file = openStore(path)
     try {
-      // One row of one column, by adapters/sqlite.ts.
+      // One row of one column, by packages/sqlite/sqlite.ts.
       return file.prepare("select position from checkpoint").pluck().get() as number
     } finally {
       file.close()

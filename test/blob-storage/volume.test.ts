@@ -2,7 +2,6 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Result, Struct } from "effect"
 import fc from "fast-check"
 import { machine, Volume } from "#actors/blob-storage/volume.ts"
-import { sqlite } from "#adapters/sqlite.ts"
 import {
   BlobDeleted,
   type BlobEvent,
@@ -17,6 +16,7 @@ import { snapshot_bytes_max } from "#events/log.ts"
 import { blueprint } from "#projections/blob-storage/blueprint.ts"
 import { findVolume, listPolicies } from "#projections/blob-storage/volume.ts"
 import { openDatabase, project } from "#projections/read-model.ts"
+import { sqlite } from "#sqlite"
 import { given } from "../given.ts"
 import { histories } from "../histories.ts"
 import { temporaryFolder } from "../nats.ts"

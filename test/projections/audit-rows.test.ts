@@ -1,7 +1,6 @@
 /** The audit's rows of many events at once, against those of each event alone. */
 import { assert, describe, it } from "@effect/vitest"
 import { DateTime, Effect, Layer, Struct } from "effect"
-import { sqlite } from "#adapters/sqlite.ts"
 import { BlobStored, ReplicationShortfallStarted } from "#events/blob-storage/volume.ts"
 import type { Recorded } from "#events/log.ts"
 import { writesOf } from "#projections/projection.ts"
@@ -9,6 +8,7 @@ import { openDatabase } from "#projections/read-model.ts"
 import { auditedEvents } from "#projections/system/audit.ts"
 import { blueprint } from "#projections/system/blueprint.ts"
 import { details } from "#server/aggregate-kinds.ts"
+import { sqlite } from "#sqlite"
 import { blob } from "../blob-storage/fact.ts"
 import { temporaryFolder } from "../nats.ts"
 

@@ -2,9 +2,9 @@
 import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { Kysely } from "kysely"
-import { sqlite } from "#adapters/sqlite.ts"
 import type { Entry } from "#events/log.ts"
 import { type Blueprint, openDatabase, project } from "#projections/read-model.ts"
+import { sqlite } from "#sqlite"
 import { temporaryFolder } from "../nats.ts"
 import { postgresDatabases } from "../postgres.ts"
 

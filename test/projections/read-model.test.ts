@@ -8,10 +8,10 @@ import { TestClock } from "effect/testing"
 import type { Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { logMemory } from "#adapters/log-memory.ts"
-import { sqlite } from "#adapters/sqlite.ts"
 import type { Log } from "#events/log.ts"
 import { Databases, type Design } from "#projections/database.ts"
 import { type Blueprint, readModel } from "#projections/read-model.ts"
+import { sqlite } from "#sqlite"
 import { blueprint, closed, count, counted } from "./counters.ts"
 
 const folder = Effect.acquireRelease(

@@ -1,11 +1,11 @@
 /** A read model of share protection in a folder of its own, and commits to fill it with. */
 import { Effect, Layer } from "effect"
-import { sqlite } from "#adapters/sqlite.ts"
 import type { Recorded } from "#events/log.ts"
 import type { Databases } from "#projections/database.ts"
 import { openDatabase, project } from "#projections/read-model.ts"
 import { blueprint } from "#projections/share-protection/blueprint.ts"
 import type { Message } from "#schemas/message.ts"
+import { sqlite } from "#sqlite"
 import { temporaryFolder } from "../nats.ts"
 
 const noon_ms = Date.parse("2026-11-20T12:00:00.000Z")

@@ -5,7 +5,6 @@ import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { logMemory } from "#adapters/log-memory.ts"
-import { sqlite } from "#adapters/sqlite.ts"
 import { type Log, LogUnavailable } from "#events/log.ts"
 import {
   compareReadModel,
@@ -16,6 +15,7 @@ import {
 } from "#gateway/system/read-models.ts"
 import { type ReadModelDifference, ReadModelsGroup } from "#gateway/system/read-models-api.ts"
 import { SystemModel } from "#projections/system/blueprint.ts"
+import { sqlite } from "#sqlite"
 import { Count, Counter } from "../counter.ts"
 import { as, type Served, serveHttp } from "../http.ts"
 import { temporaryFolder } from "../nats.ts"

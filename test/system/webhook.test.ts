@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { machine, Webhook, type WebhookContext } from "#actors/system/webhook.ts"
-import { sqlite } from "#adapters/sqlite.ts"
 import {
   WebhookChanged,
   WebhookCreated,
@@ -36,6 +35,7 @@ import {
   url_chars_max,
   WebhookUrl,
 } from "#schemas/system/webhook.ts"
+import { sqlite } from "#sqlite"
 import { histories } from "../histories.ts"
 import { temporaryFolder } from "../nats.ts"
 import { assertStorable, everyState } from "../state-table.ts"

@@ -7,9 +7,16 @@
  */
 import { setTimeout } from "node:timers/promises"
 import { Effect, Layer, Schedule, type Scope } from "effect"
-import { postgresComparison } from "#adapters/postgres-comparison.ts"
-import { failureOf, isAway } from "#adapters/postgres-failure.ts"
-import { postgresReader } from "#adapters/postgres-reader.ts"
+import {
+  type Checkpoint,
+  type Database,
+  Databases,
+  DatabaseUnusable,
+  type Design,
+} from "#projections/database.ts"
+import { postgresComparison } from "./comparison.ts"
+import { failureOf, isAway } from "./failure.ts"
+import { postgresReader } from "./reader.ts"
 import {
   besideOf,
   dropSchema,
@@ -23,19 +30,17 @@ import {
   replacedOf,
   schemaOf,
   tryLock,
-} from "#adapters/postgres-schema.ts"
-import type { PostgresServer } from "#adapters/postgres-server.ts"
-import { type Session, session } from "#adapters/postgres-session.ts"
-import { postgresSharing } from "#adapters/postgres-sharing.ts"
-import { tended } from "#adapters/postgres-sweep.ts"
-import { postgresWrites, toldOf } from "#adapters/postgres-writes.ts"
-import {
-  type Checkpoint,
-  type Database,
-  Databases,
-  DatabaseUnusable,
-  type Design,
-} from "#projections/database.ts"
+} from "./schema.ts"
+import type { PostgresServer } from "./server.ts"
+import { type Session, session } from "./session.ts"
+import { postgresSharing } from "./sharing.ts"
+import { tended } from "./sweep.ts"
+import { postgresWrites, toldOf } from "./writes.ts"
+
+export { locks } from "./schema.ts"
+export { type PostgresServer, sessionOf } from "./server.ts"
+export { session } from "./session.ts"
+export { tended } from "./sweep.ts"
 
 export interface PostgresOptions extends PostgresServer {
   /** Whether this process may write; one that may not sees what others write. */

@@ -1,9 +1,9 @@
 /** Whose turn it is to write a read model that processes share, and how the others see it move. */
 import { Effect } from "effect"
 import type pg from "pg"
-import { locks, readCheckpoint, tryLock } from "#adapters/postgres-schema.ts"
-import type { Session } from "#adapters/postgres-session.ts"
 import { type Checkpoint, DatabaseUnusable, type Sharing } from "#projections/database.ts"
+import { locks, readCheckpoint, tryLock } from "./schema.ts"
+import type { Session } from "./session.ts"
 
 /** How often each process asks for the checkpoint, should nothing be told, in milliseconds. */
 const look_ms = 1000

@@ -9,15 +9,15 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from "kysely"
-import type { FileRead, Question, Rows } from "#adapters/sqlite-reader-thread.ts"
 import { threadCall } from "#threads"
+import type { FileRead, Question, Rows } from "./reader-thread.ts"
 
 export interface Reader {
   /** Kysely over what `file` is at the time of the query. It only reads. */
   readonly dialect: (file: () => FileRead) => Dialect
 }
 
-const program = new URL("./sqlite-reader-thread.ts", import.meta.url)
+const program = new URL("./reader-thread.ts", import.meta.url)
 
 /** Starts the thread at the first query, and ends it with the scope. */
 export const reader = Effect.gen(function* () {

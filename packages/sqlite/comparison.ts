@@ -1,10 +1,10 @@
 /** Compares two SQLite files in a thread of its own, so that this one stays free. */
 import { Effect, type Scope } from "effect"
-import type { Comparison, Question, Told } from "#adapters/sqlite-comparison-thread.ts"
 import { type Comparing, DatabaseUnusable } from "#projections/database.ts"
 import { threadCall } from "#threads"
+import type { Comparison, Question, Told } from "./comparison-thread.ts"
 
-const program = new URL("./sqlite-comparison-thread.ts", import.meta.url)
+const program = new URL("./comparison-thread.ts", import.meta.url)
 
 /**
  * Begins: from here on the kept file is seen as it is, whatever is written to it. The thread ends

@@ -1,10 +1,10 @@
 /** How a read model in PostgreSQL is written: rows and checkpoint in one transaction. */
 import { Effect } from "effect"
 import type { QueryConfig } from "pg"
-import { inOrder, type Session } from "#adapters/postgres-session.ts"
-import { binder } from "#adapters/postgres-statement.ts"
 import type { Checkpoint, Database, DatabaseUnusable } from "#projections/database.ts"
 import type { Write } from "#projections/statement.ts"
+import { inOrder, type Session } from "./session.ts"
+import { binder } from "./statement.ts"
 
 /**
  * The first statement of each transaction, which others that write wait at. Where the position is

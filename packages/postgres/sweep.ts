@@ -6,6 +6,7 @@
  */
 import { Effect } from "effect"
 import type pg from "pg"
+import type { Design } from "#projections/database.ts"
 import {
   besideOf,
   dropSchema,
@@ -15,10 +16,9 @@ import {
   schemaOf,
   tryLock,
   unlock,
-} from "#adapters/postgres-schema.ts"
-import type { PostgresServer } from "#adapters/postgres-server.ts"
-import { session } from "#adapters/postgres-session.ts"
-import type { Design } from "#projections/database.ts"
+} from "./schema.ts"
+import type { PostgresServer } from "./server.ts"
+import { session } from "./session.ts"
 
 /** How often a process says that it uses its schema. */
 const tended_every = "10 minutes"

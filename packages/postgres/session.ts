@@ -4,9 +4,9 @@
  */
 import { Effect, type Scope } from "effect"
 import pg from "pg"
-import { failureOf } from "#adapters/postgres-failure.ts"
-import { type PostgresServer, sessionOf } from "#adapters/postgres-server.ts"
 import type { DatabaseUnusable } from "#projections/database.ts"
+import { failureOf } from "./failure.ts"
+import { type PostgresServer, sessionOf } from "./server.ts"
 
 /** Statements that are sent before the first is answered; then others have the thread. */
 const sent_max = 200

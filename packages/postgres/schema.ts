@@ -3,8 +3,8 @@
  * beside it while it is built again, and the one that was replaced until nobody reads it.
  */
 import type pg from "pg"
-import { postgresCompiler } from "#adapters/postgres-statement.ts"
 import type { Checkpoint, Design, Dump } from "#projections/database.ts"
+import { postgresCompiler } from "./statement.ts"
 
 /**
  * Advisory locks, which are by a class and a schema's name. `used` is shared by all processes that

@@ -10,10 +10,10 @@ import {
   type QueryResult,
 } from "kysely"
 import pg from "pg"
-import { readFailureOf } from "#adapters/postgres-failure.ts"
-import { type PostgresServer, sessionOf } from "#adapters/postgres-server.ts"
-import { held, naming } from "#adapters/postgres-statement.ts"
 import { StopDeadline } from "#processes"
+import { readFailureOf } from "./failure.ts"
+import { type PostgresServer, sessionOf } from "./server.ts"
+import { held, naming } from "./statement.ts"
 
 /** Milliseconds after which a session that nobody uses ends. */
 const idle_ms_max = 30_000

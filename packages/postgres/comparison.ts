@@ -1,9 +1,6 @@
 /** Compares two schemas row by row in the order of their keys, without having either in memory. */
 import { Effect, type Scope } from "effect"
 import pg from "pg"
-import { failureOf } from "#adapters/postgres-failure.ts"
-import { readCheckpoint } from "#adapters/postgres-schema.ts"
-import { type PostgresServer, sessionOf } from "#adapters/postgres-server.ts"
 import type {
   Comparing,
   DatabaseUnusable,
@@ -11,6 +8,9 @@ import type {
   RowDifference,
   ShownValue,
 } from "#projections/database.ts"
+import { failureOf } from "./failure.ts"
+import { readCheckpoint } from "./schema.ts"
+import { type PostgresServer, sessionOf } from "./server.ts"
 
 export interface Compared {
   readonly kept: string

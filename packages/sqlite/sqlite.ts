@@ -13,9 +13,6 @@ import { dirname, join } from "node:path"
 import Sqlite from "better-sqlite3"
 import { Effect, Layer } from "effect"
 import { Kysely, type LogEvent, type SqliteDatabase, SqliteDialect } from "kysely"
-import { comparison } from "#adapters/sqlite-comparison.ts"
-import { isDamage, parts, setAside } from "#adapters/sqlite-damage.ts"
-import { type Reader, reader } from "#adapters/sqlite-reader.ts"
 import {
   type Checkpoint,
   type Database,
@@ -25,6 +22,9 @@ import {
   type Place,
 } from "#projections/database.ts"
 import { compiler, type Write } from "#projections/statement.ts"
+import { comparison } from "./comparison.ts"
+import { isDamage, parts, setAside } from "./damage.ts"
+import { type Reader, reader } from "./reader.ts"
 
 const setup = `
   create table if not exists checkpoint (
