@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { Effect } from "effect"
-import { openModel } from "#adapters/plant-disease/plant-model.ts"
+import { openModel } from "#models"
 
 const classes = 38
 const names = Array.from({ length: classes }, (_, index) => `class ${index}`)
@@ -15,7 +15,7 @@ const withClasses = (model_path: string) => {
 
 /** The tutorial's network, 47.8 million weights nearly all in one layer, as a Keras .h5. */
 export const writeTutorial = async (folder: string) => {
-  const { writeTutorialNetwork } = await import("../test/plant-disease/tutorial-network.ts")
+  const { writeTutorialNetwork } = await import("../packages/models/test/tutorial-network.ts")
   mkdirSync(folder)
   const path = join(folder, "tutorial.h5")
   await writeTutorialNetwork(path)
@@ -26,8 +26,8 @@ export const writeTutorial = async (folder: string) => {
 export const writeMobileNet = async (folder: string, is_folded: boolean) => {
   const { setBackend } = await import("@tensorflow/tfjs-core")
   await import("@tensorflow/tfjs-backend-wasm")
-  const { mobileNet } = await import("../test/plant-disease/mobile-network.ts")
-  const { writeTfjs } = await import("../test/plant-disease/tfjs-network.ts")
+  const { mobileNet } = await import("../packages/models/test/mobile-network.ts")
+  const { writeTfjs } = await import("../packages/models/test/tfjs-network.ts")
   await setBackend("wasm")
   const model = mobileNet(is_folded)
   const path = await writeTfjs(model, folder)

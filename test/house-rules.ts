@@ -280,7 +280,7 @@ export const rules: ReadonlyArray<Rule> = [
   forbids(
     "nothing is spread that is written out there",
     // A table keeps a row's fields together.
-    /^(?!test\/|schemas\/capital-pressure\/registry\.ts$).+\.(ts|mjs)$/,
+    /^(?!(.+\/)?test\/|schemas\/capital-pressure\/registry\.ts$).+\.(ts|mjs)$/,
     /\.\.\.(\{|\(\[.*\] as const\),$)/,
     "write its members where it stands",
     { path: "actors/a.ts", text: "const a = { ...{ b, c }, d }\n" },

@@ -16,13 +16,13 @@ const exported_still = new Set([
   "adapters/blob-storage/volume-record.ts",
   "adapters/blob-storage/volume-segments.ts",
   "adapters/blob-storage/volume-warmth.ts",
-  "adapters/plant-disease/plant-classes.ts",
-  "adapters/plant-disease/plant-image.ts",
-  "adapters/plant-disease/plant-jpeg.ts",
-  "adapters/plant-disease/plant-protobuf.ts",
-  "adapters/plant-disease/plant-trainer-files.ts",
-  "adapters/plant-disease/plant-trainer-job.ts",
-  "adapters/plant-disease/plant-trainer.ts",
+  "packages/models/classes.ts",
+  "packages/models/onnx/protobuf.ts",
+  "packages/predictor/images/image.ts",
+  "packages/predictor/jpeg/jpeg.ts",
+  "packages/trainer/files.ts",
+  "packages/trainer/job.ts",
+  "packages/trainer/optimizer.ts",
 ])
 
 describe("the house", () => {

@@ -20,7 +20,6 @@ const older_folders = [
   "adapters/blob-storage",
   "adapters/capital-pressure",
   "adapters/carrier-search",
-  "adapters/plant-disease",
   "adapters/share-protection",
   "adapters/system",
   "gateway",
@@ -34,7 +33,7 @@ const code = /^(actors|adapters|cli|events|gateway|packages|projections|schemas|
 
 /** What a package may import of the kernel: the ports that it implements, and plain helpers. */
 const kernel =
-  /^#(schemas\/(cause-text|metric)|events\/trace|projections\/(database|statement))\.ts$/
+  /^#(schemas\/(cause-text|image-side|metric)|events\/trace|projections\/(database|statement))\.ts$/
 
 const { imports } = JSON.parse(textOf("package.json"))
 const packages = [
@@ -61,12 +60,16 @@ const isCrowded = (names: ReadonlySet<string>) => {
   return prefixes.some((one) => prefixes.filter((same) => same === one).length > same_prefix_max)
 }
 
+const in_tests = /(^|\/)(test|bench)\//
+
 /** What a file outside of a package, or in another, imports of it past its door. */
 const deepImports = ({ path, text }: TreeFile) =>
   importsOf(text).filter((from) => {
     const target = from.startsWith(".") ? normalize(join(dirname(path), from)) : from.slice(1)
     const entered = packageOf(target)
-    return entered !== undefined && entered !== packageOf(path)
+    if (entered === undefined || entered === packageOf(path)) return false
+    // Tests and benchmarks share what builds their input.
+    return !(in_tests.test(path) && in_tests.test(target))
   })
 
 /** What a package imports that is neither its own, nor a port, nor another package. */

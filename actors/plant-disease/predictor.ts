@@ -2,7 +2,7 @@
 import { Context, type Effect, Schema } from "effect"
 import type { ModelInfo } from "#schemas/plant-disease/model.ts"
 
-export { side } from "#schemas/plant-disease/side.ts"
+export { side } from "#schemas/image-side.ts"
 
 /** No JPEG or PNG, by its first bytes: 415. */
 export class WrongType extends Schema.TaggedError<WrongType>()("WrongType", {

@@ -15,9 +15,10 @@ import {
   TooLarge,
   WrongType,
 } from "#actors/plant-disease/predictor.ts"
-import { asked, chained } from "#adapters/plant-disease/plant-asking.ts"
-import { explanation } from "#adapters/plant-disease/plant-explanation.ts"
-import { typeOf } from "#adapters/plant-disease/plant-image-type.ts"
+import { explanation } from "#adapters/plant-disease/explanation.ts"
+import { asked, chained } from "#adapters/plant-disease/pool-effects.ts"
+import { ModelUnusable } from "#models"
+import type { Network } from "#predictor"
 import {
   type Begun,
   end_ms_max,
@@ -25,13 +26,13 @@ import {
   plantPool,
   type Ran,
   type Threads,
-} from "#adapters/plant-disease/plant-pool.ts"
-import type { Network } from "#adapters/plant-disease/plant-protocol.ts"
-import { ModelUnusable } from "#adapters/plant-disease/plant-unusable.ts"
+  tensor_length,
+  thread_program,
+  typeOf,
+} from "#predictor"
 import { StopDeadline } from "#processes"
 import { causeText } from "#schemas/cause-text.ts"
 import type { ModelInfo } from "#schemas/plant-disease/model.ts"
-import { side } from "#schemas/plant-disease/side.ts"
 import type { Settings } from "#schemas/settings.ts"
 
 export interface PredictorOptions {
@@ -44,8 +45,6 @@ export interface PredictorOptions {
   readonly program?: URL
 }
 
-const thread_program = new URL("./plant-thread.ts", import.meta.url)
-const tensor_length = side * side * 3
 /** Above it one session serves all cores: each has its own copy of the weights. Decision 0102. */
 const small_network_bytes_max = 32 * 2 ** 20
 /** Heat maps in the making: each takes as long as 50 images. */

@@ -37,9 +37,7 @@ const described = ({ file, prepared }: Prepared) => {
 
 /** How the class file fits; the line begins with `bad` where it does not. */
 const classesLine = Effect.fnUntraced(function* (path: string, model: string, outputs: number) {
-  const { readClasses, checkClasses } = yield* Effect.promise(
-    () => import("#adapters/plant-disease/plant-classes.ts"),
-  )
+  const { readClasses, checkClasses } = yield* Effect.promise(() => import("#models"))
   const reading = async () => {
     const names = await readClasses(path, model)
     checkClasses(names, outputs)
@@ -53,7 +51,7 @@ const classesLine = Effect.fnUntraced(function* (path: string, model: string, ou
 })
 
 const ran = Effect.fnUntraced(function* ({ onnx_path, prepared }: Prepared) {
-  const { dryRun } = yield* Effect.promise(() => import("#adapters/plant-disease/plant-dry-run.ts"))
+  const { dryRun } = yield* Effect.promise(() => import("#models"))
   const { first_ms, median_ms, is_finite } = yield* Effect.tryPromise({
     try: () => dryRun(onnx_path, prepared, runs),
     catch: (error) => new NotUsable({ message: `ONNX Runtime does not run it: ${String(error)}` }),

@@ -21,7 +21,7 @@ const reasonOf = (error: unknown) => {
 /** Drawn and packed as its ending says; only whoever draws loads the program that does. */
 const drawn = Effect.fnUntraced(function* (name: string, seed: number, is_png: boolean) {
   const [{ demo_classes, drawLeaf }, { default: sharp }] = yield* Effect.promise(() =>
-    Promise.all([import("#adapters/plant-disease/leaf.ts"), import("sharp")]),
+    Promise.all([import("#trainer"), import("sharp")]),
   )
   const index = demo_classes.indexOf(name)
   if (index === -1) {

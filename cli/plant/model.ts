@@ -21,9 +21,7 @@ const folder = Effect.acquireRelease(
 
 /** Looks into the model, and converts it where it is no .onnx. */
 export const preparedModel = Effect.fnUntraced(function* (model: string) {
-  const { prepareModel } = yield* Effect.promise(
-    () => import("#adapters/plant-disease/plant-model.ts"),
-  )
+  const { prepareModel } = yield* Effect.promise(() => import("#models"))
   const opened = prepareModel(resolve(model), yield* folder)
   return yield* Effect.mapError(opened, ({ detail }) => new NotUsable({ message: detail }))
 })

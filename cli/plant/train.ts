@@ -4,9 +4,9 @@
  */
 import { Console, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import type { Heard, Training } from "#adapters/plant-disease/plant-training.ts"
 import { stoppedEarly } from "#cli/dashboard/ingest-outcome.ts"
 import { progressTo } from "#cli/progress.ts"
+import type { Heard, Training } from "#trainer"
 
 /** The command line asks for what there is not: exit code 1. */
 class FlagUnusable extends Schema.TaggedError<FlagUnusable>()("FlagUnusable", {
@@ -66,9 +66,7 @@ const wantedOf = Effect.fnUntraced(function* (flags: Flags) {
 
 /** Its threads and its decoder are loaded only where somebody trains. */
 const trained = Effect.fnUntraced(function* (wanted: Training) {
-  const { training } = yield* Effect.promise(
-    () => import("#adapters/plant-disease/plant-training.ts"),
-  )
+  const { training } = yield* Effect.promise(() => import("#trainer"))
   const progress = progressTo(wanted.epochs)
   const context = yield* Effect.context()
   const hear = (heard: Heard) => {

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { Instant } from "#schemas/instant.ts"
 
 /** The forms that a model may be handed in. Source: decisions of document 3, plant model. */
-export const model_formats = ["keras-h5", "keras", "onnx", "tfjs"] as const
+const model_formats = ["keras-h5", "keras", "onnx", "tfjs"] as const
 
 export const ModelInfo = Schema.Struct({
   name: Schema.String.annotateKey({ description: "Its file's name, without folder and ending." }),

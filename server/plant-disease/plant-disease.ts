@@ -5,14 +5,13 @@ import { HttpApiBuilder } from "effect/http-api"
 import { predictions } from "#actors/plant-disease/prediction.ts"
 import { PredictionSpool } from "#actors/plant-disease/prediction-spool.ts"
 import { Predictor } from "#actors/plant-disease/predictor.ts"
-import { demo_model } from "#adapters/plant-disease/plant-demo.ts"
-import type { ModelUnusable } from "#adapters/plant-disease/plant-unusable.ts"
 import { PixelsInFlight, pixelBudget } from "#gateway/budget.ts"
 import { PlantDiseaseApi } from "#gateway/plant-disease/api.ts"
 import { inferring } from "#gateway/plant-disease/inference.ts"
 import { predictionMetrics } from "#gateway/plant-disease/metrics.ts"
 import { predicting } from "#gateway/plant-disease/predict.ts"
 import { appOf } from "#gateway/routes.ts"
+import { demo_model, type ModelUnusable, openModel } from "#models"
 import type { ModelInfo } from "#schemas/plant-disease/model.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { spooled } from "#server/spooled.ts"
@@ -23,13 +22,10 @@ export interface PlantDiseaseOptions {
   readonly opening: Opening
 }
 
-/** Opens the network, and has a thread run it; the libraries are loaded by who serves alone. */
+/** Opens the network, and has a thread run it. */
 const opened = Effect.fnUntraced(function* ({ plant, data }: Settings, others: Promise<void>) {
-  const [{ openModel }, { predictorOnnx }] = yield* Effect.promise(() =>
-    Promise.all([
-      import("#adapters/plant-disease/plant-model.ts"),
-      import("#adapters/plant-disease/predictor-onnx.ts"),
-    ]),
+  const { predictorOnnx } = yield* Effect.promise(
+    () => import("#adapters/plant-disease/predictor-onnx.ts"),
   )
   const model = yield* openModel({
     model_path: plant.model === "" ? demo_model : plant.model,

@@ -3,13 +3,8 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
-import {
-  type Constant,
-  type Operation,
-  writeOnnx,
-} from "#adapters/plant-disease/plant-onnx-writer.ts"
-import { weightOf } from "#adapters/plant-disease/plant-weight.ts"
 import type { PredictorOptions } from "#adapters/plant-disease/predictor-onnx.ts"
+import { type Constant, type Operation, weightOf, writeOnnx } from "#models"
 import type { Settings } from "#schemas/settings.ts"
 import { given } from "../settings-given.ts"
 

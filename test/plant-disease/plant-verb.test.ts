@@ -2,8 +2,14 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, describe, expect, it } from "vitest"
+import {
+  difference,
+  expected,
+  fixtureBytes,
+  newPlace,
+  runOnnx,
+} from "../../packages/models/test/converted.ts"
 import { cleanUp, newFolder, runVerb } from "../process/server.ts"
-import { difference, expected, fixtureBytes, newPlace, runOnnx } from "./converted.ts"
 
 afterAll(cleanUp)
 

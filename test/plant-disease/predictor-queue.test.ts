@@ -3,11 +3,11 @@ import { describe, expect, it } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Layer, References, Scope } from "effect"
 import sharp from "sharp"
 import { Busy, InferenceFailed, WrongType } from "#actors/plant-disease/predictor.ts"
-import { end_ms_max } from "#adapters/plant-disease/plant-pool.ts"
 import { predictorOnnx, threadsFor } from "#adapters/plant-disease/predictor-onnx.ts"
+import { end_ms_max } from "#predictor"
 import { StopDeadline } from "#processes"
+import { deadly, dying_thread } from "../../packages/predictor/test/dying-thread.ts"
 import { colourNetwork, plantSettings, scratch } from "./colour-network.ts"
-import { deadly } from "./dying-thread.ts"
 import {
   type Colour,
   failureOf,
@@ -99,7 +99,7 @@ describe("a thread that ends by itself", () => {
           const after = yield* Effect.forEach(names, (colour) => predictor.predict(png(colour)))
           expect(after.map(({ probabilities }) => likeliest(probabilities))).toEqual(names)
         }),
-      { settings: { workers: 1 }, program: new URL("./dying-thread.ts", import.meta.url) },
+      { settings: { workers: 1 }, program: dying_thread },
     ),
   )
 

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs"
 import { Agent, request } from "node:http"
 import { setTimeout as pause } from "node:timers/promises"
 import sharp from "sharp"
-import { demo_classes, drawLeaf } from "#adapters/plant-disease/leaf.ts"
+import { demo_classes, drawLeaf } from "#trainer"
 import { newFolder, startServer } from "./server.ts"
 
 /** Of a leaf that was cut out. */

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict"
 import sharp from "sharp"
-import { drawLeaf } from "#adapters/plant-disease/leaf.ts"
+import { drawLeaf } from "#trainer"
 import type { FakeRegistry } from "../carrier-search/registry-fake.ts"
 import { hashed } from "../process/blob-client.ts"
 import { connect } from "../process/client.ts"

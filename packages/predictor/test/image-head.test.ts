@@ -1,0 +1,83 @@
+/** The head of a JPEG, read without the decoder: the decoder's own word on it, or none. */
+import sharp, { type JpegOptions } from "sharp"
+import { describe, expect, it } from "vitest"
+import { jpegHead } from "../images/head.ts"
+import { decode } from "../images/image.ts"
+import { random } from "./random.ts"
+
+const seed = 20_261_123
+const image = (width: number, height: number) =>
+  sharp({ create: { width, height, channels: 3, background: { r: 90, g: 140, b: 60 } } })
+
+const kinds: ReadonlyArray<readonly [string, JpegOptions]> = [
+  ["baseline", {}],
+  ["progressive", { progressive: true }],
+  ["with optimised tables", { optimiseCoding: true, trellisQuantisation: true }],
+  ["without subsampling", { chromaSubsampling: "4:4:4" }],
+]
+
+describe("the head of a JPEG", () => {
+  it.each(kinds)("that is %s has its size", async (_name, options) => {
+    for (const [width, height] of [
+      [1, 1],
+      [300, 7],
+      [9, 40_000],
+    ] as const) {
+      const bytes = await image(width, height).jpeg(options).toBuffer()
+      const is_plain = options.progressive !== true
+      expect(jpegHead(bytes)).toEqual({ width, height, is_plain })
+    }
+  })
+
+  it("of gray and with EXIF, a profile and a comment has it too", async () => {
+    const gray = await image(31, 17).greyscale().jpeg().toBuffer()
+    expect(jpegHead(gray)).toEqual({ width: 31, height: 17, is_plain: true })
+    const told = await image(31, 17).withMetadata({ orientation: 6 }).jpeg().toBuffer()
+    expect(jpegHead(told)).toEqual({ width: 31, height: 17, is_plain: true })
+    const comment = Buffer.from([0xff, 0xfe, 0, 4, 0xff, 0xc0])
+    const commented = Buffer.concat([gray.subarray(0, 2), comment, gray.subarray(2)])
+    expect(jpegHead(commented)).toEqual({ width: 31, height: 17, is_plain: true })
+  })
+
+  it("is left to the decoder where it is not ordinary", async () => {
+    const jpeg = await image(31, 17).jpeg().toBuffer()
+    const frame = jpeg.indexOf(Buffer.from([0xff, 0xc0]))
+    const changed = (at: number, byte: number) => {
+      const other = Buffer.from(jpeg)
+      other[at] = byte
+      return other
+    }
+    expect(jpegHead(await image(31, 17).toColourspace("cmyk").jpeg().toBuffer())).toBeUndefined()
+    expect(jpegHead(await image(31, 17).png().toBuffer())).toBeUndefined()
+    // Arithmetic codes, 12 bits, no height, two components, no marker, a segment of no length.
+    expect(jpegHead(changed(frame + 1, 0xc9))).toBeUndefined()
+    expect(jpegHead(changed(frame + 4, 12))).toBeUndefined()
+    expect(jpegHead(changed(frame + 6, 0))).toBeUndefined()
+    expect(jpegHead(changed(frame + 9, 2))).toBeUndefined()
+    expect(jpegHead(changed(frame, 0))).toBeUndefined()
+    expect(jpegHead(Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 0, ...Array(20).fill(0)]))).toBe(
+      undefined,
+    )
+    for (let length = 0; length < frame; length++) {
+      expect(jpegHead(jpeg.subarray(0, length))).toBeUndefined()
+    }
+  })
+
+  it(`never says another size than the pixels have, when damaged (seed ${seed})`, async () => {
+    const next = random(seed)
+    const jpeg = await image(40, 30).jpeg().toBuffer()
+    const frame = jpeg.indexOf(Buffer.from([0xff, 0xc0]))
+    let taken = 0
+    for (let n = 0; n < 150; n++) {
+      const damaged = Buffer.from(jpeg)
+      damaged[2 + next(frame + 10)] = next(256)
+      const decoded = await decode(damaged, { pixels_max: 1_000_000, auto_orient: false })
+      if ("problem" in decoded) continue
+      taken++
+      const { width, height } = await sharp(damaged).metadata()
+      expect([decoded.width, decoded.height]).toEqual([width, height])
+      expect(decoded.rgb.length).toBe(width * height * 3)
+    }
+    expect(taken).toBeGreaterThan(10)
+  })
+})

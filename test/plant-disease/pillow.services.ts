@@ -1,5 +1,0 @@
-/** The same as pillow.test.ts; here Pillow has to be there. */
-import { is_all_required } from "../absent.ts"
-import { agreementWithPillow } from "./pillow.ts"
-
-agreementWithPillow({ is_required: is_all_required })
