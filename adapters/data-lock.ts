@@ -16,8 +16,8 @@ import { join, resolve } from "node:path"
 import Sqlite from "better-sqlite3"
 import { Clock, Context, Effect, Layer, Predicate, Schema } from "effect"
 import { releaseReserve } from "#adapters/data-folder/reserve.ts"
-import { makeFolder } from "#adapters/new-folder.ts"
 import { removePartials } from "#adapters/partial-file.ts"
+import { makeFolder } from "#files"
 import { causeText } from "#schemas/cause-text.ts"
 
 /** Another process holds the data folder; the message says which one and what to do. */

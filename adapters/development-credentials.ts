@@ -5,7 +5,6 @@
 import { join } from "node:path"
 import { Clock, Effect, Option, Redacted, Schema } from "effect"
 import { v7 } from "uuid"
-import { findBounded, writePrivate } from "#adapters/private-file.ts"
 import { sharedId } from "#adapters/shared-key.ts"
 import {
   newToken,
@@ -15,6 +14,7 @@ import {
   token_pattern,
   unavailable,
 } from "#adapters/token-store.ts"
+import { findBounded, writePrivate } from "#files"
 import type { Caller } from "#gateway/caller.ts"
 import { IdentityUnavailable } from "#gateway/identity.ts"
 import { PrincipalId, scopes } from "#schemas/token.ts"

@@ -17,6 +17,7 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Context, Duration, Effect, Schema, Scope } from "effect"
 import { v7 } from "uuid"
 import { isInternal, type PeerDoor } from "#adapters/blob-storage/peer-door.ts"
+import { watched } from "#files"
 import { share_protection } from "#gateway/envelope.ts"
 import type { Broken, FrontDoor } from "#gateway/front-door.ts"
 import { work_ms } from "#processes"
@@ -27,7 +28,6 @@ import {
   limitConnections,
   type OtherConnections,
 } from "./connection-limit.ts"
-import { watched } from "./file-changes.ts"
 import { httpLane, type Lane } from "./http-lane.ts"
 import { probePort } from "./port-probe.ts"
 import { requireFraming } from "./request-framing.ts"

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Option, Schema, Struct } from "effect"
 import { RunningSettings } from "#adapters/health/running-settings.ts"
-import { type FileFailure, findBounded, removeFile, writePrivate } from "#adapters/private-file.ts"
+import { type FileFailure, findBounded, removeFile, writePrivate } from "#files"
 
 const Secret = Schema.RedactedFromValue(Schema.String)
 

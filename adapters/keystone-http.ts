@@ -4,7 +4,7 @@
  */
 import { Agent, request } from "@effect/platform-node/Undici"
 import { Effect, Redacted, Schema } from "effect"
-import { readBounded } from "#adapters/private-file.ts"
+import { readBounded } from "#files"
 import { IdentityUnavailable } from "#gateway/identity.ts"
 import { BackendUnavailable } from "#schemas/share-protection/rejection.ts"
 

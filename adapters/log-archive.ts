@@ -15,7 +15,6 @@ import { gunzip, gzip } from "node:zlib"
 import { Effect, Schema, Stream } from "effect"
 import { commit_mark, lineHead, unreadableLine } from "#actors/system/export.ts"
 import { decode } from "#adapters/commit-codec.ts"
-import { readBounded, syncFolder, writePrivate } from "#adapters/private-file.ts"
 import {
   type Entry,
   isPartOf,
@@ -24,6 +23,7 @@ import {
   type Part,
   parseStream,
 } from "#events/log.ts"
+import { readBounded, syncFolder, writePrivate } from "#files"
 import { causeText } from "#schemas/cause-text.ts"
 import { Position, Sha256 } from "#schemas/system/checkpoint.ts"
 

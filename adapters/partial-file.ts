@@ -2,7 +2,7 @@
 import { readdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 
-/** What is written beside a file before it takes its place, by `private-file.ts` and others. */
+/** What is written beside a file before it takes its place, by `writePrivate` and others. */
 const is_partial = /\.[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}\.tmp$/
 
 /** Where such files are in a data folder; in blobs and shares others choose the names. */

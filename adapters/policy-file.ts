@@ -6,8 +6,7 @@
  * Source: document 2 §5; DECISIONS, document 2, default policy rules.
  */
 import { Effect, Option, Result, Schema } from "effect"
-import { watched } from "#adapters/file-changes.ts"
-import { readBounded } from "#adapters/private-file.ts"
+import { readBounded, watched } from "#files"
 import { parseRule, type Rule, type Rules } from "#schemas/policy-rule.ts"
 
 /** The file is not to be used; the message is one line that says why. */

@@ -4,8 +4,8 @@ import { join, resolve } from "node:path"
 import { Effect, Redacted, Result, Schema } from "effect"
 import { parse, TomlError } from "smol-toml"
 import { capitalFile } from "#adapters/capital-pressure/capital-file.ts"
-import { FileFailure, readBounded } from "#adapters/private-file.ts"
 import { default_image } from "#adapters/share-protection/compute-images.ts"
+import { FileFailure, readBounded } from "#files"
 import {
   decodeSetting,
   fromText,

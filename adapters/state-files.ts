@@ -9,8 +9,8 @@ import { createReadStream } from "node:fs"
 import { chmod, lstat, mkdir, open, readdir, realpath, rename, rm, stat } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import Sqlite from "better-sqlite3"
-import { syncFolder } from "#adapters/private-file.ts"
 import type { Bytes } from "#adapters/state-seal.ts"
+import { syncFolder } from "#files"
 
 /** Why something of the data folder is not in a backup of state. */
 export type Left = "in_streams" | "made_again" | "large"

@@ -1,7 +1,7 @@
 /** When state was backed up last: a note in the data folder, for `almanac doctor`. */
 import { join } from "node:path"
 import { Schema } from "effect"
-import { writeForOwner } from "#adapters/private-file.ts"
+import { writeForOwner } from "#files"
 
 export const last_backup_file = "last-backup.json"
 

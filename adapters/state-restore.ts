@@ -27,8 +27,6 @@ import { type GenerationsOptions, logGenerations, optionsOf } from "#adapters/lo
 import { wanted } from "#adapters/log-jetstream.ts"
 import { EventsConnection, NatsConnection } from "#adapters/nats-connection.ts"
 import { ensureStream, undefinedWhereNone } from "#adapters/nats-stream.ts"
-import { makeFolder } from "#adapters/new-folder.ts"
-import { findBounded, removeFile, writePrivate } from "#adapters/private-file.ts"
 import { events_stream } from "#adapters/published/stream-name.ts"
 import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
 import { putFile } from "#adapters/state-files.ts"
@@ -39,6 +37,7 @@ import {
   webhook_cursors,
   webhookCursorsJetStream,
 } from "#adapters/system/webhook-cursors-jetstream.ts"
+import { findBounded, makeFolder, removeFile, writePrivate } from "#files"
 import { causeText } from "#schemas/cause-text.ts"
 import { Token } from "#schemas/message.ts"
 import { RecordRestoration } from "#schemas/system/restoration.ts"

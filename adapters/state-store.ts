@@ -10,8 +10,6 @@ import { createReadStream } from "node:fs"
 import { readdir, rename, rm, stat } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Option, Schema } from "effect"
-import { makeFolder } from "#adapters/new-folder.ts"
-import { findBounded, syncFolder, writePrivate } from "#adapters/private-file.ts"
 import { writeSynced } from "#adapters/state-files.ts"
 import {
   type Bytes,
@@ -24,6 +22,7 @@ import {
   sealText,
   unsealed,
 } from "#adapters/state-seal.ts"
+import { findBounded, makeFolder, syncFolder, writePrivate } from "#files"
 import { causeText } from "#schemas/cause-text.ts"
 import { Sha256 } from "#schemas/system/checkpoint.ts"
 import { StateManifest, type StoredFile, storedFiles } from "#schemas/system/state-backup.ts"

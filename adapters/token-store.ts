@@ -2,7 +2,7 @@
 import { hash, randomBytes } from "node:crypto"
 import { join } from "node:path"
 import { Effect, Option, Schema, Semaphore } from "effect"
-import { findBounded, writePrivate } from "#adapters/private-file.ts"
+import { findBounded, writePrivate } from "#files"
 import { IdentityUnavailable } from "#gateway/identity.ts"
 
 /** An issued token as it is kept; the token itself is not in it. */

@@ -5,8 +5,8 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto"
 import { join } from "node:path"
 import { Effect, Layer, Option, Redacted } from "effect"
-import { findBounded, writePrivate } from "#adapters/private-file.ts"
 import { sharedKey } from "#adapters/shared-key.ts"
+import { findBounded, writePrivate } from "#files"
 import { Cursors } from "#gateway/blob-storage/cursors.ts"
 
 /** SHA-256's own width: HMAC gains nothing from a longer key. */

@@ -2,7 +2,7 @@
 import { join } from "node:path"
 import { Effect, Option } from "effect"
 import { v7 } from "uuid"
-import { FileFailure, findBounded, writePrivate } from "#adapters/private-file.ts"
+import { FileFailure, findBounded, writePrivate } from "#files"
 
 /** An id has at most 64 characters. */
 const id_bytes_max = 128

@@ -5,7 +5,7 @@
 
 import fs from "node:fs"
 import { codeOf } from "#actors/blob-storage/blob-fault.ts"
-import { syncFolder } from "#adapters/private-file.ts"
+import { syncFolder } from "#files"
 import { makeDirect } from "./volume-direct.ts"
 
 export interface VolumeFile {

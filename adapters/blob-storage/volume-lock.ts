@@ -4,7 +4,7 @@ import { join } from "node:path"
 import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
 import { BlobStoreFailed } from "#actors/blob-storage/blob-store.ts"
-import { makeFolder } from "#adapters/new-folder.ts"
+import { makeFolder } from "#files"
 import { causeText } from "#schemas/cause-text.ts"
 
 /** Only the owner may look inside. */

@@ -8,7 +8,7 @@ import { Effect, Option, Schema } from "effect"
 import type { FeedFailed } from "#actors/capital-pressure/feeds.ts"
 import type { Validators } from "#adapters/capital-pressure/feed-client.ts"
 import { type FeedRequest, feedFailed } from "#adapters/capital-pressure/feed-plan.ts"
-import { findBounded, removeFile, syncFolder, writePrivate } from "#adapters/private-file.ts"
+import { findBounded, removeFile, syncFolder, writePrivate } from "#files"
 
 /**
  * To be raised whenever an answer is read otherwise than before: what is unchanged at the

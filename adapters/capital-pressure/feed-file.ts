@@ -6,7 +6,7 @@ import { rowsOf } from "#adapters/capital-pressure/feed-csv.ts"
 import { feedFailed, textOf } from "#adapters/capital-pressure/feed-plan.ts"
 import { pricesFrom, pricesIn } from "#adapters/capital-pressure/feed-quotes.ts"
 import { from, seriesOf } from "#adapters/capital-pressure/feed-series.ts"
-import { findBounded } from "#adapters/private-file.ts"
+import { findBounded } from "#files"
 import type { Series } from "#projections/capital-pressure/store.ts"
 
 /** A row for each day of a century takes 1 MB. */

@@ -5,7 +5,7 @@
  */
 import { Effect, Option, Result, Schema } from "effect"
 import { quoted } from "#adapters/capital-pressure/feed-plan.ts"
-import { findBounded } from "#adapters/private-file.ts"
+import { findBounded } from "#files"
 import { CalendarDate } from "#schemas/capital-pressure/day.ts"
 import { Ticker, type WatchlistTarget, watchlist } from "#schemas/capital-pressure/watchlist.ts"
 

@@ -2,9 +2,9 @@
 import { randomBytes } from "node:crypto"
 import { join } from "node:path"
 import { Effect, Option, Redacted, Schema, Semaphore } from "effect"
-import { findBounded, readBounded, writePrivate } from "#adapters/private-file.ts"
 import { sharedId } from "#adapters/shared-key.ts"
 import { unavailable } from "#adapters/token-store.ts"
+import { findBounded, readBounded, writePrivate } from "#files"
 import { IdentityUnavailable } from "#gateway/identity.ts"
 import { ServiceInfo } from "#schemas/share-protection/service-info.ts"
 

@@ -13,8 +13,7 @@ import { link, open, rm } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { Effect, Layer, Option, Schema } from "effect"
 import { type Head, Notary } from "#actors/system/notary.ts"
-import { makeFolder } from "#adapters/new-folder.ts"
-import { findBounded, syncFolder } from "#adapters/private-file.ts"
+import { findBounded, makeFolder, syncFolder } from "#files"
 import type { AuditKey } from "#schemas/system/audit.ts"
 
 /** The key's file cannot be made, or is none. It is never replaced: it would be another log's. */

@@ -6,9 +6,9 @@ import { createHash, createHmac, randomBytes } from "node:crypto"
 import { join } from "node:path"
 import { Effect, Layer, Option, Redacted, Schema } from "effect"
 import { WebhookSecrets } from "#actors/system/webhook-sender.ts"
-import { findBounded, writePrivate } from "#adapters/private-file.ts"
 import { sharedKey } from "#adapters/shared-key.ts"
 import { secretText } from "#adapters/system/webhook-signature.ts"
+import { findBounded, writePrivate } from "#files"
 import type { Settings } from "#schemas/settings.ts"
 
 /** SHA-256's own width: HMAC gains nothing from a longer key. */

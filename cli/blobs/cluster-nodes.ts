@@ -9,9 +9,9 @@ import { join } from "node:path"
 import { Effect, Option, Redacted, Schedule, Schema, Scope } from "effect"
 import { lockFolder } from "#adapters/data-lock.ts"
 import { findInstance } from "#adapters/instance-file.ts"
-import { writePrivate } from "#adapters/private-file.ts"
 import { sha256Of } from "#adapters/token-store.ts"
 import { ClusterNodeFailed, type NodeProcess, startNode } from "#cli/blobs/cluster-process.ts"
+import { writePrivate } from "#files"
 import type { SettingsSources } from "#server/program.ts"
 
 /** Of the disk: the rest is for logs, read models and everybody else, as with one node. */

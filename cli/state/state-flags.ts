@@ -1,7 +1,7 @@
 /** What backup-state and restore-state have in common. */
 import { Console, Effect, Option, Redacted, Runtime, Schema, Stdio, Stream } from "effect"
 import { Flag } from "effect/cli"
-import { readBounded } from "#adapters/private-file.ts"
+import { readBounded } from "#files"
 
 /** Bytes of a passphrase: longer ones are no better. */
 const passphrase_bytes_max = 1024

@@ -19,11 +19,11 @@ import { type AnsweringStore, peerAnswers } from "#adapters/blob-storage/peer-an
 import { type PeerCallOptions, peerCalls } from "#adapters/blob-storage/peer-call.ts"
 import { peerDoor } from "#adapters/blob-storage/peer-door.ts"
 import { peersLink } from "#adapters/blob-storage/peers-link.ts"
-import { watched } from "#adapters/file-changes.ts"
 import { ListenFailure, tlsFiles } from "#adapters/http-server.ts"
 import { clientCertificate } from "#adapters/identity-static.ts"
 import { threadRest } from "#adapters/thread-share.ts"
 import { Log } from "#events/log.ts"
+import { watched } from "#files"
 import type { Settings } from "#schemas/settings.ts"
 
 export interface NodeOptions {

@@ -12,7 +12,7 @@ import { readdir, stat } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Option, Schema } from "effect"
 import { volumeDisk } from "#adapters/blob-storage/volume-disk.ts"
-import { FileFailure, findBounded, writePrivate } from "#adapters/private-file.ts"
+import { FileFailure, findBounded, writePrivate } from "#files"
 
 /** The file's name, in the volume's folder. */
 const first_start_name = "first-start.json"

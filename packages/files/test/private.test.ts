@@ -13,7 +13,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, expect, it } from "@effect/vitest"
 import { Effect, Fiber, Option } from "effect"
-import { findBounded, readBounded, writeForOwner, writePrivate } from "#adapters/private-file.ts"
+import { findBounded, readBounded, writeForOwner, writePrivate } from "../private.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "almanac-private-"))
 afterAll(() => rmSync(folder, { recursive: true }))

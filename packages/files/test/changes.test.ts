@@ -2,8 +2,8 @@ import { chmodSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
-import { watched } from "#adapters/file-changes.ts"
-import { temporaryFolder } from "../nats.ts"
+import { temporaryFolder } from "../../../test/nats.ts"
+import { watched } from "../changes.ts"
 
 it.live("a file whose rights alone are mended is looked at again", () =>
   Effect.gen(function* () {

@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from "nod
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { makeFolder } from "#adapters/new-folder.ts"
-import { temporaryFolder } from "../nats.ts"
+import { temporaryFolder } from "../../../test/nats.ts"
+import { makeFolder } from "../folder.ts"
 
 const mode = 0o700
 

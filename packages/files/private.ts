@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto"
 import { type FileHandle, open, rename, rm, stat } from "node:fs/promises"
 import { dirname } from "node:path"
 import { Effect, Option, Schema } from "effect"
-import { makeFolder } from "#adapters/new-folder.ts"
+import { makeFolder } from "./folder.ts"
 
 /** The file system's answer; the message names file and code, never contents. */
 export class FileFailure extends Schema.TaggedError<FileFailure>()("FileFailure", {
