@@ -29,7 +29,24 @@ const older_folders = [
   "schemas/share-protection",
 ]
 
-const code = /^(actors|adapters|cli|events|gateway|packages|projections|schemas|server)\/.+\.ts$/
+/**
+ * Imports of services in packages, older than the rule: ports that a package implements, and the
+ * values in them. An import that is gone must be removed from here.
+ */
+const older_imports: Readonly<Record<string, ReadonlyArray<string>>> = {
+  volume: [
+    "#actors/blob-storage/blob-admission.ts",
+    "#actors/blob-storage/blob-engine.ts",
+    "#actors/blob-storage/blob-fault.ts",
+    "#actors/blob-storage/blob-store.ts",
+    "#actors/blob-storage/copy-admission.ts",
+    "#actors/blob-storage/node-engine.ts",
+    "#schemas/blob-storage/blob.ts",
+  ],
+}
+
+const code =
+  /^(actors|adapters|cli|events|gateway|packages|projections|schemas|server)\/(?!.*\btest\/).+\.ts$/
 
 /** What a package may import of the kernel: the ports that it implements, and plain helpers. */
 const kernel =
@@ -110,11 +127,14 @@ describe("a package", () => {
     expect(deepImports({ path: "test/a.ts", text })).toHaveLength(1)
   })
 
-  it("knows no service: it imports itself, other packages, and the ports it implements", () => {
-    const found = tree
-      .filter(({ path }) => inPackage.test(path))
-      .flatMap((file) => foreignImports(file).map((from) => `${file.path}: ${from}`))
-    expect(found).toEqual([])
+  it("knows no service: it imports itself, other packages, and the kernel", () => {
+    const found: Record<string, ReadonlyArray<string>> = {}
+    for (const file of tree.filter(({ path }) => inPackage.test(path))) {
+      const name = packageOf(file.path) ?? ""
+      const foreign = new Set([...(found[name] ?? []), ...foreignImports(file)])
+      if (foreign.size > 0) found[name] = [...foreign].toSorted()
+    }
+    expect(found).toEqual(older_imports)
     const path = "packages/threads/a.ts"
     const text = 'import { a } from "#schemas/blob-storage/blob.ts"\nimport "../../main.ts"\n'
     expect(foreignImports({ path, text })).toHaveLength(2)

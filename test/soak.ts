@@ -29,6 +29,8 @@
 import { randomInt } from "node:crypto"
 import { rmSync } from "node:fs"
 import { parseArgs } from "node:util"
+import { soakVolume } from "../packages/volume/test/crash-soak.ts"
+import { soakLoad } from "../packages/volume/test/load.ts"
 import { soakCluster } from "./cluster/simulation-soak.ts"
 import { runCases } from "./log-damage/cases.ts"
 import { growth_bytes_max, growthOver } from "./plant-disease/predictor-memory.ts"
@@ -45,8 +47,6 @@ import { startLoop } from "./process/start-loop.ts"
 import { soakFuzz } from "./security/fuzz-soak.ts"
 import { soakSimulation } from "./share-protection/simulation-soak.ts"
 import { soakWebhooks } from "./system/webhook-soak.ts"
-import { soakVolume } from "./volume/crash-soak.ts"
-import { soakLoad } from "./volume/load.ts"
 
 const minutes_default = 30
 const rounds_default = 50

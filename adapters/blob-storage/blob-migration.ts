@@ -14,9 +14,9 @@ import type { PutOrder } from "#actors/blob-storage/blob-engine.ts"
 import { faultOf } from "#actors/blob-storage/blob-fault.ts"
 import { syncFolder } from "#files"
 import { type BlobId, type BlobMeta, blob_bytes_max } from "#schemas/blob-storage/blob.ts"
+import type { VolumeEngine, VolumeOptions } from "#volume"
+import { volumeFolder } from "#volume"
 import { hasPlain, type PlainBlob, type PlainStore, plainPlaces } from "./blob-plain.ts"
-import type { VolumeEngine, VolumeOptions } from "./volume-engine.ts"
-import { volumeFolder } from "./volume-lock.ts"
 
 /** Rows that are read at once. */
 const page_rows = 1000

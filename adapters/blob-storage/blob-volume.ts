@@ -26,10 +26,8 @@ import {
   scan_limit_max,
 } from "#actors/blob-storage/blob-store.ts"
 import { type BlobId, blob_bytes_max, list_limit_max } from "#schemas/blob-storage/blob.ts"
+import { floorOf, holdFolder, openVolume, type VolumeEngine, volumeFolder } from "#volume"
 import { makePut } from "./blob-volume-put.ts"
-import { floorOf } from "./free-space/floor.ts"
-import { openVolume, type VolumeEngine } from "./volume-engine.ts"
-import { holdFolder, volumeFolder } from "./volume-lock.ts"
 
 export interface BlobVolumeOptions {
   /** The folder that the store has to itself; the volume is `volume/` in it. */

@@ -12,8 +12,8 @@ import type {
   PutOrder,
 } from "#actors/blob-storage/blob-engine.ts"
 import { faultOf } from "#actors/blob-storage/blob-fault.ts"
+import type { VolumeSharing } from "#volume"
 import { type Asked, batches, type EngineCall, type Told } from "./engine-message.ts"
-import type { VolumeSharing } from "./volume-sharing.ts"
 
 export interface EngineDesk {
   readonly engine: Pick<BlobEngine, "put" | "upload" | "get" | "getNow" | "stat" | "delete">

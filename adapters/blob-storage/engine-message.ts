@@ -10,8 +10,7 @@ import type { PutOrder } from "#actors/blob-storage/blob-engine.ts"
 import type { BlobFault } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobRange, BlobScope } from "#actors/blob-storage/blob-store.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import type { Place } from "./volume-index.ts"
-import type { Extent } from "./volume-record.ts"
+import type { Extent, Place } from "#volume"
 
 /** Memory that belongs to the message: it is handed over with it. */
 export type Own = Uint8Array<ArrayBuffer>

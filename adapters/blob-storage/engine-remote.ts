@@ -13,8 +13,8 @@ import type {
 } from "#actors/blob-storage/blob-engine.ts"
 import { thrown } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobMeta } from "#schemas/blob-storage/blob.ts"
+import type { Pin } from "#volume"
 import { type Answered, type Asked, batches, type EngineCall, type Told } from "./engine-message.ts"
-import type { Pin } from "./volume-reads.ts"
 
 export type RemoteEngine = Pick<BlobEngine, "put" | "upload" | "get" | "stat" | "delete"> & {
   /** Nodes of the cluster that are active. */

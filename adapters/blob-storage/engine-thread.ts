@@ -7,8 +7,8 @@
 import type { BlobEngine, BlobReading } from "#actors/blob-storage/blob-engine.ts"
 import type { BlobRange } from "#actors/blob-storage/blob-store.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import type { SharedReads } from "#volume"
 import type { RemoteEngine } from "./engine-remote.ts"
-import type { SharedReads } from "./volume-shared.ts"
 
 export type ThreadEngine = Pick<BlobEngine, "put" | "upload" | "get" | "getNow" | "stat" | "delete">
 

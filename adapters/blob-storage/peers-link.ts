@@ -8,6 +8,7 @@ import { copyBytes, putAtIn } from "#actors/blob-storage/copy-admission.ts"
 import type { CopyOrder } from "#actors/blob-storage/node-engine.ts"
 import { peerFailure } from "#actors/blob-storage/peer-failure.ts"
 import type { CopyBytes, Fetched, Peer, Peers } from "#actors/blob-storage/peers.ts"
+import { sizeOf } from "#volume"
 import type { PeerCalls, Spoken } from "./peer-call.ts"
 import type { Asked, Said } from "./peer-link.ts"
 import { version_with_batches, version_with_puts } from "./peer-version.ts"
@@ -15,7 +16,6 @@ import { batched_bytes_max, type CopySent } from "./peers-batch.ts"
 import { copies_max, copyBytesIn, decodeCopies, decodeHeld, encodeIds } from "./peers-copy.ts"
 import { encodeOrder, messages, operationOf, operations } from "./peers-message.ts"
 import { copyQueue } from "./peers-queue.ts"
-import { sizeOf } from "./volume-puts.ts"
 
 /** A deletion or a release, one write to a disk each, or what is in memory; in milliseconds. */
 const change_ms_max = 5000

@@ -6,7 +6,7 @@ import type { MessagePort } from "node:worker_threads"
 import type { Caller } from "#gateway/caller.ts"
 import type { Failure } from "#gateway/envelope.ts"
 import type { Settings } from "#schemas/settings.ts"
-import type { SharedVolume, VolumeNews } from "./volume-sharing.ts"
+import type { SharedVolume, VolumeNews } from "#volume"
 
 /** What a thread is started with. */
 export interface WorkerStart {

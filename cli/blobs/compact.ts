@@ -9,7 +9,6 @@ import { recordAll, recordedCursor } from "#actors/blob-storage/journal.ts"
 import { host } from "#actors/host.ts"
 import { openBlobVolume, reclaimOf, storeOf } from "#adapters/blob-storage/blob-volume.ts"
 import { nodeId } from "#adapters/blob-storage/node.ts"
-import { volumeFolder } from "#adapters/blob-storage/volume-lock.ts"
 import { progressOn } from "#cli/client/progress.ts"
 import { screen } from "#cli/client/screen.ts"
 import { ask, instance } from "#cli/instance.ts"
@@ -17,6 +16,7 @@ import { asking, type Shared } from "#cli/requests.ts"
 import { settings } from "#cli/root.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { exclusive } from "#server/session.ts"
+import { volumeFolder } from "#volume"
 
 /** Not all was given back, or nothing could be done: exit code 1. */
 class NotCompacted extends Schema.TaggedError<NotCompacted>()("NotCompacted", {

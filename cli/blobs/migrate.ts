@@ -12,12 +12,12 @@ import {
 } from "#adapters/blob-storage/blob-migration.ts"
 import { openPlain, type PlainStore } from "#adapters/blob-storage/blob-plain.ts"
 import { nodeId } from "#adapters/blob-storage/node.ts"
-import { openVolume } from "#adapters/blob-storage/volume-engine.ts"
 import { DataFolder } from "#adapters/data-lock.ts"
 import { instance } from "#cli/instance.ts"
 import { type Progress, progressTo } from "#cli/progress.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { exclusive } from "#server/session.ts"
+import { openVolume } from "#volume"
 
 /** The stores are as they were, or can be taken up again where they are: exit code 1. */
 class MigrationFailed extends Schema.TaggedError<MigrationFailed>()("MigrationFailed", {

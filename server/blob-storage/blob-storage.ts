@@ -17,7 +17,6 @@ import { openBlobVolume, reclaimOf, storeOf } from "#adapters/blob-storage/blob-
 import { clusterMetrics } from "#adapters/blob-storage/cluster-metrics.ts"
 import { cursors } from "#adapters/blob-storage/cursor-key.ts"
 import type { EngineDesk } from "#adapters/blob-storage/engine-desk.ts"
-import { volumeMetrics } from "#adapters/blob-storage/volume-metrics.ts"
 import { compareVolume, keepVolumeWitness } from "#adapters/log/volume-witness.ts"
 import { threadFull } from "#adapters/thread-share.ts"
 import { BlobStorageApi } from "#gateway/blob-storage/api.ts"
@@ -32,6 +31,7 @@ import { listNodes } from "#projections/blob-storage/node.ts"
 import { NodeAddress, NodeId } from "#schemas/blob-storage/node.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { joinNodes, nodeDoor } from "#server/blob-storage/cluster.ts"
+import { volumeMetrics } from "#volume"
 
 /** A request for compaction answers within this time, finished or not. */
 const compact_wait_ms = 1000

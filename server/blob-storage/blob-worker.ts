@@ -9,7 +9,6 @@ import { Clock, Deferred, Effect, Layer } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { remoteEngine } from "#adapters/blob-storage/engine-remote.ts"
 import { threadEngine } from "#adapters/blob-storage/engine-thread.ts"
-import { makeSharedReads } from "#adapters/blob-storage/volume-shared.ts"
 import { workerCallers } from "#adapters/blob-storage/worker-callers.ts"
 import { workerListener } from "#adapters/blob-storage/worker-listener.ts"
 import type {
@@ -32,6 +31,7 @@ import { type HotDoor, hotDoor } from "#gateway/hot-door.ts"
 import { rateLimiter } from "#gateway/rate-limit.ts"
 import { type Mounted, mount, routesOf } from "#gateway/routes.ts"
 import { Transport } from "#gateway/transport.ts"
+import { makeSharedReads } from "#volume"
 
 /** How long answers are counted here before the process's own thread is told of them. */
 const counting_ms = 100

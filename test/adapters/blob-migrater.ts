@@ -12,7 +12,7 @@ import {
   removePlain,
 } from "#adapters/blob-storage/blob-migration.ts"
 import { openPlain, type PlainStore } from "#adapters/blob-storage/blob-plain.ts"
-import { openVolume } from "#adapters/blob-storage/volume-engine.ts"
+import { openVolume } from "#volume"
 
 const [dir = "", kill_at = "", kill_blobs = "0"] = process.argv.slice(2)
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { openBlobVolume, storeOf } from "#adapters/blob-storage/blob-volume.ts"
-import { flipBit as flipBitOf } from "../volume/volume-folder.ts"
+import { flipBit as flipBitOf } from "../../packages/volume/test/volume-folder.ts"
 
 const mib = 1024 ** 2
 /** Small files: each store of a test fills its own with zeros. */

@@ -14,12 +14,12 @@ import {
 import { answerEngineCalls } from "#adapters/blob-storage/engine-desk.ts"
 import { type RemoteEngine, remoteEngine } from "#adapters/blob-storage/engine-remote.ts"
 import { type ThreadEngine, threadEngine } from "#adapters/blob-storage/engine-thread.ts"
-import type { VolumeEngine } from "#adapters/blob-storage/volume-engine.ts"
-import { makeSharedReads, type SharedReads } from "#adapters/blob-storage/volume-shared.ts"
+import type { VolumeEngine } from "#volume"
+import { makeSharedReads, type SharedReads } from "#volume"
+import { order } from "../../packages/volume/test/opened.ts"
 import { type BlobStoreLimits, blobStoreContract } from "../contract/blob-store.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import { concurrency, journal } from "../contract/blob-store-journal.ts"
-import { order } from "../volume/opened.ts"
 import { capacity_bytes, freshFolder, segment_bytes } from "./blob-volume-folder.ts"
 
 const kib = 1024

@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { it } from "@effect/vitest"
 import { Effect } from "effect"
 import { describe, onTestFinished } from "vitest"
-import { defaultFloor, floorOf } from "#adapters/blob-storage/free-space/floor.ts"
+import { defaultFloor, floorOf } from "#volume"
 
 const gib = 2 ** 30
 

@@ -8,8 +8,8 @@ import { known_ms, workerCallers } from "#adapters/blob-storage/worker-callers.t
 import type { WorkerStart } from "#adapters/blob-storage/worker-message.ts"
 import { type WorkerThreadOptions, workerThread } from "#adapters/blob-storage/worker-thread.ts"
 import type { Caller } from "#gateway/caller.ts"
+import { freshFolder, opened } from "../../packages/volume/test/opened.ts"
 import { settingsWith } from "../http.ts"
-import { freshFolder, opened } from "../volume/opened.ts"
 
 const settings = settingsWith()
 

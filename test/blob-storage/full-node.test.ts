@@ -1,7 +1,7 @@
 /**
  * One full node among several. A node at its floor of free space refuses copies and shards as one
- * at its capacity does (test/volume/free-space.test.ts): here that is an engine in memory with a
- * limit.
+ * at its capacity does (packages/volume/test/free-space.test.ts): here it is an engine in memory
+ * with a limit.
  */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"

@@ -9,10 +9,10 @@ import { afterAll, describe, it } from "vitest"
 import { faultOf } from "#actors/blob-storage/blob-fault.ts"
 import type { BlobFact } from "#actors/blob-storage/blob-store.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { bytesRead } from "../../packages/volume/test/crash-work.ts"
+import { idOf, openFolder, order, origin, sizeOf } from "../../packages/volume/test/kill-folder.ts"
 import { describeAbsent } from "../absent.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
-import { bytesRead } from "../volume/crash-work.ts"
-import { idOf, openFolder, order, origin, sizeOf } from "../volume/kill-folder.ts"
 import { seeded } from "./seeded.ts"
 import { cleanUp, newFolder, until } from "./server.ts"
 
@@ -25,7 +25,7 @@ const mib = 1024 * 1024
 
 type Engine = Awaited<ReturnType<typeof openFolder>>
 
-const writer = join(import.meta.dirname, "../volume/kill-writer.ts")
+const writer = join(import.meta.dirname, "../../packages/volume/test/kill-writer.ts")
 
 afterAll(cleanUp)
 

@@ -1,0 +1,202 @@
+/**
+ * What a volume does before it opens: find its files, take the checkpoint, replay what is behind
+ * it, and make durable what it will stand on.
+ */
+import { dirname, join } from "node:path"
+import { crc32c } from "@node-rs/crc32"
+import type { VolumeDisk } from "../disk.ts"
+import { makeExtents } from "../extents/files.ts"
+import type { FreeSpace } from "../free-space/gauge.ts"
+import {
+  claimedGeneration,
+  data_start,
+  decodeBatchHeader,
+  page_bytes,
+  seedOf,
+} from "../log/format.ts"
+import { firstBatchOf, makeLogReads, searchHeader } from "../log/reading.ts"
+import { type ReplayFile, replay } from "../log/replay.ts"
+import {
+  type FoundFiles,
+  type FoundSegment,
+  findSegments,
+  makeSegments,
+  type OpenSegments,
+} from "../log/segments.ts"
+import { fresh_counters, makeState } from "../log/state.ts"
+import { log_start } from "../log/writer.ts"
+import { makeIndex } from "../lookup/map.ts"
+import type { VolumeNewsDesk } from "../lookup/sharing.ts"
+import type { Segment } from "../parts.ts"
+import { type CheckpointFacts, type KnownLog, readCheckpoint } from "./checkpoint.ts"
+
+/** Says that a volume was closed in order, and which checkpoint has all of it. */
+const clean_pattern = /^clean-(\d+)$/
+/** Read at once where a batch is looked for in a file whose superblock is damaged, in bytes. */
+const search_bytes = 1024 * 1024
+
+export interface RecoveryOptions {
+  readonly disk: VolumeDisk
+  readonly dir: string
+  readonly segment_bytes: number
+  /** For a new volume: what its identifier is, and how far the journal of its facts has come. */
+  readonly fresh: { readonly volume_id: Uint8Array; readonly cursor: number }
+  readonly now: () => number
+  readonly fail: (detail: string) => void
+  readonly space: FreeSpace
+  /** Told of what other threads have to know; then they may read the index. */
+  readonly watched?: VolumeNewsDesk["watched"] | undefined
+}
+
+/** The checkpoint that the last process closed the volume with; undefined: it did not close it. */
+const takeCleanMark = async (disk: VolumeDisk, dir: string) => {
+  let serial: number | undefined
+  for (const name of await disk.names(dir)) {
+    const [, digits] = clean_pattern.exec(name) ?? []
+    if (digits === undefined) continue
+    serial = Number(digits)
+    await disk.remove(join(dir, name))
+  }
+  await disk.syncFolder(dir)
+  return serial
+}
+
+/** Says that all of the volume is in the checkpoint of this number. */
+export const leaveCleanMark = async (disk: VolumeDisk, dir: string, serial: number) => {
+  const file = await disk.create(join(dir, `clean-${serial}`))
+  await file.close()
+  await disk.syncFolder(dir)
+}
+
+/** The generation of a file without a superblock, by the first of its batches that is left. */
+const findGeneration = async (found: FoundSegment, volume_id: Uint8Array) => {
+  for (let start = data_start; start < found.bytes; start += search_bytes) {
+    const bytes = Buffer.from(await found.file.read(start, search_bytes))
+    for (let page = 0; page < bytes.length; page += page_bytes) {
+      const generation = claimedGeneration(bytes, page)
+      const is_possible = generation > 0 && Number.isSafeInteger(generation)
+      const seed = is_possible ? seedOf({ ...found, volume_id, generation }) : 0
+      if (is_possible && decodeBatchHeader(bytes, page, seed)) return { ...found, generation }
+    }
+  }
+  return found
+}
+
+interface LogFiles {
+  /** Files with batches behind the checkpoint, in the order of these. */
+  readonly replayed: ReadonlyArray<Segment>
+  /** Files that were given up before the process ended, and are still as they were. */
+  readonly stale: ReadonlyArray<Segment>
+}
+
+interface Sorting {
+  readonly found: FoundFiles
+  readonly volume_id: Uint8Array
+  readonly facts: CheckpointFacts | undefined
+  readonly is_clean: boolean
+  readonly segments: OpenSegments
+}
+
+/** Finds out which of the log files that no checkpoint knows are in use. */
+const sortLogs = async (
+  { volume_id, segments, facts, is_clean }: Sorting,
+  unknown: ReadonlyArray<FoundSegment>,
+): Promise<LogFiles> => {
+  const replayed: Array<{ readonly segment: Segment; readonly sequence: number }> = []
+  const stale: Array<Segment> = []
+  for (const one of unknown) {
+    if (is_clean) {
+      segments.adopt(one, true)
+      continue
+    }
+    const found = one.generation === 0 ? await findGeneration(one, volume_id) : one
+    const probe = { ...found, seed: seedOf({ ...found, volume_id }) }
+    const header = (await firstBatchOf(probe)) ?? (await searchHeader(probe, data_start, 0))
+    const segment = segments.adopt(found, header === undefined)
+    if (!header) continue
+    if (facts && header.sequence <= facts.end.sequence) stale.push(segment)
+    else replayed.push({ segment, sequence: header.sequence })
+  }
+  replayed.sort((one, other) => one.sequence - other.sequence)
+  return { replayed: replayed.map(({ segment }) => segment), stale }
+}
+
+/** The file as the checkpoint knows it, also where its superblock is damaged. */
+const knownAs = (found: FoundSegment, known: KnownLog | undefined): FoundSegment | undefined => {
+  if (!known) return undefined
+  if (found.generation === known.generation) return found
+  const { generation, bytes } = known
+  return found.generation === 0 ? { ...found, generation, bytes } : undefined
+}
+
+/**
+ * A checkpoint, unless a file that it names was given up later: then the whole log is replayed. The
+ * next one has a higher number than any that is there, so that it is believed rather than those.
+ */
+const takeCheckpoint = async (disk: VolumeDisk, dir: string, { files }: FoundFiles) => {
+  const read = await readCheckpoint(disk, dir)
+  if (!read) return { checkpoint: undefined, serial: 0 }
+  const { checkpoint, is_last } = read
+  const { serial } = checkpoint.facts
+  if (is_last) return { checkpoint, serial }
+  const is_there = (log: KnownLog) =>
+    files.some(
+      ({ kind, number, generation }) =>
+        kind === "log" && number === log.number && generation === log.generation,
+    )
+  const is_whole = checkpoint.facts.logs.every(is_there)
+  return { checkpoint: is_whole ? checkpoint : undefined, serial }
+}
+
+/** Opens what the folder has, replayed and durable; nothing else may have it open. */
+export const recover = async (options: RecoveryOptions) => {
+  const { disk, dir, segment_bytes, fresh, now, fail, space } = options
+  await disk.makeFolder(dir)
+  await disk.syncFolder(dirname(dir))
+  const clean_serial = await takeCleanMark(disk, dir)
+  const found = await findSegments(disk, dir)
+  const { checkpoint, serial } = await takeCheckpoint(disk, dir, found)
+  const facts = checkpoint?.facts
+  const is_clean = facts !== undefined && facts.serial === clean_serial
+  const volume_id = facts
+    ? Buffer.from(facts.volume_id, "hex")
+    : (found.volume_id ?? fresh.volume_id)
+  if (found.volume_id && Buffer.compare(found.volume_id, volume_id) !== 0) {
+    throw new Error(`the files in ${dir} are not those of its checkpoint`)
+  }
+  const { replaced, retired } = options.watched ?? {}
+  const generation = facts?.generation ?? 0
+  const files = { disk, dir, volume_id, segment_bytes, generation, now, space, retired }
+  const segments = makeSegments(files)
+  for (const one of found.files) if (one.kind === "ext") segments.adopt(one, false)
+  const known = new Map(facts?.logs.map((log) => [log.number, log]))
+  const unknown: Array<FoundSegment> = []
+  const known_files: Array<readonly [Segment, KnownLog]> = []
+  for (const one of found.files.filter(({ kind }) => kind === "log")) {
+    const log = known.get(one.number)
+    const same = knownAs(one, log)
+    if (same && log) known_files.push([segments.adopt(same, false), log])
+    else unknown.push(one)
+  }
+  const logs = await sortLogs({ found, volume_id, facts, is_clean, segments }, unknown)
+  const seed = crc32c(volume_id)
+  const index = makeIndex(checkpoint?.index ?? [], seed, replaced)
+  const images = checkpoint?.extents ?? []
+  const extents = makeExtents({ segments, segment_bytes, fail, images, space })
+  const { cursor } = fresh
+  const counters = { ...(facts?.counters ?? { ...fresh_counters, cursor, acknowledged: cursor }) }
+  const state = makeState(index, extents, counters)
+  for (const [segment, log] of known_files) state.addFile(segment, log)
+  const start = facts?.end ?? log_start
+  const going_on = state.files.get(start.file)
+  const replayed: ReadonlyArray<ReplayFile> = [
+    ...(going_on ? [{ file: going_on, position: start.position }] : []),
+    ...logs.replayed.map((segment) => ({ file: state.addFile(segment), position: data_start })),
+  ]
+  const { end, deletes, headless } = is_clean
+    ? { end: start, deletes: [], headless: [] }
+    : await replay({ state, log: makeLogReads(segments) }, replayed, start)
+  for (const segment of logs.stale) await segments.retire(segment)
+  const notes: Record<string, string> = { ...facts?.notes }
+  return { volume_id, segments, index, extents, state, end, deletes, headless, notes, serial, seed }
+}

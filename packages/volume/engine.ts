@@ -1,0 +1,385 @@
+/**
+ * The volume store's engine: small blobs in a log that many share a sync of, large ones in files of
+ * extents, an index in memory, and all that keeps them in order.
+ *
+ * Source: document 1 §1, §4 BlobService; docs/decisions/0110-volume-store.md.
+ */
+import { randomBytes } from "node:crypto"
+import { performance } from "node:perf_hooks"
+import { setTimeout as sleep } from "node:timers/promises"
+import { isFull } from "#actors/blob-storage/blob-fault.ts"
+import type { BlobPage } from "#actors/blob-storage/blob-store.ts"
+import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { makeCheckpoints } from "./checkpoints/checkpointing.ts"
+import { leaveCleanMark, recover } from "./checkpoints/recovery.ts"
+import { makeCheckpointRoom } from "./checkpoints/room.ts"
+import { type VolumeDisk, volumeDisk } from "./disk.ts"
+import type { ExtentFiles } from "./extents/files.ts"
+import { watchFreeSpace } from "./free-space/gauge.ts"
+import { makeLogFiles } from "./free-space/log-files.ts"
+import type { Reclaimed } from "./free-space/reclaim.ts"
+import { budgetOf, makeUsage, usedBytes } from "./free-space/usage.ts"
+import { makeHoldings } from "./holdings.ts"
+import { makeCommitLine } from "./log/commit.ts"
+import { makeLogReads } from "./log/reading.ts"
+import type { HeadlessBlob } from "./log/replay.ts"
+import { makeScan } from "./log/scan.ts"
+import type { Counters } from "./log/state.ts"
+import { makeWriter } from "./log/writer.ts"
+import { makeVolumeNews, type VolumeSharing } from "./lookup/sharing.ts"
+import type { CommitLine, VolumeLimits, VolumeParts } from "./parts.ts"
+import { makeCopies } from "./reads/copies.ts"
+import { makeReads, pinsOf } from "./reads/reads.ts"
+import { makeWindows, type Windows } from "./reads/windows.ts"
+import type { Compacted } from "./upkeep/compaction.ts"
+import { makeQuarantine, setAsideHeadless } from "./upkeep/quarantine.ts"
+import { makeUpkeep } from "./upkeep/upkeep.ts"
+import { makeReceive } from "./writes/copy-in.ts"
+import { makePutSmall, sizeOf } from "./writes/puts.ts"
+import { makeRenew } from "./writes/renewal.ts"
+import { makeStage } from "./writes/staging.ts"
+import { makeUploads } from "./writes/uploads.ts"
+
+export interface VolumeOptions {
+  /** The volume's own folder, which nobody else has open. */
+  readonly dir: string
+  /** 0: 90% of the disk. */
+  readonly capacity_bytes: number
+  /** Free bytes that puts leave on the disk; undefined: the disk's free space is not watched. */
+  readonly free_floor_bytes?: number
+  readonly size_max_bytes: number
+  /** Length of a new file; files grow under load. */
+  readonly segment_bytes: number
+  /** 0: no scrub by itself. */
+  readonly scrub_bytes_per_second: number
+  /** False: nothing runs by itself but what a commit asks for. */
+  readonly background?: boolean
+  /** The records are those of another store, whose journal tells them: they make no facts. */
+  readonly is_adopting?: boolean
+  /** The last cursor of another store, whose journal a new volume goes on with. */
+  readonly first_cursor?: number
+  /** The last fact of this node that the log has: what is older, from a backup, goes on behind. */
+  readonly goes_on_after?: number
+  /** A new volume's identifier; 16 random bytes unless given. */
+  readonly volume_id?: Uint8Array
+  /** Milliseconds of a clock that only goes on. */
+  readonly now?: () => number
+  /** Unix nanoseconds, for what is found in the background; the machine's clock unless given. */
+  readonly clock?: () => bigint
+  /** Told what went wrong in the background and harms no answer. */
+  readonly report?: Report
+  /** Whether other threads of the process read by themselves. */
+  readonly is_shared?: boolean
+}
+
+export type Report = (problem: string) => void
+
+export interface VolumeStatus {
+  readonly log_files: number
+  readonly extent_files: number
+  /** Bytes on disk that are needed, and that wait for compaction, in all files. */
+  readonly live_bytes: number
+  readonly dead_bytes: number
+  /** Bytes that the disk has free, and that puts leave; undefined: the disk is not watched. */
+  readonly disk: { readonly free_bytes: number; readonly floor_bytes: number } | undefined
+  readonly damaged_batches: number
+  /** Batches written since the start: each is one sync of the log. */
+  readonly batches: number
+  /** Records in these batches. */
+  readonly records: number
+  readonly index_bytes: number
+  /** Since when every byte was written or verified, in Unix milliseconds; undefined: no byte. */
+  readonly oldest_unverified_at: number | undefined
+}
+
+export interface VolumeEngine extends NodeEngine {
+  readonly status: () => VolumeStatus
+  /** One round of compaction, as fast as it goes. */
+  readonly compact: () => Promise<Compacted>
+  /**
+   * Gives the space of deleted blobs back to the disk, as fast as it goes. Joins a run that is
+   * under way; answers after `wait_ms` at the latest how far that is.
+   */
+  readonly reclaim: (wait_ms: number) => Promise<Reclaimed>
+  /** Verifies all that is live, as fast as it goes. */
+  readonly scrub: () => Promise<void>
+  /** Notes a copy that another store set aside: counted, and absent unless a put comes after it. */
+  readonly adoptQuarantined: (id: BlobId, detail: string, at: bigint) => Promise<void>
+  /** Makes a checkpoint now. */
+  readonly checkpoint: () => Promise<void>
+  /** For other threads of this process; undefined where it was not opened for them. */
+  readonly sharing: VolumeSharing | undefined
+}
+
+/** Blobs of this size and more are kept outside the log, in bytes. */
+const inline_bytes_max = 256 * 1024
+
+const limitsOf = (options: VolumeOptions): VolumeLimits => ({
+  size_max_bytes: options.size_max_bytes,
+  segment_bytes: options.segment_bytes,
+  inline_bytes_max: Math.min(inline_bytes_max, Math.floor(options.segment_bytes / 8)),
+})
+
+/** Whether the work was done: a disk that is full is an answer, any other error is thrown. */
+const unlessFull = async (work: () => Promise<void>) => {
+  try {
+    await work()
+    return true
+  } catch (cause) {
+    if (isFull(cause)) return false
+    throw cause
+  }
+}
+
+/**
+ * Facts of a later life of this folder, or of the folder before it, are in the log: their cursors
+ * are not given again, and nothing that is here now is told as one of them.
+ */
+const goOnAfter = (counters: Counters, { goes_on_after = 0, report }: VolumeOptions) => {
+  if (counters.cursor >= goes_on_after) return
+  report?.(
+    `its journal ends at ${counters.cursor}, and the log has facts of this node up to ` +
+      `${goes_on_after}: it is another folder, or an older state of it, and goes on behind them`,
+  )
+  counters.cursor = goes_on_after
+  counters.acknowledged = goes_on_after
+}
+
+type Recovered = Awaited<ReturnType<typeof recover>>
+
+const open = async (options: VolumeOptions, given_disk: VolumeDisk) => {
+  const { dir, free_floor_bytes: floor_bytes } = options
+  const now = options.now ?? (() => performance.now())
+  const { disk, space } = watchFreeSpace(given_disk, { dir, floor_bytes, now })
+  const limits = limitsOf(options)
+  const late: { fail?: (detail: string) => void; wrote?: (bytes: number) => void } = {}
+  const fail = (detail: string) => late.fail?.(detail)
+  const news = options.is_shared === true ? makeVolumeNews() : undefined
+  const recovered = await recover({
+    watched: news?.watched,
+    disk,
+    dir,
+    segment_bytes: limits.segment_bytes,
+    now,
+    fail,
+    space,
+    fresh: {
+      volume_id: options.volume_id ?? randomBytes(16),
+      cursor: options.first_cursor ?? 0,
+    },
+  })
+  const { segments, index, state, end, notes } = recovered
+  const { counters } = state
+  goOnAfter(counters, options)
+  const log = makeLogReads(segments)
+  const budget = budgetOf(recovered, options.capacity_bytes, space)
+  const room = makeCheckpointRoom({ ...recovered, disk, dir, now, fail, space })
+  const checkpointFault = room.fault
+  const line = makeCommitLine({
+    state,
+    log,
+    makeWriter: (failed) =>
+      makeWriter({ segments, state, now, fail: failed, space, checkpointFault }, end),
+    capacityFault: budget.capacityFault,
+    is_adopting: options.is_adopting ?? false,
+    wrote: (bytes) => late.wrote?.(bytes),
+    report: (problem) => options.report?.(problem),
+    deletes: recovered.deletes,
+  })
+  late.fail = line.fail
+  const checkpoints = makeCheckpoints(recovered, line, { dir, disk, room })
+  const { checkpoint } = checkpoints
+  late.wrote = checkpoints.wrote
+  await space.look()
+  await line.writer.begin()
+  await room.begin()
+  const parts: VolumeParts = {
+    dir,
+    disk,
+    limits,
+    segments,
+    index,
+    line,
+    log,
+    budget,
+    space,
+    notes,
+    now,
+    checkpoint,
+    logFiles: () => state.logFiles(line.writer.where().file),
+    acknowledged: () => counters.acknowledged,
+    ...makeLogFiles(recovered, line),
+  }
+  const sharing = news?.sharing({ dir, ...recovered }, pinsOf(recovered))
+  const usage = makeUsage(recovered, budget, parts)
+  return { parts, line, recovered, checkpoints, scan: makeScan(state), sharing, usage }
+}
+
+/** What takes copies out, and is remembered. */
+const makeRemovals = (
+  { assertWritable, submit }: CommitLine,
+  clock: () => bigint,
+): Pick<NodeEngine, "delete" | "deleteClusterWide" | "release"> => ({
+  delete: async (id, origin, at) => {
+    assertWritable()
+    await submit({ kind: "delete", id, origin, at })
+  },
+  deleteClusterWide: async (id, origin, deleted_at) => {
+    assertWritable()
+    await submit({ kind: "delete", id, origin, at: clock(), cluster_at: deleted_at })
+  },
+  release: async (id, stored_at, at) => {
+    assertWritable()
+    return (await submit({ kind: "release", id, stored_at, at })).is_done
+  },
+})
+
+const bytesOnDisk = ({ logFiles }: VolumeParts, extents: ExtentFiles) => {
+  const logs = logFiles()
+  const { live, dead } = extents.bytes()
+  const log_live = logs.reduce((sum, { live_bytes }) => sum + live_bytes, 0)
+  const log_written = logs.reduce((sum, { written_bytes }) => sum + written_bytes, 0)
+  return {
+    log_files: logs.length,
+    live_bytes: live + log_live,
+    dead_bytes: dead + log_written - log_live,
+  }
+}
+
+/** The machine's clock, in Unix nanoseconds. */
+const machineClock = () => BigInt(Date.now()) * 1_000_000n
+const clockOf = ({ clock = machineClock }: VolumeOptions) => clock
+
+/** Reads, and what goes on beside requests, which reads in the same ways. */
+const makeReading = (
+  parts: VolumeParts,
+  { recovered, windows }: { readonly recovered: Recovered; readonly windows: Windows },
+  options: VolumeOptions,
+) => {
+  const { extents } = recovered
+  const report = options.report ?? (() => undefined)
+  const quarantine = makeQuarantine(parts, extents, report)
+  const copies = makeCopies(parts, quarantine)
+  const reads = makeReads({
+    ...parts,
+    copies,
+    windows,
+    quarantine,
+    pin: pinsOf({ ...parts, extents }),
+  })
+  const is_alone = options.background === false
+  const pause = is_alone ? async () => {} : (ms: number) => sleep(ms)
+  const upkeep = makeUpkeep(
+    { ...parts, copies, windows, extents, clock: clockOf(options), pause },
+    {
+      scrub_bytes_per_second: options.scrub_bytes_per_second,
+      now: parts.now,
+      report,
+      usedBytes: () => usedBytes(recovered),
+    },
+  )
+  if (!is_alone) upkeep.start()
+  /** None while another store is taken over: it tells of its blobs itself, or a read does later. */
+  const setAside = async (headless: ReadonlyArray<HeadlessBlob>) => {
+    if (options.is_adopting) return
+    await setAsideHeadless(quarantine, headless, clockOf(options)(), report)
+  }
+  const renew = makeRenew({ ...parts, copies })
+  return { ...reads, settled: quarantine.settled, setAside, upkeep, renew }
+}
+
+/** What takes bytes in, and reads first what is here of them already. */
+const makeTaking = (
+  parts: VolumeParts,
+  { extents, windows }: { readonly extents: ExtentFiles; readonly windows: Windows },
+  { sound, renew }: Pick<ReturnType<typeof makeReading>, "sound" | "renew">,
+  last_at: () => bigint,
+) => {
+  const putSmall = makePutSmall({ ...parts, sound })
+  const uploads = makeUploads({ ...parts, sound }, { extents, windows, putSmall })
+  const put: NodeEngine["put"] = (order, bytes, at, placed) =>
+    sizeOf(bytes) < parts.limits.inline_bytes_max
+      ? putSmall(order, bytes, at, placed)
+      : uploads.putLarge(order, bytes, at)
+  return {
+    put,
+    upload: uploads.upload,
+    receive: makeReceive({ ...parts, sound, renew, last_at }, extents),
+    stage: makeStage(parts, extents, windows),
+  }
+}
+
+/** Opens a volume, making it where there is none; rejects where it cannot. */
+export const openVolume = async (
+  options: VolumeOptions,
+  disk: VolumeDisk = volumeDisk,
+): Promise<VolumeEngine> => {
+  const { parts, line, recovered, checkpoints, scan, sharing, usage } = await open(options, disk)
+  const { index, segments, extents, state } = recovered
+  const { counters } = state
+  const windows = makeWindows(segments)
+  const reads = makeReading(parts, { recovered, windows }, options)
+  await reads.setAside(recovered.headless)
+  const last_at = () => counters.last_at
+  return {
+    ...makeTaking(parts, { extents, windows }, reads, last_at),
+    get: reads.get,
+    getNow: reads.getNow,
+    read: reads.read,
+    renew: reads.renew,
+    ...makeHoldings({ ...parts, head: reads.head, last_at }),
+    ...makeRemovals(line, clockOf(options)),
+    // A record that is found damaged is taken out at the time of the last one written, or later.
+    stat: (id) => reads.stat(id, last_at()),
+    list: async (after_id, prefix, limit): Promise<BlobPage> => {
+      const ids = index.list(after_id, prefix, limit + 1)
+      return { ids: ids.slice(0, limit), has_more: ids.length > limit }
+    },
+    usage,
+    scan,
+    acknowledge: async (cursor) => {
+      line.assertWritable()
+      // The facts of another store have cursors that were never given here.
+      if (options.is_adopting) counters.cursor = Math.max(counters.cursor, cursor)
+      state.acknowledge(cursor)
+    },
+    compact: reads.upkeep.compact,
+    reclaim: reads.upkeep.reclaim,
+    scrub: reads.upkeep.scrub,
+    shut: async () => {
+      await reads.upkeep.stop()
+      await reads.settled()
+      await checkpoints.settled()
+      await line.settled()
+      await checkpoints.settled()
+      const is_in_order = await segments.settled()
+      // Without room for a checkpoint or its mark the next start replays more of the log.
+      if (
+        line.failed() === undefined &&
+        (await unlessFull(() => parts.checkpoint())) &&
+        is_in_order
+      ) {
+        await unlessFull(() => leaveCleanMark(disk, options.dir, checkpoints.serial()))
+      }
+      await segments.closeAll()
+    },
+    status: () => ({
+      ...bytesOnDisk(parts, extents),
+      extent_files: segments.all("ext").length,
+      damaged_batches: counters.damaged_batches,
+      disk:
+        options.free_floor_bytes === undefined
+          ? undefined
+          : { free_bytes: parts.space.freeBytes(), floor_bytes: parts.space.floor_bytes },
+      ...line.writer.written(),
+      index_bytes: index.bytes(),
+      oldest_unverified_at: reads.upkeep.oldestUnverifiedAt(),
+    }),
+    adoptQuarantined: async (id, detail, at) => {
+      await line.submit({ kind: "quarantined", id, place: undefined, detail, at })
+    },
+    checkpoint: () => parts.checkpoint(),
+    sharing,
+  }
+}

@@ -1,0 +1,118 @@
+/**
+ * Whose the stretches of one file of extents are: a sorted table on one typed array, 24 bytes for
+ * each stretch. Pure; positions in bytes, multiples of a page.
+ */
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { page_bytes, type Stretch } from "./room.ts"
+
+/** First page, pages, and the identifier as four big-endian words. */
+const entry_words = 6
+const entries_first = 16
+/** What a stretch takes of an image. */
+export const kept_bytes = entry_words * Uint32Array.BYTES_PER_ELEMENT
+
+export interface KeptStretch extends Stretch {
+  readonly id: BlobId
+}
+
+const isSame = (one: Stretch, other: Stretch) => one.start === other.start && one.end === other.end
+
+const wordOf = (id: BlobId, word: number) => Number.parseInt(id.slice(8 * word, 8 * word + 8), 16)
+const hexOf = (word: number) => word.toString(16).padStart(8, "0")
+
+/** Sorted entries, none or as in an image, which is not changed. */
+const makeEntries = (image: Uint32Array | undefined) => {
+  let words = new Uint32Array(Math.max(image?.length ?? 0, entries_first * entry_words))
+  words.set(image ?? [])
+  let count = (image?.length ?? 0) / entry_words
+
+  const startAt = (entry: number) => (words[entry * entry_words] ?? 0) * page_bytes
+  const endAt = (entry: number) =>
+    startAt(entry) + (words[entry * entry_words + 1] ?? 0) * page_bytes
+  const idAt = (entry: number) => {
+    const at = entry * entry_words + 2
+    // Four words in hex are the identifier that they were made of.
+    return Array.from(words.subarray(at, at + 4), hexOf).join("") as BlobId
+  }
+  const entryAt = (entry: number): KeptStretch => ({
+    start: startAt(entry),
+    end: endAt(entry),
+    id: idAt(entry),
+  })
+  /** The first entry that ends behind the position. */
+  const indexOf = (position: number) => {
+    let low = 0
+    let high = count
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (endAt(middle) <= position) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+  const removeAt = (entry: number) => {
+    words.copyWithin(entry * entry_words, (entry + 1) * entry_words, count * entry_words)
+    count -= 1
+  }
+  const insertAt = (entry: number, { start, end }: Stretch, id: BlobId) => {
+    if ((count + 1) * entry_words > words.length) {
+      const larger = new Uint32Array(2 * words.length)
+      larger.set(words)
+      words = larger
+    }
+    words.copyWithin((entry + 1) * entry_words, entry * entry_words, count * entry_words)
+    count += 1
+    const at = entry * entry_words
+    words[at] = start / page_bytes
+    words[at + 1] = (end - start) / page_bytes
+    for (let word = 0; word < 4; word++) words[at + 2 + word] = wordOf(id, word)
+  }
+  return {
+    indexOf,
+    insertAt,
+    removeAt,
+    at: entryAt,
+    count: () => count,
+    image: () => words.slice(0, count * entry_words),
+  }
+}
+
+/** The table, empty or as an image of one, which it does not change. */
+export const makeKept = (image?: Uint32Array) => {
+  const { at, indexOf, insertAt, removeAt, count, image: imageNow } = makeEntries(image)
+
+  const isAt = (entry: number, stretch: Stretch, id: BlobId) =>
+    entry < count() && isSame(at(entry), stretch) && at(entry).id === id
+
+  /** Whether exactly this is kept for the identifier. */
+  const has = (stretch: Stretch, id: BlobId) => isAt(indexOf(stretch.start), stretch, id)
+  /** Keeps a stretch; answers those that others had of it, which they have no more. */
+  const keep = (stretch: Stretch, id: BlobId): ReadonlyArray<KeptStretch> => {
+    const entry = indexOf(stretch.start)
+    if (isAt(entry, stretch, id)) return []
+    const evicted: Array<KeptStretch> = []
+    while (entry < count() && at(entry).start < stretch.end) {
+      evicted.push(at(entry))
+      removeAt(entry)
+    }
+    insertAt(entry, stretch, id)
+    return evicted
+  }
+  /** Gives a stretch free; false where it is not kept for the identifier. */
+  const free = (stretch: Stretch, id: BlobId): boolean => {
+    const entry = indexOf(stretch.start)
+    if (!isAt(entry, stretch, id)) return false
+    removeAt(entry)
+    return true
+  }
+  return {
+    has,
+    keep,
+    free,
+    count,
+    entries: (): ReadonlyArray<KeptStretch> =>
+      Array.from({ length: count() }, (_, entry) => at(entry)),
+    image: imageNow,
+  }
+}
+export type Kept = ReturnType<typeof makeKept>

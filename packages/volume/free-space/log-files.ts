@@ -1,0 +1,33 @@
+/** Log files that go out of use: emptied ones, and the current one where it is worth it. */
+
+import type { recover } from "../checkpoints/recovery.ts"
+import type { OpenLine } from "../log/commit.ts"
+import type { VolumeParts } from "../parts.ts"
+import { by_hand } from "./thresholds.ts"
+
+type Recovered = Pick<Awaited<ReturnType<typeof recover>>, "state" | "segments">
+
+export const makeLogFiles = (
+  { state, segments }: Recovered,
+  { between, writer }: OpenLine,
+): Pick<VolumeParts, "retireLog" | "sealLog" | "trimLog" | "logRoom"> => ({
+  retireLog: async (number, spare_max) => {
+    const file = state.files.get(number)
+    if (!file) return
+    state.removeFile(number)
+    await segments.retire(file.segment, spare_max)
+  },
+  trimLog: async () => {
+    await segments.trimSpares()
+    await writer.begin()
+  },
+  sealLog: async () => {
+    await between(async () => {
+      const current = state.logFiles(writer.where().file).find(({ is_current }) => is_current)
+      if (!current || current.live_bytes >= by_hand.log_live_max * current.written_bytes) return
+      await writer.roll(0, false)
+    })
+    await writer.begin()
+  },
+  logRoom: () => writer.available() + segments.spareRoom(),
+})

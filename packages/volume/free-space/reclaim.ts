@@ -1,0 +1,265 @@
+/**
+ * Gives the space of deleted blobs back to the disk now: compaction by hand. Compaction by itself
+ * leaves what costs more writes than it gives back; here each file is emptied that is worth a copy.
+ *
+ * What is moved takes space until the old file is removed, so what is empty is removed first, and a
+ * file is only begun where all that is live in it fits: deletes need what is left of the log.
+ *
+ * Source: decision 0178.
+ */
+import { setTimeout as sleep } from "node:timers/promises"
+import { faultOf, thrown } from "#actors/blob-storage/blob-fault.ts"
+import type { VolumeParts } from "../parts.ts"
+import {
+  type CompactionParts,
+  isEnd,
+  isExtentWorth,
+  logCandidates,
+  retire,
+  roomElsewhere,
+  spareExtentFiles,
+} from "../upkeep/compaction.ts"
+import { emptyExtentFile, no_room } from "../upkeep/extent-mover.ts"
+import { emptyLog } from "../upkeep/log-mover.ts"
+import { type Pace, stopped } from "../upkeep/pace.ts"
+import { by_hand } from "./thresholds.ts"
+
+export interface ReclaimParts
+  extends CompactionParts,
+    Pick<VolumeParts, "limits" | "sealLog" | "trimLog" | "logRoom" | "now"> {
+  /** Waits so many milliseconds. */
+  readonly pause: (ms: number) => Promise<void>
+}
+
+/** How far a run is. */
+export interface Reclaimed {
+  readonly is_done: boolean
+  /** By how much the volume's files are shorter than at the beginning; puts meanwhile count. */
+  readonly given_back_bytes: number
+  /** What is dead in the files that are still to be emptied. */
+  readonly remaining_bytes: number
+  /** Length of the volume's files. */
+  readonly disk_bytes: number
+  /** What stored blobs need of that. */
+  readonly used_bytes: number
+  /** Why it ended before all was given back, and what to do. */
+  readonly problem: string | undefined
+}
+
+/** Files that were emptied are removed after so many bytes moved: each time is a checkpoint. */
+const moved_bytes_max = 2 ** 30
+/** How long the log may take no fact before it is not waited for, and between two looks. */
+const facts_idle_ms_max = 3000
+const facts_look_ms = 100
+/** Until a look at the disk sees what was removed; the gauge looks every 100 ms. */
+const look_again_ms = 150
+/** How long an outcome is kept for requests that come after it was reached. */
+const outcome_ms_max = 10_000
+
+const mebibyte = 2 ** 20
+const inMebibytes = (bytes: number) => `${Math.ceil(bytes / mebibyte)} MiB`
+
+const sum = <A>(all: ReadonlyArray<A>, of: (one: A) => number) =>
+  all.reduce((total, one) => total + of(one), 0)
+
+const worthExtents = ({ extents }: ReclaimParts) =>
+  extents.files().filter((file) => isExtentWorth(file, by_hand.extent_live_max))
+
+/** Bytes that emptying what is worth it would give back. */
+const remainingBytes = (parts: ReclaimParts) => {
+  const logs = logCandidates(parts, by_hand)
+  const files = [...worthExtents(parts), ...spareExtentFiles(parts, by_hand)]
+  return (
+    sum(logs, ({ segment, live_bytes }) => segment.bytes - live_bytes) +
+    sum(files, ({ data_bytes, live_bytes }) => data_bytes - live_bytes)
+  )
+}
+
+/** Facts that the log does not have yet hold their file back. */
+const untilRecorded = async ({ logFiles, acknowledged, pause }: ReclaimParts, pace: Pace) => {
+  const last = Math.max(0, ...logFiles().map(({ last_cursor }) => last_cursor))
+  let [seen, idle_ms] = [acknowledged(), 0]
+  while (seen < last && idle_ms < facts_idle_ms_max) {
+    await pause(facts_look_ms)
+    await pace(0)
+    idle_ms = acknowledged() > seen ? 0 : idle_ms + facts_look_ms
+    seen = acknowledged()
+  }
+  return seen >= last
+}
+
+/** Whether what is live in a file fits elsewhere, once what is empty was removed where need be. */
+const makeRoom = async (parts: ReclaimParts, fits: () => boolean) => {
+  await parts.space.look()
+  if (fits()) return true
+  await retire(parts, by_hand)
+  await parts.pause(look_again_ms)
+  await parts.space.look()
+  return fits()
+}
+
+/** A copy, and the files that the log may need meanwhile. */
+const fitsDisk = ({ space, limits }: ReclaimParts, bytes: number) =>
+  space.freeBytes() >= bytes + 2 * limits.segment_bytes
+
+const shortOf = (bytes: number) =>
+  `The disk has no room to move ${inMebibytes(bytes)}: ` +
+  "delete more blobs or free space on the disk, then run it again."
+
+/** Removes emptied files from time to time: space comes back while it runs. */
+const removing = (parts: ReclaimParts) => {
+  let moved_bytes = 0
+  return async (bytes: number) => {
+    moved_bytes += bytes
+    if (moved_bytes < moved_bytes_max) return
+    moved_bytes = 0
+    await retire(parts, by_hand)
+  }
+}
+
+/** Part of the log's room that moves may take: deletes need the rest on a full disk. */
+const log_share = 3 / 4
+
+const fitsLog = (parts: ReclaimParts, bytes: number) =>
+  bytes <= parts.logRoom() * log_share || fitsDisk(parts, bytes)
+
+/** Answers why it ended early. */
+const emptyLogs = async (parts: ReclaimParts, pace: Pace) => {
+  const moved = removing(parts)
+  for (const { segment } of logCandidates(parts, by_hand)) {
+    const file = logCandidates(parts, by_hand).find((one) => one.segment === segment)
+    if (!file) continue
+    const { live_bytes } = file
+    if (!(await makeRoom(parts, () => fitsLog(parts, live_bytes)))) return shortOf(live_bytes)
+    await emptyLog(parts, file, pace)
+    await moved(live_bytes)
+  }
+  return undefined
+}
+
+const fitsExtents = (parts: ReclaimParts, number: number, tried: ReadonlySet<number>) => {
+  const files = parts.extents.files()
+  const file = files.find(({ segment }) => segment.number === number)
+  if (!file) return true
+  const others = files.filter((one) => one === file || !tried.has(one.segment.number))
+  const is_inside = roomElsewhere(others, file) >= 2 * file.live_bytes
+  return is_inside || fitsDisk(parts, file.live_bytes)
+}
+
+/** Answers why it ended early. */
+const emptyExtents = async (parts: ReclaimParts, pace: Pace) => {
+  const { extents, segments } = parts
+  const moved = removing(parts)
+  const begun = new Set(worthExtents(parts).map(({ segment }) => segment.number))
+  const tried = new Set<number>()
+  try {
+    for (;;) {
+      const [file] = worthExtents(parts)
+        .filter(({ segment: { number } }) => begun.has(number) && !tried.has(number))
+        .sort((one, other) => one.live_bytes - other.live_bytes)
+      if (!file) return undefined
+      const { live_bytes } = file
+      const { number } = file.segment
+      if (!(await makeRoom(parts, () => fitsExtents(parts, number, tried)))) {
+        return shortOf(live_bytes)
+      }
+      tried.add(number)
+      extents.close(number, true)
+      await emptyExtentFile(parts, number, pace).catch((cause: unknown) => {
+        if (cause !== no_room) throw cause
+      })
+      await moved(live_bytes)
+    }
+  } finally {
+    for (const number of tried) {
+      if (segments.find("ext", number)) extents.close(number, false)
+    }
+  }
+}
+
+const unrecorded =
+  "Some space comes back once the log has the facts of its blobs: see /readyz, then run it again."
+
+/** Gives back what there is; answers why that is not all. */
+export const reclaim = async (parts: ReclaimParts, pace: Pace): Promise<string | undefined> => {
+  parts.line.assertWritable()
+  const work = async () => {
+    await retire(parts, by_hand)
+    await parts.trimLog()
+    await parts.sealLog()
+    const is_recorded = await untilRecorded(parts, pace)
+    const short = (await emptyLogs(parts, pace)) ?? (await emptyExtents(parts, pace))
+    return short ?? (is_recorded ? undefined : unrecorded)
+  }
+  const ended = (cause: unknown) => {
+    if (cause === stopped || !isEnd(cause)) throw cause
+    const fault = faultOf(cause)
+    return "detail" in fault ? fault.detail : fault._tag
+  }
+  const problem = await work().catch(ended)
+  await retire(parts, by_hand).catch(ended)
+  await parts.trimLog()
+  return problem
+}
+
+/** One run, shared by all callers while it lasts. */
+interface Run {
+  readonly before_bytes: number
+  readonly end: Promise<void>
+  outcome:
+    | { readonly at: number; readonly problem: string | undefined; cause?: unknown }
+    | undefined
+}
+
+export interface Reclaiming {
+  readonly parts: ReclaimParts
+  readonly usedBytes: () => number
+  /** Does the work, in its turn. */
+  readonly work: () => Promise<string | undefined>
+}
+
+/** Begins a run or joins the present one; returns after `wait_ms` at the latest. */
+export const makeReclaim = ({ parts, usedBytes, work }: Reclaiming) => {
+  const { space, now } = parts
+  let current: Run | undefined
+
+  const begin = (): Run => {
+    const end = async () => {
+      const problem = await work()
+      run.outcome = { at: now(), problem }
+    }
+    const fail = (cause: unknown) => {
+      run.outcome = { at: now(), problem: undefined, cause }
+    }
+    const run: Run = {
+      before_bytes: space.ownBytes(),
+      // Behind this turn of the event loop, when the run has its name.
+      end: Promise.resolve().then(end).catch(fail),
+      outcome: undefined,
+    }
+    return run
+  }
+  const isOld = ({ outcome }: Run) => outcome && now() - outcome.at > outcome_ms_max
+  return async (wait_ms: number): Promise<Reclaimed> => {
+    if (current === undefined || isOld(current)) current = begin()
+    const run = current
+    const waiting = new AbortController()
+    const { signal } = waiting
+    await Promise.race([run.end, sleep(wait_ms, undefined, { signal }).catch(() => undefined)])
+    waiting.abort()
+    const { outcome } = run
+    if (outcome && current === run) current = undefined
+    if (outcome?.cause === stopped) {
+      throw thrown({ _tag: "BlobStoreFailed", detail: "The volume is being shut." })
+    }
+    if (outcome?.cause !== undefined) throw outcome.cause
+    return {
+      is_done: outcome !== undefined,
+      given_back_bytes: Math.max(0, run.before_bytes - space.ownBytes()),
+      remaining_bytes: remainingBytes(parts),
+      disk_bytes: space.ownBytes(),
+      used_bytes: usedBytes(),
+      problem: outcome?.problem,
+    }
+  }
+}

@@ -1,0 +1,368 @@
+/**
+ * The one line in which everything that changes a volume stands. While a batch is written and
+ * synced the next one gathers, so that many operations share one sync and a single one waits for no
+ * other. A batch is decided when all before it is durable, and answered when it is itself.
+ *
+ * A batch never holds two operations on one identifier: the later one waits for the next batch.
+ */
+import { type BlobFault, faultOf, thrown } from "#actors/blob-storage/blob-fault.ts"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { causeText } from "#schemas/cause-text.ts"
+import { isHeld } from "../lookup/map.ts"
+import type { CommitLine, LogReads, Operation, Outcome } from "../parts.ts"
+import { damaged_record } from "../reads/damage.ts"
+import { type BatchRecord, batchBytesMax, recordBytesMax } from "./batch.ts"
+import { decide, type Room, type Stamps } from "./decide.ts"
+import { batch_bytes_max } from "./format.ts"
+import type { KnownBlob, NewRecord, RecordHead } from "./record.ts"
+import type { VolumeState } from "./state.ts"
+import type { LogWriter } from "./writer.ts"
+
+/** Parts of one write at most, as a disk takes them. */
+const parts_max = 1000
+
+/** Operations that one batch passes over since they wait for their identifier. */
+const later_max = 1000
+
+interface Waiting {
+  readonly operation: Operation
+  readonly resolve: (outcome: Outcome) => void
+  readonly reject: (cause: unknown) => void
+}
+
+/** An operation that a record is written for. */
+interface Written extends BatchRecord {
+  readonly waiting: Waiting
+  readonly outcome: Outcome
+}
+
+export interface LineParts {
+  readonly state: VolumeState
+  readonly log: LogReads
+  /** Made with the `fail` of this line. */
+  readonly makeWriter: (fail: (detail: string) => void) => LogWriter
+  /** Why a put of so many bytes exceeds the capacity, with those of the batch so far. */
+  readonly capacityFault: (bytes: number, planned_bytes: number) => BlobFault | undefined
+  /** Whether records are those of another store, which told of them itself: they are no facts. */
+  readonly is_adopting: boolean
+  /** Told after each batch how many bytes of log it was. */
+  readonly wrote: (bytes: number) => void
+  /** Told once why nothing is written any more. */
+  readonly report: (problem: string) => void
+  /** Deletes of the last batch before the volume was opened, of which the log has one record. */
+  readonly deletes: ReadonlyArray<NewRecord>
+}
+
+/** What a payload adds to a batch; heads are counted when they are made. */
+const payloadOf = (operation: Operation) => {
+  if (operation.kind === "put") return operation.extents.length > 0 ? 0 : operation.bytes
+  return operation.kind === "move" ? operation.payload.length : 0
+}
+
+const partsOf = (operation: Operation): ReadonlyArray<Uint8Array> => {
+  if (operation.kind === "put") return operation.parts
+  return operation.kind === "move" && operation.payload.length > 0 ? [operation.payload] : []
+}
+
+/** Operations in the order in which they came, but for those that wait for their identifier. */
+const makeQueue = () => {
+  let waiting: Array<Waiting> = []
+  /** Takes what may go into one batch. */
+  const take = () => {
+    const taken: Array<Waiting> = []
+    const later: Array<Waiting> = []
+    const ids = new Set<BlobId>()
+    let bytes = 0
+    let parts = 0
+    let next = 0
+    for (; next < waiting.length; next++) {
+      const one = waiting[next]
+      if (!one) break
+      const { operation } = one
+      const more_bytes = payloadOf(operation)
+      const more_parts = 1 + partsOf(operation).length
+      const is_full = bytes + more_bytes > batch_bytes_max || parts + more_parts > parts_max
+      // One operation alone may be more than a batch should be.
+      if (is_full && taken.length > 0) break
+      if (ids.has(operation.id)) {
+        later.push(one)
+        if (later.length === later_max) {
+          next += 1
+          break
+        }
+        continue
+      }
+      ids.add(operation.id)
+      taken.push(one)
+      bytes += more_bytes
+      parts += more_parts
+    }
+    const rest = next === waiting.length ? [] : waiting.slice(next)
+    waiting = later.length === 0 ? rest : [...later, ...rest]
+    return taken
+  }
+  return {
+    take,
+    takeAll: () => waiting.splice(0),
+    push: (one: Waiting) => waiting.push(one),
+    isEmpty: () => waiting.length === 0,
+    /** Puts these in front again. */
+    back: (some: ReadonlyArray<Waiting>) => {
+      waiting = [...some, ...waiting]
+    },
+  }
+}
+type Queue = ReturnType<typeof makeQueue>
+
+/**
+ * The heads of the blobs that operations find in their place. A head that does not hold is taken
+ * out in this batch, and what met it waits for the next one.
+ */
+const makeLookUp = ({ state, log }: LineParts, queue: Queue) => {
+  const needsHead = ({ kind, id }: Operation) => {
+    const place = kind === "move" ? undefined : state.index.find(id)
+    return place !== undefined && place.kind !== "gone"
+  }
+  const lookUp = async (one: Waiting, { heads, known }: Met): Promise<ReadonlyArray<Waiting>> => {
+    const { operation } = one
+    const place = state.index.find(operation.id)
+    if (!place) return [one]
+    try {
+      const head = await log.head(operation.id, place)
+      if (head) {
+        heads.set(operation.id, head)
+        return [one]
+      }
+      // A tombstone that does not hold is one all the same.
+      if (!isHeld(place)) return [one]
+      const tail = await log.known(operation.id, place)
+      if (tail) known.set(operation.id, tail)
+    } catch (cause) {
+      one.reject(thrown(faultOf(cause)))
+      return []
+    }
+    if (operation.kind !== "put" && operation.kind !== "delete") return [one]
+    const { id, at } = operation
+    const taken_out = { kind: "quarantined", id, place, detail: damaged_record, at } as const
+    return [{ operation: taken_out, resolve: () => queue.back([one]), reject: one.reject }]
+  }
+  return async (taken: ReadonlyArray<Waiting>, met: Met) => {
+    if (!taken.some(({ operation }) => needsHead(operation))) return taken
+    const looked = await Promise.all(
+      taken.map(async (one) => (needsHead(one.operation) ? lookUp(one, met) : [one])),
+    )
+    return looked.flat()
+  }
+}
+
+const no_origin = { actor: "", request_id: "", correlation_id: "" } as const
+
+/**
+ * The deletes of a batch, which the next one says again: a bit that rots, or a write that the disk
+ * puts elsewhere, never meets both records, and one of them is enough that the blob stays deleted.
+ * Once there is a checkpoint after them, it is another trace of both.
+ */
+const makeEchoes = (first: ReadonlyArray<NewRecord>) => {
+  let deletes = first
+  const echoOf = (record: NewRecord): BatchRecord => ({
+    record: { ...record, is_moved: true, origin: no_origin, labels: {}, freed: [] },
+    parts: [],
+    position: 0,
+    bytes: 0,
+  })
+  return {
+    /** No batch needs more room for them, in bytes. */
+    bytes: () => deletes.reduce((sum, record) => sum + recordBytesMax(record), 0),
+    /** What a batch of these has to say again: of other identifiers only. */
+    beside: (written: ReadonlyArray<BatchRecord>): ReadonlyArray<BatchRecord> => {
+      if (deletes.length === 0) return []
+      const ids = new Set(written.map(({ record }) => record.id))
+      return deletes.filter(({ id }) => !ids.has(id)).map(echoOf)
+    },
+    /** These are durable, and all that was to be said again is. */
+    wrote: (written: ReadonlyArray<BatchRecord>) => {
+      deletes = written
+        .map(({ record }) => record)
+        .filter(({ kind, is_moved }) => kind === "tombstone" && !is_moved)
+    },
+  }
+}
+
+/** Decides operations one after the other, as long as their records fit into the current file. */
+const makeGathering = ({ state, capacityFault, is_adopting }: LineParts) => {
+  const { counters, index } = state
+  return (taken: ReadonlyArray<Waiting>, { heads, known }: Met, limits: Limits) => {
+    const written: Array<Written> = []
+    let { cursor, last_at } = counters
+    let bytes = limits.taken
+    let planned_bytes = 0
+    const stamps: Stamps = {
+      cursor: () => (is_adopting ? 0 : cursor + 1),
+      stamp: (at) => (is_adopting || at > last_at ? at : last_at + 1n),
+      get last_at() {
+        return last_at
+      },
+    }
+    const room: Room = ({ bytes: wanted, extents }) =>
+      limits.put_fault ?? (extents.length > 0 ? undefined : capacityFault(wanted, planned_bytes))
+    for (const [n, waiting] of taken.entries()) {
+      const { operation, resolve, reject } = waiting
+      const { id } = operation
+      const place = index.find(id)
+      const met = { [isHeld(place) ? "head" : "tombstone"]: heads.get(id) }
+      const present = { place, head: undefined, known: known.get(id), ...met }
+      const decision = decide(operation, present, stamps, room)
+      if (decision.kind === "answer") resolve(decision.outcome)
+      if (decision.kind === "refuse") reject(thrown(decision.fault))
+      if (decision.kind !== "write") continue
+      const { record, outcome } = decision
+      const record_bytes = recordBytesMax(record)
+      if (batchBytesMax(bytes + record_bytes) > limits.available) {
+        const rest_bytes = batchBytesMax(limits.taken + record_bytes)
+        return { written, rest: taken.slice(n), rest_bytes }
+      }
+      bytes += record_bytes
+      if (record.cursor > cursor) cursor = record.cursor
+      if (record.at > last_at) last_at = record.at
+      if (record.kind === "blob" && !record.is_moved) planned_bytes += record_bytes
+      written.push({ record, parts: partsOf(operation), position: 0, bytes: 0, waiting, outcome })
+    }
+    return { written, rest: [], rest_bytes: 0 }
+  }
+}
+
+/** What the log says of the blobs that a batch's operations find in their place. */
+interface Met {
+  readonly heads: Map<BlobId, RecordHead>
+  /** Of those whose head does not hold. */
+  readonly known: Map<BlobId, KnownBlob>
+}
+
+interface Limits {
+  /** Bytes that are left in the current file. */
+  readonly available: number
+  /** Bytes of the batch that are taken by other records. */
+  readonly taken: number
+  /** Why no put is taken now. */
+  readonly put_fault: BlobFault | undefined
+}
+
+/** Whether it is more than upkeep: what is held back on a full disk is not for it. */
+const isPut = ({ operation }: Waiting) =>
+  operation.kind === "put" || (operation.kind === "move" && operation.renewal !== undefined)
+
+/** One batch after the other, out of the queue. */
+const makeBatches = (parts: LineParts, queue: Queue, writer: LogWriter) => {
+  const { state } = parts
+  const lookUp = makeLookUp(parts, queue)
+  const gather = makeGathering(parts)
+  const echoes = makeEchoes(parts.deletes)
+
+  /** Makes room for the first of those that did not fit; refuses it where there is none. */
+  const makeRoom = async (rest: ReadonlyArray<Waiting>, bytes: number) => {
+    const [first] = rest
+    if (!first) return
+    const fault = await writer.roll(bytes, isPut(first))
+    if (fault) first.reject(thrown(fault))
+    queue.back(fault ? rest.slice(1) : rest)
+  }
+  const write = async (written: ReadonlyArray<Written>) => {
+    const first_cursor = state.counters.cursor + 1
+    const records = [...written, ...echoes.beside(written)]
+    const writing = writer.write(records, first_cursor)
+    // Behind the beginning of the write, which goes on meanwhile.
+    for (const { waiting, outcome } of written) {
+      if (waiting.operation.kind === "put") waiting.operation.placed?.(outcome)
+    }
+    const { file, bytes } = await writing
+    for (const entry of records) state.apply(entry.record, file, entry.position, entry.bytes)
+    for (const { record } of written) state.recent.note(record)
+    echoes.wrote(written)
+    for (const { waiting, outcome } of written) waiting.resolve(outcome)
+    parts.wrote(bytes)
+  }
+  const through = async (taken: ReadonlyArray<Waiting>, met: Met) => {
+    const put_fault = taken.some(isPut) ? await writer.putFault() : undefined
+    const limits = { available: writer.available(), taken: echoes.bytes(), put_fault }
+    const { written, rest, rest_bytes } = gather(taken, met, limits)
+    if (written.length === 0) return makeRoom(rest, rest_bytes)
+    queue.back(rest)
+    await write(written)
+  }
+  /**
+   * Takes one batch through. What goes wrong is told to `fail`, be it the disk or a defect: nobody
+   * knows then what is durable.
+   */
+  return async (fail: (cause: unknown) => Error): Promise<void> => {
+    const met: Met = { heads: new Map(), known: new Map() }
+    const taken = await lookUp(queue.take(), met)
+    try {
+      await through(taken, met)
+    } catch (cause) {
+      const error = fail(cause)
+      for (const { reject } of taken) reject(error)
+    }
+  }
+}
+
+export interface OpenLine extends CommitLine {
+  /** Runs work while no batch is under way: what must see the volume at rest, as a checkpoint. */
+  readonly between: <A>(work: () => Promise<A>) => Promise<A>
+  readonly writer: LogWriter
+}
+
+/**
+ * The line. The first write or sync that fails refuses everything from then on (`fail` does so from
+ * outside): it is never tried again.
+ */
+export const makeCommitLine = (parts: LineParts): OpenLine => {
+  const queue = makeQueue()
+  const pauses: Array<() => Promise<void>> = []
+  let failed: string | undefined
+  let running: Promise<void> | undefined
+
+  const readOnly = () => thrown({ _tag: "BlobStoreReadOnly", detail: failed ?? "" })
+  const fail = (detail: string) => {
+    if (failed !== undefined) return
+    failed = detail
+    parts.report(`it is read-only until it is opened again. ${detail}`)
+  }
+  const failBy = (cause: unknown) => {
+    fail(`A write could not be made durable: ${causeText(cause)}`)
+    return readOnly()
+  }
+  const writer = parts.makeWriter(fail)
+  const next = makeBatches(parts, queue, writer)
+
+  const drain = async () => {
+    // What arrives in this turn of the event loop is committed together.
+    await new Promise<void>((resolve) => setImmediate(resolve))
+    while (!queue.isEmpty() || pauses.length > 0) {
+      const pause = pauses.shift()
+      if (pause) await pause()
+      else if (failed === undefined) await next(failBy)
+      else for (const { reject } of queue.takeAll()) reject(readOnly())
+    }
+    running = undefined
+  }
+  return {
+    writer,
+    fail,
+    failed: () => failed,
+    assertWritable: () => {
+      if (failed !== undefined) throw readOnly()
+    },
+    submit: (operation) =>
+      new Promise((resolve, reject) => {
+        queue.push({ operation, resolve, reject })
+        running ??= drain()
+      }),
+    between: (work) =>
+      new Promise((resolve, reject) => {
+        // Its error is its caller's, and the line goes on.
+        pauses.push(() => work().then(resolve, reject))
+        running ??= drain()
+      }),
+    settled: async () => running,
+  }
+}

@@ -1,0 +1,264 @@
+/**
+ * What an operation comes to, now that all before it is durable: a record to write, or an answer at
+ * once. Nothing here waits or writes.
+ */
+import { type Admission, admit, store_origin } from "#actors/blob-storage/blob-admission.ts"
+import type { BlobFault } from "#actors/blob-storage/blob-fault.ts"
+import { admitCopy, putAtIn } from "#actors/blob-storage/copy-admission.ts"
+import type { Shard } from "#actors/blob-storage/node-engine.ts"
+import { type BlobId, storedPolicy } from "#schemas/blob-storage/blob.ts"
+import { isHeld, type Place } from "../lookup/map.ts"
+import type { Operation, Outcome, PutOperation } from "../parts.ts"
+import type { RecordHead } from "./record.ts"
+import {
+  checksumOf,
+  clusterAtOf,
+  type Extent,
+  extentsOf,
+  hashOf,
+  type KnownBlob,
+  type NewRecord,
+  putAtOf,
+  shardOf,
+  sinceOf,
+} from "./record.ts"
+import { movedOf, unless } from "./record-facts.ts"
+
+/** What the volume has of the operation's identifier. */
+export interface Present {
+  readonly place: Place | undefined
+  /** The live copy's head; undefined where none is there, or its head was not asked for. */
+  readonly head: RecordHead | undefined
+  /** The head of the tombstone, where one is there and holds. */
+  readonly tombstone?: RecordHead | undefined
+  /** What is known of a blob whose head is damaged. */
+  readonly known?: KnownBlob | undefined
+}
+
+/** What a record is given when it is certain that it is written. */
+export interface Stamps {
+  readonly cursor: () => number
+  readonly stamp: (at: bigint) => bigint
+  /** The latest that was given. */
+  readonly last_at: bigint
+}
+
+export type Decision =
+  | { readonly kind: "write"; readonly record: NewRecord; readonly outcome: Outcome }
+  | { readonly kind: "answer"; readonly outcome: Outcome }
+  | { readonly kind: "refuse"; readonly fault: BlobFault }
+
+const nothing: Outcome = { head: undefined, is_done: false, record: undefined, at: 0n }
+const as_it_is: Decision = { kind: "answer", outcome: nothing }
+const no_extents = [] as const
+
+/** What a put is answered that its admission refuses. */
+export const refusalOf = (id: BlobId, admission: Admission): BlobFault | undefined => {
+  if (admission.verdict === "mismatch") {
+    return { _tag: "BlobIdMismatch", expected: admission.expected, actual: id }
+  }
+  if (admission.verdict !== "exists") return undefined
+  return { _tag: "BlobAlreadyExists", id, detail: admission.detail }
+}
+
+/** Whether a put may be stored, is stored already, or is refused; asked before the commit too. */
+export const admission = (put: PutOperation, head: RecordHead | undefined): Admission =>
+  admit(put, head && { checksum: checksumOf(head), policy: head.policy })
+
+/** Why a put, or a copy that another node sends, is refused. */
+const putFault = (put: PutOperation, { head }: Present, deleted_at: bigint | undefined) => {
+  if (put.copy === undefined) return refusalOf(put.id, admission(put, head))
+  const held = head && { checksum: hashOf(head), shard: shardOf(head) }
+  const admitted = admitCopy(put.copy, { held, deleted_at })
+  return admitted.verdict === "refuse" ? admitted.fault : undefined
+}
+
+/** When the identifier was deleted; as late as can be where the tombstone does not hold. */
+const deletedAt = ({ place, tombstone }: Present, { last_at }: Stamps) => {
+  if (place?.kind !== "tombstone") return undefined
+  return tombstone ? sinceOf(tombstone) : last_at
+}
+
+/** The later of two times. */
+export const latest = (one: bigint, other: bigint) => (one > other ? one : other)
+
+/**
+ * Whether a put's extents take the place of those of the copy that is here: what was just written
+ * needs no reading, however much it is. Not so of a shard, which no hash says to be the right one.
+ */
+export const isExchanged = (is_large: boolean, head: RecordHead, shard: Shard | undefined) =>
+  is_large && head.is_large && shard === undefined && shardOf(head) === undefined
+
+/** The copy that is here with the bytes of a put of the same, and with its time if it is later. */
+const decideExchange = (
+  { copy, extents, at }: PutOperation,
+  head: RecordHead,
+  present: Present,
+  stamps: Stamps,
+  room: Room,
+): Decision => {
+  const full = room({ bytes: 0, extents })
+  if (full) return { kind: "refuse", fault: full }
+  const is_later = copy !== undefined && putAtIn(copy) > putAtOf(head)
+  const moved = movedOf(
+    head,
+    is_later ? { put_at: putAtIn(copy), at: stamps.stamp(at) } : undefined,
+  )
+  return written({ ...moved, extents, freed: without(moved.extents, extents) }, present)
+}
+
+const decidePut = (put: PutOperation, present: Present, stamps: Stamps, room: Room): Decision => {
+  const { head } = present
+  const deleted_at = deletedAt(present, stamps)
+  const fault = putFault(put, present, deleted_at)
+  if (fault) return { kind: "refuse", fault }
+  if (head && isExchanged(put.extents.length > 0, head, put.copy?.shard)) {
+    return decideExchange(put, head, present, stamps, room)
+  }
+  if (head) return { kind: "answer", outcome: { ...nothing, head } }
+  const full = room(put)
+  if (full) return { kind: "refuse", fault: full }
+  const at = stamps.stamp(put.at)
+  // A deletion by another node's clock may be ahead of this one's: this put came after it.
+  const put_at = deleted_at === undefined ? at : latest(at, deleted_at + 1n)
+  const is_large = put.extents.length > 0
+  const record: NewRecord = {
+    kind: "blob",
+    is_moved: false,
+    is_large,
+    policy: storedPolicy(put.policy),
+    id: put.id,
+    hash: put.hash,
+    size: put.size,
+    shard: put.copy?.shard,
+    at,
+    since: unless(at, put.copy?.created_at ?? put_at),
+    cluster_at: 0n,
+    put_at: put.copy === undefined ? 0n : unless(put.copy.created_at, putAtIn(put.copy)),
+    cursor: stamps.cursor(),
+    origin: put.origin,
+    labels: put.labels,
+    payload_bytes: is_large ? 0 : put.bytes,
+    crcs: put.crcs,
+    extents: put.extents,
+    freed: no_extents,
+  }
+  return { kind: "write", record, outcome: { head: undefined, is_done: true, record, at } }
+}
+
+/** A record that an identifier is not a blob any more. */
+const removal = (
+  kind: Exclude<NewRecord["kind"], "blob">,
+  id: BlobId,
+  { head, known }: Present,
+  how: Pick<NewRecord, "at" | "cursor"> & Partial<NewRecord>,
+): NewRecord => ({
+  kind,
+  is_moved: false,
+  is_large: false,
+  policy: head?.policy ?? known?.policy ?? storedPolicy(),
+  id,
+  hash: head ? hashOf(head) : (known?.hash ?? ""),
+  size: head?.size ?? known?.size ?? 0,
+  shard: head ? shardOf(head) : known?.shard,
+  since: 0n,
+  cluster_at: 0n,
+  put_at: 0n,
+  origin: store_origin,
+  labels: {},
+  payload_bytes: 0,
+  crcs: [],
+  extents: [],
+  freed: head?.is_large ? extentsOf(head) : [],
+  ...how,
+})
+
+/** What is written, and answered once it is durable. */
+const written = (record: NewRecord, { head }: Present): Decision => ({
+  kind: "write",
+  record,
+  outcome: { head, is_done: true, record, at: record.at },
+})
+
+type DeleteOperation = Extract<Operation, { readonly kind: "delete" }>
+
+/** Whether a deletion of every node's copies is known already, or was before the last put. */
+const isPast = (cluster_at: bigint, { head, tombstone }: Present) =>
+  head ? putAtOf(head) > cluster_at : tombstone ? clusterAtOf(tombstone) >= cluster_at : false
+
+const decideDelete = (
+  { id, origin, at: now, cluster_at = 0n }: DeleteOperation,
+  present: Present,
+  stamps: Stamps,
+): Decision => {
+  if (cluster_at > 0n && isPast(cluster_at, present)) return as_it_is
+  const { place, head, tombstone } = present
+  const at = stamps.stamp(now)
+  // What it is compared with: another node's clock may have been ahead.
+  const before = tombstone ?? head
+  const newest = latest(cluster_at > 0n ? cluster_at : at, before ? putAtOf(before) : 0n)
+  const meant = latest(cluster_at, tombstone ? clusterAtOf(tombstone) : 0n)
+  const times = { at, since: unless(at, newest), cluster_at: meant }
+  const cursor = isHeld(place) ? stamps.cursor() : 0
+  return written(removal("tombstone", id, present, { ...times, cursor, origin }), present)
+}
+
+const decideRelease = (
+  { id, stored_at, at: now }: Extract<Operation, { readonly kind: "release" }>,
+  present: Present,
+  stamps: Stamps,
+): Decision => {
+  if (present.head?.at !== stored_at) return as_it_is
+  const at = stamps.stamp(now)
+  return written(removal("released", id, present, { at, cursor: stamps.cursor() }), present)
+}
+
+const isAt = (place: Place | undefined, other: Place | undefined) =>
+  place?.file === other?.file && place?.position === other?.position
+
+/** The extents that are not among the others. */
+const without = (some: ReadonlyArray<Extent>, others: ReadonlyArray<Extent>) => {
+  const keyOf = ({ file, position }: Extent) => `${file} ${position}`
+  const kept = new Set(others.map(keyOf))
+  return some.filter((extent) => !kept.has(keyOf(extent)))
+}
+
+/** Why a put finds no room, in the capacity or on the disk; undefined: it does. */
+export type Room = (put: Pick<PutOperation, "bytes" | "extents">) => BlobFault | undefined
+
+type MoveOperation = Extract<Operation, { readonly kind: "move" }>
+
+/** A live record that is written again: as it is, with other extents, or of a later put. */
+const decideMove = (
+  { head, extents, renewal }: MoveOperation,
+  present: Present,
+  stamps: Stamps,
+  room: Room,
+): Decision => {
+  const full = renewal && room({ bytes: 0, extents: no_extents })
+  if (full) return { kind: "refuse", fault: full }
+  const moved = movedOf(head, renewal && { ...renewal, at: stamps.stamp(renewal.at) })
+  const record = extents ? { ...moved, extents, freed: without(moved.extents, extents) } : moved
+  return written(record, { ...present, head })
+}
+
+/** Decides one operation; the stamps are taken only where a record is to be written. */
+export const decide = (
+  operation: Operation,
+  present: Present,
+  stamps: Stamps,
+  room: Room,
+): Decision => {
+  if (operation.kind === "put") return decidePut(operation, present, stamps, room)
+  if (operation.kind === "delete") return decideDelete(operation, present, stamps)
+  if (operation.kind === "release") return decideRelease(operation, present, stamps)
+  const { id } = operation
+  if (!isAt(present.place, operation.place)) return as_it_is
+  if (operation.kind === "move") return decideMove(operation, present, stamps, room)
+  const at = stamps.stamp(operation.at)
+  if (operation.kind === "absent") {
+    return written(removal("released", id, present, { at, cursor: 0 }), present)
+  }
+  const how = { at, cursor: stamps.cursor(), labels: { detail: operation.detail.slice(0, 1000) } }
+  return written(removal(operation.kind, id, present, how), present)
+}

@@ -1,0 +1,148 @@
+/**
+ * What a record of a volume's log tells the ports: a blob's meta, a copy, a deletion, a fact. Pure.
+ */
+import type { BlobFact } from "#actors/blob-storage/blob-store.ts"
+import { copyBytes } from "#actors/blob-storage/copy-admission.ts"
+import type { Deletion, HeldCopy } from "#actors/blob-storage/node-engine.ts"
+import type { BlobMeta } from "#schemas/blob-storage/blob.ts"
+import {
+  checksumOf,
+  clusterAtOf,
+  crcsOf,
+  cut,
+  extentsOf,
+  hashOf,
+  heldBytesOf,
+  labelsOf,
+  type NewRecord,
+  originOf,
+  putAtOf,
+  type RecordHead,
+  shardOf,
+  sinceOf,
+} from "./record.ts"
+
+/** What the port shows of a blob's record. */
+export const metaOf = (head: RecordHead): BlobMeta => {
+  const created_at = sinceOf(head)
+  return {
+    size: BigInt(head.size),
+    created_at,
+    modified_at: created_at,
+    checksum: checksumOf(head),
+    labels: labelsOf(head),
+    policy: head.policy,
+  }
+}
+
+/** A copy as other nodes are told of it. */
+export const heldCopyOf = (head: RecordHead): HeldCopy => {
+  const shard = shardOf(head)
+  return {
+    kind: shard ? "shard" : "whole",
+    id: head.id,
+    size: head.size,
+    checksum: hashOf(head),
+    policy: head.policy,
+    created_at: sinceOf(head),
+    put_at: putAtOf(head),
+    stored_at: head.at,
+    shard,
+  }
+}
+
+/** A deletion as other nodes are told of it: one that they are to learn of goes first. */
+export const deletionOf = (head: RecordHead): Deletion => {
+  const cluster_at = clusterAtOf(head)
+  const is_cluster_wide = cluster_at !== 0n
+  const since = sinceOf(head)
+  const deleted_at = is_cluster_wide ? cluster_at : since
+  return {
+    kind: "tombstone",
+    id: head.id,
+    deleted_at,
+    is_cluster_wide,
+    ...(since > deleted_at && { refuses_until: since }),
+  }
+}
+
+const fact_kinds = {
+  blob: "stored",
+  tombstone: "deleted",
+  quarantined: "quarantined",
+  lost: "lost",
+  released: "released",
+} as const
+
+/** The fact that the record is in the journal; undefined where it is none. */
+export const factOf = (head: RecordHead): BlobFact | undefined => {
+  if (head.cursor === 0 || head.is_moved) return undefined
+  const shard = shardOf(head)
+  return {
+    cursor: head.cursor,
+    kind: fact_kinds[head.kind],
+    id: head.id,
+    size: head.size,
+    checksum: checksumOf(head),
+    policy: head.policy,
+    ...(shard ? { shard: { ...shard, bytes: heldBytesOf(head) } } : {}),
+    ...(head.kind === "blob" ? { labels: labelsOf(head) } : {}),
+    at: head.at,
+    ...originOf(head),
+  }
+}
+
+/** As `factOf`, of a record that was just written. */
+export const factOfNew = (record: NewRecord): BlobFact | undefined => {
+  const { cursor, is_moved, kind, id, size, hash, policy, shard, labels, at, origin } = record
+  if (cursor === 0 || is_moved) return undefined
+  return {
+    cursor,
+    kind: fact_kinds[kind],
+    id,
+    size,
+    policy,
+    at,
+    checksum: Buffer.from(hash, "hex").toString("base64"),
+    ...(shard ? { shard: { ...shard, bytes: copyBytes(size, shard) } } : {}),
+    ...(kind === "blob" ? { labels } : {}),
+    actor: cut(origin.actor),
+    request_id: cut(origin.request_id),
+    correlation_id: cut(origin.correlation_id),
+  }
+}
+
+/** The time as a record keeps it: not, where it is another one that the record has anyway. */
+export const unless = (known: bigint, time: bigint) => (time === known ? 0n : time)
+
+/** What a copy becomes that takes over the time of a later put; Unix nanoseconds. */
+export interface Renewed {
+  readonly put_at: bigint
+  /** When it is written again. */
+  readonly at: bigint
+}
+
+const timesOf = (head: RecordHead): Renewed => ({ put_at: putAtOf(head), at: head.at })
+
+/** The record again, to be written elsewhere: a live one that compaction moves, or of new times. */
+export const movedOf = (head: RecordHead, { put_at, at }: Renewed = timesOf(head)): NewRecord => ({
+  kind: head.kind,
+  is_moved: true,
+  is_large: head.is_large,
+  policy: head.policy,
+  id: head.id,
+  hash: hashOf(head),
+  size: head.size,
+  shard: shardOf(head),
+  at,
+  since: unless(at, sinceOf(head)),
+  cluster_at: clusterAtOf(head),
+  put_at: unless(sinceOf(head), put_at),
+  cursor: head.cursor,
+  origin: originOf(head),
+  labels: labelsOf(head),
+  payload_bytes: head.payload_bytes,
+  crcs: crcsOf(head),
+  extents: extentsOf(head),
+  freed: [],
+})

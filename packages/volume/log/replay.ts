@@ -1,0 +1,338 @@
+/**
+ * Replaying the log: every batch behind the checkpoint in order, each record told to the state.
+ *
+ * A batch that does not hold is rot where a batch of the same generation with a higher sequence
+ * follows anywhere, since at most one batch is ever written before the last one is synced: what
+ * holds of it is kept, the rest counted as damaged, and a blob of which only the tail holds is one
+ * that was stored and is corrupt. Else it is the torn end of the log, of which nobody was told that
+ * it is stored.
+ */
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { isHeld, type Place } from "../lookup/map.ts"
+import type { LogReads, Segment } from "../parts.ts"
+import {
+  batch_bytes_max,
+  data_start,
+  page_bytes,
+  type ReadBatchHeader,
+  toRecords,
+} from "./format.ts"
+import {
+  type HeadlessRecord,
+  type LoggedRecord,
+  payloadsHold,
+  type ReadBatch,
+  readBatch,
+  readHeader,
+  type Salvaged,
+  salvage,
+  searchHeader,
+} from "./reading.ts"
+import { extentsOf, freedOf, type NewRecord, type RecordHead, shardOf } from "./record.ts"
+import { movedOf } from "./record-facts.ts"
+import { fillZeros } from "./segments.ts"
+import type { AppliedRecord, Counters, LogFileState, VolumeState } from "./state.ts"
+import type { LogEnd } from "./writer.ts"
+
+const no_extents = [] as const
+
+const appliedOf = (head: RecordHead): AppliedRecord => ({
+  kind: head.kind,
+  id: head.id,
+  size: head.size,
+  shard: shardOf(head),
+  at: head.at,
+  cursor: head.cursor,
+  is_moved: head.is_moved,
+  is_large: head.is_large,
+  extents: head.is_large ? extentsOf(head) : no_extents,
+  freed: freedOf(head),
+})
+
+/** A log file that has batches to replay, and from where on. */
+export interface ReplayFile {
+  readonly file: LogFileState
+  readonly position: number
+}
+
+/** A batch that is not told to the state yet: it may be the torn one. */
+interface PendingBatch {
+  readonly file: LogFileState
+  readonly batch: ReadBatch
+}
+
+/** Whether a record takes a blob out without saying what of it: that record was another one's. */
+const isVague = ({ kind, size, freed }: AppliedRecord, old: Place | undefined) =>
+  kind !== "blob" && isHeld(old) && (size === 0 || (old.is_large && freed.length === 0))
+
+/**
+ * What a removal took out, by the blob's own record. A log without its checkpoint may have a blob
+ * and a later removal of it, and no more the first removal, which said how large it was.
+ */
+const completed = async (
+  log: LogReads,
+  record: AppliedRecord,
+  place: Place,
+): Promise<AppliedRecord> => {
+  const head = await log.head(record.id, place)
+  if (head) {
+    const freed = head.is_large ? extentsOf(head) : no_extents
+    return { ...record, size: head.size, shard: shardOf(head), freed }
+  }
+  const known = await log.known(record.id, place)
+  return known ? { ...record, size: known.size, shard: known.shard } : record
+}
+
+type FoundRecord = LoggedRecord | HeadlessRecord
+
+interface Told {
+  readonly state: VolumeState
+  readonly log: LogReads
+}
+
+/** A blob of which the log has a tail and no head, where the index has it now. */
+export interface HeadlessBlob {
+  readonly id: BlobId
+  readonly place: Place
+}
+
+/** What is told of a blob whose head does not hold; where a large one's bytes are is not known. */
+const headlessOf = ({ id, known: { size, shard } }: HeadlessRecord): AppliedRecord => ({
+  kind: "blob",
+  id,
+  size,
+  shard,
+  at: 0n,
+  cursor: 0,
+  is_moved: false,
+  is_large: false,
+  extents: no_extents,
+  freed: no_extents,
+})
+
+const inOrder = ({ records, headless }: Salvaged): ReadonlyArray<FoundRecord> =>
+  headless.length === 0
+    ? records
+    : [...records, ...headless].sort((one, other) => one.position - other.position)
+
+const endOf = (one: FoundRecord) =>
+  one.position + ("head" in one ? toRecords(one.head.record_bytes) : one.bytes)
+
+/** Tells the state records, and which of them are older than what it knows already. */
+const makeTell = ({ state, log }: Told) => {
+  const { index, counters } = state
+  const headless = new Map<BlobId, Place>()
+  /**
+   * Times of records that were found where no batch holds. One that was written to another place
+   * than its own is found too early: since times rise, they tell what is newer.
+   */
+  const found_at = new Map<BlobId, bigint>()
+
+  /** A tail has no time: what was found of its blob may be newer, and another copy is as good. */
+  const tellHeadless = (file: LogFileState, record: HeadlessRecord) => {
+    const { id, position, bytes } = record
+    if (isHeld(index.find(id)) || found_at.has(id)) return
+    state.apply(headlessOf(record), file, position, bytes)
+    const place = index.find(id)
+    if (place) headless.set(id, place)
+  }
+  const tell = async (file: LogFileState, found: ReadonlyArray<FoundRecord>, is_found = false) => {
+    for (const one of found) {
+      if (!("head" in one)) {
+        tellHeadless(file, one)
+        continue
+      }
+      const { head, position } = one
+      if (head.at < (found_at.get(head.id) ?? 0n)) {
+        counters.cursor = Math.max(counters.cursor, head.is_moved ? 0 : head.cursor)
+        continue
+      }
+      if (is_found) found_at.set(head.id, head.at)
+      let record = appliedOf(head)
+      const old = index.find(head.id)
+      if (old && isVague(record, old)) record = await completed(log, record, old)
+      state.apply(record, file, position, head.record_bytes)
+    }
+  }
+  return {
+    tell,
+    /** Those of which no later record tells. */
+    headless: (): ReadonlyArray<HeadlessBlob> =>
+      Array.from(headless, ([id, place]) => ({ id, place })).filter(({ id, place }) => {
+        const now = index.find(id)
+        return now?.file === place.file && now.position === place.position
+      }),
+  }
+}
+type Tell = ReturnType<typeof makeTell>["tell"]
+
+/** Tells the state what holds in a stretch where no batch does; answers how many records. */
+const rescue = async (tell: Tell, file: LogFileState, from: number, to: number) => {
+  let count = 0
+  for (let at = from; at < to; ) {
+    const stop = at + batch_bytes_max
+    const found = await salvage(file.segment, at, Math.min(to, stop + batch_bytes_max))
+    const begun = inOrder(found).filter(({ position }) => position < stop)
+    await tell(file, begun, true)
+    count += begun.length
+    const last = begun.at(-1)
+    // The tail of a record that was told is not met once more without its head.
+    at = last ? Math.max(stop, endOf(last)) : stop
+  }
+  return count
+}
+
+const noteHeader = (counters: Counters, { acknowledged, first_cursor }: ReadBatchHeader) => {
+  counters.acknowledged = Math.max(counters.acknowledged, acknowledged)
+  // Facts whose records are damaged had cursors too.
+  counters.cursor = Math.max(counters.cursor, first_cursor - 1)
+}
+
+export interface Replayed {
+  /** Where the log goes on. */
+  readonly end: LogEnd
+  /** Deletes of which the last batch alone tells. */
+  readonly deletes: ReadonlyArray<NewRecord>
+  /** Blobs that were stored and whose heads are damaged: nobody was told so yet. */
+  readonly headless: ReadonlyArray<HeadlessBlob>
+}
+
+const deletesIn = ({ records }: ReadBatch): ReadonlyArray<NewRecord> =>
+  records
+    .map(({ head }) => head)
+    .filter(({ kind, is_moved }) => kind === "tombstone" && !is_moved)
+    .map((head) => movedOf(head))
+
+/** The batch that was met last, and is told when another one shows that it is not the torn one. */
+const makePending = ({ counters }: VolumeState, tell: Tell) => {
+  let pending: PendingBatch | undefined
+  let deletes: ReadonlyArray<NewRecord> = []
+  const settle = async () => {
+    if (!pending) return
+    const { file, batch } = pending
+    const { header } = batch
+    await tell(file, inOrder(batch), !batch.is_whole)
+    file.end = header.position + header.bytes
+    deletes = deletesIn(batch)
+    if (!batch.is_whole) counters.damaged_batches += 1
+    noteHeader(counters, header)
+    pending = undefined
+  }
+  return {
+    settle,
+    set: (batch: PendingBatch) => {
+      pending = batch
+    },
+    get: () => pending,
+    /** Those of the last batch that was told. */
+    deletes: () => deletes,
+  }
+}
+
+const makeReplay = (told: Told, start: LogEnd) => {
+  const { counters } = told.state
+  const { tell, headless } = makeTell(told)
+  const pending = makePending(told.state, tell)
+  const { settle } = pending
+  /** The last batch that was met, and the one before it. */
+  let last: LogEnd = start
+  let before: LogEnd = start
+
+  const meet = async (file: LogFileState, header: ReadBatchHeader) => {
+    await settle()
+    const follows = header.sequence === last.sequence + 1 && header.previous_crc === last.crc
+    if (last.sequence > 0 && !follows && last.file === header.file) counters.damaged_batches += 1
+    before = last
+    const { sequence, crc, position, bytes } = header
+    last = { file: file.segment.number, position: position + bytes, sequence, crc }
+    pending.set({ file, batch: await readBatch(file.segment, header) })
+  }
+  /** Where the file before ended: its last batch is damaged where a sequence is missing. */
+  let ended: ReplayFile | undefined
+  const rescueEnded = async ({ sequence }: ReadBatchHeader) => {
+    const before_it = ended
+    ended = undefined
+    if (before_it === undefined || sequence === last.sequence + 1) return
+    const { segment } = before_it.file
+    const stop = Math.min(segment.bytes, before_it.position + batch_bytes_max)
+    await settle()
+    if ((await rescue(tell, before_it.file, before_it.position, stop)) === 0) return
+    before_it.file.end = stop
+    counters.damaged_batches += 1
+  }
+  /** All batches of a file. */
+  const walk = async ({ file, position: first }: ReplayFile) => {
+    const { segment } = file
+    let position = first
+    while (position < segment.bytes) {
+      const next = await readHeader(segment, position)
+      const is_next = next !== undefined && next.sequence > last.sequence
+      const found = is_next ? next : await searchHeader(segment, position, last.sequence)
+      if (!found) break
+      await rescueEnded(found)
+      if (found.position > position) {
+        await settle()
+        await rescue(tell, file, position, found.position)
+      }
+      await meet(file, found)
+      position = found.position + found.bytes
+    }
+    ended = { file, position }
+  }
+  /** Decides about the last batch; answers where the log goes on. */
+  const end = async (): Promise<Replayed> => {
+    const met = pending.get()
+    const replayed = (log_end: LogEnd): Replayed => ({
+      end: log_end,
+      deletes: pending.deletes(),
+      headless: headless(),
+    })
+    if (!met) return replayed(last)
+    const { file, batch } = met
+    if (batch.is_whole && payloadsHold(batch)) {
+      await settle()
+      // A sync that failed may have left in the cache what the disk does not have.
+      await file.segment.file.write([batch.bytes], batch.header.position)
+      return replayed(last)
+    }
+    file.end = batch.header.position
+    told.state.noteTorn(batch.header.first_cursor - 1 + batch.header.records)
+    const { position } = batch.header
+    return replayed({ ...before, file: file.segment.number, position })
+  }
+  return { walk, end }
+}
+
+const settle_bytes = 256 * page_bytes
+const zeros = Buffer.alloc(settle_bytes)
+
+/**
+ * Makes what was replayed durable, since it may be in the cache only, and takes away what a torn
+ * batch left behind the end, which must never look like something that was stored.
+ */
+const settleTail = async (segment: Segment, end: number) => {
+  const stop = Math.min(segment.bytes, end + 2 * batch_bytes_max)
+  for (let at = end; at < stop; at += settle_bytes) {
+    const piece_end = Math.min(stop, at + settle_bytes)
+    const bytes = await segment.file.read(at, piece_end - at)
+    if (!zeros.subarray(0, bytes.length).equals(bytes)) await fillZeros(segment.file, at, piece_end)
+  }
+  await segment.file.datasync()
+}
+
+/**
+ * Replays files in the order of their batches, after `start`. All that it told the state is durable
+ * when it answers.
+ */
+export const replay = async (
+  told: Told,
+  files: ReadonlyArray<ReplayFile>,
+  start: LogEnd,
+): Promise<Replayed> => {
+  const { walk, end } = makeReplay(told, start)
+  for (const file of files) await walk(file)
+  const replayed = await end()
+  const last = told.state.files.get(replayed.end.file)
+  if (last) await settleTail(last.segment, Math.max(data_start, replayed.end.position))
+  return replayed
+}

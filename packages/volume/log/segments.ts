@@ -1,0 +1,371 @@
+/**
+ * A volume's files: opened, made, used anew. A file is known by its superblock; its name says its
+ * kind and number. Those of the log are full of zeros, since overwriting blocks that are there
+ * takes a sync a third of the time that appending takes; those of extents grow as they are written.
+ */
+import { join } from "node:path"
+import { countReads, type VolumeDisk, type VolumeFile } from "../disk.ts"
+import { pagedZeros } from "../extents/memory.ts"
+import { type FreeSpace, unwatched } from "../free-space/gauge.ts"
+import type { Segment, Segments } from "../parts.ts"
+import {
+  data_start,
+  decodeSuperblock,
+  encodeSuperblock,
+  formats,
+  page_bytes,
+  type SegmentKind,
+  seedOf,
+  toPages,
+} from "./format.ts"
+
+/** The largest file that is made under load, in bytes. */
+export const segment_bytes_max = 1024 ** 3
+/** A file asked for so soon after the last one is made twice as large, in milliseconds. */
+const growth_ms = 10_000
+/** Of the free space above the floor a log file takes at most this part, or is a small one. */
+const spare_share_max = 1 / 4
+/** Log files that are kept for later; more of them are removed. */
+const spare_log_files_max = 2
+/**
+ * Written at once when a file is filled, and synced after so many of them. Under load a turn of the
+ * event loop takes longer than a MiB takes the disk.
+ */
+const fill_bytes = 4 * 1024 * 1024
+const fills_per_sync = 4
+
+/** Past the page cache: else they cost the processor more than all that is stored there later. */
+const zeros = pagedZeros(fill_bytes)
+const name_pattern = /^(log|ext)-(\d{8})\.seg$/
+const unfinished_pattern = /^new-(log|ext)-\d{8}\.tmp$/
+
+export const segmentName = (kind: SegmentKind, number: number) =>
+  `${kind}-${String(number).padStart(8, "0")}.seg`
+
+/** A file of the folder: its superblock holds, or is damaged. */
+export interface FoundSegment {
+  readonly kind: SegmentKind
+  readonly number: number
+  readonly file: VolumeFile
+  readonly bytes: number
+  /** Where the file ends by now; what lies behind it needs room of the disk. */
+  readonly written_bytes: number
+  /** 0 where the superblock is damaged: only a checkpoint knows it then. */
+  readonly generation: number
+  /** The first where the superblock is damaged. */
+  readonly format: number
+}
+
+export interface FoundFiles {
+  /** Undefined in a folder without files. */
+  readonly volume_id: Uint8Array | undefined
+  readonly files: ReadonlyArray<FoundSegment>
+}
+
+/** Fills a stretch with zeros and makes it durable; the event loop is free between the pieces. */
+export const fillZeros = async (
+  file: Pick<VolumeFile, "write" | "datasync">,
+  start: number,
+  end: number,
+) => {
+  let unsynced = 0
+  for (let at = start; at < end; at += fill_bytes) {
+    await file.write([zeros.subarray(0, Math.min(fill_bytes, end - at))], at)
+    unsynced += 1
+    if (unsynced < fills_per_sync) continue
+    await file.datasync()
+    unsynced = 0
+  }
+  await file.datasync()
+}
+
+/** Opens every file in the folder; what was not finished when a process ended is removed. */
+export const findSegments = async (disk: VolumeDisk, dir: string): Promise<FoundFiles> => {
+  const files: Array<FoundSegment> = []
+  let volume_id: Uint8Array | undefined
+  const names = Array.from(await disk.names(dir)).sort()
+  for (const name of names) {
+    if (unfinished_pattern.test(name)) await disk.remove(join(dir, name))
+    const [, kind, digits] = name_pattern.exec(name) ?? []
+    if (digits === undefined) continue
+    const number = Number(digits)
+    const file = await disk.open(join(dir, name))
+    const superblock = decodeSuperblock(Buffer.from(await file.read(0, data_start)))
+    const is_named_so = superblock?.kind === kind && superblock?.number === number
+    const named = is_named_so ? superblock : undefined
+    volume_id ??= named?.volume_id
+    const is_ours = named && Buffer.compare(named.volume_id, volume_id ?? zeros) === 0
+    const written_bytes = await file.size()
+    files.push({
+      // The pattern has no other kinds.
+      kind: kind as SegmentKind,
+      number,
+      file,
+      written_bytes,
+      bytes: is_ours ? named.bytes : written_bytes,
+      generation: is_ours ? named.generation : 0,
+      format: is_ours ? named.format : formats.first,
+    })
+  }
+  return { volume_id, files }
+}
+
+/** A file of the volume, whose reads are counted. */
+type ReadFile = VolumeFile & { readonly unread: () => Promise<void> }
+
+interface ReadSegment extends Segment {
+  readonly file: ReadFile
+}
+
+export interface SegmentsOptions {
+  readonly disk: VolumeDisk
+  readonly dir: string
+  readonly volume_id: Uint8Array
+  readonly segment_bytes: number
+  /** The highest generation that was ever used. */
+  readonly generation: number
+  readonly now: () => number
+  readonly space?: FreeSpace
+  /** Told of each file that goes out of use. */
+  readonly retired?: ((kind: SegmentKind, number: number) => void) | undefined
+}
+
+/** The length of the next file of a kind: twice the last one's while they are asked for quickly. */
+const makeGrowth = (segment_bytes: number, now: () => number) => {
+  let last_bytes = segment_bytes
+  let last_ms = Number.NEGATIVE_INFINITY
+  const next = () => {
+    const is_soon = now() - last_ms < growth_ms
+    const bytes = is_soon ? last_bytes * 2 : Math.floor(last_bytes / 2)
+    last_bytes = Math.max(segment_bytes, Math.min(bytes, segment_bytes_max))
+    last_ms = now()
+    return last_bytes
+  }
+  /** The next one is as short as the first. */
+  const forget = () => {
+    last_bytes = segment_bytes
+    last_ms = Number.NEGATIVE_INFINITY
+  }
+  return { next, forget }
+}
+
+/** Makes the volume's files; numbers and generations are never given twice. */
+const makeMaker = ({ disk, dir, volume_id, space = unwatched, ...options }: SegmentsOptions) => {
+  const growths = {
+    log: makeGrowth(options.segment_bytes, options.now),
+    ext: makeGrowth(options.segment_bytes, options.now),
+  }
+  const numbers = { log: 0, ext: 0 }
+  let generation = options.generation
+
+  const known = (kind: SegmentKind, number: number) => {
+    numbers[kind] = Math.max(numbers[kind], number)
+  }
+  const open = (found: FoundSegment): ReadSegment => {
+    known(found.kind, found.number)
+    generation = Math.max(generation, found.generation)
+    return { ...found, file: countReads(found.file), seed: seedOf({ volume_id, ...found }) }
+  }
+  const nextGeneration = () => {
+    generation += 1
+    return generation
+  }
+  const begin = async (file: ReadFile, kind: SegmentKind, number: number, bytes: number) => {
+    const place = { volume_id, kind, number, generation: nextGeneration(), bytes }
+    const superblock = { ...place, format: formats.first }
+    await file.write([encodeSuperblock(superblock)], 0)
+    await file.datasync()
+    const written_bytes = await file.size()
+    return { ...superblock, file, written_bytes, seed: seedOf(superblock) }
+  }
+  const make = async (kind: SegmentKind, data_bytes: number): Promise<ReadSegment> => {
+    const grown = toPages(growths[kind].next())
+    const is_roomy = kind === "ext" || grown <= space.spareBytes() * spare_share_max
+    const wanted = is_roomy ? grown : toPages(options.segment_bytes)
+    const bytes = Math.max(wanted, toPages(data_bytes) + data_start)
+    numbers[kind] += 1
+    const number = numbers[kind]
+    const name = segmentName(kind, number)
+    const unfinished = join(dir, `new-${name.replace(/seg$/, "tmp")}`)
+    const file = countReads(await disk.create(unfinished))
+    try {
+      if (kind === "log") await fillZeros(file, 0, bytes)
+      const segment = await begin(file, kind, number, bytes)
+      await disk.rename(unfinished, join(dir, name))
+      await disk.syncFolder(dir)
+      return segment
+    } catch (cause) {
+      await file.close()
+      await disk.remove(unfinished)
+      throw cause
+    }
+  }
+  /** The same log file under another generation: what it held does not hold any more. */
+  const renew = async ({ number, bytes, file }: ReadSegment) => {
+    const segment = await begin(file, "log", number, bytes)
+    await fillZeros(file, data_start, bytes)
+    return segment
+  }
+  /** One copy after the other, so that a crash leaves one that holds. */
+  const raise = async (segment: Segment, format: number) => {
+    const pages = encodeSuperblock({ ...segment, volume_id, format })
+    for (const copy of [0, page_bytes]) {
+      await segment.file.write([pages.subarray(copy, copy + page_bytes)], copy)
+      await segment.file.datasync()
+    }
+    segment.format = format
+  }
+  const { forget } = growths.log
+  return { open, make, renew, raise, forget, generation: () => generation }
+}
+
+export interface OpenSegments extends Segments {
+  /** Length of a file that is made where the disk is nearly full, in bytes. */
+  readonly smallest_bytes: number
+  readonly generation: () => number
+  /** Has a file's superblock say that it holds records of this format; durable then. */
+  readonly raise: (segment: Segment, format: number) => Promise<void>
+  /** Takes a file that was found into use, or among the spare ones. */
+  readonly adopt: (found: FoundSegment, is_spare: boolean) => Segment
+  readonly spareCount: (kind: SegmentKind) => number
+  /** Bytes of data that the spare log files have room for. */
+  readonly spareRoom: () => number
+  /** Waits until no file is being filled; whether each is what its superblock says. */
+  readonly settled: () => Promise<boolean>
+  /** Makes one more spare file; rejects with the disk's error. */
+  readonly prepare: (kind: SegmentKind) => Promise<void>
+  /** Removes a spare file, if there is one: nothing durable names it. */
+  readonly discardSpare: (kind: SegmentKind) => Promise<void>
+  /** Leaves one spare log file at most, of the shortest length, as the next one will be. */
+  readonly trimSpares: () => Promise<void>
+  readonly closeAll: () => Promise<void>
+}
+
+const roomOf = ({ bytes }: Segment) => bytes - data_start
+
+/** What makes, zeros or removes files in the background; a volume is closed after it. */
+const makeBusy = () => {
+  const busy = new Set<Promise<unknown>>()
+  return {
+    tracked: <A>(work: Promise<A>): Promise<A> => {
+      busy.add(work)
+      const end = () => busy.delete(work)
+      work.then(end, end)
+      return work
+    },
+    settled: async () => {
+      while (busy.size > 0) await Promise.allSettled(busy)
+    },
+  }
+}
+
+/** What becomes of files that are out of use: few are kept for later, the others are removed. */
+const makeGivingUp = (
+  { disk, dir }: SegmentsOptions,
+  { renew }: ReturnType<typeof makeMaker>,
+  {
+    spare,
+    broken,
+  }: {
+    readonly spare: Readonly<Record<SegmentKind, Array<ReadSegment>>>
+    readonly broken: Array<ReadSegment>
+  },
+) => {
+  /** Log files that become spare ones: many may go out of use at once. */
+  let renewing = 0
+
+  const discard = async ({ kind, number, file }: ReadSegment) => {
+    await file.close()
+    await disk.remove(join(dir, segmentName(kind, number)))
+    await disk.syncFolder(dir)
+  }
+  const keep = async (segment: ReadSegment) => {
+    renewing += 1
+    try {
+      spare.log.push(await renew(segment))
+    } finally {
+      renewing -= 1
+    }
+  }
+  /** One of extents is removed: a spare one would hold its space, and grows no faster. */
+  const giveUp = async (segment: ReadSegment, spare_max: number) => {
+    await segment.file.unread()
+    try {
+      const is_kept = segment.kind === "log" && spare.log.length + renewing < spare_max
+      if (is_kept) await keep(segment)
+      else await discard(segment)
+    } catch (cause) {
+      broken.push(segment)
+      throw cause
+    }
+  }
+  return { discard, giveUp }
+}
+
+/** The files of a volume, none known at first (`adopt`). */
+export const makeSegments = (options: SegmentsOptions): OpenSegments => {
+  const maker = makeMaker(options)
+  const used = { log: new Map<number, ReadSegment>(), ext: new Map<number, ReadSegment>() }
+  const spare: Record<SegmentKind, Array<ReadSegment>> = { log: [], ext: [] }
+  /** Files that could not be made anew: they are what they were, or something between. */
+  const broken: Array<ReadSegment> = []
+  const { tracked, settled } = makeBusy()
+  const smallest_bytes = toPages(options.segment_bytes)
+
+  const use = (segment: ReadSegment) => {
+    used[segment.kind].set(segment.number, segment)
+    return segment
+  }
+  const take = async (kind: SegmentKind, bytes: number) => {
+    const index = spare[kind].findIndex((segment) => roomOf(segment) >= bytes)
+    const [found] = index < 0 ? [] : spare[kind].splice(index, 1)
+    return use(found ?? (await tracked(maker.make(kind, bytes))))
+  }
+  const prepare = async (kind: SegmentKind) => {
+    spare[kind].push(await tracked(maker.make(kind, page_bytes)))
+  }
+  const { discard, giveUp } = makeGivingUp(options, maker, { spare, broken })
+  const retire = async ({ kind, number }: Segment, spare_max = spare_log_files_max) => {
+    const segment = used[kind].get(number)
+    used[kind].delete(number)
+    options.retired?.(kind, number)
+    if (segment) await tracked(giveUp(segment, spare_max))
+  }
+  const closeAll = async () => {
+    await settled()
+    const all = [...used.log.values(), ...used.ext.values(), ...spare.log, ...spare.ext, ...broken]
+    await Promise.allSettled(all.map(({ file }) => file.close()))
+  }
+  return {
+    smallest_bytes,
+    find: (kind, number) => used[kind].get(number),
+    all: (kind) => Array.from(used[kind].values()),
+    take,
+    prepare,
+    settled: async () => {
+      await settled()
+      return broken.length === 0
+    },
+    retire,
+    adopt: (found, is_spare) => {
+      const segment = maker.open(found)
+      if (is_spare) spare[segment.kind].push(segment)
+      else use(segment)
+      return segment
+    },
+    spareCount: (kind) => spare[kind].length,
+    spareRoom: () => spare.log.reduce((sum, segment) => sum + roomOf(segment), 0),
+    discardSpare: async (kind) => {
+      for (const segment of spare[kind].splice(-1)) await tracked(discard(segment))
+    },
+    trimSpares: async () => {
+      maker.forget()
+      const all = spare.log.splice(0).sort((one, other) => one.bytes - other.bytes)
+      if (all[0] && all[0].bytes <= smallest_bytes) spare.log.push(...all.splice(0, 1))
+      for (const segment of all) await tracked(discard(segment))
+    },
+    generation: maker.generation,
+    raise: maker.raise,
+    closeAll,
+  }
+}

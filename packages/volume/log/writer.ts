@@ -1,0 +1,155 @@
+/**
+ * Where the log goes on: the file that batches are written to, the next one, and the one that is
+ * held back so that deletes work on a full disk.
+ */
+import { type BlobFault, faultOf, isFull } from "#actors/blob-storage/blob-fault.ts"
+import type { FreeSpace } from "../free-space/gauge.ts"
+import { type BatchRecord, formatOf, makeBatchEncoder } from "./batch.ts"
+import type { OpenSegments } from "./segments.ts"
+import type { LogFileState, VolumeState } from "./state.ts"
+
+/** After the disk was full it is asked again at most so often, in milliseconds. */
+const full_again_ms = 200
+
+/**
+ * Of the current file so much is free at most when the one after it is made: under load that one is
+ * twice as long, and must be there when this one ends.
+ */
+const begun_share = 7 / 8
+
+/** The last batch that is durable, and where the next one goes. */
+export interface LogEnd {
+  /** The file's number; 0 where there is none yet. */
+  readonly file: number
+  readonly position: number
+  readonly sequence: number
+  readonly crc: number
+}
+
+export const log_start: LogEnd = { file: 0, position: 0, sequence: 0, crc: 0 }
+
+export interface WriterParts {
+  readonly segments: OpenSegments
+  readonly state: VolumeState
+  readonly now: () => number
+  readonly fail: (detail: string) => void
+  readonly space: FreeSpace
+  /** Why a checkpoint would have no room for what more puts add. */
+  readonly checkpointFault: () => Promise<BlobFault | undefined>
+}
+
+/**
+ * Keeps spare log files: one in any case, a second once the current file is written to. The first
+ * is for deletes and may take the disk below its floor; the second is for puts and may not. A disk
+ * that is full is no failure; any other error in making a file ends writing.
+ */
+const makeReserve = ({ segments, now, fail, space }: WriterParts) => {
+  let full: { readonly fault: BlobFault; readonly at: number } | undefined
+  let making: Promise<void> | undefined
+
+  const count = () => segments.spareCount("log")
+  const make = async () => {
+    await space.look()
+    const refused = count() === 0 ? undefined : space.fault(segments.smallest_bytes)
+    if (refused) {
+      full = { fault: refused, at: now() }
+      return
+    }
+    try {
+      await segments.prepare("log")
+      full = undefined
+    } catch (cause) {
+      const fault = faultOf(cause)
+      if (!isFull(cause)) fail(`A log file could not be made: ${String(cause)}`)
+      full = { fault, at: now() }
+    }
+  }
+  /** Makes a spare file, unless the disk was full a moment ago. */
+  const more = (): Promise<void> => {
+    if (full && now() - full.at < full_again_ms) return Promise.resolve()
+    making ??= make().finally(() => {
+      making = undefined
+    })
+    return making
+  }
+  /**
+   * Tries to have more than so many. One that is being made already may have met a disk that was
+   * full then, so that it is not the last word.
+   */
+  const beyond = async (kept: number) => {
+    await making
+    if (count() <= kept) await more()
+  }
+  return { more, beyond, count, fault: () => full?.fault }
+}
+
+/** Writes batches one behind the other; what it is given is encoded, written and synced. */
+export const makeWriter = (parts: WriterParts, end: LogEnd) => {
+  const { segments, state, fail } = parts
+  const reserve = makeReserve(parts)
+  const encode = makeBatchEncoder()
+  let current: LogFileState | undefined = state.files.get(end.file)
+  let { sequence, crc } = end
+  const written = { batches: 0, records: 0 }
+
+  const available = () => (current ? current.segment.bytes - current.end : 0)
+  const no_room: BlobFault = { _tag: "BlobCapacityExceeded", detail: "The disk is full." }
+
+  /** Goes on in another file with this much room; a put may not take the last spare one. */
+  const roll = async (bytes: number, is_put: boolean): Promise<BlobFault | undefined> => {
+    const kept = is_put ? 1 : 0
+    for (let made = reserve.count(); made <= kept; made++) await reserve.beyond(kept)
+    if (reserve.count() <= kept) return reserve.fault() ?? no_room
+    try {
+      current = state.addFile(await segments.take("log", bytes))
+      return undefined
+    } catch (cause) {
+      if (!isFull(cause)) fail(`A log file could not be made: ${String(cause)}`)
+      return faultOf(cause)
+    }
+  }
+  /** Waits for the file that is held back, and for room for a checkpoint; why puts lack them. */
+  const putFault = async (): Promise<BlobFault | undefined> => {
+    await parts.space.look()
+    if (reserve.count() === 0) await reserve.beyond(0)
+    if (reserve.count() === 0) return reserve.fault() ?? no_room
+    // Last, since what is held back may have taken the disk below its floor.
+    return (await parts.checkpointFault()) ?? parts.space.fault(0)
+  }
+  /**
+   * Makes the first file and the one that is held back, before anything is asked of them: a disk
+   * that is full later has them. One that is full now is no error.
+   */
+  const begin = async () => {
+    if (!current && segments.spareCount("log") === 0) await reserve.more()
+    if (!current && segments.spareCount("log") > 0) await roll(0, false)
+    if (segments.spareCount("log") === 0) await reserve.more()
+  }
+  const prepareNext = () => {
+    const is_begun = current !== undefined && available() < current.segment.bytes * begun_share
+    if (reserve.count() < (is_begun ? 2 : 1)) void reserve.more()
+  }
+  /** Makes the records durable as one batch, for which `available` must have room. */
+  const write = async (records: ReadonlyArray<BatchRecord>, first_cursor: number) => {
+    if (!current) throw new Error("there is no log file to write to")
+    const { segment, end: position } = current
+    const { acknowledged } = state.counters
+    const place = { segment, position, sequence: sequence + 1, previous_crc: crc }
+    const batch = encode(records, { ...place, first_cursor, acknowledged })
+    const format = formatOf(records)
+    if (format > segment.format) await segments.raise(segment, format)
+    await segment.file.write(batch.parts, position)
+    await segment.file.datasync()
+    current.end = position + batch.bytes
+    sequence += 1
+    crc = batch.crc
+    written.batches += 1
+    written.records += records.length
+    prepareNext()
+    return { file: current, bytes: batch.bytes }
+  }
+  const where = (): LogEnd =>
+    current ? { file: current.segment.number, position: current.end, sequence, crc } : log_start
+  return { begin, available, roll, putFault, write, where, written: () => written }
+}
+export type LogWriter = ReturnType<typeof makeWriter>

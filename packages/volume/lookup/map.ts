@@ -1,0 +1,391 @@
+/**
+ * A volume's index: where in the log the newest record of each identifier is. Pure, in memory, on
+ * typed arrays, so that ten million blobs are no work for the garbage collector.
+ *
+ * Identifiers are hashes, so their first bits spread them: a directory leads from those bits to
+ * tables of at most 2,048 slots, each of which grows by half and then is split by its next bit. So
+ * no growth is a long pause, and a list sorts one table at a time. A fixed number of tables would
+ * either be too large for few blobs (each has an overhead of its own) or too few for many.
+ */
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import {
+  compareSlots,
+  copyRange,
+  countRange,
+  fileOf,
+  find,
+  firstWord,
+  idAt,
+  isFull,
+  isHeld,
+  type Key,
+  kindOf,
+  kinds,
+  makeTable,
+  type Packed,
+  type Place,
+  type PlaceKind,
+  pack,
+  placeAt,
+  put,
+  readEntry,
+  readKey,
+  removeAt,
+  slot_bytes,
+  slots_max,
+  slotsOf,
+  type Table,
+  table_overhead_bytes,
+  turnVersion,
+  whatAt,
+  writeEntry,
+} from "./table.ts"
+
+export type { Place, PlaceKind } from "./table.ts"
+export { isHeld } from "./table.ts"
+
+/** A table of all identifiers that begin with the first `depth` bits of `first`. */
+export interface Bucket {
+  table: Table
+  readonly depth: number
+  /** The first word of the smallest identifier that belongs here. */
+  readonly first: number
+}
+
+/** Told of each bucket that there is from now on, in the place of what was there. */
+export type Replaced = (bucket: Readonly<Bucket>) => void
+
+export type Entry = readonly [BlobId, Place]
+
+export interface IndexCount {
+  readonly blobs: number
+  readonly tombstones: number
+  readonly gone: number
+  readonly shards: number
+}
+
+/** Bits that the directory may tell apart: 2^20 tables are enough for 10^9 blobs. */
+const depth_max = 20
+/** An entry of the directory, in bytes. */
+const pointer_bytes = 8
+/** An image's pieces: large enough for the disk, small enough for the event loop. */
+const image_piece_entries = 8192
+const word_end = 2 ** 32
+
+/** Entries that a table is begun with where many are known to come: half of what it may hold. */
+const table_entries = 900
+
+/** So many tables that the entries fit them without a split. */
+const firstBuckets = (seed: number, entries: number, is_shared: boolean): Array<Bucket> => {
+  const depth = entries <= table_entries ? 0 : Math.ceil(Math.log2(entries / table_entries))
+  return Array.from({ length: 2 ** depth }, (_, number) => ({
+    table: makeTable(seed, entries / 2 ** depth, is_shared),
+    depth,
+    first: number * 2 ** (32 - depth),
+  }))
+}
+
+/** The tables and the way to each: `at` finds the one of a first word, `after` the next one. */
+const makeDirectory = (seed: number, entries: number, replaced: Replaced | undefined) => {
+  const is_shared = replaced !== undefined
+  let buckets = firstBuckets(seed, entries, is_shared)
+  let bits = Math.log2(buckets.length)
+  let slots = buckets.reduce((sum, { table }) => sum + table.capacity, 0)
+  let count = buckets.length
+
+  const at = (word: number): Bucket => {
+    // A shift by 32 bits would be one by none.
+    const bucket = buckets[bits === 0 ? 0 : word >>> (32 - bits)]
+    if (!bucket) throw new Error(`the index has no table for ${word}`)
+    return bucket
+  }
+  const widthOf = ({ depth }: Bucket) => 2 ** (32 - depth)
+  const after = (bucket: Bucket) => {
+    const end = bucket.first + widthOf(bucket)
+    return end < word_end ? at(end) : undefined
+  }
+  const grow = (bucket: Bucket) => {
+    const { table } = bucket
+    const larger = copyRange(table, makeTable(seed, table.used + 1, is_shared), 0, word_end)
+    slots += larger.capacity - table.capacity
+    bucket.table = larger
+    turnVersion(table)
+    replaced?.(bucket)
+  }
+  const split = (bucket: Bucket) => {
+    if (bucket.depth === bits) {
+      buckets = buckets.flatMap((one) => [one, one])
+      bits += 1
+    }
+    const depth = bucket.depth + 1
+    const width = 2 ** (32 - depth)
+    const halves = [bucket.first, bucket.first + width].map((first): Bucket => {
+      const entries = countRange(bucket.table, first, first + width)
+      const room = makeTable(seed, entries, is_shared)
+      slots += room.capacity
+      return { table: copyRange(bucket.table, room, first, first + width), depth, first }
+    })
+    slots -= bucket.table.capacity
+    count += 1
+    for (const half of halves) {
+      const from = half.first / 2 ** (32 - bits)
+      buckets.fill(half, from, from + 2 ** (bits - depth))
+    }
+    turnVersion(bucket.table)
+    if (replaced) halves.forEach(replaced)
+  }
+  /** The bucket of a first word, with room for one more. */
+  const roomy = (word: number): Bucket => {
+    const bucket = at(word)
+    if (!isFull(bucket.table)) return bucket
+    const is_splittable = bucket.table.capacity * 1.5 > slots_max && bucket.depth < depth_max
+    if (is_splittable) split(bucket)
+    else grow(bucket)
+    return roomy(word)
+  }
+  const bytes = () =>
+    slots * slot_bytes + count * table_overhead_bytes + buckets.length * pointer_bytes
+  return { at, after, roomy, bytes }
+}
+
+type Directory = ReturnType<typeof makeDirectory>
+
+/**
+ * The tables in order of what their identifiers begin with. One that is split while it is looked at
+ * is followed by the one that begins where it ended.
+ */
+function* bucketsFrom({ at, after }: Directory, first: number) {
+  for (let bucket: Bucket | undefined = at(first); bucket; bucket = after(bucket)) {
+    yield bucket
+  }
+}
+
+const entriesOf = (table: Table, wanted: (what: number) => boolean) =>
+  slotsOf(table)
+    .filter((slot) => wanted(whatAt(table, slot)))
+    .map((slot): Entry => [idAt(table, slot), placeAt(table, slot)])
+
+/** All entries that are wanted, a table at a time or one by one. */
+const makeWalks = (directory: Directory) => {
+  const slicesOf = function* (wanted: (what: number) => boolean) {
+    for (const { table } of bucketsFrom(directory, 0)) {
+      yield entriesOf(table, wanted)
+    }
+  }
+  const entries = function* (wanted: (what: number) => boolean): Generator<Entry, void> {
+    for (const slice of slicesOf(wanted)) yield* slice
+  }
+  return { slicesOf, entries }
+}
+
+/** Whether identifiers of this first word can begin with the prefix. */
+const firstWordRange = (prefix: string) => {
+  const digits = prefix.slice(0, 8)
+  return [
+    Number.parseInt(digits.padEnd(8, "0"), 16),
+    Number.parseInt(digits.padEnd(8, "f"), 16),
+  ] as const
+}
+
+/** Which identifiers are asked for, in order: `first` and `last` are of their first words. */
+interface Wanted {
+  readonly first: number
+  readonly last: number
+  readonly isOf: (kind: PlaceKind) => boolean
+  readonly has: (id: BlobId) => boolean
+}
+
+const listFrom = (directory: Directory, { first, last, isOf, has }: Wanted, limit: number) => {
+  const ids: Array<BlobId> = []
+  if (first > last) return ids
+  for (const { table, first: begin } of bucketsFrom(directory, first)) {
+    if (begin > last) break
+    const slots = slotsOf(table).filter((slot) => {
+      const word = firstWord(table, slot)
+      return word >= first && word <= last && isOf(kindOf(whatAt(table, slot)))
+    })
+    for (const slot of slots.sort((one, other) => compareSlots(table, one, other))) {
+      if (ids.length >= limit) return ids
+      const id = idAt(table, slot)
+      if (has(id)) ids.push(id)
+    }
+  }
+  return ids
+}
+
+const firstAfter = (after_id: string) => (after_id === "" ? 0 : firstWordRange(after_id)[0])
+
+/** What is stored, whole or as a shard, and begins with a prefix. */
+const withPrefix = (after_id: string, prefix: string): Wanted => {
+  const [lowest, last] = firstWordRange(prefix)
+  return {
+    first: Math.max(lowest, firstAfter(after_id)),
+    last,
+    isOf: (kind) => isHeld({ kind }),
+    has: (id) => id > after_id && id.startsWith(prefix),
+  }
+}
+
+/** What is stored or deleted, between two identifiers. */
+const between = (after_id: string, until_id: string): Wanted => ({
+  first: firstAfter(after_id),
+  last: until_id === "" ? word_end - 1 : firstWordRange(until_id)[0],
+  isOf: (kind) => kind !== "gone",
+  has: (id) => id > after_id && (until_id === "" || id < until_id),
+})
+
+/**
+ * What the tables were at a moment, for an image that is made piece by piece while they change: one
+ * that is about to change is copied first, unless its turn is over.
+ */
+const makeFrozen = () => {
+  let frozen = new Map<Table, Table>()
+  return {
+    /** Is told of a table before it changes; one that is replaced stays as it is. */
+    beforeChange: (table: Table) => {
+      if (frozen.get(table) === table) frozen.set(table, { ...table, words: table.words.slice() })
+    },
+    /** The tables as they are now, one by one. Those of an earlier call are not kept any more. */
+    take: (tables: ReadonlyArray<Table>) => {
+      const mine = new Map(tables.map((table) => [table, table]))
+      frozen = mine
+      return function* () {
+        for (const table of tables) {
+          const as_it_was = mine.get(table)
+          if (frozen !== mine || !as_it_was) throw new Error("another image was begun")
+          mine.delete(table)
+          yield as_it_was
+        }
+      }
+    },
+  }
+}
+
+const pieceOf = (tables: ReadonlyArray<Table>, entries: number) => {
+  const piece = new DataView(new ArrayBuffer(entries * slot_bytes))
+  let position = 0
+  for (const table of tables) {
+    for (const slot of slotsOf(table)) {
+      writeEntry(table, slot, piece, position)
+      position += slot_bytes
+    }
+  }
+  return new Uint8Array(piece.buffer)
+}
+
+/** Entries as bytes; nothing can happen between the first table of a piece and its last. */
+function* imageOf(frozen: Iterable<Table>): Generator<Uint8Array> {
+  let tables: Array<Table> = []
+  let entries = 0
+  for (const table of frozen) {
+    tables.push(table)
+    entries += table.used
+    if (entries < image_piece_entries) continue
+    yield pieceOf(tables, entries)
+    tables = []
+    entries = 0
+  }
+  if (entries > 0) yield pieceOf(tables, entries)
+}
+
+const imageSizeOf = ({ blobs, tombstones, gone, shards }: IndexCount) => {
+  const entries = blobs + tombstones + gone + shards
+  return { bytes: entries * slot_bytes, images: Math.floor(entries / image_piece_entries) + 1 }
+}
+
+/** The images as one, in pieces of whole entries, however they were cut. */
+function* wholeEntries(images: ReadonlyArray<Uint8Array>) {
+  let rest: Uint8Array<ArrayBufferLike> = new Uint8Array(0)
+  for (const image of images) {
+    const bytes = rest.length === 0 ? image : Buffer.concat([rest, image])
+    const whole = bytes.length - (bytes.length % slot_bytes)
+    rest = bytes.subarray(whole)
+    yield new DataView(bytes.buffer, bytes.byteOffset, whole)
+  }
+  if (rest.length > 0) throw new RangeError("an index image ends within an entry")
+}
+
+const count_names = ["blobs", "tombstones", "gone", "shards"] as const
+
+/**
+ * An index, of the images of an earlier one or empty. `seed` is what uploaders must not know: it
+ * says where in a table an identifier is looked for. With `replaced` other threads may read it.
+ * Throws RangeError where the images are none.
+ */
+export const makeIndex = (
+  images: ReadonlyArray<Uint8Array> = [],
+  seed = 0,
+  replaced?: Replaced,
+) => {
+  const image_bytes = images.reduce((sum, { length }) => sum + length, 0)
+  const directory = makeDirectory(seed, image_bytes / slot_bytes, replaced)
+  const key: Key = new Uint32Array(4)
+  const counts = { blobs: 0, tombstones: 0, gone: 0, shards: 0 }
+
+  const note = (what: number, by: number) => {
+    const name = count_names[what & 3]
+    if (what !== 0 && name !== undefined) counts[name] += by
+  }
+  const frozen = makeFrozen()
+  const setKey = (packed: Packed) => {
+    const { table } = directory.roomy(key[0] ?? 0)
+    frozen.beforeChange(table)
+    note(put(table, key, packed), -1)
+    note(packed[0], 1)
+  }
+  for (const entries of wholeEntries(images)) {
+    for (let position = 0; position < entries.byteLength; position += slot_bytes) {
+      const packed = readEntry(entries, position, key)
+      if (fileOf(packed[0]) === 0 || kinds[packed[0] & 3] === undefined) {
+        throw new RangeError("an index image has an entry without a place")
+      }
+      setKey(packed)
+    }
+  }
+  const { slicesOf, entries } = makeWalks(directory)
+  return {
+    find: (id: BlobId): Place | undefined => {
+      readKey(id, key)
+      const { table } = directory.at(key[0] ?? 0)
+      const slot = find(table, key)
+      return slot < 0 ? undefined : placeAt(table, slot)
+    },
+    set: (id: BlobId, place: Place) => {
+      readKey(id, key)
+      setKey(pack(place))
+    },
+    remove: (id: BlobId) => {
+      readKey(id, key)
+      const { table } = directory.at(key[0] ?? 0)
+      const slot = find(table, key)
+      if (slot < 0) return
+      frozen.beforeChange(table)
+      note(whatAt(table, slot), -1)
+      removeAt(table, slot)
+    },
+    /** All buckets, for threads that look into them by themselves. */
+    buckets: (): ReadonlyArray<Readonly<Bucket>> => Array.from(bucketsFrom(directory, 0)),
+    /** Blobs in byte order after `after_id` ("" for the first) that begin with `prefix`. */
+    list: (after_id: string, prefix: string, limit: number) =>
+      listFrom(directory, withPrefix(after_id, prefix), limit),
+    /** Blobs and tombstones in byte order after the one and before the other ("" for none). */
+    between: (after_id: string, until_id: string, limit: number) =>
+      listFrom(directory, between(after_id, until_id), limit),
+    /** Everything. The index may change meanwhile: what is reached later is told as it is then. */
+    entries: () => entries(() => true),
+    /** What has its record in that file; by a scan of everything, which may take long. */
+    inFile: (file: number) => entries((what) => fileOf(what) === file),
+    /** As `inFile`, one table at a time: to let other work come between. */
+    slices: (file: number) => slicesOf((what) => fileOf(what) === file),
+    count: (): IndexCount => ({ ...counts }),
+    /** What an image of it takes at most, in bytes and pieces. */
+    imageSize: () => imageSizeOf(counts),
+    /** The memory that it takes. */
+    bytes: directory.bytes,
+    /** What `makeIndex` takes, as it is now, though the index changes; one image at a time. */
+    image: (): Iterable<Uint8Array> => {
+      const tables = Array.from(bucketsFrom(directory, 0), ({ table }) => table)
+      return imageOf(frozen.take(tables)())
+    },
+  }
+}

@@ -1,0 +1,41 @@
+/** Prometheus text of a volume: what an operator watches of it. */
+import { Clock, Effect } from "effect"
+import { plainText } from "#schemas/metric.ts"
+import type { VolumeEngine } from "./engine.ts"
+
+const ms_per_s = 1000
+
+/** The text of now; it fails with nothing, since all of it is in memory. */
+export const volumeMetrics = (engine: VolumeEngine) =>
+  Effect.gen(function* () {
+    const usage = yield* Effect.promise(engine.usage)
+    const status = engine.status()
+    const now_ms = yield* Clock.currentTimeMillis
+    const unverified_ms = now_ms - (status.oldest_unverified_at ?? now_ms)
+    return plainText("almanac_volume_", [
+      ["gauge", "blobs", "Blobs that are stored.", usage.blob_count],
+      ["gauge", "used_bytes", used, usage.used_bytes],
+      ["gauge", "payload_bytes", "Bytes of content that are stored.", usage.payload_bytes],
+      ["gauge", "capacity_bytes", "Bytes that may be used, by the disk now.", usage.capacity_bytes],
+      ["gauge", "disk_free_bytes", "Bytes free on the disk.", status.disk?.free_bytes ?? 0],
+      ["gauge", "disk_floor_bytes", floor, status.disk?.floor_bytes ?? 0],
+      ["gauge", "read_only", "1 after a write or a sync failed.", usage.read_only ? 1 : 0],
+      ["gauge", "log_files", "Files of the log.", status.log_files],
+      ["gauge", "extent_files", "Files of large blobs.", status.extent_files],
+      ["gauge", "live_bytes", "Bytes on disk that are needed, in all files.", status.live_bytes],
+      ["gauge", "dead_bytes", "Bytes on disk that wait for compaction.", status.dead_bytes],
+      ["gauge", "oldest_unverified_seconds", unverified, Math.max(0, unverified_ms) / ms_per_s],
+      ["gauge", "index_bytes", "Memory of the index.", status.index_bytes],
+      ["counter", "batches_total", batches, status.batches],
+      ["counter", "records_total", "Records in these batches.", status.records],
+      ["counter", "quarantined_total", quarantined, usage.quarantined],
+      ["counter", "damaged_batches_total", damaged, status.damaged_batches],
+    ])
+  })
+
+const unverified = "Since when every stored byte was written or verified, in seconds from then."
+const used = "Bytes on disk that stored blobs need: content, headers, padding and index."
+const floor = "Bytes that puts leave free on the disk (blob.free_floor_bytes)."
+const batches = "Batches written to the log since the start, each with one sync."
+const quarantined = "Copies set aside as corrupt or found missing since the store was made."
+const damaged = "Batches of the log that were found damaged."

@@ -1,0 +1,183 @@
+/**
+ * One copy of a blob in a volume: its record, its bytes, whether they are what was put, and what
+ * happens where they are not. A copy that fails is looked at once more through a handle of its own;
+ * fails it again, it is set aside before anybody is told.
+ */
+import { join } from "node:path"
+import { Blake3Hasher } from "@napi-rs/blake-hash"
+import { codeOf } from "#actors/blob-storage/blob-fault.ts"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import type { ReadableFile } from "../disk.ts"
+import {
+  checksumOf,
+  decodeHead,
+  heldBytesOf,
+  payloadHolds,
+  type RecordHead,
+  shardOf,
+} from "../log/record.ts"
+import { segmentName } from "../log/segments.ts"
+import type { Place } from "../lookup/map.ts"
+import { makeWarmth } from "../lookup/warmth.ts"
+import type { Index, ReadableSegment, ReadableSegments, ReadRecord, VolumeParts } from "../parts.ts"
+import { corrupt, type Quarantine } from "../upkeep/quarantine.ts"
+import { chunk_bytes, chunkCount } from "./chunks.ts"
+import { damaged, damageOf } from "./damage.ts"
+import type { BlobStretch, FileOf } from "./windows.ts"
+
+export interface CopyParts extends Pick<VolumeParts, "dir"> {
+  readonly disk: { readonly open: (path: string) => Promise<ReadableFile> }
+  readonly segments: ReadableSegments
+  readonly index: Pick<Index, "find">
+}
+
+/** Thrown where a copy fails that is not the live one any more: whoever reads begins anew. */
+export const moved = new Error("the record is elsewhere by now")
+
+export const isSamePlace = (one: Place | undefined, other: Place) =>
+  one?.file === other.file && one.position === other.position
+
+const asBuffer = (bytes: Uint8Array) =>
+  bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+
+/** One for all: making a hasher takes five times as long as hashing 4 KiB. */
+const hasher = new Blake3Hasher()
+
+/** The hash of the copy's bytes; empty where it is not known, and of a shard, which has none. */
+const hashHere = (head: RecordHead) => (shardOf(head) ? "" : checksumOf(head))
+
+/** Whether a record names the hash of its bytes, so that all of them can be verified by it. */
+export const namesHash = (head: RecordHead) => hashHere(head) !== ""
+
+/** Whether the bytes have the hash that the record names, if it does. */
+const hasHashOf = (head: RecordHead, payload: Uint8Array) => {
+  if (!namesHash(head)) return true
+  hasher.reset()
+  hasher.update(payload)
+  return hasher.digest("base64") === hashHere(head)
+}
+
+const wrong_hash = "The bytes do not match the blob's checksum."
+const wrong_checksums = "The bytes do not match their checksums."
+
+/** Throws `damaged` where a blob's hash is not what its record names. */
+export const assertHash = (head: RecordHead, digest: string) => {
+  const checksum = hashHere(head)
+  if (checksum !== "" && checksum !== digest) throw damaged(wrong_hash)
+}
+
+/**
+ * The stretch of a small copy, verified: a whole blob by its hash, which says all that the
+ * checksums of its chunks do; what has no hash, and a part, by those.
+ */
+export const payloadStretch = ({ head, payload }: ReadRecord, { start, end }: BlobStretch) => {
+  const size = heldBytesOf(head)
+  if (start === 0 && end === size) {
+    if (!hasHashOf(head, payload)) throw damaged(wrong_hash)
+    if (!namesHash(head) && !payloadHolds(head, payload)) throw damaged(wrong_checksums)
+    return payload
+  }
+  const from = Math.floor(start / chunk_bytes) * chunk_bytes
+  const to = Math.min(chunkCount(end) * chunk_bytes, size)
+  const chunks = payload.subarray(from, to)
+  if (!payloadHolds(head, chunks, from / chunk_bytes)) {
+    throw damaged(`Bytes ${from} to ${to} do not match their checksums.`)
+  }
+  return chunks.subarray(start - from, end - from)
+}
+
+/** Files that were opened anew, to be closed after use. */
+const freshFiles = ({ disk, dir }: CopyParts) => {
+  const opened = new Map<ReadableSegment, Promise<ReadableFile>>()
+  const open = async ({ kind, number }: ReadableSegment) => {
+    try {
+      return await disk.open(join(dir, segmentName(kind, number)))
+    } catch (cause) {
+      if (codeOf(cause) === "ENOENT") throw damaged(`${kind} file ${number} is gone.`, "lost")
+      throw cause
+    }
+  }
+  const fileOf = (segment: ReadableSegment): Promise<ReadableFile> => {
+    const known = opened.get(segment)
+    if (known) return known
+    const file = open(segment)
+    opened.set(segment, file)
+    return file
+  }
+  const close = async () => {
+    const files = await Promise.allSettled(opened.values())
+    const closed = files.flatMap((file) =>
+      file.status === "fulfilled" ? [file.value.close()] : [],
+    )
+    await Promise.all(closed)
+  }
+  return { fileOf, close }
+}
+
+/** The copies of a volume; `setAside` takes a damaged one out of it. */
+export const makeCopies = (parts: CopyParts, { setAside }: Pick<Quarantine, "setAside">) => {
+  const { segments, index } = parts
+  const { isWarm, wasWarm } = makeWarmth()
+
+  const segmentOf = ({ file }: Place): ReadableSegment => {
+    const segment = segments.find("log", file)
+    if (!segment) throw damaged(`The log file ${file} is gone.`, "lost")
+    return segment
+  }
+  const recordIn = (id: BlobId, { bytes: length }: Place, read: Uint8Array, seed: number) => {
+    const bytes = asBuffer(read)
+    const head = decodeHead(bytes, 0, seed)
+    if (head?.id !== id || head.kind !== "blob" || head.record_bytes !== length) {
+      throw damaged("The record is damaged.")
+    }
+    const payload = bytes.subarray(head.head_bytes, head.head_bytes + head.payload_bytes)
+    return { head, payload }
+  }
+  /** The record at a place, its payload not yet checked. Throws `damaged`. */
+  const record = async (id: BlobId, place: Place, fileOf?: FileOf): Promise<ReadRecord> => {
+    const { position, bytes } = place
+    const segment = segmentOf(place)
+    const read = fileOf
+      ? await (await fileOf(segment)).read(position, bytes)
+      : isWarm(place)
+        ? segment.file.readNow(position, bytes)
+        : await segment.file.read(position, bytes)
+    return recordIn(id, place, read, segment.seed)
+  }
+  /** The same at once, where the page cache most likely has it; undefined where it may not. */
+  const recordNow = (id: BlobId, place: Place): ReadRecord | undefined => {
+    if (!wasWarm(place)) return undefined
+    isWarm(place)
+    const segment = segmentOf(place)
+    return recordIn(id, place, segment.file.readNow(place.position, place.bytes), segment.seed)
+  }
+  /**
+   * Runs a step that reads a copy; where it throws `damaged` twice, the copy is set aside and
+   * BlobCorrupt thrown. Throws `moved` where the copy is not the live one any more by then.
+   */
+  const guarded = async <A>(
+    { id, place, at }: { readonly id: BlobId; readonly place: Place; readonly at: bigint },
+    step: (fileOf?: FileOf) => Promise<A>,
+  ): Promise<A> => {
+    try {
+      return await step()
+    } catch (cause) {
+      if (!damageOf(cause)) throw cause
+    }
+    if (!isSamePlace(index.find(id), place)) throw moved
+    const fresh = freshFiles(parts)
+    try {
+      return await step(fresh.fileOf)
+    } catch (cause) {
+      const damage = damageOf(cause)
+      if (!damage) throw cause
+      if (!isSamePlace(index.find(id), place)) throw moved
+      await setAside({ id, place, damage, at })
+      throw corrupt(id, damage)
+    } finally {
+      await fresh.close()
+    }
+  }
+  return { record, recordNow, guarded }
+}
+export type Copies = ReturnType<typeof makeCopies>

@@ -1,0 +1,344 @@
+/**
+ * Reads of a volume. A small blob is one read of its record; a large one comes in windows from its
+ * extents, the next one read while the last one is sent. Nothing is handed on unverified.
+ */
+import { Blake3Hasher } from "@napi-rs/blake-hash"
+import type { BlobReading } from "#actors/blob-storage/blob-engine.ts"
+import { faultOf, thrown } from "#actors/blob-storage/blob-fault.ts"
+import type { BlobRange } from "#actors/blob-storage/blob-store.ts"
+import type { CopyReading } from "#actors/blob-storage/node-engine.ts"
+import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
+import type { ExtentFiles } from "../extents/files.ts"
+import { type Extent, extentsOf, heldBytesOf, type RecordHead } from "../log/record.ts"
+import { heldCopyOf, metaOf } from "../log/record-facts.ts"
+import { isHeld, type Place } from "../lookup/map.ts"
+import type { Index, LogReads } from "../parts.ts"
+import { corrupt, type Quarantine } from "../upkeep/quarantine.ts"
+import { type Ahead, makeAhead, readByHash } from "./ahead.ts"
+import { window_bytes } from "./chunks.ts"
+import { assertHash, type Copies, isSamePlace, moved, payloadStretch } from "./copies.ts"
+import { damageOf } from "./damage.ts"
+import { type BlobStretch, type FileOf, stretchOf, type Windows, windowEnd } from "./windows.ts"
+
+export interface ReadParts {
+  readonly index: Pick<Index, "find">
+  readonly log: Pick<LogReads, "head">
+  readonly copies: Copies
+  readonly windows: Windows
+  readonly pin: Pin
+  readonly quarantine: Pick<Quarantine, "isHidden" | "setAside">
+}
+
+/**
+ * Keeps what a record names from being used anew, until what it answers is called; undefined where
+ * the record is not the live one any more.
+ */
+export type Pin = (
+  id: BlobId,
+  place: Place,
+  extents: ReadonlyArray<Extent>,
+) => (() => void) | undefined | Promise<(() => void) | undefined>
+
+/** The pins of the thread that has the files. */
+export const pinsOf =
+  ({
+    index,
+    extents,
+  }: {
+    readonly index: Pick<Index, "find">
+    readonly extents: ExtentFiles
+  }): Pin =>
+  (id, place, list) => {
+    const now = index.find(id)
+    return isSamePlace(now, place) ? extents.pin(list) : undefined
+  }
+
+export type Sound = (id: BlobId, at: bigint) => Promise<RecordHead | undefined>
+
+export interface Reads {
+  /** Of a whole copy; a shard is BlobNotFound. */
+  readonly get: (id: BlobId, range: BlobRange, at: bigint) => Promise<BlobReading>
+  /** All of a small blob that was read lately, without waiting; undefined: `get` knows more. */
+  readonly getNow: (id: BlobId) => BlobReading | undefined
+  /** Of whatever is here, in its own bytes. */
+  readonly read: (id: BlobId, range: BlobRange, at: bigint) => Promise<CopyReading>
+  /**
+   * The head of what is here, whole or a shard, once all bytes behind it were read; undefined where
+   * nothing is, or nothing sound was.
+   */
+  readonly sound: Sound
+  /** The head of what is here, whole or a shard, without the bytes behind it. */
+  readonly head: (id: BlobId, at: bigint) => Promise<RecordHead>
+  /** What is known of a blob, from its record. `at` is when, should the record be damaged. */
+  readonly stat: (id: BlobId, at: bigint) => Promise<BlobMeta>
+}
+
+/** A record may move under a reader, by compaction or by a delete and a put: it begins anew. */
+const attempts_max = 100
+
+const no_bytes = new Uint8Array(0)
+
+/** So much of a blob is read as a whole and verified by its hash, before any of it is handed on. */
+const hashed_bytes_max = 2 * window_bytes
+
+const absent: ReadonlySet<string> = new Set(["BlobNotFound", "BlobCorrupt"])
+
+/** Whether a read failed because nothing is here, or nothing sound. */
+export const isAbsence = (cause: unknown) => absent.has(faultOf(cause)._tag)
+
+async function* each(windows: ReadonlyArray<Uint8Array>): AsyncIterableIterator<Uint8Array> {
+  yield* windows.filter(({ length }) => length > 0)
+}
+
+type MakeWindows = BlobReading["windows"]
+
+/** Windows of which the first were read: whoever asks for them once more has them read anew. */
+const inTurn = (firstTime: MakeWindows, again: MakeWindows): MakeWindows => {
+  let is_first = true
+  return () => {
+    if (!is_first) return again()
+    is_first = false
+    return firstTime()
+  }
+}
+
+const isWhole = ({ start, end }: BlobStretch, head: RecordHead) =>
+  start === 0 && end === heldBytesOf(head)
+
+const stretchIn = (head: RecordHead, { offset, length }: BlobRange) =>
+  stretchOf(heldBytesOf(head), offset, length)
+
+/** A reading before it is known whether a blob or a copy is asked for. */
+interface HeadReading extends Omit<BlobReading, "meta"> {
+  readonly head: RecordHead
+}
+
+/** The record of a blob as it is now, held in place for as long as it is read. */
+interface Source {
+  readonly place: Place
+  readonly head: RecordHead
+  readonly unpin: () => void
+}
+
+/** Reads whatever is here to its end. */
+const makeSound =
+  (
+    { onLive }: Pick<Finding, "onLive">,
+    readLive: (id: BlobId, place: Place, range: BlobRange, at: bigint) => Promise<HeadReading>,
+  ): Sound =>
+  async (id, at) => {
+    try {
+      return await onLive(id, async (place) => {
+        const { head, data, windows, giveBack } = await readLive(id, place, {}, at)
+        if (data === undefined) for await (const window of windows()) giveBack?.(window)
+        return head
+      })
+    } catch (cause) {
+      if (isAbsence(cause)) return undefined
+      throw cause
+    }
+  }
+
+const makeFinding = ({ index, copies, quarantine, pin }: ReadParts) => {
+  const find = (id: BlobId): Place => {
+    const place = index.find(id)
+    if (!isHeld(place) || quarantine.isHidden(id, place)) {
+      throw thrown({ _tag: "BlobNotFound", id })
+    }
+    return place
+  }
+  /** Runs a step on the copy that is live now, again where it moved meanwhile. */
+  const onLive = async <A>(id: BlobId, step: (place: Place) => Promise<A>): Promise<A> => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await step(find(id))
+      } catch (cause) {
+        if (cause !== moved || attempt === attempts_max) throw cause
+      }
+    }
+  }
+  const headOf = (id: BlobId, place: Place, at: bigint) =>
+    copies.guarded(
+      { id, place, at },
+      async (fileOf) => (await copies.record(id, place, fileOf)).head,
+    )
+  /** Opens a large blob: what its record names is not used anew until `unpin`. */
+  const open = (id: BlobId, at: bigint): Promise<Source> =>
+    onLive(id, async (place) => {
+      const head = await headOf(id, place, at)
+      const unpin = await pin(id, place, extentsOf(head))
+      if (!unpin) throw moved
+      return { place, head, unpin }
+    })
+  return { find, onLive, headOf, open }
+}
+type Finding = ReturnType<typeof makeFinding>
+
+/** One large blob that is being read; `close` in any case. */
+const openLarge = async (
+  { copies, windows, quarantine }: ReadParts,
+  { find, open }: Finding,
+  id: BlobId,
+  at: bigint,
+) => {
+  let source = await open(id, at)
+  let list = extentsOf(source.head)
+
+  /** Runs a step that reads this copy, and again where it moved meanwhile. */
+  const reading = async <A>(step: (fileOf?: FileOf) => Promise<A>): Promise<A> => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await copies.guarded({ id, place: source.place, at }, step)
+      } catch (cause) {
+        if (cause !== moved || attempt === attempts_max) throw cause
+      }
+      // The same identifier is the same content, wherever it is now.
+      const next = await open(id, at)
+      source.unpin()
+      source = next
+      list = extentsOf(source.head)
+    }
+  }
+  const read = (window: BlobStretch) =>
+    reading((fileOf) => windows.read(list, heldBytesOf(source.head), window, fileOf))
+  /** A window for who compares all of them with the hash. */
+  const readToHash = (window: BlobStretch) =>
+    reading((fileOf) => windows.readToHash(list, heldBytesOf(source.head), window, fileOf))
+  /** Compares the digest of all the bytes with the record's. */
+  const check = async (digest: string) => {
+    try {
+      assertHash(source.head, digest)
+    } catch (cause) {
+      const damage = damageOf(cause)
+      if (!damage) throw cause
+      await quarantine.setAside({ id, place: find(id), damage, at })
+      throw corrupt(id, damage)
+    }
+  }
+  const { head } = source
+  return { head, read, readToHash, check, close: () => source.unpin() }
+}
+type Large = Awaited<ReturnType<typeof openLarge>>
+
+/**
+ * The windows of a stretch, each compared with its checksums, the whole blob's last one handed on
+ * only after its hash was too. `first` is the first window, where it was read already.
+ */
+async function* compared({ head, read, check }: Large, stretch: BlobStretch, first?: Uint8Array) {
+  let reading: Promise<Uint8Array> | undefined
+  try {
+    const hasher = isWhole(stretch, head) ? new Blake3Hasher() : undefined
+    const begin = (start: number) => {
+      const window = { start, end: windowEnd({ start, end: stretch.end }) }
+      reading = read(window)
+      // It is awaited below, or its reader has left.
+      reading.catch(() => undefined)
+      return reading
+    }
+    for (let { start } = stretch; start < stretch.end; ) {
+      const bytes = start === stretch.start && first ? first : await (reading ?? begin(start))
+      start += bytes.length
+      if (start < stretch.end) void begin(start)
+      hasher?.update(bytes)
+      if (start === stretch.end && hasher) await check(hasher.digest("base64"))
+      yield bytes
+    }
+  } finally {
+    await reading?.catch(() => undefined)
+  }
+}
+
+/** The windows of a stretch of a large blob: a whole one's by its hash alone where that may be. */
+async function* windowsOf(
+  opened: Promise<Large>,
+  ahead: Ahead,
+  range: BlobRange,
+  first: Uint8Array | undefined,
+) {
+  const large = await opened
+  try {
+    const stretch = stretchIn(large.head, range)
+    if (isWhole(stretch, large.head) && (yield* ahead(large, first ?? no_bytes))) return
+    yield* compared(large, stretch, first)
+  } finally {
+    large.close()
+  }
+}
+
+const makeReadLarge =
+  (parts: ReadParts, finding: Finding, ahead: Ahead) =>
+  async (id: BlobId, range: BlobRange, at: bigint): Promise<HeadReading> => {
+    const large = await openLarge(parts, finding, id, at)
+    const { head } = large
+    const { giveBack } = parts.windows
+    const inOne = (data: Uint8Array): HeadReading => ({ head, data, windows: () => each([data]) })
+    const readAnew = (first?: Uint8Array) =>
+      windowsOf(openLarge(parts, finding, id, at), ahead, range, first)
+    const inWindows = (firstTime: MakeWindows): HeadReading => {
+      const windows = inTurn(firstTime, () => readAnew())
+      return { head, data: undefined, windows, giveBack }
+    }
+    try {
+      const stretch = stretchIn(head, range)
+      if (isWhole(stretch, head) && stretch.end <= hashed_bytes_max) {
+        const all = (await readByHash(large)) ?? (await Array.fromAsync(compared(large, stretch)))
+        const [first] = all
+        if (all.length === 1 && first) return inOne(first)
+        return inWindows(() => each(all))
+      }
+      const window = { start: stretch.start, end: windowEnd(stretch) }
+      const first = window.start === window.end ? no_bytes : await large.read(window)
+      if (window.end === stretch.end) return inOne(first)
+      return inWindows(() => readAnew(first))
+    } finally {
+      large.close()
+    }
+  }
+
+export const makeReads = (parts: ReadParts): Reads => {
+  const { copies, log, index, quarantine } = parts
+  const finding = makeFinding(parts)
+  const { onLive, headOf } = finding
+  const readLarge = makeReadLarge(parts, finding, makeAhead())
+
+  const readSmall = (id: BlobId, place: Place, range: BlobRange, at: bigint) =>
+    copies.guarded({ id, place, at }, async (fileOf): Promise<HeadReading> => {
+      const record = await copies.record(id, place, fileOf)
+      const { head } = record
+      const data = payloadStretch(record, stretchIn(head, range))
+      return { head, data, windows: () => each([data]) }
+    })
+  const getNow = (id: BlobId): BlobReading | undefined => {
+    const place = index.find(id)
+    if (place?.kind !== "blob" || place.is_large || quarantine.isHidden(id, place)) return undefined
+    try {
+      const record = copies.recordNow(id, place)
+      if (!record) return undefined
+      const data = payloadStretch(record, { start: 0, end: heldBytesOf(record.head) })
+      return { meta: metaOf(record.head), data, windows: () => each([data]) }
+    } catch {
+      // Damage or an error of the disk: `get` meets it too, and does what there is to be done.
+      return undefined
+    }
+  }
+  const readLive = (id: BlobId, place: Place, range: BlobRange, at: bigint) =>
+    place.is_large ? readLarge(id, range, at) : readSmall(id, place, range, at)
+  return {
+    getNow,
+    sound: makeSound(finding, readLive),
+    get: (id, range, at) =>
+      onLive(id, async (place) => {
+        if (place.kind === "shard") throw thrown({ _tag: "BlobNotFound", id })
+        const { head: found, ...reading } = await readLive(id, place, range, at)
+        return { meta: metaOf(found), ...reading }
+      }),
+    read: (id, range, at) =>
+      onLive(id, async (place) => {
+        const { head: found, data, windows } = await readLive(id, place, range, at)
+        return { copy: heldCopyOf(found), meta: metaOf(found), data, windows }
+      }),
+    stat: (id, at) => onLive(id, async (place) => metaOf(await headOf(id, place, at))),
+    head: (id, at) =>
+      onLive(id, async (place) => (await log.head(id, place)) ?? headOf(id, place, at)),
+  }
+}

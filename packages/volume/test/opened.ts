@@ -1,0 +1,146 @@
+/**
+ * Volumes in folders of their own, small enough that a few puts fill a file, and disks that fail.
+ */
+import assert from "node:assert/strict"
+import { cpSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { onTestFinished } from "vitest"
+import type { PutOrder } from "#actors/blob-storage/blob-engine.ts"
+import { faultOf } from "#actors/blob-storage/blob-fault.ts"
+import { noise } from "../../../test/contract/blob-store-bytes.ts"
+import { type VolumeDisk, type VolumeFile, volumeDisk } from "../disk.ts"
+import { openVolume, type VolumeEngine, type VolumeOptions } from "../engine.ts"
+
+export const origin = { actor: "tester", request_id: "r-1", correlation_id: "c-1" }
+
+export const order: PutOrder = {
+  labels: {},
+  policy: "REPLICATION_POLICY_UNSPECIFIED",
+  origin,
+  expected_id: undefined,
+  if_none_match: false,
+}
+
+export const freshFolder = () => {
+  const dir = mkdtempSync(join(tmpdir(), "volume-"))
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
+  return join(dir, "volume")
+}
+
+/** The folder as it is now, elsewhere: what a killed process would leave. */
+export const copyOf = (dir: string) => {
+  const copy = freshFolder()
+  cpSync(dir, copy, { recursive: true })
+  return copy
+}
+
+/** Opens a volume whose files are of 128 KiB; it is closed when the test ends. */
+export const opened = async (
+  dir: string,
+  changes: Partial<VolumeOptions> = {},
+  disk: VolumeDisk = volumeDisk,
+): Promise<VolumeEngine> => {
+  let clock = 0
+  const engine = await openVolume(
+    {
+      dir,
+      capacity_bytes: 2 ** 40,
+      size_max_bytes: 2 ** 40,
+      segment_bytes: 128 * 1024,
+      scrub_bytes_per_second: 0,
+      background: false,
+      // So far apart that no file is made larger than the last one.
+      now: () => {
+        clock += 20_000
+        return clock
+      },
+      ...changes,
+    },
+    disk,
+  )
+  let is_shut = false
+  const shut = async () => {
+    if (is_shut) return
+    is_shut = true
+    await engine.shut()
+  }
+  onTestFinished(shut)
+  return { ...engine, shut }
+}
+
+export const bytesOf = (seed: number, size = 1000) => noise(seed, size)
+
+export const putOne = (engine: VolumeEngine, seed: number, size = 1000) =>
+  engine.put(order, [bytesOf(seed, size)], BigInt(seed) + 1000n)
+
+/** Puts a blob for each seed, one batch each. */
+export const putEach = async (engine: VolumeEngine, seeds: ReadonlyArray<number>, size = 1000) => {
+  const ids = []
+  for (const seed of seeds) ids.push((await putOne(engine, seed, size)).id)
+  return ids
+}
+
+export const tagOf = async (work: Promise<unknown>) => {
+  try {
+    await work
+    return "none"
+  } catch (cause) {
+    return faultOf(cause)._tag
+  }
+}
+
+/** Whether the blob of a seed comes back as it was: else the fault's tag. */
+export const readOne = async (engine: VolumeEngine, seed: number, size = 1000) => {
+  const { id } = await idOf(seed, size)
+  try {
+    const { data } = await engine.get(id, {}, 5000n)
+    assert(Buffer.from(data ?? []).equals(bytesOf(seed, size)), `blob ${seed} is another`)
+    return "whole"
+  } catch (cause) {
+    return faultOf(cause)._tag
+  }
+}
+
+const ids = new Map<string, Awaited<ReturnType<typeof identify>>>()
+const identify = async (seed: number, size: number) => {
+  const { blake3 } = await import("@napi-rs/blake-hash")
+  const hash = blake3(bytesOf(seed, size)).toString("hex")
+  // The first half of a BLAKE3 digest in hex is an identifier.
+  return { id: hash.slice(0, 32) as Awaited<ReturnType<VolumeEngine["put"]>>["id"] }
+}
+const idOf = async (seed: number, size: number) => {
+  const key = `${seed} ${size}`
+  const known = ids.get(key) ?? (await identify(seed, size))
+  ids.set(key, known)
+  return known
+}
+
+/** What a step on a disk is, and on which path; throwing makes it fail. */
+export type Watch = (step: "create" | "write" | "datasync", path: string) => void
+
+/** The real disk, with each step that changes a file told to `watch` before it is done. */
+export const watchedDisk = (watch: Watch): VolumeDisk => {
+  const watched = (file: VolumeFile, path: string): VolumeFile => ({
+    ...file,
+    write: async (parts, position) => {
+      watch("write", path)
+      await file.write(parts, position)
+    },
+    datasync: async () => {
+      watch("datasync", path)
+      await file.datasync()
+    },
+  })
+  return {
+    ...volumeDisk,
+    create: async (path) => {
+      watch("create", path)
+      return watched(await volumeDisk.create(path), path)
+    },
+    open: async (path) => watched(await volumeDisk.open(path), path),
+  }
+}
+
+export const diskError = (code: string) =>
+  Object.assign(new Error(`${code}: by the test`), { code })

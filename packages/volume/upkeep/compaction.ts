@@ -1,0 +1,199 @@
+/**
+ * Compaction: what is live in files that are mostly dead is written again elsewhere, and the files
+ * are used anew. Nothing is given up before a checkpoint without it is durable.
+ */
+import { faultOf, thrown } from "#actors/blob-storage/blob-fault.ts"
+import type { ExtentFile } from "../extents/files.ts"
+import { type Thresholds, thresholdsOf } from "../free-space/thresholds.ts"
+import type { LogFile, VolumeParts } from "../parts.ts"
+import { type ExtentMoverParts, emptyExtentFile, no_room } from "./extent-mover.ts"
+import { emptyLog, type MoverParts } from "./log-mover.ts"
+import { type Pace, stopped } from "./pace.ts"
+
+export interface CompactionParts
+  extends MoverParts,
+    ExtentMoverParts,
+    Pick<
+      VolumeParts,
+      | "index"
+      | "line"
+      | "segments"
+      | "logFiles"
+      | "acknowledged"
+      | "checkpoint"
+      | "retireLog"
+      | "space"
+    > {}
+
+/** What one round gave free to be used anew, in files. */
+export interface Compacted {
+  readonly log_files: number
+  readonly extent_files: number
+}
+
+/** Files of extents that are emptied in one round at most. */
+const extent_files_max = 8
+
+/** The log files that are worth it, those with the least to move first. */
+export const logCandidates = (
+  { logFiles, acknowledged, space }: CompactionParts,
+  { log_live_max }: Thresholds = thresholdsOf(space),
+) =>
+  logFiles()
+    .filter(
+      ({ is_current, written_bytes, live_bytes, last_cursor }) =>
+        !is_current &&
+        live_bytes < log_live_max * written_bytes &&
+        // Facts that nobody has yet are in no other file.
+        last_cursor <= acknowledged(),
+    )
+    .sort((one, other) => one.live_bytes - other.live_bytes)
+
+/**
+ * The file of extents to empty, if one is worth it: the one with the least in it, where the others
+ * have room for that twice over; else another file would have to be made for it.
+ */
+export const extentCandidate = (
+  { extents, space }: CompactionParts,
+  tried?: ReadonlySet<number>,
+): ExtentFile | undefined => {
+  const { extent_live_max } = thresholdsOf(space)
+  const files = extents.files().filter(({ segment }) => !tried?.has(segment.number))
+  const [least] = files
+    .filter((file) => isExtentWorth(file, extent_live_max))
+    .sort((one, other) => one.live_bytes - other.live_bytes)
+  return least && roomElsewhere(files, least) >= 2 * least.live_bytes ? least : undefined
+}
+
+/** Whether a file of extents has something to move, and more to gain. */
+export const isExtentWorth = ({ live_bytes, data_bytes }: ExtentFile, live_max: number) =>
+  live_bytes > 0 && live_bytes < live_max * data_bytes
+
+/** Free bytes of these files without one of them: to write there takes nothing of the disk. */
+export const roomElsewhere = (files: ReadonlyArray<ExtentFile>, one: ExtentFile) =>
+  files.reduce((sum, file) => (file === one ? sum : sum + file.free_bytes), 0)
+
+/** The files of extents without anything in them, but for those that are kept for uploads. */
+export const spareExtentFiles = (
+  { extents, space }: CompactionParts,
+  { empty_extent_files_max }: Thresholds = thresholdsOf(space),
+) =>
+  extents
+    .files()
+    .filter(({ segment }) => extents.isEmpty(segment.number))
+    .slice(empty_extent_files_max)
+
+const isEmptied = ({ acknowledged }: CompactionParts, file: LogFile) =>
+  !file.is_current && file.live_bytes === 0 && file.last_cursor <= acknowledged()
+
+/** Gives up what is empty; answers how many files those were. */
+export const retire = async (
+  parts: CompactionParts,
+  thresholds: Thresholds = thresholdsOf(parts.space),
+): Promise<Compacted> => {
+  const { extents, segments, logFiles } = parts
+  const empty = () => logFiles().filter((file) => isEmptied(parts, file))
+  const logs = new Set(empty().map(({ segment }) => segment))
+  const files = spareExtentFiles(parts, thresholds).map(({ segment }) => segment)
+  for (const { number } of files) extents.close(number, true)
+  const retired: Array<Promise<void>> = []
+  let log_files = 0
+  let extent_files = 0
+  try {
+    if (logs.size + files.length === 0) return { log_files, extent_files }
+    // What the checkpoint gives up becomes the spare file: the one that is held back may make way.
+    await parts.checkpoint(logs.size > 0 ? 0 : 1)
+    for (const { segment } of empty().filter((file) => logs.has(file.segment))) {
+      log_files += 1
+      retired.push(parts.retireLog(segment.number, thresholds.spare_log_files_max))
+    }
+    for (const segment of files.filter(({ number }) => extents.isEmpty(number))) {
+      extent_files += 1
+      extents.drop(segment.number)
+      retired.push(segments.retire(segment))
+    }
+  } finally {
+    await Promise.all(retired)
+    for (const segment of files) {
+      if (segments.find("ext", segment.number) === segment) extents.close(segment.number, false)
+    }
+  }
+  return { log_files, extent_files }
+}
+
+/** Upkeep may use half of the floor: what is moved takes space until the old files are retired. */
+const assertSpace = async ({ space }: CompactionParts) => {
+  await space.look()
+  const fault = space.isLow() ? space.fault(0) : undefined
+  if (fault) throw thrown(fault)
+}
+
+/** Empties the files that are worth it; near the floor only until there is room again. */
+const emptyLogs = async (parts: CompactionParts, pace: Pace) => {
+  let coming_bytes = 0
+  for (const file of logCandidates(parts)) {
+    await assertSpace(parts)
+    const { log_live_max } = thresholdsOf(parts.space, coming_bytes)
+    const { live_bytes, written_bytes } = file
+    if (live_bytes >= log_live_max * written_bytes) continue
+    await emptyLog(parts, file, pace)
+    coming_bytes += file.segment.bytes - live_bytes
+  }
+}
+
+/** Empties the files that are worth it, each once, as long as the others have room for them. */
+const emptyExtentFiles = async (parts: CompactionParts, pace: Pace) => {
+  const tried = new Set<number>()
+  try {
+    for (let n = 0; n < extent_files_max; n++) {
+      const file = extentCandidate(parts, tried)
+      if (!file) return
+      await assertSpace(parts)
+      const { number } = file.segment
+      tried.add(number)
+      parts.extents.close(number, true)
+      await emptyExtentFile(parts, number, pace)
+    }
+  } finally {
+    for (const number of tried) parts.extents.close(number, false)
+  }
+}
+
+/** What ends a round early and is no failure: no room to move to, no writing, the volume's end. */
+export const isEnd = (cause: unknown) =>
+  cause === stopped || ["BlobCapacityExceeded", "BlobStoreReadOnly"].includes(faultOf(cause)._tag)
+
+/** Why a round ended where the disk was full; files without a row of room are no such thing. */
+const fullDetail = (cause: unknown) => {
+  const fault = faultOf(cause)
+  return fault._tag === "BlobCapacityExceeded" && cause !== no_room ? fault.detail : undefined
+}
+
+/**
+ * One round; what is empty is given up in any case. Answers what that was; `onFull` is told where a
+ * full disk ended it early.
+ */
+export const compact = async (
+  parts: CompactionParts,
+  pace: Pace,
+  onFull: (detail: string) => void,
+): Promise<Compacted> => {
+  const end = (cause: unknown) => {
+    if (!isEnd(cause)) throw cause
+    const detail = fullDetail(cause)
+    if (detail !== undefined) onFull(detail)
+  }
+  try {
+    await emptyLogs(parts, pace)
+    await emptyExtentFiles(parts, pace)
+  } catch (cause) {
+    end(cause)
+    if (cause === stopped) return { log_files: 0, extent_files: 0 }
+  }
+  try {
+    return await retire(parts)
+  } catch (cause) {
+    end(cause)
+    return { log_files: 0, extent_files: 0 }
+  }
+}

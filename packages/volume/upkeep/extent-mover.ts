@@ -1,0 +1,155 @@
+/**
+ * Going through one file of extents: every stretch that a live blob keeps, in the order of the
+ * disk, verified; and copying them elsewhere, so that the file can be used anew.
+ */
+import { Blake3Hasher } from "@napi-rs/blake-hash"
+import { thrown } from "#actors/blob-storage/blob-fault.ts"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { type ExtentFiles, type Grant, stretchBytes, stretchOfExtent } from "../extents/files.ts"
+import type { KeptStretch } from "../extents/kept.ts"
+import { type Extent, extentsOf, heldBytesOf, type RecordHead } from "../log/record.ts"
+import { isHeld, type Place } from "../lookup/map.ts"
+import type { VolumeParts } from "../parts.ts"
+import { chunk_bytes, makeChunkTable } from "../reads/chunks.ts"
+import { assertHash, type Copies, isSamePlace } from "../reads/copies.ts"
+import { type FileOf, ownFile, type Windows, windowsIn } from "../reads/windows.ts"
+import { ignoreSetAside } from "./log-mover.ts"
+import type { Pace } from "./pace.ts"
+
+export interface ExtentMoverParts extends Pick<VolumeParts, "index" | "line"> {
+  readonly copies: Copies
+  readonly windows: Windows
+  readonly extents: ExtentFiles
+  /** Unix nanoseconds, for what is found damaged. */
+  readonly clock: () => bigint
+}
+
+/** A live blob that keeps a stretch of the file. */
+interface Owner {
+  readonly id: BlobId
+  readonly place: Place
+  readonly head: RecordHead
+  readonly extents: ReadonlyArray<Extent>
+  /** The one of its extents that the stretch is, and where it begins in the blob. */
+  readonly extent: Extent
+  readonly start: number
+}
+
+/** Whose a stretch is, if it is so still; undefined where the blob went elsewhere or away. */
+const ownerOf = async (
+  { index, copies, clock }: ExtentMoverParts,
+  number: number,
+  kept: KeptStretch,
+): Promise<Owner | "nobody" | undefined> => {
+  const { id } = kept
+  const place = index.find(id)
+  if (!isHeld(place) || !place.is_large) return "nobody"
+  const { head } = await copies.guarded({ id, place, at: clock() }, (fileOf) =>
+    copies.record(id, place, fileOf),
+  )
+  if (!isSamePlace(index.find(id), place)) return undefined
+  const extents = extentsOf(head)
+  let start = 0
+  for (const extent of extents) {
+    const stretch = stretchOfExtent(extent)
+    const is_it = extent.file === number && stretch.start === kept.start && stretch.end === kept.end
+    if (is_it) return { id, place, head, extents, extent, start }
+    start += extent.bytes
+  }
+  return "nobody"
+}
+
+/** Copies one extent into a grant, verified on the way; answers what it is there. */
+const copyExtent = async (
+  { windows }: ExtentMoverParts,
+  { head, extents, extent, start }: Owner,
+  { segment, start: position }: Grant,
+  { pace, fileOf }: { readonly pace: Pace; readonly fileOf: FileOf },
+): Promise<Extent> => {
+  const chunks = makeChunkTable(start / chunk_bytes)
+  for (const window of windowsIn({ start, end: start + extent.bytes })) {
+    const bytes = await windows.read(extents, heldBytesOf(head), window, fileOf)
+    chunks.update(bytes)
+    await segment.file.write([bytes], position + window.start - start)
+    await pace(bytes.length)
+  }
+  await segment.file.write([chunks.take(extent.bytes)], position + extent.bytes)
+  return { ...extent, file: segment.number, position }
+}
+
+/** Why a blob stays where it is: no file has as much room in a row. */
+export const no_room = thrown({
+  _tag: "BlobCapacityExceeded",
+  detail: "No file of extents has as much room in a row.",
+})
+
+const moveExtent = async (parts: ExtentMoverParts, owner: Owner, pace: Pace) => {
+  const { extents, line, copies, clock } = parts
+  const { id, place, head, extent } = owner
+  const wanted = stretchBytes(extent.bytes)
+  const grant = await extents.reserve(wanted, { is_upkeep: true })
+  const unpin = extents.pin(owner.extents)
+  try {
+    if (grant.end - grant.start < wanted) throw no_room
+    const copy = await copies.guarded({ id, place, at: clock() }, (fileOf = ownFile) =>
+      copyExtent(parts, owner, grant, { pace, fileOf }),
+    )
+    await extents.sync(grant.segment)
+    const now = owner.extents.map((one) => (one === extent ? copy : one))
+    const payload = Buffer.alloc(0)
+    await line.submit({ kind: "move", id, place, head, payload, extents: now })
+  } finally {
+    unpin()
+    // Where the record keeps it by now, this does nothing; where writing has ended it may do so.
+    if (line.failed() === undefined) extents.release(grant)
+  }
+}
+
+/** Copies all that a file keeps elsewhere; it is closed to uploads by then. */
+export const emptyExtentFile = async (parts: ExtentMoverParts, number: number, pace: Pace) => {
+  for (const kept of parts.extents.owners(number)) {
+    try {
+      const owner = await ownerOf(parts, number, kept)
+      if (owner === "nobody") parts.extents.forget(number, kept)
+      else if (owner) await moveExtent(parts, owner, pace)
+    } catch (cause) {
+      ignoreSetAside(cause)
+    }
+  }
+}
+
+/** Verifies a blob's extent, all of the blob and its hash where it is the first one. */
+const verifyOwner = async (parts: ExtentMoverParts, owner: Owner, pace: Pace, fileOf?: FileOf) => {
+  const { head, extents, extent, start } = owner
+  const is_first = start === 0
+  const end = is_first ? heldBytesOf(head) : start + extent.bytes
+  const hasher = is_first ? new Blake3Hasher() : undefined
+  for (const window of windowsIn({ start, end })) {
+    const bytes = await parts.windows.read(extents, heldBytesOf(head), window, fileOf)
+    hasher?.update(bytes)
+    await pace(bytes.length)
+  }
+  if (hasher) assertHash(head, hasher.digest("base64"))
+}
+
+/** Verifies all that a file keeps; a damaged copy goes the way of a read that finds it. */
+export const verifyExtentFile = async (parts: ExtentMoverParts, number: number, pace: Pace) => {
+  const { extents, copies, clock } = parts
+  for (const kept of extents.owners(number)) {
+    let unpin = () => {}
+    try {
+      const owner = await ownerOf(parts, number, kept)
+      if (!owner || owner === "nobody") continue
+      unpin = extents.pin(owner.extents)
+      const { id, place } = owner
+      await copies.guarded({ id, place, at: clock() }, (fileOf) =>
+        verifyOwner(parts, owner, pace, fileOf),
+      )
+    } catch (cause) {
+      ignoreSetAside(cause)
+    } finally {
+      unpin()
+    }
+    await pace(0)
+  }
+}

@@ -1,0 +1,184 @@
+/**
+ * What becomes of a copy that is corrupt or gone: it is out of the volume before anybody is told,
+ * and its bytes are kept aside for whoever wants to look.
+ */
+import { join } from "node:path"
+import { codeOf, faultOf, thrown } from "#actors/blob-storage/blob-fault.ts"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import type { VolumeFile } from "../disk.ts"
+import { type ExtentFiles, stretchOfExtent } from "../extents/files.ts"
+import { extentsOf, type RecordHead } from "../log/record.ts"
+import type { Place } from "../lookup/map.ts"
+import type { VolumeParts } from "../parts.ts"
+import { type Damage, damaged_record } from "../reads/damage.ts"
+
+export type QuarantineParts = Pick<
+  VolumeParts,
+  "dir" | "disk" | "segments" | "index" | "line" | "log"
+>
+
+/** Copied at once, in bytes. */
+const copy_bytes = 1024 * 1024
+/** A copy of more than this is set aside after the answer: no reader waits for it. */
+const awaited_bytes_max = 64 * 1024 * 1024
+
+/** Copies that a start sets aside at once, each with a file of its own. */
+const at_once_max = 64
+
+/** A copy that was read and found damaged. */
+export interface DamagedCopy {
+  readonly id: BlobId
+  readonly place: Place
+  readonly damage: Damage
+  /** Unix nanoseconds. */
+  readonly at: bigint
+}
+
+export interface Quarantine {
+  /**
+   * Takes the copy out of the volume, where it is still the one that the index names. Where the
+   * volume is read-only it is hidden until the next start instead.
+   */
+  readonly setAside: (copy: DamagedCopy) => Promise<void>
+  /** Whether the copy was found damaged and could not be taken out. */
+  readonly isHidden: (id: BlobId, place: Place) => boolean
+  /** Resolves when nothing is copied any more. */
+  readonly settled: () => Promise<void>
+}
+
+/** A stretch of one of the volume's files that held a part of the copy. */
+interface Remains {
+  readonly file: VolumeFile
+  readonly start: number
+  readonly end: number
+}
+
+const keyOf = (id: BlobId, { file, position }: Place) => `${id} ${file} ${position}`
+
+/** What is left of a copy: its record, then its extents as they are on disk. */
+const remainsOf = (
+  { segments }: QuarantineParts,
+  place: Place,
+  head: RecordHead | undefined,
+): ReadonlyArray<Remains> => {
+  const log = segments.find("log", place.file)
+  const { position, bytes } = place
+  const record = log ? [{ file: log.file, start: position, end: position + bytes }] : []
+  const extents = (head ? extentsOf(head) : []).flatMap((extent) => {
+    const file = segments.find("ext", extent.file)?.file
+    return file ? [{ file, ...stretchOfExtent(extent) }] : []
+  })
+  return [...record, ...extents]
+}
+
+const copyRemains = async (
+  { disk, dir }: QuarantineParts,
+  name: string,
+  remains: ReadonlyArray<Remains>,
+) => {
+  const folder = join(dir, "quarantine")
+  await disk.makeFolder(folder)
+  const path = join(folder, name)
+  const file = await disk.create(path)
+  try {
+    let written = 0
+    for (const { file: source, start, end } of remains) {
+      for (let at = start; at < end; at += copy_bytes) {
+        const bytes = await source.read(at, Math.min(copy_bytes, end - at))
+        await file.write([bytes], written)
+        written += bytes.length
+      }
+    }
+    await file.datasync()
+  } catch (cause) {
+    await disk.remove(path)
+    throw cause
+  } finally {
+    await file.close()
+  }
+  await disk.syncFolder(folder)
+}
+
+/** The volume's quarantine; `report` is told what could not be copied there. */
+export const makeQuarantine = (
+  parts: QuarantineParts,
+  extents: ExtentFiles,
+  report: (problem: string) => void,
+): Quarantine => {
+  const { line, log } = parts
+  const hidden = new Set<string>()
+  const copying = new Set<Promise<void>>()
+
+  const copy = async (name: string, remains: ReadonlyArray<Remains>, unpin: () => void) => {
+    try {
+      await copyRemains(parts, name, remains)
+    } catch (cause) {
+      // The blob is out of the volume either way; a full disk, say, has no room for its remains.
+      report(`${name} could not be copied to the quarantine: ${codeOf(cause)} ${String(cause)}`)
+    } finally {
+      unpin()
+    }
+  }
+  const takeOut = async ({ id, place, damage, at }: DamagedCopy) => {
+    const head = await log.head(id, place)
+    const unpin = extents.pin(head ? extentsOf(head) : [])
+    let is_done = false
+    try {
+      const { kind, detail } = damage
+      const outcome = await line.submit({ kind, id, place, detail, at })
+      is_done = outcome.is_done
+      if (!is_done) return
+      const remains = remainsOf(parts, place, head)
+      const work = copy(`${id}-${outcome.at}`, remains, unpin)
+      copying.add(work)
+      void work.finally(() => copying.delete(work))
+      const bytes = remains.reduce((sum, { start, end }) => sum + end - start, 0)
+      if (bytes <= awaited_bytes_max) await work
+    } finally {
+      if (!is_done) unpin()
+    }
+  }
+  const setAside = async (one: DamagedCopy) => {
+    try {
+      await takeOut(one)
+    } catch (cause) {
+      if (faultOf(cause)._tag !== "BlobStoreReadOnly") throw cause
+      hidden.add(keyOf(one.id, one.place))
+    }
+  }
+  return {
+    setAside,
+    isHidden: (id, place) => hidden.size > 0 && hidden.has(keyOf(id, place)),
+    settled: async () => {
+      await Promise.all(copying)
+    },
+  }
+}
+
+/**
+ * Takes out what a start found damaged in the log, so that it is told though nobody reads it. What
+ * cannot be taken out now stays in the index, and is what a read or the scrub finds.
+ */
+export const setAsideHeadless = async (
+  { setAside }: Quarantine,
+  blobs: ReadonlyArray<Pick<DamagedCopy, "id" | "place">>,
+  at: bigint,
+  report: (problem: string) => void,
+) => {
+  const damage = { kind: "quarantined", detail: damaged_record } as const
+  const one = async (blob: Pick<DamagedCopy, "id" | "place">) => {
+    try {
+      await setAside({ ...blob, damage, at })
+      report(`what its log says of ${blob.id} is damaged: it is not served any more`)
+    } catch (cause) {
+      report(`${blob.id} is damaged and could not be set aside: ${String(cause)}`)
+    }
+  }
+  for (let n = 0; n < blobs.length; n += at_once_max) {
+    await Promise.all(blobs.slice(n, n + at_once_max).map(one))
+  }
+}
+
+/** What a reader of a damaged copy is answered. */
+export const corrupt = (id: BlobId, { detail }: Damage) =>
+  thrown({ _tag: "BlobCorrupt", id, detail })

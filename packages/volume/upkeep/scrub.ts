@@ -1,0 +1,85 @@
+/**
+ * The scrub: reads all that is live, file by file, and verifies it, so that a copy that rots is
+ * found while another one is there. It remembers when each file was verified last.
+ */
+
+import type { Segment, VolumeParts } from "../parts.ts"
+import type { CompactionParts } from "./compaction.ts"
+import { verifyExtentFile } from "./extent-mover.ts"
+import { verifyLog } from "./log-mover.ts"
+import type { Pace } from "./pace.ts"
+
+export interface ScrubParts extends CompactionParts, Pick<VolumeParts, "notes"> {}
+
+/** A file is not verified again sooner after it was, in milliseconds: a day. */
+const rest_ms = 24 * 60 * 60 * 1000
+const note_prefix = "verified "
+
+const noteOf = ({ kind, number, generation }: Segment) =>
+  `${note_prefix}${kind} ${number} ${generation}`
+
+const millis = (clock: () => bigint) => Number(clock() / 1_000_000n)
+
+export const makeScrub = (parts: ScrubParts) => {
+  const { notes, clock, segments, logFiles, extents } = parts
+
+  /** Files with anything live in them. */
+  const files = (): ReadonlyArray<Segment> => [
+    ...logFiles().flatMap(({ live_bytes, segment }) => (live_bytes > 0 ? [segment] : [])),
+    ...extents.files().flatMap(({ live_bytes, segment }) => (live_bytes > 0 ? [segment] : [])),
+  ]
+  /**
+   * Since when each byte of a file was verified or is there, in Unix milliseconds. A file is noted
+   * when it is first seen: what is in it then was written after it was seen last without it.
+   */
+  const verifiedAt = (segment: Segment): number => {
+    const key = noteOf(segment)
+    const noted = notes[key]
+    if (noted !== undefined) return Number(noted)
+    const now = millis(clock)
+    notes[key] = String(now)
+    return now
+  }
+  const forgetOthers = () => {
+    const used = new Set([...segments.all("log"), ...segments.all("ext")].map(noteOf))
+    for (const key of Object.keys(notes)) {
+      if (key.startsWith(note_prefix) && !used.has(key)) delete notes[key]
+    }
+  }
+  const verifyFile = async (segment: Segment, pace: Pace) => {
+    if (segment.kind === "ext") return verifyExtentFile(parts, segment.number, pace)
+    const file = logFiles().find((one) => one.segment === segment)
+    if (file) await verifyLog(parts, file, pace)
+  }
+  const verify = async (segment: Segment, pace: Pace) => {
+    const at = millis(clock)
+    const { kind, number } = segment
+    try {
+      await verifyFile(segment, pace)
+    } catch (cause) {
+      // A file that compaction emptied and gave up meanwhile has nothing to verify.
+      if (segments.find(kind, number) === segment) throw cause
+    }
+    if (segments.find(kind, number) === segment) notes[noteOf(segment)] = String(at)
+    forgetOthers()
+  }
+  const oldestFirst = () =>
+    files()
+      .map((segment) => ({ segment, at: verifiedAt(segment) }))
+      .sort((one, other) => one.at - other.at)
+  return {
+    /** Verifies everything once. */
+    all: async (pace: Pace) => {
+      for (const { segment } of oldestFirst()) await verify(segment, pace)
+    },
+    /** Verifies the file that waits longest, where one has waited for a day; answers whether. */
+    next: async (pace: Pace): Promise<boolean> => {
+      const [oldest] = oldestFirst()
+      if (!oldest || millis(clock) - oldest.at < rest_ms) return false
+      await verify(oldest.segment, pace)
+      return true
+    },
+    /** Since when every byte was written or verified, in Unix milliseconds; undefined: no byte. */
+    oldestUnverifiedAt: () => oldestFirst()[0]?.at,
+  }
+}

@@ -1,0 +1,11 @@
+/** A store of content-addressed blobs on one disk. */
+export { openVolume, type VolumeEngine, type VolumeOptions } from "./engine.ts"
+export { defaultFloor, floorOf } from "./free-space/floor.ts"
+export { holdFolder, volumeFolder } from "./lock.ts"
+export type { Extent } from "./log/record.ts"
+export { makeIndex, type Place } from "./lookup/map.ts"
+export { makeSharedReads, type SharedReads } from "./lookup/shared-reads.ts"
+export type { SharedVolume, VolumeNews, VolumeSharing } from "./lookup/sharing.ts"
+export { volumeMetrics } from "./metrics.ts"
+export type { Pin } from "./reads/reads.ts"
+export { sizeOf } from "./writes/puts.ts"

@@ -1,0 +1,243 @@
+/**
+ * Copies that other nodes send: whole blobs and shards, small ones to the log, large ones to
+ * extents, as puts go, but with what the first node said of them.
+ *
+ * Source: document 1 §1 InternalService; docs/decisions/0121-copies-of-a-cluster.md.
+ */
+import { type BlobFault, thrown } from "#actors/blob-storage/blob-fault.ts"
+import { admitCopy, orderFault, putAtIn } from "#actors/blob-storage/copy-admission.ts"
+import type {
+  CopyOrder,
+  HeldCopy,
+  NodeEngine,
+  Received,
+  Receiving,
+} from "#actors/blob-storage/node-engine.ts"
+import { type BlobId, blob_id_bytes, storedPolicy } from "#schemas/blob-storage/blob.ts"
+import type { ExtentFiles } from "../extents/files.ts"
+import { isExchanged, latest } from "../log/decide.ts"
+import { hashOf, type RecordHead, shardOf, sinceOf } from "../log/record.ts"
+import { heldCopyOf } from "../log/record-facts.ts"
+import { isHeld } from "../lookup/map.ts"
+import type { Outcome, PutOperation, VolumeParts } from "../parts.ts"
+import type { Reads } from "../reads/reads.ts"
+import { identified, makeSession, type Session } from "./intake.ts"
+import { crcsOf, hashHex } from "./puts.ts"
+
+export type CopyInParts = Pick<VolumeParts, "limits" | "line" | "log" | "index" | "budget"> &
+  Pick<NodeEngine, "renew"> &
+  Pick<Reads, "sound"> & {
+    /** The latest time that was given, in Unix nanoseconds. */
+    readonly last_at: () => bigint
+  }
+
+const failed = (detail: string) => thrown({ _tag: "BlobStoreFailed", detail })
+const gone = failed("The copy that was here went away meanwhile.")
+
+const putOf = (order: CopyOrder, bytes: number, at: bigint): PutOperation => ({
+  kind: "put",
+  id: order.id,
+  hash: order.checksum,
+  size: order.size,
+  bytes,
+  copy: order,
+  checksum: Buffer.from(order.checksum, "hex").toString("base64"),
+  labels: order.labels,
+  policy: storedPolicy(order.policy),
+  origin: order.origin,
+  at,
+  expected_id: undefined,
+  if_none_match: false,
+  parts: [],
+  crcs: [],
+  extents: [],
+})
+
+/** Throws where a whole copy's bytes are not those of its identifier; a shard has no hash. */
+const assertHash = (order: CopyOrder, hash: () => string) => {
+  if (order.shard) return
+  const found = hash()
+  if (found === order.checksum) return
+  // The first half of a BLAKE3 digest in hex is what the brand says.
+  const actual = found.slice(0, 2 * blob_id_bytes) as BlobId
+  throw thrown({ _tag: "BlobIdMismatch", expected: order.id, actual })
+}
+
+/**
+ * What is here already and answers for the copy, if so, all of it read unless `is_read` says that
+ * it was; throws the refusal. Asked before the bytes are taken, since they may be many; the commit
+ * decides once more. What the bytes are to be exchanged for does not answer for them.
+ */
+const makeSettle =
+  ({ index, limits, log, sound, last_at }: CopyInParts, order: CopyOrder, bytes: number) =>
+  async (is_read: boolean): Promise<HeldCopy | undefined> => {
+    const place = index.find(order.id)
+    const head = place && place.kind !== "gone" ? await log.head(order.id, place) : undefined
+    // What does not hold is dealt with when the copy is committed.
+    if (!head) return undefined
+    const admission = admitCopy(order, presenceOf(head, isHeld(place)))
+    if (admission.verdict === "refuse") throw thrown(admission.fault)
+    if (admission.verdict === "store") return undefined
+    if (isExchanged(bytes >= limits.inline_bytes_max, head, order.shard)) return undefined
+    const found = is_read ? head : await sound(order.id, last_at())
+    return found && heldCopyOf(found)
+  }
+
+const presenceOf = (head: RecordHead, is_held: boolean) => ({
+  held: is_held ? { checksum: hashOf(head), shard: shardOf(head) } : undefined,
+  deleted_at: is_held ? undefined : sinceOf(head),
+})
+
+/** What was here, or what it has become where its bytes were exchanged for those of the order. */
+const keptOf = (order: CopyOrder, copy: HeldCopy, record: Outcome["record"]): HeldCopy => {
+  if (record === undefined) return copy
+  return { ...copy, put_at: latest(putAtIn(order), copy.put_at), stored_at: record.at }
+}
+
+const received = (put: PutOperation, order: CopyOrder, { head, record }: Outcome): Received => {
+  if (head) return { copy: keptOf(order, heldCopyOf(head), record), created: false }
+  if (!record) throw new Error("a copy was neither stored nor there")
+  const { id, checksum, size, created_at, shard } = order
+  const times = { created_at, put_at: putAtIn(order), stored_at: record.at }
+  const copy = { id, checksum, size, policy: put.policy, ...times, shard }
+  return { copy: { kind: shard ? "shard" : "whole", ...copy }, created: true }
+}
+
+/** What was here takes over the time of the order's put, where that is a later one. */
+const asOf = async ({ renew }: CopyInParts, order: CopyOrder, found: Received, at: bigint) => {
+  const put_at = putAtIn(order)
+  if (found.copy.put_at >= put_at) return found
+  const copy = await renew(order.id, put_at, at)
+  if (copy === undefined) throw gone
+  return { copy, created: false }
+}
+
+/** `finish` says it again, should nobody wait for what a write answers. */
+const heard = <A>(work: Promise<A>): Promise<A> => {
+  work.catch(() => undefined)
+  return work
+}
+
+const too_early = failed("The copy ended too early.")
+// Each copy ends with it, also one that is stored, and an error costs more than hashing 4 KiB.
+const given_up = failed("The copy was given up.")
+
+/** Where a copy's bytes wait for the end of them: `store` makes them a record once all are here. */
+interface Taking extends Pick<Session, "write" | "work" | "abort"> {
+  readonly store: (at: bigint) => Promise<Received>
+}
+
+/** A copy that goes to extents. */
+const takeLarge = (
+  parts: CopyInParts,
+  extents: ExtentFiles,
+  order: CopyOrder,
+  bytes: number,
+): Taking => {
+  const is_hashed = order.shard === undefined
+  const { intake, ...session } = makeSession(parts, extents, { announced: bytes, is_hashed })
+  const store = async (at: bigint) => {
+    const large = intake.large()
+    if (large === undefined || intake.size() < bytes) throw too_early
+    const put = putOf(order, bytes, at)
+    const stored = await large.stream.complete()
+    assertHash(order, () => identified(large.hasher).hash)
+    await large.stream.sync()
+    return received(put, order, await parts.line.submit({ ...put, extents: stored }))
+  }
+  return { ...session, store }
+}
+
+/** A copy that goes to the log, which asks for its room itself: there is nothing to give back. */
+const takeSmall = ({ line, limits }: CopyInParts, order: CopyOrder, bytes: number): Taking => {
+  const parts: Array<Uint8Array> = []
+  let came = 0
+  let broken: Error | undefined
+  const refuse = (cause: Error) => {
+    broken ??= cause
+    return heard(Promise.reject(broken))
+  }
+  const write = (part: Uint8Array) => {
+    if (broken) return refuse(broken)
+    if (bytes > limits.size_max_bytes) {
+      return refuse(thrown({ _tag: "BlobTooLarge", bytes_max: limits.size_max_bytes }))
+    }
+    came += part.length
+    if (came > bytes) return refuse(failed(`The copy has more than its ${bytes} bytes.`))
+    parts.push(part)
+    return undefined
+  }
+  const store = async (at: bigint) => {
+    if (broken) throw broken
+    if (came < bytes) throw too_early
+    assertHash(order, () => hashHex(parts))
+    const put = { ...putOf(order, bytes, at), parts, crcs: crcsOf(parts, bytes) }
+    return received(put, order, await line.submit(put))
+  }
+  let working: Promise<unknown> | undefined
+  const abort = async () => {
+    broken ??= given_up
+    await working?.catch(() => undefined)
+  }
+  const work: Taking["work"] = (next) => {
+    const mine = next()
+    working = mine
+    return mine
+  }
+  return { write, store, abort, work }
+}
+
+/** One that is refused before any byte. */
+const refusing = (fault: BlobFault): Receiving => {
+  const refuse = () => heard(Promise.reject(thrown(fault)))
+  return { write: refuse, finish: refuse, abort: () => Promise.resolve() }
+}
+
+const begin = (
+  parts: CopyInParts,
+  extents: ExtentFiles,
+  order: CopyOrder,
+  bytes: number,
+): Receiving => {
+  const is_small = bytes < parts.limits.inline_bytes_max
+  const taking = is_small ? takeSmall(parts, order, bytes) : takeLarge(parts, extents, order, bytes)
+  const settle = makeSettle(parts, order, bytes)
+  /** What is here already; undefined once it is known that nothing is. */
+  let early = parts.index.find(order.id) ? heard(settle(false)) : undefined
+  let finishing: Promise<Received> | undefined
+
+  const writeLater = async (held: Promise<HeldCopy | undefined>, part: Uint8Array) => {
+    if (await held) return
+    early = undefined
+    await taking.write(part)
+  }
+  const finishAll = async (at: bigint): Promise<Received> => {
+    parts.line.assertWritable()
+    const here = await early
+    if (!here) return asOf(parts, order, await taking.work(() => taking.store(at)), at)
+    // The bytes were not taken, so what answered for them must be there still.
+    const copy = await settle(true)
+    if (!copy) throw gone
+    return asOf(parts, order, { copy, created: false }, at)
+  }
+  return {
+    write: (part) => (early ? heard(writeLater(early, part)) : taking.write(part)),
+    finish: async (at) => {
+      finishing ??= finishAll(at)
+      try {
+        return await finishing
+      } finally {
+        await taking.abort()
+      }
+    },
+    abort: taking.abort,
+  }
+}
+
+/** Takes copies of other nodes. */
+export const makeReceive =
+  (parts: CopyInParts, extents: ExtentFiles) =>
+  (order: CopyOrder, bytes: number): Receiving => {
+    const fault = orderFault(order, bytes)
+    return fault ? refusing(fault) : begin(parts, extents, order, bytes)
+  }

@@ -1,0 +1,272 @@
+/**
+ * Bytes on their way into a volume, piece by piece: held in memory while they are few, on their way
+ * to extents once they are many, and only hashed where there is no room for what may be stored
+ * already. What they become, whoever takes them knows.
+ */
+import { Blake3Hasher } from "@napi-rs/blake-hash"
+import { faultOf, thrown } from "#actors/blob-storage/blob-fault.ts"
+import { type BlobId, blob_id_bytes } from "#schemas/blob-storage/blob.ts"
+import { makeFifo } from "../extents/fifo.ts"
+import { diskBytes, type ExtentFiles } from "../extents/files.ts"
+import type { VolumeParts } from "../parts.ts"
+import { type BlobStream, makeBlobStream } from "./stream.ts"
+
+/** Bytes that are hashed before others have their turn: a quarter of a millisecond. */
+const slice_bytes = 1024 * 1024
+
+export type IntakeParts = Pick<VolumeParts, "limits" | "line" | "budget">
+
+/** The capacity that one upload has for itself until its blob is counted. */
+const makeShare = ({ limits, budget }: IntakeParts, announced: number | undefined) => {
+  let reserved_bytes = 0
+  let disk_bytes = 0
+  let written_bytes = 0
+  const assertAllowed = (bytes: number) => {
+    if (bytes > limits.size_max_bytes) {
+      throw thrown({ _tag: "BlobTooLarge", bytes_max: limits.size_max_bytes })
+    }
+    if (announced !== undefined && bytes > announced) {
+      const detail = `The put has more than the ${announced} bytes that were announced.`
+      throw thrown({ _tag: "BlobStoreFailed", detail })
+    }
+  }
+  const grow = (bytes: number) => {
+    // Others may have filled the disk since it was reserved.
+    if (bytes <= reserved_bytes) return budget.assertSpace()
+    const wanted = diskBytes(bytes, limits.segment_bytes)
+    budget.reserve(bytes - reserved_bytes, wanted - disk_bytes)
+    reserved_bytes = bytes
+    disk_bytes = wanted
+  }
+  const wrote = (bytes: number) => {
+    const of_share = Math.min(bytes, disk_bytes - written_bytes)
+    written_bytes += of_share
+    budget.wrote(of_share)
+  }
+  const giveBack = () => {
+    budget.release(reserved_bytes, disk_bytes - written_bytes)
+    reserved_bytes = 0
+    disk_bytes = 0
+    written_bytes = 0
+  }
+  return { assertAllowed, grow, wrote, giveBack }
+}
+
+/** What is known of the bytes once they are all there. */
+export const identified = (hasher: Blake3Hasher) => {
+  const hash = hasher.digest("hex")
+  // The first half of a BLAKE3 digest in hex is what the brand says.
+  const id = hash.slice(0, 2 * blob_id_bytes) as BlobId
+  return { id, hash, checksum: Buffer.from(hash, "hex").toString("base64") }
+}
+
+/** Bytes hashed in one go: few enough to be held in memory. */
+export const hashed = (parts: ReadonlyArray<Uint8Array>) => {
+  const hasher = new Blake3Hasher()
+  for (const part of parts) hasher.update(part)
+  return hasher
+}
+
+/** The stream that a blob moves to when it is large, with the hash of its bytes. */
+interface Large {
+  readonly stream: BlobStream
+  readonly hasher: Blake3Hasher
+}
+
+/** Bytes that the capacity has no room for: they are hashed, and kept nowhere. */
+interface Surplus {
+  readonly hasher: Blake3Hasher
+  /** Why there is no room. */
+  readonly cause: unknown
+}
+
+/** How bytes are taken. */
+export interface IntakeRules {
+  /** How many come at most. */
+  readonly announced: number | undefined
+  /** False: nobody asks for their hash. */
+  readonly is_hashed?: boolean
+  /**
+   * Asked where the capacity has no room: whether so many bytes and what follows them may be those
+   * of a blob that is stored. Without it they are refused.
+   */
+  readonly mayRepeat?: (bytes: number) => boolean
+}
+
+const turnOfOthers = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+/**
+ * Whether so many bytes, and what follows them, may be stored already. No whole blob is larger than
+ * all that is stored; one that has only a shard here may be.
+ */
+export const mayBeStored = (
+  { index, budget }: Pick<VolumeParts, "index" | "budget">,
+  bytes: number,
+) => bytes <= budget.stored() || index.count().shards > 0
+
+const isOfCapacity = (cause: unknown) => faultOf(cause)._tag === "BlobCapacityExceeded"
+
+/**
+ * Takes an upload's bytes: held while they are few, else on their way to extents, and hashed there
+ * unless nobody asks for it. `large` and `surplus` say where they are by now.
+ */
+const makeIntake = (
+  parts: IntakeParts,
+  extents: ExtentFiles,
+  { announced, is_hashed = true, mayRepeat = () => false }: IntakeRules,
+) => {
+  const { limits, line } = parts
+  const share = makeShare(parts, announced)
+  const held = makeFifo()
+  let large: Large | undefined
+  let surplus: Surplus | undefined
+  let size = 0
+
+  const begin = () => {
+    line.assertWritable()
+    const hasher = new Blake3Hasher()
+    const hash = is_hashed ? hasher : undefined
+    const stream = makeBlobStream(line, extents, { announced, hash, wrote: share.wrote })
+    for (const part of held.take(held.bytes())) stream.push(part)
+    return { stream, hasher }
+  }
+  /** Gives back what was taken; again it does nothing. */
+  const end = async () => {
+    await large?.stream.abandon()
+    share.giveBack()
+  }
+  /** From here on the bytes are hashed alone, and those before them are let go. */
+  const giveUpRoom = (cause: unknown): Surplus => {
+    large?.stream.hashAll()
+    const hasher = large?.hasher ?? new Blake3Hasher()
+    for (const part of held.take(held.bytes())) hasher.update(part)
+    // Who ends the intake is told of what goes wrong.
+    end().catch(() => undefined)
+    return { hasher, cause }
+  }
+  const findRoom = (bytes: number) => {
+    try {
+      if (surplus) throw surplus.cause
+      share.grow(Math.max(bytes, announced ?? 0))
+    } catch (cause) {
+      if (!isOfCapacity(cause) || !mayRepeat(bytes)) throw cause
+      surplus ??= giveUpRoom(cause)
+    }
+  }
+  const take = (bytes: Uint8Array) => {
+    const taken = size + bytes.length
+    share.assertAllowed(Math.max(taken, announced ?? 0))
+    findRoom(taken)
+    size = taken
+    if (surplus) return void surplus.hasher.update(bytes)
+    if (large) return large.stream.push(bytes)
+    held.push(bytes)
+    if (size >= limits.inline_bytes_max) large = begin()
+  }
+  return {
+    take,
+    end,
+    held,
+    giveBack: share.giveBack,
+    large: () => large,
+    surplus: () => surplus,
+    size: () => size,
+  }
+}
+export type Intake = ReturnType<typeof makeIntake>
+
+/** What the next bytes should wait for. */
+const pressureOf = (intake: Intake) =>
+  intake.surplus() ? undefined : intake.large()?.stream.pressure()
+
+/** Takes parts one behind the other, a large one in slices, and remembers what went wrong. */
+const makeTurns = (intake: Intake) => {
+  /** What takes a large part; the parts behind it wait. */
+  let turn: Promise<void> | undefined
+  let broken: unknown
+
+  const assertWhole = () => {
+    if (broken !== undefined) throw broken
+  }
+  const take = (bytes: Uint8Array) => {
+    assertWhole()
+    try {
+      intake.take(bytes)
+    } catch (cause) {
+      broken = cause
+      throw cause
+    }
+  }
+  const takeSlices = async (bytes: Uint8Array, before: Promise<void> | undefined) => {
+    await before
+    for (let at = 0; at < bytes.length; at += slice_bytes) {
+      take(bytes.subarray(at, at + slice_bytes))
+      await pressureOf(intake)
+      await turnOfOthers()
+    }
+  }
+  const write = (bytes: Uint8Array): Promise<void> | undefined => {
+    if (turn || bytes.length > slice_bytes) {
+      const mine = takeSlices(bytes, turn).finally(() => {
+        if (turn === mine) turn = undefined
+      })
+      // `finish` tells of it too, should nobody wait for this one.
+      mine.catch(() => undefined)
+      turn = mine
+      return mine
+    }
+    try {
+      take(bytes)
+    } catch (cause) {
+      return Promise.reject(cause)
+    }
+    return pressureOf(intake)
+  }
+  return {
+    write,
+    /** Resolves when all parts were taken; throws what went wrong with one. */
+    taken: async () => {
+      await turn
+      assertWhole()
+    },
+    end: async () => {
+      broken ??= new Error("the upload has ended")
+      await turn?.catch(() => undefined)
+    },
+  }
+}
+
+/**
+ * Bytes on their way in, and their end: `work` does a step once all of them were taken, `abort`, in
+ * any case to be called, waits for it and gives back what no record keeps.
+ */
+export const makeSession = (parts: IntakeParts, extents: ExtentFiles, rules: IntakeRules) => {
+  const intake = makeIntake(parts, extents, rules)
+  const turns = makeTurns(intake)
+  let working: Promise<unknown> | undefined
+  let ending: Promise<void> | undefined
+
+  const end = async () => {
+    await turns.end()
+    await working?.catch(() => undefined)
+    await intake.end()
+  }
+  const step = async <A>(next: () => Promise<A>) => {
+    await turns.taken()
+    return next()
+  }
+  return {
+    intake,
+    write: turns.write,
+    work: <A>(next: () => Promise<A>): Promise<A> => {
+      const mine = step(next)
+      working = mine
+      return mine
+    },
+    abort: () => {
+      ending ??= end()
+      return ending
+    },
+  }
+}
+export type Session = ReturnType<typeof makeSession>

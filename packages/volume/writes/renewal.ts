@@ -1,0 +1,72 @@
+/**
+ * Copies that take over the time of a later put of the same bytes: their record is written again,
+ * as one that moves, and is the only one that counts once it is durable. What is inline is verified
+ * on the way.
+ *
+ * Source: DECISIONS, document 1, delete and replicas; docs/decisions/0125-repair.md.
+ */
+import { faultOf } from "#actors/blob-storage/blob-fault.ts"
+import type { HeldCopy, NodeEngine } from "#actors/blob-storage/node-engine.ts"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { heldBytesOf, putAtOf } from "../log/record.ts"
+import { heldCopyOf } from "../log/record-facts.ts"
+import { isHeld, type Place } from "../lookup/map.ts"
+import type { ReadRecord, VolumeParts } from "../parts.ts"
+import { type Copies, moved, payloadStretch } from "../reads/copies.ts"
+
+export interface RenewalParts extends Pick<VolumeParts, "index" | "line" | "log"> {
+  readonly copies: Copies
+}
+
+/** A record may move meanwhile, by compaction or by a delete and a put: it is looked at anew. */
+const attempts_max = 100
+const no_payload = Buffer.alloc(0)
+
+const makeRecordOf = ({ log, copies }: RenewalParts) => {
+  /** The record and its payload, verified; one that is damaged is set aside. */
+  const verified = (id: BlobId, place: Place, at: bigint) =>
+    copies.guarded({ id, place, at }, async (fileOf) => {
+      const record = await copies.record(id, place, fileOf)
+      if (!place.is_large) payloadStretch(record, { start: 0, end: heldBytesOf(record.head) })
+      return record
+    })
+  return async (id: BlobId, place: Place, put_at: bigint, at: bigint): Promise<ReadRecord> => {
+    const head = await log.head(id, place)
+    const is_enough = head !== undefined && (place.is_large || putAtOf(head) >= put_at)
+    return is_enough ? { head, payload: no_payload } : verified(id, place, at)
+  }
+}
+
+export const makeRenew = (parts: RenewalParts): NodeEngine["renew"] => {
+  const { index, line } = parts
+  const recordOf = makeRecordOf(parts)
+
+  /** Undefined where the record moved meanwhile. */
+  const renewAt = async (
+    [id, place]: readonly [BlobId, Place],
+    put_at: bigint,
+    at: bigint,
+  ): Promise<HeldCopy | undefined> => {
+    const { head, payload } = await recordOf(id, place, put_at, at)
+    const copy = heldCopyOf(head)
+    if (copy.put_at >= put_at) return copy
+    const renewal = { put_at, at }
+    const { record } = await line.submit({ kind: "move", id, place, head, payload, renewal })
+    return record && { ...copy, put_at, stored_at: record.at }
+  }
+  return async (id, put_at, at) => {
+    line.assertWritable()
+    for (let attempt = 1; attempt <= attempts_max; attempt++) {
+      const place = index.find(id)
+      if (!isHeld(place)) return undefined
+      try {
+        const copy = await renewAt([id, place], put_at, at)
+        if (copy !== undefined) return copy
+      } catch (cause) {
+        if (faultOf(cause)._tag === "BlobCorrupt") return undefined
+        if (cause !== moved) throw cause
+      }
+    }
+    throw moved
+  }
+}

@@ -1,0 +1,150 @@
+/**
+ * Puts that come piece by piece, and puts of large blobs. What stays small is held in memory and
+ * put at once; what grows large moves to extents while it arrives.
+ */
+import type { PutAnswer, PutOrder } from "#actors/blob-storage/blob-engine.ts"
+import { thrown } from "#actors/blob-storage/blob-fault.ts"
+import type { NodeUpload } from "#actors/blob-storage/node-engine.ts"
+import type { ExtentFiles } from "../extents/files.ts"
+import { admission, isExchanged, refusalOf } from "../log/decide.ts"
+import { metaOf } from "../log/record-facts.ts"
+import { isHeld } from "../lookup/map.ts"
+import type { PutOperation, VolumeParts } from "../parts.ts"
+import type { Reads } from "../reads/reads.ts"
+import type { Windows } from "../reads/windows.ts"
+import { type Intake, identified, makeSession, mayBeStored } from "./intake.ts"
+import { putAnswer } from "./puts.ts"
+import { makeSeal } from "./staging.ts"
+import type { BlobStream } from "./stream.ts"
+
+export type UploadParts = Pick<VolumeParts, "limits" | "line" | "log" | "index" | "budget"> &
+  Pick<Reads, "sound">
+
+/** A put of bytes that are all there. */
+export type Put = (
+  order: PutOrder,
+  parts: ReadonlyArray<Uint8Array>,
+  at: bigint,
+) => Promise<PutAnswer>
+
+export interface Uploads {
+  readonly upload: (order: PutOrder, size: number | undefined) => NodeUpload
+  /** A put of `limits.inline_bytes_max` bytes or more. */
+  readonly putLarge: Put
+}
+
+/** Whether so many bytes, and what follows them, may be a repetition. */
+const makeMayRepeat =
+  (parts: UploadParts, { expected_id, length = 0 }: PutOrder) =>
+  (bytes: number) => {
+    if (expected_id !== undefined && !isHeld(parts.index.find(expected_id))) return false
+    return mayBeStored(parts, Math.max(bytes, length))
+  }
+
+/** Answers what needs no storing, a repetition that was read; throws the refusal. */
+const settle = async ({ index, log, sound }: UploadParts, put: PutOperation) => {
+  const place = index.find(put.id)
+  const here = isHeld(place) ? await log.head(put.id, place) : undefined
+  const refused = refusalOf(put.id, admission(put, here))
+  if (refused) throw thrown(refused)
+  if (!here || isExchanged(put.extents.length > 0, here, undefined)) return undefined
+  const head = await sound(put.id, put.at)
+  return head && { id: put.id, meta: metaOf(head), created: false }
+}
+
+const commit = async (
+  parts: UploadParts,
+  put: PutOperation,
+  stream: BlobStream,
+): Promise<PutAnswer> => {
+  const settled = await settle(parts, put)
+  if (settled) return settled
+  await stream.sync()
+  return putAnswer(put, await parts.line.submit(put))
+}
+
+const putOf = (order: PutOrder, size: number, at: bigint) => ({
+  ...order,
+  kind: "put" as const,
+  size,
+  bytes: size,
+  copy: undefined,
+  at,
+  parts: [],
+  crcs: [],
+  extents: [],
+})
+
+/** Answers bytes that were not kept: those of a blob that is stored, or they have no room. */
+const repeat = async (parts: UploadParts, put: PutOperation, cause: unknown) => {
+  parts.line.assertWritable()
+  const settled = await settle(parts, put)
+  if (!settled) throw cause
+  return settled
+}
+
+const finishOf =
+  (parts: UploadParts, order: PutOrder, intake: Intake, putSmall: Put) =>
+  async (at: bigint): Promise<PutAnswer> => {
+    const surplus = intake.surplus()
+    if (surplus) {
+      const put = { ...putOf(order, intake.size(), at), ...identified(surplus.hasher) }
+      return repeat(parts, put, surplus.cause)
+    }
+    const large = intake.large()
+    if (!large) {
+      // From here on the put itself asks for the room.
+      intake.giveBack()
+      return putSmall(order, intake.held.take(intake.held.bytes()), at)
+    }
+    const placed = await large.stream.complete()
+    const put = { ...putOf(order, intake.size(), at), ...identified(large.hasher) }
+    return commit(parts, { ...put, extents: placed }, large.stream)
+  }
+
+/** What the parts of an upload are. */
+interface UploadMeans {
+  readonly extents: ExtentFiles
+  readonly windows: Windows
+  readonly putSmall: Put
+}
+
+const beginUpload = (
+  parts: UploadParts,
+  { extents, windows, putSmall }: UploadMeans,
+  order: PutOrder,
+  announced: number | undefined,
+): NodeUpload => {
+  const mayRepeat = makeMayRepeat(parts, order)
+  const session = makeSession(parts, extents, { announced, mayRepeat })
+  const finishNow = finishOf(parts, order, session.intake, putSmall)
+  let finishing: Promise<PutAnswer> | undefined
+
+  const finish = async (at: bigint) => {
+    finishing ??= session.work(() => finishNow(at))
+    try {
+      return await finishing
+    } finally {
+      await session.abort()
+    }
+  }
+  const { write, abort } = session
+  return { write, finish, seal: makeSeal(windows, session), abort }
+}
+
+/** The volume's uploads; `putSmall` puts what is below `limits.inline_bytes_max`. */
+export const makeUploads = (parts: UploadParts, means: UploadMeans): Uploads => {
+  const upload = (order: PutOrder, size: number | undefined) =>
+    beginUpload(parts, means, order, size)
+  const putLarge: Put = async (order, bytes, at) => {
+    const size = bytes.reduce((sum, { length }) => sum + length, 0)
+    const one = upload(order, size)
+    try {
+      for (const part of bytes) await one.write(part)
+      return await one.finish(at)
+    } finally {
+      await one.abort()
+    }
+  }
+  return { upload, putLarge }
+}
