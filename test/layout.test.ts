@@ -34,6 +34,11 @@ const older_folders = [
  * values in them. An import that is gone must be removed from here.
  */
 const older_imports: Readonly<Record<string, ReadonlyArray<string>>> = {
+  restic: [
+    "#actors/share-protection/engine.ts",
+    "#schemas/share-protection/backup.ts",
+    "#schemas/share-protection/rejection.ts",
+  ],
   volume: [
     "#actors/blob-storage/blob-admission.ts",
     "#actors/blob-storage/blob-engine.ts",

@@ -13,29 +13,30 @@ import {
   type Repository,
 } from "#actors/share-protection/engine.ts"
 import { type AddressRule, judgedName, type Resolve } from "#adapters/outside-address.ts"
-import { backUpFolder, instantOf } from "#adapters/share-protection/restic-backup.ts"
+import { type S3Failure, s3Failure } from "#adapters/share-protection/s3-failure.ts"
 import {
+  backUpFolder,
   type Call,
   calling,
   codes,
   failsBefore,
+  instantOf,
+  isScopeTag,
+  isWholeId,
+  lineSink,
+  listSnapshots,
   noRepository,
-  wrongPassword,
-} from "#adapters/share-protection/restic-call.ts"
-import { lineSink } from "#adapters/share-protection/restic-lines.ts"
-import { isWholeId, listSnapshots } from "#adapters/share-protection/restic-listing.ts"
-import { readConfig, readVersion } from "#adapters/share-protection/restic-message.ts"
-import { placeOf } from "#adapters/share-protection/restic-place.ts"
-import { planRestore } from "#adapters/share-protection/restic-plan.ts"
-import {
+  placeOf,
+  planRestore,
+  proveSample,
   type Restic,
   type ResticPlace,
+  readConfig,
+  readVersion,
+  restoreFolder,
   runRestic,
-} from "#adapters/share-protection/restic-process.ts"
-import { restoreFolder } from "#adapters/share-protection/restic-restore.ts"
-import { proveSample } from "#adapters/share-protection/restic-sample.ts"
-import { isScopeTag } from "#adapters/share-protection/restic-scope.ts"
-import { type S3Failure, s3Failure } from "#adapters/share-protection/s3-failure.ts"
+  wrongPassword,
+} from "#restic"
 import { TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 import { findBinary, missingBinary } from "../../launcher/binaries.mjs"
 

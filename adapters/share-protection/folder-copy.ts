@@ -17,7 +17,7 @@ import {
 } from "node:fs/promises"
 import { pipeline } from "node:stream/promises"
 import { Effect, Schema } from "effect"
-import { entriesOf, inside } from "#adapters/share-protection/folder-entries.ts"
+import { entriesOf, inside } from "#files"
 
 /** The file system's answer; the message names neither a tenant's file nor its folder. */
 export class CopyFailure extends Schema.TaggedError<CopyFailure>()("CopyFailure", {

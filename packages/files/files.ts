@@ -1,5 +1,6 @@
 /** Files and folders of an operator's machine: private, whole or absent, and watched. */
 export { watched } from "./changes.ts"
+export { entriesOf, inside } from "./entries.ts"
 export { makeFolder } from "./folder.ts"
 export {
   FileFailure,

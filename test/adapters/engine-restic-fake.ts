@@ -11,7 +11,7 @@ import {
   type Repository,
 } from "#actors/share-protection/engine.ts"
 import { engineResticAt, type ResticOptions } from "#adapters/share-protection/engine-restic.ts"
-import { placeOf } from "#adapters/share-protection/restic-place.ts"
+import { placeOf } from "#restic"
 import { temporaryFolder } from "../nats.ts"
 import { restic, script } from "../restic.ts"
 import { emptyFolder } from "../share-protection/folder.ts"

@@ -4,15 +4,10 @@
  */
 import { Effect, Option, Schema } from "effect"
 import type { FolderBackup } from "#actors/share-protection/engine.ts"
-import { type Call, callLines } from "#adapters/share-protection/restic-call.ts"
-import { findSnapshot, nothing_folder } from "#adapters/share-protection/restic-listing.ts"
-import { readNode } from "#adapters/share-protection/restic-message.ts"
-import {
-  fitter,
-  literal,
-  patternBelow,
-  patternsIn,
-} from "#adapters/share-protection/restic-pattern.ts"
+import { type Call, callLines } from "./call.ts"
+import { findSnapshot, nothing_folder } from "./listing.ts"
+import { readNode } from "./message.ts"
+import { fitter, literal, patternBelow, patternsIn } from "./pattern.ts"
 
 /** The patterns of a snapshot's backup. */
 export type Scope = Pick<FolderBackup, "include_patterns" | "exclude_patterns">

@@ -8,14 +8,14 @@ import {
   type FolderBackup,
   type SnapshotMade,
 } from "#actors/share-protection/engine.ts"
-import { type Call, callLines, codes, failsBefore } from "#adapters/share-protection/restic-call.ts"
-import { includedPaths } from "#adapters/share-protection/restic-include.ts"
-import { nothing_folder } from "#adapters/share-protection/restic-listing.ts"
-import { readBackupSummary, readStatus } from "#adapters/share-protection/restic-message.ts"
-import { patternBelow } from "#adapters/share-protection/restic-pattern.ts"
-import { percentOf, realFolder } from "#adapters/share-protection/restic-restore.ts"
-import { scopeTag } from "#adapters/share-protection/restic-scope.ts"
-import { unreadIn } from "#adapters/share-protection/restic-unread.ts"
+import { type Call, callLines, codes, failsBefore } from "./call.ts"
+import { includedPaths } from "./include.ts"
+import { nothing_folder } from "./listing.ts"
+import { readBackupSummary, readStatus } from "./message.ts"
+import { patternBelow } from "./pattern.ts"
+import { percentOf, realFolder } from "./restore.ts"
+import { scopeTag } from "./scope.ts"
+import { unreadIn } from "./unread.ts"
 
 type OnPart = (progress: EngineProgress) => void
 

@@ -1,11 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import {
-  exactWords,
-  isScopeTag,
-  type Scope,
-  scopeTag,
-  sparedOf,
-} from "#adapters/share-protection/restic-scope.ts"
+import { exactWords, isScopeTag, type Scope, scopeTag, sparedOf } from "../scope.ts"
 
 const scope = (exclude: ReadonlyArray<string>, include: ReadonlyArray<string> = []): Scope => ({
   include_patterns: include,

@@ -2,16 +2,11 @@
 import { lstat, realpath, rmdir } from "node:fs/promises"
 import { Effect } from "effect"
 import type { EngineProgress, FolderRestore } from "#actors/share-protection/engine.ts"
-import { type Call, callLines, failsBefore } from "#adapters/share-protection/restic-call.ts"
-import {
-  countFiles,
-  isWholeId,
-  nothing_folder,
-  subPathOf,
-} from "#adapters/share-protection/restic-listing.ts"
-import { readStatus } from "#adapters/share-protection/restic-message.ts"
-import { exactly, restoreWords } from "#adapters/share-protection/restic-rehearsal.ts"
-import { onlyAt } from "#adapters/share-protection/restic-scope.ts"
+import { type Call, callLines, failsBefore } from "./call.ts"
+import { countFiles, isWholeId, nothing_folder, subPathOf } from "./listing.ts"
+import { readStatus } from "./message.ts"
+import { exactly, restoreWords } from "./rehearsal.ts"
+import { onlyAt } from "./scope.ts"
 
 /** The folder's own path, which is absolute and leads over no link. */
 export const realFolder = (path: string) =>

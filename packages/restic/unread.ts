@@ -3,9 +3,9 @@
  * is nothing that an exact restore may delete.
  */
 import { posix } from "node:path"
-import type { Ended } from "#adapters/share-protection/restic-process.ts"
-import { aboves } from "#adapters/share-protection/restic-scope.ts"
 import { unread_bytes_max, unread_max } from "#schemas/share-protection/backup.ts"
+import type { Ended } from "./process.ts"
+import { aboves } from "./scope.ts"
 
 const everything = ["/"]
 

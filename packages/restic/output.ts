@@ -3,7 +3,7 @@
  *
  * restic repeats every request for up to 15 minutes, whatever the answer was: wrong keys too.
  */
-import { readError, readExitError } from "#adapters/share-protection/restic-message.ts"
+import { readError, readExitError } from "./message.ts"
 
 /** Why restic is stopped by us: the bucket refuses the keys, is not there, or does not answer. */
 export type Verdict = "refused" | "no bucket" | "outage"

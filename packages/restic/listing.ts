@@ -1,10 +1,10 @@
 /** What is in a snapshot, by restic's listing of it. */
 import { Effect } from "effect"
 import type { FolderRestore } from "#actors/share-protection/engine.ts"
-import { type Call, callLines, failsBefore } from "#adapters/share-protection/restic-call.ts"
-import { elementSink } from "#adapters/share-protection/restic-lines.ts"
-import { type Node, readNode, readSnapshot } from "#adapters/share-protection/restic-message.ts"
 import { NotFound } from "#schemas/share-protection/rejection.ts"
+import { type Call, callLines, failsBefore } from "./call.ts"
+import { elementSink } from "./lines.ts"
+import { type Node, readNode, readSnapshot } from "./message.ts"
 
 /**
  * What stands for nothing: of an empty folder restic makes no snapshot, so that this one is in it,

@@ -14,11 +14,11 @@ import {
   planned_actions_max,
   type RestorePlan,
 } from "#actors/share-protection/engine.ts"
-import { type Call, failsBefore } from "#adapters/share-protection/restic-call.ts"
-import { listNodes } from "#adapters/share-protection/restic-listing.ts"
-import type { Node } from "#adapters/share-protection/restic-message.ts"
-import { entries_max, rehearse, tooMany } from "#adapters/share-protection/restic-rehearsal.ts"
-import { restoreOf } from "#adapters/share-protection/restic-restore.ts"
+import { type Call, failsBefore } from "./call.ts"
+import { listNodes } from "./listing.ts"
+import type { Node } from "./message.ts"
+import { entries_max, rehearse, tooMany } from "./rehearsal.ts"
+import { restoreOf } from "./restore.ts"
 
 /** Files whose status is asked for at once. */
 const looks_max = 32

@@ -1,16 +1,10 @@
 /** An exact restore as restic rehearses it: told, and nothing touched. */
 import { Effect } from "effect"
 import type { FolderRestore } from "#actors/share-protection/engine.ts"
-import { type Call, callLines, codes, failsBefore } from "#adapters/share-protection/restic-call.ts"
-import { readNode, readStep } from "#adapters/share-protection/restic-message.ts"
-import type { Ended } from "#adapters/share-protection/restic-process.ts"
-import {
-  aboves,
-  exactWords,
-  type Scope,
-  scopeOf,
-  sparedOf,
-} from "#adapters/share-protection/restic-scope.ts"
+import { type Call, callLines, codes, failsBefore } from "./call.ts"
+import { readNode, readStep } from "./message.ts"
+import type { Ended } from "./process.ts"
+import { aboves, exactWords, type Scope, scopeOf, sparedOf } from "./scope.ts"
 
 /** Actions, folders and links of one plan, all held at once: some 200 MB. */
 export const entries_max = 1_000_000

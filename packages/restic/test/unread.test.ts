@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { unreadIn } from "#adapters/share-protection/restic-unread.ts"
 import { unread_bytes_max, unread_max } from "#schemas/share-protection/backup.ts"
+import { unreadIn } from "../unread.ts"
 
 const root = "/srv/shares/one"
 

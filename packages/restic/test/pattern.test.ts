@@ -1,11 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import {
-  type Fit,
-  fitter,
-  literal,
-  patternBelow,
-  patternsIn,
-} from "#adapters/share-protection/restic-pattern.ts"
+import { type Fit, fitter, literal, patternBelow, patternsIn } from "../pattern.ts"
 
 describe("a pattern", () => {
   const told: ReadonlyArray<readonly [pattern: string, path: string, is: Fit]> = [

@@ -1,8 +1,8 @@
 /** What of a folder is backed up where a policy includes some of it: restic has no such word. */
 import { Effect } from "effect"
 import { EngineFailed, type FolderBackup } from "#actors/share-protection/engine.ts"
-import { entriesOf, inside } from "#adapters/share-protection/folder-entries.ts"
-import { fitter } from "#adapters/share-protection/restic-pattern.ts"
+import { entriesOf, inside } from "#files"
+import { fitter } from "./pattern.ts"
 
 /** Files and folders that are named one by one: the snapshot records each name. */
 const named_max = 20_000

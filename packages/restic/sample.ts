@@ -3,11 +3,11 @@ import { createHash } from "node:crypto"
 import { lstat } from "node:fs/promises"
 import { Effect } from "effect"
 import { EngineFailed, type Sample } from "#actors/share-protection/engine.ts"
-import { type Call, callLines } from "#adapters/share-protection/restic-call.ts"
-import { listNodes } from "#adapters/share-protection/restic-listing.ts"
-import type { Node } from "#adapters/share-protection/restic-message.ts"
-import { literal } from "#adapters/share-protection/restic-pattern.ts"
-import { realFolder } from "#adapters/share-protection/restic-restore.ts"
+import { type Call, callLines } from "./call.ts"
+import { listNodes } from "./listing.ts"
+import type { Node } from "./message.ts"
+import { literal } from "./pattern.ts"
+import { realFolder } from "./restore.ts"
 
 /** Characters of all names together: a command line has 2 MiB, and each may be four bytes. */
 const names_chars_max = 300_000

@@ -1,17 +1,11 @@
 /** Calls of restic on one repository: what its exit codes mean, and what is told of a failure. */
 import { Effect } from "effect"
 import { EngineFailed, type EngineFailure } from "#actors/share-protection/engine.ts"
-import { isRefusal, type Verdict } from "#adapters/share-protection/restic-ear.ts"
-import { lineSink } from "#adapters/share-protection/restic-lines.ts"
-import {
-  type Ended,
-  type Restic,
-  type ResticPlace,
-  type ResticRun,
-  runRestic,
-} from "#adapters/share-protection/restic-process.ts"
 import { spanned } from "#events/trace.ts"
 import { RepositoryLocked, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
+import { lineSink } from "./lines.ts"
+import { isRefusal, type Verdict } from "./output.ts"
+import { type Ended, type Restic, type ResticPlace, type ResticRun, runRestic } from "./process.ts"
 
 /** What restic's documentation says of its exit codes, and what was seen of 0.18 and 0.19. */
 export const codes = {

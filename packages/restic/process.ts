@@ -10,8 +10,8 @@ import { closeSync, openSync, unlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Deferred, Effect } from "effect"
 import { EngineFailed } from "#actors/share-protection/engine.ts"
-import { type Heard, newEar } from "#adapters/share-protection/restic-ear.ts"
-import { lineSink, type Sink } from "#adapters/share-protection/restic-lines.ts"
+import { lineSink, type Sink } from "./lines.ts"
+import { type Heard, newEar } from "./output.ts"
 
 /** A restic that is there. */
 export interface Restic {
