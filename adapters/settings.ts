@@ -3,7 +3,7 @@ import { hash } from "node:crypto"
 import { join, resolve } from "node:path"
 import { Effect, Redacted, Result, Schema } from "effect"
 import { parse, TomlError } from "smol-toml"
-import { capitalFile } from "#adapters/capital-pressure/capital-file.ts"
+import { capitalFile } from "#adapters/capital-pressure/dashboard-file.ts"
 import { default_image } from "#adapters/share-protection/compute-images.ts"
 import { FileFailure, readBounded } from "#files"
 import {

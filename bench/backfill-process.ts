@@ -1,6 +1,6 @@
 /** What a backfill computes, in a bare process: reads a file, computes 20 years, writes them. */
 import Sqlite from "better-sqlite3"
-import { loadObservations } from "#adapters/capital-pressure/capital-store.ts"
+import { loadObservations } from "#adapters/capital-pressure/store.ts"
 import { compositeHistory } from "#projections/capital-pressure/composite.ts"
 
 const [path = "", from = "", to = ""] = process.argv.slice(2)

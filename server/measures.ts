@@ -1,6 +1,6 @@
 /** What `/metrics` tells of this process, put together of what each part tells. */
 import { Context, Effect } from "effect"
-import { WebhookCursors } from "#actors/system/webhook-cursors.ts"
+import { WebhookCursors } from "#actors/system/webhooks/cursors.ts"
 import { placeMetrics } from "#adapters/place-metrics.ts"
 import { processMetrics } from "#adapters/process-metrics.ts"
 import { Log } from "#events/log.ts"

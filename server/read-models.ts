@@ -1,6 +1,6 @@
 /** The read models that this program keeps, by their service. */
 import { Context, Effect, Layer } from "effect"
-import { capitalFile, unnamedCapitalFile } from "#adapters/capital-pressure/capital-file.ts"
+import { capitalFile, unnamedCapitalFile } from "#adapters/capital-pressure/dashboard-file.ts"
 import { postgres } from "#postgres"
 import { blueprint as blob_storage } from "#projections/blob-storage/blueprint.ts"
 import { blueprint as capital_pressure } from "#projections/capital-pressure/blueprint.ts"

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { Effect, type Schema } from "effect"
 import type { FactContext } from "#actors/fact-log.ts"
 import { type FactKind, spooler } from "#actors/spooler.ts"
-import { spoolSqlite } from "#adapters/spool-sqlite.ts"
+import { spoolSqlite } from "#adapters/spool/sqlite.ts"
 import type { Message } from "#schemas/message.ts"
 import type { Settings } from "#schemas/settings.ts"
 

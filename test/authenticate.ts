@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { OwnTokens } from "#adapters/identity.ts"
+import type { OwnTokens } from "#adapters/identity/identity.ts"
 import type { Authenticate } from "#gateway/identity.ts"
 
 /** Who this token belongs to. */

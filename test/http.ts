@@ -2,8 +2,8 @@
 import { connect } from "node:net"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Effect, Exit, Layer, Logger, Redacted, References, Scope } from "effect"
-import { httpServer, type InternalDoor, type Listening } from "#adapters/http-server.ts"
-import { httpTransport } from "#adapters/http-transport.ts"
+import { httpServer, type InternalDoor, type Listening } from "#adapters/http/server.ts"
+import { httpTransport } from "#adapters/http/transport.ts"
 import type { Caller } from "#gateway/caller.ts"
 import { frontDoor } from "#gateway/front-door.ts"
 import {

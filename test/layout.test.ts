@@ -13,20 +13,10 @@ const readme_lines_max = 40
 
 /** Folders that are older than the limits. A folder that meets them must be removed from here. */
 const older_folders = [
-  "actors/blob-storage",
-  "actors/share-protection",
-  "actors/system",
-  "adapters",
-  "adapters/blob-storage",
-  "adapters/capital-pressure",
-  "adapters/carrier-search",
-  "adapters/share-protection",
-  "adapters/system",
   "gateway",
   "gateway/blob-storage",
   "gateway/share-protection",
   "gateway/system",
-  "schemas/share-protection",
 ]
 
 /**
@@ -35,15 +25,15 @@ const older_folders = [
  */
 const older_imports: Readonly<Record<string, ReadonlyArray<string>>> = {
   restic: [
-    "#actors/share-protection/engine.ts",
+    "#actors/share-protection/ports/engine.ts",
     "#schemas/share-protection/backup.ts",
     "#schemas/share-protection/rejection.ts",
   ],
   volume: [
-    "#actors/blob-storage/blob-admission.ts",
-    "#actors/blob-storage/blob-engine.ts",
-    "#actors/blob-storage/blob-fault.ts",
-    "#actors/blob-storage/blob-store.ts",
+    "#actors/blob-storage/blobs/admission.ts",
+    "#actors/blob-storage/blobs/engine.ts",
+    "#actors/blob-storage/blobs/fault.ts",
+    "#actors/blob-storage/blobs/store.ts",
     "#actors/blob-storage/copy-admission.ts",
     "#actors/blob-storage/node-engine.ts",
     "#schemas/blob-storage/blob.ts",

@@ -7,7 +7,7 @@ import {
 } from "@aws-sdk/client-s3"
 import { describe } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Redacted, Scope } from "effect"
-import type { Bucket } from "#actors/share-protection/buckets.ts"
+import type { Bucket } from "#actors/share-protection/ports/buckets.ts"
 import { type Radosgw, radosgw } from "#adapters/share-protection/radosgw.ts"
 import { findTree, trees } from "../launcher/trees.mjs"
 import { describeAbsent } from "./absent.ts"

@@ -5,8 +5,8 @@
  * Source: document 1 §1 InternalService; DECISIONS, document 1, delete and replicas.
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import type { BlobFault } from "./blob-fault.ts"
-import { striping } from "./erasure-stripes.ts"
+import type { BlobFault } from "./blobs/fault.ts"
+import { striping } from "./erasure/stripes.ts"
 import type { CopyOrder, Shard } from "./node-engine.ts"
 
 /** Shards of parity behind those of data. */

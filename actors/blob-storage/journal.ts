@@ -7,7 +7,7 @@
  * Source: DESIGN of the running system, "The exception: bytes".
  */
 import { Clock, DateTime, Effect, Schedule, Schema } from "effect"
-import { type BlobFact, BlobStore } from "#actors/blob-storage/blob-store.ts"
+import { type BlobFact, BlobStore } from "#actors/blob-storage/blobs/store.ts"
 import { Volume, type VolumeContext, volumeAfter } from "#actors/blob-storage/volume.ts"
 import { address, Commands } from "#actors/commands.ts"
 import { fitting } from "#actors/fitting.ts"

@@ -5,9 +5,9 @@
  * Source: document 1 §1 InternalService; DECISIONS, document 1, delete and replicas.
  */
 import type { BlobId, BlobLabels, BlobMeta, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
-import type { BlobOrigin } from "./blob-admission.ts"
-import type { BlobEngine, BlobUpload, PutOrder } from "./blob-engine.ts"
-import type { BlobRange } from "./blob-store.ts"
+import type { BlobOrigin } from "./blobs/admission.ts"
+import type { BlobEngine, BlobUpload, PutOrder } from "./blobs/engine.ts"
+import type { BlobRange } from "./blobs/store.ts"
 
 /** Which shard of a blob: from 0, the data's first and then two of parity. */
 export interface Shard {

@@ -1,6 +1,6 @@
 /** What another node's refusal or absence is to this one. */
 
-import type { BlobFault } from "./blob-fault.ts"
+import type { BlobFault } from "./blobs/fault.ts"
 
 /** Why an exchange ended: the other side says so, or the connection is gone. */
 export interface PeerFailure extends Error {

@@ -9,8 +9,8 @@
  * Source: document 1 §1 InternalService, §5; DECISIONS, document 1, InternalService.
  */
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
-import type { BlobOrigin } from "./blob-admission.ts"
-import type { BlobRange } from "./blob-store.ts"
+import type { BlobOrigin } from "./blobs/admission.ts"
+import type { BlobRange } from "./blobs/store.ts"
 import type { Copy, CopyOrder, HeldCopy, Received } from "./node-engine.ts"
 import type { Placement } from "./placement.ts"
 

@@ -5,7 +5,7 @@
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { HeldCopy, NodeEngine } from "./node-engine.ts"
-import { type Pace, paced } from "./repair-rate.ts"
+import { type Pace, paced } from "./repair/rate.ts"
 
 const at_once: Pace = () => undefined
 

@@ -9,8 +9,8 @@
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { makeBell } from "./bell.ts"
-import { store_origin } from "./blob-admission.ts"
-import { faultOf } from "./blob-fault.ts"
+import { store_origin } from "./blobs/admission.ts"
+import { faultOf } from "./blobs/fault.ts"
 import type { Deletion, HeldCopy, NodeEngine, Receiving } from "./node-engine.ts"
 import { readThrough } from "./sound-reading.ts"
 import type { Timing } from "./timing.ts"

@@ -6,16 +6,16 @@
  */
 import { Clock, DateTime, Deferred, Duration, Effect, Fiber, Schedule } from "effect"
 import { address, Commands, Unavailable } from "#actors/commands.ts"
-import { type Agent, Agents } from "#actors/share-protection/agents.ts"
-import { Engine } from "#actors/share-protection/engine.ts"
 import {
   newRun,
   type Run,
   type RunOptions,
   type RunServices,
   runJob,
-} from "#actors/share-protection/job-run.ts"
-import { LiveWorkers } from "#actors/share-protection/live-workers.ts"
+} from "#actors/share-protection/jobs/run.ts"
+import { type Agent, Agents } from "#actors/share-protection/ports/agents.ts"
+import { Engine } from "#actors/share-protection/ports/engine.ts"
+import { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
 import { spanned } from "#events/trace.ts"
 import type { JobId, WorkerId } from "#schemas/share-protection/id.ts"

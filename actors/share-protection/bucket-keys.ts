@@ -4,9 +4,9 @@
  * Source: document 2 §1 Secrets.
  */
 import { Effect, Redacted } from "effect"
-import type { Bucket } from "#actors/share-protection/buckets.ts"
-import type { Delegation } from "#actors/share-protection/trusts.ts"
-import { Vault } from "#actors/share-protection/vault.ts"
+import type { Bucket } from "#actors/share-protection/ports/buckets.ts"
+import type { Delegation } from "#actors/share-protection/ports/trusts.ts"
+import { Vault } from "#actors/share-protection/ports/vault.ts"
 import type { VaultSecretMap } from "#schemas/share-protection/target.ts"
 
 /** Where a bucket is, and by which hrefs the keys to it are had. */

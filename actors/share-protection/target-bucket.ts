@@ -4,7 +4,7 @@
  *
  * Source: document 2 §7 svc.conflict, duplicate identity; decision 0167.
  */
-import type { DispatchView, KnownTarget } from "#actors/share-protection/dispatch-view.ts"
+import type { DispatchView, KnownTarget } from "#actors/share-protection/dispatch/view.ts"
 import type { TargetId } from "#schemas/share-protection/id.ts"
 
 /**

@@ -7,7 +7,7 @@ import type {
   BlobUpload,
   PutAnswer,
   PutOrder,
-} from "#actors/blob-storage/blob-engine.ts"
+} from "#actors/blob-storage/blobs/engine.ts"
 
 const kib = 1024
 /** A blob up to here is gathered; the volume keeps smaller ones in its log. */

@@ -4,8 +4,8 @@
  * Source: document 1 §1, §4 BlobService; docs/decisions/0110-volume-store.md.
  */
 import { Clock, Context, Effect, Layer, Stream, Struct } from "effect"
-import { type BlobEngine, HotEngine } from "#actors/blob-storage/blob-engine.ts"
-import { type BlobFault, faultOf } from "#actors/blob-storage/blob-fault.ts"
+import { type BlobEngine, HotEngine } from "#actors/blob-storage/blobs/engine.ts"
+import { type BlobFault, faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import {
   BlobAlreadyExists,
   BlobCapacityExceeded,
@@ -24,7 +24,7 @@ import {
   BlobTooLarge,
   BlobUnreachable,
   scan_limit_max,
-} from "#actors/blob-storage/blob-store.ts"
+} from "#actors/blob-storage/blobs/store.ts"
 import { type BlobId, blob_bytes_max, list_limit_max } from "#schemas/blob-storage/blob.ts"
 import { floorOf, holdFolder, openVolume, type VolumeEngine, volumeFolder } from "#volume"
 import { makePut } from "./blob-volume-put.ts"

@@ -5,7 +5,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto"
 import { join } from "node:path"
 import { Effect, Layer, Option, Redacted } from "effect"
-import { sharedKey } from "#adapters/shared-key.ts"
+import { sharedKey } from "#adapters/identity/shared-key.ts"
 import { findBounded, writePrivate } from "#files"
 import { Cursors } from "#gateway/blob-storage/cursors.ts"
 

@@ -1,8 +1,8 @@
 /** Feeds out of a folder, for `ingest --source file:DIR`: nothing leaves the machine. */
 import { Clock, Effect, Layer } from "effect"
 import { Feeds, type Fetched } from "#actors/capital-pressure/feeds.ts"
-import { forgetAnswers } from "#adapters/capital-pressure/feed-cache.ts"
-import { priceFile, valueFile } from "#adapters/capital-pressure/feed-file.ts"
+import { forgetAnswers } from "#adapters/capital-pressure/feeds/cache.ts"
+import { priceFile, valueFile } from "#adapters/capital-pressure/feeds/file.ts"
 import { dayAt } from "#schemas/capital-pressure/day.ts"
 
 const today = Effect.map(Clock.currentTimeMillis, dayAt)

@@ -13,20 +13,20 @@ import {
   keyOf,
   known,
   loadAnswers,
-} from "#adapters/capital-pressure/feed-cache.ts"
-import { cboePart } from "#adapters/capital-pressure/feed-cboe.ts"
-import { cftcPart } from "#adapters/capital-pressure/feed-cftc.ts"
+} from "#adapters/capital-pressure/feeds/cache.ts"
+import { cboePart } from "#adapters/capital-pressure/feeds/cboe.ts"
+import { cftcPart } from "#adapters/capital-pressure/feeds/cftc.ts"
 import {
   type Ask,
   type ClientOptions,
   feedClient,
   type Reply,
-} from "#adapters/capital-pressure/feed-client.ts"
-import { derivations, warm_up_days } from "#adapters/capital-pressure/feed-derived.ts"
-import { finraPart } from "#adapters/capital-pressure/feed-finra.ts"
-import { debtPart } from "#adapters/capital-pressure/feed-fiscaldata.ts"
-import { fredPart } from "#adapters/capital-pressure/feed-fred.ts"
-import { ofrPart } from "#adapters/capital-pressure/feed-ofr.ts"
+} from "#adapters/capital-pressure/feeds/client.ts"
+import { derivations, warm_up_days } from "#adapters/capital-pressure/feeds/derived.ts"
+import { finraPart } from "#adapters/capital-pressure/feeds/finra.ts"
+import { debtPart } from "#adapters/capital-pressure/feeds/fiscaldata.ts"
+import { fredPart } from "#adapters/capital-pressure/feeds/fred.ts"
+import { ofrPart } from "#adapters/capital-pressure/feeds/ofr.ts"
 import {
   advice,
   type FeedPart,
@@ -34,9 +34,9 @@ import {
   feedFailed,
   plain,
   publishers,
-} from "#adapters/capital-pressure/feed-plan.ts"
-import { type PriceOptions, priceFeed } from "#adapters/capital-pressure/feed-prices.ts"
-import { from } from "#adapters/capital-pressure/feed-series.ts"
+} from "#adapters/capital-pressure/feeds/plan.ts"
+import { type PriceOptions, priceFeed } from "#adapters/capital-pressure/feeds/prices.ts"
+import { from } from "#adapters/capital-pressure/feeds/series.ts"
 import type { Series } from "#projections/capital-pressure/store.ts"
 import { dayAt } from "#schemas/capital-pressure/day.ts"
 import type { Metric } from "#schemas/capital-pressure/metric.ts"

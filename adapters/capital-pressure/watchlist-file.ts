@@ -4,7 +4,7 @@
  * Source: decisions of document 3, metric registry (watchlist); market facts, A3.
  */
 import { Effect, Option, Result, Schema } from "effect"
-import { quoted } from "#adapters/capital-pressure/feed-plan.ts"
+import { quoted } from "#adapters/capital-pressure/feeds/plan.ts"
 import { findBounded } from "#files"
 import { CalendarDate } from "#schemas/capital-pressure/day.ts"
 import { Ticker, type WatchlistTarget, watchlist } from "#schemas/capital-pressure/watchlist.ts"

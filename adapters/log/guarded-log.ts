@@ -1,9 +1,9 @@
 /** The log as it is when its guard has something to say: read-only, or gone. */
 import { Effect, Result, Stream } from "effect"
-import { digest, sha256 } from "#adapters/commit-codec.ts"
-import { checkStream, type Watch, type Watched } from "#adapters/log/log-watch.ts"
-import type { Write } from "#adapters/log-write.ts"
-import type { Link } from "#adapters/nats-link.ts"
+import type { Link } from "#adapters/bus/link.ts"
+import { digest, sha256 } from "#adapters/log/commit-codec.ts"
+import { checkStream, type Watch, type Watched } from "#adapters/log/watch.ts"
+import type { Write } from "#adapters/log/write.ts"
 import { Log, LogUnavailable } from "#events/log.ts"
 
 interface Guarding {

@@ -9,7 +9,7 @@
  */
 import { type FileHandle, open, readFile } from "node:fs/promises"
 import { Effect, Schema } from "effect"
-import { sha256 } from "#adapters/commit-codec.ts"
+import { sha256 } from "#adapters/log/commit-codec.ts"
 import { syncFolder } from "#files"
 import { causeText } from "#schemas/cause-text.ts"
 

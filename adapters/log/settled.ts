@@ -1,6 +1,6 @@
 /** Takes the log as it is once everything that stands on it has started. */
 import { Effect, Option, Stream } from "effect"
-import { LogWatch } from "#adapters/log/log-watch.ts"
+import { LogWatch } from "#adapters/log/watch.ts"
 import { Log } from "#events/log.ts"
 
 /**

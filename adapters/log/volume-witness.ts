@@ -8,7 +8,7 @@
 import { renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Cause, Effect, Option } from "effect"
-import { LogWatch } from "#adapters/log/log-watch.ts"
+import { LogWatch } from "#adapters/log/watch.ts"
 import {
   type Checkpointed,
   compareWith,

@@ -6,7 +6,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { basename, join } from "node:path"
 import Sqlite from "better-sqlite3"
 import { Effect, Option, Schema, Stream } from "effect"
-import type { Watch } from "#adapters/log/log-watch.ts"
+import type { Watch } from "#adapters/log/watch.ts"
 import { Log } from "#events/log.ts"
 
 /** The last commit that a witness knows. */

@@ -14,16 +14,11 @@ import {
 } from "@nats-io/jetstream"
 import type { NatsConnection } from "@nats-io/transport-node"
 import { Effect, Option, Schedule, Struct } from "effect"
-import {
-  mirror_api,
-  mirror_consumer,
-  mirror_deliveries,
-  source_api,
-} from "#adapters/nats-config.ts"
-import { EventsConnection } from "#adapters/nats-connection.ts"
-import { isPassing } from "#adapters/nats-passing.ts"
-import { NatsServer } from "#adapters/nats-server.ts"
-import { undefinedWhereNone } from "#adapters/nats-stream.ts"
+import { mirror_api, mirror_consumer, mirror_deliveries, source_api } from "#adapters/bus/config.ts"
+import { EventsConnection } from "#adapters/bus/connection.ts"
+import { isPassing } from "#adapters/bus/passing.ts"
+import { NatsServer } from "#adapters/bus/server.ts"
+import { undefinedWhereNone } from "#adapters/bus/stream.ts"
 import { events_stream } from "#adapters/published/stream-name.ts"
 import { causeText } from "#schemas/cause-text.ts"
 

@@ -13,9 +13,9 @@ import {
   RequestError,
 } from "@nats-io/transport-node"
 import { Effect, FiberSet, Layer, Option, Schema } from "effect"
-import { type Agent, Agents } from "#actors/share-protection/agents.ts"
+import { type Agent, Agents } from "#actors/share-protection/ports/agents.ts"
 import { core_inbox, answer as respond } from "#adapters/bus/answer.ts"
-import { type Link, overLink, watchLink } from "#adapters/nats-link.ts"
+import { type Link, overLink, watchLink } from "#adapters/bus/link.ts"
 import { agentSubject } from "#adapters/share-protection/worker-users.ts"
 import { type Trace, traceNow, underTrace } from "#events/trace.ts"
 import { JobId, type WorkerId } from "#schemas/share-protection/id.ts"

@@ -7,7 +7,7 @@
 import { readdir, stat } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Option, Schema } from "effect"
-import type { Image } from "#actors/share-protection/compute.ts"
+import type { Image } from "#actors/share-protection/ports/compute.ts"
 import { findBounded, writePrivate } from "#files"
 import { BackendUnavailable } from "#schemas/share-protection/rejection.ts"
 import { Name } from "#schemas/share-protection/text.ts"

@@ -7,7 +7,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process"
 import { Deferred, Effect, type Redacted, type Scope } from "effect"
-import { type Boot, Compute } from "#actors/share-protection/compute.ts"
+import { type Boot, Compute } from "#actors/share-protection/ports/compute.ts"
 import { findImage } from "#adapters/share-protection/compute-images.ts"
 import { newWorkerKeys, type WorkerUsers } from "#adapters/share-protection/worker-users.ts"
 import { StopDeadline, work_ms } from "#processes"

@@ -9,9 +9,9 @@
  * 2.79; Image API 2.
  */
 import { Effect, Schema, Semaphore } from "effect"
-import { type Boot, Compute, type Image } from "#actors/share-protection/compute.ts"
-import { type Answer, type Call, decoded, unexpected } from "#adapters/keystone-http.ts"
-import type { KeystoneSession } from "#adapters/keystone-session.ts"
+import { type Boot, Compute, type Image } from "#actors/share-protection/ports/compute.ts"
+import { type Answer, type Call, decoded, unexpected } from "#adapters/keystone/http.ts"
+import type { KeystoneSession } from "#adapters/keystone/session.ts"
 import type { Settings } from "#schemas/settings.ts"
 import type { WorkerId } from "#schemas/share-protection/id.ts"
 import { WorkerUnavailable } from "#schemas/share-protection/rejection.ts"

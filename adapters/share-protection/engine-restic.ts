@@ -11,9 +11,9 @@ import {
   type EngineProgress,
   type OnProgress,
   type Repository,
-} from "#actors/share-protection/engine.ts"
-import { type AddressRule, judgedName, type Resolve } from "#adapters/outside-address.ts"
-import { type S3Failure, s3Failure } from "#adapters/share-protection/s3-failure.ts"
+} from "#actors/share-protection/ports/engine.ts"
+import { type AddressRule, judgedName, type Resolve } from "#adapters/outside/address.ts"
+import { type S3Failure, s3Failure } from "#adapters/share-protection/s3/failure.ts"
 import {
   backUpFolder,
   type Call,

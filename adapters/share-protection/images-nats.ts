@@ -6,9 +6,9 @@
  */
 import type { Msg, NatsConnection } from "@nats-io/transport-node"
 import { Effect, Layer, Option, Result, Schedule, Schema, Stream } from "effect"
-import { type Compute, Images } from "#actors/share-protection/compute.ts"
+import { type Compute, Images } from "#actors/share-protection/ports/compute.ts"
 import { core_inbox, answer as respond } from "#adapters/bus/answer.ts"
-import { overLink, watchLink } from "#adapters/nats-link.ts"
+import { overLink, watchLink } from "#adapters/bus/link.ts"
 import { BackendUnavailable } from "#schemas/share-protection/rejection.ts"
 import { Name } from "#schemas/share-protection/text.ts"
 

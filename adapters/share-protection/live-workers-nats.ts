@@ -4,7 +4,11 @@
  */
 import type { NatsConnection, Subscription } from "@nats-io/transport-node"
 import { Effect, Layer, Option, Schema, Stream } from "effect"
-import { hearing, LiveWorkers, type WorkerBeat } from "#actors/share-protection/live-workers.ts"
+import {
+  hearing,
+  LiveWorkers,
+  type WorkerBeat,
+} from "#actors/share-protection/ports/live-workers.ts"
 import { beatSubject } from "#adapters/share-protection/worker-users.ts"
 import { JobId, WorkerId } from "#schemas/share-protection/id.ts"
 import { capacity_slots_max } from "#schemas/share-protection/worker.ts"

@@ -4,7 +4,7 @@
  */
 import { stat } from "node:fs/promises"
 import { Effect, Layer, Semaphore } from "effect"
-import { Trusts } from "#actors/share-protection/trusts.ts"
+import { Trusts } from "#actors/share-protection/ports/trusts.ts"
 import {
   readTrustStore,
   type TrustStore,

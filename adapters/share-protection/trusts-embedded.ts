@@ -13,8 +13,8 @@ import {
   type Naming,
   Trusts,
   trust_remaining_s_min,
-} from "#actors/share-protection/trusts.ts"
-import { derivedId, key_reused } from "#adapters/repeated-credential.ts"
+} from "#actors/share-protection/ports/trusts.ts"
+import { derivedId, key_reused } from "#adapters/identity/repeated-credential.ts"
 import {
   assigned,
   type TrustRecord,

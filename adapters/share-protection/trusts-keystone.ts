@@ -11,9 +11,9 @@ import {
   type Naming,
   Trusts,
   trust_remaining_s_min,
-} from "#actors/share-protection/trusts.ts"
-import { type Answer, decoded, unexpected } from "#adapters/keystone-http.ts"
-import { KeystoneSession, keystoneCall } from "#adapters/keystone-session.ts"
+} from "#actors/share-protection/ports/trusts.ts"
+import { type Answer, decoded, unexpected } from "#adapters/keystone/http.ts"
+import { KeystoneSession, keystoneCall } from "#adapters/keystone/session.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
 import { BackendUnavailable, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 

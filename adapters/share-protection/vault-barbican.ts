@@ -4,10 +4,10 @@
  * Source: document 2 §1 Secrets; decisions of document 2, identity, secrets, shares.
  */
 import { Effect, Layer, Redacted, Schema } from "effect"
-import { type Delegation, denials } from "#actors/share-protection/trusts.ts"
-import { secret_denied, secretIdOf, Vault } from "#actors/share-protection/vault.ts"
-import { type Answer, type Call, decoded, unexpected } from "#adapters/keystone-http.ts"
-import { KeystoneSession, keystoneCall } from "#adapters/keystone-session.ts"
+import { type Delegation, denials } from "#actors/share-protection/ports/trusts.ts"
+import { secret_denied, secretIdOf, Vault } from "#actors/share-protection/ports/vault.ts"
+import { type Answer, type Call, decoded, unexpected } from "#adapters/keystone/http.ts"
+import { KeystoneSession, keystoneCall } from "#adapters/keystone/session.ts"
 import { TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 
 type Session = KeystoneSession["Service"]

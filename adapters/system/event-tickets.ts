@@ -4,7 +4,7 @@
  * Source: decision 0173.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto"
-import { sharedKey } from "#adapters/shared-key.ts"
+import { sharedKey } from "#adapters/identity/shared-key.ts"
 import type { Seal } from "#gateway/identity.ts"
 import type { Settings } from "#schemas/settings.ts"
 

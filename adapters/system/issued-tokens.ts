@@ -11,7 +11,7 @@ import { address, Commands } from "#actors/commands.ts"
 import { keepRunning } from "#actors/process.ts"
 import { heldTokens, tokenConfirming, tokenKeeping } from "#actors/system/issued-tokens.ts"
 import { type LivingToken, Token, tokenAfter } from "#actors/system/token.ts"
-import { derivedBytes, key_reused } from "#adapters/repeated-credential.ts"
+import { derivedBytes, key_reused } from "#adapters/identity/repeated-credential.ts"
 import {
   hasExpired,
   newToken,
@@ -20,7 +20,7 @@ import {
   type TokenStore,
   tokens_max,
   unavailable,
-} from "#adapters/token-store.ts"
+} from "#adapters/identity/token-store.ts"
 import { Log, type Origin } from "#events/log.ts"
 import { type IdentityUnavailable, TokenIssuer } from "#gateway/identity.ts"
 import { Conflict, NotFound } from "#schemas/system/rejection.ts"

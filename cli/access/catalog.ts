@@ -1,8 +1,8 @@
 /** `almanac catalog register`: the endpoint in the service catalogue of Keystone. */
 import { Console, Effect, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
-import { register } from "#adapters/keystone-catalog.ts"
-import { keystoneSession } from "#adapters/keystone-session.ts"
+import { register } from "#adapters/keystone/catalog.ts"
+import { keystoneSession } from "#adapters/keystone/session.ts"
 import { settings } from "#cli/root.ts"
 
 /** Nothing was asked of Keystone, or it did not do it; one line that says why. */

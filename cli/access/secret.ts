@@ -1,7 +1,7 @@
 /** `almanac secret put`: a secret of a project, in the embedded secrets manager. */
 import { Console, Effect, Option, Schema, Stdio, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
-import { DataFolder } from "#adapters/data-lock.ts"
+import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { openVault, secretKeeper } from "#adapters/share-protection/vault-embedded.ts"
 import { ask, instance } from "#cli/instance.ts"
 import { embeddedSettings } from "#cli/root.ts"

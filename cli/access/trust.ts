@@ -1,7 +1,7 @@
 /** `almanac trust`: what the service may do in a tenant's name, with the embedded identity. */
 import { Console, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { DataFolder } from "#adapters/data-lock.ts"
+import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { openTrustStore } from "#adapters/share-protection/trust-store.ts"
 import { trustIssuer } from "#adapters/share-protection/trusts-embedded.ts"
 import { ask, instance, isAbsence } from "#cli/instance.ts"

@@ -1,7 +1,7 @@
 /** `almanac audit state`: one aggregate as it was. */
 import { Console, DateTime, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import type { Instance } from "#adapters/instance-file.ts"
+import type { Instance } from "#adapters/data-folder/instance-file.ts"
 import { time } from "#cli/audit/flags.ts"
 import { CannotRun } from "#cli/audit/outcome.ts"
 import { ask, instance, isAbsence } from "#cli/instance.ts"

@@ -4,7 +4,7 @@
  */
 import { existsSync } from "node:fs"
 import { Console, Effect, Runtime, Schema } from "effect"
-import { BlobStore } from "#actors/blob-storage/blob-store.ts"
+import { BlobStore } from "#actors/blob-storage/blobs/store.ts"
 import { recordAll, recordedCursor } from "#actors/blob-storage/journal.ts"
 import { host } from "#actors/host.ts"
 import { openBlobVolume, reclaimOf, storeOf } from "#adapters/blob-storage/blob-volume.ts"

@@ -1,18 +1,18 @@
 /** `almanac blobs migrate`: blobs of an earlier version, while no server runs. */
 import { Clock, Console, Effect, Layer, Schema } from "effect"
-import { faultOf } from "#actors/blob-storage/blob-fault.ts"
-import { BlobStore } from "#actors/blob-storage/blob-store.ts"
+import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
+import { BlobStore } from "#actors/blob-storage/blobs/store.ts"
 import { recordAll } from "#actors/blob-storage/journal.ts"
 import { host } from "#actors/host.ts"
+import { nodeId } from "#adapters/blob-storage/node.ts"
 import {
   migrate,
   migrationState,
   migrationVolume,
   removePlain,
-} from "#adapters/blob-storage/blob-migration.ts"
-import { openPlain, type PlainStore } from "#adapters/blob-storage/blob-plain.ts"
-import { nodeId } from "#adapters/blob-storage/node.ts"
-import { DataFolder } from "#adapters/data-lock.ts"
+} from "#adapters/blob-storage/plain/migration.ts"
+import { openPlain, type PlainStore } from "#adapters/blob-storage/plain/plain.ts"
+import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { instance } from "#cli/instance.ts"
 import { type Progress, progressTo } from "#cli/progress.ts"
 import type { Settings } from "#schemas/settings.ts"

@@ -6,15 +6,15 @@
 import { existsSync } from "node:fs"
 import { Clock, Console, Effect, Option, Runtime, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { demoCarriers } from "#adapters/carrier-search/carrier-demo.ts"
-import { carrierFile } from "#adapters/carrier-search/carrier-file.ts"
+import { demoCarriers } from "#adapters/carrier-search/demo.ts"
+import { carrierFile } from "#adapters/carrier-search/file.ts"
 import {
   type FileReport,
   type ImportReport,
   importCarriers,
-} from "#adapters/carrier-search/carrier-import.ts"
-import { mirrorFile } from "#adapters/carrier-search/carrier-mirror.ts"
-import { openMirror, reasonOf } from "#adapters/carrier-search/carrier-mirror-file.ts"
+} from "#adapters/carrier-search/import.ts"
+import { mirrorFile } from "#adapters/carrier-search/mirror.ts"
+import { openMirror, reasonOf } from "#adapters/carrier-search/mirror-file.ts"
 import { carriers as noun } from "#cli/client/carrier-search/carrier.ts"
 import { stoppedEarly } from "#cli/dashboard/ingest-outcome.ts"
 import { progressTo } from "#cli/progress.ts"

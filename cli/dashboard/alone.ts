@@ -1,7 +1,7 @@
 /** A verb of the dashboard where no instance runs: the lock, a bus, and the read model are ours. */
 import { Effect, Layer } from "effect"
 import { host } from "#actors/host.ts"
-import { capitalFile } from "#adapters/capital-pressure/capital-file.ts"
+import { capitalFile } from "#adapters/capital-pressure/dashboard-file.ts"
 import { DashboardFile } from "#cli/dashboard/dashboard-file.ts"
 import { CapitalPressureModel } from "#projections/capital-pressure/blueprint.ts"
 import type { Settings } from "#schemas/settings.ts"

@@ -9,11 +9,7 @@ import { Clock, DateTime, Effect, Schema } from "effect"
 import { v7 } from "uuid"
 import { Composite } from "#actors/capital-pressure/composite.ts"
 import { address, Commands } from "#actors/commands.ts"
-import {
-  loadComposite,
-  loadObservations,
-  type Vintage,
-} from "#adapters/capital-pressure/capital-store.ts"
+import { loadComposite, loadObservations, type Vintage } from "#adapters/capital-pressure/store.ts"
 import { DashboardFile, fileShows } from "#cli/dashboard/dashboard-file.ts"
 import { Log } from "#events/log.ts"
 import { compositeHistory } from "#projections/capital-pressure/composite.ts"

@@ -6,9 +6,9 @@
  */
 import { Effect, Layer, Option } from "effect"
 import { host } from "#actors/host.ts"
-import { capitalFile } from "#adapters/capital-pressure/capital-file.ts"
-import { openStore } from "#adapters/capital-pressure/capital-store.ts"
-import { findInstance } from "#adapters/instance-file.ts"
+import { capitalFile } from "#adapters/capital-pressure/dashboard-file.ts"
+import { openStore } from "#adapters/capital-pressure/store.ts"
+import { findInstance } from "#adapters/data-folder/instance-file.ts"
 import { DashboardFile } from "#cli/dashboard/dashboard-file.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { beside } from "#server/session.ts"

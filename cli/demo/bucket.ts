@@ -1,9 +1,9 @@
 /** The bucket of `almanac demo s3`, on an S3 server of its own. */
 import { CreateBucketCommand, PutObjectLockConfigurationCommand } from "@aws-sdk/client-s3"
 import { Effect } from "effect"
-import type { Bucket } from "#actors/share-protection/buckets.ts"
+import type { Bucket } from "#actors/share-protection/ports/buckets.ts"
 import { type Radosgw, type RadosgwOptions, radosgw } from "#adapters/share-protection/radosgw.ts"
-import { request, s3_bounds, withBucket } from "#adapters/share-protection/s3-client.ts"
+import { request, s3_bounds, withBucket } from "#adapters/share-protection/s3/client.ts"
 
 /** Starts the server, which ends with the scope, and makes a bucket with object lock. */
 export const demoBucket = Effect.fnUntraced(function* (options: RadosgwOptions) {

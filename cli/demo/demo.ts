@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { join, resolve } from "node:path"
 import { Console, Effect, Option, Redacted, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
-import type { Bucket } from "#actors/share-protection/buckets.ts"
+import type { Bucket } from "#actors/share-protection/ports/buckets.ts"
 import { root } from "../../launcher/cache.mjs"
 import { findTree } from "../../launcher/trees.mjs"
 

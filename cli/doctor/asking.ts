@@ -2,7 +2,7 @@
 import { type IncomingMessage, request as plainRequest } from "node:http"
 import { request as tlsRequest } from "node:https"
 import { Redacted } from "effect"
-import type { Instance } from "#adapters/instance-file.ts"
+import type { Instance } from "#adapters/data-folder/instance-file.ts"
 import { type Access, accessOf } from "#cli/client/access.ts"
 import { whole } from "#cli/client/whole.ts"
 import type { Answered, Get } from "#cli/doctor/gateway.ts"

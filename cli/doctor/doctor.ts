@@ -1,7 +1,7 @@
 /** `almanac doctor`: whether this machine, or a deployment, is as it should be. */
 import { Console, Effect, Runtime, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
-import { type Finding, ok, some } from "#adapters/finding.ts"
+import { type Finding, ok, some } from "#adapters/doctor/finding.ts"
 import { localFindings, remoteFindings } from "#cli/doctor/checks.ts"
 
 /** Something must be mended; the lines say what: exit code 1. */

@@ -1,8 +1,8 @@
 /** What `almanac doctor` finds over HTTP: what any operator's token may ask. */
 import { Effect, Option, Schema } from "effect"
 import { warningOf } from "#actors/system/log-standing.ts"
-import { type Finding, fail, ok, some, warn } from "#adapters/finding.ts"
-import { type Check, promised } from "#adapters/health/checks.ts"
+import { type Check, promised } from "#adapters/doctor/checks.ts"
+import { type Finding, fail, ok, some, warn } from "#adapters/doctor/finding.ts"
 import { metric_looks } from "#cli/doctor/metric-checks.ts"
 import { ReadModelList } from "#gateway/system/read-models-api.ts"
 import { LogFigures } from "#schemas/system/audit.ts"

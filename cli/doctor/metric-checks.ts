@@ -1,5 +1,5 @@
 /** What `almanac doctor` reads out of a server's metrics: its own figures, not ours. */
-import { type Finding, fail, ok, some, spell, warn } from "#adapters/finding.ts"
+import { type Finding, fail, ok, some, spell, warn } from "#adapters/doctor/finding.ts"
 import { samplesOf } from "#adapters/health/metric-samples.ts"
 import { full_share, kept_s_min, lag_s_max } from "#schemas/health-limits.ts"
 import { version } from "#server/program.ts"

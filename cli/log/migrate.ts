@@ -1,8 +1,8 @@
 /** `almanac migrate`: what this version needs, made or brought up to date. */
 import { Console, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
-import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
-import { webhookCursorsJetStream } from "#adapters/system/webhook-cursors-jetstream.ts"
+import { publishedEventsJetStream } from "#adapters/published/jetstream.ts"
+import { webhookCursorsJetStream } from "#adapters/system/webhook/cursors-jetstream.ts"
 import { instance } from "#cli/instance.ts"
 import { settings } from "#cli/root.ts"
 import { Log } from "#events/log.ts"

@@ -1,7 +1,7 @@
 /** `almanac rebuild`: read models from nothing, in their place or to compare with. */
 import { Console, Effect, Layer, Runtime, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import type { Instance } from "#adapters/instance-file.ts"
+import type { Instance } from "#adapters/data-folder/instance-file.ts"
 import { json } from "#cli/audit/flags.ts"
 import { ask, instance } from "#cli/instance.ts"
 import { settings } from "#cli/root.ts"

@@ -1,9 +1,9 @@
 /** `almanac restore-state`: a backup of state into a data folder and a bus that hold nothing. */
 import { Console, Effect, Redacted } from "effect"
 import { Command, Flag } from "effect/cli"
-import { proveState } from "#adapters/state-proof.ts"
-import { claimable, claimFolder, restoreState } from "#adapters/state-restore.ts"
-import { openStateStore } from "#adapters/state-store.ts"
+import { proveState } from "#adapters/state/proof.ts"
+import { claimable, claimFolder, restoreState } from "#adapters/state/restore.ts"
+import { openStateStore } from "#adapters/state/store.ts"
 import { settings } from "#cli/root.ts"
 import { passphraseFile, passphraseOf, StateRefused, told } from "#cli/state/state-flags.ts"
 import { CommitJudge } from "#events/log.ts"

@@ -6,7 +6,7 @@
  */
 import { Effect, Schema, Stream } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { type BlobReadError, type BlobScope, BlobStore } from "#actors/blob-storage/blob-store.ts"
+import { type BlobReadError, type BlobScope, BlobStore } from "#actors/blob-storage/blobs/store.ts"
 import { base64Length, encodeBase64 } from "#gateway/blob-storage/base64.ts"
 import { worded } from "#gateway/blob-storage/blob-fault.ts"
 import { asBase64 } from "#gateway/blob-storage/blob-get.ts"

@@ -1,7 +1,7 @@
 /** What the blob store's errors mean to a client. Source: document 1 §7 Errors. */
 import { Predicate } from "effect"
-import type { BlobFault } from "#actors/blob-storage/blob-fault.ts"
-import type { BlobPutError, BlobReadError } from "#actors/blob-storage/blob-store.ts"
+import type { BlobFault } from "#actors/blob-storage/blobs/fault.ts"
+import type { BlobPutError, BlobReadError } from "#actors/blob-storage/blobs/store.ts"
 import { tooFewNodes } from "#actors/blob-storage/replication.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import {

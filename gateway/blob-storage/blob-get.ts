@@ -10,7 +10,7 @@ import {
   type BlobReadError,
   BlobStore,
   type OpenBlob,
-} from "#actors/blob-storage/blob-store.ts"
+} from "#actors/blob-storage/blobs/store.ts"
 import { base64Encoder, base64Length, encodeBase64 } from "#gateway/blob-storage/base64.ts"
 import { worded } from "#gateway/blob-storage/blob-fault.ts"
 import { labelHeaders } from "#gateway/blob-storage/blob-label.ts"

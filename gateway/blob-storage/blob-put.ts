@@ -5,7 +5,7 @@
  */
 import { Cause, Effect, Option, Schema, Stream } from "effect"
 import { HttpIncomingMessage, type HttpServerRequest } from "effect/http"
-import { type BlobPut, BlobStore } from "#actors/blob-storage/blob-store.ts"
+import { type BlobPut, BlobStore } from "#actors/blob-storage/blobs/store.ts"
 import {
   ActiveNodes,
   isErasureCode,

@@ -5,7 +5,7 @@
  */
 import { Context, Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { type BlobScope, BlobStore } from "#actors/blob-storage/blob-store.ts"
+import { type BlobScope, BlobStore } from "#actors/blob-storage/blobs/store.ts"
 import { BlobApi } from "#gateway/blob-storage/blob-api.ts"
 import { getBatch, statBatch } from "#gateway/blob-storage/blob-batch.ts"
 import { worded } from "#gateway/blob-storage/blob-fault.ts"

@@ -4,7 +4,7 @@
  * Source: document 1 §4 BlobService; DESIGN, the exception: bytes, hot routes; decision 0114.
  */
 import { Option, Schema } from "effect"
-import type { BlobEngine } from "#actors/blob-storage/blob-engine.ts"
+import type { BlobEngine } from "#actors/blob-storage/blobs/engine.ts"
 import { decodedLabels, hasLabels } from "#gateway/blob-storage/blob-label.ts"
 import { unspecified } from "#gateway/blob-storage/blob-put.ts"
 import { prefersBytes } from "#gateway/blob-storage/byte-range.ts"

@@ -3,8 +3,8 @@
  *
  * Source: document 1 §4 BlobService; DECISIONS, document 1, framing of streams, raw forms.
  */
-import type { BlobEngine, BlobReading } from "#actors/blob-storage/blob-engine.ts"
-import { faultOf } from "#actors/blob-storage/blob-fault.ts"
+import type { BlobEngine, BlobReading } from "#actors/blob-storage/blobs/engine.ts"
+import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import { base64Length, utf8Length } from "#gateway/blob-storage/base64.ts"
 import { labelHeaders } from "#gateway/blob-storage/blob-label.ts"
 import { askedRange, type Stretch } from "#gateway/blob-storage/byte-range.ts"

@@ -5,7 +5,7 @@
  * Source: document 1 §4 BlobService; DECISIONS, document 1, `data`, limits not shown.
  */
 import { Effect, Result, Schema } from "effect"
-import type { BlobUpload } from "#actors/blob-storage/blob-engine.ts"
+import type { BlobUpload } from "#actors/blob-storage/blobs/engine.ts"
 import { decodedLength } from "#gateway/blob-storage/base64.ts"
 import { bodyTooLarge } from "#gateway/blob-storage/blob-body.ts"
 import type { DataSink, FieldsRead } from "#gateway/blob-storage/blob-field.ts"

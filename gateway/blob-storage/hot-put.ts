@@ -9,7 +9,7 @@ import type {
   BlobUpload,
   PutAnswer,
   PutOrder,
-} from "#actors/blob-storage/blob-engine.ts"
+} from "#actors/blob-storage/blobs/engine.ts"
 import { isErasureCode, refusedPolicy } from "#actors/blob-storage/replication.ts"
 import { receiptOf } from "#gateway/blob-storage/blob-receipt.ts"
 import { readBody } from "#gateway/blob-storage/hot-body.ts"

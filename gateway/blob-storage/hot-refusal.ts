@@ -1,7 +1,7 @@
 /** How a hot route ends badly: by the rejections of the plain route, which words them. */
 import { Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
-import { faultOf } from "#actors/blob-storage/blob-fault.ts"
+import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import { worded } from "#gateway/blob-storage/blob-fault.ts"
 import type { HotVisit } from "#gateway/hot.ts"
 import { Rejection } from "#schemas/blob-storage/rejection.ts"

@@ -11,8 +11,8 @@ import { shownTarget, targetPage } from "#gateway/share-protection/target.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import { findTarget } from "#projections/share-protection/target.ts"
 import { JobId, TargetId } from "#schemas/share-protection/id.ts"
-import { idText } from "#schemas/share-protection/page-view.ts"
 import { Conflict, NotFound, RepositoryLocked } from "#schemas/share-protection/rejection.ts"
+import { idText } from "#schemas/share-protection/views/page.ts"
 
 const anyTarget = Effect.fnUntraced(function* (text: string) {
   const { db } = yield* ShareProtectionModel

@@ -1,7 +1,7 @@
 /** Answers: a resource, a page of them, or one whose job has begun. Source: document 2 §4. */
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
-import type { LiveWorkers } from "#actors/share-protection/live-workers.ts"
+import type { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
 import { Deployment } from "#gateway/share-protection/deployment.ts"
 import type { Made } from "#gateway/share-protection/sending.ts"
 import { jobView } from "#gateway/share-protection/view.ts"

@@ -6,7 +6,6 @@ import { MadeOf } from "#gateway/limits.ts"
 import { begunOf, listOf, located, type Shape } from "#gateway/share-protection/shape.ts"
 import { BackupStatus } from "#schemas/share-protection/backup.ts"
 import { PolicyId, ShareId, TargetId } from "#schemas/share-protection/id.ts"
-import { Flag, idText, page_query } from "#schemas/share-protection/page-view.ts"
 import {
   Conflict,
   NotFound,
@@ -14,6 +13,7 @@ import {
   RepositoryLocked,
   rejections,
 } from "#schemas/share-protection/rejection.ts"
+import { Flag, idText, page_query } from "#schemas/share-protection/views/page.ts"
 
 const params = { id: Schema.String }
 

@@ -1,6 +1,6 @@
 /** Images of workers: whether one can become a worker. Source: document 2 §9; DECISIONS, worker. */
 import { Effect } from "effect"
-import type { Images } from "#actors/share-protection/compute.ts"
+import type { Images } from "#actors/share-protection/ports/compute.ts"
 import { ValidationError } from "#schemas/share-protection/rejection.ts"
 
 /** That the image which a field of the body names is there, and made for workers. */

@@ -6,14 +6,14 @@ import { MadeOf } from "#gateway/limits.ts"
 import { listOf, type Shape } from "#gateway/share-protection/shape.ts"
 import { ProjectId, TargetId, Uuid } from "#schemas/share-protection/id.ts"
 import { JobState, JobType } from "#schemas/share-protection/job.ts"
-import { Job } from "#schemas/share-protection/job-view.ts"
-import { idText, page_query } from "#schemas/share-protection/page-view.ts"
 import {
   Conflict,
   NotFound,
   RepositoryLocked,
   rejections,
 } from "#schemas/share-protection/rejection.ts"
+import { Job } from "#schemas/share-protection/views/job.ts"
+import { idText, page_query } from "#schemas/share-protection/views/page.ts"
 
 const params = { id: Schema.String }
 const changed = Job.pipe(HttpApiSchema.status(202))

@@ -5,7 +5,7 @@
  */
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { cancelJob, type JobFacts, retryJob } from "#actors/share-protection/job-course.ts"
+import { cancelJob, type JobFacts, retryJob } from "#actors/share-protection/jobs/course.ts"
 import { answer, page } from "#gateway/share-protection/answer.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/api.ts"
 import {
@@ -28,13 +28,13 @@ import {
 } from "#projections/share-protection/job.ts"
 import { JobId, type ProjectId, type TargetId } from "#schemas/share-protection/id.ts"
 import type { JobState, JobType } from "#schemas/share-protection/job.ts"
-import { idText } from "#schemas/share-protection/page-view.ts"
 import {
   Conflict,
   NotFound,
   RepositoryLocked,
   ValidationError,
 } from "#schemas/share-protection/rejection.ts"
+import { idText } from "#schemas/share-protection/views/page.ts"
 
 interface ListAsked extends Asked {
   readonly resource_id?: string

@@ -5,7 +5,7 @@
  * Source: issue 10 §7; DECISIONS, document 2, rollouts, coverage and usage.
  */
 import { Clock, Context, Effect, Exit, Fiber, Stream } from "effect"
-import { Shares } from "#actors/share-protection/shares.ts"
+import { Shares } from "#actors/share-protection/ports/shares.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import { findReconciliation } from "#projections/share-protection/reconciliation.ts"
 import { type Counted, standingOf } from "#projections/share-protection/standing.ts"

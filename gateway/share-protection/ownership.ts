@@ -11,8 +11,8 @@ import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts
 import { findJob, type JobRow } from "#projections/share-protection/job.ts"
 import { findTarget, type TargetRow } from "#projections/share-protection/target.ts"
 import { DomainId, JobId, ProjectId, TargetId } from "#schemas/share-protection/id.ts"
-import { idText } from "#schemas/share-protection/page-view.ts"
 import { Forbidden, NotFound } from "#schemas/share-protection/rejection.ts"
+import { idText } from "#schemas/share-protection/views/page.ts"
 
 export const callerOf = Effect.map(RequestContext, ({ caller }) => caller)
 

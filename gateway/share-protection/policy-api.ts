@@ -5,8 +5,6 @@ import { Needs } from "#gateway/access.ts"
 import { KeyNotNeeded, MadeOf } from "#gateway/limits.ts"
 import { listOf, type Shape } from "#gateway/share-protection/shape.ts"
 import { ShareId, TargetId } from "#schemas/share-protection/id.ts"
-import { as_of_query, idText, page_query } from "#schemas/share-protection/page-view.ts"
-import { NewRetentionPreview, RetentionPreview } from "#schemas/share-protection/policy-view.ts"
 import {
   Conflict,
   FieldImmutable,
@@ -15,6 +13,8 @@ import {
   QuotaExceeded,
   rejections,
 } from "#schemas/share-protection/rejection.ts"
+import { as_of_query, idText, page_query } from "#schemas/share-protection/views/page.ts"
+import { NewRetentionPreview, RetentionPreview } from "#schemas/share-protection/views/policy.ts"
 
 const params = { id: Schema.String }
 

@@ -3,8 +3,8 @@
  * is the body that is wrong. Source: DECISIONS, document 2, policy, backup create.
  */
 import { Effect, Result } from "effect"
-import { isZone, parseSchedule } from "#actors/share-protection/schedule.ts"
-import { Shares } from "#actors/share-protection/shares.ts"
+import { Shares } from "#actors/share-protection/ports/shares.ts"
+import { isZone, parseSchedule } from "#actors/share-protection/processes/schedule.ts"
 import { ownDomain, ownedTarget } from "#gateway/share-protection/ownership.ts"
 import { caughtUp } from "#gateway/share-protection/sending.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"

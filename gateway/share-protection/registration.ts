@@ -4,7 +4,7 @@
  * Source: document 2 §4 rule 6, §5; DECISIONS, document 2, target create, target Shape B.
  */
 import { Effect } from "effect"
-import { Trusts } from "#actors/share-protection/trusts.ts"
+import { Trusts } from "#actors/share-protection/ports/trusts.ts"
 import { Deployment } from "#gateway/share-protection/deployment.ts"
 import { callerOf, ownDomain, ownProject } from "#gateway/share-protection/ownership.ts"
 import { checked } from "#gateway/share-protection/preflight.ts"

@@ -5,7 +5,6 @@ import { Needs } from "#gateway/access.ts"
 import { MadeOf } from "#gateway/limits.ts"
 import { begunOf, listOf, located, type Shape } from "#gateway/share-protection/shape.ts"
 import { BackupId } from "#schemas/share-protection/id.ts"
-import { idText, page_query } from "#schemas/share-protection/page-view.ts"
 import {
   Conflict,
   ForceRequired,
@@ -13,7 +12,8 @@ import {
   RepositoryLocked,
   rejections,
 } from "#schemas/share-protection/rejection.ts"
-import { NewRestore, Restore } from "#schemas/share-protection/restore-view.ts"
+import { idText, page_query } from "#schemas/share-protection/views/page.ts"
+import { NewRestore, Restore } from "#schemas/share-protection/views/restore.ts"
 
 export const restoreGroup = (shape: Shape) =>
   HttpApiGroup.make("restores")

@@ -19,7 +19,7 @@ import {
   RepositoryLocked,
   ValidationError,
 } from "#schemas/share-protection/rejection.ts"
-import type { NewRestore } from "#schemas/share-protection/restore-view.ts"
+import type { NewRestore } from "#schemas/share-protection/views/restore.ts"
 
 const ownedRestore = Effect.fnUntraced(function* (text: string) {
   const { db } = yield* ShareProtectionModel

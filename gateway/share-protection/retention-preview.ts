@@ -4,17 +4,17 @@
  * Source: beyond the document; docs/decisions/0066-beyond.md.
  */
 import { Effect } from "effect"
-import { retain } from "#actors/share-protection/retention.ts"
+import { retain } from "#actors/share-protection/processes/retention.ts"
 import { answer } from "#gateway/share-protection/answer.ts"
 import { namedSchedule } from "#gateway/share-protection/reference.ts"
 import { listRetainable } from "#projections/share-protection/backup.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import type { PolicyRow } from "#projections/share-protection/policy.ts"
+import { Conflict } from "#schemas/share-protection/rejection.ts"
 import type {
   NewRetentionPreview,
   RetentionPreview,
-} from "#schemas/share-protection/policy-view.ts"
-import { Conflict } from "#schemas/share-protection/rejection.ts"
+} from "#schemas/share-protection/views/policy.ts"
 
 /** Backups that are looked at: a project's quota of them by default. */
 const previewed_max = 10_000

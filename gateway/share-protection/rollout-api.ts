@@ -4,10 +4,10 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { Needs } from "#gateway/access.ts"
 import { MadeOf } from "#gateway/limits.ts"
 import { listOf, type Shape } from "#gateway/share-protection/shape.ts"
-import { page_query } from "#schemas/share-protection/page-view.ts"
 import { Conflict, NotFound, rejections } from "#schemas/share-protection/rejection.ts"
 import { Rollout, RolloutDomains } from "#schemas/share-protection/rollout.ts"
 import { Name } from "#schemas/share-protection/text.ts"
+import { page_query } from "#schemas/share-protection/views/page.ts"
 
 export const rolloutGroup = (shape: Shape) =>
   HttpApiGroup.make("rollouts")

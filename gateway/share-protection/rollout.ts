@@ -2,11 +2,11 @@
 import { Effect, Option } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { address } from "#actors/commands.ts"
-import { Images } from "#actors/share-protection/compute.ts"
-import { Fleet } from "#actors/share-protection/fleet.ts"
-import { default_domain_id } from "#actors/share-protection/fleet-options.ts"
+import { Fleet } from "#actors/share-protection/fleet/fleet.ts"
+import { default_domain_id } from "#actors/share-protection/fleet/options.ts"
+import { Images } from "#actors/share-protection/ports/compute.ts"
+import { Trusts } from "#actors/share-protection/ports/trusts.ts"
 import { Rollout } from "#actors/share-protection/rollout.ts"
-import { Trusts } from "#actors/share-protection/trusts.ts"
 import { answer, page } from "#gateway/share-protection/answer.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/api.ts"
 import { bootable } from "#gateway/share-protection/image.ts"
@@ -18,13 +18,13 @@ import { knownDomains } from "#projections/share-protection/known-domain.ts"
 import { findRollout, listRollouts } from "#projections/share-protection/rollout.ts"
 import { AllowRollout } from "#schemas/share-protection/fleet.ts"
 import { type DomainId, RolloutId } from "#schemas/share-protection/id.ts"
-import { idText } from "#schemas/share-protection/page-view.ts"
 import {
   BackendUnavailable,
   Conflict,
   ValidationError,
 } from "#schemas/share-protection/rejection.ts"
 import { CreateRollout, type Rollout as RolloutShown } from "#schemas/share-protection/rollout.ts"
+import { idText } from "#schemas/share-protection/views/page.ts"
 
 /** What succeeded without having done anything says so: it may not be what was meant. */
 const nothing_replaced = "No worker of these domains has another image: nothing was replaced."

@@ -3,10 +3,10 @@ import { Struct } from "effect"
 import { patchOf, taken } from "#gateway/share-protection/patch.ts"
 import type { Shape } from "#gateway/share-protection/shape.ts"
 import { backupView, policyView, targetView } from "#gateway/share-protection/view.ts"
-import { BackupA, NewBackupA } from "#schemas/share-protection/backup-view.ts"
-import { NewPolicyA, PolicyA, PolicyChanges } from "#schemas/share-protection/policy-view.ts"
 import { TargetStatus } from "#schemas/share-protection/target.ts"
-import { NewTargetA, TargetA, TargetChangesA } from "#schemas/share-protection/target-view.ts"
+import { BackupA, NewBackupA } from "#schemas/share-protection/views/backup.ts"
+import { NewPolicyA, PolicyA, PolicyChanges } from "#schemas/share-protection/views/policy.ts"
+import { NewTargetA, TargetA, TargetChangesA } from "#schemas/share-protection/views/target.ts"
 
 interface Secrets {
   readonly vault_secret_map?: { readonly access_key: string; readonly secret_key: string } | null

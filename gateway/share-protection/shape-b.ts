@@ -3,15 +3,15 @@ import { Schema, SchemaGetter, Struct } from "effect"
 import { patchOf, taken } from "#gateway/share-protection/patch.ts"
 import type { KeyRefs, Shape } from "#gateway/share-protection/shape.ts"
 import { backupView, policyView, targetView } from "#gateway/share-protection/view.ts"
-import { BackupB, NewBackupB } from "#schemas/share-protection/backup-view.ts"
-import { NewPolicyB, PolicyB, PolicyChanges } from "#schemas/share-protection/policy-view.ts"
 import { TargetStatus } from "#schemas/share-protection/target.ts"
+import { BackupB, NewBackupB } from "#schemas/share-protection/views/backup.ts"
+import { NewPolicyB, PolicyB, PolicyChanges } from "#schemas/share-protection/views/policy.ts"
 import {
   NewTargetB,
   StatusB,
   TargetB,
   TargetChangesB,
-} from "#schemas/share-protection/target-view.ts"
+} from "#schemas/share-protection/views/target.ts"
 
 const statuses = { pending: "enrolling", available: "available", error: "error" } as const
 

@@ -14,11 +14,11 @@ import type {
   TargetId,
   TargetTemplateId,
 } from "#schemas/share-protection/id.ts"
-import { Job } from "#schemas/share-protection/job-view.ts"
-import { Pagination } from "#schemas/share-protection/page-view.ts"
 import type { policy_changes } from "#schemas/share-protection/policy.ts"
 import type { Retention } from "#schemas/share-protection/retention.ts"
 import type { TargetStatus, target_changes } from "#schemas/share-protection/target.ts"
+import { Job } from "#schemas/share-protection/views/job.ts"
+import { Pagination } from "#schemas/share-protection/views/page.ts"
 
 type Words = Readonly<Record<string, unknown>>
 

@@ -5,7 +5,6 @@ import { Needs } from "#gateway/access.ts"
 import { MadeOf } from "#gateway/limits.ts"
 import { begunOf, listOf, located, type Shape } from "#gateway/share-protection/shape.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
-import { as_of_query, page_query } from "#schemas/share-protection/page-view.ts"
 import {
   Conflict,
   FieldImmutable,
@@ -17,7 +16,8 @@ import {
   TargetPreflightFailed,
   TrustAccessDenied,
 } from "#schemas/share-protection/rejection.ts"
-import { PreflightResult } from "#schemas/share-protection/target-view.ts"
+import { as_of_query, page_query } from "#schemas/share-protection/views/page.ts"
+import { PreflightResult } from "#schemas/share-protection/views/target.ts"
 
 const params = { id: Schema.String }
 /** What tenants do with targets; in Shape B a domain's owner registers them. */

@@ -5,7 +5,6 @@ import { Needs } from "#gateway/access.ts"
 import { BodyLimit, MadeOf } from "#gateway/limits.ts"
 import { patchOf } from "#gateway/share-protection/patch.ts"
 import { body_bytes_max, strict } from "#gateway/share-protection/shape.ts"
-import { Pagination, page_query } from "#schemas/share-protection/page-view.ts"
 import {
   Conflict,
   FieldImmutable,
@@ -14,10 +13,11 @@ import {
   TargetHasDependents,
 } from "#schemas/share-protection/rejection.ts"
 import { TargetTemplate } from "#schemas/share-protection/target-template.ts"
+import { Pagination, page_query } from "#schemas/share-protection/views/page.ts"
 import {
   NewTargetTemplate,
   TargetTemplateChanges,
-} from "#schemas/share-protection/target-template-view.ts"
+} from "#schemas/share-protection/views/target-template.ts"
 
 const params = { id: Schema.String }
 const list = Schema.Struct({ items: Schema.Array(TargetTemplate), pagination: Pagination })

@@ -16,7 +16,6 @@ import {
   listTargetTemplates,
 } from "#projections/share-protection/target-template.ts"
 import { type DomainId, TargetTemplateId } from "#schemas/share-protection/id.ts"
-import { idText } from "#schemas/share-protection/page-view.ts"
 import {
   Conflict,
   Forbidden,
@@ -25,10 +24,11 @@ import {
   ValidationError,
 } from "#schemas/share-protection/rejection.ts"
 import { UpdateTargetTemplate } from "#schemas/share-protection/target-template.ts"
+import { idText } from "#schemas/share-protection/views/page.ts"
 import type {
   NewTargetTemplate,
   TargetTemplateChanges,
-} from "#schemas/share-protection/target-template-view.ts"
+} from "#schemas/share-protection/views/target-template.ts"
 
 const domainOf = Effect.flatMap(ownDomain, (domain_id) =>
   domain_id === null

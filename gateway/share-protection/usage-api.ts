@@ -4,10 +4,10 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
 import { MadeOf } from "#gateway/limits.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
-import { as_of_query } from "#schemas/share-protection/page-view.ts"
 import { rejections } from "#schemas/share-protection/rejection.ts"
 import { Count } from "#schemas/share-protection/text.ts"
-import { CoverageEntry, Usage } from "#schemas/share-protection/usage-view.ts"
+import { as_of_query } from "#schemas/share-protection/views/page.ts"
+import { CoverageEntry, Usage } from "#schemas/share-protection/views/usage.ts"
 
 export const UsageGroup = HttpApiGroup.make("usage")
   .annotate(OpenApi.Description, "Usage: what a project stores.")

@@ -1,14 +1,14 @@
 /** What is protected, and what it takes. Source: document 2 §2; DECISIONS, coverage and usage. */
 import { Effect, Stream } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { Shares } from "#actors/share-protection/shares.ts"
+import { Shares } from "#actors/share-protection/ports/shares.ts"
 import { answer } from "#gateway/share-protection/answer.ts"
 import type { ShareProtectionApi } from "#gateway/share-protection/api.ts"
 import { ownProject } from "#gateway/share-protection/ownership.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import { type CoverageRow, coverageOf, usageOf } from "#projections/share-protection/usage.ts"
 import type { ProjectId, ShareId } from "#schemas/share-protection/id.ts"
-import type { Usage } from "#schemas/share-protection/usage-view.ts"
+import type { Usage } from "#schemas/share-protection/views/usage.ts"
 
 const nothing = { protected_shares: 0, backup_count: 0, protected_bytes: 0, stored_bytes: 0 }
 

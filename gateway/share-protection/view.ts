@@ -1,12 +1,12 @@
 /** Rows as the API shows them, but for what each shape words in its own way. */
 import { DateTime, Effect, Struct } from "effect"
-import { LiveWorkers } from "#actors/share-protection/live-workers.ts"
+import { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
 import type { BackupRow } from "#projections/share-protection/backup.ts"
 import type { JobRow } from "#projections/share-protection/job.ts"
 import type { PolicyRow } from "#projections/share-protection/policy.ts"
 import type { TargetRow } from "#projections/share-protection/target.ts"
 import type { WorkerRow } from "#projections/share-protection/worker.ts"
-import type { Job } from "#schemas/share-protection/job-view.ts"
+import type { Job } from "#schemas/share-protection/views/job.ts"
 import type { Worker } from "#schemas/share-protection/worker.ts"
 
 export const targetView = ({ format, ...row }: TargetRow) => ({

@@ -4,9 +4,9 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/ht
 import { Needs } from "#gateway/access.ts"
 import { MadeOf } from "#gateway/limits.ts"
 import { listOf, type Shape } from "#gateway/share-protection/shape.ts"
-import { page_query } from "#schemas/share-protection/page-view.ts"
 import { Conflict, NotFound, rejections } from "#schemas/share-protection/rejection.ts"
 import { Name } from "#schemas/share-protection/text.ts"
+import { page_query } from "#schemas/share-protection/views/page.ts"
 import { Worker, WorkerState } from "#schemas/share-protection/worker.ts"
 
 const params = { id: Schema.String }

@@ -3,7 +3,7 @@
  * webhooks. Source: issue 10 §7.
  */
 import { Clock, Effect, Option } from "effect"
-import { type WebhookCursor, WebhookCursors } from "#actors/system/webhook-cursors.ts"
+import { type WebhookCursor, WebhookCursors } from "#actors/system/webhooks/cursors.ts"
 import { Log } from "#events/log.ts"
 import { EventStreams } from "#gateway/budget.ts"
 import { ReadModels } from "#gateway/system/read-models.ts"

@@ -7,7 +7,7 @@ import {
   type EngineProgress,
   type FolderBackup,
   type SnapshotMade,
-} from "#actors/share-protection/engine.ts"
+} from "#actors/share-protection/ports/engine.ts"
 import { type Call, callLines, codes, failsBefore } from "./call.ts"
 import { includedPaths } from "./include.ts"
 import { nothing_folder } from "./listing.ts"

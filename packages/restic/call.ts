@@ -1,6 +1,6 @@
 /** Calls of restic on one repository: what its exit codes mean, and what is told of a failure. */
 import { Effect } from "effect"
-import { EngineFailed, type EngineFailure } from "#actors/share-protection/engine.ts"
+import { EngineFailed, type EngineFailure } from "#actors/share-protection/ports/engine.ts"
 import { spanned } from "#events/trace.ts"
 import { RepositoryLocked, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 import { lineSink } from "./lines.ts"

@@ -1,6 +1,6 @@
 /** What of a folder is backed up where a policy includes some of it: restic has no such word. */
 import { Effect } from "effect"
-import { EngineFailed, type FolderBackup } from "#actors/share-protection/engine.ts"
+import { EngineFailed, type FolderBackup } from "#actors/share-protection/ports/engine.ts"
 import { entriesOf, inside } from "#files"
 import { fitter } from "./pattern.ts"
 

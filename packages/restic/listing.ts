@@ -1,6 +1,6 @@
 /** What is in a snapshot, by restic's listing of it. */
 import { Effect } from "effect"
-import type { FolderRestore } from "#actors/share-protection/engine.ts"
+import type { FolderRestore } from "#actors/share-protection/ports/engine.ts"
 import { NotFound } from "#schemas/share-protection/rejection.ts"
 import { type Call, callLines, failsBefore } from "./call.ts"
 import { elementSink } from "./lines.ts"

@@ -1,6 +1,6 @@
 /** A repository in a bucket, as restic takes it: secrets by the environment alone. */
 import { Redacted } from "effect"
-import type { Repository } from "#actors/share-protection/engine.ts"
+import type { Repository } from "#actors/share-protection/ports/engine.ts"
 import { authorities_option, type ResticPlace } from "./process.ts"
 
 const lookups = { path: "path", virtual: "dns" } as const

@@ -13,7 +13,7 @@ import {
   type PlannedAction,
   planned_actions_max,
   type RestorePlan,
-} from "#actors/share-protection/engine.ts"
+} from "#actors/share-protection/ports/engine.ts"
 import { type Call, failsBefore } from "./call.ts"
 import { listNodes } from "./listing.ts"
 import type { Node } from "./message.ts"

@@ -9,7 +9,7 @@ import { randomUUID } from "node:crypto"
 import { closeSync, openSync, unlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Deferred, Effect } from "effect"
-import { EngineFailed } from "#actors/share-protection/engine.ts"
+import { EngineFailed } from "#actors/share-protection/ports/engine.ts"
 import { lineSink, type Sink } from "./lines.ts"
 import { type Heard, newEar } from "./output.ts"
 

@@ -1,6 +1,6 @@
 /** An exact restore as restic rehearses it: told, and nothing touched. */
 import { Effect } from "effect"
-import type { FolderRestore } from "#actors/share-protection/engine.ts"
+import type { FolderRestore } from "#actors/share-protection/ports/engine.ts"
 import { type Call, callLines, codes, failsBefore } from "./call.ts"
 import { readNode, readStep } from "./message.ts"
 import type { Ended } from "./process.ts"

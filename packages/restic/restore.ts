@@ -1,7 +1,7 @@
 /** Restores by restic: of a whole snapshot, a folder in it, a file or a link. */
 import { lstat, realpath, rmdir } from "node:fs/promises"
 import { Effect } from "effect"
-import type { EngineProgress, FolderRestore } from "#actors/share-protection/engine.ts"
+import type { EngineProgress, FolderRestore } from "#actors/share-protection/ports/engine.ts"
 import { type Call, callLines, failsBefore } from "./call.ts"
 import { countFiles, isWholeId, nothing_folder, subPathOf } from "./listing.ts"
 import { readStatus } from "./message.ts"

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto"
 import { lstat } from "node:fs/promises"
 import { Effect } from "effect"
-import { EngineFailed, type Sample } from "#actors/share-protection/engine.ts"
+import { EngineFailed, type Sample } from "#actors/share-protection/ports/engine.ts"
 import { type Call, callLines } from "./call.ts"
 import { listNodes } from "./listing.ts"
 import type { Node } from "./message.ts"

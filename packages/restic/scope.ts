@@ -3,7 +3,7 @@
  * is nothing that an exact restore may delete.
  */
 import { Effect, Option, Schema } from "effect"
-import type { FolderBackup } from "#actors/share-protection/engine.ts"
+import type { FolderBackup } from "#actors/share-protection/ports/engine.ts"
 import { type Call, callLines } from "./call.ts"
 import { findSnapshot, nothing_folder } from "./listing.ts"
 import { readNode } from "./message.ts"

@@ -4,7 +4,7 @@
  */
 
 import fs from "node:fs"
-import { codeOf } from "#actors/blob-storage/blob-fault.ts"
+import { codeOf } from "#actors/blob-storage/blobs/fault.ts"
 import { syncFolder } from "#files"
 import { makeDirect } from "./extents/direct.ts"
 

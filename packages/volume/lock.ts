@@ -3,7 +3,7 @@ import { existsSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
-import { BlobStoreFailed } from "#actors/blob-storage/blob-store.ts"
+import { BlobStoreFailed } from "#actors/blob-storage/blobs/store.ts"
 import { makeFolder } from "#files"
 import { causeText } from "#schemas/cause-text.ts"
 

@@ -2,7 +2,7 @@
  * What a volume's parts offer each other: types only. The engine makes the parts and hands each the
  * others it needs; none of them reaches around these.
  */
-import type { BlobOrigin, OfferedBlob } from "#actors/blob-storage/blob-admission.ts"
+import type { BlobOrigin, OfferedBlob } from "#actors/blob-storage/blobs/admission.ts"
 import type { CopyOrder } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId, BlobLabels } from "#schemas/blob-storage/blob.ts"
 import type { ReadableFile, VolumeDisk, VolumeFile } from "./disk.ts"

@@ -5,12 +5,12 @@
 import { mkdir } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, Layer } from "effect"
-import { Buckets } from "#actors/share-protection/buckets.ts"
-import type { Shares } from "#actors/share-protection/shares.ts"
-import { Trusts } from "#actors/share-protection/trusts.ts"
-import type { Vault } from "#actors/share-protection/vault.ts"
-import { type AddressRule, addressRule } from "#adapters/outside-address.ts"
-import { sharesEmbedded } from "#adapters/share-protection/shares-embedded.ts"
+import { Buckets } from "#actors/share-protection/ports/buckets.ts"
+import type { Shares } from "#actors/share-protection/ports/shares.ts"
+import { Trusts } from "#actors/share-protection/ports/trusts.ts"
+import type { Vault } from "#actors/share-protection/ports/vault.ts"
+import { type AddressRule, addressRule } from "#adapters/outside/address.ts"
+import { sharesEmbedded } from "#adapters/share-protection/shares/embedded.ts"
 import { inspectorRead, trustReader, trustsRead } from "#adapters/share-protection/trust-reader.ts"
 import { openVault, vaultEmbedded } from "#adapters/share-protection/vault-embedded.ts"
 import type { IdentityUnavailable } from "#gateway/identity.ts"
@@ -50,7 +50,7 @@ export const buckets = ({ targets }: Pick<Settings, "targets">) =>
 
 const lazyBuckets = Effect.fnUntraced(function* (isAllowed: AddressRule) {
   const scope = yield* Effect.scope
-  const load = Effect.promise(() => import("#adapters/share-protection/buckets-s3.ts")).pipe(
+  const load = Effect.promise(() => import("#adapters/share-protection/s3/buckets.ts")).pipe(
     Effect.flatMap(({ bucketsS3Within }) =>
       Layer.buildWithScope(bucketsS3Within({ isAllowed }), scope),
     ),

@@ -7,20 +7,20 @@
 import { type MessagePort, parentPort, workerData } from "node:worker_threads"
 import { Clock, Deferred, Effect, Layer } from "effect"
 import { HttpServerResponse } from "effect/http"
-import { remoteEngine } from "#adapters/blob-storage/engine-remote.ts"
-import { threadEngine } from "#adapters/blob-storage/engine-thread.ts"
-import { workerCallers } from "#adapters/blob-storage/worker-callers.ts"
-import { workerListener } from "#adapters/blob-storage/worker-listener.ts"
+import { remoteEngine } from "#adapters/blob-storage/engine/remote.ts"
+import { threadEngine } from "#adapters/blob-storage/engine/thread.ts"
+import { workerCallers } from "#adapters/blob-storage/worker/callers.ts"
+import { workerListener } from "#adapters/blob-storage/worker/listener.ts"
 import type {
   FromWorker,
   Measured,
   RefusalSaid,
   ToWorker,
   WorkerStart,
-} from "#adapters/blob-storage/worker-message.ts"
-import { httpTransport } from "#adapters/http-transport.ts"
+} from "#adapters/blob-storage/worker/message.ts"
+import { headers_timeout_ms, keep_alive_ms } from "#adapters/http/still-connection.ts"
+import { httpTransport } from "#adapters/http/transport.ts"
 import { logging } from "#adapters/logging.ts"
-import { headers_timeout_ms, keep_alive_ms } from "#adapters/still-connection.ts"
 import { bearerOf } from "#gateway/admission.ts"
 import { BlobApi } from "#gateway/blob-storage/blob-api.ts"
 import { hotBlobs } from "#gateway/blob-storage/hot-blob.ts"

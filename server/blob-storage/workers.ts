@@ -1,6 +1,6 @@
 /** The threads that answer requests for blobs beside the process's own, where the store is here. */
 import { Effect } from "effect"
-import type { BlobWorkers, BlobWorkersOptions } from "#adapters/blob-storage/blob-workers.ts"
+import type { BlobWorkers, BlobWorkersOptions } from "#adapters/blob-storage/worker/workers.ts"
 import { Identity } from "#gateway/identity.ts"
 import { programBeside } from "#server/program-beside.ts"
 

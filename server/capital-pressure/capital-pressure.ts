@@ -1,8 +1,8 @@
 /** The capital pressure dashboard in this process: its paths. */
 import { Context, Effect, Layer, Option } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { capitalFile } from "#adapters/capital-pressure/capital-file.ts"
-import { capitalReader } from "#adapters/capital-pressure/capital-reader.ts"
+import { capitalFile } from "#adapters/capital-pressure/dashboard-file.ts"
+import { capitalReader } from "#adapters/capital-pressure/reader.ts"
 import { CapitalPressureApi } from "#gateway/capital-pressure/api.ts"
 import { dashboard } from "#gateway/capital-pressure/dashboard.ts"
 import { DashboardReader } from "#gateway/capital-pressure/dashboard-reader.ts"

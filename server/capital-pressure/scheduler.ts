@@ -11,7 +11,7 @@ import { v7 } from "uuid"
 import { Schedule } from "#actors/capital-pressure/schedule.ts"
 import { address, Commands } from "#actors/commands.ts"
 import { stateAfter } from "#actors/host.ts"
-import { findInstance } from "#adapters/instance-file.ts"
+import { findInstance } from "#adapters/data-folder/instance-file.ts"
 import { Log } from "#events/log.ts"
 import { metrics } from "#schemas/capital-pressure/registry.ts"
 import {

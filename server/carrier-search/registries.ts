@@ -1,7 +1,7 @@
 /** The registries of carriers that the settings lead to. Source: decisions, carrier registry. */
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Registry } from "#actors/carrier-search/registry.ts"
-import { hasMirror, mirrorFile, registryMirror } from "#adapters/carrier-search/carrier-mirror.ts"
+import { hasMirror, mirrorFile, registryMirror } from "#adapters/carrier-search/mirror.ts"
 import { type InUse, NoRegistry, Registries } from "#gateway/carrier-search/registries.ts"
 import type { Source } from "#schemas/carrier-search/source.ts"
 import type { Settings } from "#schemas/settings.ts"
@@ -41,7 +41,7 @@ const openFmcsa = Effect.fnUntraced(function* ({ registry_url: url, ...carrier }
     yield* Effect.logWarning("The web key travels in the clear: carrier.registry_url is http://.")
   }
   const { registryFmcsa } = yield* Effect.promise(
-    () => import("#adapters/carrier-search/carrier-registry-fmcsa.ts"),
+    () => import("#adapters/carrier-search/registry-fmcsa.ts"),
   )
   return yield* built(registryFmcsa({ ...carrier, url, version }))
 })

@@ -6,7 +6,7 @@
  */
 import { Effect, Fiber } from "effect"
 import { v7 } from "uuid"
-import { NatsServer } from "#adapters/nats-server.ts"
+import { NatsServer } from "#adapters/bus/server.ts"
 import { default_image } from "#adapters/share-protection/compute-images.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { WorkerId } from "#schemas/share-protection/id.ts"

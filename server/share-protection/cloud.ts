@@ -5,10 +5,10 @@
  * Source: document 2 §5; decisions of document 2, identity, secrets, shares.
  */
 import { Context, Effect, Layer } from "effect"
-import { identityKeystone, type OwnTokens } from "#adapters/identity.ts"
-import { keystoneSession } from "#adapters/keystone-session.ts"
-import { policyRules } from "#adapters/policy-file.ts"
-import { sharesManila } from "#adapters/share-protection/shares-manila.ts"
+import { identityKeystone, type OwnTokens } from "#adapters/identity/identity.ts"
+import { policyRules } from "#adapters/identity/policy-file.ts"
+import { keystoneSession } from "#adapters/keystone/session.ts"
+import { sharesManila } from "#adapters/share-protection/shares/manila.ts"
 import { trustsKeystone } from "#adapters/share-protection/trusts-keystone.ts"
 import { vaultBarbican } from "#adapters/share-protection/vault-barbican.ts"
 import { PolicyRules } from "#gateway/access.ts"

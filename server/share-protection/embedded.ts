@@ -3,11 +3,14 @@
  * shares of tenants. Source: decisions of document 2, identity, secrets, shares.
  */
 import { Effect, Layer } from "effect"
-import { developmentCredentials, type NatsCredentials } from "#adapters/development-credentials.ts"
-import { developmentTenants } from "#adapters/development-tenants.ts"
-import { identity, type OwnTokens } from "#adapters/identity.ts"
-import { policyRules } from "#adapters/policy-file.ts"
-import { sharesEmbedded } from "#adapters/share-protection/shares-embedded.ts"
+import {
+  developmentCredentials,
+  type NatsCredentials,
+} from "#adapters/identity/development-credentials.ts"
+import { developmentTenants } from "#adapters/identity/development-tenants.ts"
+import { identity, type OwnTokens } from "#adapters/identity/identity.ts"
+import { policyRules } from "#adapters/identity/policy-file.ts"
+import { sharesEmbedded } from "#adapters/share-protection/shares/embedded.ts"
 import { openTrustStore } from "#adapters/share-protection/trust-store.ts"
 import { inspector, trustsEmbedded } from "#adapters/share-protection/trusts-embedded.ts"
 import { openVault, vaultEmbedded } from "#adapters/share-protection/vault-embedded.ts"

@@ -4,7 +4,7 @@
  * misses its heartbeats: what it did was cut off, and has to be told as a worker's death.
  */
 import { Effect, Stream } from "effect"
-import type { Compute } from "#actors/share-protection/compute.ts"
+import type { Compute } from "#actors/share-protection/ports/compute.ts"
 import { Worker, workerAfter } from "#actors/share-protection/worker.ts"
 import { Log, parseStream } from "#events/log.ts"
 import { WorkerId } from "#schemas/share-protection/id.ts"

@@ -1,8 +1,8 @@
 import { describe } from "@effect/vitest"
 import { Layer } from "effect"
 import { host } from "#actors/host.ts"
-import { logJetStream } from "#adapters/log-jetstream.ts"
-import { logMemory } from "#adapters/log-memory.ts"
+import { logJetStream } from "#adapters/log/jetstream.ts"
+import { logMemory } from "#adapters/log/memory.ts"
 import { commandsContract } from "../contract/commands.ts"
 import { describeWithServer, nats } from "../nats.ts"
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
-import { memoryEngine } from "#adapters/blob-storage/blob-memory-engine.ts"
+import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import { nodeEngineContract } from "../contract/node-engine.ts"
 import {

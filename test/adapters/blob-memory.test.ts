@@ -1,4 +1,4 @@
-import { blobMemory } from "#adapters/blob-storage/blob-memory.ts"
+import { blobMemory } from "#adapters/blob-storage/memory/memory.ts"
 import { blobStoreContract } from "../contract/blob-store.ts"
 import { concurrency, journal } from "../contract/blob-store-journal.ts"
 

@@ -10,8 +10,8 @@ import {
   migrationState,
   migrationVolume,
   removePlain,
-} from "#adapters/blob-storage/blob-migration.ts"
-import { openPlain, type PlainStore } from "#adapters/blob-storage/blob-plain.ts"
+} from "#adapters/blob-storage/plain/migration.ts"
+import { openPlain, type PlainStore } from "#adapters/blob-storage/plain/plain.ts"
 import { openVolume } from "#volume"
 
 const [dir = "", kill_at = "", kill_blobs = "0"] = process.argv.slice(2)

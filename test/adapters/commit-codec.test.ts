@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { decode } from "#adapters/commit-codec.ts"
+import { decode } from "#adapters/log/commit-codec.ts"
 import { isReadable } from "#events/log.ts"
 
 const commit = {

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Redacted, Schedule, Scope } from "effect"
 import { v7 } from "uuid"
-import { type Boot, Compute } from "#actors/share-protection/compute.ts"
+import { type Boot, Compute } from "#actors/share-protection/ports/compute.ts"
 import { findImage, keepDefaultImage } from "#adapters/share-protection/compute-images.ts"
 import { computeLocal, type LocalComputeOptions } from "#adapters/share-protection/compute-local.ts"
 import {

@@ -16,7 +16,7 @@ import { join, resolve } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, Logger, Schedule, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { DataFolder, lockDataFolder } from "#adapters/data-lock.ts"
+import { DataFolder, lockDataFolder } from "#adapters/data-folder/lock.ts"
 import { temporaryFolder } from "../nats.ts"
 
 const permissions = (path: string) => statSync(path).mode & 0o777

@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { databaseFindings } from "#adapters/doctor-database.ts"
+import { databaseFindings } from "#adapters/doctor/database.ts"
 import { ask, describePostgres, optionsOf, Postgres } from "../postgres.ts"
 
 describePostgres("a look at PostgreSQL", () => {

@@ -9,7 +9,7 @@ import {
   type FolderBackup,
   type OnProgress,
   type Repository,
-} from "#actors/share-protection/engine.ts"
+} from "#actors/share-protection/ports/engine.ts"
 import { engineResticAt, type ResticOptions } from "#adapters/share-protection/engine-restic.ts"
 import { placeOf } from "#restic"
 import { temporaryFolder } from "../nats.ts"

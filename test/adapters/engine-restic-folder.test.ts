@@ -2,7 +2,7 @@
 import { linkSync, lstatSync, mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs"
 import { assert, it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
-import { type Engine, EngineFailed } from "#actors/share-protection/engine.ts"
+import { type Engine, EngineFailed } from "#actors/share-protection/ports/engine.ts"
 import { describeWithRestic } from "../restic.ts"
 import { folderOf, readTree, type Tree, writeTree } from "../share-protection/folder.ts"
 import { repository, withRepository } from "./engine-restic-fake.ts"

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import { Engine, EngineFailed } from "#actors/share-protection/engine.ts"
+import { Engine, EngineFailed } from "#actors/share-protection/ports/engine.ts"
 import { engineRestic } from "#adapters/share-protection/engine-restic.ts"
 import { temporaryFolder } from "../nats.ts"
 import { emptyFolder } from "../share-protection/folder.ts"

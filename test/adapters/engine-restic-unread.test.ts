@@ -2,7 +2,7 @@
 import { chmodSync } from "node:fs"
 import { assert, it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
-import { Engine } from "#actors/share-protection/engine.ts"
+import { Engine } from "#actors/share-protection/ports/engine.ts"
 import { temporaryFolder } from "../nats.ts"
 import { describeWithRestic, obedientRestic } from "../restic.ts"
 import { folderOf, readTree, type Tree, writeTree } from "../share-protection/folder.ts"

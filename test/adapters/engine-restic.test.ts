@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Engine, EngineFailed } from "#actors/share-protection/engine.ts"
+import { Engine, EngineFailed } from "#actors/share-protection/ports/engine.ts"
 import { RepositoryLocked, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 import {
   backUp,

@@ -5,15 +5,15 @@ import { MessageChannel } from "node:worker_threads"
 import { describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { vi } from "vitest"
-import { BlobStore } from "#actors/blob-storage/blob-store.ts"
+import { BlobStore } from "#actors/blob-storage/blobs/store.ts"
 import {
   type BlobVolumeOptions,
   openBlobVolume,
   storeOf,
 } from "#adapters/blob-storage/blob-volume.ts"
-import { answerEngineCalls } from "#adapters/blob-storage/engine-desk.ts"
-import { type RemoteEngine, remoteEngine } from "#adapters/blob-storage/engine-remote.ts"
-import { type ThreadEngine, threadEngine } from "#adapters/blob-storage/engine-thread.ts"
+import { answerEngineCalls } from "#adapters/blob-storage/engine/desk.ts"
+import { type RemoteEngine, remoteEngine } from "#adapters/blob-storage/engine/remote.ts"
+import { type ThreadEngine, threadEngine } from "#adapters/blob-storage/engine/thread.ts"
 import type { VolumeEngine } from "#volume"
 import { makeSharedReads, type SharedReads } from "#volume"
 import { order } from "../../packages/volume/test/opened.ts"

@@ -10,7 +10,7 @@ import {
 } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Engine } from "#actors/share-protection/engine.ts"
+import type { Engine } from "#actors/share-protection/ports/engine.ts"
 import { copyFolder, folderBytes, removeFolder } from "#adapters/share-protection/folder-copy.ts"
 import { describeWithRestic } from "../restic.ts"
 import { emptyFolder } from "../share-protection/folder.ts"

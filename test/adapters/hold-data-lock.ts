@@ -1,7 +1,7 @@
 /** Run by a test: holds the data folder's lock, starts a child, prints its id, and stays. */
 import { spawn } from "node:child_process"
 import { Effect } from "effect"
-import { lockDataFolder } from "#adapters/data-lock.ts"
+import { lockDataFolder } from "#adapters/data-folder/lock.ts"
 
 const [, , data_dir = ""] = process.argv
 

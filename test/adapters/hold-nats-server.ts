@@ -1,8 +1,8 @@
 /** Run by a test: holds a folder and its server, stores a message, prints the server's id. */
 import { Effect, Layer, Logger } from "effect"
-import { DataFolder } from "#adapters/data-lock.ts"
-import { NatsConnection } from "#adapters/nats-connection.ts"
-import { NatsServer } from "#adapters/nats-server.ts"
+import { NatsConnection } from "#adapters/bus/connection.ts"
+import { NatsServer } from "#adapters/bus/server.ts"
+import { DataFolder } from "#adapters/data-folder/lock.ts"
 
 const [, , data_dir = ""] = process.argv
 

@@ -1,6 +1,6 @@
 /** Begins a backup that takes long, says so, and is killed: argv has repository and folder. */
 import { Effect, Redacted } from "effect"
-import { Engine, type Repository } from "#actors/share-protection/engine.ts"
+import { Engine, type Repository } from "#actors/share-protection/ports/engine.ts"
 import { engineRestic } from "#adapters/share-protection/engine-restic.ts"
 
 const [, , given = "", path = "", cache_dir = ""] = process.argv

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { connect as connectTls } from "node:tls"
 import { describe, expect, it, onTestFinished } from "vitest"
-import { httpLane, type LaneSetup } from "#adapters/http-lane.ts"
+import { httpLane, type LaneSetup } from "#adapters/http/lane.ts"
 import type { HotRequest, HotResponse } from "#gateway/hot.ts"
 
 const poll = { interval: 5 }

@@ -8,10 +8,15 @@ import { SignJWT } from "jose"
 import {
   developmentCredentials,
   developmentCredentialsPath,
-} from "#adapters/development-credentials.ts"
-import { identity, inOrder, keptTokens, tokenIssuer } from "#adapters/identity.ts"
-import { certificates, staticTokens, subjectsOf } from "#adapters/identity-static.ts"
-import { newToken, openTokenStore, sha256Of, token_pattern } from "#adapters/token-store.ts"
+} from "#adapters/identity/development-credentials.ts"
+import { identity, inOrder, keptTokens, tokenIssuer } from "#adapters/identity/identity.ts"
+import { certificates, staticTokens, subjectsOf } from "#adapters/identity/static.ts"
+import {
+  newToken,
+  openTokenStore,
+  sha256Of,
+  token_pattern,
+} from "#adapters/identity/token-store.ts"
 import { Identity, Unauthenticated } from "#gateway/identity.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { asked, ownTokens, reason } from "../authenticate.ts"

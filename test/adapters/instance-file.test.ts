@@ -15,7 +15,11 @@ import { join } from "node:path"
 import { afterAll, assert, describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Option, Redacted, Scope } from "effect"
 import { nodeId } from "#adapters/blob-storage/node.ts"
-import { findInstance, type Instance, publishInstance } from "#adapters/instance-file.ts"
+import {
+  findInstance,
+  type Instance,
+  publishInstance,
+} from "#adapters/data-folder/instance-file.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "almanac-instance-"))
 afterAll(() => rmSync(folder, { recursive: true }))

@@ -1,9 +1,9 @@
 import { assert, describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Exit, Fiber, Redacted } from "effect"
 import { TestClock } from "effect/testing"
-import { denials, Trusts } from "#actors/share-protection/trusts.ts"
-import { keystoneTokens } from "#adapters/identity-keystone.ts"
-import { KeystoneSession, keystoneCall } from "#adapters/keystone-session.ts"
+import { denials, Trusts } from "#actors/share-protection/ports/trusts.ts"
+import { keystoneTokens } from "#adapters/identity/keystone.ts"
+import { KeystoneSession, keystoneCall } from "#adapters/keystone/session.ts"
 import { trustsKeystone } from "#adapters/share-protection/trusts-keystone.ts"
 import { type Fake, fake, fake_password, ownToken, type Said, sessionOf } from "./openstack-fake.ts"
 

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { knownTokens } from "#adapters/known-token.ts"
+import { knownTokens } from "#adapters/identity/known-token.ts"
 import type { Caller } from "#gateway/caller.ts"
 
 const caller: Caller = { actor: "jwt:a", kind: "jwt", scopes: new Set(), roles: new Set() }

@@ -1,7 +1,7 @@
 import { describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Leases } from "#actors/leases.ts"
-import { leasesMemory, leaseTable } from "#adapters/leases-memory.ts"
+import { leasesMemory, leaseTable } from "#adapters/leases/memory.ts"
 import { leasesContract, type Place } from "../contract/leases.ts"
 
 const ttl_ms = 500

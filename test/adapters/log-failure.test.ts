@@ -9,9 +9,9 @@ import {
   RequestError,
   TimeoutError,
 } from "@nats-io/transport-node"
-import { appendFailure, isRefused } from "#adapters/log-failure.ts"
-import { LinkLost } from "#adapters/nats-link.ts"
-import { isAbsent, isPassing } from "#adapters/nats-passing.ts"
+import { LinkLost } from "#adapters/bus/link.ts"
+import { isAbsent, isPassing } from "#adapters/bus/passing.ts"
+import { appendFailure, isRefused } from "#adapters/log/failure.ts"
 
 const api = (err_code: number, code = 400, description = "said") =>
   new JetStreamApiError({ err_code, code, description })

@@ -1,8 +1,8 @@
 import { createServer } from "node:net"
 import { assert, it as plain } from "@effect/vitest"
 import { Effect } from "effect"
-import { connectBus, NatsConnection } from "#adapters/nats-connection.ts"
-import { differencesOf, ensureStream } from "#adapters/nats-stream.ts"
+import { connectBus, NatsConnection } from "#adapters/bus/connection.ts"
+import { differencesOf, ensureStream } from "#adapters/bus/stream.ts"
 import { describeNats } from "../nats.ts"
 
 describeNats("a stream", (it) => {

@@ -5,7 +5,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { Effect, Layer, Redacted } from "effect"
-import { keystoneSession } from "#adapters/keystone-session.ts"
+import { keystoneSession } from "#adapters/keystone/session.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { given } from "../settings-given.ts"
 

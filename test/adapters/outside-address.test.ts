@@ -1,6 +1,6 @@
 /** SSRF: no address that is this machine's own, or its neighbours', by whatever name. */
 import { assert, describe, it } from "vitest"
-import { addressRule, guardedLookup, type Resolve } from "#adapters/outside-address.ts"
+import { addressRule, guardedLookup, type Resolve } from "#adapters/outside/address.ts"
 
 const isAllowed = addressRule([])
 

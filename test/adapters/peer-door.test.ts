@@ -3,7 +3,7 @@ import { once } from "node:events"
 import { createServer } from "node:http"
 import { type AddressInfo, connect, createServer as createTcpServer } from "node:net"
 import { afterEach, describe, it } from "@effect/vitest"
-import { peerCalls } from "#adapters/blob-storage/peer-call.ts"
+import { peerCalls } from "#adapters/blob-storage/peer/call.ts"
 import {
   isInternal,
   link_path,
@@ -11,8 +11,8 @@ import {
   peerDoor,
   readChallenge,
   writeProof,
-} from "#adapters/blob-storage/peer-door.ts"
-import { newNonce, proofOf } from "#adapters/blob-storage/peer-proof.ts"
+} from "#adapters/blob-storage/peer/door.ts"
+import { newNonce, proofOf } from "#adapters/blob-storage/peer/proof.ts"
 
 const secret = "a secret of at least 32 characters"
 const ends: Array<() => Promise<void> | void> = []

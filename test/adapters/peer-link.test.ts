@@ -5,21 +5,21 @@ import { Duplex, PassThrough } from "node:stream"
 import { afterEach, describe, it } from "@effect/vitest"
 import fc from "fast-check"
 import { isPeerFailure, peerFailure } from "#actors/blob-storage/peer-failure.ts"
-import { window_bytes } from "#adapters/blob-storage/peer-exchange.ts"
+import { window_bytes } from "#adapters/blob-storage/peer/exchange.ts"
 import {
   encodeFrame,
   encodeJson,
   type Frame,
   frameReader,
   piece_bytes_max,
-} from "#adapters/blob-storage/peer-frame.ts"
+} from "#adapters/blob-storage/peer/frame.ts"
 import {
   type Answering,
   answeringLink,
   askingLink,
   type Said,
-} from "#adapters/blob-storage/peer-link.ts"
-import { frameWriter } from "#adapters/blob-storage/peer-writer.ts"
+} from "#adapters/blob-storage/peer/link.ts"
+import { frameWriter } from "#adapters/blob-storage/peer/writer.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import { codeOf } from "./peers-linked.ts"
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict"
 import { describe, it } from "@effect/vitest"
-import { isNonce, isProof, newNonce, proofOf } from "#adapters/blob-storage/peer-proof.ts"
+import { isNonce, isProof, newNonce, proofOf } from "#adapters/blob-storage/peer/proof.ts"
 
 const secret = "a secret of at least 32 characters"
 const meeting = {

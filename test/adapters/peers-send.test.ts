@@ -1,11 +1,11 @@
 /** Copies that one node sends to another, over real connections. */
 import assert from "node:assert/strict"
 import { afterEach, describe, it } from "@effect/vitest"
-import { thrown } from "#actors/blob-storage/blob-fault.ts"
-import { striping } from "#actors/blob-storage/erasure-stripes.ts"
+import { thrown } from "#actors/blob-storage/blobs/fault.ts"
+import { striping } from "#actors/blob-storage/erasure/stripes.ts"
 import type { Receiving } from "#actors/blob-storage/node-engine.ts"
-import { type MemoryEngine, memoryEngine } from "#adapters/blob-storage/blob-memory-engine.ts"
-import { window_bytes } from "#adapters/blob-storage/peer-exchange.ts"
+import { type MemoryEngine, memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
+import { window_bytes } from "#adapters/blob-storage/peer/exchange.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import {
   codeOf,

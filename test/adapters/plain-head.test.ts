@@ -2,7 +2,7 @@ import { once } from "node:events"
 import { createServer, type IncomingMessage } from "node:http"
 import { type Duplex, duplexPair } from "node:stream"
 import { describe, expect, it } from "vitest"
-import { plainHeads } from "#adapters/plain-head.ts"
+import { plainHeads } from "#adapters/http/plain-head.ts"
 import { type Seeded, seeded } from "../process/seeded.ts"
 
 const seed = Number(process.env.ALMANAC_SEED ?? 20_261_126)

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, expect, it } from "@effect/vitest"
 import { Effect, Logger, Result, Schedule } from "effect"
-import { policyRules, rulesIn } from "#adapters/policy-file.ts"
+import { policyRules, rulesIn } from "#adapters/identity/policy-file.ts"
 import { allows } from "#schemas/policy-rule.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "almanac-policy-"))

@@ -1,7 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import { headers } from "@nats-io/transport-node"
 import { Layer } from "effect"
-import { headersOf, publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
+import { headersOf, publishedEventsJetStream } from "#adapters/published/jetstream.ts"
 import { publishedEventsContract } from "../contract/published-events.ts"
 import { describeWithServer, nats } from "../nats.ts"
 

@@ -1,6 +1,6 @@
 import { describe } from "@effect/vitest"
 import { Layer } from "effect"
-import { publishedEventsMemory } from "#adapters/published-events-memory.ts"
+import { publishedEventsMemory } from "#adapters/published/memory.ts"
 import { publishedEventsContract } from "../contract/published-events.ts"
 
 describe("published events in memory", () => {

@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process"
 import { readdirSync, readFileSync } from "node:fs"
 import { Effect, Redacted, Schedule } from "effect"
-import { Engine, type Repository } from "#actors/share-protection/engine.ts"
+import { Engine, type Repository } from "#actors/share-protection/ports/engine.ts"
 import { placeOf } from "#restic"
 import type { EnginePlace } from "../contract/engine-place.ts"
 import type { S3, TestBucketOptions, TestRadosgw } from "../radosgw.ts"

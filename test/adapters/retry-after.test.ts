@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { afterOf } from "#adapters/retry-after.ts"
+import { afterOf } from "#adapters/outside/retry-after.ts"
 
 describe("Retry-After", () => {
   it("is seconds, a date, or nothing that we know", () => {

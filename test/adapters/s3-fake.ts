@@ -4,8 +4,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { createServer as createTlsServer } from "node:https"
 import type { AddressInfo } from "node:net"
 import { Effect, Redacted } from "effect"
-import { type Bucket, Buckets } from "#actors/share-protection/buckets.ts"
-import { bucketsS3, bucketsS3In } from "#adapters/share-protection/buckets-s3.ts"
+import { type Bucket, Buckets } from "#actors/share-protection/ports/buckets.ts"
+import { bucketsS3, bucketsS3In } from "#adapters/share-protection/s3/buckets.ts"
 
 export interface Asked {
   readonly method: string

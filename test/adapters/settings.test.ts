@@ -5,7 +5,7 @@ import { join, resolve } from "node:path"
 import { inspect } from "node:util"
 import { afterAll, assert, describe, expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import { addressRule } from "#adapters/outside-address.ts"
+import { addressRule } from "#adapters/outside/address.ts"
 import { readSettings, type Sources } from "#adapters/settings.ts"
 import { settings_by_path, variableOf } from "#schemas/settings.ts"
 

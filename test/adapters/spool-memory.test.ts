@@ -1,6 +1,6 @@
 import { describe, it } from "@effect/vitest"
 import { Effect, Logger } from "effect"
-import { spoolMemory } from "#adapters/spool-memory.ts"
+import { spoolMemory } from "#adapters/spool/memory.ts"
 import type { SearchFact } from "#schemas/carrier-search/search.ts"
 import { promises } from "../contract/spool.ts"
 

@@ -2,7 +2,7 @@ import { lchownSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { keptFiles } from "#adapters/state-files.ts"
+import { keptFiles } from "#adapters/state/files.ts"
 import { temporaryFolder } from "../nats.ts"
 
 it.live.skipIf(process.getuid?.() !== 0)(

@@ -5,7 +5,7 @@ import { afterAll, assert, describe, expect, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { TestClock } from "effect/testing"
 import { v7 } from "uuid"
-import { type Delegation, denials, Trusts } from "#actors/share-protection/trusts.ts"
+import { type Delegation, denials, Trusts } from "#actors/share-protection/ports/trusts.ts"
 import {
   assigned,
   openTrustStore,

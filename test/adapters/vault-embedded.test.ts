@@ -11,8 +11,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, expect, it } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
-import { Trusts } from "#actors/share-protection/trusts.ts"
-import { secretIdOf, Vault } from "#actors/share-protection/vault.ts"
+import { Trusts } from "#actors/share-protection/ports/trusts.ts"
+import { secretIdOf, Vault } from "#actors/share-protection/ports/vault.ts"
 import { openTrustStore } from "#adapters/share-protection/trust-store.ts"
 import {
   inspector,

@@ -1,8 +1,8 @@
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { WebhookCursors } from "#actors/system/webhook-cursors.ts"
-import { NatsConnection } from "#adapters/nats-connection.ts"
-import { webhookCursorsJetStream } from "#adapters/system/webhook-cursors-jetstream.ts"
+import { WebhookCursors } from "#actors/system/webhooks/cursors.ts"
+import { NatsConnection } from "#adapters/bus/connection.ts"
+import { webhookCursorsJetStream } from "#adapters/system/webhook/cursors-jetstream.ts"
 import { webhookCursorsContract } from "../contract/webhook-cursors.ts"
 import { describeWithServer, nats } from "../nats.ts"
 

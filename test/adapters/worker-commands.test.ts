@@ -13,14 +13,14 @@ import {
   type JobFacts,
   settleJob,
   startJob,
-} from "#actors/share-protection/job-course.ts"
+} from "#actors/share-protection/jobs/course.ts"
 import { Lease } from "#actors/share-protection/lease.ts"
 import type { Batch } from "#actors/share-protection/requests.ts"
 import { Target } from "#actors/share-protection/target.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
-import { logMemory } from "#adapters/log-memory.ts"
-import { connectPlain, NatsConnection } from "#adapters/nats-connection.ts"
-import { NatsServer } from "#adapters/nats-server.ts"
+import { connectPlain, NatsConnection } from "#adapters/bus/connection.ts"
+import { NatsServer } from "#adapters/bus/server.ts"
+import { logMemory } from "#adapters/log/memory.ts"
 import {
   refusalOf,
   serveWorkers,

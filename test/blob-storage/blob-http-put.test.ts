@@ -6,7 +6,7 @@ import {
   BlobShardsFailed,
   BlobStoreFailed,
   BlobStoreReadOnly,
-} from "#actors/blob-storage/blob-store.ts"
+} from "#actors/blob-storage/blobs/store.ts"
 import { json_body_bytes_max, labels_bytes_max } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import {

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { describe, expect, it } from "vitest"
-import { BlobStore } from "#actors/blob-storage/blob-store.ts"
+import { BlobStore } from "#actors/blob-storage/blobs/store.ts"
 import { putStream } from "#gateway/blob-storage/blob-put.ts"
 import { RequestContext } from "#gateway/request-context.ts"
 import { stream_line_bytes_max } from "#schemas/blob-storage/blob.ts"

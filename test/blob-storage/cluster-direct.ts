@@ -1,13 +1,14 @@
 /** Some nodes in one process, in real time, that reach each other at once or not at all. */
-import { clusterEngine } from "#actors/blob-storage/cluster-engine.ts"
+
 import { copyBytes } from "#actors/blob-storage/copy-admission.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import { peerFailure } from "#actors/blob-storage/peer-failure.ts"
 import type { Peer, Peers } from "#actors/blob-storage/peers.ts"
+import { clusterEngine } from "#actors/blob-storage/replicas/engine.ts"
 import { type TakeBackGuard, takeBackGuard } from "#actors/blob-storage/take-back.ts"
 import type { Timing } from "#actors/blob-storage/timing.ts"
 import { blobHasher } from "#adapters/blob-storage/blob-hasher.ts"
-import { memoryEngine } from "#adapters/blob-storage/blob-memory-engine.ts"
+import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { failureOf } from "../cluster/wires.ts"
 import { membersOf, memory, namesOf, openCode } from "./cluster-nodes.ts"
 

@@ -1,7 +1,7 @@
 /** Listing and deleting on all nodes, and nodes that lie. Source: DECISIONS, list, delete; 0123. */
 import { describe, expect, it } from "vitest"
-import { boundsOf } from "#actors/blob-storage/cluster-list.ts"
 import type { Peers } from "#actors/blob-storage/peers.ts"
+import { boundsOf } from "#actors/blob-storage/replicas/list.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import { faultIn, idOf, makeNodes, type Node, orderOf, origin, read } from "./cluster-nodes.ts"
 

@@ -6,7 +6,7 @@ import { HttpRouter, HttpServer, HttpServerRequest, HttpServerResponse } from "e
 import { HttpApiBuilder } from "effect/http-api"
 import { LiveNodes } from "#actors/blob-storage/live-nodes.ts"
 import { host } from "#actors/host.ts"
-import { logMemory } from "#adapters/log-memory.ts"
+import { logMemory } from "#adapters/log/memory.ts"
 import { Log, LogUnavailable } from "#events/log.ts"
 import { BlobStorageApi } from "#gateway/blob-storage/api.ts"
 import { cluster } from "#gateway/blob-storage/cluster.ts"

@@ -3,7 +3,7 @@ import { Effect, Layer, Result, Stream } from "effect"
 import { Cluster } from "#actors/blob-storage/cluster.ts"
 import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
-import { logMemory } from "#adapters/log-memory.ts"
+import { logMemory } from "#adapters/log/memory.ts"
 import {
   type ClusterEvent,
   NodeChanged,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict"
 import { describe, it } from "@effect/vitest"
-import { erasureCode } from "#actors/blob-storage/erasure-code.ts"
+import { erasureCode } from "#actors/blob-storage/erasure/code.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 
 /** GF(256) as it is defined, a bit at a time. */

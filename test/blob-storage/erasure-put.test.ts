@@ -1,8 +1,8 @@
 import assert from "node:assert/strict"
 import { describe, it } from "@effect/vitest"
-import { faultOf } from "#actors/blob-storage/blob-fault.ts"
+import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
-import type { MemoryEngine } from "#adapters/blob-storage/blob-memory-engine.ts"
+import type { MemoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import {
   bytesOf,

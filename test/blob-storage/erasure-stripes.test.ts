@@ -1,7 +1,7 @@
 import assert from "node:assert/strict"
 import { describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { erasureCode } from "#actors/blob-storage/erasure-code.ts"
+import { erasureCode } from "#actors/blob-storage/erasure/code.ts"
 import {
   dataOfStripe,
   rebuiltUnits,
@@ -10,7 +10,7 @@ import {
   striping,
   type Units,
   unit_bytes,
-} from "#actors/blob-storage/erasure-stripes.ts"
+} from "#actors/blob-storage/erasure/stripes.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 
 const codes = new Map([4, 8].map((shards) => [shards, erasureCode(shards, unit_bytes)]))

@@ -1,10 +1,10 @@
 /** Nodes that share a host, and what their blobs' copies make of it. Source: decision 0164. */
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { receiversOf } from "#actors/blob-storage/cluster-parts.ts"
 import { copiesInOne, domainsOf, hostOf, sharesOf } from "#actors/blob-storage/failure-domain.ts"
 import type { Members } from "#actors/blob-storage/peers.ts"
 import { placement } from "#actors/blob-storage/placement.ts"
+import { receiversOf } from "#actors/blob-storage/replicas/parts.ts"
 import { BlobId, type ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 
 describe("a node's host", () => {

@@ -1,8 +1,8 @@
 /** A store as the engine that hot routes ask, so that both routes of a test stand on one store. */
 import { Cause, Effect, Exit, Option, Queue, Stream } from "effect"
-import type { PutAnswer, PutOrder } from "#actors/blob-storage/blob-engine.ts"
-import { type BlobFault, thrown } from "#actors/blob-storage/blob-fault.ts"
-import type { BlobPut, OpenBlob } from "#actors/blob-storage/blob-store.ts"
+import type { PutAnswer, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
+import { type BlobFault, thrown } from "#actors/blob-storage/blobs/fault.ts"
+import type { BlobPut, OpenBlob } from "#actors/blob-storage/blobs/store.ts"
 import type { HotBlobs } from "#gateway/blob-storage/hot-blob.ts"
 import { get_chunk_bytes_max } from "#schemas/blob-storage/blob.ts"
 import type { Store } from "./blob-service.ts"

@@ -1,7 +1,7 @@
 /** Blobs for the repair's tests, and the shards of which they are made. */
 import { blake3 } from "@napi-rs/blake-hash"
-import { erasureCode } from "#actors/blob-storage/erasure-code.ts"
-import { stripeEncoder, unit_bytes } from "#actors/blob-storage/erasure-stripes.ts"
+import { erasureCode } from "#actors/blob-storage/erasure/code.ts"
+import { stripeEncoder, unit_bytes } from "#actors/blob-storage/erasure/stripes.ts"
 import type { Shard } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 

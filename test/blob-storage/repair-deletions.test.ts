@@ -2,7 +2,7 @@
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import type { Deletion, HeldCopy } from "#actors/blob-storage/node-engine.ts"
-import { untold } from "#actors/blob-storage/repair-deletions.ts"
+import { untold } from "#actors/blob-storage/repair/deletions.ts"
 import { makeRepairWorld, type RepairWorld } from "./repair-world.ts"
 
 const names = ["a", "b", "c", "d"]

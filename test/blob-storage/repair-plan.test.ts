@@ -2,8 +2,8 @@
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import type { Copy, HeldCopy } from "#actors/blob-storage/node-engine.ts"
-import { planFor } from "#actors/blob-storage/repair-plan.ts"
-import type { Act, RepairView } from "#actors/blob-storage/repair-view.ts"
+import { planFor } from "#actors/blob-storage/repair/plan.ts"
+import type { Act, RepairView } from "#actors/blob-storage/repair/view.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 
 const hour_ns = 3_600_000_000_000n

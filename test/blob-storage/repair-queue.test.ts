@@ -1,8 +1,8 @@
 /** The queue of hints, and the pace of the repair. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
-import { makeRepairQueue } from "#actors/blob-storage/repair-queue.ts"
-import { makePace, paced } from "#actors/blob-storage/repair-rate.ts"
+import { makeRepairQueue } from "#actors/blob-storage/repair/queue.ts"
+import { makePace, paced } from "#actors/blob-storage/repair/rate.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { makeWorld } from "../cluster/world.ts"
 

@@ -1,7 +1,7 @@
 /** What a sweep does about puts that may still be under way, and beside the users' requests. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
-import { makeSettling } from "#actors/blob-storage/repair-settling.ts"
+import { makeSettling } from "#actors/blob-storage/repair/settling.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { makeRepairWorld, type RepairWorld, type WorldOptions } from "./repair-world.ts"
 

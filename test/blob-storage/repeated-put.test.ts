@@ -4,8 +4,8 @@
  * delete and replicas; decision 0125.
  */
 import { describe, expect, it } from "vitest"
-import { isSingle } from "#actors/blob-storage/cluster-parts.ts"
 import type { HeldCopy } from "#actors/blob-storage/node-engine.ts"
+import { isSingle } from "#actors/blob-storage/replicas/parts.ts"
 import type { BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import {

@@ -8,7 +8,7 @@ import { Volume } from "#actors/blob-storage/volume.ts"
 import { type Addressed, address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { runProcess } from "#actors/process.ts"
-import { logMemory } from "#adapters/log-memory.ts"
+import { logMemory } from "#adapters/log/memory.ts"
 import {
   BlobStored,
   ReplicationShortfallEnded,

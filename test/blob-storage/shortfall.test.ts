@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Stream } from "effect"
-import { BlobStore } from "#actors/blob-storage/blob-store.ts"
+import { BlobStore } from "#actors/blob-storage/blobs/store.ts"
 import { Cluster } from "#actors/blob-storage/cluster.ts"
 import { recordAll } from "#actors/blob-storage/journal.ts"
 import { activeNodes, shortfall } from "#actors/blob-storage/shortfall.ts"
@@ -9,8 +9,8 @@ import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { runProcess } from "#actors/process.ts"
 import { verify } from "#actors/system/verification.ts"
-import { blobMemory } from "#adapters/blob-storage/blob-memory.ts"
-import { logMemory } from "#adapters/log-memory.ts"
+import { blobMemory } from "#adapters/blob-storage/memory/memory.ts"
+import { logMemory } from "#adapters/log/memory.ts"
 import {
   BlobDeleted,
   BlobStored,

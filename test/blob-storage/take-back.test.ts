@@ -4,7 +4,7 @@ import { blake3 } from "@napi-rs/blake-hash"
 import fc from "fast-check"
 import type { CopyOrder } from "#actors/blob-storage/node-engine.ts"
 import { makeNewest, takeBackGuard } from "#actors/blob-storage/take-back.ts"
-import { type MemoryEngine, memoryEngine } from "#adapters/blob-storage/blob-memory-engine.ts"
+import { type MemoryEngine, memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { idOf, origin } from "./erasure-cluster.ts"
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
-import { loadComposite, loadObservations } from "#adapters/capital-pressure/capital-store.ts"
+import { loadComposite, loadObservations } from "#adapters/capital-pressure/store.ts"
 import { backfillLine, sinceTooLate, whyNothing } from "#cli/dashboard/backfill-composite.ts"
 import { runBackfill, today } from "#cli/dashboard/composite-run.ts"
 import { DashboardFile, fileShows } from "#cli/dashboard/dashboard-file.ts"

@@ -8,12 +8,9 @@ import { Worker } from "node:worker_threads"
 import { Clock, Context, Effect, Exit, Layer, Logger, Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
-import {
-  type CapitalReaderOptions,
-  capitalReader,
-} from "#adapters/capital-pressure/capital-reader.ts"
-import { watchedFile } from "#adapters/capital-pressure/capital-reader-file.ts"
-import { loadObservations, loadStore } from "#adapters/capital-pressure/capital-store.ts"
+import { type CapitalReaderOptions, capitalReader } from "#adapters/capital-pressure/reader.ts"
+import { watchedFile } from "#adapters/capital-pressure/reader-file.ts"
+import { loadObservations, loadStore } from "#adapters/capital-pressure/store.ts"
 import { type Asked, DashboardReader } from "#gateway/capital-pressure/dashboard-reader.ts"
 import type { Dashboard } from "#schemas/capital-pressure/dashboard.ts"
 import { noon_ms } from "./served.ts"

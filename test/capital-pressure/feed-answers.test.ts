@@ -1,7 +1,7 @@
 import { crc32, deflateRawSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result } from "effect"
-import { boundedZip } from "#adapters/capital-pressure/feed-zip.ts"
+import { boundedZip } from "#adapters/capital-pressure/feeds/zip.ts"
 import { refused, told } from "../contract/feeds.ts"
 import { given, metricOf } from "./feed-given.ts"
 import { cftcRows, margin_headings, workbook } from "./publisher-answers.ts"

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { derivations } from "#adapters/capital-pressure/feed-derived.ts"
+import { derivations } from "#adapters/capital-pressure/feeds/derived.ts"
 import type { Series } from "#projections/capital-pressure/store.ts"
 import { dateOf, dayOf } from "#schemas/capital-pressure/day.ts"
 import { metrics } from "#schemas/capital-pressure/registry.ts"

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { makePace } from "#adapters/capital-pressure/feed-pace.ts"
+import { makePace } from "#adapters/capital-pressure/feeds/pace.ts"
 
 describe("the pace", () => {
   it.effect("of one host is two at once, and each so much later than the one before", () =>

@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { createServer as createTlsServer } from "node:https"
 import type { AddressInfo } from "node:net"
 import { Effect, Redacted } from "effect"
-import { type Publisher, publishers } from "#adapters/capital-pressure/feed-plan.ts"
+import { type Publisher, publishers } from "#adapters/capital-pressure/feeds/plan.ts"
 import type { FeedsHttpOptions } from "#adapters/capital-pressure/feeds-http.ts"
 import { documented } from "./publisher-answers.ts"
 

@@ -1,6 +1,6 @@
 /** The adapter of FMCSA at the tests' own registry. */
 import { Redacted } from "effect"
-import type { RegistryFmcsaOptions } from "#adapters/carrier-search/carrier-registry-fmcsa.ts"
+import type { RegistryFmcsaOptions } from "#adapters/carrier-search/registry-fmcsa.ts"
 import { fake_key } from "./registry-fake.ts"
 
 /** As an install has them, but for the rate. */

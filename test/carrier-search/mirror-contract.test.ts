@@ -4,7 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Layer } from "effect"
 import { afterAll } from "vitest"
-import { registryMirror } from "#adapters/carrier-search/carrier-mirror.ts"
+import { registryMirror } from "#adapters/carrier-search/mirror.ts"
 import { type Docket, registryContract } from "../contract/registry.ts"
 import { importTexts, legacyOf, motusOf } from "./mirror-given.ts"
 

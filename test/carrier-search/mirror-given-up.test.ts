@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url"
 import { Effect, Stream } from "effect"
 import { expect, it } from "vitest"
 import { Registry } from "#actors/carrier-search/registry.ts"
-import { registryMirror } from "#adapters/carrier-search/carrier-mirror.ts"
+import { registryMirror } from "#adapters/carrier-search/mirror.ts"
 
 /** Answers each question after 80 ms with a piece; each piece has one carrier more. */
 const slow = `

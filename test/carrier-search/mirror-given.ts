@@ -1,7 +1,7 @@
 /** Files of the registry as texts, imported into a mirror, and what is in one. */
 import Sqlite from "better-sqlite3"
-import { type ImportReport, importCarriers } from "#adapters/carrier-search/carrier-import.ts"
-import { dots } from "#adapters/carrier-search/carrier-mirror-file.ts"
+import { type ImportReport, importCarriers } from "#adapters/carrier-search/import.ts"
+import { dots } from "#adapters/carrier-search/mirror-file.ts"
 import type { Docket } from "../contract/registry.ts"
 
 /** A file by its name; a text, or the bytes of one. */

@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { Context, Effect, Layer, Stream } from "effect"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { Registry } from "#actors/carrier-search/registry.ts"
-import { registryMirror } from "#adapters/carrier-search/carrier-mirror.ts"
+import { registryMirror } from "#adapters/carrier-search/mirror.ts"
 import { textOf } from "../contract/registry.ts"
 import { seeded } from "../process/seeded.ts"
 import {

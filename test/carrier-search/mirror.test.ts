@@ -19,7 +19,7 @@ import { Context, Effect, Exit, Layer, Scope, Stream } from "effect"
 import fc from "fast-check"
 import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { type Piece, Registry, SearchFailed } from "#actors/carrier-search/registry.ts"
-import { hasMirror, mirrorFile, registryMirror } from "#adapters/carrier-search/carrier-mirror.ts"
+import { hasMirror, mirrorFile, registryMirror } from "#adapters/carrier-search/mirror.ts"
 import type { Range } from "#schemas/carrier-search/carrier.ts"
 import { type Format, formats, rowOf } from "#schemas/carrier-search/format.ts"
 import { textOf } from "../contract/registry.ts"
@@ -134,10 +134,7 @@ describe("the rows of a mirror", () => {
     await fill("X", 20_000)
     const messages: Array<unknown> = []
     const program = join(folder, "counting.ts")
-    const thread = new URL(
-      "../../adapters/carrier-search/carrier-mirror-thread.ts",
-      import.meta.url,
-    )
+    const thread = new URL("../../adapters/carrier-search/mirror-thread.ts", import.meta.url)
     const spy =
       'import { parentPort } from "node:worker_threads"\n' +
       'import { appendFileSync } from "node:fs"\n' +
@@ -276,10 +273,7 @@ describe("the thread of a mirror", () => {
   }
 
   it("that ends in a search fails it, and the next starts another", async () => {
-    const thread = new URL(
-      "../../adapters/carrier-search/carrier-mirror-thread.ts",
-      import.meta.url,
-    )
+    const thread = new URL("../../adapters/carrier-search/mirror-thread.ts", import.meta.url)
     const once = join(folder, "once")
     const program = programOf(
       `import { existsSync, writeFileSync } from "node:fs"

@@ -4,7 +4,7 @@ import { Registry } from "#actors/carrier-search/registry.ts"
 import {
   type RegistryFmcsaOptions,
   registryFmcsa,
-} from "#adapters/carrier-search/carrier-registry-fmcsa.ts"
+} from "#adapters/carrier-search/registry-fmcsa.ts"
 import type { Range } from "#schemas/carrier-search/carrier.ts"
 import { type Docket, registryContract, searched } from "../contract/registry.ts"
 import { optionsAt } from "./fmcsa-given.ts"

@@ -10,7 +10,7 @@ import {
   type AnswerBufferOptions,
   answerBufferFile,
 } from "#adapters/carrier-search/answer-buffer-file.ts"
-import { spoolMemory } from "#adapters/spool-memory.ts"
+import { spoolMemory } from "#adapters/spool/memory.ts"
 import { CarrierSearchApi } from "#gateway/carrier-search/api.ts"
 import { NoRegistry, Registries } from "#gateway/carrier-search/registries.ts"
 import { searching } from "#gateway/carrier-search/search.ts"

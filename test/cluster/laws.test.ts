@@ -2,7 +2,7 @@
 import assert from "node:assert/strict"
 import { blake3 } from "@napi-rs/blake-hash"
 import { describe, it } from "vitest"
-import { store_origin } from "#actors/blob-storage/blob-admission.ts"
+import { store_origin } from "#actors/blob-storage/blobs/admission.ts"
 import { copyBytes } from "#actors/blob-storage/copy-admission.ts"
 import { nodes_needed } from "#actors/blob-storage/replication.ts"
 import type { ReplicationPolicy } from "#schemas/blob-storage/blob.ts"

@@ -2,7 +2,7 @@
  * What the plain cluster does by itself: it looks at each copy that is here, one by one, sends what
  * others lack, and lets go what is nobody's.
  */
-import { store_origin } from "#actors/blob-storage/blob-admission.ts"
+import { store_origin } from "#actors/blob-storage/blobs/admission.ts"
 import type { Copy, CopyOrder, Deletion, HeldCopy } from "#actors/blob-storage/node-engine.ts"
 import { isPeerFailure } from "#actors/blob-storage/peer-failure.ts"
 import type { Peer, Reason } from "#actors/blob-storage/peers.ts"

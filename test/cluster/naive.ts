@@ -2,10 +2,10 @@
  * A plain cluster of replicas, as short as can be: it asks everybody about each blob, one by one.
  * The simulator is tried on it, and on mistakes that are made in it on purpose.
  */
-import type { BlobOrigin } from "#actors/blob-storage/blob-admission.ts"
-import type { BlobReading } from "#actors/blob-storage/blob-engine.ts"
-import { thrown } from "#actors/blob-storage/blob-fault.ts"
-import type { BlobRange } from "#actors/blob-storage/blob-store.ts"
+import type { BlobOrigin } from "#actors/blob-storage/blobs/admission.ts"
+import type { BlobReading } from "#actors/blob-storage/blobs/engine.ts"
+import { thrown } from "#actors/blob-storage/blobs/fault.ts"
+import type { BlobRange } from "#actors/blob-storage/blobs/store.ts"
 import { isPeerFailure } from "#actors/blob-storage/peer-failure.ts"
 import { nodes_needed } from "#actors/blob-storage/replication.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"

@@ -1,5 +1,5 @@
 /** The nodes of a simulated cluster: each has a disk that lasts, and one life after the other. */
-import { type MemoryEngine, memoryEngine } from "#adapters/blob-storage/blob-memory-engine.ts"
+import { type MemoryEngine, memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { diskOf } from "./disk.ts"
 import { type Membership, makeMembership } from "./membership.ts"
 import { makeNetwork, type Network } from "./network.ts"

@@ -1,5 +1,5 @@
 /** Memory for pieces that shows it at once where somebody still reads what was given back. */
-import { type PieceMemory, piece_bytes } from "#actors/blob-storage/erasure-layout.ts"
+import { type PieceMemory, piece_bytes } from "#actors/blob-storage/erasure/layout.ts"
 
 /** No blob of a test holds so many of it in a row. */
 const spoilt = 0xee

@@ -1,5 +1,5 @@
 /** What a simulated network's parts share: who is on it, and how a message goes. */
-import { faultOf } from "#actors/blob-storage/blob-fault.ts"
+import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import { peerCodeOf, peerFailure } from "#actors/blob-storage/peer-failure.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"

@@ -2,7 +2,7 @@
 import { once } from "node:events"
 import { connect, type Socket } from "node:net"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { connectionShares } from "#adapters/connections/share.ts"
+import { connectionShares } from "#adapters/http/connection-share.ts"
 import { probe } from "../gateway/probe.ts"
 import { as, type Served, startHttp } from "../http.ts"
 

@@ -1,7 +1,7 @@
 /** What everybody promises who carries orders to agents: in one process, or over the bus. */
 import { assert } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
-import type { Agent, Agents } from "#actors/share-protection/agents.ts"
+import type { Agent, Agents } from "#actors/share-protection/ports/agents.ts"
 import { WorkerId } from "#schemas/share-protection/id.ts"
 import type { JobOrder } from "#schemas/share-protection/job-order.ts"
 import { WorkerUnavailable } from "#schemas/share-protection/rejection.ts"

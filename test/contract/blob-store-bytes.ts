@@ -2,7 +2,7 @@
  * Bytes and puts for the blob store's contract.
  */
 import { Effect, Stream } from "effect"
-import type { BlobPut, BlobRange, BlobStore, OpenBlob } from "#actors/blob-storage/blob-store.ts"
+import type { BlobPut, BlobRange, BlobStore, OpenBlob } from "#actors/blob-storage/blobs/store.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 
 type Store = BlobStore["Service"]

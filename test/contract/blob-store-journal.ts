@@ -4,7 +4,7 @@
 import assert from "node:assert/strict"
 import { Effect, Result } from "effect"
 import fc from "fast-check"
-import type { BlobFact } from "#actors/blob-storage/blob-store.ts"
+import type { BlobFact } from "#actors/blob-storage/blobs/store.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { Promised, Store } from "./blob-store.ts"
 import { noise, parts, put, readAll } from "./blob-store-bytes.ts"

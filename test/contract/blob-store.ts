@@ -7,7 +7,7 @@ import { blake3 } from "@napi-rs/blake-hash"
 import { Deferred, Effect, Fiber, type Layer, Stream, Struct } from "effect"
 import { TestClock } from "effect/testing"
 import fc from "fast-check"
-import { type BlobFact, BlobStore } from "#actors/blob-storage/blob-store.ts"
+import { type BlobFact, BlobStore } from "#actors/blob-storage/blobs/store.ts"
 import { type BlobId, get_chunk_bytes_max } from "#schemas/blob-storage/blob.ts"
 import { bytesOf, noise, parts, plain, put, readAll } from "./blob-store-bytes.ts"
 

@@ -1,7 +1,7 @@
 /** What every Buckets promises of deleted objects and of what the bucket locks by itself. */
 import { assert } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
-import { type Bucket, Buckets } from "#actors/share-protection/buckets.ts"
+import { type Bucket, Buckets } from "#actors/share-protection/ports/buckets.ts"
 import { BackendUnavailable, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 import type { BucketsPlace } from "./buckets.ts"
 

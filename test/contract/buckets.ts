@@ -1,7 +1,7 @@
 /** What every Buckets promises, run over each adapter. */
 import { assert } from "@effect/vitest"
 import { Effect, Redacted, type Scope } from "effect"
-import { type Bucket, Buckets } from "#actors/share-protection/buckets.ts"
+import { type Bucket, Buckets } from "#actors/share-protection/ports/buckets.ts"
 import {
   BackendUnavailable,
   TargetPreflightFailed,

@@ -2,7 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Schedule, type Scope } from "effect"
 import { v7 } from "uuid"
-import { type Boot, Compute, type MachineState } from "#actors/share-protection/compute.ts"
+import { type Boot, Compute, type MachineState } from "#actors/share-protection/ports/compute.ts"
 import { ProjectId, WorkerId } from "#schemas/share-protection/id.ts"
 import { WorkerUnavailable } from "#schemas/share-protection/rejection.ts"
 

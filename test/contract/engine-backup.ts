@@ -1,7 +1,7 @@
 /** What every Engine promises of backups: what they hold, and what they leave out. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import { Engine, type EngineProgress } from "#actors/share-protection/engine.ts"
+import { Engine, type EngineProgress } from "#actors/share-protection/ports/engine.ts"
 import { emptyFolder, folderOf, modeOf, setMode, type Tree } from "../share-protection/folder.ts"
 import {
   backedUp,

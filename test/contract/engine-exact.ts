@@ -1,7 +1,7 @@
 /** What every Engine promises of exact restores, of plans of them, and of proofs by sample. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import { Engine, planned_actions_max, type Sample } from "#actors/share-protection/engine.ts"
+import { Engine, planned_actions_max, type Sample } from "#actors/share-protection/ports/engine.ts"
 import {
   emptyFolder,
   folderOf,

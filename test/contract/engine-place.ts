@@ -4,7 +4,7 @@ import {
   EngineFailed,
   type FolderBackup,
   type Repository,
-} from "#actors/share-protection/engine.ts"
+} from "#actors/share-protection/ports/engine.ts"
 import { NotFound } from "#schemas/share-protection/rejection.ts"
 import { emptyFolder, folderOf, readTree, type Tree } from "../share-protection/folder.ts"
 

@@ -1,7 +1,7 @@
 /** What every Engine promises, run over each adapter with real folders. */
 import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Redacted } from "effect"
-import { Engine, EngineFailed, type Repository } from "#actors/share-protection/engine.ts"
+import { Engine, EngineFailed, type Repository } from "#actors/share-protection/ports/engine.ts"
 import { RepositoryLocked, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 import { emptyFolder, folderOf, readTree } from "../share-protection/folder.ts"
 import { backups, patterns } from "./engine-backup.ts"

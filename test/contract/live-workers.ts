@@ -1,7 +1,7 @@
 /** What every LiveWorkers promises. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
-import { type JobProgress, LiveWorkers } from "#actors/share-protection/live-workers.ts"
+import { type JobProgress, LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
 import { JobId, WorkerId } from "#schemas/share-protection/id.ts"
 
 const worker_id = WorkerId.make("worker-1")

@@ -1,7 +1,7 @@
 /** What every NodeEngine promises of bytes that belong to no blob yet. */
 import assert from "node:assert/strict"
-import type { PutAnswer } from "#actors/blob-storage/blob-engine.ts"
-import { faultOf } from "#actors/blob-storage/blob-fault.ts"
+import type { PutAnswer } from "#actors/blob-storage/blobs/engine.ts"
+import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import { noise } from "./blob-store-bytes.ts"
 import type { Promised } from "./node-engine.ts"

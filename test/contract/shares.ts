@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { assert } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { v7 } from "uuid"
-import type { NewShare, Share, Shares } from "#actors/share-protection/shares.ts"
+import type { NewShare, Share, Shares } from "#actors/share-protection/ports/shares.ts"
 import { JobId, type ProjectId, ShareId } from "#schemas/share-protection/id.ts"
 import {
   NetworkStrategyPrecondition,

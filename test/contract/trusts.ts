@@ -2,7 +2,7 @@
 import { inspect } from "node:util"
 import { assert } from "@effect/vitest"
 import { Effect, Redacted, Schema } from "effect"
-import { type Delegation, denials, type Trusts } from "#actors/share-protection/trusts.ts"
+import { type Delegation, denials, type Trusts } from "#actors/share-protection/ports/trusts.ts"
 import type { ProjectId } from "#schemas/share-protection/id.ts"
 import { TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 import { ServiceInfo } from "#schemas/share-protection/service-info.ts"

@@ -2,8 +2,8 @@
 import { inspect } from "node:util"
 import { assert } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
-import type { Delegation } from "#actors/share-protection/trusts.ts"
-import { secret_denied, type Vault } from "#actors/share-protection/vault.ts"
+import type { Delegation } from "#actors/share-protection/ports/trusts.ts"
+import { secret_denied, type Vault } from "#actors/share-protection/ports/vault.ts"
 import { TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 
 /** A secrets manager that holds nothing yet of two projects. */

@@ -1,7 +1,7 @@
 /** What any keeper of webhooks' cursors does. */
 import { assert, it } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
-import { type WebhookCursor, WebhookCursors } from "#actors/system/webhook-cursors.ts"
+import { type WebhookCursor, WebhookCursors } from "#actors/system/webhooks/cursors.ts"
 
 const cursor = (read: number): WebhookCursor => ({
   replay: 1,

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
-import { leftOf } from "#adapters/state-files.ts"
+import { leftOf } from "#adapters/state/files.ts"
 import { root } from "./guide.ts"
 
 /** The paths of the data folder's table, with what it says of their loss. */

@@ -3,8 +3,8 @@ import { assert, it } from "@effect/vitest"
 import { jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { Effect, Logger, Redacted } from "effect"
-import { DataFolder, lockDataFolder } from "#adapters/data-lock.ts"
-import { natsServer } from "#adapters/nats-server.ts"
+import { natsServer } from "#adapters/bus/server.ts"
+import { DataFolder, lockDataFolder } from "#adapters/data-folder/lock.ts"
 import { describeWithServer, temporaryFolder } from "../nats.ts"
 
 /** A minute and more by default; what is waited for here is the same, only sooner. */

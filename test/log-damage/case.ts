@@ -6,8 +6,8 @@
  */
 import { cpSync, rmSync } from "node:fs"
 import { Effect, Exit, Layer, Stream } from "effect"
-import { sha256 } from "#adapters/commit-codec.ts"
-import { NatsConnection } from "#adapters/nats-connection.ts"
+import { NatsConnection } from "#adapters/bus/connection.ts"
+import { sha256 } from "#adapters/log/commit-codec.ts"
 import { Log } from "#events/log.ts"
 import { LogGuard, type Missing, mergeMissing } from "#events/log-guard.ts"
 import { exclusive } from "#server/session.ts"

@@ -2,11 +2,11 @@
 import { join } from "node:path"
 import type { StreamInfo } from "@nats-io/jetstream"
 import { Effect } from "effect"
-import { DataFolder } from "#adapters/data-lock.ts"
-import { wanted } from "#adapters/log-jetstream.ts"
-import { connectBus } from "#adapters/nats-connection.ts"
-import { natsServer } from "#adapters/nats-server.ts"
-import { undefinedWhereNone } from "#adapters/nats-stream.ts"
+import { connectBus } from "#adapters/bus/connection.ts"
+import { natsServer } from "#adapters/bus/server.ts"
+import { undefinedWhereNone } from "#adapters/bus/stream.ts"
+import { DataFolder } from "#adapters/data-folder/lock.ts"
+import { wanted } from "#adapters/log/jetstream.ts"
 
 /** Bytes of a stream for which nats-server chooses blocks of 32 KB instead of 8 MB. */
 const small_stream_bytes = 120_000

@@ -9,7 +9,7 @@
 
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Logger } from "effect"
-import { sha256 } from "#adapters/commit-codec.ts"
+import { sha256 } from "#adapters/log/commit-codec.ts"
 import type { Mark } from "#adapters/log/high-water-mark.ts"
 import {
   checkAbsent,
@@ -17,7 +17,7 @@ import {
   newWatch,
   type Questions,
   type Watched,
-} from "#adapters/log/log-watch.ts"
+} from "#adapters/log/watch.ts"
 import { type Missing, mergeMissing } from "#events/log-guard.ts"
 import { seeded } from "../process/seeded.ts"
 

@@ -1,8 +1,8 @@
 /** Metrics as text: what is written is what is meant, and the oracle sees what is not. */
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
-import { dropCounter } from "#adapters/spool-memory.ts"
-import "#adapters/log-metrics.ts"
+import { dropCounter } from "#adapters/spool/memory.ts"
+import "#adapters/log/metrics.ts"
 import { processMetrics } from "#adapters/process-metrics.ts"
 import { familyText, histogramText, plainText } from "#schemas/metric.ts"
 import { badNames, parsed } from "./exposition.ts"

@@ -12,13 +12,13 @@ import { Context, DateTime, Effect, Layer, Redacted, References, Stream } from "
 import { Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { startAgent } from "#actors/share-protection/agent.ts"
-import type { Agents } from "#actors/share-protection/agents.ts"
-import type { Boot } from "#actors/share-protection/compute.ts"
-import { Compute } from "#actors/share-protection/compute.ts"
-import { type ConductorOptions, conductor } from "#actors/share-protection/conductor.ts"
-import { cancelJob } from "#actors/share-protection/job-course.ts"
-import { LiveWorkers } from "#actors/share-protection/live-workers.ts"
-import { orphanSweep } from "#actors/share-protection/orphan-sweep.ts"
+import { cancelJob } from "#actors/share-protection/jobs/course.ts"
+import type { Agents } from "#actors/share-protection/ports/agents.ts"
+import type { Boot } from "#actors/share-protection/ports/compute.ts"
+import { Compute } from "#actors/share-protection/ports/compute.ts"
+import { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
+import { type ConductorOptions, conductor } from "#actors/share-protection/processes/conductor.ts"
+import { orphanSweep } from "#actors/share-protection/processes/orphan-sweep.ts"
 import {
   type Batch,
   createTarget,
@@ -28,7 +28,7 @@ import {
   requestRestore,
   restartEnrollment,
 } from "#actors/share-protection/requests.ts"
-import { sharesEmbedded } from "#adapters/share-protection/shares-embedded.ts"
+import { sharesEmbedded } from "#adapters/share-protection/shares/embedded.ts"
 import { openTrustStore } from "#adapters/share-protection/trust-store.ts"
 import { addTrust, inspector, trustsEmbedded } from "#adapters/share-protection/trusts-embedded.ts"
 import { openVault, vaultEmbedded } from "#adapters/share-protection/vault-embedded.ts"

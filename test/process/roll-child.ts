@@ -1,6 +1,6 @@
 /** Run by a test: begins a generation of the log, and is killed after its step of this number. */
 import { Effect } from "effect"
-import { rollLog } from "#adapters/log-roll.ts"
+import { rollLog } from "#adapters/log/roll.ts"
 import { busAlone, generations } from "#server/session.ts"
 import { given } from "../settings-given.ts"
 import { newSteps } from "./steps.ts"

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import { Effect } from "effect"
-import { serversOf } from "#adapters/nats-orphans.ts"
+import { serversOf } from "#adapters/bus/orphans.ts"
 
 const root = dirname(dirname(import.meta.dirname))
 

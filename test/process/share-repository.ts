@@ -1,9 +1,9 @@
 /** A repository looked into by other means than the server's: restic itself, with its password. */
 import { Effect, Layer, type Redacted } from "effect"
-import type { Bucket } from "#actors/share-protection/buckets.ts"
-import { Engine, type Repository } from "#actors/share-protection/engine.ts"
-import { Trusts } from "#actors/share-protection/trusts.ts"
-import { Vault } from "#actors/share-protection/vault.ts"
+import type { Bucket } from "#actors/share-protection/ports/buckets.ts"
+import { Engine, type Repository } from "#actors/share-protection/ports/engine.ts"
+import { Trusts } from "#actors/share-protection/ports/trusts.ts"
+import { Vault } from "#actors/share-protection/ports/vault.ts"
 import { engineRestic } from "#adapters/share-protection/engine-restic.ts"
 import { openTrustStore } from "#adapters/share-protection/trust-store.ts"
 import { inspector, trustsEmbedded } from "#adapters/share-protection/trusts-embedded.ts"

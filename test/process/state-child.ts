@@ -1,8 +1,8 @@
 /** Run by a test: restores a backup of state, and is killed after its step of this number. */
 import { Effect } from "effect"
-import { proveState } from "#adapters/state-proof.ts"
-import { claimFolder, restoreState } from "#adapters/state-restore.ts"
-import { openStateStore } from "#adapters/state-store.ts"
+import { proveState } from "#adapters/state/proof.ts"
+import { claimFolder, restoreState } from "#adapters/state/restore.ts"
+import { openStateStore } from "#adapters/state/store.ts"
 import { busRestored, generations } from "#server/session.ts"
 import { given } from "../settings-given.ts"
 import { newSteps } from "./steps.ts"

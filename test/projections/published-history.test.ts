@@ -4,7 +4,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Fiber, Logger, Schema, Stream } from "effect"
-import { makeMemory, type Tampering } from "#adapters/published-events-memory.ts"
+import { makeMemory, type Tampering } from "#adapters/published/memory.ts"
 import { isPartOf, Log, LogUnavailable, type Recorded } from "#events/log.ts"
 import { PublicationAnchored, publication_stream } from "#events/system/publication.ts"
 import { LossAccepted, restoration_stream, StateRestored } from "#events/system/restoration.ts"

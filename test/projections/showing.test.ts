@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { logMemory } from "#adapters/log-memory.ts"
+import { logMemory } from "#adapters/log/memory.ts"
 import { Log } from "#events/log.ts"
 import { showing } from "#projections/showing.ts"
 import { waiting } from "#projections/waiting.ts"

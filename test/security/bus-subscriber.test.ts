@@ -7,17 +7,12 @@ import { assert, it } from "@effect/vitest"
 import { AckPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream"
 import { connect } from "@nats-io/transport-node"
 import { Effect, Layer, Logger, Redacted, Schedule, type Scope } from "effect"
-import {
-  mirror_api,
-  mirror_consumer,
-  mirror_deliveries,
-  source_api,
-} from "#adapters/nats-config.ts"
-import { EventsConnection, NatsConnection } from "#adapters/nats-connection.ts"
-import { NatsServer } from "#adapters/nats-server.ts"
-import { ensureStream } from "#adapters/nats-stream.ts"
+import { mirror_api, mirror_consumer, mirror_deliveries, source_api } from "#adapters/bus/config.ts"
+import { EventsConnection, NatsConnection } from "#adapters/bus/connection.ts"
+import { NatsServer } from "#adapters/bus/server.ts"
+import { ensureStream } from "#adapters/bus/stream.ts"
+import { publishedEventsJetStream } from "#adapters/published/jetstream.ts"
 import { events_stream } from "#adapters/published/stream-name.ts"
-import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
 import { describeWithServer, nats } from "../nats.ts"
 import {
   attack,

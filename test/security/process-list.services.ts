@@ -8,7 +8,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Effect, Redacted } from "effect"
 import { afterAll, beforeAll, expect, it } from "vitest"
-import type { Bucket } from "#actors/share-protection/buckets.ts"
+import type { Bucket } from "#actors/share-protection/ports/buckets.ts"
 import {
   childrenOf,
   cleanUp,

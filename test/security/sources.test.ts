@@ -52,7 +52,7 @@ describe("the sources", () => {
     // The reply subject of a message is read in one place, and that of JetStream's own in another.
     expect(holding(server, /\bmessage\.reply\b|\{[^}]*\breply\b[^}]*\}: (Pick<)?Msg\b/)).toEqual([
       "adapters/bus/answer.ts",
-      "adapters/log-consumer.ts",
+      "adapters/log/consumer.ts",
     ])
   })
 })

@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Option } from "effect"
-import { LiveWorkers } from "#actors/share-protection/live-workers.ts"
+import { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
 import { WorkerUnavailable } from "#schemas/share-protection/rejection.ts"
 import { inWorld, until, worker } from "./agent-world.ts"
 import { worker_id } from "./job-samples.ts"

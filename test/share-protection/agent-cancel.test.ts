@@ -1,9 +1,9 @@
 import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { address } from "#actors/commands.ts"
-import { Agents } from "#actors/share-protection/agents.ts"
 import { Backup } from "#actors/share-protection/backup.ts"
-import { buryJob, cancelJob, retryJob } from "#actors/share-protection/job-course.ts"
+import { buryJob, cancelJob, retryJob } from "#actors/share-protection/jobs/course.ts"
+import { Agents } from "#actors/share-protection/ports/agents.ts"
 import {
   queueTargetJob,
   requestRestore,

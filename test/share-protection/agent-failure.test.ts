@@ -1,8 +1,8 @@
 import { rm } from "node:fs/promises"
 import { assert, describe } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
-import { EngineFailed } from "#actors/share-protection/engine.ts"
-import { retryJob } from "#actors/share-protection/job-course.ts"
+import { retryJob } from "#actors/share-protection/jobs/course.ts"
+import { EngineFailed } from "#actors/share-protection/ports/engine.ts"
 import { requestRestore } from "#actors/share-protection/requests.ts"
 import type { JobStep } from "#schemas/share-protection/job.ts"
 import {

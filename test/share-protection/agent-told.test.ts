@@ -1,9 +1,9 @@
 import { inspect } from "node:util"
 import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber, Stream } from "effect"
-import { Agents } from "#actors/share-protection/agents.ts"
-import { EngineFailed } from "#actors/share-protection/engine.ts"
-import { LiveWorkers } from "#actors/share-protection/live-workers.ts"
+import { Agents } from "#actors/share-protection/ports/agents.ts"
+import { EngineFailed } from "#actors/share-protection/ports/engine.ts"
+import { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
 import { queueTargetJob } from "#actors/share-protection/requests.ts"
 import { Log } from "#events/log.ts"
 import {

@@ -1,8 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Redacted, Schema } from "effect"
 import { address } from "#actors/commands.ts"
-import { Agents } from "#actors/share-protection/agents.ts"
 import { Backup } from "#actors/share-protection/backup.ts"
+import { Agents } from "#actors/share-protection/ports/agents.ts"
 import {
   queueTargetJob,
   requestRestore,

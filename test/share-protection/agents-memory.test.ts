@@ -1,6 +1,6 @@
 import { describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Agents } from "#actors/share-protection/agents.ts"
+import { Agents } from "#actors/share-protection/ports/agents.ts"
 import { agentsContract } from "../contract/agents.ts"
 import { agentsMemory } from "./agents-memory.ts"
 

@@ -1,6 +1,6 @@
 /** The bus between the conductor and the agents, in memory: each knows the other at once. */
 import { Duration, Effect, Layer } from "effect"
-import { type Agent, Agents } from "#actors/share-protection/agents.ts"
+import { type Agent, Agents } from "#actors/share-protection/ports/agents.ts"
 import type { WorkerId } from "#schemas/share-protection/id.ts"
 import { WorkerUnavailable } from "#schemas/share-protection/rejection.ts"
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
-import type { Bucket } from "#actors/share-protection/buckets.ts"
+import type { Bucket } from "#actors/share-protection/ports/buckets.ts"
 import { type BucketsPlace, bucketsContract, type Flaw } from "../contract/buckets.ts"
 import {
   bucketsMemory,

@@ -1,6 +1,6 @@
 /** S3 in memory, as far as a repository needs it: buckets, keys, versions and locks. */
 import { Clock, DateTime, Effect, Layer, Redacted } from "effect"
-import { type Bucket, Buckets, preflightDetail } from "#actors/share-protection/buckets.ts"
+import { type Bucket, Buckets, preflightDetail } from "#actors/share-protection/ports/buckets.ts"
 import {
   BackendUnavailable,
   TargetPreflightFailed,

@@ -1,6 +1,6 @@
 /** Machines in memory, which boot as fast as a test says, or never. */
 import { Effect, Fiber, Layer } from "effect"
-import { type Boot, Compute, type Image } from "#actors/share-protection/compute.ts"
+import { type Boot, Compute, type Image } from "#actors/share-protection/ports/compute.ts"
 import type { WorkerId } from "#schemas/share-protection/id.ts"
 import { BackendUnavailable, WorkerUnavailable } from "#schemas/share-protection/rejection.ts"
 

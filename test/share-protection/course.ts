@@ -14,7 +14,7 @@ import {
   type JobFacts,
   type Result,
   startJob,
-} from "#actors/share-protection/job-course.ts"
+} from "#actors/share-protection/jobs/course.ts"
 import { Lease, leaseAfter } from "#actors/share-protection/lease.ts"
 import { Policy, policyAfter } from "#actors/share-protection/policy.ts"
 import {
@@ -26,7 +26,7 @@ import {
 import { Restore, restoreAfter } from "#actors/share-protection/restore.ts"
 import { Target, targetAfter } from "#actors/share-protection/target.ts"
 import { Worker, workerAfter } from "#actors/share-protection/worker.ts"
-import { logMemory } from "#adapters/log-memory.ts"
+import { logMemory } from "#adapters/log/memory.ts"
 import { Log, type LogUnavailable, type Recorded } from "#events/log.ts"
 import type { JobId, WorkerId } from "#schemas/share-protection/id.ts"
 import { AdvanceJob, type JobStep, job_steps } from "#schemas/share-protection/job.ts"

@@ -2,8 +2,8 @@ import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { address } from "#actors/commands.ts"
 import { Backup } from "#actors/share-protection/backup.ts"
-import { dispatch } from "#actors/share-protection/dispatch.ts"
-import { cancelJob, retryJob, settleJob } from "#actors/share-protection/job-course.ts"
+import { dispatch } from "#actors/share-protection/dispatch/dispatch.ts"
+import { cancelJob, retryJob, settleJob } from "#actors/share-protection/jobs/course.ts"
 import {
   deleteTarget,
   queueTargetJob,

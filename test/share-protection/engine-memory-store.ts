@@ -10,7 +10,7 @@ import {
   type RestorePlan,
   type Sample,
   type Snapshot,
-} from "#actors/share-protection/engine.ts"
+} from "#actors/share-protection/ports/engine.ts"
 import { NotFound } from "#schemas/share-protection/rejection.ts"
 import type { MemoryBucket } from "./buckets-memory.ts"
 import { below, type Entry, entriesOf, isSame, scopeOf, writeEntry } from "./snapshot-files.ts"

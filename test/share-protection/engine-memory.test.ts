@@ -1,6 +1,6 @@
 import { describe, it } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
-import { Engine, type Repository } from "#actors/share-protection/engine.ts"
+import { Engine, type Repository } from "#actors/share-protection/ports/engine.ts"
 import { engineContract } from "../contract/engine.ts"
 import type { EnginePlace } from "../contract/engine-place.ts"
 import { type MemoryBucket, makeBucket, type S3 } from "./buckets-memory.ts"

@@ -10,7 +10,7 @@ import {
   type FolderRestore,
   type OnProgress,
   type Repository,
-} from "#actors/share-protection/engine.ts"
+} from "#actors/share-protection/ports/engine.ts"
 import { RepositoryLocked, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 import {
   type MemoryBucket,

@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { LiveWorkers } from "#actors/share-protection/live-workers.ts"
+import { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
 import { worker_id } from "./http-course.ts"
 import { admin, backedUp, made } from "./http-given.ts"
 import { compared } from "./http-kept.ts"

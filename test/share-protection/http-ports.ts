@@ -1,10 +1,10 @@
 /** What stands behind the API, in memory: what it knows is in `World`, for tests to change. */
 import { Context, Effect, Layer, Redacted, Stream } from "effect"
-import { Buckets, preflightDetail } from "#actors/share-protection/buckets.ts"
-import { Images } from "#actors/share-protection/compute.ts"
-import { type Share, Shares } from "#actors/share-protection/shares.ts"
-import { denials, Trusts } from "#actors/share-protection/trusts.ts"
-import { secret_denied, Vault } from "#actors/share-protection/vault.ts"
+import { Buckets, preflightDetail } from "#actors/share-protection/ports/buckets.ts"
+import { Images } from "#actors/share-protection/ports/compute.ts"
+import { type Share, Shares } from "#actors/share-protection/ports/shares.ts"
+import { denials, Trusts } from "#actors/share-protection/ports/trusts.ts"
+import { secret_denied, Vault } from "#actors/share-protection/ports/vault.ts"
 import { ProjectId, ShareId } from "#schemas/share-protection/id.ts"
 import {
   BackendUnavailable,

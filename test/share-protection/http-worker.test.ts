@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { address } from "#actors/commands.ts"
-import { LiveWorkers } from "#actors/share-protection/live-workers.ts"
+import { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
 import { Rollout } from "#actors/share-protection/rollout.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
 import { DomainId, ProjectId } from "#schemas/share-protection/id.ts"

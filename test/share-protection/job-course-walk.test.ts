@@ -22,7 +22,7 @@ import {
   settleJob,
   startJob,
   unassignJob,
-} from "#actors/share-protection/job-course.ts"
+} from "#actors/share-protection/jobs/course.ts"
 import {
   type Batch,
   queueTargetJob,

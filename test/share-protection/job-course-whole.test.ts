@@ -17,7 +17,7 @@ import {
   rejectJob,
   retryJob,
   startJob,
-} from "#actors/share-protection/job-course.ts"
+} from "#actors/share-protection/jobs/course.ts"
 import { Lease } from "#actors/share-protection/lease.ts"
 import type { Batch } from "#actors/share-protection/requests.ts"
 import { Worker } from "#actors/share-protection/worker.ts"

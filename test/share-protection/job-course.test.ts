@@ -14,7 +14,7 @@ import {
   rejectJob,
   settleJob,
   startJob,
-} from "#actors/share-protection/job-course.ts"
+} from "#actors/share-protection/jobs/course.ts"
 import { queueTargetJob, startFormatUpgrade } from "#actors/share-protection/requests.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
 import { job_steps } from "#schemas/share-protection/job.ts"

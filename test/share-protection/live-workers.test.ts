@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { hearing, LiveWorkers } from "#actors/share-protection/live-workers.ts"
+import { hearing, LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
 import { JobId, WorkerId } from "#schemas/share-protection/id.ts"
 import { promises } from "../contract/live-workers.ts"
 import { uuid } from "./samples.ts"

@@ -2,17 +2,17 @@ import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Stream } from "effect"
 import { address } from "#actors/commands.ts"
 import { Domain } from "#actors/share-protection/domain.ts"
-import { cancelJob } from "#actors/share-protection/job-course.ts"
-import { orphanSweep } from "#actors/share-protection/orphan-sweep.ts"
-import { Reconciliation } from "#actors/share-protection/reconciliation.ts"
+import { cancelJob } from "#actors/share-protection/jobs/course.ts"
+import { Shares } from "#actors/share-protection/ports/shares.ts"
+import { orphanSweep } from "#actors/share-protection/processes/orphan-sweep.ts"
 import {
   type Loop,
   type ReconcilingOptions,
   reconciling,
-} from "#actors/share-protection/reconciling.ts"
+} from "#actors/share-protection/processes/reconciling.ts"
+import { sharePolling } from "#actors/share-protection/processes/share-polling.ts"
+import { Reconciliation } from "#actors/share-protection/reconciliation.ts"
 import { definePolicy } from "#actors/share-protection/requests.ts"
-import { sharePolling } from "#actors/share-protection/share-polling.ts"
-import { Shares } from "#actors/share-protection/shares.ts"
 import { LogUnavailable } from "#events/log.ts"
 import { ConfigureDomain } from "#schemas/share-protection/domain.ts"
 import { TriggerReconciliation } from "#schemas/share-protection/reconciliation.ts"

@@ -13,7 +13,7 @@ import {
   requestRestore,
 } from "#actors/share-protection/requests.ts"
 import { TargetTemplate, targetTemplateAfter } from "#actors/share-protection/target-template.ts"
-import { logMemory } from "#adapters/log-memory.ts"
+import { logMemory } from "#adapters/log/memory.ts"
 import { Log } from "#events/log.ts"
 import { TargetId } from "#schemas/share-protection/id.ts"
 import { backupNow, deployment, policyNow, restoreNow, send, targetNow } from "./course.ts"

@@ -1,6 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { type RetentionRule, retain, type Taken } from "#actors/share-protection/retention.ts"
+import {
+  type RetentionRule,
+  retain,
+  type Taken,
+} from "#actors/share-protection/processes/retention.ts"
 import { BackupId } from "#schemas/share-protection/id.ts"
 import type { Retention } from "#schemas/share-protection/retention.ts"
 

@@ -6,7 +6,7 @@ import {
   parseSchedule,
   type Schedule,
   ticksAt,
-} from "#actors/share-protection/schedule.ts"
+} from "#actors/share-protection/processes/schedule.ts"
 import { PolicyId } from "#schemas/share-protection/id.ts"
 import { cronTicks, localMinutes, type Walk } from "./cron-oracle.ts"
 

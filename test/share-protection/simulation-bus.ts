@@ -1,8 +1,8 @@
 /** What carries words in a simulation: it drops, delays and repeats them. */
 import { Duration, Effect, Stream } from "effect"
 import { type Commands, Unavailable } from "#actors/commands.ts"
-import type { Agents } from "#actors/share-protection/agents.ts"
-import type { LiveWorkers } from "#actors/share-protection/live-workers.ts"
+import type { Agents } from "#actors/share-protection/ports/agents.ts"
+import type { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
 import { type Log, LogUnavailable, OutcomeUnknown } from "#events/log.ts"
 import { WorkerUnavailable } from "#schemas/share-protection/rejection.ts"
 import {

@@ -5,16 +5,16 @@
  * snapshot is forgotten which a backup still needs.
  */
 import { Effect, Exit, Redacted, Stream } from "effect"
-import type { Buckets } from "#actors/share-protection/buckets.ts"
+import type { Buckets } from "#actors/share-protection/ports/buckets.ts"
 import {
   type Engine,
   EngineFailed,
   type EngineFailure,
   type Repository,
-} from "#actors/share-protection/engine.ts"
-import type { Share, Shares } from "#actors/share-protection/shares.ts"
-import type { Trusts } from "#actors/share-protection/trusts.ts"
-import type { Vault } from "#actors/share-protection/vault.ts"
+} from "#actors/share-protection/ports/engine.ts"
+import type { Share, Shares } from "#actors/share-protection/ports/shares.ts"
+import type { Trusts } from "#actors/share-protection/ports/trusts.ts"
+import type { Vault } from "#actors/share-protection/ports/vault.ts"
 import { type ProjectId, ShareId } from "#schemas/share-protection/id.ts"
 import type { LeaseMode } from "#schemas/share-protection/lease.ts"
 import {

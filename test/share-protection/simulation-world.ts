@@ -5,8 +5,8 @@
  */
 import { createHash, type Hash } from "node:crypto"
 import { Effect } from "effect"
-import type { Agent } from "#actors/share-protection/agents.ts"
-import { hearing } from "#actors/share-protection/live-workers.ts"
+import type { Agent } from "#actors/share-protection/ports/agents.ts"
+import { hearing } from "#actors/share-protection/ports/live-workers.ts"
 import type { Recorded } from "#events/log.ts"
 import type { Message } from "#schemas/message.ts"
 import type { WorkerId } from "#schemas/share-protection/id.ts"

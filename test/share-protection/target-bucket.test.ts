@@ -1,13 +1,13 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { address } from "#actors/commands.ts"
-import { dispatch } from "#actors/share-protection/dispatch.ts"
+import { dispatch } from "#actors/share-protection/dispatch/dispatch.ts"
 import {
   cancelJob,
   failJob,
   type JobFailure,
   settleJob,
-} from "#actors/share-protection/job-course.ts"
+} from "#actors/share-protection/jobs/course.ts"
 import { deleteTarget, queueTargetJob } from "#actors/share-protection/requests.ts"
 import { Target } from "#actors/share-protection/target.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"

@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { dispatch } from "#actors/share-protection/dispatch.ts"
+import { dispatch } from "#actors/share-protection/dispatch/dispatch.ts"
 import type { CompleteBackup } from "#schemas/share-protection/backup.ts"
 import { begin, conducted, dispatch_options, ready } from "./conducted.ts"
 import { availableTarget, madeBackup, restoreOf } from "./conducted-scenes.ts"

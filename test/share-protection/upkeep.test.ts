@@ -2,8 +2,9 @@ import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { address } from "#actors/commands.ts"
 import { Backup } from "#actors/share-protection/backup.ts"
-import { cancelJob, type JobFailure, rejectJob } from "#actors/share-protection/job-course.ts"
+import { cancelJob, type JobFailure, rejectJob } from "#actors/share-protection/jobs/course.ts"
 import { Policy } from "#actors/share-protection/policy.ts"
+import { upkeep } from "#actors/share-protection/processes/upkeep.ts"
 import {
   definePolicy,
   deleteBackup,
@@ -11,7 +12,6 @@ import {
   queueTargetJob,
 } from "#actors/share-protection/requests.ts"
 import { Target } from "#actors/share-protection/target.ts"
-import { upkeep } from "#actors/share-protection/upkeep.ts"
 import {
   FinishBackupRestore,
   type Forgotten,

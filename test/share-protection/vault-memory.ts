@@ -1,8 +1,8 @@
 /** Trusts and secrets in memory. */
 import { randomUUID } from "node:crypto"
 import { Effect, Layer, Redacted } from "effect"
-import { type Delegation, denials, Trusts } from "#actors/share-protection/trusts.ts"
-import { secret_denied, secretIdOf, Vault } from "#actors/share-protection/vault.ts"
+import { type Delegation, denials, Trusts } from "#actors/share-protection/ports/trusts.ts"
+import { secret_denied, secretIdOf, Vault } from "#actors/share-protection/ports/vault.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
 import { TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
 

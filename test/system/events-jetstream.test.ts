@@ -1,10 +1,10 @@
 /** `GET /v1/events` over a real bus: what it holds, what it lets go, and what it outlives. */
 import { assert, it } from "@effect/vitest"
 import { Effect, Layer, Logger, Schedule, type Scope } from "effect"
-import { EventsConnection } from "#adapters/nats-connection.ts"
-import { NatsServer } from "#adapters/nats-server.ts"
+import { EventsConnection } from "#adapters/bus/connection.ts"
+import { NatsServer } from "#adapters/bus/server.ts"
+import { publishedEventsJetStream } from "#adapters/published/jetstream.ts"
 import { events_stream } from "#adapters/published/stream-name.ts"
-import { publishedEventsJetStream } from "#adapters/published-events-jetstream.ts"
 import { PublishedEvents } from "#projections/published-events.ts"
 import { describeWithServer, nats } from "../nats.ts"
 import { historyAlone } from "../publishing.ts"

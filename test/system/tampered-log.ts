@@ -1,6 +1,6 @@
 /** A log that somebody has changed behind our back: commits as they are stored now. */
 import { Effect, Layer, Stream } from "effect"
-import { digest, sha256 } from "#adapters/commit-codec.ts"
+import { digest, sha256 } from "#adapters/log/commit-codec.ts"
 import { type Commit, isPartOf, Log, type Recorded } from "#events/log.ts"
 
 /** A commit as it would be read after its bytes were changed. */

@@ -6,9 +6,9 @@ import {
   makeBacklog,
   open_max,
   parallel_max,
-} from "#actors/system/webhook-backlog.ts"
-import { resumed } from "#actors/system/webhook-delivery.ts"
-import type { Outcome } from "#actors/system/webhook-sender.ts"
+} from "#actors/system/webhooks/backlog.ts"
+import { resumed } from "#actors/system/webhooks/delivery.ts"
+import type { Outcome } from "#actors/system/webhooks/sender.ts"
 
 const hour_ms = 3_600_000
 const empty = resumed({ replay: 0, after: 0, revision: 1 }, undefined)

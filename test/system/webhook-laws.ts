@@ -1,5 +1,5 @@
 /** What must hold of a run of the webhooks' simulation. */
-import { isFor } from "#actors/system/webhook-delivery.ts"
+import { isFor } from "#actors/system/webhooks/delivery.ts"
 import type { Recorded } from "#events/log.ts"
 import type { CloudEvent } from "#schemas/cloud-event.ts"
 import type { Subscriber } from "./webhook-world.ts"

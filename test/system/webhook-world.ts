@@ -1,13 +1,13 @@
 /** The world of the webhooks' simulation: receivers that fail, and ports that are killed. */
 import { Context, Deferred, Effect, Stream } from "effect"
 import { Commands, Unavailable } from "#actors/commands.ts"
-import { CursorsUnavailable, WebhookCursors } from "#actors/system/webhook-cursors.ts"
-import { EventsUnavailable, WebhookEvents } from "#actors/system/webhook-events.ts"
+import { CursorsUnavailable, WebhookCursors } from "#actors/system/webhooks/cursors.ts"
+import { EventsUnavailable, WebhookEvents } from "#actors/system/webhooks/events.ts"
 import {
   type Outcome as Answer,
   type Parcel,
   WebhookSender,
-} from "#actors/system/webhook-sender.ts"
+} from "#actors/system/webhooks/sender.ts"
 import type { Log } from "#events/log.ts"
 import type { Seeded } from "../process/seeded.ts"
 

@@ -6,9 +6,9 @@ import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { afterEach, it } from "vitest"
 import type { Copy } from "#actors/blob-storage/node-engine.ts"
-import { memoryEngine } from "#adapters/blob-storage/blob-memory-engine.ts"
-import { peerCalls } from "#adapters/blob-storage/peer-call.ts"
-import { peersLink } from "#adapters/blob-storage/peers-link.ts"
+import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
+import { peerCalls } from "#adapters/blob-storage/peer/call.ts"
+import { peersLink } from "#adapters/blob-storage/peers/link.ts"
 import {
   all,
   codeOf,

@@ -2,7 +2,7 @@
  * When a volume writes checkpoints, and of what: all that is durable between two batches. Commits
  * go on while it is written; what comes meanwhile is replayed from the log.
  */
-import { isFull } from "#actors/blob-storage/blob-fault.ts"
+import { isFull } from "#actors/blob-storage/blobs/fault.ts"
 import type { VolumeDisk } from "../disk.ts"
 import type { OpenLine } from "../log/commit.ts"
 import { makeTurns } from "../log/turns.ts"

@@ -3,7 +3,7 @@
  * a put that they would have no room for is refused as on a full disk. So what deletes leave behind
  * can always be given up, which takes a checkpoint first.
  */
-import { type BlobFault, faultOf, isFull } from "#actors/blob-storage/blob-fault.ts"
+import { type BlobFault, faultOf, isFull } from "#actors/blob-storage/blobs/fault.ts"
 import type { VolumeDisk } from "../disk.ts"
 import type { ExtentFiles } from "../extents/files.ts"
 import type { FreeSpace } from "../free-space/gauge.ts"

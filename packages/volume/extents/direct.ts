@@ -4,7 +4,7 @@
  * 30 where a file grows. Linux alone has them, and not on every file system.
  */
 import fs from "node:fs"
-import { codeOf } from "#actors/blob-storage/blob-fault.ts"
+import { codeOf } from "#actors/blob-storage/blobs/fault.ts"
 import { isPaged } from "./memory.ts"
 
 const page_bytes = 4096

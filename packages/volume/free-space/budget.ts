@@ -6,7 +6,7 @@
  *
  * Source: DECISIONS of document 1, several blob nodes, limits not shown; decision 0177.
  */
-import { type BlobFault, thrown } from "#actors/blob-storage/blob-fault.ts"
+import { type BlobFault, thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { FreeSpace } from "./gauge.ts"
 
 /** The default capacity's part of the disk; the rest is for the file system itself. */

@@ -7,7 +7,7 @@
  *
  * Source: DECISIONS of document 1, limits not shown; decision 0177.
  */
-import type { BlobFault } from "#actors/blob-storage/blob-fault.ts"
+import type { BlobFault } from "#actors/blob-storage/blobs/fault.ts"
 import type { VolumeDisk, VolumeFile } from "../disk.ts"
 
 /** Age at which a look at the disk is repeated, in milliseconds. */

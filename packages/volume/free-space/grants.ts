@@ -3,7 +3,7 @@
  * What was written before comes first, since the disk has given it; more of the disk is taken only
  * above the floor of free space.
  */
-import { isFull, thrown } from "#actors/blob-storage/blob-fault.ts"
+import { isFull, thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { ExtentFiles, FileState, Grant, States } from "../extents/files.ts"
 import { page_bytes, type Stretch, toPages } from "../extents/room.ts"
 import { data_start } from "../log/format.ts"

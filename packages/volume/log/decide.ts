@@ -2,8 +2,8 @@
  * What an operation comes to, now that all before it is durable: a record to write, or an answer at
  * once. Nothing here waits or writes.
  */
-import { type Admission, admit, store_origin } from "#actors/blob-storage/blob-admission.ts"
-import type { BlobFault } from "#actors/blob-storage/blob-fault.ts"
+import { type Admission, admit, store_origin } from "#actors/blob-storage/blobs/admission.ts"
+import type { BlobFault } from "#actors/blob-storage/blobs/fault.ts"
 import { admitCopy, putAtIn } from "#actors/blob-storage/copy-admission.ts"
 import type { Shard } from "#actors/blob-storage/node-engine.ts"
 import { type BlobId, storedPolicy } from "#schemas/blob-storage/blob.ts"

@@ -6,7 +6,7 @@
  * end with their CRC32C, which begins with the file's seed. Pure encoding.
  */
 import { crc32c } from "@node-rs/crc32"
-import type { BlobOrigin } from "#actors/blob-storage/blob-admission.ts"
+import type { BlobOrigin } from "#actors/blob-storage/blobs/admission.ts"
 import { copyBytes } from "#actors/blob-storage/copy-admission.ts"
 import type { Shard } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId, BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"

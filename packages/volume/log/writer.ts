@@ -2,7 +2,7 @@
  * Where the log goes on: the file that batches are written to, the next one, and the one that is
  * held back so that deletes work on a full disk.
  */
-import { type BlobFault, faultOf, isFull } from "#actors/blob-storage/blob-fault.ts"
+import { type BlobFault, faultOf, isFull } from "#actors/blob-storage/blobs/fault.ts"
 import type { FreeSpace } from "../free-space/gauge.ts"
 import { type BatchRecord, formatOf, makeBatchEncoder } from "./batch.ts"
 import type { OpenSegments } from "./segments.ts"

@@ -5,7 +5,7 @@
  */
 import { join } from "node:path"
 import { Blake3Hasher } from "@napi-rs/blake-hash"
-import { codeOf } from "#actors/blob-storage/blob-fault.ts"
+import { codeOf } from "#actors/blob-storage/blobs/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { ReadableFile } from "../disk.ts"
 import {

@@ -3,9 +3,9 @@ import assert from "node:assert/strict"
 import { Struct } from "effect"
 import fc from "fast-check"
 import { it } from "vitest"
-import { faultOf } from "#actors/blob-storage/blob-fault.ts"
+import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
-import { memoryEngine } from "#adapters/blob-storage/blob-memory-engine.ts"
+import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { noise } from "../../../test/contract/blob-store-bytes.ts"
 import {
   idOf,

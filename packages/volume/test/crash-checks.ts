@@ -1,6 +1,6 @@
 /** What must be so of a volume that was opened again, while nobody else asks anything of it. */
 import assert from "node:assert/strict"
-import { type BlobFault, faultOf } from "#actors/blob-storage/blob-fault.ts"
+import { type BlobFault, faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import type { Content } from "./crash-contents.ts"
 import type { Life } from "./crash-life.ts"

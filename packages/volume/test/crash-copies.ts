@@ -1,7 +1,7 @@
 /** What a cluster does to a volume in a life of it: copies are sent to it, and some are let go. */
 import assert from "node:assert/strict"
-import type { PutAnswer } from "#actors/blob-storage/blob-engine.ts"
-import { faultOf } from "#actors/blob-storage/blob-fault.ts"
+import type { PutAnswer } from "#actors/blob-storage/blobs/engine.ts"
+import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import type { CopyOrder, HeldCopy } from "#actors/blob-storage/node-engine.ts"
 import type { Content } from "./crash-contents.ts"
 import { cut, faultIn, type Life, origin, refuse } from "./crash-life.ts"

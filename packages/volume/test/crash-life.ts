@@ -1,7 +1,7 @@
 /** One life of a volume in crash tests: what is asked of it, and which refusals are right. */
 import assert from "node:assert/strict"
-import type { BlobOrigin } from "#actors/blob-storage/blob-admission.ts"
-import { type BlobFault, faultOf } from "#actors/blob-storage/blob-fault.ts"
+import type { BlobOrigin } from "#actors/blob-storage/blobs/admission.ts"
+import { type BlobFault, faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import type { Seeded } from "../../../test/process/seeded.ts"
 import type { Change, Entry, Model } from "./crash-model.ts"

@@ -6,7 +6,7 @@
  */
 import assert from "node:assert/strict"
 import { setImmediate as nextTurn } from "node:timers/promises"
-import type { BlobFault } from "#actors/blob-storage/blob-fault.ts"
+import type { BlobFault } from "#actors/blob-storage/blobs/fault.ts"
 import { type Seeded, seeded } from "../../../test/process/seeded.ts"
 import { check } from "./crash-checks.ts"
 import { contents, segment_bytes } from "./crash-contents.ts"

@@ -1,7 +1,7 @@
 /** Who is told of a put while its batch is being written. Source: decision 0126. */
 import { describe, expect, it } from "vitest"
-import type { PutAnswer } from "#actors/blob-storage/blob-engine.ts"
-import { faultOf } from "#actors/blob-storage/blob-fault.ts"
+import type { PutAnswer } from "#actors/blob-storage/blobs/engine.ts"
+import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import { noise } from "../../../test/contract/blob-store-bytes.ts"
 import { kib, order, withVolume } from "./volume-folder.ts"
 

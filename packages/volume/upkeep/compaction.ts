@@ -2,7 +2,7 @@
  * Compaction: what is live in files that are mostly dead is written again elsewhere, and the files
  * are used anew. Nothing is given up before a checkpoint without it is durable.
  */
-import { faultOf, thrown } from "#actors/blob-storage/blob-fault.ts"
+import { faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { ExtentFile } from "../extents/files.ts"
 import { type Thresholds, thresholdsOf } from "../free-space/thresholds.ts"
 import type { LogFile, VolumeParts } from "../parts.ts"

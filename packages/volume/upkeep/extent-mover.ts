@@ -3,7 +3,7 @@
  * disk, verified; and copying them elsewhere, so that the file can be used anew.
  */
 import { Blake3Hasher } from "@napi-rs/blake-hash"
-import { thrown } from "#actors/blob-storage/blob-fault.ts"
+import { thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { type ExtentFiles, type Grant, stretchBytes, stretchOfExtent } from "../extents/files.ts"
 import type { KeptStretch } from "../extents/kept.ts"

@@ -2,8 +2,8 @@
  * Going through one log file: every record that is live, in the order of the disk, verified; and
  * writing them again elsewhere, so that the file can be used anew.
  */
-import { store_origin } from "#actors/blob-storage/blob-admission.ts"
-import { faultOf } from "#actors/blob-storage/blob-fault.ts"
+import { store_origin } from "#actors/blob-storage/blobs/admission.ts"
+import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { data_start } from "../log/format.ts"
 import {

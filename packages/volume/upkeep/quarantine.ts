@@ -3,7 +3,7 @@
  * and its bytes are kept aside for whoever wants to look.
  */
 import { join } from "node:path"
-import { codeOf, faultOf, thrown } from "#actors/blob-storage/blob-fault.ts"
+import { codeOf, faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { VolumeFile } from "../disk.ts"
 import { type ExtentFiles, stretchOfExtent } from "../extents/files.ts"

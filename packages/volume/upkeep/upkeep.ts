@@ -2,7 +2,7 @@
  * What a volume does by itself beside its requests: compaction and scrub, each one round at a time,
  * by a timer or by hand.
  */
-import { faultOf } from "#actors/blob-storage/blob-fault.ts"
+import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import { makeReclaim, type Reclaimed, type ReclaimParts, reclaim } from "../free-space/reclaim.ts"
 import { makeTurns } from "../log/turns.ts"
 import {

@@ -4,7 +4,7 @@
  *
  * Source: document 1 §1 InternalService; docs/decisions/0121-copies-of-a-cluster.md.
  */
-import { type BlobFault, thrown } from "#actors/blob-storage/blob-fault.ts"
+import { type BlobFault, thrown } from "#actors/blob-storage/blobs/fault.ts"
 import { admitCopy, orderFault, putAtIn } from "#actors/blob-storage/copy-admission.ts"
 import type {
   CopyOrder,

@@ -4,7 +4,7 @@
  * already. What they become, whoever takes them knows.
  */
 import { Blake3Hasher } from "@napi-rs/blake-hash"
-import { faultOf, thrown } from "#actors/blob-storage/blob-fault.ts"
+import { faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
 import { type BlobId, blob_id_bytes } from "#schemas/blob-storage/blob.ts"
 import { makeFifo } from "../extents/fifo.ts"
 import { diskBytes, type ExtentFiles } from "../extents/files.ts"

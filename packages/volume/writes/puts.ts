@@ -2,8 +2,8 @@
  * Puts of small blobs whose bytes are all there: the hottest way to write.
  */
 import { Blake3Hasher } from "@napi-rs/blake-hash"
-import type { Placed, PutAnswer, PutOrder } from "#actors/blob-storage/blob-engine.ts"
-import { thrown } from "#actors/blob-storage/blob-fault.ts"
+import type { Placed, PutAnswer, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
+import { thrown } from "#actors/blob-storage/blobs/fault.ts"
 import { type BlobId, blob_id_bytes } from "#schemas/blob-storage/blob.ts"
 import { admission, refusalOf } from "../log/decide.ts"
 import { metaOf } from "../log/record-facts.ts"

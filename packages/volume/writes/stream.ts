@@ -4,7 +4,7 @@
  */
 
 import { crc32c } from "@node-rs/crc32"
-import { faultOf, isFull, thrown } from "#actors/blob-storage/blob-fault.ts"
+import { faultOf, isFull, thrown } from "#actors/blob-storage/blobs/fault.ts"
 import { makeFifo } from "../extents/fifo.ts"
 import { dataBytes, type ExtentFiles, type Grant, stretchBytes } from "../extents/files.ts"
 import { giveBack, pagedCopy } from "../extents/memory.ts"

@@ -2,8 +2,8 @@
  * Puts that come piece by piece, and puts of large blobs. What stays small is held in memory and
  * put at once; what grows large moves to extents while it arrives.
  */
-import type { PutAnswer, PutOrder } from "#actors/blob-storage/blob-engine.ts"
-import { thrown } from "#actors/blob-storage/blob-fault.ts"
+import type { PutAnswer, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
+import { thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { NodeUpload } from "#actors/blob-storage/node-engine.ts"
 import type { ExtentFiles } from "../extents/files.ts"
 import { admission, isExchanged, refusalOf } from "../log/decide.ts"

@@ -1,0 +1,54 @@
+/**
+ * orphan_sweep: what is held by nobody, or waits for something that does not come.
+ *
+ * Dispatch takes care of all of it by itself; what this loop finds twice is worth a look.
+ * Source: document 2 §2 Reconciliation status, §9 (2).
+ */
+import { Clock, Effect, Stream } from "effect"
+import {
+  type DispatchView,
+  emptyView,
+  foldDispatch,
+} from "#actors/share-protection/dispatch/view.ts"
+import type { Loop } from "#actors/share-protection/processes/reconciling.ts"
+import { Log } from "#events/log.ts"
+
+const part = "share-protection"
+
+/** Reads the log once, and in each run only what is new. */
+export const orphanSweep = (queued_job_deadline_seconds: number) =>
+  Effect.map(Log, (log): Loop => {
+    const view = emptyView()
+    let position: number | undefined
+    const news = Stream.suspend(() =>
+      position === undefined ? log.lasts(part) : log.read(part, position),
+    )
+    const caughtUp = Stream.runForEach(news, (recorded) => {
+      position = Math.max(position ?? 0, recorded.position)
+      return foldDispatch(log, view, recorded)
+    })
+    return Effect.gen(function* () {
+      yield* caughtUp
+      const late = (yield* Clock.currentTimeMillis) - queued_job_deadline_seconds * 1000
+      return [...waiting(view, late, queued_job_deadline_seconds), ...orphaned(view)]
+    })
+  })
+
+const waiting = ({ jobs }: DispatchView, late: number, seconds: number) =>
+  [...jobs.values()]
+    .filter(({ hold, since, recasts }) => hold === null && (recasts > 0 || since < late))
+    .map(({ job_id, job_type }) => ({
+      kind: "job_waiting",
+      subject: job_id,
+      detail: `A job of type ${job_type} waits longer than ${seconds} s.`,
+    }))
+
+const orphaned = ({ jobs, leases }: DispatchView) =>
+  [...leases.values()]
+    .flatMap(({ holds }) => holds)
+    .filter(({ job_id, fence }) => jobs.get(job_id)?.hold?.fence !== fence)
+    .map(({ job_id, worker_id }) => ({
+      kind: "lease_orphaned",
+      subject: job_id,
+      detail: `Worker ${worker_id} holds a repository for a job that has ended.`,
+    }))

@@ -1,0 +1,140 @@
+/**
+ * A repository's own work: what a worker does in it for nobody's files. Retention, maintenance, a
+ * newer format, a snapshot that is wanted back, and the proof that one can be restored.
+ *
+ * Source: document 2 §3 Backup, §8 conductor.maintenance_interval_seconds; beyond the document:
+ * docs/decisions/0066-beyond.md.
+ */
+import { DateTime, Effect, FileSystem } from "effect"
+import type { Result } from "#actors/share-protection/jobs/course.ts"
+import {
+  connect,
+  limited,
+  measure,
+  protectedUntil,
+  type Road,
+  type WalkFailure,
+  type WalkOptions,
+} from "#actors/share-protection/jobs/road.ts"
+import { Buckets } from "#actors/share-protection/ports/buckets.ts"
+import { Engine, type Repository } from "#actors/share-protection/ports/engine.ts"
+import type { JobOrder } from "#schemas/share-protection/job-order.ts"
+import { Conflict, RepositoryLocked } from "#schemas/share-protection/rejection.ts"
+
+/** Files that a restore test restores, and their bytes: enough to notice, soon done. */
+const sample_files_max = 20
+const sample_bytes_max = 64 * 1024 * 1024
+
+type Order = Exclude<JobOrder, { readonly job_type: "backup" | "restore" | "target_enroll" }>
+type Ordered<Type extends Order["job_type"]> = Extract<Order, { readonly job_type: Type }>
+type Work = Effect.Effect<Result, WalkFailure, Buckets | Engine | FileSystem.FileSystem>
+
+/**
+ * Walks a job that has begun. It holds the repository's lease alone; a restore test holds it
+ * beside others.
+ */
+export const repositoryWork = Effect.fnUntraced(function* (
+  order: Order,
+  road: Road,
+  options: WalkOptions,
+) {
+  yield* road.enter("provisioning_source")
+  const repository = yield* connect(order, road)
+  yield* road.enter("transferring")
+  const worked = workOf(order, repository, options)
+  const result = yield* order.job_type === "restore_test" ? worked : alone(repository, worked)
+  yield* road.enter("finalizing")
+  yield* measure(repository, road)
+  yield* road.enter("releasing")
+  return result
+})
+
+/** Nobody else holds the lease, so an engine's lock is one that a dead worker left. */
+const alone = Effect.fnUntraced(function* (repository: Repository, worked: Work) {
+  const { unlock } = yield* Engine
+  return yield* Effect.catch(worked, (failure) =>
+    failure instanceof RepositoryLocked
+      ? Effect.andThen(unlock(repository), worked)
+      : Effect.fail(failure),
+  )
+})
+
+const workOf = (order: Order, repository: Repository, options: WalkOptions): Work => {
+  switch (order.job_type) {
+    case "retention":
+      return forget(order, repository, options)
+    case "maintenance":
+      return maintain(repository, options)
+    case "repo_format_upgrade":
+      return upgrade(repository, options)
+    case "undelete":
+      return undelete(order, repository, options)
+    case "restore_test":
+      return prove(order, repository, options)
+  }
+}
+
+const forget = Effect.fnUntraced(function* (
+  { forget }: Ordered<"retention">,
+  repository: Repository,
+  options: WalkOptions,
+) {
+  const ids = forget.map(({ engine_snapshot_id }) => engine_snapshot_id)
+  yield* limited(options, (yield* Engine).forget(repository, ids))
+  return { job_type: "retention" } as const
+})
+
+/** What the repository still needs stays locked for as long as the bucket locks what is new. */
+const maintain = Effect.fnUntraced(function* (repository: Repository, options: WalkOptions) {
+  const buckets = yield* Buckets
+  yield* limited(options, (yield* Engine).maintain(repository))
+  const retention_s = yield* buckets.retention(repository)
+  if (retention_s !== null) {
+    const until = DateTime.add(yield* DateTime.now, { seconds: retention_s })
+    yield* buckets.extendLocks(repository, DateTime.formatIso(until))
+  }
+  const protected_until = retention_s === null ? null : yield* buckets.protectedUntil(repository)
+  yield* buckets.purge(repository)
+  return { job_type: "maintenance", made: { protected_until } } as const
+})
+
+const upgrade = Effect.fnUntraced(function* (repository: Repository, options: WalkOptions) {
+  const made = yield* limited(options, (yield* Engine).upgrade(repository))
+  return { job_type: "repo_format_upgrade", made } as const
+})
+
+const undelete = Effect.fnUntraced(function* (
+  { engine_snapshot_id }: Ordered<"undelete">,
+  repository: Repository,
+  options: WalkOptions,
+) {
+  const is_back = yield* (yield* Buckets).undelete(repository, engine_snapshot_id)
+  const snapshots = is_back ? yield* limited(options, (yield* Engine).snapshots(repository)) : []
+  if (!snapshots.some((snapshot) => snapshot.engine_snapshot_id === engine_snapshot_id)) {
+    return yield* new Conflict({ detail: "The backup's snapshot cannot be had again." })
+  }
+  const protected_until = yield* protectedUntil(repository)
+  return { job_type: "undelete", made: { protected_until } } as const
+})
+
+/** What is restored is gone when it is proven, or is not. */
+const prove = Effect.fnUntraced(function* (
+  { job_id, engine_snapshot_id }: Ordered<"restore_test">,
+  repository: Repository,
+  options: WalkOptions,
+) {
+  const { scratch_dir: directory } = options
+  const files = yield* FileSystem.FileSystem
+  // A disk that takes nothing is the machine's own trouble, and says nothing of the backup.
+  const path = yield* files
+    .makeDirectory(directory, { recursive: true })
+    .pipe(
+      Effect.andThen(files.makeTempDirectoryScoped({ directory, prefix: "restore-test-" })),
+      Effect.orDie,
+    )
+  const limits = { files_max: sample_files_max, bytes_max: sample_bytes_max }
+  // Every test looks at other files.
+  const sample = { engine_snapshot_id, path, ...limits, seed: job_id }
+  const made = yield* limited(options, (yield* Engine).prove(repository, sample))
+  return { job_type: "restore_test", made } as const
+}, Effect.scoped)

@@ -1,0 +1,126 @@
+/** What the scheduler's process knows: policies, whether it is paused, and where backups go. */
+import { Effect } from "effect"
+import { timeOfId } from "#actors/share-protection/derived-id.ts"
+import { Domain, domainAfter } from "#actors/share-protection/domain.ts"
+import { Policy, policyAfter } from "#actors/share-protection/policy.ts"
+import { parseSchedule, type Schedule } from "#actors/share-protection/processes/schedule.ts"
+import { Scheduler, schedulerAfter } from "#actors/share-protection/processes/scheduler.ts"
+import { Target, targetAfter } from "#actors/share-protection/target.ts"
+import { type Log, parseStream, type Recorded } from "#events/log.ts"
+import type { Message } from "#schemas/message.ts"
+import type { DomainSettings } from "#schemas/share-protection/domain.ts"
+import {
+  DomainId,
+  type ProjectId,
+  ShareId,
+  TargetId,
+  type TargetTemplateId,
+} from "#schemas/share-protection/id.ts"
+import type { DefinePolicy } from "#schemas/share-protection/policy.ts"
+
+/** A policy that is enabled. */
+export interface Scheduled {
+  readonly policy: Omit<typeof DefinePolicy.Type, "type">
+  readonly schedule: Schedule
+  /** Only ticks after this count, as epoch milliseconds. */
+  readonly since: number
+  /** Of the last commit. */
+  readonly position: number
+}
+
+export interface Place {
+  readonly project_id: ProjectId | null
+  readonly domain_id: DomainId | null
+  readonly template_id: TargetTemplateId | null
+}
+
+export interface SchedulingView {
+  readonly policies: Map<ShareId, Scheduled>
+  readonly targets: Map<TargetId, Place>
+  readonly domains: Map<DomainId, DomainSettings>
+  /** Each schedule once: many policies share one. */
+  readonly schedules: Map<string, Schedule>
+  is_paused: boolean
+  /** Epoch milliseconds before which no tick counts. */
+  resumed_at: number
+}
+
+export const emptySchedulingView = (): SchedulingView => ({
+  policies: new Map(),
+  targets: new Map(),
+  domains: new Map(),
+  schedules: new Map(),
+  is_paused: false,
+  resumed_at: 0,
+})
+
+/** Takes a commit into the view, and answers the share whose schedule it may have changed. */
+export const foldScheduling = Effect.fnUntraced(function* (
+  log: Log["Service"],
+  view: SchedulingView,
+  recorded: Recorded,
+) {
+  const { name, id } = parseStream(recorded.stream)
+  if (name === Policy.name) {
+    const share_id = ShareId.make(id)
+    yield* foldPolicy(log, view, recorded, share_id)
+    return share_id
+  }
+  if (name === Target.name) {
+    const { status, project_id, domain_id, template_id } = yield* targetAfter(log, recorded)
+    const target_id = TargetId.make(id)
+    if (status === "deleted") view.targets.delete(target_id)
+    else view.targets.set(target_id, { project_id, domain_id, template_id })
+  }
+  if (name === Domain.name) {
+    view.domains.set(DomainId.make(id), (yield* domainAfter(log, recorded)).applied)
+  }
+  if (name === Scheduler.name) {
+    const { state, resumed_at } = yield* schedulerAfter(log, recorded)
+    view.is_paused = state === "paused"
+    view.resumed_at = resumed_at === null ? 0 : Date.parse(resumed_at)
+  }
+  return undefined
+})
+
+const foldPolicy = Effect.fnUntraced(function* (
+  log: Log["Service"],
+  view: SchedulingView,
+  recorded: Recorded,
+  share_id: ShareId,
+) {
+  const { policy, last_tick } = yield* policyAfter(log, recorded)
+  const schedule = policy?.enabled ? scheduleOf(view, policy) : undefined
+  if (policy === null || schedule === undefined) {
+    view.policies.delete(share_id)
+    return
+  }
+  const { commit, position } = recorded
+  const is_new = commit.events.some(isRestart)
+  const since = Math.max(
+    last_tick === null ? 0 : Date.parse(last_tick),
+    timeOfId(policy.id),
+    is_new ? Date.parse(commit.at) : 0,
+    view.policies.get(share_id)?.policy.id === policy.id
+      ? (view.policies.get(share_id)?.since ?? 0)
+      : 0,
+  )
+  view.policies.set(share_id, { policy, schedule, since, position })
+})
+
+/** Whether what was due before is not due any more: another schedule has begun. */
+const isRestart = (event: Message) =>
+  event.type === "PolicyDefined" ||
+  (event.type === "PolicyUpdated" &&
+    ["schedule", "timezone", "enabled"].some((field) => field in event))
+
+const scheduleOf = ({ schedules }: SchedulingView, policy: Scheduled["policy"]) => {
+  const key = `${policy.timezone} ${policy.schedule}`
+  const known = schedules.get(key)
+  if (known) return known
+  const parsed = parseSchedule(policy.schedule, policy.timezone)
+  // What does not parse was refused when the policy was written.
+  if (parsed._tag === "Failure") return undefined
+  schedules.set(key, parsed.success)
+  return parsed.success
+}

@@ -1,0 +1,199 @@
+/**
+ * Scheduling: requests the backups that policies ask for at a time.
+ *
+ * A tick is taken or skipped by an event of its policy, so that no restart takes it twice; of the
+ * ticks that passed while nothing ran only the last one is taken.
+ *
+ * Source: document 2 §1, §3 Scheduler, §8 conductor.scheduler_interval; DECISIONS, quotas.
+ */
+import { DateTime, Effect } from "effect"
+import { Agenda } from "#actors/agenda.ts"
+import { address, Commands, Unavailable } from "#actors/commands.ts"
+import type { Batch, Caused, Process } from "#actors/process.ts"
+import { derivedId } from "#actors/share-protection/derived-id.ts"
+import { Policy } from "#actors/share-protection/policy.ts"
+import { jitterOf, ticksAt } from "#actors/share-protection/processes/schedule.ts"
+import {
+  emptySchedulingView,
+  foldScheduling,
+  type Scheduled,
+  type SchedulingView,
+} from "#actors/share-protection/processes/scheduling-view.ts"
+import { type BackupRequest, requestBackup } from "#actors/share-protection/requests.ts"
+import { Log } from "#events/log.ts"
+import { BackupId, JobId, type ShareId, type TargetId } from "#schemas/share-protection/id.ts"
+import type { Quotas } from "#schemas/share-protection/ledger.ts"
+import { type SkipReason, SkipTick } from "#schemas/share-protection/policy.ts"
+import type { Rejection } from "#schemas/share-protection/rejection.ts"
+
+const name = "share-protection-scheduling"
+
+export interface SchedulingOptions {
+  /** How often schedules are looked at. */
+  readonly scheduler_interval_seconds: number
+  /** A policy's ticks are taken up to so much later, always by the same for the same policy. */
+  readonly schedule_jitter_seconds: number
+  /** What a project may have where its domain says nothing. */
+  readonly quotas: Quotas
+}
+
+/** The target of a policy's backups: of its template, the project's own or the shared one. */
+const targetOf = ({ targets }: SchedulingView, { policy }: Scheduled): TargetId | undefined => {
+  if (policy.target_id !== null) return policy.target_id
+  let shared: TargetId | undefined
+  for (const [target_id, { template_id, project_id }] of targets) {
+    if (template_id !== policy.target_template_id) continue
+    if (project_id === policy.project_id) return target_id
+    if (project_id === null) shared = target_id
+  }
+  return shared
+}
+
+const limitOf = (view: SchedulingView, target_id: TargetId, quotas: Quotas) => {
+  const domain_id = view.targets.get(target_id)?.domain_id
+  const own = domain_id && view.domains.get(domain_id)?.quotas
+  return own?.backups ?? quotas.backups
+}
+
+/** Why a tick passes without a backup. */
+const reasons: Partial<Readonly<Record<Rejection["code"], SkipReason>>> = {
+  "svc.quota_exceeded": "quota_exceeded",
+  "svc.conflict": "backup_in_flight",
+  "svc.repository_locked": "repository_locked",
+}
+
+/** Requests the tick's backup, or answers that it is skipped and why. */
+const take = (
+  view: SchedulingView,
+  commands: Commands["Service"],
+  options: SchedulingOptions,
+  share_id: ShareId,
+  scheduled: Scheduled,
+  tick_ms: number,
+): Caused => {
+  const tick = DateTime.formatIso(DateTime.makeUnsafe(tick_ms))
+  const command_id = `sched-${scheduled.policy.id}-${tick}`
+  const cause = String(scheduled.position)
+  // What is asked is made when its turn comes: many ticks are due at the same moment.
+  const batch = Effect.suspend(() => {
+    const { policy } = scheduled
+    const target_id = targetOf(view, scheduled)
+    if (target_id === undefined) return Effect.succeed(skip(share_id, policy, tick, unavailable))
+    const limit = limitOf(view, target_id, options.quotas)
+    const asked = requestBackup(requestOf(command_id, share_id, policy, target_id, tick), limit)
+    return requested(commands, { command_id, cause }, asked).pipe(
+      Effect.map((refusal) =>
+        refusal === undefined
+          ? []
+          : skip(share_id, policy, tick, reasons[refusal.code] ?? unavailable),
+      ),
+    )
+  })
+  return { command_id, cause, batch }
+}
+
+const unavailable = "target_unavailable"
+
+const skip = (
+  share_id: ShareId,
+  { id: policy_id }: Scheduled["policy"],
+  tick: string,
+  reason: SkipReason,
+): Batch => [address(Policy, share_id, SkipTick.make({ policy_id, tick, reason }))]
+
+const requestOf = (
+  command_id: string,
+  share_id: ShareId,
+  { id: policy_id, project_id, max_retries }: Scheduled["policy"],
+  target_id: TargetId,
+  tick: string,
+): BackupRequest => ({
+  backup_id: BackupId.make(derivedId(`${command_id}-backup`, tick)),
+  job_id: JobId.make(derivedId(`${command_id}-job`, tick)),
+  project_id,
+  share_id,
+  target_id,
+  policy_id,
+  crash_consistent_wanted: null,
+  tick,
+  max_retries,
+})
+
+/** Why the backup was refused; undefined when it is requested. */
+const requested = Effect.fnUntraced(function* (
+  { send }: Commands["Service"],
+  about: { readonly command_id: string; readonly cause: string },
+  asked: ReturnType<typeof requestBackup>,
+) {
+  const at = DateTime.formatIso(yield* DateTime.now)
+  return yield* send({ ...about, actor: name, at }, ...asked).pipe(
+    Effect.as(undefined),
+    Effect.catch((refusal) =>
+      refusal instanceof Unavailable ? Effect.fail(refusal) : Effect.succeed(refusal),
+    ),
+  )
+})
+
+/** One conductor of all runs it. */
+export const scheduling = (options: SchedulingOptions) =>
+  Effect.map(
+    Commands,
+    (commands): Process => ({
+      name,
+      part: "share-protection",
+      from: "lasts",
+      start: Effect.gen(function* () {
+        const log = yield* Log
+        const view = emptySchedulingView()
+        const agenda = Agenda.make<ShareId>()
+        /** What was found due, which stands until the schedule's next tick takes its place. */
+        const found = new Map<ShareId, { readonly taken: Caused; readonly until: number }>()
+        const interval_ms = options.scheduler_interval_seconds * 1000
+
+        const ticksOf = ({ policy, schedule, since }: Scheduled, now: number) =>
+          ticksAt(schedule, {
+            since: Math.max(since, view.resumed_at),
+            now,
+            jitter_ms: jitterOf(policy.id, options.schedule_jitter_seconds),
+          })
+
+        /** The share's next look: the first one at or after its next tick. */
+        const plan = (share_id: ShareId) => {
+          const scheduled = view.policies.get(share_id)
+          const from =
+            scheduled === undefined ? Infinity : Math.max(scheduled.since, view.resumed_at)
+          const at = scheduled === undefined ? Infinity : ticksOf(scheduled, from).next_at
+          const look = Math.ceil(at / interval_ms) * interval_ms
+          agenda.set(share_id, Number.isFinite(look) ? [{ at: look, what: share_id }] : [])
+          found.delete(share_id)
+        }
+
+        const takenAt = (share_id: ShareId, now: number) => {
+          const known = found.get(share_id)
+          if (known !== undefined && now < known.until) return [known.taken]
+          const scheduled = view.policies.get(share_id)
+          if (scheduled === undefined) return []
+          const { due, next_at: until } = ticksOf(scheduled, now)
+          if (due === undefined) return []
+          const taken = take(view, commands, options, share_id, scheduled, due)
+          found.set(share_id, { taken, until })
+          return [taken]
+        }
+
+        return {
+          fold: Effect.fnUntraced(function* (recorded) {
+            const resumed_at = view.resumed_at
+            const changed = yield* foldScheduling(log, view, recorded)
+            if (changed !== undefined) plan(changed)
+            if (view.resumed_at !== resumed_at)
+              for (const share_id of view.policies.keys()) plan(share_id)
+          }),
+          due: (now) => {
+            if (view.is_paused) return { now: [] }
+            const { now: shares, ...later } = agenda.due(now)
+            return { now: shares.flatMap((share_id) => takenAt(share_id, now)), ...later }
+          },
+        }
+      }),
+    }),
+  )

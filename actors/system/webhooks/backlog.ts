@@ -1,0 +1,286 @@
+/**
+ * What one webhook has still to deliver: which event may be tried now, and which waits for what.
+ *
+ * Events of one subject go one after the other, in the order of the log; those of different
+ * subjects pass each other, so that one that is stuck holds nobody else. It computes only: the
+ * time comes with each call.
+ */
+import type { Open, WebhookCursor } from "#actors/system/webhooks/cursors.ts"
+import type { Outcome } from "#actors/system/webhooks/sender.ts"
+
+/** Tries under way for one webhook: a receiver is a program of somebody else's. */
+export const parallel_max = 8
+/** Events that are read and not delivered: their cursor has 100 KB then. */
+export const open_max = 1000
+/** The pause after the first failure, in milliseconds; it doubles with each, up to an hour. */
+const pause_ms_min = 5_000
+const pause_ms_max = 3_600_000
+/** Tries of one event that failed while others were taken: in some five hours. */
+export const blamed_max = 11
+/** Tries of an event behind one that was given up, and of one that others need the room of. */
+const stuck_attempts_min = 3
+/** Tries of a dead letter that somebody asked for. */
+const redelivery_tries_max = 3
+/** So many subjects that failed since the last success mean that the receiver is down. */
+const failing_keys_max = 5
+/** Then one event is tried at a time, this often at first and at last, in milliseconds. */
+const rest_ms_min = 5_000
+const rest_ms_max = 60_000
+/** The longest Retry-After that is honoured, in milliseconds. */
+const retry_after_ms_max = 3_600_000
+
+/** An event on its way. */
+export interface Item {
+  readonly sequence: number
+  /** Events of one key go one after the other. */
+  readonly key: string
+  /** Whether it is a dead letter that somebody asked for again. */
+  readonly is_redelivery: boolean
+  /** Tries that failed, and how many of them while the receiver took other events. */
+  attempts: number
+  blamed: number
+  /** Whether the one before it, of its key, was given up. */
+  is_behind: boolean
+  first_failed_ms: number | undefined
+  last_failed_ms: number | undefined
+  next_ms: number
+  is_under_way: boolean
+}
+
+/** What is to be done after a failure: try it again later, or tell that it is given up. */
+export type Verdict = "again" | "give_up"
+
+const doubled = (first: number, times: number, most: number) =>
+  Math.min(first * 2 ** Math.min(times, 30), most)
+
+/** Half of the pause and a random half: those who failed together do not come back together. */
+const jittered = (pause_ms: number, random: number) =>
+  Math.round(pause_ms / 2 + (pause_ms / 2) * random)
+
+export interface Backlog {
+  readonly read: () => number
+  readonly hasRoom: () => boolean
+  /** Adds an event that was read. */
+  readonly take: (event: Pick<Item, "sequence" | "key"> & Partial<Item>) => void
+  /** Every event up to here was taken, or is not wanted. */
+  readonly readTo: (sequence: number) => void
+  /** Begins what may be tried now, and says when more may be, as epoch milliseconds. */
+  readonly begin: (now_ms: number) => { readonly items: ReadonlyArray<Item>; readonly next: number }
+  /** It is delivered, or recorded as given up. */
+  readonly settle: (item: Item) => void
+  /** Its receiver took it; a redelivery stays under way until that is recorded. */
+  readonly succeeded: (item: Item, now_ms: number) => void
+  /** `random` is from 0 to 1. */
+  readonly failed: (item: Item, outcome: Outcome, now_ms: number, random: number) => Verdict
+  /** Tries it again after a while, for a reason that is not its receiver's. */
+  readonly postpone: (item: Item, until_ms: number) => void
+  /** Stuck events that make room for others: the longest failing subject's, when all is full. */
+  readonly surplus: () => ReadonlyArray<Item>
+  readonly failingSince: () => number | null
+  readonly cursor: () => WebhookCursor
+}
+
+/** The events that wait, by key, in the order of the log. */
+const makeQueues = () => {
+  const queues = new Map<string, Array<Item>>()
+  let size = 0
+  return {
+    add: (item: Item) => {
+      const queue = queues.get(item.key)
+      if (queue === undefined) queues.set(item.key, [item])
+      else {
+        const at = queue.findLastIndex(({ sequence }) => sequence < item.sequence)
+        queue.splice(at + 1, 0, item)
+      }
+      if (!item.is_redelivery) size++
+    },
+    remove: (item: Item) => {
+      const left = queues.get(item.key)?.filter((one) => one !== item) ?? []
+      if (left.length === 0) queues.delete(item.key)
+      else queues.set(item.key, left)
+      if (!item.is_redelivery) size--
+    },
+    heads: () => [...queues.values()].flatMap(([head]) => (head === undefined ? [] : [head])),
+    of: (key: string): ReadonlyArray<Item> => queues.get(key) ?? [],
+    all: () => [...queues.values()].flat(),
+    size: () => size,
+  }
+}
+
+const shown = (item: Item): Open => {
+  const { sequence, attempts, blamed, is_behind, first_failed_ms, last_failed_ms, next_ms } = item
+  return {
+    sequence,
+    attempts,
+    ...(blamed === 0 ? {} : { blamed }),
+    ...(is_behind ? { is_behind } : {}),
+    ...(first_failed_ms === undefined ? {} : { first_failed_ms }),
+    ...(last_failed_ms === undefined ? {} : { last_failed_ms }),
+    ...(next_ms === 0 ? {} : { next_ms }),
+  }
+}
+
+const fresh = {
+  is_redelivery: false,
+  attempts: 0,
+  blamed: 0,
+  is_behind: false,
+  next_ms: 0,
+  first_failed_ms: undefined,
+  last_failed_ms: undefined,
+} as const
+
+type Queues = ReturnType<typeof makeQueues>
+
+/** What is known of a receiver by what became of the tries. */
+const makeReceiver = (from: WebhookCursor) => {
+  let { failing_since_ms, last_success_ms, last_failure } = from
+  /** Keys that failed since the last success. */
+  const failing = new Set<string>()
+  let rests = 0
+  let rest_until_ms = 0
+  let hold_until_ms = 0
+  const isDown = () => failing.size >= failing_keys_max
+  return {
+    isDown,
+    holdUntil: () => hold_until_ms,
+    restUntil: () => Math.max(hold_until_ms, rest_until_ms),
+    tookSince: (ms: number) => (last_success_ms ?? 0) > ms,
+    succeeded: (now_ms: number) => {
+      failing.clear()
+      rests = 0
+      failing_since_ms = null
+      last_success_ms = now_ms
+    },
+    failed: (key: string, outcome: Outcome, now_ms: number, random: number) => {
+      const { detail, retry_after_ms = 0 } = outcome
+      failing_since_ms ??= now_ms
+      last_failure = { at_ms: now_ms, detail }
+      hold_until_ms = Math.max(hold_until_ms, now_ms + Math.min(retry_after_ms, retry_after_ms_max))
+      failing.add(key)
+      if (!isDown()) return
+      rest_until_ms = now_ms + jittered(doubled(rest_ms_min, rests++, rest_ms_max), random)
+    },
+    told: () => ({ failing_since_ms, last_success_ms, last_failure }),
+  }
+}
+
+type Receiver = ReturnType<typeof makeReceiver>
+
+const inOrder = (one: Item, other: Item) => one.sequence - other.sequence
+
+/** What may begin, the oldest first, and when something else may. */
+const ready = (queues: Queues, receiver: Receiver, under_way: number, now_ms: number) => {
+  const waiting = queues.heads().filter((item) => !item.is_under_way)
+  if (receiver.isDown()) {
+    // What was tried least tells most of the receiver.
+    const [least] = waiting.toSorted((a, b) => a.attempts - b.attempts || inOrder(a, b))
+    if (under_way > 0 || least === undefined) return { items: [], next: Infinity }
+    const until = receiver.restUntil()
+    return until > now_ms ? { items: [], next: until } : { items: [least], next: Infinity }
+  }
+  const dueOf = ({ next_ms }: Item) => Math.max(next_ms, receiver.holdUntil())
+  const due = waiting.filter((item) => dueOf(item) <= now_ms).toSorted(inOrder)
+  const later = waiting.map(dueOf).filter((at) => at > now_ms)
+  return { items: due.slice(0, parallel_max - under_way), next: Math.min(...later, Infinity) }
+}
+
+/** Whether it is the event that fails, as far as one can tell, and not its receiver. */
+const isToBlame = (receiver: Receiver, { attempts, first_failed_ms = 0 }: Item) =>
+  receiver.tookSince(first_failed_ms) || (attempts >= stuck_attempts_min && !receiver.isDown())
+
+/** A receiver that takes nothing at all is down: no event is to blame for that. */
+const hasHadEnough = (receiver: Receiver, item: Item) => {
+  if (item.is_redelivery) return item.attempts >= redelivery_tries_max
+  if (item.is_behind) return item.attempts >= stuck_attempts_min && isToBlame(receiver, item)
+  return item.blamed >= blamed_max
+}
+
+/** Takes a failure down, and when to try again. */
+const mark = (receiver: Receiver, item: Item, now_ms: number, random: number) => {
+  item.attempts++
+  if (receiver.tookSince(item.last_failed_ms ?? now_ms)) item.blamed++
+  item.first_failed_ms ??= now_ms
+  item.last_failed_ms = now_ms
+  const pause = doubled(pause_ms_min, item.attempts - 1, pause_ms_max)
+  item.next_ms = now_ms + jittered(pause, random)
+}
+
+/** The longest failing subject's events, when all is full. */
+const surplusOf = (queues: Queues, receiver: Receiver) => {
+  if (queues.size() < open_max) return []
+  const [stuck] = queues
+    .heads()
+    .filter((item) => item.attempts > 0 && !item.is_redelivery && !item.is_under_way)
+    .filter((item) => isToBlame(receiver, item))
+    .toSorted((a, b) => (a.first_failed_ms ?? 0) - (b.first_failed_ms ?? 0))
+  return stuck === undefined ? [] : queues.of(stuck.key)
+}
+
+/** A backlog that goes on where `from` ends; its open events are taken one by one. */
+export const makeBacklog = (from: WebhookCursor): Backlog => {
+  const queues = makeQueues()
+  const receiver = makeReceiver(from)
+  let { read } = from
+  let under_way = 0
+
+  const end = (item: Item) => {
+    if (item.is_under_way) under_way--
+    item.is_under_way = false
+  }
+
+  return {
+    read: () => read,
+    hasRoom: () => queues.size() < open_max,
+    take: (event) => queues.add({ ...fresh, ...event, is_under_way: false }),
+    readTo: (sequence) => {
+      read = Math.max(read, sequence)
+    },
+    begin: (now_ms) => {
+      const begun = ready(queues, receiver, under_way, now_ms)
+      for (const item of begun.items) item.is_under_way = true
+      under_way += begun.items.length
+      return begun
+    },
+    settle: (item) => {
+      end(item)
+      queues.remove(item)
+      const [next] = queues.of(item.key)
+      if (next === undefined) return
+      next.is_behind = true
+      next.first_failed_ms = item.first_failed_ms
+    },
+    succeeded: (item, now_ms) => {
+      // The receiver is back: whatever waits for it need not wait longer.
+      if (receiver.isDown()) for (const one of queues.all()) one.next_ms = 0
+      receiver.succeeded(now_ms)
+      if (item.is_redelivery) return
+      end(item)
+      queues.remove(item)
+    },
+    failed: (item, outcome, now_ms, random) => {
+      mark(receiver, item, now_ms, random)
+      receiver.failed(item.key, outcome, now_ms, random)
+      // It stays under way until what was decided of it is recorded.
+      if (hasHadEnough(receiver, item)) return "give_up"
+      end(item)
+      return "again"
+    },
+    postpone: (item, until_ms) => {
+      item.next_ms = Math.max(item.next_ms, until_ms)
+      end(item)
+    },
+    surplus: () => surplusOf(queues, receiver),
+    failingSince: () => receiver.told().failing_since_ms,
+    cursor: () => ({
+      ...from,
+      read,
+      ...receiver.told(),
+      open: queues
+        .all()
+        .filter(({ is_redelivery }) => !is_redelivery)
+        .map(shown)
+        .toSorted((one, other) => one.sequence - other.sequence),
+    }),
+  }
+}

@@ -1,0 +1,310 @@
+/**
+ * What a node's store in memory is, and what each operation makes of it: one step each, so that
+ * nothing is ever half there.
+ */
+import { admit, type BlobOrigin, store_origin } from "#actors/blob-storage/blobs/admission.ts"
+import type { PutAnswer, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
+import { type BlobFault, thrown } from "#actors/blob-storage/blobs/fault.ts"
+import type { BlobFact } from "#actors/blob-storage/blobs/store.ts"
+import { admitCopy, putAtIn } from "#actors/blob-storage/copy-admission.ts"
+import type { Copy, CopyOrder, HeldCopy, Received } from "#actors/blob-storage/node-engine.ts"
+import { type BlobId, type BlobMeta, storedPolicy } from "#schemas/blob-storage/blob.ts"
+
+export interface MemoryCopy {
+  readonly copy: HeldCopy
+  readonly meta: BlobMeta
+  readonly bytes: Uint8Array
+  /** The first byte that is not what was stored; undefined: all are. */
+  readonly rotten_at: number | undefined
+}
+
+export interface MemoryDeletion {
+  /** The newest of any kind. */
+  readonly deleted_at: bigint
+  /** The newest that meant every node. */
+  readonly cluster_at: bigint | undefined
+}
+
+/** All that outlives a restart. */
+export interface MemoryImage {
+  readonly held: ReadonlyMap<BlobId, MemoryCopy>
+  readonly deletions: ReadonlyMap<BlobId, MemoryDeletion>
+  readonly journal: ReadonlyArray<BlobFact>
+  readonly cursor: number
+  readonly last_at: bigint
+  readonly quarantined: number
+}
+
+const nothing: MemoryImage = {
+  held: new Map(),
+  deletions: new Map(),
+  journal: [],
+  cursor: 0,
+  last_at: 0n,
+  quarantined: 0,
+}
+
+/** What is known of bytes by themselves. */
+export interface Identified {
+  readonly id: BlobId
+  /** BLAKE3-256 in hex. */
+  readonly hash: string
+}
+
+const base64Of = (hex: string) => Buffer.from(hex, "hex").toString("base64")
+
+const bytesOfAll = (held: ReadonlyMap<BlobId, MemoryCopy>) => {
+  let sum = 0
+  for (const { bytes } of held.values()) sum += bytes.length
+  return sum
+}
+
+/** What the port tells of a deletion: one that every node is to learn of goes first. */
+export const deletionOf = (id: BlobId, { deleted_at, cluster_at }: MemoryDeletion): Copy => ({
+  kind: "tombstone",
+  id,
+  deleted_at: cluster_at ?? deleted_at,
+  is_cluster_wide: cluster_at !== undefined,
+  ...(deleted_at > (cluster_at ?? deleted_at) && { refuses_until: deleted_at }),
+})
+
+interface Kept {
+  readonly id: BlobId
+  readonly hash: string
+  readonly meta: BlobMeta
+  readonly shard: HeldCopy["shard"]
+  readonly put_at: bigint
+  readonly stored_at: bigint
+  readonly bytes: Uint8Array
+}
+
+const copyOf = ({ id, hash, meta, shard, put_at, stored_at }: Kept): HeldCopy => ({
+  kind: shard ? "shard" : "whole",
+  id,
+  size: Number(meta.size),
+  checksum: hash,
+  policy: meta.policy,
+  created_at: meta.created_at,
+  put_at,
+  stored_at,
+  shard,
+})
+
+const largest = (one: bigint, other: bigint | undefined) =>
+  other !== undefined && other > one ? other : one
+
+const factOf = (
+  cursor: number,
+  kind: BlobFact["kind"],
+  { copy, meta, bytes }: MemoryCopy,
+  at: bigint,
+  { actor, request_id, correlation_id }: BlobOrigin,
+): BlobFact => ({
+  cursor,
+  kind,
+  id: copy.id,
+  size: copy.size,
+  checksum: meta.checksum,
+  policy: copy.policy,
+  at,
+  actor,
+  request_id,
+  correlation_id,
+  ...(copy.shard ? { shard: { ...copy.shard, bytes: bytes.length } } : {}),
+  ...(kind === "stored" ? { labels: meta.labels } : {}),
+})
+
+/** The parts of a state that its operations share. */
+const makeBooks = (image: MemoryImage) => {
+  const held = new Map(image.held)
+  const deletions = new Map(image.deletions)
+  let journal = [...image.journal]
+  let { cursor, last_at, quarantined } = image
+  let used_bytes = bytesOfAll(held)
+
+  const stamp = (at: bigint) => {
+    last_at = at > last_at ? at : last_at + 1n
+    return last_at
+  }
+  const note = (kind: BlobFact["kind"], one: MemoryCopy, at: bigint, origin: BlobOrigin) => {
+    cursor += 1
+    journal.push(factOf(cursor, kind, one, at, origin))
+  }
+  return {
+    held,
+    deletions,
+    stamp,
+    keep: (kept: Kept, origin: BlobOrigin) => {
+      const one = { copy: copyOf(kept), meta: kept.meta, bytes: kept.bytes, rotten_at: undefined }
+      held.set(kept.id, one)
+      deletions.delete(kept.id)
+      used_bytes += kept.bytes.length
+      note("stored", one, kept.stored_at, origin)
+      return one
+    },
+    takeOut: (
+      kind: Exclude<BlobFact["kind"], "stored">,
+      one: MemoryCopy,
+      at: bigint,
+      origin: BlobOrigin,
+    ) => {
+      held.delete(one.copy.id)
+      used_bytes -= one.bytes.length
+      if (kind === "quarantined") quarantined += 1
+      note(kind, one, at, origin)
+    },
+    cursor: () => cursor,
+    journal: (): ReadonlyArray<BlobFact> => journal,
+    forget: (up_to: number) => {
+      journal = journal.filter((fact) => fact.cursor > up_to)
+    },
+    counts: () => ({ used_bytes, blob_count: held.size, quarantined }),
+    image: (): MemoryImage => ({
+      held: new Map(held),
+      deletions: new Map(deletions),
+      journal: [...journal],
+      cursor,
+      last_at,
+      quarantined,
+    }),
+  }
+}
+type Books = ReturnType<typeof makeBooks>
+
+const refusal = (
+  { id, hash }: Identified,
+  order: PutOrder,
+  present: MemoryCopy | undefined,
+): BlobFault | undefined => {
+  const { policy, expected_id, if_none_match } = order
+  const offered = { id, checksum: base64Of(hash), policy, expected_id, if_none_match }
+  const admission = admit(offered, present?.meta)
+  if (admission.verdict === "mismatch") {
+    return { _tag: "BlobIdMismatch", expected: admission.expected, actual: id }
+  }
+  if (admission.verdict !== "exists") return undefined
+  return { _tag: "BlobAlreadyExists", id, detail: admission.detail }
+}
+
+/** Makes what is here a copy of a later put; undefined where nothing is here. */
+const makeRenewing =
+  ({ held, stamp }: Books) =>
+  (id: BlobId, put_at: bigint, now: bigint): HeldCopy | undefined => {
+    const one = held.get(id)
+    if (one === undefined || one.copy.put_at >= put_at) return one?.copy
+    const copy = { ...one.copy, put_at, stored_at: stamp(now) }
+    held.set(id, { ...one, copy })
+    return copy
+  }
+
+const makePutting = (books: Books, renew: ReturnType<typeof makeRenewing>) => {
+  const { held, deletions, stamp, keep, takeOut, cursor } = books
+  /** What is here, and is sound: nobody is told of anything else. */
+  const soundHere = (id: BlobId, now: bigint) => {
+    const one = held.get(id)
+    if (one?.rotten_at === undefined) return one
+    takeOut("quarantined", one, stamp(now), store_origin)
+    return undefined
+  }
+  return {
+    /** `whole` throws where there was no room for the bytes. */
+    put: (
+      order: PutOrder,
+      { id, hash }: Identified,
+      whole: () => Uint8Array,
+      now: bigint,
+    ): PutAnswer => {
+      const present = soundHere(id, now)
+      const fault = refusal({ id, hash }, order, present)
+      if (fault) throw thrown(fault)
+      if (present) return { id, meta: present.meta, created: false }
+      const bytes = whole()
+      const stored_at = stamp(now)
+      const buried = deletions.get(id)
+      // A deletion by another node's clock may be ahead of this one's: this put came after it.
+      const created_at = largest(stored_at, buried && buried.deleted_at + 1n)
+      const meta: BlobMeta = {
+        size: BigInt(bytes.length),
+        created_at,
+        modified_at: created_at,
+        checksum: base64Of(hash),
+        labels: order.labels,
+        policy: storedPolicy(order.policy),
+      }
+      const kept = { id, hash, meta, shard: undefined, put_at: created_at, stored_at, bytes }
+      keep(kept, order.origin)
+      return { id, meta, created: true, cursor: cursor() }
+    },
+    receive: (order: CopyOrder, bytes: Uint8Array, now: bigint): Received => {
+      const { id, checksum: hash, size, created_at, shard, labels } = order
+      const present = soundHere(id, now)
+      const admission = admitCopy(order, {
+        held: present?.copy,
+        deleted_at: deletions.get(id)?.deleted_at,
+      })
+      if (admission.verdict === "refuse") throw thrown(admission.fault)
+      if (present) return { copy: renew(id, putAtIn(order), now) ?? present.copy, created: false }
+      const meta: BlobMeta = {
+        size: BigInt(size),
+        created_at,
+        modified_at: created_at,
+        labels,
+        checksum: base64Of(hash),
+        policy: storedPolicy(order.policy),
+      }
+      const kept = { id, hash, meta, shard, put_at: putAtIn(order), stored_at: stamp(now), bytes }
+      return { copy: keep(kept, order.origin).copy, created: true }
+    },
+  }
+}
+
+const makeRemoving = ({ held, deletions, stamp, takeOut }: Books) => ({
+  remove: (id: BlobId, origin: BlobOrigin, now: bigint) => {
+    const at = stamp(now)
+    const present = held.get(id)
+    const before = deletions.get(id)
+    const known = largest(largest(at, present?.copy.put_at), before?.deleted_at)
+    deletions.set(id, { deleted_at: known, cluster_at: before?.cluster_at })
+    if (present) takeOut("deleted", present, at, origin)
+  },
+  removeClusterWide: (id: BlobId, origin: BlobOrigin, deleted_at: bigint, now: bigint) => {
+    const present = held.get(id)
+    const before = deletions.get(id)
+    if (present && present.copy.put_at > deleted_at) return
+    if (before?.cluster_at !== undefined && before.cluster_at >= deleted_at) return
+    const at = stamp(now)
+    const known = largest(deleted_at, before?.deleted_at)
+    deletions.set(id, { deleted_at: known, cluster_at: deleted_at })
+    if (present) takeOut("deleted", present, at, origin)
+  },
+  release: (id: BlobId, stored_at: bigint, now: bigint) => {
+    const present = held.get(id)
+    if (present?.copy.stored_at !== stored_at) return false
+    takeOut("released", present, stamp(now), store_origin)
+    return true
+  },
+  quarantine: (one: MemoryCopy, now: bigint) => {
+    if (held.get(one.copy.id) === one) takeOut("quarantined", one, stamp(now), store_origin)
+  },
+})
+
+/** The state, empty or as an image of one has it, which it does not change. */
+export const makeMemoryState = (image: MemoryImage = nothing) => {
+  const books = makeBooks(image)
+  const { held } = books
+  const renew = makeRenewing(books)
+  return {
+    ...books,
+    ...makePutting(books, renew),
+    renew,
+    ...makeRemoving(books),
+    /** Makes a byte another one; false where no copy has it. */
+    rot: (id: BlobId, offset: number) => {
+      const one = held.get(id)
+      if (!one || offset >= Math.max(1, one.bytes.length)) return false
+      held.set(id, { ...one, rotten_at: offset })
+      return true
+    },
+  }
+}
+export type MemoryState = ReturnType<typeof makeMemoryState>

@@ -1,0 +1,148 @@
+/**
+ * InternalService's questions and answers as nodes write them: which operations there are, and the
+ * JSON that goes before their bytes.
+ *
+ * Source: document 1 §1 InternalService, whose shapes may change without notice.
+ */
+import { Schema } from "effect"
+import type { BlobOrigin } from "#actors/blob-storage/blobs/admission.ts"
+import { putAtIn } from "#actors/blob-storage/copy-admission.ts"
+import type { Copy, CopyOrder, HeldCopy } from "#actors/blob-storage/node-engine.ts"
+import { peerFailure } from "#actors/blob-storage/peer-failure.ts"
+import type { Reason } from "#actors/blob-storage/peers.ts"
+import { BlobId, BlobLabels } from "#schemas/blob-storage/blob.ts"
+import { decodeHeld, encodeCopies, heldCopy } from "./copy.ts"
+
+/** Document 1's six, and what nodes need beside them. One that is new comes behind the others. */
+export const operations = {
+  replicate: 1,
+  replicate_stream: 2,
+  store_shard: 3,
+  migrate: 4,
+  delete_internal: 5,
+  fetch_shard: 6,
+  take_back: 7,
+  have: 8,
+  copies: 9,
+  keeps: 10,
+  renew: 11,
+  ring: 12,
+  replicate_many: 13,
+} as const
+
+/** A name of ours or a request's identifier; a caller's name is the longest of them. */
+const Text = Schema.String.check(Schema.isMaxLength(512))
+
+const Origin = Schema.Struct({ actor: Text, request_id: Text, correlation_id: Text })
+
+/** Unix nanoseconds. JSON holds no such integer exactly. */
+const Nanoseconds = Schema.BigIntFromString.check(
+  Schema.isBetweenBigInt({ minimum: 0n, maximum: 2n ** 63n - 1n }),
+)
+
+const Bytes = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+const Place = Schema.String.check(Schema.isPattern(/^(?:[0-9a-f]{32})?$/))
+
+const said_of_copy = { labels: BlobLabels, origin: Origin }
+/** A record of peers-copy.ts in base64 is `copy`. */
+const Sent = Schema.Struct({ copy: Text, ...said_of_copy })
+/** What is said of a copy beside its record. */
+export const SaidOfCopy = Schema.Struct({
+  ...said_of_copy,
+  labels: Schema.optionalKey(BlobLabels),
+})
+const DeleteInternal = Schema.Struct({ id: BlobId, origin: Origin, deleted_at: Nanoseconds })
+const TakeBack = Schema.Struct({ id: BlobId, created_at: Nanoseconds })
+const Renew = Schema.Struct({ id: BlobId, put_at: Nanoseconds })
+const FetchShard = Schema.Struct({
+  id: BlobId,
+  offset: Schema.optionalKey(Bytes),
+  length: Schema.optionalKey(Bytes),
+})
+const CopiesAsked = Schema.Struct({
+  after_id: Place,
+  until_id: Place,
+  limit: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000 })),
+})
+const KeepsAsked = Schema.Struct({
+  ring_version: Bytes,
+  /** Nodes of the release before ask without it. */
+  is_read: Schema.optionalKey(Schema.Boolean),
+})
+const Ring = Schema.Struct({ ring_version: Bytes })
+const Stored = Schema.Struct({ created: Schema.Boolean })
+const Fetched = Schema.Struct({ labels: BlobLabels, modified_at: Nanoseconds, copy: Text })
+const Page = Schema.Struct({ next: Schema.optionalKey(BlobId) })
+
+/** JSON to and from what it says; what is not of the form is a PeerFailure, INTERNAL. */
+export const coded = <A, I>(schema: Schema.Codec<A, I>) => {
+  const decode = Schema.decodeUnknownOption(schema)
+  return {
+    encode: Schema.encodeSync(schema),
+    decode: (json: unknown): A => {
+      const found = decode(json)
+      if (found._tag === "Some") return found.value
+      throw peerFailure("INTERNAL", "what another node says cannot be read")
+    },
+  }
+}
+
+export const messages = {
+  delete_internal: coded(DeleteInternal),
+  take_back: coded(TakeBack),
+  renew: coded(Renew),
+  fetch_shard: coded(FetchShard),
+  copies: coded(CopiesAsked),
+  keeps: coded(KeepsAsked),
+  ring: coded(Ring),
+  stored: coded(Stored),
+  fetched: coded(Fetched),
+  page: coded(Page),
+}
+
+const sent = coded(Sent)
+
+/** The record of a copy that is sent. */
+export const heldOf = ({ labels: _, origin: __, ...order }: CopyOrder): HeldCopy => ({
+  ...order,
+  kind: order.shard === undefined ? "whole" : "shard",
+  put_at: putAtIn(order),
+  stored_at: 0n,
+})
+
+const originOf = ({ actor, request_id, correlation_id }: BlobOrigin) => ({
+  actor,
+  request_id,
+  correlation_id,
+})
+
+export const saidOf = ({ labels, origin }: CopyOrder): typeof SaidOfCopy.Type => ({
+  ...(Object.keys(labels).length > 0 && { labels }),
+  origin: originOf(origin),
+})
+
+export const orderFrom = (
+  copy: Copy | undefined,
+  { labels = {}, origin }: typeof SaidOfCopy.Type,
+): CopyOrder => {
+  const { id, checksum, size, policy, created_at, put_at, shard } = heldCopy(copy)
+  return { id, checksum, size, policy, created_at, put_at, shard, labels, origin }
+}
+
+export const encodeOrder = (order: CopyOrder, version: number): unknown => ({
+  copy: encodeCopies([heldOf(order)], version).toString("base64"),
+  labels: order.labels,
+  origin: originOf(order.origin),
+})
+
+export const decodeOrder = (json: unknown, version: number): CopyOrder => {
+  const { copy, labels, origin } = sent.decode(json)
+  return orderFrom(decodeHeld(Buffer.from(copy, "base64"), version), { labels, origin })
+}
+
+/** Which operation a copy is sent by: what is counted differs, and what is done does not. */
+export const operationOf = ({ shard }: CopyOrder, is_stream: boolean, reason: Reason) => {
+  if (reason === "migrate") return operations.migrate
+  if (shard !== undefined) return operations.store_shard
+  return is_stream ? operations.replicate_stream : operations.replicate
+}

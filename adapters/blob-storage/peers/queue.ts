@@ -1,0 +1,108 @@
+/**
+ * Small copies on their way to one node: what is sent in one turn of the loop, or while the node
+ * works on the copies before, goes together. So nobody waits who is alone, and the busier the node
+ * is the more of them share a frame, a commit and an answer.
+ *
+ * Decision 0152.
+ */
+import type { Received } from "#actors/blob-storage/node-engine.ts"
+import { isPeerFailure } from "#actors/blob-storage/peer-failure.ts"
+import type { Spoken } from "#adapters/blob-storage/peer/call.ts"
+import {
+  batch_bytes_max,
+  batch_copies_max,
+  batch_json_bytes_max,
+  type CopySent,
+  decodeOutcomes,
+  encodeBatch,
+  jsonBytesMax,
+} from "./batch.ts"
+import { copyBytesIn } from "./copy.ts"
+import { operations } from "./message.ts"
+
+/**
+ * Questions under way before what comes waits for an answer. Copies of one turn have waited for a
+ * sync of this disk already: with one question at a time half of them waited for the whole way of
+ * the other half too.
+ */
+const questions_max = 4
+
+/** What waits for an answer that does not come goes without it, in milliseconds: two slow syncs. */
+const wait_ms_max = 20
+
+interface Waiting extends CopySent {
+  readonly deadline_ms: number
+  readonly resolve: (received: Received) => void
+  readonly reject: (cause: unknown) => void
+}
+
+/** Takes what may go as one question. */
+const take = (waiting: Array<Waiting>, record_bytes: number) => {
+  let [count, bytes, json_bytes] = [0, 0, 0]
+  for (const { order, size } of waiting) {
+    bytes += record_bytes + size
+    json_bytes += jsonBytesMax(order)
+    const is_full = bytes > batch_bytes_max || json_bytes > batch_json_bytes_max
+    // One alone is within the bounds.
+    if (count === batch_copies_max || (is_full && count > 0)) break
+    count += 1
+  }
+  return waiting.splice(0, count)
+}
+
+/** The queue of one connection. `send` answers and fails as that of `Peers`, each copy alone. */
+export const copyQueue = ({ version, ask }: Spoken, wait_ms = wait_ms_max) => {
+  const waiting: Array<Waiting> = []
+  let under_way = 0
+  let is_flushing = false
+  let late: ReturnType<typeof setTimeout> | undefined
+
+  const ended = (copies: ReadonlyArray<Waiting>, outcomes: ReturnType<typeof decodeOutcomes>) => {
+    for (const [n, { resolve, reject }] of copies.entries()) {
+      const outcome = outcomes[n]
+      if (isPeerFailure(outcome)) reject(outcome)
+      else if (outcome !== undefined) resolve(outcome)
+    }
+  }
+  const sendNext = async () => {
+    const copies = take(waiting, copyBytesIn(version))
+    const deadline_ms = Math.max(...copies.map((copy) => copy.deadline_ms))
+    under_way += 1
+    try {
+      const { json, body } = encodeBatch(copies, version)
+      const said = await ask(operations.replicate_many, json, body, deadline_ms)
+      ended(copies, decodeOutcomes(said, copies.length, version))
+    } catch (cause) {
+      for (const { reject } of copies) reject(cause)
+    } finally {
+      under_way -= 1
+      flush()
+    }
+  }
+  const flushAll = () => {
+    clearTimeout(late)
+    late = undefined
+    while (waiting.length > 0) void sendNext()
+  }
+  const flush = () => {
+    if (waiting.length === 0) return
+    if (under_way < questions_max) flushAll()
+    else late ??= setTimeout(flushAll, wait_ms)
+  }
+  const flushSoon = () => {
+    if (is_flushing) return
+    is_flushing = true
+    // Behind all promises of this turn: a batch of the disk lets many copies go one by one.
+    process.nextTick(() => {
+      is_flushing = false
+      flush()
+    })
+  }
+  return {
+    send: ({ order, bytes, size }: CopySent, deadline_ms: number) =>
+      new Promise<Received>((resolve, reject) => {
+        waiting.push({ order, bytes, size, deadline_ms, resolve, reject })
+        flushSoon()
+      }),
+  }
+}

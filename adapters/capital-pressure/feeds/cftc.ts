@@ -1,0 +1,98 @@
+/**
+ * The CFTC's Traders in Financial Futures, futures only.
+ *
+ * Its certificate is not verified by default, so that anybody on the way may write its answer:
+ * each row must be one that the market could have. Source: market facts, A1.4 CFTC.
+ */
+import { Result, Schema } from "effect"
+import {
+  bytes_max_default,
+  type FeedPart,
+  jsonOf,
+  lifted,
+  quoted,
+} from "#adapters/capital-pressure/feeds/plan.ts"
+import { findDay, ordered } from "#adapters/capital-pressure/feeds/series.ts"
+import type { Series } from "#projections/capital-pressure/store.ts"
+import { dateOf } from "#schemas/capital-pressure/day.ts"
+
+/** Weeks of 96 years. */
+const rows_max = 5000
+/** Points of open interest by which one week may differ from the one before, but for one week. */
+const jump_points_max = 25
+
+const count = /^\d{1,12}$/
+const Count = Schema.String.check(Schema.isPattern(count))
+
+const Report = Schema.Struct({
+  report_date_as_yyyy_mm_dd: Schema.String,
+  open_interest_all: Count,
+  asset_mgr_positions_long: Count,
+  asset_mgr_positions_short: Count,
+})
+const Reports = Schema.Array(Report)
+
+const columns = [
+  "report_date_as_yyyy_mm_dd",
+  "open_interest_all",
+  "asset_mgr_positions_long",
+  "asset_mgr_positions_short",
+  "lev_money_positions_long",
+  "lev_money_positions_short",
+].join(",")
+
+/** Asset managers' longs less shorts in percent of open interest, by Tuesday. */
+export const cftcPart = (code: string, since: number | undefined): FeedPart => {
+  const later = since === undefined ? "" : ` and report_date_as_yyyy_mm_dd>='${dateOf(since)}'`
+  const query = new URLSearchParams({
+    $select: columns,
+    // By its code: the contract's name was changed.
+    $where: `cftc_contract_market_code='${code}'${later}`,
+    $order: "report_date_as_yyyy_mm_dd",
+    $limit: String(rows_max),
+  })
+  return {
+    request: {
+      publisher: "cftc",
+      path: `/resource/gpe5-46if.json?${query}`,
+      bytes_max: bytes_max_default,
+    },
+    read: (bytes, today) =>
+      lifted(Result.flatMap(jsonOf(Reports, bytes), (reports) => shares(reports, today))),
+  }
+}
+
+const shares = (
+  reports: ReadonlyArray<typeof Report.Type>,
+  today: number,
+): Result.Result<Series, string> => {
+  if (reports.length >= rows_max) return Result.fail(`answered ${rows_max} rows or more`)
+  const by_day = new Map<number, number>()
+  for (const report of reports) {
+    const [date = "", time] = report.report_date_as_yyyy_mm_dd.split("T")
+    const day = findDay(date)
+    if (day === undefined || (time !== undefined && !/^00:00:00(\.000)?$/.test(time))) {
+      return Result.fail(`tells of "${quoted(report.report_date_as_yyyy_mm_dd)}", which is no date`)
+    }
+    if (day > today) return Result.fail(`tells of ${date}, which is still to come`)
+    const open = Number(report.open_interest_all)
+    const long = Number(report.asset_mgr_positions_long)
+    const short = Number(report.asset_mgr_positions_short)
+    if (open === 0 || long > open || short > open) {
+      return Result.fail(`tells positions for ${date} that exceed the open interest`)
+    }
+    if (by_day.has(day)) return Result.fail(`tells ${date} twice`)
+    by_day.set(day, ((long - short) / open) * 100)
+  }
+  return steady(ordered(by_day))
+}
+
+const steady = (series: Series): Result.Result<Series, string> => {
+  const { values } = series
+  const is_jump = (value: number, n: number) =>
+    n > 0 && Math.abs(value - (values[n - 1] ?? value)) > jump_points_max
+  const jumps = values.reduce((found, value, n) => found + (is_jump(value, n) ? 1 : 0), 0)
+  return jumps > 1
+    ? Result.fail(`tells ${jumps} weeks that change by more than ${jump_points_max} points`)
+    : Result.succeed(series)
+}

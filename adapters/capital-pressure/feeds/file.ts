@@ -1,0 +1,63 @@
+/** A folder of tables that a person put there: `<metric_id>.csv` and `<TICKER>.csv`. */
+import { join } from "node:path"
+import { Effect, Option, Result } from "effect"
+import type { FetchedPrices } from "#actors/capital-pressure/feeds.ts"
+import { rowsOf } from "#adapters/capital-pressure/feeds/csv.ts"
+import { feedFailed, textOf } from "#adapters/capital-pressure/feeds/plan.ts"
+import { pricesFrom, pricesIn } from "#adapters/capital-pressure/feeds/quotes.ts"
+import { from, seriesOf } from "#adapters/capital-pressure/feeds/series.ts"
+import { findBounded } from "#files"
+import type { Series } from "#projections/capital-pressure/store.ts"
+
+/** A row for each day of a century takes 1 MB. */
+const file_bytes_max = 16 * 1024 * 1024
+
+/** The values of `<id>.csv`, whose columns are `date` and `value`, from the day `since` on. */
+export const valueFile = Effect.fnUntraced(function* (
+  folder: string,
+  id: string,
+  since: number | undefined,
+  today: number,
+) {
+  const series = yield* readFile(folder, id, (text) =>
+    Result.flatMap(rowsOf(text, /^date$/i, /^value$/i), (rows) => seriesOf(rows, today)),
+  )
+  const wanted: Series = from(series, since)
+  return wanted.days.length > 0 || since !== undefined
+    ? wanted
+    : yield* feedFailed(join(folder, `${id}.csv`), "tells no value at all", next)
+})
+
+/** The closes of `<TICKER>.csv`, whose columns are `Date`, `Close` and maybe `Adj Close`. */
+export const priceFile = (
+  folder: string,
+  ticker: string,
+  since: number | undefined,
+  today: number,
+) =>
+  Effect.map(
+    readFile(folder, ticker, (text) => pricesIn(text, today)),
+    (prices): FetchedPrices => pricesFrom(prices, since),
+  )
+
+const next = "Mend the file and ingest it again."
+
+const readFile = <A>(
+  folder: string,
+  name: string,
+  read: (text: string) => Result.Result<A, string>,
+) => {
+  const path = join(folder, `${name}.csv`)
+  return findBounded(path, file_bytes_max).pipe(
+    Effect.mapError(({ code }) => feedFailed(path, `cannot be read (${code})`, next)),
+    Effect.flatMap((text) => {
+      if (Option.isNone(text)) {
+        return Effect.fail(feedFailed(path, "is not there", "Put the file into the folder."))
+      }
+      const found = Result.flatMap(textOf(new TextEncoder().encode(text.value)), read)
+      return Result.isSuccess(found)
+        ? Effect.succeed(found.success)
+        : Effect.fail(feedFailed(path, found.failure, next))
+    }),
+  )
+}

@@ -1,0 +1,124 @@
+/**
+ * FINRA's margin statistics: one workbook, replaced in place each month.
+ *
+ * A month is dated by its last day, since the balances are those of its end; February by the 28th
+ * in leap years too, so that the same date a year before is the same month. Source: market facts,
+ * A1.4 FINRA.
+ */
+import { Effect, Result } from "effect"
+import readWorkbook from "read-excel-file/universal"
+import { type FeedPart, lifted, quoted, unreadable } from "#adapters/capital-pressure/feeds/plan.ts"
+import { type Row, seriesOf } from "#adapters/capital-pressure/feeds/series.ts"
+import { boundedZip } from "#adapters/capital-pressure/feeds/zip.ts"
+import type { Series } from "#projections/capital-pressure/store.ts"
+import { dateOf, dayAt } from "#schemas/capital-pressure/day.ts"
+
+/** It is about 40 kB; unpacked some hundred. */
+const bytes_max = 16 * 1024 * 1024
+/** Rows above the headings, at most. */
+const heading_rows_max = 30
+/** Rows of three centuries of months. */
+const rows_max = 3600
+/** Credit balances of before are not comparable. */
+const cushion_first = "2010-02"
+
+export type MarginValue = "margin_debt" | "margin_cushion"
+
+/**
+ * By month. margin_debt: debit balances in USD millions. margin_cushion: free credit in cash and
+ * margin accounts in percent of them, from February 2010 on.
+ */
+export const finraPart = (value: MarginValue): FeedPart => ({
+  request: {
+    publisher: "finra",
+    path: "/sites/default/files/2021-03/margin-statistics.xlsx",
+    bytes_max,
+  },
+  read: Effect.fnUntraced(function* (bytes, today) {
+    const zip = yield* lifted(boundedZip(bytes, bytes_max))
+    const sheets = yield* Effect.tryPromise({
+      try: () => readWorkbook(zip),
+      catch: () => "answered what is no workbook",
+    }).pipe(Effect.catch(unreadable))
+    for (const { data } of sheets) {
+      const table = tableIn(data)
+      if (table) return yield* lifted(margins(table, value, today))
+    }
+    const names = sheets.map(({ sheet }) => quoted(sheet)).join(", ")
+    return yield* unreadable(`has no sheet with the columns of margin balances (${names})`)
+  }),
+})
+
+type Cells = ReadonlyArray<unknown>
+
+interface Table {
+  readonly rows: ReadonlyArray<Cells>
+  readonly month: number
+  readonly debit: number
+  readonly cash: number
+  readonly margin: number
+}
+
+/** The table is where its headings are; columns and sheets have moved before. */
+const tableIn = (data: ReadonlyArray<Cells>): Table | undefined => {
+  for (const [n, row] of data.slice(0, heading_rows_max).entries()) {
+    const at = (heading: RegExp) =>
+      row.findIndex((cell) => typeof cell === "string" && heading.test(cell))
+    const places = {
+      month: at(/^\s*(year\W*month|month\W*year)/i),
+      debit: at(/^\s*debit balances/i),
+      cash: at(/^\s*free credit.*\bcash\b/i),
+      margin: at(/^\s*free credit.*\bmargin\b/i),
+    }
+    if (!Object.values(places).includes(-1)) return { rows: data.slice(n + 1), ...places }
+  }
+  return undefined
+}
+
+const margins = (
+  { rows, ...places }: Table,
+  value: MarginValue,
+  today: number,
+): Result.Result<Series, string> => {
+  if (rows.length > rows_max) return Result.fail(`answered more than ${rows_max} rows`)
+  const found: Array<Row> = []
+  for (const cells of rows) {
+    const month = monthOf(cells[places.month])
+    // Below the table there are notes, and above its first month an empty row.
+    if (month === undefined) continue
+    const [debit, cash, margin] = [places.debit, places.cash, places.margin].map((place) =>
+      amountOf(cells[place]),
+    )
+    if (debit === undefined || debit <= 0) return Result.fail(`tells no debit for ${month}`)
+    if (value === "margin_debt") found.push({ date: endOf(month), value: String(debit) })
+    else if (month >= cushion_first) {
+      if (cash === undefined || margin === undefined) {
+        return Result.fail(`tells no free credit for ${month}`)
+      }
+      found.push({ date: endOf(month), value: String(((cash + margin) / debit) * 100) })
+    }
+  }
+  return seriesOf(found, today)
+}
+
+/** YYYY-MM of a text or of a date's cell. */
+const monthOf = (cell: unknown): string | undefined => {
+  if (cell instanceof Date) return cell.toISOString().slice(0, "YYYY-MM".length)
+  const text = typeof cell === "string" ? cell.trim() : ""
+  return /^\d{4}-(0[1-9]|1[0-2])$/.test(text) ? text : undefined
+}
+
+const endOf = (month: string) => {
+  if (month.endsWith("-02")) return `${month}-28`
+  const [year = 0, number = 0] = month.split("-").map(Number)
+  return dateOf(dayAt(Date.UTC(year, number, 0)))
+}
+
+/** A finite amount; some months are written as text, with commas between the thousands. */
+const amountOf = (cell: unknown): number | undefined => {
+  if (typeof cell === "number") return Number.isFinite(cell) ? cell : undefined
+  const text = typeof cell === "string" ? cell.trim() : ""
+  return /^\d{1,3}(,\d{3})*(\.\d+)?$|^\d+(\.\d+)?$/.test(text)
+    ? Number(text.replaceAll(",", ""))
+    : undefined
+}

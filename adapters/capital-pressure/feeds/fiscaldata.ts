@@ -1,0 +1,50 @@
+/** The Treasury's FiscalData: debt to the penny. Source: market facts, A1.4 FiscalData. */
+import { Result, Schema } from "effect"
+import {
+  bytes_max_default,
+  type FeedPart,
+  jsonOf,
+  lifted,
+} from "#adapters/capital-pressure/feeds/plan.ts"
+import { seriesOf } from "#adapters/capital-pressure/feeds/series.ts"
+import { dateOf } from "#schemas/capital-pressure/day.ts"
+
+/** Before it the Treasury did not tell what the public holds day by day. */
+const first_date = "2005-01-01"
+/** Business days of 38 years on one page, which is the longest that it answers. */
+const rows_max = 10_000
+
+const Debt = Schema.Struct({
+  data: Schema.Array(
+    Schema.Struct({ record_date: Schema.String, debt_held_public_amt: Schema.String }),
+  ),
+  meta: Schema.Struct({ "total-count": Schema.Int }),
+})
+
+/** Treasury debt held by the public, in USD, by day. */
+export const debtPart = (since: number | undefined): FeedPart => {
+  const asked = since === undefined ? first_date : dateOf(since)
+  const start = asked < first_date ? first_date : asked
+  const query = new URLSearchParams({
+    fields: "record_date,debt_held_public_amt",
+    filter: `record_date:gte:${start}`,
+    sort: "record_date",
+    "page[size]": String(rows_max),
+  })
+  return {
+    request: {
+      publisher: "fiscaldata",
+      path: `/services/api/fiscal_service/v2/accounting/od/debt_to_penny?${query}`,
+      bytes_max: bytes_max_default,
+    },
+    read: (bytes, today) => {
+      const answer = Result.flatMap(jsonOf(Debt, bytes), ({ data, meta }) => {
+        const total = meta["total-count"]
+        if (data.length !== total) return Result.fail(`answered ${data.length} of ${total} rows`)
+        const rows = data.map((row) => ({ date: row.record_date, value: row.debt_held_public_amt }))
+        return seriesOf(rows, today)
+      })
+      return lifted(answer)
+    },
+  }
+}

@@ -1,0 +1,23 @@
+/** The Office of Financial Research's stress index. Source: market facts, A1.4 OFR. */
+import { Result } from "effect"
+import { rowsOf } from "#adapters/capital-pressure/feeds/csv.ts"
+import {
+  bytes_max_default,
+  type FeedPart,
+  lifted,
+  textOf,
+} from "#adapters/capital-pressure/feeds/plan.ts"
+import { seriesOf } from "#adapters/capital-pressure/feeds/series.ts"
+
+/** The whole index; its parts and regions stand in other columns. */
+export const ofrPart: FeedPart = {
+  request: {
+    publisher: "ofr",
+    path: "/financial-stress-index/data/fsi.csv",
+    bytes_max: bytes_max_default,
+  },
+  read: (bytes, today) => {
+    const rows = Result.flatMap(textOf(bytes), (text) => rowsOf(text, /^date$/i, /^ofr fsi$/i))
+    return lifted(Result.flatMap(rows, (all) => seriesOf(all, today)))
+  },
+}

@@ -1,0 +1,74 @@
+/** Closes, checked and put in order; as tables tell them, or one by one. */
+import { Result } from "effect"
+import type { FetchedPrices } from "#actors/capital-pressure/feeds.ts"
+import { cellsOf } from "#adapters/capital-pressure/feeds/csv.ts"
+import { quoted } from "#adapters/capital-pressure/feeds/plan.ts"
+import {
+  findDay,
+  firstAtOrAfter,
+  isMissing,
+  numberOf,
+} from "#adapters/capital-pressure/feeds/series.ts"
+import { dateOf } from "#schemas/capital-pressure/day.ts"
+
+export interface Quote {
+  readonly day: number
+  readonly close: number
+  readonly adjusted: number
+}
+
+/** In the order of their days. A close that is not above zero, or another of the same day: none. */
+export const pricesOf = (quotes: ReadonlyArray<Quote>): Result.Result<FetchedPrices, string> => {
+  const sorted = quotes.toSorted((one, other) => one.day - other.day)
+  const kept: Array<Quote> = []
+  for (const quote of sorted) {
+    const date = dateOf(quote.day)
+    if (!(quote.close > 0 && quote.adjusted > 0)) return Result.fail(`tells no price for ${date}`)
+    const last = kept.at(-1)
+    if (last?.day !== quote.day) kept.push(quote)
+    else if (last.close !== quote.close || last.adjusted !== quote.adjusted) {
+      return Result.fail(`tells two prices for ${date}`)
+    }
+  }
+  return Result.succeed({
+    days: Int32Array.from(kept, ({ day }) => day),
+    close: Float64Array.from(kept, ({ close }) => close),
+    adjusted: Float64Array.from(kept, ({ adjusted }) => adjusted),
+  })
+}
+
+/** Those of `since` and later. */
+export const pricesFrom = (prices: FetchedPrices, since: number | undefined): FetchedPrices => {
+  if (since === undefined) return prices
+  const start = firstAtOrAfter(prices.days, since)
+  return {
+    days: prices.days.slice(start),
+    close: prices.close.slice(start),
+    adjusted: prices.adjusted.slice(start),
+  }
+}
+
+const date = /^date$/i
+const close = /^close$/i
+const adjusted = /^adj(usted)?[ _]?(close)?$/i
+
+/** Of a table with the columns Date and Close, and Adj Close where it has that too. */
+export const pricesIn = (text: string, today: number): Result.Result<FetchedPrices, string> => {
+  const is_adjusted = Result.isSuccess(cellsOf(text, [adjusted]))
+  const cells = cellsOf(text, [date, close, is_adjusted ? adjusted : close])
+  return Result.flatMap(cells, (rows) => {
+    const quotes: Array<Quote> = []
+    for (const [told = "", price = "", net = ""] of rows) {
+      const day = findDay(told)
+      if (day === undefined) return Result.fail(`tells of "${quoted(told)}", which is no date`)
+      if (isMissing(price) || isMissing(net)) continue
+      if (day > today) return Result.fail(`tells of ${told}, which is still to come`)
+      const [close, adjusted] = [numberOf(price), numberOf(net)]
+      if (close === undefined || adjusted === undefined) {
+        return Result.fail(`tells "${quoted(price)}" for ${told}, which is no price`)
+      }
+      quotes.push({ day, close, adjusted })
+    }
+    return pricesOf(quotes)
+  })
+}

@@ -1,0 +1,86 @@
+/**
+ * Published rows, checked and put in order.
+ *
+ * Rows may come in any order. A date that comes twice with the same value counts once; with two
+ * values it makes the answer unreadable, since either could be the wrong one.
+ */
+import { Result } from "effect"
+import { quoted } from "#adapters/capital-pressure/feeds/plan.ts"
+import type { Series } from "#projections/capital-pressure/store.ts"
+import { dateOf, dayOf, first_date, last_date } from "#schemas/capital-pressure/day.ts"
+
+/** One row as it was published; the value may be missing. */
+export interface Row {
+  /** YYYY-MM-DD */
+  readonly date: string
+  readonly value: string
+}
+
+/** As publishers write that there is none: a holiday, mostly. */
+const missing = new Set(["", ".", "null", "na"])
+const number = /^[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d{1,3})?$/
+
+export const isMissing = (text: string) => missing.has(text.trim().toLowerCase())
+
+/** A finite decimal number; undefined of anything else: "NaN", "Infinity", "1,000", "0x1". */
+export const numberOf = (text: string): number | undefined => {
+  const clean = text.trim()
+  const value = number.test(clean) ? Number(clean) : Number.NaN
+  return Number.isFinite(value) ? value : undefined
+}
+
+/** The day of YYYY-MM-DD; undefined where there is no such date, or before 1900, or after 2199. */
+export const findDay = (date: string): number | undefined => {
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(date) || date < first_date || date > last_date) return undefined
+  const day = dayOf(date)
+  return Number.isInteger(day) && dateOf(day) === date ? day : undefined
+}
+
+/** The rows that have a value, by day; a row that cannot be makes all of them unreadable. */
+export const seriesOf = (
+  rows: ReadonlyArray<Row>,
+  today: number,
+): Result.Result<Series, string> => {
+  const by_day = new Map<number, number>()
+  for (const { date, value } of rows) {
+    const day = findDay(date)
+    if (day === undefined) return Result.fail(`tells of "${quoted(date)}", which is no date`)
+    if (isMissing(value)) continue
+    const found = numberOf(value)
+    if (found === undefined) {
+      return Result.fail(`tells "${quoted(value)}" for ${date}, which is no number`)
+    }
+    if (day > today) return Result.fail(`tells of ${date}, which is still to come`)
+    const before = by_day.get(day)
+    if (before !== undefined && before !== found) {
+      return Result.fail(`tells two values for ${date}`)
+    }
+    by_day.set(day, found)
+  }
+  return Result.succeed(ordered(by_day))
+}
+
+/** A series of values by day. */
+export const ordered = (by_day: ReadonlyMap<number, number>): Series => {
+  const days = Int32Array.from(by_day.keys()).sort()
+  return { days, values: Float64Array.from(days, (day) => by_day.get(day) ?? Number.NaN) }
+}
+
+/** What is of `since` and later. */
+export const from = ({ days, values }: Series, since: number | undefined): Series => {
+  if (since === undefined) return { days, values }
+  const start = firstAtOrAfter(days, since)
+  return { days: days.slice(start), values: values.slice(start) }
+}
+
+/** The first place of a day that is `day` or later; the length where there is none. */
+export const firstAtOrAfter = (days: Int32Array, day: number) => {
+  let low = 0
+  let high = days.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if ((days[middle] ?? 0) < day) low = middle + 1
+    else high = middle
+  }
+  return low
+}

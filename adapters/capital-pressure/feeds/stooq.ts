@@ -1,0 +1,34 @@
+/** Stooq's tables of closes, for whoever has a key of it. Source: market facts, A1.4 Stooq. */
+import { type Redacted, Result } from "effect"
+import type { Ask } from "#adapters/capital-pressure/feeds/client.ts"
+import {
+  bytes_max_default,
+  type FeedRequest,
+  textOf,
+} from "#adapters/capital-pressure/feeds/plan.ts"
+import { type Provider, pricesFromAnswer } from "#adapters/capital-pressure/feeds/provider.ts"
+import { pricesFrom, pricesIn } from "#adapters/capital-pressure/feeds/quotes.ts"
+import { dayAt } from "#schemas/capital-pressure/day.ts"
+
+/** All closes that there are; it tells one for a day, which counts as the adjusted one too. */
+export const stooq =
+  (ask: Ask, value: Redacted.Redacted<string>): Provider =>
+  (ticker, since, now) => {
+    const query = new URLSearchParams({ s: `${ticker.toLowerCase()}.us`, i: "d" })
+    const request: FeedRequest = {
+      publisher: "stooq",
+      path: `/q/d/l/?${query}`,
+      secret: { name: "apikey", value, setting: "capital.stooq_key" },
+      bytes_max: bytes_max_default,
+    }
+    return pricesFromAnswer(ask, request, (bytes) =>
+      Result.flatMap(textOf(bytes), (text) => {
+        if (/^\s*get your apikey/i.test(text)) {
+          return Result.fail("does not know the key of capital.stooq_key")
+        }
+        if (/^\s*exceeded/i.test(text)) return Result.fail("has no more requests for today")
+        const today = dayAt(now)
+        return Result.map(pricesIn(text, today), (all) => pricesFrom(all, since))
+      }),
+    )
+  }

@@ -1,0 +1,92 @@
+/** The far side of the dashboard's reader: loads the file when it has changed, makes answers. */
+import { createHash } from "node:crypto"
+import { workerData } from "node:worker_threads"
+import { gzipSync } from "node:zlib"
+import { watchedFile } from "#adapters/capital-pressure/reader-file.ts"
+import { readStore } from "#adapters/capital-pressure/store.ts"
+import type { Asked, Shown } from "#gateway/capital-pressure/dashboard-reader.ts"
+import { dashboardOf } from "#projections/capital-pressure/dashboard.ts"
+import { detailOf, historyOf } from "#projections/capital-pressure/detail.ts"
+import { schedulerOf } from "#projections/capital-pressure/schedule.ts"
+import { sourcesOf } from "#projections/capital-pressure/source.ts"
+import type { Store } from "#projections/capital-pressure/store.ts"
+import { tierHistoryOf } from "#projections/capital-pressure/tier.ts"
+import { watchlistOf } from "#projections/capital-pressure/watchlist.ts"
+import { dayOf } from "#schemas/capital-pressure/day.ts"
+import { findMetric } from "#schemas/capital-pressure/registry.ts"
+import type { JobId } from "#schemas/capital-pressure/schedule.ts"
+import { answerCalls } from "#threads"
+
+/** When jobs run next, in RFC 3339; a job that is not there does not run. */
+export type NextRuns = Readonly<Partial<Record<JobId, string>>>
+
+export interface Question {
+  readonly asked: Asked
+  /** Days since 1970-01-01. */
+  readonly today: number
+  readonly next_runs: NextRuns
+}
+
+/** Below this gzip saves less than a packet. */
+const gzip_bytes_min = 1400
+/** Digits of the tag: 132 bits of a SHA-256. */
+const tag_digits = 22
+
+const metricOf = (metric_id: string) => {
+  const metric = findMetric(metric_id)
+  if (metric === undefined) throw new Error(`There is no metric ${metric_id}.`)
+  return metric
+}
+
+const sinceOf = (date: string | null) => (date === null ? undefined : dayOf(date))
+
+const pageOf = (store: Store, { asked, today, next_runs }: Question): unknown => {
+  switch (asked.kind) {
+    case "dashboard":
+      return dashboardOf(store, today)
+    case "history":
+      return historyOf(store, metricOf(asked.metric_id), sinceOf(asked.since))
+    case "detail":
+      return detailOf(store, metricOf(asked.metric_id), today)
+    case "tier":
+      return tierHistoryOf(store, asked.tier)
+    case "sources":
+      return sourcesOf(store)
+    case "scheduler":
+      return schedulerOf(store, ({ id }) => next_runs[id] ?? null)
+    case "watchlist":
+      return watchlistOf(store)
+  }
+}
+
+const shownOf = (page: unknown): Shown => {
+  const bytes = new TextEncoder().encode(JSON.stringify(page))
+  const tag = createHash("sha256").update(bytes).digest("base64url").slice(0, tag_digits)
+  // A copy, which is handed over whole; zlib's own may be part of a larger buffer.
+  const gzip = bytes.length < gzip_bytes_min ? null : Uint8Array.from(gzipSync(bytes))
+  return { bytes, gzip, tag }
+}
+
+const answering = (path: string) => {
+  const watched = watchedFile(path)
+  let store: Store | undefined
+  let loaded = 0
+  return (question: Question): Shown => {
+    try {
+      const change = watched.look()
+      if (store === undefined || change !== loaded) store = readStore(watched.file(), "latest")
+      loaded = change
+      return shownOf(pageOf(store, question))
+    } catch (error) {
+      store = undefined
+      throw error
+    }
+  }
+}
+
+// `capital-reader` starts this thread, with the file's path.
+answerCalls(answering(workerData as string), ({ bytes, gzip }) => {
+  const made = gzip === null ? [bytes.buffer] : [bytes.buffer, gzip.buffer]
+  // They were made above, as whole ArrayBuffers.
+  return made as Array<ArrayBuffer>
+})

@@ -1,0 +1,60 @@
+/**
+ * Made-up carriers as a file of the registry's own form. Every name begins with DEMO.
+ *
+ * Source: decisions of document 3, carrier registry.
+ */
+import type { CarrierFile } from "#adapters/carrier-search/import.ts"
+
+/** The numbers that have somebody, and how many of them. */
+const first_mc = 100_001
+const dockets = 60_000
+const rows_of_chunk = 1000
+
+const header = "docket_number,dot_number,common_stat,contract_stat,broker_stat,legal_name\n"
+const places = [
+  "BLUE RIDGE",
+  "HIGH PLAINS",
+  "LAKE SHORE",
+  "RED RIVER",
+  "PINE BARRENS",
+  "GOLDEN GATE",
+]
+const trades = ["FREIGHT", "TRUCKING", "TRANSPORT", "HAULING", "EXPRESS", '"KING" LOGISTICS, SONS']
+const forms = ["LLC", "INC", "CO"]
+
+/** A generator that says the same each time; from 0 up to 1. */
+const sequence = (seed: number) => {
+  let state = seed
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+    return state / 2 ** 32
+  }
+}
+
+const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`
+
+/** A third are carriers, the others brokers, both, or inactive. */
+const rowOf = (mc: number, next: () => number) => {
+  const one = (of: ReadonlyArray<string>) => of[Math.floor(next() * of.length)] ?? ""
+  const name = `DEMO ${one(places)} ${one(trades)} ${mc} ${one(forms)}`
+  const dot = String(3_000_000 + mc).padStart(8, "0")
+  const common = next() < 0.4 ? "A" : "I"
+  const contract = next() < 0.1 ? "A" : "N"
+  const broker = next() < 0.2 ? "A" : "N"
+  return `MC${mc},${dot},${common},${contract},${broker},${quoted(name)}\n`
+}
+
+async function* bytes() {
+  const next = sequence(first_mc)
+  let text = header
+  for (let docket = 0; docket < dockets; docket++) {
+    text += rowOf(first_mc + docket, next)
+    if (docket % rows_of_chunk === rows_of_chunk - 1) {
+      yield Buffer.from(text)
+      text = ""
+    }
+  }
+}
+
+/** The same carriers each time, as of `as_of` in RFC 3339. */
+export const demoCarriers = (as_of: string): CarrierFile => ({ name: "demo", as_of, bytes })

@@ -1,0 +1,183 @@
+/**
+ * FMCSA's QCMobile as a registry of carriers: one request per number.
+ *
+ * The web key is part of the address of a request, and of nothing else: what a failure says is
+ * worded here. Source: document 3 §1 B; market facts B1 and B2.
+ */
+import { Clock, Effect, Layer, Redacted } from "effect"
+import { Agent, request as send } from "undici"
+import { makeEngine } from "#actors/carrier-search/engine.ts"
+import { type Lookup, LookupFailed } from "#actors/carrier-search/lookup.ts"
+import { Registry } from "#actors/carrier-search/registry.ts"
+import { failure, readAnswer } from "#adapters/carrier-search/answer.ts"
+import { readBody } from "#adapters/outside/answer-body.ts"
+import { afterOf } from "#adapters/outside/retry-after.ts"
+import type { Source } from "#schemas/carrier-search/source.ts"
+
+export interface RegistryFmcsaOptions {
+  /** `https://host/qc/services`, without query. */
+  readonly url: string
+  readonly web_key: Redacted.Redacted<string>
+  /** This program's, told to FMCSA. */
+  readonly version: string
+  /** Requests under way at once, at most. */
+  readonly concurrency: number
+  /** Requests begun per second, at most; 0: any number. */
+  readonly rate_per_second: number
+  /** Of one request, with its answer. */
+  readonly timeout_seconds: number
+  /** How often one number is asked for, at most. */
+  readonly tries: number
+  /** Repeats that one search may spend, in percent of its numbers. */
+  readonly retry_percent: number
+  /** How long an answer is kept; 0: each search asks anew. */
+  readonly cache_seconds: number
+}
+
+/** Of one number; its carriers are some kilobytes. */
+const bytes_max = 4 * 1024 * 1024
+const redirects_max = 2
+/** An idle connection is closed after this, before servers do. */
+const idle_ms = 4000
+
+/** A registry for the layer's life; its requests end with it. */
+export const registryFmcsa = (options: RegistryFmcsaOptions): Layer.Layer<Registry> =>
+  Layer.effect(
+    Registry,
+    Effect.gen(function* () {
+      const agent = yield* Effect.acquireRelease(
+        Effect.sync(() => agentOf(options)),
+        (held) => Effect.promise(() => held.destroy()),
+      )
+      const engine = yield* makeEngine({ ...options, lookup: lookupOf(options, agent) })
+      const source = Effect.map(engine.health, ({ concurrency, ...last }): Source => {
+        const detail = last.detail ?? troubleOf(last)
+        return {
+          registry: "fmcsa",
+          is_healthy: detail === null,
+          detail,
+          concurrency,
+          carriers: null,
+          dockets: null,
+          as_of: null,
+          imported_at: null,
+          is_demo: false,
+          last_answer_at: instant(last.last_answer_at),
+          last_error_at: instant(last.last_error_at),
+          last_error: last.last_error,
+        }
+      })
+      return { search: engine.search, source }
+    }),
+  )
+
+/** What it last said, where that was no answer. */
+const troubleOf = (last: {
+  readonly last_answer_at: number | null
+  readonly last_error_at: number | null
+  readonly last_error: string | null
+}) => ((last.last_error_at ?? 0) > (last.last_answer_at ?? 0) ? last.last_error : null)
+
+const agentOf = ({ concurrency, timeout_seconds }: RegistryFmcsaOptions) =>
+  new Agent({
+    connections: concurrency,
+    pipelining: 1,
+    keepAliveTimeout: idle_ms,
+    allowH2: false,
+    connect: { timeout: timeout_seconds * 1000, rejectUnauthorized: true },
+    maxResponseSize: bytes_max,
+  })
+
+const instant = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString())
+
+const lookupOf = (options: RegistryFmcsaOptions, agent: Agent): Lookup => {
+  const base = options.url.replace(/\/+$/, "")
+  const headers = {
+    accept: "application/json",
+    "accept-encoding": "gzip",
+    "user-agent": `almanac/${options.version}`,
+  }
+  const slow = failure("busy", `timeout, no answer from FMCSA within ${options.timeout_seconds} s`)
+  return (mc) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      Effect.tryPromise({
+        try: async (signal) => {
+          const url = new URL(`${base}/carriers/docket-number/${mc}`)
+          url.searchParams.set("webKey", Redacted.value(options.web_key))
+          return converse(url, { agent, headers, signal, now })
+        },
+        catch: (cause) => (cause instanceof LookupFailed ? cause : ofCode(codeOf(cause), slow)),
+      }),
+    ).pipe(
+      Effect.timeoutOrElse({
+        duration: options.timeout_seconds * 1000,
+        orElse: () => Effect.fail(slow),
+      }),
+      Effect.flatMap((read) =>
+        read instanceof LookupFailed ? Effect.fail(read) : Effect.succeed(read),
+      ),
+    )
+}
+
+interface Means {
+  readonly agent: Agent
+  readonly headers: Readonly<Record<string, string>>
+  readonly signal: AbortSignal
+  readonly now: number
+}
+
+/** Follows FMCSA to its answer, within its own host. Throws whatever the connection does. */
+const converse = async (asked: URL, { agent, headers, signal, now }: Means) => {
+  let url = asked
+  for (let hop = 0; hop <= redirects_max; hop += 1) {
+    const answer = await send(url, { dispatcher: agent, method: "GET", headers, signal })
+    const header = (name: string) => [answer.headers[name]].flat()[0]
+    const location = header("location")
+    if (!redirects.has(answer.statusCode) || location === undefined) {
+      const encoding = (header("content-encoding") ?? "").trim().toLowerCase()
+      const bytes = await readBody(answer.body, encoding, bytes_max)
+      const after_ms = afterOf(header("retry-after"), now)
+      return readAnswer({ status: answer.statusCode, text: utf8.decode(bytes), after_ms })
+    }
+    answer.body.on("error", () => undefined).destroy()
+    const next = URL.canParse(location, url) ? new URL(location, url) : undefined
+    if (next?.origin !== asked.origin || next.username !== "") return strayed
+    url = next
+  }
+  return strayed
+}
+
+const utf8 = new TextDecoder()
+
+const redirects = new Set([301, 302, 303, 307, 308])
+
+const strayed = failure(
+  "final",
+  "FMCSA sends us to another place; look whether carrier.registry_url is right",
+)
+
+/** What a connection said. Its message might hold the address, and so the key. */
+const ofCode = (code: string, slow: LookupFailed): LookupFailed => {
+  if (code === "TOO_LARGE" || code === "UND_ERR_RES_EXCEEDED_MAX_SIZE") {
+    return failure("broken", "FMCSA answers with more than 4 MiB for one number")
+  }
+  if (code === "BAD_ENCODING" || code.startsWith("Z_") || code.startsWith("HPE_")) {
+    return failure("broken", "FMCSA answers with what cannot be read")
+  }
+  if (/TIMEOUT|ETIMEDOUT/.test(code)) return slow
+  if (code === "ENOTFOUND" || code === "EAI_AGAIN") {
+    return failure("busy", "the name of FMCSA's host cannot be resolved; look at the network")
+  }
+  if (code === "ECONNREFUSED") {
+    return failure("busy", "FMCSA cannot be reached, the connection was refused")
+  }
+  if (/CERT|SELF_SIGNED|UNABLE_TO_|ERR_TLS|UNTRUSTED/.test(code)) {
+    return failure("final", "FMCSA's certificate cannot be verified; look for a proxy in between")
+  }
+  return failure("busy", "FMCSA cannot be reached, or broke off")
+}
+
+const codeOf = (cause: unknown): string => {
+  const inner = cause instanceof AggregateError ? cause.errors[0] : cause
+  return inner instanceof Error && "code" in inner ? String(inner.code) : "no connection"
+}

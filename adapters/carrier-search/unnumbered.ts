@@ -1,0 +1,80 @@
+/**
+ * Carriers of the legacy file that have no USDOT number. Of one docket there may be several, which
+ * their names alone tell apart. Source: decision 0165.
+ */
+import type Sqlite from "better-sqlite3"
+import { batched } from "#adapters/carrier-search/batch.ts"
+import { dots, key_of, shownOf } from "#adapters/carrier-search/mirror-file.ts"
+
+const staging = `
+  create temp table unnumbered (
+    mc integer not null,
+    name text not null,
+    is_broker integer not null,
+    primary key (mc, name)
+  ) strict, without rowid;
+`
+
+/** Of the rows with one docket and one name, a broker's drops the others. */
+const put_row = `
+  insert into unnumbered values (?, ?, ?)
+  on conflict (mc, name) do update set is_broker = 1 where excluded.is_broker > is_broker
+`
+
+/** Carriers that are placed at a time, so that few are in memory. */
+const page_rows = 2 ** 14
+
+const page_behind = `
+  select mc, name from unnumbered where (mc, name) > (?, ?) and is_broker = 0
+  order by mc, name limit ${page_rows}
+`
+
+/** Where nobody is yet; otherwise nothing happens. */
+const put_carrier = `
+  insert into carrier values (${key_of}, ?, ?) on conflict (key) do nothing
+`
+
+export interface Unnumbered {
+  readonly add: (mc: number, name: string, is_broker: boolean) => void
+  /** All others are in the table of carriers: puts those beside them that no broker's row drops. */
+  readonly place: () => void
+}
+
+/** Puts a carrier on the first free place from `first` on, and answers the one behind it. */
+const placing = (file: Sqlite.Database) => {
+  const carrier = file.prepare(put_carrier)
+  return (mc: number, first: number, name: string) => {
+    const shown = shownOf(name)
+    for (let dot = first; dot < dots; dot++) {
+      const { changes } = carrier.run(mc, dot, name, shown)
+      if (changes === 1) return dot + 1
+    }
+    throw new Error(`MC ${mc} has too many carriers`)
+  }
+}
+
+/**
+ * Keeps them beside the carriers of `file` until they are placed: by name, each where its docket
+ * has no carrier with that USDOT number. So the order of their rows makes no difference.
+ */
+export const unnumberedOf = (file: Sqlite.Database): Unnumbered => {
+  file.exec(staging)
+  const row = file.prepare(put_row)
+  const rows = batched((mc, is_broker, name) => void row.run(mc, name, is_broker))
+  const place = () => {
+    rows.flush()
+    const next = file.prepare(page_behind).raw()
+    const placed = placing(file)
+    let [mc, name, free] = [0, "", 0]
+    let page: ReadonlyArray<readonly [number, string]>
+    do {
+      // The statement's own columns.
+      page = next.all(mc, name) as typeof page
+      for (const [docket, called] of page) {
+        free = placed(docket, docket === mc ? free : 0, called)
+        ;[mc, name] = [docket, called]
+      }
+    } while (page.length === page_rows)
+  }
+  return { add: (mc, name, is_broker) => rows.add(mc, is_broker ? 1 : 0, name), place }
+}

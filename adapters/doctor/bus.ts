@@ -1,0 +1,245 @@
+/** What `almanac doctor` finds on the bus: the server, our streams, leases, the log's files. */
+import { PersistMode, type StreamInfo } from "@nats-io/jetstream"
+import { Context, Effect, Layer, Option, Result, Stream } from "effect"
+import { checkpoint_stream } from "#actors/system/checkpoint.ts"
+import { LogStanding, warningOf } from "#actors/system/log-standing.ts"
+import { quarantined } from "#actors/system/quarantine.ts"
+import { NatsConnection } from "#adapters/bus/connection.ts"
+import { differencesOf } from "#adapters/bus/stream.ts"
+import type { Check } from "#adapters/doctor/checks.ts"
+import { type Finding, fail, ok, some, spell, warn } from "#adapters/doctor/finding.ts"
+import { leasesHeld } from "#adapters/leases/jetstream.ts"
+import { standingArchive } from "#adapters/log/archive.ts"
+import { readFailure } from "#adapters/log/failure.ts"
+import { findGenerations } from "#adapters/log/generation.ts"
+import { type GenerationsOptions, logGenerations, optionsOf } from "#adapters/log/generations.ts"
+import { wanted } from "#adapters/log/jetstream.ts"
+import { events_stream } from "#adapters/published/stream-name.ts"
+import { Log } from "#events/log.ts"
+
+/** Clocks that differ more than this make times in the log lie; leases live for ten seconds. */
+const skew_ms_warn = 500
+const skew_ms_fail = 5_000
+
+/** Checkpoints come this much later than they are asked for when nobody makes them. */
+const checkpoints_late = 3
+
+const asked = <A>(run: () => Promise<A>) => Effect.tryPromise({ try: run, catch: readFailure })
+
+const server = Effect.gen(function* () {
+  const { connection, jsm } = yield* NatsConnection
+  const account = yield* asked(() => jsm.getAccountInfo())
+  const rtt = yield* asked(() => connection.rtt())
+  const { version, server_name } = connection.info ?? {}
+  // The client's types know of no levels.
+  const level = (account.api as { readonly level?: number }).level ?? 0
+  return ok("nats", `nats-server ${version} (${server_name}), api level ${level}, ${rtt} ms away`)
+})
+
+const clock = ({ ts }: StreamInfo, before_ms: number, after_ms: number): Finding => {
+  if (ts === undefined) return warn("clock", "The server does not tell its time.")
+  const there = Date.parse(ts)
+  const skew = there < before_ms ? before_ms - there : Math.max(0, there - after_ms)
+  const told = `the bus's clock and ours are ${Math.round(skew)} ms apart`
+  if (skew >= skew_ms_fail) return fail("clock", `${told}: have both follow a time server.`)
+  return skew >= skew_ms_warn ? warn("clock", `${told}: look at NTP.`) : ok("clock", told)
+}
+
+/** Of one that is written asynchronously nats-server makes no more copies, and never changes it. */
+const lonely = ({ config }: StreamInfo): ReadonlyArray<Finding> =>
+  config.name === events_stream && config.persist_mode === PersistMode.Async
+    ? [
+        warn(
+          "copies",
+          `${events_stream} can never have more than one copy; restore-state can make another.`,
+        ),
+      ]
+    : []
+
+/** Copies of a stream that are behind or away. */
+const copies = ({ config, cluster }: StreamInfo, replicas: number): ReadonlyArray<Finding> => {
+  const { name, num_replicas } = config
+  const few =
+    num_replicas < replicas
+      ? [warn("copies", `${name} has ${num_replicas} copies of ${replicas}: restart almanac.`)]
+      : []
+  if (num_replicas === 1 || cluster === undefined) return few
+  const { leader, replicas: peers = [] } = cluster
+  if (!leader) return [fail("copies", `${name} has no leader: too few servers are up.`)]
+  const away = peers.filter(({ offline }) => offline).map((peer) => peer.name)
+  const behind = peers.filter(({ current, offline }) => !current && !offline)
+  if (away.length > 0) return [fail("copies", `${name}: ${some(away)} away: start them.`), ...few]
+  if (behind.length > 0) {
+    const names = some(behind.map((peer) => peer.name))
+    return [warn("copies", `${name}: ${names} catching up.`), ...few]
+  }
+  return [ok("copies", `${name}: ${num_replicas}, led by ${leader}`), ...few]
+}
+
+const listed = Effect.gen(function* () {
+  const { jsm } = yield* NatsConnection
+  return yield* asked(async () => {
+    const all: Array<StreamInfo> = []
+    for await (const info of jsm.streams.list()) all.push(info)
+    return all
+  })
+})
+
+/** The log's stream as it must be, and files of the generations before. */
+const log = Effect.fnUntraced(function* (options: GenerationsOptions) {
+  const { jsm } = yield* NatsConnection
+  const { current } = yield* findGenerations(jsm, options.name)
+  const before_ms = Date.now()
+  const info = yield* asked(() => jsm.streams.info(current.stream))
+  const time = clock(info, before_ms, Date.now())
+  const wrong = differencesOf(wanted(optionsOf(options, current)), info.config)
+  const lasting = wrong.filter(({ option }) => option !== "num_replicas" && option !== "max_bytes")
+  const found = lasting.map(({ option }) => option)
+  const stream =
+    lasting.length === 0
+      ? ok("log", `${current.stream}, generation ${current.number}`)
+      : fail("log", `${current.stream} is not as it must be: ${some(found)}. Who changed it?`)
+  const files: Array<Finding> = []
+  for (let number = 1; number < current.number; number++) {
+    const index = yield* Effect.result(standingArchive(options.folder, number))
+    if (Result.isFailure(index)) files.push(fail("log", index.failure.detail))
+  }
+  return [time, stream, ...files]
+})
+
+const size = Effect.gen(function* () {
+  const { figures } = yield* LogStanding
+  const found = yield* figures
+  const warning = warningOf(found)
+  if (warning !== undefined) return warn("log size", warning.text)
+  const { position, aggregates, bytes, used_share } = found
+  const share = used_share === null ? "" : `, ${(used_share * 100).toFixed(1)}% of its limit`
+  return ok("log size", `position ${position}, ${aggregates} aggregates, ${bytes} bytes${share}`)
+})
+
+/** The log as it is, and not as it is asked for: to look is not to change. */
+const looked = (options: GenerationsOptions) =>
+  Layer.build(logGenerations({ ...options, as_it_is: true }))
+
+/** Whether what runs seals the log; `runs`: whether anything does. */
+const checkpoints = Effect.fnUntraced(function* ({
+  checkpoint_seconds: seconds,
+  runs,
+  ...options
+}: BusLook) {
+  const log = Context.get(yield* looked(options), Log)
+  const now_ms = Date.now()
+  const head = yield* log.head("")
+  const last = yield* log.load(checkpoint_stream)
+  if (last === undefined) {
+    return head === 0 || !runs
+      ? ok("checkpoint", "none yet")
+      : warn("checkpoint", `none yet, ${head} commits are not sealed`)
+  }
+  const age = now_ms - Date.parse(last.commit.at)
+  const told = `the last was ${spell(age)} ago, ${head - last.position} commits are after it`
+  const next = yield* Stream.runHead(log.read("", last.position))
+  const waits = next._tag === "Some" ? now_ms - Date.parse(next.value.commit.at) : 0
+  if (runs && waits > checkpoints_late * seconds * 1000) {
+    return warn("checkpoint", `${told}: nobody seals the log; look who holds system-checkpointer.`)
+  }
+  return ok("checkpoint", told)
+}, Effect.scoped)
+
+/** Unreadable commits that are named, and how long they are looked for, in milliseconds. */
+const quarantined_shown = 3
+const quarantine_ms_max = 5_000
+
+/** What the log holds that no release wrote. A log that takes long to walk is left to its verb. */
+const quarantine = Effect.fnUntraced(function* (options: BusLook) {
+  const found = yield* quarantined(quarantined_shown).pipe(
+    Effect.provideContext(yield* looked(options)),
+    Effect.timeoutOption(quarantine_ms_max),
+  )
+  if (Option.isNone(found)) {
+    return ok("quarantine", "not looked for in a log of this size: almanac log quarantine does")
+  }
+  const { count, open } = found.value
+  if (count === 0) return ok("quarantine", "every commit can be read")
+  if (open === 0) return ok("quarantine", `${count} commits cannot be read, all acknowledged`)
+  const first = found.value.first.filter(({ acknowledged }) => !acknowledged)
+  const named = first.map(({ position, stream, reason }) => `${position} ${stream}: ${reason}`)
+  const more = open > first.length ? ` and ${open - first.length} more` : ""
+  return warn(
+    "quarantine",
+    `${named.join("; ")}${more}. All else skips them. almanac log quarantine lists them; find ` +
+      "out who published them, then almanac log acknowledge (docs/guide-audit.md).",
+  )
+}, Effect.scoped)
+
+const leases = Effect.fnUntraced(function* (bucket: string, runs: boolean) {
+  const held = yield* leasesHeld(bucket)
+  if (held.length === 0) {
+    return runs
+      ? warn("leases", "Nobody holds any: no process conducts.")
+      : ok("leases", "all free")
+  }
+  const holders = Map.groupBy(held, ({ holder }) => holder)
+  const told = [...holders].map(
+    ([holder, some]) => `${holder}: ${some.map(({ name }) => name).join(", ")}`,
+  )
+  return ok("leases", told.join("; "))
+})
+
+export interface BusLook extends GenerationsOptions {
+  readonly leases_bucket: string
+  /** Seconds between two checkpoints. */
+  readonly checkpoint_seconds: number
+  /** Whether a server runs on this data folder. */
+  readonly runs: boolean
+  /** Whether the bus is somebody else's (`nats.url`). */
+  readonly is_outside: boolean
+}
+
+/** Whether the bus has this log at all, in whichever generation; where nobody can tell, it has. */
+const hasLog = ({ name }: BusLook) =>
+  Effect.map(listed, (infos) =>
+    infos.some(({ config }) => config.name === name || config.name.startsWith(`${name}_`)),
+  ).pipe(Effect.orElseSucceed(() => true))
+
+const noLog = ({ name, runs }: BusLook) =>
+  (runs ? fail : warn)(
+    "log",
+    `There is no ${name} on this bus: the first start makes it, ` +
+      "and almanac restore-state brings back one that was lost.",
+  )
+
+const allCopies = ({ replicas, is_outside }: BusLook) =>
+  Effect.map(listed, (infos) => [
+    ...infos.flatMap((info) => [
+      ...copies(info, replicas),
+      ...(is_outside && replicas > 1 ? lonely(info) : []),
+    ]),
+    ...(is_outside && replicas === 1
+      ? [warn("copies", "nats.replicas is 1: with one server gone all of it is.")]
+      : []),
+  ])
+
+/** The checks of the bus. Without a log, one check reports that, and the others do nothing. */
+export const busChecks = (look: BusLook): ReadonlyArray<Check<LogStanding | NatsConnection>> => {
+  type Look = Check<LogStanding | NatsConnection>["look"]
+  const ofLog = (name: string, found: Look) => ({
+    name,
+    look: Effect.flatMap(hasLog(look), (is_there): Look => (is_there ? found : Effect.succeed([]))),
+  })
+  return [
+    { name: "nats", look: server },
+    {
+      name: "log",
+      look: Effect.flatMap(
+        hasLog(look),
+        (is_there): Look => (is_there ? log(look) : Effect.succeed(noLog(look))),
+      ),
+    },
+    ofLog("copies", allCopies(look)),
+    ofLog("log-size", size),
+    ofLog("checkpoint", checkpoints(look)),
+    ofLog("quarantine", quarantine(look)),
+    ofLog("leases", leases(look.leases_bucket, look.runs)),
+  ]
+}

@@ -1,0 +1,191 @@
+/** What `almanac doctor` finds on this machine: programs, the data folder, keys, certificates. */
+import { createPrivateKey, X509Certificate } from "node:crypto"
+import { existsSync, type StatsFs } from "node:fs"
+import { readFile, stat, statfs } from "node:fs/promises"
+import { join } from "node:path"
+import { Effect, Option, Schema } from "effect"
+import { restoring_file } from "#adapters/data-folder/lock.ts"
+import { type Check, promised } from "#adapters/doctor/checks.ts"
+import { type Finding, fail, ok, some, spell, warn } from "#adapters/doctor/finding.ts"
+import { keptFiles } from "#adapters/state/files.ts"
+import { LastBackup, last_backup_file } from "#adapters/state/last.ts"
+import { findBounded } from "#files"
+import type { Settings } from "#schemas/settings.ts"
+import { findBinary, missingBinary, type ProgramName } from "../../launcher/binaries.mjs"
+
+/** Node's own version that this program is written for. */
+const node_major = 24
+
+/** Free space of the data folder's disk below which writes are about to fail, and are in sight. */
+const free_bytes_fail = 1024 ** 3
+const free_share_warn = 0.1
+
+/** File systems by their numbers in statfs(2), on which a log is not safe, and why. */
+const file_systems: Readonly<Record<number, string>> = {
+  26985: "NFS, where locks and syncs may not be what they are on a disk",
+  4283649346: "SMB, where locks and syncs may not be what they are on a disk",
+  4266872130: "SMB, where locks and syncs may not be what they are on a disk",
+  16914836: "memory (tmpfs), which a restart empties",
+}
+
+/** A certificate is renewed within a month as a rule. */
+const certificate_days_warn = 30
+const day_ms = 86_400_000
+
+/** A backup of state older than this is of little use. */
+const backup_days_max = 7
+
+/** What others must not read, beside what a backup of state keeps. */
+const others = ["run/instance.json"]
+const private_paths =
+  /^(audit-key\.pem|webhook-key|cursor-key|dev-credentials\.json|(vault|identity)\/)/
+
+const program = (name: ProgramName, configured: string): Finding => {
+  const options = { configured: configured || undefined }
+  const found = findBinary(name, options)
+  if (found === undefined) return fail("program", missingBinary(name, options))
+  return ok("program", `${name} ${found.version}: ${found.path}`)
+}
+
+const programs = ({ nats, engine, services }: Settings): ReadonlyArray<Finding> => {
+  const major = Number(process.versions.node.split(".")[0])
+  const node =
+    major === node_major
+      ? ok("program", `Node ${process.version}`)
+      : warn("program", `Node ${process.version}: this is tested with ${node_major}.`)
+  return [
+    node,
+    ...(nats.url === "" ? [program("nats-server", nats.binary)] : []),
+    ...(services.includes("share-protection") ? [program("restic", engine.binary)] : []),
+  ]
+}
+
+const gigabytes = (bytes: number) => `${(bytes / 1e9).toFixed(1)} GB`
+
+/** What the file system of the folder has left, and whether a log is safe on one of its type. */
+export const spaceFindings = (
+  dir: string,
+  { bavail, blocks, bsize, type }: Pick<StatsFs, "bavail" | "blocks" | "bsize" | "type">,
+): ReadonlyArray<Finding> => {
+  const free = bavail * bsize
+  const told = `${gigabytes(free)} free of ${gigabytes(blocks * bsize)} in ${dir}`
+  const found = file_systems[type]
+  const kind = found === undefined ? [] : [warn("disk", `${dir} is on ${found}.`)]
+  if (free < free_bytes_fail) return [fail("disk", `${told}: make room.`), ...kind]
+  const is_low = bavail < blocks * free_share_warn
+  return [is_low ? warn("disk", `${told}: it is filling up.`) : ok("disk", told), ...kind]
+}
+
+const isLoose = async (path: string) => {
+  const found = await stat(path).catch(() => undefined)
+  return found !== undefined && (found.mode & 0o077) !== 0
+}
+
+const secrets = async (dir: string): Promise<Finding> => {
+  const kept = (await keptFiles(dir)).map(({ path }) => path)
+  const all = [...kept.filter((path) => private_paths.test(path)), ...others]
+  const loose: Array<string> = []
+  for (const path of all) if (await isLoose(join(dir, path))) loose.push(path)
+  if (loose.length === 0)
+    return ok("secrets", `nobody else reads the ${all.length} files of ${dir}`)
+  return fail(
+    "secrets",
+    `others can read ${some(loose)} in ${dir}: chmod 600 them, and renew them.`,
+  )
+}
+
+/** When state was backed up last, as the verb noted it. */
+const lastBackup = async (dir: string, now_ms: number): Promise<Finding> => {
+  const text = await Effect.runPromise(
+    findBounded(join(dir, last_backup_file), 4096).pipe(Effect.orElseSucceed(Option.none)),
+  )
+  const found = Option.flatMap(text, (one) => Schema.decodeUnknownOption(LastBackup)(one))
+  if (Option.isNone(found)) {
+    return warn("backup", "State was never backed up: almanac backup-state --to FOLDER.")
+  }
+  const { at, position, to } = found.value
+  const age = now_ms - Date.parse(at)
+  const told = `position ${position} was backed up ${spell(age)} ago to ${to}`
+  if (!(age <= backup_days_max * day_ms)) return warn("backup", `${told}: run backup-state again.`)
+  const [here, there] = await Promise.all([stat(dir), stat(to).catch(() => undefined)])
+  if (there?.dev === here.dev) {
+    return warn("backup", `${told}, on the same disk as the data: copy it elsewhere.`)
+  }
+  return ok("backup", there === undefined ? `${told}, which is not there now` : told)
+}
+
+const folder = async ({ data: { dir } }: Settings): Promise<ReadonlyArray<Finding>> => {
+  if (!existsSync(dir)) return [warn("folder", `There is no ${dir} yet: npm start makes it.`)]
+  const half = existsSync(join(dir, restoring_file))
+    ? [fail("folder", `In ${dir} a restore was begun: repeat almanac restore-state.`)]
+    : []
+  const is_loose = await isLoose(dir)
+  return [
+    is_loose ? fail("folder", `others can look into ${dir}: chmod 700 it.`) : ok("folder", dir),
+    ...half,
+  ]
+}
+
+const loopback = /^(127\.|::1$|localhost$)/
+
+const certificate = async (
+  { tls, api }: Settings,
+  now_ms: number,
+): Promise<ReadonlyArray<Finding>> => {
+  if (tls.cert === "") {
+    return loopback.test(api.bind_host)
+      ? []
+      : [
+          warn(
+            "tls",
+            `${api.bind_host} is listened on without TLS: set tls.cert and tls.key, let a proxy ` +
+              "do it, or listen on 127.0.0.1.",
+          ),
+        ]
+  }
+  const read = async (path: string) => await readFile(path)
+  try {
+    const found = new X509Certificate(await read(tls.cert))
+    const left = Date.parse(found.validTo) - now_ms
+    const told = `${tls.cert} is good until ${new Date(found.validTo).toISOString()}`
+    // Of a server that was told its files alone the key is not known here.
+    if (tls.key !== "" && !found.checkPrivateKey(createPrivateKey(await read(tls.key)))) {
+      return [fail("tls", `${tls.key} is not the key of ${tls.cert}.`)]
+    }
+    if (Date.parse(found.validFrom) > now_ms) {
+      return [fail("tls", `${tls.cert} is not good before ${found.validFrom}: look at the clock.`)]
+    }
+    if (left <= 0) return [fail("tls", `${tls.cert} ran out ${spell(-left)} ago: renew it.`)]
+    if (left < certificate_days_warn * day_ms) return [warn("tls", `${told}: renew it.`)]
+    return [ok("tls", told)]
+  } catch (cause) {
+    // What a parser says of a key may tell of the key.
+    const code = cause instanceof Error && "code" in cause ? String(cause.code) : "unreadable"
+    return [fail("tls", `${tls.cert} or ${tls.key} cannot be used: ${code}.`)]
+  }
+}
+
+/** What can be seen without a request to anything. */
+export const machineChecks = (settings: Settings, now_ms: number): ReadonlyArray<Check> => {
+  const { dir } = settings.data
+  // Where nothing was started yet there is nothing in the folder to look at.
+  const within = (look: () => Promise<Finding | ReadonlyArray<Finding>>) => async () =>
+    existsSync(dir) ? await look() : []
+  return [
+    promised("program", async () => programs(settings)),
+    promised("folder", () => folder(settings)),
+    promised(
+      "disk",
+      within(async () => spaceFindings(dir, await statfs(dir))),
+    ),
+    promised(
+      "secrets",
+      within(() => secrets(dir)),
+    ),
+    promised(
+      "backup",
+      within(() => lastBackup(dir, now_ms)),
+    ),
+    promised("tls", () => certificate(settings, now_ms)),
+  ]
+}

@@ -1,0 +1,217 @@
+/**
+ * Who callers are: by our own tokens, static tokens, JWTs, client certificates and, in a cloud,
+ * Keystone, in this order. Source: decisions of document 1, "auth"; document 2 §5.
+ */
+import { Clock, Effect, Layer, Redacted } from "effect"
+import { v7 } from "uuid"
+import { everyone, type Principals } from "#adapters/identity/development-credentials.ts"
+import { jwts } from "#adapters/identity/jwt.ts"
+import { keystoneTokens } from "#adapters/identity/keystone.ts"
+import { certificates, staticTokens } from "#adapters/identity/static.ts"
+import {
+  hasExpired,
+  newToken,
+  sha256Of,
+  type TokenRecord,
+  type TokenStore,
+  token_pattern,
+  token_prefix,
+} from "#adapters/identity/token-store.ts"
+import type { IssuedTokens } from "#adapters/system/issued-tokens.ts"
+import type { Caller } from "#gateway/caller.ts"
+import { type Authenticate, Identity, Unauthenticated } from "#gateway/identity.ts"
+import type { Settings } from "#schemas/settings.ts"
+import type { TokenRequest } from "#schemas/token.ts"
+
+/** The tokens that we made: those of this machine, and those that every process knows. */
+export interface OwnTokens {
+  readonly store: TokenStore
+  readonly issued: IssuedTokens
+}
+
+/**
+ * Identity for these settings; with `api.noauth` everyone is the development tenant with all roles.
+ * Its projects and users are all in one domain, that of the development domain owner. Fails when
+ * the file of public keys cannot be read.
+ */
+export const identity = (settings: Settings, own: OwnTokens, principals: Principals) =>
+  Layer.effect(
+    Identity,
+    Effect.gen(function* () {
+      const { api } = settings
+      const known = inOrder(yield* configured(settings, own))
+      const housed = inDomain(principals.domain_owner.domain_id)
+      const all = Effect.succeed(housed(everyone(principals)))
+      const authenticate: Authenticate = api.noauth
+        ? () => all
+        : (credentials) => Effect.mapEager(known(credentials), housed)
+      return { authenticate }
+    }),
+  )
+
+/**
+ * Identity of a cloud: what is none of our own tokens Keystone is asked about. Fails when the file
+ * of public keys cannot be read.
+ */
+export const identityKeystone = (settings: Settings, own: OwnTokens) =>
+  Layer.effect(
+    Identity,
+    Effect.gen(function* () {
+      const { token_cache_time } = settings.keystone_authtoken
+      const known = yield* configured(settings, own)
+      return { authenticate: inOrder([...known, yield* keystoneTokens(token_cache_time)]) }
+    }),
+  )
+
+/** What this deployment knows by itself: nobody else is asked. The log is, last of all. */
+const configured = Effect.fnUntraced(function* (settings: Settings, own: OwnTokens) {
+  const { auth, tls } = settings
+  const clock = yield* Clock.Clock
+  const find = (sha256: string) => own.store.find(sha256) ?? own.issued.find(sha256)
+  return [
+    keptTokens({ find }, clock),
+    staticTokens([...auth.tokens, ...dashboardToken(settings)]),
+    yield* jwts(auth.jwt),
+    certificates(tls.client_certificates),
+    recordedTokens(own.issued, clock),
+  ]
+})
+
+/** `capital.token`, where it is set: it reads the dashboard, and nothing else. */
+const dashboardToken = ({ capital: { token } }: Settings) => {
+  if (Redacted.value(token) === "") return []
+  const grant = { scopes: [dashboard_scope], roles: [], project_id: "", domain_id: "", user_id: "" }
+  return [{ name: "dashboard", token, sha256: "", ...grant }]
+}
+
+/** What the dashboard's paths need. */
+const dashboard_scope = "dashboard:read"
+
+/** What was made of each of these, for as long as it lives: callers cost more than a lookup. */
+const remembered = <A extends object, B>(make: (from: A) => B) => {
+  const made = new WeakMap<A, B>()
+  return (from: A): B => {
+    const known = made.get(from)
+    if (known !== undefined) return known
+    const fresh = make(from)
+    made.set(from, fresh)
+    return fresh
+  }
+}
+
+/** The caller with the domain of its project and user. */
+const inDomain = (domain_id: string) =>
+  remembered(
+    (caller: Caller): Caller => ({
+      ...caller,
+      ...(caller.project_id !== undefined && { project_domain_id: domain_id }),
+      ...(caller.user_id !== undefined && { user_domain_id: domain_id }),
+    }),
+  )
+
+/** No header that carries a token is longer: Node takes 16 KiB of headers. */
+const token_length_max = 16_384
+
+/** Asks each in turn until one knows the token or the certificate. */
+export const inOrder =
+  (authenticators: ReadonlyArray<Authenticate>): Authenticate =>
+  (credentials) => {
+    const { token, certificate } = credentials
+    if (token === undefined && certificate === undefined) return refused("missing")
+    if (token !== undefined && token().length > token_length_max) {
+      return refused("malformed")
+    }
+    return authenticators.reduce<ReturnType<Authenticate>>(
+      (answer, authenticate) =>
+        Effect.catchEager(answer, (error) =>
+          error._tag === "Unauthenticated" && error.reason === "unknown"
+            ? authenticate(credentials)
+            : Effect.fail(error),
+        ),
+      unknown,
+    )
+  }
+
+const refused = (reason: Unauthenticated["reason"]) => Effect.fail(new Unauthenticated({ reason }))
+
+/** All authenticators but one say it of a token: made once, since an error is not cheap. */
+const unknown = refused("unknown")
+
+/** Tokens that we made, as far as they are known at once. */
+export const keptTokens =
+  (store: Pick<TokenStore, "find">, clock: Clock.Clock): Authenticate =>
+  ({ token }) => {
+    if (token === undefined || !token().startsWith(token_prefix)) return unknown
+    // A guess learns nothing from the time of this search: what it compares is hashed.
+    const record = store.find(sha256Of(token()))
+    return record === undefined ? unknown : callerBy(record, clock)
+  }
+
+/** Tokens of `token issue` that are not known at once: the log tells. */
+const recordedTokens =
+  ({ ask }: IssuedTokens, clock: Clock.Clock): Authenticate =>
+  ({ token }) => {
+    if (token === undefined || !token_pattern.test(token())) return unknown
+    return Effect.flatMap(ask(sha256Of(token())), (record) =>
+      record === undefined ? unknown : callerBy(record, clock),
+    )
+  }
+
+const callerBy = (record: TokenRecord, clock: Clock.Clock) =>
+  // Known at once, without an effect that asks for the time: hot routes take no other caller.
+  hasExpired(record, clock.currentTimeMillisUnsafe())
+    ? refused("expired")
+    : Effect.succeed(callerOfRecord(record))
+
+/** A record never changes: another one takes its place. */
+const callerOfRecord = remembered((record: TokenRecord) => callerOf(record))
+
+const callerOf = (record: TokenRecord): Caller => ({
+  actor: `${record.kind === "issued" ? "token" : "development"}:${record.name}`,
+  kind: record.kind,
+  scopes: new Set(record.scopes),
+  roles: new Set(record.roles),
+  ...(record.project_id !== null && { project_id: record.project_id }),
+  ...(record.domain_id !== null && { domain_id: record.domain_id }),
+  ...(record.user_id !== null && { user_id: record.user_id }),
+})
+
+/** For a day a client is told that its token expired; then the record goes. */
+const expired_kept_ms = 86_400_000
+
+/**
+ * Issues and revokes tokens that one machine alone knows: of its control, and of the releases that
+ * kept all of them so. IdentityUnavailable: the file cannot be written, or holds too many.
+ */
+export const tokenIssuer = (store: TokenStore) => ({
+  issue: Effect.fnUntraced(function* (request: TokenRequest) {
+    const token = newToken()
+    const now = yield* Clock.currentTimeMillis
+    const record: TokenRecord = {
+      sha256: sha256Of(token),
+      name: request.name ?? v7(),
+      kind: "issued",
+      scopes: request.scopes,
+      roles: request.roles,
+      project_id: request.project_id ?? null,
+      domain_id: request.domain_id ?? null,
+      user_id: request.user_id ?? null,
+      created_at: now,
+      expires_at: request.ttl_seconds === undefined ? null : now + request.ttl_seconds * 1000,
+    }
+    yield* store.update((kept) => [
+      ...kept.filter((one) => !hasExpired(one, now - expired_kept_ms)),
+      record,
+    ])
+    return Redacted.make(token)
+  }),
+  revoke: Effect.fnUntraced(function* (name: string) {
+    let revoked = 0
+    yield* store.update((kept) => {
+      const left = kept.filter((one) => one.kind !== "issued" || one.name !== name)
+      revoked = kept.length - left.length
+      return left
+    })
+    return revoked
+  }),
+})

@@ -1,0 +1,158 @@
+/** Callers by JWT: HS256 by a shared secret, RS256 and EdDSA by public keys (JWKS). */
+import { Clock, Effect, Redacted, Schema } from "effect"
+import type { JWTVerifyGetKey } from "jose"
+import { createLocalJWKSet, createRemoteJWKSet, customFetch, errors, jwtVerify } from "jose"
+import { knownTokens } from "#adapters/identity/known-token.ts"
+import { readBounded } from "#files"
+import type { Caller } from "#gateway/caller.ts"
+import { type Authenticate, IdentityUnavailable, Unauthenticated } from "#gateway/identity.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { PrincipalId } from "#schemas/token.ts"
+
+type JwtSettings = Settings["auth"]["jwt"]
+
+/** A thousand keys are about 400 KB. */
+const jwks_bytes_max = 2 ** 20
+
+/**
+ * How long a token that was verified is known without another look, in milliseconds: a key that
+ * was withdrawn counts that much longer.
+ */
+const known_ms = 60_000
+
+/**
+ * Section `[auth.jwt]`. A token must have `sub` and `exp`, and `iss` and `aud` where settings name
+ * them. Without any key every token is unknown. Fails when `jwks_file` cannot be read.
+ */
+export const jwts = Effect.fnUntraced(function* (settings: JwtSettings) {
+  const secret = new TextEncoder().encode(Redacted.value(settings.hs256_secret))
+  const public_keys = yield* publicKeys(settings)
+  // The key is chosen by the algorithm, so that a public key never serves as a shared secret.
+  const keyFor: JWTVerifyGetKey = (header, token) => {
+    if (header.alg === "HS256") return secret
+    if (public_keys === undefined) throw new errors.JOSEAlgNotAllowed("no public keys")
+    return public_keys(header, token)
+  }
+  const algorithms = settings.algorithms.filter((algorithm) =>
+    algorithm === "HS256" ? secret.length > 0 : public_keys !== undefined,
+  )
+  const known = knownTokens(yield* Clock.Clock, known_ms)
+  const verify = Effect.fnUntraced(function* (token: string) {
+    const now = yield* Clock.currentTimeMillis
+    const { payload } = yield* Effect.tryPromise({
+      try: () =>
+        jwtVerify(token, keyFor, {
+          algorithms,
+          requiredClaims: ["exp", "sub"],
+          clockTolerance: settings.clock_tolerance_seconds,
+          currentDate: new Date(now),
+          ...(settings.issuer !== "" && { issuer: settings.issuer }),
+          ...(settings.audience !== "" && { audience: settings.audience }),
+        }),
+      catch: refusal,
+    })
+    const claims = Schema.decodeUnknownEffect(Claims)(payload)
+    const refused = () => new Unauthenticated({ reason: "claims" })
+    const caller = callerOf(yield* Effect.mapError(claims, refused))
+    // jose has seen to it that there is one, and that it is a number.
+    const expires_s = Number(payload.exp) + settings.clock_tolerance_seconds
+    known.keep(token, caller, now, expires_s * 1000)
+    return caller
+  })
+  const authenticate: Authenticate = ({ token }) => {
+    const text = token === undefined ? "" : token()
+    if (algorithms.length === 0 || text.split(".").length !== jws_parts) return unknown
+    const caller = known.find(text)
+    return caller === undefined ? verify(text) : Effect.succeed(caller)
+  }
+  return authenticate
+})
+
+const unknown = Effect.fail(new Unauthenticated({ reason: "unknown" }))
+
+/** Header, payload and signature: RFC 7515 §3.1. */
+const jws_parts = 3
+
+const publicKeys = Effect.fnUntraced(function* ({ jwks_url, jwks_file }: JwtSettings) {
+  if (jwks_url !== "") {
+    return createRemoteJWKSet(new URL(jwks_url), { [customFetch]: fetchBounded })
+  }
+  if (jwks_file === "") return undefined
+  const text = yield* Effect.mapError(
+    readBounded(jwks_file, jwks_bytes_max),
+    ({ message }) => new IdentityUnavailable({ message: `auth.jwt.jwks_file: ${message}` }),
+  )
+  return yield* Effect.try({
+    try: () => createLocalJWKSet(JSON.parse(text)),
+    catch: () =>
+      new IdentityUnavailable({ message: `auth.jwt.jwks_file: ${jwks_file} holds no JWKS` }),
+  })
+})
+
+/** Fetches the keys; jose bounds the time (5 s), keeps them 10 minutes, and we bound the length. */
+const fetchBounded = async (url: string, options: RequestInit) => {
+  const response = await fetch(url, options)
+  const chunks: Array<Uint8Array> = []
+  let bytes = 0
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length
+    if (bytes > jwks_bytes_max) throw new Error("the JWKS is too large")
+    chunks.push(chunk)
+  }
+  return new Response(Buffer.concat(chunks), { status: response.status })
+}
+
+/** What jose says of a token; anything else is that the keys are not to be had. */
+const refusal = (cause: unknown): Unauthenticated | IdentityUnavailable => {
+  const reason = cause instanceof errors.JOSEError ? reasons[cause.code] : undefined
+  if (reason === undefined) {
+    return new IdentityUnavailable({ message: "the keys of auth.jwt could not be used" })
+  }
+  const early = cause instanceof errors.JWTClaimValidationFailed && cause.claim === "nbf"
+  return new Unauthenticated({ reason: early ? "not_yet_valid" : reason })
+}
+
+const reasons: Readonly<Record<string, Unauthenticated["reason"]>> = {
+  ERR_JWT_EXPIRED: "expired",
+  ERR_JWT_CLAIM_VALIDATION_FAILED: "claims",
+  ERR_JWS_SIGNATURE_VERIFICATION_FAILED: "signature",
+  ERR_JWKS_NO_MATCHING_KEY: "signature",
+  // Several keys fit a token that names none (`kid`): its issuer has to name one.
+  ERR_JWKS_MULTIPLE_MATCHING_KEYS: "malformed",
+  ERR_JOSE_ALG_NOT_ALLOWED: "algorithm",
+  ERR_JOSE_NOT_SUPPORTED: "algorithm",
+  ERR_JWS_INVALID: "malformed",
+  ERR_JWT_INVALID: "malformed",
+}
+
+/** A name for the log: at most 200 characters, none of them a control character. */
+const Subject = Schema.String.check(Schema.isPattern(/^\P{Cc}{1,200}$/u))
+const Words = Schema.Union([Schema.String, Schema.Array(Schema.String)])
+
+const Claims = Schema.Struct({
+  sub: Subject,
+  scope: Schema.optionalKey(Words),
+  scp: Schema.optionalKey(Words),
+  roles: Schema.optionalKey(Schema.Array(Schema.String)),
+  project_id: Schema.optionalKey(PrincipalId),
+  domain_id: Schema.optionalKey(PrincipalId),
+  user_id: Schema.optionalKey(PrincipalId),
+})
+
+const callerOf = ({
+  sub,
+  scope = [],
+  scp = [],
+  roles = [],
+  ...ids
+}: typeof Claims.Type): Caller => ({
+  actor: `jwt:${sub}`,
+  kind: "jwt",
+  scopes: new Set([...words(scope), ...words(scp)]),
+  roles: new Set(roles),
+  ...ids,
+})
+
+/** RFC 8693 §4.2 separates scopes by spaces; some issuers send a list. */
+const words = (claim: typeof Words.Type) =>
+  typeof claim === "string" ? claim.split(" ").filter((word) => word !== "") : claim

@@ -1,0 +1,63 @@
+/**
+ * What a request makes that may come again under one Idempotency-Key: it is derived from a key of
+ * this server and the command's id, so that a retry gets the same credential, and it is kept
+ * nowhere in clear. Source: decision 0180.
+ */
+import { createHmac, randomBytes } from "node:crypto"
+import { join } from "node:path"
+import { Effect, Option } from "effect"
+import { v4 } from "uuid"
+import { sharedKey } from "#adapters/identity/shared-key.ts"
+import { findBounded, writePrivate } from "#files"
+import { IdentityUnavailable, type Repeatable } from "#gateway/identity.ts"
+import type { Settings } from "#schemas/settings.ts"
+
+/** SHA-256's own width: HMAC gains nothing from a longer key. */
+const key_bytes = 32
+/** The key in hex with its line end, and room to see that a file holds more than that. */
+const file_bytes_max = 4 * key_bytes
+
+/** Another command had this key: its credential is not for this request. */
+export const key_reused = new IdentityUnavailable({
+  message: "The Idempotency-Key was used before, by a request with another body.",
+  is_reused: true,
+})
+
+/** 256 bits for this command and purpose; undefined where the command cannot come again. */
+export const derivedBytes = (
+  key: Uint8Array,
+  purpose: "token" | "trust" | "secret",
+  { command_id, fingerprint }: Partial<Repeatable> = {},
+): Buffer | undefined =>
+  command_id === undefined || fingerprint === undefined
+    ? undefined
+    : createHmac("sha256", key).update(`repeated-${purpose}\0${command_id}`).digest()
+
+/** The same as a UUID. */
+export const derivedId = (...given: Parameters<typeof derivedBytes>): string | undefined => {
+  const random = derivedBytes(...given)
+  return random && v4({ random })
+}
+
+/**
+ * The key for tokens: of `cluster.secret`, which all processes have alike, else of the file
+ * `identity/retry-key` in the data folder, made where it is missing.
+ */
+export const retryKey = Effect.fnUntraced(function* ({
+  data,
+  cluster,
+}: Pick<Settings, "data" | "cluster">) {
+  const shared = sharedKey(cluster.secret, "retried-token")
+  if (shared !== undefined) return shared
+  const path = join(data.dir, "identity", "retry-key")
+  const kept = yield* findBounded(path, file_bytes_max)
+  if (Option.isSome(kept)) {
+    const hex = kept.value.trim()
+    if (/^[0-9a-f]{64}$/.test(hex)) return Buffer.from(hex, "hex")
+    const message = `${path} is damaged: remove it, and retries of older requests fail`
+    return yield* new IdentityUnavailable({ message })
+  }
+  const made = randomBytes(key_bytes)
+  yield* writePrivate(path, `${made.toString("hex")}\n`)
+  return made
+})

@@ -1,0 +1,88 @@
+/** Callers that the configuration names: by a static token, or by a client certificate. */
+import { timingSafeEqual } from "node:crypto"
+import type { TLSSocket } from "node:tls"
+import { Effect, Redacted } from "effect"
+import { sha256Of } from "#adapters/identity/token-store.ts"
+import type { Caller } from "#gateway/caller.ts"
+import { type Authenticate, type ClientCertificate, Unauthenticated } from "#gateway/identity.ts"
+import type { Settings } from "#schemas/settings.ts"
+
+type Certificate = Settings["tls"]["client_certificates"][number]
+
+/** What a caller is given; a scope may be one that no setting can name. */
+interface Grant extends Omit<Certificate, "subject" | "scopes"> {
+  readonly scopes: ReadonlyArray<string>
+}
+
+/** One of `token` and `sha256` is empty. */
+export interface StaticToken extends Grant {
+  readonly name: string
+  readonly token: Redacted.Redacted<string>
+  readonly sha256: string
+}
+
+const unknown = Effect.fail(new Unauthenticated({ reason: "unknown" }))
+
+/** Section `[[auth.tokens]]`; every entry is compared, each in constant time. */
+export const staticTokens = (tokens: ReadonlyArray<StaticToken>): Authenticate => {
+  const known = tokens.map((entry) => ({
+    sha256: Buffer.from(hashOf(entry), "hex"),
+    caller: callerOf("static", entry.name, entry),
+  }))
+  return ({ token }) => {
+    if (token === undefined) return unknown
+    const sha256 = Buffer.from(sha256Of(token()), "hex")
+    const [found] = known.filter((entry) => timingSafeEqual(entry.sha256, sha256))
+    return found === undefined ? unknown : Effect.succeed(found.caller)
+  }
+}
+
+const hashOf = ({ sha256, token }: StaticToken) =>
+  sha256 === "" ? sha256Of(Redacted.value(token)) : sha256
+
+/** Section `[[tls.client_certificates]]`; a token in the request, even a wrong one, goes first. */
+export const certificates = (entries: Settings["tls"]["client_certificates"]): Authenticate => {
+  const known = entries.map((entry) => ({
+    subject: entry.subject,
+    caller: callerOf("certificate", entry.subject, entry),
+  }))
+  return ({ token, certificate }) => {
+    if (token !== undefined || certificate === undefined) return unknown
+    const found = known.find(({ subject }) => certificate.subjects.includes(subject))
+    return found === undefined ? unknown : Effect.succeed(found.caller)
+  }
+}
+
+const callerOf = (kind: "static" | "certificate", name: string, grant: Grant): Caller => ({
+  actor: `${kind}:${name}`,
+  kind,
+  scopes: new Set(grant.scopes),
+  roles: new Set(grant.roles),
+  ...(grant.project_id !== "" && { project_id: grant.project_id }),
+  ...(grant.domain_id !== "" && { domain_id: grant.domain_id }),
+  ...(grant.user_id !== "" && { user_id: grant.user_id }),
+})
+
+/** The names in a connection's client certificate; undefined where TLS did not verify one. */
+export const clientCertificate = (socket: TLSSocket): ClientCertificate | undefined => {
+  if (!socket.authorized) return undefined
+  const { subject, subjectaltname } = socket.getPeerCertificate()
+  const subjects = subjectsOf(subject?.CN, subjectaltname)
+  return subjects.length === 0 ? undefined : { subjects }
+}
+
+/**
+ * Names as settings write them. Node quotes an alternative name that holds a comma or worse; a
+ * certificate with one could pass for two names, so its alternative names do not count at all.
+ */
+export const subjectsOf = (
+  common_name: string | ReadonlyArray<string> | undefined,
+  alternative_names: string | undefined,
+): ReadonlyArray<string> => {
+  const common = typeof common_name === "string" ? [`CN=${common_name}`] : []
+  if (alternative_names === undefined || alternative_names.includes('"')) return common
+  return [
+    ...common,
+    ...alternative_names.split(", ").filter((name) => /^(DNS|URI|email):/.test(name)),
+  ]
+}

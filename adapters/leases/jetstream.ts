@@ -1,0 +1,147 @@
+/**
+ * Leases in a key-value bucket of JetStream: a key per lease, its value the holder, gone by itself
+ * after its TTL.
+ */
+import { JetStreamApiCodes, JetStreamApiError, type StoredMsg } from "@nats-io/jetstream"
+import { headers, nanos, nuid } from "@nats-io/transport-node"
+import { Effect, Layer } from "effect"
+import { Leases } from "#actors/leases.ts"
+import { bucketStream } from "#adapters/bus/bucket.ts"
+import { NatsConnection } from "#adapters/bus/connection.ts"
+import { overLink, watchLink } from "#adapters/bus/link.ts"
+import { ensureStream, undefinedWhereNone, type WantedStream } from "#adapters/bus/stream.ts"
+import {
+  type LeaseOptions,
+  type LeaseToken,
+  LeaseUnknown,
+  leases,
+} from "#adapters/leases/holder.ts"
+import { readFailure } from "#adapters/log/failure.ts"
+
+export interface LeaseBucketOptions extends LeaseOptions {
+  readonly bucket: string
+  /** Copies in a cluster, 1 if absent. */
+  readonly replicas?: number
+}
+
+/** Milliseconds that the mark of a lease that ran out stays, for those who watch the bucket. */
+const marker_ttl_ms = 60_000
+
+/** One holder's leases in a bucket, which is made if it is not there. */
+export const leasesJetStream = (options: LeaseBucketOptions) =>
+  Layer.effect(
+    Leases,
+    Effect.gen(function* () {
+      const { connection, js, jsm } = yield* NatsConnection
+      const { bucket, holder, ttl_ms } = options
+      const stream = `KV_${bucket}`
+      yield* ensureStream(jsm, wanted(options))
+      const link = yield* watchLink(connection)
+
+      /** Tells this life of the holder from its earlier ones, whose leases it takes over. */
+      const life = JSON.stringify({ holder, life: nuid.next() })
+      const key = (name: string) => `$KV.${bucket}.${name}`
+
+      const asked = <A>(ask: () => Promise<A>) =>
+        Effect.tryPromise({
+          try: () => overLink(link, ask),
+          catch: (cause) => new LeaseUnknown({ detail: String(cause) }),
+        })
+
+      // Of the leader: another server may not know yet who holds.
+      const last = (name: string) => jsm.streams.getMessage(stream, { last_by_subj: key(name) })
+
+      const put = (name: string, expected: LeaseToken) =>
+        js
+          .publish(key(name), life, {
+            ttl: `${ttl_ms}ms`,
+            expect: { lastSubjectSequence: expected },
+          })
+          .then(({ seq }) => seq, undefinedAfterConflict)
+
+      /** The last change if this life made it: an answer to a renewal may have been lost. */
+      const own = async (name: string, token: LeaseToken) => {
+        const found = await last(name)
+        return found?.string() === life && found.seq !== token ? found.seq : undefined
+      }
+
+      return leases(options, {
+        take: (name, takeover) =>
+          asked(async () => {
+            const found = await last(name)
+            const ours =
+              found && (found.string() === life || (takeover && holderOf(found) === holder))
+            return !found || isFree(found) || ours ? put(name, found?.seq ?? 0) : undefined
+          }),
+        renew: (name, token) =>
+          asked(async () => {
+            const renewed = await put(name, token)
+            if (renewed !== undefined) return renewed
+            const later = await own(name, token)
+            return later === undefined ? undefined : put(name, later)
+          }),
+        holderOf: (name) =>
+          asked(async () => {
+            const found = await last(name)
+            return found === null ? undefined : holderOf(found)
+          }),
+        release: (name, token) =>
+          asked(async () => {
+            const drop = (expected: LeaseToken) => {
+              const mark = headers()
+              mark.set("KV-Operation", "DEL")
+              const expect = { lastSubjectSequence: expected }
+              return js.publish(key(name), "", { headers: mark, expect }).then(() => true)
+            }
+            if (await drop(token).catch(undefinedAfterConflict)) return
+            const later = await own(name, token)
+            if (later !== undefined) await drop(later).catch(undefinedAfterConflict)
+          }),
+      })
+    }),
+  )
+
+/** Who holds which lease now; none where there is no bucket. LogUnavailable. */
+export const leasesHeld = Effect.fnUntraced(function* (bucket: string) {
+  const { jsm } = yield* NatsConnection
+  const [name, head] = [`KV_${bucket}`, `$KV.${bucket}.`]
+  return yield* Effect.tryPromise({
+    try: async () => {
+      const filter = { subjects_filter: `${head}>` }
+      const info = await jsm.streams.info(name, filter).catch(undefinedWhereNone)
+      const held: Array<{ readonly name: string; readonly holder: string }> = []
+      for (const last_by_subj of Object.keys(info?.state.subjects ?? {}).toSorted()) {
+        const found = await jsm.streams.getMessage(name, { last_by_subj })
+        const holder = found === null ? undefined : holderOf(found)
+        if (holder !== undefined) held.push({ name: last_by_subj.slice(head.length), holder })
+      }
+      return held
+    },
+    catch: readFailure,
+  })
+})
+
+/** The bucket's stream. On disk: a restart frees no lease. */
+const wanted = ({ bucket, replicas = 1 }: LeaseBucketOptions) =>
+  ({
+    ...bucketStream(bucket, replicas),
+    allow_msg_ttl: true,
+    subject_delete_marker_ttl: nanos(marker_ttl_ms),
+  }) satisfies WantedStream
+
+const undefinedAfterConflict = (cause: unknown) => {
+  if (
+    cause instanceof JetStreamApiError &&
+    (cause.code === JetStreamApiCodes.StreamWrongLastSequence ||
+      cause.code === JetStreamApiCodes.StreamWrongLastSequenceUnknown)
+  ) {
+    return undefined
+  }
+  throw cause
+}
+
+/** Given back, or run out: both leave a mark without a value. */
+const isFree = ({ data }: StoredMsg) => data.length === 0
+
+const holderOf = (message: StoredMsg) =>
+  isFree(message) ? undefined : message.json<{ readonly holder?: string }>().holder

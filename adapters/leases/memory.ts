@@ -1,0 +1,67 @@
+/** Leases in memory: for tests, and where one process is all there is. */
+import { Clock, Effect, Layer } from "effect"
+import { Leases } from "#actors/leases.ts"
+import { type LeaseOptions, LeaseUnknown, leases } from "#adapters/leases/holder.ts"
+
+/** What several holders share. */
+export interface LeaseTable {
+  /** By name: who holds which change of it until when, in monotonic milliseconds. */
+  readonly leases: Map<string, { holder: string; life: object; token: number; until: number }>
+  /** Holders that cannot reach the table, as after a broken cable. */
+  readonly unreachable: Set<string>
+  /** Changes so far. */
+  changes: number
+}
+
+/** A table in which nobody holds anything. */
+export const leaseTable = (): LeaseTable => ({
+  leases: new Map(),
+  unreachable: new Set(),
+  changes: 0,
+})
+
+/** One holder's leases in a table. */
+export const leasesMemory = (options: LeaseOptions, table: LeaseTable = leaseTable()) =>
+  Layer.sync(Leases, () => {
+    const { holder, ttl_ms } = options
+    const life = {}
+
+    const reach = <A>(what: (time: number) => A) =>
+      Effect.flatMap(Clock.monotonicTimeNanos, (nanos) =>
+        table.unreachable.has(holder)
+          ? Effect.fail(new LeaseUnknown({ detail: `${holder} is cut off.` }))
+          : Effect.sync(() => what(Number(nanos) / 1_000_000)),
+      )
+
+    const set = (name: string, time: number) => {
+      const token = ++table.changes
+      table.leases.set(name, { holder, life, token, until: time + ttl_ms })
+      return token
+    }
+
+    const isOurs = (name: string, token: number, time: number) => {
+      const lease = table.leases.get(name)
+      return lease !== undefined && lease.token === token && lease.until > time
+    }
+
+    return leases(options, {
+      take: (name, takeover) =>
+        reach((time) => {
+          const lease = table.leases.get(name)
+          const free = !lease || lease.until <= time
+          const ours = lease?.life === life || (takeover && lease?.holder === holder)
+          return free || ours ? set(name, time) : undefined
+        }),
+      renew: (name, token) =>
+        reach((time) => (isOurs(name, token, time) ? set(name, time) : undefined)),
+      holderOf: (name) =>
+        reach((time) => {
+          const lease = table.leases.get(name)
+          return lease !== undefined && lease.until > time ? lease.holder : undefined
+        }),
+      release: (name, token) =>
+        reach((time) => {
+          if (isOurs(name, token, time)) table.leases.delete(name)
+        }),
+    })
+  })

@@ -1,0 +1,25 @@
+/** What `almanac doctor` finds of commits that the log has lost. */
+import { Effect } from "effect"
+import { type Finding, fail, ok } from "#adapters/doctor/finding.ts"
+import { LogWatch } from "#adapters/log/watch.ts"
+import { compareWith, readWitnesses } from "#adapters/log/witnesses.ts"
+import { Log } from "#events/log.ts"
+import { findingText, way_out } from "#events/log-guard.ts"
+
+/** The log's end beside the high-water mark, and what read models and blobs know of it. */
+export const lossFindings = Effect.fnUntraced(function* (data_dir: string, blob_dir: string) {
+  const watch = yield* LogWatch
+  const witnesses = yield* readWitnesses(data_dir, blob_dir)
+  yield* compareWith(watch, witnesses)
+  const findings = watch.findings()
+  if (findings.length > 0) {
+    return findings.map(
+      (finding): Finding => fail("log end", `${findingText(finding)}. ${way_out}`),
+    )
+  }
+  const end = yield* (yield* Log).end
+  const mark = watch.known()
+  const shown =
+    mark === undefined ? "there is no high-water mark yet" : `the mark is at ${mark.position}`
+  return [ok("log end", `position ${end}; ${shown}, and ${witnesses.length} other witnesses agree`)]
+})

@@ -1,0 +1,284 @@
+/**
+ * Begins a new generation of the log, while nothing else writes to it.
+ *
+ * Killed anywhere, it leaves the old generation or the new one whole: the new one counts from its
+ * first commit, which is written when the old one is in a file and the copies are all there. What
+ * is left over is removed by the next one.
+ *
+ * Source: DESIGN of the running system, 9.
+ */
+import type { JetStreamManager } from "@nats-io/jetstream"
+import { Clock, DateTime, Effect, Layer, Result, Schema, Stream } from "effect"
+import { address, Commands } from "#actors/commands.ts"
+import { host } from "#actors/host.ts"
+import { firstRoot, nextRoot } from "#actors/system/checkpoint.ts"
+import { generation_id, generation_stream, Generation as Kind } from "#actors/system/generation.ts"
+import { empty_tree, growing, leafOf, openTree, sealedTree } from "#actors/system/tree.ts"
+import { asker } from "#adapters/bus/asker.ts"
+import { NatsConnection } from "#adapters/bus/connection.ts"
+import { watchLink } from "#adapters/bus/link.ts"
+import { ensureStream } from "#adapters/bus/stream.ts"
+import { type ArchiveIndex, isArchived, openArchive, readArchive } from "#adapters/log/archive.ts"
+import { decode, digest, type Encoded, sha256 } from "#adapters/log/commit-codec.ts"
+import type { Delivered, Source } from "#adapters/log/consumer.ts"
+import {
+  endedMark,
+  findGenerations,
+  type Generation,
+  nextGeneration,
+  placeOf,
+} from "#adapters/log/generation.ts"
+import { type GenerationsOptions, optionsOf } from "#adapters/log/generations.ts"
+import { logJetStream, wanted } from "#adapters/log/jetstream.ts"
+import { readMessages } from "#adapters/log/reader.ts"
+import { append_timeout_ms, writer } from "#adapters/log/write.ts"
+import { type Entry, Log } from "#events/log.ts"
+import { LogGuard } from "#events/log-guard.ts"
+import { GenerationEvent } from "#events/system/generation.ts"
+import { StartGeneration } from "#schemas/system/generation.ts"
+
+/** Copies that are written at once, and their bytes: as the log's own groups. */
+const group_commits_max = 256
+const group_bytes_max = 4 * 1024 * 1024
+
+/** What was asked is not done. The log is whole, in the old generation or in the new one. */
+export class RollFailed extends Schema.TaggedError<RollFailed>()("RollFailed", {
+  message: Schema.String,
+}) {}
+
+export interface RollOptions extends GenerationsOptions {
+  /** Called after each step with its name: tests end it there. */
+  readonly after?: (step: string) => Effect.Effect<void, RollFailed>
+}
+
+/** What was done. */
+export interface Rolled {
+  readonly generation: number
+  /** The last position of the generation before. */
+  readonly base: number
+  readonly aggregates: number
+  /** Bytes of the file that holds the generation before; undefined: it was begun earlier. */
+  readonly archive_bytes: number | undefined
+}
+
+const failed = (message: string) => new RollFailed({ message })
+
+const asked = <A>(what: string, run: () => Promise<A>) =>
+  Effect.tryPromise({ try: run, catch: (cause) => failed(`${what}: ${String(cause)}`) })
+
+/** The chain and the tree over all commits so far: from the last generation's beginning on. */
+const seal = Effect.fnUntraced(function* (log: Log["Service"]) {
+  const last = yield* log.load(generation_stream)
+  const began = last?.commit.events.at(-1)
+  const before =
+    began === undefined ? undefined : yield* Schema.decodeUnknownEffect(GenerationEvent)(began)
+  let root = before?.root ?? firstRoot(sha256)
+  const growth = growing(digest, before === undefined ? empty_tree : openTree(before.tree))
+  return {
+    add: (entry: Entry) => {
+      root = nextRoot(sha256, root, entry)
+      growth.add(leafOf(digest, entry))
+    },
+    end: () => ({ root, tree: sealedTree(growth.tree()) }),
+  }
+})
+
+/** Writes a generation's commits into its file, and reads them back. */
+const archive = Effect.fnUntraced(function* (
+  { folder }: GenerationsOptions,
+  source: Source,
+  { number, head, base }: Generation,
+  last: number,
+  log: Log["Service"],
+) {
+  const written = yield* seal(log)
+  const out = yield* Effect.acquireRelease(
+    asked("The archive cannot be written", () => openArchive(folder, number)),
+    ({ drop }) => Effect.promise(drop),
+  )
+  yield* readMessages(source, {
+    filter: `${head}.>`,
+    after: base,
+    until: Effect.succeed(last),
+  }).pipe(
+    Stream.runForEach(({ position, message }) => {
+      const stream = message.subject.slice(head.length + 1)
+      written.add(decode(position, stream, message.data))
+      const commit = { position, stream, bytes: message.data }
+      return asked("The archive cannot be written", () => out.add(commit))
+    }),
+  )
+  const index = yield* asked("The archive cannot be written", out.end)
+
+  const read = yield* seal(log)
+  yield* Stream.runForEach(readArchive(folder, number, "", base), (recorded) =>
+    Effect.sync(() => read.add(recorded)),
+  )
+  const sealed = read.end()
+  if (sealed.root !== written.end().root || sealed.tree.size !== last) {
+    return yield* failed("The archive is not what the log holds.")
+  }
+  return { index, sealed }
+})
+
+/** The last commit of each aggregate, in order, in groups as they are written. */
+const copies = (source: Source, { head, base }: Generation, last: number) =>
+  readMessages(source, {
+    filter: `${head}.>`,
+    after: 0,
+    until: Effect.succeed(last),
+    lasts: true,
+  }).pipe(
+    Stream.map(
+      ({ position, message }: Delivered): Encoded => ({
+        stream: message.subject.slice(head.length + 1),
+        expected: 0,
+        bytes: message.data,
+        copy_of: placeOf(base, position, message.headers),
+      }),
+    ),
+    Stream.mapArray((some) => groups(some)),
+  )
+
+/** Cuts commits where as many or as large ones have gathered as one write takes. */
+const groups = (all: ReadonlyArray<Encoded>): [Array<Encoded>, ...Array<Array<Encoded>>] => {
+  let group: Array<Encoded> = []
+  const some: [Array<Encoded>, ...Array<Array<Encoded>>] = [group]
+  let bytes = 0
+  for (const one of all) {
+    bytes += one.bytes.length
+    if (group.length >= group_commits_max || (group.length > 0 && bytes > group_bytes_max)) {
+      group = []
+      some.push(group)
+      bytes = one.bytes.length
+    }
+    group.push(one)
+  }
+  return some
+}
+
+/** Fills the new stream with the copies; it must end exactly where the positions go on. */
+const fill = Effect.fnUntraced(function* (
+  source: Source,
+  from: Generation,
+  to: Generation,
+  after: NonNullable<RollOptions["after"]>,
+) {
+  const { connection, jsm, link } = source
+  const ask = yield* asker(connection, link, append_timeout_ms)
+  const write = writer(connection, ask, to)
+  yield* Stream.runForEach(copies(source, from, to.base), (group) =>
+    Effect.gen(function* () {
+      const result = yield* Effect.promise(() => write(group))
+      if (Result.isFailure(result)) {
+        return yield* failed(`A copy cannot be written: ${String(result.failure)}`)
+      }
+      yield* after("copied a group")
+    }),
+  )
+  const { state } = yield* asked("The new stream does not answer", () =>
+    jsm.streams.info(to.stream),
+  )
+  if (state.last_seq !== to.base || state.messages !== to.copies) {
+    return yield* failed(
+      `${state.messages} copies up to ${state.last_seq}: ${to.copies} up to ${to.base} expected. ` +
+        "Something else writes to the log.",
+    )
+  }
+})
+
+/** The commit from which on the new generation is the log. */
+const begin = Effect.fnUntraced(function* (
+  generation: Generation,
+  sealed: { readonly root: string; readonly tree: ReturnType<typeof sealedTree> },
+  { bytes, sha256 }: ArchiveIndex,
+) {
+  const commands = yield* Commands
+  const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
+  const { number, base, copies: aggregates } = generation
+  const command = StartGeneration.make({
+    generation: number,
+    base,
+    aggregates,
+    ...sealed,
+    archive: { bytes, sha256 },
+  })
+  const origin = { command_id: `generation-${number}`, actor: "almanac log roll", at }
+  const position = yield* commands.send(origin, address(Kind, generation_id, command))
+  if (position !== base + 1)
+    throw new Error(`The generation began at ${position}, not ${base + 1}.`)
+})
+
+/** An old stream goes only when its file holds all of it, up to where the next one begins. */
+const proveArchived = Effect.fnUntraced(function* (
+  { folder }: GenerationsOptions,
+  jsm: JetStreamManager,
+  { number, stream }: Generation,
+  { base }: Generation,
+) {
+  const { state } = yield* asked("The log does not answer", () => jsm.streams.info(stream))
+  // By a release that knows no generations: those commits are in no file.
+  if (state.last_seq > base) {
+    return yield* failed(`Generation ${number} ended at ${base} and was written to since.`)
+  }
+  if (yield* isArchived(folder, number, base)) return
+  return yield* failed(`The file of generation ${number} in ${folder} is not whole.`)
+})
+
+const remove = (jsm: JetStreamManager, stream: string) =>
+  asked(`The stream ${stream} cannot be removed`, () => jsm.streams.delete(stream))
+
+/** Begins a generation, or finishes what was interrupted after its beginning. RollFailed. */
+export const rollLog = Effect.fnUntraced(function* (options: RollOptions) {
+  const { after = () => Effect.void, name } = options
+  const { connection, jsm } = yield* NatsConnection
+  const { current, others } = yield* findGenerations(jsm, name)
+  for (const other of others) {
+    if (other.number < current.number) yield* proveArchived(options, jsm, other, current)
+    yield* remove(jsm, other.stream)
+  }
+  if (current.number > 1) yield* ensureStream(jsm, endedMark(name))
+  yield* after("removed leftovers")
+  if (others.some(({ number }) => number < current.number)) return doneBefore(current)
+
+  const built = yield* Layer.build(logJetStream(optionsOf(options, current)))
+  const log = yield* Effect.provideContext(Log, built)
+  // What is missing now would be missing from its file for ever.
+  const lost = (yield* LogGuard).trouble()
+  if (lost !== undefined) return yield* failed(lost)
+  const link = yield* watchLink(connection)
+  const source: Source = { connection, jsm, link, name: current.stream }
+  const { state } = yield* asked("The log does not answer", () => jsm.streams.info(current.stream))
+  const next = nextGeneration(name, current, state.last_seq, state.num_subjects ?? 0)
+  if (next.base <= current.base + 1) {
+    return yield* failed("Nothing has been written since the last generation began.")
+  }
+  const { index, sealed } = yield* archive(options, source, current, next.base, log)
+  yield* after("archived")
+
+  const to = optionsOf(options, next)
+  yield* ensureStream(jsm, wanted(to))
+  yield* after("made the stream")
+  yield* fill(source, current, next, after)
+  yield* after("copied")
+  const now = yield* asked("The log does not answer", () => jsm.streams.info(current.stream))
+  if (now.state.last_seq !== next.base) {
+    return yield* failed("Something else writes to the log.")
+  }
+  yield* begin(next, sealed, index).pipe(
+    Effect.provide(Layer.provide(host, Layer.fresh(logJetStream(to)))),
+  )
+  yield* after("began")
+  yield* remove(jsm, current.stream)
+  yield* after("removed the old stream")
+  yield* ensureStream(jsm, endedMark(name))
+  const { number: generation, base, copies: aggregates } = next
+  return { generation, base, aggregates, archive_bytes: index.bytes } satisfies Rolled
+}, Effect.scoped)
+
+const doneBefore = ({ number, base, copies: aggregates }: Generation): Rolled => ({
+  generation: number,
+  base,
+  aggregates,
+  archive_bytes: undefined,
+})

@@ -1,0 +1,92 @@
+/** Asks JetStream how large the log is, and tells in time when it comes near its limit. */
+import { statfs } from "node:fs/promises"
+import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream"
+import { Effect, Layer, Metric, Schedule } from "effect"
+import { LogStanding, warningOf } from "#actors/system/log-standing.ts"
+import { NatsConnection } from "#adapters/bus/connection.ts"
+import { readFailure } from "#adapters/log/failure.ts"
+import { findGenerations } from "#adapters/log/generation.ts"
+import { gauge } from "#schemas/metric.ts"
+import type { LogFigures } from "#schemas/system/audit.ts"
+
+export interface StandingOptions {
+  /** The name of the log's first generation. */
+  readonly name: string
+  /** The folder of our own server's store; undefined: it is elsewhere. */
+  readonly store: string | undefined
+  /** What our own server may take on its disk, in bytes. */
+  readonly store_bytes_max: number
+}
+
+/** Between two looks, in milliseconds: a log that fills in a minute is no log of ours. */
+const look_ms = 60_000
+
+const bytes_gauge = gauge("almanac_log_bytes", "Bytes of the log's newest generation as stored.")
+const limit_gauge = gauge(
+  "almanac_log_limit_bytes",
+  "Bytes that the log may take; 0 where no limit is known.",
+)
+
+const limitsOf = async (
+  jsm: JetStreamManager,
+  { config, state }: StreamInfo,
+  { store, store_bytes_max }: StandingOptions,
+) => {
+  const { limits, storage } = await jsm.getAccountInfo()
+  const limit = [config.max_bytes, limits.max_storage].filter((bytes) => bytes > 0)
+  if (store !== undefined) {
+    const { bavail, bsize } = await statfs(store)
+    // All of our server's streams share its room, and the disk with everything else on it.
+    const others = storage - state.bytes
+    limit.push(store_bytes_max - others, state.bytes + bavail * bsize)
+  }
+  return limit.length === 0 ? null : Math.max(0, Math.min(...limit))
+}
+
+const figuresOf = async (
+  jsm: JetStreamManager,
+  generation: number,
+  stream: string,
+  options: StandingOptions,
+): Promise<LogFigures> => {
+  const info = await jsm.streams.info(stream)
+  const { state } = info
+  const limit_bytes = await limitsOf(jsm, info, options)
+  return {
+    generation,
+    position: state.last_seq,
+    aggregates: state.num_subjects ?? 0,
+    bytes: state.bytes,
+    limit_bytes,
+    used_share: limit_bytes === null ? null : state.bytes / Math.max(1, limit_bytes),
+  }
+}
+
+/** Looks once a minute for as long as the layer lives; each warning is told once. */
+export const logStanding = (options: StandingOptions) =>
+  Layer.effect(
+    LogStanding,
+    Effect.gen(function* () {
+      const { jsm } = yield* NatsConnection
+      const figures = findGenerations(jsm, options.name).pipe(
+        Effect.flatMap(({ current: { number, stream } }) =>
+          Effect.tryPromise({
+            try: () => figuresOf(jsm, number, stream, options),
+            catch: (cause) => cause,
+          }),
+        ),
+        Effect.mapError(readFailure),
+      )
+      let told = 0
+      const look = Effect.gen(function* () {
+        const found = yield* figures
+        yield* Metric.update(bytes_gauge, found.bytes)
+        yield* Metric.update(limit_gauge, found.limit_bytes ?? 0)
+        const warning = warningOf(found)
+        if (warning !== undefined && warning.passed > told) yield* Effect.logWarning(warning.text)
+        told = warning?.passed ?? 0
+      }).pipe(Effect.ignore)
+      yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced(look_ms)))
+      return LogStanding.of({ figures })
+    }),
+  )

@@ -1,0 +1,89 @@
+/**
+ * What goes wrong with S3, in words for a tenant. They are ours: the SDK's errors hold requests
+ * with their signatures, and an endpoint may say anything.
+ */
+import { Schema } from "effect"
+import { refused_address } from "#adapters/outside/address.ts"
+import { BackendUnavailable, TrustAccessDenied } from "#schemas/share-protection/rejection.ts"
+
+export class S3Failure extends Schema.TaggedError<S3Failure>()("S3Failure", {
+  /** `unreachable`: nothing answered; `denied`: 401 or 403; `missing`: 404; `odd`: the rest. */
+  kind: Schema.Literals(["unreachable", "denied", "missing", "odd"]),
+  /** S3's own word, `NoSuchBucket` for instance; empty where there is none. */
+  code: Schema.String,
+  /** What is so, a sentence without its subject: "refuses connections (ECONNREFUSED)". */
+  message: Schema.String,
+}) {}
+
+/** From whatever the SDK threw: its name, its status and its code, and nothing else of it. */
+export const s3Failure = (cause: unknown): S3Failure => {
+  const { name, code, $metadata } = fieldsOf(cause)
+  const status = $metadata?.httpStatusCode
+  // The SDK puts a status on its own failures too, those to understand an answer for instance.
+  if (status === undefined) return unreachable(word(code) || word(name))
+  const said = [status, word(name)].filter((part) => part !== "").join(" ")
+  const failure = (kind: S3Failure["kind"], message: string) =>
+    new S3Failure({ kind, code: word(name), message })
+  if (status === 401 || status === 403) return failure("denied", `does not allow it (${said})`)
+  if (name === "NoSuchBucket") return failure("missing", `has no such bucket (${said})`)
+  if (status === 404) return failure("missing", `does not have it (${said})`)
+  if (status >= 300 && status < 400) {
+    return failure("odd", `leads elsewhere, where nobody follows (${said})`)
+  }
+  if (status < 300) return failure("odd", `gives an answer that is not S3's (${said})`)
+  return failure("odd", `answers with an error (${said})`)
+}
+
+/** What the port says: wrong or insufficient keys are the tenant's, all else is the service's. */
+export const asRejection = ({ kind, message }: S3Failure) => {
+  const detail = `The S3 service ${message}.`
+  return kind === "denied" ? new TrustAccessDenied({ detail }) : new BackendUnavailable({ detail })
+}
+
+/** Nothing answered within the time that a request has. */
+export const late = () =>
+  new S3Failure({ kind: "unreachable", code: "TimeoutError", message: words.TimeoutError ?? "" })
+
+const Fields = Schema.Struct({
+  name: Schema.optionalKey(Schema.Unknown),
+  code: Schema.optionalKey(Schema.Unknown),
+  $metadata: Schema.optionalKey(Schema.Struct({ httpStatusCode: Schema.optional(Schema.Number) })),
+})
+
+const isFields = Schema.is(Fields)
+
+const fieldsOf = (cause: unknown): typeof Fields.Type => (isFields(cause) ? cause : {})
+
+/** An endpoint chooses these: what does not look like a code is left out. */
+const word = (value: unknown) =>
+  typeof value === "string" && /^\w{1,64}$/.test(value) && value !== "Error" ? value : ""
+
+const unreachable = (code: string) => {
+  const known = words[code] ?? (is_tls.test(code) ? "has a certificate that is not trusted" : "")
+  const message = known || "cannot be spoken with"
+  return new S3Failure({ kind: "unreachable", code, message: `${message} (${code || "no code"})` })
+}
+
+const no_name = "has a name that DNS does not know"
+const no_route = "is where no route leads"
+const broken = "ends the connection"
+const slow = "does not answer in time"
+
+const words: Readonly<Record<string, string>> = {
+  ENOTFOUND: no_name,
+  EAI_AGAIN: no_name,
+  EHOSTUNREACH: no_route,
+  ENETUNREACH: no_route,
+  ECONNRESET: broken,
+  EPIPE: broken,
+  HPE_INVALID_CONSTANT: "does not speak HTTP",
+  TimeoutError: slow,
+  ETIMEDOUT: slow,
+  ECONNREFUSED: "refuses connections",
+  [refused_address]: "has no public address, and none in targets.allowed_networks",
+  EPROTO: "does not speak TLS",
+  AnswerTooLong: "gives an answer that is too long",
+}
+
+/** OpenSSL's and Node's names for what is wrong with a certificate. */
+const is_tls = /CERT|UNABLE_TO|ISSUER|HOSTNAME_MISMATCH/

@@ -1,0 +1,208 @@
+/**
+ * Preflight of a bucket: it is proven by doing, one check after the other.
+ *
+ * Source: document 2 §4 rule 6; DECISIONS, document 2, preflight.
+ */
+import { createHash, randomUUID } from "node:crypto"
+import { isIP } from "node:net"
+import {
+  DeleteObjectCommand,
+  GetBucketLifecycleConfigurationCommand,
+  GetBucketVersioningCommand,
+  GetObjectCommand,
+  type LifecycleRule,
+  ListBucketsCommand,
+  PutObjectCommand,
+  type PutObjectCommandInput,
+} from "@aws-sdk/client-s3"
+import { Clock, DateTime, Effect, Result } from "effect"
+import { type Bucket, preflightDetail } from "#actors/share-protection/ports/buckets.ts"
+import {
+  type OpenBucket,
+  request,
+  type S3Bounds,
+  withBucket,
+} from "#adapters/share-protection/s3/client.ts"
+import { S3Failure } from "#adapters/share-protection/s3/failure.ts"
+import { defaultLock, lockOf } from "#adapters/share-protection/s3/locks.ts"
+import { canary_prefix, remove } from "#adapters/share-protection/s3/versions.ts"
+import { TargetPreflightFailed } from "#schemas/share-protection/rejection.ts"
+import type { Capabilities, PreflightCheck } from "#schemas/share-protection/target.ts"
+
+/** Seconds that the canary is locked: its removal is tried within them, and clocks differ. */
+const canary_lock_s = 60
+
+/** Checks a bucket in the order of `PreflightCheck`; fails with the first check that fails. */
+export const preflight = Effect.fnUntraced(function* (
+  bucket: Bucket,
+  shape: "A" | "B",
+  bounds: S3Bounds,
+) {
+  return yield* withBucket(bucket, bounds, (s3) =>
+    Effect.gen(function* () {
+      yield* named("reachability", reachable(s3))
+      yield* writable(s3, bucket)
+      const versioning = yield* named("versioning", hasVersions(s3))
+      if (shape === "B" && !versioning) return yield* failed("versioning", "the bucket keeps none.")
+      yield* locking(s3)
+      const expiring = yield* named("lifecycle", expiringRule(s3))
+      if (expiring !== undefined) {
+        return yield* failed("lifecycle", `the rule ${expiring} lets objects expire.`)
+      }
+      const capabilities: Capabilities = {
+        object_lock: true,
+        versioning,
+        lifecycle: true,
+        addressing_mode: bucket.addressing_mode,
+        checked_at: DateTime.formatIso(yield* DateTime.now),
+      }
+      return capabilities
+    }),
+  )
+})
+
+const failed = (check: PreflightCheck, why: string) =>
+  new TargetPreflightFailed({ detail: preflightDetail(check, why) })
+
+const named = <A>(check: PreflightCheck, tried: Effect.Effect<A, S3Failure>) =>
+  Effect.mapError(tried, ({ message }) => failed(check, `the S3 service ${message}.`))
+
+/** Any answer will do, one that refuses too. */
+const reachable = (s3: OpenBucket) =>
+  request(s3, (client, options) => client.send(new ListBucketsCommand({}), options)).pipe(
+    Effect.asVoid,
+    Effect.catchIf(
+      ({ kind }) => kind !== "unreachable",
+      () => Effect.void,
+    ),
+  )
+
+/** What fails in the asked style and works in the other is addressed wrongly. */
+const writable = Effect.fnUntraced(function* (s3: OpenBucket, bucket: Bucket) {
+  const asked = yield* Effect.result(roundTrip(s3, bucket))
+  if (Result.isSuccess(asked)) return
+  const addressing_mode = bucket.addressing_mode === "path" ? "virtual" : "path"
+  const other = { ...bucket, addressing_mode } as const
+  const tried = yield* Effect.result(withBucket(other, s3.bounds, (open) => roundTrip(open, other)))
+  if (Result.isSuccess(tried)) {
+    const why = `the S3 service takes this bucket in the ${addressing_mode} style only.`
+    return yield* failed("addressing_style", why)
+  }
+  const { message } = asked.failure.code === no_subdomains ? tried.failure : asked.failure
+  return yield* failed("read_write", `the S3 service ${message}.`)
+})
+
+/** Writes, reads and removes a canary. */
+const roundTrip = Effect.fnUntraced(function* (s3: OpenBucket, bucket: Bucket) {
+  if (!hasStyle(bucket)) {
+    return yield* odd("has no subdomains for buckets", no_subdomains)
+  }
+  const { key, text, version_id } = yield* putCanary(s3)
+  const read = yield* request(s3, async (client, options) => {
+    const { Body } = await client.send(new GetObjectCommand({ Bucket: s3.name, Key: key }), options)
+    return await Body?.transformToString()
+  })
+  yield* hide(s3, key)
+  if (read !== text) return yield* odd("gives back something else than was written")
+  // Where the bucket locks what is written, it stays until it is purged.
+  if (version_id !== undefined) yield* Effect.ignore(remove(s3, { key, version_id }))
+})
+
+const no_subdomains = "NoSubdomains"
+
+/**
+ * An address of numbers has no subdomains, and a certificate for them covers no further dots: the
+ * SDK would quietly take the path instead.
+ */
+const hasStyle = ({ addressing_mode, endpoint, bucket }: Bucket) => {
+  const { hostname, protocol } = new URL(endpoint)
+  const is_number = isIP(hostname.replaceAll(/[[\]]/g, "")) !== 0
+  return addressing_mode === "path" || !(is_number || (protocol === "https:" && /\./.test(bucket)))
+}
+
+const hasVersions = (s3: OpenBucket) =>
+  Effect.map(
+    request(s3, (client, options) =>
+      client.send(new GetBucketVersioningCommand({ Bucket: s3.name }), options),
+    ),
+    ({ Status }) => Status === "Enabled",
+  )
+
+/**
+ * That a lock holds: not what the bucket says of itself, but a canary that cannot be removed.
+ * It must be told as locked too, since a refusal alone may come from keys that remove nothing.
+ */
+const locking = Effect.fnUntraced(function* (s3: OpenBucket) {
+  const own = yield* named("object_lock", defaultLock(s3))
+  if (own === undefined) return yield* failed("object_lock", "the bucket has none.")
+  const until = (yield* Clock.currentTimeMillis) + canary_lock_s * 1000
+  const { key, version_id } = yield* named(
+    "object_lock",
+    putCanary(s3, {
+      ObjectLockMode: own?.mode ?? "COMPLIANCE",
+      ObjectLockRetainUntilDate: new Date(until),
+    }),
+  )
+  if (version_id === undefined) {
+    return yield* failed("object_lock", "what is written gets no version.")
+  }
+  const lock = yield* named("object_lock", lockOf(s3, key, version_id))
+  const refused = yield* Effect.flip(remove(s3, { key, version_id })).pipe(
+    Effect.mapError(() => failed("object_lock", "a locked object could be removed.")),
+  )
+  if (refused.kind !== "denied") return yield* named("object_lock", Effect.fail(refused))
+  // S3 keeps a lock's end to the second.
+  if (lock.until === null || lock.until < until - 1000) {
+    return yield* failed("object_lock", "a locked object does not say so.")
+  }
+  yield* Effect.ignore(hide(s3, key))
+})
+
+type CanaryLock = Pick<PutObjectCommandInput, "ObjectLockMode" | "ObjectLockRetainUntilDate">
+
+/** The checksum of old is what every server knows, and what S3 wants of an object with a lock. */
+const putCanary = (s3: OpenBucket, lock: CanaryLock = {}) => {
+  const key = `${canary_prefix}${randomUUID()}`
+  const text = `almanac ${randomUUID()}\n`
+  const ContentMD5 = createHash("md5").update(text).digest("base64")
+  const put = { Bucket: s3.name, Key: key, Body: text, ContentMD5, ...lock }
+  return Effect.map(
+    request(s3, (client, options) => client.send(new PutObjectCommand(put), options)),
+    ({ VersionId }) => ({ key, text, version_id: VersionId }),
+  )
+}
+
+const hide = (s3: OpenBucket, key: string) =>
+  request(s3, (client, options) =>
+    client.send(new DeleteObjectCommand({ Bucket: s3.name, Key: key }), options),
+  )
+
+/** What a rule is called that lets a repository's objects expire; undefined where none does. */
+const expiringRule = (s3: OpenBucket) =>
+  request(s3, (client, options) =>
+    client.send(new GetBucketLifecycleConfigurationCommand({ Bucket: s3.name }), options),
+  ).pipe(
+    Effect.map(({ Rules = [] }) => {
+      const rule = Rules.find(expires)
+      return rule === undefined ? undefined : `"${(rule.ID ?? "").slice(0, rule_chars_max)}"`
+    }),
+    Effect.catchIf(
+      ({ code }) => code === "NoSuchLifecycleConfiguration" || code === "NotImplemented",
+      () => Effect.undefined,
+    ),
+  )
+
+/** As long as S3 lets a rule's name be. */
+const rule_chars_max = 255
+
+/** Ending abandoned uploads, or removing the last mark of what is gone, loses nothing. */
+const expires = ({ Status, Expiration, NoncurrentVersionExpiration, ...rule }: LifecycleRule) => {
+  const has_end = Expiration?.Days !== undefined || Expiration?.Date !== undefined
+  if (Status !== "Enabled" || !(has_end || NoncurrentVersionExpiration !== undefined)) return false
+  const prefix = rule.Filter?.Prefix ?? rule.Filter?.And?.Prefix ?? rule.Prefix ?? ""
+  return repository.some((path) => path.startsWith(prefix) || prefix.startsWith(path))
+}
+
+const repository = ["config", "data/", "index/", "keys/", "locks/", "snapshots/"]
+
+const odd = (message: string, code = "") => new S3Failure({ kind: "odd", code, message })

@@ -1,0 +1,113 @@
+/**
+ * What deleted objects leave in a bucket with versions: purging what nobody needs, and bringing
+ * back what somebody does. A delete only marks; removing the marks undoes it.
+ */
+import { DeleteObjectCommand } from "@aws-sdk/client-s3"
+import { Effect, Stream } from "effect"
+import { type OpenBucket, request, requests_max } from "#adapters/share-protection/s3/client.ts"
+import type { S3Failure } from "#adapters/share-protection/s3/failure.ts"
+import { keysBelow, type Version, type Versions } from "#adapters/share-protection/s3/listing.ts"
+import { earliest, lockOf } from "#adapters/share-protection/s3/locks.ts"
+
+/** Objects of a preflight lie here, where no repository has any. */
+export const canary_prefix = "almanac/canary/"
+
+/** A preflight takes a minute at most: an older canary is one that was left behind. */
+const canary_ms = 3_600_000
+
+/**
+ * Removes old versions of the engine's locks and of canaries, and then the marks above those of
+ * which none is left: a mark removed before its versions would make a lock hold again. What is
+ * locked refuses, and stays. Answers how many went; `now` in epoch milliseconds.
+ */
+export const purgeVersions = (s3: OpenBucket, now: number) => {
+  const isLeft = ({ key, modified }: Version) =>
+    key.startsWith(canary_prefix) && modified < now - canary_ms
+  const purgeKey = Effect.fnUntraced(function* ({ versions, markers }: Versions) {
+    const old = versions.filter((version) => !version.is_latest || isLeft(version))
+    const gone = yield* Effect.forEach(old, (version) => removed(s3, version))
+    const count = gone.filter(Boolean).length
+    if (count < versions.length) return count
+    const unmarked = yield* Effect.forEach(markers, (marker) => removed(s3, marker))
+    return count + unmarked.filter(Boolean).length
+  })
+  return Stream.concat(keysBelow(s3, "locks/"), keysBelow(s3, canary_prefix)).pipe(
+    Stream.mapEffect(purgeKey, { concurrency: requests_max }),
+    Stream.runFold(
+      () => 0,
+      (sum, count) => sum + count,
+    ),
+  )
+}
+
+/** Epoch milliseconds, or null: until when a forgotten snapshot can be brought back for sure. */
+export const recoverable = Effect.fnUntraced(function* (s3: OpenBucket, id: string, now: number) {
+  if (!(yield* isKept(s3, id))) return null
+  const end = yield* earliest(
+    Stream.mapEffect(deletedFor(s3, id), (deleted) => endOf(s3, deleted), {
+      concurrency: requests_max,
+    }),
+  )
+  return end !== null && end > now ? end : null
+})
+
+/** Brings it back, itself last: interrupted, it is not there before all that it needs is. */
+export const bringBack = Effect.fnUntraced(function* (s3: OpenBucket, id: string) {
+  if (!(yield* isKept(s3, id))) return false
+  const deleted = yield* Stream.runCollect(deletedFor(s3, id))
+  // Nobody knows which of these it needs.
+  if (deleted.some(({ versions }) => versions.length === 0)) return false
+  const isSnapshot = ({ key }: Versions) => key === snapshotKey(id)
+  for (const keys of [deleted.filter((one) => !isSnapshot(one)), deleted.filter(isSnapshot)]) {
+    yield* Effect.forEach(
+      keys.flatMap(({ markers }) => markers),
+      (marker) => remove(s3, marker),
+      { concurrency: requests_max, discard: true },
+    )
+  }
+  return true
+})
+
+const snapshotKey = (id: string) => `snapshots/${id}`
+
+/** Whether a version of the snapshot is left at all. */
+const isKept = (s3: OpenBucket, id: string) =>
+  keysBelow(s3, snapshotKey(id)).pipe(
+    Stream.filter(({ key, versions }) => key === snapshotKey(id) && versions.length > 0),
+    Stream.runHead,
+    Effect.map(({ _tag }) => _tag === "Some"),
+  )
+
+/**
+ * What was deleted and the snapshot may need. Not the engine's keys: one that was taken away
+ * must not open the repository again.
+ */
+const deletedFor = (s3: OpenBucket, id: string) =>
+  Stream.concat(
+    Stream.concat(keysBelow(s3, "data/"), keysBelow(s3, "index/")),
+    Stream.filter(keysBelow(s3, snapshotKey(id)), ({ key }) => key === snapshotKey(id)),
+  ).pipe(Stream.filter(({ is_live }) => !is_live))
+
+/** When the lock of what was deleted ends: of its newest version, which would be there again. */
+const endOf = (s3: OpenBucket, { key, versions: [newest] }: Versions) =>
+  newest === undefined
+    ? Effect.succeed(null)
+    : Effect.map(lockOf(s3, key, newest.version_id), ({ until }) => until)
+
+/** Removes one version for good; fails with `denied` where it is locked. */
+export const remove = (s3: OpenBucket, { key, version_id }: Pick<Version, "key" | "version_id">) =>
+  request(s3, (client, options) =>
+    client.send(
+      new DeleteObjectCommand({ Bucket: s3.name, Key: key, VersionId: version_id }),
+      options,
+    ),
+  )
+
+const removed = (s3: OpenBucket, version: Version) =>
+  remove(s3, version).pipe(
+    Effect.as(true),
+    Effect.catchIf(
+      ({ kind }: S3Failure) => kind === "denied",
+      () => Effect.succeed(false),
+    ),
+  )

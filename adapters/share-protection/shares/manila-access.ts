@@ -1,0 +1,87 @@
+/**
+ * Manila's access rules: that the workers' network (`manila.access_to`) reaches a share.
+ *
+ * A rule of a share stays. Each job that reads the share needs the same one, and a job that takes
+ * it away would take it from another. Source: decisions of document 2, identity, secrets, shares.
+ */
+import { Effect, Schema } from "effect"
+import type { KeystoneSession } from "#adapters/keystone/session.ts"
+import type { Access } from "#adapters/share-protection/share-mount.ts"
+import {
+  askedAsService,
+  get,
+  refusal,
+  watched,
+} from "#adapters/share-protection/shares/manila-api.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { NetworkStrategyPrecondition } from "#schemas/share-protection/rejection.ts"
+
+interface Manila {
+  readonly session: KeystoneSession["Service"]
+  readonly settings: Settings["manila"]
+}
+
+const Rule = Schema.Struct({
+  id: Schema.String,
+  access_to: Schema.String,
+  state: Schema.String,
+  access_level: Schema.optionalKey(Schema.String),
+})
+type Rule = typeof Rule.Type
+
+const Rules = Schema.Record(Schema.String, Schema.Array(Rule))
+
+/** Where the rules of a share or a snapshot are asked for, and where they are listed. */
+interface Place {
+  readonly action: string
+  readonly list: string
+  readonly key: string
+}
+
+/** Lets the workers read a share, or write into it; without `manila.access_to` they may already. */
+export const allowed = Effect.fnUntraced(function* (manila: Manila, id: string, level: Access) {
+  const { access_to } = manila.settings
+  if (access_to === "") return
+  const list = `/share-access-rules?share_id=${id}`
+  const place = { action: `/shares/${id}/action`, list, key: "access_list" }
+  const allow_access = { access_type: "ip", access_to, access_level: level }
+  const rule = yield* allowing(manila, place, allow_access)
+  if (level === "ro" || rule.access_level !== "ro") return
+  // A rule's level cannot be changed at this microversion, and there is one for each network.
+  const deny_access = { access_id: rule.id }
+  yield* acted(manila, place, { deny_access })
+  yield* watched(ruleOf(manila, place), (seen) => seen === undefined, deadlineOf(manila))
+  yield* allowing(manila, place, allow_access)
+})
+
+/** Lets the workers read a snapshot, which nobody writes. */
+export const snapshotAllowed = Effect.fnUntraced(function* (manila: Manila, id: string) {
+  const { access_to } = manila.settings
+  if (access_to === "") return
+  const list = `/snapshots/${id}/access-list`
+  const place = { action: `/snapshots/${id}/action`, list, key: "snapshot_access_list" }
+  yield* allowing(manila, place, { access_type: "ip", access_to })
+})
+
+const deadlineOf = ({ settings }: Manila) => settings.deadline_seconds
+
+const acted = (manila: Manila, { action }: Place, body: object) =>
+  askedAsService(manila.session, { method: "POST", path: action, body })
+
+const ruleOf = (manila: Manila, { list, key }: Place) =>
+  Effect.map(get(manila.session, list, Rules), (lists) =>
+    lists?.[key]?.find(({ access_to }) => access_to === manila.settings.access_to),
+  )
+
+const isSettled = (rule: Rule | undefined) =>
+  rule === undefined || !/^(queued_to_apply|applying)$/.test(rule.state)
+
+/** Manila says 400 of a rule that is there already, and of one that it cannot apply. */
+const allowing = Effect.fnUntraced(function* (manila: Manila, place: Place, allow_access: object) {
+  const answer = yield* acted(manila, place, { allow_access })
+  if (answer.status >= 400 && answer.status !== 400) return yield* refusal(answer)
+  const rule = yield* watched(ruleOf(manila, place), isSettled, deadlineOf(manila))
+  if (rule?.state === "active") return rule
+  const detail = `Manila did not let ${manila.settings.access_to} in (manila.access_to).`
+  return yield* new NetworkStrategyPrecondition({ detail })
+})

@@ -1,0 +1,341 @@
+/**
+ * The shares of Manila. The service user sees the shares of all projects, and what it makes to read
+ * one, a snapshot or a share from it, is in its own project and named by the job. A new share is
+ * made in the tenant's project, by the tenant's trust.
+ *
+ * Source: document 2 §1, §7; decisions of document 2, backup create, identity, secrets, shares.
+ */
+import { Effect, Layer, Option, Schema, Stream } from "effect"
+import { type NewShare, type Share, Shares } from "#actors/share-protection/ports/shares.ts"
+import { KeystoneSession } from "#adapters/keystone/session.ts"
+import {
+  localMounts,
+  type Mounts,
+  nfsMounts,
+  nfsOf,
+  no_export,
+} from "#adapters/share-protection/share-mount.ts"
+import { allowed, snapshotAllowed } from "#adapters/share-protection/shares/manila-access.ts"
+import {
+  asked,
+  askedAsService,
+  found,
+  get,
+  gib,
+  Location,
+  ManilaShare,
+  ManilaSnapshot,
+  refusal,
+  watched,
+} from "#adapters/share-protection/shares/manila-api.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { JobId, type ProjectId, type ShareId } from "#schemas/share-protection/id.ts"
+import {
+  BackendUnavailable,
+  NetworkStrategyPrecondition,
+  SnapshotStrategyPrecondition,
+} from "#schemas/share-protection/rejection.ts"
+
+type Session = KeystoneSession["Service"]
+
+/** What the adapter works with. */
+interface Manila {
+  readonly session: Session
+  readonly mounts: Mounts
+  readonly settings: Settings["manila"]
+}
+
+/** Shares where the catalogue says that Manila is; mounts live as long as the layer. */
+export const sharesManila = (settings: Settings["manila"]) =>
+  Layer.effect(
+    Shares,
+    Effect.gen(function* () {
+      const session = yield* KeystoneSession
+      const is_local = settings.mount === "local"
+      const mounts = is_local ? localMounts : yield* nfsMounts(nfsOf(settings.mounts_dir))
+      return sharesOf({ session, mounts, settings })
+    }),
+  )
+
+/** What is made to read a share, by the job that reads it. */
+const nameOf = (job_id: string) => `almanac-${job_id}`
+/** Metadata of a share that a job made to restore into. */
+const job_key = "almanac_job"
+
+const page_max = 1000
+
+const One = Schema.Struct({ share: ManilaShare })
+const Page = Schema.Struct({ shares: Schema.Array(ManilaShare) })
+const Snapshot = Schema.Struct({ snapshot: ManilaSnapshot })
+const Snapshots = Schema.Struct({ snapshots: Schema.Array(ManilaSnapshot) })
+
+export const sharesOf = (manila: Manila): Shares["Service"] => ({
+  find: Effect.fnUntraced(function* (project_id, share_id) {
+    const share = yield* shareById(manila, share_id)
+    return share?.project_id === project_id ? portShare(share) : undefined
+  }),
+  list: listOf(manila),
+  prepare: Effect.fnUntraced(function* (share, { job_id, crash_consistent }) {
+    // A share that is not exported is not read by its snapshot either.
+    const live = yield* exportOf(manila, share.id)
+    const strategy = strategyOf(share, crash_consistent)
+    if (strategy === undefined) return yield* no_snapshot
+    const source = { crash_consistent: strategy !== "live", token: job_id }
+    if (strategy === "live") {
+      yield* allowed(manila, share.id, "ro")
+      return { ...source, path: yield* manila.mounts.attach(live, job_id, "ro") }
+    }
+    const snapshot = yield* snapshotFor(manila, share.id, job_id)
+    const path = yield* strategy === "mount"
+      ? snapshotExport(manila, snapshot)
+      : copyExport(manila, snapshot, share.id, job_id)
+    return { ...source, path: yield* manila.mounts.attach(path, job_id, "ro") }
+  }),
+  release: Effect.fnUntraced(function* ({ token }) {
+    if (!isJobId(token)) return
+    yield* manila.mounts.detach(token)
+    // A share goes before the snapshot that it came from, which is not removed before.
+    for (const { id } of yield* copiesOf(manila, token)) yield* removed(manila, `/shares/${id}`)
+    for (const { id } of yield* snapshotsOf(manila, token)) {
+      yield* removed(manila, `/snapshots/${id}`)
+    }
+  }),
+  create: Effect.fnUntraced(function* (project_id, wanted) {
+    const share = yield* newShare(manila, project_id, wanted)
+    return { share: portShare(share), path: yield* livePath(manila, share.id) }
+  }),
+  finish: Effect.fnUntraced(function* ({ id }, { name, by }) {
+    const { token } = yield* by
+    const path = `/shares/${id}`
+    const share = { display_name: name }
+    const answer = yield* asked(manila.session, { method: "PUT", path, body: { share }, token })
+    if (answer.status !== 200) return yield* refusal(answer)
+  }),
+  pathOf: ({ id }) => livePath(manila, id),
+})
+
+const isJobId = Schema.is(JobId)
+
+const no_snapshot = Effect.fail(
+  new SnapshotStrategyPrecondition({
+    detail: "The share has no snapshots that can be read, and a snapshot was asked for.",
+  }),
+)
+
+/** How a share is read; undefined: not in the way that is asked for. */
+const strategyOf = (share: Share, crash_consistent: boolean | null) => {
+  if (crash_consistent === false) return "live"
+  if (share.snapshot_support && share.mount_snapshot_support) return "mount"
+  if (share.snapshot_support && share.create_share_from_snapshot_support) return "copy"
+  return crash_consistent === true ? undefined : "live"
+}
+
+const portShare = ({
+  size,
+  name,
+  share_proto: _,
+  share_type: __,
+  ...share
+}: ManilaShare): Share => ({
+  ...share,
+  name: name ?? share.id,
+  size_bytes: size * gib,
+})
+
+const shareById = (manila: Manila, id: string) =>
+  Effect.map(get(manila.session, `/shares/${id}`, One), (answer) => answer?.share)
+
+/** Without the role Manila would show our own project's shares, and say nothing of the others. */
+const seesAll = Effect.fnUntraced(function* ({ session, settings }: Manila) {
+  if ((yield* session.roles).has(settings.admin_role)) return
+  const detail = `The service user lacks the role ${settings.admin_role} (manila.admin_role).`
+  return yield* new BackendUnavailable({ detail })
+})
+
+/** By limit and offset: Manila's own links to a next page lead to the first one again. */
+const listOf = (manila: Manila) =>
+  Stream.paginate(0, (offset: number) =>
+    Effect.gen(function* () {
+      if (offset === 0) yield* seesAll(manila)
+      const query = `all_tenants=1&limit=${page_max}&offset=${offset}`
+      const { shares = [] } = (yield* get(manila.session, `/shares/detail?${query}`, Page)) ?? {}
+      const next = shares.length < page_max ? Option.none() : Option.some(offset + page_max)
+      return [shares.map(portShare), next] as const
+    }),
+  )
+
+const locations = (manila: Manila, path: string, key: string) =>
+  Effect.map(
+    get(manila.session, path, Schema.Record(Schema.String, Schema.Array(Location))),
+    (answer) => {
+      const usable = (answer?.[key] ?? []).filter(({ is_admin_only }) => is_admin_only !== true)
+      return (usable.find(({ preferred }) => preferred) ?? usable[0])?.path
+    },
+  )
+
+/** Where a share is exported, by what a worker can do with it. */
+const exportOf = Effect.fnUntraced(function* (manila: Manila, id: string) {
+  const path = yield* locations(manila, `/shares/${id}/export_locations`, "export_locations")
+  if (path === undefined) return yield* no_export
+  if (manila.settings.mount === "local") yield* manila.mounts.attach(path, id, "ro")
+  return path
+})
+
+const livePath = Effect.fnUntraced(function* (manila: Manila, id: ShareId) {
+  const path = yield* exportOf(manila, id)
+  yield* allowed(manila, id, "rw")
+  return yield* manila.mounts.attach(path, id, "rw")
+})
+
+const named = <A extends { readonly name: string | null }>(all: ReadonlyArray<A>, name: string) =>
+  all.filter((one) => one.name === name)
+
+const snapshotsOf = Effect.fnUntraced(function* (manila: Manila, job_id: string) {
+  const name = nameOf(job_id)
+  const answer = yield* get(
+    manila.session,
+    `/snapshots/detail?name=${name}&limit=${page_max}`,
+    Snapshots,
+  )
+  return named(answer?.snapshots ?? [], name)
+})
+
+const copiesOf = Effect.fnUntraced(function* (manila: Manila, job_id: string) {
+  const name = nameOf(job_id)
+  const answer = yield* get(manila.session, `/shares/detail?name=${name}&limit=${page_max}`, Page)
+  return named(answer?.shares ?? [], name)
+})
+
+const is_under_way = /^(creating|creating_from_snapshot|.*_to_apply|applying|migrating.*)$/
+
+/** Watches what was begun to its end, which must be `available`. */
+const completed = Effect.fnUntraced(function* <A extends { readonly status: string }>(
+  { settings }: Manila,
+  look: Effect.Effect<A | undefined, BackendUnavailable>,
+) {
+  const isDone = (seen: A | undefined) => seen === undefined || !is_under_way.test(seen.status)
+  const made = yield* watched(look, isDone, settings.deadline_seconds)
+  if (made?.status === "available") return made
+  const detail = `Manila could not make what a job needs: it is ${made?.status ?? "gone"}.`
+  return yield* new BackendUnavailable({ detail })
+})
+
+/** The job's snapshot; one that could not be made is made anew. */
+const snapshotFor = Effect.fnUntraced(function* (manila: Manila, share_id: ShareId, job_id: JobId) {
+  const look = (id: string) =>
+    Effect.map(get(manila.session, `/snapshots/${id}`, Snapshot), (answer) => answer?.snapshot)
+  for (const known of yield* snapshotsOf(manila, job_id)) {
+    const is_usable = known.share_id === share_id && !/error|deleting/.test(known.status)
+    if (is_usable) return (yield* completed(manila, look(known.id))).id
+    yield* removed(manila, `/snapshots/${known.id}`)
+  }
+  const snapshot = { share_id, name: nameOf(job_id), force: false }
+  const answer = yield* askedAsService(manila.session, {
+    method: "POST",
+    path: "/snapshots",
+    body: { snapshot },
+  })
+  if (answer.status === 422) return yield* no_snapshot
+  const begun = yield* found(Snapshot, answer)
+  if (begun === undefined) return yield* no_export
+  return (yield* completed(manila, look(begun.snapshot.id))).id
+})
+
+const snapshotExport = Effect.fnUntraced(function* (manila: Manila, id: string) {
+  yield* snapshotAllowed(manila, id)
+  const key = "share_snapshot_export_locations"
+  const path = yield* locations(manila, `/snapshots/${id}/export-locations`, key)
+  return path ?? (yield* no_export)
+})
+
+/** A share of ours from the snapshot, for as long as the job reads it. */
+const copyExport = Effect.fnUntraced(function* (
+  manila: Manila,
+  snapshot_id: string,
+  share_id: ShareId,
+  job_id: JobId,
+) {
+  const like = yield* shareById(manila, share_id)
+  if (like === undefined) return yield* no_export
+  const [known] = yield* copiesOf(manila, job_id)
+  const begun = known ?? (yield* copyBegun(manila, like, snapshot_id, job_id))
+  const { id } = yield* completed(manila, shareById(manila, begun.id))
+  yield* allowed(manila, id, "ro")
+  return yield* exportOf(manila, id)
+})
+
+const copyBegun = Effect.fnUntraced(function* (
+  manila: Manila,
+  { share_proto, size, share_type }: ManilaShare,
+  snapshot_id: string,
+  job_id: JobId,
+) {
+  const share = {
+    share_proto,
+    size,
+    share_type,
+    snapshot_id,
+    name: nameOf(job_id),
+    is_public: false,
+  }
+  const answer = yield* askedAsService(manila.session, {
+    method: "POST",
+    path: "/shares",
+    body: { share },
+  })
+  const begun = yield* found(One, answer)
+  return begun?.share ?? (yield* no_export)
+})
+
+/** Removes a share or a snapshot, and waits until it is gone. */
+const removed = Effect.fnUntraced(function* (manila: Manila, path: string) {
+  const answer = yield* askedAsService(manila.session, { method: "DELETE", path })
+  if (answer.status === 404) return
+  if (answer.status !== 202) return yield* refusal(answer)
+  const look = Effect.map(
+    askedAsService(manila.session, { method: "GET", path }),
+    ({ status }) => status,
+  )
+  yield* watched(look, (status) => status === 404, manila.settings.deadline_seconds)
+})
+
+/** The job's new share in the tenant's project: found again by its metadata, or made. */
+const newShare = Effect.fnUntraced(function* (
+  manila: Manila,
+  project_id: ProjectId,
+  { job_id, like, name, by }: NewShare,
+) {
+  const { token, project_id: reached } = yield* by
+  if (reached !== project_id) return yield* foreign_trust
+  const metadata = { [job_key]: job_id }
+  const query = new URLSearchParams({ metadata: JSON.stringify(metadata).replaceAll('"', "'") })
+  const path = `/shares/detail?${query}`
+  const listed = yield* asked(manila.session, { method: "GET", path, token })
+  const [known] = (yield* found(Page, listed))?.shares ?? []
+  if (known !== undefined) return yield* completed(manila, shareById(manila, known.id))
+  const unfinished = { name: `${name} (unfinished)`, metadata, is_public: false }
+  const share = { ...(yield* kindOf(manila, like)), ...unfinished }
+  const answer = yield* asked(manila.session, {
+    method: "POST",
+    path: "/shares",
+    body: { share },
+    token,
+  })
+  const begun = yield* found(One, answer)
+  if (begun === undefined) return yield* no_export
+  return yield* completed(manila, shareById(manila, begun.share.id))
+})
+
+const foreign_trust = Effect.fail(
+  new NetworkStrategyPrecondition({
+    detail: "A new share is made by a trust of its own project, and the target's is of another.",
+  }),
+)
+
+/** Like the share that was backed up; when that is gone, of the default type. */
+const kindOf = Effect.fnUntraced(function* (manila: Manila, { id }: Share) {
+  const like = yield* shareById(manila, id)
+  if (like === undefined) return { share_proto: "NFS", size: manila.settings.lost_share_gib }
+  const { share_proto, size, share_type } = like
+  return { share_proto, size, ...(share_type !== null && { share_type }) }
+})

@@ -1,0 +1,18 @@
+/** The thread that has a spool's file, so that no other one waits for the disk. */
+import { workerData } from "node:worker_threads"
+import { type Question, spoolFile } from "#adapters/spool/file.ts"
+import { answerCalls } from "#threads"
+
+export interface Place {
+  readonly path: string
+  readonly now_ms: number
+}
+
+// What `spoolThread` starts it with.
+const { path, now_ms } = workerData as Place
+let file: ReturnType<typeof spoolFile> | undefined
+
+answerCalls((question: Question) => {
+  file ??= spoolFile(path, now_ms)
+  return file(question)
+})

@@ -1,0 +1,311 @@
+/**
+ * A backup of the control plane's own data, beside a running server or while none runs.
+ *
+ * The order of reading makes it one moment. What runs behind the log is read before the log's end
+ * is asked (webhooks' cursors, published events), so that it never knows of a commit that is not in
+ * the backup; what the log names is read after it (secrets, tokens), so that it is there.
+ *
+ * Source: docs/decisions/0143.
+ */
+import { createHash, randomUUID } from "node:crypto"
+import { join } from "node:path"
+import { Clock, DateTime, Effect, Option, Schema, Stream } from "effect"
+import { generation_stream } from "#actors/system/generation.ts"
+import { Notary } from "#actors/system/notary.ts"
+import { empty_tree, growing, leafOf, openTree, rootOf, sealedTree } from "#actors/system/tree.ts"
+import { type Bus, EventsConnection, NatsConnection } from "#adapters/bus/connection.ts"
+import { watchLink } from "#adapters/bus/link.ts"
+import { undefinedWhereNone } from "#adapters/bus/stream.ts"
+import { archiveIndex } from "#adapters/log/archive.ts"
+import { digest, sha256 } from "#adapters/log/commit-codec.ts"
+import { readFailure } from "#adapters/log/failure.ts"
+import { findGenerations, type Generation } from "#adapters/log/generation.ts"
+import type { GenerationsOptions } from "#adapters/log/generations.ts"
+import { events_stream, events_subject } from "#adapters/published/stream-name.ts"
+import { bytesOf, type FoundFile, isSpool, keptFiles } from "#adapters/state/files.ts"
+import { proveArchives } from "#adapters/state/proof.ts"
+import type { Bytes } from "#adapters/state/seal.ts"
+import { type StateStore, StateUnusable, unusable } from "#adapters/state/store.ts"
+import {
+  bytesSaid,
+  type KeptMessage,
+  lastMessages,
+  packedMessages,
+  packedSome,
+  type Stretch,
+} from "#adapters/state/stream-copy.ts"
+import { webhook_cursors } from "#adapters/system/webhook/cursors-jetstream.ts"
+import { Log } from "#events/log.ts"
+import { GenerationEvent } from "#events/system/generation.ts"
+import { causeText } from "#schemas/cause-text.ts"
+import type {
+  StateManifest,
+  StoredFile,
+  StoredLog,
+  StoredStream,
+} from "#schemas/system/state-backup.ts"
+
+export interface BackupOptions {
+  readonly store: StateStore
+  /** The data folder. */
+  readonly folder: string
+  readonly log: GenerationsOptions
+  /** Whether no server runs: one keeps its spools to itself, and has them in the log at once. */
+  readonly is_alone: boolean
+  /** This program's version. */
+  readonly almanac: string
+  /** Hears of each part that is done. */
+  readonly told: (line: string) => Effect.Effect<void>
+}
+
+/** Modes of what is no file of the data folder. */
+const part_mode = 0o600
+
+const asked = <A>(run: () => Promise<A>) =>
+  Effect.tryPromise({ try: run, catch: (cause) => readFailure(cause) })
+
+/** The last sequence of a stream, and what it holds; 0 where there is no stream. */
+const standingOf = ({ jsm }: Bus, name: string) =>
+  asked(async () => {
+    const info = await jsm.streams.info(name).catch(undefinedWhereNone)
+    return { last: info?.state.last_seq ?? 0, messages: info?.state.messages ?? 0 }
+  })
+const lastOf = (bus: Bus, name: string) => Effect.map(standingOf(bus, name), ({ last }) => last)
+
+interface Part {
+  readonly bus: Bus
+  readonly name: string
+  /** What the file is called in the manifest. */
+  readonly called: string
+  readonly stretch: Stretch
+  readonly each?: (message: KeptMessage) => void
+}
+
+/** One more file with the messages of a stretch; undefined where there are none. */
+const added = Effect.fnUntraced(function* (
+  store: StateStore,
+  { bus, name, called, stretch, each }: Part,
+) {
+  const { after, until } = stretch
+  if (until <= after) return undefined
+  const { connection, jsm } = bus
+  const source = { connection, jsm, link: yield* watchLink(connection), name }
+  let messages = 0
+  const packed = yield* packedMessages(source, stretch, (message) => {
+    messages++
+    each?.(message)
+  })
+  const path = `${called}/${after + 1}-${until}.ndjson.gz`
+  return { part: yield* putPart(store, path, packed), messages }
+}, Effect.scoped)
+
+const putPart = ({ put }: StateStore, path: string, bytes: Bytes) =>
+  Effect.tryPromise({
+    try: () => put(path, part_mode, bytes),
+    catch: (cause) => unusable(`${path} cannot be copied: ${causeText(cause)}`),
+  })
+
+/** What is added to must be there still. */
+const proveHeld = Effect.fnUntraced(function* (
+  { folder, holds }: StateStore,
+  { parts }: StoredStream,
+) {
+  for (const part of parts) {
+    if (yield* Effect.promise(() => holds(part))) continue
+    return yield* unusable(
+      `${part.path} is missing in ${folder}, or cut off: back up to an empty folder.`,
+    )
+  }
+})
+
+const grown = (
+  before: StoredStream | undefined,
+  more: { readonly part: StoredFile; readonly messages: number } | undefined,
+  last: number,
+): StoredStream => ({
+  last,
+  messages: (before?.messages ?? 0) + (more?.messages ?? 0),
+  parts: [...(before?.parts ?? []), ...(more === undefined ? [] : [more.part])],
+})
+
+/** The published events so far. What was in the backup stays: they are only ever added to. */
+const events = Effect.fnUntraced(function* ({ store }: BackupOptions) {
+  const bus = yield* EventsConnection
+  const { last: until, messages } = yield* standingOf(bus, events_stream)
+  const before = store.manifest?.events
+  const after = before?.last ?? 0
+  if (after > until) return yield* unusable(anotherLog(store.folder))
+  if (before !== undefined) yield* proveHeld(store, before)
+  const stretch = { filter: events_subject, after, until }
+  // What is discarded for its age cannot be read, though it was the last.
+  const more =
+    messages === 0
+      ? undefined
+      : yield* added(store, { bus, name: events_stream, called: "events", stretch })
+  return grown(before, more, until)
+})
+
+/** The cursors of webhooks, all of them: they are few, and each change is one more. */
+const webhooks = Effect.fnUntraced(function* ({ store }: BackupOptions) {
+  const { jsm } = yield* NatsConnection
+  const { stream, subjects } = webhook_cursors
+  const messages = yield* asked(() => lastMessages(jsm, stream, subjects))
+  const last = messages.at(-1)?.sequence ?? 0
+  if (last === 0) return grown(undefined, undefined, 0)
+  const part = yield* putPart(store, `webhooks/1-${last}.ndjson.gz`, packedSome(messages))
+  return grown(undefined, { part, messages: messages.length }, last)
+})
+
+const anotherLog = (folder: string) =>
+  `${folder} holds the backup of another log, or of one that went on differently: ` +
+  "give an empty folder."
+
+/** Whether the log still has what was its last commit in the backup. */
+const proveSame = Effect.fnUntraced(function* ({ folder }: StateStore, { last, hash }: StoredLog) {
+  const log = yield* Log
+  const found = yield* Stream.runHead(log.entries("", last - 1))
+  const is_same = Option.exists(found, (one) => one.position === last && one.hash === hash)
+  if (!is_same) return yield* unusable(anotherLog(folder))
+})
+
+/** What the log says of the beginning of its generation, which is not the first. */
+const begun = Effect.gen(function* () {
+  const log = yield* Log
+  const event = (yield* log.load(generation_stream))?.commit.events.at(-1)
+  return yield* Schema.decodeUnknownEffect(GenerationEvent)(event)
+})
+
+/** The tree over all commits before the generation's first that is no copy. */
+const treeBefore = Effect.fnUntraced(function* ({ number }: Generation) {
+  return number === 1 ? empty_tree : openTree((yield* begun).tree)
+})
+
+/** The newest generation of the log; those before it are files of the data folder. */
+const commits = Effect.fnUntraced(function* ({ store, folder, log: of }: BackupOptions) {
+  const bus = yield* NatsConnection
+  const notary = yield* Notary
+  const { current } = yield* findGenerations(bus.jsm, of.name)
+  const { number: generation, stream: name, base, copies, head } = current
+  const earlier = store.manifest?.log
+  if (earlier !== undefined) yield* proveSame(store, earlier)
+  const before = earlier?.generation === generation ? earlier : undefined
+  if (before !== undefined) yield* proveHeld(store, before)
+
+  const tree = before === undefined ? yield* treeBefore(current) : openTree(before.tree)
+  const growth = growing(digest, tree)
+  let hash = before?.hash ?? ""
+  const each = ({ sequence: position, subject, ...said }: KeptMessage) => {
+    if (position <= base) return
+    hash = sha256(bytesSaid(said))
+    growth.add(leafOf(digest, { position, stream: subject.slice(head.length + 1), hash }))
+  }
+  const until = yield* lastOf(bus, name)
+  if (until === 0) return yield* unusable(`The log of ${folder} is empty: is it the right folder?`)
+  const stretch = { filter: `${head}.>`, after: before?.last ?? 0, until }
+  const more = yield* added(store, { bus, name, called: "commits", stretch, each })
+  const after = growth.tree()
+  if (after.size !== until) {
+    return yield* unusable(`The log has ${until} commits, and ${after.size} were read.`)
+  }
+  return {
+    ...grown(before, more, until),
+    generation,
+    base,
+    copies,
+    hash,
+    tree: sealedTree(after),
+    key: notary.key.verifier,
+    head: notary.sign({ size: until, root: rootOf(digest, after) }),
+  } satisfies StoredLog
+})
+
+/** A file of the data folder; what is as it was is not written again. Undefined: it is gone. */
+const fileOf = Effect.fnUntraced(function* (
+  { store, folder }: BackupOptions,
+  { path, mode }: FoundFile,
+  known: StoredFile | undefined,
+) {
+  return yield* Effect.tryPromise({
+    try: async () => {
+      try {
+        const is_held = known !== undefined && (await store.holds(known))
+        if (is_held && known.sha256 === (await digestOf(folder, path))) return { ...known, mode }
+        return await store.put(path, mode, bytesOf(folder, path))
+      } catch (cause) {
+        // It was there when the folder was listed: a secret that was removed, say.
+        if (isGone(cause, join(folder, path))) return undefined
+        throw cause
+      }
+    },
+    catch: (cause) => unusable(`${path} cannot be copied: ${causeText(cause)}`),
+  })
+})
+
+const isGone = (cause: unknown, path: string) =>
+  cause instanceof Error &&
+  "code" in cause &&
+  cause.code === "ENOENT" &&
+  "path" in cause &&
+  cause.path === path
+
+const digestOf = async (folder: string, path: string) => {
+  const hash = createHash("sha256")
+  for await (const piece of bytesOf(folder, path)) hash.update(piece)
+  return hash.digest("hex")
+}
+
+const files = Effect.fnUntraced(function* (options: BackupOptions) {
+  const { folder, is_alone, store } = options
+  const known = new Map(store.manifest?.files.map((one) => [one.path, one]))
+  const found = yield* Effect.tryPromise({
+    try: () => keptFiles(folder, store.folder),
+    catch: (cause) => unusable(`${folder} cannot be listed: ${causeText(cause)}`),
+  })
+  const some = found.filter(({ path }) => is_alone || !isSpool(path))
+  const kept = yield* Effect.forEach(some, (one) => fileOf(options, one, known.get(one.path)))
+  return kept.filter((one) => one !== undefined)
+})
+
+/** Whether the generations before are among the files, each as its index says. */
+const proveEarlier = Effect.fnUntraced(function* (
+  { log: { folder } }: BackupOptions,
+  of: Pick<StateManifest, "files" | "log">,
+) {
+  if (of.log.generation === 1) return
+  const began = yield* begun
+  yield* Effect.try({
+    try: () => proveArchives(of, began),
+    catch: (cause) => (cause instanceof StateUnusable ? cause : unusable(causeText(cause))),
+  })
+  for (let number = 1; number < of.log.generation; number++) {
+    const { sha256 } = yield* archiveIndex(folder, number)
+    const path = `log/generation-${number}.ndjson.gz`
+    if (of.files.some((one) => one.path === path && one.sha256 === sha256)) continue
+    return yield* unusable(`${path} is not what its index says: put the right one back.`)
+  }
+})
+
+/** Writes a backup, or adds to the one that is there. StateUnusable, LogUnavailable. */
+export const backupState = Effect.fnUntraced(function* (options: BackupOptions) {
+  const { store, almanac, told } = options
+  const cursors = yield* webhooks(options)
+  yield* told(`webhooks: ${cursors.messages} cursors`)
+  const published = yield* events(options)
+  yield* told(`events: ${published.last} published`)
+  const log = yield* commits(options)
+  yield* told(`log: generation ${log.generation} up to position ${log.last}`)
+  const kept = yield* files(options)
+  yield* proveEarlier(options, { log, files: kept })
+  yield* told(`files: ${kept.length} of the data folder`)
+  const manifest: StateManifest = {
+    id: randomUUID(),
+    almanac,
+    log,
+    events: published,
+    webhooks: cursors,
+    created_at: DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis)),
+    files: kept,
+  }
+  yield* store.commit(manifest)
+  return manifest
+})

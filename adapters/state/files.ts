@@ -1,0 +1,138 @@
+/**
+ * The files of a data folder that a backup of state keeps, and those that it leaves.
+ *
+ * Source: docs/architecture.md, "The data folder".
+ */
+
+import { randomUUID } from "node:crypto"
+import { createReadStream } from "node:fs"
+import { chmod, lstat, mkdir, open, readdir, realpath, rename, rm, stat } from "node:fs/promises"
+import { dirname, join } from "node:path"
+import Sqlite from "better-sqlite3"
+import type { Bytes } from "#adapters/state/seal.ts"
+import { syncFolder } from "#files"
+
+/** Why something of the data folder is not in a backup of state. */
+export type Left = "in_streams" | "made_again" | "large"
+
+/** What is left, by its name; all else is kept, also what a later release puts there. */
+const left: ReadonlyArray<readonly [RegExp, Left]> = [
+  // The log, the published events and the cursors of webhooks are read from the bus.
+  [/^nats$/, "in_streams"],
+  [/^(run|read-models|engine|images|feeds|plant-models)$/, "made_again"],
+  [/^(capital-pressure|carriers)\.sqlite(-wal|-shm|-journal)?$/, "made_again"],
+  [/^spool-.*\.sqlite-(wal|shm|journal)$/, "made_again"],
+  [/^(last-backup|restoring)\.json$|\.tmp$|^(log-(mark|kept)|disk-reserve)$/, "made_again"],
+  // Blocks of a damaged log, and read models that showed more than it: for a person to look at.
+  [/^log-lost$/, "large"],
+  // A backup of their own: docs/guide-backup-state.md.
+  [/^(blobs|shares)$/, "large"],
+]
+
+/** Why it is left; undefined: it is kept. */
+export const leftOf = (name: string) => left.find(([pattern]) => pattern.test(name))?.[1]
+
+/** Facts on their way into the log, which change all the time. */
+export const isSpool = (path: string) => /^spool-.*\.sqlite$/.test(path)
+
+export interface FoundFile {
+  /** Relative, with slashes. */
+  readonly path: string
+  readonly mode: number
+}
+
+/**
+ * The regular files below a folder that are kept, in order, and those that links lead to; none
+ * where there is no folder. A link to the folder `without` is not followed: a backup keeps not
+ * itself. Rejects where something cannot be looked at.
+ */
+export const keptFiles = async (
+  folder: string,
+  without = "",
+): Promise<ReadonlyArray<FoundFile>> => {
+  const other = without === "" ? "" : await realpath(without)
+  const names = await readdir(folder).catch(noneIfGone<Array<string>>([]))
+  const some = names.filter((name) => leftOf(name) === undefined).toSorted()
+  return (await Promise.all(some.map((name) => filesAt(folder, name, other)))).flat()
+}
+
+const filesAt = async (
+  folder: string,
+  path: string,
+  without: string,
+): Promise<ReadonlyArray<FoundFile>> => {
+  if (path.endsWith(".tmp")) return []
+  const found = await followed(join(folder, path)).catch(noneIfGone(undefined))
+  if (found?.isFile()) return [{ path, mode: found.mode & 0o777 }]
+  if (!found?.isDirectory()) return []
+  if ((await realpath(join(folder, path)).catch(noneIfGone(""))) === without) return []
+  const names = (await readdir(join(folder, path)).catch(noneIfGone<Array<string>>([]))).toSorted()
+  return (
+    await Promise.all(names.map((name) => filesAt(folder, `${path}/${name}`, without)))
+  ).flat()
+}
+
+/** Root follows a user's links to what is that user's alone: a restore hands it to that user. */
+const followed = async (path: string) => {
+  const found = await stat(path)
+  const { uid } = await lstat(path)
+  if (process.getuid?.() === 0 && uid !== 0 && uid !== found.uid) {
+    throw new Error(`${path} is a link of user ${uid} to what belongs to user ${found.uid}`)
+  }
+  return found
+}
+
+/** What stands for a file that is not there, or not any more. */
+const noneIfGone =
+  <A>(none: A) =>
+  (cause: unknown) => {
+    if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return none
+    throw cause
+  }
+
+/** A file's bytes at one moment: they are replaced in one step, or are a database's. */
+export const bytesOf = (folder: string, path: string): AsyncIterable<Uint8Array> =>
+  isSpool(path) ? databaseBytes(folder, path) : createReadStream(join(folder, path))
+
+/** A database that is written to meanwhile: SQLite copies it as it was at one moment. */
+async function* databaseBytes(folder: string, path: string): AsyncIterable<Uint8Array> {
+  const copy = join(folder, "run", `${path}.${randomUUID()}.tmp`)
+  const database = new Sqlite(join(folder, path), { readonly: true, fileMustExist: true })
+  try {
+    await database.backup(copy)
+    yield* createReadStream(copy)
+  } finally {
+    database.close()
+    await rm(copy, { force: true })
+  }
+}
+
+/** Writes a new file (0600), synced; what was begun is removed where the source or disk fails. */
+export const writeSynced = async (path: string, source: Bytes) => {
+  const file = await open(path, "wx", 0o600)
+  try {
+    await file.writeFile(source)
+    await file.sync()
+  } catch (cause) {
+    await rm(path, { force: true })
+    throw cause
+  } finally {
+    await file.close()
+  }
+}
+
+/** Writes a file in one step, synced, with folders of mode 0700 around it. */
+export const putFile = async (folder: string, { path, mode }: FoundFile, source: Bytes) => {
+  const whole = join(folder, path)
+  const first_made = await mkdir(dirname(whole), { recursive: true, mode: 0o700 })
+  const partial = `${whole}.${randomUUID()}.tmp`
+  await writeSynced(partial, source)
+  await chmod(partial, mode)
+  await rename(partial, whole)
+  await syncFolder(dirname(whole))
+  if (first_made === undefined) return
+  // Folders that were made are only there for good once those around them are.
+  for (let made = dirname(whole); made.length >= first_made.length; made = dirname(made)) {
+    await syncFolder(dirname(made))
+  }
+}

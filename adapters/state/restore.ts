@@ -1,0 +1,303 @@
+/**
+ * Puts a backup of state into a data folder and a bus that hold nothing yet.
+ *
+ * Until all is there two marks refuse every start: a file in the folder, and one in the metadata of
+ * the log's stream, for those who share the bus. Killed anywhere it is repeated, and goes on.
+ *
+ * Source: docs/decisions/0143.
+ */
+import { existsSync } from "node:fs"
+import { chmod, readdir } from "node:fs/promises"
+import { join } from "node:path"
+import type { StreamInfo } from "@nats-io/jetstream"
+import { Clock, DateTime, Effect, Layer, Option, Schema } from "effect"
+import { v7 } from "uuid"
+import { address, Commands } from "#actors/commands.ts"
+import { host } from "#actors/host.ts"
+import { Restorations, restoration_id } from "#actors/system/restoration.ts"
+import { EventsConnection, NatsConnection } from "#adapters/bus/connection.ts"
+import { ensureStream, undefinedWhereNone } from "#adapters/bus/stream.ts"
+import { restoring_file } from "#adapters/data-folder/lock.ts"
+import { sha256 } from "#adapters/log/commit-codec.ts"
+import {
+  endedMark,
+  findGenerations,
+  type Generation,
+  restoring_key,
+} from "#adapters/log/generation.ts"
+import { type GenerationsOptions, logGenerations, optionsOf } from "#adapters/log/generations.ts"
+import { wanted } from "#adapters/log/jetstream.ts"
+import { publishedEventsJetStream } from "#adapters/published/jetstream.ts"
+import { events_stream } from "#adapters/published/stream-name.ts"
+import { putFile } from "#adapters/state/files.ts"
+import { generationOf, messagesOf } from "#adapters/state/proof.ts"
+import { type StateStore, StateUnusable, unusable } from "#adapters/state/store.ts"
+import { refill } from "#adapters/state/stream-copy.ts"
+import {
+  webhook_cursors,
+  webhookCursorsJetStream,
+} from "#adapters/system/webhook/cursors-jetstream.ts"
+import { findBounded, makeFolder, removeFile, writePrivate } from "#files"
+import { causeText } from "#schemas/cause-text.ts"
+import { Token } from "#schemas/message.ts"
+import { RecordRestoration } from "#schemas/system/restoration.ts"
+import type { StateManifest, StoredLog } from "#schemas/system/state-backup.ts"
+
+export interface RestoreOptions {
+  readonly store: StateStore
+  readonly manifest: StateManifest
+  /** The data folder. */
+  readonly folder: string
+  readonly log: GenerationsOptions
+  /** Whether the bus has its log still, and only the folder was lost. */
+  readonly is_files_only?: boolean
+  readonly told: (line: string) => Effect.Effect<void>
+  /** Called after each step with its name: tests end it there. */
+  readonly after?: (step: string) => Effect.Effect<void, StateUnusable>
+}
+
+const tried = <A>(what: string, run: () => Promise<A>) =>
+  Effect.tryPromise({
+    try: run,
+    catch: (cause) =>
+      cause instanceof StateUnusable
+        ? cause
+        : unusable(`${what}: ${causeText(cause)}. Repeat restore-state: it goes on from here.`),
+  })
+
+/** `is_written`: all is there, and the log may be open to others already. */
+const Mark = Schema.fromJsonString(
+  Schema.Struct({ backup_id: Schema.String, restore_id: Token, is_written: Schema.Boolean }),
+)
+type Mark = typeof Mark.Type
+const mark_bytes_max = 4096
+
+const markPath = (folder: string) => join(folder, restoring_file)
+
+/** What was begun in this folder. */
+const begunIn = (folder: string) =>
+  findBounded(markPath(folder), mark_bytes_max).pipe(
+    Effect.map(Option.flatMap((text) => Schema.decodeUnknownOption(Mark)(text))),
+    Effect.map(Option.getOrUndefined),
+    Effect.mapError(({ message }) => unusable(message)),
+  )
+
+const mark = (folder: string, said: Mark) =>
+  writePrivate(markPath(folder), Schema.encodeSync(Mark)(said)).pipe(
+    Effect.mapError(({ message }) => unusable(message)),
+  )
+
+/** What was begun of it in this folder; refused where anything else is in there. */
+export const claimable = Effect.fnUntraced(function* (folder: string, manifest: StateManifest) {
+  const begun = yield* begunIn(folder)
+  if (begun !== undefined && begun.backup_id !== manifest.id) {
+    return yield* unusable(
+      `In ${folder} the restore of another backup was begun: finish it, or remove the folder.`,
+    )
+  }
+  const names = yield* tried(`${folder} cannot be used`, async () =>
+    existsSync(folder) ? await readdir(folder) : [],
+  )
+  if (begun === undefined && names.length > 0) {
+    return yield* unusable(
+      `${folder} is not empty: move it away, or name another folder with ALMANAC_DATA_DIR.`,
+    )
+  }
+  return begun
+})
+
+/** Marks an empty folder, or one in which the same was begun; any other is refused, untouched. */
+export const claimFolder = Effect.fnUntraced(function* (folder: string, manifest: StateManifest) {
+  const begun = yield* claimable(folder, manifest)
+  // It may have been made for this, by a shell that lets others look into it.
+  yield* tried(`${folder} cannot be closed to others`, async () => {
+    makeFolder(folder, 0o700)
+    await chmod(folder, 0o700)
+  })
+  if (begun !== undefined) return
+  yield* mark(folder, { backup_id: manifest.id, restore_id: v7(), is_written: false })
+})
+
+/** What is on the bus of the log to be restored. */
+type Standing = "nothing" | "begun" | "done"
+
+const listed = async <A>(all: AsyncIterable<A>) => {
+  const some: Array<A> = []
+  for await (const one of all) some.push(one)
+  return some
+}
+
+const markOf = ({ config }: StreamInfo) => config.metadata?.[restoring_key]
+
+/** Whether this bus may be written to: it holds nothing of ours, or the same restore was begun. */
+const standing = Effect.fnUntraced(function* (
+  { manifest, folder, log: { name } }: RestoreOptions,
+  generation: Generation,
+) {
+  const core = yield* NatsConnection
+  const events = yield* EventsConnection
+  const ours = (info: StreamInfo) =>
+    info.config.name === name || info.config.name.startsWith(`${name}_`)
+  const streams = yield* tried("The bus does not answer", () => listed(core.jsm.streams.list()))
+  const log = streams.find(({ config }) => config.name === generation.stream)
+  if (log !== undefined && markOf(log) === manifest.id) return "begun" satisfies Standing
+  const is_written = (yield* begunIn(folder))?.is_written === true
+  if (is_written && log !== undefined && (yield* isThere(generation, manifest.log))) {
+    return "done" satisfies Standing
+  }
+  if (streams.some(ours)) {
+    return yield* unusable("The bus holds a log already: give one that holds none.")
+  }
+  const published = yield* tried("The bus does not answer", () => listed(events.jsm.streams.list()))
+  const is_used = published.some(
+    ({ config, state }) => config.name === events_stream && state.last_seq > 0,
+  )
+  if (is_used) return yield* unusable("The bus holds published events already.")
+  return "nothing" satisfies Standing
+})
+
+/** Whether the log on the bus is the one of the backup; it may have gone on. */
+const isThere = Effect.fnUntraced(function* ({ stream }: Generation, { last, hash }: StoredLog) {
+  const { jsm } = yield* NatsConnection
+  const found = yield* tried("The log does not answer", () =>
+    jsm.streams.getMessage(stream, { seq: last }).catch(undefinedWhereNone),
+  )
+  return found !== null && found !== undefined && sha256(found.data) === hash
+})
+
+/** The stream's options, with the mark until all is there. */
+const streamOf = (options: GenerationsOptions, generation: Generation, id?: string) => {
+  const { metadata = {}, ...config } = {
+    metadata: undefined,
+    ...wanted(optionsOf(options, generation)),
+  }
+  const mark = id === undefined ? {} : { [restoring_key]: id }
+  return { ...config, metadata: { ...metadata, ...mark } }
+}
+
+/** Cursors are a value each. */
+const cursors = Effect.fnUntraced(function* ({ store, manifest, log }: RestoreOptions) {
+  const { js } = yield* NatsConnection
+  yield* Layer.build(webhookCursorsJetStream(log.replicas))
+  yield* tried("Cursors of webhooks cannot be written", async () => {
+    for await (const { subject, data } of messagesOf(store, manifest.webhooks)) {
+      if (!subject.startsWith(webhook_cursors.subjects.slice(0, -1))) {
+        throw unusable(`${subject} is no cursor of a webhook.`)
+      }
+      await js.publish(subject, data)
+    }
+  })
+}, Effect.scoped)
+
+const published = Effect.fnUntraced(function* ({ store, manifest, log }: RestoreOptions) {
+  const { connection, jsm } = yield* EventsConnection
+  yield* Layer.build(publishedEventsJetStream(log.replicas))
+  // With some of them discarded, the publisher makes the stream again from the log's anchors.
+  if (manifest.events.messages !== manifest.events.last) return
+  const to = { connection, jsm, stream: events_stream }
+  yield* tried("Published events cannot be written", () =>
+    refill(to, messagesOf(store, manifest.events), async () => undefined),
+  )
+}, Effect.scoped)
+
+const files = Effect.fnUntraced(function* (options: RestoreOptions) {
+  const { store, manifest, folder, told, after } = options
+  for (const file of manifest.files) {
+    yield* tried(`${file.path} cannot be written`, () => putFile(folder, file, store.read(file)))
+    yield* after?.("wrote a file") ?? Effect.void
+  }
+  yield* told(`files: ${manifest.files.length}`)
+})
+
+const commits = Effect.fnUntraced(function* (options: RestoreOptions, generation: Generation) {
+  const { store, manifest, told, after } = options
+  const { connection, jsm } = yield* NatsConnection
+  const to = { connection, jsm, stream: generation.stream }
+  yield* tried("The log cannot be written", () =>
+    refill(to, messagesOf(store, manifest.log), (sequence) =>
+      Effect.runPromise(
+        Effect.andThen(
+          told(`log: ${sequence} of ${manifest.log.last}`),
+          after?.("wrote commits") ?? Effect.void,
+        ),
+      ),
+    ),
+  )
+  const { state } = yield* tried("The log does not answer", () =>
+    jsm.streams.info(generation.stream),
+  )
+  if (state.last_seq !== manifest.log.last) {
+    return yield* unusable(`The log ends at ${state.last_seq}, not ${manifest.log.last}.`)
+  }
+})
+
+/** All that is on the bus, in a log that is opened when all is there. */
+const streams = Effect.fnUntraced(function* (
+  options: RestoreOptions,
+  generation: Generation,
+  restore_id: string,
+) {
+  const { manifest, folder, log, told, after = () => Effect.void } = options
+  const { jsm } = yield* NatsConnection
+  yield* ensureStream(jsm, streamOf(log, generation, manifest.id))
+  yield* after("made the log's stream")
+  if (generation.number > 1) yield* ensureStream(jsm, endedMark(log.name))
+  yield* files(options)
+  yield* commits(options, generation)
+  yield* after("wrote the log")
+  yield* published(options)
+  yield* told(`events: ${manifest.events.last}`)
+  yield* after("wrote the events")
+  yield* cursors(options)
+  yield* told(`webhooks: ${manifest.webhooks.messages} cursors`)
+  yield* after("wrote the cursors")
+  yield* mark(folder, { backup_id: manifest.id, restore_id, is_written: true })
+  yield* tried("The log's stream cannot be opened", () =>
+    jsm.streams.update(generation.stream, streamOf(log, generation)),
+  )
+  yield* after("opened the log")
+})
+
+/**
+ * Tells in the log that it was restored, once: before anything else where the bus is our own. On
+ * one of others a process that begins right then may be first, so they are to be stopped.
+ */
+const tell = Effect.fnUntraced(function* ({ manifest, log }: RestoreOptions, restore_id: string) {
+  const { id: backup_id, created_at: made_at } = manifest
+  const { last: position } = manifest.log
+  const command = RecordRestoration.make({ restore_id, backup_id, made_at, position })
+  const at = DateTime.formatIso(DateTime.makeUnsafe(yield* Clock.currentTimeMillis))
+  const origin = { command_id: `restore-${restore_id}`, actor: "almanac restore-state", at }
+  yield* Effect.gen(function* () {
+    const commands = yield* Commands
+    yield* commands.send(origin, address(Restorations, restoration_id, command))
+  }).pipe(
+    Effect.provide(Layer.provide(host, Layer.fresh(logGenerations(log))), { local: true }),
+    Effect.mapError((cause) =>
+      unusable(`The restore cannot be told: ${causeText(cause)}. Repeat restore-state.`),
+    ),
+  )
+})
+
+/** Writes all of a proven backup, or goes on with it. The data folder is locked, and claimed. */
+export const restoreState = Effect.fnUntraced(function* (options: RestoreOptions) {
+  const { manifest, folder, log, is_files_only = false } = options
+  const generation = generationOf(log.name, manifest.log)
+  const begun = yield* begunIn(folder)
+  if (begun === undefined) return yield* unusable(`${folder} is not claimed for a restore.`)
+  if (is_files_only) {
+    const { jsm } = yield* NatsConnection
+    // A log that is half restored is nobody's yet.
+    yield* Effect.mapError(findGenerations(jsm, log.name), ({ message }) => unusable(message))
+    if (!(yield* isThere(generation, manifest.log))) {
+      return yield* unusable("The bus does not hold the log of this backup: restore all of it.")
+    }
+    yield* files(options)
+  } else {
+    const found = yield* standing(options, generation)
+    if (found !== "done") yield* streams(options, generation, begun.restore_id)
+    yield* tell(options, begun.restore_id)
+    yield* options.after?.("told the log") ?? Effect.void
+  }
+  yield* removeFile(markPath(folder)).pipe(Effect.mapError(({ message }) => unusable(message)))
+})

@@ -1,0 +1,258 @@
+/**
+ * A folder that holds a backup of state: objects by the hash of their bytes, and a manifest that
+ * names them, which is replaced in one step. So a backup that is stopped anywhere leaves the one
+ * before it whole, and what did not change is not written again.
+ *
+ * Source: docs/decisions/0143.
+ */
+import { createHash, randomUUID } from "node:crypto"
+import { createReadStream } from "node:fs"
+import { readdir, rename, rm, stat } from "node:fs/promises"
+import { join } from "node:path"
+import { Effect, Option, Schema } from "effect"
+import { writeSynced } from "#adapters/state/files.ts"
+import {
+  type Bytes,
+  Derivation,
+  type Key,
+  keyOf,
+  newDerivation,
+  openText,
+  sealed,
+  sealText,
+  unsealed,
+} from "#adapters/state/seal.ts"
+import { findBounded, makeFolder, syncFolder, writePrivate } from "#files"
+import { causeText } from "#schemas/cause-text.ts"
+import { Sha256 } from "#schemas/system/checkpoint.ts"
+import { StateManifest, type StoredFile, storedFiles } from "#schemas/system/state-backup.ts"
+
+/** What was asked is not done: the message names the file and says what to do. */
+export class StateUnusable extends Schema.TaggedError<StateUnusable>()("StateUnusable", {
+  message: Schema.String,
+}) {}
+
+/** The largest manifest that is written or read: of some 400,000 files. */
+const manifest_bytes_max = 128 * 1024 * 1024
+
+/** The first line is far shorter. */
+const head_bytes_max = 4096
+
+const Head = Schema.fromJsonString(
+  Schema.Struct({
+    format: Schema.Literal("almanac-state-1"),
+    /** Of the line that follows, without its end. */
+    sha256: Sha256,
+    /** Absent: it is not sealed. */
+    sealed: Schema.optionalKey(Derivation),
+  }),
+)
+const Manifest = Schema.fromJsonString(StateManifest)
+
+const sha256 = (text: string) => createHash("sha256").update(text).digest("hex")
+
+export const unusable = (message: string) => new StateUnusable({ message })
+
+/** What a cause says of itself. */
+export interface StateStore {
+  readonly folder: string
+  /** What is there; undefined: nothing is. */
+  readonly manifest: StateManifest | undefined
+  readonly is_sealed: boolean
+  /** Writes a file's bytes, synced; rejects where the source or the disk does. */
+  readonly put: (path: string, mode: number, source: Bytes) => Promise<StoredFile>
+  /** Whether its object is there, in its full length. */
+  readonly holds: (file: StoredFile) => Promise<boolean>
+  /** Its bytes. It throws at the end, naming both files, where they are not what they were. */
+  readonly read: (file: StoredFile) => AsyncIterable<Uint8Array>
+  /** From here on this is the backup; what it does not name is removed. */
+  readonly commit: (manifest: StateManifest) => Effect.Effect<void, StateUnusable>
+}
+
+const manifestPath = (folder: string) => join(folder, "manifest.jsonl")
+const objectsIn = (folder: string) => join(folder, "objects")
+
+/** Whether it is a folder, and bits of its mode that let others look into it; undefined: none. */
+const findFolder = async (folder: string) => {
+  try {
+    const found = await stat(folder)
+    return { is_folder: found.isDirectory(), loose: found.mode & 0o077 }
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Opens a folder of a backup. With `make` it is made, or added to; a folder that others may read is
+ * refused then, unless all in it is sealed. StateUnusable says what is wrong with which file.
+ */
+export const openStateStore = Effect.fnUntraced(function* (
+  folder: string,
+  { passphrase, make }: { readonly passphrase?: string | undefined; readonly make: boolean },
+) {
+  const place = yield* Effect.promise(() => findFolder(folder))
+  if (place?.is_folder === false) return yield* unusable(`${folder} is no folder: name another.`)
+  if (make && passphrase === undefined && place !== undefined && place.loose !== 0) {
+    return yield* unusable(
+      `${folder} can be read by others, and a backup holds secrets: chmod 700 it, ` +
+        "or give a passphrase.",
+    )
+  }
+  const text = yield* findBounded(manifestPath(folder), manifest_bytes_max).pipe(
+    Effect.mapError(({ message }) => unusable(message)),
+  )
+  if (Option.isNone(text) && !make) {
+    return yield* unusable(`${folder} holds no backup: there is no manifest.jsonl.`)
+  }
+  const found = Option.isNone(text) ? undefined : yield* opened(folder, text.value, passphrase)
+  const derivation = newDerivation()
+  const fresh = () =>
+    passphrase === undefined
+      ? Effect.succeed(undefined)
+      : Effect.promise(() => keyOf(passphrase, derivation))
+  const key = found === undefined ? yield* fresh() : found.key
+  if (make) yield* made(folder)
+  return storeOf(folder, found?.manifest, key)
+})
+
+const made = (folder: string) =>
+  Effect.try({
+    try: () => makeFolder(objectsIn(folder), 0o700),
+    catch: (cause) => unusable(`${folder} cannot be made: ${causeText(cause)}`),
+  })
+
+/** The manifest in a text of two lines, and the key of what it names. */
+const opened = Effect.fnUntraced(function* (
+  folder: string,
+  text: string,
+  passphrase: string | undefined,
+) {
+  const path = manifestPath(folder)
+  const [first = "", second = "", ...rest] = text.split("\n")
+  const damaged = (reason: string) => unusable(`${path} is damaged: ${reason}. Use another copy.`)
+  const head = yield* Schema.decodeUnknownEffect(Head)(first).pipe(
+    Effect.mapError(() => damaged("its first line is not that of this format")),
+  )
+  if (rest.join("") !== "" || sha256(second) !== head.sha256) {
+    return yield* damaged("its second line has another SHA-256 than its first line says")
+  }
+  if (head.sealed === undefined && passphrase !== undefined) {
+    return yield* unusable(`${folder} is not sealed: leave out the passphrase, or use another.`)
+  }
+  if (head.sealed !== undefined && passphrase === undefined) {
+    return yield* unusable(`${folder} is sealed: give its passphrase with --passphrase-file.`)
+  }
+  const { sealed } = head
+  const key =
+    sealed === undefined || passphrase === undefined
+      ? undefined
+      : yield* Effect.promise(() => keyOf(passphrase, sealed))
+  const plain = yield* Effect.try({
+    try: () => (key === undefined ? second : openText(key, second)),
+    catch: () => unusable(`The passphrase does not open ${path}, or it is damaged.`),
+  })
+  const manifest = yield* Schema.decodeUnknownEffect(Manifest)(plain).pipe(
+    Effect.mapError((error) => damaged(error.message)),
+  )
+  return { manifest, key }
+})
+
+const storeOf = (
+  folder: string,
+  manifest: StateManifest | undefined,
+  key: Key | undefined,
+): StateStore => {
+  const objects = objectsIn(folder)
+  const pathOf = ({ object }: StoredFile) => join(objects, object)
+  return {
+    folder,
+    manifest,
+    is_sealed: key !== undefined,
+    put: (path, mode, source) => written(objects, key, { path, mode }, source),
+    holds: async (file) => {
+      const found = await stat(pathOf(file)).catch(() => undefined)
+      return found?.size === file.stored_bytes
+    },
+    read: (file) => proven(pathOf(file), key, file),
+    commit: Effect.fnUntraced(function* (next) {
+      const text = yield* Schema.encodeEffect(Manifest)(next).pipe(Effect.orDie)
+      const second = key === undefined ? text : yield* Effect.promise(() => sealText(key, text))
+      const head = { format: "almanac-state-1" as const, sha256: sha256(second) }
+      const first = Schema.encodeSync(Head)(key ? { ...head, sealed: key.derivation } : head)
+      if (Buffer.byteLength(second) > manifest_bytes_max - head_bytes_max) {
+        return yield* unusable(`${folder} cannot hold so many files.`)
+      }
+      yield* Effect.tryPromise({
+        try: () => syncFolder(objects),
+        catch: (cause) => unusable(`${objects} cannot be synced: ${causeText(cause)}`),
+      })
+      yield* writePrivate(manifestPath(folder), `${first}\n${second}\n`).pipe(
+        Effect.mapError(({ message }) => unusable(message)),
+      )
+      const kept = new Set(storedFiles(next).map(({ object }) => object))
+      yield* Effect.promise(() => swept(objects, kept))
+    }),
+  }
+}
+
+/** An object, or one that was begun. */
+const ours = /^([0-9a-f]{64}|\.[0-9a-f-]{36}\.tmp)$/
+
+/** What nothing names any more is of no use; what cannot be removed does no harm. */
+const swept = async (objects: string, kept: ReadonlySet<string>) => {
+  for (const name of await readdir(objects)) {
+    if (kept.has(name) || !ours.test(name)) continue
+    await rm(join(objects, name), { force: true }).catch(() => undefined)
+  }
+}
+
+/** Counts and hashes what passes. */
+const measure = () => {
+  const hash = createHash("sha256")
+  let bytes = 0
+  return {
+    pass: async function* (source: Bytes) {
+      for await (const piece of source) {
+        hash.update(piece)
+        bytes += piece.length
+        yield piece
+      }
+    },
+    end: () => ({ bytes, sha256: hash.digest("hex") }),
+  }
+}
+
+const written = async (
+  objects: string,
+  key: Key | undefined,
+  of: Pick<StoredFile, "path" | "mode">,
+  source: Bytes,
+): Promise<StoredFile> => {
+  const partial = join(objects, `.${randomUUID()}.tmp`)
+  const [plain, stored] = [measure(), measure()]
+  const through = plain.pass(source)
+  await writeSynced(partial, stored.pass(key === undefined ? through : sealed(key, through)))
+  const { bytes: stored_bytes, sha256: object } = stored.end()
+  await rename(partial, join(objects, object))
+  return { ...of, ...plain.end(), object, stored_bytes }
+}
+
+/** An object's bytes as they were before they were sealed. */
+async function* proven(
+  path: string,
+  key: Key | undefined,
+  file: StoredFile,
+): AsyncIterable<Uint8Array> {
+  const plain = measure()
+  try {
+    yield* plain.pass(key === undefined ? createReadStream(path) : unsealed(key, path))
+  } catch (cause) {
+    throw unusable(
+      `${file.path} cannot be read from ${path}: ${causeText(cause)}. Use another copy.`,
+    )
+  }
+  const { bytes, sha256 } = plain.end()
+  if (bytes !== file.bytes || sha256 !== file.sha256) {
+    throw unusable(`${file.path} is damaged in ${path}: its SHA-256 is another. Use another copy.`)
+  }
+}

@@ -1,0 +1,207 @@
+/**
+ * Messages of a JetStream stream as compressed lines of JSON, and back into a stream, each at the
+ * sequence that it had.
+ */
+import { isUtf8 } from "node:buffer"
+import { pipeline } from "node:stream/promises"
+import { createGunzip, createGzip } from "node:zlib"
+import type { JetStreamManager } from "@nats-io/jetstream"
+import { headers, type NatsConnection, nuid } from "@nats-io/transport-node"
+import { Effect, Schema, Stream } from "effect"
+import { undefinedWhereNone } from "#adapters/bus/stream.ts"
+import type { Delivered, Source } from "#adapters/log/consumer.ts"
+import { position_header } from "#adapters/log/generation.ts"
+import { readMessages } from "#adapters/log/reader.ts"
+import { append_timeout_ms } from "#adapters/log/write.ts"
+import type { Bytes } from "#adapters/state/seal.ts"
+import type { LogUnavailable } from "#events/log.ts"
+import { Position } from "#schemas/system/checkpoint.ts"
+
+/** Messages that are written at once, and their bytes: as the log's own groups. */
+const group_messages_max = 256
+const group_bytes_max = 4 * 1024 * 1024
+
+/** The longest line: a message of the bus has 1 MiB at most, and few characters are escaped. */
+const line_chars_max = 8 * 1024 * 1024
+
+/** A message as it is kept. */
+export const KeptMessage = Schema.Struct({
+  sequence: Position,
+  subject: Schema.String,
+  /** Of a copy: the position of the commit that it is a copy of (docs/decisions/0133). */
+  position: Schema.optionalKey(Position),
+  /** What it says: JSON as a rule, and nothing where it is a mark. */
+  data: Schema.String,
+  /** Instead of `data`, of a message that is no text: its bytes in base64. */
+  base64: Schema.optionalKey(Schema.String),
+})
+export type KeptMessage = typeof KeptMessage.Type
+
+const decodeLine = Schema.decodeUnknownSync(Schema.fromJsonString(KeptMessage))
+
+/** A message's bytes, as text where they are. */
+const saidBy = (bytes: Uint8Array): Pick<KeptMessage, "data" | "base64"> => {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  return isUtf8(bytes)
+    ? { data: buffer.toString() }
+    : { data: "", base64: buffer.toString("base64") }
+}
+
+/** The bytes of a message as they were. */
+export const bytesSaid = ({ data, base64 }: Pick<KeptMessage, "data" | "base64">) =>
+  base64 === undefined ? Buffer.from(data) : Buffer.from(base64, "base64")
+
+const keptOf = ({ position: sequence, message }: Delivered): KeptMessage => {
+  const of = Number(message.headers?.get(position_header))
+  // Something else than a roll may have written the header: what is no position is left out.
+  const place = Number.isSafeInteger(of) && of > 0 ? { position: of } : {}
+  return { sequence, subject: message.subject, ...place, ...saidBy(message.data) }
+}
+
+const lineOf = (message: KeptMessage) => `${JSON.stringify(message)}\n`
+
+const packed = (lines: AsyncIterable<string> | Iterable<string>): Bytes => {
+  const gzip = createGzip()
+  // Who reads the compressed bytes hears of it.
+  pipeline(lines, gzip).catch(() => undefined)
+  return gzip
+}
+
+/** What is to be read of a stream. */
+export interface Stretch {
+  readonly filter: string
+  /** The sequence that is read already. */
+  readonly after: number
+  /** The last one that is read. */
+  readonly until: number
+}
+
+/** A stretch of a stream, compressed; `each` sees every message on its way. */
+export const packedMessages = (
+  source: Source,
+  { filter, after, until }: Stretch,
+  each: (message: KeptMessage) => void,
+) =>
+  readMessages(source, { filter, after, until: Effect.succeed(until) }).pipe(
+    Stream.map((delivered) => {
+      const message = keptOf(delivered)
+      each(message)
+      return lineOf(message)
+    }),
+    (lines: Stream.Stream<string, LogUnavailable>) => Stream.toAsyncIterableEffect(lines),
+    Effect.map(packed),
+  )
+
+/**
+ * The last message of each subject of a stream that keeps no other, in order; none where there is
+ * no stream. Each is asked for by itself: one that is replaced meanwhile is the newer one, where a
+ * reading up to some sequence would miss it. What says nothing is left out.
+ */
+export const lastMessages = async (jsm: JetStreamManager, stream: string, filter: string) => {
+  const found: Array<KeptMessage> = []
+  const info = await jsm.streams.info(stream, { subjects_filter: filter }).catch(undefinedWhereNone)
+  for (const subject of Object.keys(info?.state.subjects ?? {})) {
+    const last = await jsm.streams.getMessage(stream, { last_by_subj: subject })
+    if (last === null || last.data.length === 0) continue
+    found.push({ sequence: last.seq, subject, ...saidBy(last.data) })
+  }
+  return found.toSorted((one, other) => one.sequence - other.sequence)
+}
+
+/** Some messages, compressed. */
+export const packedSome = (messages: ReadonlyArray<KeptMessage>) => packed(messages.map(lineOf))
+
+/** The messages of a file; throws where it is none of this form. */
+export async function* unpackedMessages(file: Bytes): AsyncIterable<KeptMessage> {
+  const gunzip = createGunzip()
+  pipeline(file, gunzip).catch(() => undefined)
+  const text = new TextDecoder("utf-8", { fatal: true })
+  let rest = ""
+  for await (const piece of gunzip) {
+    const lines = (rest + text.decode(piece, { stream: true })).split("\n")
+    rest = lines.pop() ?? ""
+    if (rest.length > line_chars_max) throw new Error("a line is too long")
+    for (const line of lines) yield decodeLine(line)
+  }
+  if (rest !== "") throw new Error("its last line is cut off")
+}
+
+/** Where messages are put back. */
+export interface Refill {
+  readonly connection: NatsConnection
+  readonly jsm: JetStreamManager
+  readonly stream: string
+}
+
+interface Ack {
+  readonly seq?: number
+  readonly error?: { readonly description: string }
+}
+
+/**
+ * All of a group, each only right after the one before it; answers when the last is kept. With one
+ * sync of the disk where the stream takes several at once.
+ */
+const send = async (
+  { connection, stream }: Refill,
+  group: ReadonlyArray<KeptMessage>,
+  is_atomic: boolean,
+) => {
+  const batch = nuid.next()
+  const together = is_atomic && group.length > 1
+  for (const [i, message] of group.entries()) {
+    const { sequence, subject, position } = message
+    const data = bytesSaid(message)
+    const checks = headers()
+    checks.set("Nats-Expected-Stream", stream)
+    if (!together || i === 0) checks.set("Nats-Expected-Last-Sequence", `${sequence - 1}`)
+    if (position !== undefined) checks.set(position_header, `${position}`)
+    if (together) {
+      checks.set("Nats-Batch-Id", batch)
+      checks.set("Nats-Batch-Sequence", `${i + 1}`)
+    }
+    if (i < group.length - 1) {
+      connection.publish(subject, data, { headers: checks })
+      continue
+    }
+    if (together) checks.set("Nats-Batch-Commit", "1")
+    const options = { headers: checks, timeout: append_timeout_ms }
+    const { seq, error } = (await connection.request(subject, data, options)).json<Ack>()
+    if (error !== undefined) throw new Error(error.description)
+    if (seq !== sequence) throw new Error(`message ${sequence} of ${stream} went to ${seq}`)
+  }
+}
+
+/** Messages in groups as they are written. */
+async function* grouped(messages: AsyncIterable<KeptMessage>, after: number) {
+  let group: Array<KeptMessage> = []
+  let bytes = 0
+  for await (const message of messages) {
+    if (message.sequence <= after) continue
+    bytes += bytesSaid(message).length
+    const is_full = group.length >= group_messages_max || bytes > group_bytes_max
+    if (is_full && group.length > 0) {
+      yield group
+      group = []
+      bytes = bytesSaid(message).length
+    }
+    group.push(message)
+  }
+  if (group.length > 0) yield group
+}
+
+/**
+ * Writes what the stream does not have yet, each message at its own sequence. Rejects where the
+ * stream ends elsewhere than the messages go on: then nothing of the rest is written.
+ */
+export const refill = async (
+  to: Refill,
+  messages: AsyncIterable<KeptMessage>,
+  told: (sequence: number) => Promise<void>,
+) => {
+  const { state, config } = await to.jsm.streams.info(to.stream)
+  for await (const group of grouped(messages, state.last_seq)) {
+    await send(to, group, config.allow_atomic === true)
+    await told(group.at(-1)?.sequence ?? 0)
+  }
+}

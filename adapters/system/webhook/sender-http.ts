@@ -1,0 +1,179 @@
+/**
+ * Webhooks over HTTP: one POST for each try, signed; no redirect is followed, no answer is read
+ * beyond a bound, and no address is reached that the rule does not allow.
+ *
+ * Source: Standard Webhooks 1.0.0; CloudEvents 1.0.2, HTTP binding, structured mode.
+ */
+import { Clock, Effect, Layer, Redacted } from "effect"
+import { Agent, buildConnector, type Dispatcher, request } from "undici"
+import {
+  type Outcome,
+  type Parcel,
+  WebhookSecrets,
+  WebhookSender,
+} from "#actors/system/webhooks/sender.ts"
+import {
+  type AddressRule,
+  addressRule,
+  guardedLookup,
+  isRefusedHost,
+  type Resolve,
+  refusedAddress,
+} from "#adapters/outside/address.ts"
+import { signedHeaders } from "#adapters/system/webhook/signature.ts"
+import type { Settings } from "#schemas/settings.ts"
+import { detail_chars_max } from "#schemas/system/webhook.ts"
+
+/** Of an answer no more is read than this, in bytes: nothing in it is asked for. */
+const answer_bytes_max = 16 * 1024
+/** A connection that was not used for this long is closed, in milliseconds. */
+const idle_ms_max = 10_000
+
+/** Where an address may be reached, and where not. */
+const connector = (isAllowed: AddressRule, timeout: number, resolve?: Resolve) => {
+  const connect = buildConnector({
+    timeout,
+    rejectUnauthorized: true,
+    allowH2: false,
+    lookup: guardedLookup(isAllowed, resolve),
+  })
+  const guarded: buildConnector.connector = (options, callback) => {
+    // An address is not looked up.
+    const { hostname } = options
+    if (isRefusedHost(isAllowed, hostname)) callback(refusedAddress(hostname), null)
+    else connect(options, callback)
+  }
+  return guarded
+}
+
+/** RFC 9110 §10.2.3: seconds, or a date. Undefined of anything else. */
+export const retryAfterMs = (text: string | undefined, now_ms: number) => {
+  if (text === undefined) return undefined
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1000
+  const at = Date.parse(text)
+  return Number.isNaN(at) ? undefined : Math.max(0, at - now_ms)
+}
+
+/** Reads an answer to its end, or to the bound: leaving the loop closes what is left. */
+const drained = async (body: Dispatcher.ResponseData["body"]) => {
+  let bytes = 0
+  for await (const chunk of body) {
+    // Buffers: no encoding is set.
+    bytes += (chunk as Buffer).length
+    if (bytes > answer_bytes_max) break
+  }
+}
+
+const codeOf = (error: unknown) => {
+  if (!(error instanceof Error)) return "UNKNOWN"
+  if (error.name === "TimeoutError" || error.name === "AbortError") return "the deadline passed"
+  return "code" in error && typeof error.code === "string" ? error.code : error.name
+}
+
+/** What a failure is called: never more of a receiver's answer than its status. */
+const worded = (error: unknown): Outcome => ({
+  is_delivered: false,
+  detail: `No answer: ${codeOf(error)}.`.slice(0, detail_chars_max),
+})
+
+const judged = (status: number, retry_after: string | undefined, now_ms: number): Outcome => {
+  if (status >= 200 && status < 300) {
+    return { is_delivered: true, status, detail: `It answered ${status}.` }
+  }
+  const is_redirect = status >= 300 && status < 400
+  const more = is_redirect ? ", and redirects are not followed" : ""
+  const asked = retryAfterMs(retry_after, now_ms)
+  return {
+    is_delivered: false,
+    status,
+    detail: `It answered ${status}${more}.`,
+    ...(asked === undefined ? {} : { retry_after_ms: asked }),
+  }
+}
+
+/** An event's id without a dot, which would end it in what is signed. */
+const messageId = (id: string) => `evt_${id.replaceAll(".", "_")}`
+
+/** What a try sends. */
+const messageOf = (
+  { event, sequence, secrets, webhook_id }: Parcel,
+  { key_id, reveal }: WebhookSecrets["Service"],
+  now_ms: number,
+) => {
+  const body = JSON.stringify(event)
+  const known = secrets.filter((secret) => secret.key_id === key_id)
+  if (known.length === 0) return undefined
+  const texts = known.map(({ version }) => Redacted.value(reveal(webhook_id, version)))
+  const signed = { id: messageId(event.id), timestamp: Math.floor(now_ms / 1000), body }
+  const headers = {
+    "content-type": "application/cloudevents+json; charset=utf-8",
+    "user-agent": "almanac-webhooks/1",
+    ...(sequence === undefined ? {} : { "almanac-sequence": String(sequence) }),
+    ...signedHeaders(texts, signed),
+  }
+  return { body, headers }
+}
+
+const another_key: Outcome = {
+  is_delivered: false,
+  detail: "The key of its secret is not this server's any more: rotate the secret.",
+}
+
+/** Over these settings; `resolve` looks names up where the system's own way is not meant. */
+export const webhookSenderHttp = ({ webhooks }: Pick<Settings, "webhooks">, resolve?: Resolve) =>
+  Layer.effect(
+    WebhookSender,
+    Effect.gen(function* () {
+      const secrets = yield* WebhookSecrets
+      const { allowed_networks, allow_http, timeout_seconds } = webhooks
+      const isAllowed = addressRule(allowed_networks)
+      const deadline_ms = timeout_seconds * 1000
+      const agent = yield* Effect.acquireRelease(
+        Effect.sync(
+          () =>
+            // No bound for one host: webhooks of others may go there too, and each has its own.
+            new Agent({
+              pipelining: 1,
+              keepAliveTimeout: idle_ms_max,
+              headersTimeout: deadline_ms,
+              bodyTimeout: deadline_ms,
+              allowH2: false,
+              connect: connector(isAllowed, deadline_ms, resolve),
+            }),
+        ),
+        (made) => Effect.promise(() => made.destroy()),
+      )
+
+      const refusal = (text: string) => {
+        const url = new URL(text)
+        if (url.protocol !== "https:" && !allow_http) return "an https URL is needed"
+        return isRefusedHost(isAllowed, url.hostname)
+          ? "its address is loopback, private, link-local or reserved"
+          : undefined
+      }
+      const send = Effect.fnUntraced(function* (parcel: Parcel) {
+        const refused = refusal(parcel.url)
+        if (refused !== undefined) {
+          return { is_delivered: false, detail: `Not sent: ${refused}.` } satisfies Outcome
+        }
+        const now_ms = yield* Clock.currentTimeMillis
+        const message = messageOf(parcel, secrets, now_ms)
+        if (message === undefined) return another_key
+        return yield* Effect.tryPromise({
+          try: async (signal): Promise<Outcome> => {
+            const answer = await request(parcel.url, {
+              method: "POST",
+              dispatcher: agent,
+              ...message,
+              signal: AbortSignal.any([signal, AbortSignal.timeout(deadline_ms)]),
+            })
+            await drained(answer.body)
+            const retry_after = answer.headers["retry-after"]
+            return judged(answer.statusCode, retry_after?.toString(), now_ms)
+          },
+          catch: worded,
+        }).pipe(Effect.catch((outcome) => Effect.succeed(outcome)))
+      })
+      return WebhookSender.of({ send, refusal })
+    }),
+  )
