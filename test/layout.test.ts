@@ -24,6 +24,19 @@ const older_folders = [
  * values in them. An import that is gone must be removed from here.
  */
 const older_imports: Readonly<Record<string, ReadonlyArray<string>>> = {
+  cluster: [
+    "#actors/blob-storage/blobs/admission.ts",
+    "#actors/blob-storage/blobs/engine.ts",
+    "#actors/blob-storage/blobs/fault.ts",
+    "#actors/blob-storage/blobs/store.ts",
+    "#actors/blob-storage/failure-domain.ts",
+    "#actors/blob-storage/node-engine.ts",
+    "#actors/blob-storage/peers.ts",
+    "#actors/blob-storage/placement.ts",
+    "#actors/blob-storage/repair-progress.ts",
+    "#actors/blob-storage/replication.ts",
+    "#schemas/blob-storage/blob.ts",
+  ],
   restic: [
     "#actors/share-protection/ports/engine.ts",
     "#schemas/share-protection/backup.ts",
@@ -34,7 +47,6 @@ const older_imports: Readonly<Record<string, ReadonlyArray<string>>> = {
     "#actors/blob-storage/blobs/engine.ts",
     "#actors/blob-storage/blobs/fault.ts",
     "#actors/blob-storage/blobs/store.ts",
-    "#actors/blob-storage/copy-admission.ts",
     "#actors/blob-storage/node-engine.ts",
     "#schemas/blob-storage/blob.ts",
   ],

@@ -3,14 +3,8 @@
  * has 32-byte registers, which is half the instructions. It does so only when it is told to.
  */
 import { setFlagsFromString } from "node:v8"
-import { type ErasureCode, erasureCode } from "#actors/blob-storage/erasure/code.ts"
-import { step_bytes } from "#actors/blob-storage/erasure/kernel.ts"
-import {
-  type ErasureParts,
-  type PieceMemory,
-  piece_bytes,
-} from "#actors/blob-storage/erasure/layout.ts"
-import { unit_bytes } from "#actors/blob-storage/erasure/stripes.ts"
+import { type ErasureParts, type PieceMemory, piece_bytes } from "#cluster"
+import { type ErasureCode, erasureCode, step_bytes, unit_bytes } from "#erasure"
 import { blobHasher } from "./blob-hasher.ts"
 
 /**

@@ -1,6 +1,6 @@
 /** The machine's time for what runs without Effect. */
 import type { Clock } from "effect"
-import type { Timing } from "#actors/blob-storage/timing.ts"
+import type { Timing } from "#cluster"
 
 /** Timing by this clock, which is the one that puts are stamped with. */
 export const machineTiming = (clock: Clock.Clock): Timing => ({

@@ -9,7 +9,7 @@ import {
   type LiveKeeper,
   LiveNodes,
 } from "#actors/blob-storage/live-nodes.ts"
-import type { NodeProgress } from "#actors/blob-storage/repair/progress.ts"
+import type { NodeProgress } from "#actors/blob-storage/repair-progress.ts"
 import { NatsConnection } from "#adapters/bus/connection.ts"
 import { NodeId, Uint64Digits } from "#schemas/blob-storage/node.ts"
 

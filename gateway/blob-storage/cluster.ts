@@ -6,7 +6,7 @@ import type { BlobStoreFailed, BlobStoreReadOnly } from "#actors/blob-storage/bl
 import { Cluster } from "#actors/blob-storage/cluster.ts"
 import { commandOf } from "#actors/blob-storage/heart.ts"
 import { type Heartbeat, LiveNodes } from "#actors/blob-storage/live-nodes.ts"
-import { type NodeProgress, no_progress } from "#actors/blob-storage/repair/progress.ts"
+import { type NodeProgress, no_progress } from "#actors/blob-storage/repair-progress.ts"
 import { underReplicated } from "#actors/blob-storage/replication.ts"
 import { ring } from "#actors/blob-storage/ring.ts"
 import { activeNodes } from "#actors/blob-storage/shortfall.ts"

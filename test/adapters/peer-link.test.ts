@@ -4,7 +4,6 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net"
 import { Duplex, PassThrough } from "node:stream"
 import { afterEach, describe, it } from "@effect/vitest"
 import fc from "fast-check"
-import { isPeerFailure, peerFailure } from "#actors/blob-storage/peer-failure.ts"
 import { window_bytes } from "#adapters/blob-storage/peer/exchange.ts"
 import {
   encodeFrame,
@@ -20,6 +19,7 @@ import {
   type Said,
 } from "#adapters/blob-storage/peer/link.ts"
 import { frameWriter } from "#adapters/blob-storage/peer/writer.ts"
+import { isPeerFailure, peerFailure } from "#cluster"
 import { noise } from "../contract/blob-store-bytes.ts"
 import { codeOf } from "./peers-linked.ts"
 

@@ -2,10 +2,10 @@
 import assert from "node:assert/strict"
 import { afterEach, describe, it } from "@effect/vitest"
 import { thrown } from "#actors/blob-storage/blobs/fault.ts"
-import { striping } from "#actors/blob-storage/erasure/stripes.ts"
 import type { Receiving } from "#actors/blob-storage/node-engine.ts"
 import { type MemoryEngine, memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { window_bytes } from "#adapters/blob-storage/peer/exchange.ts"
+import { striping } from "#erasure"
 import { noise } from "../contract/blob-store-bytes.ts"
 import {
   codeOf,

@@ -6,6 +6,8 @@
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { storeOf } from "#adapters/blob-storage/blob-volume.ts"
+import { directNodes } from "../../packages/cluster/test/cluster-direct.ts"
+import { idOf, orderOf, origin } from "../../packages/cluster/test/cluster-nodes.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import {
   accept_bytes,
@@ -16,8 +18,6 @@ import {
   json_type,
   withBlobs,
 } from "./blob-service.ts"
-import { directNodes } from "./cluster-direct.ts"
-import { idOf, orderOf, origin } from "./cluster-nodes.ts"
 
 const small = noise(1, 4096)
 const large = noise(2, 3_000_000)

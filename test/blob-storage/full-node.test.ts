@@ -6,8 +6,16 @@
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import type { ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
-import { faultIn, idOf, makeNodes, type Node, type Nodes, orderOf, read } from "./cluster-nodes.ts"
-import { makeRepairWorld } from "./repair-world.ts"
+import {
+  faultIn,
+  idOf,
+  makeNodes,
+  type Node,
+  type Nodes,
+  orderOf,
+  read,
+} from "../../packages/cluster/test/cluster-nodes.ts"
+import { makeRepairWorld } from "../../packages/cluster/test/repair-world.ts"
 
 const settle_s = 11
 const roomy_bytes = 2 ** 30

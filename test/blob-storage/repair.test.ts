@@ -1,8 +1,12 @@
 /** The repair of replicas, over several nodes: what is missing comes back, nothing else does. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
-import type { MadeBlob } from "./repair-blob.ts"
-import { hour_s, makeRepairWorld, type RepairWorld } from "./repair-world.ts"
+import type { MadeBlob } from "../../packages/cluster/test/repair-blob.ts"
+import {
+  hour_s,
+  makeRepairWorld,
+  type RepairWorld,
+} from "../../packages/cluster/test/repair-world.ts"
 
 const names = ["a", "b", "c", "d"]
 const settle_s = 11

@@ -1,8 +1,8 @@
 /** What every NodeEngine promises beside the store's own contract, run over each of them. */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
-import { copyBytes } from "#actors/blob-storage/copy-admission.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
+import { copyBytes } from "#volume"
 import { noise } from "./blob-store-bytes.ts"
 import { deletions, listing, releases } from "./node-engine-absence.ts"
 import {

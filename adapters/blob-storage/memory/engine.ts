@@ -8,7 +8,6 @@ import { Blake3Hasher, blake3 } from "@napi-rs/blake-hash"
 import type { PutAnswer } from "#actors/blob-storage/blobs/engine.ts"
 import { type BlobFault, faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { BlobRange } from "#actors/blob-storage/blobs/store.ts"
-import { orderFault } from "#actors/blob-storage/copy-admission.ts"
 import type {
   Copy,
   CopyPage,
@@ -25,6 +24,7 @@ import {
   blob_id_bytes,
   get_chunk_bytes_max as window_bytes,
 } from "#schemas/blob-storage/blob.ts"
+import { orderFault } from "#volume"
 import {
   deletionOf,
   type Identified,

@@ -4,13 +4,13 @@
  * Source: document 1 §1 InternalService; DECISIONS, document 1, InternalService; decision 0122.
  */
 import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
-import { copyBytes } from "#actors/blob-storage/copy-admission.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
-import { isPeerFailure, peerCodeOf, peerFailure } from "#actors/blob-storage/peer-failure.ts"
 import { type CopyCame, decodeBatch, encodeOutcomes } from "#adapters/blob-storage/peers/batch.ts"
 import { copies_max, decodeIds, encodeCopies, id_bytes } from "#adapters/blob-storage/peers/copy.ts"
 import { decodeOrder, messages, operations } from "#adapters/blob-storage/peers/message.ts"
+import { isPeerFailure, peerCodeOf, peerFailure } from "#cluster"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { copyBytes } from "#volume"
 import type { Answer, Answering, Question } from "./link.ts"
 
 /** What the store does for others, and who is asked before a copy is taken back. */

@@ -5,7 +5,7 @@
  * so has its answer, without the operation. Bytes of either may be many, and then they stream.
  */
 import type { Duplex } from "node:stream"
-import { isPeerFailure, peerFailure } from "#actors/blob-storage/peer-failure.ts"
+import { isPeerFailure, peerFailure } from "#cluster"
 import { causeText } from "#schemas/cause-text.ts"
 import { makeReceiving, makeSending } from "./exchange.ts"
 import {

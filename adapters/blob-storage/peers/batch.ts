@@ -9,11 +9,11 @@
  * Source: document 1 §1 InternalService, whose shapes may change without notice; decision 0152.
  */
 import { Schema } from "effect"
-import { copyBytes } from "#actors/blob-storage/copy-admission.ts"
 import type { CopyOrder, Received } from "#actors/blob-storage/node-engine.ts"
-import { type PeerFailure, peerFailure } from "#actors/blob-storage/peer-failure.ts"
 import { piece_bytes_max } from "#adapters/blob-storage/peer/frame.ts"
 import type { Answer, Said } from "#adapters/blob-storage/peer/link.ts"
+import { type PeerFailure, peerFailure } from "#cluster"
+import { copyBytes } from "#volume"
 import { copyBytesIn, decodeCopies, encodeCopies } from "./copy.ts"
 import { coded, heldOf, orderFrom, SaidOfCopy, saidOf } from "./message.ts"
 

@@ -4,14 +4,13 @@
  * Source: document 1 §1 InternalService; DECISIONS, document 1, InternalService; decision 0122.
  */
 
-import { copyBytes, putAtIn } from "#actors/blob-storage/copy-admission.ts"
 import type { CopyOrder } from "#actors/blob-storage/node-engine.ts"
-import { peerFailure } from "#actors/blob-storage/peer-failure.ts"
 import type { CopyBytes, Fetched, Peer, Peers } from "#actors/blob-storage/peers.ts"
 import type { PeerCalls, Spoken } from "#adapters/blob-storage/peer/call.ts"
 import type { Asked, Said } from "#adapters/blob-storage/peer/link.ts"
 import { version_with_batches, version_with_puts } from "#adapters/blob-storage/peer/version.ts"
-import { sizeOf } from "#volume"
+import { peerFailure } from "#cluster"
+import { copyBytes, putAtIn, sizeOf } from "#volume"
 import { batched_bytes_max, type CopySent } from "./batch.ts"
 import { copies_max, copyBytesIn, decodeCopies, decodeHeld, encodeIds } from "./copy.ts"
 import { encodeOrder, messages, operationOf, operations } from "./message.ts"

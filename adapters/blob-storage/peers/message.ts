@@ -6,11 +6,11 @@
  */
 import { Schema } from "effect"
 import type { BlobOrigin } from "#actors/blob-storage/blobs/admission.ts"
-import { putAtIn } from "#actors/blob-storage/copy-admission.ts"
 import type { Copy, CopyOrder, HeldCopy } from "#actors/blob-storage/node-engine.ts"
-import { peerFailure } from "#actors/blob-storage/peer-failure.ts"
 import type { Reason } from "#actors/blob-storage/peers.ts"
+import { peerFailure } from "#cluster"
 import { BlobId, BlobLabels } from "#schemas/blob-storage/blob.ts"
+import { putAtIn } from "#volume"
 import { decodeHeld, encodeCopies, heldCopy } from "./copy.ts"
 
 /** Document 1's six, and what nodes need beside them. One that is new comes behind the others. */

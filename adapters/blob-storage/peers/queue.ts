@@ -6,8 +6,8 @@
  * Decision 0152.
  */
 import type { Received } from "#actors/blob-storage/node-engine.ts"
-import { isPeerFailure } from "#actors/blob-storage/peer-failure.ts"
 import type { Spoken } from "#adapters/blob-storage/peer/call.ts"
+import { isPeerFailure } from "#cluster"
 import {
   batch_bytes_max,
   batch_copies_max,

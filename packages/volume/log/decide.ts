@@ -4,11 +4,11 @@
  */
 import { type Admission, admit, store_origin } from "#actors/blob-storage/blobs/admission.ts"
 import type { BlobFault } from "#actors/blob-storage/blobs/fault.ts"
-import { admitCopy, putAtIn } from "#actors/blob-storage/copy-admission.ts"
 import type { Shard } from "#actors/blob-storage/node-engine.ts"
 import { type BlobId, storedPolicy } from "#schemas/blob-storage/blob.ts"
 import { isHeld, type Place } from "../lookup/map.ts"
 import type { Operation, Outcome, PutOperation } from "../parts.ts"
+import { admitCopy, putAtIn } from "../writes/copy-admission.ts"
 import type { RecordHead } from "./record.ts"
 import {
   checksumOf,

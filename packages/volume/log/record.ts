@@ -7,10 +7,10 @@
  */
 import { crc32c } from "@node-rs/crc32"
 import type { BlobOrigin } from "#actors/blob-storage/blobs/admission.ts"
-import { copyBytes } from "#actors/blob-storage/copy-admission.ts"
 import type { Shard } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId, BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { crc_bytes, firstMismatch, tableBytes } from "../reads/chunks.ts"
+import { copyBytes } from "../writes/copy-admission.ts"
 import { batch_bytes_max, readNumber, toRecords, writeNumber } from "./format.ts"
 
 export type RecordKind = "blob" | "tombstone" | "quarantined" | "lost" | "released"

@@ -4,11 +4,11 @@
  * record once it is durable; recovery tells it those that it finds.
  */
 
-import { copyBytes } from "#actors/blob-storage/copy-admission.ts"
 import type { Shard } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { isHeld, type Place, type PlaceKind } from "../lookup/map.ts"
 import type { Extents, Index, LogFile, Segment } from "../parts.ts"
+import { copyBytes } from "../writes/copy-admission.ts"
 import { data_start, toRecords } from "./format.ts"
 import { makeRecentFacts } from "./recent.ts"
 import type { Extent, RecordKind } from "./record.ts"

@@ -1,9 +1,9 @@
 /** The blobs that crash tests put, with all that must be known of them again afterwards. */
 import { blake3 } from "@napi-rs/blake-hash"
-import { copyBytes } from "#actors/blob-storage/copy-admission.ts"
 import type { Shard } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId, BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { noise } from "../../../test/contract/blob-store-bytes.ts"
+import { copyBytes } from "../writes/copy-admission.ts"
 
 export interface Content {
   readonly id: BlobId

@@ -5,7 +5,6 @@
  * Source: document 1 §1 InternalService; docs/decisions/0121-copies-of-a-cluster.md.
  */
 import { type BlobFault, thrown } from "#actors/blob-storage/blobs/fault.ts"
-import { admitCopy, orderFault, putAtIn } from "#actors/blob-storage/copy-admission.ts"
 import type {
   CopyOrder,
   HeldCopy,
@@ -21,6 +20,7 @@ import { heldCopyOf } from "../log/record-facts.ts"
 import { isHeld } from "../lookup/map.ts"
 import type { Outcome, PutOperation, VolumeParts } from "../parts.ts"
 import type { Reads } from "../reads/reads.ts"
+import { admitCopy, orderFault, putAtIn } from "./copy-admission.ts"
 import { identified, makeSession, type Session } from "./intake.ts"
 import { crcsOf, hashHex } from "./puts.ts"
 

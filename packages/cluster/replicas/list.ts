@@ -1,0 +1,113 @@
+/**
+ * The blobs of all nodes in one order: pages of every node's copies, merged.
+ *
+ * Source: document 1 §4 rule 5; DECISIONS, document 1, list.
+ */
+
+import { thrown } from "#actors/blob-storage/blobs/fault.ts"
+import type { BlobPage } from "#actors/blob-storage/blobs/store.ts"
+import type { Copy, CopyPage } from "#actors/blob-storage/node-engine.ts"
+import { type BlobId, blob_id_bytes } from "#schemas/blob-storage/blob.ts"
+import { causeText } from "#schemas/cause-text.ts"
+import { within } from "../erasure/survey.ts"
+import { type ClusterParts, isAlone, silence_ms_max } from "./parts.ts"
+
+const id_digits = 2 * blob_id_bytes
+
+/** Copies that one node is asked for at once: some 200 bytes each. */
+const copies_limit_max = 1000
+
+/** Pages of each node for one page of the answer: most copies are of blobs that others have too. */
+const rounds_max = 64
+
+const digit_after = /[0-9a-e]f*$/
+const digit_before = /[1-9a-f]0*$/
+
+const stepped = (text: string, change: number) =>
+  (Number.parseInt(text.slice(0, 1), 16) + change).toString(16)
+
+/** Which identifiers begin with these digits: those between the two, neither included. */
+export const boundsOf = (prefix: string) => {
+  const up = digit_after.exec(prefix)
+  const until = up && `${prefix.slice(0, up.index)}${stepped(up[0], 1)}`.padEnd(id_digits, "0")
+  const down = digit_before.exec(prefix)
+  const kept = down && `${prefix.slice(0, down.index)}${stepped(down[0], -1)}`
+  return { after: kept?.padEnd(id_digits, "f") ?? "", until: until ?? "" }
+}
+
+/** What all nodes have of one blob, by which it is listed or not. */
+interface Listed {
+  is_held: boolean
+  put_at: bigint
+  deleted_at: bigint
+}
+
+/** The blobs of these pages up to `horizon`, in order, but for those that all are to delete. */
+export const mergedIds = (
+  pages: ReadonlyArray<ReadonlyArray<Copy>>,
+  horizon: string | undefined,
+): ReadonlyArray<BlobId> => {
+  const known = new Map<BlobId, Listed>()
+  for (const copy of pages.flat()) {
+    if (horizon !== undefined && copy.id > horizon) continue
+    const listed = known.get(copy.id) ?? { is_held: false, put_at: -1n, deleted_at: -1n }
+    known.set(copy.id, listed)
+    if (copy.kind !== "tombstone") {
+      listed.is_held = true
+      if (copy.put_at > listed.put_at) listed.put_at = copy.put_at
+    } else if (copy.is_cluster_wide && copy.deleted_at > listed.deleted_at) {
+      listed.deleted_at = copy.deleted_at
+    }
+  }
+  return [...known]
+    .filter(([, { is_held, put_at, deleted_at }]) => is_held && put_at > deleted_at)
+    .map(([id]) => id)
+    .toSorted()
+}
+
+const smallest = (nexts: ReadonlyArray<BlobId | undefined>) =>
+  nexts.filter((next) => next !== undefined).toSorted()[0]
+
+export const makeList = (parts: ClusterParts) => {
+  const { local, peers, members } = parts
+  const nothing: CopyPage = { copies: [], next: undefined }
+  /** One page of each node's copies. */
+  const round = (after: string, until: string, limit: number) => {
+    const now = members()
+    const others = [...now.active, ...now.leaving].filter((peer) => peer.node_id !== now.node_id)
+    const asked = others.map(async (peer): Promise<CopyPage> => {
+      const asking = peers.copies(peer, after, until, limit)
+      if (now.unheard?.includes(peer.node_id)) {
+        return (await within(parts, asking, silence_ms_max).catch(() => nothing)) ?? nothing
+      }
+      try {
+        return await asking
+      } catch (cause) {
+        const why = causeText(cause)
+        const detail = `${peer.node_id} cannot be asked for its blobs: ${why}`
+        throw thrown({ _tag: "BlobUnreachable", detail })
+      }
+    })
+    return Promise.all([local.copies(after, until, limit), ...asked])
+  }
+  return async (after_id: string, prefix: string, limit: number): Promise<BlobPage> => {
+    if (isAlone(members())) return local.list(after_id, prefix, limit)
+    const bounds = boundsOf(prefix)
+    const ids: Array<BlobId> = []
+    let after = after_id > bounds.after ? after_id : bounds.after
+    for (let rounds = 0; rounds < rounds_max; rounds++) {
+      const pages = await round(after, bounds.until, Math.min(limit + 1, copies_limit_max))
+      const horizon = smallest(pages.map(({ next }) => next))
+      ids.push(
+        ...mergedIds(
+          pages.map(({ copies }) => copies),
+          horizon,
+        ),
+      )
+      if (ids.length > limit) return { ids: ids.slice(0, limit), has_more: true }
+      if (horizon === undefined) return { ids, has_more: false }
+      after = horizon
+    }
+    return { ids, has_more: true, after_id: after }
+  }
+}

@@ -1,0 +1,115 @@
+/** Each law of the simulated cluster, on disks that break it. */
+import assert from "node:assert/strict"
+import { blake3 } from "@napi-rs/blake-hash"
+import { describe, it } from "vitest"
+import { store_origin } from "#actors/blob-storage/blobs/admission.ts"
+import { nodes_needed } from "#actors/blob-storage/replication.ts"
+import type { ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import { copyBytes } from "#volume"
+import { lookNow, unsettledOf } from "./laws.ts"
+import { tableOf } from "./membership.ts"
+import { makeContent, makeModel } from "./model.ts"
+import { naive } from "./naive.ts"
+import { makeCluster } from "./node.ts"
+import { makeWorld } from "./world.ts"
+
+const names = ["n01", "n02", "n03", "n04", "n05", "n06", "n07"]
+const made_at = 10n
+const size = 100
+
+/** Seven nodes that do nothing, and one blob that was put at the first one and acknowledged. */
+const given = (policy: ReplicationPolicy) => {
+  const world = makeWorld(1)
+  const weights = new Map(names.map((name) => [name, 1n]))
+  const cluster = makeCluster(world, weights, naive())
+  for (const name of names) cluster.membership.join(name, 1n)
+  const content = makeContent(world, { at: 1, size, policy })
+  const model = makeModel(world, [content])
+  const [known] = model.blobs
+  assert(known !== undefined)
+  model.endPut(model.beginPut(known, "n01"), made_at)
+  const table = tableOf(cluster.membership.truth())
+  const owners = table.ownersOf(table.partitionOf(content.id), nodes_needed[policy])
+  const others = names.filter((name) => !owners.includes(name))
+  const disk = (name: string | undefined) => {
+    const found = cluster.nodeOf(name ?? "")?.disk()
+    assert(found !== undefined)
+    return found
+  }
+  /** A whole copy, or a shard of EC42. */
+  const lay = async (name: string | undefined, index?: number) => {
+    const shard = index === undefined ? undefined : { index, data_shards: 4 }
+    const checksum = blake3(content.bytes).toString("hex")
+    const order = {
+      id: content.id,
+      checksum,
+      size,
+      policy,
+      labels: {},
+      created_at: made_at,
+      shard,
+      origin: store_origin,
+    }
+    const bytes = copyBytes(size, shard)
+    const receiving = disk(name).receive(order, bytes)
+    await receiving.write(shard === undefined ? content.bytes : new Uint8Array(bytes))
+    await receiving.finish(made_at)
+  }
+  const broken = () => {
+    lookNow(cluster, model)
+    return world.broken() ?? ""
+  }
+  const left = () => unsettledOf(cluster, model).join("; ")
+  return { content, model, known, owners, others, disk, lay, broken, left }
+}
+
+describe("a law of the simulated cluster", () => {
+  it("is content with all copies at their owners", async () => {
+    const { owners, lay, broken, left } = given("REPLICATION_POLICY_REPLICA3")
+    for (const owner of owners) await lay(owner)
+    assert.deepEqual([broken(), left()], ["", ""])
+  })
+  it("sees that nobody has a blob any more", () => {
+    const { broken, left } = given("REPLICATION_POLICY_REPLICA2")
+    assert.match(broken(), /is lost/)
+    assert.match(left(), /is nowhere/)
+  })
+  it("sees that the last copy is rotten", async () => {
+    const { owners, lay, disk, content, broken, left } = given("REPLICATION_POLICY_NONE")
+    await lay(owners[0])
+    assert.equal(broken(), "")
+    disk(owners[0]).corrupt(content.id)
+    assert.match(left(), /rotten/)
+    assert.match(broken(), /is lost/)
+  })
+  it("sees an owner without a copy, and a copy that is nobody's", async () => {
+    const { owners, others, lay, broken, left } = given("REPLICATION_POLICY_REPLICA2")
+    await lay(owners[0])
+    assert.equal(left().split(": ").at(-1), `missing at ${owners[1]}`)
+    await lay(owners[1])
+    await lay(others[0])
+    assert.match(left(), new RegExp(`${others[0]} whole is nobody's`))
+    assert.equal(broken(), "")
+  })
+  it("sees too few shards, and one that is there twice", async () => {
+    const { owners, lay, broken, left } = given("REPLICATION_POLICY_EC42")
+    for (const [index, owner] of owners.entries()) await lay(owner, Math.min(index, 4))
+    assert.match(left(), /a shard twice/)
+    assert.equal(broken(), "")
+    const few = given("REPLICATION_POLICY_EC42")
+    for (const [index, owner] of few.owners.entries()) await few.lay(owner, Math.min(index, 2))
+    assert.match(few.broken(), /is lost/)
+  })
+  it("sees what was deleted everywhere and is there, and what may not be there here", async () => {
+    const { owners, lay, model, known, broken, left } = given("REPLICATION_POLICY_REPLICA2")
+    for (const owner of owners) await lay(owner)
+    const wide = model.beginDeletion(known, "n02", made_at)
+    model.endDeletion(known, wide, true)
+    assert.match(left(), /was deleted and is there/)
+    assert.equal(broken(), "")
+    const owner = owners[0] ?? ""
+    const local = model.beginLocalDeletion(known, owner, made_at)
+    model.endDeletion(known, local, true)
+    assert.match(broken(), new RegExp(`is back on ${owner}`))
+  })
+})

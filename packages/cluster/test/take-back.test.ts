@@ -1,0 +1,282 @@
+import assert from "node:assert/strict"
+import { describe, it } from "@effect/vitest"
+import { blake3 } from "@napi-rs/blake-hash"
+import fc from "fast-check"
+import type { CopyOrder } from "#actors/blob-storage/node-engine.ts"
+import { type MemoryEngine, memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { makeNewest, takeBackGuard } from "../take-back.ts"
+import { idOf, origin } from "./erasure-cluster.ts"
+
+const bytes = Buffer.from("some bytes that were put")
+const id = idOf(bytes)
+/** A shard as any put would send it: which bytes it has does not matter here. */
+const shard = Buffer.alloc(64)
+
+const orderAt = (created_at: bigint, index = 1): CopyOrder => ({
+  ...{ id, checksum: blake3(bytes).toString("hex"), size: bytes.length, labels: {}, origin },
+  ...{ policy: "REPLICATION_POLICY_EC42", created_at, shard: { index, data_shards: 4 } },
+})
+
+const makeNode = (change: (engine: MemoryEngine) => MemoryEngine = (engine) => engine) => {
+  let time = 1000n
+  const tick = () => {
+    time += 1n
+    return time
+  }
+  const engine = change(memoryEngine({}))
+  const guard = takeBackGuard(engine, { now: tick, after: () => () => undefined })
+  return {
+    ...{ engine, guard },
+    now: () => time,
+    receive: async (created_at: bigint) => {
+      const receiving = guard.receive(orderAt(created_at), shard.length)
+      try {
+        await receiving.write(shard)
+        return await receiving.finish(tick())
+      } finally {
+        await receiving.abort()
+      }
+    },
+    isHere: async () => (await engine.copiesOf([id]))[0]?.kind === "shard",
+  }
+}
+
+describe("a shard of an unfinished put", () => {
+  it("is taken back by the put that had sent it, and by no other", async () => {
+    const { guard, receive, isHere } = makeNode()
+    await receive(10n)
+    await guard.takeBack(id, 11n)
+    assert.equal(await isHere(), true)
+    await guard.takeBack(id, 10n)
+    assert.equal(await isHere(), false)
+    // What is not there is taken back already.
+    await guard.takeBack(id, 10n)
+  })
+
+  it("is written twice at most for all that have it take over their times at once", async () => {
+    const asked: Array<bigint> = []
+    const written = new Set<bigint>()
+    const { guard, receive } = makeNode((engine) => ({
+      ...engine,
+      renew: async (blob, put_at, at) => {
+        asked.push(put_at)
+        const copy = await engine.renew(blob, put_at, at)
+        if (copy) written.add(copy.stored_at)
+        return copy
+      },
+    }))
+    await receive(10n)
+    const times = Array.from({ length: 50 }, (_, n) => 20n + BigInt(n))
+    const copies = await Promise.all(times.map((time) => guard.renew(id, time, 1000n + time)))
+    for (const [n, copy] of copies.entries()) assert.ok((copy?.put_at ?? 0n) >= 20n + BigInt(n))
+    assert.equal(asked.length, times.length)
+    assert.ok(written.size <= 2, `${written.size} times`)
+    assert.equal((await guard.renew(id, 100n, 2000n))?.put_at, 100n)
+  })
+
+  it("takes over a time whose turn another one had and failed in", async () => {
+    let turns = 0
+    const { guard, receive } = makeNode((engine) => ({
+      ...engine,
+      renew: async (...renewing) => {
+        turns += 1
+        if (turns !== 2) return engine.renew(...renewing)
+        // One of an earlier time comes meanwhile, behind those that wait.
+        await new Promise((resolve) => setImmediate(resolve))
+        late = guard.renew(id, 20n, 4n)
+        throw new Error("the disk is full")
+      },
+    }))
+    let late: Promise<unknown> | undefined
+    await receive(10n)
+    const first = guard.renew(id, 11n, 1n)
+    const [failing, behind] = [guard.renew(id, 30n, 2n), guard.renew(id, 40n, 3n)]
+    await assert.rejects(failing, /full/)
+    assert.equal((await behind)?.put_at, 40n)
+    await Promise.all([first, late])
+  })
+
+  it("leaves the deletions that it took the place of", async () => {
+    const { engine, guard, receive } = makeNode()
+    await engine.deleteClusterWide(id, origin, 5n)
+    await engine.delete(id, origin, 7n)
+    await receive(10n)
+    await guard.takeBack(id, 10n)
+    const [left] = await engine.copiesOf([id])
+    assert.equal(left?.kind === "tombstone" && left.is_cluster_wide && left.deleted_at, 5n)
+    await assert.rejects(receive(7n), /BlobDeletedHere/)
+  })
+
+  it("stays where another put was told that it is here", async () => {
+    const { guard, receive, isHere } = makeNode()
+    await receive(10n)
+    assert.equal((await receive(12n)).created, false)
+    await guard.takeBack(id, 10n)
+    await guard.takeBack(id, 12n)
+    assert.equal(await isHere(), true)
+  })
+
+  it("stays where somebody asked and was told of it", async () => {
+    const { guard, receive, isHere } = makeNode()
+    await guard.copiesOf([id])
+    await receive(10n)
+    await guard.copiesOf([idOf(shard), id])
+    await guard.takeBack(id, 10n)
+    assert.equal(await isHere(), true)
+  })
+
+  it("stays where another put has it take over its time", async () => {
+    const { engine, guard, receive, isHere } = makeNode()
+    assert.equal(await guard.renew(id, 12n, 12n), undefined)
+    await receive(10n)
+    assert.equal((await guard.renew(id, 12n, 12n))?.put_at, 12n)
+    await guard.takeBack(id, 10n)
+    assert.equal(await isHere(), true)
+    const [copy] = await engine.copiesOf([id])
+    assert.equal(copy?.kind === "shard" && copy.created_at, 10n)
+  })
+
+  it("stays where it came before this process began", async () => {
+    const { engine, receive } = makeNode()
+    await receive(10n)
+    const next = takeBackGuard(engine, { now: () => 5000n, after: () => () => undefined })
+    await next.takeBack(id, 10n)
+    assert.equal((await engine.copiesOf([id]))[0]?.kind, "shard")
+  })
+
+  it("is not told of while it is taken back", async () => {
+    const slow = Promise.withResolvers<void>()
+    const { guard, receive } = makeNode((engine) => ({
+      ...engine,
+      release: async (...of) => {
+        await slow.promise
+        return engine.release(...of)
+      },
+    }))
+    await receive(10n)
+    const taking = guard.takeBack(id, 10n)
+    const asked = guard.copiesOf([id])
+    const again = receive(12n)
+    slow.resolve()
+    await taking
+    assert.deepEqual(await asked, [undefined])
+    assert.equal((await again).created, true)
+  })
+
+  it("is not taken back while somebody is being told of it", async () => {
+    const slow = Promise.withResolvers<void>()
+    let questions = 0
+    const { guard, receive, isHere } = makeNode((engine) => ({
+      ...engine,
+      copiesOf: async (ids) => {
+        const copies = await engine.copiesOf(ids)
+        // The first is what the guard asks itself when the shard comes.
+        if (questions++ === 1) await slow.promise
+        return copies
+      },
+    }))
+    await receive(10n)
+    const asked = guard.copiesOf([id])
+    await guard.takeBack(id, 10n)
+    slow.resolve()
+    assert.equal((await asked)[0]?.kind, "shard")
+    assert.equal(await isHere(), true)
+  })
+})
+
+describe("a shard that no put has finished", () => {
+  it("is let go where nobody was told of it since", async () => {
+    const { guard, receive, isHere, now } = makeNode()
+    const { copy } = await receive(10n)
+    await guard.copiesOf([id])
+    const since = now() + 1n
+    assert.equal(await guard.releaseUntold(id, copy.stored_at + 1n, since), false)
+    assert.equal(await guard.releaseUntold(id, copy.stored_at, 2n), false)
+    assert.equal(await guard.releaseUntold(id, copy.stored_at, since - 1n), false)
+    assert.equal(await guard.releaseUntold(id, copy.stored_at, since), true)
+    assert.equal(await isHere(), false)
+  })
+
+  it("stays where somebody was told of it since", async () => {
+    const { guard, receive, isHere, now } = makeNode()
+    const { copy } = await receive(10n)
+    const since = now() + 1n
+    await guard.copiesOf([id])
+    assert.equal(await guard.releaseUntold(id, copy.stored_at, since), false)
+    assert.equal(await isHere(), true)
+  })
+})
+
+describe("a copy that a put counts on", () => {
+  it("is read before anybody is told that it is of that put, once for all that ask", async () => {
+    let reads = 0
+    const { engine, guard, receive, isHere } = makeNode((made) => ({
+      ...made,
+      read: (...asked) => {
+        reads += 1
+        return made.read(...asked)
+      },
+    }))
+    await receive(10n)
+    const both = await Promise.all([guard.renew(id, 20n, 2000n), guard.renew(id, 21n, 2000n)])
+    assert.ok(both.every((copy) => (copy?.put_at ?? 0n) >= 20n))
+    assert.equal(reads, 1)
+    engine.corrupt(id)
+    assert.equal(await guard.renew(id, 30n, 3000n), undefined)
+    assert.equal(await isHere(), false)
+    assert.equal((await engine.usage()).quarantined, 1)
+    assert.equal((await receive(40n)).created, true)
+    assert.equal((await guard.renew(id, 50n, 5000n))?.put_at, 50n)
+  })
+
+  it("is not counted on where it cannot be read", async () => {
+    const { guard, receive } = makeNode((made) => ({
+      ...made,
+      read: () => Promise.reject(new Error("the disk has failed")),
+    }))
+    await receive(10n)
+    await assert.rejects(guard.renew(id, 20n, 2000n), /the disk has failed/)
+    assert.equal((await guard.renewRead(id, 20n, 2000n))?.put_at, 20n)
+  })
+})
+
+/** What is remembered, by its description: a list, the newest at its end. */
+const naiveNewest = (pairs_max: number) => {
+  let pairs: ReadonlyArray<readonly [BlobId, number]> = []
+  const remove = (id: BlobId) => {
+    pairs = pairs.filter(([other]) => other !== id)
+  }
+  return {
+    get: (id: BlobId) => pairs.find(([other]) => other === id)?.[1],
+    delete: remove,
+    remember: (id: BlobId, value: number) => {
+      remove(id)
+      pairs = pairs.concat([[id, value]])
+      if (pairs.length <= pairs_max) return undefined
+      const [oldest] = pairs
+      pairs = pairs.slice(1)
+      return oldest?.[1]
+    },
+  }
+}
+
+describe("the newest of what is remembered", () => {
+  it("are those of a list, whatever is said again and deleted", () => {
+    const ids = Array.from({ length: 9 }, (_, n) => idOf(Buffer.from([n])))
+    const act = fc.record({ is_delete: fc.boolean(), n: fc.nat({ max: ids.length - 1 }) })
+    fc.assert(
+      fc.property(fc.array(act, { maxLength: 300, size: "max" }), (acts) => {
+        const [ours, naive] = [makeNewest<number>(4), naiveNewest(4)]
+        for (const [value, { is_delete, n }] of acts.entries()) {
+          const id = ids[n] ?? assert.fail()
+          if (is_delete) {
+            ours.delete(id)
+            naive.delete(id)
+          } else assert.equal(ours.remember(id, value), naive.remember(id, value))
+          for (const one of ids) assert.equal(ours.get(one), naive.get(one))
+        }
+      }),
+    )
+  })
+})
