@@ -13,7 +13,8 @@ const is_verb = /^[a-z][a-z-]*$/.test(verb)
 // Most nouns of the API have no file of their own, and nearly all of their code in common.
 const commands = join(root, "cli")
 const hasFile = (folder) => existsSync(join(commands, folder, `${verb}.ts`))
-const name = is_verb && readdirSync(commands).some(hasFile) ? verb : "client"
+const name =
+  is_verb && existsSync(commands) && readdirSync(commands).some(hasFile) ? verb : "client"
 const program = programOf("main.ts", is_verb && endsSoon(verb) ? "cjs" : "js")
 if (program.endsWith(".cjs")) {
   const { runCompiled } = await import("./compiled.mjs")

@@ -9,7 +9,7 @@ import { constants, gzipSync } from "node:zlib"
 import { type PagePath, pages } from "#schemas/system/page.ts"
 
 /** Where `web/` is built, in the checkout. */
-const built = join(import.meta.dirname, "..", "web", "dist")
+const built = join(import.meta.dirname, "../..", "web", "dist")
 
 /** Other files are not part of a page. */
 const types: Readonly<Record<string, string>> = {

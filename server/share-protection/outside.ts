@@ -31,7 +31,7 @@ export interface Outside {
 }
 
 /** The folder of this program. */
-const home = join(import.meta.dirname, "..")
+const home = join(import.meta.dirname, "../..")
 
 const agent_program = programBeside("agent/agent-process")
 

@@ -124,7 +124,7 @@ describe("the real disk", () => {
   it("says it where the disk takes only the beginning of a write", () => {
     // A limit of 8 KiB a file (ulimit counts 1 KiB in bash): the call for 20,000 bytes takes 8,192.
     const program = `
-      import { volumeDisk } from "#packages/volume/disk.ts"
+      import { volumeDisk } from "${new URL("../disk.ts", import.meta.url)}"
       process.on("SIGXFSZ", () => {})
       const file = await volumeDisk.create(process.argv[1])
       const part = new Uint8Array(5000).fill(1)

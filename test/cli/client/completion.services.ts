@@ -9,7 +9,7 @@ import { findTree, treeEnvironment, trees } from "../../../launcher/trees.mjs"
 import { describeAbsent } from "../../absent.ts"
 import { program } from "../../process/server.ts"
 
-const root = join(import.meta.dirname, "../..")
+const root = join(import.meta.dirname, "../../..")
 const tree = findTree("shells")
 
 /** Longest a shell may take, in milliseconds: it reads a script of 700 KB. */

@@ -9,7 +9,7 @@ import { exit_codes } from "#cli/client/exit-code.ts"
 import { program } from "../../process/server.ts"
 import { json, type Script, scripted } from "./scripted.ts"
 
-const root = join(import.meta.dirname, "../..")
+const root = join(import.meta.dirname, "../../..")
 const wait_ms_max = 60_000
 /** Less than a test's own time, so that a verb that hangs is named with what it printed. */
 const verb_ms_max = 25_000

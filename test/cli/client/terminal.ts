@@ -3,7 +3,7 @@ import { spawn, spawnSync } from "node:child_process"
 import { join } from "node:path"
 import { program } from "../../process/server.ts"
 
-const root = join(import.meta.dirname, "../..")
+const root = join(import.meta.dirname, "../../..")
 
 /** Longer than a verb takes on a machine that does several things at once. */
 const verb_ms_max = 60_000

@@ -20,7 +20,7 @@ import {
 } from "../../process/server.ts"
 import { has_terminal, onTerminal, seen } from "./terminal.ts"
 
-const root = join(import.meta.dirname, "../..")
+const root = join(import.meta.dirname, "../../..")
 const wait_ms_max = 60_000
 const big_bytes = 20_000_000
 
