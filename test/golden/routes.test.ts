@@ -1,0 +1,122 @@
+/**
+ * What every operation answers to requests of many kinds, recorded: a change of how requests are
+ * admitted must not change a word of it. `npx vitest run --update test/golden` records anew.
+ */
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { cleanUp, newFolder, type Server, startServer, until } from "../process/server.ts"
+import { apiDocument, type Operation } from "../security/api-document.ts"
+import { recorder, type Sent } from "./recording.ts"
+
+const some_id = "01234567-89ab-7def-8123-456789abcdef"
+const worker_ms_max = 30_000
+
+let server: Server
+let operations: ReadonlyArray<Operation> = []
+beforeAll(async () => {
+  server = await startServer(newFolder(), { ALMANAC_CAPITAL__TOKEN: "t".repeat(40) })
+  operations = apiDocument(
+    await (await fetch(new URL("/openapi.json", server.url))).text(),
+  ).operations
+  // Its own worker registers a moment after the start; then lists of workers have one.
+  await until("a worker", worker_ms_max, async () => {
+    const headers = { authorization: `Bearer ${server.credentials.admin.token}` }
+    const answer = await fetch(new URL("/v1/admin/workers", server.url), { headers })
+    return (await answer.text()).includes('"state":"ready"')
+  })
+})
+afterAll(cleanUp)
+
+/** Whose token an operation is asked with: one that may, where one of the development's may. */
+const tokenFor = (path: string) => {
+  const { admin, tenant, blob } = server.credentials
+  if (/^\/v1\/(blobs|cluster)/.test(path)) return blob.token
+  return /^\/v1\/(admin|events)|^\/metrics/.test(path) ? admin.token : tenant.token
+}
+
+/** What it answers depends on whether the work that the last request began has ended. */
+const begins_work = /reconciliation\/trigger$/
+
+/** Each kind of request to one operation; it is asked in this order. */
+const kindsOf = ({ method, path }: Operation): ReadonlyArray<readonly [string, Sent]> => {
+  const sent = { method, path: path.replaceAll(/\{\w+\}/g, some_id) }
+  const authorization = `Bearer ${tokenFor(path)}`
+  const json = { "content-type": "application/json" }
+  const takes_body = method !== "GET" && method !== "DELETE"
+  const body = takes_body ? { body: "{}", headers: { authorization, ...json } } : {}
+  const allowed = { ...sent, headers: { authorization }, ...body }
+  const withHeader = (more: Readonly<Record<string, string>>) => ({
+    ...allowed,
+    headers: { ...allowed.headers, ...more },
+  })
+  return [
+    ["no token", sent],
+    ["a wrong token", { ...sent, headers: { authorization: "Bearer wrong" } }],
+    ["a token", allowed],
+    [
+      "a token as X-Auth-Token",
+      withHeader({ authorization: "", "x-auth-token": authorization.slice(7) }),
+    ],
+    ["an Idempotency-Key", withHeader({ "idempotency-key": `golden ${method} ${path}` })],
+    ["a trace", withHeader({ traceparent: `00-${"a".repeat(32)}-${"b".repeat(16)}-01` })],
+    ["a request id", withHeader({ "x-request-id": "golden" })],
+    ["an Origin", withHeader({ origin: "https://elsewhere.example" })],
+    ["an unknown Accept", withHeader({ accept: "application/x-unknown" })],
+    ["an unknown query", { ...allowed, path: `${sent.path}?limit=-1&unknown=1` }],
+    ["another method", { ...allowed, method: "PROPFIND" }],
+    ...(method === "GET"
+      ? ([
+          ["HEAD", { ...allowed, method: "HEAD" }],
+          ["If-None-Match: *", withHeader({ "if-none-match": "*" })],
+        ] as const)
+      : []),
+    ...(takes_body
+      ? ([
+          ["a body that is no JSON", { ...allowed, body: "{" }],
+          ["a body of text", { ...withHeader({ "content-type": "text/plain" }), body: "x" }],
+          ["a body in chunks", { ...allowed, is_chunked: true }],
+        ] as const)
+      : []),
+  ]
+}
+
+/** The kinds that have one answer stand together, in the order of their first. */
+const grouped = (answers: ReadonlyArray<readonly [kind: string, answer: string]>) => {
+  const kinds = new Map<string, Array<string>>()
+  for (const [kind, answer] of answers) kinds.set(answer, [...(kinds.get(answer) ?? []), kind])
+  return [...kinds].map(([answer, all]) => `# ${all.join("; ")}\n${answer}\n`).join("\n")
+}
+
+const partOf = (path: string) =>
+  /^\/v1\/(blobs|cluster|admin|webhooks|events)(\/|$)/.exec(path)?.[1] ??
+  /^\/(v1|v2|api|predict)(\/|$)/.exec(path)?.[1] ??
+  "pages"
+
+const parts = [
+  "pages",
+  "v1",
+  "blobs",
+  "cluster",
+  "admin",
+  "webhooks",
+  "events",
+  "api",
+  "predict",
+  "v2",
+]
+
+describe("every operation", () => {
+  it.each(parts)("of %s answers each kind of request as it was recorded", async (part) => {
+    const { send, close } = recorder(server.url)
+    let text = ""
+    for (const operation of operations.filter(({ path }) => partOf(path) === part)) {
+      const answers: Array<readonly [string, string]> = []
+      const kinds = kindsOf(operation)
+      const asked = begins_work.test(operation.path) ? kinds.slice(0, 3) : kinds
+      for (const [kind, sent] of asked) answers.push([kind, await send(sent)])
+      text += `## ${operation.method} ${operation.path}\n\n${grouped(answers)}\n`
+    }
+    close()
+    expect(text).not.toBe("")
+    await expect(text).toMatchFileSnapshot(`answers/${part}.txt`)
+  })
+})
