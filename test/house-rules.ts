@@ -95,7 +95,8 @@ const docstring_lines_max = 5
 const code = /\.(ts|mts|mjs)$/
 const ours =
   /^(actors|adapters|cli|events|gateway|packages\/[a-z-]+\/(?!test\/)|projections|schemas|server|main\.ts)/
-const middle = /^(actors|events|gateway|projections|schemas)\//
+const middle =
+  /^(actors|events|gateway|projections|schemas|packages\/(cluster|erasure)(?!\/test\/))\//
 const past_tense =
   /(ed|Begun|Broken|Found|Held|Kept|Left|Lost|Made|Met|Offline|Recast|Sent|Set|Taken|Withdrawn)$/
 const base = /extends \(?(Context|Schema|HttpApiMiddleware)\./

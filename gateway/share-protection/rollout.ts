@@ -2,7 +2,7 @@
 import { Effect, Option } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { address } from "#actors/commands.ts"
-import { Fleet } from "#actors/share-protection/fleet/fleet.ts"
+import { Fleet } from "#actors/share-protection/fleet.ts"
 import { default_domain_id } from "#actors/share-protection/fleet/options.ts"
 import { Images } from "#actors/share-protection/ports/compute.ts"
 import { Trusts } from "#actors/share-protection/ports/trusts.ts"

@@ -1,6 +1,6 @@
 /**
- * The life of blobs over HTTP, recorded: each request goes in several ways, which today are answered
- * by different code, and after a change of that must be answered alike.
+ * The life of blobs over HTTP, recorded: each request goes in several ways, which different code
+ * answers today, and must be answered in the same way after that code changes.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { cleanUp, newFolder, type Server, startServer } from "../process/server.ts"

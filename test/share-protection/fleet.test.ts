@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
-import { Fleet, type FleetContext } from "#actors/share-protection/fleet/fleet.ts"
+import { Fleet, type FleetContext } from "#actors/share-protection/fleet.ts"
 import {
   BootAllowed,
   BootFailureRecorded,

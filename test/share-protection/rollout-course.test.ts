@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { address } from "#actors/commands.ts"
-import { Fleet } from "#actors/share-protection/fleet/fleet.ts"
+import { Fleet } from "#actors/share-protection/fleet.ts"
 import { Rollout } from "#actors/share-protection/rollout.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
 import { AllowRollout, RecordBootFailure } from "#schemas/share-protection/fleet.ts"

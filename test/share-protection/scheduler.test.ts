@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Scheduler } from "#actors/share-protection/processes/scheduler.ts"
+import { Scheduler } from "#actors/share-protection/scheduler.ts"
 import {
   type SchedulerEvent,
   SchedulerPaused,

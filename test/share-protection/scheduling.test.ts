@@ -4,7 +4,6 @@ import { v7 } from "uuid"
 import { address } from "#actors/commands.ts"
 import { Domain } from "#actors/share-protection/domain.ts"
 import { Policy } from "#actors/share-protection/policy.ts"
-import { Scheduler, scheduler_id } from "#actors/share-protection/processes/scheduler.ts"
 import {
   type SchedulingOptions,
   scheduling,
@@ -14,6 +13,7 @@ import {
   deletePolicy,
   startFormatUpgrade,
 } from "#actors/share-protection/requests.ts"
+import { Scheduler, scheduler_id } from "#actors/share-protection/scheduler.ts"
 import { TargetTemplate } from "#actors/share-protection/target-template.ts"
 import { ApplyDomain, ConfigureDomain } from "#schemas/share-protection/domain.ts"
 import { BackupId, DomainId, PolicyId } from "#schemas/share-protection/id.ts"

@@ -5,10 +5,9 @@
 import { Effect } from "effect"
 import { type Addressed, address, type Commands } from "#actors/commands.ts"
 import { Domain } from "#actors/share-protection/domain.ts"
-import { Fleet } from "#actors/share-protection/fleet/fleet.ts"
+import { Fleet } from "#actors/share-protection/fleet.ts"
 import { cancelJob, type JobFacts, retryJob } from "#actors/share-protection/jobs/course.ts"
 import { Policy } from "#actors/share-protection/policy.ts"
-import { Scheduler, scheduler_id } from "#actors/share-protection/processes/scheduler.ts"
 import { Reconciliation } from "#actors/share-protection/reconciliation.ts"
 import {
   createTarget,
@@ -23,6 +22,7 @@ import {
   undeleteBackup,
 } from "#actors/share-protection/requests.ts"
 import { Rollout } from "#actors/share-protection/rollout.ts"
+import { Scheduler, scheduler_id } from "#actors/share-protection/scheduler.ts"
 import { Target } from "#actors/share-protection/target.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
 import { ConfigureDomain } from "#schemas/share-protection/domain.ts"

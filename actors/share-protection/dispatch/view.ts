@@ -1,6 +1,6 @@
 /** What dispatch knows: the jobs that are not through, and where they could run. */
 import { Effect } from "effect"
-import { Fleet, fleetAfter } from "#actors/share-protection/fleet/fleet.ts"
+import { Fleet, fleetAfter } from "#actors/share-protection/fleet.ts"
 import { Job, jobAfter } from "#actors/share-protection/job.ts"
 import type { Hold, JobFacts } from "#actors/share-protection/jobs/course.ts"
 import { Lease, leaseAfter } from "#actors/share-protection/lease.ts"

@@ -9,7 +9,6 @@ import type { Caused, Due } from "#actors/process.ts"
 import { derivedId } from "#actors/share-protection/derived-id.ts"
 import { freeSlots, startable } from "#actors/share-protection/dispatch/plan.ts"
 import type { KnownWorker } from "#actors/share-protection/dispatch/view.ts"
-import { Fleet } from "#actors/share-protection/fleet/fleet.ts"
 import {
   allowance,
   allowedAt,
@@ -18,6 +17,7 @@ import {
   workersOf,
 } from "#actors/share-protection/fleet/options.ts"
 import type { FleetView } from "#actors/share-protection/fleet/view.ts"
+import { Fleet } from "#actors/share-protection/fleet.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
 import { AllowBoot } from "#schemas/share-protection/fleet.ts"
 import { type DomainId, WorkerId } from "#schemas/share-protection/id.ts"

@@ -1,5 +1,5 @@
 /** How the fleet is kept. Source: document 2 §8 conductor.*. */
-import type { FleetContext } from "#actors/share-protection/fleet/fleet.ts"
+import type { FleetContext } from "#actors/share-protection/fleet.ts"
 import type { DomainSettings } from "#schemas/share-protection/domain.ts"
 import { DomainId, type ProjectId, type WorkerId } from "#schemas/share-protection/id.ts"
 

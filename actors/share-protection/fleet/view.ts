@@ -6,7 +6,7 @@ import {
   foldDispatch,
 } from "#actors/share-protection/dispatch/view.ts"
 import { Domain, domainAfter } from "#actors/share-protection/domain.ts"
-import { Fleet } from "#actors/share-protection/fleet/fleet.ts"
+import { Fleet } from "#actors/share-protection/fleet.ts"
 import { Rollout, rolloutAfter } from "#actors/share-protection/rollout.ts"
 import { type Log, parseStream, type Recorded } from "#events/log.ts"
 import type { DomainSettings } from "#schemas/share-protection/domain.ts"

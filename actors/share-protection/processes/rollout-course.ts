@@ -8,7 +8,6 @@ import { address } from "#actors/commands.ts"
 import type { Batch, Due } from "#actors/process.ts"
 import { derivedId } from "#actors/share-protection/derived-id.ts"
 import type { KnownWorker } from "#actors/share-protection/dispatch/view.ts"
-import { Fleet } from "#actors/share-protection/fleet/fleet.ts"
 import {
   allowance,
   allowedAt,
@@ -16,6 +15,7 @@ import {
   type FleetOptions,
 } from "#actors/share-protection/fleet/options.ts"
 import type { FleetView } from "#actors/share-protection/fleet/view.ts"
+import { Fleet } from "#actors/share-protection/fleet.ts"
 import { Rollout } from "#actors/share-protection/rollout.ts"
 import { Worker } from "#actors/share-protection/worker.ts"
 import { AllowBoot, EndRollout } from "#schemas/share-protection/fleet.ts"
