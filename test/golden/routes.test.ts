@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { cleanUp, newFolder, type Server, startServer, until } from "../process/server.ts"
 import { apiDocument, type Operation } from "../security/api-document.ts"
+import { buildIfNeeded } from "../web/built.ts"
 import { recorder, type Sent } from "./recording.ts"
 
 const some_id = "01234567-89ab-7def-8123-456789abcdef"
@@ -13,6 +14,7 @@ const worker_ms_max = 30_000
 let server: Server
 let operations: ReadonlyArray<Operation> = []
 beforeAll(async () => {
+  buildIfNeeded()
   server = await startServer(newFolder(), { ALMANAC_CAPITAL__TOKEN: "t".repeat(40) })
   operations = apiDocument(
     await (await fetch(new URL("/openapi.json", server.url))).text(),

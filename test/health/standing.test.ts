@@ -132,7 +132,7 @@ describeWithServer("a server of which parts stand", () => {
       audit.close()
       const second = await until("the publisher stands", standing_ms_max, async () => {
         const found = await readyOf(server)
-        return found.text.includes("publisher") && found
+        return /publisher .*message size/.test(found.text) && found
       })
       assert.equal(second.status, 503)
       assert.match(
