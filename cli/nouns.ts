@@ -1,4 +1,4 @@
-/** The nouns of the API as verbs, each loaded where it is asked for. */
+/** Commands for the nouns of the API, each loaded when it is used. */
 import type { Noun } from "#cli/client/operation.ts"
 
 const noun = (load: () => Promise<Noun>) => async () => {

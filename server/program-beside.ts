@@ -1,9 +1,9 @@
-/** Programs of processes and threads that this one starts. */
+/** Entry files of the processes and threads that this process starts. */
 import { basename, join } from "node:path"
 
 /**
- * The file of the program at `path` in this folder, in the form that this file has: the bundle's if
- * this file is in the bundle, which has all programs in one folder.
+ * The entry file at `path` in this folder. From the bundle it is the bundled one, because the bundle
+ * has all entry files in one folder.
  */
 export const programBeside = (path: string) =>
   import.meta.filename.endsWith(".ts")

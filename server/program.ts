@@ -1,10 +1,10 @@
-/** This program: its version, and where its settings come from. */
+/** The version of this program, and the sources of its settings. */
 import manifest from "#package.json" with { type: "json" }
 
 /** The version that package.json has. */
 export const { version } = manifest
 
-/** Where settings are read, besides the environment. */
+/** Sources of settings besides the environment. */
 export interface SettingsSources {
   /** The value of `--config`: a path, or empty. */
   readonly config: string

@@ -130,15 +130,15 @@ const instanceServer = (settings: Settings, { nats: { url, user, password } }: I
  */
 export const beside = (settings: Settings) => Layer.provide(log(settings), busBeside(settings))
 
-/** The log as it is, for those who look at it: no stream is made or changed. */
+/** The log for those who only read: its stream is neither created nor changed. */
 export const logAsItIs = (settings: Settings) =>
   Layer.provideMerge(
     logGenerations({ ...generations(settings), as_it_is: true }),
     watching(settings),
   )
 
-/** As `beside`, for verbs that only read: on a bus that is not ours the log is left as it is. */
-export const lookingBeside = (settings: Settings) =>
+/** As `beside`, for commands that only read: they leave the log of an outside bus as it is. */
+export const readOnlyBeside = (settings: Settings) =>
   settings.nats.url === ""
     ? beside(settings)
     : Layer.provide(logAsItIs(settings), busBeside(settings))
@@ -183,4 +183,4 @@ export const witnessing = (settings: Settings) =>
 
 /** The log beside, with the installation's key, for what others are to believe. */
 export const witnessed = (settings: Settings) =>
-  Layer.merge(lookingBeside(settings), notary(settings.data.dir, settings.audit.key_file))
+  Layer.merge(readOnlyBeside(settings), notary(settings.data.dir, settings.audit.key_file))

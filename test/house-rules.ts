@@ -20,7 +20,7 @@ interface Reach {
   readonly packages: RegExp
 }
 
-/** What each folder may import, besides itself. */
+/** What each folder may import, besides itself; a folder stands before the one that it is in. */
 const arrow: Readonly<Record<string, Reach>> = {
   schemas: { folders: [], packages: /^effect$/ },
   events: { folders: ["schemas"], packages: /^effect$/ },

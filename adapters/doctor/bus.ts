@@ -117,7 +117,7 @@ const size = Effect.gen(function* () {
   return ok("log size", `position ${position}, ${aggregates} aggregates, ${bytes} bytes${share}`)
 })
 
-/** The log as it is, and not as it is asked for: to look is not to change. */
+/** The log, without creating or changing its stream. */
 const looked = (options: GenerationsOptions) =>
   Layer.build(logGenerations({ ...options, as_it_is: true }))
 

@@ -16,8 +16,7 @@ export interface GenerationsOptions {
   readonly folder: string
   /** Copies in a cluster. */
   readonly replicas: number
-  /** Neither makes nor changes a stream: for who looks at somebody's log. */
-  readonly as_it_is?: boolean
+  readonly as_it_is?: LogOptions["as_it_is"]
 }
 
 /** What of a generation's log is asked of JetStream. */

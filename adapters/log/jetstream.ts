@@ -68,7 +68,7 @@ export interface LogOptions {
   readonly replicas?: number
   /** What it may take on disk, without limit if absent. */
   readonly max_bytes?: number
-  /** Neither makes nor changes the stream: for who looks at somebody's log. */
+  /** Neither creates nor changes the stream: for those who only read. */
   readonly as_it_is?: boolean | undefined
 }
 

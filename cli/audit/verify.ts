@@ -14,7 +14,7 @@ import { causeText } from "#schemas/cause-text.ts"
 import type { Settings } from "#schemas/settings.ts"
 import type { Fault } from "#schemas/system/audit.ts"
 import { deciders } from "#server/aggregate-kinds.ts"
-import { lookingBeside } from "#server/session.ts"
+import { readOnlyBeside } from "#server/session.ts"
 
 /** Faults that are printed unless asked otherwise: the first ones tell most. */
 const faults_shown = 20
@@ -123,7 +123,7 @@ export const verify = Command.make(
       until: Option.getOrUndefined(until),
       findings: Option.isSome(until) ? Effect.succeed([]) : lossesOf(configured),
     }
-    yield* Effect.provide(verifyLog(options), lookingBeside(configured))
+    yield* Effect.provide(verifyLog(options), readOnlyBeside(configured))
   }, Effect.catchCause(cannotRun)),
 ).pipe(
   Command.withDescription(

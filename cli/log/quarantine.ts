@@ -7,7 +7,7 @@ import { acknowledge, quarantined, type UnreadableCommit } from "#actors/system/
 import { json } from "#cli/audit/flags.ts"
 import { settings } from "#cli/root.ts"
 import { Acknowledgement } from "#schemas/system/quarantine.ts"
-import { beside, lookingBeside } from "#server/session.ts"
+import { beside, readOnlyBeside } from "#server/session.ts"
 
 /** Entries that are printed unless asked otherwise; all are counted. */
 const shown_default = 100
@@ -26,7 +26,7 @@ export const quarantine = Command.make(
   },
   Effect.fn(function* ({ limit, json }) {
     const configured = yield* settings
-    const found = yield* Effect.provide(quarantined(limit), lookingBeside(configured))
+    const found = yield* Effect.provide(quarantined(limit), readOnlyBeside(configured))
     if (json) return yield* Console.log(JSON.stringify(found))
     for (const one of found.first) yield* Console.log(lineOf(one))
     const { count, entries, open } = found

@@ -7,6 +7,7 @@ import { onnxWeightFiles } from "./onnx/weights.ts"
 import { unusable } from "./refusal.ts"
 import { tfjsFiles } from "./tfjs.ts"
 
+/** As `GET /predict/model` reports it: schemas/plant-disease/model.ts has the same list. */
 export type ModelFormat = "keras-h5" | "keras" | "onnx" | "tfjs"
 
 export interface ModelFile {

@@ -21,7 +21,7 @@ export type { Session } from "./session.ts"
 /** The program of the pool's threads. */
 export const thread_program = new URL("./thread.ts", import.meta.url)
 
-// These load sharp or ONNX Runtime, which only threads and tests need.
+// Loaded on first use: sharp and ONNX Runtime are needed by threads and tests alone.
 export const decode: typeof decodeImage = async (...image) =>
   (await import("./images/image.ts")).decode(...image)
 export const decodeFast: typeof decodeImageFast = async (...image) =>

@@ -86,8 +86,8 @@ const writes = <Row>({ name, of, keeps, ...declared }: Declared<Row>) => {
     drop: write<Moment>((db, { by: value, at }) =>
       db.deleteFrom(name).where(by, "=", value).where("valid_from", ">=", at),
     ),
-    // What still holds at `at` is the last version, if any: the others ended when it began. So only
-    // that one is looked at, however many there are.
+    // Only the last version can still hold at `at`, because each ends when the next begins. Reading
+    // that one by its key takes the same time however many there are.
     close: write<Moment>((db, { by: value, at }) =>
       db
         .updateTable(name)

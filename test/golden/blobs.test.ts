@@ -1,6 +1,6 @@
 /**
- * The life of blobs over HTTP, recorded: each request goes in several ways, which different code
- * answers today, and must be answered in the same way after that code changes.
+ * Golden responses for the lifecycle of a blob. Each request is sent in several ways that different
+ * code handles today; the responses must stay the same when one implementation handles them all.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { cleanUp, newFolder, type Server, startServer } from "../process/server.ts"
@@ -12,12 +12,12 @@ beforeAll(async () => {
 })
 afterAll(cleanUp)
 
-/** Below and above what is stored in the log, and above what one message holds. */
+/** Sizes in bytes: below and above the limit of small blobs, and above that of one message. */
 const sizes = { nothing: 0, small: 1_000, large: 300_000, "very large": 5_000_000 }
 
 const bytesOf = (size: number, way: string) => Buffer.alloc(size, `${way} and ${size} `)
 
-/** How a request goes, beside what it asks. */
+/** Ways to send the same request. */
 const ways: Readonly<Record<string, Partial<Sent>>> = {
   plain: {},
   "under an Idempotency-Key": { headers: { "idempotency-key": "golden" } },
@@ -26,14 +26,14 @@ const ways: Readonly<Record<string, Partial<Sent>>> = {
 }
 
 describe("blobs", () => {
-  it.each(Object.entries(sizes))("of %s bytes live as it was recorded", async (name, size) => {
+  it.each(Object.entries(sizes))("of %s bytes go through their lifecycle as recorded", async (name, size) => {
     const { send, close } = recorder(server.url)
     const authorization = `Bearer ${server.credentials.blob.token}`
     let text = ""
     for (const [way, { headers = {} }] of Object.entries(ways)) {
       const bytes = bytesOf(size, way)
       let id = "none"
-      const asked = async (
+      const record = async (
         what: string,
         method: string,
         path: string,
@@ -46,32 +46,32 @@ describe("blobs", () => {
       const json = { "content-type": "application/json" }
       const octets = { "content-type": "application/octet-stream" }
       const body = JSON.stringify({ data: bytes.toString("base64"), labels: { a: "b" } })
-      await asked("put as JSON", "PUT", "/v1/blobs", {
+      await record("put as JSON", "PUT", "/v1/blobs", {
         body,
         headers: json,
         onBody: (text) => {
           id = encodeURIComponent(JSON.parse(text).id.id)
         },
       })
-      await asked("put as JSON in chunks", "PUT", "/v1/blobs", {
+      await record("put as JSON in chunks", "PUT", "/v1/blobs", {
         body,
         headers: json,
         is_chunked: true,
       })
-      await asked("put as bytes", "POST", "/v1/blobs/stream", { body: bytes, headers: octets })
-      await asked("put as bytes in chunks", "POST", "/v1/blobs/stream", {
+      await record("put as bytes", "POST", "/v1/blobs/stream", { body: bytes, headers: octets })
+      await record("put as bytes in chunks", "POST", "/v1/blobs/stream", {
         body: bytes,
         headers: octets,
         is_chunked: true,
       })
-      await asked("list", "GET", "/v1/blobs?limit=1")
-      await asked("stat", "GET", "/v1/blobs/{id}/stat")
-      await asked("get", "GET", "/v1/blobs/{id}")
-      await asked("head", "HEAD", "/v1/blobs/{id}")
-      await asked("get as bytes", "GET", "/v1/blobs/{id}", {
+      await record("list", "GET", "/v1/blobs?limit=1")
+      await record("stat", "GET", "/v1/blobs/{id}/stat")
+      await record("get", "GET", "/v1/blobs/{id}")
+      await record("head", "HEAD", "/v1/blobs/{id}")
+      await record("get as bytes", "GET", "/v1/blobs/{id}", {
         headers: { accept: "application/octet-stream" },
       })
-      await asked("stream", "GET", "/v1/blobs/{id}/stream")
+      await record("stream", "GET", "/v1/blobs/{id}/stream")
       const accept = { accept: "application/octet-stream" }
       for (const [what, more] of [
         ["a range", { range: "bytes=1-3" }],
@@ -81,11 +81,11 @@ describe("blobs", () => {
         ["if none matches", { "if-none-match": "*" }],
         ["if another matches", { "if-match": '"another"' }],
       ] as const) {
-        await asked(what, "GET", "/v1/blobs/{id}", { headers: { ...accept, ...more } })
+        await record(what, "GET", "/v1/blobs/{id}", { headers: { ...accept, ...more } })
       }
-      await asked("delete", "DELETE", "/v1/blobs/{id}")
-      await asked("delete again", "DELETE", "/v1/blobs/{id}")
-      await asked("get what is gone", "GET", "/v1/blobs/{id}")
+      await record("delete", "DELETE", "/v1/blobs/{id}")
+      await record("delete again", "DELETE", "/v1/blobs/{id}")
+      await record("get what is gone", "GET", "/v1/blobs/{id}")
     }
     close()
     await expect(text).toMatchFileSnapshot(`answers/blobs-${name.replace(" ", "-")}.txt`)

@@ -1,6 +1,6 @@
 /**
- * Answers as text that is the same on each run: what identifies, dates or measures something is
- * replaced by its kind. Of a success the body's shape is kept, of an error every word.
+ * Records HTTP responses as text that is the same on every run: ids, dates and lengths become
+ * placeholders. A success keeps the shape of its body, an error every word.
  */
 import { Agent, request } from "node:http"
 import { connect } from "node:net"
@@ -13,12 +13,12 @@ export interface Sent {
   readonly body?: string | Buffer
   /** Sends the body in chunks, without its length. */
   readonly is_chunked?: boolean
-  /** Gets the answer's body as it came. */
+  /** Receives the response body unchanged. */
   readonly onBody?: (body: string) => void
 }
 
-/** Headers whose values are made for each answer. */
-const own_values: Readonly<Record<string, string>> = {
+/** Placeholders for headers whose values differ in each response. */
+const placeholders: Readonly<Record<string, string>> = {
   date: "<date>",
   etag: "<etag>",
   "content-length": "<length>",
@@ -46,7 +46,7 @@ const shapeOf = (value: unknown): unknown => {
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, shapeOf(one)]))
 }
 
-/** Longer bodies are documents and pages, which have tests of their own. */
+/** Maximum characters of a recorded body; documents and pages are longer, and tested elsewhere. */
 const body_chars_max = 2_000
 
 const bodyText = (status: number, type: string, text: string) => {
@@ -58,7 +58,7 @@ const bodyText = (status: number, type: string, text: string) => {
   return shown.length > body_chars_max ? "(a long document)" : constant(shown)
 }
 
-/** Lines that nearly every answer has: only where one is missing it is said. */
+/** Header lines of nearly every response: only a missing one is recorded. */
 const usual = [
   "connection: keep-alive",
   "content-length: <length>",
@@ -72,17 +72,17 @@ const headerLines = (raw: ReadonlyArray<string>) => {
   const found: Array<string> = []
   for (let i = 0; i < raw.length; i += 2) {
     const name = (raw[i] ?? "").toLowerCase()
-    found.push(`${name}: ${own_values[name] ?? constant(raw[i + 1] ?? "")}`)
+    found.push(`${name}: ${placeholders[name] ?? constant(raw[i + 1] ?? "")}`)
   }
   const missing = usual.filter((line) => !found.includes(line)).map((line) => `without ${line}`)
   const others = found.filter((line) => !usual.includes(line))
   return [...others.toSorted(), ...missing].map((line) => `${line}\n`).join("")
 }
 
-/** A stream is read no further than its head. */
+/** Content types of endless responses: only their head is recorded. */
 const is_endless = /^text\/event-stream/
 
-/** Sends requests over connections that are kept, and answers each as text. */
+/** Sends requests over persistent connections, and returns each response as text. */
 export const recorder = (url: string) => {
   const agent = new Agent({ keepAlive: true })
   const send = ({ method, path, headers = {}, body, is_chunked = false, onBody }: Sent) =>
@@ -93,10 +93,10 @@ export const recorder = (url: string) => {
       const sent = request(new URL(path, url), options, (response) => {
         const { statusCode: status = 0, rawHeaders, headers: got } = response
         const type = got["content-type"] ?? ""
-        const told = (text: string) =>
+        const finish = (text: string) =>
           resolve(`${status}\n${headerLines(rawHeaders)}${bodyText(status, type, text)}`)
         if (is_endless.test(type)) {
-          told("")
+          finish("")
           return void sent.destroy()
         }
         const parts: Array<Buffer> = []
@@ -105,7 +105,7 @@ export const recorder = (url: string) => {
         response.on("end", () => {
           const text = Buffer.concat(parts).toString("latin1")
           onBody?.(text)
-          told(text)
+          finish(text)
         })
       })
       sent.on("error", reject)
@@ -115,10 +115,10 @@ export const recorder = (url: string) => {
   return { send, close: () => agent.destroy() }
 }
 
-/** Nothing more is waited for once a connection was silent for so long, in milliseconds. */
-const silence_ms = 400
+/** Milliseconds of silence after which a connection counts as kept open. */
+const silence_ms = 1_000
 
-/** Sends bytes as they are; answers all that came, and whether the server ended the connection. */
+/** Sends raw bytes; returns every response, and whether the server closed the connection. */
 export const exchange = async (url: string, parts: ReadonlyArray<string | Buffer>) => {
   const { hostname, port } = new URL(url)
   const socket = connect(Number(port), hostname)
@@ -141,11 +141,11 @@ export const exchange = async (url: string, parts: ReadonlyArray<string | Buffer
   }
   while (!is_ended && performance.now() - last_ms < silence_ms) await pause(10)
   socket.destroy()
-  return `${answersIn(text)}${is_ended ? "(closed)" : "(kept open)"}`
+  return `${responsesIn(text)}${is_ended ? "(closed)" : "(kept open)"}`
 }
 
-/** Each answer's status, headers and body, made constant. */
-const answersIn = (text: string) => {
+/** The status, headers and body of each response in this text, with placeholders. */
+const responsesIn = (text: string) => {
   let rest = text
   let all = ""
   while (rest !== "") {
@@ -161,8 +161,8 @@ const answersIn = (text: string) => {
     const type = /^content-type: (.*)$/im.exec(lines.join("\n"))?.[1] ?? ""
     const status = Number(first.split(" ")[1])
     const is_plain = status === 100 || length === 0
-    const told = is_plain ? "(no body)" : bodyText(status, type, body)
-    all += `${first}\n${headerLines(raw)}${told}\n`
+    const shown = is_plain ? "(no body)" : bodyText(status, type, body)
+    all += `${first}\n${headerLines(raw)}${shown}\n`
     rest = rest.slice(end + 4 + length)
   }
   return all

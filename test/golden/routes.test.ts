@@ -1,6 +1,6 @@
 /**
- * What every operation answers to requests of many kinds, recorded: a change of how requests are
- * admitted must not change a word of it. `npx vitest run --update test/golden` records anew.
+ * Golden responses of every operation to requests of many kinds. Rewriting how requests are
+ * admitted must not change them. CONTRIBUTING.md says how to record them again.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { cleanUp, newFolder, type Server, startServer, until } from "../process/server.ts"
@@ -19,7 +19,7 @@ beforeAll(async () => {
   operations = apiDocument(
     await (await fetch(new URL("/openapi.json", server.url))).text(),
   ).operations
-  // Its own worker registers a moment after the start; then lists of workers have one.
+  // The server's own worker registers shortly after startup, and is then in every list of workers.
   await until("a worker", worker_ms_max, async () => {
     const headers = { authorization: `Bearer ${server.credentials.admin.token}` }
     const answer = await fetch(new URL("/v1/admin/workers", server.url), { headers })
@@ -28,17 +28,17 @@ beforeAll(async () => {
 })
 afterAll(cleanUp)
 
-/** Whose token an operation is asked with: one that may, where one of the development's may. */
+/** A development token that may call the operation at this path. */
 const tokenFor = (path: string) => {
   const { admin, tenant, blob } = server.credentials
   if (/^\/v1\/(blobs|cluster)/.test(path)) return blob.token
   return /^\/v1\/(admin|events)|^\/metrics/.test(path) ? admin.token : tenant.token
 }
 
-/** What it answers depends on whether the work that the last request began has ended. */
+/** Its response depends on whether the work that an earlier request started has ended. */
 const begins_work = /reconciliation\/trigger$/
 
-/** Each kind of request to one operation; it is asked in this order. */
+/** The kinds of request to one operation, in the order in which they are sent. */
 const kindsOf = ({ method, path }: Operation): ReadonlyArray<readonly [string, Sent]> => {
   const sent = { method, path: path.replaceAll(/\{\w+\}/g, some_id) }
   const authorization = `Bearer ${tokenFor(path)}`
@@ -81,7 +81,7 @@ const kindsOf = ({ method, path }: Operation): ReadonlyArray<readonly [string, S
   ]
 }
 
-/** The kinds that have one answer stand together, in the order of their first. */
+/** Groups the kinds of request that get the same response. */
 const grouped = (answers: ReadonlyArray<readonly [kind: string, answer: string]>) => {
   const kinds = new Map<string, Array<string>>()
   for (const [kind, answer] of answers) kinds.set(answer, [...(kinds.get(answer) ?? []), kind])
@@ -107,7 +107,7 @@ const parts = [
 ]
 
 describe("every operation", () => {
-  it.each(parts)("of %s answers each kind of request as it was recorded", async (part) => {
+  it.each(parts)("of %s responds to each kind of request as recorded", async (part) => {
     const { send, close } = recorder(server.url)
     let text = ""
     for (const operation of operations.filter(({ path }) => partOf(path) === part)) {

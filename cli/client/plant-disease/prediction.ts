@@ -25,7 +25,7 @@ export const predict: Noun = {
 const bytesOf = async (file: string) => {
   const unreadable = (reason: string) => failure("usage", `${file} cannot be read: ${reason}`)
   try {
-    // A pipe has no size: what comes out of it is bounded as it is read.
+    // A pipe has no size, so the read below is bounded too.
     const { size } = await stat(file)
     if (size > image_bytes_max) throw new Error(`longer than ${image_bytes_max} bytes`)
     return await whole(createReadStream(file), image_bytes_max, unreadable)
