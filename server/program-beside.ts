@@ -2,8 +2,8 @@
 import { basename, join } from "node:path"
 
 /**
- * The entry file at `path` in this folder. From the bundle it is the bundled one, because the bundle
- * has all entry files in one folder.
+ * The entry file at `path` in this folder. From the bundle it is the bundled one: all entry files
+ * are in one folder there.
  */
 export const programBeside = (path: string) =>
   import.meta.filename.endsWith(".ts")

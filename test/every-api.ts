@@ -6,10 +6,10 @@ import { CapitalPressureApi } from "#gateway/capital-pressure/api.ts"
 import { CarrierSearchApi } from "#gateway/carrier-search/api.ts"
 import { PlantDiseaseApi } from "#gateway/plant-disease/api.ts"
 import { served } from "#gateway/share-protection/routes.ts"
-import type { shape_a } from "#gateway/share-protection/shape-a.ts"
-import { SystemApi } from "#gateway/system/api.ts"
-import { HealthApi } from "#gateway/system/health-api.ts"
-import { OperationsApi } from "#gateway/system/operations-api.ts"
+import type { shape_a } from "#gateway/share-protection/shapes/shape-a.ts"
+import { SystemApi } from "#gateway/system/apis/api.ts"
+import { HealthApi } from "#gateway/system/apis/health.ts"
+import { OperationsApi } from "#gateway/system/apis/operations.ts"
 
 /** With share protection in this shape. */
 export const apisOf = (shape: typeof shape_a): ReadonlyArray<HttpApi.Constraint> => [

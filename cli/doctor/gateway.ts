@@ -4,7 +4,7 @@ import { warningOf } from "#actors/system/log-standing.ts"
 import { type Check, promised } from "#adapters/doctor/checks.ts"
 import { type Finding, fail, ok, some, warn } from "#adapters/doctor/finding.ts"
 import { metric_looks } from "#cli/doctor/metric-checks.ts"
-import { ReadModelList } from "#gateway/system/read-models-api.ts"
+import { ReadModelList } from "#gateway/system/apis/read-models.ts"
 import { LogFigures } from "#schemas/system/audit.ts"
 
 /** An answer: undefined where there was none, with why. */

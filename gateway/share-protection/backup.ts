@@ -7,15 +7,20 @@ import { Clock, DateTime, Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { deleteBackup, requestBackup, undeleteBackup } from "#actors/share-protection/requests.ts"
 import { answer, begun, nothing, page } from "#gateway/share-protection/answer.ts"
-import type { ShareProtectionApi } from "#gateway/share-protection/api.ts"
+import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
+import { owned, ownProject } from "#gateway/share-protection/checks/ownership.ts"
+import { quotaOf } from "#gateway/share-protection/checks/quota.ts"
+import {
+  bucketOf,
+  named,
+  namedShare,
+  namedTarget,
+} from "#gateway/share-protection/checks/reference.ts"
 import { Deployment } from "#gateway/share-protection/deployment.ts"
-import { owned, ownProject } from "#gateway/share-protection/ownership.ts"
 import { type Asked, pageOf } from "#gateway/share-protection/page.ts"
 import { ownedPolicy } from "#gateway/share-protection/policy.ts"
-import { quotaOf } from "#gateway/share-protection/quota.ts"
-import { bucketOf, named, namedShare, namedTarget } from "#gateway/share-protection/reference.ts"
 import { caughtUp, once, send } from "#gateway/share-protection/sending.ts"
-import type { NewBackup } from "#gateway/share-protection/shape.ts"
+import type { NewBackup } from "#gateway/share-protection/shapes/shape.ts"
 import { Transport } from "#gateway/transport.ts"
 import { type BackupRow, findBackup, listBackups } from "#projections/share-protection/backup.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"

@@ -1,6 +1,6 @@
 /** How this deployment of share protection is set up, and who tells whether it works. */
 import { Context, type Effect } from "effect"
-import type { Shape } from "#gateway/share-protection/shape.ts"
+import type { Shape } from "#gateway/share-protection/shapes/shape.ts"
 import type { Settings } from "#schemas/settings.ts"
 
 export class Deployment extends Context.Service<

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import type { ShareProtectionApi } from "#gateway/share-protection/api.ts"
+import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
 import { Deployment } from "#gateway/share-protection/deployment.ts"
 import { BackendUnavailable } from "#schemas/share-protection/rejection.ts"
 

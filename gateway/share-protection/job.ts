@@ -7,14 +7,14 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { cancelJob, type JobFacts, retryJob } from "#actors/share-protection/jobs/course.ts"
 import { answer, page } from "#gateway/share-protection/answer.ts"
-import type { ShareProtectionApi } from "#gateway/share-protection/api.ts"
+import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
 import {
   callerOf,
   existing,
   ownedJob,
   ownedTarget,
   ownProject,
-} from "#gateway/share-protection/ownership.ts"
+} from "#gateway/share-protection/checks/ownership.ts"
 import { type Asked, pageOf } from "#gateway/share-protection/page.ts"
 import { send } from "#gateway/share-protection/sending.ts"
 import { jobView } from "#gateway/share-protection/view.ts"

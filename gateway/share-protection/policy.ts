@@ -9,22 +9,22 @@ import { address } from "#actors/commands.ts"
 import { Policy } from "#actors/share-protection/policy.ts"
 import { definePolicy, deletePolicy } from "#actors/share-protection/requests.ts"
 import { answer, nothing, page } from "#gateway/share-protection/answer.ts"
-import type { ShareProtectionApi } from "#gateway/share-protection/api.ts"
-import { Deployment } from "#gateway/share-protection/deployment.ts"
-import { owned, ownProject } from "#gateway/share-protection/ownership.ts"
-import { type Asked, pageOf } from "#gateway/share-protection/page.ts"
-import { type Patch, unchanged } from "#gateway/share-protection/patch.ts"
-import { quotaOf } from "#gateway/share-protection/quota.ts"
+import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
+import { owned, ownProject } from "#gateway/share-protection/checks/ownership.ts"
+import { quotaOf } from "#gateway/share-protection/checks/quota.ts"
 import {
   named,
   namedSchedule,
   namedShare,
   namedTarget,
   namedTemplate,
-} from "#gateway/share-protection/reference.ts"
+} from "#gateway/share-protection/checks/reference.ts"
+import { Deployment } from "#gateway/share-protection/deployment.ts"
+import { type Asked, pageOf } from "#gateway/share-protection/page.ts"
+import { type Patch, unchanged } from "#gateway/share-protection/patch.ts"
 import { previewRetention } from "#gateway/share-protection/retention-preview.ts"
 import { once, send } from "#gateway/share-protection/sending.ts"
-import type { NewPolicy, PolicyChanges } from "#gateway/share-protection/shape.ts"
+import type { NewPolicy, PolicyChanges } from "#gateway/share-protection/shapes/shape.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import { findPolicy, listPolicies, type PolicyRow } from "#projections/share-protection/policy.ts"
 import { PolicyId, type ShareId, type TargetId } from "#schemas/share-protection/id.ts"

@@ -6,7 +6,7 @@
 import { Effect } from "effect"
 import { retain } from "#actors/share-protection/processes/retention.ts"
 import { answer } from "#gateway/share-protection/answer.ts"
-import { namedSchedule } from "#gateway/share-protection/reference.ts"
+import { namedSchedule } from "#gateway/share-protection/checks/reference.ts"
 import { listRetainable } from "#projections/share-protection/backup.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import type { PolicyRow } from "#projections/share-protection/policy.ts"

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Trusts } from "#actors/share-protection/ports/trusts.ts"
-import type { ShareProtectionApi } from "#gateway/share-protection/api.ts"
+import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
 
 /** By whom a tenant finds the trustee of a trust. Source: document 2 §2 Service info. */
 export const serviceInfoHandlers = (api: ShareProtectionApi) =>

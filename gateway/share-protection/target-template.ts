@@ -5,11 +5,11 @@ import { address } from "#actors/commands.ts"
 import { createTemplate, deleteTemplate } from "#actors/share-protection/requests.ts"
 import { TargetTemplate } from "#actors/share-protection/target-template.ts"
 import { answer, nothing, page } from "#gateway/share-protection/answer.ts"
-import { existing, ownDomain } from "#gateway/share-protection/ownership.ts"
+import { TargetTemplateApi } from "#gateway/share-protection/apis/target-template.ts"
+import { existing, ownDomain } from "#gateway/share-protection/checks/ownership.ts"
 import { type Asked, pageOf } from "#gateway/share-protection/page.ts"
 import { type Patch, unchanged } from "#gateway/share-protection/patch.ts"
 import { once, send } from "#gateway/share-protection/sending.ts"
-import { TargetTemplateApi } from "#gateway/share-protection/target-template-api.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import {
   findTargetTemplate,

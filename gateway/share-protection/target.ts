@@ -9,21 +9,21 @@ import { address } from "#actors/commands.ts"
 import { createTarget, deleteTarget, restartEnrollment } from "#actors/share-protection/requests.ts"
 import { Target } from "#actors/share-protection/target.ts"
 import { answer, begun, nothing, page } from "#gateway/share-protection/answer.ts"
-import type { ShareProtectionApi } from "#gateway/share-protection/api.ts"
-import { Deployment } from "#gateway/share-protection/deployment.ts"
+import type { ShareProtectionApi } from "#gateway/share-protection/apis/api.ts"
 import {
   callerOf,
   ownDomain,
   ownedTarget,
   ownProject,
-} from "#gateway/share-protection/ownership.ts"
+} from "#gateway/share-protection/checks/ownership.ts"
+import { preflight } from "#gateway/share-protection/checks/preflight.ts"
+import { quotaOf } from "#gateway/share-protection/checks/quota.ts"
+import { registered, verified } from "#gateway/share-protection/checks/registration.ts"
+import { Deployment } from "#gateway/share-protection/deployment.ts"
 import { type Asked, pageOf } from "#gateway/share-protection/page.ts"
 import { type Patch, unchanged } from "#gateway/share-protection/patch.ts"
-import { preflight } from "#gateway/share-protection/preflight.ts"
-import { quotaOf } from "#gateway/share-protection/quota.ts"
-import { registered, verified } from "#gateway/share-protection/registration.ts"
 import { caughtUp, once, send } from "#gateway/share-protection/sending.ts"
-import type { NewTarget, TargetChanges } from "#gateway/share-protection/shape.ts"
+import type { NewTarget, TargetChanges } from "#gateway/share-protection/shapes/shape.ts"
 import { Transport } from "#gateway/transport.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import { listJobs } from "#projections/share-protection/job.ts"

@@ -9,7 +9,7 @@ import {
   type OverBudget,
 } from "#gateway/budget.ts"
 import { type Proof, RequestContext } from "#gateway/request-context.ts"
-import { isEventId, namesOf, placeOf } from "#gateway/system/events-api.ts"
+import { isEventId, namesOf, placeOf } from "#gateway/system/apis/events.ts"
 import { allPublished } from "#gateway/system/published-names.ts"
 import { visibleTo } from "#gateway/system/visible.ts"
 import { ownerOf } from "#gateway/ticket/issue.ts"

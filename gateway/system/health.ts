@@ -3,7 +3,7 @@ import { Context, Duration, Effect, Layer } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { appOf, type Mounted } from "#gateway/routes.ts"
-import { HealthApi } from "#gateway/system/health-api.ts"
+import { HealthApi } from "#gateway/system/apis/health.ts"
 
 /** A service that does not say within this whether it is ready is not, in milliseconds. */
 const ready_ms_max = 2000

@@ -6,8 +6,8 @@
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { storeOf } from "#adapters/blob-storage/blob-volume.ts"
-import { directNodes } from "../../packages/cluster/test/cluster-direct.ts"
-import { idOf, orderOf, origin } from "../../packages/cluster/test/cluster-nodes.ts"
+import { directNodes } from "../../packages/cluster/test/replicas/direct.ts"
+import { idOf, orderOf, origin } from "../../packages/cluster/test/replicas/nodes.ts"
 import { noise } from "../contract/blob-store-bytes.ts"
 import {
   accept_bytes,

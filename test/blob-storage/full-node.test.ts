@@ -1,11 +1,12 @@
 /**
  * One full node among several. A node at its floor of free space refuses copies and shards as one
- * at its capacity does (packages/volume/test/free-space.test.ts): here it is an engine in memory
- * with a limit.
+ * at its capacity does (free-space.test.ts of the volume): here it is an engine in memory with a
+ * limit.
  */
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import type { ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import { makeRepairWorld } from "../../packages/cluster/test/repair/world.ts"
 import {
   faultIn,
   idOf,
@@ -14,8 +15,7 @@ import {
   type Nodes,
   orderOf,
   read,
-} from "../../packages/cluster/test/cluster-nodes.ts"
-import { makeRepairWorld } from "../../packages/cluster/test/repair-world.ts"
+} from "../../packages/cluster/test/replicas/nodes.ts"
 
 const settle_s = 11
 const roomy_bytes = 2 ** 30

@@ -4,8 +4,8 @@ import { Context } from "effect"
 import { HttpApi } from "effect/http-api"
 import { KeyNotNeeded } from "#gateway/limits.ts"
 import { served } from "#gateway/share-protection/routes.ts"
-import { shape_a } from "#gateway/share-protection/shape-a.ts"
-import { shape_b } from "#gateway/share-protection/shape-b.ts"
+import { shape_a } from "#gateway/share-protection/shapes/shape-a.ts"
+import { shape_b } from "#gateway/share-protection/shapes/shape-b.ts"
 import { apisOf } from "../every-api.ts"
 
 /**

@@ -6,6 +6,7 @@ import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { logMemory } from "#adapters/log/memory.ts"
 import { type Log, LogUnavailable } from "#events/log.ts"
+import { type ReadModelDifference, ReadModelsGroup } from "#gateway/system/apis/read-models.ts"
 import {
   compareReadModel,
   listReadModels,
@@ -13,7 +14,6 @@ import {
   ReadModels,
   rebuildReadModel,
 } from "#gateway/system/read-models.ts"
-import { type ReadModelDifference, ReadModelsGroup } from "#gateway/system/read-models-api.ts"
 import { SystemModel } from "#projections/system/blueprint.ts"
 import { sqlite } from "#sqlite"
 import { Count, Counter } from "../counter.ts"

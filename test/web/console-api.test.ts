@@ -1,6 +1,6 @@
 /** What the server answers has the shapes that the console reads: held by the compiler. */
 import { expectTypeOf, it } from "vitest"
-import type { ReadModelList } from "#gateway/system/read-models-api.ts"
+import type { ReadModelList } from "#gateway/system/apis/read-models.ts"
 import type { ClusterMetrics } from "#schemas/blob-storage/cluster.ts"
 import type { ReconciliationStatus } from "#schemas/share-protection/reconciliation.ts"
 import type { Rollout } from "#schemas/share-protection/rollout.ts"

@@ -6,7 +6,7 @@ import type { CopyOrder } from "#actors/blob-storage/node-engine.ts"
 import { type MemoryEngine, memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { makeNewest, takeBackGuard } from "../take-back.ts"
-import { idOf, origin } from "./erasure-cluster.ts"
+import { idOf, origin } from "./erasure/cluster.ts"
 
 const bytes = Buffer.from("some bytes that were put")
 const id = idOf(bytes)

@@ -8,7 +8,7 @@ import { afterAll, describe, it } from "vitest"
 import { noise } from "../../../test/contract/blob-store-bytes.ts"
 import { seeded } from "../../../test/process/seeded.ts"
 import { type VolumeDisk, volumeDisk } from "../disk.ts"
-import { simulateDisk } from "./simulated-disk.ts"
+import { simulateDisk } from "./simulated/disk.ts"
 
 const folder = mkdtempSync(join(tmpdir(), "almanac-disk-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

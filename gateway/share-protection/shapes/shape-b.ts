@@ -1,0 +1,91 @@
+/** Shape B: buckets are registered against a domain's templates. Source: document 2 §1, §2, §4. */
+import { Schema, SchemaGetter, Struct } from "effect"
+import { patchOf, taken } from "#gateway/share-protection/patch.ts"
+import type { KeyRefs, Shape } from "#gateway/share-protection/shapes/shape.ts"
+import { backupView, policyView, targetView } from "#gateway/share-protection/view.ts"
+import { TargetStatus } from "#schemas/share-protection/target.ts"
+import { BackupB, NewBackupB } from "#schemas/share-protection/views/backup.ts"
+import { NewPolicyB, PolicyB, PolicyChanges } from "#schemas/share-protection/views/policy.ts"
+import {
+  NewTargetB,
+  StatusB,
+  TargetB,
+  TargetChangesB,
+} from "#schemas/share-protection/views/target.ts"
+
+const statuses = { pending: "enrolling", available: "available", error: "error" } as const
+
+interface Changes {
+  readonly s3_access_key_ref?: string
+  readonly s3_secret_key_ref?: string
+  readonly engine_key_trust_id?: string | null
+}
+
+const keyRefsOf = ({ s3_access_key_ref, s3_secret_key_ref }: Changes): KeyRefs => ({
+  ...(s3_access_key_ref === undefined ? {} : { access_key: s3_access_key_ref }),
+  ...(s3_secret_key_ref === undefined ? {} : { secret_key: s3_secret_key_ref }),
+})
+
+const worded = ["s3_access_key_ref", "s3_secret_key_ref", "engine_key_trust_id"] as const
+
+export const shape_b: Shape = {
+  name: "B",
+  keyOf: () => "items",
+  begun: (_noun, resource) => resource,
+  TargetStatus: StatusB.pipe(
+    Schema.decodeTo(TargetStatus, {
+      decode: SchemaGetter.transform((status) => (status === "enrolling" ? "pending" : status)),
+      encode: SchemaGetter.transform((status) => statuses[status]),
+    }),
+  ),
+  target: {
+    View: TargetB,
+    shown: (row) => ({
+      ...targetView(row),
+      bucket_name: row.bucket,
+      template_id: row.template_id,
+      status: statuses[row.status],
+      s3_access_key_ref: row.access_key_ref,
+      s3_secret_key_ref: row.secret_key_ref,
+      engine_key_ref: row.repository_password_ref,
+      engine_key_trust_id: row.trust_id,
+    }),
+    New: taken(NewTargetB, (body) => ({
+      name: body.name ?? body.bucket_name,
+      endpoint: null,
+      bucket: body.bucket_name,
+      template_id: body.template_id,
+      project_id: body.project_id ?? null,
+      trust_id: body.trust_id ?? null,
+      key_refs: keyRefsOf(body),
+      ca_cert_ref: null,
+      addressing_mode: "path",
+      region: null,
+    })),
+    Patch: patchOf(TargetChangesB, TargetB, (changes) => {
+      const { engine_key_trust_id: trust_id } = changes
+      const key_refs = keyRefsOf(changes)
+      return {
+        ...(trust_id === undefined ? {} : { trust_id }),
+        ...Struct.omit(changes, worded),
+        ...(Object.keys(key_refs).length === 0 ? {} : { key_refs }),
+      }
+    }),
+  },
+  policy: {
+    View: PolicyB,
+    shown: (row) => ({ ...policyView(row), target_template_id: row.target_template_id }),
+    New: taken(NewPolicyB, (body) => ({ ...body, target_id: null })),
+    Patch: patchOf(PolicyChanges, PolicyB, (changes) => changes),
+  },
+  backup: {
+    View: BackupB,
+    shown: (row) => ({ ...backupView(row), target_bucket_id: row.target_id }),
+    New: taken(NewBackupB, ({ share_id, policy_id, crash_consistent }) => ({
+      share_id,
+      target_id: null,
+      policy_id,
+      crash_consistent: crash_consistent ?? null,
+    })),
+  },
+}

@@ -1,0 +1,132 @@
+/** The queue of hints, and the pace of the repair. */
+import assert from "node:assert/strict"
+import { describe, it } from "vitest"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { makeRepairQueue } from "../../repair/queue.ts"
+import { makePace, paced } from "../../repair/rate.ts"
+import { makeWorld } from "../simulation/world.ts"
+
+// What an identifier looks like does not matter here.
+const id = (n: number) => `${n}` as BlobId
+const second_ns = 1_000_000_000n
+
+describe("the queue of hints", () => {
+  it("has each blob once, first come first served", () => {
+    const queue = makeRepairQueue()
+    for (const n of [1, 2, 1, 3]) queue.add(id(n))
+    assert.equal(queue.size(), 3)
+    assert.deepEqual(queue.take(0n, 2), [id(1), id(2)])
+    assert.deepEqual(queue.take(0n, 2), [id(3)])
+    assert.deepEqual(queue.take(0n, 2), [])
+  })
+  it("has no more than its room, and says that some were left out, once", () => {
+    const queue = makeRepairQueue(2)
+    for (const n of [1, 2]) queue.add(id(n))
+    assert.equal(queue.hasLost(), false)
+    queue.add(id(3))
+    assert.equal(queue.size(), 2)
+    assert.equal(queue.hasLost(), true)
+    assert.equal(queue.hasLost(), false)
+  })
+  it("gives what failed again, after twice as long each time, and then no more", () => {
+    const queue = makeRepairQueue()
+    queue.add(id(1))
+    let now = 0n
+    const pauses: Array<number> = []
+    assert.deepEqual(queue.take(now, 1), [id(1)])
+    queue.postpone(id(1), now)
+    for (let waited = 0; queue.size() > 0; waited++) {
+      now += second_ns
+      if (queue.take(now, 1).length === 0) continue
+      pauses.push(waited + 1)
+      waited = -1
+      queue.postpone(id(1), now)
+    }
+    assert.deepEqual(pauses, [1, 2, 4, 8, 16, 32])
+    assert.equal(queue.hasLost(), true)
+  })
+  it("forgets how often a blob failed once it is done with", () => {
+    const queue = makeRepairQueue()
+    queue.add(id(1))
+    queue.take(0n, 1)
+    queue.postpone(id(1), 0n)
+    queue.take(second_ns, 1)
+    queue.settle(id(1))
+    queue.add(id(1))
+    queue.take(second_ns, 1)
+    queue.postpone(id(1), second_ns)
+    assert.deepEqual(queue.take(2n * second_ns, 1), [id(1)])
+  })
+  it("lets a new hint in while the blob is under way", () => {
+    const queue = makeRepairQueue()
+    queue.add(id(1))
+    queue.take(0n, 1)
+    queue.add(id(1))
+    queue.postpone(id(1), 0n)
+    assert.deepEqual(queue.take(0n, 5), [id(1)])
+    assert.equal(queue.size(), 0)
+  })
+})
+
+describe("the pace", () => {
+  const mebibyte = 2 ** 20
+  /** How long so many pieces take at 50 MiB/s, in milliseconds. */
+  const takes = async (pieces: number, bytes: number, at_once: number) => {
+    const world = makeWorld(1)
+    const pace = makePace(50 * mebibyte, { now: world.now, after: world.after })
+    let left = pieces
+    const worker = async () => {
+      while (left-- > 0) await pace(bytes)
+    }
+    await world.until(Promise.all(Array.from({ length: at_once }, worker)))
+    return world.ms()
+  }
+  it("is what was set, within a hundredth, for pieces of any size", async () => {
+    for (const [pieces, bytes, at_once] of [
+      [1000, mebibyte, 1],
+      [1000, mebibyte, 16],
+      [250_000, 4096, 16],
+      [20, 50 * mebibyte, 3],
+    ] as const) {
+      const wanted_ms = ((pieces * bytes) / (50 * mebibyte)) * 1000
+      const ms = await takes(pieces, bytes, at_once)
+      assert.ok(Math.abs(ms / wanted_ms - 1) < 0.01, `${ms} ms for ${wanted_ms}`)
+    }
+  })
+  it("holds still while nothing is taken: a pause is no credit", async () => {
+    const world = makeWorld(1)
+    const pace = makePace(100, { now: world.now, after: world.after })
+    await world.until(world.pause(60_000))
+    const begun = world.ms()
+    await world.until(
+      (async () => {
+        for (let n = 0; n < 10; n++) await pace(100)
+      })(),
+    )
+    assert.ok(world.ms() - begun >= 9900, `${world.ms() - begun}`)
+  })
+  it("bears a clock that is set back", async () => {
+    const world = makeWorld(1)
+    let back = 0n
+    const pace = makePace(100, { now: () => world.now() - back, after: world.after })
+    await world.until(Promise.resolve(pace(100)))
+    back = 3600n * second_ns
+    const begun = world.ms()
+    await world.until(Promise.resolve(pace(100)))
+    assert.ok(world.ms() - begun <= 2000)
+  })
+  it("ends what it reads from when its reader ends", async () => {
+    let is_ended = false
+    const source = async function* () {
+      try {
+        for (;;) yield new Uint8Array(10)
+      } finally {
+        is_ended = true
+      }
+    }
+    const bytes = paced(source(), () => undefined)
+    await bytes.next()
+    await bytes.return(undefined)
+    assert.equal(is_ended, true)
+  })
+})

@@ -1,0 +1,95 @@
+/**
+ * Whatever is where to begin with: after some sweeps every blob is where a naive look at the ring
+ * wants it, byte for byte, and nowhere else once an hour has gone by.
+ */
+import assert from "node:assert/strict"
+import { describe, it } from "vitest"
+import { nodes_needed } from "#actors/blob-storage/replication.ts"
+import type { ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import { type Seeded, seeded } from "../../../../test/process/seeded.ts"
+import { type MadeBlob, shardBytes } from "./blob.ts"
+import { hour_s, makeRepairWorld, type RepairWorld } from "./world.ts"
+
+const names = ["a", "b", "c", "d", "e", "f", "g", "h"]
+const policies = ["NONE", "REPLICA2", "REPLICA3", "EC42"] as const
+const seeds = Array.from({ length: 12 }, (_, n) => n + 1)
+const blobs = 12
+const settle_s = 11
+/** Each holder's turn has come, and what one let go another has taken. */
+const rounds = 8
+
+const some = (random: Seeded, of: ReadonlyArray<string>, count: number) =>
+  of
+    .map((name) => ({ name, at: random.next() }))
+    .sort((one, other) => one.at - other.at)
+    .slice(0, count)
+    .map(({ name }) => name)
+
+/** Puts copies or shards on nodes that may be the right ones, and enough of them. */
+const scatter = async (cluster: RepairWorld, random: Seeded, blob: MadeBlob) => {
+  const created_at = cluster.world.now()
+  if (blob.policy !== "REPLICATION_POLICY_EC42") {
+    for (const name of some(random, names, random.between(1, 4))) {
+      await cluster.give(name, blob, undefined, created_at)
+    }
+    return
+  }
+  const holders = some(random, names, random.between(4, 8))
+  for (const [at, name] of holders.entries()) {
+    // The first four make the blob; the others may have what another has too.
+    const index = at < 4 ? at : random.between(0, 5)
+    await cluster.give(name, blob, { index, data_shards: 4 }, created_at)
+  }
+}
+
+const check = async (cluster: RepairWorld, blob: MadeBlob, told: string) => {
+  const owners = cluster.ownersOf(blob, nodes_needed[blob.policy])
+  assert.deepEqual(await cluster.holders(blob), [...owners].sort(), told)
+  if (blob.policy === "REPLICATION_POLICY_EC42") {
+    const shards = await cluster.shards(blob)
+    assert.deepEqual(
+      [...shards.values()].toSorted((one, other) => one - other),
+      [0, 1, 2, 3, 4, 5],
+      told,
+    )
+    for (const [name, index] of shards) {
+      const { data } = await cluster.node(name).engine.read(blob.id, {}, cluster.world.now())
+      assert.deepEqual(data, shardBytes(blob, { index, data_shards: 4 }), told)
+    }
+  } else {
+    for (const name of owners) {
+      const { data } = await cluster.node(name).engine.get(blob.id, {}, cluster.world.now())
+      assert.deepEqual(data, blob.bytes, told)
+    }
+  }
+}
+
+describe("the repair of whatever there is", () => {
+  for (const seed of seeds) {
+    it(`brings it where it belongs, seed ${seed}`, async () => {
+      const random = seeded(seed)
+      const cluster = makeRepairWorld(names, { seed })
+      const made = Array.from({ length: blobs }, (_, n) => {
+        const policy: ReplicationPolicy = `REPLICATION_POLICY_${random.pick(policies)}`
+        return cluster.blob(`seed ${seed} blob ${n}`, policy)
+      })
+      for (const blob of made) await scatter(cluster, random, blob)
+      await cluster.sleep(settle_s)
+      for (let round = 0; round < rounds; round++) {
+        await cluster.sleep(hour_s)
+        const order = some(random, names, names.length)
+        // All at once, or one after the other.
+        if (random.next() < 0.5) {
+          const sweeps = order.map((name) => cluster.node(name).repairs.sweep())
+          await cluster.world.until(Promise.all(sweeps))
+        } else for (const name of order) await cluster.sweep(name)
+      }
+      for (const blob of made) await check(cluster, blob, `seed ${seed}: ${blob.id} ${blob.policy}`)
+      await cluster.sweepAll()
+      for (const name of names) {
+        const { last_sweep, pending_migrations } = cluster.node(name).repairs.progress()
+        assert.deepEqual([last_sweep?.acts, last_sweep?.lacking, pending_migrations], [0, 0, 0])
+      }
+    })
+  }
+})

@@ -1,0 +1,154 @@
+/** How copies are let go: whatever rings the nodes know of, one copy stays. */
+import assert from "node:assert/strict"
+import { describe, it } from "vitest"
+import { makeRepairWorld, type RepairWorld } from "./world.ts"
+
+const hours_s = 7300
+const names = ["a", "b", "c"]
+
+/** A blob that belongs to `owner` alone while only `active` are there. */
+const blobOf = (cluster: RepairWorld, text: string) => cluster.blob(text, "REPLICATION_POLICY_NONE")
+
+const ownedBy = (cluster: RepairWorld, owner: string) => {
+  for (let n = 0; ; n++) {
+    const blob = blobOf(cluster, `blob ${n}`)
+    if (cluster.ownersOf(blob, 1)[0] === owner) return blob
+  }
+}
+
+const others = (name: string) => names.filter((other) => other !== name)
+
+describe("letting copies go", () => {
+  it("asks who is to keep one, and takes no for an answer by another ring", async () => {
+    const cluster = makeRepairWorld(names)
+    const blob = ownedBy(cluster, "b")
+    await cluster.give("a", blob)
+    await cluster.give("b", blob)
+    await cluster.sleep(hours_s)
+    cluster.setRing({}, ["b"])
+    await cluster.sweep("a")
+    assert.deepEqual(await cluster.holders(blob), ["a", "b"])
+    cluster.hear("b")
+    await cluster.sweep("a")
+    assert.deepEqual(await cluster.holders(blob), ["b"])
+  })
+  it("keeps one though each of two takes the other for the owner", async () => {
+    const cluster = makeRepairWorld(names)
+    // By the first ring it belongs to a; a has gone and come back, and by then it is b's.
+    const blob = ownedBy(cluster, "a")
+    await cluster.give("a", blob)
+    await cluster.give("b", blob)
+    await cluster.give("c", blob)
+    await cluster.sleep(hours_s)
+    cluster.setRing({ active: others("a") }, ["b"])
+    const [owner = ""] = cluster.ownersOf(blob, 1)
+    const sweeps = names.map((name) => cluster.node(name).repairs.sweep())
+    await cluster.world.until(Promise.all(sweeps))
+    assert.ok((await cluster.holders(blob)).length > 0)
+    cluster.hear("b")
+    await cluster.sweepAll(2)
+    assert.deepEqual(await cluster.holders(blob), [owner])
+  })
+  it("does not go on where the ring changes while it asks", async () => {
+    const cluster = makeRepairWorld(names)
+    const blob = ownedBy(cluster, "b")
+    await cluster.give("a", blob)
+    await cluster.give("b", blob)
+    await cluster.sleep(hours_s)
+    cluster.network.setWeather({ delay_ms_max: 1000, slow: 0, cut: 0, lost: 0 })
+    const { keeps } = cluster.node("b").repairs
+    let asked = 0
+    const { engine, now } = cluster.node("b")
+    cluster.network.attach({
+      node_id: "b",
+      engine,
+      now,
+      isUp: () => true,
+      keeps: async (ids, ring_version, is_read) => {
+        asked += 1
+        const kept = await keeps(ids, ring_version, is_read)
+        cluster.setRing({})
+        return kept
+      },
+    })
+    await cluster.sweep("a")
+    assert.equal(asked, 1)
+    assert.deepEqual(await cluster.holders(blob), ["a", "b"])
+  })
+  it("gives no word for what it does not own, does not have, or is letting go", async () => {
+    const cluster = makeRepairWorld(names)
+    const blob = ownedBy(cluster, "b")
+    const { repairs } = cluster.node("b")
+    assert.deepEqual(await repairs.keeps([blob.id], 1, false), [false])
+    await cluster.give("b", blob)
+    assert.deepEqual(await repairs.keeps([blob.id], 1, false), [true])
+    assert.deepEqual(await repairs.keeps([blob.id], 2, false), [false])
+    cluster.setRing({ active: ["a", "c"], leaving: ["b"] })
+    assert.deepEqual(await repairs.keeps([blob.id], 2, false), [false])
+  })
+  it("reads the last copy before it gives its word", async () => {
+    const cluster = makeRepairWorld(names)
+    const blob = ownedBy(cluster, "b")
+    await cluster.give("a", blob)
+    await cluster.give("b", blob)
+    await cluster.sleep(hours_s)
+    cluster.node("b").engine.corrupt(blob.id)
+    await cluster.sweep("a")
+    assert.deepEqual(await cluster.holders(blob), ["a"])
+    await cluster.sweepAll(3)
+    assert.deepEqual(await cluster.holders(blob), ["b"])
+  })
+  it("says no while a long copy is being read, and yes when it has been", async () => {
+    const cluster = makeRepairWorld(names, { repair_bytes_per_second: 100 })
+    const blob = ownedBy(cluster, "b")
+    await cluster.give("b", blob)
+    const { repairs } = cluster.node("b")
+    const asked = () => cluster.world.until(repairs.keeps([blob.id], 1, true))
+    assert.deepEqual(await asked(), [false])
+    await cluster.sleep(20)
+    assert.deepEqual(await asked(), [true])
+    // It counts once, and not for days.
+    assert.deepEqual(await asked(), [false])
+    await cluster.sleep(86_400)
+    cluster.node("b").engine.corrupt(blob.id)
+    assert.deepEqual(await asked(), [false])
+  })
+  it("gives no word for a copy on the reading of the one that was there before", async () => {
+    const cluster = makeRepairWorld(names, { repair_bytes_per_second: 100 })
+    const blob = ownedBy(cluster, "b")
+    await cluster.give("b", blob)
+    const { repairs, engine, now } = cluster.node("b")
+    const asked = () => cluster.world.until(repairs.keeps([blob.id], 1, true))
+    assert.deepEqual(await asked(), [false])
+    await cluster.sleep(20)
+    const [old] = await engine.copiesOf([blob.id])
+    assert.ok(old?.kind === "whole")
+    await engine.release(blob.id, old.stored_at, now())
+    await cluster.give("b", blob)
+    engine.corrupt(blob.id)
+    assert.deepEqual(await asked(), [false])
+  })
+  it("gives no word for a copy while it is letting it go", async () => {
+    const cluster = makeRepairWorld(names)
+    const blob = ownedBy(cluster, "b")
+    await cluster.give("a", blob)
+    await cluster.give("b", blob)
+    await cluster.sleep(hours_s)
+    const said: Array<boolean> = []
+    const { engine, now, repairs } = cluster.node("b")
+    cluster.network.attach({
+      node_id: "b",
+      engine,
+      now,
+      isUp: () => true,
+      keeps: async (ids, ring_version, is_read) => {
+        said.push(...(await cluster.node("a").repairs.keeps(ids, ring_version, is_read)))
+        return repairs.keeps(ids, ring_version, is_read)
+      },
+    })
+    assert.deepEqual(await cluster.node("a").repairs.keeps([blob.id], 1, false), [true])
+    await cluster.sweep("a")
+    assert.deepEqual(said, [false])
+    assert.deepEqual(await cluster.holders(blob), ["b"])
+  })
+})

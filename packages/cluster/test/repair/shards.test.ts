@@ -1,0 +1,188 @@
+/** The repair of erasure coded blobs: each shard once, on as many nodes as there are shards. */
+import assert from "node:assert/strict"
+import { describe, it } from "vitest"
+import type { MadeBlob } from "./blob.ts"
+import { shardBytes } from "./blob.ts"
+import { hour_s, makeRepairWorld, type RepairWorld } from "./world.ts"
+
+const six = ["a", "b", "c", "d", "e", "f"]
+const seven = [...six, "g"]
+const ten = [...seven, "h", "i", "j"]
+const settle_s = 11
+
+/** Shard by shard to the owners, in their order, without those of `lost`. */
+const spread = async (
+  cluster: RepairWorld,
+  blob: MadeBlob,
+  data_shards: number,
+  lost: ReadonlyArray<number> = [],
+) => {
+  const owners = cluster.ownersOf(blob, data_shards + 2)
+  const created_at = cluster.world.now()
+  for (const [index, owner] of owners.entries()) {
+    if (lost.includes(index)) continue
+    await cluster.give(owner, blob, { index, data_shards }, created_at)
+  }
+  await cluster.sleep(settle_s)
+  return owners
+}
+
+const indexes = (shards: ReadonlyMap<string, number>) => [...shards.values()].sort((a, b) => a - b)
+
+const all = (total: number) => Array.from({ length: total }, (_, index) => index)
+
+const pairs = (total: number) =>
+  all(total).flatMap((one) => all(one).map((other) => [other, one] as const))
+
+/** Every shard that is there is what the code makes. */
+const checkBytes = async (cluster: RepairWorld, blob: MadeBlob, data_shards: number) => {
+  for (const [name, index] of await cluster.shards(blob)) {
+    const { data } = await cluster.node(name).engine.read(blob.id, {}, cluster.world.now())
+    assert.deepEqual(data, shardBytes(blob, { index, data_shards }), `shard ${index} on ${name}`)
+  }
+}
+
+describe("the repair of shards", () => {
+  for (const [policy, data_shards, names] of [
+    ["REPLICATION_POLICY_EC42", 4, six],
+    ["REPLICATION_POLICY_EC82", 8, ten],
+  ] as const) {
+    it(`makes any two of ${policy} that were lost, on who has none`, async () => {
+      const total = data_shards + 2
+      const cluster = makeRepairWorld(names)
+      const made: Array<MadeBlob> = []
+      for (const lost of pairs(total)) {
+        const blob = cluster.blob(`lost ${lost}`, policy)
+        made.push(blob)
+        await spread(cluster, blob, data_shards, lost)
+      }
+      await cluster.sweepAll()
+      for (const blob of made) {
+        const shards = await cluster.shards(blob)
+        assert.deepEqual([...shards.keys()], cluster.ownersOf(blob, total).toSorted())
+        assert.deepEqual(indexes(shards), all(total))
+        await checkBytes(cluster, blob, data_shards)
+      }
+    })
+  }
+  it("has one node make them, and that one only what is missing", async () => {
+    const cluster = makeRepairWorld(six)
+    const blob = cluster.blob("once", "REPLICATION_POLICY_EC42")
+    const owners = await spread(cluster, blob, 4, [1, 4])
+    const [first = "", , third = ""] = owners
+    assert.equal((await cluster.sweep(third)).acts, 0)
+    assert.equal((await cluster.sweep(first)).lacking, 0)
+    assert.equal(cluster.node(first).repairs.progress().repairs, 2)
+    await cluster.sweepAll()
+    for (const name of six) {
+      const { last_sweep } = cluster.node(name).repairs.progress()
+      assert.deepEqual([last_sweep?.acts, last_sweep?.lacking], [0, 0])
+    }
+  })
+  it("makes nothing of three that are lost, and loses nothing either", async () => {
+    const cluster = makeRepairWorld(six)
+    cluster.setRing({ whole_since: undefined })
+    const blob = cluster.blob("three", "REPLICATION_POLICY_EC42")
+    await spread(cluster, blob, 4, [0, 2, 5])
+    await cluster.sleep(2 * hour_s)
+    await cluster.sweepAll(3)
+    assert.deepEqual(indexes(await cluster.shards(blob)), [1, 3, 4])
+    assert.equal(cluster.node("a").repairs.progress().last_sweep?.is_complete, true)
+  })
+  it("waits for an owner that does not answer, and then does not", async () => {
+    const cluster = makeRepairWorld(six)
+    const blob = cluster.blob("silent", "REPLICATION_POLICY_EC42")
+    const owners = await spread(cluster, blob, 4, [2])
+    const [first = "", , , silent = ""] = owners
+    cluster.network.block(first, silent)
+    for (const acts of [0, 0, 1]) assert.equal((await cluster.sweep(first)).acts, acts)
+    cluster.network.heal()
+    await cluster.sweepAll(4)
+    assert.deepEqual(indexes(await cluster.shards(blob)), all(6))
+    await checkBytes(cluster, blob, 4)
+  })
+  it("moves what a node has that is no owner any more, byte for byte", async () => {
+    const cluster = makeRepairWorld(seven)
+    const blob = cluster.blob("moved", "REPLICATION_POLICY_EC42")
+    const owners = cluster.ownersOf(blob, 6)
+    const [stranger = ""] = seven.filter((name) => !owners.includes(name))
+    const [bare = "", ...others] = owners
+    const created_at = cluster.world.now()
+    for (const [index, name] of [...others, stranger].entries()) {
+      await cluster.give(name, blob, { index, data_shards: 4 }, created_at)
+    }
+    await cluster.sleep(settle_s)
+    await cluster.sweepAll(2)
+    assert.equal((await cluster.shards(blob)).get(bare), 5)
+    assert.equal((await cluster.shards(blob)).get(stranger), 5, "an hour it stays")
+    assert.equal(cluster.node(stranger).repairs.progress().repairs, 0, "nothing was made anew")
+    await cluster.sleep(hour_s)
+    await cluster.sweepAll()
+    const shards = await cluster.shards(blob)
+    assert.deepEqual([...shards.keys()], [...owners].sort())
+    await checkBytes(cluster, blob, 4)
+  })
+  it("has one of two owners of the same shard take another: an old disk is back", async () => {
+    const cluster = makeRepairWorld(seven)
+    const blob = cluster.blob("old disk", "REPLICATION_POLICY_EC42")
+    const owners = cluster.ownersOf(blob, 6)
+    const [stranger = ""] = seven.filter((name) => !owners.includes(name))
+    const created_at = cluster.world.now()
+    const held = [0, 1, 2, 3, 4, 2]
+    for (const [at, name] of owners.entries()) {
+      await cluster.give(name, blob, { index: held[at] ?? 0, data_shards: 4 }, created_at)
+    }
+    await cluster.give(stranger, blob, { index: 5, data_shards: 4 }, created_at)
+    await cluster.sleep(settle_s)
+    await cluster.sweepAll(3)
+    await cluster.sleep(hour_s)
+    await cluster.sweepAll(2)
+    const shards = await cluster.shards(blob)
+    assert.deepEqual([...shards.keys()], [...owners].sort())
+    assert.deepEqual(indexes(shards), all(6))
+    assert.equal(shards.get(owners[2] ?? ""), 2)
+    assert.equal(shards.get(owners[5] ?? ""), 5)
+  })
+  it("lets the shards go that a put left which ended badly, after an hour", async () => {
+    const cluster = makeRepairWorld(six)
+    for (const name of six) cluster.node(name).repairs.start()
+    await cluster.sleep(200)
+    const blob = cluster.blob("unfinished", "REPLICATION_POLICY_EC42")
+    await spread(cluster, blob, 4, [0, 1, 2])
+    await cluster.sleep(hour_s / 2)
+    assert.equal((await cluster.shards(blob)).size, 3)
+    await cluster.sleep(hour_s)
+    assert.equal((await cluster.shards(blob)).size, 0)
+    for (const name of six) await cluster.world.until(cluster.node(name).repairs.stop())
+  })
+  it("keeps such shards where a node is away that may have the others, or was", async () => {
+    const cluster = makeRepairWorld(seven)
+    const blob = cluster.blob("away", "REPLICATION_POLICY_EC42")
+    cluster.setRing({ whole_since: undefined })
+    await spread(cluster, blob, 4, [0, 1, 2])
+    await cluster.sleep(3 * hour_s)
+    await cluster.sweepAll(2)
+    assert.equal((await cluster.shards(blob)).size, 3)
+    cluster.setRing({ whole_since: cluster.world.now() - 2n * BigInt(hour_s) * 1_000_000_000n })
+    await cluster.sweepAll(2)
+    assert.equal((await cluster.shards(blob)).size, 3)
+    cluster.setRing({ whole_since: 0n })
+    await cluster.sweepAll(2)
+    assert.equal((await cluster.shards(blob)).size, 0)
+  })
+  it("keeps such shards where one is silent, and where another makes the blob whole", async () => {
+    const cluster = makeRepairWorld(six)
+    const blob = cluster.blob("unsure", "REPLICATION_POLICY_EC42")
+    const owners = await spread(cluster, blob, 4, [0, 1, 2])
+    await cluster.sleep(2 * hour_s)
+    const [first = "", , , fourth = ""] = owners
+    cluster.network.block(fourth, first)
+    await cluster.sweep(fourth)
+    assert.equal((await cluster.shards(blob)).size, 3)
+    cluster.network.heal()
+    await cluster.give(first, blob, { index: 0, data_shards: 4 })
+    await cluster.sleep(settle_s)
+    await cluster.sweepAll()
+    assert.equal((await cluster.shards(blob)).size, 6, "four make it whole: it is completed")
+  })
+})

@@ -1,0 +1,227 @@
+/** Nodes in memory with the real repair on each, over the simulated network and its time. */
+
+import { hostOf } from "#actors/blob-storage/failure-domain.ts"
+import type { CopyOrder, HeldCopy, Shard } from "#actors/blob-storage/node-engine.ts"
+import type { Members } from "#actors/blob-storage/peers.ts"
+import { placement } from "#actors/blob-storage/placement.ts"
+import { erasureTools } from "#adapters/blob-storage/erasure.ts"
+import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
+import type { ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import { rebuildShards } from "../../erasure/rebuild.ts"
+import { type RepairOptions, repair } from "../../repair/repair.ts"
+import { takeBackGuard } from "../../take-back.ts"
+import { makeNetwork } from "../simulation/network.ts"
+import { makeWorld } from "../simulation/world.ts"
+import { blobOf, type MadeBlob, shardBytes } from "./blob.ts"
+
+export const hour_s = 3600
+const vnodes_per_node = 8
+
+/** A node `x.1` is on the host `x`; any other has one of its own. */
+const peerOf = (node_id: string) => ({ node_id, address: `${node_id.split(".")[0]}.test:1` })
+
+interface Ring {
+  readonly ring_version: number
+  readonly active: ReadonlyArray<string>
+  readonly leaving: ReadonlyArray<string>
+  /** Unix nanoseconds; undefined: somebody is away. */
+  readonly whole_since?: bigint | undefined
+}
+
+const drawn = new Map<string, ReturnType<typeof placement>>()
+
+const tableOf = (active: ReadonlyArray<string>) => {
+  const key = active.join()
+  const nodes = active.map((node_id) => ({
+    node_id,
+    weight_percent: 100,
+    host: hostOf(peerOf(node_id).address),
+  }))
+  const table = drawn.get(key) ?? placement({ ring_version: 0, vnodes_per_node, nodes })
+  drawn.set(key, table)
+  return table
+}
+
+const membersOf = (
+  node_id: string,
+  { ring_version, active, leaving, whole_since }: Ring,
+): Members => ({
+  node_id,
+  ring_version,
+  active: active.map(peerOf),
+  leaving: leaving.map(peerOf),
+  is_leaving: leaving.includes(node_id),
+  whole_since,
+  placement: { ...tableOf(active), ring_version },
+})
+
+/** What may be set otherwise than a test needs it. */
+export interface WorldOptions
+  extends Partial<Pick<RepairOptions, "repair_bytes_per_second" | "restAfter">> {
+  readonly seed?: number
+  /** How far a node's clock is ahead, in milliseconds. */
+  readonly skew_ms?: Readonly<Record<string, number>>
+}
+
+/** What the nodes of a world share, and what it may change. */
+const makeStage = (names: ReadonlyArray<string>, options: WorldOptions) => {
+  const world = makeWorld(options.seed ?? 1)
+  const network = makeNetwork(world)
+  let ring: Ring = {
+    ring_version: 1,
+    active: [...names].sort(),
+    leaving: [],
+    whole_since: 0n,
+  }
+  /** Nodes that have not heard of the newest ring yet. */
+  const old_rings = new Map<string, Ring>()
+  const cut_off = new Set<string>()
+  return {
+    world,
+    network,
+    options,
+    problems: [] as Array<string>,
+    /** As the node has heard of them; anybody else knows the newest. */
+    members: (node_id: string) => membersOf(node_id, old_rings.get(node_id) ?? ring),
+    /** A new ring, which `slow` hear of later. */
+    setRing: (change: Partial<Omit<Ring, "ring_version">>, slow: ReadonlyArray<string> = []) => {
+      for (const name of slow) if (!old_rings.has(name)) old_rings.set(name, ring)
+      ring = { ...ring, ...change, ring_version: ring.ring_version + 1 }
+    },
+    hear: (name: string) => void old_rings.delete(name),
+    /** Whom the log answers that there is a newer ring, though they have not heard of it. */
+    isCurrent: async (node_id: string) => {
+      if (cut_off.has(node_id)) throw new Error("the log cannot be asked")
+      return !old_rings.has(node_id)
+    },
+    /** The log is out of reach from there. */
+    cutOff: (name: string) => void cut_off.add(name),
+  }
+}
+
+type Stage = ReturnType<typeof makeStage>
+
+const makeNode = (node_id: string, stage: Stage) => {
+  const { world, network, options, problems, members, isCurrent } = stage
+  const { repair_bytes_per_second = 2 ** 30, skew_ms = {}, restAfter = () => 0 } = options
+  const now = () => world.now() + BigInt(skew_ms[node_id] ?? 0) * 1_000_000n
+  const timing = { now, after: world.after }
+  const engine = memoryEngine({ clock: now })
+  const guard = takeBackGuard(engine, timing)
+  const peers = network.peersOf({ node_id, isUp: () => true })
+  const own_members = () => members(node_id)
+  const parts = {
+    local: engine,
+    guard,
+    peers,
+    members: own_members,
+    timing,
+    ...erasureTools(),
+  }
+  const repairs = repair({
+    ...parts,
+    isCurrent: () => isCurrent(node_id),
+    rebuild: (order) => rebuildShards(parts, order),
+    report: (problem) => void problems.push(`${node_id}: ${problem}`),
+    sweep_seconds: 600,
+    repair_bytes_per_second,
+    restAfter,
+    release_after_seconds: hour_s,
+  })
+  const ringVersion = () => own_members().ring_version
+  const { keeps } = repairs
+  network.attach({ node_id, engine, isUp: () => true, now, guard, keeps, ringVersion })
+  return { node_id, engine, repairs, now }
+}
+
+type WorldNode = ReturnType<typeof makeNode>
+
+const copyAt = async ({ engine }: WorldNode, { id }: MadeBlob): Promise<HeldCopy | undefined> => {
+  const [copy] = await engine.copiesOf([id])
+  return copy === undefined || copy.kind === "tombstone" ? undefined : copy
+}
+
+/** Stores a copy on a node, as a put or another node would have. */
+const giveTo = async (
+  { engine, now }: WorldNode,
+  blob: MadeBlob,
+  shard: Shard | undefined,
+  created_at: bigint,
+) => {
+  const { id, checksum, bytes, policy } = blob
+  const origin = { actor: "test", request_id: "", correlation_id: "" }
+  const part = shard === undefined ? bytes : shardBytes(blob, shard)
+  const order: CopyOrder = {
+    id,
+    checksum,
+    size: bytes.length,
+    policy,
+    created_at,
+    shard,
+    origin,
+    labels: { made: "by a test" },
+  }
+  const receiving = engine.receive(order, part.length)
+  await receiving.write(part)
+  await receiving.finish(now())
+}
+
+export const makeRepairWorld = (names: ReadonlyArray<string>, options: WorldOptions = {}) => {
+  const stage = makeStage(names, options)
+  const { world, network, problems, setRing, hear, cutOff, members } = stage
+  const nodes = new Map(names.map((name) => [name, makeNode(name, stage)]))
+  const node = (name: string) => {
+    const found = nodes.get(name)
+    if (found === undefined) throw new Error(`no node ${name}`)
+    return found
+  }
+  const put_at = new Map<string, bigint>()
+  const sweep = (name: string) => world.until(node(name).repairs.sweep())
+  const copyOf = (name: string, blob: MadeBlob) => copyAt(node(name), blob)
+  /** What every node has of the blob, by its name. */
+  const held = async (blob: MadeBlob) => {
+    const copies = await Promise.all(names.map((name) => copyOf(name, blob)))
+    return names.flatMap((name, at) => {
+      const copy = copies[at]
+      return copy === undefined ? [] : [{ name, copy }]
+    })
+  }
+  return {
+    world,
+    network,
+    node,
+    setRing,
+    hear,
+    cutOff,
+    copyOf,
+    problems,
+    sweep,
+    /** A copy of the blob's first put, or of one at another time. */
+    give: (name: string, blob: MadeBlob, shard?: Shard, created_at?: bigint) => {
+      const first = put_at.get(blob.id) ?? world.now()
+      put_at.set(blob.id, first)
+      return giveTo(node(name), blob, shard, created_at ?? first)
+    },
+    /** Time goes by. */
+    sleep: (seconds: number) => world.until(world.pause(seconds * 1000)),
+    /** All sweep, one after the other. */
+    sweepAll: async (rounds = 1) => {
+      for (let round = 0; round < rounds; round++) for (const name of names) await sweep(name)
+    },
+    blob: (text: string, policy: ReplicationPolicy) => blobOf(text, policy),
+    ownersOf: ({ id }: MadeBlob, count: number) => {
+      const { placement: table } = members("")
+      return table.ownersOf(table.partitionOf(id), count)
+    },
+    holders: async (blob: MadeBlob) => (await held(blob)).map(({ name }) => name),
+    /** Which shard each node has. */
+    shards: async (blob: MadeBlob) =>
+      new Map(
+        (await held(blob)).flatMap(({ name, copy: { shard } }) =>
+          shard === undefined ? [] : [[name, shard.index] as const],
+        ),
+      ),
+  }
+}
+
+export type RepairWorld = ReturnType<typeof makeRepairWorld>

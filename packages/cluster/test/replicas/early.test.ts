@@ -1,0 +1,94 @@
+/** Copies leave while this node's disk takes its own. Source: document 1 §1; decision 0126. */
+import { describe, expect, it } from "vitest"
+import type { PutAnswer } from "#actors/blob-storage/blobs/engine.ts"
+import { thrown } from "#actors/blob-storage/blobs/fault.ts"
+import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
+import type { Peers } from "#actors/blob-storage/peers.ts"
+import { blobHasher } from "#adapters/blob-storage/blob-hasher.ts"
+import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
+import { noise } from "../../../../test/contract/blob-store-bytes.ts"
+import { clusterEngine } from "../../replicas/engine.ts"
+import { takeBackGuard } from "../../take-back.ts"
+import { directPeers, type Host, timing } from "./direct.ts"
+import { faultIn, idOf, membersOf, memory, openCode, orderOf } from "./nodes.ts"
+
+const bytes = noise(1, 4096)
+const id = idOf(bytes)
+
+/** Two nodes; the disk of the first is waited for with each put. */
+const twoNodes = (disk: (answer: PutAnswer) => Promise<PutAnswer>) => {
+  const hosts = new Map<string, Host>()
+  const down = new Set<string>()
+  const stores = ["n1", "n2"].map((node_id) => {
+    const local = memoryEngine()
+    hosts.set(node_id, { local, guard: takeBackGuard(local, timing) })
+    return local
+  })
+  const [here = memoryEngine(), there = memoryEngine()] = stores
+  const local: NodeEngine = {
+    ...here,
+    put: async (order, parts, at, placed) => disk(await here.put(order, parts, at, placed)),
+  }
+  let sends = 0
+  const direct = directPeers(hosts, down)
+  const peers: Peers = {
+    ...direct,
+    send: (...sending) => {
+      sends += 1
+      return direct.send(...sending)
+    },
+  }
+  const hints: Array<unknown> = []
+  const members = membersOf("n1", ["n1", "n2"])
+  const engine = clusterEngine({
+    local,
+    guard: takeBackGuard(local, timing),
+    peers,
+    timing,
+    openCode,
+    hasher: blobHasher,
+    memory,
+    members: () => members,
+    hint: (hint) => void hints.push(hint),
+    report: () => undefined,
+  })
+  const put = () => engine.put(orderOf("REPLICATION_POLICY_REPLICA2"), [bytes], 100n)
+  const isThere = async () => (await there.copiesOf([id]))[0]?.kind === "whole"
+  return { put, isThere, down, hints, sends: () => sends }
+}
+
+describe("a small put in a cluster", () => {
+  it("is with the others before this disk has it, and answered when both have", async () => {
+    const { promise: synced, resolve: sync } = Promise.withResolvers<void>()
+    const nodes = twoNodes(async (answer) => {
+      await synced
+      return answer
+    })
+    let answered: PutAnswer | undefined
+    const put = nodes.put().then((answer) => {
+      answered = answer
+    })
+    await expect.poll(nodes.isThere, { timeout: 10_000 }).toBe(true)
+    expect(answered).toBeUndefined()
+    sync()
+    await put
+    expect(answered?.durable_on).toEqual(["n1", "n2"])
+    expect(nodes.sends()).toBe(1)
+  })
+
+  it("fails where this disk does, whoever has a copy", async () => {
+    const detail = "A write could not be made durable."
+    const nodes = twoNodes(() => Promise.reject(thrown({ _tag: "BlobStoreReadOnly", detail })))
+    expect(await faultIn(nodes.put())).toBe("BlobStoreReadOnly")
+  })
+
+  it("is stored where a copy could not leave, which is hinted at once", async () => {
+    const nodes = twoNodes((answer) => Promise.resolve(answer))
+    nodes.down.add("n2")
+    expect((await nodes.put()).durable_on).toEqual(["n1"])
+    expect(nodes.hints).toEqual([
+      expect.objectContaining({ id, why: "replication", nodes: ["n2"] }),
+    ])
+    expect(nodes.sends()).toBe(1)
+  })
+})

@@ -1,0 +1,260 @@
+/** Gets in a cluster. Source: document 1 §1, §7 NOT_FOUND; DECISIONS, integrity; decision 0123. */
+import { describe, expect, it } from "vitest"
+import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
+import type { ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import { noise } from "../../../../test/contract/blob-store-bytes.ts"
+import { faultIn, idOf, makeNodes, type Nodes, orderOf, origin, read } from "./nodes.ts"
+
+const small = noise(1, 4096)
+const large = noise(2, 3_000_000)
+
+/** A cluster with one blob, put on its first owner or on another node that is none. */
+const withBlob = async (
+  policy: ReplicationPolicy,
+  bytes: Uint8Array,
+  { count = 6, on_owner = true } = {},
+) => {
+  const nodes = makeNodes(count)
+  const id = idOf(bytes)
+  const { owners, others } = nodes.rolesOf(id, 3)
+  const node = on_owner ? owners[0] : others[0]
+  if (node === undefined) throw new Error("there is no such node")
+  await nodes.until(node.engine.put(orderOf(policy), [bytes], 100n))
+  return { nodes, id, node, owners, others }
+}
+
+const lacking = async ({ nodes }: { readonly nodes: Nodes }, id: ReturnType<typeof idOf>) => {
+  const holders = await nodes.holders(id)
+  return nodes.nodes.filter(({ node_id }) => !holders.includes(node_id))
+}
+
+describe("a get of a blob that is not here", () => {
+  it("is answered by the node that has it, wherever that is, with its meta", async () => {
+    for (const on_owner of [true, false]) {
+      for (const bytes of [new Uint8Array(0), small, large]) {
+        const made = await withBlob("REPLICATION_POLICY_NONE", bytes, { on_owner })
+        const meta = await made.node.local.stat(made.id)
+        for (const asked of await lacking(made, made.id)) {
+          const got = await made.nodes.until(read(asked, made.id))
+          expect(got.bytes.equals(bytes)).toBe(true)
+          expect(got.reading.meta).toEqual(meta)
+          expect(got.reading.data === undefined).toBe(bytes === large)
+          expect(await made.nodes.until(asked.engine.stat(made.id, "cluster"))).toEqual(meta)
+          expect(await faultIn(asked.engine.stat(made.id))).toBe("BlobNotFound")
+        }
+      }
+    }
+  })
+
+  it("has the bytes of a range, and can be read more than once, or not at all", async () => {
+    const made = await withBlob("REPLICATION_POLICY_NONE", large)
+    const [asked] = await lacking(made, made.id)
+    if (asked === undefined) throw new Error("all have it")
+    for (const [offset, length] of [
+      [0, 10],
+      [5, 2_000_000],
+      [2_999_999, 5],
+      [3_000_000, 5],
+      [4_000_000, 5],
+      [1_000_000, undefined],
+    ] as const) {
+      const range = { offset, ...(length === undefined ? {} : { length }) }
+      const reading = await made.nodes.until(asked.engine.get(made.id, range, 1n))
+      const wanted = large.subarray(offset, length === undefined ? undefined : offset + length)
+      for (let turn = 0; turn < 2; turn++) {
+        const all = async () => {
+          const parts: Array<Uint8Array> = []
+          for await (const part of reading.windows()) parts.push(part)
+          return Buffer.concat(parts)
+        }
+        expect((await made.nodes.until(all())).equals(wanted)).toBe(true)
+      }
+    }
+  })
+
+  it("goes on at another node where the one dies in the middle", async () => {
+    const made = await withBlob("REPLICATION_POLICY_REPLICA2", large)
+    const [asked] = await lacking(made, made.id)
+    if (asked === undefined) throw new Error("all have it")
+    const crashing = async () => {
+      const { windows } = await asked.engine.get(made.id, {}, 1n)
+      const parts: Array<Uint8Array> = []
+      for await (const part of windows()) {
+        if (parts.length === 2) made.node.crash()
+        parts.push(part)
+      }
+      return Buffer.concat(parts)
+    }
+    expect((await made.nodes.until(crashing())).equals(large)).toBe(true)
+  })
+
+  it("ends in a failure where the only node that has it dies in the middle", async () => {
+    const made = await withBlob("REPLICATION_POLICY_NONE", large)
+    const [asked] = await lacking(made, made.id)
+    if (asked === undefined) throw new Error("all have it")
+    let taken = 0
+    const crashing = async () => {
+      const { windows } = await asked.engine.get(made.id, {}, 1n)
+      for await (const part of windows()) {
+        taken += part.length
+        made.node.crash()
+      }
+    }
+    expect(await faultIn(made.nodes.until(crashing()))).toBe("BlobUnreachable")
+    expect(taken).toBeLessThan(large.length)
+  })
+
+  it("asks the next where one is silent, long before its deadline", async () => {
+    const made = await withBlob("REPLICATION_POLICY_REPLICA3", small)
+    const [asked] = await lacking(made, made.id)
+    const [first, second] = made.owners
+    if (!asked || !first || !second) throw new Error("too few nodes")
+    made.nodes.network.block(asked.node_id, first.node_id)
+    made.nodes.network.block(asked.node_id, second.node_id)
+    const began = made.nodes.world.ms()
+    expect((await made.nodes.until(read(asked, made.id))).bytes.equals(small)).toBe(true)
+    expect(made.nodes.world.ms() - began).toBeLessThan(200)
+  })
+
+  it("is not found where all say so, and unavailable where one could not be asked", async () => {
+    for (const at of [0, 4]) {
+      const nodes = makeNodes(5)
+      const id = idOf(small)
+      const { owners, others } = nodes.rolesOf(id, 3)
+      const all = [...owners, ...others]
+      const asked = all[3]
+      if (asked === undefined) throw new Error("too few nodes")
+      expect(await faultIn(nodes.until(asked.engine.get(id, {}, 1n)))).toBe("BlobNotFound")
+      expect(await faultIn(nodes.until(asked.engine.stat(id, "cluster")))).toBe("BlobNotFound")
+      all[at]?.crash()
+      expect(await faultIn(nodes.until(asked.engine.get(id, {}, 1n)))).toBe("BlobUnreachable")
+      expect(await faultIn(nodes.until(asked.engine.stat(id, "cluster")))).toBe("BlobUnreachable")
+    }
+  })
+
+  it("is not found where who could not be asked is offline, and says who that is", async () => {
+    for (const left of [4, 1]) {
+      const nodes = makeNodes(5)
+      const names = nodes.nodes.map(({ node_id }) => node_id)
+      const offline = names.slice(left)
+      for (const name of offline) nodes.nodeOf(name).crash()
+      nodes.setMembers(names.slice(0, left), [], offline)
+      const { engine } = nodes.nodeOf("n1")
+      // A get of a part of it begins with a stat.
+      const asks = [
+        () => engine.get(idOf(small), {}, 1n),
+        () => engine.stat(idOf(small), "cluster"),
+      ]
+      for (const ask of asks) {
+        const fault = await nodes.until(ask().then(undefined, faultOf))
+        expect(fault).toEqual({ _tag: "BlobNotFound", id: idOf(small), not_asked: offline })
+      }
+    }
+  })
+
+  it("is unavailable where a shard is found and the others may be offline", async () => {
+    for (const left of [3, 1]) {
+      const nodes = makeNodes(6)
+      const id = idOf(large)
+      const { owners } = nodes.rolesOf(id, 6)
+      const put = owners[0]?.engine.put(orderOf("REPLICATION_POLICY_EC42"), [large], 1n)
+      await nodes.until(put ?? Promise.reject(new Error("there is no owner")))
+      const names = owners.map(({ node_id }) => node_id)
+      for (const node of owners.slice(left)) node.crash()
+      nodes.setMembers(names.slice(0, left), [], names.slice(left))
+      const asked = nodes.nodeOf(names[0] ?? "").engine.get(id, {}, 1n)
+      expect(await faultIn(nodes.until(asked))).toBe("BlobUnreachable")
+      // They are removed with what they had: then nobody can tell that there ever was more.
+      nodes.setMembers(names.slice(0, left))
+      const again = nodes.nodeOf(names[0] ?? "").engine.get(id, {}, 1n)
+      expect(await faultIn(nodes.until(again))).toBe("BlobNotFound")
+    }
+  })
+
+  it("also asks those that leave", async () => {
+    const made = await withBlob("REPLICATION_POLICY_NONE", small)
+    const names = made.nodes.nodes.map(({ node_id }) => node_id)
+    made.nodes.setMembers(
+      names.filter((name) => name !== made.node.node_id),
+      [made.node.node_id],
+    )
+    const [asked] = await lacking(made, made.id)
+    if (asked === undefined) throw new Error("all have it")
+    expect((await made.nodes.until(read(asked, made.id))).bytes.equals(small)).toBe(true)
+  })
+
+  it("hints that an owner lacks it, unless it was deleted there", async () => {
+    const made = await withBlob("REPLICATION_POLICY_NONE", small, { on_owner: false })
+    const owner = made.owners[0]
+    const other = (await lacking(made, made.id)).find((node) => !made.owners.includes(node))
+    if (!owner || !other) throw new Error("too few nodes")
+    await made.nodes.until(read(other, made.id))
+    expect(other.hints).toEqual([])
+    await made.nodes.until(read(owner, made.id))
+    expect(owner.hints).toEqual([{ id: made.id, why: "missing", nodes: [] }])
+    await owner.engine.delete(made.id, origin, 300n)
+    await made.nodes.until(read(owner, made.id))
+    expect(owner.hints.length).toBe(1)
+  })
+})
+
+describe("a corrupt copy", () => {
+  it("is served by another node, whole or from the middle on, and hinted at", async () => {
+    for (const [bytes, offset] of [
+      [small, 0],
+      [large, 0],
+      [large, 2_500_000],
+    ] as const) {
+      const made = await withBlob("REPLICATION_POLICY_REPLICA2", bytes)
+      expect(made.node.local.corrupt(made.id, offset)).toBe(true)
+      const got = await made.nodes.until(read(made.node, made.id))
+      expect(got.bytes.equals(bytes)).toBe(true)
+      expect(made.node.hints).toEqual([{ id: made.id, why: "corrupt", nodes: [] }])
+    }
+  })
+
+  it("of another node is passed over", async () => {
+    const made = await withBlob("REPLICATION_POLICY_REPLICA2", large)
+    const [asked] = await lacking(made, made.id)
+    if (asked === undefined) throw new Error("all have it")
+    made.node.local.corrupt(made.id, 2_500_000)
+    expect((await made.nodes.until(read(asked, made.id))).bytes.equals(large)).toBe(true)
+  })
+
+  it("that is the only one is a corrupt blob, not a missing one", async () => {
+    const made = await withBlob("REPLICATION_POLICY_NONE", small)
+    made.node.local.corrupt(made.id)
+    expect(await faultIn(made.nodes.until(read(made.node, made.id)))).toBe("BlobCorrupt")
+    expect(await faultIn(made.nodes.until(read(made.node, made.id)))).toBe("BlobNotFound")
+  })
+})
+
+describe("an erasure coded blob", () => {
+  it("is read on every node, with any two down, whole and in ranges", async () => {
+    const made = await withBlob("REPLICATION_POLICY_EC42", large, { count: 8 })
+    const check = async () => {
+      for (const node of made.nodes.nodes.filter(({ node_id }) => !dead.has(node_id))) {
+        const got = await made.nodes.until(read(node, made.id))
+        expect(got.bytes.equals(large)).toBe(true)
+        const part = await made.nodes.until(read(node, made.id, { offset: 900_000, length: 70 }))
+        expect(part.bytes.equals(large.subarray(900_000, 900_070))).toBe(true)
+        const meta = await made.nodes.until(node.engine.stat(made.id, "cluster"))
+        expect(meta.size).toBe(3_000_000n)
+      }
+    }
+    const dead = new Set<string>()
+    await check()
+    for (const node of made.nodes.rolesOf(made.id, 6).owners.slice(1, 3)) {
+      node.crash()
+      dead.add(node.node_id)
+    }
+    await check()
+    const third = made.nodes.rolesOf(made.id, 6).owners[3]
+    third?.crash()
+    const [asked] = made.others.filter(
+      ({ node_id }) => !dead.has(node_id) && node_id !== third?.node_id,
+    )
+    if (asked === undefined) throw new Error("too few nodes")
+    expect(await faultIn(made.nodes.until(read(asked, made.id)))).toBe("BlobUnreachable")
+  })
+})

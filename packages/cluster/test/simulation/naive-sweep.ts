@@ -1,0 +1,196 @@
+/**
+ * What the plain cluster does by itself: it looks at each copy that is here, one by one, sends what
+ * others lack, and lets go what is nobody's.
+ */
+import { store_origin } from "#actors/blob-storage/blobs/admission.ts"
+import type { Copy, CopyOrder, Deletion, HeldCopy } from "#actors/blob-storage/node-engine.ts"
+import type { Peer, Reason } from "#actors/blob-storage/peers.ts"
+import { nodes_needed } from "#actors/blob-storage/replication.ts"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { isPeerFailure } from "../../peer-failure.ts"
+import { release_after_seconds, type SoftwareParts } from "./software.ts"
+
+export const deadline_ms = 5000
+const page_limit = 100
+const second_ns = 1_000_000_000n
+
+/** What may be wrong with it. */
+export type Mistake =
+  | "replicates nothing"
+  | "lets go without a word"
+  | "heals nothing"
+  | "sweeps once"
+  | "forgets who was away"
+  | "answers what came"
+  | "keeps what is nobody's"
+  | "leaves at once"
+
+export const mistakes: ReadonlyArray<Mistake> = [
+  "replicates nothing",
+  "lets go without a word",
+  "heals nothing",
+  "sweeps once",
+  "forgets who was away",
+  "answers what came",
+  "keeps what is nobody's",
+  "leaves at once",
+]
+
+export const isHeld = (copy: Copy | undefined): copy is HeldCopy =>
+  copy !== undefined && copy.kind !== "tombstone"
+
+/** Each one that answers. */
+export const answered = async <A>(work: ReadonlyArray<Promise<A>>) =>
+  (await Promise.allSettled(work)).flatMap((one) => (one.status === "fulfilled" ? one.value : []))
+
+export const makeCopying = ({ local, peers, members, timing }: SoftwareParts) => {
+  const others = () => {
+    const { active, leaving, node_id } = members()
+    return [...active, ...leaving].filter((peer) => peer.node_id !== node_id)
+  }
+  const ownersOf = ({ id, policy }: Pick<HeldCopy, "id" | "policy">) => {
+    const { placement, active } = members()
+    const wanted = placement.ownersOf(placement.partitionOf(id), nodes_needed[policy])
+    return active.filter(({ node_id }) => wanted.includes(node_id))
+  }
+  const push = async (peer: Peer, copy: HeldCopy, reason: Reason) => {
+    const { meta, windows, data } = await local.read(copy.id, {}, timing.now())
+    const { id, checksum, size, policy, created_at, put_at, shard } = copy
+    const order: CopyOrder = {
+      id,
+      checksum,
+      size,
+      policy,
+      created_at,
+      put_at,
+      shard,
+      labels: meta.labels,
+      origin: store_origin,
+    }
+    return peers.send(peer, order, data === undefined ? windows() : [data], reason, deadline_ms)
+  }
+  return { others, ownersOf, push }
+}
+export type Copying = ReturnType<typeof makeCopying>
+
+/** Who is to have a copy: an owner that has deleted it is passed over for the next. */
+const makeTakers = (parts: SoftwareParts, { push }: Copying, mistake?: Mistake) => {
+  const { local, peers, members } = parts
+  /** Sends it; false where the node has deleted it by itself, and wants it no more. */
+  const isTaken = (peer: Peer, copy: HeldCopy) =>
+    push(peer, copy, "repair").then(
+      () => true,
+      (cause: unknown) => {
+        if (isPeerFailure(cause) && cause.code === "FAILED_PRECONDITION") return false
+        throw cause
+      },
+    )
+  /** "over" where every node is to delete it. */
+  const look = async (peer: Peer, copy: HeldCopy) => {
+    if (peer.node_id === members().node_id) return "has"
+    const [there] = await peers.have(peer, [copy.id])
+    if (there?.kind === "tombstone" && there.deleted_at >= copy.put_at) {
+      if (!there.is_cluster_wide) return "refuses"
+      await local.deleteClusterWide(copy.id, store_origin, there.deleted_at)
+      return "over"
+    }
+    // One of an older put takes over this one's time when it is sent again.
+    const is_there = isHeld(there) && there.put_at >= copy.put_at
+    if (is_there || mistake === "heals nothing") return "has"
+    return (await isTaken(peer, copy)) ? "has" : "refuses"
+  }
+  return async (copy: HeldCopy): Promise<ReadonlyArray<Peer>> => {
+    const { placement, active } = members()
+    const ranked = placement.ownersOf(placement.partitionOf(copy.id), active.length)
+    const wanted = nodes_needed[copy.policy]
+    const takers: Array<Peer> = []
+    if (mistake === "lets go without a word") {
+      return active.filter((peer) => ranked.slice(0, wanted).includes(peer.node_id))
+    }
+    for (const owner of ranked) {
+      const peer = active.find((one) => one.node_id === owner)
+      if (peer === undefined || takers.length === wanted) continue
+      const found = await look(peer, copy)
+      if (found === "over") return []
+      if (found === "has") takers.push(peer)
+    }
+    return takers
+  }
+}
+
+/** How a copy is let go: by the word of all who are to have it, at one version of the ring. */
+const makeRelease = ({ local, peers, members, timing }: SoftwareParts, mistake?: Mistake) => {
+  const letting_go = new Set<BlobId>()
+  const mayGo = async ({ id }: HeldCopy, takers: ReadonlyArray<Peer>) => {
+    const { ring_version } = members()
+    const words = await Promise.all(
+      takers.map((peer) => peers.keeps(peer, [id], ring_version, false)),
+    )
+    if (mistake === "lets go without a word") return true
+    return words.every(([kept]) => kept) && members().ring_version === ring_version
+  }
+  return {
+    letGo: async (copy: HeldCopy, takers: ReadonlyArray<Peer>) => {
+      const { node_id, is_leaving } = members()
+      if (takers.length === 0 || takers.some((peer) => peer.node_id === node_id)) return false
+      const age_seconds = (timing.now() - copy.stored_at) / second_ns
+      if (!is_leaving && age_seconds < release_after_seconds) return false
+      if (mistake === "keeps what is nobody's") return false
+      letting_go.add(copy.id)
+      try {
+        if (!(await mayGo(copy, takers))) return false
+        return await local.release(copy.id, copy.stored_at, timing.now())
+      } finally {
+        letting_go.delete(copy.id)
+      }
+    },
+    keeps: async (ids: ReadonlyArray<BlobId>, ring_version: number) => {
+      const copies = await local.copiesOf(ids)
+      const { placement, active, node_id, ring_version: version } = members()
+      return copies.map((copy) => {
+        if (!isHeld(copy) || version !== ring_version || letting_go.has(copy.id)) return false
+        const partition = placement.partitionOf(copy.id)
+        return placement.ownersOf(partition, active.length).includes(node_id)
+      })
+    },
+  }
+}
+
+/** One look at all that is here: what others lack is sent, what is nobody's is let go. */
+export const makeSweep = (parts: SoftwareParts, copying: Copying, mistake?: Mistake) => {
+  const { local, peers, members } = parts
+  const takersOf = makeTakers(parts, copying, mistake)
+  const { letGo, keeps } = makeRelease(parts, mistake)
+
+  const spread = async ({ id, deleted_at }: Deletion) => {
+    if (mistake === "forgets who was away") return true
+    const told = await answered(
+      copying
+        .others()
+        .map((peer) =>
+          peers.deleteClusterWide(peer, id, store_origin, deleted_at).then(() => [peer]),
+        ),
+    )
+    return told.length > 0
+  }
+  /** Whether nothing is left to do for it, if this node leaves. */
+  const tend = async (copy: Copy) => {
+    if (copy.kind === "tombstone") return copy.is_cluster_wide ? spread(copy) : true
+    const is_gone = await takersOf(copy).then(
+      (takers) => letGo(copy, takers),
+      () => false,
+    )
+    return is_gone || !members().is_leaving
+  }
+  /** Answers whether nothing was left to do. */
+  const sweep = async () => {
+    let is_done = true
+    for (let after = ""; ; ) {
+      const { copies, next } = await local.copies(after, "", page_limit)
+      for (const copy of copies) is_done = (await tend(copy)) && is_done
+      if (next === undefined) return is_done
+      after = next
+    }
+  }
+  return { sweep, keeps }
+}

@@ -1,0 +1,113 @@
+/**
+ * A plain cluster of replicas, as short as can be: it asks everybody about each blob, one by one.
+ * The simulator is tried on it, and on mistakes that are made in it on purpose.
+ */
+import type { BlobOrigin } from "#actors/blob-storage/blobs/admission.ts"
+import type { BlobReading } from "#actors/blob-storage/blobs/engine.ts"
+import { thrown } from "#actors/blob-storage/blobs/fault.ts"
+import type { BlobRange } from "#actors/blob-storage/blobs/store.ts"
+import { nodes_needed } from "#actors/blob-storage/replication.ts"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
+import { isPeerFailure } from "../../peer-failure.ts"
+import {
+  answered,
+  type Copying,
+  deadline_ms,
+  isHeld,
+  type Mistake,
+  makeCopying,
+  makeSweep,
+} from "./naive-sweep.ts"
+import { type Software, type SoftwareParts, sweep_seconds } from "./software.ts"
+
+const watch_ms = 15_000
+
+const joined = async (bytes: AsyncIterable<Uint8Array>, is_patient: boolean) => {
+  const parts: Array<Uint8Array> = []
+  try {
+    for await (const part of bytes) parts.push(part)
+  } catch (cause) {
+    if (!is_patient) throw cause
+  }
+  return new Uint8Array(Buffer.concat(parts))
+}
+
+/** A get that asks all others one by one. */
+const makeGet = ({ local, peers }: SoftwareParts, { others }: Copying, mistake?: Mistake) => {
+  const elsewhere = async (id: BlobId, range: BlobRange): Promise<BlobReading> => {
+    for (const peer of others()) {
+      try {
+        const { copy, meta, bytes } = await peers.fetch(peer, id, range, deadline_ms)
+        if (copy.shard !== undefined) continue
+        const data = await joined(bytes, mistake === "answers what came")
+        async function* windows() {
+          if (data.length > 0) yield data
+        }
+        return { meta, data, windows }
+      } catch (cause) {
+        if (!isPeerFailure(cause)) throw cause
+      }
+    }
+    throw thrown({ _tag: "BlobNotFound", id })
+  }
+  return (id: BlobId, range: BlobRange, at: bigint) =>
+    local.get(id, range, at).catch(() => elsewhere(id, range))
+}
+
+/** The stand-in, or one that makes a mistake. */
+export const naive =
+  (mistake?: Mistake) =>
+  (parts: SoftwareParts): Software => {
+    const { local, peers, members, timing, confirmLeave } = parts
+    const copying = makeCopying(parts)
+    const { sweep, keeps } = makeSweep(parts, copying, mistake)
+    let swept_version = -1
+    let puts = 0
+    const watch = async () => {
+      const { ring_version, is_leaving } = members()
+      if (ring_version !== swept_version || (is_leaving && mistake !== "sweeps once")) {
+        swept_version = ring_version
+        const is_done = await sweep().catch(() => false)
+        if (is_leaving && ((is_done && puts === 0) || mistake === "leaves at once")) confirmLeave()
+      }
+      timing.after(watch_ms, () => void watch())
+    }
+    const again = async () => {
+      await sweep().catch(() => false)
+      if (mistake !== "sweeps once") timing.after(sweep_seconds * 1000, () => void again())
+    }
+    return {
+      put: async (order, bytes, at) => {
+        if (members().is_leaving && mistake !== "leaves at once") {
+          throw thrown({ _tag: "BlobStoreReadOnly", detail: "This node is leaving." })
+        }
+        puts += 1
+        const answer = await local.put(order, bytes, at).finally(() => {
+          puts -= 1
+        })
+        // What was there is of this put too.
+        if (!answer.created) await local.renew(answer.id, at, at)
+        const [copy] = await local.copiesOf([answer.id])
+        if (!isHeld(copy) || mistake === "replicates nothing") return answer
+        const owners = copying.ownersOf(copy).filter((peer) => peer.node_id !== members().node_id)
+        const wanted = owners.slice(0, nodes_needed[copy.policy] - 1)
+        await answered(wanted.map((peer) => copying.push(peer, copy, "put").then(() => [])))
+        return answer
+      },
+      get: makeGet(parts, copying, mistake),
+      delete: local.delete,
+      deleteClusterWide: async (id: BlobId, origin: BlobOrigin, at: bigint) => {
+        await local.deleteClusterWide(id, origin, at)
+        await answered(
+          copying
+            .others()
+            .map((peer) => peers.deleteClusterWide(peer, id, origin, at).then(() => [])),
+        )
+      },
+      keeps,
+      start: () => {
+        timing.after(1000, () => void watch())
+        timing.after(1000, () => void again())
+      },
+    }
+  }

@@ -1,0 +1,25 @@
+/** Memory for pieces that shows it at once where somebody still reads what was given back. */
+import { type PieceMemory, piece_bytes } from "../../erasure/layout.ts"
+
+/** No blob of a test holds so many of it in a row. */
+const spoilt = 0xee
+
+/** Pieces of `used` come out of what was given back, which was overwritten first. */
+export const spoilingMemory = () => {
+  const spare: Array<Uint8Array> = []
+  const counts = { taken: 0, given_back: 0 }
+  const memory: PieceMemory = {
+    take: () => {
+      counts.taken += 1
+      return spare.pop() ?? new Uint8Array(piece_bytes)
+    },
+    giveBack: (pieces) => {
+      for (const { buffer } of pieces) {
+        counts.given_back += 1
+        const piece = new Uint8Array(buffer)
+        spare.push(piece.fill(spoilt))
+      }
+    },
+  }
+  return { memory, counts }
+}

@@ -1,0 +1,114 @@
+/** The real software of a node, as the server wires it, over the simulated network and time. */
+import type { BlobEngine, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
+import { blobHasher } from "#adapters/blob-storage/blob-hasher.ts"
+import { type ErasureCode, erasureCode, unit_bytes } from "#erasure"
+import type { ErasureParts } from "../../erasure/layout.ts"
+import { rebuildShards } from "../../erasure/rebuild.ts"
+import type { Hint } from "../../repair/hint.ts"
+import { repair } from "../../repair/repair.ts"
+import { clusterEngine } from "../../replicas/engine.ts"
+import { takeBackGuard } from "../../take-back.ts"
+import { spoilingMemory } from "./piece-memory.ts"
+import {
+  release_after_seconds,
+  type Software,
+  type SoftwareParts,
+  sweep_seconds,
+} from "./software.ts"
+
+/** As `cluster.heartbeat_interval_seconds`: so often a leaving node says how far it is. */
+const beat_ms = 5000
+/** As `cluster.repair_bytes_per_second`. */
+const repair_bytes_per_second = 50 * 1024 * 1024
+
+const codes = new Map<number, ErasureCode>()
+
+/** One code for all nodes: what is asked of it is done within one turn. */
+const openCode = (data_shards: number) => {
+  const code = codes.get(data_shards) ?? erasureCode(data_shards, unit_bytes)
+  codes.set(data_shards, code)
+  return code
+}
+
+const { memory } = spoilingMemory()
+
+/** Each so many-th blob comes by pieces, of so many bytes at most. */
+const piecemeal_every = 3
+const piece_bytes = 50_000
+
+/** A put by pieces, as a stream's is. */
+const putPieces = async (
+  engine: Pick<BlobEngine, "upload">,
+  order: PutOrder,
+  parts: ReadonlyArray<Uint8Array>,
+  at: bigint,
+) => {
+  const upload = engine.upload(order, undefined)
+  try {
+    for (const part of parts) {
+      for (let from = 0; from < part.length; from += piece_bytes) {
+        await upload.write(part.slice(from, from + piece_bytes))
+      }
+    }
+    return await upload.finish(at)
+  } finally {
+    await upload.abort()
+  }
+}
+
+export const real = (given: SoftwareParts): Software => {
+  const { local, peers, members, isCurrent, timing, confirmLeave, report } = given
+  const guard = takeBackGuard(local, timing)
+  const hint: Hint = (of) => keeper.hint(of)
+  const parts: ErasureParts = {
+    local,
+    guard,
+    peers,
+    members,
+    timing,
+    openCode,
+    hasher: blobHasher,
+    memory,
+    onShortfall: (id) => hint({ id, why: "missing", nodes: [] }),
+  }
+  const keeper = repair({
+    local,
+    guard,
+    peers,
+    members,
+    isCurrent,
+    timing,
+    report,
+    sweep_seconds,
+    repair_bytes_per_second,
+    release_after_seconds,
+    rebuild: (order) => rebuildShards(parts, order),
+  })
+  const engine = clusterEngine({ ...parts, hint, report })
+
+  /** What a heartbeat says, and what the heart makes of it. */
+  const beat = async () => {
+    if (members().is_leaving) {
+      const { blob_count } = await local.usage()
+      if (blob_count === 0 && keeper.progress().pending_migrations === 0) confirmLeave()
+    }
+    timing.after(beat_ms, () => void beat())
+  }
+  return {
+    guard,
+    put: (order, parts, at) => {
+      const size = parts.reduce((sum, { length }) => sum + length, 0)
+      return size % piecemeal_every === 0
+        ? putPieces(engine, order, parts, at)
+        : engine.put(order, parts, at)
+    },
+    get: engine.get,
+    delete: (id, origin, at) => engine.delete(id, origin, at),
+    deleteClusterWide: (id, origin, at) => engine.delete(id, origin, at, "cluster"),
+    keeps: keeper.keeps,
+    start: () => {
+      keeper.start()
+      timing.after(beat_ms, () => void beat())
+    },
+  }
+}

@@ -1,0 +1,183 @@
+/**
+ * The simulated world: a time that passes when nobody has anything left to do now, what is due in
+ * it, and the dice. The same seed makes the same world.
+ *
+ * Whatever runs in it may use promises, but no timer, no thread and no disk of the machine: between
+ * two events all promises that can go on have gone on.
+ */
+import { createHash } from "node:crypto"
+import { type Seeded, seeded } from "../../../../test/process/seeded.ts"
+
+/** The world begins in November 2026, in milliseconds. */
+const begin_ms = 1_795_000_000_000
+export const ms_ns = 1_000_000n
+
+/** Things that happen in one world at most: a loop without end is told from a long life. */
+const events_max = 400_000
+/** Lines of the story that are kept. */
+const story_lines_max = 400
+
+interface Due {
+  readonly ms: number
+  /** Decides between two that are due at once. */
+  readonly order: number
+  run: (() => void) | undefined
+}
+
+/** Earlier things first: a binary heap. */
+const agenda = () => {
+  const heap: Array<Due> = []
+  const isBefore = (one: Due | undefined, other: Due | undefined) =>
+    one !== undefined &&
+    (other === undefined || one.ms < other.ms || (one.ms === other.ms && one.order < other.order))
+  const swap = (one: number, other: number) => {
+    const [first, second] = [heap[one], heap[other]]
+    if (first === undefined || second === undefined) return
+    heap[one] = second
+    heap[other] = first
+  }
+  return {
+    add: (due: Due) => {
+      heap.push(due)
+      for (let at = heap.length - 1; at > 0; ) {
+        const above = (at - 1) >> 1
+        if (!isBefore(heap[at], heap[above])) break
+        swap(at, above)
+        at = above
+      }
+    },
+    take: () => {
+      const first = heap[0]
+      const last = heap.pop()
+      if (first === undefined || last === undefined || heap.length === 0) return first
+      heap[0] = last
+      for (let at = 0; ; ) {
+        const left = 2 * at + 1
+        const child = isBefore(heap[left + 1], heap[left]) ? left + 1 : left
+        if (!isBefore(heap[child], heap[at])) break
+        swap(at, child)
+        at = child
+      }
+      return first
+    },
+  }
+}
+
+/** All promises that can go on have gone on when this resolves. */
+const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+export interface World {
+  readonly seed: number
+  readonly random: Seeded
+  /** Milliseconds since the world began. */
+  readonly ms: () => number
+  /** The true time, in Unix nanoseconds. */
+  readonly now: () => bigint
+  /** Does something in so many milliseconds, unless the answer is called before. */
+  readonly after: (ms: number, run: () => void) => () => void
+  /** Resolves in so many milliseconds. */
+  readonly pause: (ms: number) => Promise<void>
+  /** Lets time pass until the promise is settled, and answers as it does. */
+  readonly until: <A>(work: Promise<A>) => Promise<A>
+  /** Whether something happens whose chance is so much, 0 to 1; what does is counted. */
+  readonly happens: (what: string, chance: number) => boolean
+  readonly count: (what: string) => void
+  readonly note: (line: string) => void
+  /** Says that a law is broken, where it is: only the first is kept, and ends the world. */
+  readonly law: (holds: boolean, what: string) => void
+  readonly broken: () => string | undefined
+  /** From now on no more faults are drawn: `happens` says no. */
+  readonly calm: () => void
+  readonly isCalm: () => boolean
+  readonly tally: ReadonlyMap<string, number>
+  readonly story: () => ReadonlyArray<string>
+  /** The same for the same life. */
+  readonly fingerprint: () => string
+  readonly events: () => number
+}
+
+const teller = (ms: () => number) => {
+  const lines: Array<string> = []
+  const chain = createHash("sha256")
+  return {
+    note: (line: string) => {
+      const told = `${(ms() / 1000).toFixed(3)} ${line}`
+      chain.update(told)
+      lines.push(told)
+      if (lines.length > story_lines_max) lines.shift()
+    },
+    story: () => [...lines],
+    fingerprint: () => chain.copy().digest("hex"),
+  }
+}
+
+export const makeWorld = (seed: number): World => {
+  const random = seeded(seed)
+  const due = agenda()
+  const tally = new Map<string, number>()
+  let ms = 0
+  let order = 0
+  let events = 0
+  let is_calm = false
+  let broken: string | undefined
+  const { note, story, fingerprint } = teller(() => ms)
+  const count = (what: string) => {
+    tally.set(what, (tally.get(what) ?? 0) + 1)
+  }
+  const law = (holds: boolean, what: string) => {
+    if (holds || broken !== undefined) return
+    broken = `after ${(ms / 1000).toFixed(3)} s: ${what}`
+    note(broken)
+  }
+  const after = (wait_ms: number, run: () => void) => {
+    const entry: Due = { ms: ms + Math.max(0, wait_ms), order: order++, run }
+    due.add(entry)
+    return () => {
+      entry.run = undefined
+    }
+  }
+  /** Does what is due next; false where nothing is. */
+  const step = () => {
+    for (;;) {
+      const next = due.take()
+      if (next === undefined) return false
+      if (next.run === undefined) continue
+      ms = next.ms
+      events += 1
+      law(events < events_max, `it does not come to rest in ${events_max} events`)
+      next.run()
+      return true
+    }
+  }
+  return {
+    ...{ seed, random, after, count, law, note, story, fingerprint, tally },
+    ms: () => ms,
+    now: () => BigInt(Math.floor((begin_ms + ms) * 1000)) * 1000n,
+    pause: (wait_ms) => new Promise((resolve) => after(wait_ms, resolve)),
+    until: async (work) => {
+      let is_over = false
+      const end = () => {
+        is_over = true
+      }
+      work.then(end, end)
+      await settled()
+      while (!is_over && broken === undefined) {
+        if (!step()) throw new Error(`seed ${seed}: nothing will ever happen any more`)
+        await settled()
+      }
+      if (broken !== undefined) throw new Error(`seed ${seed}: ${broken}`)
+      return work
+    },
+    happens: (what, chance) => {
+      if (is_calm || random.next() >= chance) return false
+      count(what)
+      return true
+    },
+    broken: () => broken,
+    calm: () => {
+      is_calm = true
+    },
+    isCalm: () => is_calm,
+    events: () => events,
+  }
+}

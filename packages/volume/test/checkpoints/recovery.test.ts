@@ -1,0 +1,393 @@
+/**
+ * What a volume is after a process was killed, power was lost, or bits rotted: what was
+ * acknowledged is there, what was not is not, and damage costs what it hit and nothing else.
+ */
+import assert from "node:assert/strict"
+import { readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, it } from "vitest"
+import type { VolumeEngine } from "../../engine.ts"
+import { decodeSuperblock, encodeSuperblock } from "../../log/format.ts"
+import {
+  batchesIn,
+  checkpointPaths,
+  type FoundBatch,
+  flip,
+  logPaths,
+  lose,
+  loseCheckpoints,
+} from "../damaged.ts"
+import { copyOf, freshFolder, opened, order, origin, putEach, putOne, readOne } from "../opened.ts"
+
+const upTo = (count: number, from = 0) => Array.from({ length: count }, (_, n) => from + n)
+
+const answers = (engine: VolumeEngine, seeds: ReadonlyArray<number>) =>
+  Promise.all(seeds.map((seed) => readOne(engine, seed)))
+
+const allWhole = async (engine: VolumeEngine, seeds: ReadonlyArray<number>) =>
+  assert.deepEqual(new Set(await answers(engine, seeds)), new Set(["whole"]))
+
+/** All that can be asked of a volume, but for the bytes. */
+const allOf = async (engine: VolumeEngine) => {
+  const { ids } = await engine.list("", "", 10_000)
+  return {
+    ids,
+    usage: await engine.usage(),
+    facts: await engine.scan(0, 1000),
+    metas: await Promise.all(ids.map((id) => engine.stat(id))),
+  }
+}
+
+const nth = (batches: ReadonlyArray<FoundBatch>, n: number) =>
+  batches.at(n) ?? assert.fail(`there is no batch ${n}`)
+
+/** A volume with 40 blobs, a batch each, as a kill leaves it: without a checkpoint. */
+const killed = async (count = 40) => {
+  const dir = freshFolder()
+  const engine = await opened(dir)
+  await putEach(engine, upTo(count))
+  return copyOf(dir)
+}
+
+describe("a volume that was killed", () => {
+  it("is what it was: blobs, tombstones, usage, journal, times", async () => {
+    const dir = freshFolder()
+    const engine = await opened(dir)
+    const ids = await putEach(engine, upTo(300))
+    for (const id of ids.slice(0, 50)) await engine.delete(id, origin, 9n)
+    await putEach(engine, upTo(10))
+    await engine.put({ ...order, labels: { a: "b" } }, [Buffer.from("x")], 7n)
+    await engine.acknowledge(17)
+    await putOne(engine, 999)
+    const buried = await engine.tombstone(ids[20] ?? assert.fail())
+    const again = await opened(copyOf(dir))
+    assert.deepEqual(await allOf(again), await allOf(engine))
+    assert.equal(await again.tombstone(ids[20] ?? assert.fail()), buried)
+    await allWhole(again, [...upTo(10), ...upTo(250, 50)])
+    assert.equal((await again.scan(0, 1))[0]?.cursor, 18)
+  })
+
+  it("goes on with cursors and times where it was", async () => {
+    const engine = await opened(await killed(3))
+    const { meta } = await putOne(engine, 77)
+    const facts = await engine.scan(0, 10)
+    assert.deepEqual(
+      facts.map(({ cursor }) => cursor),
+      [1, 2, 3, 4],
+    )
+    assert(facts.every(({ at }, n) => n === 3 || at < meta.created_at))
+  })
+
+  it("is the same from its checkpoint, from an older one, and from its log alone", async () => {
+    const dir = freshFolder()
+    const engine = await opened(dir)
+    const ids = await putEach(engine, upTo(60))
+    await engine.checkpoint()
+    for (const id of ids.slice(0, 20)) await engine.delete(id, origin, 9n)
+    await engine.checkpoint()
+    await putEach(engine, upTo(60, 60))
+    const expected = await allOf(engine)
+    const [first, second] = checkpointPaths(dir).map((path) => path.replace(dir, ""))
+    for (const rotten of [[], [first], [second], [first, second]]) {
+      const copy = copyOf(dir)
+      for (const path of rotten) flip(join(copy, path ?? assert.fail()), 4096)
+      assert.deepEqual(await allOf(await opened(copy)), expected)
+    }
+    const copy = copyOf(dir)
+    loseCheckpoints(copy)
+    assert.deepEqual(await allOf(await opened(copy)), expected)
+  })
+})
+
+describe("a volume that was closed", () => {
+  it("is what it was, also when its checkpoints are lost then", async () => {
+    const dir = freshFolder()
+    const engine = await opened(dir)
+    await putEach(engine, upTo(150))
+    const expected = await allOf(engine)
+    await engine.shut()
+    assert.equal(readdirSync(dir).filter((name) => name.startsWith("clean-")).length, 1)
+    const copy = copyOf(dir)
+    loseCheckpoints(copy)
+    const again = await opened(dir)
+    assert.deepEqual(await allOf(again), expected)
+    assert.deepEqual(
+      readdirSync(dir).filter((name) => name.startsWith("clean-")),
+      [],
+    )
+    assert.deepEqual(await allOf(await opened(copy)), expected)
+  })
+
+  it("keeps what comes later when it is killed after all", async () => {
+    const dir = freshFolder()
+    const engine = await opened(dir)
+    await putEach(engine, upTo(5))
+    await engine.shut()
+    const again = await opened(dir)
+    await putEach(again, upTo(200, 5))
+    await allWhole(await opened(copyOf(dir)), upTo(205))
+  })
+})
+
+describe("the torn end of a log", () => {
+  const torn = [
+    ["its header is gone", (batch: FoundBatch) => [batch.position, 512]],
+    ["a head is gone", (batch: FoundBatch) => [batch.records[0]?.position ?? 0, 64]],
+    ["a payload is gone", (batch: FoundBatch) => [(batch.records[0]?.payload ?? 0) + 300, 512]],
+  ] as const
+  for (const [what, where] of torn) {
+    it(`is as if it had not been put, where ${what}`, async () => {
+      const dir = await killed()
+      const last = nth(batchesIn(dir), -1)
+      const [position = 0, bytes = 0] = where(last)
+      lose(last.path, position, bytes)
+      const engine = await opened(dir)
+      await allWhole(engine, upTo(39))
+      assert.equal(await readOne(engine, 39), "BlobNotFound")
+      assert.equal(engine.status().damaged_batches, 0)
+      assert.equal((await engine.usage()).blob_count, 39)
+      const left = readFileSync(last.path).subarray(last.position, last.position + last.bytes)
+      assert(
+        left.every((byte) => byte === 0),
+        "nothing of it is left",
+      )
+      await putOne(engine, 500)
+      const again = await opened(copyOf(dir))
+      await allWhole(again, [...upTo(39), 500])
+      assert.equal(again.status().damaged_batches, 0)
+    })
+  }
+})
+
+describe("rot in the log", () => {
+  it("of a batch's header costs none of its blobs", async () => {
+    const dir = await killed()
+    const batch = nth(batchesIn(dir), 10)
+    flip(batch.path, batch.position + 20)
+    const engine = await opened(dir)
+    await allWhole(engine, upTo(40))
+    assert.equal(engine.status().damaged_batches, 1)
+    assert.equal((await engine.scan(0, 1000)).length, 40)
+  })
+
+  it("of a batch's header in the file that is written to is no end of the log", async () => {
+    const dir = freshFolder()
+    const engine = await opened(dir, { segment_bytes: 8 * 1024 * 1024 })
+    await putEach(engine, upTo(20))
+    const copy = copyOf(dir)
+    const batch = nth(batchesIn(copy), 10)
+    flip(batch.path, batch.position + 20)
+    const again = await opened(copy)
+    await allWhole(again, upTo(20))
+    await putEach(again, upTo(5, 20))
+    await allWhole(await opened(copyOf(copy)), upTo(25))
+  })
+
+  it("of the header of a file's last batch costs none of its blobs", async () => {
+    const dir = await killed(100)
+    const batches = batchesIn(dir)
+    const n = batches.findIndex(({ path }, at) => path !== batches[at + 1]?.path)
+    assert(n > 0 && n < 90)
+    flip(nth(batches, n).path, nth(batches, n).position + 20)
+    const engine = await opened(dir)
+    await allWhole(engine, upTo(100))
+    assert.equal(engine.status().damaged_batches, 1)
+    assert.equal((await engine.scan(0, 1000)).length, 100)
+    await putEach(engine, upTo(100, 100))
+    await allWhole(await opened(copyOf(dir)), upTo(200))
+  })
+
+  it("of a head costs its own blob, not its batch's others", async () => {
+    const dir = freshFolder()
+    const engine = await opened(dir)
+    await putEach(engine, upTo(5))
+    await Promise.all(upTo(20, 5).map((seed) => putOne(engine, seed)))
+    await putEach(engine, upTo(5, 25))
+    const copy = copyOf(dir)
+    const large = batchesIn(copy).find(({ records }) => records.length > 10) ?? assert.fail()
+    flip(large.path, (large.records[4]?.position ?? 0) + 40)
+    const again = await opened(copy)
+    const read = await answers(again, upTo(30))
+    assert.equal(read.filter((answer) => answer === "whole").length, 29)
+    assert.equal(again.status().damaged_batches, 1)
+  })
+
+  it("of a payload is found when it is read, and set aside", async () => {
+    const dir = await killed()
+    const batch = nth(batchesIn(dir), 10)
+    flip(batch.path, (batch.records[0]?.payload ?? 0) + 500)
+    const engine = await opened(dir)
+    const read = await answers(engine, upTo(40))
+    assert.equal(read[10], "BlobCorrupt")
+    assert.equal(read.filter((answer) => answer === "whole").length, 39)
+    assert.equal(await readOne(engine, 10), "BlobNotFound")
+    assert.equal((await engine.usage()).quarantined, 1)
+    assert.equal((await engine.scan(40, 10))[0]?.kind, "quarantined")
+  })
+
+  it("of a head that a checkpoint knows is told, and a put brings the blob back", async () => {
+    const dir = freshFolder()
+    const engine = await opened(dir)
+    await putEach(engine, upTo(20))
+    await engine.shut()
+    const batch = nth(batchesIn(dir), 7)
+    flip(batch.path, (batch.records[0]?.position ?? 0) + 40)
+    for (const how of ["get", "put", "delete"]) {
+      const again = await opened(copyOf(dir))
+      if (how === "get") assert.equal(await readOne(again, 7), "BlobCorrupt")
+      const { id } = batch.records[0] ?? assert.fail()
+      // What a batch's record holds is an identifier.
+      if (how === "delete") await again.delete(id as Parameters<typeof again.delete>[0], origin, 9n)
+      if (how !== "delete") assert.equal((await putOne(again, 7)).created, true)
+      assert.equal(await readOne(again, 7), how === "delete" ? "BlobNotFound" : "whole")
+      const kinds = (await again.scan(20, 10)).map(({ kind }) => kind)
+      assert.deepEqual(kinds, how === "delete" ? ["quarantined"] : ["quarantined", "stored"])
+      const count = how === "delete" ? 19 : 20
+      const { blob_count, payload_bytes } = await again.usage()
+      assert.deepEqual(
+        { blob_count, payload_bytes },
+        { blob_count: count, payload_bytes: count * 1000 },
+      )
+      const [fact = assert.fail()] = await again.scan(20, 1)
+      const { size, checksum, policy } = fact
+      assert.deepEqual({ size, policy }, { size: 1000, policy: "REPLICATION_POLICY_REPLICA3" })
+      assert.equal(Buffer.from(checksum, "base64").toString("hex").slice(0, 32), id)
+    }
+  })
+
+  it("of a whole page in the middle of a file loses nothing behind it", async () => {
+    const dir = await killed(100)
+    const batch = nth(batchesIn(dir), 50)
+    lose(batch.path, batch.position, batch.bytes)
+    const engine = await opened(dir)
+    const read = await answers(engine, upTo(100))
+    assert.equal(read.filter((answer) => answer === "whole").length, 99)
+    assert.equal(read[50], "BlobNotFound")
+    const { meta } = await putOne(engine, 50)
+    assert(meta.created_at > 0n)
+  })
+
+  it("of both copies of a superblock loses nothing, with a checkpoint or without", async () => {
+    for (const has_checkpoint of [true, false]) {
+      const dir = freshFolder()
+      const engine = await opened(dir)
+      await putEach(engine, upTo(60))
+      if (has_checkpoint) await engine.checkpoint()
+      await putEach(engine, upTo(60, 60))
+      const copy = copyOf(dir)
+      const [path = ""] = logPaths(copy)
+      flip(path, 0, 8)
+      flip(path, 4096, 8)
+      await allWhole(await opened(copy), upTo(120))
+    }
+  })
+})
+
+describe("a write that lands on the beginning of a file", () => {
+  it("costs what lay there, and nothing else of the file", async () => {
+    const dir = freshFolder()
+    const engine = await opened(dir)
+    await putEach(engine, upTo(6))
+    const copy = copyOf(dir)
+    const [path = ""] = logPaths(copy)
+    lose(path, 0, nth(batchesIn(copy), 2).position)
+    const again = await opened(copy)
+    assert.deepEqual(await answers(again, upTo(2)), ["BlobNotFound", "BlobNotFound"])
+    await allWhole(again, upTo(4, 2))
+  })
+})
+
+describe("a file that is used anew", () => {
+  /** The same file as one that was given up a moment before the process was killed. */
+  const renew = (path: string) => {
+    const bytes = readFileSync(path)
+    const superblock = decodeSuperblock(bytes) ?? assert.fail("no superblock")
+    const generation = superblock.generation + 1000
+    encodeSuperblock({ ...superblock, generation }).copy(bytes)
+    writeFileSync(path, bytes)
+  }
+
+  it("holds nothing of what it held, though the bytes are there still", async () => {
+    const dir = await killed(100)
+    const [path = ""] = logPaths(dir)
+    const held = batchesIn(dir).filter((batch) => batch.path === path).length
+    assert(held > 10)
+    renew(path)
+    const engine = await opened(dir)
+    assert.equal((await engine.usage()).blob_count, 100 - held)
+    await putEach(engine, upTo(held))
+    await allWhole(engine, upTo(100))
+    await putEach(engine, upTo(100, 200))
+    const again = await opened(copyOf(dir))
+    await allWhole(again, [...upTo(100), ...upTo(100, 200)])
+    assert.equal(again.status().damaged_batches, 0)
+  })
+
+  it("takes no first removal with it: a later one of the same blob counts as that", async () => {
+    for (const size of [1000, 100_000]) {
+      const dir = freshFolder()
+      const engine = await opened(dir)
+      const { id } = await putOne(engine, 7, size)
+      await putEach(engine, upTo(40, 100))
+      await engine.delete(id, origin, 9n)
+      await putEach(engine, upTo(40, 200))
+      await engine.delete(id, origin, 9n)
+      const copy = copyOf(dir)
+      const removals = batchesIn(copy).filter(({ records }) => records[0]?.id === id)
+      assert.equal(removals.length, 3)
+      const [first = "", second = "", third = ""] = removals.map(({ path }) => path)
+      assert(first !== second && second !== third)
+      const held = batchesIn(copy).filter(({ path }) => path === second).length - 1
+      renew(second)
+      const again = await opened(copy)
+      const { blob_count, payload_bytes } = await again.usage()
+      assert.deepEqual([blob_count, payload_bytes], [80 - held, 1000 * (80 - held)])
+      await putEach(again, upTo(80, 300))
+      assert.equal((await putOne(again, 7, size)).created, true)
+      assert.equal(await readOne(again, 7, size), "whole")
+    }
+  })
+
+  it("that an older checkpoint names makes that one worthless", async () => {
+    const dir = freshFolder()
+    const engine = await opened(dir)
+    await putEach(engine, upTo(100))
+    await engine.checkpoint()
+    await engine.checkpoint()
+    const copy = copyOf(dir)
+    const [path = ""] = logPaths(copy)
+    const held = batchesIn(copy).filter((batch) => batch.path === path).length
+    renew(path)
+    // The last one is lost: what is left may name files that are something else by now.
+    flip(checkpointPaths(copy)[1] ?? assert.fail(), 8)
+    const again = await opened(copy)
+    assert.equal((await again.usage()).blob_count, 100 - held)
+  })
+
+  it("leaves a worthless checkpoint behind, and the next one counts instead", async () => {
+    const dir = freshFolder()
+    const engine = await opened(dir)
+    await putEach(engine, upTo(100))
+    for (let times = 0; times < 3; times++) await engine.checkpoint()
+    const copy = copyOf(dir)
+    const [path = ""] = logPaths(copy)
+    const held = batchesIn(copy).filter((batch) => batch.path === path).length
+    renew(path)
+    // The third one; the second one names the file that is another now.
+    flip(checkpointPaths(copy)[0] ?? assert.fail(), 8)
+    const again = await opened(copy)
+    await again.checkpoint()
+    assert.equal((await (await opened(copyOf(copy))).usage()).blob_count, 100 - held)
+  })
+})
+
+describe("what belongs to another volume", () => {
+  it("does not open under this one's checkpoint", async () => {
+    const [one, other] = [freshFolder(), freshFolder()]
+    for (const dir of [one, other]) await (await opened(dir)).shut()
+    for (const name of readdirSync(one).filter((file) => file.startsWith("checkpoint-"))) {
+      writeFileSync(join(other, name), readFileSync(join(one, name)))
+    }
+    await assert.rejects(opened(other), /not those of its checkpoint/)
+  })
+})

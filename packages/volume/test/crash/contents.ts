@@ -1,0 +1,74 @@
+/** The blobs that crash tests put, with all that must be known of them again afterwards. */
+import { blake3 } from "@napi-rs/blake-hash"
+import type { Shard } from "#actors/blob-storage/node-engine.ts"
+import type { BlobId, BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import { noise } from "../../../../test/contract/blob-store-bytes.ts"
+import { copyBytes } from "../../writes/copy-admission.ts"
+
+export interface Content {
+  readonly id: BlobId
+  /** BLAKE3-256 in base64, and in hex. */
+  readonly checksum: string
+  readonly hash: string
+  /** Bytes of the blob. */
+  readonly size: number
+  /** Which part of the blob is ever here; undefined: all of it. */
+  readonly shard: Shard | undefined
+  /** The bytes that are here. */
+  readonly bytes: Uint8Array
+  readonly labels: BlobLabels
+  readonly policy: ReplicationPolicy
+}
+
+/** The volume's files in crash tests; blobs from an eighth of it on are large. */
+export const segment_bytes = 128 * 1024
+
+const kib = 1024
+/** Around the borders of a sector, a page, a chunk, and of what is large. */
+const border_sizes = [0, 1, 511, 4096, 16 * kib - 1, 16 * kib, 64 * kib + 1]
+const large_sizes = [20_000, 40_000, 70_000, 100_000, 200_000]
+const small_count = 28
+
+const sizes = [
+  ...Array.from({ length: small_count }, (_, n) => 40 + ((n * 379) % 6000)),
+  9000,
+  12_000,
+  15_000,
+  ...border_sizes,
+  ...large_sizes,
+]
+
+const policyOf = (n: number, shard: Shard | undefined) => {
+  if (shard) return "REPLICATION_POLICY_EC42"
+  return n % 4 === 0 ? "REPLICATION_POLICY_NONE" : "REPLICATION_POLICY_REPLICA3"
+}
+
+const contentOf = (size: number, n: number): Content => {
+  const blob = noise(1000 + n, size)
+  const hash = blake3(blob)
+  const shard = n % 6 === 5 ? { index: n % 5, data_shards: 4 } : undefined
+  return {
+    // The first half of the hash is what makes a BlobId.
+    id: hash.toString("hex").slice(0, 32) as BlobId,
+    checksum: hash.toString("base64"),
+    hash: hash.toString("hex"),
+    size,
+    shard,
+    bytes: shard ? noise(3000 + n, copyBytes(size, shard)) : blob,
+    labels: n % 3 === 0 ? { name: `content ${n}`, ünï: "cødé" } : {},
+    policy: policyOf(n, shard),
+  }
+}
+
+const [first, ...others] = sizes.map(contentOf)
+if (first === undefined) throw new Error("there is no content")
+
+export const contents: readonly [Content, ...ReadonlyArray<Content>] = [first, ...others]
+
+const by_id = new Map(contents.map((content) => [content.id, content]))
+
+export const contentById = (id: BlobId): Content => {
+  const content = by_id.get(id)
+  if (content === undefined) throw new Error(`The volume tells of ${id}, which nobody ever put.`)
+  return content
+}

@@ -1,0 +1,74 @@
+/** One life of a volume in crash tests: what is asked of it, and which refusals are right. */
+import assert from "node:assert/strict"
+import type { BlobOrigin } from "#actors/blob-storage/blobs/admission.ts"
+import { type BlobFault, faultOf } from "#actors/blob-storage/blobs/fault.ts"
+import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
+import type { Seeded } from "../../../../test/process/seeded.ts"
+import type { Change, Entry, Model } from "./model.ts"
+
+/** An engine with the upkeep that otherwise runs by itself. */
+export interface CrashEngine extends NodeEngine {
+  readonly compact: () => Promise<unknown>
+  readonly reclaim: (wait_ms: number) => Promise<unknown>
+  readonly scrub: () => Promise<unknown>
+  readonly status: () => { readonly damaged_batches: number }
+}
+
+export interface Life {
+  readonly random: Seeded
+  readonly engine: CrashEngine
+  readonly model: Model
+  /** The next time stamp, Unix nanoseconds; it may stand still, and now and then it goes back. */
+  readonly at: () => bigint
+  /** Which refusals of changes are right in this life, besides those of the port's rules. */
+  readonly excuses: ReadonlySet<BlobFault["_tag"]>
+  /** Whether files were damaged where they lie, so that a fact may be missing. */
+  readonly isDamaged: () => boolean
+  /** Deletes that are taken for certain, though the disk is full. */
+  readonly reserve: { deletes: number }
+  readonly note: (line: string) => void
+  readonly isOver: () => boolean
+}
+
+export const origin: BlobOrigin = { actor: "crash", request_id: "r-1", correlation_id: "c-1" }
+
+const piece_bytes_max = 30_000
+
+/** The answer, or the fault where the promise is rejected with one. */
+export const faultIn = async <A>(
+  work: Promise<A>,
+): Promise<{ answer: A } | { fault: BlobFault }> => {
+  try {
+    return { answer: await work }
+  } catch (cause) {
+    const fault = faultOf(cause)
+    if (fault._tag !== "BlobStoreFailed" || (cause instanceof Error && "fault" in cause)) {
+      return { fault }
+    }
+    if (cause instanceof Error && "code" in cause) return { fault }
+    throw cause
+  }
+}
+
+/** Parts of the bytes, in copies of their own. */
+export const cut = (random: Seeded, bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
+  const parts: Array<Uint8Array> = []
+  for (let at = 0; at < bytes.length; ) {
+    const end = Math.min(bytes.length, at + random.between(1, piece_bytes_max))
+    parts.push(bytes.slice(at, end))
+    at = end
+  }
+  return parts
+}
+
+/** A change that was refused, which is right where the life has an excuse. */
+export const refuse = (life: Life, entry: Entry, change: Change, fault: BlobFault) => {
+  life.note(`${change} ${entry.content.id.slice(0, 8)}: ${fault._tag}`)
+  const detail = "detail" in fault ? fault.detail : ""
+  assert(life.excuses.has(fault._tag), `${change} answered ${fault._tag}: ${detail}`)
+  const is_full = fault._tag === "BlobCapacityExceeded"
+  const is_due = is_full && change === "delete" && life.reserve.deletes > 0
+  assert(!is_due, `a delete is refused: ${detail}`)
+  if (is_full) entry.refused(change)
+  else entry.doubted(change)
+}

@@ -1,0 +1,136 @@
+/**
+ * The steps of a simulated disk: they end in any order, and any of them may fail, or be the last
+ * one before power is lost or the process is killed.
+ */
+import type { Seeded } from "../../../../test/process/seeded.ts"
+
+/** What changes a disk: each is a step, and faults are planned by a step's number, from 1. */
+export type StepKind =
+  | "create"
+  | "write"
+  | "datasync"
+  | "rename"
+  | "remove"
+  | "syncFolder"
+  | "truncate"
+
+export type End = "power" | "kill"
+
+export type Fault =
+  /** Power is lost, or the process killed, before the step, after it, or anywhere within. */
+  | { readonly kind: End; readonly moment: "before" | "within" | "after" }
+  /** The step fails with EIO; one that fails may have done any part of its work. */
+  | { readonly kind: "error" }
+  /** A write lands elsewhere in its file, and nobody is told. Other steps go well. */
+  | { readonly kind: "misdirected" }
+
+export interface Step {
+  readonly kind: StepKind
+  readonly path: string
+  /** Does all of it; answers why not, where it cannot be done. */
+  readonly act: (fault?: Fault) => Error | undefined
+  /** Does any part of it, which may be none or all: the process ended within it. */
+  readonly part: () => void
+  /** What an error leaves of it, where that is something else than a part. */
+  readonly fail?: () => void
+}
+
+interface Pending {
+  readonly end: () => void
+  /** What a process that ends meanwhile leaves of it. */
+  readonly leave: () => void
+}
+
+export const failure = (code: string, detail: string) =>
+  Object.assign(new Error(`${code}: ${detail}`), { code })
+
+const isEnd = (fault: Fault | undefined) => fault?.kind === "power" || fault?.kind === "kill"
+
+/** Ends what is pending one by one, in any order, until all is stopped. */
+const makeQueue = (random: Seeded) => {
+  const pending: Array<Pending> = []
+  let is_stopped = false
+  const pump = () => {
+    if (is_stopped || pending.length === 0) return
+    const [next] = pending.splice(random.between(0, pending.length - 1), 1)
+    next?.end()
+    if (pending.length > 0) setImmediate(pump)
+  }
+  return {
+    add: (step: Pending) => {
+      if (is_stopped) return
+      pending.push(step)
+      if (pending.length === 1) setImmediate(pump)
+    },
+    stop: () => {
+      is_stopped = true
+      for (const { leave } of pending.splice(0)) leave()
+    },
+  }
+}
+
+export const makeSteps = (random: Seeded) => {
+  const queue = makeQueue(random)
+  const faults = new Map<number, Fault>()
+  const told: Array<string> = []
+  const end = Promise.withResolvers<End>()
+  let ended: End | undefined
+  let count = 0
+
+  const stop = (kind: End) => {
+    if (ended !== undefined) return
+    ended = kind
+    queue.stop()
+    end.resolve(kind)
+  }
+  /** Whatever is under way when all ends never answers. */
+  const never = () => new Promise<never>(() => {})
+  const endWithin = (step: Step, fault: Fault) => {
+    if (!("moment" in fault)) return
+    if (fault.moment === "within") step.part()
+    if (fault.moment === "after") step.act()
+    stop(fault.kind)
+  }
+
+  return {
+    count: () => count,
+    told: (): ReadonlyArray<string> => told,
+    ended: () => ended,
+    end: end.promise,
+    stop,
+    plan: (after: number, fault: Fault) => void faults.set(count + after, fault),
+    /** A read, which changes nothing and is no step. */
+    ask: <A>(answer: () => A) =>
+      new Promise<A>((resolve, reject) => {
+        const settle = () => {
+          try {
+            resolve(answer())
+          } catch (cause) {
+            reject(cause as Error) // Only `failure` is thrown in here.
+          }
+        }
+        queue.add({ end: settle, leave: () => {} })
+      }),
+    take: (step: Step): Promise<void> => {
+      if (ended !== undefined) return never()
+      const fault = faults.get(++count)
+      if (fault) told.push(`${fault.kind} at step ${count}, ${step.kind} ${step.path}`)
+      if (fault !== undefined && isEnd(fault)) {
+        endWithin(step, fault)
+        return never()
+      }
+      return new Promise((resolve, reject) => {
+        const settle = () => {
+          const is_broken = fault?.kind === "error"
+          if (is_broken) (step.fail ?? step.part)()
+          const error = is_broken ? failure("EIO", `${step.kind} ${step.path}`) : step.act(fault)
+          if (error === undefined) resolve()
+          else reject(error)
+        }
+        queue.add({ end: settle, leave: step.part })
+      })
+    },
+  }
+}
+
+export type Steps = ReturnType<typeof makeSteps>
