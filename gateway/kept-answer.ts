@@ -8,6 +8,8 @@
 import { Effect, Exit } from "effect"
 import { Cookies, type HttpServerResponse } from "effect/http"
 import { isOpen } from "#gateway/access.ts"
+import type { Caller } from "#gateway/caller.ts"
+import type { HotHeaders, HotRequest, HotResponse } from "#gateway/direct.ts"
 import {
   anonymous,
   correlationId,
@@ -15,13 +17,11 @@ import {
   hasBody,
   identify,
   overRate,
-} from "#gateway/admission.ts"
-import { visitHeaders } from "#gateway/caching.ts"
-import type { Caller } from "#gateway/caller.ts"
-import type { Door } from "#gateway/door.ts"
-import type { HotHeaders, HotRequest, HotResponse } from "#gateway/hot.ts"
+} from "#gateway/door/admission.ts"
+import { visitHeaders } from "#gateway/door/caching.ts"
+import type { Door } from "#gateway/door/parts.ts"
+import type { Visit } from "#gateway/door/visit.ts"
 import type { App, Route } from "#gateway/routes.ts"
-import type { Visit } from "#gateway/visit.ts"
 import type { Settings } from "#schemas/settings.ts"
 
 /** Larger bodies cost more than the route that makes them: a page of jobs has some 60 KB. */

@@ -20,8 +20,8 @@ import {
 } from "effect/http"
 import { HttpApi } from "effect/http-api"
 import { type Access, Needs } from "#gateway/access.ts"
+import type { HotRoutes } from "#gateway/direct.ts"
 import { type Envelope, envelopeOf } from "#gateway/envelope.ts"
-import type { HotRoutes } from "#gateway/hot.ts"
 import {
   Accepts,
   BodyLimit,

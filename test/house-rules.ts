@@ -44,9 +44,9 @@ const arrow: Readonly<Record<string, Reach>> = {
       "#gateway/blob-storage/cursors.ts",
       "#gateway/capital-pressure/dashboard-reader.ts",
       // What the listener puts on the wire.
-      "#gateway/front-door.ts",
+      "#gateway/door.ts",
       "#gateway/envelope.ts",
-      "#gateway/hot.ts",
+      "#gateway/direct.ts",
     ],
     packages: /./,
   },

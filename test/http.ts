@@ -5,7 +5,7 @@ import { Effect, Exit, Layer, Logger, Redacted, References, Scope } from "effect
 import { httpServer, type InternalDoor, type Listening } from "#adapters/http/server.ts"
 import { httpTransport } from "#adapters/http/transport.ts"
 import type { Caller } from "#gateway/caller.ts"
-import { frontDoor } from "#gateway/front-door.ts"
+import { frontDoor } from "#gateway/door.ts"
 import {
   type Authenticate,
   Identity,

@@ -6,8 +6,8 @@ import type { IncomingMessage, Server } from "node:http"
 import type { Socket } from "node:net"
 import { HttpServerResponse } from "effect/http"
 import type { Preface, RefusalSaid } from "#adapters/blob-storage/worker/message.ts"
-import type { FrontDoor } from "#gateway/front-door.ts"
-import type { HotRefusal } from "#gateway/hot.ts"
+import type { HotRefusal } from "#gateway/direct.ts"
+import type { FrontDoor } from "#gateway/door.ts"
 import type { Lane } from "./lane.ts"
 
 /** A refusal in the form that the front door has it in. */

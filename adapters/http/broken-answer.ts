@@ -1,6 +1,6 @@
 /** The answer to a request that goes no further, as Node's response. */
 import type { ServerResponse } from "node:http"
-import type { Broken } from "#gateway/front-door.ts"
+import type { Broken } from "#gateway/door.ts"
 
 /** Answers with it; the connection ends, and a body that is still to come is not read. */
 export const answerBroken = (

@@ -6,7 +6,7 @@
  */
 import { STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
-import type { HotResponse } from "#gateway/hot.ts"
+import type { HotResponse } from "#gateway/direct.ts"
 
 /** Up to here head and body go out as one piece of memory; a larger body is not copied. */
 const joined_bytes_max = 16 * 1024

@@ -5,7 +5,7 @@
  * Source: decision 0159.
  */
 import type { Socket } from "node:net"
-import type { HotHeaders, HotRequest, HotResponse } from "#gateway/hot.ts"
+import type { HotHeaders, HotRequest, HotResponse } from "#gateway/direct.ts"
 import { type AnswerForm, laneAnswers } from "./lane-answer.ts"
 import { laneRequests } from "./lane-request.ts"
 import { plainHeads } from "./plain-head.ts"

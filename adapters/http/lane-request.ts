@@ -4,7 +4,7 @@
  * Source: decision 0159.
  */
 import type { Socket } from "node:net"
-import type { HotRequest } from "#gateway/hot.ts"
+import type { HotRequest } from "#gateway/direct.ts"
 import type { PlainHead } from "./plain-head.ts"
 
 const lane = Symbol("lane")

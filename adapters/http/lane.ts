@@ -4,7 +4,7 @@
  * over to that server, with all bytes of it, and for good. Source: decision 0159.
  */
 import type { Server, Socket } from "node:net"
-import type { HotRequest } from "#gateway/hot.ts"
+import type { HotRequest } from "#gateway/direct.ts"
 import { answerForm } from "./lane-answer.ts"
 import { type LaneConnection, type LaneRules, laneConnection } from "./lane-connection.ts"
 

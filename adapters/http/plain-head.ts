@@ -7,7 +7,7 @@
  *
  * Source: RFC 9112 §2 to §6; decision 0159.
  */
-import type { HotHeaders } from "#gateway/hot.ts"
+import type { HotHeaders } from "#gateway/direct.ts"
 
 /** What a head says. */
 export interface PlainHead {

@@ -6,7 +6,7 @@
  * Source: RFC 9112 §3.2 and §6.1.
  */
 import type { IncomingMessage, Server } from "node:http"
-import type { FrontDoor } from "#gateway/front-door.ts"
+import type { FrontDoor } from "#gateway/door.ts"
 import { answerBroken } from "./broken-answer.ts"
 import { inFront } from "./request-front.ts"
 

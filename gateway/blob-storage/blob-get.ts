@@ -11,10 +11,10 @@ import {
   BlobStore,
   type OpenBlob,
 } from "#actors/blob-storage/blobs/store.ts"
-import { base64Encoder, base64Length, encodeBase64 } from "#gateway/blob-storage/base64.ts"
-import { worded } from "#gateway/blob-storage/blob-fault.ts"
-import { labelHeaders } from "#gateway/blob-storage/blob-label.ts"
-import { askedRange, prefersBytes, type Stretch } from "#gateway/blob-storage/byte-range.ts"
+import { base64Encoder, base64Length, encodeBase64 } from "#gateway/blob-storage/body/base64.ts"
+import { askedRange, prefersBytes, type Stretch } from "#gateway/blob-storage/direct/byte-range.ts"
+import { worded } from "#gateway/blob-storage/fault.ts"
+import { labelHeaders } from "#gateway/blob-storage/labels.ts"
 import { failureBody } from "#gateway/envelope.ts"
 import { Int64Form, stringify } from "#gateway/json.ts"
 import { matchesTag } from "#gateway/representation.ts"

@@ -12,17 +12,17 @@ import {
   NodeName,
   refusedPolicy,
 } from "#actors/blob-storage/replication.ts"
+import type { FieldsRead } from "#gateway/blob-storage/body/fields.ts"
 import {
   type BodyEnd,
   type BodyMessages,
   cut_off,
   messageFields,
   openMessages,
-} from "#gateway/blob-storage/blob-body.ts"
-import { worded } from "#gateway/blob-storage/blob-fault.ts"
-import type { FieldsRead } from "#gateway/blob-storage/blob-field.ts"
-import { labelsOf } from "#gateway/blob-storage/blob-label.ts"
-import { receiptOf } from "#gateway/blob-storage/blob-receipt.ts"
+} from "#gateway/blob-storage/body/message-fields.ts"
+import { receiptOf } from "#gateway/blob-storage/direct/receipt.ts"
+import { worded } from "#gateway/blob-storage/fault.ts"
+import { labelsOf } from "#gateway/blob-storage/labels.ts"
 import { answer } from "#gateway/json.ts"
 import { RequestContext } from "#gateway/request-context.ts"
 import {

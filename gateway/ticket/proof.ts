@@ -1,7 +1,7 @@
 /** What a request proves its caller by: its headers, its connection or, where taken, a ticket. */
 import { Effect } from "effect"
-import { bad_credentials, credentialsIn } from "#gateway/admission.ts"
-import type { Door } from "#gateway/door.ts"
+import { bad_credentials, credentialsIn } from "#gateway/door/admission.ts"
+import type { Door } from "#gateway/door/parts.ts"
 import type { Failure } from "#gateway/envelope.ts"
 import type { Credentials } from "#gateway/identity.ts"
 import type { Proof } from "#gateway/request-context.ts"

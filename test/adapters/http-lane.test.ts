@@ -10,7 +10,7 @@ import { join } from "node:path"
 import { connect as connectTls } from "node:tls"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { httpLane, type LaneSetup } from "#adapters/http/lane.ts"
-import type { HotRequest, HotResponse } from "#gateway/hot.ts"
+import type { HotRequest, HotResponse } from "#gateway/direct.ts"
 
 const poll = { interval: 5 }
 

@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http"
 import { type AddressInfo, connect, type Socket } from "node:net"
 import { describe, expect, it, onTestFinished } from "vitest"
 import { httpLane, type LaneSetup } from "#adapters/http/lane.ts"
-import type { HotRequest, HotResponse } from "#gateway/hot.ts"
+import type { HotRequest, HotResponse } from "#gateway/direct.ts"
 
 const poll = { interval: 5 }
 

@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { BlobPut } from "#actors/blob-storage/blobs/store.ts"
-import type { HotBlobs } from "#gateway/blob-storage/hot-blob.ts"
+import type { HotBlobs } from "#gateway/blob-storage/direct/routes.ts"
 import type { BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { as, until } from "../http.ts"
 import {

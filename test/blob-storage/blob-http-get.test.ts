@@ -6,7 +6,7 @@ import {
   BlobStoreFailed,
   BlobStoreReadOnly,
 } from "#actors/blob-storage/blobs/store.ts"
-import { prefersBytes, rangeOf } from "#gateway/blob-storage/byte-range.ts"
+import { prefersBytes, rangeOf } from "#gateway/blob-storage/direct/byte-range.ts"
 import { type BlobId, get_chunk_bytes_max } from "#schemas/blob-storage/blob.ts"
 import { noise, put } from "../contract/blob-store-bytes.ts"
 import {

@@ -5,9 +5,9 @@
 import { Result } from "effect"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
-import { base64Decoder, base64Encoder, base64Length } from "#gateway/blob-storage/base64.ts"
-import { type FieldsRead, fields_bytes_max } from "#gateway/blob-storage/blob-field.ts"
-import { type Framing, messageScanner } from "#gateway/blob-storage/blob-message.ts"
+import { base64Decoder, base64Encoder, base64Length } from "#gateway/blob-storage/body/base64.ts"
+import { type FieldsRead, fields_bytes_max } from "#gateway/blob-storage/body/fields.ts"
+import { type Framing, messageScanner } from "#gateway/blob-storage/body/messages.ts"
 import { base64 } from "./blob-service.ts"
 
 const lines: Framing = { message_bytes_max: 4096, is_lined: true, is_array_taken: true }

@@ -3,7 +3,7 @@ import { Cause, Effect, Exit, Option, Queue, Stream } from "effect"
 import type { PutAnswer, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
 import { type BlobFault, thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { BlobPut, OpenBlob } from "#actors/blob-storage/blobs/store.ts"
-import type { HotBlobs } from "#gateway/blob-storage/hot-blob.ts"
+import type { HotBlobs } from "#gateway/blob-storage/direct/routes.ts"
 import { get_chunk_bytes_max } from "#schemas/blob-storage/blob.ts"
 import type { Store } from "./blob-service.ts"
 

@@ -3,7 +3,7 @@ import { connect } from "node:net"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { HotBlobs } from "#gateway/blob-storage/hot-blob.ts"
+import type { HotBlobs } from "#gateway/blob-storage/direct/routes.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { as, settingsWith, until } from "../http.ts"
 import {

@@ -3,7 +3,7 @@ import { Context, Effect, Exit, Layer, References, Schema, Scope, Tracer } from 
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { Needs } from "#gateway/access.ts"
-import { credentialsIn, identify } from "#gateway/admission.ts"
+import { credentialsIn, identify } from "#gateway/door/admission.ts"
 import { ErrorSettings } from "#gateway/envelope.ts"
 import type { Credentials } from "#gateway/identity.ts"
 import { url_length_max } from "#gateway/limits.ts"

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { deadlines } from "#gateway/deadlines.ts"
+import { deadlines } from "#gateway/door/deadlines.ts"
 import { Transport } from "#gateway/transport.ts"
 
 const unused = () => assert.fail("It is not asked for this.")

@@ -4,8 +4,8 @@
  */
 import { assert } from "@effect/vitest"
 import type { HttpServerRequest } from "effect/http"
-import type { FrontDoor } from "#gateway/front-door.ts"
-import type { HotHeaders, HotRequest, HotResponse } from "#gateway/hot.ts"
+import type { HotHeaders, HotRequest, HotResponse } from "#gateway/direct.ts"
+import type { FrontDoor } from "#gateway/door.ts"
 
 /** Of each answer alone. */
 const own_headers = new Set(["x-request-id", "x-correlation-id", "x-openstack-request-id"])

@@ -10,7 +10,7 @@ import { createServer, type Socket } from "node:net"
 import { connectionShares } from "#adapters/http/connection-share.ts"
 import { httpLane } from "#adapters/http/lane.ts"
 import type { LaneRules } from "#adapters/http/lane-connection.ts"
-import type { HotRequest } from "#gateway/hot.ts"
+import type { HotRequest } from "#gateway/direct.ts"
 import type { RefusalSaid, WorkerStart } from "./message.ts"
 import { enterTunnel } from "./tunnel.ts"
 

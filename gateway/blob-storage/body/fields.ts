@@ -2,7 +2,7 @@
  * The fields of one JSON message as its bytes come: `data` is decoded on the way and taken out, so
  * that only the few hundred bytes that are left are ever parsed at once.
  */
-import { base64Decoder, placeOfByte } from "#gateway/blob-storage/base64.ts"
+import { base64Decoder, placeOfByte } from "#gateway/blob-storage/body/base64.ts"
 
 /** All fields but `data`: the labels' 16 KiB, each byte as a six-byte escape, and then as much. */
 export const fields_bytes_max = 256 * 1024

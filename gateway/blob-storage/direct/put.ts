@@ -11,12 +11,12 @@ import type {
   PutOrder,
 } from "#actors/blob-storage/blobs/engine.ts"
 import { isErasureCode, refusedPolicy } from "#actors/blob-storage/replication.ts"
-import { receiptOf } from "#gateway/blob-storage/blob-receipt.ts"
-import { readBody } from "#gateway/blob-storage/hot-body.ts"
-import { jsonHeaders } from "#gateway/blob-storage/hot-get.ts"
-import { after, reject, rejectFault } from "#gateway/blob-storage/hot-refusal.ts"
-import { type Int64Form, putText } from "#gateway/blob-storage/hot-text.ts"
-import type { HotVisit } from "#gateway/hot.ts"
+import { readBody } from "#gateway/blob-storage/body/reading.ts"
+import { jsonHeaders } from "#gateway/blob-storage/direct/get.ts"
+import { receiptOf } from "#gateway/blob-storage/direct/receipt.ts"
+import { after, reject, rejectFault } from "#gateway/blob-storage/direct/refusal.ts"
+import { type Int64Form, putText } from "#gateway/blob-storage/direct/text.ts"
+import type { HotVisit } from "#gateway/direct.ts"
 import type { BlobId, BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 
 export interface HotPuts {

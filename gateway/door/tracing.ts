@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { HttpMiddleware, type HttpServerResponse } from "effect/http"
 import { spanned, spanOf } from "#events/trace.ts"
-import { isRoute, type Visit } from "#gateway/visit.ts"
+import { isRoute, type Visit } from "#gateway/door/visit.ts"
 
 /** Effect's own spans of requests would hold headers and queries: none of them are made. */
 export const { TracerDisabledWhen } = HttpMiddleware

@@ -1,5 +1,5 @@
 /** The hot routes' JSON, put together by hand: the text that the schemas make, in less time. */
-import { base64OfHex, encodeBase64 } from "#gateway/blob-storage/base64.ts"
+import { base64OfHex, encodeBase64 } from "#gateway/blob-storage/body/base64.ts"
 import type { BlobId, BlobMeta, PutReceipt } from "#schemas/blob-storage/blob.ts"
 import type { Settings } from "#schemas/settings.ts"
 

@@ -9,7 +9,7 @@ import {
   type FieldsRead,
   fieldsReader,
   newline,
-} from "#gateway/blob-storage/blob-field.ts"
+} from "#gateway/blob-storage/body/fields.ts"
 import { InvalidArgument, TooLarge } from "#schemas/blob-storage/rejection.ts"
 
 /** How messages follow each other in a body. */

@@ -2,8 +2,8 @@
 import { Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
-import { worded } from "#gateway/blob-storage/blob-fault.ts"
-import type { HotVisit } from "#gateway/hot.ts"
+import { worded } from "#gateway/blob-storage/fault.ts"
+import type { HotVisit } from "#gateway/direct.ts"
 import { Rejection } from "#schemas/blob-storage/rejection.ts"
 
 const encode = Schema.encodeSync(Rejection)

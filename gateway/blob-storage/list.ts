@@ -6,8 +6,8 @@
 import { Effect, Result, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { type BlobScope, BlobStore } from "#actors/blob-storage/blobs/store.ts"
-import { worded } from "#gateway/blob-storage/blob-fault.ts"
 import { Cursors } from "#gateway/blob-storage/cursors.ts"
+import { worded } from "#gateway/blob-storage/fault.ts"
 import { BlobId, type BlobLabels, labels_max, pageLimit } from "#schemas/blob-storage/blob.ts"
 import { InvalidArgument } from "#schemas/blob-storage/rejection.ts"
 

@@ -1,5 +1,5 @@
 /** A hot request's body, piece by piece and no faster than it is taken. */
-import type { HotVisit } from "#gateway/hot.ts"
+import type { HotVisit } from "#gateway/direct.ts"
 
 export interface BodyTaker {
   /** Takes a piece, which does not change any more; a promise holds the next one back. */

@@ -5,9 +5,9 @@
  */
 import { Effect, Pull, Result, Schema, Stream } from "effect"
 import type { HttpServerRequest } from "effect/http"
-import { base64Decoder } from "#gateway/blob-storage/base64.ts"
-import type { FieldsRead } from "#gateway/blob-storage/blob-field.ts"
-import { type Framing, messageScanner } from "#gateway/blob-storage/blob-message.ts"
+import { base64Decoder } from "#gateway/blob-storage/body/base64.ts"
+import type { FieldsRead } from "#gateway/blob-storage/body/fields.ts"
+import { type Framing, messageScanner } from "#gateway/blob-storage/body/messages.ts"
 import { blob } from "#gateway/envelope.ts"
 import { refusedInput } from "#gateway/failure.ts"
 import { withoutNulls } from "#gateway/json.ts"

@@ -3,6 +3,6 @@
  * serves by handlers of its own.
  */
 import { HttpApi } from "effect/http-api"
-import { Cluster } from "#gateway/blob-storage/cluster-api.ts"
+import { Cluster } from "#gateway/blob-storage/apis/cluster.ts"
 
 export const BlobStorageApi = HttpApi.make("blob-storage").add(Cluster)

@@ -6,13 +6,7 @@
  */
 import { Effect, Exit } from "effect"
 import { isOpen, mayEnter } from "#gateway/access.ts"
-import { bearerOf, correlationId, exceeded, isCoded } from "#gateway/admission.ts"
-import { caching } from "#gateway/caching.ts"
 import type { Caller } from "#gateway/caller.ts"
-import type { InFlight } from "#gateway/deadlines.ts"
-import type { Door } from "#gateway/door.ts"
-import type { Failure } from "#gateway/envelope.ts"
-import { internal, tooLate } from "#gateway/failure.ts"
 import type {
   HotHeaders,
   HotPlan,
@@ -21,10 +15,16 @@ import type {
   HotResponse,
   HotRoutes,
   HotVisit,
-} from "#gateway/hot.ts"
+} from "#gateway/direct.ts"
+import { bearerOf, correlationId, exceeded, isCoded } from "#gateway/door/admission.ts"
+import { caching } from "#gateway/door/caching.ts"
+import type { InFlight } from "#gateway/door/deadlines.ts"
+import type { Door } from "#gateway/door/parts.ts"
+import { isRoute } from "#gateway/door/visit.ts"
+import type { Failure } from "#gateway/envelope.ts"
+import { internal, tooLate } from "#gateway/failure.ts"
 import { url_length_max } from "#gateway/limits.ts"
 import type { Mounted, Route } from "#gateway/routes.ts"
-import { isRoute } from "#gateway/visit.ts"
 import type { Settings } from "#schemas/settings.ts"
 
 /** Takes a request before the router; `plain` is called with what it does not take. */

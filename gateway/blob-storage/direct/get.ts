@@ -5,12 +5,12 @@
  */
 import type { BlobEngine, BlobReading } from "#actors/blob-storage/blobs/engine.ts"
 import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
-import { base64Length, utf8Length } from "#gateway/blob-storage/base64.ts"
-import { labelHeaders } from "#gateway/blob-storage/blob-label.ts"
-import { askedRange, type Stretch } from "#gateway/blob-storage/byte-range.ts"
-import { after, rejectFault } from "#gateway/blob-storage/hot-refusal.ts"
-import { getText, type Int64Form, statText } from "#gateway/blob-storage/hot-text.ts"
-import type { HotVisit } from "#gateway/hot.ts"
+import { base64Length, utf8Length } from "#gateway/blob-storage/body/base64.ts"
+import { askedRange, type Stretch } from "#gateway/blob-storage/direct/byte-range.ts"
+import { after, rejectFault } from "#gateway/blob-storage/direct/refusal.ts"
+import { getText, type Int64Form, statText } from "#gateway/blob-storage/direct/text.ts"
+import { labelHeaders } from "#gateway/blob-storage/labels.ts"
+import type { HotVisit } from "#gateway/direct.ts"
 import { matchesTag } from "#gateway/representation.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 

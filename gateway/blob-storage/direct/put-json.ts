@@ -6,10 +6,6 @@
  */
 import { Effect, Result, Schema } from "effect"
 import type { BlobUpload } from "#actors/blob-storage/blobs/engine.ts"
-import { decodedLength } from "#gateway/blob-storage/base64.ts"
-import { bodyTooLarge } from "#gateway/blob-storage/blob-body.ts"
-import type { DataSink, FieldsRead } from "#gateway/blob-storage/blob-field.ts"
-import { messageScanner } from "#gateway/blob-storage/blob-message.ts"
 import {
   body_framing,
   no_object,
@@ -17,7 +13,11 @@ import {
   two_objects,
   unspecified,
 } from "#gateway/blob-storage/blob-put.ts"
-import { readBody } from "#gateway/blob-storage/hot-body.ts"
+import { decodedLength } from "#gateway/blob-storage/body/base64.ts"
+import type { DataSink, FieldsRead } from "#gateway/blob-storage/body/fields.ts"
+import { bodyTooLarge } from "#gateway/blob-storage/body/message-fields.ts"
+import { messageScanner } from "#gateway/blob-storage/body/messages.ts"
+import { readBody } from "#gateway/blob-storage/body/reading.ts"
 import {
   admitPolicy,
   answerPut,
@@ -26,9 +26,9 @@ import {
   type HotPuts,
   orderOf,
   type PutSaid,
-} from "#gateway/blob-storage/hot-put.ts"
-import { reject, rejectFault } from "#gateway/blob-storage/hot-refusal.ts"
-import type { HotHeaders, HotVisit } from "#gateway/hot.ts"
+} from "#gateway/blob-storage/direct/put.ts"
+import { reject, rejectFault } from "#gateway/blob-storage/direct/refusal.ts"
+import type { HotHeaders, HotVisit } from "#gateway/direct.ts"
 import { BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 
 /** A message whose fields were checked, and the last of the bytes that it holds. */

@@ -1,7 +1,7 @@
 /** One request on its way through the front door, and how what it is answered is worded. */
 import type { Fiber } from "effect"
 import { HttpBody, type HttpServerRequest, HttpServerResponse } from "effect/http"
-import type { InFlight } from "#gateway/deadlines.ts"
+import type { InFlight } from "#gateway/door/deadlines.ts"
 import type { Edge, Envelope, Failure } from "#gateway/envelope.ts"
 import { url_length_max } from "#gateway/limits.ts"
 import type { Found, Route } from "#gateway/routes.ts"

@@ -5,19 +5,19 @@
  */
 import { Option, Schema } from "effect"
 import type { BlobEngine } from "#actors/blob-storage/blobs/engine.ts"
-import { decodedLabels, hasLabels } from "#gateway/blob-storage/blob-label.ts"
 import { unspecified } from "#gateway/blob-storage/blob-put.ts"
-import { prefersBytes } from "#gateway/blob-storage/byte-range.ts"
+import { prefersBytes } from "#gateway/blob-storage/direct/byte-range.ts"
 import {
   getBytes,
   getJson,
   getStat,
   type HotGets,
   jsonHeaders,
-} from "#gateway/blob-storage/hot-get.ts"
-import { putJson } from "#gateway/blob-storage/hot-json.ts"
-import { type HotPuts, type PutSaid, putBytes } from "#gateway/blob-storage/hot-put.ts"
-import { after } from "#gateway/blob-storage/hot-refusal.ts"
+} from "#gateway/blob-storage/direct/get.ts"
+import { type HotPuts, type PutSaid, putBytes } from "#gateway/blob-storage/direct/put.ts"
+import { putJson } from "#gateway/blob-storage/direct/put-json.ts"
+import { after } from "#gateway/blob-storage/direct/refusal.ts"
+import { decodedLabels, hasLabels } from "#gateway/blob-storage/labels.ts"
 import type {
   HotEndpoint,
   HotHeaders,
@@ -25,7 +25,7 @@ import type {
   HotRequest,
   HotRoutes,
   HotVisit,
-} from "#gateway/hot.ts"
+} from "#gateway/direct.ts"
 import { type BlobId, BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 
 export type HotBlobs = HotGets & HotPuts & { readonly engine: Pick<BlobEngine, "delete"> }

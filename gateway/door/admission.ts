@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import type { Headers, HttpServerRequest } from "effect/http"
 import { type Access, mayEnter } from "#gateway/access.ts"
 import type { Caller } from "#gateway/caller.ts"
-import type { Door } from "#gateway/door.ts"
+import type { Door } from "#gateway/door/parts.ts"
 import type { Failure } from "#gateway/envelope.ts"
 import type { Authenticate, Credentials } from "#gateway/identity.ts"
 import {

@@ -1,0 +1,27 @@
+/** What the front door works with, and its hot leaf with it. */
+import type { Clock, Deferred } from "effect"
+import type { Deadlines } from "#gateway/door/deadlines.ts"
+import type { rateLimiter } from "#gateway/door/rate-limit.ts"
+import type { Identity } from "#gateway/identity.ts"
+import type { KeptAnswers } from "#gateway/kept-answer.ts"
+import type { RequestMetrics } from "#gateway/metrics.ts"
+import type { routesOf } from "#gateway/routes.ts"
+import type { Tickets } from "#gateway/ticket/tickets.ts"
+import type { Transport } from "#gateway/transport.ts"
+import type { Rules } from "#schemas/policy-rule.ts"
+import type { Settings } from "#schemas/settings.ts"
+
+export interface Door {
+  readonly settings: () => Settings
+  readonly transport: Transport["Service"]
+  readonly authenticate: Identity["Service"]["authenticate"]
+  readonly rules: () => Rules
+  readonly tickets: Tickets | undefined
+  readonly clock: Clock.Clock
+  readonly in_flight: Deadlines
+  readonly closing: Deferred.Deferred<void>
+  readonly find: ReturnType<typeof routesOf>
+  readonly take: ReturnType<typeof rateLimiter>
+  readonly metrics: RequestMetrics
+  readonly kept: KeptAnswers
+}
