@@ -92,10 +92,6 @@ export interface FrontDoor {
   readonly inFlight: () => number
   /** Takes requests before `app`. */
   readonly hot: HotDoor["serve"]
-  /** Tells `app` why a request was ended before it came. */
-  readonly refuse: HotDoor["refuse"]
-  /** Counts an answer that was given elsewhere in this process. */
-  readonly measured: (method: string, path: string, status: number, seconds: number) => void
   /** Tells `app` of the second request what it was to be told of the first. */
   readonly inherit: HotDoor["inherit"]
 }
@@ -371,11 +367,6 @@ export const frontDoor = Effect.fnUntraced(function* (
     inFlight: door.in_flight.count,
     hot: hot.serve,
     inherit: hot.inherit,
-    refuse: hot.refuse,
-    measured: (method, path, status, seconds) => {
-      const found = door.find(method, path)
-      metrics.add(isRoute(found) ? found.route : no_route, status, seconds)
-    },
     broken: (method, url, given) => {
       const path = pathOf(url)
       const found = door.find(method, path)

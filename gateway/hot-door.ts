@@ -39,8 +39,6 @@ export interface HotDoor {
   readonly serve: ServeHot
   /** Why a hot route ended this request, if one did. */
   readonly refusalOf: (source: object) => HotRefusal | undefined
-  /** For a request that was served elsewhere, and ended there. */
-  readonly refuse: (source: object, refusal: HotRefusal) => void
   /** For the same request in another form: why the first was ended counts for the second. */
   readonly inherit: (from: object, to: object) => void
 }
@@ -269,7 +267,6 @@ export const hotDoor = Effect.fnUntraced(function* (door: Door, services: Readon
   const hot: HotDoor = {
     serve,
     refusalOf: (source) => refusals.get(source),
-    refuse: (source, refusal) => void refusals.set(source, refusal),
     inherit: (from, to) => {
       const refusal = refusals.get(from)
       if (refusal !== undefined) refusals.set(to, refusal)

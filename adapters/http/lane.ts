@@ -23,8 +23,6 @@ export interface Lane {
   readonly closeAll: () => void
   /** The lane's request that a connection was handed over with, once: its route was tried. */
   readonly takeTried: (socket: Socket) => HotRequest | undefined
-  /** This connection, which is still to be taken, goes over at once. */
-  readonly pass: (socket: Socket) => void
 }
 
 type Listener = (socket: Socket) => void
@@ -50,7 +48,6 @@ export const httpLane = (server: Server, { is_tls, ...setup }: LaneSetup): Lane 
   if (theirs === undefined) throw new Error(`The server takes no ${event}.`)
   const connections = following(server)
   const tried = new WeakMap<Socket, HotRequest>()
-  const passing = new WeakSet<Socket>()
   let is_retired = false
 
   const rules: LaneRules = {
@@ -71,7 +68,6 @@ export const httpLane = (server: Server, { is_tls, ...setup }: LaneSetup): Lane 
   }
   server.off(event, theirs)
   server.on(event, (socket: Socket) => {
-    if (passing.has(socket)) return theirs.call(server, socket)
     const connection = laneConnection(rules, socket, () => connections.delete(connection))
     connections.add(connection)
   })
@@ -84,7 +80,6 @@ export const httpLane = (server: Server, { is_tls, ...setup }: LaneSetup): Lane 
     },
     closeIdle: () => close(({ isIdle }) => isIdle()),
     closeAll: () => close(() => true),
-    pass: (socket) => void passing.add(socket),
     takeTried: (socket) => {
       const request = tried.get(socket)
       tried.delete(socket)

@@ -22,14 +22,8 @@ import { share_protection } from "#gateway/envelope.ts"
 import type { Broken, FrontDoor } from "#gateway/front-door.ts"
 import { work_ms } from "#processes"
 import type { Settings } from "#schemas/settings.ts"
-import { type Adoptions, adoptions } from "./adopted-connection.ts"
-import {
-  type ConnectionLimit,
-  limitConnections,
-  type OtherConnections,
-} from "./connection-limit.ts"
+import { type ConnectionLimit, limitConnections } from "./connection-limit.ts"
 import { httpLane, type Lane } from "./lane.ts"
-import { probePort } from "./port-probe.ts"
 import { requireFraming } from "./request-framing.ts"
 import { inFront } from "./request-front.ts"
 import { headers_timeout_ms, keep_alive_ms } from "./still-connection.ts"
@@ -58,8 +52,6 @@ export interface Listening {
    * balances the load, and has yet to see that this process ends. Another signal ends that.
    */
   readonly drain: (seconds: number) => Effect.Effect<void>
-  /** Takes a connection that another thread of this process had first. */
-  readonly adopt: Adoptions["adopt"]
   /** When the certificate that is served runs out, in Unix time; undefined without TLS. */
   readonly certificateEnds: () => number | undefined
 }
@@ -236,14 +228,8 @@ type HotHeaders = Parameters<FrontDoor["hot"]>[2]
  * Shows requests to the hot routes first. What they do not take goes on to whoever took requests
  * before: the last of the listeners, which is Effect's. So does what they were shown on the lane.
  */
-const hotFirst = (
-  server: Server,
-  { hot, inherit }: FrontDoor,
-  { takeTried }: Lane,
-  { wasTried }: Adoptions,
-) =>
+const hotFirst = (server: Server, { hot, inherit }: FrontDoor, { takeTried }: Lane) =>
   inFront(server, "request", (plain) => (request, response) => {
-    if (wasTried(request)) return plain(request, response)
     const tried = takeTried(request.socket)
     if (tried !== undefined) {
       inherit(tried, request)
@@ -305,27 +291,20 @@ const urlOf = (scheme: string, host: string, port: number) => {
   return `${scheme}://${name.includes(":") ? `[${name}]` : name}:${port}`
 }
 
-/** Listens; other threads may on the same port, where it is shared, and no other process then. */
-const listen = (
-  server: Server,
-  { bind_host: host, bind_port: port }: Settings["api"],
-  is_shared: boolean,
-) => {
-  const failed = (cause: unknown) =>
-    new ListenFailure({ message: `cannot listen on ${host}:${port}: ${unheard(cause)}` })
-  const probed = Effect.tryPromise({ try: () => probePort({ host, port }), catch: failed })
-  const listening = NodeHttpServer.make(() => server, {
+const listen = (server: Server, { bind_host: host, bind_port: port }: Settings["api"]) =>
+  NodeHttpServer.make(() => server, {
     host,
     port,
-    reusePort: is_shared,
     gracefulShutdownTimeout: Duration.millis(work_ms),
-  }).pipe(Effect.mapError(({ cause }) => failed(cause)))
-  return is_shared ? Effect.andThen(probed, listening) : listening
-}
+  }).pipe(
+    Effect.mapError(
+      ({ cause }) =>
+        new ListenFailure({ message: `cannot listen on ${host}:${port}: ${unheard(cause)}` }),
+    ),
+  )
 
 export interface Beside {
   readonly internal?: InternalDoor | undefined
-  readonly others?: OtherConnections | undefined
 }
 
 /**
@@ -333,9 +312,9 @@ export interface Beside {
  * of other nodes end, requests in flight get 8 s, and what is left is cut off.
  */
 export const httpServer = Effect.fnUntraced(function* (
-  { api, tls, blob }: Settings,
+  { api, tls }: Settings,
   door: FrontDoor,
-  { internal, others }: Beside = {},
+  { internal }: Beside = {},
 ) {
   const is_tls = tls.cert !== ""
   const secured = is_tls ? yield* tlsServer(tls) : undefined
@@ -350,12 +329,11 @@ export const httpServer = Effect.fnUntraced(function* (
     keep_alive_ms,
     patience_ms: api.request_timeout_seconds * ms_per_s,
   })
-  const adopted = adoptions(server, lane, door)
   answerMalformed(server, door)
   overlookExpectations(server)
   cutUnread(server, is_tls, api.request_timeout_seconds)
   const silent = silentSockets(server, is_tls)
-  const { serve } = yield* listen(server, api, blob.workers > 1)
+  const { serve } = yield* listen(server, api)
   let sweeping: ReturnType<typeof setInterval> | undefined
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
@@ -366,9 +344,9 @@ export const httpServer = Effect.fnUntraced(function* (
   )
   const around = Context.add(door.context, Scope.Scope, yield* Effect.scope)
   yield* Effect.setContext(serve(door.app), around)
-  hotFirst(server, door, lane, adopted)
+  hotFirst(server, door, lane)
   internalFirst(server, internal)
-  limits = limitConnections(server, door, api, { is_tls, others, threads: blob.workers })
+  limits = limitConnections(server, door, api, { is_tls })
   requireFraming(server, door)
   // Runs first when the scope closes, before the server waits for what is in flight.
   yield* Effect.addFinalizer(() =>
@@ -391,7 +369,6 @@ export const httpServer = Effect.fnUntraced(function* (
     url: urlOf(is_tls ? "https" : "http", api.bind_host, port),
     drain: drained(server, lane),
     certificateEnds: () => secured?.ends(),
-    adopt: adopted.adopt,
   }
   return listening
 })

@@ -15,7 +15,6 @@ import { keepRunning } from "#actors/process.ts"
 import { openBlobVolume, reclaimOf, storeOf } from "#adapters/blob-storage/blob-volume.ts"
 import { clusterMetrics } from "#adapters/blob-storage/cluster-metrics.ts"
 import { cursors } from "#adapters/blob-storage/cursor-key.ts"
-import type { EngineDesk } from "#adapters/blob-storage/engine/desk.ts"
 import { migrationState } from "#adapters/blob-storage/plain/migration.ts"
 import { compareVolume, keepVolumeWitness } from "#adapters/log/volume-witness.ts"
 import { threadFull } from "#adapters/thread-share.ts"
@@ -94,7 +93,6 @@ const openParts = Effect.fnUntraced(function* (
     segment_bytes: blob.segment_bytes,
     scrub_bytes_per_second: blob.scrub_bytes_per_second,
     goes_on_after: yield* recordedCursor(node_id),
-    is_shared: blob.workers > 1,
   })
   const { find } = Context.get(live_nodes, LiveNodes)
   const heardAt = (node_id: string) => find(node_id)?.heard_at
@@ -176,25 +174,6 @@ const hotOf = (
     json_digits_max: blob.json_body_bytes_max,
   })
 
-/** For the threads that answer beside this one; undefined where there are none. */
-const deskOf = (
-  { engine, volume: { sharing } }: Parts,
-  held: HeldMembers,
-  report: (problem: string) => void,
-): EngineDesk | undefined =>
-  sharing && {
-    engine,
-    sharing,
-    active_nodes: () => countActive(held),
-    report,
-  }
-
-/** Logs what goes wrong beside requests. */
-const reporting = Effect.map(
-  Effect.context<never>(),
-  (around) => (problem: string) => void Effect.runForkWith(around)(Effect.logWarning(problem)),
-)
-
 /** Why the store takes no requests, or no writes; undefined where it takes all. */
 const troubleOf = ({ store, apart }: Parts) =>
   Effect.match(store.usage, {
@@ -253,8 +232,6 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
       return Effect.map(volumeMetrics(volume), (text) => text + clusterMetrics(of_cluster))
     }),
     hot: Effect.sync(() => opened && hotOf(opened, options, active_nodes)),
-    /** Where other threads ask; undefined where there are none, or the store did not open. */
-    desk: Effect.map(reporting, (report) => opened && deskOf(opened, held, report)),
     /** Where the other nodes come in. */
     internal,
     /** Waits until this node is active in its cluster, or for as long as a start may take. */
