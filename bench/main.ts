@@ -25,12 +25,11 @@ import type { Suite } from "./suite.ts"
 import { publish } from "./table.ts"
 import { token } from "./token.ts"
 import { volume } from "./volume.ts"
-import { workers } from "./workers.ts"
 
 const help = `npm run bench -- [--only SUITE] [--rounds N] [--seconds S] [--dry]
 
 SUITE is command, gateway, replay, jobs-page, schedule, token, backup, memory, dashboard,
-backfill, carrier, plant, mirror, blob, workers, volume, erasure, repair, cluster, events or
+backfill, carrier, plant, mirror, blob, volume, erasure, repair, cluster, events or
 failover. Each measures Almanac against its peers, interleaved, and writes its tables into
 docs/benchmarks.md (--dry: only prints them). What is missing is skipped with one line. The blob
 suite measures all sizes with all counts of clients, or those that are said:
@@ -53,7 +52,6 @@ const suites: Readonly<Record<string, Suite>> = {
   plant,
   mirror,
   blob,
-  workers,
   volume,
   erasure,
   repair,

@@ -1,21 +1,21 @@
 /**
- * Hot routes: the few requests that a service answers before the router, on the server's own
- * request and response. Whatever is unusual about one is left to the plain route, and so is every
- * refusal: there is one place that words them.
+ * Direct routes: endpoints that answer on the server's own request and response instead of through
+ * Effect's API, because bytes pass through them. The door admits their requests as it admits all
+ * others, and words their refusals.
  *
- * Source: DESIGN, the exception: bytes, hot routes; decision 0114.
+ * Source: DESIGN, the exception: bytes; decision 0196.
  */
 import type { HttpServerResponse } from "effect/http"
-import type { Caller } from "#gateway/caller.ts"
 import type { Failure } from "#gateway/envelope.ts"
+import type { RequestContext } from "#gateway/request-context.ts"
 
-/** Lower-case names. Node makes a list of `set-cookie` alone, which no client sends. */
-export interface HotHeaders {
+/** Headers by their names in lower case. Node makes a list of `set-cookie` alone. */
+export interface DirectHeaders {
   readonly [name: string]: string | undefined
 }
 
-/** Node's IncomingMessage, as far as hot routes know it. */
-export interface HotRequest {
+/** Node's IncomingMessage, as far as direct routes use it. */
+export interface DirectRequest {
   readonly method?: string | undefined
   readonly url?: string | undefined
   /** Whether the body has arrived in full; without one only after the handlers were called. */
@@ -28,71 +28,64 @@ export interface HotRequest {
   resume(): unknown
 }
 
-/** Node's ServerResponse, as far as hot routes know it. */
-export interface HotResponse {
+/** Node's ServerResponse, as far as direct routes use it. */
+export interface DirectResponse {
   readonly destroyed: boolean
-  readonly writableEnded: boolean
-  /** By name, or name, value, name, value, ... */
-  writeHead(status: number, headers: Readonly<Record<string, string>> | Array<string>): unknown
+  writeHead(status: number, headers: Readonly<Record<string, string>>): unknown
+  /** The interim response to `Expect: 100-continue`. */
+  writeContinue(): unknown
   /**
-   * Answers whether the next piece may come at once; else it may after `drain`. `written` is called
-   * when the system has the bytes, or with why it will not.
+   * Returns whether the next piece may follow at once; otherwise it waits for `drain`. `written` is
+   * called when the system has the bytes, or with the reason why it does not take them.
    */
-  write(bytes: Uint8Array, written: (error?: Error | null) => void): boolean
+  write(bytes: string | Uint8Array, written: (error?: Error | null) => void): boolean
   end(body?: string | Uint8Array): unknown
   destroy(): unknown
   on(event: "close" | "drain", listener: () => void): unknown
 }
 
-/** An endpoint as its API declares it. */
-export interface HotEndpoint {
-  readonly method: string
-  readonly path: string
-}
+/** Why a request is refused: a failure, or a rejection that the service has encoded already. */
+export type Refusal = Failure | HttpServerResponse.HttpServerResponse
 
-/** Why a request is not served: worded by the plain route, as if it had come there. */
-export type HotRefusal = Failure | HttpServerResponse.HttpServerResponse
-
-/** A request that was let in, and what its route may do with it. Exactly one answer ends it. */
-export interface HotVisit {
-  readonly request: HotRequest
-  readonly headers: HotHeaders
-  readonly response: HotResponse
-  readonly caller: Caller
-  readonly request_id: string
-  readonly correlation_id: string
+/** An admitted request and its response. Exactly one answer ends it. */
+export interface Exchange {
+  readonly request: DirectRequest
+  readonly response: DirectResponse
+  readonly headers: DirectHeaders
+  /** Path and query. */
+  readonly url: string
+  /** Parameters of the path, decoded. */
+  readonly params: Readonly<Record<string, string | undefined>>
+  readonly context: RequestContext
   /** Unix nanoseconds, now. */
   readonly now: () => bigint
-  /** Bytes that the body may have. */
+  /** Maximum number of bytes of the body. */
   readonly body_bytes_max: number
   /** Whether it ended: answered, refused, late, or its client is gone. */
   readonly isOver: () => boolean
-  /** Called once where it ends before its answer began: nothing may be read or written then. */
+  /** Sets what runs once if it ends before its answer began: nothing is read or written then. */
   readonly onEnd: (end: () => void) => void
-  /** The whole answer. */
+  /** Sends the whole answer. */
   readonly answer: (
     status: number,
     headers: Readonly<Record<string, string>>,
     body?: string | Uint8Array,
   ) => void
-  /** The head of an answer that is a stream; false where nobody waits for it any more. */
+  /** Sends the head of a streamed answer; returns false if the client is gone. */
   readonly begin: (status: number, headers: Readonly<Record<string, string>>) => boolean
-  /** Ends it by the plain route's answer; what is left of the body is not ours any more. */
-  readonly refuse: (refusal: HotRefusal) => void
-  /** Ends it for a defect of ours: it is logged, and cut off where its answer began. */
+  /** Ends it with an error. An answer that has begun is cut off. */
+  readonly refuse: (refusal: Refusal) => void
+  /** Ends it because of a defect of ours, which is logged. */
   readonly fail: (cause: unknown) => void
-  /** Leaves it to the plain route as it came; only before anything of its body was read. */
-  readonly leave: () => void
+  /** Completes the body of a rejection that follows a head of 200, as a stream's last line. */
+  readonly complete: (
+    rejection: Readonly<Record<string, unknown>>,
+  ) => Readonly<Record<string, unknown>>
 }
 
-/** What is to be done with a request that fits. */
-export interface HotPlan {
-  readonly endpoint: HotEndpoint
-  readonly run: (visit: HotVisit) => void
-}
-
-/** A service's hot routes; `plan` answers undefined for whatever it does not take. */
-export interface HotRoutes {
-  readonly endpoints: ReadonlyArray<HotEndpoint>
-  readonly plan: (request: HotRequest, headers: HotHeaders) => HotPlan | undefined
+/** Method and path as the API declares them, and what answers. */
+export interface DirectRoute {
+  readonly method: string
+  readonly path: string
+  readonly run: (exchange: Exchange) => void
 }

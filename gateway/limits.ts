@@ -56,15 +56,6 @@ export const Unhurried = Context.Reference<boolean>("gateway/Unhurried", {
 })
 
 /**
- * Of what a GET's answer is made, beside the request, its caller, the settings and the rules:
- * `nothing` else, or what the service's `shown` tells. Such an answer is kept and given again while
- * all of that is as it was; it must depend on nothing else. Source: decision 0149.
- */
-export const MadeOf = Context.Reference<"nothing" | "shown" | undefined>("gateway/MadeOf", {
-  defaultValue: () => undefined,
-})
-
-/**
  * Why an endpoint needs no `Idempotency-Key`: sent twice, the request leaves what it leaves when it
  * is sent once. Undefined where a key counts. Source: decision 0181.
  */

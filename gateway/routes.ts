@@ -20,13 +20,12 @@ import {
 } from "effect/http"
 import { HttpApi } from "effect/http-api"
 import { type Access, Needs } from "#gateway/access.ts"
-import type { HotRoutes } from "#gateway/direct.ts"
+import type { DirectRoute } from "#gateway/direct.ts"
 import { type Envelope, envelopeOf } from "#gateway/envelope.ts"
 import {
   Accepts,
   BodyLimit,
   type BodyLimitOf,
-  MadeOf,
   PublicWhen,
   Streamed,
   Ticketed,
@@ -54,13 +53,8 @@ export interface Service<E, R> {
   readonly ready?: Effect.Effect<string | undefined>
   /** What an operator should know though it answers; undefined when that is nothing. */
   readonly note?: Effect.Effect<string | undefined>
-  /**
-   * What its answers that are `MadeOf` it show: as long as each part is the same, so are they;
-   * undefined where that cannot be told now.
-   */
-  readonly shown?: (() => ReadonlyArray<unknown> | undefined) | undefined
-  /** What it answers before the router, once its routes have started; undefined: nothing. */
-  readonly hot?: Effect.Effect<HotRoutes | undefined>
+  /** Endpoints of `api` that answer directly, once its routes have started. */
+  readonly direct?: Effect.Effect<ReadonlyArray<DirectRoute>>
 }
 
 /** What HttpApi asks for. */
@@ -103,8 +97,7 @@ export interface Mounted {
   readonly waitFor: (position: number) => Effect.Effect<void, Behind>
   readonly ready: Effect.Effect<string | undefined>
   readonly note?: Effect.Effect<string | undefined>
-  readonly shown?: Service<unknown, unknown>["shown"]
-  readonly hot?: HotRoutes | undefined
+  readonly direct?: ReadonlyArray<DirectRoute>
 }
 
 /** One endpoint as the front door sees it. */
@@ -122,11 +115,12 @@ export interface Route {
   readonly is_streamed: boolean
   readonly is_unhurried: boolean
   readonly ticketed: "accepts" | "issues" | undefined
-  readonly made_of: "nothing" | "shown" | undefined
 }
 
 /** A route, or the methods that the path has instead of the one asked for. */
-export type Found = { readonly route: Route } | { readonly allow: ReadonlyArray<string> }
+export type Found =
+  | { readonly route: Route; readonly params: Readonly<Record<string, string | undefined>> }
+  | { readonly allow: ReadonlyArray<string> }
 
 /** Both routers read a path alike: doubled and trailing slashes do not matter. */
 const router_config = {
@@ -138,7 +132,7 @@ const router_config = {
 /** Starts a service's routes. A service that fails is alone in failing. */
 export const mount = <E, R>(service: Service<E, R>) =>
   Effect.gen(function* () {
-    const { name, api, routes, waitFor, ready, note, shown, hot } = service
+    const { name, api, routes, waitFor, ready, note, direct } = service
     const exit: Exit.Exit<App, E> = yield* routes.pipe(
       Effect.provideService(HttpRouter.RouterConfig, router_config),
       Effect.exit,
@@ -155,8 +149,7 @@ export const mount = <E, R>(service: Service<E, R>) =>
       waitFor: waitFor ?? (() => Effect.void),
       ready: why === undefined ? (ready ?? Effect.succeed(undefined)) : Effect.succeed(why),
       ...(note === undefined ? {} : { note }),
-      shown,
-      hot: started && hot !== undefined ? yield* hot : undefined,
+      ...(started && direct !== undefined ? { direct: yield* direct } : {}),
     }
     return mounted
   })
@@ -207,18 +200,16 @@ export const routesOf = (services: ReadonlyArray<Mounted>) => {
           is_streamed: Context.get(notes, Streamed),
           is_unhurried: Context.get(notes, Unhurried),
           ticketed: Context.get(notes, Ticketed),
-          made_of: Context.get(notes, MadeOf),
         })
       },
     })
   }
   const find = (method: string, path: string) =>
-    router.find(method, path)?.handler ??
-    (method === "HEAD" ? router.find("GET", path)?.handler : undefined)
+    router.find(method, path) ?? (method === "HEAD" ? router.find("GET", path) : undefined)
 
   return (method: string, path: string): Found | undefined => {
-    const route = find(method, path)
-    if (route !== undefined) return { route }
+    const found = find(method, path)
+    if (found !== undefined) return { route: found.handler, params: found.params }
     const allow = [...methods, "HEAD"].filter((other) => find(other, path) !== undefined)
     return allow.length > 0 ? { allow: [...new Set(allow)] } : undefined
   }

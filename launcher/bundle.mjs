@@ -20,7 +20,7 @@ import { fileURLToPath } from "node:url"
 import { root } from "./cache.mjs"
 
 /** What is started by its name: its file in the bundle is called alike. */
-const entries = ["main.ts", "server/agent/agent-process.ts", "server/blob-storage/blob-worker.ts"]
+const entries = ["main.ts", "server/agent/agent-process.ts"]
 
 const folders = [
   "actors",

@@ -68,10 +68,7 @@ const address = ({ api }: Settings): Wrong | undefined => {
   return { path: "api.noauth", problem: `${problem} to 127.0.0.1, or api.noauth_unsafe too` }
 }
 
-const tls = ({ tls, blob }: Settings): Wrong | undefined => {
-  if (tls.cert !== "" && blob.workers > 1) {
-    return { path: "blob.workers", problem: "is 1 with tls.cert: have TLS end before this process" }
-  }
+const tls = ({ tls }: Settings): Wrong | undefined => {
   if (tls.cert !== "" && tls.key === "") return { path: "tls.cert", problem: "needs tls.key" }
   if (tls.key !== "" && tls.cert === "") return { path: "tls.key", problem: "needs tls.cert" }
   if (tls.client_ca !== "" && tls.cert === "") {

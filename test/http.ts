@@ -5,7 +5,7 @@ import { Effect, Exit, Layer, Logger, Redacted, References, Scope } from "effect
 import { httpServer, type InternalDoor, type Listening } from "#adapters/http/server.ts"
 import { httpTransport } from "#adapters/http/transport.ts"
 import type { Caller } from "#gateway/caller.ts"
-import { frontDoor } from "#gateway/door.ts"
+import { openDoor } from "#gateway/door.ts"
 import {
   type Authenticate,
   Identity,
@@ -111,7 +111,7 @@ export const serveHttp = Effect.fnUntraced(function* (
   const logging = Logger.layer([logger])
   const run = Effect.gen(function* () {
     const mounted = yield* Effect.forEach(services, (service) => mount(service))
-    const door = yield* frontDoor(mounted, current ?? (() => settings), requests)
+    const door = yield* openDoor(mounted, current ?? (() => settings), requests)
     const listening = yield* httpServer(settings, door, { internal: setup.internal })
     return { listening, door }
   })

@@ -59,7 +59,6 @@ export const documented: Record<string, unknown> = {
   "blob.stream_bytes_max": 5_497_558_138_880,
   "blob.segment_bytes": 67_108_864,
   "blob.free_floor_bytes": 0,
-  "blob.workers": 1,
   "blob.scrub_bytes_per_second": 16_777_216,
   "cluster.name": "almanac",
   "cluster.node_id": "",

@@ -222,7 +222,6 @@ describe("settings together", () => {
   })
   const refused: ReadonlyArray<readonly [string, Change]> = [
     ["tls.cert", { tls: { cert: "c" } }],
-    ["blob.workers", { tls: { cert: "c", key: "k" }, blob: { workers: 2 } }],
     ["tls.key", { tls: { key: "k" } }],
     ["tls.client_ca", { tls: { client_ca: "c" } }],
     ["tls.client_certificates", { tls: { client_certificates: [certificate] } }],

@@ -4,7 +4,6 @@
  * Source: document 1 §2 Replication policies, §7 FAILED_PRECONDITION, §8 Limits; DECISIONS,
  * document 1, replica count not reachable.
  */
-import { Context, Effect } from "effect"
 import { type ReplicationPolicy, storedPolicy } from "#schemas/blob-storage/blob.ts"
 import { FailedPrecondition } from "#schemas/blob-storage/rejection.ts"
 
@@ -25,16 +24,6 @@ const erasure_codes: ReadonlySet<ReplicationPolicy> = new Set([
 
 /** Whether a policy cuts a blob into shards. */
 export const isErasureCode = (policy: ReplicationPolicy) => erasure_codes.has(policy)
-
-/** How many nodes of the cluster are active, this one included; a node alone is one. */
-export const ActiveNodes = Context.Reference<Effect.Effect<number>>("actors/ActiveNodes", {
-  defaultValue: () => Effect.succeed(1),
-})
-
-/** The name of this node, for receipts; undefined where it has none. */
-export const NodeName = Context.Reference<string | undefined>("actors/NodeName", {
-  defaultValue: () => undefined,
-})
 
 /** That a cluster is too small for an erasure code. Source: document 1 §7. */
 export const tooFewNodes = (have: number, need: number) =>

@@ -12,14 +12,14 @@ import type { Duplex } from "node:stream"
 import { Context } from "effect"
 import { isInternal } from "#adapters/blob-storage/peer/door.ts"
 import { connectionShares, type Shares } from "#adapters/http/connection-share.ts"
-import type { FrontDoor } from "#gateway/door.ts"
+import type { Door } from "#gateway/door.ts"
 import { counter, gauge } from "#schemas/metric.ts"
 import type { Settings } from "#schemas/settings.ts"
 import { answerBroken } from "./broken-answer.ts"
 import { inFront } from "./request-front.ts"
 
 /** Connections beyond the limit; what comes after them is closed as soon as it is there. */
-export const spare_max = 64
+const spare_max = 64
 
 /** The part of the files that a process may open which is for connections. */
 const files_share = 0.75
@@ -47,17 +47,8 @@ const filesMax = () => {
 }
 
 /** How many there may be, by the settings and by the system. */
-export const connectionsMax = ({ max_connections }: Settings["api"]) =>
+const connectionsMax = ({ max_connections }: Settings["api"]) =>
   Math.max(1, Math.min(max_connections, Math.floor(filesMax() * files_share)))
-
-/** Connections that other threads of the process have. */
-export interface OtherConnections {
-  readonly open: () => number
-  /** Calls it whenever `open` may have changed. */
-  readonly onMove: (listener: () => void) => void
-  /** Is told how many this thread has. */
-  readonly note: (count: number) => void
-}
 
 /** Names a connection, with TLS on it or without. */
 const ends = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`
@@ -65,28 +56,24 @@ const ends = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remo
 /** Follows which connections are beyond the limit, and closes what is beyond those. */
 const excessive = (
   server: Server,
-  { is_tls, others }: LimitOptions,
+  { is_tls }: LimitOptions,
   { connections_max, shares }: { readonly connections_max: number; readonly shares: Shares },
 ) => {
   const excess = new Set<Duplex>()
   /** Of TLS, whose handshakes count as well. */
   const in_excess = new Set<string>()
-  let here = 0
-  const open = () => here + (others?.open() ?? 0)
-  const tell = () => open_total.updateUnsafe(open(), nowhere)
+  let open = 0
   const moved = (by: number) => {
-    here += by
-    others?.note(here)
-    tell()
+    open += by
+    open_total.updateUnsafe(open, nowhere)
   }
-  others?.onMove(tell)
   server.maxConnections = connections_max + spare_max
   server.on("drop", () => refused_total.updateUnsafe(1, nowhere))
   server.on("connection", (socket: Socket) => {
     moved(1)
     const { remoteAddress = "" } = socket
     const name = ends(socket)
-    const admission = shares.admit(remoteAddress, open())
+    const admission = shares.admit(remoteAddress, open)
     socket.once("close", () => {
       moved(-1)
       shares.release(remoteAddress)
@@ -106,28 +93,20 @@ const excessive = (
   return excess
 }
 
-export interface ConnectionLimit {
-  /** Whether this connection is beyond the limit. */
-  readonly isExcess: (socket: Duplex) => boolean
-}
-
 export interface LimitOptions {
   readonly is_tls: boolean
-  readonly others?: OtherConnections | undefined
-  /** Threads that take connections of the same port, this one among them. */
-  readonly threads?: number
 }
 
 /** Comes before whoever took requests until now: what is within the limit is theirs. */
 export const limitConnections = (
   server: Server,
-  { broken }: Pick<FrontDoor, "broken">,
+  { broken }: Pick<Door, "broken">,
   api: Settings["api"],
   options: LimitOptions,
-): ConnectionLimit => {
+) => {
   const connections_max = connectionsMax(api)
   limit.updateUnsafe(connections_max, nowhere)
-  const shares = connectionShares(api, { connections_max, threads: options.threads ?? 1 })
+  const shares = connectionShares(api, connections_max)
   const excess = excessive(server, options, { connections_max, shares })
   const refused: RequestListener = ({ method = "", url = "" }, response) => {
     const detail =
@@ -144,5 +123,4 @@ export const limitConnections = (
     if (watched.has(url.split("?", 1)[0] ?? "")) return plain(request, response)
     refused(request, response)
   })
-  return { isExcess: (socket) => excess.has(socket) }
 }

@@ -25,21 +25,14 @@ export interface Shares {
   readonly release: (address: string) => void
 }
 
-export interface ShareOptions {
-  /** What all addresses have together. */
-  readonly connections_max: number
-  /** Threads between which the kernel divides connections: each has its part of an address's. */
-  readonly threads: number
-}
-
 type ShareSettings = Pick<Settings["api"], "max_connections_per_address" | "unlimited_addresses">
 
+/** `connections_max` is the maximum of all addresses together. */
 export const connectionShares = (
   { max_connections_per_address, unlimited_addresses }: ShareSettings,
-  { connections_max, threads }: ShareOptions,
+  connections_max: number,
 ): Shares => {
   const isUnlimited = networksOf(unlimited_addresses)
-  const address_max = Math.ceil(max_connections_per_address / threads)
   const reserve = Math.min(reserve_max, Math.floor(connections_max / reserve_share))
   const open_max = connections_max - reserve
   const by_network = new Map<string, number>()
@@ -60,7 +53,7 @@ export const connectionShares = (
       const own = count(address, 1)
       // What is beyond all is closed by the listener itself.
       if (isUnlimited(address)) return open > connections_max ? "excess" : "served"
-      const of_address = worse(own, address_max, told_max)
+      const of_address = worse(own, max_connections_per_address, told_max)
       return of_address === "served" ? worse(open, open_max, reserve / 2) : of_address
     },
     release: (address) => void count(address, -1),

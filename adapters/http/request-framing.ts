@@ -6,7 +6,7 @@
  * Source: RFC 9112 §3.2 and §6.1.
  */
 import type { IncomingMessage, Server } from "node:http"
-import type { FrontDoor } from "#gateway/door.ts"
+import type { Door } from "#gateway/door.ts"
 import { answerBroken } from "./broken-answer.ts"
 import { inFront } from "./request-front.ts"
 
@@ -37,7 +37,7 @@ const problemOf = (request: IncomingMessage): string | undefined => {
 }
 
 /** Comes before the present listener; the server must not require a Host by itself. */
-export const requireFraming = (server: Server, { broken }: Pick<FrontDoor, "broken">) => {
+export const requireFraming = (server: Server, { broken }: Pick<Door, "broken">) => {
   for (const event of events) {
     inFront(server, event, (plain) => (request, response) => {
       const detail = problemOf(request)

@@ -18,25 +18,21 @@ import { Context, Duration, Effect, Schema, Scope } from "effect"
 import { v7 } from "uuid"
 import { isInternal, type PeerDoor } from "#adapters/blob-storage/peer/door.ts"
 import { watched } from "#files"
-import type { Broken, FrontDoor } from "#gateway/door.ts"
+import type { Broken, Door } from "#gateway/door.ts"
 import { share_protection } from "#gateway/envelope.ts"
 import { work_ms } from "#processes"
 import type { Settings } from "#schemas/settings.ts"
-import { type Adoptions, adoptions } from "./adopted-connection.ts"
-import {
-  type ConnectionLimit,
-  limitConnections,
-  type OtherConnections,
-} from "./connection-limit.ts"
-import { httpLane, type Lane } from "./lane.ts"
-import { probePort } from "./port-probe.ts"
+import { limitConnections } from "./connection-limit.ts"
 import { requireFraming } from "./request-framing.ts"
 import { inFront } from "./request-front.ts"
-import { headers_timeout_ms, keep_alive_ms } from "./still-connection.ts"
 import { cutUnread } from "./unread-answer.ts"
 
 /** All headers and the request line together; the front door allows half of it for the URL. */
 const header_bytes_max = 16 * 1024
+/** Slow heads are cut off: nobody needs ten seconds for 16 KiB. */
+const headers_timeout_ms = 10_000
+/** Longer than the usual idle times of proxies, which must be the first to hang up. */
+const keep_alive_ms = 75_000
 /** How often slow heads are looked for. */
 const checking_interval_ms = 1000
 /** How often connections that have become idle are closed while the server stops. */
@@ -58,8 +54,6 @@ export interface Listening {
    * balances the load, and has yet to see that this process ends. Another signal ends that.
    */
   readonly drain: (seconds: number) => Effect.Effect<void>
-  /** Takes a connection that another thread of this process had first. */
-  readonly adopt: Adoptions["adopt"]
   /** When the certificate that is served runs out, in Unix time; undefined without TLS. */
   readonly certificateEnds: () => number | undefined
 }
@@ -172,7 +166,7 @@ const request_line = /^([A-Z]+) (\/\S*)(?: HTTP\/1\.[01]\r\n|$)/
  * The answer to what is not HTTP. Its path is known where the head came in one read; where it is
  * not, the answer has the envelope of unknown paths.
  */
-const refused = (error: Malformed, door: FrontDoor): Broken => {
+const refused = (error: Malformed, door: Door): Broken => {
   const [status, detail] = refusals[error.code ?? ""] ?? bad_request
   const head = error.rawPacket?.toString("latin1", 0, header_bytes_max) ?? ""
   const [, method, url] = request_line.exec(head) ?? []
@@ -200,7 +194,7 @@ const written = ({ status, request_id, body }: Broken) => {
 }
 
 /** Answers malformed HTTP, unless an answer is on its way on this connection already. */
-const answerMalformed = (server: Server, door: FrontDoor) => {
+const answerMalformed = (server: Server, door: Door) => {
   const exchanges = new WeakMap<Duplex, Parameters<RequestListener>>()
   server.on("request", (request, response) => exchanges.set(request.socket, [request, response]))
   server.on("clientError", (error: Malformed, socket: Socket) => {
@@ -230,28 +224,14 @@ const silentSockets = (server: Server, is_tls: boolean) => {
   return silent
 }
 
-type HotHeaders = Parameters<FrontDoor["hot"]>[2]
-
-/**
- * Shows requests to the hot routes first. What they do not take goes on to whoever took requests
- * before: the last of the listeners, which is Effect's. So does what they were shown on the lane.
- */
-const hotFirst = (
-  server: Server,
-  { hot, inherit }: FrontDoor,
-  { takeTried }: Lane,
-  { wasTried }: Adoptions,
-) =>
-  inFront(server, "request", (plain) => (request, response) => {
-    if (wasTried(request)) return plain(request, response)
-    const tried = takeTried(request.socket)
-    if (tried !== undefined) {
-      inherit(tried, request)
-      return plain(request, response)
-    }
-    // Only of `set-cookie` Node makes a list, and no hot route reads it.
-    hot(request, response, request.headers as HotHeaders, plain)
-  })
+/** Shows requests to the direct routes before Effect's listener, which serves all others. */
+const directFirst = (server: Server, { direct }: Door) => {
+  for (const event of ["request", "checkContinue"] as const) {
+    inFront(server, event, (plain) => (request, response) => {
+      direct(request, response, () => plain(request, response))
+    })
+  }
+}
 
 /** Where the other nodes come in; `close` ends what they have open. */
 export type InternalDoor = Pick<PeerDoor, "request" | "upgrade" | "close">
@@ -287,10 +267,9 @@ const toldAgain = Effect.callback<void>((resume) => {
 })
 
 /** Says with each answer that its connection ends: none is cut off under a client that asks. */
-const drained = (server: Server, lane: Lane) => (seconds: number) =>
+const drained = (server: Server) => (seconds: number) =>
   Effect.gen(function* () {
     if (seconds === 0) return
-    lane.retire()
     server.prependListener("request", (_, response) => {
       response.shouldKeepAlive = false
     })
@@ -305,27 +284,20 @@ const urlOf = (scheme: string, host: string, port: number) => {
   return `${scheme}://${name.includes(":") ? `[${name}]` : name}:${port}`
 }
 
-/** Listens; other threads may on the same port, where it is shared, and no other process then. */
-const listen = (
-  server: Server,
-  { bind_host: host, bind_port: port }: Settings["api"],
-  is_shared: boolean,
-) => {
-  const failed = (cause: unknown) =>
-    new ListenFailure({ message: `cannot listen on ${host}:${port}: ${unheard(cause)}` })
-  const probed = Effect.tryPromise({ try: () => probePort({ host, port }), catch: failed })
-  const listening = NodeHttpServer.make(() => server, {
+const listen = (server: Server, { bind_host: host, bind_port: port }: Settings["api"]) =>
+  NodeHttpServer.make(() => server, {
     host,
     port,
-    reusePort: is_shared,
     gracefulShutdownTimeout: Duration.millis(work_ms),
-  }).pipe(Effect.mapError(({ cause }) => failed(cause)))
-  return is_shared ? Effect.andThen(probed, listening) : listening
-}
+  }).pipe(
+    Effect.mapError(
+      ({ cause }) =>
+        new ListenFailure({ message: `cannot listen on ${host}:${port}: ${unheard(cause)}` }),
+    ),
+  )
 
 export interface Beside {
   readonly internal?: InternalDoor | undefined
-  readonly others?: OtherConnections | undefined
 }
 
 /**
@@ -333,42 +305,30 @@ export interface Beside {
  * of other nodes end, requests in flight get 8 s, and what is left is cut off.
  */
 export const httpServer = Effect.fnUntraced(function* (
-  { api, tls, blob }: Settings,
-  door: FrontDoor,
-  { internal, others }: Beside = {},
+  { api, tls }: Settings,
+  door: Door,
+  { internal }: Beside = {},
 ) {
   const is_tls = tls.cert !== ""
   const secured = is_tls ? yield* tlsServer(tls) : undefined
   const server: Server = secured?.server ?? createServer(options)
-  let limits: ConnectionLimit | undefined
-  const lane = httpLane(server, {
-    is_tls,
-    serve: door.hot,
-    // Until all that follows is in its place, Node's server takes what comes.
-    isForeign: (socket) => limits?.isExcess(socket) ?? true,
-    silence_ms: headers_timeout_ms,
-    keep_alive_ms,
-    patience_ms: api.request_timeout_seconds * ms_per_s,
-  })
-  const adopted = adoptions(server, lane, door)
   answerMalformed(server, door)
   overlookExpectations(server)
   cutUnread(server, is_tls, api.request_timeout_seconds)
   const silent = silentSockets(server, is_tls)
-  const { serve } = yield* listen(server, api, blob.workers > 1)
+  const { serve } = yield* listen(server, api)
   let sweeping: ReturnType<typeof setInterval> | undefined
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
       clearInterval(sweeping)
       server.closeAllConnections()
-      lane.closeAll()
     }),
   )
   const around = Context.add(door.context, Scope.Scope, yield* Effect.scope)
   yield* Effect.setContext(serve(door.app), around)
-  hotFirst(server, door, lane, adopted)
+  directFirst(server, door)
   internalFirst(server, internal)
-  limits = limitConnections(server, door, api, { is_tls, others, threads: blob.workers })
+  limitConnections(server, door, api, { is_tls })
   requireFraming(server, door)
   // Runs first when the scope closes, before the server waits for what is in flight.
   yield* Effect.addFinalizer(() =>
@@ -378,7 +338,6 @@ export const httpServer = Effect.fnUntraced(function* (
         internal?.close()
         sweeping = setInterval(() => {
           server.closeIdleConnections()
-          lane.closeIdle()
           for (const socket of silent) if (socket.bytesRead === 0) socket.destroy()
         }, closing_interval_ms)
       }),
@@ -389,9 +348,8 @@ export const httpServer = Effect.fnUntraced(function* (
   const listening: Listening = {
     port,
     url: urlOf(is_tls ? "https" : "http", api.bind_host, port),
-    drain: drained(server, lane),
+    drain: drained(server),
     certificateEnds: () => secured?.ends(),
-    adopt: adopted.adopt,
   }
   return listening
 })

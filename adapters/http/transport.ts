@@ -8,7 +8,6 @@ import { Cookies, type HttpServerRequest, type HttpServerResponse } from "effect
 import { stringify } from "uuid"
 import { clientCertificate } from "#adapters/identity/static.ts"
 import { type Progress, Transport } from "#gateway/transport.ts"
-import { isLaneRequest, laneSocket } from "./lane-request.ts"
 
 const uuid_bytes = 16
 /** RFC 9562 §5.8: version 8 is a UUID whose bits are the maker's own. */
@@ -62,13 +61,13 @@ const no_connection: Progress = {
 }
 
 const progressOf = (source: object): Progress => {
-  const socket = socketOf(source)
-  if (socket === undefined) return no_connection
+  if (!(source instanceof IncomingMessage)) return no_connection
+  const { socket } = source
   return {
-    is_read: source instanceof IncomingMessage ? isRead(source) : isWhole(source),
+    is_read: isRead(source),
     bytes: socket.bytesRead + socket.bytesWritten,
     received_bytes: socket.bytesRead,
-    is_held_up: socket.isPaused() || (source instanceof IncomingMessage && isFull(source)),
+    is_held_up: socket.isPaused() || isFull(source),
     is_taken: socket.writableLength === 0,
   }
 }
@@ -77,12 +76,7 @@ const progressOf = (source: object): Progress => {
 const isFull = ({ readableLength, readableHighWaterMark }: IncomingMessage) =>
   readableLength >= readableHighWaterMark
 
-const socketOf = (source: object) => {
-  if (source instanceof IncomingMessage) return source.socket
-  return isLaneRequest(source) ? laneSocket(source) : undefined
-}
-
-const isWhole = (source: object) => isLaneRequest(source) && source.complete
+const socketOf = (source: object) => (source instanceof IncomingMessage ? source.socket : undefined)
 
 /** Above this the bytes cost more than how they are handed over. */
 const small_bytes_max = 64 * 1024

@@ -6,7 +6,6 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Console, Context, Deferred, Effect, Layer, Option, Schema, Struct } from "effect"
 import { Command, Flag } from "effect/cli"
 import { nodeId } from "#adapters/blob-storage/node.ts"
-import { blobWorkers } from "#adapters/blob-storage/worker/workers.ts"
 import { growHeap } from "#adapters/heap-growth.ts"
 import { pageFiles } from "#adapters/http/page-files.ts"
 import { httpServer } from "#adapters/http/server.ts"
@@ -18,7 +17,7 @@ import { telemetry } from "#adapters/telemetry.ts"
 import { announce } from "#cli/instance.ts"
 import { settings, sources } from "#cli/root.ts"
 import { LogGuard } from "#events/log-guard.ts"
-import { frontDoor } from "#gateway/door.ts"
+import { openDoor } from "#gateway/door.ts"
 import { requestMetrics } from "#gateway/metrics.ts"
 import { type Mounted, mount } from "#gateway/routes.ts"
 import { healthService } from "#gateway/system/health.ts"
@@ -30,7 +29,6 @@ import {
 } from "#projections/share-protection/blueprint.ts"
 import type { Role, Settings } from "#schemas/settings.ts"
 import { blobStorage } from "#server/blob-storage/blob-storage.ts"
-import { startWorkers } from "#server/blob-storage/workers.ts"
 import { identities } from "#server/identities.ts"
 import { machinery, workerBus } from "#server/machinery.ts"
 import { measures } from "#server/measures.ts"
@@ -174,7 +172,6 @@ const enabled = Effect.fnUntraced(function* (
     told: is_gateway ? [] : said,
     joined: store?.joined ?? Effect.void,
     internal: store?.internal,
-    store: { node_id: process.node_id, desk: store && (yield* store.desk) },
     collectors: [...of_store, ...(front?.collectors ?? [])],
     serves: front?.serves ?? Effect.void,
     farewell,
@@ -185,7 +182,7 @@ type Enabled = Effect.Success<ReturnType<typeof enabled>>
 
 /** Listens, for the paths of these services and for what the process says of itself. */
 const listen = Effect.fnUntraced(function* (
-  { mounted, is_gateway, told, collectors, internal, farewell, store }: Enabled,
+  { mounted, is_gateway, told, collectors, internal, farewell }: Enabled,
   current: () => Settings,
 ) {
   let is_ending = false
@@ -213,18 +210,8 @@ const listen = Effect.fnUntraced(function* (
   const system = is_gateway
     ? [yield* mount(yield* systemService({ services: mounted, pages, published }))]
     : []
-  const door = yield* frontDoor([...mounted, ...system, health], current, requests)
-  const workers = yield* blobWorkers(settings)
-  const beside = { internal, others: workers }
-  const { port, url, drain, ...listening } = yield* httpServer(settings, door, beside)
-  const { adopt } = listening
-  const { retire } = yield* startWorkers(workers, {
-    settings: current,
-    ...store,
-    door,
-    port,
-    adopt,
-  })
+  const door = yield* openDoor([...mounted, ...system, health], current, requests)
+  const { port, url, drain, ...listening } = yield* httpServer(settings, door, { internal })
   certificateEnds = listening.certificateEnds
   const deadline = yield* StopDeadline
   // The first to be done at the end: workers stop while the last requests are answered. Nobody
@@ -232,7 +219,6 @@ const listen = Effect.fnUntraced(function* (
   const drained = Effect.suspend(() => {
     const { drain_seconds } = current().api
     if (mounted.length === 0 || drain_seconds === 0) return Effect.void
-    retire()
     // What follows has all of its time.
     return Effect.andThen(drain(drain_seconds), deadline.begin)
   })

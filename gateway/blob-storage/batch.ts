@@ -7,8 +7,7 @@
 import { Effect, Schema, Stream } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { type BlobReadError, type BlobScope, BlobStore } from "#actors/blob-storage/blobs/store.ts"
-import { asBase64 } from "#gateway/blob-storage/blob-get.ts"
-import { base64Length, encodeBase64 } from "#gateway/blob-storage/body/base64.ts"
+import { base64Encoder, base64Length, encodeBase64 } from "#gateway/blob-storage/body/base64.ts"
 import { worded } from "#gateway/blob-storage/fault.ts"
 import { blob, failureBody } from "#gateway/envelope.ts"
 import { refusedInput } from "#gateway/failure.ts"
@@ -55,6 +54,16 @@ const idsOf = Effect.fnUntraced(function* (request: Request) {
     return new InvalidArgument({ detail, ...(message === undefined ? {} : { message }) })
   })
 })
+
+/** The pieces as one base64 text, each made when the one before is taken. */
+const asBase64 = (bytes: Stream.Stream<Uint8Array, BlobReadError>) => {
+  const encoder = base64Encoder()
+  const groups = Stream.map(Stream.rechunk(bytes, 1), encoder.push)
+  return Stream.concat(
+    groups,
+    Stream.suspend(() => Stream.succeed(encoder.end())),
+  ).pipe(Stream.map((text) => utf8.encode(text)))
+}
 
 type Bytes = Stream.Stream<Uint8Array, BlobReadError>
 /** A line as text, or, where that would be a long one, as what is read when it is sent. */
@@ -148,7 +157,7 @@ export const getBatch = Effect.fnUntraced(function* (request: Request) {
       return `${before}${encodeBase64(data)}"}\n`
     }
     yield* Effect.mapError(Stream.runDrain(bytes), worded)
-    const digits = asBase64({ meta, bytes })
+    const digits = asBase64(bytes)
     return Stream.concat(Stream.concat(textOf(before), digits), textOf('"}\n'))
   })
   return yield* answered(yield* idsOf(request), gets, lineOf)

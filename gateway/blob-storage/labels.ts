@@ -4,19 +4,12 @@
  * Header names have no case, so that a label's name given by header is lower case. What a header
  * cannot carry is percent-encoded as UTF-8, in names and values alike.
  */
-import { Effect, Schema } from "effect"
-import type { Headers } from "effect/http"
-import { blob } from "#gateway/envelope.ts"
-import { refusedInput } from "#gateway/failure.ts"
-import { BlobLabels } from "#schemas/blob-storage/blob.ts"
-import { InvalidArgument } from "#schemas/blob-storage/rejection.ts"
+import type { BlobLabels } from "#schemas/blob-storage/blob.ts"
 
 const prefix = "x-label-"
 
 /** Many clients read at most 16 KiB of headers; half of it is left to the others. */
 const label_header_bytes_max = 8 * 1024
-
-const decodeLabels = Schema.decodeUnknownEffect(BlobLabels)
 
 /** A text that is not percent-encoded UTF-8 means itself. */
 const decoded = (text: string) => {
@@ -44,14 +37,6 @@ export const decodedLabels = (headers: AnyHeaders) => {
     .map(([name, value = ""]) => [decoded(name.slice(prefix.length)), decoded(value)])
   return Object.fromEntries(labels)
 }
-
-/** The labels of these headers; too many or too long ones are 400. */
-export const labelsOf = (headers: Headers.Headers) =>
-  decodeLabels(decodedLabels(headers)).pipe(
-    Effect.mapError(
-      (cause) => new InvalidArgument({ detail: refusedInput("X-Label", cause, blob).detail }),
-    ),
-  )
 
 const percent = (text: string) =>
   Array.from(utf8.encode(text), (byte) => `%${byte.toString(16).padStart(2, "0")}`).join("")

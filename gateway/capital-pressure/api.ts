@@ -5,7 +5,7 @@
 import { Redacted, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { MadeOf, PublicWhen } from "#gateway/limits.ts"
+import { PublicWhen } from "#gateway/limits.ts"
 import {
   Dashboard,
   Health,
@@ -84,7 +84,6 @@ const open = HttpApiGroup.make("dashboard-health")
       "Read whether the service answers",
     ),
   )
-  .annotateEndpoints(MadeOf, "nothing")
   .annotateEndpoints(Needs, "public")
 
 export const CapitalPressureApi = HttpApi.make("capital-pressure").add(read, open)

@@ -4,10 +4,10 @@
  * Source: document 1 §5 and §7; decisions of all services, "request ids", "safety of defaults".
  */
 import { Effect } from "effect"
-import type { Headers, HttpServerRequest } from "effect/http"
 import { type Access, mayEnter } from "#gateway/access.ts"
 import type { Caller } from "#gateway/caller.ts"
-import type { Door } from "#gateway/door/parts.ts"
+import type { DoorParts } from "#gateway/door/parts.ts"
+import type { Incoming } from "#gateway/door/visit.ts"
 import type { Failure } from "#gateway/envelope.ts"
 import type { Authenticate, Credentials } from "#gateway/identity.ts"
 import {
@@ -65,15 +65,9 @@ export const bearerOf = (authorization: string) => bearer.exec(authorization)?.[
 /** Document 2 §5: what is in the header of share protection's tokens. */
 const openstack_token = new RegExp(`^[\\x21-\\x7e]{1,${openstack_token_length_max}}$`)
 
-/** A request as far as its caller is concerned; `source` is the server's own. */
-interface Asking {
-  readonly headers: { readonly [name: string]: string | undefined }
-  readonly source: object
-}
-
 /** What a request shows by its headers and its connection; undefined: a malformed header. */
 export const credentialsIn = (
-  { headers, source }: Asking,
+  { headers, source }: Pick<Incoming, "headers" | "source">,
   transport: Transport["Service"],
 ): Credentials | undefined => {
   const { authorization = "", "x-auth-token": openstack } = headers
@@ -105,7 +99,7 @@ export const denied = (access: Access, caller: Caller, rules: () => Rules): Fail
 /** A 401 that also says, as OpenStack's services do, where tokens are had. */
 export const askKeystone = (
   failure: Failure,
-  { headers }: HttpServerRequest.HttpServerRequest,
+  { headers }: Pick<Incoming, "headers">,
   { keystone_authtoken, tls }: Settings,
 ): Failure => {
   if (failure.status !== 401) return failure
@@ -120,7 +114,12 @@ const host_pattern = /^[\w.:[\]-]{1,255}$/
 
 /** Why the caller has to wait, if so; else one more is counted. */
 export const overRate = (
-  { take, transport, clock, settings }: Pick<Door, "take" | "transport" | "clock" | "settings">,
+  {
+    take,
+    transport,
+    clock,
+    settings,
+  }: Pick<DoorParts, "take" | "transport" | "clock" | "settings">,
   caller: Caller,
   source: object,
 ): Failure | undefined => {
@@ -134,20 +133,20 @@ export const overRate = (
 }
 
 /** Whether a body comes with the request, empty or not. */
-export const hasBody = ({ headers }: Pick<Asking, "headers">) =>
+export const hasBody = ({ headers }: Pick<Incoming, "headers">) =>
   headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined
 
 /** Whether the body is chunked and something else too: Node undoes the one and leaves the other. */
-export const isCoded = ({ "transfer-encoding": coding = "chunked" }: Asking["headers"]) =>
+export const isCoded = ({ "transfer-encoding": coding = "chunked" }: Incoming["headers"]) =>
   coding.trim().toLowerCase() !== "chunked"
 
 /** A body's content type, without parameters. */
-const typeOf = ({ "content-type": type = "" }: Asking["headers"]) =>
+const typeOf = ({ "content-type": type = "" }: Incoming["headers"]) =>
   type.split(";", 1)[0]?.trim().toLowerCase() ?? ""
 
 /** The most that the body may have, where it announces more. */
 export const exceeded = (
-  headers: Asking["headers"],
+  headers: Incoming["headers"],
   { bodyLimit }: Pick<Route, "bodyLimit">,
   settings: Settings,
 ): number | undefined => {
@@ -159,7 +158,7 @@ export const exceeded = (
 
 /** Why this body is not read, if so: declared too large, or of a kind that nobody reads here. */
 export const refusedBody = (
-  request: HttpServerRequest.HttpServerRequest,
+  request: Pick<Incoming, "headers">,
   route: Route,
   settings: Settings,
 ): Failure | undefined => {
@@ -214,7 +213,7 @@ const reading: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"])
  * and followed by another, would undo the other.
  */
 export const commandId = (
-  { method, headers }: HttpServerRequest.HttpServerRequest,
+  { method, headers }: Pick<Incoming, "method" | "headers">,
   path: string,
   caller: Caller,
   request_id: string,
@@ -237,7 +236,7 @@ export const fingerprint = (asked: string, { idOf }: Transport["Service"]) =>
 const position = new RegExp(`^\\d{1,${position_digits_max}}$`)
 
 /** The position that the reader wants to see; undefined: none, NaN: malformed. */
-export const positionAsked = (headers: Headers.Headers) => {
+export const positionAsked = (headers: Incoming["headers"]) => {
   const asked = headers["x-almanac-position"]
   if (asked === undefined) return undefined
   const number = position.test(asked) ? Number(asked) : Number.NaN

@@ -3,7 +3,8 @@
  *
  * Source: document 3 §1 A; decisions of document 3, dashboard auth; the Fetch standard, CORS.
  */
-import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpServerResponse } from "effect/http"
+import type { Incoming } from "#gateway/door/visit.ts"
 import { dashboard, type Envelope } from "#gateway/envelope.ts"
 import type { Found } from "#gateway/routes.ts"
 import type { Settings } from "#schemas/settings.ts"
@@ -22,7 +23,7 @@ const no_headers = {}
 /** Headers of every answer on a path of this envelope; none on those of other services. */
 export const corsHeaders = (
   envelope: Envelope,
-  { headers: { origin } }: HttpServerRequest.HttpServerRequest,
+  { headers: { origin } }: Pick<Incoming, "headers">,
   { capital: { cors_origins } }: Settings,
 ): Readonly<Record<string, string>> => {
   if (envelope !== dashboard) return no_headers
@@ -36,7 +37,7 @@ export const corsHeaders = (
 
 /** The answer to a browser that asks what it may, where it may anything; else undefined. */
 export const preflight = (
-  { method, headers }: HttpServerRequest.HttpServerRequest,
+  { method, headers }: Pick<Incoming, "method" | "headers">,
   found: Found | undefined,
   answered: Readonly<Record<string, string>>,
 ): HttpServerResponse.HttpServerResponse | undefined => {

@@ -1,279 +1,253 @@
 /**
- * The front door's other leaf: hot requests come in here, by the same rules and the same counts as
- * through the front door, and whatever is not plainly right is left to it.
+ * Serves direct routes. Each request gets its ids, its deadline and its admission as every other
+ * does; once refused, it goes through the API's app, which words the refusal.
  *
- * Source: DESIGN, the exception: bytes, hot routes; decision 0114.
+ * Source: DESIGN, the exception: bytes; decision 0196.
  */
 import { Effect, Exit } from "effect"
-import { isOpen, mayEnter } from "#gateway/access.ts"
-import type { Caller } from "#gateway/caller.ts"
 import type {
-  HotHeaders,
-  HotPlan,
-  HotRefusal,
-  HotRequest,
-  HotResponse,
-  HotRoutes,
-  HotVisit,
+  DirectRequest,
+  DirectResponse,
+  DirectRoute,
+  Exchange,
+  Refusal,
 } from "#gateway/direct.ts"
-import { bearerOf, correlationId, exceeded, isCoded } from "#gateway/door/admission.ts"
-import { caching } from "#gateway/door/caching.ts"
 import type { InFlight } from "#gateway/door/deadlines.ts"
-import type { Door } from "#gateway/door/parts.ts"
-import { isRoute } from "#gateway/door/visit.ts"
+import { admitted } from "#gateway/door/entry.ts"
+import type { DoorParts } from "#gateway/door/parts.ts"
+import { inSpan } from "#gateway/door/tracing.ts"
+import {
+  addedHeaders,
+  arrive,
+  type Incoming,
+  isRoute,
+  routeOf,
+  type Visit,
+} from "#gateway/door/visit.ts"
 import type { Failure } from "#gateway/envelope.ts"
 import { internal, tooLate } from "#gateway/failure.ts"
-import { url_length_max } from "#gateway/limits.ts"
+import type { RequestContext } from "#gateway/request-context.ts"
 import type { Mounted, Route } from "#gateway/routes.ts"
-import type { Settings } from "#schemas/settings.ts"
 
-/** Takes a request before the router; `plain` is called with what it does not take. */
-export type ServeHot = <Request extends HotRequest, Response extends HotResponse>(
-  request: Request,
-  response: Response,
-  headers: HotHeaders,
-  plain: (request: Request, response: Response) => void,
+/** Serves a request if its route is direct; otherwise calls `api`, as for what it refuses. */
+export type ServeDirect = (
+  request: DirectRequest & { readonly headers: object },
+  response: DirectResponse,
+  api: () => void,
 ) => void
 
-export interface HotDoor {
-  readonly serve: ServeHot
-  /** Why a hot route ended this request, if one did. */
-  readonly refusalOf: (source: object) => HotRefusal | undefined
-  /** For a request that was served elsewhere, and ended there. */
-  readonly refuse: (source: object, refusal: HotRefusal) => void
-  /** For the same request in another form: why the first was ended counts for the second. */
-  readonly inherit: (from: object, to: object) => void
+/** A request that a direct route refused. */
+export interface Refused {
+  readonly refusal: Refusal
+  readonly request_id: string
 }
 
-/** Headers that mean what only the plain route knows, on whatever path. */
-const unusual = ["x-auth-token", "x-almanac-position", "idempotency-key", "content-encoding"]
-
-/** Settings under which each request is looked at more closely than here. */
-const isPlainTime = ({ api, telemetry }: Settings) =>
-  api.rate_limit_per_second === 0 && telemetry.otlp_url === ""
-
-/** Who is known at once, as with a token in memory; undefined is for the plain route to tell. */
-const callerOf = ({ authenticate }: Door, { authorization }: HotHeaders): Caller | undefined => {
-  const token = authorization === undefined ? undefined : bearerOf(authorization)
-  if (authorization !== undefined && token === undefined) return undefined
-  const known = authenticate({ token: token === undefined ? undefined : () => token })
-  if (!Exit.isExit(known)) return undefined
-  // An effect that is an exit is one of its own values and errors.
-  const exit = known as Exit.Exit<Caller, unknown>
-  return Exit.isSuccess(exit) ? exit.value : undefined
+export interface DirectDoor {
+  readonly serve: ServeDirect
+  /** Why this request was refused before the API got it, if it was. */
+  readonly refusedOf: (source: object) => Refused | undefined
 }
 
-/** A plan with the route whose rules it is under. */
-interface Found {
-  readonly plan: HotPlan
-  readonly route: Route
-}
+/** The text of a body counts for the fingerprint of commands alone, and no direct route is one. */
+const no_body = Effect.succeed("")
 
-/** Which hot route a request is for. */
-const finder = (door: Door, services: ReadonlyArray<Mounted>) => {
-  const hot = services.flatMap(({ app, hot }) => (app && hot ? [hot] : []))
-  const routes = new Map<HotPlan["endpoint"], Route>()
-  for (const endpoint of hot.flatMap(({ endpoints }) => endpoints)) {
-    const found = door.find(endpoint.method, endpoint.path)
-    if (isRoute(found)) routes.set(endpoint, found.route)
-  }
-  if (routes.size === 0) return undefined
-  const planOf = (request: HotRequest, headers: HotHeaders) => {
-    for (const { plan } of hot satisfies ReadonlyArray<HotRoutes>) {
-      const found = plan(request, headers)
-      if (found !== undefined) return found
-    }
-    return undefined
-  }
-  return (request: HotRequest, headers: HotHeaders): Found | undefined => {
-    const plan = planOf(request, headers)
-    const route = plan && routes.get(plan.endpoint)
-    return plan && route && { plan, route }
-  }
-}
-
-/** What a visit is made of. */
-interface Arrival {
-  readonly door: Door
-  readonly request: HotRequest
-  readonly response: HotResponse
-  readonly headers: HotHeaders
-  readonly route: Route
-  readonly caller: Caller
-  readonly log: (cause: unknown, at: Readonly<Record<string, string>>) => void
-  readonly refuse: (refusal: HotRefusal) => void
-  readonly leave: () => void
-}
-
-/** The answer to what came too late; a body that is still to come is not waited for. */
-const expired = ({ complete }: HotRequest, in_flight: InFlight): Failure =>
+/** The answer to a late request; the rest of a body is not waited for. */
+const expired = ({ complete }: DirectRequest, in_flight: InFlight): Failure =>
   complete ? tooLate(in_flight) : { ...tooLate(in_flight), headers: { connection: "close" } }
 
-/** How far a visit has come, and the ways in which it ends. */
-const courseOf = ({ door, request, response, route, ...arrival }: Arrival) => {
+/** A request in the form that Effect's server has it. */
+const incoming = (
+  { method = "", url = "", headers }: Parameters<ServeDirect>[0],
+  source: object,
+): Incoming => ({
+  method,
+  url,
+  // Node makes a list of `set-cookie` alone, which no route reads.
+  headers: headers as Incoming["headers"],
+  source,
+})
+
+interface Arrival {
+  readonly parts: DoorParts
+  readonly incoming: Incoming
+  readonly request: DirectRequest
+  readonly response: DirectResponse
+  readonly found: { readonly route: Route; readonly params: Exchange["params"] }
+  /** Called once with the status of the answer; undefined: its client is gone. */
+  readonly onStatus: (status: number | undefined) => void
+  readonly refuse: (refused: Refused) => void
+  readonly log: (cause: unknown, at: Readonly<Record<string, string>>) => void
+}
+
+/** How far an exchange has come, and the ways in which it ends. */
+const courseOf = ({ parts, incoming, request, response, found, ...arrival }: Arrival) => {
   let is_over = false
   let is_begun = false
   let onEnd: (() => void) | undefined
 
   const close = () => {
     is_over = true
-    door.in_flight.remove(in_flight)
+    parts.in_flight.remove(visit.in_flight)
   }
-  /** Ends it where nobody waits for its answer any more. */
-  const cut = () => {
-    if (is_over) return
+  const end = (status: number | undefined) => {
     close()
-    if (!is_begun) onEnd?.()
+    if (is_begun) return
+    onEnd?.()
+    arrival.onStatus(status)
   }
-  const refuse = (refusal: HotRefusal) => {
+  /** Ends it because its client is gone. */
+  const cut = () => {
+    if (!is_over) end(undefined)
+  }
+  const refuse = (refusal: Refusal) => {
     if (is_over) return
-    cut()
+    end(refusal.status)
     if (is_begun) response.destroy()
-    else arrival.refuse(refusal)
+    else arrival.refuse({ refusal, request_id: visit.edge.request_id })
   }
-  const expire = () => refuse(expired(request, in_flight))
-  const in_flight: InFlight = door.in_flight.add({
-    interrupt: expire,
-    source: request,
-    is_streamed: route.is_streamed,
-    is_unhurried: route.is_unhurried,
-    giveUp: expire,
-  })
+  const expire = () => refuse(expired(request, visit.in_flight))
+  const visit: Visit = arrive(parts, incoming, found, { interrupt: expire, giveUp: expire })
+  /** Sends the head. */
+  const begin = (status: number, own: Readonly<Record<string, string>>) => {
+    is_begun = true
+    const seconds = (parts.clock.currentTimeMillisUnsafe() - visit.in_flight.arrived_ms) / 1000
+    parts.metrics.add(found.route, status, seconds)
+    response.writeHead(status, { ...own, ...addedHeaders(parts, visit, { status, headers: own }) })
+    arrival.onStatus(status)
+  }
   return {
-    in_flight,
+    visit,
     close,
     cut,
     refuse,
+    begin,
     isOver: () => is_over,
-    begin: () => {
-      is_begun = true
-    },
     onEnd: (end: () => void) => {
       onEnd = end
-      response.on("close", cut)
-    },
-  }
-}
-
-const visitOf = (arrival: Arrival): HotVisit => {
-  const { door, request, response, headers, route, caller } = arrival
-  const request_id = door.transport.newId()
-  const correlation_id = correlationId(headers, request_id)
-  const is_private = !isOpen(route, door.settings())
-  const course = courseOf(arrival)
-  const { in_flight, close, cut, refuse, isOver, onEnd } = course
-  const head = (status: number, more: Readonly<Record<string, string>>) => {
-    const seconds = (door.clock.currentTimeMillisUnsafe() - in_flight.arrived_ms) / 1000
-    door.metrics.add(route, status, seconds)
-    course.begin()
-    const all: Array<string> = []
-    for (const name in more) if (name !== "vary") all.push(name, more[name] ?? "")
-    const { "cache-control": kept, vary = more.vary } = caching(is_private, status, more)
-    if (vary !== undefined) all.push("vary", vary)
-    if (kept !== undefined) all.push("cache-control", kept)
-    all.push("x-request-id", request_id, "x-correlation-id", correlation_id)
-    response.writeHead(status, all)
-  }
-  return {
-    request,
-    headers,
-    response,
-    caller,
-    request_id,
-    correlation_id,
-    isOver,
-    onEnd,
-    refuse,
-    now: () => door.clock.currentTimeNanosUnsafe(),
-    body_bytes_max: route.bodyLimit(door.settings()),
-    answer: (status, more, body) => {
-      if (isOver()) return
-      close()
-      if (response.destroyed) return
-      head(status, more)
-      response.end(body)
-    },
-    begin: (status, more) => {
       if (response.destroyed) cut()
-      if (isOver()) return false
-      in_flight.is_streamed = true
-      response.on("close", cut)
-      head(status, more)
-      return true
-    },
-    fail: (cause) => {
-      if (isOver()) return
-      arrival.log(cause, { request_id, method: route.method, path: route.path })
-      refuse(internal)
-    },
-    leave: () => {
-      if (isOver()) return
-      close()
-      arrival.leave()
+      else response.on("close", cut)
     },
   }
 }
 
-/** Serves the hot routes of these services, by the rules of this door. */
-export const hotDoor = Effect.fnUntraced(function* (door: Door, services: ReadonlyArray<Mounted>) {
-  const find = finder(door, services)
-  const refusals = new WeakMap<object, HotRefusal>()
+type Course = ReturnType<typeof courseOf>
+
+const exchangeOf = (
+  { parts, incoming, request, response, found, log }: Arrival,
+  { visit, close, cut, refuse, begin, isOver, onEnd }: Course,
+  context: RequestContext,
+): Exchange => ({
+  request,
+  response,
+  headers: incoming.headers,
+  url: incoming.url,
+  params: found.params,
+  context,
+  isOver,
+  onEnd,
+  refuse,
+  now: () => parts.clock.currentTimeNanosUnsafe(),
+  body_bytes_max: found.route.bodyLimit(parts.settings()),
+  answer: (status, headers, body) => {
+    if (response.destroyed) cut()
+    if (isOver()) return
+    close()
+    begin(status, headers)
+    response.end(body)
+  },
+  begin: (status, headers) => {
+    if (response.destroyed) cut()
+    if (isOver()) return false
+    visit.in_flight.is_streamed = true
+    response.on("close", cut)
+    begin(status, headers)
+    return true
+  },
+  fail: (cause) => {
+    if (isOver()) return
+    const { method, path } = found.route
+    log(cause, { request_id: visit.edge.request_id, method, path })
+    refuse(internal)
+  },
+  complete: (rejection) => visit.envelope.complete(rejection, visit.edge),
+})
+
+/** The direct routes of the services that have started, by the API's own routes. */
+const runsByRoute = (parts: DoorParts, services: ReadonlyArray<Mounted>) => {
+  const runs = new Map<Route, DirectRoute["run"]>()
+  for (const { direct = [] } of services) {
+    for (const { method, path, run } of direct) {
+      const found = parts.find(method, path)
+      if (isRoute(found)) runs.set(found.route, run)
+    }
+  }
+  return runs
+}
+
+/** Serves the direct routes of these services. */
+export const directDoor = Effect.fnUntraced(function* (
+  parts: DoorParts,
+  services: ReadonlyArray<Mounted>,
+) {
+  const runs = runsByRoute(parts, services)
+  const refusals = new WeakMap<object, Refused>()
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const log: Arrival["log"] = (cause, at) => {
     run(Effect.annotateLogs(Effect.logError("A request failed.", cause), at))
   }
 
-  /** The route that may serve this request here, and its caller. */
-  const admitted = (request: HotRequest, headers: HotHeaders) => {
-    const settings = door.settings()
-    if (find === undefined || (request.url ?? "").length > url_length_max) return undefined
-    if (!isPlainTime(settings) || unusual.some((name) => headers[name] !== undefined)) {
-      return undefined
+  /** Runs the route once its request is admitted, which is at once in nearly all cases. */
+  const enter = (arrival: Arrival, course: Course, answer: DirectRoute["run"]) => {
+    const proceed = (exit: Exit.Exit<RequestContext, Failure>) => {
+      if (course.isOver()) return
+      if (Exit.isFailure(exit)) {
+        const failure = exit.cause.reasons.find((reason) => reason._tag === "Fail")
+        return failure ? course.refuse(failure.error) : course.refuse(internal)
+      }
+      const exchange = exchangeOf(arrival, course, exit.value)
+      try {
+        answer(exchange)
+      } catch (cause) {
+        exchange.fail(cause)
+      }
     }
-    if (isCoded(headers)) return undefined
-    const found = find(request, headers)
-    if (found === undefined) return undefined
-    if (exceeded(headers, found.route, settings) !== undefined) return undefined
-    const caller = callerOf(door, headers)
-    if (caller === undefined || !mayEnter(found.route.access, caller, door.rules)) return undefined
-    return { ...found, caller }
+    const admission = admitted(parts, course.visit, arrival.found.route, no_body)
+    // An effect that is an exit is one of its own values and errors.
+    if (Exit.isExit(admission)) return proceed(admission as Exit.Exit<RequestContext, Failure>)
+    const fiber = run(admission)
+    course.onEnd(() => fiber.interruptUnsafe())
+    fiber.addObserver(proceed)
   }
 
-  const serve: ServeHot = (request, response, headers, plain) => {
-    const entered = admitted(request, headers)
-    if (entered === undefined) {
-      if (!door.kept.serve(request, response, headers)) plain(request, response)
-      return
+  const serve: ServeDirect = (request, response, api) => {
+    const asked = incoming(request, request)
+    const found = routeOf(parts, asked.method, asked.url)
+    const answer = isRoute(found) ? runs.get(found.route) : undefined
+    if (!isRoute(found) || answer === undefined) return api()
+    const refuse = (refused: Refused) => {
+      refusals.set(request, refused)
+      api()
     }
-    const { plan, route, caller } = entered
-    const visit = visitOf({
-      door,
+    let onStatus: Arrival["onStatus"] = () => undefined
+    const arrival: Arrival = {
+      parts,
+      incoming: asked,
       request,
       response,
-      headers,
-      route,
-      caller,
+      found,
+      onStatus: (status) => onStatus(status),
+      refuse,
       log,
-      refuse: (refusal) => {
-        refusals.set(request, refusal)
-        plain(request, response)
-      },
-      leave: () => plain(request, response),
-    })
-    try {
-      plan.run(visit)
-    } catch (cause) {
-      visit.fail(cause)
     }
+    const course = courseOf(arrival)
+    if (!parts.is_traced) return enter(arrival, course, answer)
+    const traced = Effect.callback<{ readonly status: number }>((resume) => {
+      onStatus = (status) =>
+        resume(status === undefined ? Effect.interrupt : Effect.succeed({ status }))
+      enter(arrival, course, answer)
+    })
+    run(inSpan(course.visit, traced))
   }
-  const hot: HotDoor = {
-    serve,
-    refusalOf: (source) => refusals.get(source),
-    refuse: (source, refusal) => void refusals.set(source, refusal),
-    inherit: (from, to) => {
-      const refusal = refusals.get(from)
-      if (refusal !== undefined) refusals.set(to, refusal)
-    },
-  }
-  return hot
+  const door: DirectDoor = { serve, refusedOf: (source) => refusals.get(source) }
+  return door
 })

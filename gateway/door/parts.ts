@@ -1,9 +1,8 @@
-/** What the front door works with, and its hot leaf with it. */
+/** What the door works with. */
 import type { Clock, Deferred } from "effect"
 import type { Deadlines } from "#gateway/door/deadlines.ts"
 import type { rateLimiter } from "#gateway/door/rate-limit.ts"
 import type { Identity } from "#gateway/identity.ts"
-import type { KeptAnswers } from "#gateway/kept-answer.ts"
 import type { RequestMetrics } from "#gateway/metrics.ts"
 import type { routesOf } from "#gateway/routes.ts"
 import type { Tickets } from "#gateway/ticket/tickets.ts"
@@ -11,7 +10,7 @@ import type { Transport } from "#gateway/transport.ts"
 import type { Rules } from "#schemas/policy-rule.ts"
 import type { Settings } from "#schemas/settings.ts"
 
-export interface Door {
+export interface DoorParts {
   readonly settings: () => Settings
   readonly transport: Transport["Service"]
   readonly authenticate: Identity["Service"]["authenticate"]
@@ -23,5 +22,6 @@ export interface Door {
   readonly find: ReturnType<typeof routesOf>
   readonly take: ReturnType<typeof rateLimiter>
   readonly metrics: RequestMetrics
-  readonly kept: KeptAnswers
+  /** Whether requests are traced. */
+  readonly is_traced: boolean
 }

@@ -1,6 +1,6 @@
 /** A request's span: what it was for and how it ended, and nothing of what it brought. */
 import { Effect } from "effect"
-import { HttpMiddleware, type HttpServerResponse } from "effect/http"
+import { HttpMiddleware } from "effect/http"
 import { spanned, spanOf } from "#events/trace.ts"
 import { isRoute, type Visit } from "#gateway/door/visit.ts"
 
@@ -11,9 +11,9 @@ export const { TracerDisabledWhen } = HttpMiddleware
 const untold = new Set(["/livez", "/readyz", "/metrics"])
 
 /** Goes on in the caller's trace, if it names one by `traceparent`. */
-export const inSpan = <E, R>(
+export const inSpan = <A extends { readonly status: number }, E, R>(
   { request, found, edge }: Visit,
-  answer: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
+  answer: Effect.Effect<A, E, R>,
 ) => {
   const route = isRoute(found) ? found.route.path : "none"
   if (untold.has(route)) return answer

@@ -1,26 +1,37 @@
-/** One request on its way through the front door, and how what it is answered is worded. */
-import type { Fiber } from "effect"
-import { HttpBody, type HttpServerRequest, HttpServerResponse } from "effect/http"
+/** One request on its way through the door, and how its answer is worded. */
+import { HttpBody, HttpServerResponse } from "effect/http"
+import { isOpen } from "#gateway/access.ts"
+import { correlationId } from "#gateway/door/admission.ts"
+import { visitHeaders } from "#gateway/door/caching.ts"
+import { corsHeaders } from "#gateway/door/cors.ts"
 import type { InFlight } from "#gateway/door/deadlines.ts"
-import type { Edge, Envelope, Failure } from "#gateway/envelope.ts"
+import type { DoorParts } from "#gateway/door/parts.ts"
+import { type Edge, type Envelope, envelopeOf, type Failure } from "#gateway/envelope.ts"
 import { url_length_max } from "#gateway/limits.ts"
 import type { Found, Route } from "#gateway/routes.ts"
 
-type Request = HttpServerRequest.HttpServerRequest
 type Response = HttpServerResponse.HttpServerResponse
 
+/** A request as it arrived. `source` is the server's own object. */
+export interface Incoming {
+  readonly method: string
+  /** Path and query. */
+  readonly url: string
+  readonly headers: { readonly [name: string]: string | undefined }
+  readonly source: object
+}
+
 /** One request on its way through. */
-export interface Visit {
+export interface Visit<Request extends Incoming = Incoming> {
   readonly request: Request
   readonly path: string
   readonly found: Found | undefined
   readonly envelope: Envelope
   readonly edge: Edge
   readonly correlation_id: string
-  /** Of every answer to it. */
+  /** Headers of every answer to it. */
   readonly headers: Readonly<Record<string, string>>
   readonly in_flight: InFlight
-  readonly fiber: Fiber.Fiber<unknown, unknown>
 }
 
 const no_such_path: Failure = { status: 404, detail: "No such path." }
@@ -29,22 +40,14 @@ export const url_too_long: Failure = {
   detail: `The URL is longer than ${url_length_max} characters.`,
 }
 const bad_escape: Failure = { status: 400, detail: "The path has a malformed percent-escape." }
-export const bad_key: Failure = {
-  status: 400,
-  detail: "Idempotency-Key must be 1 to 255 printable ASCII characters.",
-}
-export const bad_position: Failure = {
-  status: 400,
-  detail: "X-Almanac-Position must be a position.",
-}
 
 export const pathOf = (url: string) => {
   const end = url.indexOf("?")
   return end === -1 ? url : url.slice(0, end)
 }
 
-/** Whether what is percent-escaped in it is text. */
-export const isEscaped = (path: string) => {
+/** Whether the percent-escapes of a path are valid UTF-8. */
+const isEscaped = (path: string) => {
   if (!path.includes("%")) return true
   try {
     return decodeURIComponent(path) !== ""
@@ -53,10 +56,65 @@ export const isEscaped = (path: string) => {
   }
 }
 
-export const isRoute = (found: Found | undefined): found is { readonly route: Route } =>
-  found !== undefined && "route" in found
+export const isRoute = (
+  found: Found | undefined,
+): found is Extract<Found, { readonly route: Route }> => found !== undefined && "route" in found
 
-/** What is wrong with the address itself. */
+/** Finds the route of a request; undefined where there is none or the URL itself is malformed. */
+export const routeOf = ({ find }: Pick<DoorParts, "find">, method: string, url: string) => {
+  const path = pathOf(url)
+  return url.length <= url_length_max && isEscaped(path) ? find(method, path) : undefined
+}
+
+/** Ends a visit that is late: at once, or, while its body is still arriving, with an answer. */
+export interface Ending<Request extends Incoming> {
+  readonly interrupt: () => void
+  readonly giveUp: (visit: Visit<Request>) => void
+}
+
+/** Gives a request its ids and its deadline. */
+export const arrive = <Request extends Incoming>(
+  parts: DoorParts,
+  request: Request,
+  found: Found | undefined,
+  { interrupt, giveUp }: Ending<Request>,
+  request_id: string = parts.transport.newId(),
+): Visit<Request> => {
+  const path = pathOf(request.url)
+  const correlation_id = correlationId(request.headers, request_id)
+  const envelope = isRoute(found) ? found.route.envelope : envelopeOf(path)
+  const visit: Visit<Request> = {
+    request,
+    path,
+    found,
+    envelope,
+    edge: { request_id, error: parts.settings().error },
+    correlation_id,
+    headers: {
+      "x-request-id": request_id,
+      "x-correlation-id": correlation_id,
+      ...envelope.headers(request_id),
+      ...corsHeaders(envelope, request, parts.settings()),
+    },
+    in_flight: parts.in_flight.add({
+      interrupt,
+      source: request.source,
+      is_streamed: isRoute(found) && found.route.is_streamed,
+      is_unhurried: isRoute(found) && found.route.is_unhurried,
+      giveUp: () => giveUp(visit),
+    }),
+  }
+  return visit
+}
+
+/** The headers that the door adds to an answer. */
+export const addedHeaders = (
+  { settings }: Pick<DoorParts, "settings">,
+  { found, headers }: Pick<Visit, "found" | "headers">,
+  answer: { readonly status: number; readonly headers: Readonly<Record<string, string>> },
+) => visitHeaders(headers, isRoute(found) && !isOpen(found.route, settings()), answer)
+
+/** The failure of a request whose path or method is unknown. */
 export const misdirected = ({ request, path, found, envelope }: Visit): Failure => {
   if (request.url.length > url_length_max) return url_too_long
   if (!isEscaped(path)) return bad_escape
@@ -67,7 +125,10 @@ export const misdirected = ({ request, path, found, envelope }: Visit): Failure 
 }
 
 /** The answer to a failure, in the words of the path's service. */
-export const worded = ({ envelope, edge }: Visit, failure: Failure): Response => {
+export const worded = (
+  { envelope, edge }: Pick<Visit, "envelope" | "edge">,
+  failure: Failure,
+): Response => {
   const { status, headers = {} } = failure
   const response = HttpServerResponse.jsonUnsafe(envelope.body(failure, edge), { status, headers })
   own.add(response)
@@ -80,14 +141,14 @@ const own = new WeakSet<Response>()
 /** Headers that go with the body that is replaced. */
 const of_the_body = new Set(["content-type", "content-length"])
 
-/** What a router says without words. */
+/** Texts for answers that a router sends without a body. */
 const silent: Readonly<Record<number, string>> = {
   413: "The request body is too large.",
   415: "The request body has a type that is not read here.",
 }
 
 /** Fills in what a handler's rejection leaves open, and words what the router leaves bare. */
-export const whole = (visit: Visit, response: Response): Response => {
+export const whole = (visit: Pick<Visit, "envelope" | "edge">, response: Response): Response => {
   if (response.status < 400 || own.has(response)) return response
   const { envelope, edge } = visit
   const { body, status } = response

@@ -1,19 +1,16 @@
 /** What a request proves its caller by: its headers, its connection or, where taken, a ticket. */
 import { Effect } from "effect"
 import { bad_credentials, credentialsIn } from "#gateway/door/admission.ts"
-import type { Door } from "#gateway/door/parts.ts"
+import type { DoorParts } from "#gateway/door/parts.ts"
+import type { Incoming } from "#gateway/door/visit.ts"
 import type { Failure } from "#gateway/envelope.ts"
 import type { Credentials } from "#gateway/identity.ts"
 import type { Proof } from "#gateway/request-context.ts"
 import type { Route } from "#gateway/routes.ts"
 
-interface Asking {
-  readonly url: string
-  readonly headers: { readonly [name: string]: string | undefined }
-  readonly source: object
-}
+type Asking = Pick<Incoming, "url" | "headers" | "source">
 
-type Shown = Pick<Door, "transport" | "tickets" | "clock">
+type Shown = Pick<DoorParts, "transport" | "tickets" | "clock">
 
 /** The ticket in the query; a token in a header counts more than it. */
 const ticketIn = ({ url, headers }: Asking, { ticketed }: Pick<Route, "ticketed">) => {
@@ -49,7 +46,7 @@ export const inWords = (failure: Failure, request: Asking, route: Pick<Route, "t
 
 /** For handlers of routes that are `Ticketed`; undefined elsewhere. */
 export const proofOf = (
-  door: Shown & Pick<Door, "authenticate">,
+  door: Shown & Pick<DoorParts, "authenticate">,
   request: Asking,
   route: Pick<Route, "ticketed">,
 ): Proof | undefined => {

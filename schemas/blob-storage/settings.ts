@@ -17,8 +17,6 @@ const absence_s_max = 31_536_000
 const sweep_s_max = 86_400
 /** A file of the volume: below, most of it would be what every file has; above, none is faster. */
 const segment_bytes_min = 8 * mebibyte
-/** More cores than that in one process wait for the one that writes. */
-const workers_max = 64
 /** V8 holds at most 2^29 - 24 characters in one string, and a JSON body is one. */
 const json_body_bytes_max = 500 * mebibyte
 
@@ -46,12 +44,6 @@ export const blob = {
       "would leave less is 429. 0: 1 GiB or 5% of the disk, whichever is larger, and at most " +
       "half of what was free at the first start.",
     source: "decisions of document 1, limits not shown",
-  }),
-  workers: setting(integer(1, workers_max, "threads"), 1, {
-    meaning:
-      "Threads that answer requests for blobs, the process's own included: as many as cores, " +
-      "where many are read. Each takes some 100 MB. Without `tls.cert` only.",
-    source: "decision 0168",
   }),
   scrub_bytes_per_second: setting(integer(0, bytes_max, "bytes per second"), 16 * mebibyte, {
     meaning: "How fast stored bytes are verified in the background; 0: not at all.",

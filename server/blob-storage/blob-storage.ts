@@ -7,7 +7,6 @@ import { heart } from "#actors/blob-storage/heart.ts"
 import { journal, recordedCursor } from "#actors/blob-storage/journal.ts"
 import { LiveNodes } from "#actors/blob-storage/live-nodes.ts"
 import { type HeldMembers, heldMembers, membership } from "#actors/blob-storage/members.ts"
-import { ActiveNodes, NodeName } from "#actors/blob-storage/replication.ts"
 import { shortfall } from "#actors/blob-storage/shortfall.ts"
 import { Volume } from "#actors/blob-storage/volume.ts"
 import { Commands } from "#actors/commands.ts"
@@ -15,16 +14,14 @@ import { keepRunning } from "#actors/process.ts"
 import { openBlobVolume, reclaimOf, storeOf } from "#adapters/blob-storage/blob-volume.ts"
 import { clusterMetrics } from "#adapters/blob-storage/cluster-metrics.ts"
 import { cursors } from "#adapters/blob-storage/cursor-key.ts"
-import type { EngineDesk } from "#adapters/blob-storage/engine/desk.ts"
 import { migrationState } from "#adapters/blob-storage/plain/migration.ts"
 import { compareVolume, keepVolumeWitness } from "#adapters/log/volume-witness.ts"
 import { threadFull } from "#adapters/thread-share.ts"
 import { BlobStorageApi } from "#gateway/blob-storage/apis/api.ts"
-import { BlobApi } from "#gateway/blob-storage/apis/blobs.ts"
-import { JsonDigitsMax } from "#gateway/blob-storage/blob-get.ts"
+import { BlobApi, BlobListApi } from "#gateway/blob-storage/apis/blobs.ts"
 import { blobs } from "#gateway/blob-storage/blobs.ts"
 import { cluster } from "#gateway/blob-storage/cluster.ts"
-import { hotBlobs } from "#gateway/blob-storage/direct/routes.ts"
+import { directBlobs } from "#gateway/blob-storage/direct/routes.ts"
 import { appOf } from "#gateway/routes.ts"
 import { BlobStorageModel } from "#projections/blob-storage/blueprint.ts"
 import { listNodes } from "#projections/blob-storage/node.ts"
@@ -94,7 +91,6 @@ const openParts = Effect.fnUntraced(function* (
     segment_bytes: blob.segment_bytes,
     scrub_bytes_per_second: blob.scrub_bytes_per_second,
     goes_on_after: yield* recordedCursor(node_id),
-    is_shared: blob.workers > 1,
   })
   const { find } = Context.get(live_nodes, LiveNodes)
   const heardAt = (node_id: string) => find(node_id)?.heard_at
@@ -152,7 +148,7 @@ const routesOf = ({ settings, node_id }: BlobStorageOptions, parts: Parts) => {
   const { name, vnodes_per_node } = settings.cluster
   const own = { node_id, usage: usageOf(parts), compact: compactOf(parts) }
   return Layer.mergeAll(
-    HttpApiBuilder.layer(BlobApi).pipe(Layer.provide(blobs)),
+    HttpApiBuilder.layer(BlobListApi).pipe(Layer.provide(blobs)),
     HttpApiBuilder.layer(BlobStorageApi).pipe(
       Layer.provide(cluster({ cluster: name, vnodes_per_node, own })),
     ),
@@ -162,38 +158,19 @@ const routesOf = ({ settings, node_id }: BlobStorageOptions, parts: Parts) => {
 /** Nodes that are active, as this one knows it now. */
 const countActive = ({ members }: HeldMembers) => Math.max(1, members().active.length)
 
-/** What is answered without the router. */
-const hotOf = (
+/** What answers without Effect's API. */
+const directOf = (
   { engine }: Parts,
   { settings: { blob, json }, node_id }: BlobStorageOptions,
   active_nodes: Effect.Effect<number>,
 ) =>
-  hotBlobs({
+  directBlobs({
     engine,
     active_nodes,
     node_id,
     int64: json.int64,
     json_digits_max: blob.json_body_bytes_max,
   })
-
-/** For the threads that answer beside this one; undefined where there are none. */
-const deskOf = (
-  { engine, volume: { sharing } }: Parts,
-  held: HeldMembers,
-  report: (problem: string) => void,
-): EngineDesk | undefined =>
-  sharing && {
-    engine,
-    sharing,
-    active_nodes: () => countActive(held),
-    report,
-  }
-
-/** Logs what goes wrong beside requests. */
-const reporting = Effect.map(
-  Effect.context<never>(),
-  (around) => (problem: string) => void Effect.runForkWith(around)(Effect.logWarning(problem)),
-)
 
 /** Why the store takes no requests, or no writes; undefined where it takes all. */
 const troubleOf = ({ store, apart }: Parts) =>
@@ -228,13 +205,7 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
     yield* Effect.forkScoped(Effect.provideContext(beat(options, parts), parts.built))
     yield* Effect.provideContext(processes(options, held, parts), parts.built)
     const around = yield* Effect.context<BlobStorageModel | Commands>()
-    const known = around.pipe(
-      Context.pick(BlobStorageModel, Commands),
-      Context.merge(parts.built),
-      Context.add(ActiveNodes, active_nodes),
-      Context.add(NodeName, node_id),
-      Context.add(JsonDigitsMax, settings.blob.json_body_bytes_max),
-    )
+    const known = around.pipe(Context.pick(BlobStorageModel, Commands), Context.merge(parts.built))
     return yield* appOf(routesOf(options, parts), known)
   })
 
@@ -252,9 +223,7 @@ export const blobStorage = Effect.fnUntraced(function* (options: BlobStorageOpti
       const of_cluster = { progress: progress(), active_nodes, links: internal.count() }
       return Effect.map(volumeMetrics(volume), (text) => text + clusterMetrics(of_cluster))
     }),
-    hot: Effect.sync(() => opened && hotOf(opened, options, active_nodes)),
-    /** Where other threads ask; undefined where there are none, or the store did not open. */
-    desk: Effect.map(reporting, (report) => opened && deskOf(opened, held, report)),
+    direct: Effect.sync(() => (opened ? directOf(opened, options, active_nodes) : [])),
     /** Where the other nodes come in. */
     internal,
     /** Waits until this node is active in its cluster, or for as long as a start may take. */

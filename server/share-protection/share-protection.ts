@@ -30,8 +30,6 @@ export interface ShareProtectionOptions {
 export const shareProtection = Effect.fnUntraced(function* (options: ShareProtectionOptions) {
   const { settings, conductor, jobs, outside } = options
   const model = yield* ShareProtectionModel
-  const { waitFor, shown: rows } = model
-  const { heard } = yield* LiveWorkers
   const shape = settings().api.shape === "A" ? shape_a : shape_b
   const { api, routes } = served(shape)
   const start = Effect.gen(function* () {
@@ -45,7 +43,6 @@ export const shareProtection = Effect.fnUntraced(function* (options: ShareProtec
     )
     return yield* appOf(routes, known)
   })
-  const shown = rows && (() => [rows(), heard()])
   const ready = troubleOf(model)
-  return { name: "share-protection", api, routes: start, waitFor, ready, note: jobs, shown }
+  return { name: "share-protection", api, routes: start, waitFor: model.waitFor, ready, note: jobs }
 })

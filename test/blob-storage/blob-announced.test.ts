@@ -26,8 +26,8 @@ const other = noise(2, 2 * mib)
 const stream_bytes_max = 4 * mib
 const path = "/v1/blobs/stream"
 
-/** A store of 3 MiB that has one blob of two, on the hot routes or on the plain ones. */
-const withFull = (is_hot: boolean, body: (service: BlobService) => Promise<void>) =>
+/** A store of 3 MiB that has one blob of two. */
+const withFull = (body: (service: BlobService) => Promise<void>) =>
   Effect.runPromise(
     Effect.scoped(
       Effect.gen(function* () {
@@ -38,7 +38,7 @@ const withFull = (is_hot: boolean, body: (service: BlobService) => Promise<void>
           segment_bytes: 8 * mib,
         })
         const settings = { blob: { stream_bytes_max } }
-        const service = yield* serveBlobs({ store: storeOf(engine), engine, is_hot, settings })
+        const service = yield* serveBlobs({ store: storeOf(engine), engine, settings })
         const first = yield* service.call("POST", path, {
           headers: bytes_type,
           body: Buffer.from(stored),
@@ -77,62 +77,53 @@ const sendAsked = async ({ url }: BlobService, body: Uint8Array) => {
   return Number(answer.statusCode)
 }
 
-for (const [route, is_hot] of [
-  ["hot", true],
-  ["plain", false],
-] as const) {
-  describe(`a put on the ${route} route`, () => {
-    it("of more than a blob may hold is refused before its bytes come", () =>
-      withFull(is_hot, async ({ raw }) => {
-        for (const more of [[], [expecting]]) {
-          const answer = await raw(head(stream_bytes_max + 1, "", ...more))
-          expect(statuses(answer)).toEqual(["HTTP/1.1 413"])
-          expect(answer).toContain("RESOURCE_EXHAUSTED")
-        }
-      }))
+describe("a put", () => {
+  it("of more than a blob may hold is refused before its bytes come", () =>
+    withFull(async ({ raw }) => {
+      for (const more of [[], [expecting]]) {
+        const answer = await raw(head(stream_bytes_max + 1, "", ...more))
+        expect(statuses(answer)).toEqual(["HTTP/1.1 413"])
+        expect(answer).toContain("RESOURCE_EXHAUSTED")
+      }
+    }))
 
-    it("that has no room and can be no repetition is refused before its bytes come", () =>
-      withFull(is_hot, async ({ raw }) => {
-        const unknown = "?id=00000000000000000000000000000000"
-        for (const more of [[], [expecting]]) {
-          expect(statuses(await raw(head(2 * mib + 1, "", ...more)))).toEqual(["HTTP/1.1 429"])
-          expect(statuses(await raw(head(2 * mib, unknown, ...more)))).toEqual(["HTTP/1.1 429"])
-        }
-      }))
+  it("that has no room and can be no repetition is refused before its bytes come", () =>
+    withFull(async ({ raw }) => {
+      const unknown = "?id=00000000000000000000000000000000"
+      for (const more of [[], [expecting]]) {
+        expect(statuses(await raw(head(2 * mib + 1, "", ...more)))).toEqual(["HTTP/1.1 429"])
+        expect(statuses(await raw(head(2 * mib, unknown, ...more)))).toEqual(["HTTP/1.1 429"])
+      }
+    }))
 
-    it("that has no room and may be a repetition is asked for its bytes", () =>
-      withFull(is_hot, async (service) => {
-        expect(await sendAsked(service, stored)).toBe(200)
-        expect(await sendAsked(service, other)).toBe(429)
-      }))
+  it("that has no room and may be a repetition is asked for its bytes", () =>
+    withFull(async (service) => {
+      expect(await sendAsked(service, stored)).toBe(200)
+      expect(await sendAsked(service, other)).toBe(429)
+    }))
 
-    it("of what is stored is a no-op in a full store, in each form", () =>
-      withFull(is_hot, async ({ url }) => {
-        const send = async (bytes: Uint8Array, form: string) => {
-          const method = form === "json" ? "PUT" : "POST"
-          const type = { bytes: bytes_type, json: json_type, lines: lines_type }[form]
-          const data = base64(bytes)
-          const half = 1024 * 1024
-          const message = { data: data.slice(0, half), final: false }
-          const last = { data: data.slice(half), final: true }
-          const body = {
-            bytes: Buffer.from(bytes),
-            json: JSON.stringify({ data }),
-            lines: `${JSON.stringify(message)}\n${JSON.stringify(last)}\n`,
-          }[form]
-          const at = form === "json" ? "/v1/blobs" : path
-          const headers = { ...as("writer"), ...type }
-          const answer = await fetch(`${url}${at}`, { method, headers, body: body ?? "" })
-          await answer.arrayBuffer()
-          return answer.status
-        }
-        for (const form of ["bytes", "json", "lines"]) {
-          expect([form, await send(stored, form), await send(other, form)]).toEqual([
-            form,
-            200,
-            429,
-          ])
-        }
-      }))
-  })
-}
+  it("of what is stored is a no-op in a full store, in each form", () =>
+    withFull(async ({ url }) => {
+      const send = async (bytes: Uint8Array, form: string) => {
+        const method = form === "json" ? "PUT" : "POST"
+        const type = { bytes: bytes_type, json: json_type, lines: lines_type }[form]
+        const data = base64(bytes)
+        const half = 1024 * 1024
+        const message = { data: data.slice(0, half), final: false }
+        const last = { data: data.slice(half), final: true }
+        const body = {
+          bytes: Buffer.from(bytes),
+          json: JSON.stringify({ data }),
+          lines: `${JSON.stringify(message)}\n${JSON.stringify(last)}\n`,
+        }[form]
+        const at = form === "json" ? "/v1/blobs" : path
+        const headers = { ...as("writer"), ...type }
+        const answer = await fetch(`${url}${at}`, { method, headers, body: body ?? "" })
+        await answer.arrayBuffer()
+        return answer.status
+      }
+      for (const form of ["bytes", "json", "lines"]) {
+        expect([form, await send(stored, form), await send(other, form)]).toEqual([form, 200, 429])
+      }
+    }))
+})

@@ -1,24 +1,15 @@
 /**
- * What the HTTP path does with memory: windows are given back when the system has them, what is at
- * hand is not waited for, and puts say how much they may bring.
+ * How the HTTP path uses memory: it gives windows back when the system has them, and answers what is
+ * at hand at once.
  */
 import { connect } from "node:net"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { BlobPut } from "#actors/blob-storage/blobs/store.ts"
-import type { HotBlobs } from "#gateway/blob-storage/direct/routes.ts"
+import type { DirectBlobs } from "#gateway/blob-storage/direct/routes.ts"
 import type { BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { as, until } from "../http.ts"
-import {
-  accept_bytes,
-  type BlobService,
-  base64,
-  bytes_type,
-  json_type,
-  memoryStore,
-  withBlobs,
-} from "./blob-service.ts"
+import { accept_bytes, type BlobService, withBlobs } from "./blob-service.ts"
 
 const window_bytes = 983_040
 const path = "/v1/blobs/0123456789abcdef0123456789abcdef"
@@ -33,7 +24,7 @@ const metaOf = (size: number): BlobMeta => ({
 })
 
 const nothing = () => Promise.reject(thrown({ _tag: "BlobStoreFailed", detail: "not here" }))
-const none: HotBlobs["engine"] = {
+const none: DirectBlobs["engine"] = {
   put: nothing,
   get: nothing,
   stat: nothing,
@@ -41,8 +32,10 @@ const none: HotBlobs["engine"] = {
   upload: () => ({ write: nothing, finish: nothing, abort: async () => undefined }),
 }
 
-const run = (engine: Partial<HotBlobs["engine"]>, body: (service: BlobService) => Promise<void>) =>
-  withBlobs({ engine: { ...none, ...engine } }, (service) => Effect.promise(() => body(service)))
+const run = (
+  engine: Partial<DirectBlobs["engine"]>,
+  body: (service: BlobService) => Promise<void>,
+) => withBlobs({ engine: { ...none, ...engine } }, (service) => Effect.promise(() => body(service)))
 
 /** Windows of one byte's value each, which another value takes the place of when given back. */
 const lending = (count: number) => {
@@ -168,45 +161,4 @@ describe("a blob that is at hand", () => {
       expect((await service.fetch(path, asNobody)).status).toBe(401)
       expect((await ask(service, as("stranger"))).status).toBe(403)
     }))
-})
-
-describe("a put on the plain route", () => {
-  it("says how many bytes it may bring, where that is known", () =>
-    withBlobs({}, ({ store }) =>
-      Effect.gen(function* () {
-        const told: Array<BlobPut["bytes_max"]> = []
-        const inner = yield* memoryStore()
-        const noting = {
-          ...store,
-          ...inner,
-          put: ((order, bytes) => {
-            told.push(order.bytes_max)
-            return inner.put(order, bytes)
-          }) satisfies typeof inner.put as typeof inner.put,
-        }
-        const body = async ({ url }: BlobService) => {
-          const bytes = new Uint8Array(1000)
-          const send = (at: string, type: Record<string, string>, given: BodyInit) => {
-            const method = at === "blobs" ? "PUT" : "POST"
-            const headers = { ...as("writer"), ...type }
-            const init = { method, headers, body: given, duplex: "half" }
-            return fetch(`${url}/v1/${at}`, init as RequestInit)
-          }
-          const text = JSON.stringify({ data: base64(bytes) })
-          const answers = [
-            await send("blobs/stream", bytes_type, bytes),
-            await send("blobs/stream", bytes_type, new Blob([bytes]).stream()),
-            await send("blobs", json_type, text),
-            await send("blobs", json_type, new Blob([text]).stream()),
-          ]
-          expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200])
-        }
-        yield* Effect.promise(() =>
-          withBlobs({ store: noting, is_hot: false }, (service) =>
-            Effect.promise(() => body(service)),
-          ),
-        )
-        expect(told).toEqual([1000, undefined, 1000, 1000])
-      }),
-    ))
 })

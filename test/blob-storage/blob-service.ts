@@ -4,16 +4,14 @@ import { Context, Effect, Layer, Scope } from "effect"
 import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { BlobStore } from "#actors/blob-storage/blobs/store.ts"
-import { ActiveNodes, NodeName } from "#actors/blob-storage/replication.ts"
 import { cursorsWith } from "#adapters/blob-storage/cursor-key.ts"
 import { blobMemory } from "#adapters/blob-storage/memory/memory.ts"
-import { BlobApi } from "#gateway/blob-storage/apis/blobs.ts"
-import { JsonDigitsMax } from "#gateway/blob-storage/blob-get.ts"
+import { BlobApi, BlobListApi } from "#gateway/blob-storage/apis/blobs.ts"
 import { blobs } from "#gateway/blob-storage/blobs.ts"
 import { Cursors } from "#gateway/blob-storage/cursors.ts"
-import { type HotBlobs, hotBlobs } from "#gateway/blob-storage/direct/routes.ts"
+import { type DirectBlobs, directBlobs } from "#gateway/blob-storage/direct/routes.ts"
 import { as, type Served, type Setup, serveHttp, settingsWith } from "../http.ts"
-import { engineOf } from "./hot-engine.ts"
+import { engineOf } from "./store-engine.ts"
 
 export type Store = BlobStore["Service"]
 
@@ -23,10 +21,8 @@ export interface BlobSetup extends Setup {
   /** This node's name, for receipts. */
   readonly node_id?: string
   readonly cursor_key?: Uint8Array
-  /** Without the hot routes, which are there unless this is false. */
-  readonly is_hot?: boolean
-  /** What the hot routes ask, instead of the store. */
-  readonly engine?: HotBlobs["engine"]
+  /** The engine of the direct routes, instead of the store's. */
+  readonly engine?: DirectBlobs["engine"]
 }
 
 const mib = 1024 ** 2
@@ -42,7 +38,6 @@ export const serveBlobs = Effect.fnUntraced(function* ({
   active_nodes = 1,
   node_id,
   cursor_key = new Uint8Array(32),
-  is_hot = true,
   engine,
   ...setup
 }: BlobSetup = {}) {
@@ -51,16 +46,13 @@ export const serveBlobs = Effect.fnUntraced(function* ({
   const handlers = blobs.pipe(
     Layer.provide(Layer.succeed(BlobStore, store)),
     Layer.provide(Layer.succeed(Cursors, cursorsWith(cursor_key))),
-    Layer.provide(Layer.succeed(ActiveNodes, Effect.succeed(active_nodes))),
-    Layer.provide(Layer.succeed(NodeName, node_id)),
-    Layer.provide(Layer.succeed(JsonDigitsMax, blob.json_body_bytes_max)),
   )
   const scope = yield* Effect.scope
   const routes = HttpRouter.toHttpEffect(
-    HttpApiBuilder.layer(BlobApi).pipe(Layer.provide(handlers)),
+    HttpApiBuilder.layer(BlobListApi).pipe(Layer.provide(handlers)),
   ).pipe(Effect.provide(NodeHttpServer.layerHttpServices), Scope.provide(scope))
-  const hot = Effect.succeed(
-    hotBlobs({
+  const direct = Effect.succeed(
+    directBlobs({
       engine: engine ?? engineOf(store),
       active_nodes: Effect.succeed(active_nodes),
       ...(node_id === undefined ? {} : { node_id }),
@@ -68,7 +60,7 @@ export const serveBlobs = Effect.fnUntraced(function* ({
       json_digits_max: blob.json_body_bytes_max,
     }),
   )
-  const service = { name: "blob-storage", api: BlobApi, routes, ...(is_hot ? { hot } : {}) }
+  const service = { name: "blob-storage", api: BlobApi, routes, direct }
   const served = yield* serveHttp([service], setup)
   return { ...served, store, call: caller(served) }
 })

@@ -1,12 +1,9 @@
 /** POST /v1/blobs/stream: chunks in order, and plain bytes. Source: document 1 §4 rule 1, §7. */
 import { Effect } from "effect"
-import { HttpServerRequest } from "effect/http"
 import { describe, expect, it } from "vitest"
-import { BlobStore } from "#actors/blob-storage/blobs/store.ts"
-import { putStream } from "#gateway/blob-storage/blob-put.ts"
-import { RequestContext } from "#gateway/request-context.ts"
 import { stream_line_bytes_max } from "#schemas/blob-storage/blob.ts"
 import { noise, put } from "../contract/blob-store-bytes.ts"
+import { until } from "../http.ts"
 import {
   type BlobService,
   base64,
@@ -318,25 +315,18 @@ describe("a put of plain bytes", () => {
     ))
 })
 
-describe("a put stream whose connection fails", () => {
-  const torn = (type: string, text: string) => {
-    const parts = [text]
-    const body = new ReadableStream({
-      pull: (stream) => {
-        const part = parts.pop()
-        if (part === undefined) stream.error(new Error("reset"))
-        else stream.enqueue(Buffer.from(part))
-      },
-    })
-    const init = { method: "POST", headers: { "content-type": type }, body, duplex: "half" }
-    return HttpServerRequest.fromWeb(new Request(`http://a${path}`, init))
-  }
-  const context = {
-    request_id: "r",
-    correlation_id: "c",
-    command_id: "r",
-    caller: { actor: "a", kind: "static", scopes: new Set<string>(), roles: new Set<string>() },
-  } as const
+describe("a put stream whose framing breaks", () => {
+  const headOf = (type: string) =>
+    [
+      `POST ${path} HTTP/1.1`,
+      "Host: a",
+      "Authorization: Bearer writer",
+      `Content-Type: ${type}`,
+      "Transfer-Encoding: chunked",
+      "\r\n",
+    ].join("\r\n")
+  const framed = (text: string) =>
+    text === "" ? "" : `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
 
   for (const [type, text] of [
     ["application/octet-stream", "hello"],
@@ -345,19 +335,13 @@ describe("a put stream whose connection fails", () => {
     ["application/x-ndjson", ""],
   ] as const) {
     it(`is 500 and stores nothing after ${JSON.stringify(text.slice(0, 20))} as ${type}`, () =>
-      Effect.runPromise(
-        Effect.scoped(
-          Effect.gen(function* () {
-            const store = yield* memoryStore()
-            const failure = yield* putStream(torn(type, text), {}).pipe(
-              Effect.flip,
-              Effect.provideService(BlobStore, store),
-              Effect.provideService(RequestContext, context),
-            )
-            expect(failure).toMatchObject({ code: "INTERNAL" })
-            expect((yield* store.usage).blob_count).toBe(0)
-          }),
-        ),
+      withBlobs({}, ({ raw, store, inFlight }) =>
+        Effect.gen(function* () {
+          const answer = yield* Effect.promise(() => raw(headOf(type), framed(text), "no size\r\n"))
+          expect(answer).toMatch(/^HTTP\/1.1 500 [\s\S]*"code":"INTERNAL"/)
+          yield* Effect.promise(() => until(() => inFlight() === 0))
+          expect((yield* store.usage).blob_count).toBe(0)
+        }),
       ))
   }
 })

@@ -24,26 +24,18 @@ const large = noise(2, 3_000_000)
 
 type Cluster = ReturnType<typeof directNodes>
 
-/** Serves the first of so many nodes, with and without hot routes. */
-const both = (
+/** Serves the first of so many nodes. */
+const served = (
   count: number,
   body: (service: BlobService, cluster: Cluster) => Effect.Effect<void>,
-) =>
-  Promise.all(
-    [true, false].map((is_hot) => {
-      const cluster = directNodes(count)
-      const [first] = cluster.nodes
-      if (first === undefined) throw new Error("there is no node")
-      const setup = {
-        store: storeOf(first.engine),
-        engine: first.engine,
-        is_hot,
-        active_nodes: count,
-        node_id: "n1",
-      }
-      return withBlobs(setup, (service) => body(service, cluster))
-    }),
-  )
+) => {
+  const cluster = directNodes(count)
+  const [first] = cluster.nodes
+  if (first === undefined) throw new Error("there is no node")
+  const { engine } = first
+  const setup = { store: storeOf(engine), engine, active_nodes: count, node_id: "n1" }
+  return withBlobs(setup, (service) => body(service, cluster))
+}
 
 const putJson = ({ call }: BlobService, bytes: Uint8Array, policy: string) =>
   call("PUT", "/v1/blobs", {
@@ -78,7 +70,7 @@ const held = ({ nodes }: Cluster, bytes: Uint8Array) =>
 
 describe("a put over HTTP in a cluster", () => {
   it("says where it is durable, and under which number of the journal", () =>
-    both(6, (service, cluster) =>
+    served(6, (service, cluster) =>
       Effect.gen(function* () {
         const wanted = [
           ["NONE", 1],
@@ -111,7 +103,7 @@ describe("a put over HTTP in a cluster", () => {
     ))
 
   it("of a policy that comes behind large bytes is what the policy says", () =>
-    both(6, ({ call }, cluster) =>
+    served(6, ({ call }, cluster) =>
       Effect.gen(function* () {
         const policy = "REPLICATION_POLICY_EC42"
         const body = JSON.stringify({ data: base64(large), policy })
@@ -123,7 +115,7 @@ describe("a put over HTTP in a cluster", () => {
     ))
 
   it("is 412 with too few nodes, and 500 where more shard stores fail than may", () =>
-    both(6, (service, cluster) =>
+    served(6, (service, cluster) =>
       Effect.gen(function* () {
         const few = yield* putJson(service, small, "EC82")
         expect([few.status, few.json]).toMatchObject([
@@ -153,7 +145,7 @@ describe("a put over HTTP in a cluster", () => {
 
 describe("a get over HTTP of what another node has", () => {
   it("is answered in every form, with ranges and conditions", () =>
-    both(5, (service, cluster) =>
+    served(5, (service, cluster) =>
       Effect.gen(function* () {
         const { call } = service
         for (const bytes of [small, large]) {
@@ -184,7 +176,7 @@ describe("a get over HTTP of what another node has", () => {
     ))
 
   it("is 404 where no node has it, and 503 where one that may cannot be asked", () =>
-    both(4, (service, cluster) =>
+    served(4, (service, cluster) =>
       Effect.gen(function* () {
         const id = idOf(small)
         for (const headers of [{}, accept_bytes]) {
@@ -209,7 +201,7 @@ describe("the scope of a request", () => {
     Effect.map(call("GET", `/v1/blobs/${id}/stat${query}`), ({ json }) => json.exists)
 
   it("is this node alone, or all of them", () =>
-    both(3, (service, cluster) =>
+    served(3, (service, cluster) =>
       Effect.gen(function* () {
         const { call } = service
         const id = yield* putOn(cluster, 1, small)
@@ -233,7 +225,7 @@ describe("the scope of a request", () => {
     ))
 
   it("goes on from page to page of all nodes by cursors of this one", () =>
-    both(3, ({ call }, cluster) =>
+    served(3, ({ call }, cluster) =>
       Effect.gen(function* () {
         const ids: Array<string> = []
         for (let n = 0; n < 9; n++) ids.push(yield* putOn(cluster, n % 3, noise(n, 20)))
@@ -253,7 +245,7 @@ describe("the scope of a request", () => {
     ))
 
   it("of a batch is this node for what is known, and all for the bytes", () =>
-    both(3, ({ call }, cluster) =>
+    served(3, ({ call }, cluster) =>
       Effect.gen(function* () {
         const id = yield* putOn(cluster, 1, small, { k: "v" })
         const there = yield* putOn(cluster, 0, large)

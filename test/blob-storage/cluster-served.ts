@@ -10,7 +10,7 @@ import { logMemory } from "#adapters/log/memory.ts"
 import { Log, LogUnavailable } from "#events/log.ts"
 import { BlobStorageApi } from "#gateway/blob-storage/apis/api.ts"
 import { cluster } from "#gateway/blob-storage/cluster.ts"
-import { frontDoor } from "#gateway/door.ts"
+import { openDoor } from "#gateway/door.ts"
 import { Identity, Unauthenticated } from "#gateway/identity.ts"
 import { mount } from "#gateway/routes.ts"
 import { Transport } from "#gateway/transport.ts"
@@ -143,7 +143,7 @@ const opened = Effect.gen(function* () {
     routes: HttpRouter.toHttpEffect(routes),
     waitFor: model.waitFor,
   })
-  const door = yield* frontDoor([mounted], () => given({}))
+  const door = yield* openDoor([mounted], () => given({}))
   const context = yield* Effect.context<never>()
 
   const ask: Client = Effect.fnUntraced(function* (

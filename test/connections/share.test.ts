@@ -75,17 +75,14 @@ describe("the share of an address", () => {
   const api = { max_connections_per_address: 1000, unlimited_addresses: ["::1/128", "10.0.0.0/8"] }
 
   it("of IPv6 is one for all addresses of a /64", () => {
-    const { admit } = connectionShares(
-      { ...api, max_connections_per_address: 2 },
-      { connections_max: 1000, threads: 1 },
-    )
+    const { admit } = connectionShares({ ...api, max_connections_per_address: 2 }, 1000)
     const verdicts = ["1", "2", "3"].map((end) => admit(`2001:db8::${end}`, 1))
     expect(verdicts).toEqual(["served", "served", "excess"])
     expect(admit("2001:db8:0:1::1", 1)).toBe("served")
   })
 
   it("leaves some of all connections to unlimited addresses alone", () => {
-    const { admit } = connectionShares(api, { connections_max: 1600, threads: 1 })
+    const { admit } = connectionShares(api, 1600)
     expect(admit("192.0.2.1", 1536)).toBe("served")
     expect(admit("192.0.2.1", 1537)).toBe("excess")
     expect(admit("192.0.2.1", 1569)).toBe("closed")
@@ -93,13 +90,5 @@ describe("the share of an address", () => {
       expect(admit(address, 1600)).toBe("served")
     }
     expect(admit("::1", 1601)).toBe("excess")
-  })
-
-  it("is divided among the threads that take connections", () => {
-    const { admit } = connectionShares(
-      { ...api, max_connections_per_address: 3 },
-      { connections_max: 1000, threads: 2 },
-    )
-    expect([1, 2, 3].map(() => admit("192.0.2.1", 1))).toEqual(["served", "served", "excess"])
   })
 })

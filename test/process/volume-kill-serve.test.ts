@@ -25,12 +25,7 @@ const deleted_every = 7
 const readers = 32
 const deadline_ms = 30_000
 
-/** Of a round in two several threads answer; each is looked at as the next one is served. */
-const environmentOf = (round: number) => ({
-  ALMANAC_SERVICES: '["blob-storage"]',
-  ALMANAC_COMPUTE__KIND: "none",
-  ALMANAC_BLOB__WORKERS: round % 2 === 0 ? "3" : "1",
-})
+const environment = { ALMANAC_SERVICES: '["blob-storage"]', ALMANAC_COMPUTE__KIND: "none" }
 
 /** What is known of a seed's blob: only what was answered is certain. */
 type State = "putting" | "stored" | "deleting" | "deleted"
@@ -113,7 +108,7 @@ describeWithServer("a server that is killed while 256 clients write", () => {
     const random = seeded(seed)
     const data_dir = newFolder()
     const states = new Map<number, State>()
-    let server = await startServer(data_dir, environmentOf(0))
+    let server = await startServer(data_dir, environment)
     for (let round = 0; round < rounds; round++) {
       const { counted, ended } = load(server, states, round * seeds_per_round)
       await until("a load", load_ms_max, () => {
@@ -124,7 +119,7 @@ describeWithServer("a server that is killed while 256 clients write", () => {
       await server.killAll()
       await ended
       assert.equal(counted.wrong, "")
-      server = await startServer(data_dir, environmentOf(round + 1))
+      server = await startServer(data_dir, environment)
       await check(server, states)
       const doubted = [...states.values()].filter((state) => state.endsWith("ing")).length
       const ready = `ready again in ${Math.round(server.ready_ms)} ms`

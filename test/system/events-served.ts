@@ -8,7 +8,7 @@ import { HttpApi, HttpApiBuilder } from "effect/http-api"
 import { httpServer } from "#adapters/http/server.ts"
 import { httpTransport } from "#adapters/http/transport.ts"
 import type { Caller } from "#gateway/caller.ts"
-import { frontDoor } from "#gateway/door.ts"
+import { openDoor } from "#gateway/door.ts"
 import { Identity, Unauthenticated } from "#gateway/identity.ts"
 import { RequestContext } from "#gateway/request-context.ts"
 import { mount } from "#gateway/routes.ts"
@@ -79,7 +79,7 @@ export const serveEvents = Effect.gen(function* () {
       ),
     })
     const settings = settingsWith()
-    const door = yield* frontDoor([mounted], () => settings)
+    const door = yield* openDoor([mounted], () => settings)
     const { url } = yield* httpServer(settings, door)
     return { url: `${url}/v1/events`, inFlight: door.inFlight }
   })

@@ -28,6 +28,13 @@ import {
 
 /** Where to look or to delete: on this node, which is the default, or on every node. */
 const scope = Schema.optionalKey(Schema.Literals(["node", "cluster"]))
+export const scope_query = { scope }
+
+/** What the address of a put stream may state instead of its first chunk. */
+export const put_stream_query = {
+  policy: Schema.optionalKey(ReplicationPolicy),
+  id: Schema.optionalKey(BlobIdFromText),
+}
 
 /** An int32's digits and more: what is beyond a page's bounds is clamped, not refused. */
 const Limit = Schema.String.check(
@@ -47,7 +54,7 @@ const Prefix = Schema.String.pipe(
   }),
 )
 
-const blob_id = { id: BlobIdFromText }
+export const blob_id = { id: BlobIdFromText }
 const reads = { scopes: ["blobs:read"] }
 const writes = { scopes: ["blobs:write"] }
 const refused = rejections(AlreadyExists, FailedPrecondition)
@@ -57,106 +64,120 @@ const batch_types = ["application/x-ndjson", "application/json"]
 const batch =
   "At most 10,000 identifiers, a JSON array or one on each line, answered on a line each (NDJSON)."
 
-export const Blobs = HttpApiGroup.make("blobs")
-  .annotate(OpenApi.Description, "Blobs: bytes under the hash that names them.")
-  .add(
-    HttpApiEndpoint.put("put", "/v1/blobs", {
-      payload: PutRequest,
-      success: PutResponse,
-      error: refused,
-    })
-      .annotate(KeyNotNeeded, "A blob is named by its content.")
-      .annotate(OpenApi.Summary, "Store a blob")
-      .annotate(Needs, writes),
-    HttpApiEndpoint.post("put_stream", "/v1/blobs/stream", {
-      query: {
-        policy: Schema.optionalKey(ReplicationPolicy),
-        id: Schema.optionalKey(BlobIdFromText),
-      },
-      success: PutResponse,
-      error: refused,
-    })
-      .annotate(KeyNotNeeded, "A blob is named by its content.")
-      .annotate(OpenApi.Summary, "Store a blob as a stream")
-      .annotate(Needs, writes)
-      .annotate(Accepts, ["application/x-ndjson", "application/json", bytes])
-      // The store bounds what is stored; chunks and their lines have bounds of their own.
-      .annotate(BodyLimit, ({ blob }, type) =>
-        type === bytes ? blob.stream_bytes_max : Number.POSITIVE_INFINITY,
-      )
-      .annotate(Streamed, true),
-    HttpApiEndpoint.get("list", "/v1/blobs", {
-      query: {
-        cursor: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(cursor_characters_max))),
-        limit: Schema.optionalKey(Limit),
-        prefix: Schema.optionalKey(Prefix),
-        scope,
-      },
-      success: ListResponse,
-      error: rejections(),
-    })
-      .annotate(OpenApi.Summary, "List the blobs")
-      .annotate(
-        OpenApi.Description,
-        "`label.<name>=<value>`, for one name or more, lists the blobs that have these labels: " +
-          "a page may hold fewer than asked for, or none, while has_more is true.",
-      )
-      .annotate(Needs, reads),
-    HttpApiEndpoint.post("stat_batch", "/v1/blobs/stat", {
-      query: { scope },
-      success: Schema.Void,
-      error: rejections(),
-    })
-      .annotate(KeyNotNeeded, "It changes nothing.")
-      .annotate(OpenApi.Summary, "Read about many blobs")
-      .annotate(OpenApi.Description, `${batch} The answer to a missing blob says exists: false.`)
-      .annotate(Needs, reads)
-      .annotate(Accepts, batch_types)
-      .annotate(BodyLimit, () => batch_body_bytes_max)
-      .annotate(Streamed, true),
-    HttpApiEndpoint.post("get_batch", "/v1/blobs/get", {
-      success: Schema.Void,
-      error: rejections(),
-    })
-      .annotate(KeyNotNeeded, "It changes nothing.")
-      .annotate(OpenApi.Summary, "Read many blobs")
-      .annotate(OpenApi.Description, `${batch} Where a blob cannot be read, its line has an error.`)
-      .annotate(Needs, reads)
-      .annotate(Accepts, batch_types)
-      .annotate(BodyLimit, () => batch_body_bytes_max)
-      .annotate(Streamed, true),
-    HttpApiEndpoint.get("get", "/v1/blobs/:id", {
-      params: blob_id,
-      success: GetResponse,
-      error: rejections(NotFound, OutOfRange),
-    })
-      .annotate(OpenApi.Summary, "Read a blob")
-      .annotate(Needs, reads),
-    HttpApiEndpoint.get("get_stream", "/v1/blobs/:id/stream", {
-      params: blob_id,
-      success: Schema.Void,
-      error: rejections(NotFound, OutOfRange),
-    })
-      .annotate(OpenApi.Summary, "Read a blob as a stream")
-      .annotate(Needs, reads)
-      .annotate(Streamed, true),
-    HttpApiEndpoint.delete("delete", "/v1/blobs/:id", {
-      params: blob_id,
-      query: { scope },
-      success: DeleteResponse,
-      error: rejections(),
-    })
-      .annotate(KeyNotNeeded, "A retry leaves the blob deleted, also one that was stored since.")
-      .annotate(OpenApi.Summary, "Delete a blob")
-      .annotate(Needs, writes),
-    HttpApiEndpoint.get("stat", "/v1/blobs/:id/stat", {
-      params: blob_id,
-      query: { scope },
-      success: StatResponse,
-      error: rejections(),
-    })
-      .annotate(OpenApi.Summary, "Read about a blob")
-      .annotate(Needs, reads),
-  )
+const put = HttpApiEndpoint.put("put", "/v1/blobs", {
+  payload: PutRequest,
+  success: PutResponse,
+  error: refused,
+})
+  .annotate(KeyNotNeeded, "A blob is named by its content.")
+  .annotate(OpenApi.Summary, "Store a blob")
+  .annotate(Needs, writes)
 
-export const BlobApi = HttpApi.make("blob-storage/blob").add(Blobs)
+const put_stream = HttpApiEndpoint.post("put_stream", "/v1/blobs/stream", {
+  query: put_stream_query,
+  success: PutResponse,
+  error: refused,
+})
+  .annotate(KeyNotNeeded, "A blob is named by its content.")
+  .annotate(OpenApi.Summary, "Store a blob as a stream")
+  .annotate(Needs, writes)
+  .annotate(Accepts, ["application/x-ndjson", "application/json", bytes])
+  // The store bounds what is stored; chunks and their lines have bounds of their own.
+  .annotate(BodyLimit, ({ blob }, type) =>
+    type === bytes ? blob.stream_bytes_max : Number.POSITIVE_INFINITY,
+  )
+  .annotate(Streamed, true)
+
+const list = HttpApiEndpoint.get("list", "/v1/blobs", {
+  query: {
+    cursor: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(cursor_characters_max))),
+    limit: Schema.optionalKey(Limit),
+    prefix: Schema.optionalKey(Prefix),
+    scope,
+  },
+  success: ListResponse,
+  error: rejections(),
+})
+  .annotate(OpenApi.Summary, "List the blobs")
+  .annotate(
+    OpenApi.Description,
+    "`label.<name>=<value>`, for one name or more, lists the blobs that have these labels: " +
+      "a page may hold fewer than asked for, or none, while has_more is true.",
+  )
+  .annotate(Needs, reads)
+
+const stat_batch = HttpApiEndpoint.post("stat_batch", "/v1/blobs/stat", {
+  query: scope_query,
+  success: Schema.Void,
+  error: rejections(),
+})
+  .annotate(KeyNotNeeded, "It changes nothing.")
+  .annotate(OpenApi.Summary, "Read about many blobs")
+  .annotate(OpenApi.Description, `${batch} The answer to a missing blob says exists: false.`)
+  .annotate(Needs, reads)
+  .annotate(Accepts, batch_types)
+  .annotate(BodyLimit, () => batch_body_bytes_max)
+  .annotate(Streamed, true)
+
+const get_batch = HttpApiEndpoint.post("get_batch", "/v1/blobs/get", {
+  success: Schema.Void,
+  error: rejections(),
+})
+  .annotate(KeyNotNeeded, "It changes nothing.")
+  .annotate(OpenApi.Summary, "Read many blobs")
+  .annotate(OpenApi.Description, `${batch} Where a blob cannot be read, its line has an error.`)
+  .annotate(Needs, reads)
+  .annotate(Accepts, batch_types)
+  .annotate(BodyLimit, () => batch_body_bytes_max)
+  .annotate(Streamed, true)
+
+const get = HttpApiEndpoint.get("get", "/v1/blobs/:id", {
+  params: blob_id,
+  success: GetResponse,
+  error: rejections(NotFound, OutOfRange),
+})
+  .annotate(OpenApi.Summary, "Read a blob")
+  .annotate(Needs, reads)
+
+const get_stream = HttpApiEndpoint.get("get_stream", "/v1/blobs/:id/stream", {
+  params: blob_id,
+  success: Schema.Void,
+  error: rejections(NotFound, OutOfRange),
+})
+  .annotate(OpenApi.Summary, "Read a blob as a stream")
+  .annotate(Needs, reads)
+  .annotate(Streamed, true)
+
+const remove = HttpApiEndpoint.delete("delete", "/v1/blobs/:id", {
+  params: blob_id,
+  query: scope_query,
+  success: DeleteResponse,
+  error: rejections(),
+})
+  .annotate(KeyNotNeeded, "A retry leaves the blob deleted, also one that was stored since.")
+  .annotate(OpenApi.Summary, "Delete a blob")
+  .annotate(Needs, writes)
+
+const stat = HttpApiEndpoint.get("stat", "/v1/blobs/:id/stat", {
+  params: blob_id,
+  query: scope_query,
+  success: StatResponse,
+  error: rejections(),
+})
+  .annotate(OpenApi.Summary, "Read about a blob")
+  .annotate(Needs, reads)
+
+const group = HttpApiGroup.make("blobs").annotate(
+  OpenApi.Description,
+  "Blobs: bytes under the hash that names them.",
+)
+
+/** All endpoints, as the document lists them. */
+export const BlobApi = HttpApi.make("blob-storage/blob").add(
+  group.add(put, put_stream, list, stat_batch, get_batch, get, get_stream, remove, stat),
+)
+
+/** Those that the API answers; the others are direct routes. */
+export const BlobListApi = HttpApi.make("blob-storage/blob-list").add(
+  group.add(list, stat_batch, get_batch),
+)

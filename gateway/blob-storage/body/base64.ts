@@ -149,7 +149,8 @@ export const base64Encoder = () => {
   const push = (piece: Uint8Array) => {
     const joined = rest.length === 0 ? piece : Buffer.concat([rest, piece])
     const whole = joined.length - (joined.length % group_bytes)
-    rest = joined.slice(whole)
+    // A copy: the caller may use the piece again.
+    rest = Uint8Array.from(joined.subarray(whole))
     return encodeBase64(joined.subarray(0, whole))
   }
   return { push, end: () => encodeBase64(rest) }

@@ -1,27 +1,30 @@
-/** A hot request's body, piece by piece and no faster than it is taken. */
-import type { HotVisit } from "#gateway/direct.ts"
+/** Reads a request's body piece by piece, no faster than it is taken. */
+import type { Exchange } from "#gateway/direct.ts"
 
 export interface BodyTaker {
   /** Takes a piece, which does not change any more; a promise holds the next one back. */
   readonly take: (bytes: Uint8Array) => Promise<unknown> | undefined
-  /** The body is there in full. */
+  /** The body has arrived in full. */
   readonly end: () => void
-  /** It does not come in full, or nobody waits for the answer any more. */
+  /** It does not arrive in full, or nobody waits for the answer any more. */
   readonly drop: () => void
-  /** What `take` threw, or what it promised in vain. */
+  /** Gets what `take` threw, or rejected with. */
   readonly fail: (cause: unknown) => void
 }
 
-/** Reads the body of a visit into its taker, which is told of nothing more after its end. */
-export const readBody = (visit: HotVisit, { take, end, drop, fail }: BodyTaker) => {
-  const { request } = visit
+const continued = /^100-continue$/i
+
+/** Reads the body of an exchange into its taker, until its end or the exchange's. */
+export const readBody = (exchange: Exchange, { take, end, drop, fail }: BodyTaker) => {
+  const { request, response, headers } = exchange
+  if (headers.expect !== undefined && continued.test(headers.expect)) response.writeContinue()
   const onData = (bytes: Uint8Array) => {
     try {
       const taken = take(bytes)
-      if (taken === undefined || visit.isOver()) return
+      if (taken === undefined || exchange.isOver()) return
       request.pause()
       taken.then(() => {
-        if (!visit.isOver()) request.resume()
+        if (!exchange.isOver()) request.resume()
       }, fail)
     } catch (cause) {
       fail(cause)
@@ -31,10 +34,10 @@ export const readBody = (visit: HotVisit, { take, end, drop, fail }: BodyTaker) 
     try {
       end()
     } catch (cause) {
-      visit.fail(cause)
+      exchange.fail(cause)
     }
   }
-  visit.onEnd(() => {
+  exchange.onEnd(() => {
     request.off("data", onData)
     request.off("end", onEnd)
     drop()

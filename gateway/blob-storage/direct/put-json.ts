@@ -1,48 +1,64 @@
 /**
- * Hot puts of one JSON message: its base64 is decoded as it comes, and what is large of it is on
- * its way to the store before the message has ended.
+ * Puts of one JSON message: its base64 is decoded as it arrives, and the bytes of a large one are
+ * on their way to the store before the message has ended.
  *
  * Source: document 1 §4 BlobService; DECISIONS, document 1, `data`, limits not shown.
  */
-import { Effect, Result, Schema } from "effect"
+import { Result, Schema } from "effect"
 import type { BlobUpload } from "#actors/blob-storage/blobs/engine.ts"
-import {
-  body_framing,
-  no_object,
-  putFields,
-  two_objects,
-  unspecified,
-} from "#gateway/blob-storage/blob-put.ts"
 import { decodedLength } from "#gateway/blob-storage/body/base64.ts"
 import type { DataSink, FieldsRead } from "#gateway/blob-storage/body/fields.ts"
-import { bodyTooLarge } from "#gateway/blob-storage/body/message-fields.ts"
+import { messageFields } from "#gateway/blob-storage/body/message-fields.ts"
 import { messageScanner } from "#gateway/blob-storage/body/messages.ts"
 import { readBody } from "#gateway/blob-storage/body/reading.ts"
 import {
   admitPolicy,
   answerPut,
+  type DirectPuts,
   finishUpload,
   gathered_bytes_max,
-  type HotPuts,
   orderOf,
-  type PutSaid,
+  type PutFields,
+  unspecified,
 } from "#gateway/blob-storage/direct/put.ts"
-import { reject, rejectFault } from "#gateway/blob-storage/direct/refusal.ts"
-import type { HotHeaders, HotVisit } from "#gateway/direct.ts"
+import { reject, rejectCause } from "#gateway/blob-storage/direct/refusal.ts"
+import type { DirectHeaders, Exchange } from "#gateway/direct.ts"
 import { BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import { InvalidArgument, TooLarge } from "#schemas/blob-storage/rejection.ts"
+
+const bodyTooLarge = (bytes_max: number) =>
+  new TooLarge({ detail: `The request body is larger than ${bytes_max} bytes.` })
+
+const no_object = new InvalidArgument({ detail: "body: Expected a JSON object." })
+const two_objects = new InvalidArgument({ detail: "body: Expected one JSON object." })
+
+/** How the one message of a put lies in its body. */
+const body_framing = {
+  message_bytes_max: Number.POSITIVE_INFINITY,
+  is_lined: false,
+  is_array_taken: false,
+}
+
+const putFields = messageFields(
+  Schema.Struct({
+    data: Schema.String,
+    policy: Schema.optionalKey(ReplicationPolicy),
+    labels: Schema.optionalKey(BlobLabels),
+  }),
+)
 
 /** A message whose fields were checked, and the last of the bytes that it holds. */
 interface PutMessage {
-  readonly said: PutSaid
+  readonly fields: PutFields
   readonly data: ReadonlyArray<Uint8Array>
 }
+
+const no_labels: BlobLabels = {}
 
 const isPolicy = Schema.is(ReplicationPolicy)
 const isLabels = Schema.is(BlobLabels)
 
-const no_labels: BlobLabels = {}
-
-/** The fields of a message as nearly all are; undefined where the schema has to look. */
+/** The fields of nearly all messages; undefined where the schema has to decide. */
 const quickFields = ({ json, data }: FieldsRead): PutMessage | undefined => {
   let message: unknown
   try {
@@ -51,37 +67,30 @@ const quickFields = ({ json, data }: FieldsRead): PutMessage | undefined => {
     return undefined
   }
   if (data === undefined || typeof message !== "object" || message === null) return undefined
-  // Whatever it is, it may be asked for fields.
+  // Any object may be asked for fields.
   const { data: rest, policy, labels } = message as Readonly<Record<string, unknown>>
   if (rest !== "") return undefined
   if (policy !== undefined && !isPolicy(policy)) return undefined
   if (labels !== undefined && !isLabels(labels)) return undefined
-  return { said: { policy: policy ?? unspecified, labels: labels ?? no_labels }, data }
+  return { fields: { policy: policy ?? unspecified, labels: labels ?? no_labels }, data }
 }
 
-/** The fields as the plain route reads them, or its refusal. */
-const fieldsOf = (visit: HotVisit, read: FieldsRead): PutMessage | undefined => {
+/** The fields of a message. Throws InvalidArgument. */
+const fieldsOf = (read: FieldsRead): PutMessage => {
   const quick = quickFields(read)
   if (quick !== undefined) return quick
-  const result = Effect.runSync(Effect.result(putFields(read, "Payload")))
-  if (Result.isFailure(result)) {
-    reject(visit, result.failure)
-    return undefined
-  }
-  const { fields, data } = result.success
-  return {
-    said: { policy: fields.policy ?? unspecified, labels: fields.labels ?? no_labels },
-    data,
-  }
+  const { fields, data } = putFields(read, "Payload")
+  const { policy = unspecified, labels = no_labels } = fields
+  return { fields: { policy, labels }, data }
 }
 
 /** The most bytes that a message of known length may hold: all of it base64. */
-const bytesMax = ({ "content-length": length, "transfer-encoding": encoding }: HotHeaders) =>
+const bytesMax = ({ "content-length": length, "transfer-encoding": encoding }: DirectHeaders) =>
   length === undefined || encoding !== undefined ? undefined : decodedLength(Number(length))
 
 /** The bytes of a message on their way: held while they are few, then to an upload. */
-const makeIntake = ({ engine }: HotPuts, visit: HotVisit) => {
-  const order = { ...orderOf(visit, { policy: unspecified, labels: no_labels }) }
+const makeIntake = ({ engine }: DirectPuts, exchange: Exchange) => {
+  const order = { ...orderOf(exchange, { policy: unspecified, labels: no_labels }) }
   let held: Array<Uint8Array> = []
   let held_bytes = 0
   let upload: BlobUpload | undefined
@@ -90,12 +99,12 @@ const makeIntake = ({ engine }: HotPuts, visit: HotVisit) => {
   const write = (bytes: Uint8Array) => {
     const taken = upload?.write(bytes)
     if (taken === undefined) return
-    // The finish tells of it too, should nobody wait for this one.
+    // The finish rejects too, should nobody wait for this one.
     taken.catch(() => undefined)
     pressure = pressure ? Promise.all([pressure, taken]) : taken
   }
   const restart = () => {
-    upload?.abort().catch(visit.fail)
+    upload?.abort().catch(exchange.fail)
     upload = undefined
     held = []
     held_bytes = 0
@@ -106,7 +115,7 @@ const makeIntake = ({ engine }: HotPuts, visit: HotVisit) => {
       held.push(bytes)
       held_bytes += bytes.length
       if (held_bytes < gathered_bytes_max) return
-      upload = engine.upload(order, bytesMax(visit.headers))
+      upload = engine.upload(order, bytesMax(exchange.headers))
       for (const part of held.splice(0)) write(part)
     },
     restart,
@@ -114,54 +123,54 @@ const makeIntake = ({ engine }: HotPuts, visit: HotVisit) => {
   return {
     sink,
     drop: restart,
-    /** What has to be waited for before more is taken. */
+    /** Resolves when more may be taken. */
     pressure: () => {
       const waiting = pressure
       pressure = undefined
       return waiting
     },
-    /** Stores what was taken and these last bytes, as the message says. */
-    store: ({ said, data }: PutMessage) => {
-      Object.assign(order, said)
+    /** Stores what was taken and these last bytes, as the message states. */
+    store: ({ fields, data }: PutMessage) => {
+      Object.assign(order, fields)
       const begun = upload
       upload = undefined
       return begun === undefined
-        ? engine.put(order, [...held, ...data], visit.now())
-        : finishUpload(begun, data, visit.now())
+        ? engine.put(order, [...held, ...data], exchange.now())
+        : finishUpload(begun, data, exchange.now())
     },
   }
 }
 
 /** PUT of one JSON message. */
-export const putJson = (puts: HotPuts, visit: HotVisit) => {
-  const intake = makeIntake(puts, visit)
+export const putJson = (puts: DirectPuts, exchange: Exchange) => {
+  const intake = makeIntake(puts, exchange)
   const scanner = messageScanner(body_framing, intake.sink)
   let body_bytes = 0
   let message: PutMessage | undefined
 
   const meet = (read: FieldsRead) => {
-    if (message !== undefined) return reject(visit, two_objects)
-    message = fieldsOf(visit, read)
+    if (message !== undefined) throw two_objects
+    message = fieldsOf(read)
     // The bytes are in another field than the one that was decoded on the way.
-    if (message !== undefined && message.data !== read.data) intake.sink.restart()
+    if (message.data !== read.data) intake.sink.restart()
   }
-  readBody(visit, {
+  readBody(exchange, {
     take: (bytes) => {
       body_bytes += bytes.length
-      if (body_bytes > visit.body_bytes_max) reject(visit, bodyTooLarge(visit.body_bytes_max))
-      else {
-        const scanned = scanner.feed(bytes)
-        if (Result.isFailure(scanned)) reject(visit, scanned.failure)
-        else scanned.success.forEach(meet)
-      }
+      if (body_bytes > exchange.body_bytes_max) throw bodyTooLarge(exchange.body_bytes_max)
+      const scanned = scanner.feed(bytes)
+      if (Result.isFailure(scanned)) throw scanned.failure
+      scanned.success.forEach(meet)
       return intake.pressure()
     },
     end: () => {
       const whole = message
-      if (whole === undefined) return reject(visit, no_object)
-      admitPolicy(puts, visit, whole.said.policy, () => answerPut(puts, visit, intake.store(whole)))
+      if (whole === undefined) return reject(exchange, no_object)
+      admitPolicy(puts, exchange, whole.fields.policy, () =>
+        answerPut(puts, exchange, intake.store(whole)),
+      )
     },
     drop: intake.drop,
-    fail: (cause) => rejectFault(visit, cause),
+    fail: (cause) => rejectCause(exchange, cause),
   })
 }

@@ -1,7 +1,8 @@
 /**
- * Hot puts of plain bytes: gathered while they are few, streamed where they are many.
+ * Puts of plain bytes: gathered while they are few, streamed when they are many; and what all puts
+ * have in common.
  *
- * Source: document 1 §4 BlobService; DECISIONS, document 1, framing of streams, raw forms.
+ * Source: document 1 §4 BlobService, rule 1; DECISIONS, document 1, framing of streams, raw forms.
  */
 import { Effect, Exit } from "effect"
 import type {
@@ -13,13 +14,14 @@ import type {
 import { isErasureCode, refusedPolicy } from "#actors/blob-storage/replication.ts"
 import { readBody } from "#gateway/blob-storage/body/reading.ts"
 import { jsonHeaders } from "#gateway/blob-storage/direct/get.ts"
+import { headerLabels, isConditional } from "#gateway/blob-storage/direct/input.ts"
 import { receiptOf } from "#gateway/blob-storage/direct/receipt.ts"
-import { after, reject, rejectFault } from "#gateway/blob-storage/direct/refusal.ts"
+import { after, reject, rejectCause } from "#gateway/blob-storage/direct/refusal.ts"
 import { type Int64Form, putText } from "#gateway/blob-storage/direct/text.ts"
-import type { HotVisit } from "#gateway/direct.ts"
+import type { Exchange } from "#gateway/direct.ts"
 import type { BlobId, BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 
-export interface HotPuts {
+export interface DirectPuts {
   readonly engine: Pick<BlobEngine, "put" | "upload">
   readonly int64: Int64Form
   /** How many nodes of the cluster are active, this one included. */
@@ -28,68 +30,76 @@ export interface HotPuts {
   readonly node_id?: string
 }
 
-/** What a put says of itself beside its bytes. */
-export interface PutSaid {
+/** What a put states beside its bytes. */
+export interface PutFields {
   readonly policy: ReplicationPolicy
   readonly labels: BlobLabels
-  readonly expected_id?: BlobId
+  readonly expected_id?: BlobId | undefined
 }
+
+/** What the address of a put stream states, where its first chunk does not. */
+export interface PutQuery {
+  readonly policy?: ReplicationPolicy
+  readonly id?: BlobId
+}
+
+export const unspecified: ReplicationPolicy = "REPLICATION_POLICY_UNSPECIFIED"
 
 /** Below this the bytes are gathered and go to the engine at once; above it they stream. */
 export const gathered_bytes_max = 256 * 1024
 
-/** Who asks, and what for. */
-export const orderOf = (visit: HotVisit, { policy, labels, expected_id }: PutSaid): PutOrder => {
-  const { caller, request_id, correlation_id } = visit
+/** The order of a put and its origin. Throws InvalidArgument. */
+export const orderOf = (exchange: Exchange, fields: PutFields): PutOrder => {
+  const { caller, request_id, correlation_id } = exchange.context
   return {
-    policy,
-    labels,
-    expected_id,
-    if_none_match: visit.headers["if-none-match"] !== undefined,
+    policy: fields.policy,
+    labels: fields.labels,
+    expected_id: fields.expected_id,
+    if_none_match: isConditional(exchange),
     origin: { actor: caller.actor, request_id, correlation_id },
   }
 }
 
 /** Answers the put when it is durable. */
 export const answerPut = (
-  { int64, node_id }: HotPuts,
-  visit: HotVisit,
+  { int64, node_id }: DirectPuts,
+  exchange: Exchange,
   stored: Promise<PutAnswer>,
 ) =>
-  after(visit, stored, (answer) => {
+  after(exchange, stored, (answer) => {
     const text = putText(answer.id, answer.meta, int64, receiptOf(answer, node_id).receipt)
-    visit.answer(200, jsonHeaders(text), text)
+    exchange.answer(200, jsonHeaders(text), text)
   })
 
-/** Refuses an erasure code for which there are too few nodes; else goes on. */
+/** Refuses an erasure code for which there are too few nodes; otherwise continues. */
 export const admitPolicy = (
-  { active_nodes }: HotPuts,
-  visit: HotVisit,
+  { active_nodes }: DirectPuts,
+  exchange: Exchange,
   policy: ReplicationPolicy,
-  goOn: () => void,
+  proceed: () => void,
 ) => {
-  if (!isErasureCode(policy)) return goOn()
+  if (!isErasureCode(policy)) return proceed()
   Effect.runCallback(active_nodes, {
     onExit: (exit) => {
-      if (Exit.isFailure(exit)) return visit.fail(exit)
+      if (Exit.isFailure(exit)) return exchange.fail(exit)
       const refusal = refusedPolicy(policy, exit.value)
-      if (refusal !== undefined) reject(visit, refusal)
-      // Whoever is gone by now has taken the bytes along.
-      else if (!visit.isOver()) goOn()
+      if (refusal !== undefined) reject(exchange, refusal)
+      // A client that is gone by now has taken the bytes along.
+      else if (!exchange.isOver()) proceed()
     },
   })
 }
 
-const putGathered = (puts: HotPuts, visit: HotVisit, order: PutOrder) => {
+const putGathered = (puts: DirectPuts, exchange: Exchange, order: PutOrder) => {
   const parts: Array<Uint8Array> = []
-  readBody(visit, {
+  readBody(exchange, {
     take: (bytes) => {
       parts.push(bytes)
       return undefined
     },
-    end: () => answerPut(puts, visit, puts.engine.put(order, parts, visit.now())),
+    end: () => answerPut(puts, exchange, puts.engine.put(order, parts, exchange.now())),
     drop: () => undefined,
-    fail: visit.fail,
+    fail: exchange.fail,
   })
 }
 
@@ -109,34 +119,52 @@ export const finishUpload = async (
 
 const no_bytes = new Uint8Array(0)
 
-const putStreamed = (puts: HotPuts, visit: HotVisit, order: PutOrder, size?: number) => {
+const putStreamed = (puts: DirectPuts, exchange: Exchange, order: PutOrder, size?: number) => {
   const upload = puts.engine.upload({ ...order, length: size }, size)
-  let is_finishing = false
-  readBody(visit, {
-    take: upload.write,
-    end: () => {
-      is_finishing = true
-      answerPut(puts, visit, finishUpload(upload, [], visit.now()))
-    },
-    drop: () => {
-      if (!is_finishing) upload.abort().catch(visit.fail)
-    },
-    fail: (cause) => rejectFault(visit, cause),
-  })
-  // What is announced and has no room is refused before it comes.
-  if (size !== undefined) {
-    Promise.try(upload.write, no_bytes).catch((cause) => rejectFault(visit, cause))
+  const drop = () => {
+    upload.abort().catch(exchange.fail)
   }
+  let is_finishing = false
+  const read = () =>
+    readBody(exchange, {
+      take: upload.write,
+      end: () => {
+        is_finishing = true
+        answerPut(puts, exchange, finishUpload(upload, [], exchange.now()))
+      },
+      drop: () => {
+        if (!is_finishing) drop()
+      },
+      fail: (cause) => rejectCause(exchange, cause),
+    })
+  if (size === undefined) return read()
+  // A size without room is refused before its bytes arrive.
+  Promise.try(upload.write, no_bytes).then(
+    () => (exchange.isOver() ? drop() : read()),
+    (cause) => {
+      drop()
+      rejectCause(exchange, cause)
+    },
+  )
+}
+
+/** The length of a body, where it is announced. */
+const announced = ({ headers }: Exchange) => {
+  const { "content-length": length, "transfer-encoding": encoding } = headers
+  return encoding === undefined ? Number(length ?? 0) : undefined
 }
 
 /** POST of plain bytes, of a length that is known or not. */
-export const putBytes = (puts: HotPuts, visit: HotVisit, said: PutSaid) => {
-  const order = orderOf(visit, said)
-  const { "content-length": length, "transfer-encoding": encoding } = visit.headers
-  const size = encoding === undefined ? Number(length ?? 0) : undefined
-  // A code with too few nodes is refused before its bytes are read.
-  admitPolicy(puts, visit, said.policy, () => {
-    if (size !== undefined && size < gathered_bytes_max) putGathered(puts, visit, order)
-    else putStreamed(puts, visit, order, size)
+export const putBytes = (
+  puts: DirectPuts,
+  exchange: Exchange,
+  { policy = unspecified, id }: PutQuery,
+) => {
+  const order = orderOf(exchange, { policy, labels: headerLabels(exchange), expected_id: id })
+  const size = announced(exchange)
+  // An erasure code with too few nodes is refused before its bytes are read.
+  admitPolicy(puts, exchange, policy, () => {
+    if (size !== undefined && size < gathered_bytes_max) putGathered(puts, exchange, order)
+    else putStreamed(puts, exchange, order, size)
   })
 }

@@ -2,7 +2,6 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { MadeOf } from "#gateway/limits.ts"
 import { begunOf, listOf, located, type Shape } from "#gateway/share-protection/shapes/shape.ts"
 import { BackupStatus } from "#schemas/share-protection/backup.ts"
 import { PolicyId, ShareId, TargetId } from "#schemas/share-protection/id.ts"
@@ -36,8 +35,7 @@ export const backupGroup = (shape: Shape) => {
         error: rejections(),
       })
         .annotate(OpenApi.Summary, "List the backups, newest first")
-        .annotate(Needs, { rule: "share-protection:backups:list" })
-        .annotate(MadeOf, "shown"),
+        .annotate(Needs, { rule: "share-protection:backups:list" }),
       HttpApiEndpoint.post("create", "/v1/backups", {
         payload: New,
         success: begunOf(shape, "backup", View).pipe(HttpApiSchema.status(202)),
@@ -52,8 +50,7 @@ export const backupGroup = (shape: Shape) => {
         error: rejections(NotFound),
       })
         .annotate(OpenApi.Summary, "Read a backup")
-        .annotate(Needs, { rule: "share-protection:backups:get" })
-        .annotate(MadeOf, "shown"),
+        .annotate(Needs, { rule: "share-protection:backups:get" }),
       HttpApiEndpoint.post("undelete", "/v1/backups/:id/undelete", {
         params,
         success: begunOf(shape, "backup", View).pipe(HttpApiSchema.status(202)),

@@ -2,7 +2,6 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { MadeOf } from "#gateway/limits.ts"
 import { listOf, type Shape } from "#gateway/share-protection/shapes/shape.ts"
 import { ProjectId, TargetId, Uuid } from "#schemas/share-protection/id.ts"
 import { JobState, JobType } from "#schemas/share-protection/job.ts"
@@ -35,16 +34,14 @@ export const jobGroup = (shape: Shape) =>
         error: rejections(),
       })
         .annotate(OpenApi.Summary, "List the jobs")
-        .annotate(Needs, { rule: "share-protection:jobs:list" })
-        .annotate(MadeOf, "shown"),
+        .annotate(Needs, { rule: "share-protection:jobs:list" }),
       HttpApiEndpoint.get("get", "/v1/jobs/:id", {
         params,
         success: Job,
         error: rejections(NotFound),
       })
         .annotate(OpenApi.Summary, "Read a job")
-        .annotate(Needs, { rule: "share-protection:jobs:get" })
-        .annotate(MadeOf, "shown"),
+        .annotate(Needs, { rule: "share-protection:jobs:get" }),
       HttpApiEndpoint.post("cancel", "/v1/jobs/:id/cancel", {
         params,
         success: changed,
@@ -65,16 +62,14 @@ export const adminJobGroup = (shape: Shape) =>
         error: rejections(),
       })
         .annotate(OpenApi.Summary, "List the jobs of all projects")
-        .annotate(Needs, { rule: "share-protection:admin:jobs:list" })
-        .annotate(MadeOf, "shown"),
+        .annotate(Needs, { rule: "share-protection:admin:jobs:list" }),
       HttpApiEndpoint.get("get", "/v1/admin/jobs/:id", {
         params,
         success: Job,
         error: rejections(NotFound),
       })
         .annotate(OpenApi.Summary, "Read a job of any project")
-        .annotate(Needs, { rule: "share-protection:admin:jobs:get" })
-        .annotate(MadeOf, "shown"),
+        .annotate(Needs, { rule: "share-protection:admin:jobs:get" }),
       HttpApiEndpoint.post("retry", "/v1/admin/jobs/:id/retry", {
         params,
         success: changed,

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { KeyNotNeeded, MadeOf } from "#gateway/limits.ts"
+import { KeyNotNeeded } from "#gateway/limits.ts"
 import { listOf, type Shape } from "#gateway/share-protection/shapes/shape.ts"
 import { ShareId, TargetId } from "#schemas/share-protection/id.ts"
 import {
@@ -37,8 +37,7 @@ export const policyGroup = (shape: Shape) => {
         error: rejections(),
       })
         .annotate(OpenApi.Summary, "List the policies")
-        .annotate(Needs, { rule: "share-protection:policies:list" })
-        .annotate(MadeOf, "shown"),
+        .annotate(Needs, { rule: "share-protection:policies:list" }),
       HttpApiEndpoint.post("create", "/v1/policies", {
         payload: New,
         success: View.pipe(HttpApiSchema.status(201)),
@@ -53,8 +52,7 @@ export const policyGroup = (shape: Shape) => {
         error: rejections(NotFound),
       })
         .annotate(OpenApi.Summary, "Read a policy")
-        .annotate(Needs, { rule: "share-protection:policies:get" })
-        .annotate(MadeOf, "shown"),
+        .annotate(Needs, { rule: "share-protection:policies:get" }),
       HttpApiEndpoint.patch("update", "/v1/policies/:id", {
         params,
         payload: Patch,

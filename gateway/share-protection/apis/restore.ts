@@ -2,7 +2,6 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { MadeOf } from "#gateway/limits.ts"
 import { begunOf, listOf, located, type Shape } from "#gateway/share-protection/shapes/shape.ts"
 import { BackupId } from "#schemas/share-protection/id.ts"
 import {
@@ -25,8 +24,7 @@ export const restoreGroup = (shape: Shape) =>
         error: rejections(),
       })
         .annotate(OpenApi.Summary, "List the restores")
-        .annotate(Needs, { rule: "share-protection:restores:list" })
-        .annotate(MadeOf, "shown"),
+        .annotate(Needs, { rule: "share-protection:restores:list" }),
       HttpApiEndpoint.post("create", "/v1/restores", {
         payload: NewRestore,
         success: begunOf(shape, "restore", Restore).pipe(HttpApiSchema.status(202)),
@@ -41,6 +39,5 @@ export const restoreGroup = (shape: Shape) =>
         error: rejections(NotFound),
       })
         .annotate(OpenApi.Summary, "Read a restore")
-        .annotate(Needs, { rule: "share-protection:restores:get" })
-        .annotate(MadeOf, "shown"),
+        .annotate(Needs, { rule: "share-protection:restores:get" }),
     )

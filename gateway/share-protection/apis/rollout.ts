@@ -2,7 +2,6 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { MadeOf } from "#gateway/limits.ts"
 import { listOf, type Shape } from "#gateway/share-protection/shapes/shape.ts"
 import { Conflict, NotFound, rejections } from "#schemas/share-protection/rejection.ts"
 import { Rollout, RolloutDomains } from "#schemas/share-protection/rollout.ts"
@@ -19,8 +18,7 @@ export const rolloutGroup = (shape: Shape) =>
         error: rejections(),
       })
         .annotate(OpenApi.Summary, "List the rollouts")
-        .annotate(Needs, { rule: "share-protection:admin:rollouts:list" })
-        .annotate(MadeOf, "shown"),
+        .annotate(Needs, { rule: "share-protection:admin:rollouts:list" }),
       HttpApiEndpoint.post("create", "/v1/admin/rollouts", {
         payload: Schema.Struct({ image: Name, domain_ids: RolloutDomains }),
         success: Rollout.pipe(HttpApiSchema.status(202)),
@@ -34,6 +32,5 @@ export const rolloutGroup = (shape: Shape) =>
         error: rejections(NotFound),
       })
         .annotate(OpenApi.Summary, "Read a rollout")
-        .annotate(Needs, { rule: "share-protection:admin:rollouts:get" })
-        .annotate(MadeOf, "shown"),
+        .annotate(Needs, { rule: "share-protection:admin:rollouts:get" }),
     )

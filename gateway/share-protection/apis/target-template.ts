@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { BodyLimit, MadeOf } from "#gateway/limits.ts"
+import { BodyLimit } from "#gateway/limits.ts"
 import { patchOf } from "#gateway/share-protection/patch.ts"
 import { body_bytes_max, strict } from "#gateway/share-protection/shapes/shape.ts"
 import {
@@ -31,8 +31,7 @@ const templates = HttpApiGroup.make("target-templates")
       error: rejections(),
     })
       .annotate(OpenApi.Summary, "List the target templates")
-      .annotate(Needs, { rule: "share-protection:target_templates:list" })
-      .annotate(MadeOf, "shown"),
+      .annotate(Needs, { rule: "share-protection:target_templates:list" }),
     HttpApiEndpoint.post("create", "/v1/target-templates", {
       payload: NewTargetTemplate,
       success: TargetTemplate.pipe(HttpApiSchema.status(201)),
@@ -46,8 +45,7 @@ const templates = HttpApiGroup.make("target-templates")
       error: rejections(NotFound),
     })
       .annotate(OpenApi.Summary, "Read a target template")
-      .annotate(Needs, { rule: "share-protection:target_templates:get" })
-      .annotate(MadeOf, "shown"),
+      .annotate(Needs, { rule: "share-protection:target_templates:get" }),
     HttpApiEndpoint.patch("update", "/v1/target-templates/:id", {
       params,
       payload: patchOf(TargetTemplateChanges, TargetTemplate, (changes) => changes),
@@ -73,8 +71,7 @@ const adminTemplates = HttpApiGroup.make("admin-target-templates")
       error: rejections(),
     })
       .annotate(OpenApi.Summary, "List the target templates of all domains")
-      .annotate(Needs, { rule: "share-protection:admin:target_templates:list" })
-      .annotate(MadeOf, "shown"),
+      .annotate(Needs, { rule: "share-protection:admin:target_templates:list" }),
   )
 
 /** What only Shape B has. */

@@ -2,7 +2,6 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { MadeOf } from "#gateway/limits.ts"
 import { begunOf, listOf, located, type Shape } from "#gateway/share-protection/shapes/shape.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
 import {
@@ -34,8 +33,7 @@ export const targetGroup = (shape: Shape) => {
         error: rejections(),
       })
         .annotate(OpenApi.Summary, "List the targets")
-        .annotate(Needs, { rule: "share-protection:targets:list" })
-        .annotate(MadeOf, "shown"),
+        .annotate(Needs, { rule: "share-protection:targets:list" }),
       HttpApiEndpoint.post("create", "/v1/targets", {
         payload: New,
         success: begun,
@@ -57,8 +55,7 @@ export const targetGroup = (shape: Shape) => {
         error: rejections(NotFound),
       })
         .annotate(OpenApi.Summary, "Read a target")
-        .annotate(Needs, { rule: "share-protection:targets:get" })
-        .annotate(MadeOf, "shown"),
+        .annotate(Needs, { rule: "share-protection:targets:get" }),
       HttpApiEndpoint.patch("update", "/v1/targets/:id", {
         params,
         payload: Patch,
@@ -104,8 +101,7 @@ export const adminTargetGroup = (shape: Shape) => {
         error: rejections(),
       })
         .annotate(OpenApi.Summary, "List the targets of all projects")
-        .annotate(Needs, { rule: "share-protection:admin:targets:list" })
-        .annotate(MadeOf, "shown"),
+        .annotate(Needs, { rule: "share-protection:admin:targets:list" }),
       HttpApiEndpoint.post("upgrade", "/v1/admin/targets/:id/repo-format-upgrade", {
         params,
         success: begunOf(shape, "target", View).pipe(HttpApiSchema.status(202)),

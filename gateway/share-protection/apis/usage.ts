@@ -2,7 +2,6 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { MadeOf } from "#gateway/limits.ts"
 import { ProjectId } from "#schemas/share-protection/id.ts"
 import { rejections } from "#schemas/share-protection/rejection.ts"
 import { Count } from "#schemas/share-protection/text.ts"
@@ -18,8 +17,7 @@ export const UsageGroup = HttpApiGroup.make("usage")
       error: rejections(),
     })
       .annotate(OpenApi.Summary, "Read the project's usage")
-      .annotate(Needs, { rule: "share-protection:usage:get" })
-      .annotate(MadeOf, "shown"),
+      .annotate(Needs, { rule: "share-protection:usage:get" }),
   )
 
 export const CoverageGroup = HttpApiGroup.make("coverage")

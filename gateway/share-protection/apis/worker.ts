@@ -2,7 +2,6 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { MadeOf } from "#gateway/limits.ts"
 import { listOf, type Shape } from "#gateway/share-protection/shapes/shape.ts"
 import { Conflict, NotFound, rejections } from "#schemas/share-protection/rejection.ts"
 import { Name } from "#schemas/share-protection/text.ts"
@@ -26,8 +25,7 @@ export const workerGroup = (shape: Shape) =>
         error: rejections(),
       })
         .annotate(OpenApi.Summary, "List the workers")
-        .annotate(Needs, { rule: "share-protection:admin:workers:list" })
-        .annotate(MadeOf, "shown"),
+        .annotate(Needs, { rule: "share-protection:admin:workers:list" }),
       HttpApiEndpoint.post("drain", "/v1/admin/workers/:id/drain", {
         params,
         success: changed,

@@ -2,7 +2,6 @@
 import { Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { MadeOf } from "#gateway/limits.ts"
 import { NotFound } from "#schemas/system/rejection.ts"
 import { OneVersion, Versions } from "#schemas/system/version.ts"
 
@@ -33,15 +32,18 @@ const open = HttpApiGroup.make("system")
       success: Bytes,
       error: NotFound,
     }).annotate(OpenApi.Summary, "Read a file of the pages"),
-    HttpApiEndpoint.get("document", "/openapi.json", { success: Schema.Json })
-      .annotate(OpenApi.Summary, "Read this document")
-      .annotate(MadeOf, "nothing"),
-    HttpApiEndpoint.get("document_v1", "/v1/openapi.json", { success: Schema.Json })
-      .annotate(OpenApi.Summary, "Read this document, below its version")
-      .annotate(MadeOf, "nothing"),
-    HttpApiEndpoint.get("asyncapi", "/asyncapi.json", { success: Schema.Json })
-      .annotate(OpenApi.Summary, "Read which events are published, and how they are had")
-      .annotate(MadeOf, "nothing"),
+    HttpApiEndpoint.get("document", "/openapi.json", { success: Schema.Json }).annotate(
+      OpenApi.Summary,
+      "Read this document",
+    ),
+    HttpApiEndpoint.get("document_v1", "/v1/openapi.json", { success: Schema.Json }).annotate(
+      OpenApi.Summary,
+      "Read this document, below its version",
+    ),
+    HttpApiEndpoint.get("asyncapi", "/asyncapi.json", { success: Schema.Json }).annotate(
+      OpenApi.Summary,
+      "Read which events are published, and how they are had",
+    ),
     HttpApiEndpoint.get("docs", "/docs", { success: Html }).annotate(
       OpenApi.Summary,
       "Show this document as a page",
@@ -54,7 +56,6 @@ const closed = HttpApiGroup.make("operators")
   .add(
     HttpApiEndpoint.get("version", "/v1/", { success: OneVersion })
       .annotate(OpenApi.Summary, "Read the version")
-      .annotate(MadeOf, "nothing")
       .annotate(Needs, "authenticated"),
   )
 

@@ -1,7 +1,6 @@
 /** The charts of all kinds of aggregates over HTTP: what docs/lifecycles.md draws, as data. */
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { Needs } from "#gateway/access.ts"
-import { MadeOf } from "#gateway/limits.ts"
 import { ChartList } from "#schemas/system/chart.ts"
 import { Forbidden } from "#schemas/system/rejection.ts"
 
@@ -10,6 +9,5 @@ export const ChartsGroup = HttpApiGroup.make("charts")
   .add(
     HttpApiEndpoint.get("list", "/v1/admin/charts", { success: ChartList, error: Forbidden })
       .annotate(OpenApi.Summary, "List the charts of all kinds of aggregates")
-      .annotate(Needs, { roles: ["admin"] })
-      .annotate(MadeOf, "nothing"),
+      .annotate(Needs, { roles: ["admin"] }),
   )

@@ -1,9 +1,9 @@
-/** What hot routes promise beside their answers: bounds, deadlines, ends. Source: decision 0114. */
+/** What direct routes promise beside their answers: bounds, deadlines, ends. */
 import { connect } from "node:net"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { HotBlobs } from "#gateway/blob-storage/direct/routes.ts"
+import type { DirectBlobs } from "#gateway/blob-storage/direct/routes.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { as, settingsWith, until } from "../http.ts"
 import {
@@ -16,7 +16,7 @@ import {
   withBlobs,
 } from "./blob-service.ts"
 
-type Engine = HotBlobs["engine"]
+type Engine = DirectBlobs["engine"]
 
 const mib = 1024 ** 2
 const id = "0123456789abcdef0123456789abcdef"
@@ -73,7 +73,7 @@ const putSmall = ({ url }: BlobService, init: RequestInit = {}) =>
     ...init,
   })
 
-describe("a hot request", () => {
+describe("a request on a direct route", () => {
   it("that its engine does not answer is 504, and let go", () =>
     run({ put: never, get: never }, hurried, async (service) => {
       const late = [putSmall(service), service.fetch(path, { headers: as("reader") })]
@@ -205,7 +205,7 @@ describe("a hot request", () => {
   })
 })
 
-describe("hot bytes in windows", () => {
+describe("bytes in windows", () => {
   const window = Buffer.alloc(983_040, 7)
   const reading = (count: number, windows: () => AsyncIterableIterator<Uint8Array>) => ({
     get: async () => ({ meta: metaOf(count * window.length), data: undefined, windows }),
@@ -280,8 +280,7 @@ describe("hot bytes in windows", () => {
   })
 })
 
-describe("what is not plainly right is left to the plain route", () => {
-  /** The hot engine has the blob and the plain store has not: the status tells who answered. */
+describe("admission to a direct route", () => {
   const get: Engine["get"] = async (_id, { offset = 0, length = 5 }) => ({
     meta: metaOf(5),
     data: Buffer.from("hello").subarray(offset, offset + length),
@@ -295,35 +294,49 @@ describe("what is not plainly right is left to the plain route", () => {
       })
     ).status
 
-  it("by its headers or its address", () =>
+  it("reads headers and address as for every other route", () =>
     run({ get, stat }, {}, async (service) => {
       expect(await seen(service, {})).toBe(200)
       expect(await seen(service, { range: "bytes=0-1" })).toBe(206)
       expect(await seen(service, {}, "/stream")).toBe(200)
-      expect(await seen(service, {}, "?a=b")).toBe(404)
-      expect(await seen(service, {}, "/")).toBe(404)
-      expect(await seen(service, { "idempotency-key": "k" })).toBe(404)
-      expect(await seen(service, { "x-almanac-position": "0" })).toBe(404)
-      expect(await seen(service, { "x-auth-token": "reader" })).toBe(404)
+      expect(await seen(service, {}, "?a=b")).toBe(200)
+      expect(await seen(service, {}, "/")).toBe(200)
+      expect(await seen(service, { "idempotency-key": "k" })).toBe(200)
+      expect(await seen(service, { "x-almanac-position": "0" })).toBe(200)
+      expect(await seen(service, { "x-almanac-position": "no" })).toBe(400)
+      expect(await seen(service, { "x-auth-token": "reader" })).toBe(200)
+      expect(await seen(service, { "x-auth-token": "reader", authorization: "" })).toBe(200)
       expect(await seen(service, { authorization: "Bearer nobody" })).toBe(401)
+      expect(await seen(service, { authorization: "Bearer outage" })).toBe(503)
       expect(await seen(service, { authorization: "Bearer admin" })).toBe(403)
     }))
 
-  it("by settings, as soon as they are reloaded", () => {
+  it("waits for an identity that does not know the caller at once", () => {
+    const caller = { actor: "a", kind: "static", scopes: new Set(["blobs:read"]) } as const
+    const authenticate = () => Effect.as(Effect.sleep(10), { ...caller, roles: new Set<string>() })
+    return run({ get }, { authenticate }, async (service) => {
+      expect(await seen(service, {})).toBe(200)
+      const never = { ...hurried, authenticate: () => Effect.never }
+      await run({ get }, never, async (late) => {
+        expect(await seen(late, {})).toBe(504)
+        expect(late.inFlight()).toBe(0)
+      })
+    })
+  })
+
+  it("counts against the rate limit, as soon as it is reloaded", () => {
     let settings = settingsWith()
     return run({ get }, { current: () => settings }, async (service) => {
       expect(await seen(service, {})).toBe(200)
       settings = settingsWith({ api: { rate_limit_per_second: 1, rate_limit_burst: 1 } })
-      expect(await seen(service, {})).toBe(404)
+      expect(await seen(service, {})).toBe(200)
       expect(await seen(service, {})).toBe(429)
-      settings = settingsWith({ telemetry: { otlp_url: "http://127.0.0.1:1" } })
-      expect(await seen(service, {})).toBe(404)
       settings = settingsWith()
       expect(await seen(service, {})).toBe(200)
     })
   })
 
-  it("by a body that is declared too large", () =>
+  it("refuses a body that is declared too large", () =>
     run({}, { settings: { blob: { json_body_bytes_max: 100 } } }, async (service) => {
       const body = JSON.stringify({ data: base64(Buffer.alloc(100)) })
       const { status } = await service.fetch("/v1/blobs", {
@@ -335,7 +348,7 @@ describe("what is not plainly right is left to the plain route", () => {
     }))
 })
 
-describe("a hot put of JSON", () => {
+describe("a put of JSON", () => {
   /** What the engine was told to expect of a put that it took in full, in bytes. */
   const announcedFor = async (body: (data: string) => RequestInit["body"]) => {
     const bytes = Buffer.alloc(700_000, "blob")

@@ -1,9 +1,9 @@
-/** A store as the engine that hot routes ask, so that both routes of a test stand on one store. */
+/** The engine of a store, so that the direct routes and the API of a test share one store. */
 import { Cause, Effect, Exit, Option, Queue, Stream } from "effect"
 import type { PutAnswer, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
 import { type BlobFault, thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { BlobPut, OpenBlob } from "#actors/blob-storage/blobs/store.ts"
-import type { HotBlobs } from "#gateway/blob-storage/direct/routes.ts"
+import type { DirectBlobs } from "#gateway/blob-storage/direct/routes.ts"
 import { get_chunk_bytes_max } from "#schemas/blob-storage/blob.ts"
 import type { Store } from "./blob-service.ts"
 
@@ -52,7 +52,7 @@ const uploadTo = (store: Store, order: PutOrder) => {
 }
 
 /** The engine of this store. It has no journal, which no route asks for. */
-export const engineOf = (store: Store): HotBlobs["engine"] => ({
+export const engineOf = (store: Store): DirectBlobs["engine"] => ({
   put: (order, parts) => asked(store.put(putOf(order), Stream.fromIterable(parts))),
   upload: (order) => uploadTo(store, order),
   get: async (id, range) => {

@@ -1,0 +1,129 @@
+/**
+ * Gets of JSON: one message, or a stream of chunks, a line each.
+ *
+ * Source: document 1 §4 BlobService, rule 2; DECISIONS, document 1, framing of streams, integrity.
+ */
+import type { BlobReading } from "#actors/blob-storage/blobs/engine.ts"
+import {
+  base64Encoder,
+  base64Length,
+  encodeBase64,
+  utf8Length,
+} from "#gateway/blob-storage/body/base64.ts"
+import { type DirectGets, jsonHeaders, varied } from "#gateway/blob-storage/direct/get.ts"
+import { beginPouring, eachWindow, withWindows } from "#gateway/blob-storage/direct/pouring.ts"
+import { after, bodyOf, reject, rejectCause } from "#gateway/blob-storage/direct/refusal.ts"
+import { getFrame } from "#gateway/blob-storage/direct/text.ts"
+import type { Exchange } from "#gateway/direct.ts"
+import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
+import { TooLarge } from "#schemas/blob-storage/rejection.ts"
+
+const isHead = ({ request }: Exchange) => request.method === "HEAD"
+
+const tooLong = ({ size }: BlobMeta) =>
+  new TooLarge({
+    detail:
+      `The blob's ${size} bytes are too many for one JSON answer:` +
+      " get /stream, or ask for application/octet-stream.",
+  })
+
+/** The texts around a message's digits, and the headers of all of it. */
+const messageOf = ({ int64 }: DirectGets, meta: BlobMeta) => {
+  const { before, after } = getFrame(meta, int64)
+  const digits = base64Length(Number(meta.size))
+  const headers = {
+    ...varied,
+    "content-type": "application/json",
+    "content-length": `${before.length + digits + utf8Length(after)}`,
+  }
+  return { before, after, headers }
+}
+
+/** Reads all windows: a message is whole or an error, and never torn. */
+const verify = async (exchange: Exchange, reading: BlobReading) => {
+  const size = Number(reading.meta.size)
+  await withWindows(reading, (windows, first) =>
+    eachWindow(exchange, windows, first, size, async (window) => reading.giveBack?.(window)),
+  )
+}
+
+/** Sends a message of several windows, which are read once before and once again. */
+const sendLarge = async (gets: DirectGets, exchange: Exchange, reading: BlobReading) => {
+  const { meta } = reading
+  const { before, after, headers } = messageOf(gets, meta)
+  let is_begun = false
+  try {
+    await verify(exchange, reading)
+    await withWindows(reading, async (windows, first) => {
+      const pour = beginPouring(exchange, 200, headers)
+      is_begun = true
+      if (pour === undefined) return
+      const encoder = base64Encoder()
+      await pour(before)
+      await eachWindow(exchange, windows, first, Number(meta.size), async (window) => {
+        const digits = encoder.push(window)
+        reading.giveBack?.(window)
+        await pour(digits)
+      })
+      if (!exchange.isOver()) exchange.response.end(encoder.end() + after)
+    })
+  } catch (cause) {
+    if (is_begun) exchange.fail(cause)
+    else rejectCause(exchange, cause)
+  }
+}
+
+/** GET and HEAD of one JSON message. */
+export const getJson = (gets: DirectGets, exchange: Exchange, id: BlobId) => {
+  const fits = (meta: BlobMeta) => base64Length(Number(meta.size)) <= gets.json_digits_max
+  if (isHead(exchange)) {
+    return after(exchange, gets.engine.stat(id, "cluster"), (meta) => {
+      if (fits(meta)) exchange.answer(200, messageOf(gets, meta).headers)
+      else reject(exchange, tooLong(meta))
+    })
+  }
+  after(exchange, gets.engine.get(id, {}, exchange.now()), (reading) => {
+    const { data, meta } = reading
+    if (!fits(meta)) return reject(exchange, tooLong(meta))
+    if (data === undefined) return void sendLarge(gets, exchange, reading)
+    const { before, after } = getFrame(meta, gets.int64)
+    const text = before + encodeBase64(data) + after
+    exchange.answer(200, { ...jsonHeaders(text), ...varied }, text)
+  })
+}
+
+const lines_headers = { ...varied, "content-type": "application/x-ndjson" }
+
+const chunkLine = (data: Uint8Array, is_final: boolean) =>
+  `{"data":"${encodeBase64(data)}","final":${is_final}}\n`
+
+/** Sends a line for each window. After the head a fault is the last line, and no chunk is final. */
+const sendLines = async (exchange: Exchange, reading: BlobReading) => {
+  const pour = beginPouring(exchange, 200, lines_headers)
+  if (pour === undefined) return
+  try {
+    await withWindows(reading, (windows, first) =>
+      eachWindow(exchange, windows, first, Number(reading.meta.size), async (window, is_last) => {
+        const line = chunkLine(window, is_last)
+        reading.giveBack?.(window)
+        await pour(line)
+      }),
+    )
+  } catch (cause) {
+    await pour(`${JSON.stringify({ error: bodyOf(exchange, cause) })}\n`)
+  }
+  if (!exchange.isOver()) exchange.response.end()
+}
+
+/** GET and HEAD of a stream of chunks. */
+export const getLines = ({ engine }: DirectGets, exchange: Exchange, id: BlobId) => {
+  if (isHead(exchange)) {
+    return after(exchange, engine.stat(id, "cluster"), () => exchange.answer(200, lines_headers))
+  }
+  after(exchange, engine.get(id, {}, exchange.now()), (reading) => {
+    const { data } = reading
+    if (data === undefined) return void sendLines(exchange, reading)
+    if (!exchange.begin(200, lines_headers)) return
+    exchange.response.end(chunkLine(data, true))
+  })
+}

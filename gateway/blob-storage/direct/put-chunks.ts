@@ -1,0 +1,190 @@
+/**
+ * Put streams of chunks: NDJSON, or one JSON array. The first chunk is the header, and the final
+ * one ends the blob.
+ *
+ * Source: document 1 §4 PutChunk; DECISIONS, document 1, framing of streams.
+ */
+import { Effect, Result, Schema } from "effect"
+import type { BlobUpload } from "#actors/blob-storage/blobs/engine.ts"
+import { isErasureCode, refusedPolicy } from "#actors/blob-storage/replication.ts"
+import type { FieldsRead } from "#gateway/blob-storage/body/fields.ts"
+import { messageFields } from "#gateway/blob-storage/body/message-fields.ts"
+import { messageScanner } from "#gateway/blob-storage/body/messages.ts"
+import { readBody } from "#gateway/blob-storage/body/reading.ts"
+import { headerLabels } from "#gateway/blob-storage/direct/input.ts"
+import {
+  answerPut,
+  type DirectPuts,
+  finishUpload,
+  orderOf,
+  type PutFields,
+  type PutQuery,
+  unspecified,
+} from "#gateway/blob-storage/direct/put.ts"
+import { rejectCause } from "#gateway/blob-storage/direct/refusal.ts"
+import type { Exchange } from "#gateway/direct.ts"
+import {
+  BlobIdMessage,
+  BlobLabels,
+  ReplicationPolicy,
+  stream_line_bytes_max,
+} from "#schemas/blob-storage/blob.ts"
+import { Internal, InvalidArgument } from "#schemas/blob-storage/rejection.ts"
+
+/** A client may wait for the answer to its final chunk before it ends its request. */
+const final_grace_ms = 1000
+
+const chunkFields = messageFields(
+  Schema.Struct({
+    data: Schema.String,
+    policy: Schema.optionalKey(ReplicationPolicy),
+    labels: Schema.optionalKey(BlobLabels),
+    id: Schema.optionalKey(BlobIdMessage),
+    final: Schema.Boolean,
+  }),
+)
+type Chunk = ReturnType<typeof chunkFields>["fields"]
+
+const no_header = new Internal({ detail: "The put stream ended without a header chunk." })
+const truncated = new Internal({ detail: "The put stream ended before its final chunk." })
+
+const refused = (number: number, why: string) =>
+  new InvalidArgument({ detail: `Message ${number}: ${why}` })
+
+/** Why this chunk cannot follow a stream that began with `first`, if so. */
+const misplaced = (first: PutFields, { id, policy = unspecified, labels }: Chunk) => {
+  if (id !== undefined && id !== first.expected_id) {
+    return first.expected_id === undefined
+      ? "id: a blob's ID is given on the first chunk or not at all."
+      : "id: chunks of different blobs must not be in one stream."
+  }
+  if (policy !== unspecified && policy !== first.policy) {
+    return "policy: it is given on the first chunk and cannot change."
+  }
+  return labels === undefined || Object.keys(labels).length === 0
+    ? undefined
+    : "labels: they are given on the first chunk."
+}
+
+/** Whether both are given and are not the same. */
+const differ = <A>(one: A | undefined, other: A | undefined) =>
+  one !== undefined && other !== undefined && one !== other
+
+/** What the first chunk states, or the query where the chunk does not. Throws InvalidArgument. */
+const headerOf = (exchange: Exchange, query: PutQuery, chunk: Chunk): PutFields => {
+  const { id, policy = unspecified, labels } = chunk
+  if (differ(id, query.id)) throw refused(1, "id: it differs from the query's.")
+  if (policy !== unspecified && differ(policy, query.policy)) {
+    throw refused(1, "policy: it differs from the query's.")
+  }
+  return {
+    policy: policy === unspecified ? (query.policy ?? policy) : policy,
+    labels: labels ?? headerLabels(exchange),
+    expected_id: id ?? query.id,
+  }
+}
+
+/** The chunks of one stream as they arrive. */
+const makeIntake = (puts: DirectPuts, exchange: Exchange, query: PutQuery) => {
+  let number = 0
+  let is_final = false
+  let is_finishing = false
+  let header: PutFields | undefined
+  let upload: BlobUpload | undefined
+
+  const begin = async (chunk: Chunk) => {
+    header = headerOf(exchange, query, chunk)
+    const order = orderOf(exchange, header)
+    if (isErasureCode(header.policy)) {
+      const refusal = refusedPolicy(header.policy, await Effect.runPromise(puts.active_nodes))
+      if (refusal) throw refusal
+    }
+    if (!exchange.isOver()) upload = puts.engine.upload(order, undefined)
+  }
+  return {
+    meet: async (read: FieldsRead) => {
+      if (is_finishing) return
+      number += 1
+      if (is_final) throw refused(number, "nothing may follow the final chunk.")
+      const { fields, data } = chunkFields(read, `Message ${number}`)
+      if (header === undefined) await begin(fields)
+      else {
+        const why = misplaced(header, fields)
+        if (why !== undefined) throw refused(number, why)
+      }
+      for (const bytes of data) await upload?.write(bytes)
+      is_final = fields.final
+    },
+    isFinal: () => is_final,
+    /** Checks what the body ended in; throws where that is no end of a stream. */
+    checkEnd: (end: string) => {
+      if (is_finishing) return
+      const is_whole = end === "between messages"
+      if (number === 0) throw is_whole ? no_header : truncated
+      if (!is_final) throw truncated
+      if (!is_whole) throw refused(number + 1, "the JSON does not end.")
+    },
+    finish: () => {
+      const begun = upload
+      upload = undefined
+      is_finishing = true
+      if (begun !== undefined) answerPut(puts, exchange, finishUpload(begun, [], exchange.now()))
+    },
+    drop: () => {
+      upload?.abort().catch(exchange.fail)
+      upload = undefined
+    },
+  }
+}
+
+/** POST of chunks; `is_lined`: one on each line. */
+export const putChunks = (
+  puts: DirectPuts,
+  exchange: Exchange,
+  query: PutQuery,
+  is_lined: boolean,
+) => {
+  const intake = makeIntake(puts, exchange, query)
+  const scanner = messageScanner({
+    message_bytes_max: stream_line_bytes_max,
+    is_lined,
+    is_array_taken: true,
+  })
+  let grace: ReturnType<typeof setTimeout> | undefined
+  let work: Promise<unknown> = Promise.resolve()
+
+  const fail = (cause: unknown) => {
+    clearTimeout(grace)
+    rejectCause(exchange, cause)
+  }
+  const met = async (messages: ReadonlyArray<FieldsRead>) => {
+    for (const message of messages) {
+      if (exchange.isOver()) return
+      await intake.meet(message)
+    }
+    if (intake.isFinal()) grace ??= setTimeout(intake.finish, final_grace_ms)
+  }
+  readBody(exchange, {
+    take: (bytes) => {
+      const scanned = scanner.feed(bytes)
+      if (Result.isFailure(scanned)) throw scanned.failure
+      work = met(scanned.success)
+      return work
+    },
+    end: () => {
+      work
+        .then(() => {
+          clearTimeout(grace)
+          if (exchange.isOver()) return
+          intake.checkEnd(scanner.end())
+          intake.finish()
+        }, fail)
+        .catch(fail)
+    },
+    drop: () => {
+      clearTimeout(grace)
+      intake.drop()
+    },
+    fail,
+  })
+}
