@@ -71,5 +71,10 @@ export const engineOf = (store: Store): DirectBlobs["engine"] => ({
 
 const windowsOf = (bytes: OpenBlob["bytes"]) =>
   async function* () {
-    for await (const window of Stream.toAsyncIterable(bytes)) yield window
+    // An error of the store is thrown as the fault that it is.
+    const faults = Stream.catchCause(bytes, (cause) => {
+      const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+      return Stream.die(error === undefined ? Cause.squash(cause) : thrown(error))
+    })
+    for await (const window of Stream.toAsyncIterable(faults)) yield window
   }

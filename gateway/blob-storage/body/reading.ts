@@ -14,10 +14,14 @@ export interface BodyTaker {
 
 const continued = /^100-continue$/i
 
+/** Whether the client sends the body only once it is invited to. */
+export const isExpectant = ({ headers: { expect } }: Exchange) =>
+  expect !== undefined && continued.test(expect)
+
 /** Reads the body of an exchange into its taker, until its end or the exchange's. */
 export const readBody = (exchange: Exchange, { take, end, drop, fail }: BodyTaker) => {
-  const { request, response, headers } = exchange
-  if (headers.expect !== undefined && continued.test(headers.expect)) response.writeContinue()
+  const { request, response } = exchange
+  if (isExpectant(exchange)) response.writeContinue()
   const onData = (bytes: Uint8Array) => {
     try {
       const taken = take(bytes)

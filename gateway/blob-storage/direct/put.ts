@@ -12,7 +12,7 @@ import type {
   PutOrder,
 } from "#actors/blob-storage/blobs/engine.ts"
 import { isErasureCode, refusedPolicy } from "#actors/blob-storage/replication.ts"
-import { readBody } from "#gateway/blob-storage/body/reading.ts"
+import { isExpectant, readBody } from "#gateway/blob-storage/body/reading.ts"
 import { jsonHeaders } from "#gateway/blob-storage/direct/get.ts"
 import { headerLabels, isConditional } from "#gateway/blob-storage/direct/input.ts"
 import { receiptOf } from "#gateway/blob-storage/direct/receipt.ts"
@@ -138,14 +138,20 @@ const putStreamed = (puts: DirectPuts, exchange: Exchange, order: PutOrder, size
       fail: (cause) => rejectCause(exchange, cause),
     })
   if (size === undefined) return read()
-  // A size without room is refused before its bytes arrive.
-  Promise.try(upload.write, no_bytes).then(
-    () => (exchange.isOver() ? drop() : read()),
-    (cause) => {
-      drop()
-      rejectCause(exchange, cause)
-    },
-  )
+  // A size without room is refused before its bytes arrive, or are even invited.
+  const room = Promise.try(upload.write, no_bytes)
+  if (isExpectant(exchange)) {
+    room.then(
+      () => (exchange.isOver() ? drop() : read()),
+      (cause) => {
+        drop()
+        rejectCause(exchange, cause)
+      },
+    )
+  } else {
+    read()
+    room.catch((cause) => rejectCause(exchange, cause))
+  }
 }
 
 /** The length of a body, where it is announced. */

@@ -33,6 +33,12 @@ const rejectionOf = (cause: unknown) =>
 export const rejectCause = (exchange: Exchange, cause: unknown) =>
   reject(exchange, rejectionOf(cause))
 
+/** Refuses the request where a rejection was thrown; anything else is a defect. */
+export const rejectThrown = (exchange: Exchange, cause: unknown) => {
+  if (classOf(cause) === undefined) exchange.fail(cause)
+  else rejectCause(exchange, cause)
+}
+
 /** The body of a rejection that follows a head of 200. */
 export const bodyOf = (exchange: Exchange, cause: unknown) =>
   exchange.complete(encode(rejectionOf(cause)))

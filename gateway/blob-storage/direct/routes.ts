@@ -13,7 +13,7 @@ import { idOf, putStreamQuery, scopeOf, typeOf } from "#gateway/blob-storage/dir
 import { type DirectPuts, putBytes } from "#gateway/blob-storage/direct/put.ts"
 import { putChunks } from "#gateway/blob-storage/direct/put-chunks.ts"
 import { putJson } from "#gateway/blob-storage/direct/put-json.ts"
-import { after, rejectCause } from "#gateway/blob-storage/direct/refusal.ts"
+import { after, rejectCause, rejectThrown } from "#gateway/blob-storage/direct/refusal.ts"
 import { statText } from "#gateway/blob-storage/direct/text.ts"
 import type { DirectRoute, Exchange } from "#gateway/direct.ts"
 
@@ -83,7 +83,7 @@ export const directBlobs = (blobs: DirectBlobs): ReadonlyArray<DirectRoute> => {
       try {
         run(blobs, exchange)
       } catch (cause) {
-        rejectCause(exchange, cause)
+        rejectThrown(exchange, cause)
       }
     },
   })
