@@ -45,7 +45,7 @@ export const descendants = (root: number): ReadonlyArray<number> => {
 const ticks_per_s = 100
 
 /** Seconds of user and system time that what is at this path of /proc has used until now. */
-export const usedAt = (path: string): number => {
+const usedAt = (path: string): number => {
   const fields = fieldsIn(path)
   return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) / ticks_per_s
 }

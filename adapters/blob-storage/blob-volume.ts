@@ -44,8 +44,6 @@ export interface BlobVolumeOptions {
   readonly scrub_bytes_per_second?: number
   /** The last fact of this node that the log has; 0 unless given. */
   readonly goes_on_after?: number
-  /** Whether other threads of the process read by themselves; not, unless given. */
-  readonly is_shared?: boolean
 }
 
 const segment_bytes_default = 64 * 2 ** 20
@@ -207,7 +205,6 @@ export const openBlobVolume = Effect.fnUntraced(function* (options: BlobVolumeOp
         segment_bytes: options.segment_bytes ?? segment_bytes_default,
         scrub_bytes_per_second: options.scrub_bytes_per_second ?? 0,
         goes_on_after: options.goes_on_after ?? 0,
-        is_shared: options.is_shared ?? false,
         report: (problem) => void run(Effect.logWarning(`The volume in ${dir}: ${problem}`)),
       }),
     catch: unopened,

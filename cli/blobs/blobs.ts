@@ -7,7 +7,6 @@ import { failure } from "#cli/client/failure.ts"
 import { isObject } from "#cli/client/json.ts"
 import { showItems, showOne } from "#cli/client/session.ts"
 import { asking, eachOf, limit, pairs, shared } from "#cli/requests.ts"
-import { settings } from "#cli/root.ts"
 
 /** Blobs on one command line. */
 const blobs_max = 10_000
@@ -153,22 +152,6 @@ const rm = Command.make(
   ]),
 )
 
-const migrate = Command.make(
-  "migrate",
-  {},
-  Effect.fn(function* () {
-    const { migrateBlobs } = yield* Effect.promise(() => import("#cli/blobs/migrate.ts"))
-    yield* migrateBlobs(yield* settings)
-  }),
-).pipe(
-  Command.withDescription(
-    "Take blobs that an earlier version stored into the volume store; safe to stop and repeat",
-  ),
-  Command.withExamples([
-    { command: "almanac blobs migrate", description: "Once, before the first start; needs room" },
-  ]),
-)
-
 const compact = Command.make(
   "compact",
   { shared },
@@ -189,5 +172,5 @@ const compact = Command.make(
 export const blobs = Command.make(noun.name).pipe(
   Command.withDescription(noun.what),
   Command.withExamples(put.examples),
-  Command.withSubcommands([put, get, ls, stat, rm, compact, migrate]),
+  Command.withSubcommands([put, get, ls, stat, rm, compact]),
 )

@@ -4,7 +4,6 @@
  */
 
 import fs from "node:fs"
-import { codeOf } from "#actors/blob-storage/blobs/fault.ts"
 import { syncFolder } from "#files"
 import { makeDirect } from "./extents/direct.ts"
 
@@ -25,9 +24,6 @@ export interface VolumeFile {
   readonly truncate: (bytes: number) => Promise<void>
   readonly close: () => Promise<void>
 }
-
-/** A file as far as it is read. */
-export type ReadableFile = Pick<VolumeFile, "read" | "readNow" | "close">
 
 /** Bytes of a file system. */
 export interface DiskSpace {
@@ -154,27 +150,6 @@ const readNow = (fd: number, position: number, length: number) => {
   return buffer.subarray(0, have)
 }
 
-/** A file that can tell when no read of it is under way: it must not be closed or zeroed before. */
-export const countReads = <File extends ReadableFile>(file: File) => {
-  let reads = 0
-  let waiting: Array<() => void> = []
-  const end = () => {
-    reads -= 1
-    if (reads > 0) return
-    for (const resolve of waiting) resolve()
-    waiting = []
-  }
-  const read: ReadableFile["read"] = (position, length, into) => {
-    reads += 1
-    const bytes = file.read(position, length, into)
-    bytes.then(end, end)
-    return bytes
-  }
-  const unread = (): Promise<void> =>
-    reads === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))
-  return { ...file, read, unread }
-}
-
 /** After its close a descriptor's number may be another file's: it is never used again. */
 const opened = async (path: string, flags: string): Promise<VolumeFile> => {
   const fd = await asked<number>((answered) => fs.open(path, flags, file_mode, answered))
@@ -212,29 +187,6 @@ const opened = async (path: string, flags: string): Promise<VolumeFile> => {
       await done((answered) => fs.close(open, answered))
     },
   }
-}
-
-/**
- * Opens a file that is only read, at once; undefined where there is none. It is closed when no read
- * of it is under way any more: a number that is given back may be another file's.
- */
-export const openToRead = (path: string): ReadableFile | undefined => {
-  let fd: number
-  try {
-    fd = fs.openSync(path, "r")
-  } catch (cause) {
-    if (codeOf(cause) === "ENOENT") return undefined
-    throw cause
-  }
-  const reads = countReads({
-    read: (position, length, into) => readAll(fd, position, length, into),
-    readNow: (position, length) => readNow(fd, position, length),
-    close: async () => {
-      await reads.unread()
-      await done((answered) => fs.close(fd, answered))
-    },
-  })
-  return reads
 }
 
 /**

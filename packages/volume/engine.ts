@@ -10,7 +10,6 @@ import { setTimeout as sleep } from "node:timers/promises"
 import { isFull } from "#actors/blob-storage/blobs/fault.ts"
 import type { BlobPage } from "#actors/blob-storage/blobs/store.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
-import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { makeCheckpoints } from "./checkpoints/checkpointing.ts"
 import { leaveCleanMark, recover } from "./checkpoints/recovery.ts"
 import { makeCheckpointRoom } from "./checkpoints/room.ts"
@@ -27,10 +26,9 @@ import type { HeadlessBlob } from "./log/replay.ts"
 import { makeScan } from "./log/scan.ts"
 import type { Counters } from "./log/state.ts"
 import { makeWriter } from "./log/writer.ts"
-import { makeVolumeNews, type VolumeSharing } from "./lookup/sharing.ts"
 import type { CommitLine, VolumeLimits, VolumeParts } from "./parts.ts"
 import { makeCopies } from "./reads/copies.ts"
-import { makeReads, pinsOf } from "./reads/reads.ts"
+import { makeReads } from "./reads/reads.ts"
 import { makeWindows, type Windows } from "./reads/windows.ts"
 import type { Compacted } from "./upkeep/compaction.ts"
 import { makeQuarantine, setAsideHeadless } from "./upkeep/quarantine.ts"
@@ -55,10 +53,6 @@ export interface VolumeOptions {
   readonly scrub_bytes_per_second: number
   /** False: nothing runs by itself but what a commit asks for. */
   readonly background?: boolean
-  /** The records are those of another store, whose journal tells them: they make no facts. */
-  readonly is_adopting?: boolean
-  /** The last cursor of another store, whose journal a new volume goes on with. */
-  readonly first_cursor?: number
   /** The last fact of this node that the log has: what is older, from a backup, goes on behind. */
   readonly goes_on_after?: number
   /** A new volume's identifier; 16 random bytes unless given. */
@@ -69,8 +63,6 @@ export interface VolumeOptions {
   readonly clock?: () => bigint
   /** Told what went wrong in the background and harms no answer. */
   readonly report?: Report
-  /** Whether other threads of the process read by themselves. */
-  readonly is_shared?: boolean
 }
 
 export type Report = (problem: string) => void
@@ -104,12 +96,8 @@ export interface VolumeEngine extends NodeEngine {
   readonly reclaim: (wait_ms: number) => Promise<Reclaimed>
   /** Verifies all that is live, as fast as it goes. */
   readonly scrub: () => Promise<void>
-  /** Notes a copy that another store set aside: counted, and absent unless a put comes after it. */
-  readonly adoptQuarantined: (id: BlobId, detail: string, at: bigint) => Promise<void>
   /** Makes a checkpoint now. */
   readonly checkpoint: () => Promise<void>
-  /** For other threads of this process; undefined where it was not opened for them. */
-  readonly sharing: VolumeSharing | undefined
 }
 
 /** Blobs of this size and more are kept outside the log, in bytes. */
@@ -155,19 +143,14 @@ const open = async (options: VolumeOptions, given_disk: VolumeDisk) => {
   const limits = limitsOf(options)
   const late: { fail?: (detail: string) => void; wrote?: (bytes: number) => void } = {}
   const fail = (detail: string) => late.fail?.(detail)
-  const news = options.is_shared === true ? makeVolumeNews() : undefined
   const recovered = await recover({
-    watched: news?.watched,
     disk,
     dir,
     segment_bytes: limits.segment_bytes,
     now,
     fail,
     space,
-    fresh: {
-      volume_id: options.volume_id ?? randomBytes(16),
-      cursor: options.first_cursor ?? 0,
-    },
+    fresh_id: options.volume_id ?? randomBytes(16),
   })
   const { segments, index, state, end, notes } = recovered
   const { counters } = state
@@ -182,7 +165,6 @@ const open = async (options: VolumeOptions, given_disk: VolumeDisk) => {
     makeWriter: (failed) =>
       makeWriter({ segments, state, now, fail: failed, space, checkpointFault }, end),
     capacityFault: budget.capacityFault,
-    is_adopting: options.is_adopting ?? false,
     wrote: (bytes) => late.wrote?.(bytes),
     report: (problem) => options.report?.(problem),
     deletes: recovered.deletes,
@@ -211,9 +193,8 @@ const open = async (options: VolumeOptions, given_disk: VolumeDisk) => {
     acknowledged: () => counters.acknowledged,
     ...makeLogFiles(recovered, line),
   }
-  const sharing = news?.sharing({ dir, ...recovered }, pinsOf(recovered))
   const usage = makeUsage(recovered, budget, parts)
-  return { parts, line, recovered, checkpoints, scan: makeScan(state), sharing, usage }
+  return { parts, line, recovered, checkpoints, scan: makeScan(state), usage }
 }
 
 /** What takes copies out, and is remembered. */
@@ -261,13 +242,7 @@ const makeReading = (
   const report = options.report ?? (() => undefined)
   const quarantine = makeQuarantine(parts, extents, report)
   const copies = makeCopies(parts, quarantine)
-  const reads = makeReads({
-    ...parts,
-    copies,
-    windows,
-    quarantine,
-    pin: pinsOf({ ...parts, extents }),
-  })
+  const reads = makeReads({ ...parts, copies, windows, extents, quarantine })
   const is_alone = options.background === false
   const pause = is_alone ? async () => {} : (ms: number) => sleep(ms)
   const upkeep = makeUpkeep(
@@ -280,11 +255,8 @@ const makeReading = (
     },
   )
   if (!is_alone) upkeep.start()
-  /** None while another store is taken over: it tells of its blobs itself, or a read does later. */
-  const setAside = async (headless: ReadonlyArray<HeadlessBlob>) => {
-    if (options.is_adopting) return
-    await setAsideHeadless(quarantine, headless, clockOf(options)(), report)
-  }
+  const setAside = (headless: ReadonlyArray<HeadlessBlob>) =>
+    setAsideHeadless(quarantine, headless, clockOf(options)(), report)
   const renew = makeRenew({ ...parts, copies })
   return { ...reads, settled: quarantine.settled, setAside, upkeep, renew }
 }
@@ -315,7 +287,7 @@ export const openVolume = async (
   options: VolumeOptions,
   disk: VolumeDisk = volumeDisk,
 ): Promise<VolumeEngine> => {
-  const { parts, line, recovered, checkpoints, scan, sharing, usage } = await open(options, disk)
+  const { parts, line, recovered, checkpoints, scan, usage } = await open(options, disk)
   const { index, segments, extents, state } = recovered
   const { counters } = state
   const windows = makeWindows(segments)
@@ -340,8 +312,6 @@ export const openVolume = async (
     scan,
     acknowledge: async (cursor) => {
       line.assertWritable()
-      // The facts of another store have cursors that were never given here.
-      if (options.is_adopting) counters.cursor = Math.max(counters.cursor, cursor)
       state.acknowledge(cursor)
     },
     compact: reads.upkeep.compact,
@@ -376,10 +346,6 @@ export const openVolume = async (
       index_bytes: index.bytes(),
       oldest_unverified_at: reads.upkeep.oldestUnverifiedAt(),
     }),
-    adoptQuarantined: async (id, detail, at) => {
-      await line.submit({ kind: "quarantined", id, place: undefined, detail, at })
-    },
     checkpoint: () => parts.checkpoint(),
-    sharing,
   }
 }

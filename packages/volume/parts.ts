@@ -5,7 +5,7 @@
 import type { BlobOrigin, OfferedBlob } from "#actors/blob-storage/blobs/admission.ts"
 import type { CopyOrder } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId, BlobLabels } from "#schemas/blob-storage/blob.ts"
-import type { ReadableFile, VolumeDisk, VolumeFile } from "./disk.ts"
+import type { VolumeDisk, VolumeFile } from "./disk.ts"
 import type { Budget } from "./free-space/budget.ts"
 import type { FreeSpace } from "./free-space/gauge.ts"
 import type { SegmentKind } from "./log/format.ts"
@@ -23,34 +23,24 @@ export interface VolumeLimits {
   readonly inline_bytes_max: number
 }
 
-/** One of the volume's files, as far as it is read. */
-export interface ReadableSegment {
+/** One of the volume's files, open for as long as the volume is. */
+export interface Segment {
   readonly kind: SegmentKind
   /** From 1, by its kind; it stays when the file is recycled, the generation does not. */
   readonly number: number
-  /** What the file's checksums begin with. */
-  readonly seed: number
-  readonly file: ReadableFile
-}
-
-/** The files of a volume, as far as they are read. */
-export interface ReadableSegments {
-  /** The file of a number, unless it is spare or there is none; it may be damaged. */
-  readonly find: (kind: SegmentKind, number: number) => ReadableSegment | undefined
-}
-
-/** One of the volume's files, open for as long as the volume is. */
-export interface Segment extends ReadableSegment {
   readonly generation: number
   readonly bytes: number
   /** Where the file ended when it was taken into use: one of the log at `bytes`. */
   readonly written_bytes: number
+  /** What the file's checksums begin with. */
+  readonly seed: number
   /** What its superblock says of the records in it: one of `formats`, which only rises. */
   format: number
   readonly file: VolumeFile
 }
 
-export interface Segments extends ReadableSegments {
+export interface Segments {
+  /** The file of a number, unless it is spare or there is none; it may be damaged. */
   readonly find: (kind: SegmentKind, number: number) => Segment | undefined
   /** The files in use, in no order. */
   readonly all: (kind: SegmentKind) => ReadonlyArray<Segment>
@@ -118,12 +108,11 @@ export type Operation =
     }
   | {
       /**
-       * Takes a copy out that is corrupt or gone; another in its place is left alone. Without
-       * a place it is one that another store took out.
+       * Takes a copy out that is corrupt or gone; another in its place is left alone.
        */
       readonly kind: "quarantined" | "lost"
       readonly id: BlobId
-      readonly place: Place | undefined
+      readonly place: Place
       readonly detail: string
       readonly at: bigint
     }

@@ -2,7 +2,7 @@
 import { Context, Deferred, Effect, Layer, Schedule } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { HotEngine } from "#actors/blob-storage/blobs/engine.ts"
-import { BlobStore, BlobStoreFailed } from "#actors/blob-storage/blobs/store.ts"
+import { BlobStore } from "#actors/blob-storage/blobs/store.ts"
 import { heart } from "#actors/blob-storage/heart.ts"
 import { journal, recordedCursor } from "#actors/blob-storage/journal.ts"
 import { LiveNodes } from "#actors/blob-storage/live-nodes.ts"
@@ -14,7 +14,6 @@ import { keepRunning } from "#actors/process.ts"
 import { openBlobVolume, reclaimOf, storeOf } from "#adapters/blob-storage/blob-volume.ts"
 import { clusterMetrics } from "#adapters/blob-storage/cluster-metrics.ts"
 import { cursors } from "#adapters/blob-storage/cursor-key.ts"
-import { migrationState } from "#adapters/blob-storage/plain/migration.ts"
 import { compareVolume, keepVolumeWitness } from "#adapters/log/volume-witness.ts"
 import { threadFull } from "#adapters/thread-share.ts"
 import { BlobStorageApi } from "#gateway/blob-storage/apis/api.ts"
@@ -58,30 +57,12 @@ const processes = Effect.fnUntraced(function* (
   yield* Effect.forkScoped(keepRunning(shortfall({ cluster, node_id, checked })))
 })
 
-/** Blobs that an earlier version stored are migrated first: nothing is served beside them. */
-const refuseUnmigrated = Effect.fnUntraced(function* ({ dir }: Settings["blob"]) {
-  const state = migrationState(dir)
-  if (state === "plain") {
-    const detail = `${dir} holds blobs of an earlier version: run \`almanac blobs migrate\` once`
-    return yield* new BlobStoreFailed({ detail })
-  }
-  if (state === "both") {
-    const detail = `${dir} holds two stores, index.sqlite with blobs/ and volume/: move one away`
-    return yield* new BlobStoreFailed({ detail })
-  }
-  if (state === "volume") return
-  yield* Effect.logWarning(
-    `What is left of an earlier version in ${dir} is removed by \`almanac blobs migrate\`.`,
-  )
-})
-
 /** The store, and what goes with it. */
 const openParts = Effect.fnUntraced(function* (
   { settings, node_id, live_nodes }: BlobStorageOptions,
   held: HeldMembers,
 ) {
   const { blob, cluster } = settings
-  yield* refuseUnmigrated(blob)
   yield* compareVolume(blob.dir)
   const volume = yield* openBlobVolume({
     dir: blob.dir,

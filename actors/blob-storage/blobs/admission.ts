@@ -1,6 +1,5 @@
 /**
- * What a put of bytes means where the same identifier may be stored already: pure, and without any
- * import that runs, so that a store's worker thread can load it alone.
+ * What a put of bytes means where the same identifier may be stored already. Pure.
  *
  * Source: document 1 §1, §7 ALREADY_EXISTS; DECISIONS, document 1, same content again.
  */

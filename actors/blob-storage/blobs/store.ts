@@ -54,7 +54,7 @@ export class BlobStoreReadOnly extends Schema.TaggedError<BlobStoreReadOnly>()(
   { detail: Schema.String },
 ) {}
 
-/** The disk, the index or the worker thread failed this one request. */
+/** The disk or the index failed this one request. */
 export class BlobStoreFailed extends Schema.TaggedError<BlobStoreFailed>()("BlobStoreFailed", {
   detail: Schema.String,
 }) {}

@@ -23,10 +23,9 @@ import {
   makeSegments,
   type OpenSegments,
 } from "../log/segments.ts"
-import { fresh_counters, makeState } from "../log/state.ts"
+import { type Counters, fresh_counters, makeState } from "../log/state.ts"
 import { log_start } from "../log/writer.ts"
 import { makeIndex } from "../lookup/map.ts"
-import type { VolumeNewsDesk } from "../lookup/sharing.ts"
 import type { Segment } from "../parts.ts"
 import { type CheckpointFacts, type KnownLog, readCheckpoint } from "./checkpoint.ts"
 
@@ -39,13 +38,11 @@ export interface RecoveryOptions {
   readonly disk: VolumeDisk
   readonly dir: string
   readonly segment_bytes: number
-  /** For a new volume: what its identifier is, and how far the journal of its facts has come. */
-  readonly fresh: { readonly volume_id: Uint8Array; readonly cursor: number }
+  /** The identifier of a new volume. */
+  readonly fresh_id: Uint8Array
   readonly now: () => number
   readonly fail: (detail: string) => void
   readonly space: FreeSpace
-  /** Told of what other threads have to know; then they may read the index. */
-  readonly watched?: VolumeNewsDesk["watched"] | undefined
 }
 
 /** The checkpoint that the last process closed the volume with; undefined: it did not close it. */
@@ -150,7 +147,7 @@ const takeCheckpoint = async (disk: VolumeDisk, dir: string, { files }: FoundFil
 
 /** Opens what the folder has, replayed and durable; nothing else may have it open. */
 export const recover = async (options: RecoveryOptions) => {
-  const { disk, dir, segment_bytes, fresh, now, fail, space } = options
+  const { disk, dir, segment_bytes, fresh_id, now, fail, space } = options
   await disk.makeFolder(dir)
   await disk.syncFolder(dirname(dir))
   const clean_serial = await takeCleanMark(disk, dir)
@@ -158,15 +155,12 @@ export const recover = async (options: RecoveryOptions) => {
   const { checkpoint, serial } = await takeCheckpoint(disk, dir, found)
   const facts = checkpoint?.facts
   const is_clean = facts !== undefined && facts.serial === clean_serial
-  const volume_id = facts
-    ? Buffer.from(facts.volume_id, "hex")
-    : (found.volume_id ?? fresh.volume_id)
+  const volume_id = facts ? Buffer.from(facts.volume_id, "hex") : (found.volume_id ?? fresh_id)
   if (found.volume_id && Buffer.compare(found.volume_id, volume_id) !== 0) {
     throw new Error(`the files in ${dir} are not those of its checkpoint`)
   }
-  const { replaced, retired } = options.watched ?? {}
   const generation = facts?.generation ?? 0
-  const files = { disk, dir, volume_id, segment_bytes, generation, now, space, retired }
+  const files = { disk, dir, volume_id, segment_bytes, generation, now, space }
   const segments = makeSegments(files)
   for (const one of found.files) if (one.kind === "ext") segments.adopt(one, false)
   const known = new Map(facts?.logs.map((log) => [log.number, log]))
@@ -179,12 +173,10 @@ export const recover = async (options: RecoveryOptions) => {
     else unknown.push(one)
   }
   const logs = await sortLogs({ found, volume_id, facts, is_clean, segments }, unknown)
-  const seed = crc32c(volume_id)
-  const index = makeIndex(checkpoint?.index ?? [], seed, replaced)
+  const index = makeIndex(checkpoint?.index ?? [], crc32c(volume_id))
   const images = checkpoint?.extents ?? []
   const extents = makeExtents({ segments, segment_bytes, fail, images, space })
-  const { cursor } = fresh
-  const counters = { ...(facts?.counters ?? { ...fresh_counters, cursor, acknowledged: cursor }) }
+  const counters: Counters = { ...(facts?.counters ?? fresh_counters) }
   const state = makeState(index, extents, counters)
   for (const [segment, log] of known_files) state.addFile(segment, log)
   const start = facts?.end ?? log_start
@@ -198,5 +190,5 @@ export const recover = async (options: RecoveryOptions) => {
     : await replay({ state, log: makeLogReads(segments) }, replayed, start)
   for (const segment of logs.stale) await segments.retire(segment)
   const notes: Record<string, string> = { ...facts?.notes }
-  return { volume_id, segments, index, extents, state, end, deletes, headless, notes, serial, seed }
+  return { volume_id, segments, index, extents, state, end, deletes, headless, notes, serial }
 }

@@ -43,8 +43,6 @@ export interface LineParts {
   readonly makeWriter: (fail: (detail: string) => void) => LogWriter
   /** Why a put of so many bytes exceeds the capacity, with those of the batch so far. */
   readonly capacityFault: (bytes: number, planned_bytes: number) => BlobFault | undefined
-  /** Whether records are those of another store, which told of them itself: they are no facts. */
-  readonly is_adopting: boolean
   /** Told after each batch how many bytes of log it was. */
   readonly wrote: (bytes: number) => void
   /** Told once why nothing is written any more. */
@@ -189,7 +187,7 @@ const makeEchoes = (first: ReadonlyArray<NewRecord>) => {
 }
 
 /** Decides operations one after the other, as long as their records fit into the current file. */
-const makeGathering = ({ state, capacityFault, is_adopting }: LineParts) => {
+const makeGathering = ({ state, capacityFault }: LineParts) => {
   const { counters, index } = state
   return (taken: ReadonlyArray<Waiting>, { heads, known }: Met, limits: Limits) => {
     const written: Array<Written> = []
@@ -197,8 +195,8 @@ const makeGathering = ({ state, capacityFault, is_adopting }: LineParts) => {
     let bytes = limits.taken
     let planned_bytes = 0
     const stamps: Stamps = {
-      cursor: () => (is_adopting ? 0 : cursor + 1),
-      stamp: (at) => (is_adopting || at > last_at ? at : last_at + 1n),
+      cursor: () => cursor + 1,
+      stamp: (at) => (at > last_at ? at : last_at + 1n),
       get last_at() {
         return last_at
       },

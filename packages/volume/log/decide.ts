@@ -213,8 +213,8 @@ const decideRelease = (
   return written(removal("released", id, present, { at, cursor: stamps.cursor() }), present)
 }
 
-const isAt = (place: Place | undefined, other: Place | undefined) =>
-  place?.file === other?.file && place?.position === other?.position
+const isAt = (place: Place | undefined, other: Place) =>
+  place?.file === other.file && place.position === other.position
 
 /** The extents that are not among the others. */
 const without = (some: ReadonlyArray<Extent>, others: ReadonlyArray<Extent>) => {

@@ -3,7 +3,7 @@
  */
 import { crc32c } from "@node-rs/crc32"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import type { LogReads, ReadableSegments, ReadRecord, Segment } from "../parts.ts"
+import type { LogReads, ReadRecord, Segment, Segments } from "../parts.ts"
 import {
   batch_header_bytes,
   data_start,
@@ -33,7 +33,7 @@ const asBuffer = (bytes: Uint8Array) =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
 /** The records of the log by their places, which the index has. */
-export const makeLogReads = (segments: ReadableSegments): LogReads => {
+export const makeLogReads = (segments: Segments): LogReads => {
   const read = async (id: BlobId, file: number, position: number, length: number) => {
     const segment = segments.find("log", file)
     if (!segment) return undefined

@@ -4,7 +4,7 @@
  * takes a sync a third of the time that appending takes; those of extents grow as they are written.
  */
 import { join } from "node:path"
-import { countReads, type VolumeDisk, type VolumeFile } from "../disk.ts"
+import type { VolumeDisk, VolumeFile } from "../disk.ts"
 import { pagedZeros } from "../extents/memory.ts"
 import { type FreeSpace, unwatched } from "../free-space/gauge.ts"
 import type { Segment, Segments } from "../parts.ts"
@@ -110,8 +110,33 @@ export const findSegments = async (disk: VolumeDisk, dir: string): Promise<Found
   return { volume_id, files }
 }
 
-/** A file of the volume, whose reads are counted. */
-type ReadFile = VolumeFile & { readonly unread: () => Promise<void> }
+/** A file that counts its reads: it must not be closed or zeroed while one is under way. */
+interface ReadFile extends VolumeFile {
+  /** Resolves when no read is under way. */
+  readonly unread: () => Promise<void>
+}
+
+const countReads = (file: VolumeFile): ReadFile => {
+  let reads = 0
+  let waiting: Array<() => void> = []
+  const end = () => {
+    reads -= 1
+    if (reads > 0) return
+    for (const resolve of waiting) resolve()
+    waiting = []
+  }
+  return {
+    ...file,
+    read: (position, length, into) => {
+      reads += 1
+      const bytes = file.read(position, length, into)
+      bytes.then(end, end)
+      return bytes
+    },
+    unread: () =>
+      reads === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve)),
+  }
+}
 
 interface ReadSegment extends Segment {
   readonly file: ReadFile
@@ -126,8 +151,6 @@ export interface SegmentsOptions {
   readonly generation: number
   readonly now: () => number
   readonly space?: FreeSpace
-  /** Told of each file that goes out of use. */
-  readonly retired?: ((kind: SegmentKind, number: number) => void) | undefined
 }
 
 /** The length of the next file of a kind: twice the last one's while they are asked for quickly. */
@@ -328,7 +351,6 @@ export const makeSegments = (options: SegmentsOptions): OpenSegments => {
   const retire = async ({ kind, number }: Segment, spare_max = spare_log_files_max) => {
     const segment = used[kind].get(number)
     used[kind].delete(number)
-    options.retired?.(kind, number)
     if (segment) await tracked(giveUp(segment, spare_max))
   }
   const closeAll = async () => {

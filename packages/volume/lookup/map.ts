@@ -36,7 +36,6 @@ import {
   slotsOf,
   type Table,
   table_overhead_bytes,
-  turnVersion,
   whatAt,
   writeEntry,
 } from "./table.ts"
@@ -45,15 +44,12 @@ export type { Place, PlaceKind } from "./table.ts"
 export { isHeld } from "./table.ts"
 
 /** A table of all identifiers that begin with the first `depth` bits of `first`. */
-export interface Bucket {
+interface Bucket {
   table: Table
   readonly depth: number
   /** The first word of the smallest identifier that belongs here. */
   readonly first: number
 }
-
-/** Told of each bucket that there is from now on, in the place of what was there. */
-export type Replaced = (bucket: Readonly<Bucket>) => void
 
 export type Entry = readonly [BlobId, Place]
 
@@ -76,19 +72,18 @@ const word_end = 2 ** 32
 const table_entries = 900
 
 /** So many tables that the entries fit them without a split. */
-const firstBuckets = (seed: number, entries: number, is_shared: boolean): Array<Bucket> => {
+const firstBuckets = (seed: number, entries: number): Array<Bucket> => {
   const depth = entries <= table_entries ? 0 : Math.ceil(Math.log2(entries / table_entries))
   return Array.from({ length: 2 ** depth }, (_, number) => ({
-    table: makeTable(seed, entries / 2 ** depth, is_shared),
+    table: makeTable(seed, entries / 2 ** depth),
     depth,
     first: number * 2 ** (32 - depth),
   }))
 }
 
 /** The tables and the way to each: `at` finds the one of a first word, `after` the next one. */
-const makeDirectory = (seed: number, entries: number, replaced: Replaced | undefined) => {
-  const is_shared = replaced !== undefined
-  let buckets = firstBuckets(seed, entries, is_shared)
+const makeDirectory = (seed: number, entries: number) => {
+  let buckets = firstBuckets(seed, entries)
   let bits = Math.log2(buckets.length)
   let slots = buckets.reduce((sum, { table }) => sum + table.capacity, 0)
   let count = buckets.length
@@ -106,11 +101,9 @@ const makeDirectory = (seed: number, entries: number, replaced: Replaced | undef
   }
   const grow = (bucket: Bucket) => {
     const { table } = bucket
-    const larger = copyRange(table, makeTable(seed, table.used + 1, is_shared), 0, word_end)
+    const larger = copyRange(table, makeTable(seed, table.used + 1), 0, word_end)
     slots += larger.capacity - table.capacity
     bucket.table = larger
-    turnVersion(table)
-    replaced?.(bucket)
   }
   const split = (bucket: Bucket) => {
     if (bucket.depth === bits) {
@@ -120,8 +113,7 @@ const makeDirectory = (seed: number, entries: number, replaced: Replaced | undef
     const depth = bucket.depth + 1
     const width = 2 ** (32 - depth)
     const halves = [bucket.first, bucket.first + width].map((first): Bucket => {
-      const entries = countRange(bucket.table, first, first + width)
-      const room = makeTable(seed, entries, is_shared)
+      const room = makeTable(seed, countRange(bucket.table, first, first + width))
       slots += room.capacity
       return { table: copyRange(bucket.table, room, first, first + width), depth, first }
     })
@@ -131,8 +123,6 @@ const makeDirectory = (seed: number, entries: number, replaced: Replaced | undef
       const from = half.first / 2 ** (32 - bits)
       buckets.fill(half, from, from + 2 ** (bits - depth))
     }
-    turnVersion(bucket.table)
-    if (replaced) halves.forEach(replaced)
   }
   /** The bucket of a first word, with room for one more. */
   const roomy = (word: number): Bucket => {
@@ -309,16 +299,11 @@ const count_names = ["blobs", "tombstones", "gone", "shards"] as const
 
 /**
  * An index, of the images of an earlier one or empty. `seed` is what uploaders must not know: it
- * says where in a table an identifier is looked for. With `replaced` other threads may read it.
- * Throws RangeError where the images are none.
+ * says where in a table an identifier is looked for. Throws RangeError where the images are none.
  */
-export const makeIndex = (
-  images: ReadonlyArray<Uint8Array> = [],
-  seed = 0,
-  replaced?: Replaced,
-) => {
+export const makeIndex = (images: ReadonlyArray<Uint8Array> = [], seed = 0) => {
   const image_bytes = images.reduce((sum, { length }) => sum + length, 0)
-  const directory = makeDirectory(seed, image_bytes / slot_bytes, replaced)
+  const directory = makeDirectory(seed, image_bytes / slot_bytes)
   const key: Key = new Uint32Array(4)
   const counts = { blobs: 0, tombstones: 0, gone: 0, shards: 0 }
 
@@ -363,8 +348,6 @@ export const makeIndex = (
       note(whatAt(table, slot), -1)
       removeAt(table, slot)
     },
-    /** All buckets, for threads that look into them by themselves. */
-    buckets: (): ReadonlyArray<Readonly<Bucket>> => Array.from(bucketsFrom(directory, 0)),
     /** Blobs in byte order after `after_id` ("" for the first) that begin with `prefix`. */
     list: (after_id: string, prefix: string, limit: number) =>
       listFrom(directory, withPrefix(after_id, prefix), limit),

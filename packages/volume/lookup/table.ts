@@ -31,11 +31,8 @@ export type Key = Uint32Array<ArrayBuffer>
 export type Packed = readonly [what: number, position_8: number, bytes: number]
 
 export interface Table {
-  /**
-   * `capacity` tags, then `capacity` times the other six words of a slot; where other threads read
-   * it, one word more, its version: odd while it changes, and for good once it is replaced.
-   */
-  readonly words: Uint32Array
+  /** `capacity` tags, then `capacity` times the other six words of a slot. */
+  readonly words: Uint32Array<ArrayBuffer>
   readonly capacity: number
   /** Mixed into where a slot is looked for first. */
   readonly seed: number
@@ -109,21 +106,11 @@ export const unpack = (what: number, position_8: number, bytes: number): Place =
   is_large: (what & 4) !== 0,
 })
 
-/** A table for so many entries, and some more; other threads may read a shared one. */
-export const makeTable = (seed: number, entries: number, is_shared: boolean): Table => {
+/** A table for so many entries, and some more. */
+export const makeTable = (seed: number, entries: number): Table => {
   let capacity = slots_min
   while (capacity * load_fresh_max < entries) capacity = Math.ceil(capacity * growth)
-  const words = slot_words * capacity
-  const shared = () => new Uint32Array(new SharedArrayBuffer(4 * (words + 1)))
-  return { words: is_shared ? shared() : new Uint32Array(words), capacity, seed, used: 0 }
-}
-
-const versionOf = ({ capacity }: Pick<Table, "capacity">) => slot_words * capacity
-const isShared = ({ words, capacity }: Table) => words.length > slot_words * capacity
-
-/** Called before a table changes and behind it: whoever reads meanwhile looks again. */
-export const turnVersion = (table: Table) => {
-  if (isShared(table)) Atomics.add(table.words, versionOf(table), 1)
+  return { words: new Uint32Array(slot_words * capacity), capacity, seed, used: 0 }
 }
 
 export const isFull = ({ used, capacity }: Table) => used + 1 > capacity * load_max
@@ -182,27 +169,6 @@ const search = (table: Table, key: Key) => {
 /** The identifier's slot; below 0 where it is not in the table. */
 export const find = (table: Table, key: Key) => search(table, key)
 
-/** How often a reader looks again that a change came between. */
-const looks_max = 4
-
-/**
- * Where an identifier is in a table that another thread changes; "unsure" where that thread has
- * another in its place by now, or never lets it be. A processor that reorders reads may show half
- * of a change all the same; whoever reads what is there then sees that it is not the blob's.
- */
-export const findShared = (table: Table, key: Key): Place | "unsure" | undefined => {
-  const { words } = table
-  const at_version = versionOf(table)
-  for (let look = 0; look < looks_max; look++) {
-    const version = Atomics.load(words, at_version)
-    if (version % 2 === 1) continue
-    const slot = search(table, key)
-    const place = slot < 0 ? undefined : placeAt(table, slot)
-    if (Atomics.load(words, at_version) === version) return place
-  }
-  return "unsure"
-}
-
 export const placeAt = (table: Table, slot: number): Place => {
   const rest = restOf(table, slot)
   const { words } = table
@@ -216,7 +182,6 @@ export const put = (table: Table, key: Key, [what, position_8, bytes]: Packed) =
   const { words } = table
   const rest = restOf(table, slot)
   const before = at(words, rest + 3)
-  turnVersion(table)
   words[slot] = tagOf(key[3] ?? 0)
   words[rest] = key[0] ?? 0
   words[rest + 1] = key[1] ?? 0
@@ -224,7 +189,6 @@ export const put = (table: Table, key: Key, [what, position_8, bytes]: Packed) =
   words[rest + 3] = what | lastBitOf(key[3] ?? 0)
   words[rest + 4] = position_8
   words[rest + 5] = bytes
-  turnVersion(table)
   if (found < 0) table.used += 1
   return before
 }
@@ -232,7 +196,6 @@ export const put = (table: Table, key: Key, [what, position_8, bytes]: Packed) =
 /** Empties a slot and moves those behind it that would not be found any more. */
 export const removeAt = (table: Table, slot: number) => {
   const { words, capacity } = table
-  turnVersion(table)
   let hole = slot
   for (let next = (hole + 1) % capacity; !isEmpty(table, next); next = (next + 1) % capacity) {
     const rest = restOf(table, next)
@@ -246,7 +209,6 @@ export const removeAt = (table: Table, slot: number) => {
   }
   words[hole] = 0
   words.fill(0, restOf(table, hole), restOf(table, hole) + rest_words)
-  turnVersion(table)
   table.used -= 1
 }
 

@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { Blake3Hasher } from "@napi-rs/blake-hash"
 import { codeOf } from "#actors/blob-storage/blobs/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import type { ReadableFile } from "../disk.ts"
+import type { VolumeFile } from "../disk.ts"
 import {
   checksumOf,
   decodeHead,
@@ -19,17 +19,13 @@ import {
 import { segmentName } from "../log/segments.ts"
 import type { Place } from "../lookup/map.ts"
 import { makeWarmth } from "../lookup/warmth.ts"
-import type { Index, ReadableSegment, ReadableSegments, ReadRecord, VolumeParts } from "../parts.ts"
+import type { ReadRecord, Segment, VolumeParts } from "../parts.ts"
 import { corrupt, type Quarantine } from "../upkeep/quarantine.ts"
 import { chunk_bytes, chunkCount } from "./chunks.ts"
 import { damaged, damageOf } from "./damage.ts"
 import type { BlobStretch, FileOf } from "./windows.ts"
 
-export interface CopyParts extends Pick<VolumeParts, "dir"> {
-  readonly disk: { readonly open: (path: string) => Promise<ReadableFile> }
-  readonly segments: ReadableSegments
-  readonly index: Pick<Index, "find">
-}
+export type CopyParts = Pick<VolumeParts, "dir" | "disk" | "segments" | "index">
 
 /** Thrown where a copy fails that is not the live one any more: whoever reads begins anew. */
 export const moved = new Error("the record is elsewhere by now")
@@ -88,8 +84,8 @@ export const payloadStretch = ({ head, payload }: ReadRecord, { start, end }: Bl
 
 /** Files that were opened anew, to be closed after use. */
 const freshFiles = ({ disk, dir }: CopyParts) => {
-  const opened = new Map<ReadableSegment, Promise<ReadableFile>>()
-  const open = async ({ kind, number }: ReadableSegment) => {
+  const opened = new Map<Segment, Promise<VolumeFile>>()
+  const open = async ({ kind, number }: Segment) => {
     try {
       return await disk.open(join(dir, segmentName(kind, number)))
     } catch (cause) {
@@ -97,7 +93,7 @@ const freshFiles = ({ disk, dir }: CopyParts) => {
       throw cause
     }
   }
-  const fileOf = (segment: ReadableSegment): Promise<ReadableFile> => {
+  const fileOf = (segment: Segment): Promise<VolumeFile> => {
     const known = opened.get(segment)
     if (known) return known
     const file = open(segment)
@@ -119,7 +115,7 @@ export const makeCopies = (parts: CopyParts, { setAside }: Pick<Quarantine, "set
   const { segments, index } = parts
   const { isWarm, wasWarm } = makeWarmth()
 
-  const segmentOf = ({ file }: Place): ReadableSegment => {
+  const segmentOf = ({ file }: Place): Segment => {
     const segment = segments.find("log", file)
     if (!segment) throw damaged(`The log file ${file} is gone.`, "lost")
     return segment

@@ -9,7 +9,7 @@ import type { BlobRange } from "#actors/blob-storage/blobs/store.ts"
 import type { CopyReading } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import type { ExtentFiles } from "../extents/files.ts"
-import { type Extent, extentsOf, heldBytesOf, type RecordHead } from "../log/record.ts"
+import { extentsOf, heldBytesOf, type RecordHead } from "../log/record.ts"
 import { heldCopyOf, metaOf } from "../log/record-facts.ts"
 import { isHeld, type Place } from "../lookup/map.ts"
 import type { Index, LogReads } from "../parts.ts"
@@ -21,37 +21,13 @@ import { damageOf } from "./damage.ts"
 import { type BlobStretch, type FileOf, stretchOf, type Windows, windowEnd } from "./windows.ts"
 
 export interface ReadParts {
-  readonly index: Pick<Index, "find">
-  readonly log: Pick<LogReads, "head">
+  readonly index: Index
+  readonly log: LogReads
   readonly copies: Copies
   readonly windows: Windows
-  readonly pin: Pin
-  readonly quarantine: Pick<Quarantine, "isHidden" | "setAside">
+  readonly extents: ExtentFiles
+  readonly quarantine: Quarantine
 }
-
-/**
- * Keeps what a record names from being used anew, until what it answers is called; undefined where
- * the record is not the live one any more.
- */
-export type Pin = (
-  id: BlobId,
-  place: Place,
-  extents: ReadonlyArray<Extent>,
-) => (() => void) | undefined | Promise<(() => void) | undefined>
-
-/** The pins of the thread that has the files. */
-export const pinsOf =
-  ({
-    index,
-    extents,
-  }: {
-    readonly index: Pick<Index, "find">
-    readonly extents: ExtentFiles
-  }): Pin =>
-  (id, place, list) => {
-    const now = index.find(id)
-    return isSamePlace(now, place) ? extents.pin(list) : undefined
-  }
 
 export type Sound = (id: BlobId, at: bigint) => Promise<RecordHead | undefined>
 
@@ -139,7 +115,7 @@ const makeSound =
     }
   }
 
-const makeFinding = ({ index, copies, quarantine, pin }: ReadParts) => {
+const makeFinding = ({ index, copies, quarantine, extents }: ReadParts) => {
   const find = (id: BlobId): Place => {
     const place = index.find(id)
     if (!isHeld(place) || quarantine.isHidden(id, place)) {
@@ -166,9 +142,8 @@ const makeFinding = ({ index, copies, quarantine, pin }: ReadParts) => {
   const open = (id: BlobId, at: bigint): Promise<Source> =>
     onLive(id, async (place) => {
       const head = await headOf(id, place, at)
-      const unpin = await pin(id, place, extentsOf(head))
-      if (!unpin) throw moved
-      return { place, head, unpin }
+      if (!isSamePlace(index.find(id), place)) throw moved
+      return { place, head, unpin: extents.pin(extentsOf(head)) }
     })
   return { find, onLive, headOf, open }
 }

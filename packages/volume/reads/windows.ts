@@ -3,9 +3,9 @@
  * extent's table, and the table against the record, before anything is handed on.
  */
 import { crc32c } from "@node-rs/crc32"
-import type { ReadableFile } from "../disk.ts"
+import type { VolumeFile } from "../disk.ts"
 import type { Extent } from "../log/record.ts"
-import type { ReadableSegment, ReadableSegments } from "../parts.ts"
+import type { Segment, Segments } from "../parts.ts"
 import { chunk_bytes, chunkCount, firstMismatch, tableBytes, window_bytes } from "./chunks.ts"
 import { damaged } from "./damage.ts"
 
@@ -38,7 +38,7 @@ export function* windowsIn({ start, end }: BlobStretch): Generator<BlobStretch> 
 }
 
 /** Which file is read for a segment: its own, or one that was opened anew. */
-export type FileOf = (segment: ReadableSegment) => ReadableFile | Promise<ReadableFile>
+export type FileOf = (segment: Segment) => VolumeFile | Promise<VolumeFile>
 
 export const ownFile: FileOf = ({ file }) => file
 
@@ -139,7 +139,7 @@ const piecesOf = (extents: ReadonlyArray<Extent>, { start, end }: BlobStretch) =
  * Reads windows. Throws `damaged` where bytes are missing or are not those that were put; what was
  * freed must be pinned by the caller.
  */
-export const makeWindows = (segments: ReadableSegments) => {
+export const makeWindows = (segments: Segments) => {
   const tables = makeTables()
   const memory = makeWindowMemory()
 

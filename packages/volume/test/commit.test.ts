@@ -10,12 +10,10 @@ import { type VolumeDisk, volumeDisk } from "../disk.ts"
 import type { VolumeEngine } from "../engine.ts"
 import { batchesIn, flip, logPaths } from "./damaged.ts"
 import {
-  bytesOf,
   copyOf,
   diskError,
   freshFolder,
   opened,
-  order,
   origin,
   putEach,
   putOne,
@@ -328,27 +326,6 @@ describe("the capacity", () => {
     const { payload_bytes, used_bytes } = await engine.usage()
     assert.equal(payload_bytes, 1000 * stored)
     assert(used_bytes > 1200 * stored && used_bytes < 11_000, `${used_bytes} bytes`)
-  })
-})
-
-describe("facts of an adopted store", () => {
-  it("are none, and the journal goes on where the other one ended", async () => {
-    const dir = freshFolder()
-    const adopting = await opened(dir, { is_adopting: true, first_cursor: 70 })
-    const ids = await putEach(adopting, upTo(5))
-    await adopting.delete(ids[0] ?? assert.fail(), origin, 9000n)
-    assert.deepEqual(await adopting.scan(0, 10), [])
-    await adopting.shut()
-    const engine = await opened(dir)
-    assert.equal(await engine.tombstone(ids[0] ?? assert.fail()), 9000n)
-    const { meta } = await engine.put(order, [bytesOf(50)], 1n)
-    assert.equal(meta.created_at, 9001n)
-    assert.deepEqual(
-      (await engine.scan(0, 10)).map(({ cursor, kind }) => [cursor, kind]),
-      [[71, "stored"]],
-    )
-    const usage = await engine.usage()
-    assert.deepEqual([usage.blob_count, usage.payload_bytes], [5, 5000])
   })
 })
 

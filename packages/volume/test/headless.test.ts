@@ -215,14 +215,6 @@ describe("a start that finds a head that rots", () => {
     assert.equal((await toldIn(await again(copy))).length, 1)
     await assertTold(await again(copyOf(copy)), life.id, small_bytes)
   })
-
-  it("tells nothing where another store is being taken over", async () => {
-    const life = await killed(small_bytes)
-    const dir = damagedAt(life, life.start + fields.at)
-    const engine = await opened(dir, { clock, is_adopting: true })
-    assert.equal((await toldIn(engine)).length, 0)
-    assert.equal((await engine.usage()).quarantined, 0)
-  })
 })
 
 describe("a head that rots of a record that is not the newest", () => {
