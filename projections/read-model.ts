@@ -55,11 +55,6 @@ export const Rest = Context.Reference<Rests>("projections/Rest", {
 })
 
 export interface ReadModel<Tables> extends Pick<Database<Tables>, "db" | "reader" | "dump"> {
-  /**
-   * Another object once anything else shows, also after it was built again; undefined where this
-   * process does not keep it, and cannot tell.
-   */
-  readonly shown?: () => object
   /** The last commit shown. */
   readonly position: Effect.Effect<number>
   /** Waits until the commit at `position` shows. */
@@ -339,8 +334,6 @@ export const readModel = Effect.fnUntraced(function* <Tables>(blueprint: Bluepri
     db: database.db,
     reader: database.reader,
     dump: database.dump,
-    // What others write shows before this process has heard of it.
-    ...(database.sharing === undefined && { shown: () => database.checkpoint() }),
     position: Effect.sync(position),
     waitFor,
     catchUp: Effect.flatMap(log.head(part), waitFor),

@@ -16,7 +16,7 @@ const ms_per_s = 1000
 const taken_bytes_per_s_min = 16 * 1024
 
 /** Until when so many bytes must have been taken, in Unix milliseconds. */
-export const takenBy = (
+const takenBy = (
   now_ms: number,
   bytes: number,
   patience_s: number,

@@ -158,7 +158,7 @@ const recordedTokens =
   }
 
 const callerBy = (record: TokenRecord, clock: Clock.Clock) =>
-  // Known at once, without an effect that asks for the time: hot routes take no other caller.
+  // Known at once, without an effect that asks for the time: direct routes then wait for nothing.
   hasExpired(record, clock.currentTimeMillisUnsafe())
     ? refused("expired")
     : Effect.succeed(callerOfRecord(record))

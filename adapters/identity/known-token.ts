@@ -1,6 +1,7 @@
 /**
  * Tokens that were found good a moment ago: to verify a signature, or to ask Keystone, costs more
- * than the rest of a small request. Their callers are known at once, as hot routes want it.
+ * than the rest of a small request. Their callers are known at once, and direct routes wait for
+ * nothing.
  */
 import type { Clock } from "effect"
 import type { Caller } from "#gateway/caller.ts"

@@ -35,13 +35,12 @@ const decode = Schema.decodeUnknownOption(Said)
 
 const telling = (
   connection: NatsConnection,
-  { hear, find, progressOf, heard }: ReturnType<typeof hearing>,
+  { hear, find, progressOf }: ReturnType<typeof hearing>,
 ) =>
   LiveWorkers.of({
     beat: (beat) => Effect.andThen(hear(beat), tell(connection, beat)),
     find,
     progressOf,
-    heard,
   })
 
 /** Tells the others; it hears nobody but itself, since a worker's user may not listen. */

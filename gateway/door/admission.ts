@@ -60,7 +60,7 @@ const no_identity: Failure = {
 const bearer = /^bearer +(\S+) *$/i
 
 /** The token of an Authorization header; undefined where it carries none. */
-export const bearerOf = (authorization: string) => bearer.exec(authorization)?.[1]
+const bearerOf = (authorization: string) => bearer.exec(authorization)?.[1]
 
 /** Document 2 §5: what is in the header of share protection's tokens. */
 const openstack_token = new RegExp(`^[\\x21-\\x7e]{1,${openstack_token_length_max}}$`)
@@ -137,7 +137,7 @@ export const hasBody = ({ headers }: Pick<Incoming, "headers">) =>
   headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined
 
 /** Whether the body is chunked and something else too: Node undoes the one and leaves the other. */
-export const isCoded = ({ "transfer-encoding": coding = "chunked" }: Incoming["headers"]) =>
+const isCoded = ({ "transfer-encoding": coding = "chunked" }: Incoming["headers"]) =>
   coding.trim().toLowerCase() !== "chunked"
 
 /** A body's content type, without parameters. */
@@ -145,7 +145,7 @@ const typeOf = ({ "content-type": type = "" }: Incoming["headers"]) =>
   type.split(";", 1)[0]?.trim().toLowerCase() ?? ""
 
 /** The most that the body may have, where it announces more. */
-export const exceeded = (
+const exceeded = (
   headers: Incoming["headers"],
   { bodyLimit }: Pick<Route, "bodyLimit">,
   settings: Settings,

@@ -1,6 +1,6 @@
 /**
- * How the HTTP path uses memory: it gives windows back when the system has them, and answers what is
- * at hand at once.
+ * How the HTTP path uses memory: it gives windows back when the system has them, and sends at once
+ * what is in memory.
  */
 import { connect } from "node:net"
 import { Effect } from "effect"

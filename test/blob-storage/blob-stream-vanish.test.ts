@@ -33,7 +33,7 @@ const onDisk = (setup: BlobSetup, body: (service: OnDisk) => Effect.Effect<void>
         const engine = yield* Effect.orDie(openBlobVolume(options))
         const store = storeOf(engine)
         yield* Effect.promise(() =>
-          withBlobs({ ...setup, store }, (service) => body({ ...service, engine })),
+          withBlobs({ ...setup, store, engine }, (service) => body({ ...service, engine })),
         )
       }),
     ),

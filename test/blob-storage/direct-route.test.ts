@@ -3,55 +3,10 @@ import { connect } from "node:net"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { DirectBlobs } from "#gateway/blob-storage/direct/routes.ts"
-import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { as, settingsWith, until } from "../http.ts"
-import {
-  accept_bytes,
-  type BlobService,
-  type BlobSetup,
-  base64,
-  bytes_type,
-  json_type,
-  withBlobs,
-} from "./blob-service.ts"
-
-type Engine = DirectBlobs["engine"]
-
-const mib = 1024 ** 2
-const id = "0123456789abcdef0123456789abcdef"
-const path = `/v1/blobs/${id}`
-
-const metaOf = (size: number): BlobMeta => ({
-  size: BigInt(size),
-  created_at: 1n,
-  modified_at: 1n,
-  checksum: "",
-  labels: {},
-  policy: "REPLICATION_POLICY_NONE",
-})
-
-const never = () => new Promise<never>(() => undefined)
-const nothing = () => Promise.reject(thrown({ _tag: "BlobStoreFailed", detail: "not here" }))
-
-/** An engine that answers nothing but what a test gives it. */
-const engineWith = (given: Partial<Engine>): Engine => ({
-  put: nothing,
-  upload: () => ({ write: nothing, finish: nothing, abort: async () => undefined }),
-  get: nothing,
-  stat: nothing,
-  delete: nothing,
-  ...given,
-})
-
-const run = (
-  engine: Partial<Engine>,
-  setup: BlobSetup,
-  body: (service: BlobService) => Promise<void>,
-) =>
-  withBlobs({ ...setup, engine: engineWith(engine) }, (service) =>
-    Effect.promise(() => body(service)),
-  )
+import { accept_bytes, type BlobService, base64, bytes_type, json_type } from "./blob-service.ts"
+import { type Engine, id, metaOf, mib, never, nothing, path, run } from "./direct-engine.ts"
 
 const hurried = { settings: { api: { request_timeout_seconds: 1 } } }
 
@@ -175,6 +130,20 @@ describe("a request on a direct route", () => {
     })
   })
 
+  it("refused before its end is never read as a request", () =>
+    run({}, {}, async (service) => {
+      const smuggled = "GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"
+      const nobody = head(`Content-Length: ${smuggled.length}`).replace("writer", "nobody")
+      const last = "GET /nowhere HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+      const answers = await service.raw(nobody, smuggled, last)
+      expect(answers.match(/HTTP\/1\.1 \d{3}/g)).toEqual(["HTTP/1.1 401", "HTTP/1.1 404"])
+      const chunks = `${smuggled.length.toString(16)}\r\n${smuggled}\r\n`
+      const chunked = head("Transfer-Encoding: chunked").replace("writer", "nobody")
+      const cut = await service.raw(chunked, chunks)
+      expect(cut.match(/HTTP\/1\.1 \d{3}/g)).toEqual(["HTTP/1.1 401"])
+      expect(cut).toMatch(/connection: close/i)
+    }))
+
   it("that fails by a defect of ours is 500 without detail, and logged", () => {
     const get = () => {
       throw new TypeError("a secret of the machine")
@@ -202,81 +171,6 @@ describe("a request on a direct route", () => {
     })
     await stopped
     expect(await status).toBe(200)
-  })
-})
-
-describe("bytes in windows", () => {
-  const window = Buffer.alloc(983_040, 7)
-  const reading = (count: number, windows: () => AsyncIterableIterator<Uint8Array>) => ({
-    get: async () => ({ meta: metaOf(count * window.length), data: undefined, windows }),
-  })
-  const fault = thrown({ _tag: "BlobCorrupt", id: id as never, detail: "" })
-  const ask = (service: BlobService) =>
-    service.fetch(path, { headers: { ...as("reader"), ...accept_bytes } })
-
-  it("come in full", () => {
-    const get = reading(5, async function* () {
-      for (let count = 0; count < 5; count++) yield window
-    })
-    return run(get, {}, async (service) => {
-      const bytes = Buffer.from(await (await ask(service)).arrayBuffer())
-      expect([bytes.length, bytes.equals(Buffer.alloc(bytes.length, 7))]).toEqual([
-        5 * window.length,
-        true,
-      ])
-      expect(service.inFlight()).toBe(0)
-    })
-  })
-
-  it("are an error where the first is corrupt, and cut off where a later one is", () => {
-    let good = 0
-    const get = reading(5, async function* () {
-      for (let count = 0; count < good; count++) yield window
-      throw fault
-    })
-    return run(get, {}, async (service) => {
-      expect((await ask(service)).status).toBe(404)
-      good = 2
-      const answer = await ask(service)
-      expect(answer.status).toBe(200)
-      await expect(answer.arrayBuffer()).rejects.toThrow()
-      await until(() => service.inFlight() === 0)
-      expect(service.logged.join()).toContain("A request failed.")
-    })
-  })
-
-  it("are cut off where they end too early", () => {
-    const get = reading(3, async function* () {
-      yield window
-    })
-    return run(get, {}, async (service) => {
-      const answer = await ask(service)
-      await expect(answer.arrayBuffer()).rejects.toThrow()
-    })
-  })
-
-  it("are read one ahead of a slow client, and closed when it goes", () => {
-    let read = 0
-    let closed = 0
-    const get = reading(1000, async function* () {
-      try {
-        for (; read < 1000; read++) yield window
-      } finally {
-        closed += 1
-      }
-    })
-    return run(get, {}, async (service) => {
-      const socket = connect(service.port, "127.0.0.1")
-      socket.pause()
-      const lines = [`GET ${path} HTTP/1.1`, "Host: a", "Authorization: Bearer reader"]
-      socket.write([...lines, "Accept: application/octet-stream", "\r\n"].join("\r\n"))
-      await until(() => read > 0)
-      for (let turn = 0; turn < 1000; turn++) await new Promise((next) => setImmediate(next))
-      // What the kernel's buffers of both ends hold, and two windows.
-      expect(read).toBeLessThan(20)
-      socket.destroy()
-      await until(() => closed === 1 && service.inFlight() === 0)
-    })
   })
 })
 

@@ -162,5 +162,4 @@ export const beats = ({ heard }: World): LiveWorkers["Service"] => ({
   beat: heard.hear,
   find: heard.find,
   progressOf: heard.progressOf,
-  heard: heard.heard,
 })

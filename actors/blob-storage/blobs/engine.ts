@@ -1,8 +1,8 @@
 /**
- * BlobEngine, the store of one node without Effect: what the store's layer and the hot routes both
+ * BlobEngine, the store of one node without Effect: what the store's layer and direct routes both
  * stand on. A method that fails rejects with an Error that carries a BlobFault (`faultOf`).
  *
- * Source: document 1 §1, §4 BlobService; DESIGN, the exception: bytes, hot routes.
+ * Source: document 1 §1, §4 BlobService; DESIGN, the exception: bytes.
  */
 import { Context } from "effect"
 import type { BlobId, BlobLabels, BlobMeta, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
@@ -99,7 +99,7 @@ export interface BlobEngine {
   readonly shut: () => Promise<void>
 }
 
-/** The engine of this process's node, for hot routes; undefined where there is none. */
+/** The engine of this process's node, for direct routes; undefined where there is none. */
 export const HotEngine = Context.Reference<BlobEngine | undefined>("actors/HotEngine", {
   defaultValue: () => undefined,
 })

@@ -41,14 +41,12 @@ export class LiveWorkers extends Context.Service<
     readonly find: (worker_id: string) => LiveWorker | undefined
     /** What a worker that runs the job said of it last; undefined when none does. */
     readonly progressOf: (job_id: string) => JobProgress | undefined
-    /** Grows with whatever is heard. */
-    readonly heard: () => number
   }
 >()("actors/share-protection/LiveWorkers") {
   /** For one process. */
   static readonly memory = Layer.sync(this, () => {
-    const { hear, find, progressOf, heard } = hearing()
-    return { beat: hear, find, progressOf, heard }
+    const { hear, find, progressOf } = hearing()
+    return { beat: hear, find, progressOf }
   })
 }
 
@@ -56,8 +54,6 @@ export class LiveWorkers extends Context.Service<
 export const hearing = (workers_max = heard_max) => {
   const workers = new Map<string, LiveWorker>()
   const jobs = new Map<string, { readonly worker_id: WorkerId; readonly said: JobProgress }>()
-
-  let beats = 0
 
   const forget = (worker_id: string) => {
     for (const { job_id } of workers.get(worker_id)?.jobs ?? []) {
@@ -70,7 +66,6 @@ export const hearing = (workers_max = heard_max) => {
     hear: (beat: WorkerBeat) =>
       Effect.map(Clock.currentTimeMillis, (heard_at) => {
         const { worker_id } = beat
-        beats++
         forget(worker_id)
         workers.set(worker_id, { ...beat, heard_at })
         for (const said of beat.jobs) jobs.set(said.job_id, { worker_id, said })
@@ -79,6 +74,5 @@ export const hearing = (workers_max = heard_max) => {
       }),
     find: (worker_id: string) => workers.get(worker_id),
     progressOf: (job_id: string) => jobs.get(job_id)?.said,
-    heard: () => beats,
   }
 }

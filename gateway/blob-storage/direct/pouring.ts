@@ -34,8 +34,6 @@ export const beginPouring = (
   }
 }
 
-export type Pour = NonNullable<ReturnType<typeof beginPouring>>
-
 /**
  * Runs `each` for every window, while the next one is read. Throws the fault of a window, and where
  * the windows end before `length` bytes.

@@ -4,7 +4,7 @@
  *
  * Source: document 1 §4 PutChunk; DECISIONS, document 1, framing of streams.
  */
-import { Effect, Result, Schema } from "effect"
+import { Effect, type Fiber, Result, Schema } from "effect"
 import type { BlobUpload } from "#actors/blob-storage/blobs/engine.ts"
 import { isErasureCode, refusedPolicy } from "#actors/blob-storage/replication.ts"
 import type { FieldsRead } from "#gateway/blob-storage/body/fields.ts"
@@ -32,7 +32,7 @@ import {
 import { Internal, InvalidArgument } from "#schemas/blob-storage/rejection.ts"
 
 /** A client may wait for the answer to its final chunk before it ends its request. */
-const final_grace_ms = 1000
+const final_grace = "1 second"
 
 const chunkFields = messageFields(
   Schema.Struct({
@@ -150,11 +150,11 @@ export const putChunks = (
     is_lined,
     is_array_taken: true,
   })
-  let grace: ReturnType<typeof setTimeout> | undefined
+  let grace: Fiber.Fiber<unknown> | undefined
   let work: Promise<unknown> = Promise.resolve()
 
   const fail = (cause: unknown) => {
-    clearTimeout(grace)
+    grace?.interruptUnsafe()
     rejectCause(exchange, cause)
   }
   const met = async (messages: ReadonlyArray<FieldsRead>) => {
@@ -162,7 +162,10 @@ export const putChunks = (
       if (exchange.isOver()) return
       await intake.meet(message)
     }
-    if (intake.isFinal()) grace ??= setTimeout(intake.finish, final_grace_ms)
+    if (!intake.isFinal()) return
+    grace ??= Effect.runFork(
+      Effect.andThen(Effect.sleep(final_grace), () => Effect.sync(intake.finish)),
+    )
   }
   readBody(exchange, {
     take: (bytes) => {
@@ -174,7 +177,7 @@ export const putChunks = (
     end: () => {
       work
         .then(() => {
-          clearTimeout(grace)
+          grace?.interruptUnsafe()
           if (exchange.isOver()) return
           intake.checkEnd(scanner.end())
           intake.finish()
@@ -182,7 +185,7 @@ export const putChunks = (
         .catch(fail)
     },
     drop: () => {
-      clearTimeout(grace)
+      grace?.interruptUnsafe()
       intake.drop()
     },
     fail,

@@ -1,6 +1,6 @@
 /**
- * The cluster engine: this node's store and the other nodes' as one, for the store's layer and the
- * hot routes. Who is alone asks nobody.
+ * The cluster engine: this node's store and the other nodes' as one. A node that is alone asks no
+ * other.
  *
  * Source: document 1 §1, §4 BlobService; docs/decisions/0123-cluster-engine.md.
  */
