@@ -1,6 +1,6 @@
 /**
- * How a store's engine says what went wrong: the port's errors as plain data, because hot routes and
- * links between nodes need no class.
+ * How a store's engine says what went wrong: the port's errors as plain data, since a hot route and
+ * a link between nodes want no class.
  */
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { causeText } from "#schemas/cause-text.ts"
