@@ -107,9 +107,7 @@ export type Operation =
       readonly at: bigint
     }
   | {
-      /**
-       * Takes a copy out that is corrupt or gone; another in its place is left alone.
-       */
+      /** Takes a copy out that is corrupt or gone; another in its place is left alone. */
       readonly kind: "quarantined" | "lost"
       readonly id: BlobId
       readonly place: Place
