@@ -56,7 +56,7 @@ export const visitHeaders = (
   is_private: boolean,
   { status, headers }: { readonly status: number; readonly headers: Headers },
 ): Readonly<Record<string, string>> => {
-  const vary = joined(of_visit.vary, headers.vary)
-  const both = vary === "" ? of_visit : { ...of_visit, vary }
-  return { ...both, ...caching(is_private, status, { ...headers, ...both }) }
+  const vary = of_visit.vary === undefined ? headers.vary : joined(of_visit.vary, headers.vary)
+  const own = { etag: headers.etag, "cache-control": headers["cache-control"], vary }
+  return { ...of_visit, ...(vary !== undefined && { vary }), ...caching(is_private, status, own) }
 }
