@@ -90,11 +90,9 @@ const section = (id: number, items: ReadonlyArray<Code>): Code => {
 export const get = (local: number): Code => [0x20, ...unsigned(local)]
 export const set = (local: number, value: Code): Code => [...value, 0x21, ...unsigned(local)]
 export const integer = (value: number): Code => [0x41, ...signed(value)]
-export const add = (one: Code, other: Code): Code => [...one, ...other, 0x6a]
+const add = (one: Code, other: Code): Code => [...one, ...other, 0x6a]
 export const load = (address: Code, offset = 0): Code => [...address, 0x28, 2, ...unsigned(offset)]
 
-/** One byte, 0 to 255. */
-export const loadByte = (address: Code): Code => [...address, 0x2d, 0, 0]
 export const store = (address: Code, value: Code, offset = 0): Code => [
   ...address,
   ...value,
@@ -102,7 +100,6 @@ export const store = (address: Code, value: Code, offset = 0): Code => [
   2,
   ...unsigned(offset),
 ]
-export const shiftedLeft = (value: Code, by: number): Code => [...value, ...integer(by), 0x74]
 
 /** Adds to a local of i32. */
 export const advance = (local: number, by: Code): Code => set(local, add(get(local), by))
@@ -129,15 +126,6 @@ const simdAt =
 
 /** 16 bytes; no alignment is promised. */
 export const loadVector = simdAt(0, 0)
-/** 4 bytes, four times. */
-export const loadSplat = simdAt(9, 2)
-/** The low 4 bytes of a vector to an address. */
-export const storeLow = (address: Code, vector: Code): Code => [
-  ...simd(90)(address, vector),
-  2,
-  0,
-  0,
-]
 export const storeVector = (address: Code, vector: Code, offset = 0): Code => [
   ...simd(11)(address, vector),
   0,
