@@ -16,7 +16,6 @@ const exported_still = new Set([
   "packages/models/classes.ts",
   "packages/models/onnx/protobuf.ts",
   "packages/predictor/images/image.ts",
-  "packages/predictor/jpeg/jpeg.ts",
   "packages/trainer/files.ts",
   "packages/trainer/job.ts",
   "packages/trainer/optimizer.ts",

@@ -4,17 +4,23 @@
  * Pillow's scheme: a filter as wide as the reduction, weights in fixed point, first all rows, then
  * all columns, rounded to bytes between. Source: Pillow, Resample.c and Geometry.c; plant facts 4.
  */
-import {
-  group_pixels,
-  low_bits,
-  narrow_at_once,
-  narrow_pairs,
-  narrow_pixels,
-  pair_bytes,
-  precision_bits,
-  type ResampleProgram,
-  resampleProgram,
-} from "./resample-module.ts"
+import { kernelsOf } from "./kernel.ts"
+
+/** Binary digits after the point of a weight. Source: Pillow's Resample.c, PRECISION_BITS. */
+const precision_bits = 22
+/** Digits of a weight's lower part. */
+const low_bits = 11
+/** Pixels that one step of the horizontal pass takes together. */
+const group_pixels = 4
+/** Bytes of the weights of one pair: upper parts, then lower parts. */
+const pair_bytes = 8
+/** Pixels that the narrow pass takes for one pixel out, and their pairs; it makes four at once. */
+const narrow_pixels = 5
+const narrow_pairs = 3
+const narrow_at_once = 4
+
+/** `kernels/resample.wat` says what these take. */
+const resampleKernels = kernelsOf<"horizontal" | "narrow" | "vertical">("resample")
 
 /** Pixels, three bytes each, row by row without gaps. */
 export interface Pixels {
@@ -35,7 +41,7 @@ export interface Coefficients {
   readonly size: number
 }
 
-const kernels = {
+const filters = {
   bicubic: {
     support: 2,
     at: (x: number) => {
@@ -50,14 +56,14 @@ const kernels = {
 
 /** How `to` pixels are made of `from`, in fixed point. The order of operations is Pillow's. */
 export const coefficients = (
-  filter: keyof typeof kernels,
+  filter: keyof typeof filters,
   from: number,
   to: number,
 ): Coefficients => {
-  const kernel = kernels[filter]
+  const { support: reach, at: weightAt } = filters[filter]
   const scale = from / to
   const filter_scale = Math.max(scale, 1)
-  const support = kernel.support * filter_scale
+  const support = reach * filter_scale
   const size = Math.ceil(support) * 2 + 1
   const weights = new Int32Array(to * size)
   const first = new Int32Array(to)
@@ -69,7 +75,7 @@ export const coefficients = (
     const n = Math.min(Math.trunc(centre + support + 0.5), from) - low
     let total = 0
     for (let j = 0; j < n; j++) {
-      const value = kernel.at((j + low - centre + 0.5) * (1 / filter_scale))
+      const value = weightAt((j + low - centre + 0.5) * (1 / filter_scale))
       values[j] = value
       total += value
     }
@@ -153,10 +159,10 @@ const verticalPlan = ({ first, count, weights, size }: Coefficients) => {
 
 interface Workspace {
   readonly memory: WebAssembly.Memory
-  readonly program: ResampleProgram
+  readonly kernels: ReturnType<typeof resampleKernels>
 }
 
-type Plan<A> = (filter: keyof typeof kernels, from: number, to: number) => A
+type Plan<A> = (filter: keyof typeof filters, from: number, to: number) => A
 
 /** Keeps the last one: images of one sender mostly have one size. */
 const planOf = <A>(make: Plan<A>): Plan<A> => {
@@ -187,12 +193,12 @@ export const resampler = (side: number) => {
     const pages = Math.ceil(bytes / page_bytes)
     if (kept !== undefined && kept.memory.buffer.byteLength >= bytes) return kept
     const memory = new WebAssembly.Memory({ initial: pages })
-    const made = { memory, program: resampleProgram(memory) }
+    const made = { memory, kernels: resampleKernels(memory) }
     if (bytes <= kept_bytes_max) kept = made
     return made
   }
 
-  const filtered = (image: Pixels, filter: keyof typeof kernels): Uint8Array => {
+  const filtered = (image: Pixels, filter: keyof typeof filters): Uint8Array => {
     const { rgb, width, height } = image
     const across = width === side ? undefined : planned.across(filter, width, side)
     const down = height === side ? undefined : planned.down(filter, height, side)
@@ -208,14 +214,14 @@ export const resampler = (side: number) => {
     // The last pair of rows may have one that is none, and counts as none.
     const at_weights = at_middle + aligned((rows + 1) * out_stride) + slack_bytes
     const at_out = at_weights + aligned(down?.halves.byteLength ?? 0)
-    const { memory, program } = workspace(at_out + out_bytes)
+    const { memory, kernels } = workspace(at_out + out_bytes)
     const bytes = new Uint8Array(memory.buffer)
 
     new Int32Array(memory.buffer, at_table, table.length).set(table)
     new Int16Array(memory.buffer, at_halves, halves.length).set(halves)
     const [pass, steps] = is_narrow
-      ? [program.narrow, side / narrow_at_once]
-      : [program.horizontal, side]
+      ? [kernels.narrow, side / narrow_at_once]
+      : [kernels.horizontal, side]
     for (let row = 0; row < rows; row += block_rows) {
       const n = Math.min(block_rows, rows - row)
       const from = (top + row) * stride
@@ -231,7 +237,7 @@ export const resampler = (side: number) => {
       const weights = at_weights + y * down.row_bytes
       const target = at_out + y * out_stride
       const pairs = Math.ceil((down.count[y] ?? 0) / 2)
-      program.vertical(source, target, weights, pairs, out_stride, out_blocks)
+      kernels.vertical(source, target, weights, pairs, out_stride, out_blocks)
     }
     return bytes.subarray(at_out, at_out + side * out_stride)
   }

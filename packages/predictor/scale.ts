@@ -4,19 +4,8 @@
  *
  * Source: document 3 §7 C, numbers from 0 to 1; plant facts 4.
  */
+import { kernelsOf } from "./kernel.ts"
 import type { Scale } from "./protocol.ts"
-import {
-  add,
-  advance,
-  get,
-  integer,
-  load,
-  loadByte,
-  shiftedLeft,
-  store,
-  times,
-  wasmProgram,
-} from "./wasm-module.ts"
 
 /** As Python does it: in 64 bits, then rounded to 32. */
 export const scales: Record<Scale, Float32Array> = {
@@ -28,22 +17,7 @@ export const scales: Record<Scale, Float32Array> = {
 /** Bytes that one step of the program takes. */
 const unrolled = 4
 
-/** `steps` times four bytes, each `apart` from the one before it, become numbers side by side. */
-const scaled = () => {
-  const [source, target, table, apart, steps] = [0, 1, 2, 3, 4]
-  const one = (n: number) => [
-    // A number is copied as its 32 bits.
-    ...store(get(target), load(add(get(table), shiftedLeft(loadByte(get(source)), 2))), 4 * n),
-    ...advance(source, get(apart)),
-  ]
-  const step = [
-    ...Array.from({ length: unrolled }, (_, n) => one(n)).flat(),
-    ...advance(target, integer(4 * unrolled)),
-  ]
-  return { parameters: 5, integers: 0, vectors: 0, body: times(steps, step) }
-}
-
-const scaleProgram = wasmProgram({ scaled: scaled() })
+const scaleKernels = kernelsOf<"scale">("scale")
 
 const page_bytes = 65_536
 const number_bytes = 4
@@ -68,17 +42,17 @@ export const scaler = (
   const at_numbers = table_bytes + length
   const bytes = at_numbers + count * length * number_bytes
   const memory = new WebAssembly.Memory({ initial: Math.ceil(bytes / page_bytes) })
-  const program = scaleProgram(memory)
+  const { scale: scaled } = scaleKernels(memory)
   const source = new Uint8Array(memory.buffer, table_bytes, length)
   const numbers = new Float32Array(memory.buffer, at_numbers, count * length)
   new Float32Array(memory.buffer, 0, scales[scale].length).set(scales[scale])
   const put = (rgb: Uint8Array, n: number) => {
     source.set(rgb)
     const target = at_numbers + n * length * number_bytes
-    if (layout === "NHWC") return program.scaled(table_bytes, target, 0, 1, length / unrolled)
+    if (layout === "NHWC") return scaled(table_bytes, target, 0, 1, length / unrolled)
     for (let colour = 0; colour < colours; colour++) {
       const plane = target + colour * pixels * number_bytes
-      program.scaled(table_bytes + colour, plane, 0, colours, pixels / unrolled)
+      scaled(table_bytes + colour, plane, 0, colours, pixels / unrolled)
     }
   }
   return { numbers, put }

@@ -4,7 +4,6 @@ import { parentPort, workerData } from "node:worker_threads"
 import { causeText } from "#schemas/cause-text.ts"
 import { side } from "#schemas/image-side.ts"
 import { yieldToOthers } from "#threads"
-import { quickJpeg } from "./jpeg/jpeg.ts"
 import {
   type Answer,
   end,
@@ -23,7 +22,7 @@ type Pictures = ReturnType<typeof loadPictures>
 const working = (options: ThreadOptions, session: Session | undefined, pictures: Pictures) => {
   const { resize, auto_orient, pixels_max } = options
   const resized = resampler(side)
-  const image_options = { pixels_max, auto_orient, quick: quickJpeg() }
+  const image_options = { pixels_max, auto_orient }
 
   const prepare = async (image: Uint8Array, runs: boolean): Promise<Answer> => {
     const [{ decode, decodeFast, giveBack }] = await pictures
@@ -41,7 +40,7 @@ const working = (options: ThreadOptions, session: Session | undefined, pictures:
       const [row = "The network was not run."] = await outputsOf([small])
       return { kind: "predicted", ...seen, row }
     }
-    // The memory is the decoder's or the resizer's: the next image is put there.
+    // The memory may be the resizer's: the next image is put there.
     return { kind: "prepared", ...seen, rgb: new Uint8Array(small) }
   }
   const outputsOf = async (inputs: ReadonlyArray<Input>) => {

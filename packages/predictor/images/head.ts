@@ -8,17 +8,12 @@
 export interface JpegHead {
   readonly width: number
   readonly height: number
-  /** Not progressive, and its colours are sampled as nearly everybody samples them. */
-  readonly is_plain: boolean
 }
 
 const marker_start = 0xff
 /** Frames of Huffman codes, baseline, extended or progressive: SOF0 to SOF2. */
 const frame_first = 0xc0
 const frame_last = 0xc2
-const frame_progressive = 0xc2
-/** Each colour's own, across and down: 4:4:4, 4:2:2, 4:2:0 and gray. Source: T.81, B.2.2. */
-const plain_samplings = new Set(["11", "11 11 11", "21 11 11", "22 11 11"])
 const huffman_tables = 0xc4
 /** From here on segments say nothing about pixels, but those that follow. */
 const table_first = 0xdb
@@ -33,7 +28,7 @@ export const jpegHead = (bytes: Uint8Array): JpegHead | undefined => {
   while (at + 9 < bytes.length) {
     if (bytes[at] !== marker_start) return undefined
     const marker = bytes[at + 1] ?? 0
-    if (marker >= frame_first && marker <= frame_last) return frame(bytes, at + 4, marker)
+    if (marker >= frame_first && marker <= frame_last) return frame(bytes, at + 4)
     const is_segment =
       marker === huffman_tables ||
       (marker >= table_first && marker !== marker_start && !no_segment.has(marker))
@@ -44,12 +39,9 @@ export const jpegHead = (bytes: Uint8Array): JpegHead | undefined => {
   return undefined
 }
 
-const frame = (bytes: Uint8Array, at: number, marker: number): JpegHead | undefined => {
+const frame = (bytes: Uint8Array, at: number): JpegHead | undefined => {
   const [height, width, components] = [word(bytes, at + 1), word(bytes, at + 3), bytes[at + 5]]
   const is_ordinary = bytes[at] === 8 && (components === 1 || components === 3)
   if (!is_ordinary || width === 0 || height === 0) return undefined
-  const samplings = Array.from({ length: components }, (_, n) => bytes[at + 7 + n * 3] ?? 0)
-  const sampled = samplings.map((one) => one.toString(16)).join(" ")
-  const is_plain = marker !== frame_progressive && plain_samplings.has(sampled)
-  return { width, height, is_plain }
+  return { width, height }
 }

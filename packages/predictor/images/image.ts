@@ -6,18 +6,16 @@
  */
 import sharp, { type Sharp } from "sharp"
 import { causeText } from "#schemas/cause-text.ts"
-import { hasMoreScans, scansRead } from "../jpeg/scans.ts"
 import type { Pixels } from "../resample.ts"
-import { type JpegHead, jpegHead } from "./head.ts"
+import { jpegHead } from "./head.ts"
 import { onceInProcess } from "./once.ts"
+import { hasMoreScans, scansRead } from "./scans.ts"
 import { typeOf } from "./type.ts"
 
 export interface ImageOptions {
   readonly pixels_max: number
   /** Whether it is turned as its EXIF orientation says. */
   readonly auto_orient: boolean
-  /** A decoder of this thread: pixels of small JPEGs are its own, until it is asked again. */
-  readonly quick?: (bytes: Uint8Array, head: JpegHead) => Uint8Array | undefined
 }
 
 /** What is wrong with an image: `type` is 415, `size` 413 and `content` 422. */
@@ -40,7 +38,7 @@ onceInProcess(() => {
 sharp.cache(false)
 sharp.concurrency(1)
 
-/** Smaller buffers are left to the collector; those of the quick decoder are its own. */
+/** Smaller buffers are left to the collector. */
 const kept_bytes_max = 2 ** 20
 
 /**
@@ -56,22 +54,8 @@ export const decode = async (
   bytes: Uint8Array,
   options: ImageOptions,
 ): Promise<Pixels | ImageProblem> => {
-  const quick = quickPixels(bytes, options)
-  if (quick !== undefined) return quick
   const opened = await open(bytes, options)
   return "problem" in opened ? opened : orProblem(() => pixelsOf(opened))
-}
-
-/** What is not small, ordinary and sound is the decoder's. */
-const quickPixels = (
-  bytes: Uint8Array,
-  { quick, auto_orient, pixels_max }: ImageOptions,
-): Pixels | undefined => {
-  if (quick === undefined || auto_orient || typeOf(bytes) !== "JPEG") return undefined
-  const head = jpegHead(bytes)
-  if (head === undefined || head.width * head.height > pixels_max) return undefined
-  const rgb = quick(bytes, head)
-  return rgb && { rgb, width: head.width, height: head.height }
 }
 
 export interface Shrunk extends Pixels {

@@ -9,14 +9,13 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { findTree, treeEnvironment, trees } from "../../../launcher/trees.mjs"
 import { describeAbsent } from "../../../test/absent.ts"
 import { decode } from "../images/image.ts"
-import { quickJpeg } from "../jpeg/jpeg.ts"
 import { type Pixels, resampler } from "../resample.ts"
 import { random } from "./random.ts"
 
 /** Debian's own Python, whose version the package is for: another one may come first in PATH. */
 const python = "/usr/bin/python3"
 const answer_bytes_max = 2 ** 24
-const options = { pixels_max: 50_000_000, quick: quickJpeg() }
+const options = { pixels_max: 50_000_000 }
 
 interface Told {
   readonly name: string

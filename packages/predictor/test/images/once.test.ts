@@ -2,8 +2,8 @@
 import { once } from "node:events"
 import { Worker } from "node:worker_threads"
 import { expect, it } from "vitest"
-import { pngs } from "../../../test/plant-disease/predicting.ts"
-import { sharedState } from "../images/once.ts"
+import { pngs } from "../../../../test/plant-disease/predicting.ts"
+import { sharedState } from "../../images/once.ts"
 
 const program = new URL("./decoding-thread.ts", import.meta.url)
 

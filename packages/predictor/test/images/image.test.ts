@@ -1,10 +1,10 @@
 import { deflateSync } from "node:zlib"
 import sharp from "sharp"
 import { describe, expect, it } from "vitest"
-import { decode, decodeFast } from "../images/image.ts"
-import { typeOf } from "../images/type.ts"
-import { resampler } from "../resample.ts"
-import { random } from "./random.ts"
+import { decode, decodeFast } from "../../images/image.ts"
+import { typeOf } from "../../images/type.ts"
+import { resampler } from "../../resample.ts"
+import { random } from "../random.ts"
 
 const options = { pixels_max: 50_000_000, auto_orient: false }
 

@@ -1,6 +1,6 @@
 /** A thread that decodes one image again and again, and tells of the first that fails. */
 import { parentPort, workerData } from "node:worker_threads"
-import { decode } from "../images/image.ts"
+import { decode } from "../../images/image.ts"
 
 // The test starts it with these.
 const { image, times } = workerData as { readonly image: Uint8Array; readonly times: number }
