@@ -4,6 +4,7 @@
  * A cursor belongs to an epoch, which is one spool's file. A file that was deleted begins another
  * epoch, and one that is put back goes on where it was: so neither loses facts nor doubles them.
  */
+import { assign, setup } from "xstate"
 import { FactsOutOfOrder } from "#schemas/spooled.ts"
 
 /** Epochs of which the cursor is known: a file is exchanged by hand, and rarely. */
@@ -29,13 +30,28 @@ export const cursorIn = ({ epochs }: FactContext, epoch: string): number =>
   epochs.find((known) => known.epoch === epoch)?.cursor ?? 0
 
 /** Whether the fact is the next one of its spool. */
-export const follows = (context: FactContext, { epoch, after, cursor }: Placed): boolean =>
+const follows = (context: FactContext, { epoch, after, cursor }: Placed): boolean =>
   after === cursorIn(context, epoch) && cursor > after
 
 export const withFact = (context: FactContext, { epoch, cursor }: Placed): FactContext => {
   const others = context.epochs.filter((known) => known.epoch !== epoch)
   return { epochs: [...others, { epoch, cursor }].slice(-epochs_max), facts: context.facts + 1 }
 }
+
+const chart = setup({
+  types: { context: {} as FactContext, events: {} as Placed & { readonly type: string } },
+  guards: { follows: ({ context, event }) => follows(context, event) },
+  actions: { count: assign(({ context, event }) => withFact(context, event)) },
+})
+
+/** The chart of a node's facts, which events of one type record. */
+export const factChart = (id: string, type: string) =>
+  chart.createMachine({
+    id,
+    context: no_facts,
+    initial: "open",
+    states: { open: { on: { [type]: { guard: "follows", actions: "count" } } } },
+  })
 
 /** What a command to record facts proposes: an event of each, after the one before it. */
 export const placed = <Fact, Event>(

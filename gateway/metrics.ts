@@ -1,6 +1,7 @@
 /**
- * Counts and times of requests, by route and status, kept as plain numbers: what a request costs
- * here must not be seen in what it measures. Source: DECISIONS, "health".
+ * Counts and times of requests, by route and status, kept as plain numbers: counting must not
+ * slow down what it measures, and effect's histograms count only up to 2^32.
+ * Source: DECISIONS, "health".
  */
 import { familyText, histogramText } from "#schemas/metric.ts"
 

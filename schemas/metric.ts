@@ -5,6 +5,7 @@
  */
 
 import { Context, Metric } from "effect"
+import { PrometheusMetrics } from "effect/observability"
 
 /** A metric, whether it has samples already or not. */
 export interface Family {
@@ -58,30 +59,50 @@ export interface Histogram {
   readonly sum: number
 }
 
-const escaped = (value: string) =>
-  value.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")
-
-const labelled = (labels: Labels) => {
-  const texts = Object.entries(labels).map(([name, value]) => `${name}="${escaped(value)}"`)
-  return texts.length === 0 ? "" : `{${texts.join(",")}}`
+const types = { counter: "Counter", gauge: "Gauge", histogram: "Histogram" } as const
+const zeros = {
+  counter: { count: 0 },
+  gauge: { value: 0 },
+  histogram: { buckets: [], count: 0, sum: 0 },
 }
 
-const headOf = ({ name, type, help }: Family) => [
-  `# HELP ${name} ${help.replaceAll("\\", "\\\\").replaceAll("\n", "\\n")}`,
-  `# TYPE ${name} ${type}`,
-]
+interface Series {
+  readonly labels?: Labels | undefined
+  /** The state that effect keeps for a metric of this type. */
+  readonly state: object
+}
 
-const shown = (value: number | bigint) =>
-  Number.isFinite(Number(value)) ? String(value) : String(value).replace("Infinity", "+Inf")
+const nothing = () => undefined
 
-const text = (lines: ReadonlyArray<string>) => `${lines.join("\n")}\n`
+/** The text of a registry that holds this family alone. */
+const textOf = ({ name, type, help }: Family, all: ReadonlyArray<Series>) => {
+  const registry: Metric.MetricRegistry = new Map(
+    [...all.entries()].map(([place, { labels, state }]) => [
+      String(place),
+      {
+        id: name,
+        type: types[type],
+        description: help,
+        attributes: labels,
+        hooks: { get: () => state, update: nothing, modify: nothing },
+      },
+    ]),
+  )
+  return PrometheusMetrics.formatUnsafe(Context.make(Metric.MetricRegistry, registry))
+}
 
-/** A family of counters or gauges; without samples it is only told that there is one. */
+const familyOf = (family: Family, all: ReadonlyArray<Series>) => {
+  if (all.length > 0) return textOf(family, all)
+  const [help, type] = textOf(family, [{ state: zeros[family.type] }]).split("\n")
+  return `${help}\n${type}\n`
+}
+
+/** A family of counters or gauges; without samples only its help and type. */
 export const familyText = (family: Family, samples: ReadonlyArray<Sample>) =>
-  text([
-    ...headOf(family),
-    ...samples.map(([value, labels = {}]) => `${family.name}${labelled(labels)} ${shown(value)}`),
-  ])
+  familyOf(
+    family,
+    samples.map(([value, labels]) => ({ labels, state: { count: value, value } })),
+  )
 
 /** A family of histograms over the same rising bounds. */
 export const histogramText = (
@@ -89,22 +110,17 @@ export const histogramText = (
   bounds: ReadonlyArray<number>,
   histograms: ReadonlyArray<Histogram>,
 ) =>
-  text([
-    ...headOf(family),
-    ...histograms.flatMap(({ labels = {}, counts, sum }) => {
-      let total = 0
-      const buckets = counts.map((count, place) => {
-        total += count
-        const le = String(bounds[place] ?? "+Inf")
-        return `${family.name}_bucket${labelled({ ...labels, le })} ${total}`
+  familyOf(
+    family,
+    histograms.map(({ labels, counts, sum }) => {
+      let count = 0
+      const buckets = counts.map((more, place) => {
+        count += more
+        return [bounds[place] ?? Number.POSITIVE_INFINITY, count] as const
       })
-      return [
-        ...buckets,
-        `${family.name}_sum${labelled(labels)} ${sum}`,
-        `${family.name}_count${labelled(labels)} ${total}`,
-      ]
+      return { labels, state: { buckets, count, sum } }
     }),
-  ])
+  )
 
 /** Families of one sample each, by what follows their common beginning. */
 export const plainText = (

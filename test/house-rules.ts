@@ -22,13 +22,14 @@ interface Reach {
 
 /** What each folder may import, besides itself; a folder stands before the one that it is in. */
 const arrow: Readonly<Record<string, Reach>> = {
-  schemas: { folders: [], packages: /^effect$/ },
+  // Metrics become text there.
+  schemas: { folders: [], packages: /^effect(\/observability)?$/ },
   events: { folders: ["schemas"], packages: /^effect$/ },
   actors: { folders: ["events", "schemas"], packages: /^(effect|xstate|croner|uuid)$/ },
   projections: { folders: ["events", "schemas"], packages: /^(effect|kysely)$/ },
   gateway: {
     folders: ["actors", "projections", "events", "schemas"],
-    packages: /^effect(\/http|\/http-api|\/encoding)?$/,
+    packages: /^effect(\/http|\/http-api|\/encoding|\/observability)?$/,
   },
   adapters: {
     // The ports that only the gateway needs live beside it.

@@ -3,34 +3,13 @@
  *
  * Source: decisions, facts of searches and predictions.
  */
-import { assign, setup } from "xstate"
 import { decider } from "#actors/decider.ts"
-import {
-  type FactContext,
-  follows,
-  no_facts,
-  outOfOrder,
-  placed,
-  withFact,
-} from "#actors/fact-log.ts"
+import { factChart, outOfOrder, placed } from "#actors/fact-log.ts"
 import { CarrierSearchCompleted, SearchEvent } from "#events/carrier-search/search.ts"
 import { RecordSearches, SearchFact } from "#schemas/carrier-search/search.ts"
 import { FactsOutOfOrder } from "#schemas/spooled.ts"
 
-const chart = setup({
-  types: { context: {} as FactContext, events: {} as SearchEvent },
-  guards: { follows: ({ context, event }) => follows(context, event) },
-  actions: { count: assign(({ context, event }) => withFact(context, event)) },
-})
-
-export const machine = chart.createMachine({
-  id: "carrier-search.search",
-  context: no_facts,
-  initial: "open",
-  states: {
-    open: { on: { CarrierSearchCompleted: { guard: "follows", actions: "count" } } },
-  },
-})
+export const machine = factChart("carrier-search.search", "CarrierSearchCompleted")
 
 export const Search = decider({
   machine,

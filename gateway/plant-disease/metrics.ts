@@ -2,9 +2,10 @@
  * What is measured of predictions, as Prometheus text: outcomes, times, what waits, and how many
  * images the network sees at once. Source: DECISIONS, "health".
  */
-import { Effect } from "effect"
+import { Context, Effect, Metric } from "effect"
+import { PrometheusMetrics } from "effect/observability"
 import type { PredictFailure, Predictor } from "#actors/plant-disease/predictor.ts"
-import { familyText, histogramText, plainText } from "#schemas/metric.ts"
+import { histogramText, plainText } from "#schemas/metric.ts"
 
 export type Outcome = "predicted" | PredictFailure["_tag"]
 
@@ -47,38 +48,34 @@ const batch_size = {
   type: "histogram",
   help: "Images that one run of the network had.",
 } as const
-const predictions = {
-  name: "almanac_plant_predictions_total",
-  type: "counter",
-  help: "Images, by how they ended.",
-} as const
-const duration = {
-  name: "almanac_plant_prediction_seconds",
-  type: "histogram",
-  help: "From the moment a thread had an image until its answer.",
-} as const
 
+const predictions = "almanac_plant_predictions_total"
+const duration = "almanac_plant_prediction_seconds"
+
+/** Counts in a registry of its own: another server of this process has counts of its own. */
 export const predictionMetrics = (): PredictionMetrics => {
-  const counts = new Map<Outcome, number>(outcomes.map((outcome) => [outcome, 0]))
-  const buckets = new Array<number>(bounds_s.length + 1).fill(0)
-  let sum_s = 0
+  const registry = Context.make(Metric.MetricRegistry, new Map())
+  const ended = (outcome: Outcome) =>
+    Metric.counter(predictions, {
+      description: "Images, by how they ended.",
+      attributes: { outcome },
+    })
+  for (const outcome of outcomes) ended(outcome).updateUnsafe(0, registry)
+  const times = Metric.histogram(duration, {
+    description: "From the moment a thread had an image until its answer.",
+    boundaries: bounds_s,
+  })
+  // It is shown before its first value, too.
+  times.valueUnsafe(registry)
 
   return {
-    count: (outcome) => void counts.set(outcome, (counts.get(outcome) ?? 0) + 1),
-    took: (milliseconds) => {
-      const seconds = milliseconds / 1000
-      const place = bounds_s.findIndex((bound) => seconds <= bound)
-      const bucket = place === -1 ? bounds_s.length : place
-      buckets[bucket] = (buckets[bucket] ?? 0) + 1
-      sum_s += seconds
-    },
+    count: (outcome) => ended(outcome).updateUnsafe(1, registry),
+    took: (milliseconds) => times.updateUnsafe(milliseconds / 1000, registry),
     text: ({ load, batches }) =>
       Effect.gen(function* () {
         const { waiting, running } = yield* load
-        const ended = [...counts].map(([outcome, count]) => [count, { outcome }] as const)
         return [
-          familyText(predictions, ended),
-          histogramText(duration, bounds_s, [{ counts: buckets, sum: sum_s }]),
+          PrometheusMetrics.formatUnsafe(registry),
           plainText("almanac_plant_", [
             ["gauge", "waiting", "Images that no thread has yet.", waiting],
             ["gauge", "running", "Images that threads have.", running],

@@ -1,7 +1,6 @@
-import { crc32, deflateRawSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Result } from "effect"
-import { boundedZip } from "#adapters/capital-pressure/feeds/zip.ts"
+import { Effect } from "effect"
+import { archiveOf } from "../../packages/zip/test/archive.ts"
 import { refused, told } from "../contract/feeds.ts"
 import { given, metricOf } from "./feed-given.ts"
 import { cftcRows, margin_headings, workbook } from "./publisher-answers.ts"
@@ -97,42 +96,16 @@ describe("FINRA's workbook", () => {
       const bad = Buffer.from(good)
       bad.fill(0x5a, 40, 300)
       yield* refusing("margin_debt", bad, /no workbook/)
-      const bomb = zipOf("xl/worksheets/sheet1.xml", Buffer.alloc(40 * 1024 * 1024, " "))
-      assert.isBelow(bomb.length, 100_000)
-      yield* refusing("margin_debt", bomb, /FINRA unpacks to more than 16 MB/)
-      const other = zipOf("xl/any.xml", Buffer.from("<a/>"))
+      const spaces = Buffer.alloc(12 * 1024 * 1024, " ")
+      const bomb = { name: "xl/worksheets/sheet1.xml", content: spaces }
+      const bombs = archiveOf([bomb, { ...bomb, name: "xl/worksheets/sheet2.xml", over: 0 }])
+      assert.isBelow(bombs.length, 100_000)
+      yield* refusing("margin_debt", bombs, /FINRA unpacks to more than 16 MB/)
+      yield* refusing("margin_debt", archiveOf([{ ...bomb, bytes: 10 }]), /no workbook/)
+      const other = archiveOf([{ name: "xl/any.xml", content: Buffer.from("<a/>") }])
       yield* refusing("margin_debt", other, /no workbook/)
     }),
   )
-})
-
-/** An archive of one part, that says of itself that it is small. */
-const zipOf = (name: string, content: Buffer, sum = crc32(content)) => {
-  const packed = deflateRawSync(content)
-  const about = Buffer.alloc(26)
-  about.writeUInt16LE(8, 4)
-  about.writeUInt32LE(sum, 10)
-  about.writeUInt32LE(packed.length, 14)
-  about.writeUInt32LE(10, 18)
-  about.writeUInt16LE(name.length, 22)
-  const local = Buffer.concat([Buffer.from("PK\u0003\u0004"), about, Buffer.from(name), packed])
-  const rest = [Buffer.alloc(2), about, Buffer.alloc(14), Buffer.from(name)]
-  const central = Buffer.concat([Buffer.from("PK\u0001\u0002"), ...rest])
-  const end = Buffer.alloc(18)
-  end.writeUInt16LE(1, 6)
-  end.writeUInt32LE(central.length, 8)
-  end.writeUInt32LE(local.length, 12)
-  return Buffer.concat([local, central, Buffer.from("PK\u0005\u0006"), end])
-}
-
-describe("an archive", () => {
-  it("of one part is unpacked to its bound, and not a byte further", () => {
-    const zip = zipOf("a.xml", Buffer.alloc(1000, "x"))
-    assert.isTrue(Result.isSuccess(boundedZip(zip, 1000)))
-    assert.isTrue(Result.isFailure(boundedZip(zip, 999)))
-    const damaged = zipOf("a.xml", Buffer.from("x"), 1)
-    assert.isTrue(Result.isFailure(boundedZip(damaged, 1000)))
-  })
 })
 
 describe("the CFTC's rows", () => {

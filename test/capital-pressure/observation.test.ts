@@ -56,7 +56,10 @@ describe("a metric's year", () => {
         with: "of another value and another day",
         command: observe(false, { ts: other, value: 0 }, { ts, value: 3.4 }),
         in: {
-          absent: [MetricObserved.make({ ts: other, value: 0 }), { ...observed, value: 3.4 }],
+          absent: [
+            MetricObserved.make({ ts: other, value: 0 }),
+            MetricObserved.make({ ts, value: 3.4 }),
+          ],
           real: [MetricObserved.make({ ts: other, value: 0 }), revised],
           ...mixed.real,
         },
@@ -66,7 +69,7 @@ describe("a metric's year", () => {
         with: "of generated values",
         command: observe(true, { ts, value: 3.4 }),
         in: {
-          absent: [{ ...generated, value: 3.4 }],
+          absent: [MetricObserved.make({ ts, value: 3.4, demo: true })],
           demo: [regenerated],
           "demo and revised": [],
           ...mixed.demo,

@@ -36,6 +36,12 @@ describe("metrics as text", () => {
     expect(parsed(familyText(family, [])).get("almanac_things")?.samples).toEqual([])
     const text = plainText("almanac_", [["counter", "bytes_total", "Bytes.", 2n ** 60n]])
     expect(text).toContain("almanac_bytes_total 1152921504606846976\n")
+    const ends = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, Number.NaN]
+    const infinite = familyText(
+      family,
+      ends.map((value, place) => [value, { place: `${place}` }]),
+    )
+    expect(infinite.match(/(?<=\} ).*$/gm)).toEqual(["+Inf", "-Inf", "NaN"])
   })
 })
 

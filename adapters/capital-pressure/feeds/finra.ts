@@ -6,15 +6,18 @@
  * A1.4 FINRA.
  */
 import { Effect, Result } from "effect"
+import { zipSync } from "fflate"
 import readWorkbook from "read-excel-file/universal"
 import { type FeedPart, lifted, quoted, unreadable } from "#adapters/capital-pressure/feeds/plan.ts"
 import { type Row, seriesOf } from "#adapters/capital-pressure/feeds/series.ts"
-import { boundedZip } from "#adapters/capital-pressure/feeds/zip.ts"
 import type { Series } from "#projections/capital-pressure/store.ts"
 import { dateOf, dayAt } from "#schemas/capital-pressure/day.ts"
+import { isZipFailure, openZip } from "#zip"
 
 /** It is about 40 kB; unpacked some hundred. */
 const bytes_max = 16 * 1024 * 1024
+/** Parts of a workbook; one with a sheet for each state of the union has some hundred. */
+const entries_max = 1000
 /** Rows above the headings, at most. */
 const heading_rows_max = 30
 /** Rows of three centuries of months. */
@@ -35,10 +38,12 @@ export const finraPart = (value: MarginValue): FeedPart => ({
     bytes_max,
   },
   read: Effect.fnUntraced(function* (bytes, today) {
-    const zip = yield* lifted(boundedZip(bytes, bytes_max))
     const sheets = yield* Effect.tryPromise({
-      try: () => readWorkbook(zip),
-      catch: () => "answered what is no workbook",
+      try: async () => readWorkbook(await boundedWorkbook(bytes)),
+      catch: (error) =>
+        isZipFailure(error) && error.reason === "too large"
+          ? `unpacks to more than ${bytes_max / 1024 / 1024} MB`
+          : "answered what is no workbook",
     }).pipe(Effect.catch(unreadable))
     for (const { data } of sheets) {
       const table = tableIn(data)
@@ -48,6 +53,23 @@ export const finraPart = (value: MarginValue): FeedPart => ({
     return yield* unreadable(`has no sheet with the columns of margin balances (${names})`)
   }),
 })
+
+/**
+ * The workbook's XML parts, unpacked within a bound and packed again without compression: the
+ * library that reads them trusts whatever sizes an archive declares.
+ */
+const boundedWorkbook = async (bytes: Uint8Array): Promise<Blob> => {
+  const zip = await openZip(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length), entries_max)
+  const parts: Array<readonly [string, Uint8Array]> = []
+  let left = bytes_max
+  for (const name of zip.names.filter((one) => /\.(xml|rels)$/i.test(one))) {
+    const part = await zip.read(name, left)
+    if (part === undefined) continue
+    left -= part.length
+    parts.push([name, part])
+  }
+  return new Blob([zipSync(Object.fromEntries(parts), { level: 0 })])
+}
 
 type Cells = ReadonlyArray<unknown>
 

@@ -5,12 +5,14 @@
  * Source: plant facts 3; keras-team/keras, saving_lib.py of 2.13 to 3.15.
  */
 import { join } from "node:path"
+import { isZipFailure, openZip, type Zip } from "#zip"
 import type { Network } from "../network.ts"
 import { unusable } from "../refusal.ts"
 import { isRecord, type Layer, type Model, readConfig } from "./config.ts"
 import { type Hdf5, openHdf5 } from "./hdf5.ts"
-import { openZip } from "./zip.ts"
 
+/** A network has a handful; a checkpoint with assets some hundred. */
+const entries_max = 10_000
 /** The largest configuration that Keras's own networks have is 1 MB. */
 const config_bytes_max = 64 * 2 ** 20
 /** More than the weights that an ONNX file holds, with an optimizer's. */
@@ -81,34 +83,44 @@ const findFolders = (search: Search, { layers }: Model, at: string): boolean => 
 /** Keras 2.13 goes through layers with variables once more, and numbers what it passes over. */
 const twofold_version = /^2\.1[23]\./
 
+const readArchive = async (zip: Zip, folder: string): Promise<Network> => {
+  const config = await zip.read("config.json", config_bytes_max)
+  if (config === undefined) return unusable("The zip archive is no .keras file: no config.json.")
+  const model = readConfig(JSON.parse(config.toString("utf8")))
+  const about = await zip.read("metadata.json", config_bytes_max)
+  const metadata: unknown = JSON.parse(about?.toString("utf8") ?? "null")
+  const version = isRecord(metadata) ? String(metadata.keras_version) : ""
+  const unpacked = join(folder, "weights.h5")
+  if (!(await zip.extract("model.weights.h5", unpacked, weights_bytes_max))) {
+    return unusable("The .keras file holds no model.weights.h5.")
+  }
+  const file = await openHdf5(unpacked)
+  const found = new Map<Layer, string>()
+  findFolders({ file, found, is_twofold: twofold_version.test(version) }, model, "")
+  return {
+    model,
+    is_keras_3: /^[3-9]/.test(version),
+    weight: (layer, ...names) => {
+      const index = orderOf(layer).findIndex((name) => names.includes(name))
+      const is_brain = layer.config.dtype === "bfloat16"
+      return index < 0 ? undefined : file.weight(`${found.get(layer)}vars/${index}`, is_brain)
+    },
+    close: file.close,
+  }
+}
+
 /** Reads `path`; `folder` is where the weights are unpacked. Throws a refusal. */
 export const readKerasZip = async (path: string, folder: string): Promise<Network> => {
-  const zip = openZip(path)
+  let zip: Zip | undefined
   try {
-    const config = await zip.read("config.json", config_bytes_max)
-    if (config === undefined) return unusable("The zip archive is no .keras file: no config.json.")
-    const model = readConfig(JSON.parse(config.toString("utf8")))
-    const about = await zip.read("metadata.json", config_bytes_max)
-    const metadata: unknown = JSON.parse(about?.toString("utf8") ?? "null")
-    const version = isRecord(metadata) ? String(metadata.keras_version) : ""
-    const unpacked = join(folder, "weights.h5")
-    if (!(await zip.extract("model.weights.h5", unpacked, weights_bytes_max))) {
-      return unusable("The .keras file holds no model.weights.h5.")
-    }
-    const file = await openHdf5(unpacked)
-    const found = new Map<Layer, string>()
-    findFolders({ file, found, is_twofold: twofold_version.test(version) }, model, "")
-    return {
-      model,
-      is_keras_3: /^[3-9]/.test(version),
-      weight: (layer, ...names) => {
-        const index = orderOf(layer).findIndex((name) => names.includes(name))
-        const is_brain = layer.config.dtype === "bfloat16"
-        return index < 0 ? undefined : file.weight(`${found.get(layer)}vars/${index}`, is_brain)
-      },
-      close: file.close,
-    }
+    zip = await openZip(path, entries_max)
+    return await readArchive(zip, folder)
+  } catch (error) {
+    if (!isZipFailure(error)) throw error
+    return error.reason === "too large"
+      ? unusable(`Its ${error.message}.`)
+      : unusable("The .keras file is damaged: it is no whole zip archive.")
   } finally {
-    zip.close()
+    zip?.close()
   }
 }

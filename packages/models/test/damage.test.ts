@@ -1,10 +1,10 @@
 /** Damaged model files: one line each, never a crash. */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { crc32 } from "node:zlib"
 import { Effect, Result } from "effect"
 import { describe, expect, it } from "vitest"
-import { openZip } from "../keras/zip.ts"
+import { archiveOf } from "../../zip/test/archive.ts"
+import { readKerasZip } from "../keras/archive.ts"
 import { openModel } from "../opening.ts"
 import { fixtureBytes, newPlace } from "./converted.ts"
 
@@ -50,25 +50,26 @@ describe("a model file that is cut off", () => {
   }
 })
 
-describe("a zip archive that is cut off anywhere", () => {
-  it("is told by what it lacks, and nothing of it is given out", async () => {
+describe("a zip archive", () => {
+  const failing = async (bytes: Uint8Array) => {
+    const path = newPlace("failing.keras")
+    writeFileSync(path, bytes)
+    const folder = newPlace("folder")
+    mkdirSync(folder)
+    return readKerasZip(path, folder).then(
+      () => "read",
+      ({ detail }) => String(detail),
+    )
+  }
+  const damaged = "The .keras file is damaged: it is no whole zip archive."
+
+  it("that is cut off anywhere is damaged", async () => {
     const whole = fixtureBytes("deflated.keras")
-    const path = newPlace("cut.keras")
     const details = new Set<string>()
     for (let bytes = 0; bytes < whole.length; bytes += 23) {
-      writeFileSync(path, whole.subarray(0, bytes))
-      const reading = async () => {
-        const zip = openZip(path)
-        return zip.read("config.json", 2 ** 20).finally(zip.close)
-      }
-      details.add(
-        await reading().then(
-          () => "read",
-          ({ detail }) => String(detail),
-        ),
-      )
+      details.add(await failing(whole.subarray(0, bytes)))
     }
-    expect([...details]).toEqual(["The .keras file is damaged: it is no whole zip archive."])
+    expect([...details]).toEqual([damaged])
   })
 
   for (const name of ["nested.keras", "deflated.keras"]) {
@@ -76,30 +77,23 @@ describe("a zip archive that is cut off anywhere", () => {
       const bytes = fixtureBytes(name)
       const place = bytes.indexOf("config.json") + 200
       bytes.writeUInt8(bytes.readUInt8(place) ^ 1, place)
-      const path = newPlace("changed.keras")
-      writeFileSync(path, bytes)
-      const zip = openZip(path)
-      const detail = await zip.read("config.json", 2 ** 20).catch((error) => String(error.detail))
-      expect(detail).toContain("The .keras file is damaged")
-      zip.close()
+      expect(await failing(bytes)).toBe(damaged)
     })
   }
 
-  it("may say its sizes in 64 bits", async () => {
-    const path = newPlace("long.keras")
-    writeFileSync(path, longZipOf("config.json", "{}"))
-    const zip = openZip(path)
-    expect(String(await zip.read("config.json", 100))).toBe("{}")
-    zip.close()
-  })
-
-  it("unpacks to no more than it may", async () => {
-    const path = newPlace("large.keras")
-    writeFileSync(path, fixtureBytes("deflated.keras"))
-    const zip = openZip(path)
-    const detail = await zip.read("config.json", 100).catch((error) => String(error.detail))
-    expect(detail).toContain("config.json has more than")
-    zip.close()
+  it("unpacks to no more than its bounds", async () => {
+    const content = Buffer.from("{}")
+    const config = { name: "config.json", content, bytes: 65 * 2 ** 20 }
+    expect(await failing(archiveOf([config]))).toBe("Its config.json has more than 64 MB.")
+    const weights = { name: "model.weights.h5", content, bytes: 9 * 2 ** 30 }
+    const model = JSON.stringify({
+      class_name: "Sequential",
+      config: { layers: [{ class_name: "InputLayer", config: { name: "i" } }] },
+    })
+    const parts = [{ name: "config.json", content: Buffer.from(model) }, weights]
+    expect(await failing(archiveOf(parts, true))).toBe(
+      "Its model.weights.h5 has more than 8192 MB.",
+    )
   })
 })
 
@@ -124,7 +118,11 @@ describe("a file that is no model", () => {
     "a text": ["a.txt", Buffer.from("hello, world, hello"), /is not a Keras \.h5 or \.keras/],
     "one of PyTorch": ["a.pth", Buffer.from("PK\x03\x04 and more"), /PyTorch.*torch.onnx/],
     "a .tflite": ["a.tflite", Buffer.from("\x1c\x00\x00\x00TFL3 and more", "latin1"), /tflite/],
-    "another zip": ["a.keras", zipOf("hello.txt"), /no config\.json/],
+    "another zip": [
+      "a.keras",
+      archiveOf([{ name: "hello.txt", content: Buffer.alloc(0) }]),
+      /no config\.json/,
+    ],
     "weights only": ["a.h5", fixtureBytes("only.weights.h5"), /holds weights only.*model\.save/],
     "an .onnx of nothing": ["a.onnx", Buffer.alloc(100, 1), /onnx/],
     "a JSON of nothing": ["model.json", Buffer.from('{"a":1}'), /layers model of tfjs/],
@@ -146,55 +144,3 @@ describe("a file that is no model", () => {
     expect((await open("/nowhere/a.h5")).detail).toMatch(oneLine)
   })
 })
-
-/** A zip of one stored entry, its directory and sizes as in one of more than 4 GB. */
-function longZipOf(name: string, text: string) {
-  const elsewhere = 0xffffffff
-  const local = Buffer.alloc(30)
-  local.writeUInt32LE(0x04034b50, 0)
-  local.writeUInt16LE(name.length, 26)
-  const central = Buffer.alloc(46)
-  central.writeUInt32LE(0x02014b50, 0)
-  central.writeUInt32LE(crc32(text), 16)
-  for (const place of [20, 24, 42]) central.writeUInt32LE(elsewhere, place)
-  central.writeUInt16LE(name.length, 28)
-  central.writeUInt16LE(4 + 4 + 24, 30)
-  const extra = Buffer.alloc(8 + 24)
-  // An extra field of another kind stands before it.
-  extra.writeUInt16LE(0x5455, 0)
-  extra.writeUInt16LE(1, 4)
-  extra.writeUInt16LE(24, 6)
-  extra.writeBigUInt64LE(BigInt(text.length), 8)
-  extra.writeBigUInt64LE(BigInt(text.length), 16)
-  const first = local.length + name.length + text.length
-  const directory_bytes = central.length + name.length + extra.length
-  const end64 = Buffer.alloc(56)
-  end64.writeUInt32LE(0x06064b50, 0)
-  end64.writeBigUInt64LE(BigInt(directory_bytes), 40)
-  end64.writeBigUInt64LE(BigInt(first), 48)
-  const locator = Buffer.alloc(20)
-  locator.writeUInt32LE(0x07064b50, 0)
-  locator.writeBigUInt64LE(BigInt(first + directory_bytes), 8)
-  const end = Buffer.alloc(22)
-  end.writeUInt32LE(0x06054b50, 0)
-  for (const place of [12, 16]) end.writeUInt32LE(elsewhere, place)
-  const parts = [local, name, text, central, name, extra, end64, locator, end]
-  return Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part) : part)))
-}
-
-/** A zip of one empty entry. */
-function zipOf(name: string) {
-  const local = Buffer.alloc(30)
-  local.writeUInt32LE(0x04034b50, 0)
-  local.writeUInt16LE(name.length, 26)
-  const central = Buffer.alloc(46)
-  central.writeUInt32LE(0x02014b50, 0)
-  central.writeUInt16LE(name.length, 28)
-  const end = Buffer.alloc(22)
-  end.writeUInt32LE(0x06054b50, 0)
-  end.writeUInt16LE(1, 8)
-  end.writeUInt16LE(1, 10)
-  end.writeUInt32LE(46 + name.length, 12)
-  end.writeUInt32LE(30 + name.length, 16)
-  return Buffer.concat([local, Buffer.from(name), central, Buffer.from(name), end])
-}
