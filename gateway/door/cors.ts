@@ -5,7 +5,6 @@
  */
 import { HttpServerResponse } from "effect/http"
 import type { Incoming } from "#gateway/door/visit.ts"
-import { dashboard, type Envelope } from "#gateway/envelope.ts"
 import type { Found } from "#gateway/routes.ts"
 import type { Settings } from "#schemas/settings.ts"
 
@@ -18,15 +17,12 @@ const exposed_headers = "etag, retry-after, x-request-id, x-correlation-id"
 
 /** The answer depends on these, and caches must know it of each. */
 const varied = { vary: "origin, accept-encoding" }
-const no_headers = {}
 
-/** Headers of every answer on a path of this envelope; none on those of other services. */
+/** Headers of every answer on the dashboard's paths. */
 export const corsHeaders = (
-  envelope: Envelope,
   { headers: { origin } }: Pick<Incoming, "headers">,
   { capital: { cors_origins } }: Settings,
 ): Readonly<Record<string, string>> => {
-  if (envelope !== dashboard) return no_headers
   if (origin === undefined || !cors_origins.includes(origin)) return varied
   return {
     ...varied,

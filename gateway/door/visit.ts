@@ -6,7 +6,7 @@ import { visitHeaders } from "#gateway/door/caching.ts"
 import { corsHeaders } from "#gateway/door/cors.ts"
 import type { InFlight } from "#gateway/door/deadlines.ts"
 import type { DoorParts } from "#gateway/door/parts.ts"
-import { type Edge, type Envelope, envelopeOf, type Failure } from "#gateway/envelope.ts"
+import { dashboard, type Edge, type Envelope, envelopeOf, type Failure } from "#gateway/envelope.ts"
 import { url_length_max } from "#gateway/limits.ts"
 import type { Found, Route } from "#gateway/routes.ts"
 
@@ -94,7 +94,7 @@ export const arrive = <Request extends Incoming>(
       "x-request-id": request_id,
       "x-correlation-id": correlation_id,
       ...envelope.headers(request_id),
-      ...corsHeaders(envelope, request, parts.settings()),
+      ...(envelope === dashboard && corsHeaders(request, parts.settings())),
     },
     in_flight: parts.in_flight.add({
       interrupt,
