@@ -5,6 +5,7 @@ import { Cause, Effect, Exit, Layer, Runtime } from "effect"
 import { CliError, Command } from "effect/cli"
 import { logging } from "#adapters/logging.ts"
 import { keepPrivate } from "#adapters/process-privacy.ts"
+import { type CommandName, summaries } from "#cli/client/summaries.ts"
 import { dashboard, operators, share_protection, subscribers } from "#cli/nouns.ts"
 import { root } from "#cli/root.ts"
 import { causeText } from "#schemas/cause-text.ts"
@@ -45,33 +46,52 @@ const machine = {
   completion: async (): Promise<ReturnType<typeof completionOf>> => {
     const { completionOf } = await import("#cli/completion.ts")
     const whole = async (): Promise<Command.Command.Any> =>
-      root.pipe(Command.withSubcommands(await every()))
+      root.pipe(Command.withSubcommands(await every(() => true)))
     return completionOf(whole)
   },
 }
 const verbs = { ...share_protection, ...operators, ...store, ...others, ...log, ...machine }
 
-const loaded = <A>(group: Readonly<Record<string, () => Promise<A>>>) =>
-  Promise.all(Object.values(group).map((load) => load()))
+type Loaded = Awaited<ReturnType<(typeof verbs)[CommandName]>>
+
+const isVerb = (word: string): word is CommandName => Object.hasOwn(verbs, word)
+
+/** A command without its flags and verbs: its line in the help of `almanac` needs no more. */
+const summary = (name: CommandName) =>
+  Command.make(name).pipe(Command.withDescription(summaries[name]))
+
+type IsNeeded = (name: string) => boolean
+
+const commandsOf = <A>(group: Readonly<Record<string, () => Promise<A>>>, isNeeded: IsNeeded) =>
+  Promise.all(
+    Object.entries(group).map(async ([name, load]) =>
+      isVerb(name) && !isNeeded(name) ? summary(name) : await load(),
+    ),
+  )
 
 /** In the order of the help. */
-const every = async () => [
-  { group: "SHARE PROTECTION", commands: await loaded<Loaded>(share_protection) },
-  { group: "BLOBS", commands: await loaded<Loaded>(store) },
-  { group: "DASHBOARD, CARRIERS, PLANTS", commands: await loaded<Loaded>(others) },
-  { group: "OPERATORS", commands: await loaded<Loaded>(operators) },
-  { group: "THE LOG", commands: await loaded<Loaded>(log) },
-  { group: "THIS MACHINE", commands: await loaded<Loaded>(machine) },
+const every = async (isNeeded: IsNeeded) => [
+  { group: "SHARE PROTECTION", commands: await commandsOf<Loaded>(share_protection, isNeeded) },
+  { group: "BLOBS", commands: await commandsOf<Loaded>(store, isNeeded) },
+  { group: "DASHBOARD, CARRIERS, PLANTS", commands: await commandsOf<Loaded>(others, isNeeded) },
+  { group: "OPERATORS", commands: await commandsOf<Loaded>(operators, isNeeded) },
+  { group: "THE LOG", commands: await commandsOf<Loaded>(log, isNeeded) },
+  { group: "THIS MACHINE", commands: await commandsOf<Loaded>(machine, isNeeded) },
 ]
 
-type Loaded = Awaited<ReturnType<(typeof verbs)[keyof typeof verbs]>>
+/** These flags show all commands, with their flags. */
+const shows_all = /^--(completions|wizard)\b/
 
-const isVerb = (word = ""): word is keyof typeof verbs => Object.hasOwn(verbs, word)
-
-/** The verb that comes first on the command line; all of them where something else does. */
+/**
+ * The command that comes first on the command line. Where something else does, a flag or what is no
+ * command: all, of which those are loaded that are named anywhere.
+ */
 const asked = async () => {
-  const first = process.argv[2]
-  return isVerb(first) ? [await verbs[first]()] : await every()
+  const words = process.argv.slice(2)
+  const [first = ""] = words
+  if (isVerb(first)) return [await verbs[first]()]
+  const all = words.some((word) => shows_all.test(word))
+  return await every((name) => all || words.includes(name))
 }
 
 const explain = (cause: Cause.Cause<unknown>) => {

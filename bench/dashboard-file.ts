@@ -3,7 +3,6 @@ import { spawnSync } from "node:child_process"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { metrics } from "#schemas/capital-pressure/registry.ts"
-import { nodeFlags } from "../launcher/node-flags.mjs"
 import { findTree, type TreeName, treeEnvironment, trees } from "../launcher/trees.mjs"
 import { startGateway } from "./almanac-gateway.ts"
 
@@ -28,14 +27,8 @@ export interface DashboardStage {
 
 /** A verb of the program in a process of its own, until it has ended. */
 export const runVerb = (verb: string, flags: ReadonlyArray<string>, env: NodeJS.ProcessEnv) => {
-  const { status, stderr } = spawnSync(
-    process.execPath,
-    [...nodeFlags(verb), program, verb, ...flags],
-    {
-      env,
-      encoding: "utf8",
-    },
-  )
+  const args = [program, verb, ...flags]
+  const { status, stderr } = spawnSync(process.execPath, args, { env, encoding: "utf8" })
   if (status !== 0) throw new Error(`${verb} failed: ${stderr.slice(-400)}`)
 }
 

@@ -1,6 +1,8 @@
 /** `almanac completion`: what a shell needs to complete verbs and flags. */
+
 import { Console, Effect } from "effect"
 import { Argument, Command, Completions } from "effect/cli"
+import { summaries } from "#cli/client/summaries.ts"
 
 const shells = ["bash", "zsh", "fish"] as const
 
@@ -14,7 +16,7 @@ export const completionOf = (whole: () => Promise<Command.Command.Any>) =>
       yield* Console.log(Completions.generate("almanac", shell, tree))
     }),
   ).pipe(
-    Command.withDescription("Print the completion script of a shell"),
+    Command.withDescription(summaries.completion),
     Command.withExamples([
       {
         command: "almanac completion bash > ~/.local/share/bash-completion/completions/almanac",

@@ -1,6 +1,8 @@
 /** `almanac events`. */
+
 import { Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import { summaries } from "#cli/client/summaries.ts"
 import { follow, events as noun } from "#cli/client/system/events.ts"
 import { asking, shared, verbsOf } from "#cli/requests.ts"
 
@@ -55,7 +57,7 @@ const followVerb = Command.make(
 )
 
 export const events = Command.make(noun.name).pipe(
-  Command.withDescription(noun.what),
+  Command.withDescription(summaries[noun.name]),
   Command.withExamples(followVerb.examples),
   Command.withSubcommands([followVerb, ...verbsOf(noun)]),
 )

@@ -1,8 +1,10 @@
 /** `almanac jobs`. */
+
 import { Argument, Command, Flag } from "effect/cli"
 import { showOne } from "#cli/client/session.ts"
 import { jobs as noun } from "#cli/client/share-protection/job.ts"
 import { watchJob } from "#cli/client/share-protection/watch.ts"
+import { summaries } from "#cli/client/summaries.ts"
 import { asking, shared, verbsOf } from "#cli/requests.ts"
 
 const admin = Flag.Boolean("admin").pipe(
@@ -21,7 +23,7 @@ const watch = Command.make(
 )
 
 export const jobs = Command.make(noun.name).pipe(
-  Command.withDescription(noun.what),
+  Command.withDescription(summaries[noun.name]),
   Command.withExamples(watch.examples),
   Command.withSubcommands([...verbsOf(noun), watch]),
 )

@@ -22,6 +22,7 @@ import { type Given, pairsOf } from "#cli/client/request.ts"
 import { runOperation } from "#cli/client/run.ts"
 import { screen } from "#cli/client/screen.ts"
 import type { Session } from "#cli/client/session.ts"
+import { summaries } from "#cli/client/summaries.ts"
 import { whole } from "#cli/client/whole.ts"
 import { sources } from "#cli/root.ts"
 
@@ -321,7 +322,7 @@ const firstOf = ({ name, operations }: Noun) =>
 /** The noun as a command. */
 export const commandOf = (noun: Noun) =>
   Command.make(noun.name).pipe(
-    Command.withDescription(noun.what),
+    Command.withDescription(summaries[noun.name]),
     Command.withExamples(firstOf(noun)),
     Command.withSubcommands(verbsOf(noun)),
   )

@@ -1,7 +1,6 @@
 /** `almanac` itself: the flags that every verb takes, and the settings that they lead to. */
 import { Effect, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
-import { readSettings } from "#adapters/settings.ts"
 import type { SettingsSources } from "#server/program.ts"
 
 /** Settings on one command line; more belong into a file. */
@@ -26,6 +25,8 @@ export const sources = Effect.map(root, ({ config, set }): SettingsSources => ({
 
 /** The settings of this command line, its environment and its file. InvalidSettings: one line. */
 export const settings = Effect.gen(function* () {
+  // Most commands run without settings, and their schemas are a tenth of a command's start.
+  const { readSettings } = yield* Effect.promise(() => import("#adapters/settings.ts"))
   const { settings } = yield* readSettings({ ...(yield* sources), env: process.env })
   return settings
 })

@@ -1,17 +1,19 @@
 #!/usr/bin/env node
 /** `./almanac <verb>`: installs what is missing, then becomes the program on the project's Node. */
 import { spawn } from "node:child_process"
-import { join } from "node:path"
 import { bootstrapOrExit } from "./bootstrap.mjs"
-import { root } from "./cache.mjs"
-import { nodeFlags } from "./node-flags.mjs"
+import { programOf } from "./bundle.mjs"
+import { compileCache } from "./cache.mjs"
 import { projectNode } from "./packages.mjs"
 
-bootstrapOrExit("start")
+const words = process.argv.slice(2)
+const is_server = words.includes("serve") || words.includes("cluster")
+await bootstrapOrExit(is_server ? "start" : "command")
 
 const node = projectNode()
-const verb = process.argv.slice(2)
-const args = [...nodeFlags(verb[0]), join(root, "launcher", "run.mjs"), ...verb]
+const args = [programOf("main.ts"), ...words]
+// Node keeps compiled code there, so that the next start is faster.
+process.env.NODE_COMPILE_CACHE ??= compileCache()
 
 /** By a shell, since Node cannot: a core dump would hold every secret, of each child as well. */
 const shell = "/bin/sh"

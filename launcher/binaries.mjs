@@ -106,6 +106,14 @@ const search = (name, { configured, environment = process.env } = {}) => {
 /** The program to run. A configured path is looked at alone: a wrong one is no silent other. */
 export const findBinary = (name, options) => search(name, options).found
 
+/** An outside bus needs no server of ours, and a configured path is the server's to judge. */
+const isNeeded = (name) =>
+  name !== "nats-server" || !(process.env.ALMANAC_NATS__URL || process.env.ALMANAC_NATS__BINARY)
+
+/** The names of the programs that are needed here and are not found. */
+export const missingPrograms = () =>
+  Object.keys(programs).filter((name) => isNeeded(name) && findBinary(name) === undefined)
+
 /** One line for a person: what is missing, what was skipped and why, what to install by hand. */
 export const missingBinary = (name, options = {}) => {
   const { version_min, by_hand } = programs[name]

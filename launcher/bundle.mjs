@@ -1,19 +1,18 @@
 /**
  * The program in few files, made of the sources in two seconds whenever these have changed.
  *
- * Nothing depends on it: without it Node runs the sources as they are. But half of a verb's time
+ * Nothing depends on it: without it Node runs the sources as they are. But half of a command's time
  * and of an agent's memory is modules that it loads and never uses, and a bundle leaves them out
  * (decision 0070). `node launcher/bundle.mjs` makes it, with the project's Node.
  */
-import { createHash } from "node:crypto"
 import {
   existsSync,
-  mkdirSync,
   readdirSync,
+  readFileSync,
   realpathSync,
-  renameSync,
   rmSync,
   statSync,
+  writeFileSync,
 } from "node:fs"
 import { basename, join, relative } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -47,30 +46,54 @@ const filesOf = (folder) =>
     return [path]
   })
 
-/** The folder of the bundle of the sources as they are now. Every verb waits for it. */
-const bundleFolder = () => {
+/** In each bundle: the sources that it was made of, by path, time of change and size. */
+const sources_name = "sources.txt"
+
+const sourcesText = () => {
   const there = folders.filter((folder) => existsSync(join(root, folder)))
   const lines = [...there.flatMap(filesOf), ...files].map((path) => {
     const found = statSync(`${root}/${path}`, { throwIfNoEntry: false })
     return `${path} ${found?.mtimeMs} ${found?.size}\n`
   })
-  const hash = createHash("sha256").update(lines.join(""))
-  return join(bundles, hash.digest("hex").slice(0, 16))
+  return lines.join("")
+}
+
+const isMadeOf = (folder, sources) => {
+  try {
+    return readFileSync(join(folder, sources_name), "utf8") === sources
+  } catch {
+    // Not finished, or just removed.
+    return false
+  }
+}
+
+const foldersOf = (path) =>
+  (existsSync(path) ? readdirSync(path) : []).map((name) => join(path, name))
+
+let found_folder
+
+/**
+ * The folder of the bundle of the sources as they are now, if it is there. Every command waits for
+ * it: a process looks at the sources once.
+ */
+const findBundle = () => {
+  if (found_folder === undefined) {
+    const sources = sourcesText()
+    found_folder = foldersOf(bundles).find((folder) => isMadeOf(folder, sources))
+  }
+  return found_folder
 }
 
 /** Whether what makes it is installed. */
 export const canBundle = () => existsSync(join(root, "node_modules", "rolldown"))
 
 /** Whether the bundle of the sources as they are now is there. */
-export const hasBundle = () => existsSync(bundleFolder())
+export const hasBundle = () => findBundle() !== undefined
 
-/**
- * What Node is to run: the entry's file in the bundle, or the entry itself without one. The bundle
- * is there as modules, `js`, and as CommonJS, `cjs` (see compiled.mjs).
- */
-export const programOf = (entry, form = "js") => {
-  const bundled = join(bundleFolder(), `${basename(entry, ".ts")}.${form}`)
-  return existsSync(bundled) ? bundled : join(root, entry)
+/** The file to run for an entry: its own in the bundle, or the entry itself without a bundle. */
+export const programOf = (entry) => {
+  const folder = findBundle()
+  return folder === undefined ? join(root, entry) : join(folder, `${basename(entry, ".ts")}.js`)
 }
 
 /** What says where a source is keeps saying so: threads and files are found from there. */
@@ -89,13 +112,35 @@ const origins = (folder) => ({
   },
 })
 
+/**
+ * Node's modules without their named exports: to make these, Node reads every property of a module,
+ * which loads its fetch with node:http and its streams with node:fs.
+ */
+const builtins = {
+  name: "builtins",
+  // node:module is what the bundler's own part is made with.
+  resolveId: (id) => (id.startsWith("node:") && id !== "node:module" ? `\0${id}` : null),
+  load: (id) =>
+    id.startsWith("\0node:")
+      ? `module.exports = process.getBuiltinModule(${JSON.stringify(id.slice(1))})`
+      : null,
+}
+
+/**
+ * Effect makes a segmenter as soon as its command line is loaded, which takes a tenth of a command.
+ * Only the layout of help uses it.
+ */
+const lateSegmenter = {
+  name: "late-segmenter",
+  transform: (code, id) => {
+    if (!id.endsWith("effect/dist/cli/CliOutput.js")) return null
+    const late = "{ segment(text) { return (this.made ??= $1).segment(text) } }"
+    return { code: code.replace(/(new Intl\.Segmenter\([^)]*\))/, late) }
+  },
+}
+
 /** What explains the sources is half of them, and would be read at each start. */
 const comments = { jsdoc: false, annotation: false }
-
-const forms = [
-  ["esm", "js"],
-  ["cjs", "cjs"],
-]
 
 /** Native code stays where its package has it. */
 const native = [/better-sqlite3/, /blake-hash/, /@node-rs\/crc32/, /sharp/, /onnxruntime/]
@@ -106,26 +151,23 @@ const prune = () => {
   for (const name of names.slice(bundles_max)) rmSync(join(bundles, name), { recursive: true })
 }
 
-/** Makes the bundle; whoever makes it at the same time makes the same. */
+/** Makes the bundle, unless it exists. Two processes that do it at once leave two equal ones. */
 const makeBundle = async () => {
+  if (hasBundle()) return
+  const sources = sourcesText()
   const { rolldown } = await import("rolldown")
-  const folder = bundleFolder()
-  const making = `${folder}.${process.pid}`
+  const folder = join(bundles, `${Date.now()}-${process.pid}`)
   const bundle = await rolldown({
     input: Object.fromEntries(entries.map((entry) => [basename(entry, ".ts"), join(root, entry)])),
     platform: "node",
     external: native,
-    plugins: [origins(folder)],
+    plugins: [origins(folder), builtins, lateSegmenter],
     logLevel: "silent",
   })
-  mkdirSync(bundles, { recursive: true })
-  for (const [format, form] of forms) {
-    const names = { entryFileNames: `[name].${form}`, chunkFileNames: `[name]-[hash].${form}` }
-    // A script's own import() is told of as experimental, to each user, each time.
-    await bundle.write({ dir: making, format, ...names, comments, dynamicImportInCjs: false })
-  }
-  if (existsSync(folder)) rmSync(making, { recursive: true })
-  else renameSync(making, folder)
+  const names = { entryFileNames: "[name].js", chunkFileNames: "[name]-[hash].js" }
+  await bundle.write({ dir: folder, format: "esm", ...names, comments })
+  // The last of it: by this file a bundle counts.
+  writeFileSync(join(folder, sources_name), sources)
   prune()
 }
 

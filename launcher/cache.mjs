@@ -30,3 +30,6 @@ export const cacheDirectory = (environment = process.env) => {
   const folder = join(home, "almanac")
   return isAbsolute(folder) && isWritable(folder) ? folder : join(root, ".cache")
 }
+
+/** Where Node keeps compiled code from one start to the next. */
+export const compileCache = () => join(cacheDirectory(), "compile")

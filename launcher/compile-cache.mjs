@@ -1,9 +1,8 @@
 /** Preloaded by `node --import`: keeps compiled code, so that a second start is fast. */
 import module from "node:module"
-import { join } from "node:path"
-import { cacheDirectory } from "./cache.mjs"
+import { compileCache } from "./cache.mjs"
 
-const folder = join(cacheDirectory(), "compile")
+const folder = compileCache()
 // Absent before Node 22, and a folder that cannot be written is no error: the start is slower.
 module.enableCompileCache?.(folder)
 // Threads, which run the sources, keep theirs where the environment says; so do child processes.

@@ -34,11 +34,6 @@ import { Publications } from "#actors/system/publication.ts"
 import { Restorations } from "#actors/system/restoration.ts"
 import { Token } from "#actors/system/token.ts"
 import { Webhook } from "#actors/system/webhook.ts"
-import { happenedAt, VolumeEvent } from "#events/blob-storage/volume.ts"
-import { SearchEvent } from "#events/carrier-search/search.ts"
-import { PredictionEvent } from "#events/plant-disease/prediction.ts"
-import { type Detail, detail, type Known } from "#projections/system/audit.ts"
-import { subjectOf } from "#schemas/carrier-search/search.ts"
 import type { Settings } from "#schemas/settings.ts"
 
 /** Every kind of share protection. */
@@ -100,44 +95,3 @@ export const deciders: ReadonlyArray<AnyDecider> = [
 
 /** Judges the commits of every kind. */
 export const judge = judgeOf(deciders)
-
-/** Who did what was recorded later, and when; a request that had no id has none here. */
-const origin = (
-  told: Required<Pick<Known, "actor" | "request_id" | "correlation_id">>,
-  at: string,
-): Known => ({
-  at,
-  actor: told.actor,
-  ...(told.request_id === "" ? {} : { request_id: told.request_id }),
-  ...(told.correlation_id === "" ? {} : { correlation_id: told.correlation_id }),
-})
-
-/**
- * A node's journal tells later what others did to its blobs: who, when, and to which. Of a
- * shortfall its commit knows all.
- */
-const volume = detail({
-  part: Volume.name,
-  event: VolumeEvent,
-  know: (event) => {
-    if (!("cursor" in event)) return {}
-    return { ...origin(event, happenedAt(event)), subject: event.id }
-  },
-})
-
-/** A node's spool tells later who searched which range. */
-const search = detail({
-  part: Search.name,
-  event: SearchEvent,
-  know: (event) => ({ ...origin(event, event.at), subject: subjectOf(event) }),
-})
-
-/** A node's spool tells later who was told what of which image. */
-const prediction = detail({
-  part: Prediction.name,
-  event: PredictionEvent,
-  know: (event) => ({ ...origin(event, event.at), subject: event.image_sha256 }),
-})
-
-/** What events tell of themselves beyond their commits; the audit's read model is made with it. */
-export const details: ReadonlyArray<Detail> = [volume, search, prediction]

@@ -10,7 +10,7 @@ import { blueprint as share_protection } from "#projections/share-protection/blu
 import { blueprint as system } from "#projections/system/blueprint.ts"
 import { blueprint as webhook } from "#projections/system/webhook-model.ts"
 import type { Settings } from "#schemas/settings.ts"
-import { details } from "#server/aggregate-kinds.ts"
+import { details } from "#server/audit-details.ts"
 import { sqlite } from "#sqlite"
 
 /** What stands before the folder in `database.connection`. */

@@ -1,8 +1,10 @@
 /** `almanac catalog register`: the endpoint in the service catalogue of Keystone. */
+
 import { Console, Effect, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { register } from "#adapters/keystone/catalog.ts"
 import { keystoneSession } from "#adapters/keystone/session.ts"
+import { summaries } from "#cli/client/summaries.ts"
 import { settings } from "#cli/root.ts"
 
 /** Nothing was asked of Keystone, or it did not do it; one line that says why. */
@@ -56,7 +58,7 @@ const registering = Command.make(
 )
 
 export const catalog = Command.make("catalog").pipe(
-  Command.withDescription("The service catalogue of Keystone"),
+  Command.withDescription(summaries.catalog),
   Command.withExamples(registering.examples),
   Command.withSubcommands([registering]),
 )

@@ -1,8 +1,10 @@
 /** `almanac secret put`: a secret of a project, in the embedded secrets manager. */
+
 import { Console, Effect, Option, Schema, Stdio, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { openVault, secretKeeper } from "#adapters/share-protection/vault-embedded.ts"
+import { summaries } from "#cli/client/summaries.ts"
 import { ask, instance } from "#cli/instance.ts"
 import { embeddedSettings } from "#cli/root.ts"
 import { SecretRequest, secret_bytes_max } from "#schemas/secret.ts"
@@ -79,7 +81,7 @@ const put = Command.make(
 )
 
 export const secret = Command.make("secret").pipe(
-  Command.withDescription("Secrets of the embedded secrets manager"),
+  Command.withDescription(summaries.secret),
   Command.withExamples(put.examples),
   Command.withSubcommands([put]),
 )

@@ -1,9 +1,11 @@
 /** `almanac token`: tokens that every process of a deployment knows. */
+
 import { Clock, Console, DateTime, Effect, Layer, Option, Redacted, Schedule, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { v7 } from "uuid"
 import { host } from "#actors/host.ts"
 import { logIssuer } from "#adapters/system/issued-tokens.ts"
+import { summaries } from "#cli/client/summaries.ts"
 import { settings } from "#cli/root.ts"
 import type { Origin } from "#events/log.ts"
 import type { Settings } from "#schemas/settings.ts"
@@ -114,7 +116,7 @@ const revoke = Command.make(
 )
 
 export const token = Command.make("token").pipe(
-  Command.withDescription("Tokens for tenants, operators and programs"),
+  Command.withDescription(summaries.token),
   Command.withExamples(issue.examples),
   Command.withSubcommands([issue, revoke]),
 )

@@ -1,9 +1,11 @@
 /** `almanac trust`: what the service may do in a tenant's name, with the embedded identity. */
+
 import { Console, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { DataFolder } from "#adapters/data-folder/lock.ts"
 import { openTrustStore } from "#adapters/share-protection/trust-store.ts"
 import { trustIssuer } from "#adapters/share-protection/trusts-embedded.ts"
+import { summaries } from "#cli/client/summaries.ts"
 import { ask, instance, isAbsence } from "#cli/instance.ts"
 import { embeddedSettings } from "#cli/root.ts"
 import { no_trust } from "#gateway/system/trusts.ts"
@@ -106,7 +108,7 @@ const revoke = Command.make(
 )
 
 export const trust = Command.make("trust").pipe(
-  Command.withDescription("Trusts of the embedded identity"),
+  Command.withDescription(summaries.trust),
   Command.withExamples(create.examples),
   Command.withSubcommands([create, revoke]),
 )

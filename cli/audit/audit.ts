@@ -1,4 +1,5 @@
 /** `almanac audit`: the log for its operators. Source: DECISIONS "audit log for operators". */
+
 import { Command } from "effect/cli"
 import { exportVerb } from "#cli/audit/export.ts"
 import { follow, list } from "#cli/audit/list.ts"
@@ -6,12 +7,13 @@ import { head, key, prove } from "#cli/audit/prove.ts"
 import { replay } from "#cli/audit/replay.ts"
 import { state } from "#cli/audit/state.ts"
 import { verify } from "#cli/audit/verify.ts"
+import { summaries } from "#cli/client/summaries.ts"
 import { audit as noun } from "#cli/client/system/audit.ts"
 import { diff } from "#cli/log/rebuild.ts"
 import { verbsOf } from "#cli/requests.ts"
 
 export const audit = Command.make("audit").pipe(
-  Command.withDescription("Who did what when, what it looked like then, and whether it is whole"),
+  Command.withDescription(summaries.audit),
   Command.withExamples([
     { command: "almanac audit list --limit 20", description: "The newest 20 events" },
   ]),

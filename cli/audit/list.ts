@@ -16,7 +16,7 @@ import {
   page_limit,
   page_limit_max,
 } from "#schemas/system/audit.ts"
-import { details } from "#server/aggregate-kinds.ts"
+import { details } from "#server/audit-details.ts"
 import { readOnlyBeside } from "#server/session.ts"
 
 const Query = Schema.Struct(AuditQuery)

@@ -1,4 +1,5 @@
 /** `almanac blobs`: what is stored, over HTTP; and upkeep of this node's store. */
+
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { described, listBlobs, blobs as noun } from "#cli/client/blob-storage/blob.ts"
@@ -6,6 +7,7 @@ import { blobId } from "#cli/client/blob-storage/id.ts"
 import { failure } from "#cli/client/failure.ts"
 import { isObject } from "#cli/client/json.ts"
 import { showItems, showOne } from "#cli/client/session.ts"
+import { summaries } from "#cli/client/summaries.ts"
 import { asking, eachOf, limit, pairs, shared } from "#cli/requests.ts"
 
 /** Blobs on one command line. */
@@ -170,7 +172,7 @@ const compact = Command.make(
 )
 
 export const blobs = Command.make(noun.name).pipe(
-  Command.withDescription(noun.what),
+  Command.withDescription(summaries[noun.name]),
   Command.withExamples(put.examples),
   Command.withSubcommands([put, get, ls, stat, rm, compact]),
 )

@@ -2,9 +2,11 @@
  * `almanac cluster`: a cluster of blob nodes on one machine, to try out what several are for; and
  * what a node says of its cluster, over HTTP.
  */
+
 import { Console, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { cluster as noun } from "#cli/client/blob-storage/cluster.ts"
+import { summaries } from "#cli/client/summaries.ts"
 import { verbsOf } from "#cli/requests.ts"
 import { sources } from "#cli/root.ts"
 import { nodes_max } from "#schemas/blob-storage/cluster.ts"
@@ -54,9 +56,7 @@ export const cluster = Command.make(
     return yield* Effect.never
   }, Effect.scoped),
 ).pipe(
-  Command.withDescription(
-    "Run a cluster of blob nodes on this machine until Ctrl-C, or ask a node about its cluster",
-  ),
+  Command.withDescription(summaries.cluster),
   Command.withSubcommands(verbsOf(noun)),
   Command.withExamples([
     { command: "almanac cluster --nodes 6", description: "Six nodes, enough for EC42" },

@@ -3,6 +3,7 @@
  *
  * Source: decisions of document 3, carrier registry; market facts B2.
  */
+
 import { existsSync } from "node:fs"
 import { Clock, Console, Effect, Option, Runtime, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
@@ -16,6 +17,7 @@ import {
 import { mirrorFile } from "#adapters/carrier-search/mirror.ts"
 import { openMirror, reasonOf } from "#adapters/carrier-search/mirror-file.ts"
 import { carriers as noun } from "#cli/client/carrier-search/carrier.ts"
+import { summaries } from "#cli/client/summaries.ts"
 import { stoppedEarly } from "#cli/dashboard/ingest-outcome.ts"
 import { progressTo } from "#cli/progress.ts"
 import { verbsOf } from "#cli/requests.ts"
@@ -240,7 +242,7 @@ const status = Command.make(
 )
 
 export const carriers = Command.make("carriers").pipe(
-  Command.withDescription("Carriers by MC number, and the mirror of their registry"),
+  Command.withDescription(summaries.carriers),
   Command.withExamples(importing.examples),
   Command.withSubcommands([...verbsOf(noun), importing, status]),
 )

@@ -6,7 +6,6 @@
  */
 import { homedir } from "node:os"
 import { join } from "node:path"
-import { LineCounter, parseDocument } from "yaml"
 import { failure } from "#cli/client/failure.ts"
 import { isList, isObject, type Json, type JsonObject } from "#cli/client/json.ts"
 import { findText, tooOpen } from "#cli/client/private-text.ts"
@@ -41,7 +40,7 @@ const find = async (
   for (const path of placesOf(env, name, own)) {
     const found = await findText(path)
     if (found === undefined) continue
-    return { path, is_open: found.is_open, clouds: cloudsIn(path, found.text) }
+    return { path, is_open: found.is_open, clouds: await cloudsIn(path, found.text) }
   }
   return undefined
 }
@@ -50,7 +49,8 @@ const find = async (
  * The parser's own words are not shown, of its errors nor of its warnings: they quote the file,
  * which may hold a password.
  */
-const cloudsIn = (path: string, text: string): JsonObject => {
+const cloudsIn = async (path: string, text: string): Promise<JsonObject> => {
+  const { LineCounter, parseDocument } = await import("yaml")
   const lineCounter = new LineCounter()
   // By this schema there are only texts, lists and maps: a password of digits stays as it is.
   const document = parseDocument(text, {

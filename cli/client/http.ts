@@ -5,13 +5,7 @@
  * Source: decisions of document 1, "retries of our own clients"; document 1 §7, document 2 §7.
  */
 import { randomUUID } from "node:crypto"
-import {
-  type ClientRequest,
-  Agent as HttpAgent,
-  type IncomingMessage,
-  request as plainRequest,
-} from "node:http"
-import { Agent as HttpsAgent, request as tlsRequest } from "node:https"
+import type { Agent, ClientRequest, IncomingMessage } from "node:http"
 import type { Readable } from "node:stream"
 import { setTimeout as pause } from "node:timers/promises"
 import type { Access } from "#cli/client/access.ts"
@@ -20,6 +14,15 @@ import { fromJson, type Json, toJson } from "#cli/client/json.ts"
 import type { Method, Need } from "#cli/client/operation.ts"
 import { refusal, retryAfter, unreachable } from "#cli/client/refusal.ts"
 import { whole } from "#cli/client/whole.ts"
+
+/**
+ * Node's client for this address. An import of node:https would load TLS for each command, and from
+ * the sources one of node:http Node's fetch, which takes as long as all the rest.
+ */
+const clientOf = (url: string) =>
+  url.startsWith("https:")
+    ? process.getBuiltinModule("node:https")
+    : process.getBuiltinModule("node:http")
 
 /** Longest silence of a connection, in ms: the server's own deadline is 60 s. */
 const silence_ms_max = 90_000
@@ -91,7 +94,7 @@ const wait = async (attempt: number, answer: IncomingMessage, signal: AbortSigna
 const isWorthAgain = (status: number) => status === 503 || status === 504
 
 /** Sends it once. Fails where no answer comes. */
-const send = async (access: Access, agent: HttpAgent | HttpsAgent, asked: Asked) => {
+const send = async (access: Access, agent: Agent, asked: Asked) => {
   const { body, method, signal } = asked
   const url = new URL(access.url.replace(/\/+$/, "") + asked.path)
   const sent = typeof body === "function" ? undefined : body
@@ -102,7 +105,7 @@ const send = async (access: Access, agent: HttpAgent | HttpsAgent, asked: Asked)
     ...asked.headers,
   }
   const tls = url.protocol === "https:" ? access.tls : {}
-  const start = url.protocol === "https:" ? tlsRequest : plainRequest
+  const { request: start } = clientOf(access.url)
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
   const request: ClientRequest = start(url, { method, headers, agent, signal, ...tls }, resolve)
   request.on("error", reject)
@@ -122,10 +125,9 @@ const send = async (access: Access, agent: HttpAgent | HttpsAgent, asked: Asked)
 
 /** A client of the server that `access` names. */
 export const httpOf = (access: Access): Http => {
-  const secure = access.url.startsWith("https:")
-  const kept = { keepAlive: true }
+  const client = clientOf(access.url)
   // Said outright: a variable of Node's (NODE_TLS_REJECT_UNAUTHORIZED) would turn it off.
-  const agent = secure ? new HttpsAgent({ ...kept, rejectUnauthorized: true }) : new HttpAgent(kept)
+  const agent = new client.Agent({ keepAlive: true, rejectUnauthorized: true })
   const failed = (cause: unknown, asked: Asked): ClientFailed => {
     if (asked.signal.aborted) return failure("interrupted", "Interrupted.")
     if (isFailure(cause)) return cause

@@ -4,6 +4,7 @@
  * The flags, the tables, the help and the completion of a verb are made of these, and a test holds
  * them against the OpenAPI document: no operation without a verb, no parameter without a flag.
  */
+import type { CommandName } from "#cli/client/summaries.ts"
 
 /** A part of a query or of a body, and the flag that gives it. */
 export interface Field {
@@ -70,8 +71,7 @@ export interface Covered {
 }
 
 export interface Noun {
-  readonly name: string
-  readonly what: string
+  readonly name: CommandName
   readonly operations: ReadonlyArray<Operation>
   readonly covered?: ReadonlyArray<Covered>
 }

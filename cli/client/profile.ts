@@ -6,7 +6,6 @@
  */
 import { homedir } from "node:os"
 import { join } from "node:path"
-import { parse } from "smol-toml"
 import { failure } from "#cli/client/failure.ts"
 import { isObject, type Json } from "#cli/client/json.ts"
 import { findText, tooOpen } from "#cli/client/private-text.ts"
@@ -49,7 +48,8 @@ export const profilesPath = (env: NodeJS.ProcessEnv) =>
   env.ALMANAC_PROFILES ||
   join(env.XDG_CONFIG_HOME || join(env.HOME || homedir(), ".config"), "almanac", "profiles.toml")
 
-const parsed = (path: string, text: string): Json => {
+const parsed = async (path: string, text: string): Promise<Json> => {
+  const { parse } = await import("smol-toml")
   try {
     // A profile's values are texts: nothing that JSON does not have is let through below.
     return parse(text) as Json
@@ -84,7 +84,7 @@ export const findProfile = async (
     if (asked === undefined) return undefined
     throw failure("usage", `There is no profile ${asked}: ${path} does not exist`)
   }
-  const all = parsed(path, found.text)
+  const all = await parsed(path, found.text)
   const tables = isObject(all) ? all : {}
   const holds_secrets = Object.values(tables).some(
     (table) => isObject(table) && Object.keys(table).some((key) => secrets.test(key)),

@@ -1,6 +1,8 @@
 /** `almanac backfill-composite`: the composite's history. Source: document 3 §1 A. */
+
 import { Console, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
+import { summaries } from "#cli/client/summaries.ts"
 import { type BackfillReport, runBackfill, today } from "#cli/dashboard/composite-run.ts"
 import { outOfReach, stoppedEarly } from "#cli/dashboard/ingest-outcome.ts"
 import { capitalSession } from "#cli/dashboard/session.ts"
@@ -71,7 +73,7 @@ export const backfill = Command.make(
     yield* Console.log(backfillLine(report))
   }, stoppedEarly),
 ).pipe(
-  Command.withDescription("Compute the composite of each business day, and store what changed"),
+  Command.withDescription(summaries["backfill-composite"]),
   Command.withExamples([
     { command: "almanac backfill-composite", description: "The last 20 years, after an ingest" },
     {

@@ -3,11 +3,13 @@
  *
  * Source: document 3 §1 A; decisions of document 3, dashboard storage and metric registry.
  */
+
 import { existsSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { Console, Effect, Layer, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { FeedFailed, type Feeds } from "#actors/capital-pressure/feeds.ts"
+import { summaries } from "#cli/client/summaries.ts"
 import { backfillLine } from "#cli/dashboard/backfill-composite.ts"
 import { runBackfill } from "#cli/dashboard/composite-run.ts"
 import { fileShows } from "#cli/dashboard/dashboard-file.ts"
@@ -173,10 +175,7 @@ export const ingest = Command.make(
     yield* outcomeOf(feeds)
   }, stoppedEarly),
 ).pipe(
-  Command.withDescription(
-    "Fetch the dashboard's metrics and prices: exit code 0, 2 when some feeds failed, " +
-      "1 when all did or the command line is wrong, 130 when it was stopped",
-  ),
+  Command.withDescription(summaries.ingest),
   Command.withExamples([
     { command: "almanac ingest", description: "Everything, from its publishers" },
     {

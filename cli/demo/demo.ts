@@ -1,4 +1,5 @@
 /** `almanac demo`: what somebody needs who tries Almanac out and has nothing yet. */
+
 import { spawn } from "node:child_process"
 import { existsSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -6,6 +7,7 @@ import { join, resolve } from "node:path"
 import { Console, Effect, Option, Redacted, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import type { Bucket } from "#actors/share-protection/ports/buckets.ts"
+import { summaries } from "#cli/client/summaries.ts"
 import { root } from "../../launcher/cache.mjs"
 import { findTree } from "../../launcher/trees.mjs"
 
@@ -57,7 +59,7 @@ const s3 = Command.make(
 )
 
 export const demo = Command.make("demo").pipe(
-  Command.withDescription("Servers for trying Almanac out"),
+  Command.withDescription(summaries.demo),
   Command.withExamples(s3.examples),
   Command.withSubcommands([s3]),
 )

@@ -1,7 +1,9 @@
 /** `almanac doctor`: whether this machine, or a deployment, is as it should be. */
+
 import { Console, Effect, Runtime, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { type Finding, ok, some } from "#adapters/doctor/finding.ts"
+import { summaries } from "#cli/client/summaries.ts"
 import { localFindings, remoteFindings } from "#cli/doctor/checks.ts"
 
 /** Something must be mended; the lines say what: exit code 1. */
@@ -46,9 +48,7 @@ export const doctor = Command.make(
     }
   }),
 ).pipe(
-  Command.withDescription(
-    "Look at this machine, its server and bus: a line each, and what to do. Exit code 1 on fail",
-  ),
+  Command.withDescription(summaries.doctor),
   Command.withExamples([
     { command: "almanac doctor", description: "This machine, and what runs on it" },
     { command: "almanac doctor --json", description: "The same, for a program" },

@@ -1,10 +1,12 @@
 /** `almanac log`: the log itself, its size and its generations. */
+
 import { Console, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { LogStanding, warningOf } from "#actors/system/log-standing.ts"
 import { RollFailed, rollLog } from "#adapters/log/roll.ts"
 import { logStanding } from "#adapters/log/standing.ts"
 import { json } from "#cli/audit/flags.ts"
+import { summaries } from "#cli/client/summaries.ts"
 import { acceptLossCommand } from "#cli/log/accept-loss.ts"
 import { whyNotAlone } from "#cli/log/alone.ts"
 import { acknowledgeCommand, quarantine } from "#cli/log/quarantine.ts"
@@ -67,7 +69,7 @@ const roll = Command.make(
 )
 
 export const log = Command.make("log").pipe(
-  Command.withDescription("The log itself: its size, its generations, and what it has lost"),
+  Command.withDescription(summaries.log),
   Command.withExamples([{ command: "almanac log show", description: "How large it is" }]),
   Command.withSubcommands([show, roll, acceptLossCommand, quarantine, acknowledgeCommand]),
 )

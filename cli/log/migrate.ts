@@ -1,8 +1,10 @@
 /** `almanac migrate`: what this version needs, made or brought up to date. */
+
 import { Console, Effect, Layer } from "effect"
 import { Command } from "effect/cli"
 import { publishedEventsJetStream } from "#adapters/published/jetstream.ts"
 import { webhookCursorsJetStream } from "#adapters/system/webhook/cursors-jetstream.ts"
+import { summaries } from "#cli/client/summaries.ts"
 import { instance } from "#cli/instance.ts"
 import { settings } from "#cli/root.ts"
 import { Log } from "#events/log.ts"
@@ -45,7 +47,7 @@ export const migrate = Command.make(
     yield* all(configured).pipe(Effect.scoped, Effect.provide(streams))
   }),
 ).pipe(
-  Command.withDescription("Make streams and tables, or bring them up to date; safe to repeat"),
+  Command.withDescription(summaries.migrate),
   Command.withExamples([
     { command: "almanac migrate", description: "Before the first start of a new version" },
   ]),

@@ -1,8 +1,10 @@
 /** `almanac rebuild`: read models from nothing, in their place or to compare with. */
+
 import { Console, Effect, Layer, Runtime, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { Instance } from "#adapters/data-folder/instance-file.ts"
 import { json } from "#cli/audit/flags.ts"
+import { summaries } from "#cli/client/summaries.ts"
 import { ask, instance } from "#cli/instance.ts"
 import { settings } from "#cli/root.ts"
 import { ReadModelDifference } from "#gateway/system/apis/read-models.ts"
@@ -149,7 +151,7 @@ export const rebuild = Command.make(
     else yield* rebuildAll(configured, asked)
   }),
 ).pipe(
-  Command.withDescription("Build read models from the log again, from nothing"),
+  Command.withDescription(summaries.rebuild),
   Command.withExamples([
     { command: "almanac rebuild", description: "All of them" },
     { command: "almanac rebuild blob-storage", description: "One of them" },

@@ -1,4 +1,5 @@
 /** `almanac agent`: a worker on this machine, started by hand or by what boots machines. */
+
 import { Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { v7 } from "uuid"
@@ -7,6 +8,7 @@ import { logging } from "#adapters/logging.ts"
 import { default_image } from "#adapters/share-protection/compute-images.ts"
 import { newWorkerKeys } from "#adapters/share-protection/worker-users.ts"
 import { telemetry } from "#adapters/telemetry.ts"
+import { summaries } from "#cli/client/summaries.ts"
 import { instance } from "#cli/instance.ts"
 import { settings, sources } from "#cli/root.ts"
 import type { Settings } from "#schemas/settings.ts"
@@ -80,7 +82,7 @@ export const agent = Command.make(
     )
   }),
 ).pipe(
-  Command.withDescription("Run jobs as a worker until the process is told to stop"),
+  Command.withDescription(summaries.agent),
   Command.withExamples([
     { command: "almanac agent", description: "Work for the server of this data folder" },
     {

@@ -2,6 +2,7 @@
  * `almanac serve`: the roles and services of these settings in one process, all by default. What
  * `npm start` runs. Source: decision 0140.
  */
+
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Console, Context, Deferred, Effect, Layer, Option, Schema, Struct } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -14,6 +15,7 @@ import { developmentCredentialsPath } from "#adapters/identity/development-crede
 import { settleMark } from "#adapters/log/settled.ts"
 import { logging } from "#adapters/logging.ts"
 import { telemetry } from "#adapters/telemetry.ts"
+import { summaries } from "#cli/client/summaries.ts"
 import { announce } from "#cli/instance.ts"
 import { settings, sources } from "#cli/root.ts"
 import { LogGuard } from "#events/log-guard.ts"
@@ -303,7 +305,7 @@ export const serve = Command.make(
     )
   }),
 ).pipe(
-  Command.withDescription("Serve every enabled service until the process is told to stop"),
+  Command.withDescription(summaries.serve),
   Command.withExamples([
     { command: "almanac serve --set api.bind_port=0", description: "Serve on a free port" },
   ]),

@@ -1,4 +1,5 @@
 /** `almanac backup-state`: the control plane's own data, beside a running server or without one. */
+
 import { existsSync, realpathSync } from "node:fs"
 import { basename, dirname, join, resolve, sep } from "node:path"
 import { Console, Effect, Layer, Redacted } from "effect"
@@ -8,6 +9,7 @@ import { backupState } from "#adapters/state/backup.ts"
 import { noteBackup } from "#adapters/state/last.ts"
 import { openStateStore } from "#adapters/state/store.ts"
 import { notary } from "#adapters/system/notary.ts"
+import { summaries } from "#cli/client/summaries.ts"
 import { instance } from "#cli/instance.ts"
 import { settings } from "#cli/root.ts"
 import { passphraseFile, passphraseOf, StateRefused, told } from "#cli/state/state-flags.ts"
@@ -69,9 +71,7 @@ export const backup = Command.make(
     )
   }, Effect.scoped),
 ).pipe(
-  Command.withDescription(
-    "Back up the log, keys, secrets and tokens, while the server runs or stands still",
-  ),
+  Command.withDescription(summaries["backup-state"]),
   Command.withExamples([
     {
       command: "almanac backup-state --to /backup/almanac",

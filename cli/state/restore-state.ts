@@ -1,9 +1,11 @@
 /** `almanac restore-state`: a backup of state into a data folder and a bus that hold nothing. */
+
 import { Console, Effect, Redacted } from "effect"
 import { Command, Flag } from "effect/cli"
 import { proveState } from "#adapters/state/proof.ts"
 import { claimable, claimFolder, restoreState } from "#adapters/state/restore.ts"
 import { openStateStore } from "#adapters/state/store.ts"
+import { summaries } from "#cli/client/summaries.ts"
 import { settings } from "#cli/root.ts"
 import { passphraseFile, passphraseOf, StateRefused, told } from "#cli/state/state-flags.ts"
 import { CommitJudge } from "#events/log.ts"
@@ -52,9 +54,7 @@ export const restore = Command.make(
     yield* Console.log(`restored to ${folder}: position ${last}; start it with almanac serve`)
   }),
 ).pipe(
-  Command.withDescription(
-    "Restore a backup of state into an empty data folder. Safe to stop and repeat",
-  ),
+  Command.withDescription(summaries["restore-state"]),
   Command.withExamples([
     {
       command: "almanac restore-state --from /backup/almanac --check",

@@ -5,7 +5,6 @@ import { Effect, Schema } from "effect"
 import { StopDeadline, spawnGuarded } from "#processes"
 import { Detail, detailOf } from "#schemas/capital-pressure/feed.ts"
 import type { SettingsSources } from "#server/program.ts"
-import { nodeFlags } from "../../launcher/node-flags.mjs"
 
 /**
  * Milliseconds that a child gets to stop when it is told to. A verb needs a tenth of it, and the
@@ -36,7 +35,6 @@ export const verbProgram = (
 ): ChildProgram => ({
   program: process.execPath,
   args: [
-    ...nodeFlags(args[0]),
     join(import.meta.dirname, "../../launcher/run.mjs"),
     ...args,
     ...(config === "" ? [] : ["--config", config]),

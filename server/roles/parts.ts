@@ -16,7 +16,7 @@ import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts
 import { SystemModel } from "#projections/system/blueprint.ts"
 import { WebhookModel } from "#projections/system/webhook-model.ts"
 import type { Settings } from "#schemas/settings.ts"
-import { details } from "#server/aggregate-kinds.ts"
+import { details } from "#server/audit-details.ts"
 import type { SettingsSources } from "#server/program.ts"
 import { outside } from "#server/share-protection/outside.ts"
 import { commandTrouble } from "#server/troubles.ts"

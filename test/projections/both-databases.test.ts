@@ -61,7 +61,7 @@ import { blueprint as system_webhook } from "#projections/system/webhook-model.t
 import { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { Message } from "#schemas/message.ts"
 import { DomainId } from "#schemas/share-protection/id.ts"
-import { details } from "#server/aggregate-kinds.ts"
+import { details } from "#server/audit-details.ts"
 import { at, eachEvent } from "../blob-storage/cluster-events.ts"
 import { histories } from "../histories.ts"
 import { describePostgres, Postgres } from "../postgres.ts"

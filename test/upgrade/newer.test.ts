@@ -17,7 +17,7 @@ import { blueprint as system } from "#projections/system/blueprint.ts"
 import { type ClusterCommand, JoinNode } from "#schemas/blob-storage/cluster.ts"
 import { NodeId } from "#schemas/blob-storage/node.ts"
 import type { Message } from "#schemas/message.ts"
-import { details } from "#server/aggregate-kinds.ts"
+import { details } from "#server/audit-details.ts"
 import { sqlite } from "#sqlite"
 import { temporaryFolder } from "../nats.ts"
 

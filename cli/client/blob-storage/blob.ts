@@ -21,7 +21,6 @@ const batch_ids = 1_000
 /** Each has a verb of its own in cli/blobs/blobs.ts. */
 export const blobs: Noun = {
   name: "blobs",
-  what: "Blobs: bytes under their hash",
   operations: [],
   covered: [
     { method: "POST", path: "/v1/blobs/stream", query: ["policy"] },

@@ -18,7 +18,6 @@ const columns = [
 
 export const cluster: Noun = {
   name: "cluster",
-  what: "Nodes of a blob cluster",
   operations: [
     {
       verb: "status",

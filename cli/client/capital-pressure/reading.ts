@@ -3,7 +3,6 @@ import { type Noun, text } from "#cli/client/operation.ts"
 
 export const readings: Noun = {
   name: "readings",
-  what: "The capital pressure dashboard",
   operations: [
     { verb: "show", method: "GET", path: "/api/dashboard", what: "The composite and its tiers" },
     {

@@ -3,7 +3,6 @@ import { integer, type Noun, needed } from "#cli/client/operation.ts"
 
 export const carriers: Noun = {
   name: "carriers",
-  what: "Carriers by MC number",
   operations: [
     {
       verb: "search",

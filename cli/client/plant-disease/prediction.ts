@@ -14,7 +14,6 @@ const image_bytes_max = 200 * 2 ** 20
 /** Its verb is in cli/plant/predict.ts. */
 export const predict: Noun = {
   name: "predict",
-  what: "What a leaf has",
   operations: [],
   covered: [
     { method: "POST", path: "/predict", query: ["top_k"] },

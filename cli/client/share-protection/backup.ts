@@ -5,7 +5,6 @@ const statuses = ["creating", "queued", "running", "available", "error", "expire
 
 export const backups: Noun = {
   name: "backups",
-  what: "Backups of shares",
   operations: [
     {
       verb: "list",

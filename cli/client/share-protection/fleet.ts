@@ -5,7 +5,6 @@ const worker_states = ["booting", "ready", "draining", "retiring", "retired", "d
 
 export const workers: Noun = {
   name: "workers",
-  what: "Machines that run jobs",
   operations: [
     {
       verb: "list",
@@ -47,7 +46,6 @@ export const workers: Noun = {
 
 export const rollouts: Noun = {
   name: "rollouts",
-  what: "New images for workers, domain by domain",
   operations: [
     {
       verb: "list",
@@ -87,7 +85,6 @@ export const rollouts: Noun = {
 
 export const domains: Noun = {
   name: "domains",
-  what: "Settings of one domain",
   operations: [
     {
       verb: "show",
@@ -114,7 +111,6 @@ export const domains: Noun = {
 
 export const coverage: Noun = {
   name: "coverage",
-  what: "Which shares are protected",
   operations: [
     {
       verb: "list",
@@ -142,7 +138,6 @@ export const coverage: Noun = {
 
 export const scheduling: Noun = {
   name: "scheduling",
-  what: "Whether policies' schedules run",
   operations: [
     { verb: "show", method: "GET", path: "/v1/admin/scheduling", what: "Whether it is paused" },
     {
@@ -162,7 +157,6 @@ export const scheduling: Noun = {
 
 export const reconciliation: Noun = {
   name: "reconciliation",
-  what: "What is recorded, compared with what is there",
   operations: [
     {
       verb: "show",
@@ -181,7 +175,6 @@ export const reconciliation: Noun = {
 
 export const usage: Noun = {
   name: "usage",
-  what: "What the project protects and stores",
   operations: [
     {
       verb: "show",
@@ -195,7 +188,6 @@ export const usage: Noun = {
 
 export const service: Noun = {
   name: "service",
-  what: "The server that is asked",
   operations: [
     {
       verb: "info",

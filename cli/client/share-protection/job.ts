@@ -26,7 +26,6 @@ const types = [
 
 export const jobs: Noun = {
   name: "jobs",
-  what: "Jobs: all that takes its time",
   operations: [
     {
       verb: "list",

@@ -17,7 +17,6 @@ const settable = [
 
 export const policies: Noun = {
   name: "policies",
-  what: "When shares are backed up, and what is kept",
   operations: [
     {
       verb: "list",

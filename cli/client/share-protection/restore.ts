@@ -3,7 +3,6 @@ import { boolean, choice, type Noun, needed, text } from "#cli/client/operation.
 
 export const restores: Noun = {
   name: "restores",
-  what: "Restores of backups",
   operations: [
     {
       verb: "list",

@@ -12,7 +12,6 @@ const retention = (["last", "daily", "weekly", "monthly"] as const).map((which) 
 
 export const templates: Noun = {
   name: "templates",
-  what: "Target templates of a domain (Shape B)",
   operations: [
     {
       verb: "list",

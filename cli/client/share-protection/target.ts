@@ -27,7 +27,6 @@ const settable: ReadonlyArray<Field> = [
 
 export const targets: Noun = {
   name: "targets",
-  what: "Buckets that backups go into",
   operations: [
     {
       verb: "list",

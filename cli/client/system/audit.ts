@@ -5,7 +5,6 @@ const path = "/v1/admin/audit"
 
 export const audit: Noun = {
   name: "audit",
-  what: "The log over HTTP",
   operations: [
     {
       verb: "events",
@@ -53,7 +52,6 @@ export const audit: Noun = {
 
 export const readModels: Noun = {
   name: "read-models",
-  what: "Tables that are made from the log",
   operations: [
     {
       verb: "list",

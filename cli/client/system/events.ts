@@ -29,7 +29,6 @@ const doublings_max = 16
 /** Its verb is in cli/events.ts. */
 export const events: Noun = {
   name: "events",
-  what: "Published events",
   operations: [
     {
       verb: "ticket",

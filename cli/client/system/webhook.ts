@@ -12,7 +12,6 @@ const settable = [
 
 export const webhooks: Noun = {
   name: "webhooks",
-  what: "Published events, sent to an address of yours",
   operations: [
     {
       verb: "list",
