@@ -7,7 +7,8 @@
  * Source: DESIGN of the running system, "The exception: bytes".
  */
 import { Clock, DateTime, Effect, Schedule, Schema } from "effect"
-import { type BlobFact, BlobStore } from "#actors/blob-storage/blobs/store.ts"
+import { type BlobFact, Blobs, fromEngine } from "#actors/blob-storage/blobs/engine.ts"
+import { faultText } from "#actors/blob-storage/blobs/fault.ts"
 import { Volume, type VolumeContext, volumeAfter } from "#actors/blob-storage/volume.ts"
 import { address, Commands } from "#actors/commands.ts"
 import { fitting } from "#actors/fitting.ts"
@@ -81,10 +82,10 @@ export const recordedCursor = (node_id: string) =>
  */
 const checkOrigin = Effect.fnUntraced(function* (node_id: string, volume: VolumeContext) {
   const { cursor, last } = volume
-  const store = yield* BlobStore
-  const [oldest] = yield* store.scan(0, 1)
+  const blobs = yield* Blobs
+  const [oldest] = yield* fromEngine(() => blobs.scan(0, 1))
   if (oldest === undefined || oldest.cursor > cursor) return
-  const [same] = yield* store.scan(cursor - 1, 1)
+  const [same] = yield* fromEngine(() => blobs.scan(cursor - 1, 1))
   const agrees = same?.cursor === cursor && same.id === last?.id && `${same.at}` === last.at
   if (agrees) return
   const detail = `The blob store of ${node_id} is not the one that the log knows.`
@@ -93,8 +94,9 @@ const checkOrigin = Effect.fnUntraced(function* (node_id: string, volume: Volume
 
 /** A read-only store forgets nothing, and its last facts are recorded all the same. */
 const acknowledge = Effect.fnUntraced(function* (cursor: number) {
-  const store = yield* BlobStore
-  yield* Effect.catchTag(store.acknowledge(cursor), "BlobStoreReadOnly", () => Effect.void)
+  const blobs = yield* Blobs
+  const acknowledged = fromEngine(() => blobs.acknowledge(cursor))
+  yield* Effect.catchTag(acknowledged, "BlobStoreReadOnly", () => Effect.void)
 })
 
 /**
@@ -102,9 +104,9 @@ const acknowledge = Effect.fnUntraced(function* (cursor: number) {
  * whether more may wait.
  */
 const recordNext = Effect.fnUntraced(function* (node_id: string, from: number) {
-  const store = yield* BlobStore
+  const blobs = yield* Blobs
   const commands = yield* Commands
-  const found = (yield* store.scan(from, facts_max)).map(told)
+  const found = (yield* fromEngine(() => blobs.scan(from, facts_max))).map(told)
   const facts = fitting(found, facts_max)
   const last = facts.at(-1)
   if (last === undefined) return undefined
@@ -146,14 +148,14 @@ export const recordAll = Effect.fnUntraced(function* (node_id: string) {
  */
 export const journal = (node_id: string, isFull: () => boolean = () => false) =>
   Effect.gen(function* () {
-    const store = yield* BlobStore
+    const blobs = yield* Blobs
     let cursor = yield* recordAll(node_id)
-    let blobs = 0
+    let count = 0
     let pause_ms = idle_ms
     while (true) {
       const recorded = yield* recordNext(node_id, cursor)
-      const { blob_count } = yield* store.usage
-      const is_busy = blob_count !== blobs
+      const { blob_count } = yield* fromEngine(blobs.usage)
+      const is_busy = blob_count !== count
       const is_little = recorded !== undefined && !recorded.has_more
       // Asked each time, so that a rest of long ago does not count.
       const is_full = isFull()
@@ -163,13 +165,13 @@ export const journal = (node_id: string, isFull: () => boolean = () => false) =>
       }
       if (is_little) pause_ms = Math.min(2 * pause_ms, pause_ms_max)
       cursor = recorded?.last.cursor ?? cursor
-      blobs = blob_count
+      count = blob_count
     }
   }).pipe(
     // Ended by a defect it would never say so, and the volume would keep its facts for ever.
-    Effect.catchDefect((defect) => Effect.fail({ detail: String(defect) })),
-    Effect.tapError(({ detail }) =>
-      Effect.logWarning(`The journal of ${node_id} waits: ${detail}`),
+    Effect.catchDefect((defect) => Effect.fail({ _tag: "Defect", detail: String(defect) })),
+    Effect.tapError((error) =>
+      Effect.logWarning(`The journal of ${node_id} waits: ${faultText(error)}`),
     ),
     Effect.retry(Schedule.spaced(retry_ms)),
   )

@@ -6,8 +6,7 @@
  */
 import type { BlobId, BlobLabels, BlobMeta, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import type { BlobOrigin } from "./blobs/admission.ts"
-import type { BlobEngine, BlobUpload, PutOrder } from "./blobs/engine.ts"
-import type { BlobRange } from "./blobs/store.ts"
+import type { BlobEngine, BlobRange, BlobUpload, PutOrder } from "./blobs/engine.ts"
 
 /** Which shard of a blob: from 0, the data's first and then two of parity. */
 export interface Shard {

@@ -10,7 +10,7 @@
  */
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import type { BlobOrigin } from "./blobs/admission.ts"
-import type { BlobRange } from "./blobs/store.ts"
+import type { BlobRange } from "./blobs/engine.ts"
 import type { Copy, CopyOrder, HeldCopy, Received } from "./node-engine.ts"
 import type { Placement } from "./placement.ts"
 

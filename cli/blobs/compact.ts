@@ -4,11 +4,12 @@
  */
 import { existsSync } from "node:fs"
 import { Console, Effect, Runtime, Schema } from "effect"
-import { BlobStore } from "#actors/blob-storage/blobs/store.ts"
+import { Blobs, fromEngine } from "#actors/blob-storage/blobs/engine.ts"
+import { faultText } from "#actors/blob-storage/blobs/fault.ts"
 import { recordAll, recordedCursor } from "#actors/blob-storage/journal.ts"
 import { host } from "#actors/host.ts"
-import { openBlobVolume, reclaimOf, storeOf } from "#adapters/blob-storage/blob-volume.ts"
 import { nodeId } from "#adapters/blob-storage/node.ts"
+import { openBlobVolume } from "#adapters/blob-storage/open-volume.ts"
 import { progressOn } from "#cli/client/progress.ts"
 import { screen } from "#cli/client/screen.ts"
 import { ask, instance } from "#cli/instance.ts"
@@ -88,18 +89,13 @@ const alone = (configured: Settings) =>
       goes_on_after: yield* recordedCursor(node_id),
     })
     yield* recordAll(node_id).pipe(
-      Effect.provideService(BlobStore, storeOf(volume)),
-      Effect.catch((cause) => Effect.logWarning(`The log takes no facts: ${cause.message}`)),
+      Effect.provideService(Blobs, volume),
+      Effect.catch((cause) => Effect.logWarning(`The log takes no facts: ${faultText(cause)}`)),
     )
-    return yield* untilDone(reclaimOf(volume, look_ms))
-  }).pipe(
-    Effect.scoped,
-    Effect.catchTag(["BlobStoreFailed", "BlobStoreReadOnly"], ({ detail }) =>
-      Effect.fail(new NotCompacted({ message: detail })),
-    ),
-    Effect.provide(host),
-    Effect.provide(exclusive(configured)),
-  )
+    return yield* untilDone(fromEngine(() => volume.reclaim(look_ms))).pipe(
+      Effect.mapError((fault) => new NotCompacted({ message: faultText(fault) })),
+    )
+  }).pipe(Effect.scoped, Effect.provide(host), Effect.provide(exclusive(configured)))
 
 const here = Effect.fnUntraced(function* (configured: Settings) {
   const running = yield* instance(configured)

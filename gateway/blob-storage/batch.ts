@@ -4,10 +4,17 @@
  *
  * Source: docs/decisions/0123-cluster-engine.md; DECISIONS, document 1, framing of streams.
  */
-import { Effect, Schema, Stream } from "effect"
+import { Clock, Effect, Schema, Stream } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { type BlobReadError, type BlobScope, BlobStore } from "#actors/blob-storage/blobs/store.ts"
+import {
+  type BlobReading,
+  type BlobScope,
+  Blobs,
+  fromEngine,
+} from "#actors/blob-storage/blobs/engine.ts"
+import { type BlobFault, faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import { base64Encoder, base64Length, encodeBase64 } from "#gateway/blob-storage/body/base64.ts"
+import { verify } from "#gateway/blob-storage/direct/pouring.ts"
 import { worded } from "#gateway/blob-storage/fault.ts"
 import { blob, failureBody } from "#gateway/envelope.ts"
 import { refusedInput } from "#gateway/failure.ts"
@@ -18,7 +25,6 @@ import {
   type BlobId,
   BlobIdMessage,
   BlobMeta,
-  get_chunk_bytes_max,
   stream_line_bytes_max,
 } from "#schemas/blob-storage/blob.ts"
 import { InvalidArgument, type Rejection, TooLarge } from "#schemas/blob-storage/rejection.ts"
@@ -55,17 +61,7 @@ const idsOf = Effect.fnUntraced(function* (request: Request) {
   })
 })
 
-/** The pieces as one base64 text, each made when the one before is taken. */
-const asBase64 = (bytes: Stream.Stream<Uint8Array, BlobReadError>) => {
-  const encoder = base64Encoder()
-  const groups = Stream.map(Stream.rechunk(bytes, 1), encoder.push)
-  return Stream.concat(
-    groups,
-    Stream.suspend(() => Stream.succeed(encoder.end())),
-  ).pipe(Stream.map((text) => utf8.encode(text)))
-}
-
-type Bytes = Stream.Stream<Uint8Array, BlobReadError>
+type Bytes = Stream.Stream<Uint8Array, BlobFault>
 /** A line as text, or, where that would be a long one, as what is read when it is sent. */
 type Line = string | Bytes
 
@@ -120,10 +116,10 @@ const stats = { node: { at_once: 32, group: 500 }, cluster: { at_once: 32, group
 
 /** POST /v1/blobs/stat. */
 export const statBatch = Effect.fnUntraced(function* (request: Request, scope: BlobScope = "node") {
-  const store = yield* BlobStore
+  const blobs = yield* Blobs
   const form = yield* Int64Form
   const lineOf = (id: BlobId) =>
-    store.stat(id, scope).pipe(
+    fromEngine(() => blobs.stat(id, scope)).pipe(
       Effect.map((meta) => ({ id, exists: true, meta })),
       Effect.catchTag("BlobNotFound", () => Effect.succeed({ id, exists: false })),
       Effect.map((found) => `${stringify(encodeStat(found), form)}\n`),
@@ -141,24 +137,40 @@ const fields_bytes_max = 256 * 1024
 const tooLong = (size: bigint) =>
   new TooLarge({ detail: `The blob's ${size} bytes are too many for one line: get its /stream.` })
 
-/** POST /v1/blobs/get. A blob of several pieces is read through once before its line begins. */
+/** The line of a blob of several windows, each read when the one before is taken. */
+async function* longLine(before: string, { windows, giveBack }: BlobReading) {
+  yield utf8.encode(before)
+  const encoder = base64Encoder()
+  for await (const window of windows()) {
+    const digits = encoder.push(window)
+    giveBack?.(window)
+    yield utf8.encode(digits)
+  }
+  yield utf8.encode(`${encoder.end()}"}\n`)
+}
+
+/** POST /v1/blobs/get. A blob of several windows is read through once before its line begins. */
 export const getBatch = Effect.fnUntraced(function* (request: Request) {
-  const store = yield* BlobStore
+  const blobs = yield* Blobs
   const form = yield* Int64Form
   const lineOf = Effect.fnUntraced(function* (id: BlobId) {
-    const { meta, bytes } = yield* Effect.mapError(store.get(id), worded)
+    const at = yield* Clock.currentTimeNanos
+    const reading = yield* Effect.mapError(
+      fromEngine(() => blobs.get(id, {}, at)),
+      worded,
+    )
+    const { meta, data } = reading
     if (base64Length(Number(meta.size)) + fields_bytes_max > stream_line_bytes_max) {
       return yield* tooLong(meta.size)
     }
     const fields = stringify({ id: encodeId(id), meta: encodeMeta(meta) }, form)
     const before = `${fields.slice(0, -1)},"data":"`
-    if (Number(meta.size) <= get_chunk_bytes_max) {
-      const data = yield* Effect.mapError(Stream.mkUint8Array(bytes), worded)
-      return `${before}${encodeBase64(data)}"}\n`
-    }
-    yield* Effect.mapError(Stream.runDrain(bytes), worded)
-    const digits = asBase64(bytes)
-    return Stream.concat(Stream.concat(textOf(before), digits), textOf('"}\n'))
+    if (data !== undefined) return `${before}${encodeBase64(data)}"}\n`
+    yield* Effect.mapError(
+      fromEngine((signal) => verify({ isOver: () => signal.aborted }, reading)),
+      worded,
+    )
+    return Stream.suspend(() => Stream.fromAsyncIterable(longLine(before, reading), faultOf))
   })
   return yield* answered(yield* idsOf(request), gets, lineOf)
 })

@@ -5,20 +5,18 @@
  */
 import { Context, Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { BlobStore } from "#actors/blob-storage/blobs/store.ts"
+import { Blobs } from "#actors/blob-storage/blobs/engine.ts"
 import { BlobListApi } from "#gateway/blob-storage/apis/blobs.ts"
 import { getBatch, statBatch } from "#gateway/blob-storage/batch.ts"
 import { Cursors } from "#gateway/blob-storage/cursors.ts"
 import { list } from "#gateway/blob-storage/list.ts"
 
-/** The handlers, on the store and the cursors that are there when the service starts. */
+/** The handlers, on the engine and the cursors that are there when the service starts. */
 export const blobs = HttpApiBuilder.group(
   BlobListApi,
   "blobs",
   Effect.fnUntraced(function* (handlers) {
-    const services = Context.make(BlobStore, yield* BlobStore).pipe(
-      Context.add(Cursors, yield* Cursors),
-    )
+    const services = Context.make(Blobs, yield* Blobs).pipe(Context.add(Cursors, yield* Cursors))
     const here = Effect.provideContext(services)
     return handlers
       .handle("list", ({ request, query }) => here(list(request, query)))

@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import type { BlobStoreFailed, BlobStoreReadOnly } from "#actors/blob-storage/blobs/store.ts"
+import { type BlobFault, faultText } from "#actors/blob-storage/blobs/fault.ts"
 import { Cluster } from "#actors/blob-storage/cluster.ts"
 import { commandOf } from "#actors/blob-storage/heart.ts"
 import { type Heartbeat, LiveNodes } from "#actors/blob-storage/live-nodes.ts"
@@ -51,7 +51,7 @@ export interface ClusterOptions {
 }
 
 /** Begins compaction by hand or joins it; answers within about a second how far it is. */
-type Compact = Effect.Effect<Omit<CompactResponse, "node_id">, BlobStoreFailed | BlobStoreReadOnly>
+type Compact = Effect.Effect<Omit<CompactResponse, "node_id">, BlobFault>
 
 type Usage = Effect.Effect<Omit<Heartbeat, "node_id">>
 
@@ -269,8 +269,9 @@ const metrics = Effect.fnUntraced(function* (
 })
 
 const compact = ({ node_id, compact }: ClusterOptions["own"]) =>
-  Effect.flatMap(Effect.mapError(compact, degraded), (found) =>
-    answers.compact({ node_id: NodeId.make(node_id), ...found }),
+  compact.pipe(
+    Effect.mapError((fault) => new Unavailable({ detail: faultText(fault) })),
+    Effect.flatMap((found) => answers.compact({ node_id: NodeId.make(node_id), ...found })),
   )
 
 export const cluster = (options: ClusterOptions) =>

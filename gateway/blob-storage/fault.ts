@@ -1,7 +1,6 @@
-/** What the blob store's errors mean to a client. Source: document 1 §7 Errors. */
-import { Predicate } from "effect"
+/** What the blob store's faults mean to a client. Source: document 1 §7 Errors. */
+import { Effect } from "effect"
 import type { BlobFault } from "#actors/blob-storage/blobs/fault.ts"
-import type { BlobPutError, BlobReadError } from "#actors/blob-storage/blobs/store.ts"
 import { tooFewNodes } from "#actors/blob-storage/replication.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import {
@@ -15,10 +14,6 @@ import {
   Unavailable,
 } from "#schemas/blob-storage/rejection.ts"
 
-/** A node refuses a copy of another node with it; no client's request comes to that. */
-type BlobDeletedHere = Extract<BlobFault, { readonly _tag: "BlobDeletedHere" }>
-type StoreError = BlobPutError | BlobReadError | BlobDeletedHere
-
 /** That a node is out of reach is no reason to ask again soon, but one to say so. */
 const nowhere = (id: BlobId, not_asked: ReadonlyArray<string> = []) => {
   const said = `No node has the blob ${id}`
@@ -26,7 +21,7 @@ const nowhere = (id: BlobId, not_asked: ReadonlyArray<string> = []) => {
   return `${said}; out of reach and not asked: ${not_asked.join(", ")}.`
 }
 
-/** One row per error of the store. */
+/** One row per fault. */
 const rejectionsByTag = {
   BlobNotFound: ({ id, not_asked }) => new NotFound({ detail: nowhere(id, not_asked) }),
   BlobCorrupt: ({ id }) =>
@@ -36,6 +31,7 @@ const rejectionsByTag = {
   BlobAlreadyExists: ({ detail }) => new AlreadyExists({ detail }),
   BlobIdMismatch: ({ expected, actual }) =>
     new InvalidArgument({ detail: `The content's ID is ${actual}, not ${expected}.` }),
+  // A node refuses a copy of another node with it; no client's request comes to that.
   BlobDeletedHere: ({ id }) => new Internal({ detail: `The blob ${id} was deleted here.` }),
   BlobTooLarge: ({ bytes_max }) =>
     new TooLarge({ detail: `A blob holds at most ${bytes_max} bytes.` }),
@@ -49,24 +45,27 @@ const rejectionsByTag = {
       ? new ResourceExhausted({ detail })
       : new Internal({ message: messages.shard_stores_failed, detail }),
   BlobUnreachable: ({ detail }) => new Unavailable({ detail }),
-} satisfies { [Tag in StoreError["_tag"]]: (error: Extract<StoreError, { _tag: Tag }>) => unknown }
+} satisfies { [Tag in BlobFault["_tag"]]: (fault: Extract<BlobFault, { _tag: Tag }>) => unknown }
 
 type Rejections = typeof rejectionsByTag
+type Worded<Fault extends BlobFault> = ReturnType<Rejections[Fault["_tag"]]>
 
-/** What an error becomes: a store's error its row's rejection, any other error itself. */
-export type Worded<E> = E extends { readonly _tag: infer Tag extends StoreError["_tag"] }
-  ? ReturnType<Rejections[Tag]>
-  : E
-
-const isTag = (tag: unknown): tag is StoreError["_tag"] =>
-  typeof tag === "string" && Object.hasOwn(rejectionsByTag, tag)
-
-/** Words the store's errors and leaves others as they are. */
-export const worded = <E>(error: E): Worded<E> => {
-  const tag: unknown = Predicate.hasProperty(error, "_tag") ? error._tag : undefined
-  // Without a row it is none of the store's errors, and Worded leaves it alone.
-  if (!isTag(tag)) return error as Worded<E>
-  // The row of a tag takes the error with that tag, and answers what Worded says.
-  const row = rejectionsByTag[tag] as unknown as (error: E) => Worded<E>
-  return row(error)
+/** Words a fault for a client. */
+export const worded = <Fault extends BlobFault>(fault: Fault): Worded<Fault> => {
+  // The row of a tag takes the fault with that tag, and answers what Worded says.
+  const row = rejectionsByTag[fault._tag] as unknown as (fault: Fault) => Worded<Fault>
+  return row(fault)
 }
+
+/**
+ * Words the faults of an engine's answer that concerns no single blob. A fault of one blob is a
+ * defect there: no such endpoint declares its rejection.
+ */
+export const rejected = <A, R>(answer: Effect.Effect<A, BlobFault, R>) =>
+  answer.pipe(
+    Effect.catchTag(
+      ["BlobNotFound", "BlobCorrupt", "BlobAlreadyExists", "BlobTooFewNodes"],
+      Effect.die,
+    ),
+    Effect.mapError(worded),
+  )

@@ -5,9 +5,9 @@
  */
 import { Effect, Result, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
-import { type BlobScope, BlobStore } from "#actors/blob-storage/blobs/store.ts"
+import { type BlobScope, Blobs, fromEngine } from "#actors/blob-storage/blobs/engine.ts"
 import { Cursors } from "#gateway/blob-storage/cursors.ts"
-import { worded } from "#gateway/blob-storage/fault.ts"
+import { rejected } from "#gateway/blob-storage/fault.ts"
 import { BlobId, type BlobLabels, labels_max, pageLimit } from "#schemas/blob-storage/blob.ts"
 import { InvalidArgument } from "#schemas/blob-storage/rejection.ts"
 
@@ -61,10 +61,9 @@ interface Page {
   readonly after_id: BlobId | undefined
 }
 
-const pageOf = Effect.fnUntraced(function* ({ after_id, ...page }: Page) {
-  const store = yield* BlobStore
-  const after = after_id === undefined ? {} : { after_id }
-  return yield* Effect.mapError(store.list({ ...page, ...after }), worded)
+const pageOf = Effect.fnUntraced(function* ({ after_id, prefix, limit, scope }: Page) {
+  const blobs = yield* Blobs
+  return yield* rejected(fromEngine(() => blobs.list(after_id ?? "", prefix, limit, scope)))
 })
 
 /** What comes next is behind this; undefined where nothing does. */
@@ -79,14 +78,14 @@ const labelled = Effect.fnUntraced(function* (
   wanted: BlobLabels,
   scope: BlobScope,
 ) {
-  const store = yield* BlobStore
+  const blobs = yield* Blobs
   const found = yield* Effect.forEach(
     ids,
     (id) =>
-      store.stat(id, scope).pipe(
+      fromEngine(() => blobs.stat(id, scope)).pipe(
         Effect.map(({ labels }) => Object.entries(wanted).every(([k, v]) => labels[k] === v)),
         Effect.catchTag("BlobNotFound", () => Effect.succeed(false)),
-        Effect.mapError(worded),
+        rejected,
       ),
     { concurrency: looks_at_once },
   )

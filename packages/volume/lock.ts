@@ -3,8 +3,7 @@ import { existsSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import Sqlite from "better-sqlite3"
 import { Effect } from "effect"
-import { BlobStoreFailed } from "#actors/blob-storage/blobs/store.ts"
-import { makeFolder } from "#files"
+import { FileFailure, makeFolder } from "#files"
 import { causeText } from "#schemas/cause-text.ts"
 
 /** Only the owner may look inside. */
@@ -35,12 +34,13 @@ const refused = (folder: string, cause: unknown) => {
   const is_held = cause instanceof Sqlite.SqliteError && cause.code.startsWith("SQLITE_BUSY")
   const reason = causeText(cause)
   const detail = is_held ? `${folder} is in use by another store` : `${folder}: ${reason}`
-  return new BlobStoreFailed({ detail: `The blob store cannot open: ${detail}` })
+  const code = is_held ? "LOCKED" : "IO"
+  return new FileFailure({ message: `The blob store cannot open: ${detail}`, code })
 }
 
 /**
- * Makes the folder where it is missing (0700) and holds it as long as the scope lasts. Fails with
- * BlobStoreFailed where it is held, or cannot be made.
+ * Makes the folder where it is missing (0700) and holds it as long as the scope lasts. Fails where
+ * another store holds it, or where it cannot be made.
  */
 export const holdFolder = (folder: string) =>
   Effect.acquireRelease(

@@ -1,8 +1,8 @@
 /** Blob storage in this process: its store, its processes, its paths. */
 import { Context, Deferred, Effect, Layer, Schedule } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { HotEngine } from "#actors/blob-storage/blobs/engine.ts"
-import { BlobStore } from "#actors/blob-storage/blobs/store.ts"
+import { Blobs, fromEngine } from "#actors/blob-storage/blobs/engine.ts"
+import { faultText } from "#actors/blob-storage/blobs/fault.ts"
 import { heart } from "#actors/blob-storage/heart.ts"
 import { journal, recordedCursor } from "#actors/blob-storage/journal.ts"
 import { LiveNodes } from "#actors/blob-storage/live-nodes.ts"
@@ -11,9 +11,9 @@ import { shortfall } from "#actors/blob-storage/shortfall.ts"
 import { Volume } from "#actors/blob-storage/volume.ts"
 import { Commands } from "#actors/commands.ts"
 import { keepRunning } from "#actors/process.ts"
-import { openBlobVolume, reclaimOf, storeOf } from "#adapters/blob-storage/blob-volume.ts"
 import { clusterMetrics } from "#adapters/blob-storage/cluster-metrics.ts"
 import { cursors } from "#adapters/blob-storage/cursor-key.ts"
+import { openBlobVolume } from "#adapters/blob-storage/open-volume.ts"
 import { compareVolume, keepVolumeWitness } from "#adapters/log/volume-witness.ts"
 import { threadFull } from "#adapters/thread-share.ts"
 import { BlobStorageApi } from "#gateway/blob-storage/apis/api.ts"
@@ -76,21 +76,18 @@ const openParts = Effect.fnUntraced(function* (
   const { find } = Context.get(live_nodes, LiveNodes)
   const heardAt = (node_id: string) => find(node_id)?.heard_at
   const joined = yield* joinNodes({ settings, node_id, held, heardAt }, volume)
-  const { engine } = joined
-  const store = storeOf(engine)
   const around = Context.merge(
     yield* Layer.build(cursors(settings.data.dir, cluster.secret)),
     live_nodes,
   )
-  const built = around.pipe(Context.add(BlobStore, store), Context.add(HotEngine, engine))
-  return { ...joined, built, store, volume }
+  return { ...joined, built: Context.add(around, Blobs, joined.engine), volume }
 })
 
 type Parts = Effect.Success<ReturnType<typeof openParts>>
 
 /** What the node holds now, as heartbeats tell it. */
-const usageOf = ({ store, progress }: Parts) =>
-  Effect.map(Effect.orDie(store.usage), ({ used_bytes, capacity_bytes, blob_count }) => ({
+const usageOf = ({ engine, progress }: Parts) =>
+  Effect.map(Effect.promise(engine.usage), ({ used_bytes, capacity_bytes, blob_count }) => ({
     used_bytes: BigInt(used_bytes),
     capacity_bytes: BigInt(capacity_bytes),
     blob_count: BigInt(blob_count),
@@ -114,7 +111,7 @@ const beat = Effect.fnUntraced(function* (options: BlobStorageOptions, parts: Pa
 /** Compaction by hand, and how far it is within about a second. */
 const compactOf = ({ volume }: Parts) =>
   Effect.map(
-    reclaimOf(volume, compact_wait_ms),
+    fromEngine(() => volume.reclaim(compact_wait_ms)),
     ({ is_done, problem, given_back_bytes, remaining_bytes, disk_bytes, used_bytes }) => ({
       is_done,
       given_back_bytes: BigInt(given_back_bytes),
@@ -154,9 +151,9 @@ const directOf = (
   })
 
 /** Why the store takes no requests, or no writes; undefined where it takes all. */
-const troubleOf = ({ store, apart }: Parts) =>
-  Effect.match(store.usage, {
-    onFailure: ({ detail }) => `cannot ask its store: ${detail}`,
+const troubleOf = ({ engine, apart }: Parts) =>
+  Effect.match(fromEngine(engine.usage), {
+    onFailure: (fault) => `cannot ask its store: ${faultText(fault)}`,
     onSuccess: ({ read_only }) => (read_only ? "is read-only after a failed write" : apart()),
   })
 

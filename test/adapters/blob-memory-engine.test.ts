@@ -1,7 +1,7 @@
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
-import { noise } from "../contract/blob-store-bytes.ts"
+import { noise } from "../contract/blob-engine-bytes.ts"
 import { nodeEngineContract } from "../contract/node-engine.ts"
 import {
   collect,

@@ -1,5 +1,9 @@
-import { blobMemory } from "#adapters/blob-storage/memory/memory.ts"
-import { blobStoreContract } from "../contract/blob-store.ts"
-import { concurrency, journal } from "../contract/blob-store-journal.ts"
+import { Effect } from "effect"
+import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
+import { blobEngineContract } from "../contract/blob-engine.ts"
+import { concurrency, journal } from "../contract/blob-engine-journal.ts"
 
-blobStoreContract("a blob store in memory", blobMemory, [concurrency, journal])
+blobEngineContract("a blob engine in memory", (limits) => Effect.sync(() => memoryEngine(limits)), [
+  concurrency,
+  journal,
+])

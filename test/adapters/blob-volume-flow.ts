@@ -3,9 +3,9 @@
  * Run by blob-volume.test.ts with the size in MiB.
  */
 import { readFileSync, writeSync } from "node:fs"
-import { Effect, Stream } from "effect"
-import { noise, put, readAll } from "../contract/blob-store-bytes.ts"
-import { openStore } from "./blob-volume-folder.ts"
+import { Effect } from "effect"
+import { noise, put, readAll } from "../contract/blob-engine-bytes.ts"
+import { openEngine } from "./blob-volume-folder.ts"
 
 const [dir = "", mebibytes = "1"] = process.argv.slice(2)
 
@@ -15,30 +15,26 @@ const memory = (name: "VmRSS" | "VmHWM") => {
 }
 
 const piece = noise(1, 64 * 1024)
-const pieces = (count: number) =>
-  Stream.range(1, count).pipe(
-    Stream.rechunk(1),
-    Stream.map((number) => {
-      const part = piece.slice()
-      part[0] = number
-      return part
-    }),
-  )
+function* pieces(count: number) {
+  for (let number = 1; number <= count; number++) {
+    const part = piece.slice()
+    part[0] = number
+    yield part
+  }
+}
 
 const program = Effect.gen(function* () {
-  const store = yield* openStore(dir)
-  const warm = yield* put(store, pieces(16 * 16))
-  yield* readAll(store, warm.id)
-  const before_mib = memory("VmRSS")
-  const { id, size } = yield* put(store, pieces(16 * Number(mebibytes)))
-  const { bytes } = yield* store.get(id)
-  let read = 0
-  yield* Stream.runForEach(bytes, (part) =>
-    Effect.sync(() => {
-      read += part.length
-    }),
-  )
-  const highest_mib = memory("VmHWM")
-  writeSync(1, JSON.stringify({ size: Number(size), read, before_mib, highest_mib }))
+  const engine = yield* openEngine(dir)
+  yield* Effect.promise(async () => {
+    const warm = await put(engine, pieces(16 * 16))
+    await readAll(engine, warm.id)
+    const before_mib = memory("VmRSS")
+    const { id, meta } = await put(engine, pieces(16 * Number(mebibytes)))
+    const { windows } = await engine.get(id, {}, 2000n)
+    let read = 0
+    for await (const { length } of windows()) read += length
+    const highest_mib = memory("VmHWM")
+    writeSync(1, JSON.stringify({ size: Number(meta.size), read, before_mib, highest_mib }))
+  })
 })
 await Effect.runPromise(Effect.scoped(program))

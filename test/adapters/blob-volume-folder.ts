@@ -1,15 +1,15 @@
-/** Folders and stores for the tests of a blob store on a volume. */
+/** Folders and engines for the tests of a volume that `openBlobVolume` opens. */
 import { mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
-import { openBlobVolume, storeOf } from "#adapters/blob-storage/blob-volume.ts"
+import { openBlobVolume } from "#adapters/blob-storage/open-volume.ts"
 import { flipBit as flipBitOf } from "../../packages/volume/test/volume-folder.ts"
 
 const mib = 1024 ** 2
 /** Small files: each store of a test fills its own with zeros. */
 export const segment_bytes = 8 * mib
-export const capacity_bytes = 8 * 1024 * mib
+const capacity_bytes = 8 * 1024 * mib
 
 /** A folder that lasts as long as the scope. */
 export const freshFolder = Effect.acquireRelease(
@@ -17,9 +17,8 @@ export const freshFolder = Effect.acquireRelease(
   (dir) => Effect.sync(() => rmSync(dir, { recursive: true, force: true })),
 )
 
-/** The store in the folder, for as long as the scope lasts. */
-export const openStore = (dir: string) =>
-  Effect.map(openBlobVolume({ dir, capacity_bytes, segment_bytes }), storeOf)
+/** The engine of the folder's volume, for as long as the scope lasts. */
+export const openEngine = (dir: string) => openBlobVolume({ dir, capacity_bytes, segment_bytes })
 
 /** Every file under a part of the store's folder. */
 export const filesUnder = (dir: string, part: string) =>

@@ -2,99 +2,113 @@ import assert from "node:assert/strict"
 import { spawnSync } from "node:child_process"
 import { rmSync, statSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { setTimeout as sleep } from "node:timers/promises"
 import { describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Layer, Logger, Scope, Stream } from "effect"
-import { HotEngine } from "#actors/blob-storage/blobs/engine.ts"
-import { BlobStore } from "#actors/blob-storage/blobs/store.ts"
-import { blobVolume, openBlobVolume, storeOf } from "#adapters/blob-storage/blob-volume.ts"
-import { blobStoreContract } from "../contract/blob-store.ts"
-import { noise, parts, put, readAll } from "../contract/blob-store-bytes.ts"
-import { concurrency, journal } from "../contract/blob-store-journal.ts"
+import { Effect, Exit, Logger, Scope } from "effect"
+import { openBlobVolume } from "#adapters/blob-storage/open-volume.ts"
+import type { VolumeEngine } from "#volume"
+import { blobEngineContract } from "../contract/blob-engine.ts"
+import { noise, parts, put, readAll } from "../contract/blob-engine-bytes.ts"
+import { concurrency, journal } from "../contract/blob-engine-journal.ts"
+import { tagIn } from "../contract/node-engine-copies.ts"
 import {
-  capacity_bytes,
   filesUnder,
   flipBit,
   freshFolder,
-  openStore,
+  openEngine,
   segment_bytes,
 } from "./blob-volume-folder.ts"
 
 const kib = 1024
 const mib = 1024 * kib
 
-blobStoreContract(
-  "a blob store on a volume",
+blobEngineContract(
+  "a blob engine on a volume",
   (limits) =>
-    Layer.unwrap(
-      Effect.map(freshFolder, (dir) =>
-        blobVolume({ dir: join(dir, "store"), segment_bytes, ...limits }),
-      ),
+    Effect.flatMap(freshFolder, (dir) =>
+      openBlobVolume({ dir: join(dir, "store"), segment_bytes, ...limits }),
     ),
   [concurrency, journal],
 )
 
-describe("a blob store on a volume that is opened again", () => {
+/** Runs the body on the engine of a fresh folder. */
+const onFresh = (body: (engine: VolumeEngine, dir: string) => Promise<void>) =>
+  Effect.gen(function* () {
+    const dir = yield* freshFolder
+    const engine = yield* openEngine(dir)
+    yield* Effect.promise(() => body(engine, dir))
+  })
+
+describe("a blob engine on a volume that is opened again", () => {
   it.effect("has its blobs, tombstones and journal, and goes on counting", () =>
     Effect.gen(function* () {
       const dir = yield* freshFolder
+      const write = async (engine: VolumeEngine) => {
+        const small = await put(engine, noise(1, 3 * kib), { labels: { a: "é" } })
+        const large = await put(engine, noise(2, 900 * kib))
+        const gone = await put(engine, noise(3, 10))
+        await engine.delete(gone.id, put.origin, 1000n)
+        await engine.acknowledge(1)
+        const facts = await engine.scan(0, 10)
+        return { small, large, gone, usage: await engine.usage(), facts }
+      }
       const first = yield* Effect.scoped(
-        Effect.gen(function* () {
-          const store = yield* openStore(dir)
-          const small = yield* put(store, noise(1, 3 * kib), { labels: { a: "é" } })
-          const large = yield* put(store, noise(2, 900 * kib))
-          const gone = yield* put(store, noise(3, 10))
-          yield* store.delete(gone.id, put.origin)
-          yield* store.acknowledge(1)
-          const facts = yield* store.scan(0, 10)
-          return { small, large, gone, usage: yield* store.usage, facts }
-        }),
+        Effect.flatMap(openEngine(dir), (engine) => Effect.promise(() => write(engine))),
       )
-      const store = yield* openStore(dir)
-      assert.deepEqual(yield* store.usage, first.usage)
-      assert.deepEqual(yield* store.scan(0, 10), first.facts)
-      assert.equal(first.facts.length, 3)
-      assert.deepEqual(yield* store.stat(first.small.id), first.small.meta)
-      assert(Buffer.from(yield* readAll(store, first.small.id)).equals(noise(1, 3 * kib)))
-      assert(Buffer.from(yield* readAll(store, first.large.id)).equals(noise(2, 900 * kib)))
-      assert((yield* store.tombstone(first.gone.id)) !== undefined)
-      const next = yield* put(store, noise(4, 10))
-      assert(next.meta.created_at > (first.facts.at(-1)?.at ?? 0n))
-      assert.equal((yield* store.scan(4, 10))[0]?.cursor, 5)
-    }).pipe(Effect.scoped),
+      const engine = yield* openEngine(dir)
+      yield* Effect.promise(async () => {
+        assert.deepEqual(await engine.usage(), first.usage)
+        assert.deepEqual(await engine.scan(0, 10), first.facts)
+        assert.equal(first.facts.length, 3)
+        assert.deepEqual(await engine.stat(first.small.id), first.small.meta)
+        assert((await readAll(engine, first.small.id)).equals(noise(1, 3 * kib)))
+        assert((await readAll(engine, first.large.id)).equals(noise(2, 900 * kib)))
+        assert((await engine.tombstone(first.gone.id)) !== undefined)
+        const next = await put(engine, noise(4, 10))
+        assert(next.meta.created_at > (first.facts.at(-1)?.at ?? 0n))
+        assert.equal((await engine.scan(4, 10))[0]?.cursor, 5)
+      })
+    }),
   )
 
   it.effect("refuses a second store on its folder and is not disturbed by it", () =>
     Effect.gen(function* () {
       const dir = yield* freshFolder
-      const store = yield* openStore(dir)
-      const half = Stream.concat(parts(noise(1, mib), 100 * kib), Stream.never)
-      const upload = yield* Effect.forkChild(put(store, half))
-      yield* put(store, noise(2, 10))
-      const { detail } = yield* Effect.flip(openStore(dir))
-      assert.match(detail, /volume is in use by another store/)
-      yield* Fiber.interrupt(upload)
-      assert.equal((yield* put(store, noise(3, mib))).created, true)
-    }).pipe(Effect.scoped),
+      const engine = yield* openEngine(dir)
+      const upload = engine.upload(put.order, undefined)
+      yield* Effect.promise(async () => {
+        for (const part of parts(noise(1, mib), 100 * kib)) await upload.write(part)
+        await put(engine, noise(2, 10))
+      })
+      const { message } = yield* Effect.flip(openEngine(dir))
+      assert.match(message, /^The blob store cannot open: .*volume is in use by another store$/)
+      yield* Effect.promise(async () => {
+        await upload.abort()
+        assert.equal((await put(engine, noise(3, mib))).created, true)
+      })
+    }),
   )
 
   it.effect("gives its folder free with its scope, also where opening failed", () =>
     Effect.gen(function* () {
       const dir = yield* freshFolder
       const scope = yield* Scope.make()
-      yield* openStore(dir).pipe(Scope.provide(scope))
+      yield* openEngine(dir).pipe(Scope.provide(scope))
       yield* Scope.close(scope, Exit.void)
       const { id } = yield* Effect.scoped(
-        Effect.flatMap(openStore(dir), (store) => put(store, noise(1, 10))),
+        Effect.flatMap(openEngine(dir), (engine) =>
+          Effect.promise(() => put(engine, noise(1, 10))),
+        ),
       )
-      const store = yield* openStore(dir)
-      assert.equal(Number((yield* store.stat(id)).size), 10)
-    }).pipe(Effect.scoped),
+      const engine = yield* openEngine(dir)
+      assert.equal(Number((yield* Effect.promise(() => engine.stat(id))).size), 10)
+    }),
   )
 
   it.effect("lets nobody else look into its folder", () =>
     Effect.gen(function* () {
       const dir = yield* freshFolder
-      yield* openStore(dir)
+      yield* openEngine(dir)
       assert.equal(statSync(join(dir, "volume")).mode & 0o777, 0o700)
       const modes = filesUnder(dir, "volume").map((path) => statSync(path).mode & 0o077)
       assert(modes.length > 0)
@@ -103,58 +117,38 @@ describe("a blob store on a volume that is opened again", () => {
   )
 })
 
-describe("the puts of a blob store on a volume", () => {
-  it.effect("are small up to 256 KiB and uploads above, however they are cut", () =>
-    Effect.gen(function* () {
-      const dir = yield* freshFolder
-      const store = yield* openStore(dir)
+describe("the puts of a blob engine on a volume", () => {
+  it.effect("come back whether put at once or uploaded, however they are cut", () =>
+    onFresh(async (engine) => {
       for (const size of [256 * kib - 1, 256 * kib, 256 * kib + 1, mib, 3 * mib + 1]) {
         for (const cut of [7 * kib, 256 * kib, 300 * kib, 4 * mib]) {
           const bytes = noise(size + cut, size)
-          const { id } = yield* put(store, parts(bytes, cut))
-          assert(Buffer.from(yield* readAll(store, id)).equals(bytes), `${size} in ${cut}`)
+          const { id } = await put(engine, parts(bytes, cut))
+          assert((await readAll(engine, id)).equals(bytes), `${size} in ${cut}`)
+          await engine.delete(id, put.origin, 1000n)
+          await engine.put(put.order, parts(bytes, cut), 1000n)
+          assert((await readAll(engine, id)).equals(bytes), `${size} in ${cut}, at once`)
         }
       }
-    }).pipe(Effect.scoped),
+    }),
   )
 
-  it.effect("give back what an upload that is interrupted had of the capacity", () =>
+  it.effect("give back what an upload that is aborted had of the capacity", () =>
     Effect.gen(function* () {
       const dir = yield* freshFolder
       const engine = yield* openBlobVolume({ dir, capacity_bytes: 4 * mib, segment_bytes })
-      const store = storeOf(engine)
-      const all_there = yield* Deferred.make<void>()
-      const half = Stream.concat(
-        parts(noise(1, 3 * mib), 100 * kib),
-        Stream.fromEffect(Effect.andThen(Deferred.succeed(all_there, undefined), Effect.never)),
-      )
-      const upload = yield* Effect.forkChild(put(store, half))
-      yield* Deferred.await(all_there)
-      const { _tag } = yield* Effect.flip(put(store, noise(2, 2 * mib)))
-      assert.equal(_tag, "BlobCapacityExceeded")
-      yield* Fiber.interrupt(upload)
-      assert.equal((yield* put(store, noise(2, 2 * mib))).created, true)
-    }).pipe(Effect.scoped),
+      yield* Effect.promise(async () => {
+        const upload = engine.upload(put.order, undefined)
+        for (const part of parts(noise(1, 3 * mib), 100 * kib)) await upload.write(part)
+        assert.equal(await tagIn(() => put(engine, noise(2, 2 * mib))), "BlobCapacityExceeded")
+        await upload.abort()
+        assert.equal((await put(engine, noise(2, 2 * mib))).created, true)
+      })
+    }),
   )
 })
 
-describe("the layer of a blob store on a volume", () => {
-  it.effect("gives hot routes the engine of the very store", () =>
-    Effect.gen(function* () {
-      const dir = yield* freshFolder
-      const built = yield* Layer.build(blobVolume({ dir, capacity_bytes, segment_bytes }))
-      yield* Effect.gen(function* () {
-        const store = yield* BlobStore
-        const engine = (yield* HotEngine) ?? assert.fail("there is no engine")
-        const { id } = yield* put(store, noise(1, 10))
-        const { data } = yield* Effect.promise(() => engine.get(id, {}, 0n))
-        assert(Buffer.from(data ?? []).equals(noise(1, 10)))
-      }).pipe(Effect.provideContext(built))
-    }).pipe(Effect.scoped),
-  )
-})
-
-describe("a corrupt copy in a blob store on a volume", () => {
+describe("a corrupt copy on a volume", () => {
   const large = 2 * mib + 100
   const damages = [
     [large, 0],
@@ -165,72 +159,63 @@ describe("a corrupt copy in a blob store on a volume", () => {
   ] as const
   for (const [size, position] of damages) {
     it.effect(`of ${size} bytes is detected, set aside and told: position ${position}`, () =>
-      Effect.gen(function* () {
-        const dir = yield* freshFolder
-        const store = yield* openStore(dir)
+      onFresh(async (engine, dir) => {
         const bytes = noise(1, size)
-        const { id } = yield* put(store, bytes)
+        const { id } = await put(engine, bytes)
         flipBit(dir, bytes, position)
         let offset = 0
-        const read = store.get(id).pipe(
-          Effect.flatMap((opened) =>
-            Stream.runForEach(opened.bytes, (part) =>
-              Effect.sync(() => {
-                assert(Buffer.from(part).equals(bytes.subarray(offset, offset + part.length)))
-                offset += part.length
-              }),
-            ),
-          ),
-        )
-        assert.equal((yield* Effect.flip(read))._tag, "BlobCorrupt")
+        const read = async () => {
+          const { windows } = await engine.get(id, {}, 2000n)
+          for await (const window of windows()) {
+            assert(Buffer.from(window).equals(bytes.subarray(offset, offset + window.length)))
+            offset += window.length
+          }
+        }
+        assert.equal(await tagIn(read), "BlobCorrupt")
         assert(offset <= position)
-        assert.equal((yield* Effect.flip(store.stat(id)))._tag, "BlobNotFound")
-        const { payload_bytes, blob_count, quarantined } = yield* store.usage
+        assert.equal(await tagIn(() => engine.stat(id)), "BlobNotFound")
+        const { payload_bytes, blob_count, quarantined } = await engine.usage()
         assert.deepEqual([payload_bytes, blob_count, quarantined], [0, 0, 1])
         assert.equal(filesUnder(dir, "volume/quarantine").length, 1)
-        const [, fact] = yield* store.scan(0, 10)
+        const [, fact] = await engine.scan(0, 10)
         assert.equal(`${fact?.kind} ${fact?.id} ${fact?.size}`, `quarantined ${id} ${size}`)
-        assert.equal((yield* put(store, bytes)).created, true)
-        assert(Buffer.from(yield* readAll(store, id)).equals(bytes))
-      }).pipe(Effect.scoped),
+        assert.equal((await put(engine, bytes)).created, true)
+        assert((await readAll(engine, id)).equals(bytes))
+      }),
     )
   }
 
   it.live("is told in the log where its remains cannot be kept", () => {
     const lines: Array<string> = []
     const heard = Logger.make(({ message }) => void lines.push(String(message)))
-    return Effect.gen(function* () {
-      const dir = yield* freshFolder
-      const store = yield* openStore(dir)
+    return onFresh(async (engine, dir) => {
       const bytes = noise(1, 500)
-      const { id } = yield* put(store, bytes)
+      const { id } = await put(engine, bytes)
       const folder = join(dir, "volume", "quarantine")
       rmSync(folder, { recursive: true, force: true })
       writeFileSync(folder, "in the way")
       flipBit(dir, bytes, 400)
-      assert.equal((yield* Effect.flip(store.get(id)))._tag, "BlobCorrupt")
-      while (lines.length === 0) yield* Effect.sleep(1)
+      assert.equal(await tagIn(() => engine.get(id, {}, 2000n)), "BlobCorrupt")
+      while (lines.length === 0) await sleep(1)
       assert.match(lines.join(), new RegExp(`volume: ${id}.* could not be copied`))
-    }).pipe(Effect.scoped, Effect.provide(Logger.layer([heard])))
+    }).pipe(Effect.provide(Logger.layer([heard])))
   })
 
   it.effect("is detected by a range that touches it, and not by one that does not", () =>
-    Effect.gen(function* () {
-      const dir = yield* freshFolder
-      const store = yield* openStore(dir)
+    onFresh(async (engine, dir) => {
       const bytes = noise(1, large)
-      const { id } = yield* put(store, bytes)
+      const { id } = await put(engine, bytes)
       flipBit(dir, bytes, mib + 5)
-      yield* readAll(store, id, { offset: 0, length: 900 * kib })
-      yield* readAll(store, id, { offset: mib + 64 * kib })
+      await readAll(engine, id, { offset: 0, length: 900 * kib })
+      await readAll(engine, id, { offset: mib + 64 * kib })
       // Another byte of the same 64 KiB chunk: the chunk is verified whole.
-      const near = readAll(store, id, { offset: mib + 9, length: 1 })
-      assert.equal((yield* Effect.flip(near))._tag, "BlobCorrupt")
-    }).pipe(Effect.scoped),
+      const near = () => readAll(engine, id, { offset: mib + 9, length: 1 })
+      assert.equal(await tagIn(near), "BlobCorrupt")
+    }),
   )
 })
 
-describe("a blob store on a volume in another process", () => {
+describe("a blob engine on a volume in another process", () => {
   it.live(
     "streams 512 MiB in and out in flat memory",
     () =>

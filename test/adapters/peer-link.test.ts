@@ -20,7 +20,7 @@ import {
 } from "#adapters/blob-storage/peer/link.ts"
 import { frameWriter } from "#adapters/blob-storage/peer/writer.ts"
 import { isPeerFailure, peerFailure } from "#cluster"
-import { noise } from "../contract/blob-store-bytes.ts"
+import { noise } from "../contract/blob-engine-bytes.ts"
 import { codeOf } from "./peers-linked.ts"
 
 const ends: Array<() => void> = []

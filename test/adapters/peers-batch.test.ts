@@ -9,7 +9,7 @@ import { copyBytesIn } from "#adapters/blob-storage/peers/copy.ts"
 import { peersLink } from "#adapters/blob-storage/peers/link.ts"
 import { operations } from "#adapters/blob-storage/peers/message.ts"
 import { copyQueue } from "#adapters/blob-storage/peers/queue.ts"
-import { noise } from "../contract/blob-store-bytes.ts"
+import { noise } from "../contract/blob-engine-bytes.ts"
 import { codeOf, endAll, engineWith, idOf, linked, mib, orderOf } from "./peers-linked.ts"
 
 afterEach(endAll)

@@ -4,7 +4,7 @@ import { afterEach, describe, it } from "@effect/vitest"
 import { type BlobFault, thrown } from "#actors/blob-storage/blobs/fault.ts"
 import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { operations } from "#adapters/blob-storage/peers/message.ts"
-import { noise } from "../contract/blob-store-bytes.ts"
+import { noise } from "../contract/blob-engine-bytes.ts"
 import {
   all,
   codeOf,

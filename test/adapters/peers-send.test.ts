@@ -6,7 +6,7 @@ import type { Receiving } from "#actors/blob-storage/node-engine.ts"
 import { type MemoryEngine, memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { window_bytes } from "#adapters/blob-storage/peer/exchange.ts"
 import { striping } from "#erasure"
-import { noise } from "../contract/blob-store-bytes.ts"
+import { noise } from "../contract/blob-engine-bytes.ts"
 import {
   codeOf,
   cut,

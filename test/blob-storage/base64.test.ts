@@ -1,7 +1,7 @@
 /** The decoder of base64 in pieces against one that looks at the whole text. */
 import { describe, expect, it } from "vitest"
 import { base64Decoder, base64OfHex, utf8Length } from "#gateway/blob-storage/body/base64.ts"
-import { noise } from "../contract/blob-store-bytes.ts"
+import { noise } from "../contract/blob-engine-bytes.ts"
 import { seeded } from "../process/seeded.ts"
 import { base64 } from "./blob-service.ts"
 

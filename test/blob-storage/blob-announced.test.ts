@@ -7,9 +7,9 @@ import { once } from "node:events"
 import { request } from "node:http"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
-import { openBlobVolume, storeOf } from "#adapters/blob-storage/blob-volume.ts"
+import { openBlobVolume } from "#adapters/blob-storage/open-volume.ts"
 import { freshFolder } from "../adapters/blob-volume-folder.ts"
-import { noise } from "../contract/blob-store-bytes.ts"
+import { noise } from "../contract/blob-engine-bytes.ts"
 import { as } from "../http.ts"
 import {
   type BlobService,
@@ -38,7 +38,7 @@ const withFull = (body: (service: BlobService) => Promise<void>) =>
           segment_bytes: 8 * mib,
         })
         const settings = { blob: { stream_bytes_max } }
-        const service = yield* serveBlobs({ store: storeOf(engine), engine, settings })
+        const service = yield* serveBlobs({ engine, settings })
         const first = yield* service.call("POST", path, {
           headers: bytes_type,
           body: Buffer.from(stored),

@@ -1,20 +1,21 @@
 /** Many blobs in one request, and lists by label. Source: decision 0123. */
 import { Effect } from "effect"
-import { describe, expect, it } from "vitest"
+import { assert, describe, expect, it } from "vitest"
+import type { BlobEngine } from "#actors/blob-storage/blobs/engine.ts"
+import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { batch_body_bytes_max, batch_ids_max } from "#schemas/blob-storage/blob.ts"
-import { noise, put } from "../contract/blob-store-bytes.ts"
+import { noise, put } from "../contract/blob-engine-bytes.ts"
 import {
   type BlobService,
   base64,
   hexOf,
   json_type,
   lines_type,
-  type Store,
   withBlobs,
 } from "./blob-service.ts"
 
-const stored = (store: Store, bytes: Uint8Array, labels = {}) =>
-  Effect.map(Effect.orDie(put(store, bytes, { labels })), ({ id }) => id)
+const stored = (engine: BlobEngine, bytes: Uint8Array, labels = {}) =>
+  Effect.promise(async () => (await put(engine, bytes, { labels })).id)
 
 const toBase64 = (id: string) => Buffer.from(id, "hex").toString("base64")
 
@@ -48,7 +49,7 @@ describe("a batch", () => {
     withBlobs({}, (service) =>
       Effect.gen(function* () {
         const contents = Array.from({ length: 300 }, (_, n) => noise(n, n))
-        const ids = yield* Effect.forEach(contents, (bytes) => stored(service.store, bytes))
+        const ids = yield* Effect.forEach(contents, (bytes) => stored(service.engine, bytes))
         const texts = ids.map(String)
         const asked = [...ids.toReversed(), "0".repeat(32), ...ids.slice(0, 3)]
         const body = asked.map((id) => `${JSON.stringify(id)}\n`).join("")
@@ -81,7 +82,7 @@ describe("a batch", () => {
   it("takes identifiers in every spelling, as lines or as one array", () =>
     withBlobs({}, (service) =>
       Effect.gen(function* () {
-        const id = yield* stored(service.store, noise(1, 10))
+        const id = yield* stored(service.engine, noise(1, 10))
         const spellings = [id, id.toUpperCase(), toBase64(id), { id: toBase64(id) }]
         const lines = spellings.map((one) => JSON.stringify(one)).join("\r\n\n")
         for (const [body, headers] of [
@@ -135,9 +136,9 @@ describe("a batch", () => {
       Effect.gen(function* () {
         const large = noise(1, 3_000_001)
         const ids = [
-          yield* stored(service.store, large),
-          yield* stored(service.store, noise(2, 13_000_000)),
-          yield* stored(service.store, noise(3, 10)),
+          yield* stored(service.engine, large),
+          yield* stored(service.engine, noise(2, 13_000_000)),
+          yield* stored(service.engine, noise(3, 10)),
         ]
         const { lines } = yield* ask(service, "get", JSON.stringify(ids))
         expect(lines.map(idOf)).toEqual(ids)
@@ -146,6 +147,27 @@ describe("a batch", () => {
         expect(lines[2].data).toBe(base64(noise(3, 10)))
       }),
     ))
+
+  it("has an error for a blob whose last window is corrupt, and whole lines around it", () => {
+    const engine = memoryEngine()
+    return withBlobs({ engine }, (service) =>
+      Effect.gen(function* () {
+        const sizes = [10, 3_000_001, 3_000_000]
+        const ids = yield* Effect.forEach(sizes, (size) => stored(engine, noise(size, size)))
+        const [, corrupt = assert.fail("there is none")] = ids
+        engine.corrupt(corrupt, 3_000_000)
+        const { lines } = yield* ask(service, "get", JSON.stringify(ids))
+        expect(lines.map(idOf)).toEqual(ids)
+        expect(lines[1]).toMatchObject({ error: { code: "NOT_FOUND" } })
+        expect(lines[1].data).toBeUndefined()
+        for (const at of [0, 2]) {
+          const size = sizes[at] ?? 0
+          expect(lines[at].data === base64(noise(size, size))).toBe(true)
+        }
+        expect((yield* Effect.promise(engine.usage)).quarantined).toBe(1)
+      }),
+    )
+  })
 })
 
 describe("a list by labels", () => {
@@ -172,7 +194,7 @@ describe("a list by labels", () => {
         const blobs: Array<{ id: string; n: number }> = []
         for (let n = 0; n < 60; n++) {
           const labels = { kind: n % 3 === 0 ? "image" : "text", "s p": String(n % 2) }
-          blobs.push({ id: yield* stored(service.store, noise(n, 20), labels), n })
+          blobs.push({ id: yield* stored(service.engine, noise(n, 20), labels), n })
         }
         const withN = (fits: (n: number) => boolean) =>
           blobs.flatMap(({ id, n }) => (fits(n) ? [id] : [])).toSorted()
@@ -203,7 +225,7 @@ describe("a list by labels", () => {
         const ids = yield* Effect.forEach(
           Array.from({ length: count }, (_, n) => n),
           (n) =>
-            stored(service.store, noise(n, 8), n === 0 ? { all: "1", rare: "yes" } : { all: "1" }),
+            stored(service.engine, noise(n, 8), n === 0 ? { all: "1", rare: "yes" } : { all: "1" }),
         )
         const first = yield* pageOf(service, "label.rare=no")
         expect([first.ids, first.cursor === ""]).toEqual([[], false])

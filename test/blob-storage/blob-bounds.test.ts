@@ -5,37 +5,11 @@
 import { connect } from "node:net"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
-import { thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { DirectBlobs } from "#gateway/blob-storage/direct/routes.ts"
-import type { BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { as, until } from "../http.ts"
-import { accept_bytes, type BlobService, withBlobs } from "./blob-service.ts"
+import { accept_bytes, type BlobService, base64, json_type } from "./blob-service.ts"
+import { id, metaOf, path, run } from "./direct-engine.ts"
 
 const window_bytes = 983_040
-const path = "/v1/blobs/0123456789abcdef0123456789abcdef"
-
-const metaOf = (size: number): BlobMeta => ({
-  size: BigInt(size),
-  created_at: 1n,
-  modified_at: 1n,
-  checksum: "",
-  labels: {},
-  policy: "REPLICATION_POLICY_NONE",
-})
-
-const nothing = () => Promise.reject(thrown({ _tag: "BlobStoreFailed", detail: "not here" }))
-const none: DirectBlobs["engine"] = {
-  put: nothing,
-  get: nothing,
-  stat: nothing,
-  delete: nothing,
-  upload: () => ({ write: nothing, finish: nothing, abort: async () => undefined }),
-}
-
-const run = (
-  engine: Partial<DirectBlobs["engine"]>,
-  body: (service: BlobService) => Promise<void>,
-) => withBlobs({ engine: { ...none, ...engine } }, (service) => Effect.promise(() => body(service)))
 
 /** Windows of one byte's value each, which another value takes the place of when given back. */
 const lending = (count: number) => {
@@ -70,7 +44,7 @@ const turns = async () => {
 describe("the memory of a window", () => {
   it("is given back once the system has its bytes, however slow the client is", () => {
     const { given, lent, get } = lending(12)
-    return run({ get }, async (service) => {
+    return run({ get }, {}, async (service) => {
       const socket = paused(service.port)
       await until(() => lent.length > 1)
       await turns()
@@ -89,9 +63,22 @@ describe("the memory of a window", () => {
     })
   })
 
+  it("of a batch is given back once its digits are made, in the check and in the line", () => {
+    const { given, lent, get } = lending(3)
+    return run({ get }, {}, async (service) => {
+      const { text } = await Effect.runPromise(
+        service.call("POST", "/v1/blobs/get", { headers: json_type, body: JSON.stringify([id]) }),
+      )
+      const bytes = Buffer.concat([0, 1, 2].map((n) => Buffer.alloc(window_bytes, n)))
+      expect(JSON.parse(text).data === base64(bytes)).toBe(true)
+      expect(given).toEqual([0, 1, 2, 0, 1, 2])
+      expect(given).toEqual(lent)
+    })
+  })
+
   it("is not given back where nobody knows what the system does with it", () => {
     const { given, lent, get } = lending(50)
-    return run({ get }, async (service) => {
+    return run({ get }, {}, async (service) => {
       const socket = paused(service.port)
       await until(() => lent.length > 1)
       await turns()
@@ -117,7 +104,7 @@ describe("a blob that is at hand", () => {
     service.fetch(path, { ...init, headers: { ...as("reader"), ...accept_bytes, ...more } })
 
   it("is answered, and nothing is waited for", () =>
-    run({ getNow: () => at_hand }, async (service) => {
+    run({ getNow: () => at_hand }, {}, async (service) => {
       const answer = await ask(service)
       expect([answer.status, await answer.text()]).toEqual([200, "hello"])
       expect(answer.headers.get("content-length")).toBe("5")
@@ -127,7 +114,7 @@ describe("a blob that is at hand", () => {
     const labelled = { ...at_hand, meta: { ...metaOf(5), labels: { a: "é", b: "" } } }
     const answers: Array<unknown> = []
     for (const engine of [{ getNow: () => labelled }, { get: async () => labelled }]) {
-      await run(engine, async (service) => {
+      await run(engine, {}, async (service) => {
         const answer = await ask(service, { "x-request-id": "the same" })
         const headers = [...answer.headers].filter(([name]) => !/^(date|x-request-id)$/.test(name))
         answers.push([answer.status, headers, await answer.text()])
@@ -138,7 +125,7 @@ describe("a blob that is at hand", () => {
   })
 
   it("is asked for where it is not: by a get", () =>
-    run({ getNow: () => undefined, get: async () => at_hand }, async (service) => {
+    run({ getNow: () => undefined, get: async () => at_hand }, {}, async (service) => {
       expect(await (await ask(service)).text()).toBe("hello")
     }))
 
@@ -148,7 +135,7 @@ describe("a blob that is at hand", () => {
     }
     const stat = async () => metaOf(5)
     const part = { ...at_hand, data: data.subarray(0, 2) }
-    return run({ getNow, stat, get: async () => part }, async (service) => {
+    return run({ getNow, stat, get: async () => part }, {}, async (service) => {
       expect((await ask(service, { range: "bytes=0-1" })).status).toBe(206)
       expect((await ask(service, { "if-none-match": "*" })).status).toBe(304)
       expect((await ask(service, {}, { method: "HEAD" })).status).toBe(200)
@@ -156,7 +143,7 @@ describe("a blob that is at hand", () => {
   })
 
   it("is nobody's who may not read", () =>
-    run({ getNow: () => at_hand }, async (service) => {
+    run({ getNow: () => at_hand }, {}, async (service) => {
       const asNobody = { headers: { ...accept_bytes } }
       expect((await service.fetch(path, asNobody)).status).toBe(401)
       expect((await ask(service, as("stranger"))).status).toBe(403)

@@ -1,26 +1,20 @@
 /** GET, HEAD, DELETE and stat of one blob by JSON and as plain bytes. Source: document 1 §4, §7. */
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
-import {
-  BlobCorrupt,
-  BlobStoreFailed,
-  BlobStoreReadOnly,
-} from "#actors/blob-storage/blobs/store.ts"
+import type { BlobEngine } from "#actors/blob-storage/blobs/engine.ts"
+import { type BlobFault, thrown } from "#actors/blob-storage/blobs/fault.ts"
+import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { prefersBytes, rangeOf } from "#gateway/blob-storage/direct/byte-range.ts"
 import { type BlobId, get_chunk_bytes_max } from "#schemas/blob-storage/blob.ts"
-import { noise, put } from "../contract/blob-store-bytes.ts"
-import {
-  accept_bytes,
-  type BlobService,
-  base64,
-  memoryStore,
-  type Store,
-  withBlobs,
-} from "./blob-service.ts"
+import { noise, put } from "../contract/blob-engine-bytes.ts"
+import { accept_bytes, type BlobService, base64, withBlobs } from "./blob-service.ts"
 
 const text = "0123456789"
-const stored = ({ store }: BlobService, bytes: Uint8Array | string = text, labels = {}) =>
-  Effect.orDie(put(store, Buffer.from(bytes), { labels }))
+const stored = (
+  { engine }: BlobService,
+  bytes: Uint8Array | string = text,
+  labels: Readonly<Record<string, string>> = {},
+) => Effect.promise(() => put(engine, Buffer.from(bytes), { labels }))
 
 const spellings = (id: BlobId) => {
   const bytes = Buffer.from(id, "hex")
@@ -37,10 +31,10 @@ const spellings = (id: BlobId) => {
 }
 
 /** Bytes whose ID has a slash and a plus in base64: found by trying. */
-const awkward = (store: Store) =>
+const awkward = (engine: BlobEngine) =>
   Effect.gen(function* () {
     for (let seed = 0; ; seed++) {
-      const { id } = yield* Effect.orDie(put(store, noise(seed, 8)))
+      const { id } = yield* Effect.promise(() => put(engine, noise(seed, 8)))
       const spelled = base64(Buffer.from(id, "hex"))
       if (spelled.includes("/") && spelled.includes("+")) return { id, bytes: noise(seed, 8) }
     }
@@ -62,9 +56,9 @@ const absent = "00000000000000000000000000000000"
 
 describe("an ID in a path", () => {
   it("is hex, base64 or base64url", () =>
-    withBlobs({}, ({ call, store }) =>
+    withBlobs({}, ({ call, engine }) =>
       Effect.gen(function* () {
-        const { id, bytes } = yield* awkward(store)
+        const { id, bytes } = yield* awkward(engine)
         for (const [form, spelled] of Object.entries(spellings(id))) {
           const got = yield* call("GET", `/v1/blobs/${spelled}`)
           expect([form, got.json.data]).toEqual([form, base64(bytes)])
@@ -339,7 +333,7 @@ describe("delete", () => {
           expect([gone.status, gone.text]).toEqual([200, '{"deleted":true}'])
         }
         expect((yield* service.call("GET", `/v1/blobs/${id}`)).status).toBe(404)
-        expect((yield* Effect.orDie(service.store.scan(1, 10)))[0]?.actor).toBe("writer")
+        expect((yield* Effect.promise(() => service.engine.scan(1, 10)))[0]?.actor).toBe("writer")
         const reader = yield* service.call("DELETE", `/v1/blobs/${id}`, { token: "reader" })
         expect(reader.status).toBe(403)
       }),
@@ -347,36 +341,27 @@ describe("delete", () => {
 })
 
 describe("a store that fails", () => {
-  const cases = (store: Store): ReadonlyArray<readonly [string, string, Store, number]> => {
-    const failed = Effect.fail(new BlobStoreFailed({ detail: "EIO" }))
-    const read_only = Effect.fail(new BlobStoreReadOnly({ detail: "EIO" }))
-    // Any identifier will do: what is asserted is the answer's status.
-    const corrupt = Effect.fail(new BlobCorrupt({ id: absent as BlobId, detail: "bit rot" }))
-    return [
-      ["GET", `/${absent}`, { ...store, get: () => failed }, 500],
-      ["GET", `/${absent}/stream`, { ...store, get: () => failed }, 500],
-      ["GET", `/${absent}`, { ...store, get: () => corrupt }, 404],
-      ["GET", `/${absent}/stream`, { ...store, get: () => corrupt }, 404],
-      ["GET", `/${absent}/stat`, { ...store, stat: () => failed }, 500],
-      ["DELETE", `/${absent}`, { ...store, delete: () => failed }, 500],
-      ["DELETE", `/${absent}`, { ...store, delete: () => read_only }, 503],
-      ["GET", "", { ...store, list: () => failed }, 500],
-    ]
-  }
-  it("is answered in the envelope", () =>
-    Effect.runPromise(
-      Effect.scoped(
-        Effect.gen(function* () {
-          for (const [method, path, store, status] of cases(yield* memoryStore())) {
-            const answered = yield* Effect.promise(() =>
-              withBlobs({ store }, ({ call }) => call(method, `/v1/blobs${path}`)),
-            )
-            expect([method, path, answered.status]).toEqual([method, path, status])
-            expect(answered.json.request_id).toBe(answered.headers.get("x-request-id"))
-          }
-        }),
-      ),
-    ))
+  const failing = (fault: BlobFault) => () => Promise.reject(thrown(fault))
+  const failed = failing({ _tag: "BlobStoreFailed", detail: "EIO" })
+  const read_only = failing({ _tag: "BlobStoreReadOnly", detail: "EIO" })
+  // Any identifier will do: what is asserted is the answer's status.
+  const corrupt = failing({ _tag: "BlobCorrupt", id: absent as BlobId, detail: "bit rot" })
+  const cases: ReadonlyArray<readonly [string, string, Partial<BlobEngine>, number]> = [
+    ["GET", `/${absent}`, { get: failed }, 500],
+    ["GET", `/${absent}/stream`, { get: failed }, 500],
+    ["GET", `/${absent}`, { get: corrupt }, 404],
+    ["GET", `/${absent}/stream`, { get: corrupt }, 404],
+    ["GET", `/${absent}/stat`, { stat: failed }, 500],
+    ["DELETE", `/${absent}`, { delete: failed }, 500],
+    ["DELETE", `/${absent}`, { delete: read_only }, 503],
+    ["GET", "", { list: failed }, 500],
+  ]
+  it.each(cases)("is answered in the envelope: %s %s", async (method, path, given, status) => {
+    const engine = { ...memoryEngine(), ...given }
+    const answered = await withBlobs({ engine }, ({ call }) => call(method, `/v1/blobs${path}`))
+    expect(answered.status).toBe(status)
+    expect(answered.json.request_id).toBe(answered.headers.get("x-request-id"))
+  })
 })
 
 describe("a method that a path does not have", () => {

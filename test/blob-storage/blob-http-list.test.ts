@@ -4,17 +4,20 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Layer, Redacted } from "effect"
 import { describe, expect, it } from "vitest"
+import type { BlobEngine } from "#actors/blob-storage/blobs/engine.ts"
 import { cursors, cursorsWith } from "#adapters/blob-storage/cursor-key.ts"
+import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { Cursors } from "#gateway/blob-storage/cursors.ts"
 import { list_limit_default, list_limit_max } from "#schemas/blob-storage/blob.ts"
-import { noise, put } from "../contract/blob-store-bytes.ts"
-import { type BlobService, hexOf, memoryStore, type Store, withBlobs } from "./blob-service.ts"
+import { noise, put } from "../contract/blob-engine-bytes.ts"
+import { type BlobService, hexOf, withBlobs } from "./blob-service.ts"
 
-const fill = (store: Store, count: number) =>
-  Effect.forEach(
-    Array.from({ length: count }, (_, seed) => seed),
-    (seed) => Effect.map(Effect.orDie(put(store, noise(seed, 8))), ({ id }) => id),
-  ).pipe(Effect.map((ids) => ids.toSorted()))
+const fill = (engine: BlobEngine, count: number) =>
+  Effect.promise(async () => {
+    const ids: Array<string> = []
+    for (let seed = 0; seed < count; seed++) ids.push((await put(engine, noise(seed, 8))).id)
+    return ids.toSorted()
+  })
 
 interface Page {
   readonly ids: ReadonlyArray<{ readonly id: string }>
@@ -53,7 +56,7 @@ describe("a list", () => {
   it("is in the order of the ID's bytes, page by page, each blob once", () =>
     withBlobs({}, (service) =>
       Effect.gen(function* () {
-        const ids = yield* fill(service.store, 25)
+        const ids = yield* fill(service.engine, 25)
         for (const limit of [1, 7, 24, 25, 26]) {
           const pages = yield* walk(service, { limit: String(limit) })
           expect(pages.flat()).toEqual(ids)
@@ -65,7 +68,7 @@ describe("a list", () => {
   it("has pages of 100 when limit is omitted, zero or negative, and of 10,000 at most", () =>
     withBlobs({}, (service) =>
       Effect.gen(function* () {
-        yield* fill(service.store, list_limit_max + 1)
+        yield* fill(service.engine, list_limit_max + 1)
         for (const limit of ["", "0", "-1", "-99999999999"]) {
           const query: Record<string, string> = limit === "" ? {} : { limit }
           expect((yield* page(service, query)).ids.length).toBe(list_limit_default)
@@ -80,7 +83,7 @@ describe("a list", () => {
   it("keeps the IDs that begin with a prefix, in hex of either case", () =>
     withBlobs({}, (service) =>
       Effect.gen(function* () {
-        const ids = yield* fill(service.store, 200)
+        const ids = yield* fill(service.engine, 200)
         const [id = ""] = ids
         for (const prefix of ["", "a", "f0", "A", id.slice(0, 31), id]) {
           const pages = yield* walk(service, { prefix, limit: "3" })
@@ -92,7 +95,7 @@ describe("a list", () => {
   it("takes scope=cluster", () =>
     withBlobs({}, (service) =>
       Effect.gen(function* () {
-        const ids = yield* fill(service.store, 3)
+        const ids = yield* fill(service.engine, 3)
         expect((yield* walk(service, { scope: "cluster", limit: "2" })).flat()).toEqual(ids)
       }),
     ))
@@ -129,11 +132,11 @@ describe("a cursor", () => {
     Effect.runPromise(
       Effect.scoped(
         Effect.gen(function* () {
-          const store = yield* memoryStore()
-          const ids = yield* fill(store, 5)
+          const engine = memoryEngine()
+          const ids = yield* fill(engine, 5)
           const on = (cursor_key: Uint8Array) => (query: Readonly<Record<string, string>>) =>
             Effect.promise(() =>
-              withBlobs({ store, cursor_key }, ({ call }) =>
+              withBlobs({ engine, cursor_key }, ({ call }) =>
                 call("GET", `/v1/blobs?${new URLSearchParams(query)}`),
               ),
             )

@@ -1,22 +1,11 @@
 /** PUT /v1/blobs: its answer, its fields, its refusals. Source: document 1 §4, §7, §8. */
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
-import {
-  type BlobPutError,
-  BlobShardsFailed,
-  BlobStoreFailed,
-  BlobStoreReadOnly,
-} from "#actors/blob-storage/blobs/store.ts"
+import { type BlobFault, thrown } from "#actors/blob-storage/blobs/fault.ts"
+import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { json_body_bytes_max, labels_bytes_max } from "#schemas/blob-storage/blob.ts"
-import { noise } from "../contract/blob-store-bytes.ts"
-import {
-  type BlobService,
-  base64,
-  hexOf,
-  json_type,
-  memoryStore,
-  withBlobs,
-} from "./blob-service.ts"
+import { noise } from "../contract/blob-engine-bytes.ts"
+import { type BlobService, base64, hexOf, json_type, withBlobs } from "./blob-service.ts"
 
 const send = ({ call }: BlobService, body: unknown, headers: Record<string, string> = {}) =>
   call("PUT", "/v1/blobs", {
@@ -41,10 +30,12 @@ describe("a put", () => {
         expect(json.meta?.checksum).toBe(base64(Buffer.from(hello_hash, "hex")))
         expect(json.meta?.policy).toBe(replica(3))
         const [, created] = /"created_at":(\d+)/.exec(text) ?? []
-        const { meta } = yield* Effect.orDie(service.store.get(yield* onlyId(service)))
+        const meta = yield* Effect.flatMap(onlyId(service), (id) =>
+          Effect.promise(() => service.engine.stat(id)),
+        )
         expect(created).toBe(String(meta.created_at))
         expect(text).toContain(`"modified_at":${created}`)
-        const [fact] = yield* Effect.orDie(service.store.scan(0, 10))
+        const [fact] = yield* Effect.promise(() => service.engine.scan(0, 10))
         expect(fact?.actor).toBe("writer")
       }),
     ))
@@ -53,7 +44,7 @@ describe("a put", () => {
     withBlobs({}, (service) =>
       Effect.gen(function* () {
         const { headers } = yield* send(service, hello, { "x-request-id": "mine" })
-        const [fact] = yield* Effect.orDie(service.store.scan(0, 10))
+        const [fact] = yield* Effect.promise(() => service.engine.scan(0, 10))
         expect(fact).toMatchObject({
           actor: "writer",
           request_id: headers.get("x-request-id"),
@@ -101,14 +92,13 @@ describe("a put", () => {
     ))
 })
 
-const onlyId = ({ store }: BlobService) =>
-  Effect.orDie(store.list({ limit: 2 })).pipe(
-    Effect.map(({ ids }) => {
-      const [id] = ids
-      if (id === undefined || ids.length > 1) throw new Error(`${ids.length} blobs`)
-      return id
-    }),
-  )
+const onlyId = ({ engine }: BlobService) =>
+  Effect.promise(async () => {
+    const { ids } = await engine.list("", "", 2)
+    const [id] = ids
+    if (id === undefined || ids.length > 1) throw new Error(`${ids.length} blobs`)
+    return id
+  })
 
 describe("a put of the same content again", () => {
   it("changes nothing with the same or no policy, and is 409 with another or If-None-Match", () =>
@@ -123,7 +113,7 @@ describe("a put of the same content again", () => {
         expect([other.status, other.json.code]).toEqual([409, "ALREADY_EXISTS"])
         const fresh = yield* send(service, hello, { "if-none-match": "*" })
         expect([fresh.status, fresh.json.code]).toEqual([409, "ALREADY_EXISTS"])
-        expect((yield* Effect.orDie(service.store.scan(0, 10))).length).toBe(1)
+        expect((yield* Effect.promise(() => service.engine.scan(0, 10))).length).toBe(1)
       }),
     ))
 
@@ -179,7 +169,7 @@ describe("a put is 400 and names the field", () => {
           expect(json).toMatchObject({ code: "INVALID_ARGUMENT", message: "invalid argument" })
           expect(status).toBe(400)
           expect(json.detail).toMatch(detail)
-          expect((yield* Effect.orDie(service.store.usage)).blob_count).toBe(0)
+          expect((yield* Effect.promise(service.engine.usage)).blob_count).toBe(0)
         }),
       ))
   }
@@ -252,58 +242,39 @@ describe("a put that is too large", () => {
     ))
 
   it("is 413 when the blob is larger than a store takes", () =>
-    Effect.runPromise(
-      Effect.scoped(
-        Effect.gen(function* () {
-          const store = yield* memoryStore({ capacity_bytes: 100, size_max_bytes: 4 })
-          yield* Effect.promise(() =>
-            withBlobs({ store }, (service) =>
-              Effect.map(send(service, hello), ({ status, json }) =>
-                expect([status, json.code]).toEqual([413, "RESOURCE_EXHAUSTED"]),
-              ),
-            ),
-          )
-        }),
+    withBlobs({ engine: memoryEngine({ capacity_bytes: 100, size_max_bytes: 4 }) }, (service) =>
+      Effect.map(send(service, hello), ({ status, json }) =>
+        expect([status, json.code]).toEqual([413, "RESOURCE_EXHAUSTED"]),
       ),
     ))
 })
 
-const shardsFailed = (is_full: boolean) => new BlobShardsFailed({ detail: "3 of 6", is_full })
+const shardsFailed = (is_full: boolean): BlobFault => ({
+  _tag: "BlobShardsFailed",
+  detail: "3 of 6",
+  is_full,
+})
 
 describe("a put that the store refuses", () => {
-  const cases: ReadonlyArray<readonly [BlobPutError, number, string, string]> = [
-    [new BlobStoreReadOnly({ detail: "a sync failed" }), 503, "UNAVAILABLE", "cluster degraded"],
-    [new BlobStoreFailed({ detail: "EIO" }), 500, "INTERNAL", "internal error"],
+  const cases: ReadonlyArray<readonly [BlobFault, number, string, string]> = [
+    [{ _tag: "BlobStoreReadOnly", detail: "EROFS" }, 503, "UNAVAILABLE", "cluster degraded"],
+    [{ _tag: "BlobStoreFailed", detail: "EIO" }, 500, "INTERNAL", "internal error"],
     [shardsFailed(true), 429, "RESOURCE_EXHAUSTED", "resource exhausted"],
     [shardsFailed(false), 500, "INTERNAL", "too many shard store failures"],
   ]
-  for (const [error, status, code, message] of cases) {
-    it(`is ${status} ${message} when it is ${error._tag}`, () =>
-      Effect.runPromise(
-        Effect.scoped(
-          Effect.gen(function* () {
-            const store = yield* memoryStore()
-            const failing = { ...store, put: () => Effect.fail(error) }
-            const answered = yield* Effect.promise(() =>
-              withBlobs({ store: failing }, (service) => send(service, hello)),
-            )
-            expect(answered.status).toBe(status)
-            expect(answered.json).toMatchObject({ code, message })
-          }),
-        ),
-      ))
+  for (const [fault, status, code, message] of cases) {
+    it(`is ${status} ${message} when it is ${fault._tag}`, async () => {
+      const engine = { ...memoryEngine(), put: () => Promise.reject(thrown(fault)) }
+      const answered = await withBlobs({ engine }, (service) => send(service, hello))
+      expect(answered.status).toBe(status)
+      expect(answered.json).toMatchObject({ code, message })
+    })
   }
 
   it("is 429 when its capacity is used up", () =>
-    Effect.runPromise(
-      Effect.scoped(
-        Effect.gen(function* () {
-          const store = yield* memoryStore({ capacity_bytes: 4 })
-          const { status, json } = yield* Effect.promise(() =>
-            withBlobs({ store }, (service) => send(service, hello)),
-          )
-          expect([status, json.code]).toEqual([429, "RESOURCE_EXHAUSTED"])
-        }),
+    withBlobs({ engine: memoryEngine({ capacity_bytes: 4 }) }, (service) =>
+      Effect.map(send(service, hello), ({ status, json }) =>
+        expect([status, json.code]).toEqual([429, "RESOURCE_EXHAUSTED"]),
       ),
     ))
 })

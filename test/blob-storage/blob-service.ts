@@ -1,50 +1,37 @@
-/** BlobService behind the front door, on a store of the test's choice. */
+/** BlobService behind the front door, on an engine of the test's choice. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Context, Effect, Layer, Scope } from "effect"
+import { Effect, Layer, Scope } from "effect"
 import { HttpRouter } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { BlobStore } from "#actors/blob-storage/blobs/store.ts"
+import { type BlobEngine, Blobs } from "#actors/blob-storage/blobs/engine.ts"
 import { cursorsWith } from "#adapters/blob-storage/cursor-key.ts"
-import { blobMemory } from "#adapters/blob-storage/memory/memory.ts"
+import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { BlobApi, BlobListApi } from "#gateway/blob-storage/apis/blobs.ts"
 import { blobs } from "#gateway/blob-storage/blobs.ts"
 import { Cursors } from "#gateway/blob-storage/cursors.ts"
-import { type DirectBlobs, directBlobs } from "#gateway/blob-storage/direct/routes.ts"
+import { directBlobs } from "#gateway/blob-storage/direct/routes.ts"
 import { as, type Served, type Setup, serveHttp, settingsWith } from "../http.ts"
-import { engineOf } from "./store-engine.ts"
-
-export type Store = BlobStore["Service"]
 
 export interface BlobSetup extends Setup {
-  readonly store?: Store
+  /** The engine of the API and of the direct routes; one in memory unless given. */
+  readonly engine?: BlobEngine
   readonly active_nodes?: number
   /** This node's name, for receipts. */
   readonly node_id?: string
   readonly cursor_key?: Uint8Array
-  /** The engine of the direct routes, instead of the store's. */
-  readonly engine?: DirectBlobs["engine"]
 }
 
-const mib = 1024 ** 2
-export const roomy = { capacity_bytes: 1024 * mib }
-
-/** A store in memory, which a test may look into. */
-export const memoryStore = (options: Parameters<typeof blobMemory>[0] = roomy) =>
-  Effect.map(Layer.build(blobMemory(options)), (context) => Context.get(context, BlobStore))
-
-/** The service on a free port until the scope closes, and the store behind it. */
+/** The service on a free port until the scope closes, and the engine behind it. */
 export const serveBlobs = Effect.fnUntraced(function* ({
-  store: given,
+  engine = memoryEngine(),
   active_nodes = 1,
   node_id,
   cursor_key = new Uint8Array(32),
-  engine,
   ...setup
 }: BlobSetup = {}) {
   const { blob, json } = settingsWith(setup.settings)
-  const store = given ?? (yield* memoryStore())
   const handlers = blobs.pipe(
-    Layer.provide(Layer.succeed(BlobStore, store)),
+    Layer.provide(Layer.succeed(Blobs, engine)),
     Layer.provide(Layer.succeed(Cursors, cursorsWith(cursor_key))),
   )
   const scope = yield* Effect.scope
@@ -53,7 +40,7 @@ export const serveBlobs = Effect.fnUntraced(function* ({
   ).pipe(Effect.provide(NodeHttpServer.layerHttpServices), Scope.provide(scope))
   const direct = Effect.succeed(
     directBlobs({
-      engine: engine ?? engineOf(store),
+      engine,
       active_nodes: Effect.succeed(active_nodes),
       ...(node_id === undefined ? {} : { node_id }),
       int64: json.int64,
@@ -62,7 +49,7 @@ export const serveBlobs = Effect.fnUntraced(function* ({
   )
   const service = { name: "blob-storage", api: BlobApi, routes, direct }
   const served = yield* serveHttp([service], setup)
-  return { ...served, store, call: caller(served) }
+  return { ...served, engine, call: caller(served) }
 })
 export type BlobService = Effect.Success<ReturnType<typeof serveBlobs>>
 

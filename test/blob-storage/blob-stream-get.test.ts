@@ -2,9 +2,9 @@
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
 import { get_chunk_bytes_max } from "#schemas/blob-storage/blob.ts"
-import { flipBit, freshFolder, openStore } from "../adapters/blob-volume-folder.ts"
-import { noise, put } from "../contract/blob-store-bytes.ts"
-import { accept_bytes, type BlobService, type Store, withBlobs } from "./blob-service.ts"
+import { flipBit, freshFolder, openEngine } from "../adapters/blob-volume-folder.ts"
+import { noise, put } from "../contract/blob-engine-bytes.ts"
+import { accept_bytes, type BlobService, withBlobs } from "./blob-service.ts"
 
 interface Chunk {
   readonly data: string
@@ -31,10 +31,10 @@ describe("a get stream", () => {
     [2 * get_chunk_bytes_max, [get_chunk_bytes_max, get_chunk_bytes_max]],
   ] as const) {
     it(`has ${size} bytes in chunks of ${sizes.join(", ")}, and only the last is final`, () =>
-      withBlobs({}, ({ call, store }) =>
+      withBlobs({}, ({ call, engine }) =>
         Effect.gen(function* () {
           const bytes = noise(size, size)
-          const { id } = yield* Effect.orDie(put(store, bytes))
+          const { id } = yield* Effect.promise(() => put(engine, bytes))
           const { status, headers, text } = yield* call("GET", `/v1/blobs/${id}/stream`)
           expect([status, headers.get("content-type")]).toEqual([200, "application/x-ndjson"])
           const chunks = chunksOf(text)
@@ -61,11 +61,11 @@ const withRotten = (
     Effect.scoped(
       Effect.gen(function* () {
         const dir = yield* freshFolder
-        const store: Store = yield* Effect.orDie(openStore(dir))
+        const engine = yield* Effect.orDie(openEngine(dir))
         const bytes = noise(1, 2 * get_chunk_bytes_max + 10)
-        const { id } = yield* Effect.orDie(put(store, bytes))
+        const { id } = yield* Effect.promise(() => put(engine, bytes))
         flipBit(dir, bytes, position)
-        yield* Effect.promise(() => withBlobs({ store }, (service) => body(service, id)))
+        yield* Effect.promise(() => withBlobs({ engine }, (service) => body(service, id)))
       }),
     ),
   )
@@ -75,11 +75,11 @@ describe("a get of a copy that rotted", () => {
   const later = get_chunk_bytes_max + 5
 
   it("is 404 in every form where the rot is in the first piece", () =>
-    withRotten(first, ({ call, store }, id) =>
+    withRotten(first, ({ call, engine }, id) =>
       Effect.gen(function* () {
         const { status, json } = yield* call("GET", `/v1/blobs/${id}/stream`)
         expect([status, json.message]).toEqual([404, "blob not found on any node"])
-        expect((yield* Effect.orDie(store.usage)).quarantined).toBe(1)
+        expect((yield* Effect.promise(engine.usage)).quarantined).toBe(1)
       }),
     ))
 

@@ -1,8 +1,9 @@
 /** POST /v1/blobs/stream: chunks in order, and plain bytes. Source: document 1 §4 rule 1, §7. */
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
+import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { stream_line_bytes_max } from "#schemas/blob-storage/blob.ts"
-import { noise, put } from "../contract/blob-store-bytes.ts"
+import { noise, put } from "../contract/blob-engine-bytes.ts"
 import { until } from "../http.ts"
 import {
   type BlobService,
@@ -11,7 +12,6 @@ import {
   hexOf,
   json_type,
   lines_type,
-  memoryStore,
   withBlobs,
 } from "./blob-service.ts"
 
@@ -34,8 +34,8 @@ const hello_id = base64(Buffer.from(hello_hex, "hex"))
 const other_id = base64(new Uint8Array(16))
 const policy = (name: string) => ({ policy: `REPLICATION_POLICY_${name}` })
 
-const count = ({ store }: BlobService) =>
-  Effect.map(Effect.orDie(store.usage), ({ blob_count }) => blob_count)
+const count = ({ engine }: BlobService) =>
+  Effect.map(Effect.promise(engine.usage), ({ blob_count }) => blob_count)
 
 describe("a put stream of chunks", () => {
   for (const [form, body, headers] of [
@@ -219,7 +219,7 @@ describe("a put stream stores nothing when it", () => {
           const codes = { 400: "INVALID_ARGUMENT", 412: "FAILED_PRECONDITION", 500: "INTERNAL" }
           expect(answered.json.code).toBe(codes[status as keyof typeof codes])
           expect(yield* count(service)).toBe(0)
-          expect(yield* Effect.orDie(service.store.scan(0, 1))).toEqual([])
+          expect(yield* Effect.promise(() => service.engine.scan(0, 1))).toEqual([])
         }),
       ),
     )
@@ -293,26 +293,19 @@ describe("a put of plain bytes", () => {
       }),
     ))
 
-  it("is 413 when it is larger than a store takes, and 429 when there is no room", () =>
-    Effect.runPromise(
-      Effect.scoped(
-        Effect.gen(function* () {
-          const store = yield* memoryStore({ capacity_bytes: 10, size_max_bytes: 5 })
-          yield* Effect.promise(() =>
-            withBlobs({ store }, (service) =>
-              Effect.gen(function* () {
-                const large = yield* raw(service, "123456")
-                expect([large.status, large.json.code]).toEqual([413, "RESOURCE_EXHAUSTED"])
-                yield* Effect.orDie(put(store, noise(1, 5)))
-                yield* Effect.orDie(put(store, noise(2, 3)))
-                const full = yield* raw(service, "12345")
-                expect([full.status, full.json.code]).toEqual([429, "RESOURCE_EXHAUSTED"])
-              }),
-            ),
-          )
-        }),
-      ),
-    ))
+  it("is 413 when it is larger than a store takes, and 429 when there is no room", () => {
+    const engine = memoryEngine({ capacity_bytes: 10, size_max_bytes: 5 })
+    return withBlobs({ engine }, (service) =>
+      Effect.gen(function* () {
+        const large = yield* raw(service, "123456")
+        expect([large.status, large.json.code]).toEqual([413, "RESOURCE_EXHAUSTED"])
+        yield* Effect.promise(() => put(engine, noise(1, 5)))
+        yield* Effect.promise(() => put(engine, noise(2, 3)))
+        const full = yield* raw(service, "12345")
+        expect([full.status, full.json.code]).toEqual([429, "RESOURCE_EXHAUSTED"])
+      }),
+    )
+  })
 })
 
 describe("a put stream whose framing breaks", () => {
@@ -335,12 +328,12 @@ describe("a put stream whose framing breaks", () => {
     ["application/x-ndjson", ""],
   ] as const) {
     it(`is 500 and stores nothing after ${JSON.stringify(text.slice(0, 20))} as ${type}`, () =>
-      withBlobs({}, ({ raw, store, inFlight }) =>
+      withBlobs({}, ({ raw, engine, inFlight }) =>
         Effect.gen(function* () {
           const answer = yield* Effect.promise(() => raw(headOf(type), framed(text), "no size\r\n"))
           expect(answer).toMatch(/^HTTP\/1.1 500 [\s\S]*"code":"INTERNAL"/)
           yield* Effect.promise(() => until(() => inFlight() === 0))
-          expect((yield* store.usage).blob_count).toBe(0)
+          expect((yield* Effect.promise(engine.usage)).blob_count).toBe(0)
         }),
       ))
   }

@@ -5,6 +5,7 @@
 import { Effect, Struct } from "effect"
 import fc from "fast-check"
 import { describe, expect, it } from "vitest"
+import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import {
   accept_bytes,
   type BlobService,
@@ -14,7 +15,6 @@ import {
   hexOf,
   json_type,
   lines_type,
-  type Store,
   withBlobs,
 } from "./blob-service.ts"
 
@@ -138,13 +138,9 @@ const blob: fc.Arbitrary<Blob> = fc.record({
     .map((kind) => `REPLICATION_POLICY_${kind}`),
 })
 
-const forget = (store: Store, id: string) =>
+const forget = ({ engine }: BlobService, id: string) =>
   // The service itself answered the ID.
-  store.delete(id as Parameters<Store["delete"]>[0], {
-    actor: "tester",
-    request_id: "",
-    correlation_id: "",
-  })
+  engine.delete(id as BlobId, { actor: "tester", request_id: "", correlation_id: "" }, 1000n)
 
 /** What a put answered, without what differs from put to put. */
 const told = ({ json }: Called) => {
@@ -186,7 +182,7 @@ describe("a blob", () => {
                     given.policy,
                   ])
                 }
-                await Effect.runPromise(Effect.orDie(forget(service.store, answer.id)))
+                await forget(service, answer.id)
               }
               for (const answer of answers) expect(answer).toEqual(answers[0])
             }),

@@ -5,10 +5,11 @@
 import { connect, type Socket } from "node:net"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
-import { openBlobVolume, storeOf } from "#adapters/blob-storage/blob-volume.ts"
+import { fromEngine } from "#actors/blob-storage/blobs/engine.ts"
+import { openBlobVolume } from "#adapters/blob-storage/open-volume.ts"
 import type { VolumeEngine } from "#volume"
 import { freshFolder, segment_bytes } from "../adapters/blob-volume-folder.ts"
-import { noise, put } from "../contract/blob-store-bytes.ts"
+import { noise, parts, put } from "../contract/blob-engine-bytes.ts"
 import { type BlobService, type BlobSetup, base64, withBlobs } from "./blob-service.ts"
 
 const path = "/v1/blobs/stream"
@@ -31,9 +32,8 @@ const onDisk = (setup: BlobSetup, body: (service: OnDisk) => Effect.Effect<void>
         const dir = yield* freshFolder
         const options = { dir, capacity_bytes, segment_bytes }
         const engine = yield* Effect.orDie(openBlobVolume(options))
-        const store = storeOf(engine)
         yield* Effect.promise(() =>
-          withBlobs({ ...setup, store, engine }, (service) => body({ ...service, engine })),
+          withBlobs({ ...setup, engine }, (service) => body({ ...service, engine })),
         )
       }),
     ),
@@ -43,15 +43,15 @@ const onDisk = (setup: BlobSetup, body: (service: OnDisk) => Effect.Effect<void>
 const until = (what: string, holds: () => boolean) =>
   Effect.promise(() => expect.poll(holds, { timeout: 15_000, message: what }).toBe(true))
 
-const nothingStored = ({ store, inFlight }: OnDisk) =>
+const nothingStored = ({ engine, inFlight }: OnDisk) =>
   Effect.gen(function* () {
     yield* until("the request is let go", () => inFlight() === 0)
-    expect((yield* Effect.orDie(store.usage)).blob_count).toBe(0)
-    expect(yield* Effect.orDie(store.scan(0, 1))).toEqual([])
+    expect((yield* Effect.promise(engine.usage)).blob_count).toBe(0)
+    expect(yield* Effect.promise(() => engine.scan(0, 1))).toEqual([])
     // Its room is there again: for a blob that needs all of it.
-    const all = Effect.result(put(store, noise(7, content_bytes)))
+    const all = Effect.result(fromEngine(() => put(engine, parts(noise(7, content_bytes), mib))))
     yield* Effect.repeat(all, { until: ({ _tag }) => _tag === "Success", times: 50 })
-    expect((yield* Effect.orDie(store.usage)).blob_count).toBe(1)
+    expect((yield* Effect.promise(engine.usage)).blob_count).toBe(1)
   })
 
 const head = (type: string, more = "Transfer-Encoding: chunked") =>
@@ -208,7 +208,7 @@ describe("slow uploads", () => {
         yield* until("all are under way", () => service.inFlight() === slow.length)
         const began = performance.now()
         for (let count = 0; count < 20; count++) {
-          const { id } = yield* Effect.orDie(put(service.store, noise(count, 1000)))
+          const { id } = yield* Effect.promise(() => put(service.engine, noise(count, 1000)))
           expect((yield* service.call("GET", `/v1/blobs/${id}`)).status).toBe(200)
         }
         expect(performance.now() - began).toBeLessThan(5000)
@@ -217,7 +217,7 @@ describe("slow uploads", () => {
           yield* until("an answer", () => talk.heard().startsWith("HTTP/1.1 200 "))
           talk.socket.destroy()
         }
-        expect((yield* Effect.orDie(service.store.usage)).blob_count).toBe(50)
+        expect((yield* Effect.promise(service.engine.usage)).blob_count).toBe(50)
       }),
     ))
 })
@@ -228,9 +228,11 @@ describe("a download whose client vanishes", () => {
     ["chunks", "application/x-ndjson"],
   ] as const) {
     it(`lets go of the request and of the blob's room of ${form}`, () =>
-      onDisk({}, ({ engine, store, ...service }) =>
+      onDisk({}, ({ engine, ...service }) =>
         Effect.gen(function* () {
-          const { id } = yield* Effect.orDie(put(store, noise(1, content_bytes)))
+          const { id } = yield* Effect.promise(() =>
+            put(engine, parts(noise(1, content_bytes), mib)),
+          )
           const { extent_files } = engine.status()
           const asked = `GET /v1/blobs/${id}/stream HTTP/1.1\r\nHost: a\r\nAccept: ${accept}\r\n`
           const talk = yield* dial(service.port)
@@ -238,11 +240,11 @@ describe("a download whose client vanishes", () => {
           yield* say(talk, `${asked}Authorization: Bearer reader\r\n\r\n`)
           yield* until("the blob is read", () => talk.heard().length > 0)
           expect(service.inFlight()).toBe(1)
-          yield* Effect.orDie(store.delete(id, put.origin))
+          yield* Effect.promise(() => engine.delete(id, put.origin, 1000n))
           talk.socket.destroy()
           yield* until("the request is let go", () => service.inFlight() === 0)
           // What is still read would not be written over: another file would be there.
-          yield* Effect.orDie(put(store, noise(2, content_bytes)))
+          yield* Effect.promise(() => put(engine, parts(noise(2, content_bytes), mib)))
           expect(engine.status().extent_files).toBe(extent_files)
         }),
       ))

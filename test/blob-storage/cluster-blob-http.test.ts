@@ -5,10 +5,9 @@
  */
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
-import { storeOf } from "#adapters/blob-storage/blob-volume.ts"
 import { directNodes } from "../../packages/cluster/test/replicas/direct.ts"
 import { idOf, orderOf, origin } from "../../packages/cluster/test/replicas/nodes.ts"
-import { noise } from "../contract/blob-store-bytes.ts"
+import { noise } from "../contract/blob-engine-bytes.ts"
 import {
   accept_bytes,
   type BlobService,
@@ -33,7 +32,7 @@ const served = (
   const [first] = cluster.nodes
   if (first === undefined) throw new Error("there is no node")
   const { engine } = first
-  const setup = { store: storeOf(engine), engine, active_nodes: count, node_id: "n1" }
+  const setup = { engine, active_nodes: count, node_id: "n1" }
   return withBlobs(setup, (service) => body(service, cluster))
 }
 

@@ -1,11 +1,10 @@
-/** An engine for direct routes that answers only what a test gives it. */
+/** An engine that puts and gets only what a test gives it. */
 import { Effect } from "effect"
+import type { BlobEngine } from "#actors/blob-storage/blobs/engine.ts"
 import { thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { DirectBlobs } from "#gateway/blob-storage/direct/routes.ts"
+import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import type { BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { type BlobService, type BlobSetup, withBlobs } from "./blob-service.ts"
-
-export type Engine = DirectBlobs["engine"]
 
 export const mib = 1024 ** 2
 export const id = "0123456789abcdef0123456789abcdef"
@@ -23,8 +22,8 @@ export const metaOf = (size: number): BlobMeta => ({
 export const never = () => new Promise<never>(() => undefined)
 export const nothing = () => Promise.reject(thrown({ _tag: "BlobStoreFailed", detail: "not here" }))
 
-/** An engine that answers nothing but what a test gives it. */
-const engineWith = (given: Partial<Engine>): Engine => ({
+const engineWith = (given: Partial<BlobEngine>): BlobEngine => ({
+  ...memoryEngine(),
   put: nothing,
   upload: () => ({ write: nothing, finish: nothing, abort: async () => undefined }),
   get: nothing,
@@ -34,7 +33,7 @@ const engineWith = (given: Partial<Engine>): Engine => ({
 })
 
 export const run = (
-  engine: Partial<Engine>,
+  engine: Partial<BlobEngine>,
   setup: BlobSetup,
   body: (service: BlobService) => Promise<void>,
 ) =>

@@ -2,11 +2,12 @@
 import { connect } from "node:net"
 import { Effect } from "effect"
 import { describe, expect, it } from "vitest"
+import type { BlobEngine } from "#actors/blob-storage/blobs/engine.ts"
 import { thrown } from "#actors/blob-storage/blobs/fault.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { as, settingsWith, until } from "../http.ts"
 import { accept_bytes, type BlobService, base64, bytes_type, json_type } from "./blob-service.ts"
-import { type Engine, id, metaOf, mib, never, nothing, path, run } from "./direct-engine.ts"
+import { id, metaOf, mib, never, nothing, path, run } from "./direct-engine.ts"
 
 const hurried = { settings: { api: { request_timeout_seconds: 1 } } }
 
@@ -157,7 +158,7 @@ describe("a request on a direct route", () => {
 
   it("that is on its way when the server stops is answered", async () => {
     let answer: () => void = () => undefined
-    const put: Engine["put"] = () =>
+    const put: BlobEngine["put"] = () =>
       new Promise((resolve) => {
         answer = () => resolve({ id: id as never, meta: metaOf(5), created: true })
       })
@@ -175,7 +176,7 @@ describe("a request on a direct route", () => {
 })
 
 describe("admission to a direct route", () => {
-  const get: Engine["get"] = async (_id, { offset = 0, length = 5 }) => ({
+  const get: BlobEngine["get"] = async (_id, { offset = 0, length = 5 }) => ({
     meta: metaOf(5),
     data: Buffer.from("hello").subarray(offset, offset + length),
     windows: never as never,
@@ -248,7 +249,7 @@ describe("a put of JSON", () => {
     const bytes = Buffer.alloc(700_000, "blob")
     const announced: Array<number | undefined> = []
     let taken = 0
-    const upload: Engine["upload"] = (_order, size) => {
+    const upload: BlobEngine["upload"] = (_order, size) => {
       announced.push(size)
       return {
         write: (part) => {

@@ -1,32 +1,37 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Layer, Result, Stream } from "effect"
+import { Clock, Effect, Fiber, Layer, Result, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import { type BlobFact, BlobStore } from "#actors/blob-storage/blobs/store.ts"
+import { type BlobEngine, type BlobFact, Blobs } from "#actors/blob-storage/blobs/engine.ts"
 import { journal, recordAll } from "#actors/blob-storage/journal.ts"
 import { Volume } from "#actors/blob-storage/volume.ts"
 import { Commands, Unavailable } from "#actors/commands.ts"
 import { fitting } from "#actors/fitting.ts"
 import { host } from "#actors/host.ts"
-import { blobMemory } from "#adapters/blob-storage/memory/memory.ts"
+import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { logMemory } from "#adapters/log/memory.ts"
 import type { BlobEvent } from "#events/blob-storage/volume.ts"
 import { commit_bytes_max, Log, snapshot_bytes_max } from "#events/log.ts"
 import { facts_max } from "#schemas/blob-storage/volume.ts"
+import { put as putInto } from "../contract/blob-engine-bytes.ts"
 import { bytesOf, fact, record } from "./fact.ts"
 
-const app = Layer.mergeAll(host, blobMemory({ capacity_bytes: 2 ** 30 })).pipe(
-  Layer.provideMerge(logMemory),
-)
+const blobMemory = Layer.sync(Blobs, () => memoryEngine())
+const app = Layer.mergeAll(host, blobMemory).pipe(Layer.provideMerge(logMemory))
 
 const node = "node-1"
 const origin = { actor: "somebody", request_id: "r", correlation_id: "c" }
 
 const put = Effect.fnUntraced(function* (text: string, labels: Record<string, string> = {}) {
-  const store = yield* BlobStore
-  const bytes = Stream.make(new TextEncoder().encode(text))
-  const policy = "REPLICATION_POLICY_REPLICA3"
-  return (yield* store.put({ labels, policy, origin }, bytes)).id
+  const blobs = yield* Blobs
+  const at = yield* Clock.currentTimeNanos
+  return yield* Effect.promise(async () => {
+    const { id } = await putInto(blobs, new TextEncoder().encode(text), { labels, origin, at })
+    return id
+  })
 })
+
+/** All facts that the engine's journal has, ten at most. */
+const scan = Effect.flatMap(Blobs, (blobs) => Effect.promise(() => blobs.scan(0, 10)))
 
 const commits = Effect.gen(function* () {
   const log = yield* Log
@@ -40,12 +45,12 @@ const events = Effect.map(commits, (commits) =>
 describe("the journal", () => {
   it.effect("brings what the store did into the log, once and in order", () =>
     Effect.gen(function* () {
-      const store = yield* BlobStore
+      const blobs = yield* Blobs
       const first = yield* put("one", { kind: "text" })
       yield* put("two")
       assert.equal(yield* recordAll(node), 2)
       yield* put("one")
-      yield* store.delete(first, { ...origin, actor: "another" })
+      yield* Effect.promise(() => blobs.delete(first, { ...origin, actor: "another" }, 1n))
       assert.equal(yield* recordAll(node), 3)
       assert.equal(yield* recordAll(node), 3)
       const told = (yield* events).map((event) => [event.type, event.after, event.actor])
@@ -57,20 +62,20 @@ describe("the journal", () => {
       const [stored] = yield* events
       assert.deepEqual(stored?.type === "BlobStored" && stored.labels, { kind: "text" })
       assert.equal(stored?.request_id, "r")
-      assert.deepEqual(yield* store.scan(0, 10), [])
+      assert.deepEqual(yield* scan, [])
     }).pipe(Effect.provide(app)),
   )
 
   it.effect("acknowledges at its start what was recorded before it was killed", () =>
     Effect.gen(function* () {
-      const store = yield* BlobStore
+      const blobs = yield* Blobs
       yield* put("one")
-      const facts = yield* store.scan(0, 10)
-      const deaf = BlobStore.of({ ...store, acknowledge: () => Effect.void })
-      yield* Effect.provideService(recordAll(node), BlobStore, deaf)
-      assert.deepEqual(yield* store.scan(0, 10), facts)
+      const facts = yield* scan
+      const deaf = { ...blobs, acknowledge: async () => undefined }
+      yield* Effect.provideService(recordAll(node), Blobs, deaf)
+      assert.deepEqual(yield* scan, facts)
       yield* recordAll(node)
-      assert.deepEqual(yield* store.scan(0, 10), [])
+      assert.deepEqual(yield* scan, [])
       assert.lengthOf(yield* events, 1)
     }).pipe(Effect.provide(app)),
   )
@@ -79,13 +84,13 @@ describe("the journal", () => {
     Effect.gen(function* () {
       for (const text of ["one", "two", "three"]) yield* put(text)
       yield* recordAll(node)
-      const other = yield* Layer.build(Layer.fresh(blobMemory({ capacity_bytes: 1000 })))
+      const other = yield* Layer.build(Layer.fresh(blobMemory))
       const onOther = Effect.provideContext(
         Effect.gen(function* () {
           yield* put("four")
           const error = yield* Effect.flip(recordAll(node))
           assert.equal(error._tag, "ForeignJournal")
-          assert.lengthOf(yield* (yield* BlobStore).scan(0, 10), 1)
+          assert.lengthOf(yield* scan, 1)
         }),
         other,
       )
@@ -108,7 +113,7 @@ describe("the journal", () => {
         cursor: 1100,
         last: { id: last?.id, at: last?.at },
         blobs: 1100,
-        bytes: (yield* (yield* BlobStore).usage).payload_bytes,
+        bytes: (yield* Effect.promise((yield* Blobs).usage)).payload_bytes,
         policies: { REPLICATION_POLICY_REPLICA3: 1100 },
         is_short: false,
       })
@@ -169,14 +174,14 @@ describe("the journal", () => {
   const underLoad = (puts: number, isFull?: () => boolean) =>
     Effect.gen(function* () {
       const commands = yield* Commands
-      const store = yield* BlobStore
+      const blobs = yield* Blobs
       let sent = 0
       const busy = Commands.of({
         send: (...asked) =>
           Effect.gen(function* () {
             sent += 1
-            const more = Effect.provideService(put(`under load ${sent}`), BlobStore, store)
-            if (sent <= puts) yield* Effect.orDie(more)
+            const more = Effect.provideService(put(`under load ${sent}`), Blobs, blobs)
+            if (sent <= puts) yield* more
             return yield* commands.send(...asked)
           }),
       })
@@ -228,15 +233,16 @@ describe("the journal", () => {
   )
 
   /** A store whose journal has more than any commit holds, whenever it has something. */
-  const overfull = Effect.map(BlobStore, (store) =>
-    BlobStore.of({
-      ...store,
-      scan: (after, limit) =>
-        Effect.map(store.scan(after, limit), (facts) => {
-          // Too long for any commit, so that it is left for a later one.
-          const endless = { actor: "x".repeat(commit_bytes_max) }
-          return facts.flatMap((fact) => [fact, { ...fact, ...endless }])
-        }),
+  const overfull = Effect.map(
+    Blobs,
+    (blobs): BlobEngine => ({
+      ...blobs,
+      scan: async (after, limit) => {
+        // Too long for any commit, so that it is left for a later one.
+        const endless = { actor: "x".repeat(commit_bytes_max) }
+        const facts = await blobs.scan(after, limit)
+        return facts.flatMap((fact) => [fact, { ...fact, ...endless }])
+      },
     }),
   )
 
@@ -244,7 +250,7 @@ describe("the journal", () => {
     Effect.gen(function* () {
       const { loaded, sent } = yield* underLoad(4)
       const full = yield* overfull
-      const fiber = yield* Effect.forkChild(Effect.provideService(loaded, BlobStore, full))
+      const fiber = yield* Effect.forkChild(Effect.provideService(loaded, Blobs, full))
       yield* TestClock.adjust(0)
       yield* put("the first")
       yield* TestClock.adjust("1250 millis")
@@ -258,7 +264,7 @@ describe("the journal", () => {
       let is_full = true
       const { loaded, sent } = yield* underLoad(9, () => is_full)
       const full = yield* overfull
-      const fiber = yield* Effect.forkChild(Effect.provideService(loaded, BlobStore, full))
+      const fiber = yield* Effect.forkChild(Effect.provideService(loaded, Blobs, full))
       yield* TestClock.adjust(0)
       yield* put("the first")
       // What is idle is looked at as often as ever.
@@ -281,13 +287,13 @@ describe("the journal", () => {
     Effect.gen(function* () {
       yield* TestClock.adjust("10 minutes")
       const { loaded, sent } = yield* underLoad(6)
-      const store = yield* BlobStore
+      const blobs = yield* Blobs
       const minutes_ago = (fact: BlobFact) => ({ ...fact, at: fact.at - 120_000_000_000n })
-      const late = BlobStore.of({
-        ...store,
-        scan: (...asked) => Effect.map(store.scan(...asked), (facts) => facts.map(minutes_ago)),
-      })
-      const fiber = yield* Effect.forkChild(Effect.provideService(loaded, BlobStore, late))
+      const late: BlobEngine = {
+        ...blobs,
+        scan: async (...asked) => (await blobs.scan(...asked)).map(minutes_ago),
+      }
+      const fiber = yield* Effect.forkChild(Effect.provideService(loaded, Blobs, late))
       yield* TestClock.adjust(0)
       yield* put("the first")
       yield* TestClock.adjust("250 millis")

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Stream } from "effect"
-import { BlobStore } from "#actors/blob-storage/blobs/store.ts"
+import { Blobs } from "#actors/blob-storage/blobs/engine.ts"
 import { Cluster } from "#actors/blob-storage/cluster.ts"
 import { recordAll } from "#actors/blob-storage/journal.ts"
 import { activeNodes, shortfall } from "#actors/blob-storage/shortfall.ts"
@@ -9,7 +9,7 @@ import { address, Commands } from "#actors/commands.ts"
 import { host } from "#actors/host.ts"
 import { runProcess } from "#actors/process.ts"
 import { verify } from "#actors/system/verification.ts"
-import { blobMemory } from "#adapters/blob-storage/memory/memory.ts"
+import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
 import { logMemory } from "#adapters/log/memory.ts"
 import {
   BlobDeleted,
@@ -23,6 +23,7 @@ import { BlobId, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 import { type ClusterCommand, JoinNode, LeaveNode } from "#schemas/blob-storage/cluster.ts"
 import { NodeId } from "#schemas/blob-storage/node.ts"
 import { RecordFacts, RecordShortfall } from "#schemas/blob-storage/volume.ts"
+import { put as putInto } from "../contract/blob-engine-bytes.ts"
 import { given } from "../given.ts"
 
 const blob = {
@@ -128,21 +129,21 @@ describe("a volume's shortfall", () => {
 
 const node = "node-1"
 const cluster = "almanac"
-const app = Layer.mergeAll(host, blobMemory({ capacity_bytes: 2 ** 30 })).pipe(
-  Layer.provideMerge(logMemory),
-)
+const blobMemory = Layer.sync(Blobs, () => memoryEngine())
+const app = Layer.mergeAll(host, blobMemory).pipe(Layer.provideMerge(logMemory))
 const at = "2026-11-20T12:00:00.000Z"
-const origin = { actor: "somebody", request_id: "r", correlation_id: "c" }
-
 const put = Effect.fnUntraced(function* (text: string, name: Name = "REPLICA3") {
-  const store = yield* BlobStore
-  const bytes = Stream.make(new TextEncoder().encode(text))
-  const { id } = yield* store.put({ labels: {}, policy: policyOf(name), origin }, bytes)
+  const blobs = yield* Blobs
+  const policy = policyOf(name)
+  const { id } = yield* Effect.promise(() =>
+    putInto(blobs, new TextEncoder().encode(text), { policy }),
+  )
   yield* recordAll(node)
   return id
 })
 const remove = Effect.fnUntraced(function* (id: BlobId) {
-  yield* (yield* BlobStore).delete(id, origin)
+  const blobs = yield* Blobs
+  yield* Effect.promise(() => blobs.delete(id, putInto.origin, 1000n))
   yield* recordAll(node)
 })
 
@@ -302,7 +303,7 @@ describe("the shortfall's process", () => {
         yield* settled
       }
       assert.equal(yield* recordAll(node), 3)
-      const other = yield* Layer.build(Layer.fresh(blobMemory({ capacity_bytes: 1000 })))
+      const other = yield* Layer.build(Layer.fresh(blobMemory))
       const error = yield* Effect.flip(put("d")).pipe(Effect.provideContext(other))
       assert.equal(error._tag, "ForeignJournal")
     }).pipe(Effect.scoped, Effect.provide(app)),

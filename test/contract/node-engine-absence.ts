@@ -1,7 +1,7 @@
 /** What every NodeEngine promises of copies that are gone: deleted, let go; and of its list. */
 import assert from "node:assert/strict"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { noise } from "./blob-store-bytes.ts"
+import { noise } from "./blob-engine-bytes.ts"
 import type { Promised } from "./node-engine.ts"
 import {
   getAll,

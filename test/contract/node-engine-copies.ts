@@ -1,13 +1,12 @@
 /** Copies for the contract of a node's store: what other nodes send, and what is asked of them. */
 import assert from "node:assert/strict"
 import { blake3 } from "@napi-rs/blake-hash"
-import type { PutOrder } from "#actors/blob-storage/blobs/engine.ts"
+import type { BlobRange, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
 import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
-import type { BlobRange } from "#actors/blob-storage/blobs/store.ts"
 import type { CopyOrder, NodeEngine, Shard } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { copyBytes } from "#volume"
-import { noise } from "./blob-store-bytes.ts"
+import { noise } from "./blob-engine-bytes.ts"
 
 export const origin = { actor: "node:another", request_id: "r-1", correlation_id: "c-1" }
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict"
 import { Struct } from "effect"
 import type { CopyOrder, HeldCopy, NodeEngine } from "#actors/blob-storage/node-engine.ts"
-import { noise } from "./blob-store-bytes.ts"
+import { noise } from "./blob-engine-bytes.ts"
 import type { Promised } from "./node-engine.ts"
 import {
   kindsOf,

@@ -3,7 +3,7 @@ import assert from "node:assert/strict"
 import type { PutAnswer } from "#actors/blob-storage/blobs/engine.ts"
 import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
-import { noise } from "./blob-store-bytes.ts"
+import { noise } from "./blob-engine-bytes.ts"
 import type { Promised } from "./node-engine.ts"
 import { collect, hashOf, idOf, putOrder, send, tagIn, wholeOf } from "./node-engine-copies.ts"
 

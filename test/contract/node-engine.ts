@@ -3,7 +3,7 @@ import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import { copyBytes } from "#volume"
-import { noise } from "./blob-store-bytes.ts"
+import { noise } from "./blob-engine-bytes.ts"
 import { deletions, listing, releases } from "./node-engine-absence.ts"
 import {
   getAll,

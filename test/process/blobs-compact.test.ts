@@ -2,7 +2,7 @@
 import { readdirSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, expect, it } from "vitest"
-import { noise } from "../contract/blob-store-bytes.ts"
+import { noise } from "../contract/blob-engine-bytes.ts"
 import { idOf } from "../contract/node-engine-copies.ts"
 import { describeWithServer } from "../nats.ts"
 import { cleanUp, newFolder, runVerb, type Server, startServer } from "./server.ts"

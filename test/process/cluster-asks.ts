@@ -1,6 +1,6 @@
 /** What tests of a cluster ask of its nodes while some of them are away. */
 import { expect } from "vitest"
-import { noise } from "../contract/blob-store-bytes.ts"
+import { noise } from "../contract/blob-engine-bytes.ts"
 import { hashed } from "./blob-client.ts"
 import type { Answer, Client } from "./client.ts"
 import { countCopies, getRaw, putAs } from "./cluster-run.ts"

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict"
 import { setTimeout as pause } from "node:timers/promises"
-import { noise } from "../contract/blob-store-bytes.ts"
+import { noise } from "../contract/blob-engine-bytes.ts"
 import { hashed } from "./blob-client.ts"
 import { type Client, NoAnswer, shown } from "./client.ts"
 import { countCopies, getRaw, putAs } from "./cluster-run.ts"

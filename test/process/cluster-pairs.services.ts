@@ -5,7 +5,7 @@
  * Source: document 1 §7, §8; DECISIONS, document 1.
  */
 import { afterAll, beforeAll, expect, it } from "vitest"
-import { noise } from "../contract/blob-store-bytes.ts"
+import { noise } from "../contract/blob-engine-bytes.ts"
 import { describeWithServer } from "../nats.ts"
 import { hashed } from "./blob-client.ts"
 import {

@@ -4,7 +4,7 @@
  * Source: document 1 §3, §4 ClusterService, §7; DECISIONS, document 1.
  */
 import { afterAll, beforeAll, expect, it } from "vitest"
-import { noise } from "../contract/blob-store-bytes.ts"
+import { noise } from "../contract/blob-engine-bytes.ts"
 import { describeWithServer } from "../nats.ts"
 import { hashed } from "./blob-client.ts"
 import { type Client, connect } from "./client.ts"

@@ -5,7 +5,7 @@
 import { statSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { noise } from "../contract/blob-store-bytes.ts"
+import { noise } from "../contract/blob-engine-bytes.ts"
 import { describeWithServer } from "../nats.ts"
 import { getBlob, hashed, listBlobs } from "./blob-client.ts"
 import { type Answer, type Client, shown } from "./client.ts"

@@ -4,7 +4,7 @@
  * was not, goes into a ledger. No two clients ever touch the same blob or node.
  */
 import { setTimeout as pause } from "node:timers/promises"
-import { noise } from "../contract/blob-store-bytes.ts"
+import { noise } from "../contract/blob-engine-bytes.ts"
 import { get_forms, getBlob, hashed, put_forms, putBlob } from "./blob-client.ts"
 import { type Answer, type Client, connect, NoAnswer, shown } from "./client.ts"
 import type { Ledger, State } from "./ledger.ts"

@@ -19,7 +19,7 @@ import {
   origin,
   secret,
 } from "../adapters/peers-linked.ts"
-import { noise } from "../contract/blob-store-bytes.ts"
+import { noise } from "../contract/blob-engine-bytes.ts"
 import { describePrevious } from "./previous.ts"
 
 const script = "previous-node.mjs"

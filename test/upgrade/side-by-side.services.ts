@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict"
 import { afterAll, it } from "vitest"
-import { noise } from "../contract/blob-store-bytes.ts"
+import { noise } from "../contract/blob-engine-bytes.ts"
 import { describeWithServer } from "../nats.ts"
 import { hashed } from "../process/blob-client.ts"
 import { type Client, connect, shown } from "../process/client.ts"

@@ -1,13 +1,18 @@
 /**
- * BlobEngine, the store of one node without Effect: what the store's layer and direct routes both
- * stand on. A method that fails rejects with an Error that carries a BlobFault (`faultOf`).
+ * BlobEngine, the port to the bytes that one node keeps and to the journal of their changes. It has
+ * promises instead of effects, because most requests for bytes never enter Effect. A method that
+ * fails rejects with an Error that carries a BlobFault (`faultOf`).
  *
  * Source: document 1 §1, §4 BlobService; DESIGN, the exception: bytes.
  */
-import { Context } from "effect"
+import { Context, Effect } from "effect"
 import type { BlobId, BlobLabels, BlobMeta, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
+import type { FactShard } from "#schemas/blob-storage/shard.ts"
 import type { BlobOrigin } from "./admission.ts"
-import type { BlobFact, BlobPage, BlobRange, BlobScope, BlobUsage, PutReceipt } from "./store.ts"
+import { faultOf } from "./fault.ts"
+
+/** Where to look or to delete: on this node, which is the default, or on every node. */
+export type BlobScope = "node" | "cluster"
 
 /** A put without its bytes. */
 export interface PutOrder {
@@ -18,6 +23,14 @@ export interface PutOrder {
   readonly if_none_match: boolean
   /** How many bytes come, where that is certain. */
   readonly length?: number | undefined
+}
+
+/** Where a put's bytes are durable by the time of its answer. */
+export interface PutReceipt {
+  /** The fact's place in this node's journal; undefined where the blob was stored before. */
+  readonly cursor?: number
+  /** The nodes that have a copy or a shard; undefined: this one. */
+  readonly durable_on?: ReadonlyArray<string>
 }
 
 /**
@@ -45,6 +58,12 @@ export interface BlobUpload {
   readonly abort: () => Promise<void>
 }
 
+/** Bytes from `offset` on, at most `length` of them; what lies past the end is left out. */
+export interface BlobRange {
+  readonly offset?: number
+  readonly length?: number
+}
+
 /**
  * An open blob. `data` is all of the asked range where it is one window or less; else it comes from
  * `windows`, each of at most 983,040 bytes and verified before it is handed out.
@@ -58,6 +77,44 @@ export interface BlobReading {
    * bytes are read into it then.
    */
   readonly giveBack?: (window: Uint8Array) => void
+}
+
+export interface BlobPage {
+  readonly ids: ReadonlyArray<BlobId>
+  readonly has_more: boolean
+  /** What the next page comes after; the last of `ids`, unless given. */
+  readonly after_id?: string
+}
+
+export interface BlobUsage {
+  /** Bytes of content: blobs and shards, without the store's overhead. */
+  readonly payload_bytes: number
+  /** Bytes on disk that the store needs for what it holds: content, headers, padding and index. */
+  readonly used_bytes: number
+  readonly blob_count: number
+  /** Bytes that the store may use now, by configuration and by what its disk has free. */
+  readonly capacity_bytes: number
+  readonly read_only: boolean
+  /** Copies that were set aside as corrupt or found missing since the store was made. */
+  readonly quarantined: number
+}
+
+/**
+ * One fact of the journal: `stored` carries labels; `quarantined` is a copy set aside as corrupt;
+ * `lost` is one whose file was gone; `released` is one that is safe on other nodes. `size` is the
+ * blob's, also where only a shard is meant, whose bytes here are `shard.bytes`. `cursor` rises from
+ * 1 and is never used again; `at` is Unix nanoseconds and rises with it.
+ */
+export interface BlobFact extends BlobOrigin {
+  readonly cursor: number
+  readonly kind: "stored" | "deleted" | "quarantined" | "lost" | "released"
+  readonly id: BlobId
+  readonly size: number
+  readonly checksum: string
+  readonly policy: ReplicationPolicy
+  readonly shard?: FactShard
+  readonly labels?: BlobLabels
+  readonly at: bigint
 }
 
 /** The store of one node knows no other: to it the scope is the same in either case. */
@@ -83,23 +140,32 @@ export interface BlobEngine {
    * Undefined in any other case, whatever it is: `get` answers it.
    */
   readonly getNow?: (id: BlobId) => BlobReading | undefined
+  /** What is known of a blob, from the index alone. */
   readonly stat: (id: BlobId, scope?: BlobScope) => Promise<BlobMeta>
+  /** Removes a blob and leaves a durable tombstone, whether or not the blob was stored. */
   readonly delete: (id: BlobId, origin: BlobOrigin, at: bigint, scope?: BlobScope) => Promise<void>
+  /** When the blob was deleted here, in Unix nanoseconds, unless it was put again since. */
   readonly tombstone: (id: BlobId) => Promise<bigint | undefined>
+  /** Identifiers in byte order, after `after_id`, that begin with `prefix`. */
   readonly list: (
     after_id: string,
     prefix: string,
     limit: number,
     scope?: BlobScope,
   ) => Promise<BlobPage>
+  /** What is used of the capacity, and whether the store still takes writes. */
   readonly usage: () => Promise<BlobUsage>
+  /** Facts in commit order after the cursor. */
   readonly scan: (after_cursor: number, limit: number) => Promise<ReadonlyArray<BlobFact>>
+  /** Lets the journal forget its facts up to this cursor: they are kept elsewhere now. */
   readonly acknowledge: (cursor: number) => Promise<void>
   /** Waits for what is being committed, writes a checkpoint, gives the folder free. */
   readonly shut: () => Promise<void>
 }
 
-/** The engine of this process's node, for direct routes; undefined where there is none. */
-export const HotEngine = Context.Reference<BlobEngine | undefined>("actors/HotEngine", {
-  defaultValue: () => undefined,
-})
+/** The engine of this process's node. */
+export class Blobs extends Context.Service<Blobs, BlobEngine>()("almanac/Blobs") {}
+
+/** Awaits the engine within an effect, which fails with the fault that a rejection carries. */
+export const fromEngine = <A>(ask: (signal: AbortSignal) => Promise<A>) =>
+  Effect.tryPromise({ try: ask, catch: faultOf })

@@ -5,9 +5,8 @@
  * Source: document 1 §1, §4 BlobService; docs/decisions/0121-copies-of-a-cluster.md.
  */
 import { Blake3Hasher, blake3 } from "@napi-rs/blake-hash"
-import type { PutAnswer } from "#actors/blob-storage/blobs/engine.ts"
+import type { BlobRange, PutAnswer } from "#actors/blob-storage/blobs/engine.ts"
 import { type BlobFault, faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { BlobRange } from "#actors/blob-storage/blobs/store.ts"
 import type {
   Copy,
   CopyPage,

@@ -3,9 +3,8 @@
  * nothing is ever half there.
  */
 import { admit, type BlobOrigin, store_origin } from "#actors/blob-storage/blobs/admission.ts"
-import type { PutAnswer, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
+import type { BlobFact, PutAnswer, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
 import { type BlobFault, thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { BlobFact } from "#actors/blob-storage/blobs/store.ts"
 import type { Copy, CopyOrder, HeldCopy, Received } from "#actors/blob-storage/node-engine.ts"
 import { type BlobId, type BlobMeta, storedPolicy } from "#schemas/blob-storage/blob.ts"
 import { admitCopy, putAtIn } from "#volume"

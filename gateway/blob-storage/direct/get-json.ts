@@ -11,7 +11,12 @@ import {
   utf8Length,
 } from "#gateway/blob-storage/body/base64.ts"
 import { type DirectGets, jsonHeaders, varied } from "#gateway/blob-storage/direct/get.ts"
-import { beginPouring, eachWindow, withWindows } from "#gateway/blob-storage/direct/pouring.ts"
+import {
+  beginPouring,
+  eachWindow,
+  verify,
+  withWindows,
+} from "#gateway/blob-storage/direct/pouring.ts"
 import { after, bodyOf, reject, rejectCause } from "#gateway/blob-storage/direct/refusal.ts"
 import { getFrame } from "#gateway/blob-storage/direct/text.ts"
 import type { Exchange } from "#gateway/direct.ts"
@@ -37,14 +42,6 @@ const messageOf = ({ int64 }: DirectGets, meta: BlobMeta) => {
     "content-length": `${before.length + digits + utf8Length(after)}`,
   }
   return { before, after, headers }
-}
-
-/** Reads all windows: a message is whole or an error, and never torn. */
-const verify = async (exchange: Exchange, reading: BlobReading) => {
-  const size = Number(reading.meta.size)
-  await withWindows(reading, (windows, first) =>
-    eachWindow(exchange, windows, first, size, async (window) => reading.giveBack?.(window)),
-  )
 }
 
 /** Sends a message of several windows, which are read once before and once again. */

@@ -34,19 +34,22 @@ export const beginPouring = (
   }
 }
 
+/** Whoever gets the windows: `isOver` ends their reading. */
+type Reader = Pick<Exchange, "isOver">
+
 /**
  * Runs `each` for every window, while the next one is read. Throws the fault of a window, and where
  * the windows end before `length` bytes.
  */
 export const eachWindow = async (
-  exchange: Exchange,
+  reader: Reader,
   windows: AsyncIterableIterator<Uint8Array>,
   first: IteratorResult<Uint8Array>,
   length: number,
   each: (window: Uint8Array, is_last: boolean) => Promise<void>,
 ) => {
   let left = length
-  for (let read = first; read.done !== true && !exchange.isOver(); ) {
+  for (let read = first; read.done !== true && !reader.isOver(); ) {
     left -= read.value.length
     const next = windows.next()
     // Awaited below: until then its failure must not count as unhandled.
@@ -54,7 +57,7 @@ export const eachWindow = async (
     await each(read.value, left === 0)
     read = await next
   }
-  if (!exchange.isOver() && left !== 0) {
+  if (!reader.isOver() && left !== 0) {
     throw new Error(`The blob ended ${left} bytes too early.`)
   }
 }
@@ -73,4 +76,12 @@ export const withWindows = async (
   } finally {
     await windows.return?.()
   }
+}
+
+/** Reads all windows, so that what is sent afterwards is whole or an error, and never torn. */
+export const verify = (reader: Reader, reading: BlobReading) => {
+  const size = Number(reading.meta.size)
+  return withWindows(reading, (windows, first) =>
+    eachWindow(reader, windows, first, size, async (window) => reading.giveBack?.(window)),
+  )
 }

@@ -5,9 +5,8 @@
  * Source: document 1 §1, §2 Replication policies; DECISIONS, document 1, integrity; decision 0124.
  */
 
-import type { BlobReading } from "#actors/blob-storage/blobs/engine.ts"
+import type { BlobRange, BlobReading } from "#actors/blob-storage/blobs/engine.ts"
 import { thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { BlobRange } from "#actors/blob-storage/blobs/store.ts"
 import type { HeldCopy } from "#actors/blob-storage/node-engine.ts"
 import {
   dataOfStripe,

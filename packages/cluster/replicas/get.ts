@@ -5,9 +5,8 @@
  * Source: document 1 §1, §4 BlobService; DECISIONS, document 1, integrity.
  */
 
-import type { BlobReading } from "#actors/blob-storage/blobs/engine.ts"
+import type { BlobRange, BlobReading } from "#actors/blob-storage/blobs/engine.ts"
 import { faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { BlobRange } from "#actors/blob-storage/blobs/store.ts"
 import type { Members } from "#actors/blob-storage/peers.ts"
 import { isErasureCode } from "#actors/blob-storage/replication.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"

@@ -6,9 +6,8 @@
  * Source: document 1 §1; DECISIONS, document 1, integrity.
  */
 
-import type { BlobReading } from "#actors/blob-storage/blobs/engine.ts"
+import type { BlobRange, BlobReading } from "#actors/blob-storage/blobs/engine.ts"
 import { thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { BlobRange } from "#actors/blob-storage/blobs/store.ts"
 import { joined } from "#erasure"
 import {
   type BlobId,

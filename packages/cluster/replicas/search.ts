@@ -5,8 +5,8 @@
  * Source: document 1 §1, §7 NOT_FOUND; DECISIONS, document 1, integrity.
  */
 
+import type { BlobRange } from "#actors/blob-storage/blobs/engine.ts"
 import { thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { BlobRange } from "#actors/blob-storage/blobs/store.ts"
 import type { Copy } from "#actors/blob-storage/node-engine.ts"
 import type { Fetched, Peer } from "#actors/blob-storage/peers.ts"
 import { nodes_needed } from "#actors/blob-storage/replication.ts"

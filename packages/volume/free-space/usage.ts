@@ -1,5 +1,5 @@
 /** What a volume uses of its disk and of its capacity, by what it holds. */
-import type { BlobUsage } from "#actors/blob-storage/blobs/store.ts"
+import type { BlobUsage } from "#actors/blob-storage/blobs/engine.ts"
 import type { recover } from "../checkpoints/recovery.ts"
 import type { CommitLine } from "../parts.ts"
 import { makeBudget } from "./budget.ts"

@@ -2,7 +2,7 @@
  * The last facts of the journal, in memory: who takes them to the log asks for them a moment after
  * they were written, and need not read them from the disk again.
  */
-import type { BlobFact } from "#actors/blob-storage/blobs/store.ts"
+import type { BlobFact } from "#actors/blob-storage/blobs/engine.ts"
 import type { NewRecord } from "./record.ts"
 import { factOfNew } from "./record-facts.ts"
 

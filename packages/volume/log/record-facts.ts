@@ -1,7 +1,7 @@
 /**
  * What a record of a volume's log tells the ports: a blob's meta, a copy, a deletion, a fact. Pure.
  */
-import type { BlobFact } from "#actors/blob-storage/blobs/store.ts"
+import type { BlobFact } from "#actors/blob-storage/blobs/engine.ts"
 import type { Deletion, HeldCopy } from "#actors/blob-storage/node-engine.ts"
 import type { BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { copyBytes } from "../writes/copy-admission.ts"

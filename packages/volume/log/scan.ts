@@ -1,7 +1,7 @@
 /**
  * The journal: the facts of the log's records, read from the log in commit order.
  */
-import type { BlobFact } from "#actors/blob-storage/blobs/store.ts"
+import type { BlobFact } from "#actors/blob-storage/blobs/engine.ts"
 import { data_start } from "./format.ts"
 import { type LoggedRecord, readBatch, readHeader, salvage, searchHeader } from "./reading.ts"
 import { factOf } from "./record-facts.ts"

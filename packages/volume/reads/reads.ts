@@ -3,9 +3,8 @@
  * extents, the next one read while the last one is sent. Nothing is handed on unverified.
  */
 import { Blake3Hasher } from "@napi-rs/blake-hash"
-import type { BlobReading } from "#actors/blob-storage/blobs/engine.ts"
+import type { BlobRange, BlobReading } from "#actors/blob-storage/blobs/engine.ts"
 import { faultOf, thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { BlobRange } from "#actors/blob-storage/blobs/store.ts"
 import type { CopyReading } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import type { ExtentFiles } from "../extents/files.ts"

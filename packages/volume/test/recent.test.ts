@@ -1,9 +1,9 @@
 /** Facts that a volume tells from memory; that its disk tells the same, copies.test.ts says. */
 import assert from "node:assert/strict"
 import { describe, it } from "@effect/vitest"
-import type { BlobFact } from "#actors/blob-storage/blobs/store.ts"
+import type { BlobFact } from "#actors/blob-storage/blobs/engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
-import { noise } from "../../../test/contract/blob-store-bytes.ts"
+import { noise } from "../../../test/contract/blob-engine-bytes.ts"
 import { send, sendShard, shardOf, wholeOf } from "../../../test/contract/node-engine-copies.ts"
 import { type VolumeDisk, type VolumeFile, volumeDisk } from "../disk.ts"
 import type { VolumeEngine } from "../engine.ts"

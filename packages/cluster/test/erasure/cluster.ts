@@ -1,8 +1,7 @@
 /** A cluster of nodes in memory whose network and time are simulated, to put erasure codes on. */
 import assert from "node:assert/strict"
 import { blake3 } from "@napi-rs/blake-hash"
-import type { BlobReading, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
-import type { BlobRange } from "#actors/blob-storage/blobs/store.ts"
+import type { BlobRange, BlobReading, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
 import type { Members } from "#actors/blob-storage/peers.ts"
 import { placement } from "#actors/blob-storage/placement.ts"
 import { erasureTools } from "#adapters/blob-storage/erasure.ts"

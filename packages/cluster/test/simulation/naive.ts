@@ -3,9 +3,8 @@
  * The simulator is tried on it, and on mistakes that are made in it on purpose.
  */
 import type { BlobOrigin } from "#actors/blob-storage/blobs/admission.ts"
-import type { BlobReading } from "#actors/blob-storage/blobs/engine.ts"
+import type { BlobRange, BlobReading } from "#actors/blob-storage/blobs/engine.ts"
 import { thrown } from "#actors/blob-storage/blobs/fault.ts"
-import type { BlobRange } from "#actors/blob-storage/blobs/store.ts"
 import { nodes_needed } from "#actors/blob-storage/replication.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import { isPeerFailure } from "../../peer-failure.ts"

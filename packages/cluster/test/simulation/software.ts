@@ -1,7 +1,11 @@
 /** What runs on a node of the simulated cluster: the real thing, or one that is made for tests. */
 import type { BlobOrigin } from "#actors/blob-storage/blobs/admission.ts"
-import type { BlobReading, PutAnswer, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
-import type { BlobRange } from "#actors/blob-storage/blobs/store.ts"
+import type {
+  BlobRange,
+  BlobReading,
+  PutAnswer,
+  PutOrder,
+} from "#actors/blob-storage/blobs/engine.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import type { Members, Peers } from "#actors/blob-storage/peers.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"

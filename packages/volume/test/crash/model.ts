@@ -3,7 +3,7 @@
  * have happened or not: until somebody looks, each of the two is right.
  */
 import assert from "node:assert/strict"
-import type { BlobFact } from "#actors/blob-storage/blobs/store.ts"
+import type { BlobFact } from "#actors/blob-storage/blobs/engine.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { type Content, contentById, contents } from "./contents.ts"
 

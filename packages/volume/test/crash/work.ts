@@ -1,8 +1,7 @@
 /** What a life does to a volume: seeded operations of several writers, each answer judged. */
 import assert from "node:assert/strict"
-import type { PutAnswer, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
+import type { BlobRange, PutAnswer, PutOrder } from "#actors/blob-storage/blobs/engine.ts"
 import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
-import type { BlobRange } from "#actors/blob-storage/blobs/store.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import type { BlobId } from "#schemas/blob-storage/blob.ts"
 import type { Seeded } from "../../../../test/process/seeded.ts"

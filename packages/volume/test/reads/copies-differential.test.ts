@@ -6,7 +6,7 @@ import { it } from "vitest"
 import { faultOf } from "#actors/blob-storage/blobs/fault.ts"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import { memoryEngine } from "#adapters/blob-storage/memory/engine.ts"
-import { noise } from "../../../../test/contract/blob-store-bytes.ts"
+import { noise } from "../../../../test/contract/blob-engine-bytes.ts"
 import {
   idOf,
   origin,

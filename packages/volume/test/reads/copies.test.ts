@@ -5,7 +5,7 @@ import { describe, it } from "vitest"
 import type { NodeEngine } from "#actors/blob-storage/node-engine.ts"
 import { Volume } from "#actors/blob-storage/volume.ts"
 import { RecordFacts } from "#schemas/blob-storage/volume.ts"
-import { noise } from "../../../../test/contract/blob-store-bytes.ts"
+import { noise } from "../../../../test/contract/blob-engine-bytes.ts"
 import { nodeEngineContract } from "../../../../test/contract/node-engine.ts"
 import {
   getAll,

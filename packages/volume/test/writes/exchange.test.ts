@@ -7,7 +7,7 @@
 import assert from "node:assert/strict"
 import { describe, it } from "vitest"
 import type { CopyOrder, NodeEngine } from "#actors/blob-storage/node-engine.ts"
-import { noise } from "../../../../test/contract/blob-store-bytes.ts"
+import { noise } from "../../../../test/contract/blob-engine-bytes.ts"
 import {
   getAll,
   kindsOf,

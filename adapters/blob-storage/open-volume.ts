@@ -1,0 +1,58 @@
+/**
+ * Opens this node's volume, and closes it with the scope.
+ *
+ * Source: document 1 §1, §4 BlobService; docs/decisions/0110-volume-store.md.
+ */
+import { Effect } from "effect"
+import { faultOf, faultText } from "#actors/blob-storage/blobs/fault.ts"
+import { FileFailure } from "#files"
+import { blob_bytes_max } from "#schemas/blob-storage/blob.ts"
+import { floorOf, holdFolder, openVolume, volumeFolder } from "#volume"
+
+export interface BlobVolumeOptions {
+  /** The folder that the store has to itself; the volume is `volume/` in it. */
+  readonly dir: string
+  /** 0: 90% of the disk. */
+  readonly capacity_bytes: number
+  /** Free bytes that puts leave on the disk; the documented default where it is 0 or not given. */
+  readonly free_floor_bytes?: number
+  /** The largest blob; 5 TiB unless given. */
+  readonly size_max_bytes?: number
+  /** Length of a new file of the volume, in bytes; 64 MiB unless given. */
+  readonly segment_bytes?: number
+  /** How fast stored bytes are verified in the background; 0, unless given: not at all. */
+  readonly scrub_bytes_per_second?: number
+  /** The last fact of this node that the log has; 0 unless given. */
+  readonly goes_on_after?: number
+}
+
+const segment_bytes_default = 64 * 2 ** 20
+
+const unopened = (cause: unknown) => {
+  const fault = faultOf(cause)
+  const message = `The blob store cannot open: ${faultText(fault)}`
+  return new FileFailure({ message, code: fault._tag })
+}
+
+/** Opens the volume in the folder for as long as the scope lasts; nobody else may then. */
+export const openBlobVolume = Effect.fnUntraced(function* (options: BlobVolumeOptions) {
+  const dir = volumeFolder(options.dir)
+  yield* holdFolder(dir)
+  const free_floor_bytes = yield* floorOf(dir, options.free_floor_bytes ?? 0)
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  const open = Effect.tryPromise({
+    try: () =>
+      openVolume({
+        dir,
+        capacity_bytes: options.capacity_bytes,
+        free_floor_bytes,
+        size_max_bytes: options.size_max_bytes ?? blob_bytes_max,
+        segment_bytes: options.segment_bytes ?? segment_bytes_default,
+        scrub_bytes_per_second: options.scrub_bytes_per_second ?? 0,
+        goes_on_after: options.goes_on_after ?? 0,
+        report: (problem) => void run(Effect.logWarning(`The volume in ${dir}: ${problem}`)),
+      }),
+    catch: unopened,
+  })
+  return yield* Effect.acquireRelease(open, (engine) => Effect.promise(engine.shut))
+})
