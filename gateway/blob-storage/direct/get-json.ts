@@ -10,7 +10,7 @@ import {
   encodeBase64,
   utf8Length,
 } from "#gateway/blob-storage/body/base64.ts"
-import { type DirectGets, jsonHeaders, varied } from "#gateway/blob-storage/direct/get.ts"
+import { type DirectGets, varied } from "#gateway/blob-storage/direct/get.ts"
 import {
   beginPouring,
   eachWindow,
@@ -18,7 +18,7 @@ import {
   withWindows,
 } from "#gateway/blob-storage/direct/pouring.ts"
 import { after, bodyOf, reject, rejectCause } from "#gateway/blob-storage/direct/refusal.ts"
-import { getFrame } from "#gateway/blob-storage/direct/text.ts"
+import { getFrame, jsonHeaders } from "#gateway/blob-storage/direct/text.ts"
 import type { Exchange } from "#gateway/direct.ts"
 import type { BlobId, BlobMeta } from "#schemas/blob-storage/blob.ts"
 import { TooLarge } from "#schemas/blob-storage/rejection.ts"

@@ -5,7 +5,6 @@
  * Source: document 1 §4 BlobService, rule 2; DECISIONS, document 1, framing of streams, raw forms.
  */
 import type { BlobEngine, BlobReading } from "#actors/blob-storage/blobs/engine.ts"
-import { utf8Length } from "#gateway/blob-storage/body/base64.ts"
 import { askedRange, type Stretch } from "#gateway/blob-storage/direct/byte-range.ts"
 import { beginPouring, eachWindow, withWindows } from "#gateway/blob-storage/direct/pouring.ts"
 import { after, reject, rejectCause } from "#gateway/blob-storage/direct/refusal.ts"
@@ -43,12 +42,6 @@ const bytesHeaders = (id: BlobId, meta: BlobMeta, length: number): Headers => ({
   ...labelsOf(meta),
   "content-type": "application/octet-stream",
   "content-length": `${length}`,
-})
-
-/** The headers of a JSON answer. */
-export const jsonHeaders = (text: string): Headers => ({
-  "content-type": "application/json",
-  "content-length": `${utf8Length(text)}`,
 })
 
 /** Answers bytes of several windows; a fault before the head is an answer, later it cuts. */

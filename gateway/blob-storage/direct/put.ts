@@ -13,11 +13,14 @@ import type {
 } from "#actors/blob-storage/blobs/engine.ts"
 import { isErasureCode, refusedPolicy } from "#actors/blob-storage/replication.ts"
 import { isExpectant, readBody } from "#gateway/blob-storage/body/reading.ts"
-import { jsonHeaders } from "#gateway/blob-storage/direct/get.ts"
 import { headerLabels, isConditional } from "#gateway/blob-storage/direct/input.ts"
-import { receiptOf } from "#gateway/blob-storage/direct/receipt.ts"
 import { after, reject, rejectCause } from "#gateway/blob-storage/direct/refusal.ts"
-import { type Int64Form, putText } from "#gateway/blob-storage/direct/text.ts"
+import {
+  type Int64Form,
+  jsonHeaders,
+  putText,
+  receiptOf,
+} from "#gateway/blob-storage/direct/text.ts"
 import type { Exchange } from "#gateway/direct.ts"
 import type { BlobId, BlobLabels, ReplicationPolicy } from "#schemas/blob-storage/blob.ts"
 
@@ -67,7 +70,7 @@ export const answerPut = (
   stored: Promise<PutAnswer>,
 ) =>
   after(exchange, stored, (answer) => {
-    const text = putText(answer.id, answer.meta, int64, receiptOf(answer, node_id).receipt)
+    const text = putText(answer.id, answer.meta, int64, receiptOf(answer, node_id))
     exchange.answer(200, jsonHeaders(text), text)
   })
 

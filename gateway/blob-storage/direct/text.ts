@@ -1,5 +1,6 @@
 /** The direct routes' JSON, put together by hand: the text that the schemas make, in less time. */
-import { base64OfHex } from "#gateway/blob-storage/body/base64.ts"
+import type { PutReceipt as Durable } from "#actors/blob-storage/blobs/engine.ts"
+import { base64OfHex, utf8Length } from "#gateway/blob-storage/body/base64.ts"
 import type { BlobId, BlobMeta, PutReceipt } from "#schemas/blob-storage/blob.ts"
 import type { Settings } from "#schemas/settings.ts"
 
@@ -16,6 +17,28 @@ const metaText = (meta: BlobMeta, form: Int64Form) => {
     `"labels":${JSON.stringify(labels)},"policy":"${policy}"}`
   )
 }
+
+/** The headers of a JSON answer. */
+export const jsonHeaders = (text: string): Readonly<Record<string, string>> => ({
+  "content-type": "application/json",
+  "content-length": `${utf8Length(text)}`,
+})
+
+/**
+ * Where a put is durable, beyond the document: enough to find its fact in the log, and the nodes to
+ * ask for their copies. Undefined where this node has no name. Source: decision 0123.
+ */
+export const receiptOf = (
+  { cursor, durable_on }: Durable,
+  node_id: string | undefined,
+): PutReceipt | undefined =>
+  node_id === undefined
+    ? undefined
+    : {
+        node_id,
+        ...(cursor === undefined ? {} : { cursor }),
+        durable_on: durable_on ?? [node_id],
+      }
 
 /** PutResponse. */
 export const putText = (id: BlobId, meta: BlobMeta, form: Int64Form, receipt?: PutReceipt) =>
