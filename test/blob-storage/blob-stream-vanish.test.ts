@@ -243,9 +243,10 @@ describe("a download whose client vanishes", () => {
           yield* Effect.promise(() => engine.delete(id, put.origin, 1000n))
           talk.socket.destroy()
           yield* until("the request is let go", () => service.inFlight() === 0)
-          // What is still read would not be written over: another file would be there.
+          // What is still read would not be written over: another file would be there. Upkeep may
+          // have given an empty one back meanwhile.
           yield* Effect.promise(() => put(engine, parts(noise(2, content_bytes), mib)))
-          expect(engine.status().extent_files).toBe(extent_files)
+          expect(engine.status().extent_files).toBeLessThanOrEqual(extent_files)
         }),
       ))
   }
