@@ -31,6 +31,7 @@ const sources = [
   "server",
   "launcher",
   "main.ts",
+  "nats.conf",
   "package.json",
   "package-lock.json",
 ]
