@@ -115,7 +115,7 @@ export const limitConnections = (
     refused_total.updateUnsafe(1, nowhere)
     answerBroken(response, broken(method, url, { status: 503, detail }), { "retry-after": "1" })
   }
-  inFront(server, "request", (plain) => (request, response) => {
+  inFront(server, (plain) => (request, response) => {
     if (excess.size === 0 || !excess.has(request.socket)) return plain(request, response)
     const { url = "" } = request
     if (isInternal(url)) return plain(request, response)

@@ -10,9 +10,6 @@ import type { Door } from "#gateway/door.ts"
 import { answerBroken } from "./broken-answer.ts"
 import { inFront } from "./request-front.ts"
 
-/** Where requests come in that wait for no other protocol. */
-const events = ["request", "checkContinue"] as const
-
 const no_host = "The request has no Host header, which HTTP/1.1 asks for."
 const two_hosts = "The request has more than one Host header: send exactly one."
 const chunked_in_1_0 =
@@ -38,12 +35,10 @@ const problemOf = (request: IncomingMessage): string | undefined => {
 
 /** Comes before the present listener; the server must not require a Host by itself. */
 export const requireFraming = (server: Server, { broken }: Pick<Door, "broken">) => {
-  for (const event of events) {
-    inFront(server, event, (plain) => (request, response) => {
-      const detail = problemOf(request)
-      if (detail === undefined) return plain(request, response)
-      const { method = "", url = "" } = request
-      answerBroken(response, broken(method, url, { status: 400, detail }))
-    })
-  }
+  inFront(server, (plain) => (request, response) => {
+    const detail = problemOf(request)
+    if (detail === undefined) return plain(request, response)
+    const { method = "", url = "" } = request
+    answerBroken(response, broken(method, url, { status: 400, detail }))
+  })
 }

@@ -1,15 +1,16 @@
-/** Listeners of an HTTP server that come before whoever took its requests until now. */
+/** Listeners of an HTTP server that see its requests before the present listener. */
 import type { RequestListener, Server } from "node:http"
 
-/** `front` is given who takes them now, and answers who does from here on. */
-export const inFront = (
-  server: Server,
-  event: "request" | "checkContinue",
-  front: (plain: RequestListener) => RequestListener,
-) => {
-  // Only listeners of these events were added to them.
-  const plain = server.listeners(event).at(-1) as RequestListener | undefined
-  if (plain === undefined) return
-  server.off(event, plain)
-  server.on(event, front(plain))
+/** Events that bring a request; the client of the second waits with its body for a 100. */
+const events = ["request", "checkContinue"] as const
+
+/** `front` gets the present listener and returns the one that takes its place. */
+export const inFront = (server: Server, front: (plain: RequestListener) => RequestListener) => {
+  for (const event of events) {
+    // Only listeners of these events were added to them.
+    const plain = server.listeners(event).at(-1) as RequestListener | undefined
+    if (plain === undefined) continue
+    server.off(event, plain)
+    server.on(event, front(plain))
+  }
 }

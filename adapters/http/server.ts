@@ -225,13 +225,10 @@ const silentSockets = (server: Server, is_tls: boolean) => {
 }
 
 /** Shows requests to the direct routes before Effect's listener, which serves all others. */
-const directFirst = (server: Server, { direct }: Door) => {
-  for (const event of ["request", "checkContinue"] as const) {
-    inFront(server, event, (plain) => (request, response) => {
-      direct(request, response, () => plain(request, response))
-    })
-  }
-}
+const directFirst = (server: Server, { direct }: Door) =>
+  inFront(server, (plain) => (request, response) => {
+    direct(request, response, () => plain(request, response))
+  })
 
 /** Where the other nodes come in; `close` ends what they have open. */
 export type InternalDoor = Pick<PeerDoor, "request" | "upgrade" | "close">
@@ -245,7 +242,6 @@ const internalFirst = (server: Server, internal: InternalDoor | undefined) => {
   if (internal === undefined || plain_upgrade === undefined) return
   inFront(
     server,
-    "request",
     (plain) => (request, response) =>
       isInternal(request.url) ? internal.request(request, response) : plain(request, response),
   )

@@ -21,12 +21,12 @@ const dial = async (served: Served, localAddress: string) => {
 }
 
 /** What a connection is answered; an empty text where it is closed. */
-const asked = async (socket: Socket, path = "/v1/blobs") => {
+const asked = async (socket: Socket, path = "/v1/blobs", more = "") => {
   let text = ""
   socket.on("data", (part: Buffer) => {
     text += part.toString()
   })
-  socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n`)
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${more}`)
   socket.write(`Authorization: ${as("reader").authorization}\r\n\r\n`)
   if (!socket.closed) await new Promise((resolve) => socket.once("close", resolve))
   return text
@@ -53,6 +53,9 @@ describe("connections of one address", () => {
     const text = await asked(await dial(served, one))
     expect(text).toMatch(/^HTTP\/1\.1 503 [\s\S]*from this address/)
     expect(text).toMatch(/retry-after: 1/i)
+    const expectant = "Expect: 100-continue\r\n"
+    const waiting = await asked(await dial(served, one), "/v1/blobs", expectant)
+    expect(waiting).toMatch(/^HTTP\/1\.1 503 /)
   })
 
   it("leave others theirs, and unlimited addresses as many as they like", async () => {
