@@ -39,7 +39,7 @@ const nanos_per_ms = 1e6
 const retry_ms = 500
 
 /** In the order of the command's fields, so that it is not made anew. */
-const told = (fact: BlobFact): VolumeFact => {
+const volumeFact = (fact: BlobFact): VolumeFact => {
   const { cursor, kind, id, size, checksum, policy, shard, labels } = fact
   const { at, actor, request_id, correlation_id } = fact
   return {
@@ -106,7 +106,7 @@ const acknowledge = Effect.fnUntraced(function* (cursor: number) {
 const recordNext = Effect.fnUntraced(function* (node_id: string, from: number) {
   const blobs = yield* Blobs
   const commands = yield* Commands
-  const found = (yield* fromEngine(() => blobs.scan(from, facts_max))).map(told)
+  const found = (yield* fromEngine(() => blobs.scan(from, facts_max))).map(volumeFact)
   const facts = fitting(found, facts_max)
   const last = facts.at(-1)
   if (last === undefined) return undefined

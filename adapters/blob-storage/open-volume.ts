@@ -34,7 +34,7 @@ const unopened = (cause: unknown) => {
   return new FileFailure({ message, code: fault._tag })
 }
 
-/** Opens the volume in the folder for as long as the scope lasts; nobody else may then. */
+/** Opens the volume in the folder for as long as the scope lasts, exclusively. */
 export const openBlobVolume = Effect.fnUntraced(function* (options: BlobVolumeOptions) {
   const dir = volumeFolder(options.dir)
   yield* holdFolder(dir)

@@ -29,7 +29,7 @@ import { cutUnread } from "./unread-answer.ts"
 
 /** All headers and the request line together; the front door allows half of it for the URL. */
 const header_bytes_max = 16 * 1024
-/** Slow heads are cut off: nobody needs ten seconds for 16 KiB. */
+/** Slow heads are cut off: 16 KiB take no client ten seconds. */
 const headers_timeout_ms = 10_000
 /** Longer than the usual idle times of proxies, which must be the first to hang up. */
 const keep_alive_ms = 75_000

@@ -62,7 +62,7 @@ const bearer = /^bearer +(\S+) *$/i
 /** The token of an Authorization header; undefined where it carries none. */
 const bearerOf = (authorization: string) => bearer.exec(authorization)?.[1]
 
-/** Document 2 §5: what is in the header of share protection's tokens. */
+/** Document 2 §5: the value of the header of share protection's tokens. */
 const openstack_token = new RegExp(`^[\\x21-\\x7e]{1,${openstack_token_length_max}}$`)
 
 /** What a request shows by its headers and its connection; undefined: a malformed header. */
@@ -156,7 +156,7 @@ const exceeded = (
   return Number(length) > limit ? limit : undefined
 }
 
-/** Why this body is not read, if so: declared too large, or of a kind that nobody reads here. */
+/** Why this body is refused, if so: it is declared too large, or the route does not take it. */
 export const refusedBody = (
   request: Pick<Incoming, "headers">,
   route: Route,
@@ -226,19 +226,19 @@ export const commandId = (
   return idOf(JSON.stringify(method === "POST" ? named : [...named, method]))
 }
 
-/** Hex digits of a fingerprint: a mistake is told from a repeat by it, and nothing else. */
+/** Hex digits of a fingerprint, which only distinguishes a repeated request from another. */
 const fingerprint_digits = 12
 
-/** A fingerprint of what was asked, for all to read: so much of a hash gives no body away. */
-export const fingerprint = (asked: string, { idOf }: Transport["Service"]) =>
-  idOf(asked).slice(-fingerprint_digits)
+/** A fingerprint of a request, for anyone to read: so few digits of a hash reveal no body. */
+export const fingerprint = (request: string, { idOf }: Transport["Service"]) =>
+  idOf(request).slice(-fingerprint_digits)
 
 const position = new RegExp(`^\\d{1,${position_digits_max}}$`)
 
 /** The position that the reader wants to see; undefined: none, NaN: malformed. */
-export const positionAsked = (headers: Incoming["headers"]) => {
-  const asked = headers["x-almanac-position"]
-  if (asked === undefined) return undefined
-  const number = position.test(asked) ? Number(asked) : Number.NaN
+export const requestedPosition = (headers: Incoming["headers"]) => {
+  const given = headers["x-almanac-position"]
+  if (given === undefined) return undefined
+  const number = position.test(given) ? Number(given) : Number.NaN
   return Number.isSafeInteger(number) ? number : Number.NaN
 }

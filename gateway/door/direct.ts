@@ -55,15 +55,12 @@ const no_body = Effect.succeed("")
 const expired = ({ complete }: DirectRequest, in_flight: InFlight): Failure =>
   complete ? tooLate(in_flight) : { ...tooLate(in_flight), headers: { connection: "close" } }
 
-/** A request in the form that Effect's server has it. */
-const incoming = (
-  { method = "", url = "", headers }: Parameters<ServeDirect>[0],
-  source: object,
-): Incoming => ({
-  method,
-  url,
+/** A request in the form that the door reads. */
+const incomingOf = (source: Parameters<ServeDirect>[0]): Incoming => ({
+  method: source.method ?? "",
+  url: source.url ?? "",
   // Node makes a list of `set-cookie` alone, which no route reads.
-  headers: headers as Incoming["headers"],
+  headers: source.headers as Incoming["headers"],
   source,
 })
 
@@ -79,8 +76,8 @@ interface Arrival {
   readonly log: (cause: unknown, at: Readonly<Record<string, string>>) => void
 }
 
-/** How far an exchange has come, and the ways in which it ends. */
-const courseOf = ({ parts, incoming, request, response, found, ...arrival }: Arrival) => {
+/** The state of an exchange, and its transitions. */
+const lifecycleOf = ({ parts, incoming, request, response, found, ...arrival }: Arrival) => {
   let is_over = false
   let is_begun = false
   let onEnd: (() => void) | undefined
@@ -96,7 +93,7 @@ const courseOf = ({ parts, incoming, request, response, found, ...arrival }: Arr
     arrival.onStatus(status)
   }
   /** Ends it because its client is gone. */
-  const cut = () => {
+  const disconnect = () => {
     if (!is_over) end(undefined)
   }
   const refuse = (refusal: Refusal) => {
@@ -104,6 +101,12 @@ const courseOf = ({ parts, incoming, request, response, found, ...arrival }: Arr
     end(refusal.status)
     if (is_begun) response.destroy()
     else arrival.refuse({ refusal, request_id: visit.edge.request_id })
+  }
+  const fail = (cause: unknown) => {
+    if (is_over) return
+    const { method, path } = found.route
+    arrival.log(cause, { request_id: visit.edge.request_id, method, path })
+    refuse(internal)
   }
   const expire = () => refuse(expired(request, visit.in_flight))
   const visit: Visit = arrive(parts, incoming, found, { interrupt: expire, giveUp: expire })
@@ -118,23 +121,24 @@ const courseOf = ({ parts, incoming, request, response, found, ...arrival }: Arr
   return {
     visit,
     close,
-    cut,
+    disconnect,
     refuse,
+    fail,
     begin,
     isOver: () => is_over,
     onEnd: (end: () => void) => {
       onEnd = end
-      if (response.destroyed) cut()
-      else response.on("close", cut)
+      if (response.destroyed) disconnect()
+      else response.on("close", disconnect)
     },
   }
 }
 
-type Course = ReturnType<typeof courseOf>
+type Lifecycle = ReturnType<typeof lifecycleOf>
 
 const exchangeOf = (
-  { parts, incoming, request, response, found, log }: Arrival,
-  { visit, close, cut, refuse, begin, isOver, onEnd }: Course,
+  { parts, incoming, request, response, found }: Arrival,
+  { visit, close, disconnect, refuse, fail, begin, isOver, onEnd }: Lifecycle,
   context: RequestContext,
 ): Exchange => ({
   request,
@@ -149,26 +153,22 @@ const exchangeOf = (
   now: () => parts.clock.currentTimeNanosUnsafe(),
   body_bytes_max: found.route.bodyLimit(parts.settings()),
   answer: (status, headers, body) => {
-    if (response.destroyed) cut()
+    if (response.destroyed) disconnect()
     if (isOver()) return
-    close()
+    // A head that Node refuses to write must leave the exchange open, so that it fails.
     begin(status, headers)
+    close()
     response.end(body)
   },
   begin: (status, headers) => {
-    if (response.destroyed) cut()
+    if (response.destroyed) disconnect()
     if (isOver()) return false
     visit.in_flight.is_streamed = true
-    response.on("close", cut)
+    response.on("close", disconnect)
     begin(status, headers)
     return true
   },
-  fail: (cause) => {
-    if (isOver()) return
-    const { method, path } = found.route
-    log(cause, { request_id: visit.edge.request_id, method, path })
-    refuse(internal)
-  },
+  fail,
   complete: (rejection) => visit.envelope.complete(rejection, visit.edge),
 })
 
@@ -197,31 +197,31 @@ export const directDoor = Effect.fnUntraced(function* (
   }
 
   /** Runs the route once its request is admitted, which is at once in nearly all cases. */
-  const enter = (arrival: Arrival, course: Course, answer: DirectRoute["run"]) => {
+  const enter = (arrival: Arrival, lifecycle: Lifecycle, answer: DirectRoute["run"]) => {
     const proceed = (exit: Exit.Exit<RequestContext, Failure>) => {
-      if (course.isOver()) return
+      if (lifecycle.isOver()) return
       if (Exit.isFailure(exit)) {
         const failure = exit.cause.reasons.find((reason) => reason._tag === "Fail")
-        return failure ? course.refuse(failure.error) : course.refuse(internal)
+        return failure ? lifecycle.refuse(failure.error) : lifecycle.fail(exit.cause)
       }
-      const exchange = exchangeOf(arrival, course, exit.value)
+      const exchange = exchangeOf(arrival, lifecycle, exit.value)
       try {
         answer(exchange)
       } catch (cause) {
         exchange.fail(cause)
       }
     }
-    const admission = admitted(parts, course.visit, arrival.found.route, no_body)
+    const admission = admitted(parts, lifecycle.visit, arrival.found.route, no_body)
     // An effect that is an exit is one of its own values and errors.
     if (Exit.isExit(admission)) return proceed(admission as Exit.Exit<RequestContext, Failure>)
     const fiber = run(admission)
-    course.onEnd(() => fiber.interruptUnsafe())
+    lifecycle.onEnd(() => fiber.interruptUnsafe())
     fiber.addObserver(proceed)
   }
 
   const serve: ServeDirect = (request, response, api) => {
-    const asked = incoming(request, request)
-    const found = routeOf(parts, asked.method, asked.url)
+    const incoming = incomingOf(request)
+    const found = routeOf(parts, incoming.method, incoming.url)
     const answer = isRoute(found) ? runs.get(found.route) : undefined
     if (!isRoute(found) || answer === undefined) return api()
     const refuse = (refused: Refused) => {
@@ -231,7 +231,7 @@ export const directDoor = Effect.fnUntraced(function* (
     let onStatus: Arrival["onStatus"] = () => undefined
     const arrival: Arrival = {
       parts,
-      incoming: asked,
+      incoming,
       request,
       response,
       found,
@@ -239,14 +239,14 @@ export const directDoor = Effect.fnUntraced(function* (
       refuse,
       log,
     }
-    const course = courseOf(arrival)
-    if (!parts.is_traced) return enter(arrival, course, answer)
+    const lifecycle = lifecycleOf(arrival)
+    if (!parts.is_traced) return enter(arrival, lifecycle, answer)
     const traced = Effect.callback<{ readonly status: number }>((resume) => {
       onStatus = (status) =>
         resume(status === undefined ? Effect.interrupt : Effect.succeed({ status }))
-      enter(arrival, course, answer)
+      enter(arrival, lifecycle, answer)
     })
-    run(inSpan(course.visit, traced))
+    run(inSpan(lifecycle.visit, traced))
   }
   const door: DirectDoor = { serve, refusedOf: (source) => refusals.get(source) }
   return door

@@ -15,8 +15,8 @@ import {
   fingerprint,
   identify,
   overRate,
-  positionAsked,
   refusedBody,
+  requestedPosition,
 } from "#gateway/door/admission.ts"
 import type { DoorParts } from "#gateway/door/parts.ts"
 import type { Incoming, Visit } from "#gateway/door/visit.ts"
@@ -25,12 +25,12 @@ import type { Credentials } from "#gateway/identity.ts"
 import type { Proof, RequestContext } from "#gateway/request-context.ts"
 import type { Route } from "#gateway/routes.ts"
 
-type Asking = Pick<Incoming, "url" | "headers" | "source">
+type Presented = Pick<Incoming, "url" | "headers" | "source">
 
-type Shown = Pick<DoorParts, "transport" | "tickets" | "clock">
+type CredentialParts = Pick<DoorParts, "transport" | "tickets" | "clock">
 
 /** The ticket in the query; a token in a header counts more than it. */
-const ticketIn = ({ url, headers }: Asking, { ticketed }: Pick<Route, "ticketed">) => {
+const ticketIn = ({ url, headers }: Presented, { ticketed }: Pick<Route, "ticketed">) => {
   const { authorization, "x-auth-token": openstack } = headers
   if (ticketed !== "accepts" || authorization !== undefined || openstack !== undefined) return
   const query = url.indexOf("?")
@@ -38,10 +38,10 @@ const ticketIn = ({ url, headers }: Asking, { ticketed }: Pick<Route, "ticketed"
   return given ?? undefined
 }
 
-/** The credentials of a request; undefined if what it shows is malformed or not valid any more. */
+/** The credentials of a request; undefined if they are malformed or have expired. */
 const credentialsOf = (
-  { transport, tickets, clock }: Shown,
-  request: Asking,
+  { transport, tickets, clock }: CredentialParts,
+  request: Presented,
   route: Pick<Route, "ticketed">,
 ): Credentials | undefined => {
   const ticket = ticketIn(request, route)
@@ -57,14 +57,14 @@ const bad_ticket: Failure = {
     "continue with ?since= and the last event's id.",
 }
 
-/** The failure of a caller who is not known, in words that fit what it showed. */
-const inWords = (failure: Failure, request: Asking, route: Pick<Route, "ticketed">) =>
+/** The failure of an unknown caller, in words that fit its token or ticket. */
+const wordedFailure = (failure: Failure, request: Presented, route: Pick<Route, "ticketed">) =>
   failure === bad_credentials && ticketIn(request, route) !== undefined ? bad_ticket : failure
 
 /** For handlers of routes that are `Ticketed`; undefined elsewhere. */
 const proofOf = (
-  door: Shown & Pick<DoorParts, "authenticate">,
-  request: Asking,
+  door: CredentialParts & Pick<DoorParts, "authenticate">,
+  request: Presented,
   route: Pick<Route, "ticketed">,
 ): Proof | undefined => {
   if (route.ticketed === undefined) return undefined
@@ -89,7 +89,7 @@ const callerOf = (
   const worded =
     envelope === share_protection
       ? Effect.mapErrorEager(known, (failure) =>
-          askKeystone(inWords(failure, request, route), request, settings()),
+          askKeystone(wordedFailure(failure, request, route), request, settings()),
         )
       : known
   return Effect.flatMapEager(worded, (caller) => {
@@ -142,7 +142,7 @@ const contextOf = (
       : undefined,
     proof: proofOf(parts, request, route),
   }
-  const position = positionAsked(request.headers)
+  const position = requestedPosition(request.headers)
   if (position === undefined) return Effect.succeed(context)
   if (Number.isNaN(position)) return Effect.fail(bad_position)
   return route.service.waitFor(position).pipe(
@@ -152,8 +152,8 @@ const contextOf = (
 }
 
 /**
- * The request's context, or why it goes no further. The effect is an exit already where nothing has
- * to be waited for, as with a token in memory.
+ * The request's context, or the failure that ends it. The effect is already an exit where nothing
+ * has to be awaited, as with a token in memory.
  */
 export const admitted = (
   parts: DoorParts,

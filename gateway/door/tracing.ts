@@ -1,4 +1,4 @@
-/** A request's span: what it was for and how it ended, and nothing of what it brought. */
+/** A request's span: its route and its status, and none of its contents. */
 import { Effect } from "effect"
 import { HttpMiddleware } from "effect/http"
 import { spanned, spanOf } from "#events/trace.ts"
@@ -7,8 +7,8 @@ import { isRoute, type Visit } from "#gateway/door/visit.ts"
 /** Effect's own spans of requests would hold headers and queries: none of them are made. */
 export const { TracerDisabledWhen } = HttpMiddleware
 
-/** What is asked every few seconds by what watches, and tells nothing. */
-const untold = new Set(["/livez", "/readyz", "/metrics"])
+/** Probes poll these every few seconds: their spans would say nothing. */
+const untraced = new Set(["/livez", "/readyz", "/metrics"])
 
 /** Goes on in the caller's trace, if it names one by `traceparent`. */
 export const inSpan = <A extends { readonly status: number }, E, R>(
@@ -16,7 +16,7 @@ export const inSpan = <A extends { readonly status: number }, E, R>(
   answer: Effect.Effect<A, E, R>,
 ) => {
   const route = isRoute(found) ? found.route.path : "none"
-  if (untold.has(route)) return answer
+  if (untraced.has(route)) return answer
   const { traceparent } = request.headers
   const parent = spanOf(traceparent) === undefined ? undefined : traceparent
   return answer.pipe(

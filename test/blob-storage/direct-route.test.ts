@@ -219,6 +219,13 @@ describe("admission to a direct route", () => {
     })
   })
 
+  it("is 500 and logged where the identity has a defect", () =>
+    run({ get }, { authenticate: () => Effect.die("a broken key store") }, async (service) => {
+      expect(await seen(service, {})).toBe(500)
+      expect(service.logged.join()).toContain("a broken key store")
+      expect(service.inFlight()).toBe(0)
+    }))
+
   it("counts against the rate limit, as soon as it is reloaded", () => {
     let settings = settingsWith()
     return run({ get }, { current: () => settings }, async (service) => {

@@ -6,7 +6,7 @@ export interface BodyTaker {
   readonly take: (bytes: Uint8Array) => Promise<unknown> | undefined
   /** The body has arrived in full. */
   readonly end: () => void
-  /** It does not arrive in full, or nobody waits for the answer any more. */
+  /** It does not arrive in full, or the client is gone. */
   readonly drop: () => void
   /** Gets what `take` threw, or rejected with. */
   readonly fail: (cause: unknown) => void

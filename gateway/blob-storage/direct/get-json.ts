@@ -12,6 +12,7 @@ import {
 } from "#gateway/blob-storage/body/base64.ts"
 import { type DirectGets, varied } from "#gateway/blob-storage/direct/get.ts"
 import {
+  answerWindows,
   beginPouring,
   eachWindow,
   verify,
@@ -46,28 +47,19 @@ const messageOf = ({ int64 }: DirectGets, meta: BlobMeta) => {
 
 /** Sends a message of several windows, which are read once before and once again. */
 const sendLarge = async (gets: DirectGets, exchange: Exchange, reading: BlobReading) => {
-  const { meta } = reading
-  const { before, after, headers } = messageOf(gets, meta)
-  let is_begun = false
-  try {
-    await verify(exchange, reading)
-    await withWindows(reading, async (windows, first) => {
-      const pour = beginPouring(exchange, 200, headers)
-      is_begun = true
-      if (pour === undefined) return
-      const encoder = base64Encoder()
-      await pour(before)
-      await eachWindow(exchange, windows, first, Number(meta.size), async (window) => {
-        const digits = encoder.push(window)
-        reading.giveBack?.(window)
-        await pour(digits)
-      })
-      if (!exchange.isOver()) exchange.response.end(encoder.end() + after)
+  const { before, after, headers } = messageOf(gets, reading.meta)
+  await verify(exchange, reading)
+  const head = { status: 200, headers, length: Number(reading.meta.size) } as const
+  await answerWindows(exchange, reading, head, async (pour, each) => {
+    const encoder = base64Encoder()
+    await pour(before)
+    await each(async (window) => {
+      const digits = encoder.push(window)
+      reading.giveBack?.(window)
+      await pour(digits)
     })
-  } catch (cause) {
-    if (is_begun) exchange.fail(cause)
-    else rejectCause(exchange, cause)
-  }
+    return encoder.end() + after
+  })
 }
 
 /** GET and HEAD of one JSON message. */
@@ -82,7 +74,9 @@ export const getJson = (gets: DirectGets, exchange: Exchange, id: BlobId) => {
   after(exchange, gets.engine.get(id, {}, exchange.now()), (reading) => {
     const { data, meta } = reading
     if (!fits(meta)) return reject(exchange, tooLong(meta))
-    if (data === undefined) return void sendLarge(gets, exchange, reading)
+    if (data === undefined) {
+      return void sendLarge(gets, exchange, reading).catch((cause) => rejectCause(exchange, cause))
+    }
     const { before, after } = getFrame(meta, gets.int64)
     const text = before + encodeBase64(data) + after
     exchange.answer(200, { ...jsonHeaders(text), ...varied }, text)

@@ -6,8 +6,8 @@
  */
 import type { BlobEngine, BlobReading } from "#actors/blob-storage/blobs/engine.ts"
 import { askedRange, type Stretch } from "#gateway/blob-storage/direct/byte-range.ts"
-import { beginPouring, eachWindow, withWindows } from "#gateway/blob-storage/direct/pouring.ts"
-import { after, reject, rejectCause } from "#gateway/blob-storage/direct/refusal.ts"
+import { answerWindows } from "#gateway/blob-storage/direct/pouring.ts"
+import { after, reject } from "#gateway/blob-storage/direct/refusal.ts"
 import type { Int64Form } from "#gateway/blob-storage/direct/text.ts"
 import { labelHeaders } from "#gateway/blob-storage/labels.ts"
 import type { Exchange } from "#gateway/direct.ts"
@@ -44,29 +44,13 @@ const bytesHeaders = (id: BlobId, meta: BlobMeta, length: number): Headers => ({
   "content-length": `${length}`,
 })
 
-/** Answers bytes of several windows; a fault before the head is an answer, later it cuts. */
-const stream = async (
-  exchange: Exchange,
-  reading: BlobReading,
-  status: 200 | 206,
-  headers: Headers,
-) => {
-  let is_begun = false
-  try {
-    await withWindows(reading, async (windows, first) => {
-      const pour = beginPouring(exchange, status, headers)
-      is_begun = true
-      if (pour === undefined) return
-      const length = Number(headers["content-length"])
-      await eachWindow(exchange, windows, first, length, (window) =>
-        pour(window, () => reading.giveBack?.(window)),
-      )
-      if (!exchange.isOver()) exchange.response.end()
-    })
-  } catch (cause) {
-    if (is_begun) exchange.fail(cause)
-    else rejectCause(exchange, cause)
-  }
+/** Answers bytes of several windows. */
+const stream = (exchange: Exchange, reading: BlobReading, status: 200 | 206, headers: Headers) => {
+  const length = Number(headers["content-length"])
+  return answerWindows(exchange, reading, { status, headers, length }, async (pour, each) => {
+    await each((window) => pour(window, () => reading.giveBack?.(window)))
+    return undefined
+  })
 }
 
 const send = (exchange: Exchange, reading: BlobReading, status: 200 | 206, headers: Headers) => {
@@ -80,7 +64,7 @@ const send = (exchange: Exchange, reading: BlobReading, status: 200 | 206, heade
 const sendAll = ({ engine }: DirectGets, exchange: Exchange, id: BlobId) => {
   const sendIt = (reading: BlobReading) =>
     send(exchange, reading, 200, bytesHeaders(id, reading.meta, Number(reading.meta.size)))
-  // Of a 4 KiB blob that is at hand a third of the time went into waiting for what is there.
+  // Waiting for a promise takes a third of the time of a 4 KiB blob that is in memory.
   const at_hand = engine.getNow?.(id)
   if (at_hand) sendIt(at_hand)
   else after(exchange, engine.get(id, {}, exchange.now()), sendIt)

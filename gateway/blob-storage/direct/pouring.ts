@@ -1,5 +1,6 @@
 /** Sends an answer of many pieces no faster than its client takes them. */
 import type { BlobReading } from "#actors/blob-storage/blobs/engine.ts"
+import { rejectCause } from "#gateway/blob-storage/direct/refusal.ts"
 import type { Exchange } from "#gateway/direct.ts"
 
 /** Waits for the drain of a response, or for its end. */
@@ -17,7 +18,7 @@ const makeDrain = ({ response }: Exchange) => {
     })
 }
 
-/** Begins the answer; the returned function writes a piece and resolves when more may follow. */
+/** Begins an answer; the returned function writes a piece and resolves when more may follow. */
 export const beginPouring = (
   exchange: Exchange,
   status: number,
@@ -27,14 +28,24 @@ export const beginPouring = (
   const drain = makeDrain(exchange)
   return async (piece: string | Uint8Array, onWritten: () => void = () => undefined) => {
     const is_ready = exchange.response.write(piece, (error) => {
-      // After a failed write nobody knows whether the system still uses the bytes.
+      // After a failed write the system may still use the bytes.
       if (!error) onWritten()
     })
     if (!is_ready && !exchange.isOver()) await drain()
   }
 }
 
-/** Whoever gets the windows: `isOver` ends their reading. */
+type Pour = NonNullable<ReturnType<typeof beginPouring>>
+type UseWindow = (window: Uint8Array, is_last: boolean) => Promise<void>
+
+/** The head of an answer, and how many bytes of the blob it has. */
+interface AnswerHead {
+  readonly status: 200 | 206
+  readonly headers: Readonly<Record<string, string>>
+  readonly length: number
+}
+
+/** The recipient of the windows; `isOver` ends the reading. */
 type Reader = Pick<Exchange, "isOver">
 
 /**
@@ -46,7 +57,7 @@ export const eachWindow = async (
   windows: AsyncIterableIterator<Uint8Array>,
   first: IteratorResult<Uint8Array>,
   length: number,
-  each: (window: Uint8Array, is_last: boolean) => Promise<void>,
+  each: UseWindow,
 ) => {
   let left = length
   for (let read = first; read.done !== true && !reader.isOver(); ) {
@@ -84,4 +95,30 @@ export const verify = (reader: Reader, reading: BlobReading) => {
   return withWindows(reading, (windows, first) =>
     eachWindow(reader, windows, first, size, async (window) => reading.giveBack?.(window)),
   )
+}
+
+/**
+ * Answers with the windows of a reading. `send` gets `pour`, and `each` to run through the windows,
+ * and returns the end of the body. A fault before the head is a rejection; later it cuts the
+ * answer.
+ */
+export const answerWindows = async (
+  exchange: Exchange,
+  reading: BlobReading,
+  { status, headers, length }: AnswerHead,
+  send: (pour: Pour, each: (use: UseWindow) => Promise<void>) => Promise<string | undefined>,
+) => {
+  let is_begun = false
+  try {
+    await withWindows(reading, async (windows, first) => {
+      const pour = beginPouring(exchange, status, headers)
+      is_begun = true
+      if (pour === undefined) return
+      const end = await send(pour, (use) => eachWindow(exchange, windows, first, length, use))
+      if (!exchange.isOver()) exchange.response.end(end)
+    })
+  } catch (cause) {
+    if (is_begun) exchange.fail(cause)
+    else rejectCause(exchange, cause)
+  }
 }

@@ -67,7 +67,7 @@ const quickFields = ({ json, data }: FieldsRead): PutMessage | undefined => {
     return undefined
   }
   if (data === undefined || typeof message !== "object" || message === null) return undefined
-  // Any object may be asked for fields.
+  // Fields that the object lacks are undefined.
   const { data: rest, policy, labels } = message as Readonly<Record<string, unknown>>
   if (rest !== "") return undefined
   if (policy !== undefined && !isPolicy(policy)) return undefined
@@ -99,7 +99,7 @@ const makeIntake = ({ engine }: DirectPuts, exchange: Exchange) => {
   const write = (bytes: Uint8Array) => {
     const taken = upload?.write(bytes)
     if (taken === undefined) return
-    // The finish rejects too, should nobody wait for this one.
+    // `finish` rejects too, where this promise is not awaited.
     taken.catch(() => undefined)
     pressure = pressure ? Promise.all([pressure, taken]) : taken
   }
