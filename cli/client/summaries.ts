@@ -10,7 +10,7 @@ export const summaries = {
   restores: "Restores of backups",
   jobs: "Jobs: all that takes its time",
   usage: "What the project protects and stores",
-  service: "The server that is asked",
+  service: "The running server",
   blobs: "Blobs: bytes under their hash",
   cluster:
     "Run a cluster of blob nodes on this machine until Ctrl-C, or ask a node about its cluster",
