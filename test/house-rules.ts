@@ -51,9 +51,9 @@ const arrow: Readonly<Record<string, Reach>> = {
     ],
     packages: /./,
   },
-  // It asks a server over HTTP, and knows of it what that says, as a page in a browser does.
+  // It asks a server over HTTP. Its flags are the fields that the API's schemas describe.
   "cli/client": {
-    folders: [],
+    folders: ["schemas"],
     packages: /^(effect|node:.+|smol-toml|yaml|@napi-rs\/blake-hash)$/,
   },
   cli: {

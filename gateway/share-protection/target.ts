@@ -27,11 +27,7 @@ import type { NewTarget, TargetChanges } from "#gateway/share-protection/shapes/
 import { Transport } from "#gateway/transport.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import { listJobs } from "#projections/share-protection/job.ts"
-import {
-  listTargets,
-  type TargetFilter,
-  type TargetRow,
-} from "#projections/share-protection/target.ts"
+import { listTargets, type TargetFilter } from "#projections/share-protection/target.ts"
 import { JobId, type ProjectId, TargetId } from "#schemas/share-protection/id.ts"
 import {
   Conflict,
@@ -41,7 +37,7 @@ import {
   TargetHasDependents,
   ValidationError,
 } from "#schemas/share-protection/rejection.ts"
-import { UpdateTarget } from "#schemas/share-protection/target.ts"
+import { type TargetRow, UpdateTarget } from "#schemas/share-protection/target.ts"
 
 /** A batch of the log has room for so many jobs beside the target's own streams. */
 const waiting_jobs_max = 90

@@ -4,31 +4,9 @@ import { LiveWorkers } from "#actors/share-protection/ports/live-workers.ts"
 import type { BackupRow } from "#projections/share-protection/backup.ts"
 import type { JobRow } from "#projections/share-protection/job.ts"
 import type { PolicyRow } from "#projections/share-protection/policy.ts"
-import type { TargetRow } from "#projections/share-protection/target.ts"
 import type { WorkerRow } from "#projections/share-protection/worker.ts"
 import type { Job } from "#schemas/share-protection/views/job.ts"
 import type { Worker } from "#schemas/share-protection/worker.ts"
-
-export const targetView = ({ format, ...row }: TargetRow) => ({
-  ...Struct.pick(row, [
-    "id",
-    "project_id",
-    "name",
-    "addressing_mode",
-    "ca_cert_ref",
-    "region",
-    "preflight_at",
-    "capabilities",
-    "usage_stats",
-    "engine_profile",
-    "reason",
-    "registered_by",
-    "job_id",
-    "created_at",
-    "updated_at",
-  ]),
-  repository_format: format,
-})
 
 export const policyView = (row: PolicyRow) =>
   Struct.omit(row, ["target_id", "target_template_id", "domain_id", "in_flight_backup_id"])

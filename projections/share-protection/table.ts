@@ -3,8 +3,10 @@
  *
  * Each statement is compiled once for each set of columns that it writes.
  */
+import type { Schema } from "effect"
 import { type Compilable, type Kysely, type SchemaModule, sql } from "kysely"
 import { statement, type Write } from "#projections/statement.ts"
+import { isNullable, kindOf } from "#schemas/fields.ts"
 
 /** What SQLite holds of a value: of a boolean 0 or 1, of an object its JSON. */
 type StoredValue<Value> = Value extends boolean
@@ -46,6 +48,16 @@ export interface Table<Row> {
   readonly remove: (by: string) => Write
   /** The row that SQLite answered. */
   readonly shown: (stored: Stored<Row>) => Row
+}
+
+/** The columns of a row's fields. */
+export const columnsOf = <F extends Schema.Struct.Fields>(fields: F) => {
+  const columns = Object.entries(fields).map(([name, field]) => [
+    name,
+    isNullable(field) ? `${kindOf(field)}?` : kindOf(field),
+  ])
+  // A field's schema says what kind of values its type has.
+  return Object.fromEntries(columns) as Columns<Schema.Struct<F>["Type"]>
 }
 
 interface Declared<Row> {

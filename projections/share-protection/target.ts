@@ -11,49 +11,15 @@ import { extendProtection } from "#projections/share-protection/backup.ts"
 import { dated, history, holds, type Version } from "#projections/share-protection/history.ts"
 import { removeJobsOf } from "#projections/share-protection/job.ts"
 import type { Listed, Page } from "#projections/share-protection/listing.ts"
-import { type Stored, table } from "#projections/share-protection/table.ts"
+import { columnsOf, type Stored, table } from "#projections/share-protection/table.ts"
+import { nullsOf } from "#schemas/fields.ts"
 import type {
   DomainId,
-  JobId,
   ProjectId,
   TargetId,
   TargetTemplateId,
 } from "#schemas/share-protection/id.ts"
-import type { Capabilities, TargetStatus, UsageStats } from "#schemas/share-protection/target.ts"
-import type { AddressingMode } from "#schemas/share-protection/target-template.ts"
-
-export interface TargetRow {
-  readonly id: TargetId
-  /** Null where projects share the bucket. */
-  readonly project_id: ProjectId | null
-  readonly domain_id: DomainId | null
-  readonly template_id: TargetTemplateId | null
-  readonly name: string
-  readonly endpoint: string
-  readonly bucket: string
-  readonly region: string | null
-  readonly addressing_mode: AddressingMode
-  readonly status: TargetStatus
-  /** Why the last enrollment failed. */
-  readonly reason: string | null
-  readonly trust_id: string | null
-  readonly access_key_ref: string | null
-  readonly secret_key_ref: string | null
-  readonly ca_cert_ref: string | null
-  readonly repository_password_ref: string | null
-  readonly registered_by: string | null
-  readonly capabilities: Capabilities | null
-  readonly usage_stats: UsageStats | null
-  readonly preflight_at: string | null
-  readonly format: number | null
-  readonly engine_profile: string | null
-  /** The job that upgrades the format; null when none does. */
-  readonly format_job_id: JobId | null
-  /** The job of the enrollment that runs, or ran last. */
-  readonly job_id: JobId
-  readonly created_at: string
-  readonly updated_at: string
-}
+import { type TargetRow, type TargetStatus, target_row } from "#schemas/share-protection/target.ts"
 
 export interface TargetTables {
   readonly share_protection_target: Stored<TargetRow>
@@ -65,34 +31,7 @@ export interface TargetTables {
 
 const targets = table<TargetRow>({
   name: "share_protection_target",
-  columns: {
-    id: "text",
-    project_id: "text?",
-    domain_id: "text?",
-    template_id: "text?",
-    name: "text",
-    endpoint: "text",
-    bucket: "text",
-    region: "text?",
-    addressing_mode: "text",
-    status: "text",
-    reason: "text?",
-    trust_id: "text?",
-    access_key_ref: "text?",
-    secret_key_ref: "text?",
-    ca_cert_ref: "text?",
-    repository_password_ref: "text?",
-    registered_by: "text?",
-    capabilities: "json?",
-    usage_stats: "json?",
-    preflight_at: "text?",
-    format: "integer?",
-    engine_profile: "text?",
-    format_job_id: "text?",
-    job_id: "text",
-    created_at: "text",
-    updated_at: "text",
-  },
+  columns: columnsOf(target_row),
   indexes: [["template_id"], ["project_id"], ["domain_id"], ["status"]],
 })
 
@@ -119,18 +58,6 @@ const usage = history({
   ],
 })
 
-const unenrolled = {
-  status: "pending",
-  reason: null,
-  repository_password_ref: null,
-  capabilities: null,
-  usage_stats: null,
-  preflight_at: null,
-  format: null,
-  engine_profile: null,
-  format_job_id: null,
-} as const
-
 type Refs = { readonly access_key: string; readonly secret_key: string } | null
 
 const refsOf = (map: Refs) => ({
@@ -149,9 +76,10 @@ const project = (event: TargetEvent, { id: target_id, commit: { at } }: Place) =
     TargetCreated: ({ type: _, vault_secret_map, ...target }) => [
       targets.insert({
         id,
-        ...unenrolled,
+        ...nullsOf(target_row),
         ...target,
         ...refsOf(vault_secret_map),
+        status: "pending",
         created_at: at,
         updated_at: at,
       }),

@@ -7,10 +7,17 @@
  *
  * Source: document 2 §2 Target, §3 Target; DECISIONS, document 2, target create.
  */
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
+import { optional } from "#schemas/fields.ts"
 import { Instant } from "#schemas/instant.ts"
 import { message } from "#schemas/message.ts"
-import { DomainId, JobId, ProjectId, TargetTemplateId } from "#schemas/share-protection/id.ts"
+import {
+  DomainId,
+  JobId,
+  ProjectId,
+  TargetId,
+  TargetTemplateId,
+} from "#schemas/share-protection/id.ts"
 import { AddressingMode } from "#schemas/share-protection/target-template.ts"
 import { Count, HttpUrl, Name, Reason, SecretRef, TrustId } from "#schemas/share-protection/text.ts"
 
@@ -24,7 +31,10 @@ export const BucketName = Schema.String.check(
   }),
 )
 
-export const VaultSecretMap = Schema.Struct({ access_key: SecretRef, secret_key: SecretRef })
+export const VaultSecretMap = Schema.Struct({
+  access_key: SecretRef.annotateKey({ description: "Href of the access key", flag: "access-key" }),
+  secret_key: SecretRef.annotateKey({ description: "Href of the secret key", flag: "secret-key" }),
+})
 export type VaultSecretMap = typeof VaultSecretMap.Type
 
 /** `pending` is called `enrolling` in Shape B. */
@@ -65,38 +75,73 @@ export const PreflightCheck = Schema.Literals([
 ])
 export type PreflightCheck = typeof PreflightCheck.Type
 
+/**
+ * The fields of a target, in the order of its table's columns. Shape B names some of them otherwise
+ * (`views/target.ts`).
+ */
+export const target_row = {
+  id: TargetId,
+  /** Null below a template with a shared bucket. */
+  project_id: Schema.NullOr(ProjectId).annotateKey({ description: "The project that it is for" }),
+  domain_id: Schema.NullOr(DomainId),
+  template_id: Schema.NullOr(TargetTemplateId).annotateKey({
+    description: "The template that it is registered against",
+  }),
+  name: Name.annotateKey({ description: "Its name" }),
+  endpoint: HttpUrl.annotateKey({
+    description: "Address of the S3 server",
+    examples: ["https://s3.example.org"],
+  }),
+  bucket: BucketName.annotateKey({ description: "The bucket, made with object lock" }),
+  region: Schema.NullOr(Name).annotateKey({ description: "Region of the bucket" }),
+  addressing_mode: AddressingMode.annotateKey({ description: "How the bucket is addressed" }),
+  status: TargetStatus,
+  reason: Schema.NullOr(Reason).annotateKey({ description: "Why the last enrollment failed" }),
+  trust_id: Schema.NullOr(TrustId).annotateKey({
+    description: "Trust by which jobs read the secrets",
+  }),
+  access_key_ref: Schema.NullOr(SecretRef).annotateKey({ description: "Href of the access key" }),
+  secret_key_ref: Schema.NullOr(SecretRef).annotateKey({ description: "Href of the secret key" }),
+  ca_cert_ref: Schema.NullOr(SecretRef).annotateKey({
+    description: "Href of the certificate authority of the endpoint",
+  }),
+  repository_password_ref: Schema.NullOr(SecretRef).annotateKey({
+    description: "Href of the repository's password; null before enrollment",
+  }),
+  registered_by: Schema.NullOr(Name).annotateKey({ description: "User who registered it" }),
+  capabilities: Schema.NullOr(Capabilities),
+  usage_stats: Schema.NullOr(UsageStats),
+  preflight_at: Schema.NullOr(Instant),
+  format: Schema.NullOr(RepositoryFormat),
+  engine_profile: Schema.NullOr(Name),
+  /** The job that upgrades the format; null when none does. */
+  format_job_id: Schema.NullOr(JobId),
+  job_id: JobId.annotateKey({ description: "The job of its last enrollment" }),
+  created_at: Instant,
+  updated_at: Instant,
+}
+export type TargetRow = Schema.Struct<typeof target_row>["Type"]
+
 const changeable = {
-  name: Name,
-  endpoint: HttpUrl,
-  bucket: BucketName,
-  trust_id: Schema.NullOr(TrustId),
+  ...Struct.pick(target_row, [
+    "name",
+    "endpoint",
+    "bucket",
+    "trust_id",
+    "ca_cert_ref",
+    "addressing_mode",
+    "region",
+  ]),
   vault_secret_map: Schema.NullOr(VaultSecretMap),
-  ca_cert_ref: Schema.NullOr(SecretRef),
-  addressing_mode: AddressingMode,
-  region: Schema.NullOr(Name),
 }
 
-/** What a target is made of. Its project is null below a template with a shared bucket. */
+/** What a target is made of. */
 export const target_fields = {
   ...changeable,
-  project_id: Schema.NullOr(ProjectId),
-  domain_id: Schema.NullOr(DomainId),
-  template_id: Schema.NullOr(TargetTemplateId),
-  /** User who registered it. */
-  registered_by: Schema.NullOr(Name),
+  ...Struct.pick(target_row, ["project_id", "domain_id", "template_id", "registered_by"]),
 }
 
-/** Some of the changeable fields; whatever is absent stays as it is. */
-export const target_changes = {
-  name: Schema.optionalKey(changeable.name),
-  endpoint: Schema.optionalKey(changeable.endpoint),
-  bucket: Schema.optionalKey(changeable.bucket),
-  trust_id: Schema.optionalKey(changeable.trust_id),
-  vault_secret_map: Schema.optionalKey(changeable.vault_secret_map),
-  ca_cert_ref: Schema.optionalKey(changeable.ca_cert_ref),
-  addressing_mode: Schema.optionalKey(changeable.addressing_mode),
-  region: Schema.optionalKey(changeable.region),
-}
+export const target_changes = optional(changeable)
 
 export const enrollment_result = {
   repository_password_ref: SecretRef,
@@ -109,11 +154,7 @@ export const enrollment_result = {
 export const CreateTarget = message("CreateTarget", { ...target_fields, job_id: JobId })
 export const UpdateTarget = message("UpdateTarget", target_changes)
 /** What says where a repository is. */
-const Place = Schema.Struct({
-  endpoint: changeable.endpoint,
-  bucket: changeable.bucket,
-  addressing_mode: changeable.addressing_mode,
-})
+const Place = Schema.Struct(Struct.pick(target_row, ["endpoint", "bucket", "addressing_mode"]))
 
 /**
  * The enrollment job made the repository, or found it.

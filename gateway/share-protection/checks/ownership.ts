@@ -9,9 +9,10 @@ import { RequestContext } from "#gateway/request-context.ts"
 import { caughtUp } from "#gateway/share-protection/sending.ts"
 import { ShareProtectionModel } from "#projections/share-protection/blueprint.ts"
 import { findJob, type JobRow } from "#projections/share-protection/job.ts"
-import { findTarget, type TargetRow } from "#projections/share-protection/target.ts"
+import { findTarget } from "#projections/share-protection/target.ts"
 import { DomainId, JobId, ProjectId, TargetId } from "#schemas/share-protection/id.ts"
 import { Forbidden, NotFound } from "#schemas/share-protection/rejection.ts"
+import type { TargetRow } from "#schemas/share-protection/target.ts"
 import { idText } from "#schemas/share-protection/views/page.ts"
 
 export const callerOf = Effect.map(RequestContext, ({ caller }) => caller)

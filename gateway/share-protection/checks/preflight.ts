@@ -11,13 +11,16 @@ import { Trusts } from "#actors/share-protection/ports/trusts.ts"
 import { Target } from "#actors/share-protection/target.ts"
 import { Deployment } from "#gateway/share-protection/deployment.ts"
 import { send } from "#gateway/share-protection/sending.ts"
-import type { TargetRow } from "#projections/share-protection/target.ts"
 import {
   BackendUnavailable,
   NotFound,
   TargetPreflightFailed,
 } from "#schemas/share-protection/rejection.ts"
-import { type Capabilities, RecordPreflight } from "#schemas/share-protection/target.ts"
+import {
+  type Capabilities,
+  RecordPreflight,
+  type TargetRow,
+} from "#schemas/share-protection/target.ts"
 import { reasonOf } from "#schemas/share-protection/text.ts"
 
 /** Makes the checks with keys that the trust gives. */

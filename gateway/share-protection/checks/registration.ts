@@ -3,7 +3,7 @@
  *
  * Source: document 2 §4 rule 6, §5; DECISIONS, document 2, target create, target Shape B.
  */
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { Trusts } from "#actors/share-protection/ports/trusts.ts"
 import { callerOf, ownDomain, ownProject } from "#gateway/share-protection/checks/ownership.ts"
 import { checked } from "#gateway/share-protection/checks/preflight.ts"
@@ -25,17 +25,9 @@ const whole = ({ access_key, secret_key }: KeyRefs) =>
 const placed = Effect.fnUntraced(function* (asked: NewTarget) {
   const { template_id, endpoint } = asked
   if (template_id !== null) return yield* placedByTemplate(asked, template_id)
-  const { addressing_mode, region, ca_cert_ref } = asked
-  return {
-    addressing_mode,
-    region,
-    ca_cert_ref,
-    template_id: null,
-    // Without a template the body must have it.
-    endpoint: endpoint ?? "",
-    project_id: yield* ownProject,
-    domain_id: yield* ownDomain,
-  }
+  // Without a template the body must have it.
+  const place = { endpoint: endpoint ?? "" }
+  return { ...place, project_id: yield* ownProject, domain_id: yield* ownDomain }
 })
 
 const placedByTemplate = Effect.fnUntraced(function* (
@@ -48,20 +40,18 @@ const placedByTemplate = Effect.fnUntraced(function* (
   if (template === undefined || template.domain_id !== domain_id) {
     return yield* new ValidationError({ detail: "body.template_id: no such template" })
   }
-  const { bucket_scheme, endpoint, addressing_mode, region, ca_cert_ref } = template
+  const { bucket_scheme } = template
   if ((bucket_scheme === "per_project") !== (project_id !== null)) {
     const detail = `body.project_id: the template's buckets are ${bucket_scheme}`
     return yield* new ValidationError({ detail })
   }
-  return {
-    addressing_mode,
-    region,
-    ca_cert_ref,
-    template_id,
-    endpoint,
-    project_id,
-    domain_id: template.domain_id,
-  }
+  return Struct.pick(template, [
+    "addressing_mode",
+    "region",
+    "ca_cert_ref",
+    "endpoint",
+    "domain_id",
+  ])
 })
 
 /** That the trust may be used: the caller's own, or in Shape B that of the bucket's project. */
@@ -81,18 +71,15 @@ export const verified = Effect.fnUntraced(function* (
 export const registered = Effect.fnUntraced(function* (asked: NewTarget) {
   const { user_id, actor } = yield* callerOf
   const { settings } = yield* Deployment
-  const place = yield* placed(asked)
-  const { name, bucket, trust_id, key_refs } = asked
+  const { key_refs, ...given } = asked
   const target: Registered = {
-    name,
-    bucket,
-    trust_id,
-    ...place,
+    ...given,
+    ...(yield* placed(asked)),
     vault_secret_map: key_refs === null ? null : whole(key_refs),
     registered_by: nameOf(user_id ?? actor),
   }
+  const { trust_id, vault_secret_map: keys } = target
   yield* verified(trust_id, target.project_id)
-  const { vault_secret_map: keys } = target
   if (settings().enrollment.dispatch === "inline" && trust_id !== null && keys !== null) {
     yield* checked({ ...target, vault_secret_map: keys }, trust_id)
   }

@@ -1,12 +1,18 @@
 /** Shape A: a target carries its endpoint and bucket. Source: document 2 §1, §2, §4. */
 import { Struct } from "effect"
 import { patchOf, taken } from "#gateway/share-protection/patch.ts"
-import type { Shape } from "#gateway/share-protection/shapes/shape.ts"
-import { backupView, policyView, targetView } from "#gateway/share-protection/view.ts"
+import { type Shape, unset } from "#gateway/share-protection/shapes/shape.ts"
+import { backupView, policyView } from "#gateway/share-protection/view.ts"
 import { TargetStatus } from "#schemas/share-protection/target.ts"
 import { BackupA, NewBackupA } from "#schemas/share-protection/views/backup.ts"
 import { NewPolicyA, PolicyA, PolicyChanges } from "#schemas/share-protection/views/policy.ts"
-import { NewTargetA, TargetA, TargetChangesA } from "#schemas/share-protection/views/target.ts"
+import {
+  hidden_a,
+  NewTargetA,
+  names_a,
+  TargetA,
+  TargetChangesA,
+} from "#schemas/share-protection/views/target.ts"
 
 interface Secrets {
   readonly vault_secret_map?: { readonly access_key: string; readonly secret_key: string } | null
@@ -30,23 +36,14 @@ export const shape_a: Shape = {
       const { access_key_ref: access_key, secret_key_ref: secret_key } = row
       const is_whole = access_key !== null && secret_key !== null
       return {
-        ...targetView(row),
-        ...Struct.pick(row, ["endpoint", "bucket", "status", "trust_id"]),
+        ...Struct.renameKeys(Struct.omit(row, hidden_a), names_a),
         vault_secret_map: is_whole ? { access_key, secret_key } : null,
-        repository_password_ref: row.repository_password_ref,
       }
     },
     New: taken(NewTargetA, (body) => ({
-      name: body.name,
-      endpoint: body.endpoint,
-      bucket: body.bucket,
-      template_id: null,
-      project_id: null,
-      trust_id: body.trust_id ?? null,
+      ...unset,
+      ...Struct.omit(body, secret_forms),
       key_refs: keyRefsOf(body) ?? null,
-      ca_cert_ref: body.ca_cert_ref ?? null,
-      addressing_mode: body.addressing_mode ?? "path",
-      region: body.region ?? null,
     })),
     Patch: patchOf(TargetChangesA, TargetA, (changes) => {
       const key_refs = keyRefsOf(changes)

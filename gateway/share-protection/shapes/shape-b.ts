@@ -1,13 +1,15 @@
 /** Shape B: buckets are registered against a domain's templates. Source: document 2 §1, §2, §4. */
 import { Schema, SchemaGetter, Struct } from "effect"
 import { patchOf, taken } from "#gateway/share-protection/patch.ts"
-import type { KeyRefs, Shape } from "#gateway/share-protection/shapes/shape.ts"
-import { backupView, policyView, targetView } from "#gateway/share-protection/view.ts"
+import { type KeyRefs, type Shape, unset } from "#gateway/share-protection/shapes/shape.ts"
+import { backupView, policyView } from "#gateway/share-protection/view.ts"
 import { TargetStatus } from "#schemas/share-protection/target.ts"
 import { BackupB, NewBackupB } from "#schemas/share-protection/views/backup.ts"
 import { NewPolicyB, PolicyB, PolicyChanges } from "#schemas/share-protection/views/policy.ts"
 import {
+  hidden_b,
   NewTargetB,
+  names_b,
   StatusB,
   TargetB,
   TargetChangesB,
@@ -26,7 +28,7 @@ const keyRefsOf = ({ s3_access_key_ref, s3_secret_key_ref }: Changes): KeyRefs =
   ...(s3_secret_key_ref === undefined ? {} : { secret_key: s3_secret_key_ref }),
 })
 
-const worded = ["s3_access_key_ref", "s3_secret_key_ref", "engine_key_trust_id"] as const
+const key_forms = ["s3_access_key_ref", "s3_secret_key_ref"] as const
 
 export const shape_b: Shape = {
   name: "B",
@@ -41,33 +43,23 @@ export const shape_b: Shape = {
   target: {
     View: TargetB,
     shown: (row) => ({
-      ...targetView(row),
-      bucket_name: row.bucket,
-      template_id: row.template_id,
+      ...Struct.renameKeys(Struct.omit(row, hidden_b), names_b),
       status: statuses[row.status],
-      s3_access_key_ref: row.access_key_ref,
-      s3_secret_key_ref: row.secret_key_ref,
-      engine_key_ref: row.repository_password_ref,
-      engine_key_trust_id: row.trust_id,
     }),
-    New: taken(NewTargetB, (body) => ({
-      name: body.name ?? body.bucket_name,
+    New: taken(NewTargetB, ({ bucket_name: bucket, ...body }) => ({
+      ...unset,
+      name: bucket,
+      ...Struct.omit(body, key_forms),
       endpoint: null,
-      bucket: body.bucket_name,
-      template_id: body.template_id,
-      project_id: body.project_id ?? null,
-      trust_id: body.trust_id ?? null,
+      bucket,
       key_refs: keyRefsOf(body),
-      ca_cert_ref: null,
-      addressing_mode: "path",
-      region: null,
     })),
     Patch: patchOf(TargetChangesB, TargetB, (changes) => {
       const { engine_key_trust_id: trust_id } = changes
       const key_refs = keyRefsOf(changes)
       return {
         ...(trust_id === undefined ? {} : { trust_id }),
-        ...Struct.omit(changes, worded),
+        ...Struct.omit(changes, [...key_forms, "engine_key_trust_id"]),
         ...(Object.keys(key_refs).length === 0 ? {} : { key_refs }),
       }
     }),

@@ -7,16 +7,16 @@ import { Schema } from "effect"
 import type { Patch } from "#gateway/share-protection/patch.ts"
 import type { BackupRow } from "#projections/share-protection/backup.ts"
 import type { PolicyRow } from "#projections/share-protection/policy.ts"
-import type { TargetRow } from "#projections/share-protection/target.ts"
-import type {
-  ProjectId,
-  ShareId,
-  TargetId,
-  TargetTemplateId,
-} from "#schemas/share-protection/id.ts"
+import { nullsOf } from "#schemas/fields.ts"
+import type { ShareId, TargetId, TargetTemplateId } from "#schemas/share-protection/id.ts"
 import type { policy_changes } from "#schemas/share-protection/policy.ts"
 import type { Retention } from "#schemas/share-protection/retention.ts"
-import type { TargetStatus, target_changes } from "#schemas/share-protection/target.ts"
+import {
+  type TargetRow,
+  type TargetStatus,
+  type target_changes,
+  target_fields,
+} from "#schemas/share-protection/target.ts"
 import { Job } from "#schemas/share-protection/views/job.ts"
 import { Pagination } from "#schemas/share-protection/views/page.ts"
 
@@ -28,29 +28,27 @@ export interface KeyRefs {
   readonly secret_key?: string
 }
 
+type Values<Fields extends Schema.Struct.Fields> = Schema.Struct<Fields>["Type"]
+
 /** Null is what the shape leaves to the template, or to nobody. */
-export interface NewTarget {
-  readonly name: string
+export interface NewTarget
+  extends Omit<
+    Values<typeof target_fields>,
+    "domain_id" | "endpoint" | "registered_by" | "vault_secret_map"
+  > {
   readonly endpoint: string | null
-  readonly bucket: string
-  readonly template_id: TargetTemplateId | null
-  /** Whose it is, where the caller registers it for a project. */
-  readonly project_id: ProjectId | null
-  readonly trust_id: string | null
   readonly key_refs: KeyRefs | null
-  readonly ca_cert_ref: string | null
-  readonly addressing_mode: "path" | "virtual"
-  readonly region: string | null
 }
 
-type Changes<Fields extends Schema.Struct.Fields> = Schema.Struct<Fields>["Type"]
+/** What a new target has of which its body says nothing. */
+export const unset = { ...nullsOf(target_fields), addressing_mode: "path" } as const
 
 /** `key_refs` null takes both away. */
-export interface TargetChanges extends Omit<Changes<typeof target_changes>, "vault_secret_map"> {
+export interface TargetChanges extends Omit<Values<typeof target_changes>, "vault_secret_map"> {
   readonly key_refs?: KeyRefs | null
 }
 
-export type PolicyChanges = Changes<typeof policy_changes>
+export type PolicyChanges = Values<typeof policy_changes>
 
 /** One of target and template is null. Without a retention the template's default holds. */
 export interface NewPolicy extends PolicyChanges {

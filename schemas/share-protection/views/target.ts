@@ -3,71 +3,50 @@
  *
  * Source: document 2 §2 Target, §4 PATCH /v1/targets/{id}; DECISIONS, document 2, target create.
  */
-import { Schema } from "effect"
-import { Instant } from "#schemas/instant.ts"
-import { JobId, ProjectId, TargetId, TargetTemplateId } from "#schemas/share-protection/id.ts"
-import {
-  BucketName,
-  Capabilities,
-  RepositoryFormat,
-  TargetStatus,
-  UsageStats,
-  VaultSecretMap,
-} from "#schemas/share-protection/target.ts"
-import { AddressingMode } from "#schemas/share-protection/target-template.ts"
-import { HttpUrl, Name, Reason, SecretRef, TrustId } from "#schemas/share-protection/text.ts"
+import { Schema, Struct } from "effect"
+import { optional } from "#schemas/fields.ts"
+import { TargetId, TargetTemplateId } from "#schemas/share-protection/id.ts"
+import { target_changes, target_row, VaultSecretMap } from "#schemas/share-protection/target.ts"
+import { Reason, SecretRef } from "#schemas/share-protection/text.ts"
 
-/** What both shapes show. */
-const shown = {
-  id: TargetId,
-  project_id: Schema.NullOr(ProjectId),
-  name: Name,
-  addressing_mode: AddressingMode,
-  ca_cert_ref: Schema.NullOr(SecretRef),
-  region: Schema.NullOr(Name),
-  preflight_at: Schema.NullOr(Instant),
-  capabilities: Schema.NullOr(Capabilities),
-  usage_stats: Schema.NullOr(UsageStats),
-  repository_format: Schema.NullOr(RepositoryFormat),
-  engine_profile: Schema.NullOr(Name),
-  /** Why its enrollment failed. */
-  reason: Schema.NullOr(Reason),
-  registered_by: Schema.NullOr(Name),
-  /** Of its last enrollment. */
-  job_id: JobId,
-  created_at: Instant,
-  updated_at: Instant,
-}
+/** Fields that no shape shows, or that it shows in another form. */
+export const hidden_a = [
+  "domain_id",
+  "template_id",
+  "access_key_ref",
+  "secret_key_ref",
+  "format_job_id",
+] as const
+export const hidden_b = ["domain_id", "endpoint", "format_job_id"] as const
+
+export const names_a = { format: "repository_format" } as const
+export const names_b = {
+  ...names_a,
+  bucket: "bucket_name",
+  trust_id: "engine_key_trust_id",
+  access_key_ref: "s3_access_key_ref",
+  secret_key_ref: "s3_secret_key_ref",
+  repository_password_ref: "engine_key_ref",
+} as const
 
 export const TargetA = Schema.Struct({
-  ...shown,
-  endpoint: HttpUrl,
-  bucket: BucketName,
-  status: TargetStatus,
-  trust_id: Schema.NullOr(TrustId),
+  ...Struct.renameKeys(Struct.omit(target_row, hidden_a), names_a),
   vault_secret_map: Schema.NullOr(VaultSecretMap),
-  repository_password_ref: Schema.NullOr(SecretRef),
 }).annotate({ identifier: "Target" })
 export type TargetA = typeof TargetA.Type
 
 export const StatusB = Schema.Literals(["enrolling", "available", "error"])
 
 export const TargetB = Schema.Struct({
-  ...shown,
-  bucket_name: BucketName,
-  template_id: Schema.NullOr(TargetTemplateId),
+  ...Struct.renameKeys(Struct.omit(target_row, hidden_b), names_b),
   status: StatusB,
-  s3_access_key_ref: Schema.NullOr(SecretRef),
-  s3_secret_key_ref: Schema.NullOr(SecretRef),
-  engine_key_ref: Schema.NullOr(SecretRef),
-  engine_key_trust_id: Schema.NullOr(TrustId),
 }).annotate({ identifier: "TargetBucket" })
 export type TargetB = typeof TargetB.Type
 
-/** The access key's href, and the secret key's. */
-const VaultSecretRefs = Schema.Tuple([SecretRef, SecretRef])
-
-const Secrets = Schema.NullOr(VaultSecretMap)
+const vault_secret_refs = Schema.optionalKey(Schema.Tuple([SecretRef, SecretRef])).annotateKey({
+  description: "Both hrefs, access key first",
+  flag: "secret-ref",
+})
 
 /** Both forms of the secrets in one body must not contradict each other: there is one of them. */
 const oneForm = Schema.makeFilter<{
@@ -80,48 +59,46 @@ const oneForm = Schema.makeFilter<{
     "vault_secret_map or vault_secret_refs, not both",
 )
 
-const choices = {
-  trust_id: Schema.optionalKey(Schema.NullOr(TrustId)),
-  vault_secret_map: Schema.optionalKey(Secrets),
-  vault_secret_refs: Schema.optionalKey(VaultSecretRefs),
-  ca_cert_ref: Schema.optionalKey(Schema.NullOr(SecretRef)),
-  addressing_mode: Schema.optionalKey(AddressingMode),
-  region: Schema.optionalKey(Schema.NullOr(Name)),
-}
-
 export const NewTargetA = Schema.Struct({
-  name: Name,
-  endpoint: HttpUrl,
-  bucket: BucketName,
-  ...choices,
+  ...Struct.pick(target_row, ["name", "endpoint", "bucket"]),
+  ...Struct.omit(target_changes, ["name", "endpoint", "bucket"]),
+  vault_secret_refs,
 })
   .check(oneForm)
   .annotate({ identifier: "NewTarget" })
 
-export const TargetChangesA = Schema.Struct({
-  name: Schema.optionalKey(Name),
-  endpoint: Schema.optionalKey(HttpUrl),
-  bucket: Schema.optionalKey(BucketName),
-  ...choices,
-}).check(oneForm)
+export const TargetChangesA = Schema.Struct({ ...target_changes, vault_secret_refs }).check(oneForm)
+
+/** What the bucket's template says in Shape B is not changed, and the keys are named otherwise. */
+const changes_b = Struct.omit(target_changes, [
+  "endpoint",
+  "bucket",
+  "ca_cert_ref",
+  "addressing_mode",
+  "region",
+  "vault_secret_map",
+])
+
+const keys_b = {
+  s3_access_key_ref: SecretRef.annotateKey({ description: "Href of the access key" }),
+  s3_secret_key_ref: SecretRef.annotateKey({ description: "Href of the secret key" }),
+}
 
 /** `project_id` is whose bucket it is: needed below a template with a bucket per project. */
 export const NewTargetB = Schema.Struct({
-  bucket_name: BucketName,
-  template_id: TargetTemplateId,
-  s3_access_key_ref: SecretRef,
-  s3_secret_key_ref: SecretRef,
-  name: Schema.optionalKey(Name),
-  project_id: Schema.optionalKey(Schema.NullOr(ProjectId)),
-  trust_id: Schema.optionalKey(Schema.NullOr(TrustId)),
+  bucket_name: target_row.bucket,
+  template_id: TargetTemplateId.annotateKey({
+    description: "The template that it is registered against",
+  }),
+  ...keys_b,
+  ...changes_b,
+  project_id: Schema.optionalKey(target_row.project_id),
 }).annotate({ identifier: "NewTargetBucket" })
 
 export const TargetChangesB = Schema.Struct({
-  name: Schema.optionalKey(Name),
-  s3_access_key_ref: Schema.optionalKey(SecretRef),
-  s3_secret_key_ref: Schema.optionalKey(SecretRef),
-  trust_id: Schema.optionalKey(Schema.NullOr(TrustId)),
-  engine_key_trust_id: Schema.optionalKey(Schema.NullOr(TrustId)),
+  ...changes_b,
+  ...optional(keys_b),
+  engine_key_trust_id: changes_b.trust_id,
 })
 
 /** What a preflight found; `detail` names the check that failed. */
